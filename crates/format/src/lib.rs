@@ -1,0 +1,1 @@
+//! What an `.sbt` trace file is: header, blocks, columns and index.
