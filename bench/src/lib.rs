@@ -1,0 +1,4 @@
+//! Workloads for the benches: traces that look like real ones, made from a seed.
+
+pub mod figure;
+pub mod workload;

@@ -1,0 +1,196 @@
+//! Rows as a training job makes them: 200 kernels in a repeating order over 8 streams, with jitter in every time.
+//!
+//! The order of kernels repeats from step to step, as it does in real programs, but a tenth of the launches is drawn at
+//! random, grids vary with the batch, durations scatter by a few percent around a mean of their own, gaps are a few
+//! hundred nanoseconds with a rare long one, and records arrive in the order in which kernels *end*, as from CUPTI.
+
+use tracesmith_format::tables::{ApiCall, ApiDomain, ApiShape, Caller, Kernel, KernelShape, Place};
+use tracesmith_format::{
+    Bytes, ContextId, CorrelationId, DeviceId, ProcessId, StreamId, StringId, ThreadId, Timestamp,
+};
+
+/// Kernel names in the workload.
+pub const NAMES: usize = 200;
+/// Streams in the workload.
+pub const STREAMS: usize = 8;
+/// Launches of one step.
+const STEP: usize = 1_100;
+
+/// A small generator of random numbers (xorshift64*), so that the same seed gives the same trace everywhere.
+#[derive(Clone)]
+pub struct Random(u64);
+
+impl Random {
+    /// Starts from a seed.
+    pub fn new(seed: u64) -> Self {
+        Random(seed.max(1))
+    }
+
+    /// The next number.
+    pub fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    /// A number below `limit`.
+    pub fn below(&mut self, limit: u64) -> u64 {
+        self.next() % limit
+    }
+
+    /// A number around 0 with this spread: the sum of four uniform ones.
+    pub fn around(&mut self, spread: u64) -> i64 {
+        let sum: u64 = (0..4).map(|_| self.below(spread + 1)).sum();
+        sum as i64 - 2 * spread as i64
+    }
+}
+
+/// Names as a compiler mangles them, of realistic lengths.
+pub fn kernel_names() -> Vec<String> {
+    (0..NAMES)
+        .map(|i| {
+            let filler =
+                "_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_15CUDAFunctor_addIfEESt5arrayIPcLm3EEE";
+            format!("{}{i:03}EEviT0_T1_", &filler[..30 + i % 60])
+        })
+        .collect()
+}
+
+/// An endless launch sequence: API calls and the kernels that they launch.
+pub struct Training {
+    random: Random,
+    order: Vec<(usize, usize)>,
+    launched: u64,
+    host_time: u64,
+    stream_free: [u64; STREAMS],
+    waiting: Vec<Kernel>,
+    names: Vec<StringId>,
+}
+
+impl Training {
+    /// A job whose kernels have these names.
+    pub fn new(seed: u64, names: &[StringId]) -> Self {
+        let mut random = Random::new(seed);
+        let order = (0..STEP)
+            .map(|_| {
+                (
+                    random.below(NAMES as u64) as usize,
+                    random.below(STREAMS as u64) as usize,
+                )
+            })
+            .collect();
+        Training {
+            random,
+            order,
+            launched: 0,
+            host_time: 1_700_000_000_000_000_000,
+            stream_free: [0; STREAMS],
+            waiting: Vec::new(),
+            names: names.to_vec(),
+        }
+    }
+
+    /// The next launch: the call, and its kernel with the times it will have.
+    fn launch(&mut self) -> (ApiCall, Kernel) {
+        let random = &mut self.random;
+        let (mut name, stream) = self.order[(self.launched as usize) % STEP];
+        if random.below(10) == 0 {
+            name = random.below(NAMES as u64) as usize;
+        }
+        self.launched += 1;
+        let correlation = CorrelationId(self.launched * 3 + random.below(2));
+        let gap = if random.below(400) == 0 {
+            random.below(3_000_000)
+        } else {
+            300 + random.below(900)
+        };
+        self.host_time += gap;
+        let call_start = self.host_time;
+        self.host_time += (3_500 + random.around(400)) as u64;
+        let call = ApiCall {
+            start: Timestamp(call_start),
+            end: Timestamp(self.host_time),
+            correlation,
+            caller: Caller {
+                process: ProcessId(1),
+                thread: ThreadId(4711),
+            },
+            shape: ApiShape {
+                name: self.names[0],
+                domain: ApiDomain::CUDA_RUNTIME,
+                function: 211,
+                result: 0,
+            },
+            ..ApiCall::default()
+        };
+
+        let start = (self.host_time + 1_500 + random.below(1_000)).max(self.stream_free[stream] + 700);
+        let mean = 2_000 + (name as u64 * 7919) % 30_000;
+        let duration = (mean as i64 + random.around(mean / 60)) as u64;
+        let end = start + duration;
+        self.stream_free[stream] = end;
+        let batch = if random.below(20) == 0 {
+            1 + random.below(4) as u32
+        } else {
+            4
+        };
+        let kernel = Kernel {
+            start: Timestamp(start),
+            end: Timestamp(end),
+            completed: Timestamp(end),
+            correlation,
+            grid_id: self.launched as i64,
+            place: Place {
+                process: ProcessId(1),
+                device: DeviceId(1),
+                context: ContextId(1),
+                stream: StreamId(7 + stream as u64),
+            },
+            shape: KernelShape {
+                name: self.names[name],
+                grid_x: (name as u32 * 37 % 400 + 1) * batch,
+                grid_y: 1 + name as u32 % 3,
+                grid_z: 1,
+                block_x: [64, 128, 256, 512][name % 4],
+                block_y: 1,
+                block_z: 1,
+                registers: 16 + (name * 8 % 200) as u16,
+                static_shared: Bytes((name as u64 % 5) * 1024),
+                dynamic_shared: Bytes(if name % 7 == 0 { 98_304 } else { 0 }),
+                shared_executed: Bytes(102_400),
+                shared_config: 3,
+                shared_carveout: 255,
+                local_total: Bytes(52_428_800),
+                cache_executed: 1,
+                max_cluster_size: 8,
+                channel: 10 + stream as u32,
+                channel_kind: 1,
+                ..KernelShape::default()
+            },
+            ..Kernel::default()
+        };
+        (call, kernel)
+    }
+
+    /// The next `count` API calls.
+    pub fn api_calls(&mut self, count: usize) -> Vec<ApiCall> {
+        (0..count).map(|_| self.launch().0).collect()
+    }
+
+    /// The next `count` kernels in the order in which they end.
+    pub fn kernels(&mut self, count: usize) -> Vec<Kernel> {
+        let mut kernels = Vec::with_capacity(count);
+        while kernels.len() < count {
+            while self.waiting.len() < 64 {
+                let kernel = self.launch().1;
+                self.waiting.push(kernel);
+            }
+            let first = (0..self.waiting.len())
+                .min_by_key(|i| self.waiting[*i].end)
+                .unwrap_or_default();
+            kernels.push(self.waiting.remove(first));
+        }
+        kernels
+    }
+}

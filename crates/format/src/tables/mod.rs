@@ -1,0 +1,83 @@
+//! The tables of a trace. One subject a file; docs/format.md lists all columns.
+
+mod allocation;
+mod code;
+mod collective;
+mod copy;
+mod host;
+mod kernel;
+mod marker;
+mod origin;
+mod place;
+mod state;
+mod sync;
+
+pub use allocation::*;
+pub use code::*;
+pub use collective::*;
+pub use copy::*;
+pub use host::*;
+pub use kernel::*;
+pub use marker::*;
+pub use origin::*;
+pub use place::*;
+pub use state::*;
+pub use sync::*;
+
+/// Calls a macro with every table: field name, row type. Adding a table here gives it a place in the writer, the schema,
+/// the model and all commands that walk rows.
+#[macro_export]
+macro_rules! for_each_table {
+    ($callback:ident) => {
+        $callback! {
+            metadata: Metadata,
+            hosts: Host,
+            processes: Process,
+            threads: Thread,
+            devices: Device,
+            contexts: Context,
+            streams: Stream,
+            images: Image,
+            frames: Frame,
+            stacks: Stack,
+            symbols: Symbol,
+            clocks: Clock,
+            clock_pairs: ClockPair,
+            health: Health,
+            modules: Module,
+            kernels: Kernel,
+            copies: MemoryCopy,
+            sets: MemorySet,
+            syncs: Synchronization,
+            api_calls: ApiCall,
+            allocations: Allocation,
+            counters: Counter,
+            markers: Marker,
+            flows: Flow,
+            host_calls: HostCall,
+            graph_launches: GraphLaunch,
+            collectives: Collective,
+        }
+    };
+}
+
+/// The twelve tables whose rows are events, for code that treats them alike.
+#[macro_export]
+macro_rules! for_each_event_table {
+    ($callback:ident) => {
+        $callback! {
+            kernels: Kernel,
+            copies: MemoryCopy,
+            sets: MemorySet,
+            syncs: Synchronization,
+            api_calls: ApiCall,
+            allocations: Allocation,
+            counters: Counter,
+            markers: Marker,
+            flows: Flow,
+            host_calls: HostCall,
+            graph_launches: GraphLaunch,
+            collectives: Collective,
+        }
+    };
+}
