@@ -80,7 +80,7 @@ fn file_of<T: Writable>(rows: usize, mut next: impl FnMut(&mut Training, usize) 
         let batch = next(&mut training, left.min(100_000));
         left -= batch.len();
         for row in batch {
-            writer.push(CLOCK, row).unwrap();
+            writer.push(CLOCK, &row).unwrap();
         }
     }
     writer.finish().unwrap()
@@ -107,7 +107,7 @@ fn write_speed(rows: usize) {
         let (mut writer, _) = writer(io::sink());
         for _ in 0..rows.div_ceil(batch.len()) {
             for row in &batch {
-                writer.push(CLOCK, row.clone()).unwrap();
+                writer.push(CLOCK, row).unwrap();
             }
         }
         writer.finish().unwrap();

@@ -21,7 +21,7 @@ pub fn median_time(runs: usize, mut work: impl FnMut()) -> Duration {
 /// Prints the head of a table of figures.
 pub fn print_head(title: &str) {
     println!("\n{title}");
-    println!("{:<58} {:>14}   {}", "figure", "measured", "asked");
+    println!("{:<58} {:>14}   asked", "figure", "measured");
 }
 
 /// Prints one figure beside what was asked.

@@ -4,7 +4,9 @@
 //! random, grids vary with the batch, durations scatter by a few percent around a mean of their own, gaps are a few
 //! hundred nanoseconds with a rare long one, and records arrive in the order in which kernels *end*, as from CUPTI.
 
-use tracesmith_format::tables::{ApiCall, ApiDomain, ApiShape, Caller, Kernel, KernelShape, Place};
+use tracesmith_format::tables::{
+    ApiCall, ApiDomain, ApiShape, Caller, ChannelKind, Kernel, KernelShape, Place,
+};
 use tracesmith_format::{
     Bytes, ContextId, CorrelationId, DeviceId, ProcessId, StreamId, StringId, ThreadId, Timestamp,
 };
@@ -27,7 +29,7 @@ impl Random {
     }
 
     /// The next number.
-    pub fn next(&mut self) -> u64 {
+    pub fn number(&mut self) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
@@ -36,7 +38,7 @@ impl Random {
 
     /// A number below `limit`.
     pub fn below(&mut self, limit: u64) -> u64 {
-        self.next() % limit
+        self.number() % limit
     }
 
     /// A number around 0 with this spread: the sum of four uniform ones.
@@ -146,6 +148,8 @@ impl Training {
                 device: DeviceId(1),
                 context: ContextId(1),
                 stream: StreamId(7 + stream as u64),
+                channel: 10 + stream as u32,
+                channel_kind: ChannelKind::COMPUTE,
             },
             shape: KernelShape {
                 name: self.names[name],
@@ -164,8 +168,6 @@ impl Training {
                 local_total: Bytes(52_428_800),
                 cache_executed: 1,
                 max_cluster_size: 8,
-                channel: 10 + stream as u32,
-                channel_kind: 1,
                 ..KernelShape::default()
             },
             ..Kernel::default()

@@ -86,7 +86,7 @@ impl Dictionaries {
             return Ok(FrameId(id));
         }
         let id = self.frames.add(key)?;
-        self.new_frames.push(frame);
+        self.new_frames.push(&frame);
         Ok(FrameId(id))
     }
 
@@ -96,7 +96,7 @@ impl Dictionaries {
             return Ok(StackId(id));
         }
         let id = self.stacks.add(key)?;
-        self.new_stacks.push(stack);
+        self.new_stacks.push(&stack);
         Ok(StackId(id))
     }
 }

@@ -9,7 +9,7 @@
 //!
 //! let mut writer = Writer::new(Vec::new(), WriterOptions::default())?;
 //! let name = writer.string("saxpy")?;
-//! writer.push(ClockId(1), Kernel {
+//! writer.push(ClockId(1), &Kernel {
 //!     start: Timestamp(1_000),
 //!     end: Timestamp(1_500),
 //!     shape: KernelShape { name, grid_x: 64, block_x: 256, ..KernelShape::default() },

@@ -43,7 +43,7 @@ pub(crate) fn columns(dictionaries: &mut Dictionaries) -> Result<Schema, Error> 
     for (kind, columns) in tables() {
         let table_name = dictionaries.string(kind.name().unwrap_or_default())?;
         for column in columns {
-            schema.push(SchemaColumn {
+            schema.push(&SchemaColumn {
                 table: kind.0,
                 table_name,
                 column: column.id,

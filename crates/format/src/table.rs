@@ -30,7 +30,7 @@ pub trait Columns: Clone + Default + std::fmt::Debug + Send + Sync + 'static {
         self.len() == 0
     }
     /// Adds a row.
-    fn push(&mut self, row: Self::Row);
+    fn push(&mut self, row: &Self::Row);
     /// A row put together from the columns.
     ///
     /// # Panics
@@ -179,7 +179,7 @@ pub trait Field: Clone {
     const MEANING: Meaning;
 
     /// Adds a value.
-    fn push(column: &mut Self::Column, value: Self);
+    fn push(column: &mut Self::Column, value: &Self);
     /// The value of a row.
     fn get(column: &Self::Column, row: usize) -> Self;
     /// Removes all values.
@@ -204,8 +204,8 @@ impl<T: Lane + std::fmt::Debug> Field for T {
     const MEANING: Meaning = <T as Lane>::MEANING;
 
     #[inline]
-    fn push(column: &mut Vec<T>, value: T) {
-        column.push(value);
+    fn push(column: &mut Vec<T>, value: &T) {
+        column.push(*value);
     }
 
     #[inline]
@@ -241,7 +241,7 @@ impl Field for Blob {
     const TYPE: ColumnType = ColumnType::Blob;
     const MEANING: Meaning = Meaning::Number;
 
-    fn push(column: &mut Blobs, value: Blob) {
+    fn push(column: &mut Blobs, value: &Blob) {
         column.push(&value.0);
     }
 
@@ -335,10 +335,10 @@ macro_rules! table {
             }
 
             #[inline]
-            fn push(&mut self, row: $row) {
+            fn push(&mut self, row: &$row) {
                 self.row_count += 1;
-                $(<$type as $crate::table::Field>::push(&mut self.$field, row.$field);)*
-                $($(self.$group.push(row.$group);)*)?
+                $(<$type as $crate::table::Field>::push(&mut self.$field, &row.$field);)*
+                $($(self.$group.push(&row.$group);)*)?
             }
 
             fn row(&self, row: usize) -> $row {
@@ -434,6 +434,15 @@ macro_rules! group {
         }
 
         impl $crate::shared::Group for $name {
+            #[inline]
+            fn hash(&self) -> u64 {
+                let sum = 0u64 $(.wrapping_add(
+                    $crate::lane::Lane::to_lane(self.$field)
+                        .wrapping_mul((($offset as u64 * 2 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)) | 1),
+                ))*;
+                (sum ^ (sum >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93)
+            }
+
             fn encode(values: &[Self], base: u16, encoder: &mut $crate::codec::BlockEncoder) {
                 $({
                     let column: Vec<$type> = values.iter().map(|value| value.$field).collect();

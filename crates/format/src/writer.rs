@@ -114,18 +114,18 @@ impl<W: Write> Writer<W> {
             key: self.string(key)?,
             value: self.string(value)?,
         };
-        self.define(row)
+        self.define(&row)
     }
 
     /// Adds a row that has no times of its own: a device, a process, a state of health.
-    pub fn define<T: Writable>(&mut self, row: T) -> Result<(), Error> {
+    pub fn define<T: Writable>(&mut self, row: &T) -> Result<(), Error> {
         self.push(ClockId::NONE, row)
     }
 
     /// Adds a row whose times are of `clock`.
     #[inline]
-    pub fn push<T: Writable>(&mut self, clock: ClockId, row: T) -> Result<(), Error> {
-        let blob_bytes = T::Columns::blob_bytes(&row);
+    pub fn push<T: Writable>(&mut self, clock: ClockId, row: &T) -> Result<(), Error> {
+        let blob_bytes = T::Columns::blob_bytes(row);
         if blob_bytes as u64 > MAX_BLOCK_BYTES / 2 {
             return Err(Error::RowTooLarge {
                 size: blob_bytes as u64,
@@ -177,7 +177,7 @@ impl<W: Write> Writer<W> {
         let index = std::mem::take(&mut self.index);
         let mut piece = Index::default();
         for row in 0..index.len() {
-            piece.push(index.row(row));
+            piece.push(&index.row(row));
             if piece.len() == MAX_BLOCK_ROWS as usize || row + 1 == index.len() {
                 self.write_block::<IndexEntry>(ClockId::NONE, &piece)?;
                 piece.clear();
@@ -243,7 +243,7 @@ impl<W: Write> Writer<W> {
                 });
             }
             blob_bytes += bytes;
-            piece.push(row);
+            piece.push(&row);
             if piece.len() >= self.options.rows_per_block as usize || blob_bytes >= BLOB_BYTES_PER_BLOCK {
                 self.write_block::<T>(ClockId::NONE, &piece)?;
                 piece.clear();
@@ -290,7 +290,7 @@ impl<W: Write> Writer<W> {
         if T::KIND == BlockKind::METADATA && self.header.metadata_offset == 0 {
             self.header.metadata_offset = self.written;
         }
-        self.index.push(IndexEntry {
+        self.index.push(&IndexEntry {
             offset: self.written,
             kind: header.kind.0,
             payload_length: header.payload_length,

@@ -96,7 +96,7 @@ impl<'a> BlockDecoder<'a> {
         if entry.rows != rows || entry.group != group {
             return Err(broken(id, "it has another number of rows than its table"));
         }
-        if entry.layout == Layout::Constant {
+        if entry.layout == Layout::Constant && entry.transform == Transform::Plain {
             let value = self.constant(&entry)?;
             return if value > T::MAX {
                 Err(too_wide(id))
@@ -166,8 +166,8 @@ impl<'a> BlockDecoder<'a> {
 
     fn constant(&self, entry: &Entry<'a>) -> Result<u64, Problem> {
         let mut bytes = entry.bytes;
-        match (entry.compression, entry.transform, varint::take(&mut bytes)) {
-            (Compression::None, Transform::Plain, Some(value)) if bytes.is_empty() => Ok(value),
+        match (entry.compression, varint::take(&mut bytes)) {
+            (Compression::None, Some(value)) if bytes.is_empty() => Ok(value),
             _ => Err(broken(entry.id, "its constant is malformed")),
         }
     }
@@ -177,10 +177,7 @@ impl<'a> BlockDecoder<'a> {
         out.clear();
         let cut = broken(entry.id, "its bytes are cut off or too many");
         match entry.layout {
-            Layout::Constant => {
-                out.resize(entry.rows, self.constant(entry)?);
-                return Ok(());
-            }
+            Layout::Constant => out.resize(entry.rows, self.constant(entry)?),
             Layout::Packed => {
                 // A frame is never longer than this, exceptions included.
                 let limit = entry.rows * 19 + 2;

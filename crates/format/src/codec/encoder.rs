@@ -3,7 +3,7 @@
 use zstd::bulk::Compressor;
 
 use crate::codec::{Compression, Layout, Transform, packed, planes};
-use crate::lane::{ColumnType, Lane};
+use crate::lane::{ColumnType, Lane, Meaning};
 use crate::varint::{self, zigzag};
 
 /// Collects the columns of one block; reused from block to block so that its buffers are taken once.
@@ -19,8 +19,12 @@ pub struct BlockEncoder {
     compressed: Vec<u8>,
 }
 
-/// What the directory says of a column.
+/// Values of a column that are compressed on trial.
+const SAMPLE: usize = 2048;
+
+/// What the directory says of a column, and what only the encoder needs to know.
 struct Entry {
+    meaning: Meaning,
     id: u16,
     group: u16,
     column_type: ColumnType,
@@ -51,6 +55,7 @@ impl BlockEncoder {
             id,
             group,
             column_type: T::TYPE,
+            meaning: T::MEANING,
             transform,
             reference: 0,
             rows: values.len(),
@@ -89,6 +94,7 @@ impl BlockEncoder {
             id,
             group: 0,
             column_type: T::TYPE,
+            meaning: T::MEANING,
             transform: Transform::After,
             reference,
             rows: values.len(),
@@ -108,6 +114,7 @@ impl BlockEncoder {
             id,
             group: 0,
             column_type: ColumnType::Index,
+            meaning: Meaning::Number,
             transform: Transform::Plain,
             reference: 0,
             rows: index.len(),
@@ -123,6 +130,7 @@ impl BlockEncoder {
             id,
             group: 0,
             column_type: ColumnType::Blob,
+            meaning: Meaning::Number,
             transform: Transform::Plain,
             reference: 0,
             rows: lengths.len(),
@@ -182,20 +190,30 @@ impl BlockEncoder {
         false
     }
 
-    /// Writes the transformed lanes in whichever layout is smaller.
+    fn add_constant(&mut self, entry: &Entry, value: u64) {
+        let mut bytes = Vec::with_capacity(10);
+        varint::put(&mut bytes, value);
+        self.add(entry, Layout::Constant, Compression::None, bytes.len(), &bytes);
+    }
+
+    /// Writes the transformed lanes in whichever layout is smallest.
     fn lay_out(&mut self, entry: &Entry) {
+        let first = self.lanes[0];
+        if self.lanes.iter().all(|lane| *lane == first) {
+            return self.add_constant(entry, first);
+        }
         let lanes = std::mem::take(&mut self.lanes);
         let mut packed = std::mem::take(&mut self.packed);
         let mut compressed = std::mem::take(&mut self.compressed);
         packed.clear();
         packed::encode(&lanes, &mut packed);
+        if entry.meaning == Meaning::Time && !self.planes_may_win(&lanes, packed.len()) {
+            self.add(entry, Layout::Packed, Compression::None, packed.len(), &packed);
+            (self.lanes, self.packed, self.compressed) = (lanes, packed, compressed);
+            return;
+        }
 
-        let any = lanes.iter().fold(0, |any, lane| any | lane);
-        let bytes = (64 - any.leading_zeros()).div_ceil(8);
-        self.planes.clear();
-        planes::encode(&lanes, bytes, &mut self.planes);
-        compress(&mut self.zstd, &self.planes, &mut compressed);
-
+        self.compress_planes(&lanes, &mut compressed);
         // Packed frames decode a few times faster: planes must be worth it.
         if compressed.len() < packed.len() - packed.len() / 16 {
             let raw_length = self.planes.len();
@@ -203,9 +221,26 @@ impl BlockEncoder {
         } else {
             self.add(entry, Layout::Packed, Compression::None, packed.len(), &packed);
         }
-        self.lanes = lanes;
-        self.packed = packed;
-        self.compressed = compressed;
+        (self.lanes, self.packed, self.compressed) = (lanes, packed, compressed);
+    }
+
+    fn compress_planes(&mut self, lanes: &[u64], compressed: &mut Vec<u8>) {
+        let any = lanes.iter().fold(0, |any, lane| any | lane);
+        let bytes = (64 - any.leading_zeros()).div_ceil(8);
+        self.planes.clear();
+        planes::encode(lanes, bytes, &mut self.planes);
+        compress(&mut self.zstd, &self.planes, compressed);
+    }
+
+    /// Times are mostly noise, on which a compressor works hardest for nothing: ask a sample first. Other columns may
+    /// repeat over distances that no sample shows, and are always tried whole.
+    fn planes_may_win(&mut self, lanes: &[u64], packed_length: usize) -> bool {
+        let Some(sample) = lanes.get(..SAMPLE) else {
+            return true;
+        };
+        let mut compressed = Vec::new();
+        self.compress_planes(sample, &mut compressed);
+        compressed.len() * (lanes.len() / SAMPLE) < packed_length
     }
 
     fn add(

@@ -44,7 +44,7 @@ impl Transform {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Layout {
-    /// One varint that stands for every row.
+    /// One varint that stands for every row, before the transform is undone.
     Constant = 0,
     /// Frames of bit-packed numbers.
     Packed = 1,

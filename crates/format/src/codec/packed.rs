@@ -85,28 +85,33 @@ fn decode_frame(input: &mut &[u8], out: &mut [u64]) -> Option<()> {
 
 /// The width whose frame is shortest. Only widths that some value has are worth looking at.
 fn best_width(values: &[u64]) -> u32 {
-    let mut count_of_bits = [0u32; 65];
+    let mut count_of_bits = [0u8; 65];
+    let mut used = 0u128;
     for value in values {
-        count_of_bits[(64 - value.leading_zeros()) as usize] += 1;
+        let bits = 64 - value.leading_zeros();
+        count_of_bits[bits as usize] += 1;
+        used |= 1 << bits;
     }
-    let mut used = [0u32; 65];
-    let mut used_count = 0;
-    for (bits, &count) in count_of_bits.iter().enumerate() {
-        if count > 0 {
-            used[used_count] = bits as u32;
-            used_count += 1;
+    let widest = 127 - used.leading_zeros();
+    let (mut best, mut best_cost) = (widest, (values.len() as u32 * widest).div_ceil(8));
+    // Wider ones are all excepted; once they alone cost more than the best frame, narrower widths only add to them.
+    let mut narrower = used & !(1 << widest);
+    while narrower != 0 {
+        let width = 127 - narrower.leading_zeros();
+        narrower &= !(1 << width);
+        let mut excepted = 0;
+        let mut wider = used >> (width + 1) << (width + 1);
+        while wider != 0 {
+            let bits = wider.trailing_zeros();
+            wider &= wider - 1;
+            excepted += u32::from(count_of_bits[bits as usize]) * (1 + varint::length_of_bits(bits - width));
         }
-    }
-    let used = &used[..used_count];
-    let (mut best, mut best_cost) = (64, u32::MAX);
-    for (i, &width) in used.iter().enumerate().rev() {
-        let packed = (values.len() as u32 * width).div_ceil(8);
-        let excepted: u32 = used[i + 1..]
-            .iter()
-            .map(|&bits| count_of_bits[bits as usize] * (1 + varint::length_of_bits(bits - width)))
-            .sum();
-        if packed + excepted < best_cost {
-            (best, best_cost) = (width, packed + excepted);
+        if excepted >= best_cost {
+            break;
+        }
+        let cost = (values.len() as u32 * width).div_ceil(8) + excepted;
+        if cost < best_cost {
+            (best, best_cost) = (width, cost);
         }
     }
     best

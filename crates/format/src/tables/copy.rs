@@ -57,12 +57,8 @@ group! {
         8 destination_context: ContextId,
         /// Whether the device asked for it.
         9 device_launched: bool,
-        /// Hardware channel.
-        10 channel: u32,
-        /// Kind of hardware channel.
-        11 channel_kind: u8,
         /// The graph that it was part of.
-        12 graph: GraphId,
+        10 graph: GraphId,
     }
 }
 
@@ -101,12 +97,8 @@ group! {
         2 asynchronous: bool,
         /// Whether the device asked for it.
         3 device_launched: bool,
-        /// Hardware channel.
-        4 channel: u32,
-        /// Kind of hardware channel.
-        5 channel_kind: u8,
         /// The graph that it was part of.
-        6 graph: GraphId,
+        4 graph: GraphId,
     }
 }
 

@@ -89,12 +89,8 @@ group! {
         26 device_launched: bool,
         /// Priority of its stream.
         27 priority: i32,
-        /// Hardware channel.
-        28 channel: u32,
-        /// Kind of hardware channel.
-        29 channel_kind: u8,
         /// The graph that it was part of.
-        30 graph: GraphId,
+        28 graph: GraphId,
     }
 }
 
