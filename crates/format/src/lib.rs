@@ -25,15 +25,21 @@
 //! # Ok::<(), tracesmith_format::Error>(())
 //! ```
 
+#[cfg(test)]
+mod arbitrary;
 mod blob;
 mod block;
 mod codec;
 mod dictionary;
 mod error;
+#[doc(hidden)]
+pub mod fuzz;
 mod header;
 mod ids;
 mod lane;
 mod reader;
+#[cfg(test)]
+mod round_trip;
 mod scan;
 pub mod schema;
 mod shared;

@@ -51,45 +51,65 @@ impl<S: Source> Reader<S> {
     /// Opens a trace.
     pub fn open(source: S) -> Result<Self, Error> {
         let header = read_file_header(&source)?;
-        if let Some((blocks, mut damage)) = read_index(&source, header.as_ref())? {
-            if header.is_none() {
-                damage.insert(0, header_damage());
-            }
-            return Ok(Reader {
+        let mut reader = match read_index(&source, header.as_ref())? {
+            Indexed::Whole(blocks) => Reader {
                 source,
                 header,
                 blocks,
-                damage,
+                damage: Vec::new(),
                 found: Found::Index,
-            });
-        }
-        Self::scan_from(source, header)
+            },
+            Indexed::Absent => Self::scan_from(source, header)?,
+            Indexed::Broken(damage) => {
+                let mut reader = Self::scan_from(source, header)?;
+                if !reader.damage.iter().any(|other| other.offset == damage.offset) {
+                    reader.damage.push(damage);
+                }
+                reader
+            }
+        };
+        reader.note_file_damage();
+        Ok(reader)
     }
 
     /// Opens a trace by looking at every block header, whatever the index says.
     pub fn scan(source: S) -> Result<Self, Error> {
         let header = read_file_header(&source)?;
-        Self::scan_from(source, header)
+        let mut reader = Self::scan_from(source, header)?;
+        reader.note_file_damage();
+        Ok(reader)
     }
 
     fn scan_from(source: S, header: Option<FileHeader>) -> Result<Self, Error> {
         let found = scan::scan(&source)?;
-        let mut damage = found.damage;
-        match header {
-            None => damage.insert(0, header_damage()),
-            Some(header) if header.file_length > source.length() => {
-                let missing = header.file_length - source.length();
-                damage.push(scan::damage(source.length(), missing, None, Problem::Shortened));
-            }
-            Some(_) => {}
-        }
         Ok(Reader {
             source,
             header,
             blocks: found.blocks,
-            damage,
+            damage: found.damage,
             found: Found::Scan,
         })
+    }
+
+    /// What the file's header has to say of the file as a whole.
+    fn note_file_damage(&mut self) {
+        let length = self.source.length();
+        match self.header.map(|header| header.file_length) {
+            None => {
+                self.damage
+                    .insert(0, damage(0, FILE_HEADER_BYTES as u64, None, Problem::FileHeader));
+            }
+            Some(0) => {}
+            Some(finished) if finished > length => {
+                self.damage
+                    .push(damage(length, finished - length, None, Problem::Shortened));
+            }
+            Some(finished) if finished < length && self.found == Found::Index => {
+                self.damage
+                    .push(damage(finished, length - finished, None, Problem::Trailing));
+            }
+            Some(_) => {}
+        }
     }
 
     /// The file's header, unless it is damaged.
@@ -182,10 +202,6 @@ fn checked_payload<'a>(
     Err(damage(block.offset, total, Some(header), problem).into())
 }
 
-fn header_damage() -> Damage {
-    damage(0, FILE_HEADER_BYTES as u64, None, Problem::FileHeader)
-}
-
 /// `None` when the header is damaged but the file is a trace all the same: a valid block follows.
 fn read_file_header(source: &impl Source) -> Result<Option<FileHeader>, Error> {
     let length = source.length();
@@ -215,72 +231,76 @@ fn read_file_header(source: &impl Source) -> Result<Option<FileHeader>, Error> {
     }
 }
 
-/// The blocks as the index lists them; `None` when there is no index or it cannot be trusted.
-#[allow(clippy::type_complexity, reason = "one private use")]
-fn read_index(
-    source: &impl Source,
-    header: Option<&FileHeader>,
-) -> Result<Option<(Vec<Block>, Vec<Damage>)>, Error> {
-    let length = source.length();
+/// What the end of the file says of its index.
+enum Indexed {
+    /// All blocks are known.
+    Whole(Vec<Block>),
+    /// There is no end marker: the file was never finished, or is cut.
+    Absent,
+    /// The end marker points at an index that cannot be read.
+    Broken(Damage),
+}
+
+fn read_index(source: &impl Source, header: Option<&FileHeader>) -> Result<Indexed, Error> {
+    const HEADER: u64 = BLOCK_HEADER_BYTES as u64;
     let end = match header {
         Some(header) if header.file_length != 0 => header.file_length,
-        _ => length,
+        _ => source.length(),
     };
-    let Some(end_offset) = end.checked_sub(BLOCK_HEADER_BYTES as u64) else {
-        return Ok(None);
-    };
-    if end > length || end_offset < FILE_HEADER_BYTES as u64 {
-        return Ok(None);
+    if end > source.length() || end < FILE_HEADER_BYTES as u64 + HEADER {
+        return Ok(Indexed::Absent);
     }
-    let Ok(marker) = read_header(source, end_offset)? else {
-        return Ok(None);
+    let end_offset = end - HEADER;
+    let start = match read_header(source, end_offset)? {
+        Ok(marker) if marker.kind == BlockKind::END && marker.base <= end_offset => marker.base,
+        _ => return Ok(Indexed::Absent),
     };
-    let index_offset = marker.base;
-    let index_fits = index_offset
-        .checked_add(BLOCK_HEADER_BYTES as u64)
-        .is_some_and(|i| i <= end_offset);
-    if marker.kind != BlockKind::END || !index_fits {
-        return Ok(None);
-    }
+    let broken = |problem| {
+        let kind = Some(BlockKind::INDEX);
+        Ok(Indexed::Broken(Damage {
+            kind,
+            ..damage(start, end_offset - start, None, problem)
+        }))
+    };
+
     let mut decoder = Decoder {
         source,
         bytes: Vec::new(),
         scratch: Scratch::new(),
     };
     let mut blocks = Vec::new();
-    let mut next_index = index_offset;
-    while next_index != end_offset {
-        if end_offset - next_index < BLOCK_HEADER_BYTES as u64 {
-            return Ok(None);
+    let mut next = start;
+    while next != end_offset {
+        if end_offset - next < HEADER {
+            return broken(Problem::Index);
         }
-        let Ok(header) = read_header(source, next_index)? else {
-            return Ok(None);
+        let block = match read_header(source, next)? {
+            Ok(header) => Block { offset: next, header },
+            Err(problem) => return broken(problem),
         };
-        let block = Block {
-            offset: next_index,
-            header,
-        };
-        next_index += header.total_length();
-        if header.kind != BlockKind::INDEX || next_index > end_offset {
-            return Ok(None);
+        next += block.header.total_length();
+        if block.header.kind != BlockKind::INDEX || next > end_offset {
+            return broken(Problem::Index);
         }
         match decoder.read::<IndexEntry>(&block, &Projection::all()) {
             Ok(index) if add_indexed_blocks(&index, &mut blocks) => {}
-            Ok(_) | Err(Error::Damaged { .. }) => return Ok(None),
+            Ok(_) => return broken(Problem::Index),
+            Err(Error::Damaged { damage }) => return broken(damage.problem),
             Err(error) => return Err(error),
         }
     }
-    let blocks_end = blocks.last().map_or(FILE_HEADER_BYTES as u64, |last| {
+    if end_of(&blocks) == start {
+        Ok(Indexed::Whole(blocks))
+    } else {
+        broken(Problem::Index)
+    }
+}
+
+/// Where the block behind these starts.
+fn end_of(blocks: &[Block]) -> u64 {
+    blocks.last().map_or(FILE_HEADER_BYTES as u64, |last| {
         last.offset + last.header.total_length()
-    });
-    if blocks_end != index_offset {
-        return Ok(None);
-    }
-    let mut damaged = Vec::new();
-    if length > end {
-        damaged.push(damage(end, length - end, None, Problem::Trailing));
-    }
-    Ok(Some((blocks, damaged)))
+    })
 }
 
 /// False when the entries do not go on where the blocks before them end.
@@ -299,9 +319,7 @@ fn add_indexed_blocks(index: &Index, blocks: &mut Vec<Block>) -> bool {
             sequence: index.sequence[row],
             payload_crc: index.payload_crc[row],
         };
-        let next = blocks.last().map_or(FILE_HEADER_BYTES as u64, |last| {
-            last.offset + last.header.total_length()
-        });
+        let next = end_of(blocks);
         if header.check_limits().is_err() || index.offset[row] != next {
             return false;
         }

@@ -14,6 +14,8 @@ pub fn tables() -> Vec<(BlockKind, Vec<ColumnSpec>)> {
         ($($field:ident: $row:ident,)*) => {
             vec![
                 describe::<Text>(),
+                describe::<Frame>(),
+                describe::<Stack>(),
                 describe::<SchemaColumn>(),
                 describe::<IndexEntry>(),
                 $(describe::<$row>(),)*

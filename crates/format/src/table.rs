@@ -322,6 +322,16 @@ macro_rules! table {
             $($($(#[$smeta])* pub $group: $crate::shared::Shared<$group_type>,)*)?
         }
 
+        #[cfg(test)]
+        impl $crate::arbitrary::Arbitrary for $row {
+            fn arbitrary(next: &mut dyn FnMut() -> u64) -> Self {
+                $row {
+                    $($field: $crate::arbitrary::Arbitrary::arbitrary(next),)*
+                    $($($group: $crate::arbitrary::Arbitrary::arbitrary(next),)*)?
+                }
+            }
+        }
+
         impl $crate::table::Table for $row {
             type Columns = $columns;
             const KIND: $crate::block::BlockKind = $crate::block::BlockKind::$kind;
@@ -431,6 +441,15 @@ macro_rules! group {
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
         pub struct $name {
             $($(#[$fmeta])* pub $field: $type,)*
+        }
+
+        #[cfg(test)]
+        impl $crate::arbitrary::Arbitrary for $name {
+            fn arbitrary(next: &mut dyn FnMut() -> u64) -> Self {
+                $name { $($field: <$type as $crate::lane::Lane>::from_lane(
+                    next() & <$type as $crate::lane::Lane>::MAX,
+                ),)* }
+            }
         }
 
         impl $crate::shared::Group for $name {

@@ -1,1 +1,146 @@
+//! Columns of any numbers, through every transform and layout.
 
+use proptest::prelude::*;
+
+use super::*;
+use crate::block::{BlockHeader, BlockKind};
+use crate::ids::ClockId;
+use crate::lane::Lane;
+
+/// Numbers of the shapes that columns have: anything, small steps, few values, extremes.
+fn numbers() -> impl Strategy<Value = Vec<u64>> {
+    let length = 1..600usize;
+    prop_oneof![
+        prop::collection::vec(any::<u64>(), length.clone()),
+        prop::collection::vec(0..50u64, length.clone()),
+        prop::collection::vec(
+            prop_oneof![Just(0), Just(u64::MAX), Just(1 << 63), 0..9u64],
+            length.clone()
+        ),
+        (any::<u64>(), prop::collection::vec(-1000..1_000_000i64, length)).prop_map(|(start, steps)| {
+            steps
+                .iter()
+                .scan(start, |value, step| {
+                    *value = value.wrapping_add_signed(*step);
+                    Some(*value)
+                })
+                .collect()
+        }),
+    ]
+}
+
+fn header(rows: usize) -> BlockHeader {
+    BlockHeader {
+        kind: BlockKind::KERNELS,
+        codec: 0,
+        payload_length: 0,
+        unpacked_length: 0,
+        first_time: 0,
+        last_time: 0,
+        base: 0,
+        rows: rows as u32,
+        clock: ClockId::NONE,
+        sequence: 0,
+        payload_crc: 0,
+    }
+}
+
+fn decoded<T: Lane>(payload: &[u8], rows: usize, ids: &[u16]) -> Vec<Vec<T>> {
+    let mut scratch = Scratch::new();
+    let mut decoder = BlockDecoder::new(&header(rows), payload, &mut scratch).unwrap();
+    ids.iter().map(|id| decoder.column(*id).unwrap()).collect()
+}
+
+proptest! {
+    #[test]
+    fn any_numbers_survive_every_transform(values in numbers()) {
+        for transform in [Transform::Plain, Transform::Delta, Transform::Xor] {
+            let mut encoder = BlockEncoder::new(1);
+            encoder.column(7, 0, &values, transform);
+            let mut payload = Vec::new();
+            encoder.finish(&mut payload);
+            prop_assert_eq!(&decoded::<u64>(&payload, values.len(), &[7])[0], &values);
+        }
+    }
+
+    #[test]
+    fn columns_relative_to_each_other_survive(values in numbers(), others in numbers()) {
+        let rows = values.len().min(others.len());
+        let (values, others) = (&values[..rows], &others[..rows]);
+        let mut encoder = BlockEncoder::new(1);
+        encoder.column(1, 0, values, Transform::Delta);
+        encoder.column_after(2, others, 1, values);
+        encoder.column_after(3, values, 2, others);
+        let mut payload = Vec::new();
+        encoder.finish(&mut payload);
+        // Also when the column that others refer to is not asked for itself.
+        prop_assert_eq!(decoded::<u64>(&payload, rows, &[3, 2]), [values, others]);
+        prop_assert_eq!(decoded::<u64>(&payload, rows, &[1, 2, 3]), [values, others, values]);
+    }
+
+    #[test]
+    fn narrow_and_signed_numbers_survive(values in numbers()) {
+        let bytes: Vec<u8> = values.iter().map(|v| *v as u8).collect();
+        let signed: Vec<i32> = values.iter().map(|v| *v as i32).collect();
+        let measured: Vec<f64> = values.iter().map(|v| f64::from_bits(*v)).collect();
+        let mut encoder = BlockEncoder::new(1);
+        encoder.column(1, 0, &bytes, Transform::Plain);
+        encoder.column(2, 0, &signed, Transform::Delta);
+        encoder.column(3, 0, &measured, Transform::Xor);
+        let mut payload = Vec::new();
+        encoder.finish(&mut payload);
+        prop_assert_eq!(&decoded::<u8>(&payload, values.len(), &[1])[0], &bytes);
+        prop_assert_eq!(&decoded::<i32>(&payload, values.len(), &[2])[0], &signed);
+        let bits: Vec<u64> = decoded::<f64>(&payload, values.len(), &[3])[0].iter().map(|v| v.to_bits()).collect();
+        prop_assert_eq!(bits, values);
+    }
+
+    #[test]
+    fn any_bytes_decode_to_something_or_an_error(data in prop::collection::vec(any::<u8>(), 0..300)) {
+        for target in crate::fuzz::TARGETS {
+            (target.run)(&data);
+        }
+    }
+}
+
+#[test]
+fn columns_in_a_circle_are_refused() {
+    let values: Vec<u64> = (0..10).map(|i| i * i).collect();
+    let mut encoder = BlockEncoder::new(1);
+    encoder.column_after(1, &values, 2, &vec![0u64; 10]);
+    encoder.column_after(2, &values, 1, &vec![0u64; 10]);
+    let mut payload = Vec::new();
+    encoder.finish(&mut payload);
+    let mut scratch = Scratch::new();
+    let mut decoder = BlockDecoder::new(&header(10), &payload, &mut scratch).unwrap();
+    assert!(decoder.column::<u64>(1).is_err());
+}
+
+#[test]
+fn a_value_too_wide_for_its_column_is_refused() {
+    let mut encoder = BlockEncoder::new(1);
+    encoder.column(1, 0, &[1u64, 256, 3], Transform::Plain);
+    let mut payload = Vec::new();
+    encoder.finish(&mut payload);
+    let mut scratch = Scratch::new();
+    let mut decoder = BlockDecoder::new(&header(3), &payload, &mut scratch).unwrap();
+    assert!(decoder.column::<u8>(1).is_err());
+    assert_eq!(decoder.column::<u16>(1), Ok(vec![1, 256, 3]));
+}
+
+#[test]
+fn a_column_that_claims_a_terabyte_takes_no_memory() {
+    // One column: id 1, no group, u64, plain, planes, zstd, 3 rows, 2^40 bytes unpacked, 0 stored.
+    let mut payload = vec![1, 1, 0, 4, 0, 2, 1, 3];
+    crate::varint::put(&mut payload, 1 << 31);
+    payload.push(0);
+    let mut scratch = Scratch::new();
+    let mut decoder = BlockDecoder::new(&header(3), &payload, &mut scratch).unwrap();
+    assert!(decoder.column::<u64>(1).is_err());
+    for length in [1 << 40, 1 << 63, u64::MAX] {
+        let mut payload = vec![1, 1, 0, 4, 0, 2, 1, 3];
+        crate::varint::put(&mut payload, length);
+        payload.push(0);
+        assert!(BlockDecoder::new(&header(3), &payload, &mut scratch).is_err());
+    }
+}

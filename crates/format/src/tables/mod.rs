@@ -24,8 +24,9 @@ pub use place::*;
 pub use state::*;
 pub use sync::*;
 
-/// Calls a macro with every table: field name, row type. Adding a table here gives it a place in the writer, the schema,
-/// the model and all commands that walk rows.
+/// Calls a macro with every table that rows are pushed to: field name, row type. Adding a table here gives it a place in
+/// the writer, the schema, the model and all commands that walk rows. The three dictionaries (strings, frames, stacks)
+/// are not here: their rows get their ids by being interned.
 #[macro_export]
 macro_rules! for_each_table {
     ($callback:ident) => {
@@ -38,8 +39,6 @@ macro_rules! for_each_table {
             contexts: Context,
             streams: Stream,
             images: Image,
-            frames: Frame,
-            stacks: Stack,
             symbols: Symbol,
             clocks: Clock,
             clock_pairs: ClockPair,

@@ -1,0 +1,213 @@
+//! Every table with rows of any content, through a whole file and back.
+
+use proptest::prelude::*;
+
+use crate::arbitrary::Arbitrary;
+use crate::ids::ClockId;
+use crate::lane::Value;
+use crate::reader::Reader;
+use crate::source::Memory;
+use crate::table::{Columns, Projection, Table};
+use crate::tables::*;
+use crate::writer::{Writable, Writer, WriterOptions};
+use crate::{for_each_table, ids::Timestamp};
+
+/// Random numbers in one of a few moods, so that columns get runs, small steps, extremes and noise.
+fn numbers(seed: u64) -> impl FnMut() -> u64 {
+    let mut state = seed | 1;
+    let mut previous = seed;
+    move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        previous = match state % 7 {
+            0 => 0,
+            1 => u64::MAX,
+            2 => state.rotate_left(29),
+            3 => previous.wrapping_add(state % 1000),
+            4 => state % 10,
+            5 => 1 << 63,
+            _ => previous,
+        };
+        previous
+    }
+}
+
+/// All values of a row; measured ones by their bits, so that every NaN is itself.
+fn values<C: Columns>(columns: &C, row: usize) -> Vec<(u16, String)> {
+    let mut values = Vec::new();
+    columns.visit(row, &mut |id, value| {
+        let text = match value {
+            Value::Float(float) => format!("{:x}", float.to_bits()),
+            other => format!("{other:?}"),
+        };
+        values.push((id, text));
+    });
+    values
+}
+
+fn survives<T: Writable + Arbitrary>(seed: u64, rows: usize, rows_per_block: u32) {
+    let mut next = numbers(seed);
+    let mut written = T::Columns::default();
+    let mut writer = Writer::new(
+        Vec::new(),
+        WriterOptions {
+            rows_per_block,
+            ..Default::default()
+        },
+    )
+    .unwrap();
+    for _ in 0..rows {
+        let row = T::arbitrary(&mut next);
+        written.push(&row);
+        writer.push(ClockId(3), &row).unwrap();
+    }
+    let reader = Reader::open(Memory(writer.finish().unwrap())).unwrap();
+    assert_eq!(reader.damage(), []);
+    let mut decoder = reader.decoder();
+    let mut row = 0;
+    for block in reader
+        .blocks()
+        .iter()
+        .filter(|b| b.header.kind == T::KIND && b.header.clock == ClockId(3))
+    {
+        let read = decoder.read::<T>(block, &Projection::all()).unwrap();
+        assert_eq!(block.header.base, row as u64);
+        for r in 0..read.len() {
+            assert_eq!(
+                values(&read, r),
+                values(&written, row),
+                "row {row} of {}",
+                T::KIND
+            );
+            let (start, end) = read.times(r);
+            if start != Timestamp::NONE {
+                assert!(block.header.first_time <= start.0 && block.header.last_time >= start.0.max(end.0));
+            }
+            row += 1;
+        }
+    }
+    assert_eq!(row, rows);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+    #[test]
+    fn rows_of_any_content_survive_in_every_table(seed: u64, rows in 0..400usize, per_block in 1..300u32) {
+        macro_rules! each {
+            ($($field:ident: $row:ident,)*) => { $(survives::<$row>(seed, rows, per_block);)* };
+        }
+        for_each_table!(each);
+    }
+}
+
+#[test]
+fn the_same_rows_give_the_same_bytes() {
+    let write = || {
+        let mut next = numbers(5);
+        let mut writer = Writer::new(Vec::new(), WriterOptions::default()).unwrap();
+        for _ in 0..1000 {
+            writer.push(ClockId(1), &Kernel::arbitrary(&mut next)).unwrap();
+            let name = writer.string(&format!("string {}", next() % 50)).unwrap();
+            writer
+                .push(
+                    ClockId(2),
+                    &ApiCall {
+                        stack: crate::ids::StackId(name.0),
+                        ..Default::default()
+                    },
+                )
+                .unwrap();
+        }
+        writer.finish().unwrap()
+    };
+    assert_eq!(write(), write());
+}
+
+#[test]
+fn columns_can_be_read_one_by_one() {
+    let mut next = numbers(11);
+    let mut writer = Writer::new(Vec::new(), WriterOptions::default()).unwrap();
+    let rows: Vec<Kernel> = (0..300).map(|_| Kernel::arbitrary(&mut next)).collect();
+    for row in &rows {
+        writer.push(ClockId(1), row).unwrap();
+    }
+    let reader = Reader::open(Memory(writer.finish().unwrap())).unwrap();
+    let block = reader
+        .blocks()
+        .iter()
+        .find(|b| b.header.kind == Kernel::KIND)
+        .unwrap();
+    for spec in Kernels::specs() {
+        let wanted = Projection::of::<Kernel>(&[&spec.name]).unwrap();
+        let columns = reader.decoder().read::<Kernel>(block, &wanted).unwrap();
+        assert_eq!(columns.len(), rows.len());
+        assert_eq!(columns.start.is_empty(), spec.name != "start");
+    }
+    let wanted = Projection::of::<Kernel>(&["completed", "shape.grid_x", "place"]).unwrap();
+    let columns = reader.decoder().read::<Kernel>(block, &wanted).unwrap();
+    for (row, kernel) in rows.iter().enumerate() {
+        assert_eq!(columns.completed[row], kernel.completed);
+        assert_eq!(columns.shape.get(row).grid_x, kernel.shape.grid_x);
+        assert_eq!(*columns.place.get(row), kernel.place);
+    }
+    assert!(Projection::of::<Kernel>(&["colour"]).is_err());
+}
+
+#[test]
+fn rows_of_two_clocks_stay_apart() {
+    let mut writer = Writer::new(Vec::new(), WriterOptions::default()).unwrap();
+    for time in 1..=10u64 {
+        let row = Kernel {
+            start: Timestamp(time),
+            end: Timestamp(time),
+            ..Default::default()
+        };
+        writer.push(ClockId(1 + (time % 2) as u32), &row).unwrap();
+    }
+    let reader = Reader::open(Memory(writer.finish().unwrap())).unwrap();
+    let mut clocks: Vec<_> = reader
+        .blocks()
+        .iter()
+        .filter(|b| b.header.kind == Kernel::KIND)
+        .map(|b| {
+            (
+                b.header.clock,
+                b.header.rows,
+                b.header.first_time,
+                b.header.last_time,
+            )
+        })
+        .collect();
+    clocks.sort_unstable();
+    assert_eq!(clocks, [(ClockId(1), 5, 2, 10), (ClockId(2), 5, 1, 9)]);
+}
+
+#[test]
+fn byte_strings_larger_than_a_block_are_refused_and_large_ones_split() {
+    let mut writer = Writer::new(Vec::new(), WriterOptions::default()).unwrap();
+    let too_large = Module {
+        code: crate::blob::Blob(vec![7; 40 << 20]),
+        ..Default::default()
+    };
+    assert!(matches!(
+        writer.define(&too_large),
+        Err(crate::error::Error::RowTooLarge { .. })
+    ));
+    for _ in 0..5 {
+        writer
+            .define(&Module {
+                code: crate::blob::Blob(vec![7; 5 << 20]),
+                ..Default::default()
+            })
+            .unwrap();
+    }
+    let reader = Reader::open(Memory(writer.finish().unwrap())).unwrap();
+    let rows: Vec<_> = reader
+        .blocks()
+        .iter()
+        .filter(|b| b.header.kind == Module::KIND)
+        .map(|b| b.header.rows)
+        .collect();
+    assert_eq!(rows, [2, 2, 1]);
+}
