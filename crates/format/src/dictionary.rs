@@ -5,6 +5,7 @@ use std::hash::Hash;
 
 use rustc_hash::FxBuildHasher;
 
+use crate::block::BlockKind;
 use crate::error::Error;
 use crate::ids::{FrameId, StackId, StringId};
 use crate::table::Columns;
@@ -59,6 +60,17 @@ impl Dictionaries {
             new_frames: Frames::default(),
             new_stacks: Stacks::default(),
         }
+    }
+
+    /// Goes on behind dictionary pieces that were copied from another file, whose entries are not known here.
+    pub(crate) fn skip(&mut self, kind: BlockKind, first_free: u32) {
+        let count = match kind {
+            BlockKind::STRINGS => &mut self.strings.count,
+            BlockKind::FRAMES => &mut self.frames.count,
+            BlockKind::STACKS => &mut self.stacks.count,
+            _ => return,
+        };
+        *count = (*count).max(first_free);
     }
 
     pub(crate) fn string(&mut self, text: &str) -> Result<StringId, Error> {

@@ -1,7 +1,7 @@
 //! Entry points for fuzzing: each decoder behind a function that takes any bytes and must neither panic nor take more
 //! memory than the input allows. `fuzz/` runs them under libFuzzer; the corpus is replayed as an ordinary test.
 
-use crate::block::{BLOCK_HEADER_BYTES, BlockHeader, MAX_BLOCK_ROWS};
+use crate::block::{BLOCK_HEADER_BYTES, BlockHeader, MAX_BLOCK_BYTES, MAX_BLOCK_ROWS};
 use crate::codec::{BlockDecoder, Scratch, packed, planes};
 use crate::for_each_table;
 use crate::header::FileHeader;
@@ -145,7 +145,7 @@ fn decode_as<T: Table>(rows: u32, payload: &[u8]) {
         kind: T::KIND,
         codec: 0,
         payload_length: payload.len() as u32,
-        unpacked_length: 0,
+        unpacked_length: MAX_BLOCK_BYTES as u32,
         first_time: 0,
         last_time: 0,
         base: 0,

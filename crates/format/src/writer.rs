@@ -14,6 +14,7 @@ use crate::error::Error;
 use crate::for_each_table;
 use crate::header::{FILE_HEADER_BYTES, FileHeader};
 use crate::ids::{ClockId, FrameId, StackId, StringId};
+use crate::reader::Block;
 use crate::schema;
 use crate::table::{Columns, Table};
 use crate::tables::*;
@@ -58,7 +59,16 @@ pub struct Writer<W: Write> {
 
 impl<W: Write> Writer<W> {
     /// Starts a trace: writes the header and the schema.
-    pub fn new(sink: W, mut options: WriterOptions) -> Result<Self, Error> {
+    pub fn new(sink: W, options: WriterOptions) -> Result<Self, Error> {
+        let mut writer = Self::without_schema(sink, options)?;
+        let schema = schema::columns(&mut writer.dictionaries)?;
+        writer.write_dictionaries()?;
+        writer.write_block::<SchemaColumn>(ClockId::NONE, &schema)?;
+        Ok(writer)
+    }
+
+    /// Starts a trace that will hold blocks of another one, its schema included: see [`Writer::copy_block`].
+    pub fn without_schema(sink: W, mut options: WriterOptions) -> Result<Self, Error> {
         options.rows_per_block = options.rows_per_block.clamp(1, MAX_BLOCK_ROWS / 2);
         let header = FileHeader::unfinished(options.id);
         let mut writer = Writer {
@@ -74,10 +84,23 @@ impl<W: Write> Writer<W> {
             pending: Pending::default(),
         };
         writer.write(&header.to_bytes())?;
-        let schema = schema::columns(&mut writer.dictionaries)?;
-        writer.write_dictionaries()?;
-        writer.write_block::<SchemaColumn>(ClockId::NONE, &schema)?;
         Ok(writer)
+    }
+
+    /// Takes over a block of another file as it is, ids included. Only blocks of one file may be copied into a trace, in
+    /// their order; rows and strings of one's own go on behind them.
+    pub fn copy_block(&mut self, block: &Block, payload: &[u8]) -> Result<(), Error> {
+        let header = BlockHeader {
+            sequence: self.index.len() as u32,
+            ..block.header
+        };
+        let next = header.base.saturating_add(u64::from(header.rows));
+        self.rows_before.insert(header.kind, next);
+        self.dictionaries
+            .skip(header.kind, u32::try_from(next).unwrap_or(u32::MAX));
+        self.note_block(&header);
+        self.write(&header.to_bytes())?;
+        self.write(payload)
     }
 
     /// The number of a string, which is stored if it is new.
@@ -287,7 +310,15 @@ impl<W: Write> Writer<W> {
         }
         *rows_before += columns.len() as u64;
         block[..crate::block::BLOCK_HEADER_BYTES].copy_from_slice(&header.to_bytes());
-        if T::KIND == BlockKind::METADATA && self.header.metadata_offset == 0 {
+        self.note_block(&header);
+        let result = self.write(&block);
+        self.block = block;
+        result
+    }
+
+    /// Enters a block that starts here into the index.
+    fn note_block(&mut self, header: &BlockHeader) {
+        if header.kind == BlockKind::METADATA && self.header.metadata_offset == 0 {
             self.header.metadata_offset = self.written;
         }
         self.index.push(&IndexEntry {
@@ -295,18 +326,15 @@ impl<W: Write> Writer<W> {
             kind: header.kind.0,
             payload_length: header.payload_length,
             unpacked_length: header.unpacked_length,
-            first_time,
-            last_time,
+            first_time: header.first_time,
+            last_time: header.last_time,
             base: header.base,
             rows: header.rows,
-            clock,
+            clock: header.clock,
             sequence: header.sequence,
             payload_crc: header.payload_crc,
             codec: header.codec,
         });
-        let result = self.write(&block);
-        self.block = block;
-        result
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use zstd::bulk::Decompressor;
 
-use crate::block::{BlockHeader, MAX_BLOCK_BYTES};
+use crate::block::BlockHeader;
 use crate::codec::{Compression, Layout, Transform, packed, planes};
 use crate::error::Problem;
 use crate::lane::{ColumnType, Lane};
@@ -35,6 +35,8 @@ impl Scratch {
 /// Reads the columns of one block.
 pub struct BlockDecoder<'a> {
     rows: usize,
+    /// What the header says the block unpacks to: byte strings may not take more.
+    unpacked_length: usize,
     entries: Vec<Entry<'a>>,
     scratch: &'a mut Scratch,
     /// Lanes of columns that others are stored relative to.
@@ -64,6 +66,7 @@ impl<'a> BlockDecoder<'a> {
         let entries = directory(payload).ok_or(Problem::Directory)?;
         Ok(BlockDecoder {
             rows: header.rows as usize,
+            unpacked_length: header.unpacked_length as usize,
             entries,
             scratch,
             references: Vec::new(),
@@ -147,7 +150,11 @@ impl<'a> BlockDecoder<'a> {
         if entry.layout != Layout::Blob || entry.column_type != ColumnType::Blob || entry.rows != self.rows {
             return Err(broken(id, "it does not hold byte strings"));
         }
-        let raw = unpacked_bytes(&entry, MAX_BLOCK_BYTES as usize, self.scratch)?;
+        let raw = unpacked_bytes(
+            &entry,
+            self.unpacked_length + packed_limit(entry.rows),
+            self.scratch,
+        )?;
         let mut rest = raw;
         let mut lengths = Vec::with_capacity(entry.rows);
         packed::decode(&mut rest, entry.rows, &mut lengths).ok_or(broken(id, "its lengths are cut off"))?;
@@ -179,9 +186,7 @@ impl<'a> BlockDecoder<'a> {
         match entry.layout {
             Layout::Constant => out.resize(entry.rows, self.constant(entry)?),
             Layout::Packed => {
-                // A frame is never longer than this, exceptions included.
-                let limit = entry.rows * 19 + 2;
-                let mut bytes = unpacked_bytes(entry, limit, self.scratch)?;
+                let mut bytes = unpacked_bytes(entry, packed_limit(entry.rows), self.scratch)?;
                 out.reserve(entry.rows);
                 packed::decode(&mut bytes, entry.rows, out)
                     .filter(|()| bytes.is_empty())
@@ -299,6 +304,11 @@ fn unpacked_bytes<'s>(
             }
         }
     }
+}
+
+/// Packed frames are never longer than this, even if every value were an exception.
+fn packed_limit(rows: usize) -> usize {
+    rows * 19 + 2
 }
 
 fn values<T: Lane>(id: u16, lanes: &[u64]) -> Result<Vec<T>, Problem> {

@@ -107,8 +107,8 @@ proptest! {
 fn columns_in_a_circle_are_refused() {
     let values: Vec<u64> = (0..10).map(|i| i * i).collect();
     let mut encoder = BlockEncoder::new(1);
-    encoder.column_after(1, &values, 2, &vec![0u64; 10]);
-    encoder.column_after(2, &values, 1, &vec![0u64; 10]);
+    encoder.column_after(1, &values, 2, &[0u64; 10]);
+    encoder.column_after(2, &values, 1, &[0u64; 10]);
     let mut payload = Vec::new();
     encoder.finish(&mut payload);
     let mut scratch = Scratch::new();

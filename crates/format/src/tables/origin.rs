@@ -31,6 +31,8 @@ table! {
     6 memory: Bytes, plain;
     /// A number that stays the same from boot to boot.
     7 machine_id: StringId, plain;
+    /// A number that changes with every boot. Monotonic clocks of two traces compare only when it is the same.
+    8 boot_id: StringId, plain;
 }
 
 table! {

@@ -1,0 +1,5 @@
+//! Answers about a trace: one subject a file, a report struct each.
+
+mod totals;
+
+pub use totals::{NameTotal, TotalsReport};

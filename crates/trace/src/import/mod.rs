@@ -1,0 +1,3 @@
+//! Ways into the model: one format a file, told apart by content, never by name alone.
+
+pub(crate) mod sbt;

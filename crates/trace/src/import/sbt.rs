@@ -1,0 +1,31 @@
+//! The native format: nothing is converted, blocks are read as they are needed.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use tracesmith_format::{FileSource, Memory, Reader, Source};
+
+use crate::error::Error;
+
+/// The source of a native trace, wherever its bytes are.
+pub(crate) type AnySource = Box<dyn Source>;
+
+/// Opens a file. What cannot be read at any offset (a pipe, a terminal) is read into memory first.
+pub(crate) fn open(path: &Path) -> Result<Reader<AnySource>, Error> {
+    let open = |source| Error::Open { source };
+    let mut file = File::open(path).map_err(open)?;
+    let source: AnySource = if file.metadata().map_err(open)?.is_file() {
+        Box::new(FileSource::new(file).map_err(open)?)
+    } else {
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).map_err(open)?;
+        Box::new(Memory(bytes))
+    };
+    Ok(Reader::open(source)?)
+}
+
+/// Opens a trace that is in memory.
+pub(crate) fn open_bytes(bytes: Vec<u8>) -> Result<Reader<AnySource>, Error> {
+    Ok(Reader::open(Box::new(Memory(bytes)) as AnySource)?)
+}

@@ -1,0 +1,42 @@
+//! Traces as a program wants them: opened lazily, typed, with names resolved and times on one line.
+//!
+//! This crate is pure: no GPU, no unsafe code, no printing. It reads what `tracesmith-format` stores and gives it to the
+//! command line and whatever else shows traces.
+//!
+//! ```
+//! use tracesmith_format::{ClockId, Timestamp, Writer, WriterOptions};
+//! use tracesmith_format::tables::{Kernel, KernelShape};
+//! use tracesmith_trace::{Query, Trace};
+//!
+//! let mut writer = Writer::new(Vec::new(), WriterOptions::default())?;
+//! let name = writer.string("saxpy")?;
+//! let shape = KernelShape { name, ..KernelShape::default() };
+//! writer.push(ClockId(1), &Kernel { start: Timestamp(10), end: Timestamp(25), shape, ..Kernel::default() })?;
+//!
+//! let trace = Trace::from_bytes(writer.finish()?)?;
+//! assert_eq!(trace.kernels.rows(), 1);
+//! let event = trace.events(&Query::default()).next().unwrap();
+//! assert_eq!((trace.event_name(&event), event.duration()), ("saxpy", 15));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+pub mod analysis;
+mod error;
+mod import;
+mod model;
+mod query;
+mod repair;
+mod rewrite;
+pub mod units;
+
+pub use error::Error;
+pub use model::clocks::{ClockMap, ClockTime};
+pub use model::event::{Event, EventColumns, EventKind, EventName};
+pub use model::health::{HealthItem, HealthReport};
+pub use model::stacks::{FrameView, StackView};
+pub use model::strings::Strings;
+pub use model::table::TableView;
+pub use model::trace::Trace;
+pub use query::{Found, NameFilter, Query, SortKey};
+pub use repair::{RepairReport, repair};
+pub use rewrite::{RewriteReport, TimeRange, cut, merge};

@@ -1,0 +1,223 @@
+//! Bringing times of several clocks to one timeline.
+//!
+//! A trace keeps every record on the clock that it was taken with, and stores simultaneous readings of two clocks beside
+//! them. Here these pairs become conversions to one *reference* clock: a straight line between two neighbouring
+//! pairs, so that drift is followed, and the same slope beyond the first and last one.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use tracesmith_format::tables::{Clock, ClockKind, ClockPair};
+use tracesmith_format::{ClockId, Timestamp};
+
+/// A moment on the reference clock, and how far off it can be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClockTime {
+    /// The moment.
+    pub time: Timestamp,
+    /// At most this many nanoseconds off, from the readings' own uncertainty.
+    pub uncertainty: u64,
+}
+
+/// How the clocks of a trace hang together.
+#[derive(Clone, Debug, Default)]
+pub struct ClockMap {
+    reference: ClockId,
+    paths: BTreeMap<ClockId, Vec<Step>>,
+}
+
+/// Two clocks read at one moment: what each showed, and how far apart the readings can have been.
+type Reading = (u64, u64, u64);
+
+/// From one clock to the next on the way to the reference.
+#[derive(Clone, Debug)]
+struct Step {
+    /// In the order of the clock that is converted from, no time of it twice.
+    pairs: Vec<Reading>,
+}
+
+impl ClockMap {
+    /// Builds the conversions from what a trace stores. The reference is the first monotonic clock, else the first one.
+    pub fn new(clocks: &[Clock], pairs: &[ClockPair]) -> Self {
+        let reference = clocks
+            .iter()
+            .find(|clock| clock.kind == ClockKind::MONOTONIC)
+            .or(clocks.first())
+            .map(|clock| clock.id)
+            .or(pairs.first().map(|pair| pair.first))
+            .unwrap_or_default();
+
+        let mut links: BTreeMap<ClockId, BTreeMap<ClockId, Vec<Reading>>> = BTreeMap::new();
+        for pair in pairs {
+            let (a, b) = (pair.first_time.0, pair.second_time.0);
+            links
+                .entry(pair.first)
+                .or_default()
+                .entry(pair.second)
+                .or_default()
+                .push((a, b, pair.uncertainty));
+            links
+                .entry(pair.second)
+                .or_default()
+                .entry(pair.first)
+                .or_default()
+                .push((b, a, pair.uncertainty));
+        }
+
+        let mut paths = BTreeMap::from([(reference, Vec::new())]);
+        let mut queue = VecDeque::from([reference]);
+        while let Some(at) = queue.pop_front() {
+            for from in links.get(&at).into_iter().flat_map(BTreeMap::keys) {
+                if paths.contains_key(from) {
+                    continue;
+                }
+                let mut path = vec![Step::new(links[from][&at].clone())];
+                path.extend(paths[&at].iter().cloned());
+                paths.insert(*from, path);
+                queue.push_back(*from);
+            }
+        }
+        ClockMap { reference, paths }
+    }
+
+    /// The clock that all times are brought to.
+    pub fn reference(&self) -> ClockId {
+        self.reference
+    }
+
+    /// Whether times of this clock can be converted. Those of an unlinked clock are shown as they are.
+    pub fn is_linked(&self, clock: ClockId) -> bool {
+        self.paths.contains_key(&clock)
+    }
+
+    /// A time of `clock` on the reference clock. An unknown time stays unknown.
+    pub fn convert(&self, clock: ClockId, time: Timestamp) -> ClockTime {
+        let mut converted = ClockTime { time, uncertainty: 0 };
+        if time == Timestamp::NONE {
+            return converted;
+        }
+        for step in self.paths.get(&clock).into_iter().flatten() {
+            let (time, uncertainty) = step.convert(converted.time.0);
+            converted.time = Timestamp(time);
+            converted.uncertainty = converted.uncertainty.saturating_add(uncertainty);
+        }
+        converted
+    }
+}
+
+impl Step {
+    /// Of several readings at the same moment the most certain one counts.
+    fn new(mut pairs: Vec<Reading>) -> Self {
+        pairs.sort_unstable_by_key(|(from, to, uncertainty)| (*from, *uncertainty, *to));
+        pairs.dedup_by_key(|pair| pair.0);
+        Step { pairs }
+    }
+
+    fn convert(&self, time: u64) -> (u64, u64) {
+        let behind = self.pairs.partition_point(|(from, ..)| *from <= time);
+        // The segment that the time lies in; the first or last one for a time outside.
+        let second = behind.clamp(1, self.pairs.len().max(2) - 1);
+        let (from, to, uncertainty) = self.pairs[second - 1];
+        let offset = i128::from(time) - i128::from(from);
+        let Some(&(next_from, next_to, next_uncertainty)) = self.pairs.get(second) else {
+            return (clamp(i128::from(to) + offset), uncertainty);
+        };
+        let (run, rise) = (i128::from(next_from - from), i128::from(next_to) - i128::from(to));
+        // Rounded to the nearest, so that a reading's own time comes back exactly.
+        let scaled = (offset * rise * 2 + run).div_euclid(run * 2);
+        (clamp(i128::from(to) + scaled), uncertainty.max(next_uncertainty))
+    }
+}
+
+/// 0 would mean "not known".
+fn clamp(time: i128) -> u64 {
+    u64::try_from(time.max(1)).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn clock(id: u32, kind: ClockKind) -> Clock {
+        Clock {
+            id: ClockId(id),
+            kind,
+            ..Default::default()
+        }
+    }
+
+    fn pair(first: u32, a: u64, second: u32, b: u64, uncertainty: u64) -> ClockPair {
+        ClockPair {
+            first: ClockId(first),
+            second: ClockId(second),
+            first_time: Timestamp(a),
+            second_time: Timestamp(b),
+            uncertainty,
+        }
+    }
+
+    fn at(map: &ClockMap, clock: u32, time: u64) -> (u64, u64) {
+        let converted = map.convert(ClockId(clock), Timestamp(time));
+        (converted.time.0, converted.uncertainty)
+    }
+
+    #[test]
+    fn one_pair_gives_an_offset() {
+        let clocks = [clock(1, ClockKind::DEVICE), clock(2, ClockKind::MONOTONIC)];
+        let map = ClockMap::new(&clocks, &[pair(1, 1_000, 2, 5_000, 7)]);
+        assert_eq!(map.reference(), ClockId(2));
+        assert_eq!(at(&map, 1, 1_500), (5_500, 7));
+        assert_eq!(at(&map, 1, 900), (4_900, 7));
+        assert_eq!(at(&map, 2, 900), (900, 0));
+    }
+
+    #[test]
+    fn drift_is_followed_between_pairs_and_beyond() {
+        let clocks = [clock(1, ClockKind::MONOTONIC)];
+        let pairs = [
+            pair(2, 1_000, 1, 1_000, 1),
+            pair(2, 2_000, 1, 3_000, 2),
+            pair(2, 3_000, 1, 4_000, 3),
+        ];
+        let map = ClockMap::new(&clocks, &pairs);
+        assert_eq!(at(&map, 2, 1_500), (2_000, 2));
+        assert_eq!(at(&map, 2, 2_500), (3_500, 3));
+        assert_eq!(
+            at(&map, 2, 500),
+            (1, 2),
+            "before the first pair its slope goes on, down to the clock's zero"
+        );
+        assert_eq!(at(&map, 2, 4_000), (5_000, 3));
+        for pair in pairs {
+            assert_eq!(at(&map, 2, pair.first_time.0).0, pair.second_time.0);
+        }
+    }
+
+    #[test]
+    fn clocks_are_reached_over_others_and_uncertainty_adds_up() {
+        let clocks = [clock(1, ClockKind::MONOTONIC)];
+        let map = ClockMap::new(&clocks, &[pair(1, 100, 2, 200, 5), pair(3, 50, 2, 250, 6)]);
+        assert_eq!(at(&map, 3, 50), (150, 11));
+        assert!(map.is_linked(ClockId(3)));
+        assert!(!map.is_linked(ClockId(4)));
+        assert_eq!(at(&map, 4, 42), (42, 0));
+    }
+
+    #[test]
+    fn extremes_and_unknown_times_do_not_overflow() {
+        let clocks = [clock(1, ClockKind::MONOTONIC)];
+        let pairs = [
+            pair(2, 1, 1, u64::MAX, 0),
+            pair(2, u64::MAX, 1, 1, 0),
+            pair(2, 5, 1, 5, u64::MAX),
+        ];
+        let map = ClockMap::new(&clocks, &pairs);
+        assert_eq!(at(&map, 2, 0), (0, 0));
+        for time in [1, 2, 1 << 63, u64::MAX] {
+            at(&map, 2, time);
+        }
+        assert_eq!(
+            ClockMap::new(&[], &[]).convert(ClockId(9), Timestamp(3)).time,
+            Timestamp(3)
+        );
+    }
+}

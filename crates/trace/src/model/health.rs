@@ -1,0 +1,64 @@
+//! What was lost, cut or doubtful, as recorded and as found while reading.
+
+use tracesmith_format::tables::{Health, HealthCause};
+use tracesmith_format::{BlockKind, Damage};
+
+/// Everything that keeps a trace from being whole.
+#[derive(Clone, Debug, Default)]
+pub struct HealthReport {
+    /// What the recorder noted, amounts of the same cause and table added up.
+    pub recorded: Vec<HealthItem>,
+    /// What could not be read of the file.
+    pub damage: Vec<Damage>,
+    /// Strings that were not UTF-8.
+    pub mended_strings: u64,
+    /// Clocks whose times could not be brought to the common timeline.
+    pub unlinked_clocks: Vec<String>,
+}
+
+/// One cause of loss or doubt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HealthItem {
+    /// What happened.
+    pub cause: HealthCause,
+    /// The table that it concerns, if one in particular.
+    pub table: Option<BlockKind>,
+    /// How many records.
+    pub count: u64,
+    /// How many bytes.
+    pub bytes: u64,
+    /// In words, where the recorder had some.
+    pub detail: String,
+}
+
+impl HealthReport {
+    /// Whether nothing is amiss.
+    pub fn is_good(&self) -> bool {
+        self.recorded.is_empty()
+            && self.damage.is_empty()
+            && self.mended_strings == 0
+            && self.unlinked_clocks.is_empty()
+    }
+
+    /// Adds what a recorder noted.
+    pub(crate) fn add(&mut self, row: &Health, detail: &str) {
+        let table = (row.table != 0).then_some(BlockKind(row.table));
+        let same = self
+            .recorded
+            .iter_mut()
+            .find(|item| item.cause == row.cause && item.table == table && item.detail == detail);
+        match same {
+            Some(item) => {
+                item.count = item.count.saturating_add(row.count);
+                item.bytes = item.bytes.saturating_add(row.bytes);
+            }
+            None => self.recorded.push(HealthItem {
+                cause: row.cause,
+                table,
+                count: row.count,
+                bytes: row.bytes,
+                detail: detail.to_owned(),
+            }),
+        }
+    }
+}

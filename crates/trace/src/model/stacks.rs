@@ -1,0 +1,103 @@
+//! Stacks: frames, the tree that links them, and what symbolisation found.
+
+use std::collections::BTreeMap;
+
+use tracesmith_format::tables::{Frame, Frames, Stacks, Symbol, Symbols};
+use tracesmith_format::{Columns, FrameId, StackId};
+
+/// Frames of a stack that are followed before giving up: a damaged file could link a stack to itself.
+const MAX_DEPTH: usize = 100_000;
+
+/// Frames, stacks and symbols of a trace, loaded together when a stack is first asked for.
+#[derive(Debug, Default)]
+pub(crate) struct StackTables {
+    pub(crate) frames: Pieces<Frames>,
+    pub(crate) stacks: Pieces<Stacks>,
+    pub(crate) symbols: BTreeMap<FrameId, Vec<Symbol>>,
+}
+
+/// Dictionary pieces in the order of their ids.
+#[derive(Debug)]
+pub(crate) struct Pieces<C>(pub(crate) Vec<(u64, C)>);
+
+impl<C> Default for Pieces<C> {
+    fn default() -> Self {
+        Pieces(Vec::new())
+    }
+}
+
+impl<C: Columns> Pieces<C> {
+    /// The piece with this id, and the row in it.
+    pub(crate) fn find(&self, id: u32) -> Option<(&C, usize)> {
+        let index = u64::from(id).checked_sub(1)?;
+        let (base, piece) = self.0[..self.0.partition_point(|(base, _)| *base <= index)].last()?;
+        let row = usize::try_from(index - base).ok()?;
+        (row < piece.len()).then_some((piece, row))
+    }
+}
+
+/// A stack of a trace.
+#[derive(Clone, Debug)]
+pub struct StackView {
+    /// Its frames, the innermost first. A frame with inlined functions gives one entry for each.
+    pub frames: Vec<FrameView>,
+}
+
+/// One function of a stack.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FrameView {
+    /// The frame.
+    pub id: FrameId,
+    /// What was recorded of it.
+    pub frame: Frame,
+    /// What symbolisation found, if it did.
+    pub symbol: Option<Symbol>,
+}
+
+impl StackTables {
+    pub(crate) fn add_symbols(&mut self, symbols: &Symbols) {
+        for row in 0..symbols.len() {
+            let symbol = symbols.row(row);
+            self.symbols.entry(symbol.frame).or_default().push(symbol);
+        }
+    }
+
+    /// The stack's frames; shorter when a dictionary piece was lost.
+    pub(crate) fn view(&self, stack: StackId) -> StackView {
+        let mut frames = Vec::new();
+        let mut next = stack;
+        while frames.len() < MAX_DEPTH
+            && let Some((stacks, row)) = self.stacks.find(next.0)
+        {
+            let id = stacks.frame[row];
+            let frame = self
+                .frames
+                .find(id.0)
+                .map(|(frames, row)| frames.row(row))
+                .unwrap_or_default();
+            match self.symbols.get(&id) {
+                Some(symbols) => {
+                    let mut symbols = symbols.clone();
+                    symbols.sort_by_key(|symbol| std::cmp::Reverse(symbol.inline_depth));
+                    frames.extend(symbols.into_iter().map(|symbol| FrameView {
+                        id,
+                        frame: frame.clone(),
+                        symbol: Some(symbol),
+                    }));
+                }
+                None => frames.push(FrameView {
+                    id,
+                    frame,
+                    symbol: None,
+                }),
+            }
+            // A stack always stands behind its parent in the file: anything else is damage.
+            let parent = stacks.parent[row];
+            if parent >= next {
+                break;
+            }
+            next = parent;
+        }
+        StackView { frames }
+    }
+}

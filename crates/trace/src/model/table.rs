@@ -1,0 +1,183 @@
+//! One table of a trace, block by block, each read when it is first asked for.
+//!
+//! Rows stay in the blocks they were stored in: nothing is copied together, several cores load different blocks at once,
+//! and a question about a short time range touches only the blocks that overlap it.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use rayon::prelude::*;
+use tracesmith_format::{Block, Damage, Error, Problem, Projection, Reader, Source, Table};
+
+use crate::import::sbt::AnySource;
+
+/// An open file and the damage that was found since.
+pub(crate) struct TraceFile {
+    pub(crate) reader: Reader<AnySource>,
+    found_later: Mutex<Vec<Damage>>,
+    /// Bytes that tables which are loaded whole may still take.
+    budget: AtomicU64,
+}
+
+/// What tables that are loaded whole may take: this, and so many times the file's own size. Real dictionaries unpack to
+/// a few times their size; only a file made to exhaust memory goes beyond.
+const BUDGET_BYTES: u64 = 64 << 20;
+const BUDGET_TIMES_FILE: u64 = 64;
+
+impl TraceFile {
+    pub(crate) fn new(reader: Reader<AnySource>) -> Self {
+        let budget = BUDGET_BYTES.saturating_add(reader.source().length().saturating_mul(BUDGET_TIMES_FILE));
+        TraceFile {
+            reader,
+            found_later: Mutex::new(Vec::new()),
+            budget: AtomicU64::new(budget),
+        }
+    }
+
+    /// Whether a block of a table that is loaded whole still fits the memory allowed for such tables.
+    pub(crate) fn admit(&self, block: &Block, row_bytes: usize) -> bool {
+        let header = &block.header;
+        let cost = u64::from(header.unpacked_length).max(u64::from(header.rows) * row_bytes as u64);
+        let fits = self
+            .budget
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
+                left.checked_sub(cost)
+            })
+            .is_ok();
+        if !fits {
+            let problem = Problem::TooLarge {
+                what: "bytes",
+                claimed: cost,
+                limit: self.budget.load(Ordering::Relaxed),
+            };
+            self.note(
+                block,
+                Error::Damaged {
+                    damage: damage_of(block, problem),
+                },
+            );
+        }
+        fits
+    }
+
+    /// Notes a block that could not be read. A read error of the operating system counts as damage too: the trace
+    /// goes on without the block, and health says so.
+    pub(crate) fn note(&self, block: &Block, error: Error) {
+        let damage = match error {
+            Error::Damaged { damage } => damage,
+            _ => damage_of(block, Problem::Cut),
+        };
+        let mut found = self.found_later.lock().unwrap_or_else(PoisonError::into_inner);
+        if !found.contains(&damage) {
+            found.push(damage);
+        }
+    }
+
+    /// All damage found so far, in file order.
+    pub(crate) fn damage(&self) -> Vec<Damage> {
+        let mut damage = self.reader.damage().to_vec();
+        damage.extend(
+            self.found_later
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .iter()
+                .cloned(),
+        );
+        damage.sort_by_key(|damage| damage.offset);
+        damage
+    }
+}
+
+fn damage_of(block: &Block, problem: Problem) -> Damage {
+    Damage {
+        offset: block.offset,
+        length: block.header.total_length(),
+        rows: block.header.rows,
+        kind: Some(block.header.kind),
+        sequence: Some(block.header.sequence),
+        problem,
+    }
+}
+
+/// One table of a trace.
+pub struct TableView<T: Table> {
+    file: Arc<TraceFile>,
+    chunks: Vec<Chunk<T>>,
+}
+
+struct Chunk<T: Table> {
+    block: Block,
+    columns: OnceLock<Option<T::Columns>>,
+}
+
+impl<T: Table> TableView<T> {
+    pub(crate) fn new(file: &Arc<TraceFile>) -> Self {
+        let chunks = file
+            .reader
+            .blocks()
+            .iter()
+            .filter(|block| block.header.kind == T::KIND)
+            .map(|block| Chunk {
+                block: *block,
+                columns: OnceLock::new(),
+            })
+            .collect();
+        TableView {
+            file: Arc::clone(file),
+            chunks,
+        }
+    }
+
+    /// Number of rows, from the block headers alone.
+    pub fn rows(&self) -> u64 {
+        self.chunks
+            .iter()
+            .map(|chunk| u64::from(chunk.block.header.rows))
+            .sum()
+    }
+
+    /// The blocks of the table.
+    pub fn blocks(&self) -> impl ExactSizeIterator<Item = &Block> {
+        self.chunks.iter().map(|chunk| &chunk.block)
+    }
+
+    /// Reads all blocks that are not read yet, on all cores.
+    pub fn load(&self) {
+        self.chunks.par_iter().for_each_init(
+            || self.file.reader.decoder(),
+            |decoder, chunk| {
+                chunk.columns.get_or_init(|| {
+                    decoder
+                        .read::<T>(&chunk.block, &Projection::all())
+                        .map_err(|error| self.file.note(&chunk.block, error))
+                        .ok() // the error is in the trace's health now
+                });
+            },
+        );
+    }
+
+    /// The rows block by block, each read now unless it is already. A block that cannot be read is left out, and the
+    /// trace's health says so.
+    pub fn columns(&self) -> impl Iterator<Item = (&Block, &T::Columns)> {
+        self.chunks.iter().filter_map(|chunk| {
+            let columns = chunk.columns.get_or_init(|| {
+                self.file
+                    .reader
+                    .decoder()
+                    .read::<T>(&chunk.block, &Projection::all())
+                    .map_err(|error| self.file.note(&chunk.block, error))
+                    .ok() // the error is in the trace's health now
+            });
+            columns.as_ref().map(|columns| (&chunk.block, columns))
+        })
+    }
+}
+
+impl<T: Table> std::fmt::Debug for TableView<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TableView")
+            .field("kind", &T::KIND)
+            .field("rows", &self.rows())
+            .finish()
+    }
+}

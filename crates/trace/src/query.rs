@@ -1,0 +1,416 @@
+//! Finding events: by kind, name, place and time, in file order, in time order, or the first few by some other order.
+//!
+//! Blocks are read one by one and let go again, so that memory does not grow with the trace. Only an order other than
+//! time without a limit has to keep what it found.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
+use std::ops::ControlFlow;
+use std::rc::Rc;
+
+use rustc_hash::FxHashMap;
+use tracesmith_format::{Block, Decoder, DeviceId, ProcessId, StreamId, Timestamp};
+
+use crate::import::sbt::AnySource;
+use crate::model::event::{Event, EventColumns, EventKind, EventName, read_events};
+use crate::model::trace::Trace;
+
+/// Says whether a name is wanted.
+pub type NameFilter = Box<dyn Fn(&str) -> bool + Send + Sync>;
+
+/// Which events are wanted. What is `None` does not matter.
+#[derive(Default)]
+pub struct Query {
+    /// Only these kinds.
+    pub kinds: Option<Vec<EventKind>>,
+    /// Only events whose name passes.
+    pub name: Option<NameFilter>,
+    /// Only work of these streams.
+    pub streams: Option<Vec<StreamId>>,
+    /// Only events of these devices.
+    pub devices: Option<Vec<DeviceId>>,
+    /// Only events of these processes.
+    pub processes: Option<Vec<ProcessId>>,
+    /// Only events that are not over before this time. Events without a time are left out.
+    pub from: Option<Timestamp>,
+    /// Only events that start before this time. Events without a time are left out.
+    pub to: Option<Timestamp>,
+}
+
+/// An order of events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SortKey {
+    /// Earliest first.
+    Start,
+    /// Longest first.
+    Duration,
+    /// Most bytes first.
+    Bytes,
+    /// By name.
+    Name,
+}
+
+/// An event and the row that it is a view of.
+pub struct Found<'a> {
+    /// The event, its times on the trace's timeline.
+    pub event: Event,
+    /// The columns that it is in.
+    pub columns: &'a dyn EventColumns,
+    /// Its row there.
+    pub row: usize,
+}
+
+impl Query {
+    fn wants_block(&self, trace: &Trace, block: &Block) -> bool {
+        let Some(kind) = EventKind::of_table(block.header.kind) else {
+            return false;
+        };
+        if self.kinds.as_ref().is_some_and(|kinds| !kinds.contains(&kind)) {
+            return false;
+        }
+        if self.from.is_none() && self.to.is_none() {
+            return true;
+        }
+        let (first, last) = trace.block_span(block);
+        last.is_some() && self.from.is_none_or(|from| last >= from) && self.to.is_none_or(|to| first < to)
+    }
+
+    fn wants(&self, event: &Event) -> bool {
+        let listed = |list: &Option<Vec<_>>, id| list.as_ref().is_none_or(|list| list.contains(&id));
+        if self
+            .streams
+            .as_ref()
+            .is_some_and(|s| event.stream.is_none_or(|stream| !s.contains(&stream)))
+        {
+            return false;
+        }
+        if !listed(&self.devices, event.device) {
+            return false;
+        }
+        if self
+            .processes
+            .as_ref()
+            .is_some_and(|list| !list.contains(&event.process))
+        {
+            return false;
+        }
+        if self.from.is_none() && self.to.is_none() {
+            return true;
+        }
+        event.start.is_some()
+            && self.from.is_none_or(|from| event.end.max(event.start) >= from)
+            && self.to.is_none_or(|to| event.start < to)
+    }
+}
+
+/// Answers of the name filter, asked once for each string.
+struct Names<'q> {
+    filter: Option<&'q NameFilter>,
+    known: FxHashMap<EventName, bool>,
+}
+
+impl Names<'_> {
+    fn want(&mut self, trace: &Trace, event: &Event) -> bool {
+        let Some(filter) = self.filter else { return true };
+        *self
+            .known
+            .entry(event.name)
+            .or_insert_with(|| filter(trace.event_name(event)))
+    }
+}
+
+impl Trace {
+    /// Calls `f` with every event that is wanted, in file order, until it says stop.
+    pub fn for_each_event(&self, query: &Query, mut f: impl FnMut(&Found<'_>) -> ControlFlow<()>) {
+        let mut names = Names {
+            filter: query.name.as_ref(),
+            known: FxHashMap::default(),
+        };
+        let mut decoder = self.file.reader.decoder();
+        for block in self
+            .blocks()
+            .iter()
+            .filter(|block| query.wants_block(self, block))
+        {
+            let Some(columns) = self.read_block(&mut decoder, block) else {
+                continue;
+            };
+            for row in 0..columns.rows() {
+                let event = self.on_timeline(columns.event(row), block);
+                if query.wants(&event)
+                    && names.want(self, &event)
+                    && f(&Found {
+                        event,
+                        columns: &*columns,
+                        row,
+                    })
+                    .is_break()
+                {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Events in the order of their start. Reads the blocks that overlap the current moment and no others.
+    pub fn events<'t>(&'t self, query: &'t Query) -> impl Iterator<Item = Event> + 't {
+        let mut walk = TimeWalk::new(self, query);
+        std::iter::from_fn(move || walk.next().map(|(event, ..)| event))
+    }
+
+    /// Calls `f` with every event that is wanted, in the order of their start, until it says stop.
+    pub fn for_each_event_by_time(&self, query: &Query, mut f: impl FnMut(&Found<'_>) -> ControlFlow<()>) {
+        let mut walk = TimeWalk::new(self, query);
+        while let Some((event, columns, row)) = walk.next() {
+            if f(&Found {
+                event,
+                columns: &*columns,
+                row,
+            })
+            .is_break()
+            {
+                return;
+            }
+        }
+    }
+
+    /// Calls `f` with the first `limit` events in an order; equal ones by time. Says how many there were in all.
+    pub fn for_each_event_sorted(
+        &self,
+        query: &Query,
+        key: SortKey,
+        limit: usize,
+        mut f: impl FnMut(&Found<'_>) -> ControlFlow<()>,
+    ) -> u64 {
+        // The worst of the kept ones is on top, to be pushed out by a better one.
+        let mut kept: BinaryHeap<Ranked> = BinaryHeap::new();
+        let mut total = 0;
+        let mut names = Names {
+            filter: query.name.as_ref(),
+            known: FxHashMap::default(),
+        };
+        let mut decoder = self.file.reader.decoder();
+        for (at, block) in self
+            .blocks()
+            .iter()
+            .enumerate()
+            .filter(|(_, block)| query.wants_block(self, block))
+        {
+            let Some(columns) = self.read_block(&mut decoder, block) else {
+                continue;
+            };
+            for row in 0..columns.rows() {
+                let event = self.on_timeline(columns.event(row), block);
+                if !query.wants(&event) || !names.want(self, &event) {
+                    continue;
+                }
+                total += 1;
+                let rank = Rank::of(self, &event, key);
+                if kept.len() == limit {
+                    if kept
+                        .peek()
+                        .is_none_or(|worst| (&rank, at, row) >= (&worst.rank, worst.block, worst.row))
+                    {
+                        continue;
+                    }
+                    kept.pop();
+                }
+                kept.push(Ranked { rank, block: at, row });
+            }
+        }
+        self.give_ranked(kept.into_sorted_vec(), &mut f);
+        total
+    }
+
+    /// Reads the ranked rows again, each block once for a run of rows that are in it.
+    fn give_ranked(&self, ranked: Vec<Ranked>, f: &mut impl FnMut(&Found<'_>) -> ControlFlow<()>) {
+        let mut decoder = self.file.reader.decoder();
+        let mut open: FxHashMap<usize, Box<dyn EventColumns>> = FxHashMap::default();
+        for found in ranked {
+            let block = &self.blocks()[found.block];
+            if !open.contains_key(&found.block) {
+                // A few dozen blocks at a time, so that a long list does not load the whole trace.
+                if open.len() >= 64 {
+                    open.clear();
+                }
+                let Some(columns) = self.read_block(&mut decoder, block) else {
+                    continue;
+                };
+                open.insert(found.block, columns);
+            }
+            let columns = &*open[&found.block];
+            let event = self.on_timeline(columns.event(found.row), block);
+            if f(&Found {
+                event,
+                columns,
+                row: found.row,
+            })
+            .is_break()
+            {
+                return;
+            }
+        }
+    }
+
+    fn read_block(
+        &self,
+        decoder: &mut Decoder<'_, AnySource>,
+        block: &Block,
+    ) -> Option<Box<dyn EventColumns>> {
+        read_events(decoder, block)?
+            .map_err(|error| self.file.note(block, error))
+            .ok()
+    }
+
+    fn on_timeline(&self, mut event: Event, block: &Block) -> Event {
+        if block.header.clock != self.clock_map.reference() {
+            event.start = self.clock_map.convert(block.header.clock, event.start).time;
+            event.end = self.clock_map.convert(block.header.clock, event.end).time;
+        }
+        event
+    }
+}
+
+/// What an event is ordered by, so that the first in the order is the smallest.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Rank {
+    number: Reverse<u64>,
+    text: String,
+    start: Timestamp,
+}
+
+impl Rank {
+    fn of(trace: &Trace, event: &Event, key: SortKey) -> Self {
+        let number = match key {
+            SortKey::Duration => event.duration(),
+            SortKey::Bytes => event.bytes.0,
+            SortKey::Start | SortKey::Name => 0,
+        };
+        let text = if key == SortKey::Name {
+            trace.event_name(event).to_owned()
+        } else {
+            String::new()
+        };
+        Rank {
+            number: Reverse(number),
+            text,
+            start: event.start,
+        }
+    }
+}
+
+struct Ranked {
+    rank: Rank,
+    block: usize,
+    row: usize,
+}
+
+impl PartialEq for Ranked {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Ranked {}
+
+impl PartialOrd for Ranked {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Ranked {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (&self.rank, self.block, self.row).cmp(&(&other.rank, other.block, other.row))
+    }
+}
+
+/// Walks events in the order of their start: a merge of the blocks that overlap the current moment.
+struct TimeWalk<'t> {
+    trace: &'t Trace,
+    query: &'t Query,
+    names: Names<'t>,
+    decoder: Decoder<'t, AnySource>,
+    /// Blocks still closed, the earliest last.
+    closed: Vec<(Timestamp, usize)>,
+    /// The next row of every open block.
+    next: BinaryHeap<Reverse<(Timestamp, usize, usize)>>,
+    open: FxHashMap<usize, OpenBlock>,
+}
+
+struct OpenBlock {
+    columns: Rc<dyn EventColumns>,
+    /// Wanted rows with the time that orders them, the earliest last.
+    rows: Vec<(Timestamp, u32)>,
+}
+
+impl<'t> TimeWalk<'t> {
+    fn new(trace: &'t Trace, query: &'t Query) -> Self {
+        let mut closed: Vec<_> = trace
+            .blocks()
+            .iter()
+            .enumerate()
+            .filter(|(_, block)| query.wants_block(trace, block))
+            .map(|(at, block)| (trace.block_span(block).0, at))
+            .collect();
+        closed.sort_unstable_by(|a, b| b.cmp(a));
+        TimeWalk {
+            trace,
+            query,
+            names: Names {
+                filter: query.name.as_ref(),
+                known: FxHashMap::default(),
+            },
+            decoder: trace.file.reader.decoder(),
+            closed,
+            next: BinaryHeap::new(),
+            open: FxHashMap::default(),
+        }
+    }
+
+    fn next(&mut self) -> Option<(Event, Rc<dyn EventColumns>, usize)> {
+        while let Some(&(first, at)) = self.closed.last()
+            && self.next.peek().is_none_or(|Reverse((time, ..))| *time >= first)
+        {
+            self.closed.pop();
+            self.open_block(at, first);
+        }
+        let Reverse((_, at, row)) = self.next.pop()?;
+        let block = self.open.get_mut(&at)?;
+        let columns = Rc::clone(&block.columns);
+        match block.rows.pop() {
+            Some((time, row)) => self.next.push(Reverse((time, at, row as usize))),
+            None => drop(self.open.remove(&at)),
+        }
+        let event = self
+            .trace
+            .on_timeline(columns.event(row), &self.trace.blocks()[at]);
+        Some((event, columns, row))
+    }
+
+    /// Events without a time stand where their block begins.
+    fn open_block(&mut self, at: usize, first: Timestamp) {
+        let block = &self.trace.blocks()[at];
+        let Some(columns) = self.trace.read_block(&mut self.decoder, block) else {
+            return;
+        };
+        let mut rows = Vec::new();
+        for row in 0..columns.rows() {
+            let event = self.trace.on_timeline(columns.event(row), block);
+            if self.query.wants(&event) && self.names.want(self.trace, &event) {
+                rows.push((event.start.max(first), row as u32));
+            }
+        }
+        rows.sort_unstable_by(|a, b| b.cmp(a));
+        if let Some((time, row)) = rows.pop() {
+            self.next.push(Reverse((time, at, row as usize)));
+            self.open.insert(
+                at,
+                OpenBlock {
+                    columns: Rc::from(columns),
+                    rows,
+                },
+            );
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! Making one trace of others: the merge of several, the cut of one.
+//!
+//! Rows move over with new ids. What events refer to is carried over first; strings, frames and stacks only as
+//! far as something refers to them. The same host, process, device or clock in two traces becomes one, so that traces of
+//! one machine share a timeline; different clocks stay apart, with the pairs that link them.
+
+use std::io::Write;
+
+use tracesmith_format::tables::*;
+use tracesmith_format::{
+    Block, BlockKind, Columns, Projection, Table, Timestamp, Writable, Writer, for_each_event_table,
+};
+
+use crate::error::Error;
+use crate::model::trace::{Trace, rows};
+use crate::repair::write_damage;
+use ids::{InputMap, NewIds};
+
+mod ids;
+
+/// A stretch of a trace's timeline; an open end is `None`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TimeRange {
+    /// Where it starts.
+    pub from: Option<Timestamp>,
+    /// Where it ends, this moment not included.
+    pub to: Option<Timestamp>,
+}
+
+impl TimeRange {
+    fn is_all(&self) -> bool {
+        self.from.is_none() && self.to.is_none()
+    }
+
+    fn holds(&self, start: Timestamp, end: Timestamp) -> bool {
+        start.is_some()
+            && self.from.is_none_or(|from| end.max(start) >= from)
+            && self.to.is_none_or(|to| start < to)
+    }
+
+    fn covers(&self, first: Timestamp, last: Timestamp) -> bool {
+        first.is_some() && self.from.is_none_or(|from| first >= from) && self.to.is_none_or(|to| last < to)
+    }
+}
+
+/// What a merge or cut did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RewriteReport {
+    /// Rows of events that were written.
+    pub rows: u64,
+    /// Rows of events outside the time range.
+    pub rows_outside: u64,
+    /// Rows of tables that this version does not know and could not carry over.
+    pub rows_not_carried: u64,
+    /// Blocks that could not be read.
+    pub damaged_blocks: u64,
+}
+
+/// Writes the part of a trace that lies in `range`; rows that reach into it are kept whole. Rows without a time are left
+/// out. The caller finishes the writer.
+pub fn cut<W: Write>(
+    trace: &Trace,
+    range: TimeRange,
+    writer: &mut Writer<W>,
+    progress: &mut dyn FnMut(u64),
+) -> Result<RewriteReport, Error> {
+    if let (Some(from), Some(to)) = (range.from, range.to)
+        && from >= to
+    {
+        return Err(Error::EmptyRange {
+            from: from.0,
+            to: to.0,
+        });
+    }
+    rewrite(std::slice::from_ref(trace), range, writer, progress)
+}
+
+/// Writes several traces as one. The caller finishes the writer.
+pub fn merge<W: Write>(
+    traces: &[Trace],
+    writer: &mut Writer<W>,
+    progress: &mut dyn FnMut(u64),
+) -> Result<RewriteReport, Error> {
+    if traces.is_empty() {
+        return Err(Error::NothingToMerge);
+    }
+    rewrite(traces, TimeRange::default(), writer, progress)
+}
+
+fn rewrite<W: Write>(
+    traces: &[Trace],
+    range: TimeRange,
+    writer: &mut Writer<W>,
+    progress: &mut dyn FnMut(u64),
+) -> Result<RewriteReport, Error> {
+    let mut report = RewriteReport::default();
+    let mut new_ids = NewIds::default();
+    write_metadata(traces, range, writer)?;
+    for trace in traces {
+        let mut input = Input {
+            map: InputMap::new(trace, writer, &mut new_ids),
+            trace,
+            range,
+            report: &mut report,
+        };
+        input.write_origin()?;
+        input.write_events(progress)?;
+        input.write_symbols()?;
+        let damage = trace.file.damage();
+        report.damaged_blocks += damage.iter().filter(|damage| damage.kind.is_some()).count() as u64;
+        write_damage(&damage, writer)?;
+    }
+    if report.rows_not_carried > 0 {
+        writer.define(&Health {
+            cause: HealthCause::NOT_CARRIED,
+            count: report.rows_not_carried,
+            ..Health::default()
+        })?;
+    }
+    Ok(report)
+}
+
+/// A fact that several traces state alike is stated once; where they differ, later ones get the trace's number.
+fn write_metadata<W: Write>(traces: &[Trace], range: TimeRange, writer: &mut Writer<W>) -> Result<(), Error> {
+    let mut stated = std::collections::BTreeMap::new();
+    for (number, trace) in traces.iter().enumerate() {
+        for (key, value) in &trace.metadata {
+            match stated.get(key) {
+                None => {
+                    stated.insert(key.clone(), value.clone());
+                    writer.metadata(key, value)?;
+                }
+                Some(other) if other == value => {}
+                Some(_) => writer.metadata(&format!("{key}.{}", number + 1), value)?,
+            }
+        }
+    }
+    for (key, time) in [("cut.from", range.from), ("cut.to", range.to)] {
+        if let Some(time) = time {
+            writer.metadata(key, &time.0.to_string())?;
+        }
+    }
+    Ok(())
+}
+
+/// One trace on its way into another.
+struct Input<'a, W: Write> {
+    map: InputMap<'a, W>,
+    trace: &'a Trace,
+    range: TimeRange,
+    report: &'a mut RewriteReport,
+}
+
+impl<W: Write> Input<'_, W> {
+    /// Everything that events refer to, and what is known of the recording.
+    fn write_origin(&mut self) -> Result<(), Error> {
+        let trace = self.trace;
+        self.map.define_hosts(&trace.hosts)?;
+        self.map.define_devices(&trace.devices)?;
+        self.map.define_processes(&trace.processes)?;
+        self.map.define_clocks(&trace.clocks)?;
+        for (_, images) in trace.images.columns() {
+            self.map.define_images(images)?;
+        }
+        self.define_all(&trace.threads)?;
+        self.define_all(&trace.contexts)?;
+        self.define_all(&trace.streams)?;
+        self.define_all(&rows::<ClockPair>(&trace.file))?;
+        self.define_all(&rows::<Health>(&trace.file))
+    }
+
+    fn define_all<T: Writable>(&mut self, rows: &[T]) -> Result<(), Error> {
+        for row in rows {
+            let row = self.map.remapped(row)?;
+            self.map.writer.define(&row)?;
+        }
+        Ok(())
+    }
+
+    /// Events and modules in file order: what was recorded together stays together.
+    fn write_events(&mut self, progress: &mut dyn FnMut(u64)) -> Result<(), Error> {
+        for block in self.trace.blocks() {
+            macro_rules! carry {
+                ($($field:ident: $row:ident,)*) => {
+                    match block.header.kind {
+                        $(<$row as Table>::KIND => self.carry::<$row>(block)?,)*
+                        BlockKind::MODULES => self.carry_modules(block)?,
+                        kind if kind.name().is_none() => {
+                            self.report.rows_not_carried += u64::from(block.header.rows);
+                        }
+                        _ => {}
+                    }
+                };
+            }
+            for_each_event_table!(carry);
+            progress(block.header.total_length());
+        }
+        Ok(())
+    }
+
+    fn carry<T: Writable>(&mut self, block: &Block) -> Result<(), Error> {
+        let (first, last) = self.trace.block_span(block);
+        if !self.range.is_all() && !self.range.holds(first, last) {
+            self.report.rows_outside += u64::from(block.header.rows);
+            return Ok(());
+        }
+        let Some(columns) = self.read::<T>(block)? else {
+            return Ok(());
+        };
+        let whole = self.range.is_all() || (self.range.covers(first, last) && all_timed(&columns));
+        let mut columns = if whole {
+            columns
+        } else {
+            self.rows_inside(&columns, block)
+        };
+        self.report.rows += columns.len() as u64;
+        columns.remap(&mut self.map);
+        self.map.check()?;
+        let clock = self.map.new_clock(block.header.clock);
+        self.map.writer.push_columns::<T>(clock, &columns)?;
+        Ok(())
+    }
+
+    fn rows_inside<C: Columns>(&mut self, columns: &C, block: &Block) -> C {
+        let mut inside = C::default();
+        for row in 0..columns.len() {
+            let (start, end) = columns.times(row);
+            let convert = |time| self.trace.clock_map.convert(block.header.clock, time).time;
+            if self.range.holds(convert(start), convert(end)) {
+                inside.push(&columns.row(row));
+            } else {
+                self.report.rows_outside += 1;
+            }
+        }
+        inside
+    }
+
+    /// Kernels of a cut can come from code that was loaded long before it: modules are all kept.
+    fn carry_modules(&mut self, block: &Block) -> Result<(), Error> {
+        let Some(mut columns) = self.read::<Module>(block)? else {
+            return Ok(());
+        };
+        columns.remap(&mut self.map);
+        self.map.check()?;
+        let clock = self.map.new_clock(block.header.clock);
+        self.map.writer.push_columns::<Module>(clock, &columns)?;
+        Ok(())
+    }
+
+    /// `None` for a damaged block, which is noted.
+    fn read<T: Table>(&mut self, block: &Block) -> Result<Option<T::Columns>, Error> {
+        match self
+            .trace
+            .file
+            .reader
+            .decoder()
+            .read::<T>(block, &Projection::all())
+        {
+            Ok(columns) => Ok(Some(columns)),
+            Err(error @ tracesmith_format::Error::Damaged { .. }) => {
+                self.trace.file.note(block, error);
+                Ok(None)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// What is known of the frames that came over.
+    fn write_symbols(&mut self) -> Result<(), Error> {
+        let symbols: Vec<Symbol> = self
+            .trace
+            .stack_tables()
+            .symbols
+            .iter()
+            .filter(|(frame, _)| self.map.has_frame(**frame))
+            .flat_map(|(_, symbols)| symbols.iter().cloned())
+            .collect();
+        self.define_all(&symbols)
+    }
+}
+
+fn all_timed<C: Columns>(columns: &C) -> bool {
+    (0..columns.len()).all(|row| columns.times(row).0.is_some())
+}

@@ -1,0 +1,75 @@
+//! Numbers for people: bytes, nanoseconds, rates, counts.
+
+/// Bytes with a binary unit: `512 B`, `1.5 KiB`, `64.0 MiB`.
+pub fn bytes(bytes: u64) -> String {
+    const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    if bytes < 1024 {
+        return format!("{bytes} B");
+    }
+    let mut value = bytes as f64 / 1024.0;
+    let mut unit = 0;
+    while value >= 1023.95 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    format!("{value:.1} {}", UNITS[unit])
+}
+
+/// A span of time with a fitting unit: `812 ns`, `3.50 µs`, `12.04 ms`, `1.500 s`.
+pub fn nanos(nanos: u64) -> String {
+    match nanos {
+        0..1_000 => format!("{nanos} ns"),
+        1_000..1_000_000 => format!("{:.2} µs", nanos as f64 / 1e3),
+        1_000_000..1_000_000_000 => format!("{:.2} ms", nanos as f64 / 1e6),
+        _ => format!("{:.3} s", nanos as f64 / 1e9),
+    }
+}
+
+/// Bytes in a span of time, as decimal gigabytes a second; empty when there is no span.
+pub fn rate(bytes: u64, nanos: u64) -> String {
+    if nanos == 0 {
+        String::new()
+    } else {
+        format!("{:.1} GB/s", bytes as f64 / nanos as f64)
+    }
+}
+
+/// A count with its thousands apart: `1,234,567`.
+pub fn count(count: u64) -> String {
+    let digits = count.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_change_where_the_shown_number_would_grow_a_digit() {
+        assert_eq!(
+            [bytes(0), bytes(1023), bytes(1024), bytes(1536)],
+            ["0 B", "1023 B", "1.0 KiB", "1.5 KiB"]
+        );
+        assert_eq!(bytes(1024 * 1024 - 1), "1.0 MiB");
+        assert_eq!(bytes(u64::MAX), "16.0 EiB");
+        assert_eq!(
+            [nanos(0), nanos(999), nanos(1_000)],
+            ["0 ns", "999 ns", "1.00 µs"]
+        );
+        assert_eq!(nanos(1_500_000_000), "1.500 s");
+        assert_eq!([rate(100, 0), rate(2_000, 1_000)], ["", "2.0 GB/s"]);
+    }
+
+    #[test]
+    fn thousands_stand_apart() {
+        let shown: Vec<String> = [0, 999, 1_000, 1_234_567].into_iter().map(count).collect();
+        assert_eq!(shown, ["0", "999", "1,000", "1,234,567"]);
+    }
+}
