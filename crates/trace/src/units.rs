@@ -47,6 +47,44 @@ pub fn count(count: u64) -> String {
     out
 }
 
+/// A moment in nanoseconds since 1970 as a date in UTC: `2026-11-15 02:06:00 UTC`.
+pub fn date(unix_nanos: u64) -> String {
+    let seconds = unix_nanos / 1_000_000_000;
+    let (mut days, time) = (seconds / 86_400, seconds % 86_400);
+    let is_leap =
+        |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+    let mut year = 1970;
+    while days >= 365 + u64::from(is_leap(year)) {
+        days -= 365 + u64::from(is_leap(year));
+        year += 1;
+    }
+    let mut month = 0;
+    let lengths = [
+        31,
+        28 + u64::from(is_leap(year)),
+        31,
+        30,
+        31,
+        30,
+        31,
+        31,
+        30,
+        31,
+        30,
+        31,
+    ];
+    while days >= lengths[month] {
+        days -= lengths[month];
+        month += 1;
+    }
+    let (hour, minute, second) = (time / 3600, time / 60 % 60, time % 60);
+    format!(
+        "{year}-{:02}-{:02} {hour:02}:{minute:02}:{second:02} UTC",
+        month + 1,
+        days + 1
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -65,6 +103,15 @@ mod tests {
         );
         assert_eq!(nanos(1_500_000_000), "1.500 s");
         assert_eq!([rate(100, 0), rate(2_000, 1_000)], ["", "2.0 GB/s"]);
+    }
+
+    #[test]
+    fn dates_know_leap_years() {
+        assert_eq!(date(0), "1970-01-01 00:00:00 UTC");
+        assert_eq!(date(951_782_399 * 1_000_000_000), "2000-02-28 23:59:59 UTC");
+        assert_eq!(date(951_782_400 * 1_000_000_000), "2000-02-29 00:00:00 UTC");
+        assert_eq!(date(1_763_172_360 * 1_000_000_000), "2025-11-15 02:06:00 UTC");
+        assert_eq!(date(u64::MAX), "2554-07-21 23:34:33 UTC");
     }
 
     #[test]

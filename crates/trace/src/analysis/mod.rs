@@ -2,4 +2,4 @@
 
 mod totals;
 
-pub use totals::{NameTotal, TotalsReport};
+pub use totals::{NameTotal, Total, TotalsReport};

@@ -1,0 +1,213 @@
+//! What can be asked on the command line. Parsing only: commands get plain structs.
+
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+use tracesmith_trace::{EventKind, SortKey};
+
+use crate::time_arg::TimeArg;
+
+/// Profile GPU programs, look into their traces, and run recorded work again.
+#[derive(Parser)]
+#[command(
+    name = "tracesmith",
+    version,
+    max_term_width = 100,
+    arg_required_else_help = true
+)]
+#[command(
+    after_help = "Example: tracesmith info train.sbt\n\nExit codes: 0 done, 1 the check said no, 2 failed."
+)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    pub(crate) global: GlobalArgs,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(ClapArgs, Clone)]
+pub(crate) struct GlobalArgs {
+    /// How the answer is written; tables are for people, json and csv for programs
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        default_value = "table",
+        value_name = "FORMAT"
+    )]
+    pub(crate) format: Format,
+    /// No colours, also when NO_COLOR is set
+    #[arg(long, global = true)]
+    pub(crate) no_color: bool,
+    /// No progress bars and notes
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    pub(crate) quiet: bool,
+    /// More notes on standard error
+    #[arg(short, long, global = true)]
+    pub(crate) verbose: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    Table,
+    Json,
+    Csv,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Show what a trace is: origin, devices, tables, time span, sizes, health
+    #[command(after_help = "Example: tracesmith info train.sbt")]
+    Info(InfoArgs),
+    /// Show events as rows, or their totals
+    #[command(after_help = "\
+Examples:
+  tracesmith view train.sbt --kind kernel --name 'flash*' --sort duration --limit 20
+  tracesmith view train.sbt --from 1.5s --to 1.6s --stream 7 --format csv > rows.csv
+  tracesmith view train.sbt --stats
+
+Times are offsets from the trace's start (1.5s, 200ms, 10us, 7ns), shares of its span (25%), or
+absolute nanoseconds of its clock (@1700000000000000000).
+Names are matched as a glob when they hold *, ? or [, as a regular expression between slashes
+(/gemm_[0-9]+/), and as a part of the name otherwise.")]
+    View(Box<ViewArgs>),
+    /// Save what is left of a damaged or unfinished trace
+    #[command(after_help = "Example: tracesmith repair crashed.sbt -o saved.sbt")]
+    Repair(RepairArgs),
+    /// Make one trace of several: ranks, hosts, processes
+    #[command(after_help = "\
+Example: tracesmith merge rank0.sbt rank1.sbt -o job.sbt
+
+The same host, process, device or clock in two traces becomes one. Clocks of different hosts stay
+apart unless the traces hold readings that link them.")]
+    Merge(MergeArgs),
+    /// Take a stretch of time out of a trace
+    #[command(after_help = "\
+Example: tracesmith cut train.sbt --from 1.5s --to 2s -o part.sbt
+
+Events that reach into the stretch are kept whole. Strings and stacks are kept as far as they are
+used. Times as in 'tracesmith view --help'.")]
+    Cut(CutArgs),
+    /// Print the completion script of a shell
+    #[command(
+        after_help = "Example: tracesmith completions bash > ~/.local/share/bash-completion/completions/tracesmith"
+    )]
+    Completions(CompletionsArgs),
+    /// Print versions of the program and of the file format
+    #[command(after_help = "Example: tracesmith version --format json")]
+    Version,
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct InfoArgs {
+    /// The trace, or - for standard input
+    pub(crate) file: PathBuf,
+    /// Read every block and check it, not only what is shown
+    #[arg(long)]
+    pub(crate) verify: bool,
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct ViewArgs {
+    /// The trace, or - for standard input
+    pub(crate) file: PathBuf,
+    /// Only these kinds of event
+    #[arg(long, short = 't', value_delimiter = ',', value_name = "KIND", value_parser = kind_parser())]
+    pub(crate) kind: Vec<EventKind>,
+    /// Only events with such a name: a part of it, a glob, or /a regular expression/
+    #[arg(long, value_name = "PATTERN")]
+    pub(crate) name: Option<String>,
+    /// Only work of these streams
+    #[arg(long, value_delimiter = ',', value_name = "ID")]
+    pub(crate) stream: Vec<u64>,
+    /// Only events of these GPUs: a number as the driver counts, HOST:NUMBER, or #ID
+    #[arg(long, value_delimiter = ',', value_name = "GPU")]
+    pub(crate) device: Vec<String>,
+    /// Only events of these processes: a pid, or #ID
+    #[arg(long, value_delimiter = ',', value_name = "PID")]
+    pub(crate) process: Vec<String>,
+    /// Only events that are not over before this time
+    #[arg(long, value_name = "TIME")]
+    pub(crate) from: Option<TimeArg>,
+    /// Only events that start before this time
+    #[arg(long, value_name = "TIME")]
+    pub(crate) to: Option<TimeArg>,
+    /// At most this many rows; 0 is all [default: 100 for tables, all for json and csv]
+    #[arg(long, short = 'n', value_name = "N")]
+    pub(crate) limit: Option<usize>,
+    /// The order of rows
+    #[arg(long, value_name = "KEY", default_value = "start", value_parser = sort_parser())]
+    pub(crate) sort: SortKey,
+    /// Totals by kind and by name instead of rows
+    #[arg(long, conflicts_with = "sort")]
+    pub(crate) stats: bool,
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct OutArgs {
+    /// The file to write, or - for standard output
+    #[arg(short, long = "output", value_name = "OUT")]
+    pub(crate) out: PathBuf,
+    /// Replace the file if it exists
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct RepairArgs {
+    /// The trace, or - for standard input
+    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) out: OutArgs,
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct MergeArgs {
+    /// The traces
+    #[arg(required = true)]
+    pub(crate) files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) out: OutArgs,
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct CutArgs {
+    /// The trace, or - for standard input
+    pub(crate) file: PathBuf,
+    /// Where the stretch starts
+    #[arg(long, value_name = "TIME")]
+    pub(crate) from: Option<TimeArg>,
+    /// Where the stretch ends
+    #[arg(long, value_name = "TIME")]
+    pub(crate) to: Option<TimeArg>,
+    #[command(flatten)]
+    pub(crate) out: OutArgs,
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    #[arg(value_enum)]
+    pub(crate) shell: Shell,
+}
+
+fn kind_parser() -> impl clap::builder::TypedValueParser<Value = EventKind> {
+    use clap::builder::{PossibleValuesParser, TypedValueParser};
+    PossibleValuesParser::new(EventKind::ALL.iter().map(|kind| kind.name())).map(|name| {
+        *EventKind::ALL
+            .iter()
+            .find(|kind| kind.name() == name)
+            .expect("the parser admits only these names")
+    })
+}
+
+fn sort_parser() -> impl clap::builder::TypedValueParser<Value = SortKey> {
+    use clap::builder::{PossibleValuesParser, TypedValueParser};
+    PossibleValuesParser::new(["start", "duration", "bytes", "name"]).map(|name| match name.as_str() {
+        "duration" => SortKey::Duration,
+        "bytes" => SortKey::Bytes,
+        "name" => SortKey::Name,
+        _ => SortKey::Start,
+    })
+}

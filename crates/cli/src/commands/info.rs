@@ -1,0 +1,380 @@
+//! `tracesmith info`.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use tracesmith_format::tables::{Device, Process};
+use tracesmith_format::{BlockKind, StringId};
+use tracesmith_trace::{HealthReport, Trace, units};
+
+use crate::args::{Format, InfoArgs};
+use crate::input::open_trace;
+use crate::output::table::{Align, Cell, TextTable};
+use crate::output::{BAD, FAINT, GOOD, Output};
+
+pub(crate) fn run(args: &InfoArgs, output: &mut Output) -> anyhow::Result<()> {
+    let started = std::time::Instant::now();
+    let trace = open_trace(&args.file)?;
+    output.remark(&format!(
+        "opened in {}",
+        units::nanos(started.elapsed().as_nanos() as u64)
+    ));
+    if args.verify {
+        trace.verify();
+    }
+    let kinds = sizes_by_kind(&trace);
+    match output.format {
+        Format::Json => output.json(&json_of(&trace, &kinds, args))?,
+        Format::Csv => {
+            output.csv(["table", "blocks", "rows", "bytes", "unpacked_bytes"])?;
+            for (kind, size) in &kinds {
+                let numbers = [size.blocks, size.rows, size.bytes, size.unpacked].map(|n| n.to_string());
+                output.csv(std::iter::once(kind.to_string()).chain(numbers))?;
+            }
+        }
+        Format::Table => show(&trace, &kinds, args, output)?,
+    }
+    Ok(())
+}
+
+/// What the blocks of one kind take.
+#[derive(Default)]
+struct Size {
+    blocks: u64,
+    rows: u64,
+    bytes: u64,
+    unpacked: u64,
+}
+
+impl Size {
+    fn ratio(&self) -> f64 {
+        self.unpacked as f64 / self.bytes as f64
+    }
+}
+
+fn sizes_by_kind(trace: &Trace) -> BTreeMap<BlockKind, Size> {
+    let mut kinds: BTreeMap<BlockKind, Size> = BTreeMap::new();
+    for block in trace.blocks() {
+        let size = kinds.entry(block.header.kind).or_default();
+        size.blocks += 1;
+        size.rows += u64::from(block.header.rows);
+        size.bytes += block.header.total_length();
+        size.unpacked += u64::from(block.header.unpacked_length);
+    }
+    kinds
+}
+
+fn show(
+    trace: &Trace,
+    kinds: &BTreeMap<BlockKind, Size>,
+    args: &InfoArgs,
+    output: &mut Output,
+) -> anyhow::Result<()> {
+    show_head(trace, args, output)?;
+    show_devices(trace, output)?;
+    show_processes(trace, output)?;
+    show_tables(trace, kinds, output)?;
+    show_health(&trace.health(), args.verify, output)
+}
+
+fn show_head(trace: &Trace, args: &InfoArgs, output: &mut Output) -> anyhow::Result<()> {
+    let fact = |output: &mut Output, name: &str, value: String| -> anyhow::Result<()> {
+        if !value.is_empty() {
+            output.line(&format!("{FAINT}{name:<9}{FAINT:#}  {value}"))?;
+        }
+        Ok(())
+    };
+    fact(output, "trace", args.file.display().to_string())?;
+    let file = match trace.header() {
+        Some(header) => format!(
+            "SBT {}.{}, {}",
+            header.major,
+            header.minor,
+            units::bytes(trace.file_bytes())
+        ),
+        None => format!("SBT (header damaged), {}", units::bytes(trace.file_bytes())),
+    };
+    fact(output, "file", file)?;
+    fact(output, "recorded", recorded(trace))?;
+    fact(
+        output,
+        "command",
+        trace.metadata.get("command").cloned().unwrap_or_default(),
+    )?;
+    fact(
+        output,
+        "span",
+        trace
+            .span()
+            .map(|(first, last)| units::nanos(last.0 - first.0))
+            .unwrap_or_default(),
+    )?;
+    for host in &trace.hosts {
+        let mut parts = vec![
+            trace.string(host.name).to_owned(),
+            trace.string(host.os).to_owned(),
+        ];
+        if host.cpus > 0 {
+            parts.push(format!("{} × {}", host.cpus, trace.string(host.cpu)));
+        }
+        if host.memory.0 > 0 {
+            parts.push(units::bytes(host.memory.0));
+        }
+        parts.retain(|part| !part.is_empty());
+        fact(output, "host", parts.join(", "))?;
+    }
+    Ok(())
+}
+
+fn recorded(trace: &Trace) -> String {
+    let when = trace
+        .metadata
+        .get("created")
+        .and_then(|nanos| nanos.parse().ok())
+        .map(units::date);
+    let by = trace.metadata.get("recorder");
+    match (when, by) {
+        (Some(when), Some(by)) => format!("{when} by {by}"),
+        (Some(when), None) => when,
+        (None, Some(by)) => format!("by {by}"),
+        (None, None) => String::new(),
+    }
+}
+
+fn show_devices(trace: &Trace, output: &mut Output) -> anyhow::Result<()> {
+    if trace.devices.is_empty() {
+        return Ok(());
+    }
+    let mut table = TextTable::new(&[
+        ("gpu", Align::Right),
+        ("name", Align::Flexible),
+        ("architecture", Align::Left),
+        ("memory", Align::Right),
+        ("SMs", Align::Right),
+        ("driver", Align::Left),
+        ("pci", Align::Left),
+        ("host", Align::Left),
+    ]);
+    for device in &trace.devices {
+        let Device {
+            ordinal,
+            name,
+            memory,
+            multiprocessors,
+            driver,
+            pci,
+            ..
+        } = device;
+        let host = if trace.hosts.len() > 1 {
+            trace.host(device.host).map(|host| host.name)
+        } else {
+            None
+        };
+        let number = |n: u64| if n == 0 { String::new() } else { n.to_string() };
+        table.row([
+            ordinal.to_string().into(),
+            trace.string(*name).into(),
+            architecture(trace, device).into(),
+            if memory.0 == 0 {
+                "".into()
+            } else {
+                units::bytes(memory.0).into()
+            },
+            number(u64::from(*multiprocessors)).into(),
+            trace.string(*driver).into(),
+            trace.string(*pci).into(),
+            trace.string(host.unwrap_or(StringId::NONE)).into(),
+        ]);
+    }
+    output.line("")?;
+    output.table(&table)?;
+    Ok(())
+}
+
+fn architecture(trace: &Trace, device: &Device) -> String {
+    let name = trace.string(device.architecture);
+    match (name, device.capability_major) {
+        (name, 0) => name.to_owned(),
+        ("", major) => format!("cc {major}.{}", device.capability_minor),
+        (name, major) => format!("{name} (cc {major}.{})", device.capability_minor),
+    }
+}
+
+fn show_processes(trace: &Trace, output: &mut Output) -> anyhow::Result<()> {
+    if trace.processes.is_empty() {
+        return Ok(());
+    }
+    let mut table = TextTable::new(&[
+        ("pid", Align::Right),
+        ("process", Align::Flexible),
+        ("rank", Align::Right),
+        ("host", Align::Left),
+        ("ended", Align::Left),
+    ]);
+    for process in &trace.processes {
+        let host = if trace.hosts.len() > 1 {
+            trace.host(process.host).map(|host| host.name)
+        } else {
+            None
+        };
+        table.row([
+            process.pid.to_string().into(),
+            trace.string(process.name).into(),
+            process
+                .rank
+                .get()
+                .map(|rank| rank.to_string())
+                .unwrap_or_default()
+                .into(),
+            trace.string(host.unwrap_or(StringId::NONE)).into(),
+            ended(process).into(),
+        ]);
+    }
+    output.line("")?;
+    output.table(&table)?;
+    Ok(())
+}
+
+fn ended(process: &Process) -> String {
+    use tracesmith_format::tables::ProcessEnd;
+    match process.end {
+        ProcessEnd::EXITED => format!("exit code {}", process.end_code),
+        ProcessEnd::KILLED => format!("killed by signal {}", process.end_code),
+        ProcessEnd::UNKNOWN => String::new(),
+        other => other.name().unwrap_or_default().to_owned(),
+    }
+}
+
+fn show_tables(trace: &Trace, kinds: &BTreeMap<BlockKind, Size>, output: &mut Output) -> anyhow::Result<()> {
+    let mut table = TextTable::new(&[
+        ("table", Align::Left),
+        ("rows", Align::Right),
+        ("size", Align::Right),
+        ("bytes/row", Align::Right),
+        ("ratio", Align::Right),
+        ("blocks", Align::Right),
+        ("of file", Align::Right),
+    ]);
+    let share = |bytes: u64| format!("{:.1} %", 100.0 * bytes as f64 / trace.file_bytes() as f64);
+    let row = |kind: &BlockKind, size: &Size| -> [Cell; 7] {
+        [
+            kind.to_string().into(),
+            units::count(size.rows).into(),
+            units::bytes(size.bytes).into(),
+            format!("{:.1}", size.bytes as f64 / size.rows as f64).into(),
+            format!("{:.1}×", size.ratio()).into(),
+            units::count(size.blocks).into(),
+            share(size.bytes).into(),
+        ]
+    };
+    // Events first: they are what one looks for.
+    for (kind, size) in kinds.iter().filter(|(kind, _)| kind.is_events()) {
+        table.row(row(kind, size));
+    }
+    for (kind, size) in kinds.iter().filter(|(kind, _)| !kind.is_events()) {
+        table.row(row(kind, size).map(|cell| cell.with_style(FAINT)));
+    }
+    if table.len() == 0 {
+        output.line("\nno data")?;
+        return Ok(());
+    }
+    output.line("")?;
+    output.table(&table)?;
+    let (bytes, unpacked) = kinds.values().fold((0, 0), |(bytes, unpacked), size| {
+        (bytes + size.bytes, unpacked + size.unpacked)
+    });
+    output.line(&format!(
+        "{FAINT}all together {} for {} of values, {:.1}× smaller{FAINT:#}",
+        units::bytes(bytes),
+        units::bytes(unpacked),
+        unpacked as f64 / bytes as f64
+    ))?;
+    Ok(())
+}
+
+fn show_health(health: &HealthReport, verified: bool, output: &mut Output) -> anyhow::Result<()> {
+    output.line("")?;
+    if health.is_good() {
+        let checked = if verified {
+            "good: every block was read and checked"
+        } else {
+            "good"
+        };
+        output.line(&format!("{FAINT}health{FAINT:#}     {GOOD}{checked}{GOOD:#}"))?;
+        return Ok(());
+    }
+    output.line(&format!("{FAINT}health{FAINT:#}     {BAD}not whole{BAD:#}"))?;
+    for line in health_lines(health) {
+        output.line(&format!("  {line}"))?;
+    }
+    Ok(())
+}
+
+fn health_lines(health: &HealthReport) -> Vec<String> {
+    let mut lines: Vec<String> = health.damage.iter().map(|damage| damage.to_string()).collect();
+    for item in &health.recorded {
+        let mut line = item.cause.name().unwrap_or("other").to_owned();
+        if let Some(table) = item.table {
+            line += &format!(" ({table})");
+        }
+        if item.count > 0 {
+            line += &format!(": {} records", units::count(item.count));
+        }
+        if item.bytes > 0 {
+            line += &format!(", {}", units::bytes(item.bytes));
+        }
+        if !item.detail.is_empty() {
+            line += &format!(": {}", item.detail);
+        }
+        lines.push(line);
+    }
+    if health.mended_strings > 0 {
+        lines.push(format!(
+            "{} strings are not UTF-8",
+            units::count(health.mended_strings)
+        ));
+    }
+    for clock in &health.unlinked_clocks {
+        lines.push(format!(
+            "times of {clock} cannot be aligned with the others: no readings link them"
+        ));
+    }
+    lines
+}
+
+fn json_of(trace: &Trace, kinds: &BTreeMap<BlockKind, Size>, args: &InfoArgs) -> Value {
+    let text = |id| trace.string(id);
+    let id = |header: &tracesmith_format::FileHeader| {
+        header.id.iter().map(|b| format!("{b:02x}")).collect::<String>()
+    };
+    json!({
+        "file": args.file.display().to_string(),
+        "bytes": trace.file_bytes(),
+        "format": trace.header().map(|header| format!("{}.{}", header.major, header.minor)),
+        "id": trace.header().map(id),
+        "metadata": trace.metadata,
+        "first_ns": trace.span().map(|(first, _)| first.0),
+        "last_ns": trace.span().map(|(_, last)| last.0),
+        "hosts": trace.hosts.iter().map(|host| json!({
+            "id": host.id.0, "name": text(host.name), "os": text(host.os), "cpu": text(host.cpu),
+            "cpus": host.cpus, "memory": host.memory.0,
+        })).collect::<Vec<_>>(),
+        "devices": trace.devices.iter().map(|device| json!({
+            "id": device.id.0, "host": device.host.0, "ordinal": device.ordinal, "uuid": text(device.uuid),
+            "name": text(device.name), "architecture": text(device.architecture),
+            "capability": [device.capability_major, device.capability_minor],
+            "memory": device.memory.0, "multiprocessors": device.multiprocessors,
+            "driver": text(device.driver), "pci": text(device.pci),
+        })).collect::<Vec<_>>(),
+        "processes": trace.processes.iter().map(|process| json!({
+            "id": process.id.0, "host": process.host.0, "pid": process.pid, "name": text(process.name),
+            "command": text(process.command), "rank": process.rank.get(),
+            "end": process.end.name(), "end_code": process.end_code,
+        })).collect::<Vec<_>>(),
+        "tables": kinds.iter().map(|(kind, size)| json!({
+            "name": kind.to_string(), "kind": kind.0, "blocks": size.blocks, "rows": size.rows,
+            "bytes": size.bytes, "unpacked_bytes": size.unpacked,
+        })).collect::<Vec<_>>(),
+        "health": { "good": trace.health().is_good(), "problems": health_lines(&trace.health()) },
+    })
+}

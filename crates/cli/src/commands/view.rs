@@ -1,0 +1,189 @@
+//! `tracesmith view`.
+
+mod rows;
+mod stats;
+
+use std::ops::ControlFlow;
+
+use anyhow::{Context, bail};
+use globset::GlobBuilder;
+use regex::Regex;
+use tracesmith_format::{DeviceId, ProcessId, StreamId};
+use tracesmith_trace::{NameFilter, Query, SortKey, Trace, units};
+
+use crate::args::{Format, ViewArgs};
+use crate::input::open_trace;
+use crate::output::Output;
+use rows::RowWriter;
+
+/// Rows of a table unless more are asked for: a screen or two.
+const DEFAULT_TABLE_ROWS: usize = 100;
+
+pub(crate) fn run(args: ViewArgs, output: &mut Output) -> anyhow::Result<()> {
+    let trace = open_trace(&args.file)?;
+    let query = query(&args, &trace)?;
+    let limit = match (args.limit, output.format) {
+        (Some(0), _) => usize::MAX,
+        (Some(limit), _) => limit,
+        (None, Format::Table) => DEFAULT_TABLE_ROWS,
+        (None, _) => usize::MAX,
+    };
+    if args.stats {
+        stats::show(&trace, &query, limit, output)?;
+    } else {
+        show_rows(&trace, &query, args.sort, limit, output)?;
+    }
+    for damage in trace.health().damage {
+        output.warning(&damage.to_string());
+    }
+    Ok(())
+}
+
+fn show_rows(
+    trace: &Trace,
+    query: &Query,
+    sort: SortKey,
+    limit: usize,
+    output: &mut Output,
+) -> anyhow::Result<()> {
+    let mut writer = RowWriter::new(trace, query, output)?;
+    let mut result = Ok(());
+    let mut count = 0;
+    let mut more = false;
+    let mut show = |found: &tracesmith_trace::Found<'_>| {
+        if count == limit {
+            more = true;
+            return ControlFlow::Break(());
+        }
+        count += 1;
+        result = writer.row(found);
+        if result.is_err() {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    };
+    let total = if sort == SortKey::Start {
+        trace.for_each_event_by_time(query, &mut show);
+        None
+    } else {
+        Some(trace.for_each_event_sorted(query, sort, limit, &mut show))
+    };
+    result?;
+    writer.finish()?;
+    let hidden = total
+        .map(|total| total - count as u64)
+        .filter(|hidden| *hidden > 0);
+    match hidden {
+        Some(hidden) => output.note(&format!(
+            "{} more rows; --limit 0 shows all",
+            units::count(hidden)
+        )),
+        None if more => output.note("there are more rows; --limit 0 shows all"),
+        None => {}
+    }
+    Ok(())
+}
+
+fn query(args: &ViewArgs, trace: &Trace) -> anyhow::Result<Query> {
+    let span = trace.span();
+    let list = |empty: bool| if empty { None } else { Some(()) };
+    Ok(Query {
+        kinds: list(args.kind.is_empty()).map(|()| args.kind.clone()),
+        name: args.name.as_deref().map(name_filter).transpose()?,
+        streams: list(args.stream.is_empty()).map(|()| args.stream.iter().map(|id| StreamId(*id)).collect()),
+        devices: list(args.device.is_empty())
+            .map(|()| devices(&args.device, trace))
+            .transpose()?,
+        processes: list(args.process.is_empty())
+            .map(|()| processes(&args.process, trace))
+            .transpose()?,
+        from: args.from.map(|time| time.resolve(span)),
+        to: args.to.map(|time| time.resolve(span)),
+    })
+}
+
+/// A glob when it holds wildcards, a regular expression between slashes, else a part of the name.
+fn name_filter(pattern: &str) -> anyhow::Result<NameFilter> {
+    if let Some(regex) = pattern.strip_prefix('/').and_then(|rest| rest.strip_suffix('/')) {
+        let regex = Regex::new(regex).with_context(|| format!("reading the regular expression {pattern}"))?;
+        return Ok(Box::new(move |name| regex.is_match(name)));
+    }
+    if pattern.contains(['*', '?', '[']) {
+        let glob = GlobBuilder::new(pattern)
+            .literal_separator(false)
+            .backslash_escape(true)
+            .build();
+        let glob = glob
+            .with_context(|| format!("reading the glob {pattern}"))?
+            .compile_matcher();
+        return Ok(Box::new(move |name| glob.is_match(name)));
+    }
+    let part = pattern.to_owned();
+    Ok(Box::new(move |name| name.contains(&part)))
+}
+
+fn devices(wanted: &[String], trace: &Trace) -> anyhow::Result<Vec<DeviceId>> {
+    let mut ids = Vec::new();
+    for text in wanted {
+        let before = ids.len();
+        if let Some(id) = text.strip_prefix('#') {
+            ids.push(DeviceId(
+                id.parse()
+                    .with_context(|| format!("reading the device id {text}"))?,
+            ));
+            continue;
+        }
+        let (host, ordinal) = match text.rsplit_once(':') {
+            Some((host, ordinal)) => (Some(host), ordinal),
+            None => (None, text.as_str()),
+        };
+        let ordinal: u32 = ordinal
+            .parse()
+            .with_context(|| format!("reading the GPU number {text}"))?;
+        ids.extend(
+            trace
+                .devices
+                .iter()
+                .filter(|device| device.ordinal == ordinal)
+                .filter(|device| {
+                    host.is_none_or(|host| {
+                        trace
+                            .host(device.host)
+                            .is_some_and(|h| trace.string(h.name) == host)
+                    })
+                })
+                .map(|device| device.id),
+        );
+        if ids.len() == before {
+            bail!("the trace has no GPU {text}; 'tracesmith info' lists them");
+        }
+    }
+    Ok(ids)
+}
+
+fn processes(wanted: &[String], trace: &Trace) -> anyhow::Result<Vec<ProcessId>> {
+    let mut ids = Vec::new();
+    for text in wanted {
+        let before = ids.len();
+        if let Some(id) = text.strip_prefix('#') {
+            ids.push(ProcessId(
+                id.parse()
+                    .with_context(|| format!("reading the process id {text}"))?,
+            ));
+            continue;
+        }
+        let pid: u32 = text.parse().with_context(|| format!("reading the pid {text}"))?;
+        ids.extend(
+            trace
+                .processes
+                .iter()
+                .filter(|process| process.pid == pid)
+                .map(|process| process.id),
+        );
+        if ids.len() == before {
+            bail!("the trace has no process {text}; 'tracesmith info' lists them");
+        }
+    }
+    Ok(ids)
+}

@@ -1,0 +1,50 @@
+//! The `tracesmith` command.
+//!
+//! `args` says what can be asked, `commands` answer by calling the libraries, `output` is the only place that prints, and
+//! this file is the only one that ends the process: 0 done, 1 the check said no, 2 we failed.
+
+mod args;
+mod commands;
+mod input;
+mod output;
+mod progress;
+mod time_arg;
+
+use std::io;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::args::Args;
+use crate::output::Output;
+
+fn main() -> ExitCode {
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(refusal) => {
+            let code = if refusal.use_stderr() { 2 } else { 0 };
+            // Help that cannot be shown, because its pipe is closed, is nobody's loss.
+            let _ = refusal.print();
+            return ExitCode::from(code);
+        }
+    };
+    let mut output = Output::new(&args.global);
+    let result = commands::run(args, &mut output).and_then(|()| Ok(output.finish()?));
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            output.error(&error);
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Whoever reads our output has seen enough: `tracesmith view … | head`.
+fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        cause
+            .downcast_ref::<output::StdoutError>()
+            .is_some_and(|error| error.0.kind() == io::ErrorKind::BrokenPipe)
+    })
+}

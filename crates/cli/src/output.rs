@@ -1,0 +1,209 @@
+//! The only place that prints. Standard output is the answer, standard error the talk.
+
+#![allow(clippy::print_stderr, reason = "this is the module that may print")]
+
+pub(crate) mod table;
+
+use std::io::{self, BufWriter, IsTerminal, Write};
+
+use anstream::AutoStream;
+use anstyle::{AnsiColor, Style};
+use serde_json::Value;
+
+use crate::args::{Format, GlobalArgs};
+use table::TextTable;
+
+/// Headings.
+pub(crate) const HEADING: Style = Style::new().bold();
+/// What matters less.
+pub(crate) const FAINT: Style = Style::new().dimmed();
+/// All is well.
+pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
+/// Something is amiss.
+pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
+
+/// Standard output could not be written to. Told apart from other errors since a closed pipe is none.
+#[derive(Debug)]
+pub(crate) struct StdoutError(pub(crate) io::Error);
+
+impl std::fmt::Display for StdoutError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "writing to standard output: {}", self.0)
+    }
+}
+
+impl std::error::Error for StdoutError {}
+
+/// Where answers and talk go.
+pub(crate) struct Output {
+    /// How the answer is written.
+    pub(crate) format: Format,
+    quiet: bool,
+    verbose: bool,
+    width: Option<usize>,
+    out: BufWriter<AutoStream<io::Stdout>>,
+    errors: AutoStream<io::Stderr>,
+}
+
+impl Output {
+    pub(crate) fn new(global: &GlobalArgs) -> Self {
+        let choice = if global.no_color {
+            anstream::ColorChoice::Never
+        } else {
+            anstream::ColorChoice::Auto
+        };
+        Output {
+            format: global.format,
+            quiet: global.quiet,
+            verbose: global.verbose,
+            width: width(),
+            out: BufWriter::new(AutoStream::new(io::stdout(), choice)),
+            errors: AutoStream::new(io::stderr(), choice),
+        }
+    }
+
+    /// Whether progress bars are wanted.
+    pub(crate) fn shows_progress(&self) -> bool {
+        !self.quiet
+    }
+
+    /// Columns of the terminal; `None` when the answer goes elsewhere and may be as wide as it is.
+    pub(crate) fn width(&self) -> Option<usize> {
+        self.width
+    }
+
+    /// One line of the answer.
+    pub(crate) fn line(&mut self, line: &str) -> Result<(), StdoutError> {
+        writeln!(self.out, "{line}").map_err(StdoutError)
+    }
+
+    /// Bytes of the answer as they are.
+    pub(crate) fn raw(&mut self, bytes: &[u8]) -> Result<(), StdoutError> {
+        self.out.write_all(bytes).map_err(StdoutError)
+    }
+
+    /// The answer as one JSON value.
+    pub(crate) fn json(&mut self, value: &Value) -> Result<(), StdoutError> {
+        let text = serde_json::to_string_pretty(value).map_err(|error| StdoutError(error.into()))?;
+        self.line(&text)
+    }
+
+    /// A table of the answer, for people.
+    pub(crate) fn table(&mut self, table: &TextTable) -> Result<(), StdoutError> {
+        for line in table.lines(self.width) {
+            self.line(&line)?;
+        }
+        Ok(())
+    }
+
+    /// One row of CSV.
+    pub(crate) fn csv<S: AsRef<[u8]>>(
+        &mut self,
+        fields: impl IntoIterator<Item = S>,
+    ) -> Result<(), StdoutError> {
+        let mut row = csv::Writer::from_writer(Vec::new());
+        row.write_record(fields)
+            .map_err(|error| StdoutError(io::Error::other(error)))?;
+        let bytes = row
+            .into_inner()
+            .map_err(|error| StdoutError(io::Error::other(error)))?;
+        self.raw(&bytes)
+    }
+
+    /// A few facts: aligned lines, an object, or one row under a header.
+    pub(crate) fn facts(&mut self, facts: &[(&str, Value)]) -> Result<(), StdoutError> {
+        match self.format {
+            Format::Json => self.json(
+                &facts
+                    .iter()
+                    .map(|(key, value)| ((*key).to_owned(), value.clone()))
+                    .collect(),
+            ),
+            Format::Csv => {
+                self.csv(facts.iter().map(|(key, _)| *key))?;
+                self.csv(facts.iter().map(|(_, value)| plain(value)))
+            }
+            Format::Table => {
+                let widest = facts.iter().map(|(key, _)| key.len()).max().unwrap_or(0);
+                for (key, value) in facts {
+                    let key = key.replace('_', " ");
+                    self.line(&format!("{FAINT}{key:<widest$}{FAINT:#}  {}", plain(value)))?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Says something besides the answer.
+    pub(crate) fn note(&mut self, note: &str) {
+        if !self.quiet {
+            // Talk that nobody can hear must not stop the work.
+            let _ = writeln!(self.errors, "{FAINT}{note}{FAINT:#}");
+        }
+    }
+
+    /// Says something that only the curious want to know.
+    pub(crate) fn remark(&mut self, note: &str) {
+        if self.verbose {
+            self.note(note);
+        }
+    }
+
+    /// Says that something is amiss.
+    pub(crate) fn warning(&mut self, warning: &str) {
+        let _ = writeln!(self.errors, "{BAD}warning:{BAD:#} {warning}");
+    }
+
+    /// Says why we failed: one line, and a hint where we know one.
+    pub(crate) fn error(&mut self, error: &anyhow::Error) {
+        let _ = self.out.flush();
+        let _ = writeln!(self.errors, "{BAD}error:{BAD:#} {error:#}");
+        if let Some(hint) = hint(error) {
+            let _ = writeln!(self.errors, "\nhint: {hint}");
+        }
+    }
+
+    /// Hands everything to the operating system.
+    pub(crate) fn finish(&mut self) -> Result<(), StdoutError> {
+        self.out.flush().map_err(StdoutError)
+    }
+}
+
+/// The terminal's width; COLUMNS counts where there is no terminal, as it does for other tools.
+fn width() -> Option<usize> {
+    if io::stdout().is_terminal() {
+        let (terminal_size::Width(width), _) = terminal_size::terminal_size()?;
+        return Some(usize::from(width));
+    }
+    std::env::var("COLUMNS").ok()?.parse().ok()
+}
+
+/// A JSON value without quotes.
+fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Null => String::new(),
+        other => other.to_string(),
+    }
+}
+
+fn hint(error: &anyhow::Error) -> Option<&'static str> {
+    use tracesmith_format::Error as FormatError;
+    let format_error =
+        error
+            .chain()
+            .find_map(|cause| match cause.downcast_ref::<tracesmith_trace::Error>() {
+                Some(tracesmith_trace::Error::Format(error)) => Some(error),
+                _ => cause.downcast_ref::<FormatError>(),
+            })?;
+    match format_error {
+        FormatError::NewerVersion { .. } => Some("a newer tracesmith reads it"),
+        FormatError::CutHeader { .. } | FormatError::Empty => {
+            Some("the recording was stopped before its first byte of data; nothing can be saved")
+        }
+        FormatError::Write { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
+            Some("free some space, or write to another disk with -o")
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,45 @@
+//! A progress bar on standard error for work that takes longer than half a second.
+
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// Work shorter than this shows nothing.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// Counts bytes of work done.
+pub(crate) struct Progress {
+    bar: ProgressBar,
+    started: Instant,
+    enabled: bool,
+}
+
+impl Progress {
+    /// A bar for this many bytes. It stays hidden where nobody would see it.
+    pub(crate) fn new(what: &'static str, total_bytes: u64, enabled: bool) -> Self {
+        let bar = ProgressBar::with_draw_target(Some(total_bytes), ProgressDrawTarget::hidden());
+        let style = ProgressStyle::with_template("{msg} {wide_bar} {bytes}/{total_bytes} {eta}");
+        bar.set_style(style.expect("the template is a constant and was tried"));
+        bar.set_message(what);
+        Progress {
+            bar,
+            started: Instant::now(),
+            enabled: enabled && std::io::stderr().is_terminal(),
+        }
+    }
+
+    /// Notes more work as done.
+    pub(crate) fn add(&mut self, bytes: u64) {
+        self.bar.inc(bytes);
+        if self.enabled && self.bar.is_hidden() && self.started.elapsed() >= PATIENCE {
+            self.bar.set_draw_target(ProgressDrawTarget::stderr());
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}

@@ -1,0 +1,121 @@
+//! Times on the command line: offsets, shares of the span, absolute nanoseconds.
+
+use std::str::FromStr;
+
+use tracesmith_format::Timestamp;
+
+/// A time as the user wrote it; what it means depends on the trace.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum TimeArg {
+    /// Nanoseconds from the trace's start.
+    Offset(u64),
+    /// A share of the span, from 0 to 1.
+    Share(f64),
+    /// Nanoseconds of the trace's clock.
+    Absolute(u64),
+}
+
+impl TimeArg {
+    /// The moment in a trace with this span.
+    pub(crate) fn resolve(self, span: Option<(Timestamp, Timestamp)>) -> Timestamp {
+        let (first, last) = span.unwrap_or_default();
+        Timestamp(match self {
+            TimeArg::Offset(nanos) => first.0.saturating_add(nanos),
+            TimeArg::Share(share) => first
+                .0
+                .saturating_add((share * (last.0 - first.0) as f64).round() as u64),
+            TimeArg::Absolute(nanos) => nanos,
+        })
+    }
+}
+
+impl FromStr for TimeArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("'{text}' is no time; write 1.5s, 200ms, 10us, 7ns, 25% or @nanoseconds");
+        if let Some(absolute) = text.strip_prefix('@') {
+            return absolute.parse().map(TimeArg::Absolute).map_err(|_| wrong());
+        }
+        if let Some(share) = text.strip_suffix('%') {
+            return match share.trim().parse::<f64>() {
+                Ok(share) if (0.0..=100.0).contains(&share) => Ok(TimeArg::Share(share / 100.0)),
+                _ => Err(wrong()),
+            };
+        }
+        let number_ends = text
+            .find(|c: char| c.is_alphabetic() || c == 'µ')
+            .unwrap_or(text.len());
+        let (number, unit) = text.split_at(number_ends);
+        let nanos_per_unit = match unit {
+            "s" => 1_000_000_000,
+            "ms" => 1_000_000,
+            "us" | "µs" | "μs" => 1_000,
+            "ns" => 1,
+            "" if number.trim() == "0" => 1,
+            _ => return Err(wrong()),
+        };
+        nanos(number.trim(), nanos_per_unit)
+            .map(TimeArg::Offset)
+            .ok_or_else(wrong)
+    }
+}
+
+/// Exact to the nanosecond, which floating point is not beyond a hundred days.
+fn nanos(number: &str, per_unit: u64) -> Option<u64> {
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let whole: u64 = if whole.is_empty() && !fraction.is_empty() {
+        0
+    } else {
+        whole.parse().ok()?
+    };
+    let mut nanos = whole.checked_mul(per_unit)?;
+    let mut unit = per_unit;
+    for digit in fraction.chars() {
+        unit /= 10;
+        nanos = nanos.checked_add(u64::from(digit.to_digit(10)?) * unit)?;
+    }
+    Some(nanos)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read_exactly() {
+        let read = |text: &str| text.parse::<TimeArg>();
+        assert_eq!(read("1.5s"), Ok(TimeArg::Offset(1_500_000_000)));
+        assert_eq!(read("0.000000001s"), Ok(TimeArg::Offset(1)));
+        assert_eq!(read("200ms"), Ok(TimeArg::Offset(200_000_000)));
+        assert_eq!(read(".5us"), Ok(TimeArg::Offset(500)));
+        assert_eq!(read("7ns"), Ok(TimeArg::Offset(7)));
+        assert_eq!(read("0"), Ok(TimeArg::Offset(0)));
+        assert_eq!(read("25%"), Ok(TimeArg::Share(0.25)));
+        assert_eq!(read("@18446744073709551615"), Ok(TimeArg::Absolute(u64::MAX)));
+        for wrong in [
+            "",
+            "5",
+            "-1s",
+            "1.5",
+            "1h",
+            "101%",
+            "@x",
+            "s",
+            "1.s.",
+            "99999999999s",
+        ] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn times_are_resolved_within_the_span() {
+        let span = Some((Timestamp(1_000), Timestamp(3_000)));
+        assert_eq!(TimeArg::Offset(10).resolve(span), Timestamp(1_010));
+        assert_eq!(TimeArg::Share(0.5).resolve(span), Timestamp(2_000));
+        assert_eq!(TimeArg::Absolute(7).resolve(span), Timestamp(7));
+        assert_eq!(TimeArg::Offset(u64::MAX).resolve(span), Timestamp(u64::MAX));
+        assert_eq!(TimeArg::Share(1.0).resolve(None), Timestamp(0));
+    }
+}
