@@ -8,7 +8,7 @@ use tracesmith_trace::{EventKind, SortKey};
 
 use crate::time_arg::TimeArg;
 
-/// Profile GPU programs, look into their traces, and run recorded work again.
+/// Look into traces of GPU programs: show, filter, cut, merge and repair them
 #[derive(Parser)]
 #[command(
     name = "tracesmith",
@@ -32,19 +32,26 @@ pub(crate) struct GlobalArgs {
     #[arg(
         long,
         global = true,
+        help_heading = "Everywhere",
         value_enum,
         default_value = "table",
         value_name = "FORMAT"
     )]
     pub(crate) format: Format,
     /// No colours, also when NO_COLOR is set
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = "Everywhere")]
     pub(crate) no_color: bool,
     /// No progress bars and notes
-    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    #[arg(
+        short,
+        long,
+        global = true,
+        help_heading = "Everywhere",
+        conflicts_with = "verbose"
+    )]
     pub(crate) quiet: bool,
     /// More notes on standard error
-    #[arg(short, long, global = true)]
+    #[arg(short, long, global = true, help_heading = "Everywhere")]
     pub(crate) verbose: bool,
 }
 

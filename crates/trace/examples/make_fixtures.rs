@@ -22,8 +22,14 @@ const GPU_AHEAD: u64 = 1_000_000_000_000;
 
 fn main() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/synthetic-v1.sbt");
-    let options = WriterOptions { id: *b"synthetic v1 sbt", rows_per_block: 32, ..WriterOptions::default() };
-    let mut fixture = Fixture { writer: Writer::new(File::create(&path).unwrap(), options).unwrap() };
+    let options = WriterOptions {
+        id: *b"synthetic v1 sbt",
+        rows_per_block: 32,
+        ..WriterOptions::default()
+    };
+    let mut fixture = Fixture {
+        writer: Writer::new(File::create(&path).unwrap(), options).unwrap(),
+    };
     fixture.origin();
     for rank in 0..2 {
         for step in 0..3 {
@@ -69,10 +75,21 @@ impl Fixture {
             ..Host::default()
         };
         self.writer.define(&host).unwrap();
-        let clocks = [(1, ClockKind::MONOTONIC, "host monotonic"), (2, ClockKind::DEVICE, "gpu")];
+        let clocks = [
+            (1, ClockKind::MONOTONIC, "host monotonic"),
+            (2, ClockKind::DEVICE, "gpu"),
+        ];
         for (id, kind, name) in clocks {
             let name = self.text(name);
-            self.writer.define(&Clock { id: ClockId(id), kind, host: HostId(1), name, ..Clock::default() }).unwrap();
+            self.writer
+                .define(&Clock {
+                    id: ClockId(id),
+                    kind,
+                    host: HostId(1),
+                    name,
+                    ..Clock::default()
+                })
+                .unwrap();
         }
         for time in [START, START + 1_000_000_000] {
             let pair = ClockPair {
@@ -131,7 +148,13 @@ impl Fixture {
         };
         let name = self.text("main");
         let thread = ThreadId(u64::from(process.pid));
-        self.writer.define(&Thread { process: process.id, thread, name }).unwrap();
+        self.writer
+            .define(&Thread {
+                process: process.id,
+                thread,
+                name,
+            })
+            .unwrap();
         let context = Context {
             process: place.process,
             context: place.context,
@@ -140,9 +163,10 @@ impl Fixture {
             ..Context::default()
         };
         self.writer.define(&context).unwrap();
-        for (stream, kind, name) in
-            [(7, StreamKind::LEGACY_DEFAULT, "default"), (13, StreamKind::NON_BLOCKING, "communication")]
-        {
+        for (stream, kind, name) in [
+            (7, StreamKind::LEGACY_DEFAULT, "default"),
+            (13, StreamKind::NON_BLOCKING, "communication"),
+        ] {
             let stream = Stream {
                 process: place.process,
                 context: place.context,
@@ -167,7 +191,10 @@ impl Fixture {
             channel: 4,
             channel_kind: ChannelKind::COMPUTE,
         };
-        let caller = Caller { process: place.process, thread: ThreadId(u64::from(4_000 + rank)) };
+        let caller = Caller {
+            process: place.process,
+            thread: ThreadId(u64::from(4_000 + rank)),
+        };
         let correlation = |n: u64| CorrelationId(step * 100 + n);
         let stack = self.stack(step);
 
@@ -195,7 +222,11 @@ impl Fixture {
             bytes: Bytes(1 << 20),
             correlation: correlation(1),
             stack,
-            place: Place { channel: 9, channel_kind: ChannelKind::COPY, ..place },
+            place: Place {
+                channel: 9,
+                channel_kind: ChannelKind::COPY,
+                ..place
+            },
             shape: CopyShape {
                 direction: CopyDirection::HOST_TO_DEVICE,
                 source_memory: MemoryKind::PINNED,
@@ -206,7 +237,15 @@ impl Fixture {
             ..MemoryCopy::default()
         };
         self.writer.push(GPU_CLOCK, &copy).unwrap();
-        self.call(begin + 8_000, 6_000, "cudaMemcpyAsync", 41, correlation(1), caller, stack);
+        self.call(
+            begin + 8_000,
+            6_000,
+            "cudaMemcpyAsync",
+            41,
+            correlation(1),
+            caller,
+            stack,
+        );
 
         let set = MemorySet {
             start: on_gpu(begin + 62_000),
@@ -214,11 +253,23 @@ impl Fixture {
             bytes: Bytes(4096),
             correlation: correlation(2),
             place,
-            shape: SetShape { memory: MemoryKind::DEVICE, asynchronous: true, ..SetShape::default() },
+            shape: SetShape {
+                memory: MemoryKind::DEVICE,
+                asynchronous: true,
+                ..SetShape::default()
+            },
             ..MemorySet::default()
         };
         self.writer.push(GPU_CLOCK, &set).unwrap();
-        self.call(begin + 15_000, 3_000, "cudaMemsetAsync", 51, correlation(2), caller, stack);
+        self.call(
+            begin + 15_000,
+            3_000,
+            "cudaMemsetAsync",
+            51,
+            correlation(2),
+            caller,
+            stack,
+        );
 
         let names = [
             "_Z16layer_norm_kernelPKfPf",
@@ -238,7 +289,11 @@ impl Fixture {
                 place,
                 shape: KernelShape {
                     name: self.text(name),
-                    demangled: if n % 4 == 0 { self.text("layer_norm_kernel(float const*, float*)") } else { StringId::NONE },
+                    demangled: if n.is_multiple_of(4) {
+                        self.text("layer_norm_kernel(float const*, float*)")
+                    } else {
+                        StringId::NONE
+                    },
                     grid_x: 64 << (n % 3),
                     grid_y: 1 + (n % 2) as u32,
                     grid_z: 1,
@@ -256,11 +311,29 @@ impl Fixture {
             };
             self.writer.push(GPU_CLOCK, &kernel).unwrap();
             let call_start = begin + 25_000 + n * 9_000;
-            self.call(call_start, 4_500, "cudaLaunchKernel", 211, kernel.correlation, caller, stack);
+            self.call(
+                call_start,
+                4_500,
+                "cudaLaunchKernel",
+                211,
+                kernel.correlation,
+                caller,
+                stack,
+            );
             for (phase, time) in [(FlowPhase::START, call_start), (FlowPhase::END, start)] {
-                let shape = FlowShape { kind: FlowKind::LAUNCH, phase, process: place.process, ..FlowShape::default() };
+                let shape = FlowShape {
+                    kind: FlowKind::LAUNCH,
+                    phase,
+                    process: place.process,
+                    ..FlowShape::default()
+                };
                 let correlation = kernel.correlation;
-                let flow = Flow { time: Timestamp(time), flow: correlation.0, correlation, shape };
+                let flow = Flow {
+                    time: Timestamp(time),
+                    flow: correlation.0,
+                    correlation,
+                    shape,
+                };
                 self.writer.push(HOST_CLOCK, &flow).unwrap();
             }
         }
@@ -271,15 +344,29 @@ impl Fixture {
             end: Timestamp(begin + 1_850_000),
             correlation: correlation(90),
             place,
-            shape: SyncShape { kind: SyncKind::STREAM_WAIT, result: 0 },
+            shape: SyncShape {
+                kind: SyncKind::STREAM_WAIT,
+                result: 0,
+            },
             ..Synchronization::default()
         };
         self.writer.push(HOST_CLOCK, &wait).unwrap();
-        self.call(begin + 139_000, 1_712_000, "cudaStreamSynchronize", 131, correlation(90), caller, stack);
+        self.call(
+            begin + 139_000,
+            1_712_000,
+            "cudaStreamSynchronize",
+            131,
+            correlation(90),
+            caller,
+            stack,
+        );
     }
 
     fn communicate(&mut self, rank: u32, step: u64, begin: u64, place: Place) {
-        let place = Place { stream: StreamId(13), ..place };
+        let place = Place {
+            stream: StreamId(13),
+            ..place
+        };
         let collective = Collective {
             start: on_gpu(begin),
             end: on_gpu(begin + 410_000 + u64::from(rank) * 7_000),
@@ -309,7 +396,12 @@ impl Fixture {
             end: on_gpu(begin + 600_000),
             correlation: CorrelationId(step * 100 + 85),
             place,
-            shape: GraphShape { graph: GraphId(3), executable: GraphId(4), nodes: 20, ..GraphShape::default() },
+            shape: GraphShape {
+                graph: GraphId(3),
+                executable: GraphId(4),
+                nodes: 20,
+                ..GraphShape::default()
+            },
             ..GraphLaunch::default()
         };
         self.writer.push(GPU_CLOCK, &graph).unwrap();
@@ -332,7 +424,12 @@ impl Fixture {
             correlation,
             stack,
             caller,
-            shape: ApiShape { name: self.text(name), domain: ApiDomain::CUDA_RUNTIME, function, result: 0 },
+            shape: ApiShape {
+                name: self.text(name),
+                domain: ApiDomain::CUDA_RUNTIME,
+                function,
+                result: 0,
+            },
         };
         self.writer.push(HOST_CLOCK, &call).unwrap();
     }
@@ -343,10 +440,20 @@ impl Fixture {
         let mut frames = Vec::new();
         for (function, line) in functions {
             let function = self.text(function);
-            let frame = Frame { kind: FrameKind::PYTHON, function, file, line, ..Frame::default() };
+            let frame = Frame {
+                kind: FrameKind::PYTHON,
+                function,
+                file,
+                line,
+                ..Frame::default()
+            };
             frames.push(self.writer.frame(frame).unwrap());
         }
-        let native = Frame { image: ImageId(1), address: Address(0x1234_0000 + step * 16), ..Frame::default() };
+        let native = Frame {
+            image: ImageId(1),
+            address: Address(0x1234_0000 + step * 16),
+            ..Frame::default()
+        };
         frames.push(self.writer.frame(native).unwrap());
         self.writer.stack_of(frames).unwrap()
     }
@@ -383,7 +490,10 @@ impl Fixture {
             ..Module::default()
         };
         self.writer.push(HOST_CLOCK, &module).unwrap();
-        for (n, operation) in [MemoryOperation::ALLOCATE, MemoryOperation::FREE].into_iter().enumerate() {
+        for (n, operation) in [MemoryOperation::ALLOCATE, MemoryOperation::FREE]
+            .into_iter()
+            .enumerate()
+        {
             let shape = AllocationShape {
                 operation,
                 memory: MemoryKind::DEVICE,
@@ -395,7 +505,12 @@ impl Fixture {
                 time: Timestamp(START - 400_000 + n as u64 * 7_000_000),
                 address: Address(0x7f55_0000_0000),
                 bytes: Bytes(512 << 20),
-                place: Place { process: ProcessId(1), device: DeviceId(1), context: ContextId(1), ..Place::default() },
+                place: Place {
+                    process: ProcessId(1),
+                    device: DeviceId(1),
+                    context: ContextId(1),
+                    ..Place::default()
+                },
                 shape,
                 ..Allocation::default()
             };
@@ -408,7 +523,11 @@ impl Fixture {
                 device: DeviceId(1),
                 ..CounterTrack::default()
             };
-            let counter = Counter { time: Timestamp(START + n * 500_000), value: 310.5 + n as f64 * 12.25, track };
+            let counter = Counter {
+                time: Timestamp(START + n * 500_000),
+                value: 310.5 + n as f64 * 12.25,
+                track,
+            };
             self.writer.push(HOST_CLOCK, &counter).unwrap();
         }
         let shape = HostShape {
@@ -421,7 +540,10 @@ impl Fixture {
             start: Timestamp(START + 20_000),
             end: Timestamp(START + 34_000),
             sequence: 17,
-            caller: Caller { process: ProcessId(1), thread: ThreadId(4_000) },
+            caller: Caller {
+                process: ProcessId(1),
+                thread: ThreadId(4_000),
+            },
             shape,
             ..HostCall::default()
         };

@@ -369,8 +369,10 @@ impl<'t> TimeWalk<'t> {
     }
 
     fn next(&mut self) -> Option<(Event, Rc<dyn EventColumns>, usize)> {
+        // Equal times may come in any order: a block is opened only when it could come first, so that blocks without
+        // a spread of times are not all open at once.
         while let Some(&(first, at)) = self.closed.last()
-            && self.next.peek().is_none_or(|Reverse((time, ..))| *time >= first)
+            && self.next.peek().is_none_or(|Reverse((time, ..))| *time > first)
         {
             self.closed.pop();
             self.open_block(at, first);

@@ -36,8 +36,10 @@ pub(crate) enum Schema {
 
 /// Where a trace goes.
 pub(crate) enum Sink {
+    /// A file, whose header can be completed at the end.
     File(BufWriter<File>),
-    Stdout(io::Stdout),
+    /// A pipe or device, which only goes forward.
+    Stream(Box<dyn Write>),
 }
 
 /// Writes a trace where the user wants it, by whatever `fill` puts into it. Gives back what `fill` did and the bytes.
@@ -51,11 +53,16 @@ pub(crate) fn write_trace<R>(
         if io::stdout().is_terminal() {
             bail!("a trace is not for a terminal; redirect standard output, or name a file with -o");
         }
-        return write_to(Sink::Stdout(io::stdout()), schema, fill).context("writing to standard output");
+        return write_to(Sink::Stream(Box::new(io::stdout())), schema, fill)
+            .context("writing to standard output");
     }
     refuse_to_destroy(args, inputs)?;
-    let partial = partial_path(&args.out);
     let what = || format!("writing {}", args.out.display());
+    if fs::metadata(&args.out).is_ok_and(|metadata| !metadata.is_file()) {
+        let device = File::options().write(true).open(&args.out).with_context(what)?;
+        return write_to(Sink::Stream(Box::new(device)), schema, fill).with_context(what);
+    }
+    let partial = partial_path(&args.out);
     let result = File::create(&partial)
         .with_context(what)
         .and_then(|file| write_to(Sink::File(BufWriter::new(file)), schema, fill).with_context(what));
@@ -84,6 +91,7 @@ fn write_to<R>(
         Schema::Copied => Writer::without_schema(sink, options())?,
     };
     let filled = fill(&mut writer)?;
+    let written = writer.bytes_written();
     let sink = if is_file { writer.seal()? } else { writer.finish()? };
     match sink {
         Sink::File(file) => {
@@ -91,7 +99,7 @@ fn write_to<R>(
             file.sync_all()?;
             Ok((filled, file.metadata()?.len()))
         }
-        Sink::Stdout(_) => Ok((filled, 0)),
+        Sink::Stream(_) => Ok((filled, written)),
     }
 }
 
@@ -125,14 +133,14 @@ impl Write for Sink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Sink::File(file) => file.write(bytes),
-            Sink::Stdout(stdout) => stdout.write(bytes),
+            Sink::Stream(stream) => stream.write(bytes),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         match self {
             Sink::File(file) => file.flush(),
-            Sink::Stdout(stdout) => stdout.flush(),
+            Sink::Stream(stream) => stream.flush(),
         }
     }
 }
@@ -141,7 +149,7 @@ impl Seek for Sink {
     fn seek(&mut self, position: SeekFrom) -> io::Result<u64> {
         match self {
             Sink::File(file) => file.seek(position),
-            Sink::Stdout(_) => Err(io::ErrorKind::Unsupported.into()),
+            Sink::Stream(_) => Err(io::ErrorKind::Unsupported.into()),
         }
     }
 }

@@ -17,8 +17,16 @@ pub(crate) enum Align {
     Right,
     /// Words.
     Left,
-    /// Words that may be cut when the terminal is narrow.
+    /// Words that may be cut in their middle when the terminal is narrow.
     Flexible,
+    /// Words that may be cut at their end when the terminal is narrow.
+    Clipped,
+}
+
+impl Align {
+    fn gives_way(self) -> bool {
+        matches!(self, Align::Flexible | Align::Clipped)
+    }
 }
 
 /// A table with a head.
@@ -112,7 +120,7 @@ impl TextTable {
         // The widest column that can give way does so, until all fits.
         while total > available {
             let widest = (0..widths.len())
-                .filter(|column| self.columns[*column].1 == Align::Flexible && widths[*column] > NARROWEST)
+                .filter(|column| self.columns[*column].1.gives_way() && widths[*column] > NARROWEST)
                 .max_by_key(|column| widths[*column]);
             let Some(widest) = widest else { break };
             widths[widest] -= 1;
@@ -126,7 +134,10 @@ impl TextTable {
         let mut shown = (0..row.len()).filter(|column| widths[*column] > 0).peekable();
         while let Some(column) = shown.next() {
             let (Cell { text, style }, width) = (&row[column], widths[column]);
-            let text = shortened(text, width);
+            let text = match self.columns[column].1 {
+                Align::Clipped => clipped(text, width),
+                _ => shortened(text, width),
+            };
             let padding = " ".repeat(width.saturating_sub(text.width()));
             let last = shown.peek().is_none();
             match self.columns[column].1 {
@@ -152,6 +163,14 @@ fn shortened(text: &str, width: usize) -> String {
     let head = take_width(text.chars(), keep.div_ceil(2));
     let tail: String = take_width(text.chars().rev(), keep / 2).chars().rev().collect();
     format!("{head}…{tail}")
+}
+
+/// A text cut at its end.
+fn clipped(text: &str, width: usize) -> String {
+    if text.width() <= width {
+        return text.to_owned();
+    }
+    format!("{}…", take_width(text.chars(), width.saturating_sub(1)))
 }
 
 fn take_width(chars: impl Iterator<Item = char>, width: usize) -> String {
@@ -207,5 +226,6 @@ mod tests {
     fn wide_characters_count_as_wide() {
         assert_eq!(shortened("名前名前名前", 5), "名…前");
         assert_eq!(shortened("abc", 3), "abc");
+        assert_eq!(clipped("grid 64×1×1 block", 9), "grid 64×…");
     }
 }

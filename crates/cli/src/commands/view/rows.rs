@@ -246,7 +246,7 @@ fn new_table() -> TextTable {
         ("kind", Align::Left),
         ("where", Align::Left),
         ("name", Align::Flexible),
-        ("detail", Align::Flexible),
+        ("detail", Align::Clipped),
     ])
 }
 

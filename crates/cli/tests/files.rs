@@ -1,0 +1,381 @@
+//! Commands that write traces, and traces that are damaged or none at all.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::tests_outside_test_module,
+    reason = "a test may stop on any error"
+)]
+#![allow(missing_docs, unreachable_pub, reason = "nobody uses a test from outside")]
+
+mod support;
+
+use std::fs;
+use std::path::Path;
+
+use insta::assert_snapshot;
+use serde_json::Value;
+use support::{FIXTURE, root, run, tracesmith, tracesmith_with_input};
+use tempfile::TempDir;
+use tracesmith_format::tables::{Kernel, Process};
+use tracesmith_format::{ClockId, FileHeader, Memory, ProcessId, Reader, Timestamp, Writer, WriterOptions};
+
+fn fixture() -> Vec<u8> {
+    fs::read(root().join(FIXTURE)).unwrap()
+}
+
+fn path(dir: &TempDir, name: &str) -> String {
+    dir.path().join(name).to_str().unwrap().to_owned()
+}
+
+/// Rows without what differs between a trace and one made of it: the trace's own ids.
+fn rows(file: &str, args: &[&str]) -> Vec<Value> {
+    let all_args = [&["view", file, "--format", "json"], args].concat();
+    let mut rows: Vec<Value> = serde_json::from_str(&tracesmith(all_args).ok()).unwrap();
+    for row in &mut rows {
+        let row = row.as_object_mut().unwrap();
+        row.remove("process");
+        for id in [
+            "stack",
+            "place.process",
+            "place.device",
+            "caller.process",
+            "track.device",
+            "shape.process",
+        ] {
+            row["fields"].as_object_mut().unwrap().remove(id);
+        }
+    }
+    rows
+}
+
+#[test]
+fn a_cut_holds_what_a_view_of_the_range_shows() {
+    let dir = TempDir::new().unwrap();
+    let out = path(&dir, "part.sbt");
+    let range = ["--from", "2.5ms", "--to", "4ms"];
+    let report = tracesmith(["cut", FIXTURE].iter().chain(&range).chain(&["-o", &out]));
+    assert_snapshot!("cut", report.transcript());
+    let (mut expected, mut found) = (rows(FIXTURE, &range), rows(&out, &[]));
+    assert!(expected.len() > 50);
+    // Events that start together may come in any order.
+    expected.sort_by_key(Value::to_string);
+    found.sort_by_key(Value::to_string);
+    assert!(found == expected);
+    let info = tracesmith(["info", &out, "--verify", "--format", "json"]).ok();
+    let info: Value = serde_json::from_str(&info).unwrap();
+    assert_eq!(info["metadata"]["command"], "python train.py --steps 3");
+    assert_eq!(info["devices"].as_array().unwrap().len(), 2);
+    let strings = |info: &Value| {
+        info["tables"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|table| table["name"] == "strings")
+            .unwrap()["rows"]
+            .as_u64()
+    };
+    let whole: Value = serde_json::from_str(&tracesmith(["info", FIXTURE, "--format", "json"]).ok()).unwrap();
+    assert!(
+        strings(&info) < strings(&whole),
+        "only the strings in use are kept"
+    );
+}
+
+#[test]
+fn stacks_survive_a_cut() {
+    let dir = TempDir::new().unwrap();
+    let out = path(&dir, "part.sbt");
+    tracesmith(["cut", FIXTURE, "--from", "50%", "-o", &out]).ok();
+    let stack_of_a_kernel = |file: &Path| {
+        let trace = tracesmith_trace::Trace::open(file).unwrap();
+        let query = tracesmith_trace::Query {
+            kinds: Some(vec![tracesmith_trace::EventKind::Kernel]),
+            from: Some(tracesmith_format::Timestamp(5_004_500_000)),
+            ..Default::default()
+        };
+        let event = trace.events(&query).next().unwrap();
+        let stack = trace.stack(event.stack);
+        stack
+            .frames
+            .iter()
+            .map(|frame| match &frame.symbol {
+                Some(symbol) => format!("{} {}", trace.string(symbol.function), symbol.line),
+                None => format!(
+                    "{} {} {:x}",
+                    trace.string(frame.frame.function),
+                    frame.frame.line,
+                    frame.frame.address.0
+                ),
+            })
+            .collect::<Vec<_>>()
+    };
+    let original = stack_of_a_kernel(&root().join(FIXTURE));
+    assert_eq!(
+        original,
+        [" 0 12340020", "train_step 14 0", "main 31 0", "<module> 40 0"]
+    );
+    assert_eq!(stack_of_a_kernel(Path::new(&out)), original);
+}
+
+#[test]
+fn a_merge_of_two_halves_is_the_whole() {
+    let dir = TempDir::new().unwrap();
+    let (first, second, whole) = (path(&dir, "a.sbt"), path(&dir, "b.sbt"), path(&dir, "all.sbt"));
+    // At a moment when nothing runs, so that no event is in both halves.
+    tracesmith(["cut", FIXTURE, "--to", "2.39ms", "-o", &first]).ok();
+    tracesmith(["cut", FIXTURE, "--from", "2.39ms", "-o", &second]).ok();
+    let report = tracesmith(["merge", &second, &first, "-o", &whole]);
+    assert_snapshot!("merge", report.transcript());
+    let (mut merged, mut original) = (rows(&whole, &[]), rows(FIXTURE, &[]));
+    merged.sort_by_key(Value::to_string);
+    original.sort_by_key(Value::to_string);
+    assert!(merged == original);
+    let info: Value = serde_json::from_str(&tracesmith(["info", &whole, "--format", "json"]).ok()).unwrap();
+    for (list, count) in [("hosts", 1), ("devices", 2), ("processes", 2)] {
+        assert_eq!(
+            info[list].as_array().unwrap().len(),
+            count,
+            "the same {list} are one"
+        );
+    }
+}
+
+#[test]
+fn a_cut_file_is_repaired_and_says_what_is_lost() {
+    let dir = TempDir::new().unwrap();
+    let (broken, saved) = (path(&dir, "broken.sbt"), path(&dir, "saved.sbt"));
+    let bytes = fixture();
+    let mut damaged = bytes[..bytes.len() * 3 / 4].to_vec();
+    let kernels = Reader::open(Memory(&bytes[..])).unwrap();
+    let block = kernels
+        .blocks()
+        .iter()
+        .find(|block| block.header.kind.name() == Some("kernels"))
+        .unwrap();
+    damaged[block.offset as usize + 70] ^= 1;
+    fs::write(&broken, &damaged).unwrap();
+
+    let info = tracesmith(["info", &broken, "--verify"]);
+    assert_eq!(info.code, Some(0));
+    assert_snapshot!("broken_health", info.stdout.split_once("\nhealth ").unwrap().1);
+    let repaired = tracesmith(["repair", &broken, "-o", &saved]);
+    assert_snapshot!("repair", repaired.transcript());
+
+    let reader = Reader::open(Memory(fs::read(&saved).unwrap())).unwrap();
+    assert_eq!(reader.damage(), []);
+    let info = tracesmith(["info", &saved, "--verify"]).ok();
+    assert_snapshot!("repaired_health", info.split_once("\nhealth ").unwrap().1);
+    // What both can read, they read alike; the reader of the broken one was warned.
+    let of_broken = tracesmith(["view", &broken, "--format", "csv"]);
+    assert!(of_broken.stderr.contains("warning: block"));
+    assert_eq!(
+        tracesmith(["view", &saved, "--format", "csv"]).ok(),
+        of_broken.stdout
+    );
+}
+
+#[test]
+fn repairing_a_whole_file_loses_nothing() {
+    let dir = TempDir::new().unwrap();
+    let saved = path(&dir, "saved.sbt");
+    let report = tracesmith(["repair", FIXTURE, "-o", &saved, "--format", "json"]).ok();
+    let report: Value = serde_json::from_str(&report).unwrap();
+    assert_eq!(
+        (report["rows_kept"].as_u64(), &report["damage"]),
+        (Some(355), &Value::Array(vec![]))
+    );
+    assert_eq!(
+        tracesmith(["view", &saved, "--format", "json"]).ok(),
+        tracesmith(["view", FIXTURE, "--format", "json"]).ok()
+    );
+}
+
+#[test]
+fn traces_flow_through_pipes() {
+    let binary = env!("CARGO_BIN_EXE_tracesmith");
+    let script = format!("'{binary}' cut {FIXTURE} --to 3ms -o - | '{binary}' view - --format json");
+    let piped = run(std::process::Command::new("bash")
+        .args(["-o", "pipefail", "-c", &script])
+        .current_dir(root()));
+    assert_eq!(piped.stderr, "");
+    let piped: Vec<Value> = serde_json::from_str(&piped.ok()).unwrap();
+    assert_eq!(piped.len(), rows(FIXTURE, &["--to", "3ms"]).len());
+}
+
+#[test]
+fn files_are_not_destroyed_by_accident() {
+    let dir = TempDir::new().unwrap();
+    let copy = path(&dir, "copy.sbt");
+    fs::write(&copy, fixture()).unwrap();
+    let refused = tracesmith(["cut", &copy, "-o", &copy]);
+    assert_eq!(refused.code, Some(2));
+    assert!(refused.stderr.contains("is also the input"), "{}", refused.stderr);
+    let other = path(&dir, "other.sbt");
+    fs::write(&other, b"precious").unwrap();
+    let refused = tracesmith(["cut", &copy, "-o", &other]);
+    assert_eq!(refused.code, Some(2));
+    assert!(
+        refused.stderr.contains("exists; replace it with --force"),
+        "{}",
+        refused.stderr
+    );
+    assert_eq!(fs::read(&other).unwrap(), b"precious");
+    tracesmith(["cut", &copy, "-o", &other, "--force"]).ok();
+    assert_ne!(fs::read(&other).unwrap(), b"precious");
+    let left: Vec<_> = fs::read_dir(dir.path())
+        .unwrap()
+        .map(|e| e.unwrap().file_name())
+        .collect();
+    assert_eq!(left.len(), 2, "nothing else is left behind: {left:?}");
+}
+
+#[test]
+fn a_full_disk_is_an_error() {
+    let full = tracesmith(["cut", FIXTURE, "-o", "/dev/full"]);
+    assert_eq!(full.code, Some(2));
+    assert_snapshot!("full_disk", full.stderr);
+    let full = run(std::process::Command::new("sh")
+        .args([
+            "-c",
+            &format!(
+                "'{}' view {FIXTURE} > /dev/full",
+                env!("CARGO_BIN_EXE_tracesmith")
+            ),
+        ])
+        .current_dir(root()));
+    assert_eq!(full.code, Some(2));
+    assert!(full.stderr.contains("No space left on device"), "{}", full.stderr);
+}
+
+/// Bad input: a name for the message, and the bytes.
+fn bad_files() -> Vec<(&'static str, Vec<u8>)> {
+    let newer = FileHeader {
+        major: 7,
+        minor: 2,
+        ..FileHeader::unfinished([0; 16])
+    };
+    let mut cut_header = fixture();
+    cut_header.truncate(40);
+    vec![
+        ("empty", Vec::new()),
+        ("json", b"{\"traceEvents\": [{\"ph\": \"X\"}]}".to_vec()),
+        ("zeros", vec![0; 100_000]),
+        ("newer", newer.to_bytes().to_vec()),
+        ("cut_header", cut_header),
+    ]
+}
+
+#[test]
+fn bad_input_gives_one_clear_line_and_exit_code_2() {
+    let dir = TempDir::new().unwrap();
+    let mut transcript = String::new();
+    let mut try_on = |name: &str, file: &str| {
+        for args in [
+            vec!["info", file],
+            vec!["view", file],
+            vec!["repair", file, "-o", "/nonexistent/x.sbt"],
+        ] {
+            let failed = tracesmith(&args);
+            assert_eq!((failed.code, failed.stdout.as_str()), (Some(2), ""), "{args:?}");
+            assert_eq!(
+                failed
+                    .stderr
+                    .lines()
+                    .filter(|line| line.starts_with("error: "))
+                    .count(),
+                1
+            );
+            if args[0] == "info" {
+                let message = failed.stderr.replace(dir.path().to_str().unwrap(), "DIR");
+                transcript += &format!("# {name}\n{message}\n");
+            }
+        }
+    };
+    for (name, bytes) in bad_files() {
+        let file = path(&dir, &format!("{name}.sbt"));
+        fs::write(&file, bytes).unwrap();
+        try_on(name, &file);
+    }
+    try_on("directory", dir.path().to_str().unwrap());
+    try_on("missing", &path(&dir, "missing.sbt"));
+    assert_snapshot!("bad_input", transcript);
+    let failed = tracesmith_with_input(["info", "-"], b"nonsense");
+    assert_eq!(
+        (failed.code, failed.stderr.as_str()),
+        (
+            Some(2),
+            "error: reading trace from standard input: not an SBT trace\n"
+        )
+    );
+}
+
+/// Few bytes that claim to be many: each block is sound by itself.
+fn bomb() -> Vec<u8> {
+    let mut seed = Writer::new(
+        Vec::new(),
+        WriterOptions {
+            rows_per_block: 1 << 17,
+            ..Default::default()
+        },
+    )
+    .unwrap();
+    seed.string(&"A".repeat(8 << 20)).unwrap();
+    for id in 1..100_000 {
+        seed.define(&Process {
+            id: ProcessId(id),
+            ..Default::default()
+        })
+        .unwrap();
+        seed.push(
+            ClockId(1),
+            &Kernel {
+                start: Timestamp(5),
+                end: Timestamp(6),
+                ..Default::default()
+            },
+        )
+        .unwrap();
+    }
+    let seed = Reader::open(Memory(seed.finish().unwrap())).unwrap();
+    let mut bomb = Writer::without_schema(Vec::new(), WriterOptions::default()).unwrap();
+    let mut decoder = seed.decoder();
+    for block in seed.blocks() {
+        let payload = decoder.payload(block).unwrap().to_vec();
+        let copies = if block.header.payload_length < 10_000 {
+            300
+        } else {
+            1
+        };
+        for copy in 0..copies {
+            let mut block = *block;
+            block.header.base += copy * u64::from(block.header.rows);
+            bomb.copy_block(&block, &payload).unwrap();
+        }
+    }
+    bomb.finish().unwrap()
+}
+
+#[test]
+fn memory_is_bounded_by_the_files_size() {
+    let dir = TempDir::new().unwrap();
+    let file = path(&dir, "bomb.sbt");
+    let bytes = bomb();
+    assert!(bytes.len() < 1 << 20, "{} bytes", bytes.len());
+    fs::write(&file, bytes).unwrap();
+    // 2.4 GB of strings and as much of processes, if one believed it; what is allowed is 64 MiB and 64 times the file.
+    for args in [
+        format!("info {file}"),
+        format!("view {file} --limit 3"),
+        format!("repair {file} -o {file}.saved"),
+    ] {
+        let script = format!("ulimit -v 1000000; '{}' {args}", env!("CARGO_BIN_EXE_tracesmith"));
+        let limited = run(std::process::Command::new("bash")
+            .args(["-c", &script])
+            .env("RAYON_NUM_THREADS", "2"));
+        assert_eq!(limited.code, Some(0), "{args}: {}", limited.stderr);
+        assert!(
+            args.starts_with("repair") || limited.transcript().contains("more than the"),
+            "{args}: {limited:?}"
+        );
+    }
+}
