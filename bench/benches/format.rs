@@ -4,10 +4,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a bench may stop on any error")]
 
+use std::fs::File;
 use std::hint::black_box;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::{env, io};
 
+use memmap2::Mmap;
 use tracesmith_bench::figure::{median_time, millions_per_second, print, print_head};
 use tracesmith_bench::workload::{Training, kernel_names};
 use tracesmith_format::tables::Kernel;
@@ -15,6 +18,7 @@ use tracesmith_format::{
     ClockId, Columns, FileSource, Memory, Projection, Reader, Source, StringId, Table, Writable, Writer,
     WriterOptions,
 };
+use tracesmith_trace::Trace;
 
 const CLOCK: ClockId = ClockId(1);
 
@@ -28,21 +32,29 @@ fn main() {
 
 fn sizes_and_speeds(rows: usize) {
     print_head(&format!(
-        "{} million rows, 200 names, 8 streams, one core",
+        "{} million rows, 200 names, 8 streams, one core unless said otherwise",
         rows / 1_000_000
     ));
-    let kernels = file_of(rows, |training, count| training.kernels(count));
+    let kernels = file_of(rows, |job| job, Training::kernels);
     print(
         "kernels, bytes a row, all columns",
         bytes_per_row(&kernels, rows),
         "at most 10",
     );
-    let calls = file_of(rows, |training, count| training.api_calls(count));
+    let late = file_of(rows, Training::with_latency, Training::kernels);
+    print(
+        "kernels with queued and submitted times, bytes a row",
+        bytes_per_row(&late, rows),
+        "",
+    );
+    drop(late);
+    let calls = file_of(rows, |job| job, Training::api_calls);
     print(
         "API calls, bytes a row, all columns",
         bytes_per_row(&calls, rows),
         "at most 6",
     );
+    drop(calls);
     write_speed(rows);
 
     let reader = Reader::open(Memory(&kernels[..])).unwrap();
@@ -56,25 +68,73 @@ fn sizes_and_speeds(rows: usize) {
     let three = Projection::of::<Kernel>(&["start", "end", "shape.name"]).unwrap();
     read_speed(&reader, rows, "start, end and name", &three, "at least 40 M/s");
     read_speed_by_row(&reader, rows);
+    bytes_touched(&kernels);
 
     let path = env::temp_dir().join(format!("tracesmith-bench-{}.sbt", std::process::id()));
     std::fs::write(&path, &kernels).unwrap();
+    drop(kernels);
     let from_file = Reader::open(FileSource::open(&path).unwrap()).unwrap();
     read_speed(
         &from_file,
         rows,
-        "all columns, from a file",
+        "all columns, file by positioned reads",
         &Projection::all(),
         "",
     );
+    let mapped = Reader::open(Memory(map(&path))).unwrap();
+    read_speed(
+        &mapped,
+        rows,
+        "all columns, file by mapping",
+        &Projection::all(),
+        "",
+    );
+    open_and_load(&path, rows);
     std::fs::remove_file(&path).unwrap();
-    bytes_touched(&kernels);
+}
+
+#[allow(
+    unsafe_code,
+    reason = "mapping a file is unsafe; the bench shows what it would gain"
+)]
+fn map(path: &Path) -> Mmap {
+    let file = File::open(path).unwrap();
+    // SAFETY: the file is the bench's own, and nobody changes it while it is mapped.
+    unsafe { Mmap::map(&file) }.unwrap()
+}
+
+/// The model: ready to query, and everything in memory.
+fn open_and_load(path: &Path, rows: usize) {
+    let of_ten_million = |asked: &'static str| if rows == 10_000_000 { asked } else { "" };
+    let time = median_time(5, || {
+        black_box(Trace::open(path).unwrap());
+    });
+    print(
+        "open a trace",
+        format!("{:.1} ms", time.as_secs_f64() * 1e3),
+        of_ten_million("under 50 ms"),
+    );
+    let time = median_time(3, || {
+        let trace = Trace::open(path).unwrap();
+        trace.load();
+        black_box(&trace);
+    });
+    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
+    print(
+        &format!("open and load a trace fully, {cores} cores"),
+        format!("{:.2} s", time.as_secs_f64()),
+        of_ten_million("under 0.8 s on 2 cores"),
+    );
 }
 
 /// A finished file of this many rows of one table.
-fn file_of<T: Writable>(rows: usize, mut next: impl FnMut(&mut Training, usize) -> Vec<T>) -> Vec<u8> {
+fn file_of<T: Writable>(
+    rows: usize,
+    job: impl FnOnce(Training) -> Training,
+    mut next: impl FnMut(&mut Training, usize) -> Vec<T>,
+) -> Vec<u8> {
     let (mut writer, names) = writer(Vec::new());
-    let mut training = Training::new(42, &names);
+    let mut training = job(Training::new(42, &names));
     let mut left = rows;
     while left > 0 {
         let batch = next(&mut training, left.min(100_000));

@@ -2,7 +2,9 @@
 //!
 //! The order of kernels repeats from step to step, as it does in real programs, but a tenth of the launches is drawn at
 //! random, grids vary with the batch, durations scatter by a few percent around a mean of their own, gaps are a few
-//! hundred nanoseconds with a rare long one, and records arrive in the order in which kernels *end*, as from CUPTI.
+//! hundred nanoseconds with a rare long one, and records arrive in the order in which kernels *end*, as from CUPTI. API
+//! calls are launches for the most part, with copies, event records, waits and queries between them, and a second thread
+//! that calls now and then.
 
 use tracesmith_format::tables::{
     ApiCall, ApiDomain, ApiShape, Caller, ChannelKind, Kernel, KernelShape, Place,
@@ -68,6 +70,7 @@ pub struct Training {
     stream_free: [u64; STREAMS],
     waiting: Vec<Kernel>,
     names: Vec<StringId>,
+    latency: bool,
 }
 
 impl Training {
@@ -90,7 +93,14 @@ impl Training {
             stream_free: [0; STREAMS],
             waiting: Vec::new(),
             names: names.to_vec(),
+            latency: false,
         }
+    }
+
+    /// The same job recorded with latency timestamps: kernels know when they were queued and submitted.
+    pub fn with_latency(mut self) -> Self {
+        self.latency = true;
+        self
     }
 
     /// The next launch: the call, and its kernel with the times it will have.
@@ -110,19 +120,28 @@ impl Training {
         self.host_time += gap;
         let call_start = self.host_time;
         self.host_time += (3_500 + random.around(400)) as u64;
+        let other = if random.below(6) == 0 {
+            1 + random.below(11)
+        } else {
+            0
+        };
         let call = ApiCall {
             start: Timestamp(call_start),
             end: Timestamp(self.host_time),
             correlation,
             caller: Caller {
                 process: ProcessId(1),
-                thread: ThreadId(4711),
+                thread: ThreadId(if random.below(12) == 0 { 4712 } else { 4711 }),
             },
             shape: ApiShape {
-                name: self.names[0],
+                name: self.names[other as usize],
                 domain: ApiDomain::CUDA_RUNTIME,
-                function: 211,
-                result: 0,
+                function: 211 + other as u32,
+                result: if other == 7 && random.below(3) == 0 {
+                    600
+                } else {
+                    0
+                },
             },
             ..ApiCall::default()
         };
@@ -143,6 +162,16 @@ impl Training {
             completed: Timestamp(end),
             correlation,
             grid_id: self.launched as i64,
+            queued: if self.latency {
+                Timestamp(call_start + 900 + random.below(300))
+            } else {
+                Timestamp::NONE
+            },
+            submitted: if self.latency {
+                Timestamp(call_start + 2_100 + random.below(700))
+            } else {
+                Timestamp::NONE
+            },
             place: Place {
                 process: ProcessId(1),
                 device: DeviceId(1),

@@ -16,7 +16,7 @@ table! {
     /// When the launch was put into the command buffer.
     4 queued: Timestamp, after(1 start);
     /// When the command buffer was handed to the device.
-    5 submitted: Timestamp, after(1 start);
+    5 submitted: Timestamp, after(4 queued);
     /// Joins the launching call.
     6 correlation: CorrelationId, delta;
     /// The driver's own number of this launch.

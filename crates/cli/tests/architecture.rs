@@ -1,0 +1,258 @@
+//! The shape of the project, held against the tree: who may depend on whom, and the lints that every crate takes.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::tests_outside_test_module,
+    reason = "a test may stop on any error"
+)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use toml::{Table, Value};
+
+/// For each crate: the crates of ours that it may use, and what it must never pull in, not even through others.
+/// ARCHITECTURE.md shows the same table for people.
+const RULES: &[(&str, &[&str], &[&str])] = &[
+    (
+        "format",
+        &[],
+        &[
+            "tokio",
+            "async-std",
+            "clap",
+            "serde_json",
+            "libloading",
+            "cudarc",
+            "nvml-wrapper",
+        ],
+    ),
+    (
+        "wire",
+        &[],
+        &["tracesmith-format", "tokio", "clap", "serde_json", "zstd"],
+    ),
+    ("cuda", &[], &["tracesmith-format", "tracesmith-wire", "clap"]),
+    (
+        "inject",
+        &["wire", "cuda"],
+        &["tracesmith-format", "tracesmith-trace", "tokio", "clap"],
+    ),
+    ("collect", &["wire", "format"], &["tracesmith-cuda"]),
+    (
+        "trace",
+        &["format"],
+        &[
+            "tracesmith-cuda",
+            "tracesmith-wire",
+            "hyper",
+            "reqwest",
+            "ureq",
+            "axum",
+        ],
+    ),
+    (
+        "replay",
+        &["format", "cuda"],
+        &["tracesmith", "tracesmith-trace", "clap"],
+    ),
+    (
+        "cli",
+        &["format", "wire", "collect", "trace", "replay"],
+        &["tracesmith-inject", "tracesmith-fake-cuda"],
+    ),
+    ("fake-cuda", &[], &[]),
+];
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn read_toml(path: &Path) -> Table {
+    fs::read_to_string(path)
+        .unwrap()
+        .parse()
+        .unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+/// The manifests of all crates, by folder name.
+fn manifests() -> BTreeMap<String, Table> {
+    fs::read_dir(root().join("crates"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .map(|path| {
+            (
+                path.file_name().unwrap().to_str().unwrap().to_owned(),
+                read_toml(&path.join("Cargo.toml")),
+            )
+        })
+        .collect()
+}
+
+fn package_name(folder: &str) -> String {
+    if folder == "cli" {
+        "tracesmith".to_owned()
+    } else {
+        format!("tracesmith-{folder}")
+    }
+}
+
+/// What a crate is built with; what only its tests use does not count.
+fn dependencies(manifest: &Table) -> BTreeSet<String> {
+    let mut tables = vec![manifest.get("dependencies"), manifest.get("build-dependencies")];
+    if let Some(targets) = manifest.get("target").and_then(Value::as_table) {
+        tables.extend(targets.values().map(|target| target.get("dependencies")));
+    }
+    tables
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_table)
+        .flat_map(|table| table.keys().cloned())
+        .collect()
+}
+
+#[test]
+fn crates_use_only_what_the_table_allows() {
+    for (folder, manifest) in manifests() {
+        let (_, allowed, _) = RULES
+            .iter()
+            .find(|(name, ..)| *name == folder)
+            .unwrap_or_else(|| panic!("{folder} has no rule"));
+        let allowed: BTreeSet<String> = allowed.iter().map(|name| package_name(name)).collect();
+        let ours: BTreeSet<String> = dependencies(&manifest)
+            .into_iter()
+            .filter(|name| name.starts_with("tracesmith"))
+            .collect();
+        let forbidden: Vec<_> = ours.difference(&allowed).collect();
+        assert!(forbidden.is_empty(), "{folder} may not use {forbidden:?}");
+    }
+}
+
+#[test]
+fn crates_never_pull_in_what_the_table_forbids() {
+    let lock = read_toml(&root().join("Cargo.lock"));
+    let mut graph: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for package in lock["package"].as_array().unwrap() {
+        let uses = package
+            .get("dependencies")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten();
+        let uses = uses.map(|used| used.as_str().unwrap().split(' ').next().unwrap().to_owned());
+        graph
+            .entry(package["name"].as_str().unwrap().to_owned())
+            .or_default()
+            .extend(uses);
+    }
+    // The lock file lists what tests use, too: for crates of ours, what they are built with counts.
+    for (folder, manifest) in manifests() {
+        graph.insert(package_name(&folder), dependencies(&manifest));
+    }
+    for folder in manifests().into_keys() {
+        let (.., never) = RULES.iter().find(|(name, ..)| *name == folder).unwrap();
+        let mut reached = BTreeSet::new();
+        let mut next: Vec<String> = graph[&package_name(&folder)].iter().cloned().collect();
+        while let Some(package) = next.pop() {
+            if reached.insert(package.clone()) {
+                next.extend(graph.get(&package).into_iter().flatten().cloned());
+            }
+        }
+        for package in *never {
+            assert!(!reached.contains(*package), "{folder} pulls in {package}");
+        }
+    }
+}
+
+#[test]
+fn every_crate_takes_the_workspaces_lints() {
+    let mut all = manifests();
+    all.insert("bench".to_owned(), read_toml(&root().join("bench/Cargo.toml")));
+    for (folder, manifest) in all {
+        assert_eq!(manifest["lints"]["workspace"].as_bool(), Some(true), "{folder}");
+    }
+    let lints = &read_toml(&root().join("Cargo.toml"))["workspace"]["lints"];
+    for lint in ["unsafe_code", "missing_docs"] {
+        assert_eq!(lints["rust"][lint].as_str(), Some("deny"), "{lint}");
+    }
+    for lint in [
+        "undocumented_unsafe_blocks",
+        "unwrap_used",
+        "print_stdout",
+        "print_stderr",
+    ] {
+        assert_eq!(lints["clippy"][lint].as_str(), Some("deny"), "{lint}");
+    }
+}
+
+#[test]
+fn unsafe_code_stays_in_the_rooms_for_it() {
+    let may_be_unsafe = |path: &str| {
+        [
+            "crates/wire/",
+            "crates/cuda/",
+            "crates/inject/",
+            "crates/fake-cuda/",
+            "crates/replay/src/cuda.rs",
+            "bench/",
+        ]
+        .iter()
+        .any(|room| path.starts_with(room))
+    };
+    // Put together so that this file does not find itself.
+    let opened = ["allow(unsafe", "_code"].concat();
+    for path in source_files() {
+        let text = fs::read_to_string(root().join(&path)).unwrap();
+        assert!(
+            may_be_unsafe(&path) || !text.contains(&opened),
+            "{path} opens the door to unsafe code"
+        );
+    }
+}
+
+#[test]
+fn only_the_output_module_prints() {
+    let opened = ["clippy::print", "_std"].concat();
+    for path in source_files()
+        .into_iter()
+        .filter(|path| path.starts_with("crates/") && path.contains("/src/"))
+    {
+        let text = fs::read_to_string(root().join(&path)).unwrap();
+        assert!(
+            path == "crates/cli/src/output.rs" || !text.contains(&opened),
+            "{path} prints"
+        );
+    }
+}
+
+#[test]
+fn no_source_file_outgrows_its_subject() {
+    for path in source_files() {
+        let lines = fs::read_to_string(root().join(&path)).unwrap().lines().count();
+        assert!(
+            lines <= 800,
+            "{path} has {lines} lines: is there a second subject inside?"
+        );
+    }
+}
+
+/// All Rust files of the project, relative to its root.
+fn source_files() -> Vec<String> {
+    let mut files = Vec::new();
+    let mut folders = vec![root().join("crates"), root().join("bench"), root().join("fuzz")];
+    while let Some(folder) = folders.pop() {
+        let Ok(entries) = fs::read_dir(&folder) else {
+            continue;
+        };
+        for path in entries.map(|entry| entry.unwrap().path()) {
+            if path.is_dir() && path.file_name().is_some_and(|name| name != "target") {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                files.push(path.strip_prefix(root()).unwrap().to_str().unwrap().to_owned());
+            }
+        }
+    }
+    assert!(files.len() > 40);
+    files.sort();
+    files
+}
