@@ -236,6 +236,61 @@ fn no_source_file_outgrows_its_subject() {
     }
 }
 
+/// Licences that an Apache-2.0 project can be built with. `deny.toml` holds the same list for cargo-deny.
+const LICENCES: &[&str] = &[
+    "0BSD",
+    "Apache-2.0",
+    "Apache-2.0 WITH LLVM-exception",
+    "BSD-2-Clause",
+    "BSD-3-Clause",
+    "CC0-1.0",
+    "ISC",
+    "MIT",
+    "Unicode-3.0",
+    "Unlicense",
+    "Zlib",
+];
+
+/// Whether one of the ways to read a licence expression is allowed.
+fn is_allowed(expression: &str) -> bool {
+    let expression = expression.replace('/', " OR ").replace(['(', ')'], "");
+    expression.split(" OR ").any(|choice| {
+        choice
+            .split(" AND ")
+            .all(|licence| LICENCES.contains(&licence.trim()))
+    })
+}
+
+#[test]
+fn every_dependency_has_a_licence_that_fits() {
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+    let output = std::process::Command::new(cargo)
+        .args(["metadata", "--format-version", "1", "--locked"])
+        .current_dir(root())
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let packages = metadata["packages"].as_array().unwrap();
+    assert!(packages.len() > 30);
+    for package in packages {
+        let licence = package["license"].as_str().unwrap_or("none");
+        assert!(is_allowed(licence), "{} is under {licence}", package["name"]);
+    }
+    let deny = read_toml(&root().join("deny.toml"));
+    let listed: Vec<&str> = deny["licenses"]["allow"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|l| l.as_str().unwrap())
+        .collect();
+    assert_eq!(listed, LICENCES);
+}
+
 /// All Rust files of the project, relative to its root.
 fn source_files() -> Vec<String> {
     let mut files = Vec::new();
