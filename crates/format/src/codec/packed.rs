@@ -40,15 +40,15 @@ pub(crate) fn decode(input: &mut &[u8], count: usize, out: &mut Vec<u64>) -> Opt
 }
 
 fn encode_frame(values: &[u64], out: &mut Vec<u8>) {
-    let width = best_width(values);
-    let mask = mask_of(width);
+    let (width, widest) = best_width(values);
     let exceptions_at = out.len() + 1;
     out.extend_from_slice(&[width as u8, 0]);
-    for (position, _) in values.iter().enumerate().filter(|(_, v)| **v > mask) {
-        out.push(position as u8);
-    }
-    out[exceptions_at] = (out.len() - exceptions_at - 1) as u8;
-    if out[exceptions_at] > 0 {
+    if width < widest {
+        let mask = mask_of(width);
+        for (position, _) in values.iter().enumerate().filter(|(_, v)| **v > mask) {
+            out.push(position as u8);
+        }
+        out[exceptions_at] = (out.len() - exceptions_at - 1) as u8;
         for value in values.iter().filter(|v| **v > mask) {
             varint::put(out, value >> width);
         }
@@ -83,8 +83,9 @@ fn decode_frame(input: &mut &[u8], out: &mut [u64]) -> Option<()> {
     Some(())
 }
 
-/// The width whose frame is shortest. Only widths that some value has are worth looking at.
-fn best_width(values: &[u64]) -> u32 {
+/// The width whose frame is shortest, and the widest that a value has. Only widths that some value has are worth looking
+/// at.
+fn best_width(values: &[u64]) -> (u32, u32) {
     let mut count_of_bits = [0u8; 65];
     let mut used = 0u128;
     for value in values {
@@ -114,7 +115,7 @@ fn best_width(values: &[u64]) -> u32 {
             (best, best_cost) = (width, cost);
         }
     }
-    best
+    (best, widest)
 }
 
 const fn mask_of(width: u32) -> u64 {
@@ -126,20 +127,21 @@ fn pack(values: &[u64], width: u32, out: &mut Vec<u8>) {
         return;
     }
     let mask = mask_of(width);
-    let end = out.len() + (values.len() * width as usize).div_ceil(8);
-    let (mut pending, mut bits) = (0u64, 0u32);
+    let mut buffer = [0u8; BUFFER];
+    let (mut pending, mut bits, mut at) = (0u64, 0u32, 0usize);
     for value in values {
         let value = value & mask;
         pending |= value << bits;
         bits += width;
         if bits >= 64 {
-            out.extend_from_slice(&pending.to_le_bytes());
+            buffer[at..at + 8].copy_from_slice(&pending.to_le_bytes());
+            at += 8;
             bits -= 64;
             pending = if bits == 0 { 0 } else { value >> (width - bits) };
         }
     }
-    out.extend_from_slice(&pending.to_le_bytes());
-    out.truncate(end);
+    buffer[at..at + 8].copy_from_slice(&pending.to_le_bytes());
+    out.extend_from_slice(&buffer[..(values.len() * width as usize).div_ceil(8)]);
 }
 
 /// Copies the bytes behind a margin first, so that every value is one load without a special case at the end.
