@@ -43,9 +43,39 @@ pub struct Shared<G> {
     pub index: Vec<u32>,
     /// Finds a value's place by its hash. Only filled while rows are pushed.
     lookup: HashTable<u32>,
-    /// For each value, the one that came after it last time. Programs repeat themselves: a guess that is right saves
-    /// the hash and the look-up.
+    guesses: Guesses,
+}
+
+/// Which value comes next. Programs repeat themselves, stream by stream: what followed on the same stream last time is
+/// tried first, and a right guess saves the hash and the look-up. Works like a branch predictor: a small table,
+/// in which a collision costs a wrong guess and nothing else.
+#[derive(Clone, Debug, Default)]
+struct Guesses {
+    /// The latest value in each context.
+    latest: Vec<u32>,
+    /// What came after a value in a context, at a slot made of the two.
     followers: Vec<u32>,
+}
+
+impl Guesses {
+    const SLOTS: usize = 1 << 13;
+
+    #[inline]
+    fn slot(&mut self, context: u32) -> usize {
+        if self.followers.is_empty() {
+            self.followers.resize(Self::SLOTS, 0);
+        }
+        if self.latest.len() <= context as usize {
+            self.latest.resize(context as usize + 1, 0);
+        }
+        let latest = self.latest[context as usize];
+        (latest.wrapping_mul(0x9e37_79b1) ^ context.wrapping_mul(0x85eb_ca77)) as usize % Self::SLOTS
+    }
+
+    fn clear(&mut self) {
+        self.latest.clear();
+        self.followers.clear();
+    }
 }
 
 impl<G> Default for Shared<G> {
@@ -54,7 +84,7 @@ impl<G> Default for Shared<G> {
             values: Vec::new(),
             index: Vec::new(),
             lookup: HashTable::new(),
-            followers: Vec::new(),
+            guesses: Guesses::default(),
         }
     }
 }
@@ -71,21 +101,21 @@ impl<G: Group> Shared<G> {
         self.index.iter().map(|value| &self.values[*value as usize])
     }
 
-    pub(crate) fn push(&mut self, value: &G) {
-        let last = self.index.last().copied();
-        if let Some(last) = last {
-            let guess = self.followers.get(last as usize).copied().unwrap_or(last);
-            if self.values[guess as usize] == *value {
-                self.index.push(guess);
-                return;
+    /// Adds a row. `context` is what the order of values depends on: the row's value in the group before.
+    pub(crate) fn push(&mut self, value: &G, context: u32) -> u32 {
+        let slot = self.guesses.slot(context);
+        let guess = self.guesses.followers[slot];
+        let index = match self.values.get(guess as usize) {
+            Some(guessed) if guessed == value => guess,
+            _ => {
+                let index = self.find_or_add(value);
+                self.guesses.followers[slot] = index;
+                index
             }
-        }
-        let index = self.find_or_add(value);
-        if let Some(last) = last {
-            self.followers.resize(self.values.len(), index);
-            self.followers[last as usize] = index;
-        }
+        };
+        self.guesses.latest[context as usize] = index;
         self.index.push(index);
+        index
     }
 
     fn find_or_add(&mut self, value: &G) -> u32 {
@@ -112,7 +142,7 @@ impl<G: Group> Shared<G> {
         self.values.clear();
         self.index.clear();
         self.lookup.clear();
-        self.followers.clear();
+        self.guesses.clear();
     }
 
     pub(crate) fn encode(&self, base: u16, encoder: &mut BlockEncoder) {
@@ -134,13 +164,13 @@ impl<G: Group> Shared<G> {
             values,
             index,
             lookup: HashTable::new(),
-            followers: Vec::new(),
+            guesses: Guesses::default(),
         })
     }
 
     pub(crate) fn remap(&mut self, map: &mut dyn IdMap) {
         self.lookup.clear();
-        self.followers.clear();
+        self.guesses.clear();
         for value in &mut self.values {
             *value = value.remap(map);
         }

@@ -348,7 +348,11 @@ macro_rules! table {
             fn push(&mut self, row: &$row) {
                 self.row_count += 1;
                 $(<$type as $crate::table::Field>::push(&mut self.$field, &row.$field);)*
-                $($(self.$group.push(&row.$group);)*)?
+                $(
+                    let context = 0;
+                    $(let context = self.$group.push(&row.$group, context);)*
+                    let _ = context;
+                )?
             }
 
             fn row(&self, row: usize) -> $row {

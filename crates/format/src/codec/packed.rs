@@ -86,13 +86,22 @@ fn decode_frame(input: &mut &[u8], out: &mut [u64]) -> Option<()> {
 /// The width whose frame is shortest, and the widest that a value has. Only widths that some value has are worth looking
 /// at.
 fn best_width(values: &[u64]) -> (u32, u32) {
-    let mut count_of_bits = [0u8; 65];
+    // Neighbours are often of one width: counting them in one place would make each wait for the one before.
+    let mut counts = [[0u8; 65]; 4];
     let mut used = 0u128;
-    for value in values {
-        let bits = 64 - value.leading_zeros();
-        count_of_bits[bits as usize] += 1;
-        used |= 1 << bits;
+    for four in values.chunks(4) {
+        for (value, counts) in four.iter().zip(&mut counts) {
+            let bits = 64 - value.leading_zeros();
+            counts[bits as usize] += 1;
+            used |= 1 << bits;
+        }
     }
+    let count_of_bits = |bits: u32| {
+        counts
+            .iter()
+            .map(|counts| u32::from(counts[bits as usize]))
+            .sum::<u32>()
+    };
     let widest = 127 - used.leading_zeros();
     let (mut best, mut best_cost) = (widest, (values.len() as u32 * widest).div_ceil(8));
     // Wider ones are all excepted; once they alone cost more than the best frame, narrower widths only add to them.
@@ -105,7 +114,7 @@ fn best_width(values: &[u64]) -> (u32, u32) {
         while wider != 0 {
             let bits = wider.trailing_zeros();
             wider &= wider - 1;
-            excepted += u32::from(count_of_bits[bits as usize]) * (1 + varint::length_of_bits(bits - width));
+            excepted += count_of_bits(bits) * (1 + varint::length_of_bits(bits - width));
         }
         if excepted >= best_cost {
             break;
