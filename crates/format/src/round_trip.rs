@@ -211,3 +211,36 @@ fn byte_strings_larger_than_a_block_are_refused_and_large_ones_split() {
         .collect();
     assert_eq!(rows, [2, 2, 1]);
 }
+
+#[test]
+fn every_block_carries_its_place_in_the_file() {
+    let mut writer = Writer::new(Vec::new(), WriterOptions::default()).unwrap();
+    writer.metadata("command", "true").unwrap();
+    let file = writer.finish().unwrap();
+    let headers = headers_of(&file);
+    let sequence: Vec<_> = headers.iter().map(|header| header.sequence).collect();
+    assert_eq!(sequence, [0, 1, 2, 3, 4, 5]);
+    assert_eq!(headers[4].kind, crate::block::BlockKind::INDEX);
+
+    // Also when the blocks are copied from another file.
+    let reader = Reader::open(Memory(file)).unwrap();
+    let mut decoder = reader.decoder();
+    let mut writer = Writer::without_schema(Vec::new(), WriterOptions::default()).unwrap();
+    for block in &reader.blocks()[1..] {
+        writer.copy_block(block, decoder.payload(block).unwrap()).unwrap();
+    }
+    let headers = headers_of(&writer.finish().unwrap());
+    let sequence: Vec<_> = headers.iter().map(|header| header.sequence).collect();
+    assert_eq!(sequence, [0, 1, 2, 3, 4]);
+}
+
+fn headers_of(file: &[u8]) -> Vec<crate::block::BlockHeader> {
+    let mut rest = &file[crate::header::FILE_HEADER_BYTES..];
+    let mut headers = Vec::new();
+    while let Some(bytes) = rest.first_chunk() {
+        let header = crate::block::BlockHeader::from_bytes(bytes).unwrap();
+        rest = &rest[header.total_length() as usize..];
+        headers.push(header);
+    }
+    headers
+}
