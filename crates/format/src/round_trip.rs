@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use crate::arbitrary::Arbitrary;
+use crate::arbitrary::{Arbitrary, numbers};
 use crate::ids::ClockId;
 use crate::lane::Value;
 use crate::reader::Reader;
@@ -11,27 +11,6 @@ use crate::table::{Columns, Projection, Table};
 use crate::tables::*;
 use crate::writer::{Writable, Writer, WriterOptions};
 use crate::{for_each_table, ids::Timestamp};
-
-/// Random numbers in one of a few moods, so that columns get runs, small steps, extremes and noise.
-fn numbers(seed: u64) -> impl FnMut() -> u64 {
-    let mut state = seed | 1;
-    let mut previous = seed;
-    move || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        previous = match state % 7 {
-            0 => 0,
-            1 => u64::MAX,
-            2 => state.rotate_left(29),
-            3 => previous.wrapping_add(state % 1000),
-            4 => state % 10,
-            5 => 1 << 63,
-            _ => previous,
-        };
-        previous
-    }
-}
 
 /// All values of a row; measured ones by their bits, so that every NaN is itself.
 fn values<C: Columns>(columns: &C, row: usize) -> Vec<(u16, String)> {

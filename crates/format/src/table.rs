@@ -336,7 +336,6 @@ macro_rules! table {
             $($($(#[doc = $sdoc])* pub $group: $crate::shared::Shared<$group_type>,)*)?
         }
 
-        #[cfg(test)]
         impl $crate::arbitrary::Arbitrary for $row {
             fn arbitrary(next: &mut dyn FnMut() -> u64) -> Self {
                 $row {
@@ -466,7 +465,6 @@ macro_rules! group {
             $($(#[doc = $fdoc])* pub $field: $type,)*
         }
 
-        #[cfg(test)]
         impl $crate::arbitrary::Arbitrary for $name {
             fn arbitrary(next: &mut dyn FnMut() -> u64) -> Self {
                 $name { $($field: <$type as $crate::lane::Lane>::from_lane(
