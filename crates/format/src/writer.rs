@@ -261,14 +261,7 @@ impl<W: Write> Writer<W> {
         }
         for row in 0..columns.len() {
             let row = columns.row(row);
-            let bytes = T::Columns::blob_bytes(&row);
-            if bytes as u64 > MAX_BLOCK_BYTES / 2 {
-                return Err(Error::RowTooLarge {
-                    size: bytes as u64,
-                    limit: MAX_BLOCK_BYTES / 2,
-                });
-            }
-            blob_bytes += bytes;
+            blob_bytes += T::Columns::blob_bytes(&row);
             piece.push(&row);
             if piece.len() >= self.options.rows_per_block as usize || blob_bytes >= BLOB_BYTES_PER_BLOCK {
                 self.write_block::<T>(ClockId::NONE, &piece)?;
