@@ -239,3 +239,35 @@ fn a_string_too_long_for_a_block_is_refused_and_leaves_the_others_their_ids() {
     let texts = reader.decoder().read::<Text>(block, &Projection::all()).unwrap();
     assert_eq!(texts.text.iter().collect::<Vec<_>>(), [b"before", b"behind"]);
 }
+
+#[test]
+fn an_index_with_more_rows_than_a_block_holds_is_split() {
+    let options = WriterOptions {
+        rows_per_block: 1,
+        ..Default::default()
+    };
+    let mut writer = Writer::without_schema(Vec::new(), options).unwrap();
+    let rows = crate::block::MAX_BLOCK_ROWS + 10;
+    for time in 1..=u64::from(rows) {
+        let row = Counter {
+            time: Timestamp(time),
+            ..Default::default()
+        };
+        writer.push(ClockId(1), &row).unwrap();
+    }
+    let file = writer.finish().unwrap();
+    let headers = headers_of(&file);
+    let index: Vec<_> = headers
+        .iter()
+        .filter(|header| header.kind == crate::block::BlockKind::INDEX)
+        .map(|header| (header.sequence, header.base, header.rows))
+        .collect();
+    assert_eq!(
+        index,
+        [(rows, 0, rows - 10), (rows + 1, u64::from(rows) - 10, 10)]
+    );
+    let reader = Reader::open(Memory(file)).unwrap();
+    assert_eq!(reader.found(), crate::reader::Found::Index);
+    assert_eq!(reader.damage(), []);
+    assert_eq!(reader.blocks().len(), rows as usize);
+}
