@@ -5,7 +5,7 @@ use std::hash::Hash;
 
 use rustc_hash::FxBuildHasher;
 
-use crate::block::BlockKind;
+use crate::block::{BlockKind, MAX_BLOCK_BYTES};
 use crate::error::Error;
 use crate::ids::{FrameId, StackId, StringId};
 use crate::table::Columns;
@@ -79,6 +79,14 @@ impl Dictionaries {
         }
         if let Some(&id) = self.strings.known.get(text) {
             return Ok(StringId(id));
+        }
+        // Refused here, where it costs nothing but itself: a piece that cannot be written would take all ids with it.
+        let size = text.len() as u64;
+        if size > MAX_BLOCK_BYTES / 2 {
+            return Err(Error::RowTooLarge {
+                size,
+                limit: MAX_BLOCK_BYTES / 2,
+            });
         }
         let id = self.strings.add(text.into())?;
         self.new_texts.push_bytes(text.as_bytes());

@@ -1,10 +1,10 @@
 //! Entry points for fuzzing: each decoder behind a function that takes any bytes and must neither panic nor take more
-//! memory than the input allows. `fuzz/` runs them under libFuzzer; the corpus is replayed as an ordinary test.
+//! memory than the format's limits allow. `fuzz/` runs them under libFuzzer; `tests/fuzz_corpus.rs` replays its corpus.
 
-use crate::block::{BLOCK_HEADER_BYTES, BlockHeader, MAX_BLOCK_BYTES, MAX_BLOCK_ROWS};
+use crate::block::{BLOCK_HEADER_BYTES, BlockHeader, MAX_BLOCK_BYTES, MAX_BLOCK_ROWS, SYNC, u32_at};
 use crate::codec::{BlockDecoder, Scratch, packed, planes};
 use crate::for_each_table;
-use crate::header::FileHeader;
+use crate::header::{FILE_HEADER_BYTES, FileHeader, MAGIC};
 use crate::reader::Reader;
 use crate::source::Memory;
 use crate::table::{Columns, Projection, Table};
@@ -13,7 +13,7 @@ use crate::varint;
 
 /// A decoder that takes any bytes.
 pub struct Target {
-    /// Its name, also that of its corpus folder and of its program in `fuzz/`.
+    /// Its name; in `fuzz/` its program and its corpus folder are named `format_` and this.
     pub name: &'static str,
     /// Runs it once.
     pub run: fn(&[u8]),
@@ -49,13 +49,21 @@ pub const TARGETS: &[Target] = &[
         name: "file",
         run: file,
     },
+    Target {
+        name: "mended_file",
+        run: mended_file,
+    },
 ];
 
-/// The file header, and that what was read is written back the same.
+/// The file header, as it is and with its checksum set right; what was read is written back the same.
 pub fn file_header(data: &[u8]) {
-    if let Some(bytes) = data.first_chunk()
-        && let Ok(Some(header)) = FileHeader::from_bytes(bytes)
-    {
+    let Some(bytes) = data.first_chunk::<FILE_HEADER_BYTES>() else {
+        return;
+    };
+    let mut bytes = *bytes;
+    let _ = FileHeader::from_bytes(&bytes);
+    mend_header(&MAGIC, &mut bytes);
+    if let Ok(Some(header)) = FileHeader::from_bytes(&bytes) {
         assert_eq!(
             FileHeader::from_bytes(&header.to_bytes()).ok().flatten(),
             Some(header)
@@ -63,16 +71,14 @@ pub fn file_header(data: &[u8]) {
     }
 }
 
-/// A block header, with its checksum set right so that what lies behind it is reached.
+/// A block header, as it is and with its checksum set right.
 pub fn block_header(data: &[u8]) {
     let Some(bytes) = data.first_chunk::<BLOCK_HEADER_BYTES>() else {
         return;
     };
     let mut bytes = *bytes;
     let _ = BlockHeader::from_bytes(&bytes);
-    bytes[..4].copy_from_slice(b"SBTB");
-    let crc = crc32c::crc32c(&bytes[..60]);
-    bytes[60..].copy_from_slice(&crc.to_le_bytes());
+    mend_header(&SYNC, &mut bytes);
     if let Ok(header) = BlockHeader::from_bytes(&bytes) {
         assert_eq!(BlockHeader::from_bytes(&header.to_bytes()), Ok(header));
     }
@@ -188,4 +194,31 @@ pub fn file(data: &[u8]) {
         }
         for_each_table!(read);
     }
+}
+
+/// A whole file with all checksums set right, so that a fuzzer gets past them without knowing how.
+pub fn mended_file(data: &[u8]) {
+    let mut mended = data.to_vec();
+    if let Some(header) = mended.first_chunk_mut::<FILE_HEADER_BYTES>() {
+        mend_header(&MAGIC, header);
+    }
+    let mut rest = mended.get_mut(FILE_HEADER_BYTES..).unwrap_or_default();
+    while let Some((header, behind)) = rest.split_first_chunk_mut::<BLOCK_HEADER_BYTES>() {
+        let length = u32_at(header, 8) as usize;
+        let Some((payload, next)) = behind.split_at_mut_checked(length) else {
+            mend_header(&SYNC, header);
+            break;
+        };
+        header[52..56].copy_from_slice(&crc32c::crc32c(payload).to_le_bytes());
+        mend_header(&SYNC, header);
+        rest = next;
+    }
+    file(&mended);
+}
+
+/// File and block headers are built alike: they begin with known bytes and end with the checksum of what is before it.
+fn mend_header(begin: &[u8], header: &mut [u8; 64]) {
+    header[..begin.len()].copy_from_slice(begin);
+    let crc = crc32c::crc32c(&header[..60]);
+    header[60..].copy_from_slice(&crc.to_le_bytes());
 }

@@ -89,15 +89,29 @@ lane_newtype!(Ordinal, u32, Number, |v: Ordinal| v
     .get()
     .map_or(Value::Missing, |n| Value::Number(u64::from(n))));
 
+/// The named values of a code.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Codes {
+    /// The code's name.
+    pub name: &'static str,
+    /// What it says, in words.
+    pub doc: &'static str,
+    /// Its values: number, name, and what each means in words.
+    pub values: &'static [(u8, &'static str, &'static str)],
+}
+
 /// Defines a one-byte code with named values. Values without a name are kept as they are.
 macro_rules! codes {
-    ($($(#[$meta:meta])* $name:ident { $($(#[$vmeta:meta])* $constant:ident = $number:literal $text:literal),* $(,)? })*) => {$(
-        $(#[$meta])*
+    ($(
+        $(#[doc = $doc:literal])*
+        $name:ident { $($(#[doc = $vdoc:literal])* $constant:ident = $number:literal $text:literal),* $(,)? }
+    )*) => {$(
+        $(#[doc = $doc])*
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub struct $name(pub u8);
 
         impl $name {
-            $($(#[$vmeta])* pub const $constant: Self = Self($number);)*
+            $($(#[doc = $vdoc])* pub const $constant: Self = Self($number);)*
 
             /// All named values.
             pub const ALL: &'static [Self] = &[$(Self($number)),*];
@@ -111,9 +125,17 @@ macro_rules! codes {
             }
         }
 
-        $crate::lane::lane_newtype!($name, u8, Code, |v: $name| {
-            $crate::lane::Value::Code(v.name(), u64::from(v.0))
-        });
+        $crate::lane::lane_newtype!(
+            $name,
+            u8,
+            Code,
+            |v: $name| $crate::lane::Value::Code(v.name(), u64::from(v.0)),
+            codes: &$crate::ids::Codes {
+                name: stringify!($name),
+                doc: concat!($($doc),*).trim_ascii(),
+                values: &[$(($number, $text, concat!($($vdoc),*).trim_ascii())),*],
+            }
+        );
     )*};
 }
 pub(crate) use codes;

@@ -4,6 +4,7 @@
 //! that small negative ones stay small. [`Meaning`] tells a reader that a 32-bit number is, say, a string's id: it is
 //! stored in the file's schema block, so that a program that knows nothing of a table can still show it.
 
+use crate::ids::Codes;
 use crate::varint::{unzigzag, zigzag};
 
 /// How a column's values are represented. The number is stored in the file.
@@ -125,6 +126,8 @@ pub trait Lane: Copy + Default + PartialEq + Send + Sync + 'static {
     const TYPE: ColumnType;
     /// What it stands for.
     const MEANING: Meaning;
+    /// The named values, when it is a code.
+    const CODES: Option<&'static Codes> = None;
     /// The largest lane that is a value of this type.
     const MAX: u64;
 
@@ -184,10 +187,11 @@ number!(bool, Bool, 1, u64::from, |l| l != 0, Value::Flag);
 
 /// A newtype over a number that is a lane of its own.
 macro_rules! lane_newtype {
-    ($name:ident, $inner:ty, $meaning:ident, $value:expr) => {
+    ($name:ident, $inner:ty, $meaning:ident, $value:expr $(, codes: $codes:expr)?) => {
         impl $crate::lane::Lane for $name {
             const TYPE: $crate::lane::ColumnType = <$inner as $crate::lane::Lane>::TYPE;
             const MEANING: $crate::lane::Meaning = $crate::lane::Meaning::$meaning;
+            $(const CODES: Option<&'static $crate::ids::Codes> = Some($codes);)?
             const MAX: u64 = <$inner as $crate::lane::Lane>::MAX;
 
             #[inline]

@@ -25,8 +25,8 @@
 //! # Ok::<(), tracesmith_format::Error>(())
 //! ```
 
-#[cfg(test)]
-mod arbitrary;
+#[doc(hidden)]
+pub mod arbitrary;
 mod blob;
 mod block;
 mod codec;

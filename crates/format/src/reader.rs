@@ -283,7 +283,7 @@ fn read_index(source: &impl Source, header: Option<&FileHeader>) -> Result<Index
             return broken(Problem::Index);
         }
         match decoder.read::<IndexEntry>(&block, &Projection::all()) {
-            Ok(index) if add_indexed_blocks(&index, &mut blocks) => {}
+            Ok(index) if add_indexed_blocks(&index, start, &mut blocks) => {}
             Ok(_) => return broken(Problem::Index),
             Err(Error::Damaged { damage }) => return broken(damage.problem),
             Err(error) => return Err(error),
@@ -303,8 +303,9 @@ fn end_of(blocks: &[Block]) -> u64 {
     })
 }
 
-/// False when the entries do not go on where the blocks before them end.
-fn add_indexed_blocks(index: &Index, blocks: &mut Vec<Block>) -> bool {
+/// False when the entries do not go on where the blocks before them end, or pass `end`: a few hundred bytes of index can
+/// describe a quarter of a million blocks, and a file cannot hold more of them than it has bytes for.
+fn add_indexed_blocks(index: &Index, end: u64, blocks: &mut Vec<Block>) -> bool {
     for row in 0..index.len() {
         let header = BlockHeader {
             kind: BlockKind(index.kind[row]),
@@ -320,10 +321,30 @@ fn add_indexed_blocks(index: &Index, blocks: &mut Vec<Block>) -> bool {
             payload_crc: index.payload_crc[row],
         };
         let next = end_of(blocks);
-        if header.check_limits().is_err() || index.offset[row] != next {
+        let passes_end = next.saturating_add(header.total_length()) > end;
+        if header.check_limits().is_err() || index.offset[row] != next || passes_end {
             return false;
         }
         blocks.push(Block { offset: next, header });
     }
     true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_index_describes_no_more_blocks_than_its_file_has_bytes_for() {
+        let mut index = Index::default();
+        for block in 0..1000 {
+            index.push(&IndexEntry {
+                offset: 64 + 64 * block,
+                ..IndexEntry::default()
+            });
+        }
+        let mut blocks = Vec::new();
+        assert!(!add_indexed_blocks(&index, 64 + 64 * 10, &mut blocks));
+        assert_eq!(blocks.len(), 10);
+    }
 }

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use crate::arbitrary::Arbitrary;
+use crate::arbitrary::{Arbitrary, numbers};
 use crate::ids::ClockId;
 use crate::lane::Value;
 use crate::reader::Reader;
@@ -11,27 +11,6 @@ use crate::table::{Columns, Projection, Table};
 use crate::tables::*;
 use crate::writer::{Writable, Writer, WriterOptions};
 use crate::{for_each_table, ids::Timestamp};
-
-/// Random numbers in one of a few moods, so that columns get runs, small steps, extremes and noise.
-fn numbers(seed: u64) -> impl FnMut() -> u64 {
-    let mut state = seed | 1;
-    let mut previous = seed;
-    move || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        previous = match state % 7 {
-            0 => 0,
-            1 => u64::MAX,
-            2 => state.rotate_left(29),
-            3 => previous.wrapping_add(state % 1000),
-            4 => state % 10,
-            5 => 1 << 63,
-            _ => previous,
-        };
-        previous
-    }
-}
 
 /// All values of a row; measured ones by their bits, so that every NaN is itself.
 fn values<C: Columns>(columns: &C, row: usize) -> Vec<(u16, String)> {
@@ -210,4 +189,85 @@ fn byte_strings_larger_than_a_block_are_refused_and_large_ones_split() {
         .map(|b| b.header.rows)
         .collect();
     assert_eq!(rows, [2, 2, 1]);
+}
+
+#[test]
+fn every_block_carries_its_place_in_the_file() {
+    let mut writer = Writer::new(Vec::new(), WriterOptions::default()).unwrap();
+    writer.metadata("command", "true").unwrap();
+    let file = writer.finish().unwrap();
+    let headers = headers_of(&file);
+    let sequence: Vec<_> = headers.iter().map(|header| header.sequence).collect();
+    assert_eq!(sequence, [0, 1, 2, 3, 4, 5]);
+    assert_eq!(headers[4].kind, crate::block::BlockKind::INDEX);
+
+    // Also when the blocks are copied from another file.
+    let reader = Reader::open(Memory(file)).unwrap();
+    let mut decoder = reader.decoder();
+    let mut writer = Writer::without_schema(Vec::new(), WriterOptions::default()).unwrap();
+    for block in &reader.blocks()[1..] {
+        writer.copy_block(block, decoder.payload(block).unwrap()).unwrap();
+    }
+    let headers = headers_of(&writer.finish().unwrap());
+    let sequence: Vec<_> = headers.iter().map(|header| header.sequence).collect();
+    assert_eq!(sequence, [0, 1, 2, 3, 4]);
+}
+
+fn headers_of(file: &[u8]) -> Vec<crate::block::BlockHeader> {
+    let mut rest = &file[crate::header::FILE_HEADER_BYTES..];
+    let mut headers = Vec::new();
+    while let Some(bytes) = rest.first_chunk() {
+        let header = crate::block::BlockHeader::from_bytes(bytes).unwrap();
+        rest = &rest[header.total_length() as usize..];
+        headers.push(header);
+    }
+    headers
+}
+
+#[test]
+fn a_string_too_long_for_a_block_is_refused_and_leaves_the_others_their_ids() {
+    let mut writer = Writer::new(Vec::new(), WriterOptions::default()).unwrap();
+    let before = writer.string("before").unwrap();
+    assert!(matches!(
+        writer.string(&"x".repeat(40 << 20)),
+        Err(crate::error::Error::RowTooLarge { .. })
+    ));
+    assert_eq!(writer.string("behind").unwrap().0, before.0 + 1);
+    let reader = Reader::open(Memory(writer.finish().unwrap())).unwrap();
+    let block = reader.blocks().last().unwrap();
+    assert_eq!(block.header.base + 1, u64::from(before.0));
+    let texts = reader.decoder().read::<Text>(block, &Projection::all()).unwrap();
+    assert_eq!(texts.text.iter().collect::<Vec<_>>(), [b"before", b"behind"]);
+}
+
+#[test]
+fn an_index_with_more_rows_than_a_block_holds_is_split() {
+    let options = WriterOptions {
+        rows_per_block: 1,
+        ..Default::default()
+    };
+    let mut writer = Writer::without_schema(Vec::new(), options).unwrap();
+    let rows = crate::block::MAX_BLOCK_ROWS + 10;
+    for time in 1..=u64::from(rows) {
+        let row = Counter {
+            time: Timestamp(time),
+            ..Default::default()
+        };
+        writer.push(ClockId(1), &row).unwrap();
+    }
+    let file = writer.finish().unwrap();
+    let headers = headers_of(&file);
+    let index: Vec<_> = headers
+        .iter()
+        .filter(|header| header.kind == crate::block::BlockKind::INDEX)
+        .map(|header| (header.sequence, header.base, header.rows))
+        .collect();
+    assert_eq!(
+        index,
+        [(rows, 0, rows - 10), (rows + 1, u64::from(rows) - 10, 10)]
+    );
+    let reader = Reader::open(Memory(file)).unwrap();
+    assert_eq!(reader.found(), crate::reader::Found::Index);
+    assert_eq!(reader.damage(), []);
+    assert_eq!(reader.blocks().len(), rows as usize);
 }

@@ -11,8 +11,10 @@ use crate::header::FILE_HEADER_BYTES;
 use crate::reader::Block;
 use crate::source::Source;
 
-/// How much is searched at a time for the next sync bytes.
-const WINDOW: usize = 1 << 20;
+/// How much is searched at a time for the next sync bytes: little at first, since damage is mostly short, and twice as much
+/// each time until this.
+const LARGEST_WINDOW: usize = 1 << 20;
+const FIRST_WINDOW: usize = 1 << 12;
 
 /// What a scan found.
 pub(crate) struct Scan {
@@ -80,9 +82,10 @@ fn next_block(source: &impl Source, from: u64) -> Result<Option<u64>, Error> {
     let length = source.length();
     let finder = memmem::Finder::new(&SYNC);
     let mut window_start = from;
+    let mut window_size = FIRST_WINDOW;
     let mut buffer = Vec::new();
     while window_start + (BLOCK_HEADER_BYTES as u64) <= length {
-        let size = WINDOW.min((length - window_start) as usize);
+        let size = (window_size as u64).min(length - window_start) as usize;
         let window = source
             .read(window_start, size, &mut buffer)
             .map_err(|source| Error::Read { source })?;
@@ -99,6 +102,7 @@ fn next_block(source: &impl Source, from: u64) -> Result<Option<u64>, Error> {
         }
         // Windows overlap by a header, so that none is missed at a seam.
         window_start += (size - BLOCK_HEADER_BYTES + 1) as u64;
+        window_size = LARGEST_WINDOW.min(window_size * 2);
     }
     Ok(None)
 }
@@ -111,5 +115,70 @@ pub(crate) fn damage(offset: u64, length: u64, header: Option<&BlockHeader>, pro
         kind: header.map(|header| header.kind),
         sequence: header.map(|header| header.sequence),
         problem,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::*;
+    use crate::source::Memory;
+
+    /// Counts the bytes that are read.
+    struct Counting(Memory<Vec<u8>>, AtomicU64);
+
+    impl Source for Counting {
+        fn length(&self) -> u64 {
+            self.0.length()
+        }
+
+        fn read<'a>(&'a self, offset: u64, length: usize, buffer: &'a mut Vec<u8>) -> io::Result<&'a [u8]> {
+            self.1.fetch_add(length as u64, Ordering::Relaxed);
+            self.0.read(offset, length, buffer)
+        }
+    }
+
+    fn empty_block() -> BlockHeader {
+        BlockHeader {
+            kind: BlockKind(999),
+            codec: 0,
+            payload_length: 0,
+            unpacked_length: 0,
+            first_time: 0,
+            last_time: 0,
+            base: 0,
+            rows: 0,
+            clock: Default::default(),
+            sequence: 0,
+            payload_crc: 0,
+        }
+    }
+
+    #[test]
+    fn many_damaged_places_do_not_make_a_scan_read_the_file_over_and_over() {
+        let mut file = vec![0; FILE_HEADER_BYTES];
+        for _ in 0..2000 {
+            file.extend_from_slice(&[7; 64]);
+            file.extend_from_slice(&empty_block().to_bytes());
+        }
+        let length = file.len() as u64;
+        let source = Counting(Memory(file), AtomicU64::new(0));
+        let found = scan(&source).unwrap();
+        assert_eq!(found.blocks.len(), 2000);
+        assert!(source.1.into_inner() < 50 * length);
+    }
+
+    #[test]
+    fn a_block_is_found_behind_damage_of_any_length() {
+        for length in [1, 63, 4000, 4033, 4096, 12_000, 300_000, 3_000_000] {
+            let mut file = vec![0; FILE_HEADER_BYTES];
+            file.extend(std::iter::repeat_n(7, length));
+            file.extend_from_slice(&empty_block().to_bytes());
+            let found = scan(&Memory(file)).unwrap();
+            assert_eq!(found.blocks.len(), 1, "{length}");
+            assert_eq!(found.damage[0].length, length as u64);
+        }
     }
 }

@@ -7,7 +7,9 @@ use crate::blob::{Blob, Blobs};
 use crate::block::BlockKind;
 use crate::codec::{BlockDecoder, BlockEncoder, Transform};
 use crate::error::{Error, Problem};
-use crate::ids::{ClockId, DeviceId, FrameId, HostId, ImageId, ProcessId, StackId, StringId, Timestamp};
+use crate::ids::{
+    ClockId, Codes, DeviceId, FrameId, HostId, ImageId, ProcessId, StackId, StringId, Timestamp,
+};
 use crate::lane::{ColumnType, Lane, Meaning, Value};
 
 /// A kind of row that a trace can hold.
@@ -16,6 +18,10 @@ pub trait Table: Clone + Default + PartialEq + std::fmt::Debug + Send + Sync + '
     type Columns: Columns<Row = Self>;
     /// The kind of block that holds them.
     const KIND: BlockKind;
+    /// What a row is, in words.
+    const DOC: &'static str;
+    /// The columns that [`Columns::times`] looks at: start and end, or none.
+    const TIMES: &'static [&'static str];
 }
 
 /// Rows of one table, column by column.
@@ -79,6 +85,10 @@ pub struct ColumnSpec {
     pub column_type: ColumnType,
     /// What its numbers stand for.
     pub meaning: Meaning,
+    /// The named values, when it holds codes.
+    pub codes: Option<&'static Codes>,
+    /// What it is, in words.
+    pub doc: &'static str,
 }
 
 /// Which columns to read.
@@ -177,6 +187,8 @@ pub trait Field: Clone {
     const TYPE: ColumnType;
     /// What it stands for.
     const MEANING: Meaning;
+    /// The named values, when it is a code.
+    const CODES: Option<&'static Codes>;
 
     /// Adds a value.
     fn push(column: &mut Self::Column, value: &Self);
@@ -202,6 +214,7 @@ impl<T: Lane + std::fmt::Debug> Field for T {
     type Column = Vec<T>;
     const TYPE: ColumnType = <T as Lane>::TYPE;
     const MEANING: Meaning = <T as Lane>::MEANING;
+    const CODES: Option<&'static Codes> = <T as Lane>::CODES;
 
     #[inline]
     fn push(column: &mut Vec<T>, value: &T) {
@@ -240,6 +253,7 @@ impl Field for Blob {
     type Column = Blobs;
     const TYPE: ColumnType = ColumnType::Blob;
     const MEANING: Meaning = Meaning::Number;
+    const CODES: Option<&'static Codes> = None;
 
     fn push(column: &mut Blobs, value: &Blob) {
         column.push(&value.0);
@@ -294,35 +308,34 @@ macro_rules! encode_column {
 /// of start and end.
 macro_rules! table {
     (
-        $(#[$meta:meta])*
+        $(#[doc = $doc:literal])*
         $row:ident, $columns:ident, $kind:ident, times($($start:ident, $end:ident)?);
         $(
-            $(#[$cmeta:meta])*
+            $(#[doc = $cdoc:literal])*
             $id:literal $field:ident: $type:ty, $how:ident $(($($how_args:tt)*))?;
         )*
         $(shared:
             $(
-                $(#[$smeta:meta])*
+                $(#[doc = $sdoc:literal])*
                 $base:literal $group:ident: $group_type:ty;
             )*
         )?
     ) => {
-        $(#[$meta])*
+        $(#[doc = $doc])*
         #[derive(Clone, Debug, Default, PartialEq)]
         pub struct $row {
-            $($(#[$cmeta])* pub $field: $type,)*
-            $($($(#[$smeta])* pub $group: $group_type,)*)?
+            $($(#[doc = $cdoc])* pub $field: $type,)*
+            $($($(#[doc = $sdoc])* pub $group: $group_type,)*)?
         }
 
         #[doc = concat!("Many rows of [`", stringify!($row), "`], column by column.")]
         #[derive(Clone, Debug, Default)]
         pub struct $columns {
             row_count: usize,
-            $($(#[$cmeta])* pub $field: <$type as $crate::table::Field>::Column,)*
-            $($($(#[$smeta])* pub $group: $crate::shared::Shared<$group_type>,)*)?
+            $($(#[doc = $cdoc])* pub $field: <$type as $crate::table::Field>::Column,)*
+            $($($(#[doc = $sdoc])* pub $group: $crate::shared::Shared<$group_type>,)*)?
         }
 
-        #[cfg(test)]
         impl $crate::arbitrary::Arbitrary for $row {
             fn arbitrary(next: &mut dyn FnMut() -> u64) -> Self {
                 $row {
@@ -335,6 +348,8 @@ macro_rules! table {
         impl $crate::table::Table for $row {
             type Columns = $columns;
             const KIND: $crate::block::BlockKind = $crate::block::BlockKind::$kind;
+            const DOC: &'static str = concat!($($doc),*).trim_ascii();
+            const TIMES: &'static [&'static str] = &[$(stringify!($start), stringify!($end))?];
         }
 
         impl $crate::table::Columns for $columns {
@@ -407,6 +422,8 @@ macro_rules! table {
                     name: stringify!($field).to_owned(),
                     column_type: <$type as $crate::table::Field>::TYPE,
                     meaning: <$type as $crate::table::Field>::MEANING,
+                    codes: <$type as $crate::table::Field>::CODES,
+                    doc: concat!($($cdoc),*).trim_ascii(),
                 },)*];
                 $($(
                     specs.push($crate::table::ColumnSpec {
@@ -415,6 +432,8 @@ macro_rules! table {
                         name: stringify!($group).to_owned(),
                         column_type: $crate::lane::ColumnType::Index,
                         meaning: $crate::lane::Meaning::Number,
+                        codes: None,
+                        doc: concat!($($sdoc),*).trim_ascii(),
                     });
                     <$group_type as $crate::shared::Group>::specs($base, stringify!($group), &mut specs);
                 )*)?
@@ -440,14 +459,16 @@ macro_rules! table {
 
 /// Defines a set of columns that rows with equal values share.
 macro_rules! group {
-    ($($(#[$meta:meta])* $name:ident { $($(#[$fmeta:meta])* $offset:literal $field:ident: $type:ty,)* })*) => {$(
-        $(#[$meta])*
+    ($(
+        $(#[doc = $doc:literal])*
+        $name:ident { $($(#[doc = $fdoc:literal])* $offset:literal $field:ident: $type:ty,)* }
+    )*) => {$(
+        $(#[doc = $doc])*
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
         pub struct $name {
-            $($(#[$fmeta])* pub $field: $type,)*
+            $($(#[doc = $fdoc])* pub $field: $type,)*
         }
 
-        #[cfg(test)]
         impl $crate::arbitrary::Arbitrary for $name {
             fn arbitrary(next: &mut dyn FnMut() -> u64) -> Self {
                 $name { $($field: <$type as $crate::lane::Lane>::from_lane(
@@ -496,6 +517,8 @@ macro_rules! group {
                     name: format!("{name}.{}", stringify!($field)),
                     column_type: <$type as $crate::lane::Lane>::TYPE,
                     meaning: <$type as $crate::lane::Lane>::MEANING,
+                    codes: <$type as $crate::lane::Lane>::CODES,
+                    doc: concat!($($fdoc),*).trim_ascii(),
                 });)*
             }
 

@@ -52,6 +52,8 @@ pub struct Writer<W: Write> {
     encoder: BlockEncoder,
     block: Vec<u8>,
     index: Index,
+    /// Blocks written so far, which the index leaves itself out of.
+    sequence: u32,
     rows_before: BTreeMap<BlockKind, u64>,
     dictionaries: Dictionaries,
     pending: Pending,
@@ -79,6 +81,7 @@ impl<W: Write> Writer<W> {
             options,
             block: Vec::new(),
             index: Index::default(),
+            sequence: 0,
             rows_before: BTreeMap::new(),
             dictionaries: Dictionaries::new(),
             pending: Pending::default(),
@@ -91,7 +94,7 @@ impl<W: Write> Writer<W> {
     /// their order; rows and strings of one's own go on behind them.
     pub fn copy_block(&mut self, block: &Block, payload: &[u8]) -> Result<(), Error> {
         let header = BlockHeader {
-            sequence: self.index.len() as u32,
+            sequence: self.sequence,
             ..block.header
         };
         let next = header.base.saturating_add(u64::from(header.rows));
@@ -216,7 +219,7 @@ impl<W: Write> Writer<W> {
             base: index_offset,
             rows: 0,
             clock: ClockId::NONE,
-            sequence: (index.len() + self.index.len()) as u32,
+            sequence: self.sequence,
             payload_crc: 0,
         };
         self.write(&end.to_bytes())?;
@@ -258,14 +261,7 @@ impl<W: Write> Writer<W> {
         }
         for row in 0..columns.len() {
             let row = columns.row(row);
-            let bytes = T::Columns::blob_bytes(&row);
-            if bytes as u64 > MAX_BLOCK_BYTES / 2 {
-                return Err(Error::RowTooLarge {
-                    size: bytes as u64,
-                    limit: MAX_BLOCK_BYTES / 2,
-                });
-            }
-            blob_bytes += bytes;
+            blob_bytes += T::Columns::blob_bytes(&row);
             piece.push(&row);
             if piece.len() >= self.options.rows_per_block as usize || blob_bytes >= BLOB_BYTES_PER_BLOCK {
                 self.write_block::<T>(ClockId::NONE, &piece)?;
@@ -299,7 +295,7 @@ impl<W: Write> Writer<W> {
             base: *rows_before,
             rows: u32::try_from(columns.len()).unwrap_or(u32::MAX),
             clock,
-            sequence: self.index.len() as u32,
+            sequence: self.sequence,
             payload_crc: crc32c::crc32c(payload),
         };
         if header.check_limits().is_err() {
@@ -316,8 +312,9 @@ impl<W: Write> Writer<W> {
         result
     }
 
-    /// Enters a block that starts here into the index.
+    /// Counts a block that starts here and enters it into the index.
     fn note_block(&mut self, header: &BlockHeader) {
+        self.sequence = self.sequence.wrapping_add(1);
         if header.kind == BlockKind::METADATA && self.header.metadata_offset == 0 {
             self.header.metadata_offset = self.written;
         }

@@ -13,6 +13,8 @@ use crate::varint::{self, unzigzag};
 
 /// Columns that one block may have. Tables have a few dozen; the rest is room for later versions.
 const MAX_COLUMNS: u64 = 1024;
+/// Columns of one block that others may be stored relative to: their lanes are kept while it is read. Tables have two.
+const MAX_REFERENCES: usize = 16;
 
 /// Buffers and zstd state that are kept from block to block.
 pub(crate) struct Scratch {
@@ -215,6 +217,11 @@ impl<'a> BlockDecoder<'a> {
                 }
             }
             Transform::After => {
+                // A column that is left out is all zeros.
+                if self.entry(entry.reference).is_none() {
+                    out.iter_mut().for_each(|lane| *lane = unzigzag(*lane) as u64);
+                    return Ok(());
+                }
                 let reference = self.reference(entry.reference, entry.rows, depth + 1)?;
                 for (lane, other) in out.iter_mut().zip(reference.iter()) {
                     *lane = other.wrapping_add(unzigzag(*lane) as u64);
@@ -226,6 +233,8 @@ impl<'a> BlockDecoder<'a> {
 
     /// The lanes of a column that others refer to, decoded once.
     fn reference(&mut self, id: u16, rows: usize, depth: u8) -> Result<Rc<Vec<u64>>, Problem> {
+        let entry = self.entry(id).filter(|entry| entry.rows == rows);
+        let entry = entry.ok_or(broken(id, "it has another number of rows than what refers to it"))?;
         if let Some((_, lanes)) = self.references.iter().find(|(other, _)| *other == id) {
             return Ok(Rc::clone(lanes));
         }
@@ -234,11 +243,7 @@ impl<'a> BlockDecoder<'a> {
             return Err(broken(id, "columns refer to each other in a circle"));
         }
         let mut lanes = Vec::new();
-        match self.entry(id) {
-            None => lanes.resize(rows, 0),
-            Some(entry) if entry.rows != rows => return Err(broken(id, "it has too few rows to refer to")),
-            Some(entry) => self.lanes(&entry, depth, &mut lanes)?,
-        }
+        self.lanes(&entry, depth, &mut lanes)?;
         let lanes = Rc::new(lanes);
         self.references.push((id, Rc::clone(&lanes)));
         Ok(lanes)
@@ -273,6 +278,13 @@ fn directory(payload: &[u8]) -> Option<Vec<Entry<'_>>> {
             bytes: &[],
         });
         lengths.push(usize::try_from(varint::take(&mut rest)?).ok()?);
+    }
+    let mut references: Vec<_> = entries.iter().map(|entry| entry.reference).collect();
+    references.sort_unstable();
+    references.dedup();
+    // Columns that refer to none count as one: they say 0.
+    if references.len() > MAX_REFERENCES + 1 {
+        return None;
     }
     for (entry, length) in entries.iter_mut().zip(lengths) {
         (entry.bytes, rest) = rest.split_at_checked(length)?;

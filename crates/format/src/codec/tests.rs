@@ -144,3 +144,51 @@ fn a_column_that_claims_a_terabyte_takes_no_memory() {
         assert!(BlockDecoder::new(&header(3), &payload, &mut scratch).is_err());
     }
 }
+
+#[test]
+fn a_column_refers_only_to_one_of_as_many_rows() {
+    // A member of a group of three values, and a column of ten rows: both refer to column 7.
+    let (member, column): (Vec<u64>, Vec<u64>) = ((0..3).collect(), (0..10).map(|i| i * i).collect());
+    let encoded = |reference: Option<&[u64]>| {
+        let mut encoder = BlockEncoder::new(1);
+        encoder.column_after(1, &member, 7, &[5u64; 3]);
+        encoder.column_after(2, &column, 7, &[5u64; 10]);
+        if let Some(values) = reference {
+            encoder.column(7, 0, values, Transform::Plain);
+        }
+        let mut payload = Vec::new();
+        encoder.finish(&mut payload);
+        payload
+    };
+    let mut scratch = Scratch::new();
+    let payload = encoded(Some(&[5; 10]));
+    let mut decoder = BlockDecoder::new(&header(10), &payload, &mut scratch).unwrap();
+    assert_eq!(decoder.column::<u64>(2), Ok(column.clone()));
+    assert!(decoder.column_of::<u64>(1, 0, 3).is_err());
+
+    // One that is left out is all zeros, for as many rows as each of them has.
+    let payload = encoded(None);
+    let mut decoder = BlockDecoder::new(&header(10), &payload, &mut scratch).unwrap();
+    let less_five = |values: &[u64]| values.iter().map(|v| v.wrapping_sub(5)).collect::<Vec<_>>();
+    assert_eq!(decoder.column_of::<u64>(1, 0, 3), Ok(less_five(&member)));
+    assert_eq!(decoder.column::<u64>(2), Ok(less_five(&column)));
+}
+
+#[test]
+fn a_block_may_not_make_its_reader_keep_any_number_of_columns() {
+    let encoded = |references: u16| {
+        let mut encoder = BlockEncoder::new(1);
+        for id in 1..=references {
+            encoder.column_after(id, &[1u64, 2, 4], 100 + id, &[0u64; 3]);
+        }
+        let mut payload = Vec::new();
+        encoder.finish(&mut payload);
+        payload
+    };
+    let mut scratch = Scratch::new();
+    assert!(BlockDecoder::new(&header(3), &encoded(15), &mut scratch).is_ok());
+    assert_eq!(
+        BlockDecoder::new(&header(3), &encoded(200), &mut scratch).err(),
+        Some(crate::error::Problem::Directory)
+    );
+}

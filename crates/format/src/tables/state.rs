@@ -71,9 +71,9 @@ table! {
     4 group: u16, plain;
     /// The column's name.
     5 name: StringId, plain;
-    /// How it is represented.
+    /// How it is represented: the number of a column type.
     6 column_type: u8, plain;
-    /// What its numbers stand for.
+    /// What its numbers stand for: the number of a meaning.
     7 meaning: u8, plain;
 }
 
@@ -92,13 +92,13 @@ table! {
     5 first_time: u64, delta;
     /// Its latest time.
     6 last_time: u64, after(5 first_time);
-    /// Rows of its kind before it.
+    /// Its base.
     7 base: u64, plain;
     /// Its rows.
     8 rows: u32, plain;
     /// Its clock.
     9 clock: ClockId, plain;
-    /// Its place in the file.
+    /// Its sequence number.
     10 sequence: u32, delta;
     /// Its payload's checksum.
     11 payload_crc: u32, plain;
