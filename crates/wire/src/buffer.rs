@@ -20,6 +20,23 @@ pub(crate) struct Buffer {
     pub(crate) unread: Unread,
 }
 
+/// What a read has put into a buffer: everything up to `end`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Filled {
+    pub(crate) end: usize,
+    pub(crate) remainder: Remainder,
+}
+
+/// What a piece at the end that is no whole record means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Remainder {
+    /// More is published: the next read completes it.
+    Continues,
+    /// Nothing is published behind it. The producer publishes whole records
+    /// only, so this one is broken.
+    IsAFault,
+}
+
 /// What of a buffer is unread, and where in the ring it came from.
 pub(crate) struct Unread {
     pub(crate) start: usize,
@@ -46,49 +63,66 @@ impl Buffer {
         }
     }
 
-    /// Moves what is unread to the front and makes sure that the record which
-    /// begins there fits.
+    /// Moves what is unread to the front, makes sure that the record which
+    /// begins there fits, and returns how many bytes are unread.
     #[inline]
-    pub(crate) fn make_space(&mut self) -> Result<(), Error> {
+    pub(crate) fn make_space(&mut self) -> Result<usize, Error> {
+        self.unread.check()?;
         if self.unread.is_empty() {
-            self.unread.start = 0;
-            self.unread.end = 0;
-            return Ok(());
+            return Ok(0);
         }
         self.move_to_front()
     }
 
-    /// Copies from the ring, behind `end`, as much as is published and as there
-    /// is space for. The caller decides what of it to keep.
+    /// Copies from the ring, behind the `unread` bytes at the front, as much as
+    /// is published and as there is space for. The caller decides what of it to
+    /// keep.
     #[inline(always)]
-    pub(crate) fn copy_from(&mut self, data: Data<'_>, tail: u64) -> Result<usize, Error> {
+    pub(crate) fn copy_from(
+        &mut self,
+        data: Data<'_>,
+        unread: usize,
+        tail: u64,
+    ) -> Result<usize, Error> {
         let position = self.unread.position;
         let published = match tail.checked_sub(position) {
             Some(bytes) if bytes <= self.unread.capacity_bytes && bytes % FRAME_ALIGN == 0 => bytes,
             _ => return Err(self.unread.fail(position, Fault::Position { found: tail })),
         };
-        let space = &mut self.bytes[self.unread.end..];
+        let space = &mut self.bytes[unread..];
         let length = space.len().min(published as usize);
         data.copy_out(position, &mut space[..length]);
         Ok(length)
     }
 
-    /// Forgets the cut piece at the end and returns its length.
-    pub(crate) fn forget_partial(&mut self) -> u64 {
-        let mut whole = self.unread.start;
-        while let Ok(Parsed::Record { frame_bytes, .. }) = parse(
-            &self.bytes[whole..self.unread.end],
-            self.unread.capacity_bytes,
-        ) {
+    /// Notes that the first `end` bytes are unread and end at `position` in the
+    /// ring.
+    #[inline]
+    pub(crate) fn fill(&mut self, end: usize, position: u64, tail: u64) -> Filled {
+        self.unread.start = 0;
+        self.unread.end = end;
+        self.unread.position = position;
+        let remainder = if position == tail {
+            Remainder::IsAFault
+        } else {
+            Remainder::Continues
+        };
+        Filled { end, remainder }
+    }
+
+    /// How many of the `unread` bytes at the front are whole records.
+    pub(crate) fn whole_bytes(&self, unread: usize) -> usize {
+        let mut whole = 0;
+        while let Ok(Parsed::Record { frame_bytes, .. }) =
+            parse(&self.bytes[whole..unread], self.unread.capacity_bytes)
+        {
             whole += frame_bytes;
         }
-        let partial = self.unread.end - whole;
-        self.unread.end = whole;
-        partial as u64
+        whole
     }
 
     #[cold]
-    fn move_to_front(&mut self) -> Result<(), Error> {
+    fn move_to_front(&mut self) -> Result<usize, Error> {
         let Unread {
             start,
             end,
@@ -96,17 +130,18 @@ impl Buffer {
             capacity_bytes,
             ..
         } = self.unread;
+        let unread = end - start;
         self.bytes.copy_within(start..end, 0);
-        (self.unread.start, self.unread.end) = (0, end - start);
-        match parse(&self.bytes[..end - start], capacity_bytes) {
+        (self.unread.start, self.unread.end) = (0, unread);
+        match parse(&self.bytes[..unread], capacity_bytes) {
             Ok(Parsed::Partial {
                 frame_bytes: Some(bytes),
             }) if bytes > self.bytes.len() => {
                 self.bytes.resize(bytes, 0);
-                Ok(())
+                Ok(unread)
             }
-            Ok(_) => Ok(()),
-            Err(fault) => Err(self.unread.fail(position - (end - start) as u64, fault)),
+            Ok(_) => Ok(unread),
+            Err(fault) => Err(self.unread.fail(position - unread as u64, fault)),
         }
     }
 }

@@ -19,14 +19,14 @@ use std::{
 #[cfg(not(loom))]
 use crate::memory::memfd;
 use crate::{
-    buffer::Buffer,
+    buffer::{Buffer, Filled},
     config::{Config, Policy},
     error::Error,
     frame::{FRAME_ALIGN, Fault, Record},
     layout::{CONSUMER_GONE, PRODUCER_CLOSED},
     losses::Losses,
     memory::{Access, Region},
-    records::{Records, Remainder},
+    records::Records,
     sleep::MISSED_WAKE_LIMIT,
     sync::{Arc, Ordering, fence},
 };
@@ -90,18 +90,11 @@ impl Consumer {
     /// then on every read says so again.
     #[inline(always)]
     pub fn read(&mut self) -> Result<Records<'_>, Error> {
-        self.buffer.unread.check()?;
-        self.buffer.make_space()?;
-        let tail = match self.config.policy {
+        let filled = match self.config.policy {
             Policy::DropNewest | Policy::Block { .. } => self.take()?,
             Policy::OverwriteOldest => self.snapshot()?,
         };
-        let remainder = if self.buffer.unread.position == tail {
-            Remainder::IsAFault
-        } else {
-            Remainder::Continues
-        };
-        Ok(Records::new(&mut self.buffer, remainder))
+        Ok(Records::new(&mut self.buffer, filled))
     }
 
     /// Hands over everything that is published now: what a flight recorder is
@@ -209,25 +202,26 @@ impl Consumer {
         closed.then_some(Waited::Closed)
     }
 
-    /// Copies out what is published and gives its room back. Returns the tail.
+    /// Copies out what is published and gives its room back.
+    ///
+    /// Words of the consumer are loaded before the copy and stored after it:
+    /// the compiler cannot know that the ring's bytes are not among them.
     #[inline(always)]
-    fn take(&mut self) -> Result<u64, Error> {
+    fn take(&mut self) -> Result<Filled, Error> {
         let header = self.region.header();
+        let data = self.region.data(Access::Apart);
+        let unread = self.buffer.make_space()?;
         // Acquire: the records before this tail are whole.
         let tail = header.producer.tail.load(Ordering::Acquire);
-        let length = self
-            .buffer
-            .copy_from(self.region.data(Access::Apart), tail)?;
+        let position = self.buffer.unread.position;
+        let length = self.buffer.copy_from(data, unread, tail)?;
+        let head = position + length as u64;
+        let filled = self.buffer.fill(unread + length, head, tail);
         if length == 0 {
-            return Ok(tail);
+            return Ok(filled);
         }
-        self.buffer.unread.end += length;
-        self.buffer.unread.position += length as u64;
         // Release: our copy is done before the producer writes there.
-        header
-            .consumer
-            .head
-            .store(self.buffer.unread.position, Ordering::Release);
+        header.consumer.head.store(head, Ordering::Release);
         if let Policy::Block { .. } = self.config.policy {
             // The other half of the sleeper's fence: see `sleep`.
             fence(Ordering::SeqCst);
@@ -235,67 +229,59 @@ impl Consumer {
                 header.producer_sleep.wake();
             }
         }
-        Ok(tail)
+        Ok(filled)
     }
 
     /// Copies out what stands now and keeps what still stood after the copy.
-    /// Returns the tail.
     #[inline(never)]
-    fn snapshot(&mut self) -> Result<u64, Error> {
+    fn snapshot(&mut self) -> Result<Filled, Error> {
         let region = Arc::clone(&self.region);
         let words = &region.header().producer;
+        let unread = self.buffer.make_space()?;
         // In this order the oldest is at most a capacity behind the tail: the
         // producer stores it first, and we acquire what it stored. It can be
         // ahead, if the producer has gone around since; then there is nothing
         // that we know the end of, and the next read will know more.
         let tail = words.tail.load(Ordering::Acquire);
         let oldest = words.oldest.load(Ordering::Relaxed);
-        self.skip_to(oldest)?;
+        let unread = self.skip_to(oldest, unread)?;
         if oldest > tail {
-            return Ok(tail);
+            return Ok(self.buffer.fill(unread, oldest, tail));
         }
-        let copied_to = self.buffer.unread.end;
+        let position = self.buffer.unread.position;
         let length = self
             .buffer
-            .copy_from(region.data(Access::Contended), tail)?;
+            .copy_from(region.data(Access::Contended), unread, tail)?;
         // The producer stores `oldest` before the words that replace a record:
         // if we copied any of those, this load sees that store.
         fence(Ordering::Acquire);
         let overtaken = words.oldest.load(Ordering::Relaxed);
-        let lost = overtaken
-            .saturating_sub(self.buffer.unread.position)
-            .min(length as u64) as usize;
-        self.skip_to(overtaken)?;
-        let kept = length - lost;
-        let (from, to) = (copied_to + lost, self.buffer.unread.end);
-        if from != to {
-            self.buffer.bytes.copy_within(from..from + kept, to);
-        }
-        self.buffer.unread.end += kept;
-        self.buffer.unread.position += kept as u64;
-        Ok(tail)
+        let lost = overtaken.saturating_sub(position).min(length as u64) as usize;
+        let copied = unread + lost..unread + length;
+        let unread = self.skip_to(overtaken, unread)?;
+        let kept = copied.len();
+        self.buffer.bytes.copy_within(copied, unread);
+        let position = self.buffer.unread.position + kept as u64;
+        Ok(self.buffer.fill(unread + kept, position, tail))
     }
 
     /// Goes forward to where the oldest record begins, if it has overtaken us.
-    fn skip_to(&mut self, oldest: u64) -> Result<(), Error> {
-        if oldest <= self.buffer.unread.position {
-            return Ok(());
+    /// Returns how many of the `unread` bytes are left.
+    fn skip_to(&mut self, oldest: u64, unread: usize) -> Result<usize, Error> {
+        let position = self.buffer.unread.position;
+        if oldest <= position {
+            return Ok(unread);
         }
         if !oldest.is_multiple_of(FRAME_ALIGN) {
-            return Err(self.buffer.unread.fail(
-                self.buffer.unread.position,
-                Fault::Position { found: oldest },
-            ));
+            let fault = Fault::Position { found: oldest };
+            return Err(self.buffer.unread.fail(position, fault));
         }
         // A record that we hold the beginning of has lost its end.
-        let partial = self.buffer.forget_partial();
-        let skipped = oldest - self.buffer.unread.position;
-        self.overtaken_bytes = self
-            .overtaken_bytes
-            .saturating_add(partial)
-            .saturating_add(skipped);
+        let whole = self.buffer.whole_bytes(unread);
+        let overtaken = (oldest - position).saturating_add((unread - whole) as u64);
+        self.overtaken_bytes = self.overtaken_bytes.saturating_add(overtaken);
         self.buffer.unread.position = oldest;
-        Ok(())
+        Ok(whole)
     }
 }
 

@@ -97,12 +97,11 @@ impl Producer {
             return Pushed::Dropped;
         }
         let tail = self.cursor.tail();
+        let header = self.region.header();
+        let data = self.region.data(self.cursor.access());
         // A frame that fits a ring has a length that fits 32 bits.
-        let header = header_word(tag, payload.len() as u32);
-        self.region
-            .data(self.cursor.access())
-            .write_frame(tail, header, payload);
-        self.cursor.publish(self.region.header(), tail + frame);
+        data.write_frame(tail, header_word(tag, payload.len() as u32), payload);
+        self.cursor.publish(header, tail + frame);
         Pushed::Written
     }
 

@@ -1,7 +1,7 @@
 //! The records of one read, in the order they were pushed.
 
 use crate::{
-    buffer::{Buffer, Unread},
+    buffer::{Buffer, Filled, Remainder, Unread},
     error::Error,
     frame::{Fault, Parsed, Record, parse},
 };
@@ -13,22 +13,13 @@ pub struct Records<'c> {
     remainder: Remainder,
 }
 
-/// What a piece at the end that is no whole record means.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Remainder {
-    /// More is published: the next read completes it.
-    Continues,
-    /// Nothing is published behind it. The producer publishes whole records
-    /// only, so this one is broken.
-    IsAFault,
-}
-
 impl<'c> Records<'c> {
     #[inline]
-    pub(crate) fn new(buffer: &'c mut Buffer, remainder: Remainder) -> Self {
+    pub(crate) fn new(buffer: &'c mut Buffer, filled: Filled) -> Self {
         let Buffer { bytes, unread } = buffer;
+        let Filled { end, remainder } = filled;
         Self {
-            bytes: &bytes[unread.start..unread.end],
+            bytes: &bytes[..end],
             unread,
             remainder,
         }
