@@ -15,9 +15,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tracesmith_wire::{
-    BatchSize, Capacity, Config, Consumer, Kind, Policy, Producer, Pushed, Tag, ring,
-};
+use tracesmith_wire::{BatchSize, Capacity, Config, Consumer, Kind, Policy, Producer, Pushed, Tag, ring};
 
 const RECORD_BYTES: usize = 64;
 const BATCH: usize = 64;

@@ -20,10 +20,7 @@ pub struct BatchSize {
 
 impl BatchSize {
     /// No record.
-    pub const EMPTY: Self = Self {
-        records: 0,
-        bytes: 0,
-    };
+    pub const EMPTY: Self = Self { records: 0, bytes: 0 };
 
     /// `count` records with payloads of `payload_bytes` each.
     #[inline]

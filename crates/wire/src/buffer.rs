@@ -78,12 +78,7 @@ impl Buffer {
     /// is published and as there is space for. The caller decides what of it to
     /// keep.
     #[inline(always)]
-    pub(crate) fn copy_from(
-        &mut self,
-        data: Data<'_>,
-        unread: usize,
-        tail: u64,
-    ) -> Result<usize, Error> {
+    pub(crate) fn copy_from(&mut self, data: Data<'_>, unread: usize, tail: u64) -> Result<usize, Error> {
         let position = self.unread.position;
         let published = match tail.checked_sub(position) {
             Some(bytes) if bytes <= self.unread.capacity_bytes && bytes % FRAME_ALIGN == 0 => bytes,

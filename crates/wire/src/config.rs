@@ -104,9 +104,7 @@ impl Policy {
     pub(crate) fn from_raw(code: u32, limit_nanos: u64) -> Result<Self, Error> {
         match (code, limit_nanos) {
             (0, _) => Ok(Self::DropNewest),
-            (1, NO_LIMIT) => Ok(Self::Block {
-                limit: Duration::MAX,
-            }),
+            (1, NO_LIMIT) => Ok(Self::Block { limit: Duration::MAX }),
             (1, nanos) => Ok(Self::Block {
                 limit: Duration::from_nanos(nanos),
             }),
@@ -141,9 +139,7 @@ mod tests {
             Policy::Block {
                 limit: Duration::from_millis(5),
             },
-            Policy::Block {
-                limit: Duration::MAX,
-            },
+            Policy::Block { limit: Duration::MAX },
             Policy::OverwriteOldest,
         ] {
             let (code, nanos) = policy.to_raw();

@@ -36,9 +36,8 @@ impl ForkGuard {
         let access = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a new mapping at an address of the kernel's choice touches no
         // memory that exists.
-        let page =
-            unsafe { mm::mmap_anonymous(ptr::null_mut(), PAGE_BYTES, access, MapFlags::PRIVATE) }
-                .map_err(Error::system("mapping the fork guard"))?;
+        let page = unsafe { mm::mmap_anonymous(ptr::null_mut(), PAGE_BYTES, access, MapFlags::PRIVATE) }
+            .map_err(Error::system("mapping the fork guard"))?;
         let Some(word) = NonNull::new(page.cast::<AtomicU32>()) else {
             return Err(Error::NotAsAnnounced {
                 what: "the fork guard was mapped at address zero",

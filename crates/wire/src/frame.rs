@@ -101,8 +101,7 @@ pub const fn frame_bytes(payload_bytes: usize) -> u64 {
 /// A frame's header as the word that lies in the ring.
 #[inline]
 pub(crate) fn header_word(tag: Tag, payload_bytes: u32) -> u64 {
-    let word =
-        u64::from(payload_bytes) | u64::from(tag.kind.number()) << 32 | u64::from(tag.flags) << 48;
+    let word = u64::from(payload_bytes) | u64::from(tag.kind.number()) << 32 | u64::from(tag.flags) << 48;
     word.to_le()
 }
 
@@ -184,9 +183,7 @@ mod tests {
     };
 
     fn frame(payload: &[u8]) -> Vec<u8> {
-        let mut bytes = header_word(TAG, payload.len() as u32)
-            .to_ne_bytes()
-            .to_vec();
+        let mut bytes = header_word(TAG, payload.len() as u32).to_ne_bytes().to_vec();
         bytes.extend_from_slice(payload);
         bytes.resize(frame_bytes(payload.len()) as usize, 0);
         bytes
@@ -223,10 +220,7 @@ mod tests {
         let bytes = frame(b"123456789");
         for cut in 0..bytes.len() {
             let frame_bytes = (cut >= 8).then_some(bytes.len());
-            assert_eq!(
-                parse(&bytes[..cut], 64),
-                Ok(Parsed::Partial { frame_bytes })
-            );
+            assert_eq!(parse(&bytes[..cut], 64), Ok(Parsed::Partial { frame_bytes }));
         }
     }
 

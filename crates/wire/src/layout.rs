@@ -114,16 +114,12 @@ impl Header {
     /// Writes the description into fresh memory.
     pub(crate) fn describe(&self, config: Config) {
         let (policy, limit_nanos) = config.policy.to_raw();
-        self.identity
-            .version
-            .store(LAYOUT_VERSION, Ordering::Relaxed);
+        self.identity.version.store(LAYOUT_VERSION, Ordering::Relaxed);
         self.identity.policy.store(policy, Ordering::Relaxed);
         self.identity
             .capacity
             .store(config.capacity.bytes(), Ordering::Relaxed);
-        self.identity
-            .limit_nanos
-            .store(limit_nanos, Ordering::Relaxed);
+        self.identity.limit_nanos.store(limit_nanos, Ordering::Relaxed);
         self.identity.magic.store(MAGIC, Ordering::Release);
     }
 

@@ -36,10 +36,7 @@
 //! [`Consumer`] for the collector, [`Config`] for both, [`Losses`] for what did
 //! not arrive. `docs/wire.md` has the layout to the byte.
 
-#![cfg_attr(
-    loom,
-    allow(dead_code, reason = "under loom there is no shared memory")
-)]
+#![cfg_attr(loom, allow(dead_code, reason = "under loom there is no shared memory"))]
 
 mod batch;
 mod buffer;

@@ -42,10 +42,7 @@ impl<'c> Iterator for Records<'c> {
             return None;
         }
         match parse(self.bytes, self.unread.capacity_bytes) {
-            Ok(Parsed::Record {
-                record,
-                frame_bytes,
-            }) => {
+            Ok(Parsed::Record { record, frame_bytes }) => {
                 self.bytes = &self.bytes[frame_bytes..];
                 self.unread.start += frame_bytes;
                 Some(Ok(record))

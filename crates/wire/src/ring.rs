@@ -4,8 +4,7 @@
 //! where shared memory cannot go: loom, Miri, property tests.
 
 use crate::{
-    config::Config, consumer::Consumer, fork::ForkGuard, memory::Region, producer::Producer,
-    sync::Arc,
+    config::Config, consumer::Consumer, fork::ForkGuard, memory::Region, producer::Producer, sync::Arc,
 };
 
 /// Both ends of a new ring.

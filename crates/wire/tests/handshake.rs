@@ -13,8 +13,8 @@ use std::{
 };
 
 use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketType, bind, connect as connect_raw,
-    listen, recv, send, socket,
+    AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketType, bind, connect as connect_raw, listen,
+    recv, send, socket,
 };
 use tracesmith_wire::{
     Capacity, Config, Error, Kind, Policy, Pushed, Tag, Waited,
@@ -125,13 +125,8 @@ fn a_collector_that_goes_away_is_a_refusal() {
 fn a_collector_that_does_not_answer_costs_the_limit_and_no_more() {
     let listener = Listener::in_runtime_directory().unwrap();
     let start = Instant::now();
-    let error = connect(listener.path(), Capacity::MIN, SHORT)
-        .err()
-        .unwrap();
-    assert!(
-        matches!(error, Error::TimedOut { what: "answer" }),
-        "{error}"
-    );
+    let error = connect(listener.path(), Capacity::MIN, SHORT).err().unwrap();
+    assert!(matches!(error, Error::TimedOut { what: "answer" }), "{error}");
     assert!(start.elapsed() >= SHORT && start.elapsed() < LIMIT);
 }
 
@@ -145,26 +140,17 @@ fn a_collector_whose_queue_is_full_costs_the_limit_and_no_more() {
     listen(&listener, 0).unwrap();
     let _first = raw_connection(&path);
     let error = connect(&path, Capacity::MIN, SHORT).err().unwrap();
-    assert!(
-        matches!(error, Error::TimedOut { what: "connection" }),
-        "{error}"
-    );
+    assert!(matches!(error, Error::TimedOut { what: "connection" }), "{error}");
 }
 
 #[test]
 fn a_target_that_says_nothing_costs_the_limit_and_no_more() {
     let listener = Listener::in_runtime_directory().unwrap();
     let error = listener.accept(SHORT).err().unwrap();
-    assert!(
-        matches!(error, Error::TimedOut { what: "target" }),
-        "{error}"
-    );
+    assert!(matches!(error, Error::TimedOut { what: "target" }), "{error}");
     let _silent = raw_connection(listener.path());
     let error = listener.accept(SHORT).err().unwrap();
-    assert!(
-        matches!(error, Error::TimedOut { what: "hello" }),
-        "{error}"
-    );
+    assert!(matches!(error, Error::TimedOut { what: "hello" }), "{error}");
 }
 
 #[test]
@@ -268,9 +254,7 @@ fn nobody_listens_where_nobody_listens() {
         .unwrap();
     assert!(matches!(error, Error::System { .. }), "{error}");
     let long = "x".repeat(200);
-    let error = connect(Path::new(&long), Capacity::MIN, LIMIT)
-        .err()
-        .unwrap();
+    let error = connect(Path::new(&long), Capacity::MIN, LIMIT).err().unwrap();
     assert!(matches!(error, Error::RuntimeDirectory { .. }), "{error}");
 }
 

@@ -33,9 +33,7 @@ const TAG: Tag = Tag {
     kind: Kind::new(NonZeroU16::MIN),
     flags: 0,
 };
-const FOR_EVER: Policy = Policy::Block {
-    limit: Duration::MAX,
-};
+const FOR_EVER: Policy = Policy::Block { limit: Duration::MAX };
 
 /// Room for two records of one word.
 fn small_ring(policy: Policy) -> (Producer, Consumer) {
@@ -147,10 +145,7 @@ fn a_dump_during_overwriting_shows_no_torn_record() {
         let rest = read(&mut consumer);
         assert_eq!(rest.last().copied().unwrap_or(last), 4);
         let losses = consumer.losses();
-        assert_eq!(
-            (losses.overwritten_records, losses.overwritten_bytes),
-            (2, 32)
-        );
+        assert_eq!((losses.overwritten_records, losses.overwritten_bytes), (2, 32));
     });
 }
 

@@ -47,10 +47,7 @@ fn tag(payload: &[u8]) -> Tag {
 }
 
 fn bytes(payloads: &[Vec<u8>]) -> u64 {
-    payloads
-        .iter()
-        .map(|payload| frame_bytes(payload.len()))
-        .sum()
+    payloads.iter().map(|payload| frame_bytes(payload.len())).sum()
 }
 
 fn size(payloads: &[Vec<u8>]) -> BatchSize {
@@ -93,9 +90,7 @@ impl Model {
             self.losses.dropped_bytes += wanted;
             return false;
         }
-        while self.policy == Policy::OverwriteOldest
-            && self.tail - self.oldest + wanted > CAPACITY_BYTES
-        {
+        while self.policy == Policy::OverwriteOldest && self.tail - self.oldest + wanted > CAPACITY_BYTES {
             let gone = self.standing.pop_front().expect("an empty ring has room");
             self.oldest = gone.end;
             self.losses.overwritten_records += 1;
@@ -106,11 +101,7 @@ impl Model {
 
     fn push(&mut self, payload: Vec<u8>) {
         let (start, end) = (self.tail, self.tail + frame_bytes(payload.len()));
-        let entry = Entry {
-            start,
-            end,
-            payload,
-        };
+        let entry = Entry { start, end, payload };
         self.standing.push_back(entry.clone());
         self.unread.push_back(entry);
         self.tail = end;
@@ -126,9 +117,7 @@ impl Model {
             self.head = oldest;
         }
         let copied = self.unread.iter().filter(|entry| entry.start < self.head);
-        let buffered: u64 = copied
-            .map(|entry| entry.end.min(self.head) - entry.start)
-            .sum();
+        let buffered: u64 = copied.map(|entry| entry.end.min(self.head) - entry.start).sum();
         self.head += (CAPACITY_BYTES - buffered).min(self.tail - self.head);
         self.unread
             .iter()

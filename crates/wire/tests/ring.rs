@@ -7,8 +7,8 @@
 use std::{num::NonZeroU16, time::Duration};
 
 use tracesmith_wire::{
-    BatchSize, Capacity, Config, Consumer, Kind, Policy, Producer, Pushed, Tag, Waited,
-    frame::frame_bytes, ring,
+    BatchSize, Capacity, Config, Consumer, Kind, Policy, Producer, Pushed, Tag, Waited, frame::frame_bytes,
+    ring,
 };
 
 const TAG: Tag = Tag {
@@ -154,10 +154,7 @@ fn a_flight_recorder_keeps_the_last_records_and_counts_the_others() {
     assert_eq!(read_all(&mut consumer), [[6; 8], [7; 8], [8; 8], [9; 8]]);
     let losses = consumer.losses();
     assert_eq!(losses, producer.losses());
-    assert_eq!(
-        (losses.overwritten_records, losses.overwritten_bytes),
-        (6, 96)
-    );
+    assert_eq!((losses.overwritten_records, losses.overwritten_bytes), (6, 96));
     assert_eq!(losses.dropped_records, 0);
     assert_eq!(consumer.overtaken_bytes(), 96);
 }
@@ -184,10 +181,7 @@ fn a_flight_recorder_drops_as_many_old_records_as_a_large_one_needs() {
         push(&mut producer, &[number; 8]);
     }
     push(&mut producer, &[9; 20]);
-    assert_eq!(
-        read_all(&mut consumer),
-        [vec![2; 8], vec![3; 8], vec![9; 20]]
-    );
+    assert_eq!(read_all(&mut consumer), [vec![2; 8], vec![3; 8], vec![9; 20]]);
     let mut batch = producer.reserve(BatchSize::of(2, 24)).unwrap();
     assert_eq!(batch.push(TAG, &[4; 24]), Pushed::Written);
     assert_eq!(batch.push(TAG, &[5; 24]), Pushed::Written);
@@ -201,10 +195,7 @@ fn records_that_were_left_are_in_the_next_read() {
     for number in 0..3 {
         push(&mut producer, &[number; 8]);
     }
-    assert_eq!(
-        consumer.read().unwrap().next().unwrap().unwrap().payload,
-        [0; 8]
-    );
+    assert_eq!(consumer.read().unwrap().next().unwrap().unwrap().payload, [0; 8]);
     push(&mut producer, &[3; 8]);
     assert_eq!(read_all(&mut consumer), [[1; 8], [2; 8], [3; 8]]);
 }
@@ -269,12 +260,7 @@ fn a_consumer_that_stands_still_is_waited_for_once() {
 
 #[test]
 fn a_blocked_push_gives_up_when_the_consumer_has_gone() {
-    let (mut producer, consumer) = new_ring(
-        32,
-        Policy::Block {
-            limit: Duration::MAX,
-        },
-    );
+    let (mut producer, consumer) = new_ring(32, Policy::Block { limit: Duration::MAX });
     push(&mut producer, &[1; 24]);
     drop(consumer);
     assert_eq!(producer.push(TAG, &[2; 24]), Pushed::Dropped);

@@ -155,10 +155,7 @@ fn a_tail_from_nowhere_is_an_error_that_stays() {
         let (mut consumer, memory) = Consumer::create(DROPPING).unwrap();
         write(&memory, 128, &tail.to_le_bytes());
         for _ in 0..2 {
-            assert!(matches!(
-                consumer.read(),
-                Err(Error::Corrupt { position: 0, .. })
-            ));
+            assert!(matches!(consumer.read(), Err(Error::Corrupt { position: 0, .. })));
         }
         assert_eq!(consumer.wait(Duration::MAX), Waited::Ready);
         assert_eq!(consumer.losses().dropped_records, 0);
@@ -211,10 +208,7 @@ fn a_scribbled_flight_recorder_goes_on_writing() {
 }
 
 #[test]
-#[allow(
-    unsafe_code,
-    reason = "only between fork and exec can a fork be tested"
-)]
+#[allow(unsafe_code, reason = "only between fork and exec can a fork be tested")]
 fn in_the_child_of_a_fork_a_producer_does_nothing() {
     use std::{io, os::unix::process::CommandExt, process::Command};
 
@@ -243,16 +237,10 @@ fn in_the_child_of_a_fork_a_producer_does_nothing() {
     unsafe { command.pre_exec(in_child) };
     assert!(command.status().unwrap().success());
 
-    assert!(
-        !consumer.is_closed(),
-        "the child's goodbye is not the parent's"
-    );
+    assert!(!consumer.is_closed(), "the child's goodbye is not the parent's");
     assert_eq!(consumer.losses().dropped_records, 0);
     let mut guard = producer.lock().unwrap();
-    assert_eq!(
-        guard.as_mut().unwrap().push(TAG, b"parent"),
-        Pushed::Written
-    );
+    assert_eq!(guard.as_mut().unwrap().push(TAG, b"parent"), Pushed::Written);
     let mut payloads = Vec::new();
     consumer
         .drain(|record| payloads.push(record.payload.to_vec()))
@@ -265,11 +253,7 @@ fn in_the_child_of_a_fork_a_producer_does_nothing() {
 fn garbage() -> impl Strategy<Value = (Policy, Vec<(u64, u64)>, Vec<u8>)> {
     let policy = prop_oneof![Just(Policy::DropNewest), Just(Policy::OverwriteOldest)];
     // Positions near each other are what a consumer could take for real.
-    let position = prop_oneof![
-        0..40_u64,
-        (0..20_u64).prop_map(|word| word * 8),
-        any::<u64>()
-    ];
+    let position = prop_oneof![0..40_u64, (0..20_u64).prop_map(|word| word * 8), any::<u64>()];
     let word = prop_oneof![
         Just(128_u64),
         Just(136),

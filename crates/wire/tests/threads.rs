@@ -8,8 +8,7 @@ mod numbered;
 use std::{thread, time::Duration};
 
 use tracesmith_wire::{
-    BatchSize, Capacity, Config, Consumer, Policy, Producer, Pushed, Waited, frame::frame_bytes,
-    ring,
+    BatchSize, Capacity, Config, Consumer, Policy, Producer, Pushed, Waited, frame::frame_bytes, ring,
 };
 
 const RECORDS: u64 = if cfg!(miri) { 60 } else { 200_000 };
@@ -71,9 +70,7 @@ fn read_all(consumer: &mut Consumer) -> Vec<u64> {
 
 #[test]
 fn a_blocking_producer_loses_nothing() {
-    let (producer, mut consumer) = new_ring(Policy::Block {
-        limit: Duration::MAX,
-    });
+    let (producer, mut consumer) = new_ring(Policy::Block { limit: Duration::MAX });
     let pushing = thread::spawn(|| push_all(producer));
     let numbers = read_all(&mut consumer);
     assert_eq!(pushing.join().unwrap(), 0);
@@ -125,9 +122,7 @@ fn a_flight_recorder_read_while_it_runs_never_shows_a_torn_record() {
 
 #[test]
 fn a_sleeping_producer_is_woken_by_room() {
-    let (mut producer, mut consumer) = new_ring(Policy::Block {
-        limit: Duration::MAX,
-    });
+    let (mut producer, mut consumer) = new_ring(Policy::Block { limit: Duration::MAX });
     let tag = numbered::tag(0);
     let full = vec![1; CAPACITY_BYTES as usize - 8];
     assert_eq!(producer.push(tag, &full), Pushed::Written);
@@ -150,10 +145,7 @@ fn a_sleeping_consumer_is_woken_by_a_record_and_by_the_goodbye() {
         (first, consumer.wait(Duration::MAX))
     });
     thread::sleep(Duration::from_millis(20));
-    assert_eq!(
-        producer.push(numbered::tag(0), b"good morning"),
-        Pushed::Written
-    );
+    assert_eq!(producer.push(numbered::tag(0), b"good morning"), Pushed::Written);
     thread::sleep(Duration::from_millis(20));
     drop(producer);
     assert_eq!(waiting.join().unwrap(), (Waited::Ready, Waited::Closed));

@@ -43,12 +43,7 @@ const TASKS: [Task; 3] = [Task::UntilKilled, Task::Promptly, Task::Slowly];
 fn start_target(listener: &Listener, task: Task) -> Child {
     let program = env::current_exe().unwrap();
     Command::new(program)
-        .args([
-            "target_process",
-            "--exact",
-            "--nocapture",
-            "--test-threads=1",
-        ])
+        .args(["target_process", "--exact", "--nocapture", "--test-threads=1"])
         .env(SOCKET, listener.path())
         .env(TASK, format!("{task:?}"))
         .stdout(Stdio::null())
@@ -69,11 +64,7 @@ fn target_process() {
     let descriptors = || fs::read_dir("/proc/self/fd").unwrap().count();
     let before = descriptors();
     let producer = connect(&path, Capacity::at_least(1 << 14), LIMIT).unwrap();
-    assert_eq!(
-        descriptors(),
-        before,
-        "no descriptor of ours stays in the target"
-    );
+    assert_eq!(descriptors(), before, "no descriptor of ours stays in the target");
     push_numbers(producer, task);
 }
 
@@ -207,11 +198,7 @@ fn for_each_kill(policy: Policy, check: impl Fn(&[u64], &Consumer)) {
     let mut records = 0;
     for kill in 0..kills() {
         let mut child = start_target(&listener, Task::UntilKilled);
-        let granted = listener
-            .accept(LIMIT)
-            .unwrap()
-            .grant(config, LIMIT)
-            .unwrap();
+        let granted = listener.accept(LIMIT).unwrap().grant(config, LIMIT).unwrap();
         let Granted { mut consumer, peer } = granted;
         let mut numbers = Vec::new();
         let deadline = Instant::now() + moment(kill);

@@ -14,11 +14,7 @@ use std::{
 use crate::error::Error;
 
 const SOL_SOCKET: c_int = 1;
-const SO_PEERCRED: c_int = if cfg!(target_arch = "powerpc64") {
-    21
-} else {
-    17
-};
+const SO_PEERCRED: c_int = if cfg!(target_arch = "powerpc64") { 21 } else { 17 };
 
 /// `struct ucred` of unix(7).
 #[repr(C)]
@@ -34,13 +30,7 @@ const _: () = assert!(size_of::<Credentials>() == 12);
 
 unsafe extern "C" {
     // https://man7.org/linux/man-pages/man2/getsockopt.2.html
-    fn getsockopt(
-        socket: c_int,
-        level: c_int,
-        name: c_int,
-        value: *mut c_void,
-        length: *mut u32,
-    ) -> c_int;
+    fn getsockopt(socket: c_int, level: c_int, name: c_int, value: *mut c_void, length: *mut u32) -> c_int;
 }
 
 impl Credentials {

@@ -22,8 +22,7 @@ pub(super) fn check(path: &Path) -> Result<(), Error> {
         })
     };
     // Not followed: a link's target could be swapped after the check.
-    let metadata =
-        fs::symlink_metadata(path).map_err(Error::system("looking at the runtime directory"))?;
+    let metadata = fs::symlink_metadata(path).map_err(Error::system("looking at the runtime directory"))?;
     if !metadata.is_dir() {
         return wrong("the socket's place is not a directory");
     }

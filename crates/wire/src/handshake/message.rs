@@ -90,8 +90,7 @@ impl Answer {
                 let reason = cut(reason, REASON_MAX);
                 message.put_u32(12, REFUSED);
                 message.put_u32(40, reason.len() as u32);
-                message.bytes[REASON_AT..REASON_AT + reason.len()]
-                    .copy_from_slice(reason.as_bytes());
+                message.bytes[REASON_AT..REASON_AT + reason.len()].copy_from_slice(reason.as_bytes());
             }
         }
         message.bytes
@@ -125,10 +124,7 @@ impl<const BYTES: usize> Message<BYTES> {
 
     /// Checks what is the same in all versions, then the length.
     fn read(bytes: &[u8], magic: u64, name: &'static str) -> Result<Self, Error> {
-        let malformed = |what| Error::Malformed {
-            message: name,
-            what,
-        };
+        let malformed = |what| Error::Malformed { message: name, what };
         let Some((head, _)) = bytes.split_first_chunk::<12>() else {
             return Err(malformed("it is too short"));
         };
@@ -144,9 +140,7 @@ impl<const BYTES: usize> Message<BYTES> {
                 theirs,
             });
         }
-        let bytes = bytes
-            .try_into()
-            .map_err(|_| malformed("its length differs"))?;
+        let bytes = bytes.try_into().map_err(|_| malformed("its length differs"))?;
         Ok(Self { bytes })
     }
 
@@ -256,10 +250,7 @@ mod tests {
         };
         assert_eq!((what, theirs), ("protocol", 9));
         assert!(matches!(Hello::decode(&[]), Err(Error::Malformed { .. })));
-        assert!(matches!(
-            Hello::decode(&[7; 64]),
-            Err(Error::Malformed { .. })
-        ));
+        assert!(matches!(Hello::decode(&[7; 64]), Err(Error::Malformed { .. })));
         assert!(matches!(
             Hello::decode(&HELLO.encode()[..63]),
             Err(Error::Malformed { .. })

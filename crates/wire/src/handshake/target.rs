@@ -25,10 +25,7 @@ pub fn connect(path: &Path, capacity: Capacity, limit: Duration) -> Result<Produ
     Credentials::of_own_user(&socket)?;
     let hello = Hello {
         process_id: process::id(),
-        thread_id: rustix::thread::gettid()
-            .as_raw_nonzero()
-            .get()
-            .unsigned_abs(),
+        thread_id: rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs(),
         capacity,
     };
     socket.send(&hello.encode(), None, deadline)?;

@@ -32,9 +32,7 @@ use crate::{
 };
 
 /// Without these a mapping could be cut, or the seals themselves undone.
-const SEALS: SealFlags = SealFlags::SHRINK
-    .union(SealFlags::GROW)
-    .union(SealFlags::SEAL);
+const SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::SEAL);
 
 /// New memory for a ring, described and sealed.
 pub(crate) fn create(config: Config) -> Result<(OwnedFd, Region), Error> {

@@ -2,10 +2,7 @@
 //!
 //! A word exists twice, as a cell whose plain accesses loom checks for races
 //! and as an atomic; [`Access`] says which of the two a ring uses.
-#![allow(
-    unsafe_code,
-    reason = "loom's cells are reached by pointer, as std's are"
-)]
+#![allow(unsafe_code, reason = "loom's cells are reached by pointer, as std's are")]
 
 use loom::cell::UnsafeCell;
 
