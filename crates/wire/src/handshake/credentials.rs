@@ -1,0 +1,66 @@
+//! The kernel's word for who is at the other end of a socket.
+//!
+//! Hand-written, although rustix has it: there the process id cannot be zero,
+//! and zero is what the kernel says of a process in another container, which
+//! rustix then takes for an error.
+#![allow(unsafe_code, reason = "one getsockopt call of the C library")]
+
+use std::{
+    ffi::{c_int, c_void},
+    io,
+    os::fd::{AsFd, AsRawFd},
+};
+
+use crate::error::Error;
+
+const SOL_SOCKET: c_int = 1;
+const SO_PEERCRED: c_int = if cfg!(target_arch = "powerpc64") { 21 } else { 17 };
+
+/// `struct ucred` of unix(7).
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Credentials {
+    /// Zero when the process is not visible from here.
+    pub(super) process_id: i32,
+    user_id: u32,
+    group_id: u32,
+}
+
+const _: () = assert!(size_of::<Credentials>() == 12);
+
+unsafe extern "C" {
+    // https://man7.org/linux/man-pages/man2/getsockopt.2.html
+    fn getsockopt(socket: c_int, level: c_int, name: c_int, value: *mut c_void, length: *mut u32) -> c_int;
+}
+
+impl Credentials {
+    /// Of the process that connected, or that listens, at the other end; an
+    /// error unless it runs as our user.
+    pub(super) fn of_own_user(socket: impl AsFd) -> Result<Self, Error> {
+        let theirs = Self::of(&socket)?;
+        let ours = rustix::process::geteuid().as_raw();
+        if theirs.user_id == ours {
+            Ok(theirs)
+        } else {
+            Err(Error::ForeignUser {
+                ours,
+                theirs: theirs.user_id,
+            })
+        }
+    }
+
+    fn of(socket: impl AsFd) -> Result<Self, Error> {
+        let mut credentials = Self::default();
+        let mut length = size_of::<Self>() as u32;
+        let value = (&raw mut credentials).cast::<c_void>();
+        let socket = socket.as_fd().as_raw_fd();
+        // SAFETY: an open socket, and a value and a length that live through the
+        // call and are as large as they say.
+        let result = unsafe { getsockopt(socket, SOL_SOCKET, SO_PEERCRED, value, &raw mut length) };
+        if result != 0 {
+            let system = Error::system("asking who is at the other end");
+            return Err(system(io::Error::last_os_error()));
+        }
+        Ok(credentials)
+    }
+}

@@ -1,0 +1,71 @@
+//! How records leave a profiled program.
+//!
+//! An injected library inside the target writes records into a ring that lies
+//! in shared memory; the collector, another process, reads them. One writer,
+//! one reader, no locks, no system call on the way. A target that is killed at
+//! any instruction leaves only whole records behind.
+//!
+//! ```
+//! use std::num::NonZeroU16;
+//! use tracesmith_wire::{Capacity, Config, Consumer, Kind, Policy, Producer, Pushed, Tag};
+//!
+//! # fn main() -> Result<(), tracesmith_wire::Error> {
+//! const LAUNCH: Kind = Kind::new(NonZeroU16::MIN);
+//! let config = Config { capacity: Capacity::at_least(1 << 16), policy: Policy::DropNewest };
+//!
+//! // The collector makes the ring; the target joins it by its descriptor,
+//! // which in earnest travels through `handshake`.
+//! let (mut consumer, memory) = Consumer::create(config)?;
+//! let mut producer = Producer::attach(memory, config)?;
+//!
+//! assert_eq!(producer.push(Tag::from(LAUNCH), b"vector_add"), Pushed::Written);
+//!
+//! for record in consumer.read()? {
+//!     assert_eq!(record?.payload, b"vector_add");
+//! }
+//! assert_eq!(consumer.losses().dropped_records, 0);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! - [`handshake`]: how the two processes find each other and pass the memory.
+//! - [`frame`]: how one record lies in the ring.
+//! - [`ring`]: a ring within one process.
+//!
+//! The rest is re-exported here: [`Producer`] and [`Batch`] for the target,
+//! [`Consumer`] for the collector, [`Config`] for both, [`Losses`] for what did
+//! not arrive. `docs/wire.md` has the layout to the byte.
+
+#![cfg_attr(loom, allow(dead_code, reason = "under loom there is no shared memory"))]
+
+mod batch;
+mod buffer;
+mod config;
+mod consumer;
+mod cursor;
+mod error;
+mod fork;
+pub mod frame;
+#[cfg(not(loom))]
+pub mod handshake;
+mod layout;
+mod losses;
+mod memory;
+mod producer;
+mod records;
+pub mod ring;
+mod sleep;
+mod sync;
+
+pub use batch::{Batch, BatchSize};
+pub use config::{Capacity, Config, Policy};
+pub use consumer::{Consumer, Waited};
+pub use error::Error;
+pub use frame::{Kind, Record, Tag};
+pub use layout::LAYOUT_VERSION;
+pub use losses::Losses;
+pub use producer::{Producer, Pushed};
+pub use records::Records;
+pub use sleep::MISSED_WAKE_LIMIT;
+#[cfg(loom)]
+pub use sleep::model;

@@ -1,0 +1,291 @@
+//! Target and collector over a real socket, with peers that are late, gone,
+//! foreign or talk nonsense.
+#![cfg(all(not(loom), not(miri)))]
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+use std::{
+    fs,
+    num::NonZeroU16,
+    os::{fd::OwnedFd, unix::fs::PermissionsExt},
+    path::{Path, PathBuf},
+    thread,
+    time::{Duration, Instant},
+};
+
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketType, bind, connect as connect_raw, listen,
+    recv, send, socket,
+};
+use tracesmith_wire::{
+    Capacity, Config, Error, Kind, Policy, Pushed, Tag, Waited,
+    handshake::{Granted, Life, Listener, connect},
+};
+
+const LIMIT: Duration = Duration::from_secs(5);
+const SHORT: Duration = Duration::from_millis(50);
+const TAG: Tag = Tag {
+    kind: Kind::new(NonZeroU16::MIN),
+    flags: 0,
+};
+
+fn dropping(capacity: Capacity) -> Config {
+    Config {
+        capacity,
+        policy: Policy::DropNewest,
+    }
+}
+
+fn raw_socket() -> OwnedFd {
+    socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap()
+}
+
+/// A connection that says nothing by itself.
+fn raw_connection(path: &Path) -> OwnedFd {
+    let connection = raw_socket();
+    connect_raw(&connection, &SocketAddrUnix::new(path).unwrap()).unwrap();
+    connection
+}
+
+/// A collector that answers every hello with these bytes.
+fn false_collector(directory: &Path, answer: Vec<u8>) -> PathBuf {
+    let path = directory.join("false.sock");
+    let listener = raw_socket();
+    bind(&listener, &SocketAddrUnix::new(&path).unwrap()).unwrap();
+    listen(&listener, 1).unwrap();
+    thread::spawn(move || {
+        let connection = rustix::net::accept(&listener).unwrap();
+        let mut hello = [0; 64];
+        recv(&connection, &mut hello, RecvFlags::empty()).unwrap();
+        if !answer.is_empty() {
+            send(&connection, &answer, SendFlags::NOSIGNAL).unwrap();
+        }
+    });
+    path
+}
+
+#[test]
+fn a_target_gets_the_ring_that_the_collector_grants() {
+    let listener = Listener::in_runtime_directory().unwrap();
+    let path = listener.path().to_owned();
+    let target = thread::spawn(move || {
+        let mut producer = connect(&path, Capacity::at_least(1 << 16), LIMIT).unwrap();
+        assert_eq!(producer.push(TAG, b"hello"), Pushed::Written);
+    });
+    let visitor = listener.accept(LIMIT).unwrap();
+    let hello = *visitor.hello();
+    assert_eq!(hello.process_id, std::process::id());
+    assert_ne!(hello.thread_id, hello.process_id);
+    assert_eq!(hello.capacity.bytes(), 1 << 16);
+    // The collector has the last word on the size.
+    let config = dropping(Capacity::at_least(4096));
+    let Granted { mut consumer, peer } = visitor.grant(config, LIMIT).unwrap();
+    target.join().unwrap();
+    assert_eq!(consumer.wait(LIMIT), Waited::Ready);
+    let mut payloads = Vec::new();
+    consumer
+        .drain(|record| payloads.push(record.payload.to_vec()))
+        .unwrap();
+    assert_eq!(payloads, [b"hello"]);
+    assert!(consumer.is_closed());
+    assert_eq!(peer.process_id(), Some(std::process::id()));
+    assert_eq!(peer.life(), Life::Running);
+    assert!(peer.process().is_some());
+}
+
+#[test]
+fn a_refusal_arrives_with_its_reason() {
+    let listener = Listener::in_runtime_directory().unwrap();
+    let path = listener.path().to_owned();
+    let target = thread::spawn(move || connect(&path, Capacity::MIN, LIMIT).err().unwrap());
+    listener
+        .accept(LIMIT)
+        .unwrap()
+        .refuse("too many rings", LIMIT)
+        .unwrap();
+    assert_eq!(
+        target.join().unwrap().to_string(),
+        "the collector refused: too many rings"
+    );
+}
+
+#[test]
+fn a_collector_that_goes_away_is_a_refusal() {
+    let listener = Listener::in_runtime_directory().unwrap();
+    let path = listener.path().to_owned();
+    let target = thread::spawn(move || connect(&path, Capacity::MIN, LIMIT).err().unwrap());
+    drop(listener.accept(LIMIT).unwrap());
+    let error = target.join().unwrap();
+    assert!(
+        matches!(error, Error::Refused { .. } | Error::System { .. }),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_collector_that_does_not_answer_costs_the_limit_and_no_more() {
+    let listener = Listener::in_runtime_directory().unwrap();
+    let start = Instant::now();
+    let error = connect(listener.path(), Capacity::MIN, SHORT).err().unwrap();
+    assert!(matches!(error, Error::TimedOut { what: "answer" }), "{error}");
+    assert!(start.elapsed() >= SHORT && start.elapsed() < LIMIT);
+}
+
+#[test]
+fn a_collector_whose_queue_is_full_costs_the_limit_and_no_more() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("full.sock");
+    let address = SocketAddrUnix::new(&path).unwrap();
+    let listener = raw_socket();
+    bind(&listener, &address).unwrap();
+    listen(&listener, 0).unwrap();
+    let _first = raw_connection(&path);
+    let error = connect(&path, Capacity::MIN, SHORT).err().unwrap();
+    assert!(matches!(error, Error::TimedOut { what: "connection" }), "{error}");
+}
+
+#[test]
+fn a_target_that_says_nothing_costs_the_limit_and_no_more() {
+    let listener = Listener::in_runtime_directory().unwrap();
+    let error = listener.accept(SHORT).err().unwrap();
+    assert!(matches!(error, Error::TimedOut { what: "target" }), "{error}");
+    let _silent = raw_connection(listener.path());
+    let error = listener.accept(SHORT).err().unwrap();
+    assert!(matches!(error, Error::TimedOut { what: "hello" }), "{error}");
+}
+
+#[test]
+fn the_collector_outlives_targets_that_talk_nonsense() {
+    let listener = Listener::in_runtime_directory().unwrap();
+    for nonsense in [
+        vec![],
+        vec![1],
+        vec![0xff; 64],
+        b"TSHELLO\0\x01\0\0\0".to_vec(),
+        vec![3; 5000],
+    ] {
+        let connection = raw_connection(listener.path());
+        if !nonsense.is_empty() {
+            send(&connection, &nonsense, SendFlags::NOSIGNAL).unwrap();
+        }
+        drop(connection);
+        let error = listener.accept(LIMIT).err().unwrap();
+        assert!(
+            matches!(error, Error::Malformed { .. } | Error::System { .. }),
+            "{error}"
+        );
+    }
+    let path = listener.path().to_owned();
+    let target = thread::spawn(move || connect(&path, Capacity::MIN, LIMIT).map(drop));
+    assert!(
+        listener
+            .accept(LIMIT)
+            .unwrap()
+            .grant(dropping(Capacity::MIN), LIMIT)
+            .is_ok()
+    );
+    target.join().unwrap().unwrap();
+}
+
+#[test]
+fn a_target_of_another_version_is_told_so() {
+    let listener = Listener::in_runtime_directory().unwrap();
+    let connection = raw_connection(listener.path());
+    let mut hello = [0; 64];
+    hello[..8].copy_from_slice(b"TSHELLO\0");
+    hello[8] = 2;
+    send(&connection, &hello, SendFlags::empty()).unwrap();
+    let error = listener.accept(LIMIT).err().unwrap();
+    assert!(
+        matches!(
+            error,
+            Error::Version {
+                what: "protocol",
+                ours: 1,
+                theirs: 2
+            }
+        ),
+        "{error}"
+    );
+    let mut answer = [0; 256];
+    let (length, _) = recv(&connection, &mut answer[..], RecvFlags::empty()).unwrap();
+    assert_eq!(length, 256);
+    let expected = b"the other side speaks protocol version 2, this build speaks 1";
+    assert_eq!(&answer[48..48 + expected.len()], expected);
+}
+
+#[test]
+fn the_target_survives_collectors_that_talk_nonsense() {
+    let granted_without_memory = {
+        let mut answer = vec![0; 256];
+        answer[..8].copy_from_slice(b"TSANSWER");
+        (answer[8], answer[16], answer[24]) = (1, 1, 32);
+        answer
+    };
+    let other_version = {
+        let mut answer = granted_without_memory.clone();
+        answer[8] = 7;
+        answer
+    };
+    for answer in [
+        vec![],
+        vec![9],
+        vec![0; 256],
+        vec![1; 4000],
+        granted_without_memory,
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        let path = false_collector(directory.path(), answer);
+        let error = connect(&path, Capacity::MIN, LIMIT).err().unwrap();
+        assert!(
+            matches!(error, Error::Malformed { .. } | Error::Refused { .. }),
+            "{error}"
+        );
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let path = false_collector(directory.path(), other_version);
+    let error = connect(&path, Capacity::MIN, LIMIT).err().unwrap();
+    assert!(matches!(error, Error::Version { theirs: 7, .. }), "{error}");
+}
+
+#[test]
+fn nobody_listens_where_nobody_listens() {
+    let error = connect(Path::new("/nowhere/collector.sock"), Capacity::MIN, LIMIT)
+        .err()
+        .unwrap();
+    assert!(matches!(error, Error::System { .. }), "{error}");
+    let long = "x".repeat(200);
+    let error = connect(Path::new(&long), Capacity::MIN, LIMIT).err().unwrap();
+    assert!(matches!(error, Error::RuntimeDirectory { .. }), "{error}");
+}
+
+#[test]
+fn a_directory_that_others_can_enter_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    for mode in [0o755, 0o710, 0o701] {
+        fs::set_permissions(directory.path(), fs::Permissions::from_mode(mode)).unwrap();
+        let error = Listener::bind(directory.path()).err().unwrap();
+        assert!(matches!(error, Error::RuntimeDirectory { .. }), "{error}");
+    }
+    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o700)).unwrap();
+    let listener = Listener::bind(directory.path()).unwrap();
+    assert!(
+        Listener::bind(directory.path()).is_err(),
+        "one collector for one socket"
+    );
+    let path = listener.path().to_owned();
+    assert!(path.exists());
+    drop(listener);
+    assert!(!path.exists());
+}
+
+#[test]
+fn the_runtime_directory_is_closed_to_others_and_removed() {
+    let listener = Listener::in_runtime_directory().unwrap();
+    let directory = listener.path().parent().unwrap().to_owned();
+    assert_eq!(
+        fs::metadata(&directory).unwrap().permissions().mode() & 0o777,
+        0o700
+    );
+    drop(listener);
+    assert!(!directory.exists());
+}
