@@ -42,6 +42,7 @@ CONSTANT, PACKED, PLANES, BLOB_LAYOUT = range(4)
 UNCOMPRESSED, ZSTD = range(2)
 
 MEANING_STRING = 2
+MEANING_ORDINAL = 21
 FRAME = 128
 U64_MASK = (1 << 64) - 1
 
@@ -540,6 +541,8 @@ def rows_of(trace, block, strings, names, schema):
             column_values = [len(value) for value in column_values]
         elif column.meaning == MEANING_STRING:
             column_values = [strings.get(value) for value in column_values]
+        elif column.meaning == MEANING_ORDINAL:
+            column_values = [value - 1 if value else None for value in column_values]
         elif column.column_type == F64:
             column_values = [json_float(value) for value in column_values]
         values.append(column_values)

@@ -85,7 +85,7 @@ impl Ordinal {
     }
 }
 
-lane_newtype!(Ordinal, u32, Number, |v: Ordinal| v
+lane_newtype!(Ordinal, u32, Ordinal, |v: Ordinal| v
     .get()
     .map_or(Value::Missing, |n| Value::Number(u64::from(n))));
 

@@ -98,6 +98,8 @@ pub enum Meaning {
     Bytes = 18,
     Code = 19,
     Kind = 20,
+    /// A number that counts from 0, stored one higher; 0 is none.
+    Ordinal = 21,
 }
 
 /// One value of any column, for programs that walk rows without knowing their table.

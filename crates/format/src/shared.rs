@@ -43,8 +43,13 @@ pub struct Shared<G> {
     pub index: Vec<u32>,
     /// Finds a value's place by its hash. Only filled while rows are pushed.
     lookup: HashTable<u32>,
+    /// Where values of a hash were found last.
+    recent: Vec<u32>,
     guesses: Guesses,
 }
+
+/// Slots for values that were found last.
+const RECENT: usize = 1 << 10;
 
 /// Which value comes next. Programs repeat themselves, stream by stream: what followed on the same stream last time is
 /// tried first, and a right guess saves the hash and the look-up. Works like a branch predictor: a small table,
@@ -84,6 +89,7 @@ impl<G> Default for Shared<G> {
             values: Vec::new(),
             index: Vec::new(),
             lookup: HashTable::new(),
+            recent: Vec::new(),
             guesses: Guesses::default(),
         }
     }
@@ -101,8 +107,18 @@ impl<G: Group> Shared<G> {
         self.index.iter().map(|value| &self.values[*value as usize])
     }
 
-    /// Adds a row. `context` is what the order of values depends on: the row's value in the group before.
-    pub(crate) fn push(&mut self, value: &G, context: u32) -> u32 {
+    /// Adds a row. `context` is what the order of values depends on: the row's value in the group before, if there is one.
+    #[inline]
+    pub(crate) fn push(&mut self, value: &G, context: Option<u32>) -> u32 {
+        let index = match context {
+            Some(context) => self.guess_or_find(value, context),
+            None => self.find_or_add(value),
+        };
+        self.index.push(index);
+        index
+    }
+
+    fn guess_or_find(&mut self, value: &G, context: u32) -> u32 {
         let slot = self.guesses.slot(context);
         let guess = self.guesses.followers[slot];
         let index = match self.values.get(guess as usize) {
@@ -114,7 +130,6 @@ impl<G: Group> Shared<G> {
             }
         };
         self.guesses.latest[context as usize] = index;
-        self.index.push(index);
         index
     }
 
@@ -128,13 +143,26 @@ impl<G: Group> Shared<G> {
             }
         }
         let hash = value.hash();
-        if let Some(index) = self.lookup.find(hash, |index| values[*index as usize] == *value) {
-            return *index;
+        // Most values were there a moment ago: a glance at one slot saves the search.
+        if self.recent.is_empty() {
+            self.recent.resize(RECENT, 0);
         }
-        let index = values.len() as u32;
-        values.push(*value);
-        self.lookup
-            .insert_unique(hash, index, |index| values[*index as usize].hash());
+        let recent = &mut self.recent[(hash >> 32) as usize % RECENT];
+        if values.get(*recent as usize).is_some_and(|known| known == value) {
+            return *recent;
+        }
+        let found = self
+            .lookup
+            .find(hash, |index| values[*index as usize] == *value)
+            .copied();
+        let index = found.unwrap_or_else(|| {
+            let index = values.len() as u32;
+            values.push(*value);
+            self.lookup
+                .insert_unique(hash, index, |index| values[*index as usize].hash());
+            index
+        });
+        *recent = index;
         index
     }
 
@@ -142,6 +170,7 @@ impl<G: Group> Shared<G> {
         self.values.clear();
         self.index.clear();
         self.lookup.clear();
+        self.recent.clear();
         self.guesses.clear();
     }
 
@@ -164,12 +193,14 @@ impl<G: Group> Shared<G> {
             values,
             index,
             lookup: HashTable::new(),
+            recent: Vec::new(),
             guesses: Guesses::default(),
         })
     }
 
     pub(crate) fn remap(&mut self, map: &mut dyn IdMap) {
         self.lookup.clear();
+        self.recent.clear();
         self.guesses.clear();
         for value in &mut self.values {
             *value = value.remap(map);

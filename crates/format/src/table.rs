@@ -364,8 +364,8 @@ macro_rules! table {
                 self.row_count += 1;
                 $(<$type as $crate::table::Field>::push(&mut self.$field, &row.$field);)*
                 $(
-                    let context = 0;
-                    $(let context = self.$group.push(&row.$group, context);)*
+                    let context = None;
+                    $(let context = Some(self.$group.push(&row.$group, context));)*
                     let _ = context;
                 )?
             }

@@ -279,6 +279,7 @@ impl<W: Write> Writer<W> {
         let mut block = std::mem::take(&mut self.block);
         block.clear();
         block.resize(crate::block::BLOCK_HEADER_BYTES, 0);
+        self.encoder.begin_block(T::KIND);
         columns.encode(&mut self.encoder);
         let blob_bytes = self.encoder.finish(&mut block);
         let unpacked = blob_bytes + schema::row_width::<T>() * columns.len() as u64;

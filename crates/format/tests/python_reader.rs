@@ -17,9 +17,6 @@ use tracesmith_format::{
     Timestamp, Value, Writer, WriterOptions, for_each_table,
 };
 
-/// Columns that are stored one higher than [`Value`] shows them.
-const ORDINALS: &[&str] = &["rank", "local_rank", "numa_node", "shape.rank", "shape.root"];
-
 const TEXTS: &[&str] = &[
     "a",
     "ünïcode ✓ 🚀",
@@ -150,9 +147,8 @@ fn rows_of<T: Table>(
                 Value::Number(id) if spec.meaning == Meaning::String => {
                     strings.get(&id).cloned().unwrap_or_else(|| "null".into())
                 }
-                Value::Number(number) if ORDINALS.contains(&&*spec.name) => (number + 1).to_string(),
                 Value::Number(number) | Value::Code(_, number) => number.to_string(),
-                Value::Missing => "0".into(),
+                Value::Missing => "null".into(),
                 Value::Signed(number) => number.to_string(),
                 Value::Float(value) => float(value),
                 Value::Flag(flag) => u8::from(flag).to_string(),

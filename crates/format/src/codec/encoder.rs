@@ -1,14 +1,26 @@
 //! Columns to payload.
 
+use rustc_hash::FxHashMap;
 use zstd::bulk::Compressor;
 
+use crate::block::BlockKind;
 use crate::codec::{Compression, Layout, Transform, packed, planes};
-use crate::lane::{ColumnType, Lane, Meaning};
+use crate::lane::{ColumnType, Lane};
 use crate::varint::{self, zigzag};
+
+/// Of so many blocks of a table one is measured.
+const MEASURED_BLOCKS: u32 = 16;
 
 /// Collects the columns of one block; reused from block to block so that its buffers are taken once.
 pub struct BlockEncoder {
     zstd: Compressor<'static>,
+    /// The table that the block is of, and whether layouts are measured for it.
+    kind: BlockKind,
+    measures: bool,
+    /// Blocks of each table so far.
+    blocks: FxHashMap<BlockKind, u32>,
+    /// The layout that was smaller when it was last measured.
+    choices: FxHashMap<(BlockKind, u16), Layout>,
     columns: u64,
     directory: Vec<u8>,
     data: Vec<u8>,
@@ -19,12 +31,8 @@ pub struct BlockEncoder {
     compressed: Vec<u8>,
 }
 
-/// Values of a column that are compressed on trial.
-const SAMPLE: usize = 2048;
-
-/// What the directory says of a column, and what only the encoder needs to know.
+/// What the directory says of a column.
 struct Entry {
-    meaning: Meaning,
     id: u16,
     group: u16,
     column_type: ColumnType,
@@ -38,6 +46,10 @@ impl BlockEncoder {
     pub fn new(level: i32) -> Self {
         BlockEncoder {
             zstd: Compressor::new(level).expect("zstd takes any level and clamps it"),
+            kind: BlockKind::END,
+            measures: true,
+            blocks: FxHashMap::default(),
+            choices: FxHashMap::default(),
             columns: 0,
             directory: Vec::new(),
             data: Vec::new(),
@@ -49,13 +61,19 @@ impl BlockEncoder {
         }
     }
 
+    /// Starts a block of a table.
+    pub(crate) fn begin_block(&mut self, kind: BlockKind) {
+        let blocks = self.blocks.entry(kind).or_default();
+        (self.kind, self.measures) = (kind, blocks.is_multiple_of(MEASURED_BLOCKS));
+        *blocks = blocks.wrapping_add(1);
+    }
+
     /// Adds a column. `group` is the index column it belongs to, or 0.
     pub fn column<T: Lane>(&mut self, id: u16, group: u16, values: &[T], transform: Transform) {
         let entry = Entry {
             id,
             group,
             column_type: T::TYPE,
-            meaning: T::MEANING,
             transform,
             reference: 0,
             rows: values.len(),
@@ -94,7 +112,6 @@ impl BlockEncoder {
             id,
             group: 0,
             column_type: T::TYPE,
-            meaning: T::MEANING,
             transform: Transform::After,
             reference,
             rows: values.len(),
@@ -114,7 +131,6 @@ impl BlockEncoder {
             id,
             group: 0,
             column_type: ColumnType::Index,
-            meaning: Meaning::Number,
             transform: Transform::Plain,
             reference: 0,
             rows: index.len(),
@@ -130,7 +146,6 @@ impl BlockEncoder {
             id,
             group: 0,
             column_type: ColumnType::Blob,
-            meaning: Meaning::Number,
             transform: Transform::Plain,
             reference: 0,
             rows: lengths.len(),
@@ -196,7 +211,8 @@ impl BlockEncoder {
         self.add(entry, Layout::Constant, Compression::None, bytes.len(), &bytes);
     }
 
-    /// Writes the transformed lanes in whichever layout is smallest.
+    /// Writes the transformed lanes in whichever layout is smallest: measured in the first block of a table and in every
+    /// sixteenth, and kept to in between.
     fn lay_out(&mut self, entry: &Entry) {
         let first = self.lanes[0];
         if self.lanes.iter().all(|lane| *lane == first) {
@@ -205,22 +221,31 @@ impl BlockEncoder {
         let lanes = std::mem::take(&mut self.lanes);
         let mut packed = std::mem::take(&mut self.packed);
         let mut compressed = std::mem::take(&mut self.compressed);
+        let kept = self
+            .choices
+            .get(&(self.kind, entry.id))
+            .copied()
+            .filter(|_| !self.measures);
         packed.clear();
-        packed::encode(&lanes, &mut packed);
-        if entry.meaning == Meaning::Time && !self.planes_may_win(&lanes, packed.len()) {
-            self.add(entry, Layout::Packed, Compression::None, packed.len(), &packed);
-            (self.lanes, self.packed, self.compressed) = (lanes, packed, compressed);
-            return;
+        compressed.clear();
+        if kept != Some(Layout::Packed) {
+            self.compress_planes(&lanes, &mut compressed);
         }
-
-        self.compress_planes(&lanes, &mut compressed);
+        // Planes that hardly compress are the sign that the column has changed.
+        if kept != Some(Layout::Planes) || compressed.len() > self.planes.len() / 2 {
+            packed::encode(&lanes, &mut packed);
+        }
         // Packed frames decode a few times faster: planes must be worth it.
-        if compressed.len() < packed.len() - packed.len() / 16 {
+        let worth_it = compressed.len() < packed.len() - packed.len() / 16;
+        let choice = if packed.is_empty() || (!compressed.is_empty() && worth_it) {
             let raw_length = self.planes.len();
             self.add(entry, Layout::Planes, Compression::Zstd, raw_length, &compressed);
+            Layout::Planes
         } else {
             self.add(entry, Layout::Packed, Compression::None, packed.len(), &packed);
-        }
+            Layout::Packed
+        };
+        self.choices.insert((self.kind, entry.id), choice);
         (self.lanes, self.packed, self.compressed) = (lanes, packed, compressed);
     }
 
@@ -230,17 +255,6 @@ impl BlockEncoder {
         self.planes.clear();
         planes::encode(lanes, bytes, &mut self.planes);
         compress(&mut self.zstd, &self.planes, compressed);
-    }
-
-    /// Times are mostly noise, on which a compressor works hardest for nothing: ask a sample first. Other columns may
-    /// repeat over distances that no sample shows, and are always tried whole.
-    fn planes_may_win(&mut self, lanes: &[u64], packed_length: usize) -> bool {
-        let Some(sample) = lanes.get(..SAMPLE) else {
-            return true;
-        };
-        let mut compressed = Vec::new();
-        self.compress_planes(sample, &mut compressed);
-        compressed.len() * (lanes.len() / SAMPLE) < packed_length
     }
 
     fn add(

@@ -6,8 +6,8 @@
 //! 2. a [`Layout`] writes them: one constant, bit-packed frames, or byte planes;
 //! 3. zstd, where it helps.
 //!
-//! The writer measures both layouts for every column of every block and keeps the smaller one, so that a column that is
-//! noise costs its entropy and a column that repeats costs next to nothing. A column of zeros is left out.
+//! The writer measures both layouts of every column from time to time and keeps to the smaller one, so that a column
+//! that is noise costs its entropy and a column that repeats costs next to nothing. A column of zeros is left out.
 
 mod decoder;
 mod encoder;

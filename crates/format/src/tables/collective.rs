@@ -85,11 +85,11 @@ group! {
         3 communicator: u64,
         /// The communicator's name.
         4 communicator_name: StringId,
-        /// This rank in it, stored one higher; 0 is none.
+        /// This rank in it; may be none.
         5 rank: Ordinal,
         /// Ranks in it.
         6 ranks: u32,
-        /// The root, or the peer of a point-to-point operation, stored one higher; 0 is none.
+        /// The root, or the peer of a point-to-point operation; may be none.
         7 root: Ordinal,
         /// Type of the elements.
         8 datatype: StringId,

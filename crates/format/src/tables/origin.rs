@@ -58,9 +58,9 @@ table! {
     9 end: ProcessEnd, plain;
     /// Exit code, or the number of the signal that ended it.
     10 end_code: i32, plain;
-    /// Its rank in a distributed job, stored one higher; 0 is none.
+    /// Its rank in a distributed job; may be none.
     11 rank: Ordinal, plain;
-    /// Its rank on this host, stored one higher; 0 is none.
+    /// Its rank on this host; may be none.
     12 local_rank: Ordinal, plain;
     /// Ranks in the job; 0 is none.
     13 world_size: u32, plain;
@@ -128,7 +128,7 @@ table! {
     23 driver: StringId, plain;
     /// Copy engines.
     24 copy_engines: u32, plain;
-    /// NUMA node that it is attached to, stored one higher; 0 is none.
+    /// NUMA node that it is attached to; may be none.
     25 numa_node: Ordinal, plain;
 }
 
