@@ -4,8 +4,7 @@
 //! something else runs, grids follow a batch size that changes every few steps, durations scatter by a few percent around a
 //! mean of their own, gaps are a few hundred nanoseconds with a rare long one, and records arrive in the order in which
 //! kernels *end*, as from CUPTI. API calls are launches for the most part, with copies, event records, waits and queries
-//! between them, and a second thread that calls now and then. (A PyTorch training loop recorded on an H200 repeats more
-//! than this: its 22,698 kernels took 3.2 bytes each.)
+//! between them, and a second thread that calls now and then.
 
 use tracesmith_format::tables::{
     ApiCall, ApiDomain, ApiShape, Caller, ChannelKind, Kernel, KernelShape, Place,

@@ -10,11 +10,12 @@
 mod support;
 
 use std::fs;
+use std::io::Write;
 use std::path::Path;
 
 use insta::assert_snapshot;
 use serde_json::Value;
-use support::{FIXTURE, root, run, tracesmith, tracesmith_with_input};
+use support::{FIXTURE, command, root, run, tracesmith, tracesmith_with_input};
 use tempfile::TempDir;
 use tracesmith_format::tables::{Kernel, Process};
 use tracesmith_format::{ClockId, FileHeader, Memory, ProcessId, Reader, Timestamp, Writer, WriterOptions};
@@ -227,6 +228,38 @@ fn files_are_not_destroyed_by_accident() {
         .map(|e| e.unwrap().file_name())
         .collect();
     assert_eq!(left.len(), 2, "nothing else is left behind: {left:?}");
+}
+
+#[test]
+fn nothing_is_left_of_a_command_that_was_interrupted() {
+    let dir = TempDir::new().unwrap();
+    let out = path(&dir, "out.sbt");
+    // The trace never comes to an end: the command waits for the rest of it.
+    let mut child = command()
+        .args(["repair", "-", "-o", &out])
+        .stdin(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    child.stdin.as_mut().unwrap().write_all(&fixture()).unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    let interrupted = std::process::Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status()
+        .unwrap();
+    assert!(interrupted.success());
+    assert_eq!(child.wait().unwrap().code(), None, "it ends by the signal");
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+    // A command that fails while it writes leaves nothing, either.
+    let script = format!(
+        "ulimit -f 1; '{}' repair {FIXTURE} -o {out}",
+        env!("CARGO_BIN_EXE_tracesmith")
+    );
+    let failed = run(std::process::Command::new("bash")
+        .args(["-c", &script])
+        .current_dir(root()));
+    assert_ne!(failed.code, Some(0));
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
 }
 
 #[test]

@@ -3,9 +3,11 @@
 use std::fs::{self, File};
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, BufWriter, IsTerminal, Seek, SeekFrom, Write};
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use tracesmith_format::{Writer, WriterOptions};
 
 use crate::args::OutArgs;
@@ -62,17 +64,66 @@ pub(crate) fn write_trace<R>(
         let device = File::options().write(true).open(&args.out).with_context(what)?;
         return write_to(Sink::Stream(Box::new(device)), schema, fill).with_context(what);
     }
-    let partial = partial_path(&args.out);
-    let result = File::create(&partial)
-        .with_context(what)
-        .and_then(|file| write_to(Sink::File(BufWriter::new(file)), schema, fill).with_context(what));
-    if result.is_ok() {
-        fs::rename(&partial, &args.out).with_context(what)?;
-    } else {
-        // The error is the one to report; a leftover is harmless.
-        let _ = fs::remove_file(&partial);
+    let unfinished = Unfinished::create(&args.out).with_context(what)?;
+    let file = unfinished.file.try_clone().with_context(what)?;
+    let result = write_to(Sink::File(BufWriter::new(file)), schema, fill).with_context(what)?;
+    unfinished.put_in_place(&args.out).with_context(what)?;
+    Ok(result)
+}
+
+/// A file beside its place. Where the file system can, it has no name until it is whole, so that nothing is left of it
+/// whatever ends the program; elsewhere it is removed when it is given up.
+struct Unfinished {
+    file: File,
+    name: Option<PathBuf>,
+}
+
+impl Unfinished {
+    fn create(out: &Path) -> io::Result<Self> {
+        let directory = out
+            .parent()
+            .filter(|parent| !parent.as_os_str().is_empty())
+            .unwrap_or(Path::new("."));
+        let nameless = rustix::fs::open(
+            directory,
+            OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC,
+            Mode::from_raw_mode(0o666),
+        );
+        if let Ok(descriptor) = nameless {
+            return Ok(Unfinished {
+                file: descriptor.into(),
+                name: None,
+            });
+        }
+        let name = partial_path(out);
+        Ok(Unfinished {
+            file: File::create(&name)?,
+            name: Some(name),
+        })
     }
-    result
+
+    /// Gives the file its name. One that is there already is replaced in one step.
+    fn put_in_place(mut self, out: &Path) -> io::Result<()> {
+        let name = match self.name.take() {
+            Some(name) => name,
+            None => {
+                let name = partial_path(out);
+                let descriptor = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+                rustix::fs::linkat(CWD, &descriptor, CWD, &name, AtFlags::SYMLINK_FOLLOW)?;
+                name
+            }
+        };
+        fs::rename(&name, out).inspect_err(|_| drop(fs::remove_file(&name)))
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        if let Some(name) = &self.name {
+            // Whatever made us give up is the error to report; a leftover is harmless.
+            let _ = fs::remove_file(name);
+        }
+    }
 }
 
 /// Whether the trace itself goes to standard output, so that nothing else may.
