@@ -137,7 +137,8 @@ impl Output {
     /// Says something besides the answer.
     pub(crate) fn note(&mut self, note: &str) {
         if !self.quiet {
-            // Talk that nobody can hear must not stop the work.
+            // What was answered so far comes first. Talk that nobody can hear must not stop the work.
+            let _ = self.out.flush();
             let _ = writeln!(self.errors, "{FAINT}{note}{FAINT:#}");
         }
     }
@@ -151,6 +152,7 @@ impl Output {
 
     /// Says that something is amiss.
     pub(crate) fn warning(&mut self, warning: &str) {
+        let _ = self.out.flush();
         let _ = writeln!(self.errors, "{BAD}warning:{BAD:#} {warning}");
     }
 

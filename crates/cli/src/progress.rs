@@ -4,6 +4,7 @@ use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use tracesmith_trace::ProgressFn;
 
 /// Work shorter than this shows nothing.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -29,8 +30,16 @@ impl Progress {
         }
     }
 
+    /// The same as something to be called from any thread; the bar goes when it is dropped.
+    pub(crate) fn into_fn(self) -> ProgressFn {
+        Box::new(move |progress| match progress {
+            tracesmith_trace::Progress::Read(bytes) => self.add(bytes),
+            tracesmith_trace::Progress::Done => self.bar.finish_and_clear(),
+        })
+    }
+
     /// Notes more work as done.
-    pub(crate) fn add(&mut self, bytes: u64) {
+    pub(crate) fn add(&self, bytes: u64) {
         self.bar.inc(bytes);
         if self.enabled && self.bar.is_hidden() && self.started.elapsed() >= PATIENCE {
             self.bar.set_draw_target(ProgressDrawTarget::stderr());

@@ -37,6 +37,6 @@ pub use model::stacks::{FrameView, StackView};
 pub use model::strings::Strings;
 pub use model::table::TableView;
 pub use model::trace::Trace;
-pub use query::{Found, NameFilter, Query, SortKey};
+pub use query::{Found, NameFilter, Progress, ProgressFn, Query, SortKey};
 pub use repair::{RepairReport, repair};
 pub use rewrite::{RewriteReport, TimeRange, cut, merge};

@@ -35,7 +35,21 @@ pub struct Query {
     pub from: Option<Timestamp>,
     /// Only events that start before this time. Events without a time are left out.
     pub to: Option<Timestamp>,
+    /// Told of every block that was read.
+    pub progress: Option<ProgressFn>,
 }
+
+/// How far a long read is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// So many bytes more were read.
+    Read(u64),
+    /// All is read, and answers follow.
+    Done,
+}
+
+/// Is told how far a long read is.
+pub type ProgressFn = Box<dyn Fn(Progress) + Send + Sync>;
 
 /// An order of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,6 +87,12 @@ impl Query {
         }
         let (first, last) = trace.block_span(block);
         last.is_some() && self.from.is_none_or(|from| last >= from) && self.to.is_none_or(|to| first < to)
+    }
+
+    fn note(&self, what: Progress) {
+        if let Some(progress) = &self.progress {
+            progress(what);
+        }
     }
 
     fn wants(&self, event: &Event) -> bool {
@@ -132,6 +152,7 @@ impl Trace {
             .iter()
             .filter(|block| query.wants_block(self, block))
         {
+            query.note(Progress::Read(block.header.total_length()));
             let Some(columns) = self.read_block(&mut decoder, block) else {
                 continue;
             };
@@ -150,6 +171,7 @@ impl Trace {
                 }
             }
         }
+        query.note(Progress::Done);
     }
 
     /// Events in the order of their start. Reads the blocks that overlap the current moment and no others.
@@ -196,6 +218,7 @@ impl Trace {
             .enumerate()
             .filter(|(_, block)| query.wants_block(self, block))
         {
+            query.note(Progress::Read(block.header.total_length()));
             let Some(columns) = self.read_block(&mut decoder, block) else {
                 continue;
             };
@@ -218,6 +241,7 @@ impl Trace {
                 kept.push(Ranked { rank, block: at, row });
             }
         }
+        query.note(Progress::Done);
         self.give_ranked(kept.into_sorted_vec(), &mut f);
         total
     }
@@ -393,6 +417,7 @@ impl<'t> TimeWalk<'t> {
     /// Events without a time stand where their block begins.
     fn open_block(&mut self, at: usize, first: Timestamp) {
         let block = &self.trace.blocks()[at];
+        self.query.note(Progress::Read(block.header.total_length()));
         let Some(columns) = self.trace.read_block(&mut self.decoder, block) else {
             return;
         };

@@ -16,7 +16,7 @@ pub(crate) fn run(args: &CutArgs, output: &mut Output) -> anyhow::Result<()> {
         from: args.from.map(|time| time.resolve(span)),
         to: args.to.map(|time| time.resolve(span)),
     };
-    let mut progress = Progress::new("cutting", trace.file_bytes(), output.shows_progress());
+    let progress = Progress::new("cutting", trace.file_bytes(), output.shows_progress());
     let (report, bytes) = write_trace(&args.out, &[&args.file], Schema::Own, |writer| {
         Ok(cut(&trace, range, writer, &mut |bytes| progress.add(bytes))?)
     })?;

@@ -11,6 +11,7 @@ use crate::args::{Format, InfoArgs};
 use crate::input::open_trace;
 use crate::output::table::{Align, Cell, TextTable};
 use crate::output::{BAD, FAINT, GOOD, Output};
+use crate::progress::Progress;
 
 pub(crate) fn run(args: &InfoArgs, output: &mut Output) -> anyhow::Result<()> {
     let started = std::time::Instant::now();
@@ -20,7 +21,7 @@ pub(crate) fn run(args: &InfoArgs, output: &mut Output) -> anyhow::Result<()> {
         units::nanos(started.elapsed().as_nanos() as u64)
     ));
     if args.verify {
-        trace.verify();
+        trace.verify(&Progress::new("checking", trace.file_bytes(), output.shows_progress()).into_fn());
     }
     let kinds = sizes_by_kind(&trace);
     match output.format {

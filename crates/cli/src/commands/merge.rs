@@ -19,7 +19,7 @@ pub(crate) fn run(args: &MergeArgs, output: &mut Output) -> anyhow::Result<()> {
         .collect::<anyhow::Result<Vec<_>>>()?;
     let inputs: Vec<&Path> = args.files.iter().map(AsRef::as_ref).collect();
     let total = traces.iter().map(|trace| trace.file_bytes()).sum();
-    let mut progress = Progress::new("merging", total, output.shows_progress());
+    let progress = Progress::new("merging", total, output.shows_progress());
     let (report, bytes) = write_trace(&args.out, &inputs, Schema::Own, |writer| {
         Ok(merge(&traces, writer, &mut |bytes| progress.add(bytes))?)
     })?;

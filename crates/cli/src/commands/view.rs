@@ -14,6 +14,7 @@ use tracesmith_trace::{NameFilter, Query, SortKey, Trace, units};
 use crate::args::{Format, ViewArgs};
 use crate::input::open_trace;
 use crate::output::Output;
+use crate::progress::Progress;
 use rows::RowWriter;
 
 /// Rows of a table unless more are asked for: a screen or two.
@@ -21,7 +22,11 @@ const DEFAULT_TABLE_ROWS: usize = 100;
 
 pub(crate) fn run(args: ViewArgs, output: &mut Output) -> anyhow::Result<()> {
     let trace = open_trace(&args.file)?;
-    let query = query(&args, &trace)?;
+    let mut query = query(&args, &trace)?;
+    // Rows that come one by one on the same terminal are progress enough.
+    let shows_bar =
+        output.shows_progress() && (args.stats || args.sort != SortKey::Start || output.width().is_none());
+    query.progress = Some(Progress::new("reading", trace.file_bytes(), shows_bar).into_fn());
     let limit = match (args.limit, output.format) {
         (Some(0), _) => usize::MAX,
         (Some(limit), _) => limit,
@@ -100,6 +105,7 @@ fn query(args: &ViewArgs, trace: &Trace) -> anyhow::Result<Query> {
             .transpose()?,
         from: args.from.map(|time| time.resolve(span)),
         to: args.to.map(|time| time.resolve(span)),
+        progress: None,
     })
 }
 

@@ -19,6 +19,7 @@ use crate::model::health::HealthReport;
 use crate::model::stacks::{Pieces, StackTables, StackView};
 use crate::model::strings::Strings;
 use crate::model::table::{TableView, TraceFile};
+use crate::query::{Progress, ProgressFn};
 
 macro_rules! trace {
     ($($field:ident: $row:ident,)*) => {
@@ -153,11 +154,12 @@ impl Trace {
         health
     }
 
-    /// Reads every block once and notes what is damaged.
-    pub fn verify(&self) {
+    /// Reads every block once and notes what is damaged. `progress` is told of each.
+    pub fn verify(&self, progress: &ProgressFn) {
         self.blocks().par_iter().for_each_init(
             || self.file.reader.decoder(),
             |decoder, block| {
+                progress(Progress::Read(block.header.total_length()));
                 if let Err(error) = decoder.payload(block) {
                     self.file.note(block, error);
                 }
