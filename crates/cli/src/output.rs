@@ -11,6 +11,7 @@ use anstyle::{AnsiColor, Style};
 use serde_json::Value;
 
 use crate::args::{Format, GlobalArgs};
+use crate::progress::Bar;
 use table::TextTable;
 
 /// Headings.
@@ -63,8 +64,8 @@ impl Output {
     }
 
     /// Whether progress bars are wanted.
-    pub(crate) fn shows_progress(&self) -> bool {
-        !self.quiet
+    pub(crate) fn bar(&self) -> Bar {
+        if self.quiet { Bar::Hidden } else { Bar::Shown }
     }
 
     /// Columns of the terminal; `None` when the answer goes elsewhere and may be as wide as it is.

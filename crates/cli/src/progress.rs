@@ -9,6 +9,15 @@ use tracesmith_trace::ProgressFn;
 /// Work shorter than this shows nothing.
 const PATIENCE: Duration = Duration::from_millis(500);
 
+/// Whether a bar is wanted at all.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Bar {
+    /// Where there is a terminal to show it on.
+    Shown,
+    /// Nowhere.
+    Hidden,
+}
+
 /// Counts bytes of work done.
 pub(crate) struct Progress {
     bar: ProgressBar,
@@ -18,7 +27,7 @@ pub(crate) struct Progress {
 
 impl Progress {
     /// A bar for this many bytes. It stays hidden where nobody would see it.
-    pub(crate) fn new(what: &'static str, total_bytes: u64, enabled: bool) -> Self {
+    pub(crate) fn new(what: &'static str, total_bytes: u64, wanted: Bar) -> Self {
         let bar = ProgressBar::with_draw_target(Some(total_bytes), ProgressDrawTarget::hidden());
         let style = ProgressStyle::with_template("{msg} {wide_bar} {bytes}/{total_bytes} {eta}");
         bar.set_style(style.expect("the template is a constant and was tried"));
@@ -26,7 +35,7 @@ impl Progress {
         Progress {
             bar,
             started: Instant::now(),
-            enabled: enabled && std::io::stderr().is_terminal(),
+            enabled: wanted == Bar::Shown && std::io::stderr().is_terminal(),
         }
     }
 

@@ -302,6 +302,16 @@ macro_rules! encode_column {
     };
 }
 
+/// Start and end of a row, if its table has times.
+macro_rules! row_times {
+    ($self:ident, $row:ident) => {
+        ($crate::ids::Timestamp::NONE, $crate::ids::Timestamp::NONE)
+    };
+    ($self:ident, $row:ident, $start:ident, $end:ident) => {
+        ($self.$start[$row], $self.$end[$row])
+    };
+}
+
 /// Defines a table: its row type, its columns, and how they are stored.
 ///
 /// `how` is `plain`, `delta`, `xor` or `after(id column)`. Shared groups follow the columns. `times` names the columns
@@ -386,12 +396,7 @@ macro_rules! table {
             #[inline]
             #[allow(unused_variables, reason = "a table without times has no use for the row")]
             fn times(&self, row: usize) -> ($crate::ids::Timestamp, $crate::ids::Timestamp) {
-                $(
-                    if true {
-                        return (self.$start[row], self.$end[row]);
-                    }
-                )?
-                ($crate::ids::Timestamp::NONE, $crate::ids::Timestamp::NONE)
+                $crate::table::row_times!(self, row $(, $start, $end)?)
             }
 
             fn encode(&self, encoder: &mut $crate::codec::BlockEncoder) {
@@ -533,4 +538,4 @@ macro_rules! group {
         }
     )*};
 }
-pub(crate) use {encode_column, group, table};
+pub(crate) use {encode_column, group, row_times, table};

@@ -3,7 +3,7 @@
 use serde_json::json;
 use tracesmith_trace::{RewriteReport, TimeRange, cut, units};
 
-use crate::args::{CutArgs, Format};
+use crate::args::{CutArgs, Format, OutArgs};
 use crate::commands::out_file::{Schema, is_stdout, write_trace};
 use crate::input::open_trace;
 use crate::output::Output;
@@ -16,19 +16,19 @@ pub(crate) fn run(args: &CutArgs, output: &mut Output) -> anyhow::Result<()> {
         from: args.from.map(|time| time.resolve(span)),
         to: args.to.map(|time| time.resolve(span)),
     };
-    let progress = Progress::new("cutting", trace.file_bytes(), output.shows_progress());
+    let progress = Progress::new("cutting", trace.file_bytes(), output.bar());
     let (report, bytes) = write_trace(&args.out, &[&args.file], Schema::Own, |writer| {
         Ok(cut(&trace, range, writer, &mut |bytes| progress.add(bytes))?)
     })?;
     drop(progress);
-    show_report(&report, bytes, is_stdout(&args.out), output)
+    show_report(&report, bytes, &args.out, output)
 }
 
 /// Says what a cut or merge did; what was lost is a warning wherever the answer goes.
 pub(crate) fn show_report(
     report: &RewriteReport,
     bytes: u64,
-    trace_on_stdout: bool,
+    out: &OutArgs,
     output: &mut Output,
 ) -> anyhow::Result<()> {
     if report.damaged_blocks > 0 {
@@ -43,7 +43,7 @@ pub(crate) fn show_report(
             "{rows} rows of tables unknown to this version were left out"
         ));
     }
-    if trace_on_stdout {
+    if is_stdout(out) {
         return Ok(());
     }
     if output.format == Format::Table {

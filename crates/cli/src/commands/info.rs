@@ -21,7 +21,7 @@ pub(crate) fn run(args: &InfoArgs, output: &mut Output) -> anyhow::Result<()> {
         units::nanos(started.elapsed().as_nanos() as u64)
     ));
     if args.verify {
-        trace.verify(&Progress::new("checking", trace.file_bytes(), output.shows_progress()).into_fn());
+        trace.verify(&Progress::new("checking", trace.file_bytes(), output.bar()).into_fn());
     }
     let kinds = sizes_by_kind(&trace);
     match output.format {
@@ -75,7 +75,7 @@ fn show(
     show_devices(trace, output)?;
     show_processes(trace, output)?;
     show_tables(trace, kinds, output)?;
-    show_health(&trace.health(), args.verify, output)
+    show_health(&trace.health(), args, output)
 }
 
 fn show_head(trace: &Trace, args: &InfoArgs, output: &mut Output) -> anyhow::Result<()> {
@@ -293,10 +293,10 @@ fn show_tables(trace: &Trace, kinds: &BTreeMap<BlockKind, Size>, output: &mut Ou
     Ok(())
 }
 
-fn show_health(health: &HealthReport, verified: bool, output: &mut Output) -> anyhow::Result<()> {
+fn show_health(health: &HealthReport, args: &InfoArgs, output: &mut Output) -> anyhow::Result<()> {
     output.line("")?;
     if health.is_good() {
-        let checked = if verified {
+        let checked = if args.verify {
             "good: every block was read and checked"
         } else {
             "good"

@@ -11,7 +11,7 @@ use crate::progress::Progress;
 
 pub(crate) fn run(args: &RepairArgs, output: &mut Output) -> anyhow::Result<()> {
     let trace = open_trace(&args.file)?;
-    let progress = Progress::new("repairing", trace.file_bytes(), output.shows_progress());
+    let progress = Progress::new("repairing", trace.file_bytes(), output.bar());
     let (report, bytes) = write_trace(&args.out, &[&args.file], Schema::Copied, |writer| {
         Ok(repair(&trace, writer, &mut |bytes| progress.add(bytes))?)
     })?;

@@ -14,7 +14,7 @@ use tracesmith_trace::{NameFilter, Query, SortKey, Trace, units};
 use crate::args::{Format, ViewArgs};
 use crate::input::open_trace;
 use crate::output::Output;
-use crate::progress::Progress;
+use crate::progress::{Bar, Progress};
 use rows::RowWriter;
 
 /// Rows of a table unless more are asked for: a screen or two.
@@ -24,9 +24,9 @@ pub(crate) fn run(args: ViewArgs, output: &mut Output) -> anyhow::Result<()> {
     let trace = open_trace(&args.file)?;
     let mut query = query(&args, &trace)?;
     // Rows that come one by one on the same terminal are progress enough.
-    let shows_bar =
-        output.shows_progress() && (args.stats || args.sort != SortKey::Start || output.width().is_none());
-    query.progress = Some(Progress::new("reading", trace.file_bytes(), shows_bar).into_fn());
+    let come_at_once = args.stats || args.sort != SortKey::Start || output.width().is_none();
+    let bar = if come_at_once { output.bar() } else { Bar::Hidden };
+    query.progress = Some(Progress::new("reading", trace.file_bytes(), bar).into_fn());
     let limit = match (args.limit, output.format) {
         (Some(0), _) => usize::MAX,
         (Some(limit), _) => limit,
