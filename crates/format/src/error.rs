@@ -137,6 +137,9 @@ pub enum Problem {
     /// The file ends inside the block.
     #[error("the file ends inside it")]
     Cut,
+    /// The operating system could not read it.
+    #[error("it could not be read from the disk")]
+    Unreadable,
     /// The file was finished longer than it is now.
     #[error("the file was longer when it was finished")]
     Shortened,

@@ -12,8 +12,8 @@ use tracesmith_format::{Writer, WriterOptions};
 
 use crate::args::OutArgs;
 
-/// What the writer of a new trace is made with. Files that are rewritten have time: zstd's level 3 costs half the speed
-/// of level 1 and saves a few percent.
+/// What the writer of a new trace is made with. Files that are rewritten have time for a slower level
+/// of zstd than a capture has.
 fn options() -> WriterOptions {
     // A new trace is told from all others by a random number; the hasher's seed is one.
     let random = || RandomState::new().hash_one(std::process::id());

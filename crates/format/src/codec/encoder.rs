@@ -83,7 +83,8 @@ impl BlockEncoder {
         }
         let mut before = 0u64;
         match transform {
-            Transform::Plain | Transform::After => {}
+            Transform::Plain => {}
+            Transform::After => unreachable!("column_after writes those"),
             Transform::Delta => {
                 for lane in &mut self.lanes {
                     let step = lane.wrapping_sub(before);
@@ -235,7 +236,7 @@ impl BlockEncoder {
         if kept != Some(Layout::Planes) || compressed.len() > self.planes.len() / 2 {
             packed::encode(&lanes, &mut packed);
         }
-        // Packed frames decode a few times faster: planes must be worth it.
+        // Packed frames are cheaper to decode: planes must be worth it.
         let worth_it = compressed.len() < packed.len() - packed.len() / 16;
         let choice = if packed.is_empty() || (!compressed.is_empty() && worth_it) {
             let raw_length = self.planes.len();

@@ -34,7 +34,7 @@ table! {
 
 group! {
     /// A kernel and the way it was launched.
-    // Wide members first: laid out so, the compiler compares two shapes in one go, which is half of what interning costs.
+    // Wide members first: laid out so, the compiler compares two shapes in one go.
     KernelShape {
         /// Shared memory declared in the code.
         16 static_shared: Bytes,

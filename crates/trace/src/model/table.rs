@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use rayon::prelude::*;
-use tracesmith_format::{Block, Damage, Error, Problem, Projection, Reader, Source, Table};
+use tracesmith_format::{Block, Damage, Decoder, Error, Problem, Projection, Reader, Source, Table};
 
 use crate::import::sbt::AnySource;
 
@@ -65,7 +65,7 @@ impl TraceFile {
     pub(crate) fn note(&self, block: &Block, error: Error) {
         let damage = match error {
             Error::Damaged { damage } => damage,
-            _ => damage_of(block, Problem::Cut),
+            _ => damage_of(block, Problem::Unreadable),
         };
         let mut found = self.found_later.lock().unwrap_or_else(PoisonError::into_inner);
         if !found.contains(&damage) {
@@ -146,12 +146,7 @@ impl<T: Table> TableView<T> {
         self.chunks.par_iter().for_each_init(
             || self.file.reader.decoder(),
             |decoder, chunk| {
-                chunk.columns.get_or_init(|| {
-                    decoder
-                        .read::<T>(&chunk.block, &Projection::all())
-                        .map_err(|error| self.file.note(&chunk.block, error))
-                        .ok() // the error is in the trace's health now
-                });
+                self.read(decoder, chunk);
             },
         );
     }
@@ -159,17 +154,22 @@ impl<T: Table> TableView<T> {
     /// The rows block by block, each read now unless it is already. A block that cannot be read is left out, and the
     /// trace's health says so.
     pub fn columns(&self) -> impl Iterator<Item = (&Block, &T::Columns)> {
-        self.chunks.iter().filter_map(|chunk| {
-            let columns = chunk.columns.get_or_init(|| {
-                self.file
-                    .reader
-                    .decoder()
-                    .read::<T>(&chunk.block, &Projection::all())
-                    .map_err(|error| self.file.note(&chunk.block, error))
-                    .ok() // the error is in the trace's health now
-            });
-            columns.as_ref().map(|columns| (&chunk.block, columns))
+        let mut decoder = self.file.reader.decoder();
+        self.chunks.iter().filter_map(move |chunk| {
+            let columns = self.read(&mut decoder, chunk);
+            columns.map(|columns| (&chunk.block, columns))
         })
+    }
+
+    /// The chunk's rows, read now unless they are already; `None` when they cannot be.
+    fn read<'c>(&self, decoder: &mut Decoder<'_, AnySource>, chunk: &'c Chunk<T>) -> Option<&'c T::Columns> {
+        let columns = chunk.columns.get_or_init(|| {
+            decoder
+                .read::<T>(&chunk.block, &Projection::all())
+                .map_err(|error| self.file.note(&chunk.block, error))
+                .ok() // the error is in the trace's health now
+        });
+        columns.as_ref()
     }
 }
 

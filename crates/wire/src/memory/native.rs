@@ -20,8 +20,7 @@ use crate::{
 
 /// Below this length bytes are copied out in the pieces they were stored in.
 /// `memcpy` would load other pieces, which the processor cannot forward from
-/// its store buffer: for a record read right after it was written that is 20 ns
-/// against 2.
+/// its store buffer, so a record read right after it was written would wait.
 const SMALL_BYTES: usize = 128 + 8;
 
 /// Header and data area, for as long as it lives.
