@@ -29,6 +29,8 @@
 //! ```
 //!
 //! - [`handshake`]: how the two processes find each other and pass the memory.
+//! - [`control`]: orders to a target, and its answers.
+//! - [`record`]: what the records are.
 //! - [`frame`]: how one record lies in the ring.
 //! - [`ring`]: a ring within one process.
 //!
@@ -42,6 +44,8 @@ mod batch;
 mod buffer;
 mod config;
 mod consumer;
+#[cfg(not(loom))]
+pub mod control;
 mod cursor;
 mod error;
 mod fork;
@@ -52,6 +56,7 @@ mod layout;
 mod losses;
 mod memory;
 mod producer;
+pub mod record;
 mod records;
 pub mod ring;
 mod sleep;

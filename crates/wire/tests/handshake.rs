@@ -18,7 +18,7 @@ use rustix::net::{
 };
 use tracesmith_wire::{
     Capacity, Config, Error, Kind, Policy, Pushed, Tag, Waited,
-    handshake::{Granted, Life, Listener, connect},
+    handshake::{Granted, Life, Listener, Purpose, connect},
 };
 
 const LIMIT: Duration = Duration::from_secs(5);
@@ -68,7 +68,7 @@ fn a_target_gets_the_ring_that_the_collector_grants() {
     let listener = Listener::in_runtime_directory().unwrap();
     let path = listener.path().to_owned();
     let target = thread::spawn(move || {
-        let mut producer = connect(&path, Capacity::at_least(1 << 16), LIMIT).unwrap();
+        let mut producer = connect(&path, Purpose::Activity, Capacity::at_least(1 << 16), LIMIT).unwrap();
         assert_eq!(producer.push(TAG, b"hello"), Pushed::Written);
     });
     let visitor = listener.accept(LIMIT).unwrap();
@@ -96,7 +96,11 @@ fn a_target_gets_the_ring_that_the_collector_grants() {
 fn a_refusal_arrives_with_its_reason() {
     let listener = Listener::in_runtime_directory().unwrap();
     let path = listener.path().to_owned();
-    let target = thread::spawn(move || connect(&path, Capacity::MIN, LIMIT).err().unwrap());
+    let target = thread::spawn(move || {
+        connect(&path, Purpose::Activity, Capacity::MIN, LIMIT)
+            .err()
+            .unwrap()
+    });
     listener
         .accept(LIMIT)
         .unwrap()
@@ -112,7 +116,11 @@ fn a_refusal_arrives_with_its_reason() {
 fn a_collector_that_goes_away_is_a_refusal() {
     let listener = Listener::in_runtime_directory().unwrap();
     let path = listener.path().to_owned();
-    let target = thread::spawn(move || connect(&path, Capacity::MIN, LIMIT).err().unwrap());
+    let target = thread::spawn(move || {
+        connect(&path, Purpose::Activity, Capacity::MIN, LIMIT)
+            .err()
+            .unwrap()
+    });
     drop(listener.accept(LIMIT).unwrap());
     let error = target.join().unwrap();
     assert!(
@@ -125,7 +133,9 @@ fn a_collector_that_goes_away_is_a_refusal() {
 fn a_collector_that_does_not_answer_costs_the_limit_and_no_more() {
     let listener = Listener::in_runtime_directory().unwrap();
     let start = Instant::now();
-    let error = connect(listener.path(), Capacity::MIN, SHORT).err().unwrap();
+    let error = connect(listener.path(), Purpose::Activity, Capacity::MIN, SHORT)
+        .err()
+        .unwrap();
     assert!(matches!(error, Error::TimedOut { what: "answer" }), "{error}");
     assert!(start.elapsed() >= SHORT && start.elapsed() < LIMIT);
 }
@@ -139,7 +149,9 @@ fn a_collector_whose_queue_is_full_costs_the_limit_and_no_more() {
     bind(&listener, &address).unwrap();
     listen(&listener, 0).unwrap();
     let _first = raw_connection(&path);
-    let error = connect(&path, Capacity::MIN, SHORT).err().unwrap();
+    let error = connect(&path, Purpose::Activity, Capacity::MIN, SHORT)
+        .err()
+        .unwrap();
     assert!(matches!(error, Error::TimedOut { what: "connection" }), "{error}");
 }
 
@@ -175,7 +187,7 @@ fn the_collector_outlives_targets_that_talk_nonsense() {
         );
     }
     let path = listener.path().to_owned();
-    let target = thread::spawn(move || connect(&path, Capacity::MIN, LIMIT).map(drop));
+    let target = thread::spawn(move || connect(&path, Purpose::Activity, Capacity::MIN, LIMIT).map(drop));
     assert!(
         listener
             .accept(LIMIT)
@@ -235,7 +247,9 @@ fn the_target_survives_collectors_that_talk_nonsense() {
     ] {
         let directory = tempfile::tempdir().unwrap();
         let path = false_collector(directory.path(), answer);
-        let error = connect(&path, Capacity::MIN, LIMIT).err().unwrap();
+        let error = connect(&path, Purpose::Activity, Capacity::MIN, LIMIT)
+            .err()
+            .unwrap();
         assert!(
             matches!(error, Error::Malformed { .. } | Error::Refused { .. }),
             "{error}"
@@ -243,18 +257,27 @@ fn the_target_survives_collectors_that_talk_nonsense() {
     }
     let directory = tempfile::tempdir().unwrap();
     let path = false_collector(directory.path(), other_version);
-    let error = connect(&path, Capacity::MIN, LIMIT).err().unwrap();
+    let error = connect(&path, Purpose::Activity, Capacity::MIN, LIMIT)
+        .err()
+        .unwrap();
     assert!(matches!(error, Error::Version { theirs: 7, .. }), "{error}");
 }
 
 #[test]
 fn nobody_listens_where_nobody_listens() {
-    let error = connect(Path::new("/nowhere/collector.sock"), Capacity::MIN, LIMIT)
-        .err()
-        .unwrap();
+    let error = connect(
+        Path::new("/nowhere/collector.sock"),
+        Purpose::Activity,
+        Capacity::MIN,
+        LIMIT,
+    )
+    .err()
+    .unwrap();
     assert!(matches!(error, Error::System { .. }), "{error}");
     let long = "x".repeat(200);
-    let error = connect(Path::new(&long), Capacity::MIN, LIMIT).err().unwrap();
+    let error = connect(Path::new(&long), Purpose::Activity, Capacity::MIN, LIMIT)
+        .err()
+        .unwrap();
     assert!(matches!(error, Error::RuntimeDirectory { .. }), "{error}");
 }
 

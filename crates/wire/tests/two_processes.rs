@@ -19,7 +19,7 @@ use std::{
 
 use tracesmith_wire::{
     BatchSize, Capacity, Config, Consumer, Error, Policy, Producer, Pushed, Waited,
-    handshake::{Granted, Life, Listener, connect},
+    handshake::{Granted, Life, Listener, Purpose, connect},
 };
 
 const LIMIT: Duration = Duration::from_secs(20);
@@ -63,7 +63,7 @@ fn target_process() {
         .unwrap();
     let descriptors = || fs::read_dir("/proc/self/fd").unwrap().count();
     let before = descriptors();
-    let producer = connect(&path, Capacity::at_least(1 << 14), LIMIT).unwrap();
+    let producer = connect(&path, Purpose::Activity, Capacity::at_least(1 << 14), LIMIT).unwrap();
     assert_eq!(descriptors(), before, "no descriptor of ours stays in the target");
     push_numbers(producer, task);
 }

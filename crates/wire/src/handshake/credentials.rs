@@ -19,7 +19,7 @@ const SO_PEERCRED: c_int = if cfg!(target_arch = "powerpc64") { 21 } else { 17 }
 /// `struct ucred` of unix(7).
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Credentials {
+pub(crate) struct Credentials {
     /// Zero when the process is not visible from here.
     pub(super) process_id: i32,
     user_id: u32,

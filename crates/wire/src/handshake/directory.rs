@@ -14,7 +14,7 @@ use crate::error::Error;
 const ATTEMPTS: u32 = 1000;
 
 /// An error unless nobody else can enter `path`.
-pub(super) fn check(path: &Path) -> Result<(), Error> {
+pub(crate) fn check(path: &Path) -> Result<(), Error> {
     let wrong = |what| {
         Err(Error::RuntimeDirectory {
             what,

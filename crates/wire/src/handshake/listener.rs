@@ -20,7 +20,7 @@ use super::{
     peer::Peer,
     socket::{self, Deadline, Socket},
 };
-use crate::{config::Config, consumer::Consumer, error::Error};
+use crate::{config::Config, consumer::Consumer, control::Control, error::Error};
 
 /// Targets that may wait to be accepted; more wait in `connect`.
 const BACKLOG: i32 = 128;
@@ -62,8 +62,13 @@ impl Listener {
     /// too long for a socket's; [`Error::System`] when a collector listens
     /// there already.
     pub fn bind(directory: &Path) -> Result<Self, Error> {
+        Self::bind_as(directory, "collector.sock")
+    }
+
+    /// As [`Listener::bind`], with a name of its own for the socket.
+    pub(crate) fn bind_as(directory: &Path, name: &str) -> Result<Self, Error> {
         directory::check(directory)?;
-        let path = directory.join("collector.sock");
+        let path = directory.join(name);
         let address = address(&path)?;
         let socket = socket::open(SocketFlags::NONBLOCK)?;
         net::bind(&socket, &address).map_err(Error::system("binding the socket"))?;
@@ -186,6 +191,11 @@ impl Visitor {
             consumer,
             peer: self.peer,
         })
+    }
+
+    /// Keeps the connection, for orders and answers.
+    pub fn into_control(self) -> Control {
+        Control::new(self.socket, self.peer)
     }
 
     /// Sends the target on its way, with a reason for its user.

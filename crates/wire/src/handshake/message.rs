@@ -35,6 +35,46 @@ pub struct Hello {
     pub thread_id: u32,
     /// How large a ring it would like.
     pub capacity: Capacity,
+    /// What the connection is for.
+    pub purpose: Purpose,
+}
+
+/// What a connection is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// A ring for what other records refer to: texts, contexts, streams. It is
+    /// read all the time, so nothing in it is ever overwritten.
+    Definitions,
+    /// A ring for the records that the vendor's library hands out.
+    Activity,
+    /// A ring for what one thread of the program does.
+    Thread,
+    /// No ring: orders and answers, see [`control`](crate::control).
+    Control,
+}
+
+impl Purpose {
+    fn to_raw(self) -> u32 {
+        match self {
+            Self::Definitions => 1,
+            Self::Activity => 2,
+            Self::Thread => 3,
+            Self::Control => 4,
+        }
+    }
+
+    fn from_raw(code: u32) -> Result<Self, Error> {
+        match code {
+            1 => Ok(Self::Definitions),
+            2 => Ok(Self::Activity),
+            3 => Ok(Self::Thread),
+            4 => Ok(Self::Control),
+            _ => Err(Error::Malformed {
+                message: "hello",
+                what: "its purpose is not known",
+            }),
+        }
+    }
 }
 
 /// What the collector answers.
@@ -53,6 +93,7 @@ impl Hello {
         message.put_u32(16, self.process_id);
         message.put_u32(20, self.thread_id);
         message.put_u64(24, self.capacity.bytes());
+        message.put_u32(32, self.purpose.to_raw());
         message.bytes
     }
 
@@ -70,6 +111,7 @@ impl Hello {
             process_id: message.u32(16),
             thread_id: message.u32(20),
             capacity: Capacity::exactly(message.u64(24))?,
+            purpose: Purpose::from_raw(message.u32(32))?,
         })
     }
 }
@@ -205,6 +247,7 @@ mod tests {
         process_id: 7,
         thread_id: 8,
         capacity: Capacity::MIN,
+        purpose: Purpose::Thread,
     };
 
     #[test]
@@ -232,7 +275,8 @@ mod tests {
                 1, 0, 0, 0, 1, 0, 0, 0, 7, 0, 0, 0, 8, 0, 0, 0, 32, 0, 0, 0, 0, 0, 0, 0
             ]
         );
-        assert_eq!(bytes[32..], [0; 32]);
+        assert_eq!(bytes[32..36], [3, 0, 0, 0]);
+        assert_eq!(bytes[36..], [0; 28]);
         let bytes = Answer::Refused("no".to_owned()).encode();
         assert_eq!(&bytes[..8], b"TSANSWER");
         assert_eq!(bytes[8..16], [1, 0, 0, 0, 1, 0, 0, 0]);

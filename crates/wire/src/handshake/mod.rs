@@ -9,7 +9,7 @@
 //!
 //! ```no_run
 //! # use std::{path::Path, time::Duration};
-//! # use tracesmith_wire::{Capacity, Config, Error, Policy, handshake::{self, Listener}};
+//! # use tracesmith_wire::{Capacity, Config, Error, Policy, handshake::{self, Listener, Purpose}};
 //! # fn collector() -> Result<(), Error> {
 //! let limit = Duration::from_secs(2);
 //! let listener = Listener::in_runtime_directory()?;
@@ -20,7 +20,7 @@
 //! # fn target(path: &Path) -> Result<(), Error> {
 //! # let limit = Duration::from_secs(2);
 //! // in the target
-//! let producer = handshake::connect(path, Capacity::at_least(4 << 20), limit)?;
+//! let producer = handshake::connect(path, Purpose::Activity, Capacity::at_least(4 << 20), limit)?;
 //! # Ok(()) }
 //! ```
 //!
@@ -41,6 +41,9 @@ mod socket;
 mod target;
 
 pub use listener::{Granted, Listener, Visitor};
-pub use message::{Hello, PROTOCOL_VERSION};
+pub use message::{Hello, PROTOCOL_VERSION, Purpose};
 pub use peer::{Life, Peer};
-pub use target::connect;
+pub(crate) use socket::{Deadline, Socket};
+pub use target::{connect, connect_control};
+
+pub(crate) use directory::check as check_directory;

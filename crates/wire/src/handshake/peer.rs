@@ -32,7 +32,7 @@ pub struct Peer {
 }
 
 impl Peer {
-    pub(super) fn new(credentials: Credentials) -> Self {
+    pub(crate) fn new(credentials: Credentials) -> Self {
         let pid = Pid::from_raw(credentials.process_id);
         // Without a descriptor its life is unknown, which is a state of its own.
         let process = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());

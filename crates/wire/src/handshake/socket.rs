@@ -23,15 +23,15 @@ const LONGEST: Duration = Duration::from_secs(86_400);
 
 /// When the steps of one exchange must be done.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Deadline(Instant);
+pub(crate) struct Deadline(Instant);
 
 impl Deadline {
-    pub(super) fn after(limit: Duration) -> Self {
+    pub(crate) fn after(limit: Duration) -> Self {
         Self(Instant::now() + limit.min(LONGEST))
     }
 
     /// What is left of it; an error that names `what` when nothing is.
-    pub(super) fn left(self, what: &'static str) -> Result<Duration, Error> {
+    pub(crate) fn left(self, what: &'static str) -> Result<Duration, Error> {
         let left = self.0.saturating_duration_since(Instant::now());
         if left.is_zero() {
             Err(Error::TimedOut { what })
@@ -43,23 +43,23 @@ impl Deadline {
 }
 
 /// A socket that is not connected yet.
-pub(super) fn open(flags: SocketFlags) -> Result<OwnedFd, Error> {
+pub(crate) fn open(flags: SocketFlags) -> Result<OwnedFd, Error> {
     let flags = flags | SocketFlags::CLOEXEC;
     net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)
         .map_err(Error::system("creating the socket"))
 }
 
 /// One end of a connection.
-pub(super) struct Socket(OwnedFd);
+pub(crate) struct Socket(OwnedFd);
 
 impl Socket {
     /// A connection that was accepted.
-    pub(super) fn accepted(connection: OwnedFd) -> Self {
+    pub(crate) fn accepted(connection: OwnedFd) -> Self {
         Self(connection)
     }
 
     /// Connects, waiting for room in the listener's queue if need be.
-    pub(super) fn connect(address: &SocketAddrUnix, deadline: Deadline) -> Result<Self, Error> {
+    pub(crate) fn connect(address: &SocketAddrUnix, deadline: Deadline) -> Result<Self, Error> {
         let socket = open(SocketFlags::empty())?;
         step("connection", deadline, |left| {
             limit(&socket, Timeout::Send, left)?;
@@ -69,7 +69,7 @@ impl Socket {
     }
 
     /// Sends one packet, with a descriptor if there is one.
-    pub(super) fn send(
+    pub(crate) fn send(
         &self,
         bytes: &[u8],
         descriptor: Option<BorrowedFd<'_>>,
@@ -94,7 +94,7 @@ impl Socket {
     /// Receives one packet, and the first descriptor that came with it. Longer
     /// packets are cut, which their reader notices by the length; descriptors
     /// that we have no space for are closed by the kernel.
-    pub(super) fn receive<'b>(
+    pub(crate) fn receive<'b>(
         &self,
         bytes: &'b mut [u8],
         what: &'static str,

@@ -5,10 +5,11 @@ use std::{path::Path, process, time::Duration};
 use super::{
     credentials::Credentials,
     listener::address,
-    message::{ANSWER_BYTES, Answer, Hello},
+    message::{ANSWER_BYTES, Answer, Hello, Purpose},
+    peer::Peer,
     socket::{Deadline, Socket},
 };
-use crate::{config::Capacity, error::Error, producer::Producer};
+use crate::{config::Capacity, control::Control, error::Error, producer::Producer};
 
 /// Asks the collector that listens at `path` for a ring of about `capacity`,
 /// and joins it. Takes at most `limit`.
@@ -19,16 +20,14 @@ use crate::{config::Capacity, error::Error, producer::Producer};
 ///
 /// [`Error::Refused`] with the collector's words, [`Error::TimedOut`] when it
 /// does not answer, or whatever is wrong with the answer or the memory.
-pub fn connect(path: &Path, capacity: Capacity, limit: Duration) -> Result<Producer, Error> {
+pub fn connect(
+    path: &Path,
+    purpose: Purpose,
+    capacity: Capacity,
+    limit: Duration,
+) -> Result<Producer, Error> {
     let deadline = Deadline::after(limit);
-    let socket = Socket::connect(&address(path)?, deadline)?;
-    Credentials::of_own_user(&socket)?;
-    let hello = Hello {
-        process_id: process::id(),
-        thread_id: rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs(),
-        capacity,
-    };
-    socket.send(&hello.encode(), None, deadline)?;
+    let (socket, _) = greet(path, purpose, capacity, deadline)?;
     // One byte more, so that a longer answer is seen as such.
     let mut bytes = [0; ANSWER_BYTES + 1];
     let (bytes, memory) = socket.receive(&mut bytes, "answer", deadline)?;
@@ -45,4 +44,34 @@ pub fn connect(path: &Path, capacity: Capacity, limit: Duration) -> Result<Produ
         }),
         (Answer::Refused(reason), _) => Err(Error::Refused { reason }),
     }
+}
+
+/// Connects to whoever listens at `path`, for orders and answers: a target to
+/// its collector, or a collector to a target that was armed.
+///
+/// # Errors
+///
+/// When nobody listens there, or another user does.
+pub fn connect_control(path: &Path, limit: Duration) -> Result<Control, Error> {
+    let deadline = Deadline::after(limit);
+    let (socket, credentials) = greet(path, Purpose::Control, Capacity::MIN, deadline)?;
+    Ok(Control::new(socket, Peer::new(credentials)))
+}
+
+fn greet(
+    path: &Path,
+    purpose: Purpose,
+    capacity: Capacity,
+    deadline: Deadline,
+) -> Result<(Socket, Credentials), Error> {
+    let socket = Socket::connect(&address(path)?, deadline)?;
+    let credentials = Credentials::of_own_user(&socket)?;
+    let hello = Hello {
+        process_id: process::id(),
+        thread_id: rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs(),
+        capacity,
+        purpose,
+    };
+    socket.send(&hello.encode(), None, deadline)?;
+    Ok((socket, credentials))
 }

@@ -1,0 +1,93 @@
+//! Where armed targets wait for a collector.
+//!
+//! Each has a socket named after its process in one directory of its user. The
+//! directory is `$TRACESMITH_RUNTIME_DIR`, else `tracesmith` in the session's
+//! runtime directory, else `tracesmith-UID` in the one for temporary files; it
+//! is entered by its user only, and refused when it is not so.
+
+use std::{
+    env, fs, io,
+    os::unix::fs::DirBuilderExt,
+    path::{Path, PathBuf},
+    process,
+};
+
+use crate::{
+    error::Error,
+    handshake::{Listener, check_directory},
+};
+
+/// The variable that names the directory.
+pub const RUNTIME_DIRECTORY_VARIABLE: &str = "TRACESMITH_RUNTIME_DIR";
+
+/// The directory in which targets of this environment wait, made if need be.
+///
+/// # Errors
+///
+/// When it cannot be made or others could enter it.
+pub fn directory() -> Result<PathBuf, Error> {
+    let path = places().swap_remove(0);
+    match fs::DirBuilder::new().mode(0o700).recursive(true).create(&path) {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        Err(error) => return Err(Error::system("creating the runtime directory")(error)),
+    }
+    check_directory(&path)?;
+    Ok(path)
+}
+
+/// Listens for collectors, in the target.
+///
+/// # Errors
+///
+/// As [`directory`], or when the socket cannot be made.
+pub fn listen() -> Result<Listener, Error> {
+    let directory = directory()?;
+    let name = format!("{}.sock", process::id());
+    // A process of the same number that was killed could not clean up.
+    let _ = fs::remove_file(directory.join(&name));
+    Listener::bind_as(&directory, &name)
+}
+
+/// The sockets of targets that wait, by process: those of this environment and
+/// of the other places where one of this user may have been armed.
+pub fn waiting() -> Vec<(u32, PathBuf)> {
+    let mut found = Vec::new();
+    for place in places() {
+        // Only directories that nobody else can enter are believed.
+        if check_directory(&place).is_err() {
+            continue;
+        }
+        let Ok(entries) = fs::read_dir(&place) else {
+            continue;
+        };
+        found.extend(entries.flatten().filter_map(|entry| {
+            let path = entry.path();
+            process_of(&path).map(|process| (process, path))
+        }));
+    }
+    found.sort();
+    found.dedup_by_key(|(process, _)| *process);
+    found
+}
+
+fn process_of(socket: &Path) -> Option<u32> {
+    let name = socket.file_name()?.to_str()?;
+    name.strip_suffix(".sock")?.parse().ok()
+}
+
+fn places() -> Vec<PathBuf> {
+    let user = rustix::process::geteuid().as_raw();
+    let named = env::var_os(RUNTIME_DIRECTORY_VARIABLE).map(PathBuf::from);
+    let session = env::var_os("XDG_RUNTIME_DIR").map(|path| PathBuf::from(path).join("tracesmith"));
+    let session = session.filter(|path| {
+        path.parent()
+            .is_some_and(|parent| check_directory(parent).is_ok())
+    });
+    let usual = PathBuf::from(format!("/run/user/{user}/tracesmith"));
+    let temporary = env::temp_dir().join(format!("tracesmith-{user}"));
+    let usual = usual.parent().is_some_and(Path::exists).then_some(usual);
+    let mut places: Vec<PathBuf> = [named, session, usual].into_iter().flatten().collect();
+    places.push(temporary);
+    places
+}

@@ -1,0 +1,103 @@
+//! Orders to a target, and its answers.
+//!
+//! Two ways to the same conversation: a target that was started under a
+//! collector connects to it ([`handshake::connect_control`]), and a collector
+//! connects to a target that was armed and waits at a socket of its own
+//! ([`armed`]). Then the collector says when to record and what, and the target
+//! says what became of it. Records never go this way: they have their rings.
+//!
+//! [`handshake::connect_control`]: crate::handshake::connect_control
+
+pub mod armed;
+mod codec;
+mod message;
+mod settings;
+
+use std::{
+    os::fd::{AsFd, BorrowedFd},
+    time::Duration,
+};
+
+pub use message::Message;
+pub use settings::{CaptureRange, Kinds, Settings, Steps};
+
+use crate::{
+    error::Error,
+    handshake::{Deadline, Peer, Socket},
+};
+
+/// Longest message in bytes.
+const MESSAGE_MAX: usize = 8192;
+
+/// One end of the conversation.
+pub struct Control {
+    socket: Socket,
+    peer: Peer,
+    identity: Option<(u64, u64)>,
+}
+
+impl Control {
+    pub(crate) fn new(socket: Socket, peer: Peer) -> Self {
+        let identity = identity(&socket);
+        Self {
+            socket,
+            peer,
+            identity,
+        }
+    }
+
+    /// The process at the other end.
+    pub fn peer(&self) -> &Peer {
+        &self.peer
+    }
+
+    /// Whether the descriptor is still the one that was opened here. A program
+    /// that closes all descriptors closes ours too, and the number may then
+    /// belong to a file of its own, which we must not touch.
+    pub fn is_intact(&self) -> bool {
+        self.identity.is_some() && identity(&self.socket) == self.identity
+    }
+
+    /// Sends one message.
+    ///
+    /// # Errors
+    ///
+    /// When the other side has gone, or takes no message within `limit`.
+    pub fn send(&self, message: &Message, limit: Duration) -> Result<(), Error> {
+        self.socket.send(&message.encode(), None, Deadline::after(limit))
+    }
+
+    /// Waits for the next message; none when the other side has gone.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TimedOut`] when there is none within `limit`, and
+    /// [`Error::Malformed`] when it makes no sense.
+    pub fn receive(&self, limit: Duration) -> Result<Option<Message>, Error> {
+        let mut bytes = vec![0; MESSAGE_MAX];
+        let (bytes, _) = self.socket.receive(&mut bytes, "order", Deadline::after(limit))?;
+        if bytes.is_empty() {
+            return Ok(None);
+        }
+        Message::decode(bytes).map(Some)
+    }
+
+    /// Lets go of the descriptor without closing it: for one that is no longer
+    /// ours to close.
+    pub fn forget(self) {
+        std::mem::forget(self.socket);
+    }
+}
+
+impl AsFd for Control {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+fn identity(descriptor: impl AsFd) -> Option<(u64, u64)> {
+    // A descriptor that cannot be asked is not intact: that is what None says.
+    rustix::fs::fstat(descriptor)
+        .ok()
+        .map(|stat| (stat.st_dev, stat.st_ino))
+}
