@@ -1,0 +1,1 @@
+//! CUPTI: what NVIDIA's driver tells about the work it does.

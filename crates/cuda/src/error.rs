@@ -1,0 +1,43 @@
+//! What can go wrong at the door.
+
+/// Why one of NVIDIA's libraries could not be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// No file of this name could be opened.
+    #[error("{library} cannot be opened: {reason}")]
+    Missing {
+        /// The library's name.
+        library: &'static str,
+        /// The loader's words.
+        reason: String,
+    },
+    /// The library lacks a function that we cannot do without.
+    #[error("{library} has no function {function}: it is too old or not what it seems")]
+    MissingFunction {
+        /// The library's name.
+        library: &'static str,
+        /// The function's name.
+        function: &'static str,
+    },
+    /// A call failed.
+    #[error("{function} failed with {code} ({name})")]
+    Call {
+        /// The function.
+        function: &'static str,
+        /// What it gave back.
+        code: i64,
+        /// The name of that code, when known.
+        name: String,
+    },
+}
+
+impl Error {
+    /// The code that a call gave back, if it was a call that failed.
+    pub fn code(&self) -> Option<i64> {
+        match self {
+            Self::Call { code, .. } => Some(*code),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! The one door to NVIDIA's libraries.
+//!
+//! Nothing is linked: each library is opened when it is needed, and one that is
+//! missing, too old or lacks a function is an [`Error`] with its name in it. The
+//! bindings are those few functions and structs that TraceSmith uses, each
+//! struct with its size and offsets asserted when this crate is compiled.
+//!
+//! - [`cupti`]: activity records and callbacks, of CUDA 12 and 13 alike.
+//! - [`library`]: how a library is found.
+
+#![allow(unsafe_code, reason = "this crate is where C is called")]
+
+pub mod cupti;
+mod error;
+mod functions;
+pub mod library;
+
+pub use error::Error;
