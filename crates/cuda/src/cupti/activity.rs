@@ -620,3 +620,17 @@ pub unsafe fn text<'t>(address: usize) -> Option<&'t [u8]> {
     let text = unsafe { CStr::from_ptr(address as *const c_char) };
     Some(text.to_bytes())
 }
+
+/// Where in a record of this kind the times stand; the first is its beginning.
+pub fn time_offsets(number: u32) -> &'static [usize] {
+    match number {
+        kind::KERNEL | kind::CONCURRENT_KERNEL => &[16, 24, 32, 120, 128],
+        kind::MEMCPY | kind::MEMCPY2 | kind::MEMSET | kind::JIT => &[16, 24],
+        kind::DRIVER | kind::RUNTIME | kind::SYNCHRONIZATION | kind::GRAPH_TRACE => &[8, 16],
+        kind::OVERHEAD => &[24, 32],
+        kind::MEMORY2 => &[32],
+        kind::MEMORY_POOL => &[56],
+        kind::MARKER => &[8],
+        _ => &[],
+    }
+}

@@ -63,7 +63,7 @@ pub enum Flush {
 }
 
 /// Which interface a function belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ApiDomain {
     /// The driver's.
     Driver,
@@ -300,8 +300,8 @@ impl Cupti {
     /// # Errors
     ///
     /// CUPTI's code.
-    pub fn set_buffer_per_thread(&self, per_thread: bool) -> Result<(), Error> {
-        let mut value = u8::from(per_thread);
+    pub fn set_buffer_per_thread(&self, switch: Switch) -> Result<(), Error> {
+        let mut value = switch as u8;
         let mut size = size_of::<u8>();
         // SAFETY: a value of the size that goes with it.
         let code = unsafe {
@@ -351,6 +351,26 @@ impl Cupti {
             (self.functions.cuptiActivityGetNextRecord)(buffer.as_mut_ptr(), buffer.len(), &raw mut next)
         };
         (code == result::SUCCESS && !next.is_null()).then_some(next)
+    }
+
+    /// `cuptiActivityGetNextRecord`, as it is.
+    ///
+    /// # Safety
+    ///
+    /// CUPTI's contract.
+    pub unsafe fn raw_next_record(&self, buffer: *mut u8, valid: usize, record: *mut *mut u8) -> Code {
+        // SAFETY: the caller vouches for it.
+        unsafe { (self.functions.cuptiActivityGetNextRecord)(buffer, valid, record) }
+    }
+
+    /// `cuptiActivitySetAttribute`, as it is.
+    ///
+    /// # Safety
+    ///
+    /// CUPTI's contract.
+    pub unsafe fn raw_set_attribute(&self, attribute: u32, size: *mut usize, value: *mut c_void) -> Code {
+        // SAFETY: the caller vouches for it.
+        unsafe { (self.functions.cuptiActivitySetAttribute)(attribute, size, value) }
     }
 
     /// Registers the one function that is called at calls and resources.
