@@ -1,20 +1,28 @@
 //! The commands: one a file.
 
+mod capture;
 mod completions;
 mod cut;
+mod env;
 mod info;
 mod merge;
 mod out_file;
+mod profile;
+mod record;
 mod repair;
 mod version;
 mod view;
 
 use crate::args::{Args, Command};
+use crate::exit::Exit;
 use crate::output::Output;
 
 /// Runs what was asked for.
-pub(crate) fn run(args: Args, output: &mut Output) -> anyhow::Result<()> {
+pub(crate) fn run(args: Args, output: &mut Output) -> anyhow::Result<Exit> {
     match args.command {
+        Command::Profile(args) => return profile::run(*args, output),
+        Command::Record(args) => return record::run(&args, output),
+        Command::Env(args) => env::run(&args, output),
         Command::Info(args) => info::run(&args, output),
         Command::View(args) => view::run(*args, output),
         Command::Repair(args) => repair::run(&args, output),
@@ -22,5 +30,6 @@ pub(crate) fn run(args: Args, output: &mut Output) -> anyhow::Result<()> {
         Command::Cut(args) => cut::run(&args, output),
         Command::Completions(args) => completions::run(&args, output),
         Command::Version => version::run(output),
-    }
+    }?;
+    Ok(Exit::Done)
 }

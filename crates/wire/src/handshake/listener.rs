@@ -192,6 +192,11 @@ impl Visitor {
         &self.hello
     }
 
+    /// The process that connected, by the number that we know it by.
+    pub fn process_id(&self) -> Option<u32> {
+        self.peer.process_id()
+    }
+
     /// Makes a ring and hands it over.
     ///
     /// # Errors

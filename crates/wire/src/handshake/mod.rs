@@ -34,6 +34,7 @@
 
 mod credentials;
 mod directory;
+mod exit_status;
 mod listener;
 mod message;
 mod peer;
