@@ -10,9 +10,10 @@ use std::{
     path::PathBuf,
     ptr,
     sync::{
-        Mutex,
+        Mutex, MutexGuard, TryLockError,
         atomic::{AtomicPtr, AtomicU32, Ordering},
     },
+    time::Duration,
 };
 
 use tracesmith_wire::{
@@ -124,9 +125,16 @@ fn start() {
     CURRENT.store(agent, Ordering::Release);
     // SAFETY: a handler that only stores words.
     unsafe { libc::pthread_atfork(None, None, Some(forked)) };
-    // SAFETY: a handler that catches its panics.
-    unsafe { libc::atexit(exiting) };
+    close_at_exit();
     control::start(agent, mode);
+}
+
+/// Closes the window when the process exits. Handlers run last come, first
+/// served: whoever is used when the window is closed must have been loaded, and
+/// have registered its own, before. So this is called again when CUPTI is.
+pub(crate) fn close_at_exit() {
+    // SAFETY: a handler that catches its panics and may run twice.
+    unsafe { libc::atexit(exiting) };
 }
 
 /// In the child of a fork: forget everything, so that it may begin anew.
@@ -209,7 +217,9 @@ impl Agent {
 
     /// A range that may be the one to record begins or ends.
     pub(crate) fn turn(&self, turn: Turn) {
-        let mut state = lock(&self.state);
+        let Some(mut state) = self.state_soon() else {
+            return;
+        };
         let Some(open) = &mut state.window else {
             return;
         };
@@ -218,6 +228,20 @@ impl Agent {
             (false, true) => self.end(open),
             _ => {}
         }
+    }
+
+    /// The state, within a second. The caller is a thread of the program, perhaps
+    /// within a callback of CUPTI's while our own thread waits for CUPTI: it
+    /// does not wait for ever.
+    fn state_soon(&self) -> Option<MutexGuard<'_, State>> {
+        for _ in 0..1000 {
+            match self.state.try_lock() {
+                Ok(state) => return Some(state),
+                Err(TryLockError::Poisoned(state)) => return Some(state.into_inner()),
+                Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(1)),
+            }
+        }
+        None
     }
 
     /// Hands over what has gathered, and says how the clocks stand.
@@ -229,7 +253,7 @@ impl Agent {
     }
 
     /// How often [`Agent::pulse`] is wanted; none when nothing is recorded.
-    pub(crate) fn period(&self) -> Option<std::time::Duration> {
+    pub(crate) fn period(&self) -> Option<Duration> {
         let state = lock(&self.state);
         let open = state.window.as_ref()?;
         open.recording.then_some(open.settings.flush_period)

@@ -6,8 +6,11 @@
 //! its descriptors are still its own.
 
 use std::{
-    path::Path,
-    sync::atomic::{AtomicBool, AtomicU32, Ordering},
+    path::{Path, PathBuf},
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, AtomicU32, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -38,6 +41,9 @@ const STACK_BYTES: usize = 512 << 10;
 static STOPPED: AtomicBool = AtomicBool::new(false);
 static THREAD: AtomicU32 = AtomicU32::new(0);
 
+/// Where this process waits for collectors.
+static SOCKET: Mutex<Option<PathBuf>> = Mutex::new(None);
+
 /// Takes the first order and starts the thread that takes the others.
 pub(crate) fn start(agent: &'static Agent, mode: Mode) {
     let collector = match mode {
@@ -57,6 +63,7 @@ pub(crate) fn start(agent: &'static Agent, mode: Mode) {
     if collector.is_none() && listener.is_none() {
         return;
     }
+    *guard::lock(&SOCKET) = listener.as_ref().map(|listener| listener.path().to_owned());
     let orders = Orders {
         agent,
         collector,
@@ -85,6 +92,10 @@ pub(crate) fn is_own_thread() -> bool {
 /// The process ends: take no more orders.
 pub(crate) fn stop() {
     STOPPED.store(true, Ordering::Release);
+    if let Some(path) = guard::lock(&SOCKET).take() {
+        // Someone may have tidied up before us; nothing depends on it.
+        let _ = std::fs::remove_file(path);
+    }
 }
 
 /// Connects to the collector and does what it says first, so that recording has

@@ -301,15 +301,25 @@ impl Cupti {
     ///
     /// CUPTI's code.
     pub fn set_buffer_per_thread(&self, switch: Switch) -> Result<(), Error> {
+        self.set_switch(super::abi::ATTRIBUTE_PER_THREAD_BUFFER, switch)
+    }
+
+    /// Promises that buffers are all zeros when they are handed out, so that
+    /// CUPTI need not clear them on the program's threads.
+    ///
+    /// # Errors
+    ///
+    /// CUPTI's code.
+    pub fn promise_zeroed_buffers(&self) -> Result<(), Error> {
+        self.set_switch(super::abi::ATTRIBUTE_ZEROED_BUFFER, Switch::On)
+    }
+
+    fn set_switch(&self, attribute: u32, switch: Switch) -> Result<(), Error> {
         let mut value = switch as u8;
         let mut size = size_of::<u8>();
         // SAFETY: a value of the size that goes with it.
         let code = unsafe {
-            (self.functions.cuptiActivitySetAttribute)(
-                super::abi::ATTRIBUTE_PER_THREAD_BUFFER,
-                &raw mut size,
-                (&raw mut value).cast(),
-            )
+            (self.functions.cuptiActivitySetAttribute)(attribute, &raw mut size, (&raw mut value).cast())
         };
         self.checked("cuptiActivitySetAttribute", code)
     }

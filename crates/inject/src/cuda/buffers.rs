@@ -69,8 +69,12 @@ pub(super) fn take() -> Option<NonNull<u8>> {
     buffer.map(|buffer| buffer.0)
 }
 
-/// Gives a buffer back.
-pub(super) fn give_back(buffer: NonNull<u8>) {
+/// Gives a buffer back, of which `used` bytes were written. They are cleared
+/// here, on CUPTI's thread: CUPTI would clear the whole of it on a thread of the
+/// program.
+pub(super) fn give_back(buffer: NonNull<u8>, used: usize) {
+    // SAFETY: a buffer of the pool, and nobody's but ours now.
+    unsafe { ptr::write_bytes(buffer.as_ptr(), 0, used.min(BUFFER_BYTES)) };
     let mut pool = lock(&POOL);
     // There is room: it was taken out of this list.
     pool.free.push(Buffer(buffer));

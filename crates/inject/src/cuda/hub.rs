@@ -163,6 +163,7 @@ impl Hub {
             callbacks: [const { [const { Bits::new() }; domain::COUNT] }; 2],
         }));
         CURRENT.store(hub, Ordering::Release);
+        agent::close_at_exit();
         Ok(hub)
     }
 
@@ -182,6 +183,8 @@ impl Hub {
             // One buffer for all threads: as fast, and bounded. Older ones have
             // no other way and refuse.
             let _ = self.cupti.set_buffer_per_thread(Switch::Off);
+            // They are cleared when they come back: see `buffers`.
+            let _ = self.cupti.promise_zeroed_buffers();
             // Without it threads are named by their handles.
             let _ = self.cupti.use_system_thread_ids();
             // SAFETY: the two functions below keep the contract.
@@ -522,7 +525,7 @@ unsafe extern "C" fn completed(
             hub.count_losses(ContextHandle(context as usize), stream);
         }
     });
-    guard::run((), || buffers::give_back(address));
+    guard::run((), || buffers::give_back(address, valid));
 }
 
 /// Something happened that a side wants to know.

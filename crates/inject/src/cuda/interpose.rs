@@ -169,10 +169,10 @@ interposed! {
     /// A runtime function that the other client wants, or not.
     fn cuptiActivityEnableRuntimeApi(id: u32, enable: u8) |hub| their_function(hub, ApiDomain::Runtime, id, enable);
 
-    /// One buffer for all threads and the system's thread ids are what we need;
+    /// How buffers are handed out is our business, for they are ours;
     /// other attributes are the other client's to set.
     fn cuptiActivitySetAttribute(attribute: u32, size: *mut usize, value: *mut c_void) |hub| {
-        if attribute == abi::ATTRIBUTE_PER_THREAD_BUFFER {
+        if matches!(attribute, abi::ATTRIBUTE_PER_THREAD_BUFFER | abi::ATTRIBUTE_ZEROED_BUFFER) {
             return result::SUCCESS;
         }
         // SAFETY: as the program called us.
