@@ -20,6 +20,14 @@ pub enum Error {
         /// The function's name.
         function: &'static str,
     },
+    /// The library is there and does not want to work.
+    #[error("{library} cannot be used: {reason}")]
+    Refused {
+        /// The library's name.
+        library: &'static str,
+        /// Its words.
+        reason: String,
+    },
     /// A call failed.
     #[error("{function} failed with {code} ({name})")]
     Call {
