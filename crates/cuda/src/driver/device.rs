@@ -32,6 +32,21 @@ impl std::fmt::Display for Uuid {
     }
 }
 
+impl Uuid {
+    /// From the way that `nvidia-smi -L` and NVML write it.
+    pub fn from_text(text: &str) -> Option<Self> {
+        let digits: String = text
+            .strip_prefix("GPU-")
+            .unwrap_or(text)
+            .chars()
+            .filter(|c| *c != '-')
+            .collect();
+        // Sixteen bytes are thirty-two digits, which a number of so many bits holds.
+        let number = u128::from_str_radix(&digits, 16).ok()?;
+        (digits.len() == 32).then(|| Self(number.to_be_bytes()))
+    }
+}
+
 /// Numbers that the driver gives for a device.
 /// <https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TYPES.html#group__CUDA__TYPES_1ge12b8a782bebe21b1ac0091bf9f4e2a3>
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -185,9 +200,10 @@ mod tests {
     #[test]
     fn a_uuid_is_written_as_nvidia_smi_does() {
         let bytes = std::array::from_fn(|at| at as u8 * 17);
-        assert_eq!(
-            Uuid(bytes).to_string(),
-            "GPU-00112233-4455-6677-8899-aabbccddeeff"
-        );
+        let text = "GPU-00112233-4455-6677-8899-aabbccddeeff";
+        assert_eq!(Uuid(bytes).to_string(), text);
+        assert_eq!(Uuid::from_text(text), Some(Uuid(bytes)));
+        assert_eq!(Uuid::from_text("GPU-0011"), None);
+        assert_eq!(Uuid::from_text(""), None);
     }
 }
