@@ -15,6 +15,7 @@
 //! - [`topology`]: how they are connected to each other and to CPUs.
 //! - [`counters`]: what they do from moment to moment.
 //! - [`doctor`]: whether a program's work on them can be recorded here.
+//! - [`workload`]: real work for them.
 //!
 //! All of it answers, with less, on a machine without a GPU.
 
@@ -24,6 +25,7 @@ pub mod devices;
 pub mod doctor;
 mod error;
 pub mod topology;
+pub mod workload;
 
 pub use counters::Counters;
 pub use devices::{Device, DevicesReport};
