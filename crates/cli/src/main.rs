@@ -29,9 +29,12 @@ fn main() -> ExitCode {
         }
     };
     let mut output = Output::new(&args.global);
-    let result = commands::run(args, &mut output).and_then(|()| Ok(output.finish()?));
+    let result = commands::run(args, &mut output).and_then(|code| {
+        output.finish()?;
+        Ok(code)
+    });
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             output.error(&error);

@@ -41,6 +41,18 @@ pub enum Error {
 }
 
 impl Error {
+    /// A library that cannot be opened. The loader begins with the library's
+    /// name, and so do we.
+    pub(crate) fn missing(library: &'static str, loader_words: &str) -> Self {
+        let reason = loader_words
+            .strip_prefix(library)
+            .and_then(|words| words.strip_prefix(": "));
+        Self::Missing {
+            library,
+            reason: reason.unwrap_or(loader_words).to_owned(),
+        }
+    }
+
     /// The code that a call gave back, if it was a call that failed.
     pub fn code(&self) -> Option<i64> {
         match self {

@@ -30,10 +30,7 @@ functions! {
 /// CUPTI 13 crashes without one.
 pub fn cupti_version(path: &Path) -> Result<u32, Error> {
     Driver::load()?;
-    let library = Library::open(path).map_err(|reason| Error::Missing {
-        library: "libcupti",
-        reason,
-    })?;
+    let library = Library::open(path).map_err(|words| Error::missing("libcupti", &words))?;
     let functions = Functions::load(&library)?;
     let mut version = 0;
     // SAFETY: writes one number.

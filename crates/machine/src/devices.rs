@@ -6,7 +6,7 @@
 //! its place on the bus.
 
 use tracesmith_cuda::driver::{self, Driver, Version};
-use tracesmith_cuda::nvml::{Facts, Memory, Nvml, Pcie};
+use tracesmith_cuda::nvml::{Facts, Nvml, Pcie};
 
 use crate::cpus::near_pci;
 
@@ -41,8 +41,10 @@ pub struct Device {
     pub capability: Option<(u32, u32)>,
     /// Its streaming multiprocessors.
     pub multiprocessors: Option<u32>,
-    /// Its memory.
-    pub memory: Option<Memory>,
+    /// Bytes of its memory.
+    pub memory_bytes: Option<u64>,
+    /// Those that nobody uses.
+    pub memory_free_bytes: Option<u64>,
     /// The SMs' clock now.
     pub sm_mhz: Option<u32>,
     /// The fastest that it runs.
@@ -185,7 +187,8 @@ fn device_from_facts(facts: Facts) -> Device {
         uuid: facts.uuid,
         architecture: facts.architecture,
         capability: facts.capability,
-        memory: facts.memory,
+        memory_bytes: facts.memory.map(|memory| memory.total_bytes),
+        memory_free_bytes: facts.memory.map(|memory| memory.free_bytes),
         sm_mhz: facts.sm_mhz,
         sm_max_mhz: facts.sm_max_mhz,
         memory_mhz: facts.memory_mhz,
@@ -217,13 +220,7 @@ impl Device {
         // An instance's share is not the whole device's number.
         if self.mig != Some(true) {
             self.multiprocessors = seen.multiprocessors;
-            self.memory = self.memory.or_else(|| {
-                seen.memory_bytes.map(|total_bytes| Memory {
-                    total_bytes,
-                    free_bytes: 0,
-                    used_bytes: 0,
-                })
-            });
+            self.memory_bytes = self.memory_bytes.or(seen.memory_bytes);
         }
     }
 
@@ -317,7 +314,7 @@ mod tests {
     fn the_driver_alone_is_enough() {
         let devices = join(Vec::new(), vec![seen(0, "GPU-0", "ffff:00:00.0")]);
         assert_eq!(devices[0].name, "NVIDIA H200");
-        assert_eq!(devices[0].memory.map(|memory| memory.total_bytes), Some(1 << 37));
+        assert_eq!(devices[0].memory_bytes, Some(1 << 37));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! How GPUs are connected to each other and to CPUs.
 
-use tracesmith_cuda::nvml::{Ancestor, FarEnd, Link, Nvml};
+use tracesmith_cuda::nvml::Nvml;
+pub use tracesmith_cuda::nvml::{Ancestor, FarEnd, Link};
 
 use crate::cpus::{NumaNode, numa_nodes};
 use crate::devices::DevicesReport;

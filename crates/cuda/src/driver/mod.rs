@@ -100,10 +100,7 @@ impl Driver {
     ///
     /// No driver, or one without a function we need.
     pub fn load() -> Result<Self, Error> {
-        let library = Library::open(LIBRARY).map_err(|reason| Error::Missing {
-            library: LIBRARY,
-            reason,
-        })?;
+        let library = Library::open(LIBRARY).map_err(|words| Error::missing(LIBRARY, &words))?;
         let functions = Arc::new(Functions::load(&library)?);
         Ok(Self { functions })
     }

@@ -77,10 +77,7 @@ pub(super) struct Fields {
 
 impl Fields {
     pub(super) fn open() -> Result<Self, Error> {
-        let library = Library::open(LIBRARY).map_err(|reason| Error::Missing {
-            library: LIBRARY,
-            reason,
-        })?;
+        let library = Library::open(LIBRARY).map_err(|words| Error::missing(LIBRARY, &words))?;
         let functions = Functions::load(&library)?;
         Ok(Self { functions })
     }

@@ -87,10 +87,7 @@ fn known<T>(answer: Result<T, NvmlError>) -> Option<T> {
 
 fn error_from(error: NvmlError) -> Error {
     match error {
-        NvmlError::LibloadingError(error) => Error::Missing {
-            library: LIBRARY,
-            reason: error.to_string(),
-        },
+        NvmlError::LibloadingError(error) => Error::missing(LIBRARY, &error.to_string()),
         other => Error::Refused {
             library: LIBRARY,
             reason: other.to_string(),

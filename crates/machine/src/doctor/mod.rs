@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 use crate::devices::DevicesReport;
 
 pub use program::find as find_program;
+pub use tracesmith_cuda::cupti_version;
 
 /// All that was checked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
