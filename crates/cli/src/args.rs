@@ -1,6 +1,8 @@
 //! What can be asked on the command line. Parsing only: commands get plain structs.
 
+mod capture;
 mod machine;
+mod units;
 
 use std::path::PathBuf;
 
@@ -9,9 +11,12 @@ use clap_complete::Shell;
 use tracesmith_trace::{EventKind, SortKey};
 
 use crate::time_arg::TimeArg;
+pub(crate) use capture::{
+    CaptureArgs, EnvArgs, GraphsArg, KindArg, LevelArg, ProfileArgs, RecordArgs, WaitArg,
+};
 pub(crate) use machine::{BenchmarkArgs, DemoArgs, DoctorArgs, WorkloadArgs, WorkloadKind};
 
-/// Look into GPU programs: what they can run on, and traces of what they did
+/// Record what programs do on GPUs, and look into the traces
 #[derive(Parser)]
 #[command(
     name = "tracesmith",
@@ -20,7 +25,7 @@ pub(crate) use machine::{BenchmarkArgs, DemoArgs, DoctorArgs, WorkloadArgs, Work
     arg_required_else_help = true
 )]
 #[command(
-    after_help = "Example: tracesmith info train.sbt\n\nExit codes: 0 done, 1 the check said no, 2 failed."
+    after_help = "Example: tracesmith profile -- python train.py\n\nExit codes: 0 done, 1 the check said no, 2 failed; after profile the program's own."
 )]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -67,6 +72,26 @@ pub(crate) enum Format {
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
+    /// Run a program and record what it does on GPUs
+    #[command(after_help = "\
+Examples:
+  tracesmith profile -- python train.py
+  tracesmith profile -o step.sbt --capture-range nvtx:step --steps 10..12 -- python train.py
+  tracesmith profile --flight-recorder 64M -- ./server    (then: kill -USR2 to this process)
+
+The program's input, output, signals and exit code are its own. Ctrl-C ends the program, not the
+trace. Children, torchrun and mpirun workers land in the same trace.")]
+    Profile(Box<ProfileArgs>),
+    /// Record programs that run already and were armed with 'tracesmith env'
+    #[command(after_help = "\
+Examples:
+  tracesmith record --pid 4711 -d 5 -o now.sbt
+  tracesmith record -d 10
+  tracesmith record --dump --pid 4711")]
+    Record(Box<RecordArgs>),
+    /// Print the variables that arm a program: our library is loaded, and sleeps until 'record'
+    #[command(after_help = "Example: eval \"$(tracesmith env)\" && ./server")]
+    Env(EnvArgs),
     /// Show what a trace is: origin, devices, tables, time span, sizes, health
     #[command(after_help = "Example: tracesmith info train.sbt")]
     Info(InfoArgs),

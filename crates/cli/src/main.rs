@@ -1,11 +1,14 @@
 //! The `tracesmith` command.
 //!
 //! `args` says what can be asked, `commands` answer by calling the libraries, `output` is the only place that prints, and
-//! this file is the only one that ends the process: 0 done, 1 the check said no, 2 we failed.
+//! this file is the only one that ends the process: 0 done, 1 the check said no, 2 we failed, or as the program that was run.
 
 mod args;
 mod commands;
+mod counters;
+mod exit;
 mod input;
+mod library;
 mod output;
 mod progress;
 mod time_arg;
@@ -29,16 +32,13 @@ fn main() -> ExitCode {
         }
     };
     let mut output = Output::new(&args.global);
-    let result = commands::run(args, &mut output).and_then(|code| {
-        output.finish()?;
-        Ok(code)
-    });
+    let result = commands::run(args, &mut output).and_then(|exit| Ok(output.finish().map(|()| exit)?));
     match result {
-        Ok(code) => code,
+        Ok(exit) => exit.into_code(),
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             output.error(&error);
-            ExitCode::from(2)
+            ExitCode::from(exit::code_of(&error))
         }
     }
 }

@@ -2,7 +2,6 @@
 
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
@@ -11,8 +10,8 @@ use tracesmith_machine::workload::benchmark::KERNEL;
 use tracesmith_trace::{EventKind, Query, Trace, units};
 
 use super::ourselves::{capture, run_bare};
-use super::verdict;
 use crate::args::{BenchmarkArgs, Format};
+use crate::exit::Exit;
 use crate::input::open_trace;
 use crate::output::table::{Align, TextTable};
 use crate::output::{BAD, GOOD, Hinted, Output};
@@ -35,7 +34,7 @@ struct Recorded {
     file_bytes: u64,
 }
 
-pub(crate) fn run(args: &BenchmarkArgs, output: &mut Output) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &BenchmarkArgs, output: &mut Output) -> anyhow::Result<Exit> {
     if let Some(out) = &args.out
         && out.exists()
         && !args.force
@@ -63,7 +62,7 @@ pub(crate) fn run(args: &BenchmarkArgs, output: &mut Output) -> anyhow::Result<E
         std::fs::copy(&file, out).with_context(|| format!("writing {}", out.display()))?;
     }
     show(args, &bare, &captured, &recorded, output)?;
-    Ok(verdict(
+    Ok(Exit::from_check(
         recorded.records == captured.kernels && recorded.dropped == 0,
     ))
 }

@@ -1,6 +1,5 @@
 //! `tracesmith devices`.
 
-use std::process::ExitCode;
 
 use serde_json::{Value, json};
 use tracesmith_machine::cpus::format_list;
@@ -8,12 +7,12 @@ use tracesmith_machine::topology::{FarEnd, Gpu, LEGEND, Link};
 use tracesmith_machine::{Device, DevicesReport, TopologyReport};
 use tracesmith_trace::units;
 
-use super::verdict;
 use crate::args::Format;
+use crate::exit::Exit;
 use crate::output::table::{Align, TextTable};
 use crate::output::{FAINT, HEADING, Output};
 
-pub(crate) fn run(output: &mut Output) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(output: &mut Output) -> anyhow::Result<Exit> {
     let report = DevicesReport::new();
     let topology = TopologyReport::new(&report);
     match output.format {
@@ -21,7 +20,7 @@ pub(crate) fn run(output: &mut Output) -> anyhow::Result<ExitCode> {
         Format::Csv => show_csv(&report.devices, output)?,
         Format::Table => show(&report, &topology, output)?,
     }
-    Ok(verdict(!report.devices.is_empty()))
+    Ok(Exit::from_check(!report.devices.is_empty()))
 }
 
 fn show(report: &DevicesReport, topology: &TopologyReport, output: &mut Output) -> anyhow::Result<()> {

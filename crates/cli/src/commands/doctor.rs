@@ -1,7 +1,6 @@
 //! `tracesmith doctor`.
 
 use std::path::Path;
-use std::process::ExitCode;
 
 use serde_json::{Value, json};
 use tracesmith_machine::doctor::{Check, State, find_program};
@@ -9,14 +8,14 @@ use tracesmith_machine::{DoctorReport, Surroundings};
 use tracesmith_wire::control::armed;
 
 use super::ourselves::run_bare;
-use super::verdict;
 use crate::args::{DoctorArgs, Format};
+use crate::exit::Exit;
 use crate::output::{BAD, CAREFUL, FAINT, GOOD, Output};
 
 /// Memory that recording takes in a target at most, unless told otherwise.
 const TARGET_MEMORY_BYTES: u64 = 64 << 20;
 
-pub(crate) fn run(args: &DoctorArgs, output: &mut Output) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &DoctorArgs, output: &mut Output) -> anyhow::Result<Exit> {
     // A name that is not on the path is shown as one that cannot be read.
     let program = args
         .program
@@ -44,7 +43,7 @@ pub(crate) fn run(args: &DoctorArgs, output: &mut Output) -> anyhow::Result<Exit
         }
         Format::Table => show(&report, output)?,
     }
-    Ok(verdict(report.can_record()))
+    Ok(Exit::from_check(report.can_record()))
 }
 
 /// In a process of its own, which may crash.

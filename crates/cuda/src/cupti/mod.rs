@@ -1,1 +1,23 @@
 //! CUPTI: what NVIDIA's driver tells about the work it does.
+//!
+//! One binary serves CUDA 12 and 13: [`Cupti::open`] takes the copy that the
+//! process holds already, else the one that fits the driver, and records are
+//! read by the prefix that all versions share plus what the version found adds.
+//!
+//! - [`Cupti`]: the library and its calls.
+//! - [`activity`]: the records in a buffer.
+//! - [`abi`]: kinds, callback numbers and the structs that callbacks are handed.
+//! - [`search`]: where a libcupti may be.
+//!
+//! <https://docs.nvidia.com/cupti/>
+
+pub mod abi;
+pub mod activity;
+mod calls;
+mod layout;
+pub mod search;
+
+pub use calls::{
+    ApiDomain, BufferCompleted, BufferRequested, CallbackFunction, Code, ContextHandle, Cupti, Flush,
+    StreamHandle, Subscriber, Switch, TimestampFunction,
+};

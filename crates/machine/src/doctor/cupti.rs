@@ -8,13 +8,11 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use tracesmith_cuda::cupti::search::{PATH_VARIABLE, candidates};
 use tracesmith_cuda::driver::Version;
 
 use super::driver::Driver;
 use super::{Check, Surroundings};
-
-/// The variable that names a libcupti, or the folder of one.
-const PATH_VARIABLE: &str = "TRACESMITH_CUPTI_PATH";
 
 /// Where distributions put libraries.
 const SYSTEM_FOLDERS: &[&str] = &[
@@ -112,119 +110,58 @@ fn cuda_of(version: u32) -> Option<Version> {
 /// Every libcupti that a program without one of its own might be recorded
 /// through, the first to be tried first.
 fn find(surroundings: &Surroundings<'_>) -> Vec<PathBuf> {
+    let by_search = candidates().into_iter().filter(|path| path.is_absolute());
+    let mut found: Vec<PathBuf> = by_search
+        .chain(beside_python(surroundings))
+        .chain(on_loader_path(surroundings))
+        .filter(|path| path.exists())
+        .collect();
     let mut seen = BTreeSet::new();
-    folders(surroundings)
-        .iter()
-        .flat_map(|folder| copies_in(folder))
-        .filter(|path| {
-            let real = path.canonicalize().unwrap_or_else(|_| path.clone());
-            seen.insert(real)
-        })
-        .collect()
+    found.retain(|path| seen.insert(path.canonicalize().unwrap_or_else(|_| path.clone())));
+    found
 }
 
-fn folders(surroundings: &Surroundings<'_>) -> Vec<PathBuf> {
-    let variable = |name| surroundings.variable(name).map(PathBuf::from);
-    let mut folders: Vec<PathBuf> = variable(PATH_VARIABLE).into_iter().collect();
-    let mut toolkits: Vec<PathBuf> = [variable("CUDA_HOME"), variable("CUDA_PATH")]
-        .into_iter()
-        .flatten()
-        .collect();
-    toolkits.push(PathBuf::from("/usr/local/cuda"));
-    let mut versions: Vec<PathBuf> = entries(Path::new("/usr/local"))
-        .filter(|path| begins_with(path, "cuda-"))
-        .collect();
-    versions.sort_by(|a, b| b.cmp(a));
-    toolkits.append(&mut versions);
-    for toolkit in toolkits {
-        folders.push(toolkit.join("lib64"));
-        folders.push(toolkit.join("extras/CUPTI/lib64"));
-    }
-    for packages in python_packages(surroundings) {
-        folders.push(packages.join("nvidia/cu13/lib"));
-        folders.push(packages.join("nvidia/cuda_cupti/lib"));
-    }
-    if let Some(path) = surroundings.variable("LD_LIBRARY_PATH") {
-        folders.extend(
-            path.split(':')
-                .filter(|folder| !folder.is_empty())
-                .map(PathBuf::from),
-        );
-    }
-    folders.extend(SYSTEM_FOLDERS.iter().map(PathBuf::from));
-    folders
-}
-
-/// Where pip puts packages: the active environment's, the user's and that of
-/// the Python on the path.
-fn python_packages(surroundings: &Surroundings<'_>) -> Vec<PathBuf> {
-    let variable = |name| surroundings.variable(name).map(PathBuf::from);
+/// What the Python on the path would find among its packages: programs look
+/// beside themselves, and this one is not Python.
+fn beside_python(surroundings: &Surroundings<'_>) -> Vec<PathBuf> {
     let python = surroundings
         .variable("PATH")
         .into_iter()
         .flat_map(|path| path.split(':'))
         .map(|folder| Path::new(folder).join("python3"))
-        .find(|python| python.exists())
-        .and_then(|python| Some(python.parent()?.parent()?.to_owned()));
-    let prefixes = [
-        variable("VIRTUAL_ENV"),
-        variable("CONDA_PREFIX"),
-        python,
-        variable("HOME").map(|home| home.join(".local")),
-    ];
-    let mut packages: Vec<PathBuf> = prefixes
-        .into_iter()
-        .flatten()
-        .flat_map(|prefix| {
-            let mut pythons: Vec<PathBuf> = entries(&prefix.join("lib"))
-                .filter(|path| begins_with(path, "python3"))
-                .collect();
-            pythons.sort();
-            pythons
-        })
-        .flat_map(|python| [python.join("site-packages"), python.join("dist-packages")])
-        .collect();
-    packages.dedup();
-    packages
-}
-
-/// The libraries of a folder, newest name first; or the file itself.
-fn copies_in(folder: &Path) -> Vec<PathBuf> {
-    if folder.is_file() {
-        return vec![folder.to_owned()];
-    }
-    let mut copies: Vec<PathBuf> = entries(folder)
-        .filter(|path| begins_with(path, "libcupti.so."))
-        .collect();
-    copies.sort_by_key(|path| std::cmp::Reverse(soname_of(path)));
-    copies
-}
-
-/// 13 of `libcupti.so.13`. The file that such a name points to has a year
-/// there (`libcupti.so.2025.3.1`) and comes last.
-fn soname_of(path: &Path) -> u32 {
-    let name = path
-        .file_name()
-        .map(|name| name.to_string_lossy().into_owned())
-        .unwrap_or_default();
-    let number = name
-        .strip_prefix("libcupti.so.")
-        .and_then(|rest| rest.split('.').next()?.parse().ok());
-    number.filter(|number| *number < 1000).unwrap_or(0)
-}
-
-fn begins_with(path: &Path, prefix: &str) -> bool {
-    path.file_name()
-        .is_some_and(|name| name.to_string_lossy().starts_with(prefix))
-}
-
-/// A folder that cannot be read holds nothing for us.
-fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
-    fs::read_dir(folder)
+        .find_map(|python| python.canonicalize().ok());
+    let Some(prefix) = python.as_deref().and_then(Path::parent).and_then(Path::parent) else {
+        return Vec::new();
+    };
+    // A folder that cannot be read holds nothing for us.
+    let mut versions: Vec<PathBuf> = fs::read_dir(prefix.join("lib"))
         .into_iter()
         .flatten()
         .flatten()
-        .map(|entry| entry.path())
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with("python3"))
+        .map(|entry| entry.path().join("site-packages/nvidia"))
+        .collect();
+    versions.sort();
+    versions
+        .iter()
+        .flat_map(|nvidia| [nvidia.join("cu13/lib"), nvidia.join("cuda_cupti/lib")])
+        .flat_map(|folder| in_folder(&folder))
+        .collect()
+}
+
+/// What the loader finds by the plain name.
+fn on_loader_path(surroundings: &Surroundings<'_>) -> Vec<PathBuf> {
+    let named = surroundings.variable("LD_LIBRARY_PATH").unwrap_or_default();
+    named
+        .split(':')
+        .filter(|folder| !folder.is_empty())
+        .chain(SYSTEM_FOLDERS.iter().copied())
+        .flat_map(|folder| in_folder(Path::new(folder)))
+        .collect()
+}
+
+fn in_folder(folder: &Path) -> [PathBuf; 2] {
+    ["libcupti.so.13", "libcupti.so.12"].map(|name| folder.join(name))
 }
 
 #[cfg(test)]
@@ -267,25 +204,21 @@ mod tests {
     }
 
     #[test]
-    fn libraries_are_found_where_toolkits_and_pip_put_them() {
+    fn libraries_are_found_beside_python_and_by_the_loader() {
         let root = tempfile::tempdir().unwrap();
-        let pip = root
-            .path()
-            .join("venv/lib/python3.12/site-packages/nvidia/cu13/lib");
-        let toolkit = root.path().join("toolkit/extras/CUPTI/lib64");
-        for folder in [&pip, &toolkit] {
+        let root = root.path().canonicalize().unwrap();
+        let pip = root.join("lib/python3.12/site-packages/nvidia/cu13/lib");
+        let (bin, loader) = (root.join("bin"), root.join("loader"));
+        for folder in [&pip, &bin, &loader] {
             fs::create_dir_all(folder).unwrap();
         }
+        fs::write(bin.join("python3"), "").unwrap();
         fs::write(pip.join("libcupti.so.13"), "").unwrap();
-        fs::write(toolkit.join("libcupti.so.2025.1.0"), "").unwrap();
-        std::os::unix::fs::symlink("libcupti.so.2025.1.0", toolkit.join("libcupti.so.12")).unwrap();
-        let named = root.path().join("mine.so");
-        fs::write(&named, "").unwrap();
-        let variables = [
-            ("VIRTUAL_ENV", root.path().join("venv")),
-            ("CUDA_HOME", root.path().join("toolkit")),
-            (PATH_VARIABLE, named.clone()),
-        ];
+        fs::write(loader.join("libcupti.so.2025.1.0"), "").unwrap();
+        for name in ["libcupti.so.12", "libcupti.so.13"] {
+            std::os::unix::fs::symlink("libcupti.so.2025.1.0", loader.join(name)).unwrap();
+        }
+        let variables = [("PATH", &bin), ("LD_LIBRARY_PATH", &loader)];
         let surroundings = Surroundings {
             variables: variables
                 .iter()
@@ -299,10 +232,11 @@ mod tests {
         };
         let mut found = find(&surroundings);
         // Whatever else this machine has.
-        found.retain(|path| path.starts_with(root.path()));
+        found.retain(|path| path.starts_with(&root));
         assert_eq!(
             found,
-            [named, toolkit.join("libcupti.so.12"), pip.join("libcupti.so.13")]
+            [pip.join("libcupti.so.13"), loader.join("libcupti.so.13")],
+            "one file by two names is found once"
         );
     }
 }

@@ -169,17 +169,26 @@ fn meeting_place(directory: &Result<PathBuf, String>) -> Check {
             );
         }
     };
+    if directory.to_string_lossy().contains([' ', ':', '\t']) {
+        return Check::no(
+            name,
+            what,
+            format!("{}, from which the loader cannot preload", directory.display()),
+            "set TRACESMITH_RUNTIME_DIR to a folder without spaces and colons in its name",
+        );
+    }
     // A folder that cannot be asked is not known to refuse anything.
     let refuses_programs =
         statvfs(directory.as_path()).is_ok_and(|system| system.f_flag.contains(StatVfsMountFlags::NOEXEC));
     if refuses_programs {
-        return Check::ok(
+        return Check::no(
             name,
             what,
             format!(
-                "{}, mounted noexec: sockets work, libraries cannot be loaded from it",
+                "{}, mounted noexec: no library can be loaded from it",
                 directory.display()
             ),
+            "set TRACESMITH_RUNTIME_DIR to a folder of yours (mode 0700) on a file system that allows programs",
         );
     }
     Check::ok(name, what, directory.display().to_string())
@@ -248,6 +257,8 @@ mod tests {
     #[test]
     fn a_place_to_meet_is_needed() {
         assert_eq!(meeting_place(&Err("open to others".to_owned())).state, State::No);
-        assert_eq!(meeting_place(&Ok(std::env::temp_dir())).state, State::Ok);
+        let with_a_space = PathBuf::from("/tmp/my files");
+        assert_eq!(meeting_place(&Ok(with_a_space)).state, State::No);
+        assert_eq!(meeting_place(&Ok(PathBuf::from("/"))).state, State::Ok);
     }
 }

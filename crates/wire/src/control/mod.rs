@@ -23,7 +23,7 @@ pub use settings::{CaptureRange, Kinds, Settings, Steps};
 
 use crate::{
     error::Error,
-    handshake::{Deadline, Peer, Socket},
+    handshake::{Deadline, Identity, Peer, Socket},
 };
 
 /// Longest message in bytes.
@@ -33,12 +33,12 @@ const MESSAGE_MAX: usize = 8192;
 pub struct Control {
     socket: Socket,
     peer: Peer,
-    identity: Option<(u64, u64)>,
+    identity: Identity,
 }
 
 impl Control {
     pub(crate) fn new(socket: Socket, peer: Peer) -> Self {
-        let identity = identity(&socket);
+        let identity = Identity::of(&socket);
         Self {
             socket,
             peer,
@@ -55,7 +55,7 @@ impl Control {
     /// that closes all descriptors closes ours too, and the number may then
     /// belong to a file of its own, which we must not touch.
     pub fn is_intact(&self) -> bool {
-        self.identity.is_some() && identity(&self.socket) == self.identity
+        self.identity.is_still(&self.socket)
     }
 
     /// Sends one message.
@@ -93,11 +93,4 @@ impl AsFd for Control {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
-}
-
-fn identity(descriptor: impl AsFd) -> Option<(u64, u64)> {
-    // A descriptor that cannot be asked is not intact: that is what None says.
-    rustix::fs::fstat(descriptor)
-        .ok()
-        .map(|stat| (stat.st_dev, stat.st_ino))
 }

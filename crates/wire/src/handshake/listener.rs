@@ -18,7 +18,7 @@ use super::{
     directory,
     message::{ANSWER_BYTES, Answer, HELLO_BYTES, Hello},
     peer::Peer,
-    socket::{self, Deadline, Socket},
+    socket::{self, Deadline, Identity, Socket},
 };
 use crate::{config::Config, consumer::Consumer, control::Control, error::Error};
 
@@ -28,6 +28,7 @@ const BACKLOG: i32 = 128;
 /// What accepts targets. Dropping it removes the socket.
 pub struct Listener {
     socket: OwnedFd,
+    identity: Identity,
     path: PathBuf,
     /// The directory, if it is ours to remove.
     own_directory: Option<PathBuf>,
@@ -73,12 +74,26 @@ impl Listener {
         let socket = socket::open(SocketFlags::NONBLOCK)?;
         net::bind(&socket, &address).map_err(Error::system("binding the socket"))?;
         let listener = Self {
+            identity: Identity::of(&socket),
             socket,
             path,
             own_directory: None,
         };
         net::listen(&listener.socket, BACKLOG).map_err(Error::system("listening"))?;
         Ok(listener)
+    }
+
+    /// Whether the descriptor is still the one that was opened here: see
+    /// [`Control::is_intact`].
+    pub fn is_intact(&self) -> bool {
+        self.identity.is_still(&self.socket)
+    }
+
+    /// Lets go of the descriptor without closing it, and of the socket's name.
+    pub fn forget(self) {
+        // Someone may have tidied up before us; nothing depends on it.
+        let _ = fs::remove_file(&self.path);
+        std::mem::forget(self);
     }
 
     /// What the target must be told.
@@ -175,6 +190,11 @@ impl Visitor {
     /// What it says of itself.
     pub fn hello(&self) -> &Hello {
         &self.hello
+    }
+
+    /// The process that connected, by the number that we know it by.
+    pub fn process_id(&self) -> Option<u32> {
+        self.peer.process_id()
     }
 
     /// Makes a ring and hands it over.

@@ -34,6 +34,7 @@
 
 mod credentials;
 mod directory;
+mod exit_status;
 mod listener;
 mod message;
 mod peer;
@@ -43,7 +44,7 @@ mod target;
 pub use listener::{Granted, Listener, Visitor};
 pub use message::{Hello, PROTOCOL_VERSION, Purpose};
 pub use peer::{Life, Peer};
-pub(crate) use socket::{Deadline, Socket};
+pub(crate) use socket::{Deadline, Identity, Socket};
 pub use target::{connect, connect_control};
 
 pub(crate) use directory::check as check_directory;

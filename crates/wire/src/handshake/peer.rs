@@ -7,7 +7,7 @@ use rustix::{
     process::{Pid, PidfdFlags, pidfd_open},
 };
 
-use super::credentials::Credentials;
+use super::{credentials::Credentials, exit_status};
 
 /// Whether a process still runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,5 +66,11 @@ impl Peer {
             Ok(_) => Life::Ended,
             Err(_) => Life::Unknown,
         }
+    }
+
+    /// The wait status of a process that has ended, by anyone's child. None
+    /// before its parent asked for it, and on kernels before 6.15.
+    pub fn exit_status(&self) -> Option<i32> {
+        self.process().and_then(exit_status::of)
     }
 }

@@ -148,3 +148,20 @@ fn step<T>(
         }
     }
 }
+
+/// Which file a descriptor stands for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Identity(Option<(u64, u64)>);
+
+impl Identity {
+    pub(crate) fn of(descriptor: impl AsFd) -> Self {
+        // One that cannot be asked is none that can be recognised.
+        let stat = rustix::fs::fstat(descriptor).ok();
+        Self(stat.map(|stat| (stat.st_dev, stat.st_ino)))
+    }
+
+    /// Whether the descriptor stands for that file now.
+    pub(crate) fn is_still(self, descriptor: impl AsFd) -> bool {
+        self.0.is_some() && Self::of(descriptor).0 == self.0
+    }
+}

@@ -7,7 +7,7 @@
 //! protocol's version and is nowhere stored.
 //!
 //! ```
-//! use tracesmith_wire::{Record, record::{self, Payload, Text}};
+//! use tracesmith_wire::{Record, record::{self, IntoBytes, Payload, Text}};
 //!
 //! let header = Text { id: 7, ..Text::default() };
 //! let bytes = [header.as_bytes(), b"vector_add"].concat();
@@ -38,15 +38,11 @@ use zerocopy::{FromBytes, Immutable, KnownLayout};
 
 use crate::frame::{Kind, Record};
 
-/// A record with a layout.
+/// A record with a layout; its bytes, as they are pushed, are those of
+/// [`IntoBytes::as_bytes`].
 pub trait Payload: FromBytes + IntoBytes + Immutable + KnownLayout + Copy + Default {
     /// Its kind in the ring.
     const KIND: Kind;
-
-    /// Its bytes, as they are pushed.
-    fn as_bytes(&self) -> &[u8] {
-        IntoBytes::as_bytes(self)
-    }
 }
 
 /// The fixed part of a record of kind `T` and what stands behind it; none when

@@ -1,0 +1,309 @@
+"""Everything that is measured on a machine with a GPU, in one run and as one table.
+
+    figures.py PROGRAMS OUTPUT [SECTION...]
+
+PROGRAMS is a folder with the compiled programs (ci/gpu makes it), OUTPUT gets traces and figures.md. Runs of what is
+compared alternate, and medians are printed. Needs `tracesmith` and `check_capture` (TRACESMITH, CHECK_CAPTURE, or
+target/release), for some sections PyTorch and Nsight Systems; what is missing is named.
+"""
+
+import os
+import re
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+BENCH = ROOT / "bench" / "gpu"
+PROGRAMS, OUTPUT = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
+TRACESMITH = os.environ.get("TRACESMITH", str(ROOT / "target/release/tracesmith"))
+CHECK = os.environ.get("CHECK_CAPTURE", str(ROOT / "target/release/check_capture"))
+LIGHT_KINDS = "8,9,10,1,22,2"
+STANDARD_KINDS = "8,9,37,10,1,22,2,5,4,38,36,49,50,17,52"
+rows = []
+
+
+def row(section, what, value, asked=""):
+    rows.append((section, what, value, asked))
+    print(f"{section} | {what} | {value} | {asked}", flush=True)
+
+
+def run(command, env=None, limit=300, check=True):
+    """Output of a command, standard error at its end."""
+    environment = dict(os.environ, **(env or {}))
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=limit)
+    if check and done.returncode != 0:
+        raise RuntimeError(f"{command} gave {done.returncode}:\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}")
+    return done.stdout + done.stderr
+
+
+def number(text, key):
+    found = re.findall(rf"{key} ([0-9.]+)", text)
+    if not found:
+        raise RuntimeError(f"no {key} in {text!r}")
+    return float(found[-1])
+
+
+def numbers(text, key):
+    return [float(word) for word in re.findall(rf"{key} ([0-9.]+)", text)]
+
+
+def profile(trace, command, *options):
+    return [TRACESMITH, "profile", "--force", "-o", str(OUTPUT / trace), *options, "--", *command]
+
+
+def counts(trace):
+    words = run([CHECK, str(OUTPUT / trace)]).split()
+    return {key: int(value) for key, value in zip(words[::2], words[1::2])}
+
+
+def armed():
+    """The variables that arm a process."""
+    lines = run([TRACESMITH, "env"]).splitlines()
+    pairs = (line.removeprefix("export ").split("=", 1) for line in lines if line.startswith("export "))
+    return {key: value.strip("'\"") for key, value in pairs}
+
+
+def python():
+    """A Python with PyTorch, or None."""
+    for candidate in (os.environ.get("PYTHON"), "python3"):
+        if candidate and subprocess.run([candidate, "-c", "import torch"], capture_output=True).returncode == 0:
+            return candidate
+    return None
+
+
+def nsys():
+    found = os.environ.get("NSYS") or shutil.which("nsys")
+    if found:
+        return found
+    places = sorted(Path("/opt/nvidia").glob("nsight-*/*/host/target-linux-x64/nsys"))
+    return str(places[-1]) if places else None
+
+
+def million():
+    """Every launch arrives, and is joined to its call."""
+    loop = str(PROGRAMS / "launch_loop")
+    cases = {
+        "1,000,000 launches, 1 thread": (profile("million.sbt", [loop, "999000"]), "million.sbt", 1_000_000),
+        "8 threads on 8 streams": (profile("threads.sbt", [loop, "124875", "8"]), "threads.sbt", 1_000_000),
+        "4 processes at once": (
+            profile("processes.sbt", ["sh", "-c", " ".join([f"{loop} 249000 &"] * 4) + " wait"]),
+            "processes.sbt",
+            1_000_000,
+        ),
+    }
+    for name, (command, trace, launches) in cases.items():
+        run(command)
+        found = counts(trace)
+        lost = found["ring_full"] + found["vendor_dropped"]
+        row("arrived", f"{name}: kernels of {launches}", found["kernels"], launches)
+        row("arrived", f"{name}: joined to their call", found["joined"], launches)
+        row("arrived", f"{name}: dropped", lost, 0)
+        row("arrived", f"{name}: processes", found["processes"])
+        row("arrived", f"{name}: bytes a kernel, API rows included", f"{found['bytes'] / found['kernels']:.2f}")
+
+
+def launches():
+    """Microseconds per launch, alternating."""
+    loop = [str(PROGRAMS / "launch_loop"), "100000", "1", "3"]
+    null = {"CUDA_INJECTION64_PATH": str(PROGRAMS / "libnull_client.so")}
+    dormant = armed()
+    cases = {
+        "bare": (loop, {}),
+        "dormant": (loop, dormant),
+        "null client, kinds of light": (loop, dict(null, NULL_KINDS=LIGHT_KINDS)),
+        "ours, light": (profile("light.sbt", loop, "--level", "light"), {}),
+        "null client, kinds of standard": (loop, dict(null, NULL_KINDS=STANDARD_KINDS)),
+        "ours, standard": (profile("standard.sbt", loop), {}),
+        "ours, full": (profile("full.sbt", loop, "--level", "full"), {}),
+    }
+    if nsys():
+        report = str(OUTPUT / "nsys")
+        cases["Nsight Systems, -t cuda"] = (
+            [nsys(), "profile", "-t", "cuda", "-o", report, "--force-overwrite", "true", *loop],
+            {},
+        )
+    else:
+        row("launch", "Nsight Systems", "not on this machine")
+    taken = {name: [] for name in cases}
+    for _ in range(int(os.environ.get("ROUNDS", "7"))):
+        for name, (command, env) in cases.items():
+            taken[name] += numbers(run(command, env), "us_per_launch")
+    medians = {name: statistics.median(times) for name, times in taken.items()}
+    for name, median in medians.items():
+        times = sorted(taken[name])
+        row("launch", f"{name}: µs per launch (median; quartiles)", f"{median:.3f} ({times[len(times) // 4]:.3f}–{times[3 * len(times) // 4]:.3f})")
+    ratio = lambda a, b: f"{(medians[a] / medians[b] - 1) * 100:+.1f} %"
+    row("launch", "dormant against bare", ratio("dormant", "bare"), "within 1 %")
+    row("launch", "light against the null client", ratio("ours, light", "null client, kinds of light"), "within 5 %")
+    row("launch", "standard against the null client", ratio("ours, standard", "null client, kinds of standard"))
+    if nsys():
+        row("launch", "standard against Nsight Systems", ratio("ours, standard", "Nsight Systems, -t cuda"), "below")
+        size = os.path.getsize(OUTPUT / "nsys.nsys-rep")
+        row("launch", "bytes a kernel in Nsight's file", f"{size / 301_000:.1f}")
+    for trace in ("light.sbt", "standard.sbt", "full.sbt"):
+        found = counts(trace)
+        row("launch", f"{trace}: bytes a kernel", f"{found['bytes'] / found['kernels']:.2f}")
+        row("launch", f"{trace}: kernels of 301,000", found["kernels"], 301_000)
+
+
+def window():
+    """A window in a running process, and its speed afterwards."""
+    loop = [str(PROGRAMS / "launch_loop"), "20000", "1", "60", "20"]
+    before, inside, after, bare = [], [], [], []
+    for attempt in range(3):
+        bare += numbers(run(loop), "us_per_launch")
+        target = subprocess.Popen(loop, env=dict(os.environ, **armed()), stdout=subprocess.PIPE, text=True)
+        seen = []
+
+        def read(count):
+            while len(seen) < count:
+                line = target.stdout.readline()
+                if not line:
+                    raise RuntimeError("the target ended")
+                seen.append(number(line, "us_per_launch"))
+
+        read(15)
+        first = len(seen)
+        run([TRACESMITH, "record", "--force", "--pid", str(target.pid), "-d", "1", "-o", str(OUTPUT / "window.sbt")])
+        # What was written while the window was open lies in the pipe.
+        rest = [number(line, "us_per_launch") for line in target.stdout]
+        target.wait()
+        found = counts("window.sbt")
+        rounds_inside = round(found["kernels"] / 20000)
+        before += seen[5:first]
+        inside += rest[1 : max(2, rounds_inside - 1)]
+        after += rest[-12:]
+    row("window", "kernels recorded in the last window of 1 s", found["kernels"])
+    medians = {name: statistics.median(times) for name, times in {"bare": bare, "before": before, "inside": inside, "after": after}.items()}
+    for name, median in medians.items():
+        row("window", f"{name}: µs per launch", f"{median:.3f}")
+    row("window", "after against bare", f"{(medians['after'] / medians['bare'] - 1) * 100:+.1f} %", "within 2 %")
+    row("window", "dormant before the window against bare", f"{(medians['before'] / medians['bare'] - 1) * 100:+.1f} %", "within 1 %")
+
+
+def torch_loops():
+    """PyTorch's training loops, ours and others'."""
+    interpreter = python()
+    if not interpreter:
+        row("torch", "PyTorch", "not on this machine")
+        return
+    script = str(BENCH / "torch_loop.py")
+    for bound, steps in (("launch", "200"), ("gpu", "40")):
+        bare = [interpreter, script, bound, steps, "none"]
+        cases = {
+            "bare": bare,
+            "ours, light": profile(f"torch-{bound}-light.sbt", bare, "--level", "light"),
+            "ours, standard": profile(f"torch-{bound}-standard.sbt", bare),
+            "ours, full": profile(f"torch-{bound}-full.sbt", bare, "--level", "full"),
+            "torch.profiler, CUDA": [interpreter, script, bound, steps, "cuda"],
+            "torch.profiler, CPU and CUDA": [interpreter, script, bound, steps, "full"],
+            "Triton Proton": [interpreter, script, bound, steps, "proton"],
+        }
+        taken, sizes = {name: [] for name in cases}, {}
+        for _ in range(int(os.environ.get("TORCH_ROUNDS", "3"))):
+            for name, command in list(cases.items()):
+                try:
+                    text = run(command)
+                except RuntimeError as error:
+                    row("torch", f"{bound}: {name}", f"failed: {str(error)[-200:]!r}")
+                    del cases[name]
+                    continue
+                taken[name].append(number(text, "seconds"))
+                sizes[name] = number(text, "bytes")
+        base = statistics.median(taken["bare"])
+        for name in cases:
+            median = statistics.median(taken[name])
+            asked = ""
+            if name == "ours, standard":
+                asked = "below the others" if bound == "launch" else "under 1 %"
+            row("torch", f"{bound}-bound, {name}: seconds", f"{median:.3f} ({(median / base - 1) * 100:+.1f} %)", asked)
+            if sizes[name]:
+                row("torch", f"{bound}-bound, {name}: bytes written", int(sizes[name]))
+        for level in ("light", "standard", "full"):
+            found = counts(f"torch-{bound}-{level}.sbt")
+            per = found["bytes"] / max(1, found["kernels"])
+            row("torch", f"{bound}-bound, {level}: bytes in the file (a kernel)", f"{found['bytes']} ({per:.1f})")
+            row("torch", f"{bound}-bound, {level}: kernels, joined, API rows", f"{found['kernels']}, {found['joined']}, {found['api']}")
+
+
+def neighbours():
+    """torch.profiler beside us, before, inside and after our window."""
+    interpreter = python()
+    if not interpreter:
+        row("two profilers", "PyTorch", "not on this machine")
+        return
+    script = str(BENCH / "two_profilers.py")
+    alone = numbers(run([interpreter, script]), "cuda_events")
+    beside = numbers(run(profile("two.sbt", [interpreter, script])), "cuda_events")
+    row("two profilers", "torch.profiler's CUDA events alone", alone)
+    row("two profilers", "within our recording", beside, alone)
+    found = counts("two.sbt")
+    row("two profilers", "our kernels then (26 steps)", found["kernels"])
+    row("two profilers", "conflicts in our trace", found["conflicts"], 0)
+    target = subprocess.Popen([interpreter, script, "2"], env=dict(os.environ, **armed()), stdout=subprocess.PIPE, text=True)
+    target.stdout.readline()
+    time.sleep(0.2)
+    # From before the first session to between the two: the second comes after our window.
+    run([TRACESMITH, "record", "--force", "--pid", str(target.pid), "-d", "3", "-o", str(OUTPUT / "two-window.sbt")])
+    rest = target.stdout.read()
+    target.wait()
+    row("two profilers", "with our window around the first of two sessions", numbers(rest, "cuda_events"), alone)
+    row("two profilers", "our kernels in that window (8 steps)", counts("two-window.sbt")["kernels"])
+
+
+def benchmark():
+    """The command of the same name."""
+    text = run([TRACESMITH, "benchmark", "-n", "10000"])
+    for line in text.splitlines():
+        if line.strip():
+            row("benchmark", line.strip(), "")
+
+
+def graphs():
+    """A graph's kernels, by node and as a whole."""
+    launcher = str(PROGRAMS / "launcher")
+    run(profile("graph.sbt", [launcher, "graph", "20", "100"]))
+    row("graphs", "20 nodes launched 100 times: kernels", counts("graph.sbt")["kernels"], 2000)
+    row("graphs", "of these with a node", counts("graph.sbt")["graph_kernels"], 2000)
+
+
+SECTIONS = {
+    "million": million,
+    "launches": launches,
+    "window": window,
+    "torch": torch_loops,
+    "neighbours": neighbours,
+    "graphs": graphs,
+    "benchmark": benchmark,
+}
+
+
+def main():
+    OUTPUT.mkdir(parents=True, exist_ok=True)
+    wanted = sys.argv[3:] or list(SECTIONS)
+    gpu = run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]).strip()
+    row("machine", "GPU and driver", gpu)
+    row("machine", "date", time.strftime("%Y-%m-%d", time.gmtime()))
+    row("machine", "command", "ci/gpu " + " ".join(wanted))
+    failed = False
+    for name in wanted:
+        start = time.monotonic()
+        try:
+            SECTIONS[name]()
+        except Exception as error:  # The other sections are still worth their time.
+            row(name, "FAILED", str(error)[-1500:].replace("\n", " ⏎ "))
+            failed = True
+        row(name, "seconds for this section", f"{time.monotonic() - start:.0f}")
+    with open(OUTPUT / "figures.md", "w") as table:
+        table.write("| section | what | measured | asked |\n|---|---|---|---|\n")
+        for section, what, value, asked in rows:
+            table.write(f"| {section} | {what} | {value} | {asked} |\n")
+    return 1 if failed else 0
+
+
+sys.exit(main())

@@ -1,0 +1,44 @@
+// Empty kernels back to back, from one or several threads: microseconds per launch.
+//
+//   launch_loop LAUNCHES [THREADS [ROUNDS [PAUSE_MS]]]
+//
+// Prints one line per round. With a pause it sleeps between rounds, so that something from outside (a window that
+// opens or closes) can happen in between.
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cuda_runtime.h>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+
+__global__ void empty() {}
+
+static void launch(int launches, cudaStream_t stream) {
+    for (int i = 0; i < launches; i++) empty<<<1, 32, 0, stream>>>();
+    cudaStreamSynchronize(stream);
+}
+
+int main(int count, char **words) {
+    int launches = count > 1 ? atoi(words[1]) : 100000;
+    int threads = count > 2 ? atoi(words[2]) : 1;
+    int rounds = count > 3 ? atoi(words[3]) : 1;
+    int pause_ms = count > 4 ? atoi(words[4]) : 0;
+    std::vector<cudaStream_t> streams(threads);
+    for (auto &stream : streams) cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    launch(1000, streams[0]);
+    for (int round = 0; round < rounds; round++) {
+        auto start = std::chrono::steady_clock::now();
+        if (threads == 1) {
+            launch(launches, streams[0]);
+        } else {
+            std::vector<std::thread> workers;
+            for (auto &stream : streams) workers.emplace_back([=] { launch(launches, stream); });
+            for (auto &worker : workers) worker.join();
+        }
+        double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+        printf("round %d us_per_launch %.4f\n", round, seconds / launches / threads * 1e6);
+        fflush(stdout);
+        if (pause_ms) usleep(pause_ms * 1000);
+    }
+}

@@ -1,0 +1,49 @@
+// The least that a CUPTI client can do: it enables kinds, hands out buffers, and looks at nothing. What a capture costs
+// above this is ours; what this costs is CUPTI's.
+//
+//   NULL_KINDS=10,1,2 CUDA_INJECTION64_PATH=libnull_client.so program
+#include <atomic>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <cupti.h>
+#include <mutex>
+#include <vector>
+
+static constexpr size_t bytes = 1 << 20;
+static std::mutex guard;
+static std::vector<uint8_t *> pool;
+
+static void CUPTIAPI requested(uint8_t **buffer, size_t *size, size_t *records) {
+    std::lock_guard<std::mutex> lock(guard);
+    *records = 0;
+    *size = bytes;
+    if (pool.empty()) {
+        *buffer = static_cast<uint8_t *>(aligned_alloc(8, bytes));
+    } else {
+        *buffer = pool.back();
+        pool.pop_back();
+    }
+}
+
+static void CUPTIAPI completed(CUcontext, uint32_t, uint8_t *buffer, size_t, size_t) {
+    std::lock_guard<std::mutex> lock(guard);
+    pool.push_back(buffer);
+}
+
+extern "C" int InitializeInjection() {
+    for (int i = 0; i < 16; i++) {
+        pool.push_back(static_cast<uint8_t *>(aligned_alloc(8, bytes)));
+        memset(pool.back(), 0, bytes);
+    }
+    uint8_t off = 0;
+    size_t size = sizeof off;
+    cuptiActivitySetAttribute(CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER, &size, &off);
+    cuptiActivityRegisterCallbacks(requested, completed);
+    const char *kinds = getenv("NULL_KINDS");
+    char words[256];
+    strncpy(words, kinds ? kinds : "10,1,2", sizeof words - 1);
+    for (char *word = strtok(words, ","); word; word = strtok(nullptr, ","))
+        cuptiActivityEnable(static_cast<CUpti_ActivityKind>(atoi(word)));
+    return 1;
+}

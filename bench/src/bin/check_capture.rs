@@ -1,0 +1,70 @@
+//! Counts what a captured trace holds and how many kernels are joined to the
+//! call that launched them; one line of `key value` pairs for each trace.
+//!
+//! `cargo run --release -p tracesmith-bench --bin check_capture -- train.sbt`
+#![allow(clippy::print_stdout, reason = "the line is what this program is for")]
+
+use std::{collections::HashSet, env, error::Error, path::Path};
+
+use tracesmith_format::{Columns, ProcessId, tables::HealthCause};
+use tracesmith_trace::Trace;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    for path in env::args().skip(1) {
+        println!("{}", summary(Path::new(&path))?);
+    }
+    Ok(())
+}
+
+fn summary(path: &Path) -> Result<String, Box<dyn Error>> {
+    let trace = Trace::open(path)?;
+    let mut calls: HashSet<(ProcessId, u64)> = HashSet::new();
+    for (_, columns) in trace.api_calls.columns() {
+        for row in 0..columns.len() {
+            let call = columns.row(row);
+            calls.insert((call.caller.process, call.correlation.0));
+        }
+    }
+    let (mut kernels, mut joined, mut untimed, mut in_graphs) = (0u64, 0u64, 0u64, 0u64);
+    let mut distinct = HashSet::new();
+    for (_, columns) in trace.kernels.columns() {
+        for row in 0..columns.len() {
+            let kernel = columns.row(row);
+            let key = (kernel.place.process, kernel.correlation.0);
+            kernels += 1;
+            joined += u64::from(calls.contains(&key));
+            untimed += u64::from(kernel.start.0 == 0 || kernel.end.0 < kernel.start.0);
+            in_graphs += u64::from(kernel.graph_node.0 != 0);
+            distinct.insert((key, kernel.graph_node.0));
+        }
+    }
+    let health = trace.health();
+    let lost = |cause: HealthCause| -> u64 {
+        health
+            .recorded
+            .iter()
+            .filter(|item| item.cause == cause)
+            .map(|item| item.count.max(1))
+            .sum()
+    };
+    Ok(format!(
+        "kernels {kernels} distinct {} joined {joined} untimed {untimed} graph_kernels {in_graphs} copies {} sets {} api {} \
+         syncs {} allocations {} markers {} modules {} counters {} processes {} bytes {} ring_full {} vendor_dropped {} \
+         conflicts {} died {}",
+        distinct.len(),
+        trace.copies.rows(),
+        trace.sets.rows(),
+        trace.api_calls.rows(),
+        trace.syncs.rows(),
+        trace.allocations.rows(),
+        trace.markers.rows(),
+        trace.modules.rows(),
+        trace.counters.rows(),
+        trace.processes.len(),
+        trace.file_bytes(),
+        lost(HealthCause::RING_FULL),
+        lost(HealthCause::VENDOR_DROPPED),
+        lost(HealthCause::CONFLICT),
+        lost(HealthCause::PROCESS_DIED),
+    ))
+}

@@ -1,0 +1,264 @@
+//! What the commands that record have in common.
+
+use std::env;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use anyhow::bail;
+use tracesmith_collect::{
+    Capture, CaptureRange, Destination, Existing, Kinds, Report, RowCounts, Window,
+};
+use tracesmith_trace::units;
+
+use crate::args::{CaptureArgs, GraphsArg, KindArg, LevelArg};
+use crate::counters::counter_source;
+use crate::exit::Exit;
+use crate::output::Output;
+
+/// Variables worth keeping with a trace: they change what a program does on GPUs.
+const KEPT_PREFIXES: [&str; 8] = [
+    "CUDA_",
+    "NCCL_",
+    "NVIDIA_",
+    "OMPI_COMM_WORLD_",
+    "PMI_",
+    "PYTORCH_",
+    "TORCH_",
+    "TRITON_",
+];
+const KEPT: [&str; 7] = [
+    "RANK",
+    "LOCAL_RANK",
+    "WORLD_SIZE",
+    "SLURM_JOB_ID",
+    "SLURM_PROCID",
+    "SLURM_LOCALID",
+    "SLURM_NTASKS",
+];
+
+/// What to record, as the arguments say.
+pub(crate) fn capture(args: &CaptureArgs) -> anyhow::Result<Capture> {
+    let kinds = kinds(args);
+    if args.steps.is_some() && !matches!(range(args), CaptureRange::Marker { .. }) {
+        bail!("--steps counts ranges; name them with --capture-range nvtx:NAME");
+    }
+    if args.buffer_size.0 < 4 << 20 {
+        bail!("--buffer-size must be 4M at least");
+    }
+    let mut metadata = vec![
+        ("recorder".to_owned(), format!("tracesmith {}", env!("CARGO_PKG_VERSION"))),
+        ("capture.kinds".to_owned(), names(&kinds)),
+        ("capture.range".to_owned(), range_in_words(args)),
+    ];
+    metadata.extend(environment());
+    Ok(Capture {
+        level: level_name(args).to_owned(),
+        kinds: wire_kinds(&kinds, args.graphs),
+        range: range(args),
+        steps: args.steps.map(|steps| steps.0),
+        window: Window {
+            delay: args.delay.0,
+            duration: args.duration.map(|duration| duration.0),
+        },
+        memory_bytes: args.buffer_size.0,
+        flight_recorder: args.flight_recorder.map(|size| size.0),
+        counters: if kinds.contains(&KindArg::Counters) { counter_source() } else { None },
+        counter_period: args.counter_period.0,
+        metadata,
+    })
+}
+
+/// Where the trace goes: as named, or by the program's name, beside others of that name.
+pub(crate) fn destination(args: &CaptureArgs, program: &OsStr) -> anyhow::Result<Destination> {
+    let existing = if args.force { Existing::Replace } else { Existing::Refuse };
+    if let Some(path) = &args.out {
+        if path == Path::new("-") {
+            bail!("standard output belongs to the program; name a file with -o");
+        }
+        if path.is_dir() {
+            bail!("{} is a directory; name a file in it", path.display());
+        }
+        let path = path.clone();
+        return Ok(Destination { path, existing });
+    }
+    let name = Path::new(program).file_name().unwrap_or(OsStr::new("trace"));
+    let path = |number: u32| {
+        let mut file = name.to_owned();
+        if number > 1 {
+            file.push(format!("-{number}"));
+        }
+        file.push(".sbt");
+        PathBuf::from(file)
+    };
+    let path = match existing {
+        Existing::Replace => path(1),
+        Existing::Refuse => (1..).map(path).find(|path| !path.exists()).unwrap_or_else(|| path(1)),
+    };
+    Ok(Destination { path, existing })
+}
+
+/// Says on standard error what became of a recording.
+pub(crate) fn show(report: &Report, output: &mut Output) {
+    for (path, bytes) in &report.files {
+        output.note(&format!("wrote {} ({})", path.display(), units::bytes(*bytes)));
+    }
+    output.note(&contents(report));
+    for loss in &report.losses {
+        if loss.is_missing_data() {
+            output.warning(&format!("not whole: {loss}"));
+        } else {
+            output.note(&loss.to_string());
+        }
+    }
+    if let Some((path, _)) = report.files.last() {
+        output.note(&format!("next: tracesmith view {} --stats", path.display()));
+    }
+}
+
+/// How to end after a recording: as the program did, unless that went well and something is to be said against us.
+pub(crate) fn exit(
+    report: Report,
+    program: Exit,
+    args: &CaptureArgs,
+    output: &mut Output,
+) -> anyhow::Result<Exit> {
+    let is_whole = report.is_whole();
+    let went_well = matches!(program, Exit::Done | Exit::Code(0));
+    match report.failure {
+        Some(failure) if went_well => Err(failure.into()),
+        Some(failure) => {
+            output.error(&failure.into());
+            Ok(program)
+        }
+        None if went_well && args.strict && !is_whole => Ok(Exit::No),
+        None => Ok(program),
+    }
+}
+
+fn contents(report: &Report) -> String {
+    let RowCounts {
+        kernels,
+        copies,
+        api_calls,
+        syncs,
+        allocations,
+        markers,
+        graph_launches,
+        host_calls: _,
+        counters,
+    } = report.rows;
+    let mut parts = vec![
+        counted(kernels, "kernel", "kernels"),
+        counted(copies, "copy or set", "copies and sets"),
+        counted(api_calls, "API call", "API calls"),
+    ];
+    for (count, one, many) in [
+        (graph_launches, "graph launch", "graph launches"),
+        (syncs, "wait", "waits"),
+        (allocations, "allocation", "allocations"),
+        (markers, "marker", "markers"),
+        (counters, "sample of counters", "samples of counters"),
+    ] {
+        if count > 0 {
+            parts.push(counted(count, one, many));
+        }
+    }
+    let processes = counted(u64::from(report.processes), "process", "processes");
+    format!("{} of {processes}", parts.join(", "))
+}
+
+fn counted(count: u64, one: &str, many: &str) -> String {
+    format!("{} {}", units::count(count), if count == 1 { one } else { many })
+}
+
+fn level_name(args: &CaptureArgs) -> &'static str {
+    match args.level {
+        _ if !args.trace.is_empty() => "custom",
+        LevelArg::Light => "light",
+        LevelArg::Standard => "standard",
+        LevelArg::Full => "full",
+    }
+}
+
+/// The kinds that a level or a list stands for.
+fn kinds(args: &CaptureArgs) -> Vec<KindArg> {
+    use KindArg::*;
+    if !args.trace.is_empty() {
+        return args.trace.clone();
+    }
+    let mut kinds = vec![Kernels, Copies, Counters];
+    if args.level != LevelArg::Light {
+        kinds.extend([Api, Sync, Memory, Nvtx, Modules, Streams, Overhead]);
+    }
+    if args.level == LevelArg::Full {
+        kinds.extend([Queries, Latency]);
+    }
+    kinds
+}
+
+/// What targets are told. Graphs are recorded by their nodes where kernels are, and else as a whole.
+fn wire_kinds(kinds: &[KindArg], graphs: GraphsArg) -> Kinds {
+    let mut wire = Kinds::NONE;
+    for kind in kinds {
+        wire |= match kind {
+            KindArg::Kernels => Kinds::KERNELS,
+            KindArg::Copies => Kinds::COPIES,
+            KindArg::Api => Kinds::API,
+            KindArg::Queries => Kinds::API | Kinds::API_QUERIES,
+            KindArg::Sync => Kinds::SYNCS,
+            KindArg::Memory => Kinds::MEMORY,
+            KindArg::Nvtx => Kinds::MARKERS,
+            KindArg::Modules => Kinds::MODULES,
+            KindArg::Streams => Kinds::STREAMS,
+            KindArg::Overhead => Kinds::OVERHEAD,
+            KindArg::Latency => Kinds::LATENCY,
+            KindArg::Graphs if !kinds.contains(&KindArg::Kernels) => Kinds::WHOLE_GRAPHS,
+            KindArg::Graphs | KindArg::Counters => Kinds::NONE,
+        };
+    }
+    if graphs == GraphsArg::Whole {
+        wire |= Kinds::WHOLE_GRAPHS;
+    }
+    wire
+}
+
+fn names(kinds: &[KindArg]) -> String {
+    use clap::ValueEnum;
+    let names = kinds.iter().filter_map(|kind| kind.to_possible_value());
+    names.map(|value| value.get_name().to_owned()).collect::<Vec<_>>().join(",")
+}
+
+fn range(args: &CaptureArgs) -> CaptureRange {
+    args.capture_range
+        .as_ref()
+        .map_or(CaptureRange::Everything, |range| range.0.clone())
+}
+
+fn range_in_words(args: &CaptureArgs) -> String {
+    let range = match range(args) {
+        CaptureRange::Everything => "everything".to_owned(),
+        CaptureRange::ProfilerApi => "cuda-profiler-api".to_owned(),
+        CaptureRange::Marker { name, domain: None } => format!("nvtx:{name}"),
+        CaptureRange::Marker {
+            name,
+            domain: Some(domain),
+        } => format!("nvtx:{name}@{domain}"),
+    };
+    match args.steps {
+        Some(steps) => format!("{range} {}..{}", steps.0.first, steps.0.last),
+        None => range,
+    }
+}
+
+/// Facts of the environment, in the order of their names.
+fn environment() -> Vec<(String, String)> {
+    let mut facts: Vec<_> = env::vars_os()
+        .filter_map(|(name, value)| {
+            let name = name.into_string().ok()?;
+            let is_kept = KEPT.contains(&name.as_str()) || KEPT_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
+            is_kept.then(|| (format!("env.{name}"), value.to_string_lossy().into_owned()))
+        })
+        .collect();
+    facts.sort();
+    facts
+}

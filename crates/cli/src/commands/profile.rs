@@ -1,0 +1,39 @@
+//! `tracesmith profile`.
+
+use tracesmith_collect::{End, Launch, Preload, Wait, profile};
+
+use super::capture;
+use crate::args::{ProfileArgs, WaitArg};
+use crate::exit::Exit;
+use crate::library;
+use crate::output::Output;
+
+pub(crate) fn run(args: ProfileArgs, output: &mut Output) -> anyhow::Result<Exit> {
+    let program = args.command.first().cloned().unwrap_or_default();
+    let destination = capture::destination(&args.capture, &program)?;
+    let launch = Launch {
+        command: args.command,
+        library: library::locate()?,
+        preload: if args.no_preload { Preload::No } else { Preload::Yes },
+        wait: match args.wait {
+            WaitArg::Primary => Wait::Primary,
+            WaitArg::All => Wait::All,
+        },
+    };
+    let (end, report) = profile(launch, capture::capture(&args.capture)?, destination)?;
+    capture::show(&report, output);
+    if report.processes == 0 {
+        output.warning(&format!(
+            "{} started no process that uses CUDA or NVTX, or ours was kept out: a static program, one with \
+             other rights, or one that clears its environment",
+            program.display()
+        ));
+        output.note("hint: tracesmith doctor says what works on this machine");
+    }
+    let code = match end {
+        End::Exited(code) => Exit::Code(u8::try_from(code & 0xff).unwrap_or(u8::MAX)),
+        End::Killed(signal) => Exit::Signal(signal),
+        _ => Exit::Done,
+    };
+    capture::exit(report, code, &args.capture, output)
+}

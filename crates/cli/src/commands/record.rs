@@ -1,0 +1,46 @@
+//! `tracesmith record`.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+
+use serde_json::json;
+use tracesmith_collect::{Selection, dump, record};
+
+use super::capture;
+use crate::args::{Format, RecordArgs};
+use crate::exit::Exit;
+use crate::output::Output;
+
+pub(crate) fn run(args: &RecordArgs, output: &mut Output) -> anyhow::Result<Exit> {
+    if args.dump {
+        return ask_for_dumps(&args.pid, output);
+    }
+    let selection = if args.pid.is_empty() {
+        Selection::Everyone
+    } else {
+        Selection::Processes(args.pid.iter().copied().collect::<BTreeSet<_>>())
+    };
+    let destination = capture::destination(&args.capture, OsStr::new("record"))?;
+    let capture = capture::capture(&args.capture)?;
+    if args.capture.duration.is_none() {
+        output.note("recording; Ctrl-C ends it");
+    }
+    let report = record(&selection, capture, destination)?;
+    capture::show(&report, output);
+    if report.processes == 0 {
+        output.warning("no armed process was found; start programs with the variables of 'tracesmith env'");
+    }
+    capture::exit(report, Exit::Done, &args.capture, output)
+}
+
+fn ask_for_dumps(processes: &[u32], output: &mut Output) -> anyhow::Result<Exit> {
+    for process in processes {
+        let path = dump(*process)?;
+        let path = path.display().to_string();
+        match output.format {
+            Format::Table => output.line(&path)?,
+            _ => output.facts(&[("process", json!(process)), ("file", json!(path))])?,
+        }
+    }
+    Ok(Exit::Done)
+}

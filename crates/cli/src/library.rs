@@ -1,0 +1,63 @@
+//! The library that goes into profiled programs. This binary carries it and
+//! writes it into the user's runtime folder when it is needed.
+
+use std::{
+    env, fs,
+    hash::{DefaultHasher, Hash, Hasher},
+    io::Write,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result, bail};
+use tracesmith_wire::control::armed;
+
+/// Names a library to use instead of the one that this binary carries.
+const VARIABLE: &str = "TRACESMITH_INJECT_LIBRARY";
+
+static CARRIED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libtracesmith_inject.so"));
+
+/// The library's path, absolute; written there if it was not.
+pub(crate) fn locate() -> Result<PathBuf> {
+    if let Some(path) = env::var_os(VARIABLE) {
+        let path = PathBuf::from(path);
+        return fs::canonicalize(&path).with_context(|| format!("looking for {} of {VARIABLE}", path.display()));
+    }
+    let folder = armed::directory().context("making the runtime folder")?;
+    check_folder(&folder)?;
+    let mut hasher = DefaultHasher::new();
+    CARRIED.hash(&mut hasher);
+    let path = folder.join(format!("libtracesmith_inject-{:016x}.so", hasher.finish()));
+    if fs::read(&path).is_ok_and(|there| there == CARRIED) {
+        return Ok(path);
+    }
+    write(&folder, &path).with_context(|| format!("writing {}", path.display()))?;
+    Ok(path)
+}
+
+/// Under another name first: a program that starts meanwhile must not load half
+/// of it.
+fn write(folder: &Path, path: &Path) -> Result<()> {
+    let mut file = tempfile::Builder::new().prefix(".inject").tempfile_in(folder)?;
+    file.write_all(CARRIED)?;
+    file.as_file().set_permissions(fs::Permissions::from_mode(0o700))?;
+    file.persist(path)?;
+    Ok(())
+}
+
+/// The loader splits LD_PRELOAD at spaces and colons, and maps no code from a
+/// file system that forbids it.
+fn check_folder(folder: &Path) -> Result<()> {
+    let hint = format!("hint: name another folder in {}", armed::RUNTIME_DIRECTORY_VARIABLE);
+    let name = folder.to_string_lossy();
+    if name.contains([' ', ':', '\t']) {
+        bail!("the loader cannot preload from a folder with a space or colon in its name: {name}\n\n{hint}");
+    }
+    let forbids = rustix::fs::statvfs(folder).is_ok_and(|system| {
+        system.f_flag.contains(rustix::fs::StatVfsMountFlags::NOEXEC)
+    });
+    if forbids {
+        bail!("the file system allows no programs (noexec): {name}\n\n{hint}");
+    }
+    Ok(())
+}

@@ -1,0 +1,42 @@
+//! Asking for what a flight recorder holds.
+
+use std::{path::PathBuf, time::Duration};
+
+use tracesmith_wire::{
+    control::{Message, armed},
+    handshake::connect_control,
+};
+
+use crate::error::Error;
+
+const CONNECT_LIMIT: Duration = Duration::from_secs(2);
+/// Writing hundreds of megabytes takes a while.
+const DUMP_LIMIT: Duration = Duration::from_secs(60);
+
+/// Has the collector of `process` write out what its flight recorder holds.
+/// Gives back where.
+///
+/// # Errors
+///
+/// When the process cannot be reached, or nothing was written.
+pub fn dump(process: u32) -> Result<PathBuf, Error> {
+    let (_, socket) = armed::waiting()
+        .into_iter()
+        .find(|(waiting, _)| *waiting == process)
+        .ok_or(Error::NotArmed { process })?;
+    let control = connect_control(&socket, CONNECT_LIMIT)?;
+    control.send(&Message::Dump, CONNECT_LIMIT)?;
+    loop {
+        match control.receive(DUMP_LIMIT)? {
+            Some(Message::Dumped(Ok(path))) => return Ok(path.into()),
+            Some(Message::Dumped(Err(reason)) | Message::Failed(reason)) => {
+                return Err(Error::NotDumped { process, reason });
+            }
+            Some(_) => {}
+            None => {
+                let reason = "it closed the connection".to_owned();
+                return Err(Error::NotDumped { process, reason });
+            }
+        }
+    }
+}

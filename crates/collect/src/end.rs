@@ -1,0 +1,59 @@
+//! How a process ended.
+
+use std::{os::unix::process::ExitStatusExt, process::ExitStatus};
+
+use tracesmith_format::tables::ProcessEnd;
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// By itself, with this code.
+    Exited(i32),
+    /// By this signal.
+    Killed(i32),
+    /// It became another program.
+    Replaced,
+    /// It was still running when the recording ended.
+    Running,
+    /// Nobody could say.
+    Unknown,
+}
+
+impl End {
+    /// The end that a wait status tells of.
+    pub(crate) fn from_status(status: ExitStatus) -> Self {
+        match (status.code(), status.signal()) {
+            (Some(code), _) => Self::Exited(code),
+            (None, Some(signal)) => Self::Killed(signal),
+            (None, None) => Self::Unknown,
+        }
+    }
+
+    /// The end that a wait status tells of, as the kernel codes it.
+    pub(crate) fn from_raw_status(status: i32) -> Self {
+        Self::from_status(ExitStatus::from_raw(status))
+    }
+
+    /// The trace's code for it, and the number that goes with that.
+    pub(crate) fn code(self) -> (ProcessEnd, i32) {
+        match self {
+            Self::Exited(code) => (ProcessEnd::EXITED, code),
+            Self::Killed(signal) => (ProcessEnd::KILLED, signal),
+            Self::Replaced => (ProcessEnd::REPLACED, 0),
+            Self::Running => (ProcessEnd::RUNNING, 0),
+            Self::Unknown => (ProcessEnd::UNKNOWN, 0),
+        }
+    }
+}
+
+impl std::fmt::Display for End {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Exited(code) => write!(f, "exit code {code}"),
+            Self::Killed(signal) => write!(f, "killed by signal {signal}"),
+            Self::Replaced => f.write_str("became another program"),
+            Self::Running => f.write_str("still running"),
+            Self::Unknown => f.write_str("how is not known"),
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! The variables that bring the library into a program.
+
+use std::{
+    env,
+    ffi::{OsStr, OsString},
+    path::Path,
+};
+
+use tracesmith_wire::control::armed;
+
+use crate::{error::Error, launch::Preload};
+
+/// Names the collector that a program was started under.
+pub(crate) const COLLECTOR_VARIABLE: &str = "TRACESMITH_COLLECTOR";
+
+/// Variables that arm a program: the library is loaded and waits for a
+/// collector, at a socket in the directory that is named here too.
+///
+/// # Errors
+///
+/// When that directory cannot be made, or others could enter it.
+pub fn environment(library: &Path, preload: Preload) -> Result<Vec<(&'static str, OsString)>, Error> {
+    let directory = armed::directory()?;
+    let mut variables = vec![("TRACESMITH_ARMED", OsString::from("1"))];
+    variables.extend(injection(library, preload));
+    variables.push((armed::RUNTIME_DIRECTORY_VARIABLE, directory.into()));
+    Ok(variables)
+}
+
+/// Variables that load the library.
+pub(crate) fn injection(library: &Path, preload: Preload) -> Vec<(&'static str, OsString)> {
+    let mut variables = vec![
+        ("CUDA_INJECTION64_PATH", library.into()),
+        ("NVTX_INJECTION64_PATH", library.into()),
+    ];
+    if preload == Preload::Yes {
+        let before = env::var_os("LD_PRELOAD");
+        variables.push(("LD_PRELOAD", preloaded(library, before.as_deref())));
+    }
+    variables
+}
+
+/// The library before what is preloaded already, once.
+fn preloaded(library: &Path, before: Option<&OsStr>) -> OsString {
+    let mut value = library.as_os_str().to_owned();
+    let Some(before) = before.filter(|before| !before.is_empty()) else {
+        return value;
+    };
+    if env::split_paths(before).any(|path| path == library) {
+        return before.to_owned();
+    }
+    value.push(":");
+    value.push(before);
+    value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_preloaded_stays_so() {
+        let library = Path::new("/a/lib.so");
+        let value = |before: Option<&str>| preloaded(library, before.map(OsStr::new));
+        assert_eq!(value(None), "/a/lib.so");
+        assert_eq!(value(Some("")), "/a/lib.so");
+        assert_eq!(value(Some("/b.so")), "/a/lib.so:/b.so");
+        assert_eq!(value(Some("/b.so:/a/lib.so")), "/b.so:/a/lib.so");
+    }
+}

@@ -1,0 +1,264 @@
+//! Who a process is, read from the system when it comes and while it is there.
+
+use std::{
+    collections::BTreeMap,
+    ffi::OsStr,
+    fs,
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
+};
+
+use crate::{end::End, time};
+
+/// What is known of a process from outside.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Identity {
+    /// Its number, as the collector knows it.
+    pub(crate) pid: u32,
+    /// Its number, as it knows itself; another one in a container.
+    pub(crate) own_pid: u32,
+    pub(crate) parent: u32,
+    pub(crate) name: String,
+    pub(crate) command: String,
+    /// When it started, host clock; 0 when not known.
+    pub(crate) started: u64,
+    /// The same in the system's own ticks: tells processes of one number apart.
+    start_ticks: u64,
+    pub(crate) ranks: Ranks,
+}
+
+/// Whether a process was given rings that it has not closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rings {
+    Held,
+    Closed,
+}
+
+/// A process's place in a distributed job.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Ranks {
+    pub(crate) rank: Option<u32>,
+    pub(crate) local_rank: Option<u32>,
+    pub(crate) world_size: Option<u32>,
+}
+
+impl Identity {
+    /// What the system says of a process. What it does not say stays empty.
+    pub(crate) fn read(pid: u32, own_pid: u32) -> Self {
+        let folder = folder(pid);
+        let command = fs::read(folder.join("cmdline")).unwrap_or_default();
+        let arguments: Vec<&[u8]> = command.trim_ascii_end().split(|byte| *byte == 0).collect();
+        let arguments = match arguments.split_last() {
+            // Every argument ends in a zero byte.
+            Some((last, rest)) if last.is_empty() => rest,
+            _ => &arguments,
+        };
+        let stat = Stat::read(pid).unwrap_or_default();
+        let environment = fs::read(folder.join("environ")).unwrap_or_default();
+        Self {
+            pid,
+            own_pid,
+            parent: stat.parent,
+            name: name(arguments).unwrap_or_else(|| first_line(&folder.join("comm"))),
+            command: joined(arguments.iter().map(|argument| OsStr::from_bytes(argument))),
+            started: stat.started(),
+            start_ticks: stat.start_ticks,
+            ranks: Ranks::from_environment(&environment),
+        }
+    }
+
+    /// How the process ended, if it still waits for its parent to ask.
+    pub(crate) fn end_of_zombie(&self) -> Option<End> {
+        let stat = Stat::read(self.pid)?;
+        let is_it = stat.state == b'Z' && stat.start_ticks == self.start_ticks;
+        is_it.then(|| End::from_raw_status(stat.exit_status))
+    }
+
+    /// Whether the process, which still runs, became another program. Not known
+    /// while it is about to end, or where its mappings cannot be read.
+    ///
+    /// Rings stay mapped until the process ends or executes a program. Where it
+    /// holds none, another command line tells.
+    pub(crate) fn became_another(&self, rings: Rings) -> Option<bool> {
+        let mappings = fs::read(folder(self.pid).join("maps")).ok()?;
+        if mappings.is_empty() {
+            return None;
+        }
+        let wanted = b"/memfd:tracesmith-ring";
+        let holds_ring = mappings.windows(wanted.len()).any(|window| window == wanted);
+        if holds_ring {
+            return Some(false);
+        }
+        Some(rings == Rings::Held || Self::read(self.pid, self.own_pid).command != self.command)
+    }
+
+    /// What the system calls one of its threads.
+    pub(crate) fn thread_name(&self, thread: u32) -> String {
+        // In a container the numbers are of another name space than ours.
+        if self.pid != self.own_pid {
+            return String::new();
+        }
+        first_line(&folder(self.pid).join(format!("task/{thread}/comm")))
+    }
+}
+
+impl Ranks {
+    /// As launchers say it: torchrun, Open MPI, other MPIs, Slurm.
+    pub(crate) fn from_environment(environment: &[u8]) -> Self {
+        let variables: BTreeMap<&[u8], u32> = environment
+            .split(|byte| *byte == 0)
+            .filter_map(|variable| {
+                let at = variable.iter().position(|byte| *byte == b'=')?;
+                let value = std::str::from_utf8(&variable[at + 1..]).ok()?;
+                Some((&variable[..at], value.parse().ok()?))
+            })
+            .collect();
+        let first = |names: &[&str]| {
+            let mut values = names.iter().filter_map(|name| variables.get(name.as_bytes()));
+            values.next().copied()
+        };
+        Self {
+            rank: first(&[
+                "RANK",
+                "OMPI_COMM_WORLD_RANK",
+                "PMI_RANK",
+                "PMIX_RANK",
+                "SLURM_PROCID",
+            ]),
+            local_rank: first(&[
+                "LOCAL_RANK",
+                "OMPI_COMM_WORLD_LOCAL_RANK",
+                "MPI_LOCALRANKID",
+                "PMI_LOCAL_RANK",
+                "SLURM_LOCALID",
+            ]),
+            world_size: first(&["WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"]),
+        }
+    }
+}
+
+/// The fields of `/proc/PID/stat` that matter here.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Stat {
+    state: u8,
+    parent: u32,
+    start_ticks: u64,
+    exit_status: i32,
+}
+
+impl Stat {
+    fn read(pid: u32) -> Option<Self> {
+        Self::parse(&fs::read(folder(pid).join("stat")).ok()?)
+    }
+
+    /// The name comes second, in brackets, and may hold anything.
+    fn parse(stat: &[u8]) -> Option<Self> {
+        let behind_name = stat.iter().rposition(|byte| *byte == b')')? + 1;
+        let rest = std::str::from_utf8(&stat[behind_name..]).ok()?;
+        let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
+        Some(Self {
+            state: *fields.first()?.as_bytes().first()?,
+            parent: fields.get(1)?.parse().ok()?,
+            start_ticks: fields.get(19)?.parse().ok()?,
+            exit_status: fields.get(49).and_then(|status| status.parse().ok()).unwrap_or(0),
+        })
+    }
+
+    fn started(self) -> u64 {
+        let ticks_per_second = rustix::param::clock_ticks_per_second().max(1);
+        match self.start_ticks.saturating_mul(1_000_000_000) / ticks_per_second {
+            0 => 0,
+            since_boot => time::from_since_boot(since_boot),
+        }
+    }
+}
+
+fn folder(pid: u32) -> PathBuf {
+    PathBuf::from(format!("/proc/{pid}"))
+}
+
+/// The program's name without its folder.
+fn name(arguments: &[&[u8]]) -> Option<String> {
+    let program = Path::new(OsStr::from_bytes(arguments.first()?));
+    Some(program.file_name()?.to_string_lossy().into_owned())
+}
+
+/// A command line as one could type it.
+pub(crate) fn joined<'a>(arguments: impl IntoIterator<Item = &'a OsStr>) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "-_=+:,./@%".contains(c);
+    let quoted = arguments.into_iter().map(|argument| {
+        let argument = argument.to_string_lossy();
+        if !argument.is_empty() && argument.chars().all(is_plain) {
+            argument.into_owned()
+        } else {
+            format!("'{}'", argument.replace('\'', r"'\''"))
+        }
+    });
+    quoted.collect::<Vec<_>>().join(" ")
+}
+
+fn first_line(path: &Path) -> String {
+    let text = fs::read(path).unwrap_or_default();
+    String::from_utf8_lossy(text.trim_ascii_end()).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_come_from_any_launcher() {
+        let torchrun = Ranks::from_environment(b"A=b\0RANK=3\0LOCAL_RANK=1\0WORLD_SIZE=8\0");
+        assert_eq!(
+            (torchrun.rank, torchrun.local_rank, torchrun.world_size),
+            (Some(3), Some(1), Some(8))
+        );
+        let slurm = Ranks::from_environment(b"SLURM_PROCID=5\0SLURM_LOCALID=5\0SLURM_NTASKS=6");
+        assert_eq!(
+            (slurm.rank, slurm.local_rank, slurm.world_size),
+            (Some(5), Some(5), Some(6))
+        );
+        let open_mpi = Ranks::from_environment(b"OMPI_COMM_WORLD_RANK=2\0SLURM_PROCID=0\0");
+        assert_eq!(open_mpi.rank, Some(2), "the inner launcher counts");
+        assert_eq!(Ranks::from_environment(b"RANK=x\0RANK\0=\0"), Ranks::default());
+    }
+
+    #[test]
+    fn a_stat_line_is_read_behind_any_name() {
+        let mut line = b"7 (a) Z (b)) S 3 ".to_vec();
+        line.extend(
+            (5..=52)
+                .map(|field| format!("{field} "))
+                .collect::<String>()
+                .bytes(),
+        );
+        let stat = Stat::parse(&line).unwrap();
+        assert_eq!(
+            (stat.state, stat.parent, stat.start_ticks, stat.exit_status),
+            (b'S', 3, 22, 52)
+        );
+        for cut in 0..40 {
+            let _ = Stat::parse(&line[..cut]);
+        }
+    }
+
+    #[test]
+    fn this_process_is_recognised() {
+        let pid = std::process::id();
+        let identity = Identity::read(pid, pid);
+        assert!(identity.command.contains(&identity.name), "{identity:?}");
+        let now = time::now();
+        assert!(
+            identity.started > 0 && identity.started <= now,
+            "{identity:?} at {now}"
+        );
+        assert_eq!(identity.end_of_zombie(), None);
+        assert_eq!(identity.became_another(Rings::Closed), Some(false));
+    }
+
+    #[test]
+    fn command_lines_can_be_typed_again() {
+        let arguments = ["a b", "it's", "", "--x=1"].map(OsStr::new);
+        assert_eq!(joined(arguments), r"'a b' 'it'\''s' '' --x=1");
+    }
+}

@@ -1,0 +1,138 @@
+//! Recording a program from its start to its end.
+
+use std::{
+    os::fd::AsFd,
+    process::Child,
+    time::{Duration, Instant},
+};
+
+use nix::sys::signal::Signal as NixSignal;
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
+
+use crate::{
+    capture::{Capture, Destination},
+    end::End,
+    error::Error,
+    identity::joined,
+    launch::{Launch, Wait},
+    report::Report,
+    session::Session,
+    signals::{Arrived, Sender, Signals},
+};
+
+/// How long processes that outlive the program may take to hand over what they
+/// have.
+pub(crate) const CLOSING_LIMIT: Duration = Duration::from_secs(5);
+
+/// Starts a program, records it and all processes that it starts, and writes
+/// the trace. Gives back how the program ended and what was recorded.
+///
+/// Signals that another process sends to us are passed on to the program; those
+/// of the terminal it has got already.
+///
+/// # Errors
+///
+/// When the trace cannot be created or the program not started. Once it runs,
+/// nothing is an error: what went wrong is in the report.
+pub fn profile(
+    launch: Launch,
+    mut capture: Capture,
+    destination: Destination,
+) -> Result<(End, Report), Error> {
+    launch.check()?;
+    let command = joined(launch.command.iter().map(|argument| argument.as_os_str()));
+    capture.metadata.insert(0, ("command".to_owned(), command));
+    let signals = Signals::block()?;
+    let path = destination.path.clone();
+    let mut session = Session::new(capture, destination)?;
+    let child = match launch.start(session.socket()) {
+        Ok(child) => child,
+        Err(error) => {
+            session.abandon(&path);
+            return Err(error);
+        }
+    };
+    let end = run(child, &signals, &mut session)?;
+    if launch.wait == Wait::All {
+        outlast(&signals, &mut session)?;
+    }
+    close(&signals, &mut session)?;
+    Ok((end, session.finish()))
+}
+
+/// Reads until the program ends.
+fn run(mut child: Child, signals: &Signals, session: &mut Session) -> Result<End, Error> {
+    let pid = Pid::from_child(&child);
+    let process = pidfd_open(pid, PidfdFlags::empty()).map_err(Error::system("watching the program"))?;
+    loop {
+        let [signalled, ended] = session.turn([signals.as_fd(), process.as_fd()])?;
+        if signalled {
+            while let Some(arrived) = signals.next()? {
+                pass_on(arrived, pid, session);
+            }
+        }
+        if ended
+            && let Some(status) = child
+                .try_wait()
+                .map_err(Error::system("waiting for the program"))?
+        {
+            let end = End::from_status(status);
+            session.note_end(child.id(), end);
+            return Ok(end);
+        }
+    }
+}
+
+fn pass_on(arrived: Arrived, program: Pid, session: &mut Session) {
+    if arrived.signal == NixSignal::SIGUSR2 && session.keeps_last_part() {
+        // The error is in the report already.
+        let _ = session.dump();
+        return;
+    }
+    if arrived.sender == Sender::Terminal {
+        return;
+    }
+    if let Some(signal) = Signal::from_named_raw(arrived.signal as i32) {
+        // The program may have ended a moment ago; then nobody is left to tell.
+        let _ = kill_process(program, signal);
+    }
+}
+
+/// Goes on until the last process has ended, or the user has had enough.
+fn outlast(signals: &Signals, session: &mut Session) -> Result<(), Error> {
+    while !session.is_deserted() {
+        let [signalled] = session.turn([signals.as_fd()])?;
+        if signalled && is_stop(signals, session)? {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+/// Ends the window and waits for what targets still have, at most
+/// [`CLOSING_LIMIT`].
+pub(crate) fn close(signals: &Signals, session: &mut Session) -> Result<(), Error> {
+    session.close_window();
+    let deadline = Instant::now() + CLOSING_LIMIT;
+    while session.is_busy() && Instant::now() < deadline {
+        session.hurry();
+        let [signalled] = session.turn([signals.as_fd()])?;
+        if signalled && is_stop(signals, session)? {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+/// Whether a signal came that ends a recording.
+pub(crate) fn is_stop(signals: &Signals, session: &mut Session) -> Result<bool, Error> {
+    let mut stop = false;
+    while let Some(arrived) = signals.next()? {
+        match arrived.signal {
+            NixSignal::SIGUSR2 if session.keeps_last_part() => drop(session.dump()),
+            NixSignal::SIGUSR1 | NixSignal::SIGUSR2 => {}
+            _ => stop = true,
+        }
+    }
+    Ok(stop)
+}

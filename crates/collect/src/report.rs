@@ -1,0 +1,128 @@
+//! What became of a recording.
+
+use std::path::PathBuf;
+
+use tracesmith_format::tables::HealthCause;
+
+use crate::error::Error;
+
+/// What was recorded, where it is, and what was lost.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// The traces written, with their bytes: one, or one for each dump.
+    pub files: Vec<(PathBuf, u64)>,
+    /// Why a trace could not be written to its end.
+    pub failure: Option<Error>,
+    /// Rows, over all traces.
+    pub rows: RowCounts,
+    /// Processes that connected.
+    pub processes: u32,
+    /// What was lost, cut or doubtful, as it stands in the trace.
+    pub losses: Vec<Loss>,
+}
+
+/// Rows by table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RowCounts {
+    /// Kernels.
+    pub kernels: u64,
+    /// Copies and sets.
+    pub copies: u64,
+    /// Calls of the runtime and the driver.
+    pub api_calls: u64,
+    /// Waits and event records.
+    pub syncs: u64,
+    /// Allocations and releases.
+    pub allocations: u64,
+    /// Markers.
+    pub markers: u64,
+    /// Graphs as a whole.
+    pub graph_launches: u64,
+    /// Other work on the host.
+    pub host_calls: u64,
+    /// Samples of counters.
+    pub counters: u64,
+}
+
+/// One cause of loss or doubt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Loss {
+    /// What happened.
+    pub cause: HealthCause,
+    /// How many records.
+    pub count: u64,
+    /// How many bytes.
+    pub bytes: u64,
+    /// In words.
+    pub detail: String,
+}
+
+impl Loss {
+    /// Whether records are missing, not only worth a word.
+    pub fn is_missing_data(&self) -> bool {
+        !matches!(self.cause, HealthCause::OTHER | HealthCause::OVERWRITTEN)
+    }
+}
+
+impl std::fmt::Display for Loss {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.cause.name().unwrap_or("other"))?;
+        if self.count > 0 {
+            write!(f, ", {} records", self.count)?;
+        }
+        if !self.detail.is_empty() {
+            write!(f, ": {}", self.detail)?;
+        }
+        Ok(())
+    }
+}
+
+impl Report {
+    /// Whether everything that happened is in a trace.
+    pub fn is_whole(&self) -> bool {
+        self.failure.is_none() && !self.losses.iter().any(Loss::is_missing_data)
+    }
+
+    /// Adds what one trace holds.
+    pub(crate) fn add(&mut self, rows: RowCounts, losses: Vec<Loss>) {
+        self.rows += rows;
+        for loss in losses {
+            let same = self
+                .losses
+                .iter_mut()
+                .find(|known| known.cause == loss.cause && known.detail == loss.detail);
+            match same {
+                Some(known) => {
+                    known.count = known.count.saturating_add(loss.count);
+                    known.bytes = known.bytes.saturating_add(loss.bytes);
+                }
+                None => self.losses.push(loss),
+            }
+        }
+    }
+}
+
+impl std::ops::AddAssign for RowCounts {
+    fn add_assign(&mut self, other: Self) {
+        let Self {
+            kernels,
+            copies,
+            api_calls,
+            syncs,
+            allocations,
+            markers,
+            graph_launches,
+            host_calls,
+            counters,
+        } = other;
+        self.kernels += kernels;
+        self.copies += copies;
+        self.api_calls += api_calls;
+        self.syncs += syncs;
+        self.allocations += allocations;
+        self.markers += markers;
+        self.graph_launches += graph_launches;
+        self.host_calls += host_calls;
+        self.counters += counters;
+    }
+}

@@ -1,0 +1,94 @@
+//! Calls of the runtime and the driver, the vendor library's own work, and
+//! compilations.
+
+use tracesmith_format::{
+    CorrelationId, Timestamp,
+    tables::{ApiCall, ApiDomain, ApiShape, HostCall, HostCallKind, HostShape},
+};
+use tracesmith_wire::record as wire;
+
+use super::{Definitions, ProcessRows, Taken, TraceRows};
+
+impl ProcessRows {
+    #[inline]
+    pub(super) fn api_call(
+        &mut self,
+        record: &wire::ApiCall,
+        definitions: Definitions,
+        trace: &mut TraceRows,
+    ) -> Taken {
+        let Some(name) = self.string(record.name, definitions) else {
+            return Taken::NeedsDefinitions;
+        };
+        let row = ApiCall {
+            start: Timestamp(record.start),
+            end: Timestamp(record.end),
+            correlation: CorrelationId(u64::from(record.correlation)),
+            caller: self.caller(record.thread, trace),
+            shape: ApiShape {
+                name,
+                // A domain beyond a byte is none that the format could name.
+                domain: ApiDomain(u8::try_from(record.domain).unwrap_or(0)),
+                function: record.function,
+                result: record.result,
+            },
+            ..ApiCall::default()
+        };
+        trace.counts.api_calls += 1;
+        trace.push(self.clock, &row);
+        Taken::Done
+    }
+
+    pub(super) fn overhead(
+        &mut self,
+        record: &wire::Overhead,
+        definitions: Definitions,
+        trace: &mut TraceRows,
+    ) -> Taken {
+        let Some(name) = self.string(record.name, definitions) else {
+            return Taken::NeedsDefinitions;
+        };
+        let row = HostCall {
+            start: Timestamp(record.start),
+            end: Timestamp(record.end),
+            correlation: CorrelationId(u64::from(record.correlation)),
+            caller: self.caller(record.thread, trace),
+            shape: HostShape {
+                name,
+                kind: HostCallKind::OVERHEAD,
+                ..HostShape::default()
+            },
+            ..HostCall::default()
+        };
+        trace.counts.host_calls += 1;
+        trace.push(self.clock, &row);
+        Taken::Done
+    }
+
+    pub(super) fn compile(
+        &mut self,
+        record: &wire::Compile,
+        definitions: Definitions,
+        trace: &mut TraceRows,
+    ) -> Taken {
+        let Some(name) = self.string(record.name, definitions) else {
+            return Taken::NeedsDefinitions;
+        };
+        let row = HostCall {
+            start: Timestamp(record.start),
+            end: Timestamp(record.end),
+            correlation: CorrelationId(u64::from(record.correlation)),
+            argument: record.bytes,
+            caller: self.caller(record.thread, trace),
+            shape: HostShape {
+                name,
+                kind: HostCallKind::COMPILE,
+                ..HostShape::default()
+            },
+            ..HostCall::default()
+        };
+        trace.counts.host_calls += 1;
+        trace.push(self.clock, &row);
+        Taken::Done
+    }
+}

@@ -1,0 +1,253 @@
+//! Texts, devices, contexts, streams, modules, images, and names that the
+//! program gave.
+
+use std::{borrow::Cow, fmt::Write};
+
+use tracesmith_format::{
+    Address, Bytes, ContextId, DeviceId, ModuleId, Ordinal, StreamId, StringId, Timestamp, tables,
+};
+use tracesmith_wire::record as wire;
+
+use super::{HOST_CLOCK, ProcessRows, TraceRows, demangle::demangled, process::Text};
+use crate::host::HOST;
+
+impl ProcessRows {
+    pub(super) fn text(&mut self, record: &wire::Text, text: &[u8], trace: &mut TraceRows) {
+        let text = readable(text);
+        let string = trace.file.string(&text);
+        let demangled = match trace.demangled.get(&string) {
+            Some(known) => *known,
+            None => match demangled(&text) {
+                Some(readable) => {
+                    let readable = trace.file.string(&readable);
+                    trace.demangled.insert(string, readable);
+                    readable
+                }
+                None => StringId::NONE,
+            },
+        };
+        self.texts.insert(record.id, Text { string, demangled });
+    }
+
+    pub(super) fn device(&mut self, record: &wire::Device, name: &[u8], trace: &mut TraceRows) {
+        let id = match trace.devices.get(&record.uuid) {
+            Some(id) => *id,
+            None => define_device(record.uuid, record, &readable(name), &self.driver, trace),
+        };
+        self.devices.insert(record.device, id);
+    }
+
+    pub(super) fn context(&mut self, record: &wire::Context, trace: &mut TraceRows) {
+        self.saw(record.time);
+        let device = self.devices.get(&record.device).copied().unwrap_or_default();
+        let row = self
+            .contexts
+            .entry(record.context)
+            .or_insert_with(|| tables::Context {
+                process: self.id,
+                context: ContextId(record.context),
+                device,
+                created: Timestamp(record.time),
+                ..tables::Context::default()
+            });
+        if record.destroyed != 0 {
+            row.destroyed = Timestamp(record.time);
+        } else {
+            row.device = device;
+            row.default_stream = StreamId(u64::from(record.default_stream));
+            row.parent = ContextId(record.parent);
+            row.multiprocessors = record.multiprocessors;
+        }
+        trace.file.define(row);
+        if record.destroyed != 0 {
+            self.contexts.remove(&record.context);
+        }
+    }
+
+    pub(super) fn stream(&mut self, record: &wire::Stream, trace: &mut TraceRows) {
+        self.saw(record.time);
+        let device = self.contexts.get(&record.context).map(|context| context.device);
+        let key = (record.context, record.stream);
+        let row = self.streams.entry(key).or_insert_with(|| tables::Stream {
+            process: self.id,
+            context: ContextId(record.context),
+            stream: StreamId(u64::from(record.stream)),
+            created: Timestamp(record.time),
+            ..tables::Stream::default()
+        });
+        row.device = device.unwrap_or(row.device);
+        if record.destroyed != 0 {
+            row.destroyed = Timestamp(record.time);
+        } else {
+            row.kind = tables::StreamKind(record.kind);
+            row.priority = record.priority;
+        }
+        trace.file.define(row);
+        if record.destroyed != 0 {
+            self.streams.remove(&key);
+        }
+    }
+
+    pub(super) fn stream_name(&mut self, record: &wire::StreamName, name: &[u8], trace: &mut TraceRows) {
+        let key = (record.context, record.stream);
+        let name = trace.file.string(&readable(name));
+        let row = self.streams.entry(key).or_insert_with(|| tables::Stream {
+            process: self.id,
+            context: ContextId(record.context),
+            stream: StreamId(u64::from(record.stream)),
+            ..tables::Stream::default()
+        });
+        row.name = name;
+        trace.file.define(row);
+    }
+
+    /// A module is written when its end is known; what is loaded to the last is
+    /// written with the process's own end.
+    pub(super) fn module(&mut self, record: &wire::Module, trace: &mut TraceRows) {
+        self.saw(record.time);
+        let key = (record.context, record.module);
+        let loaded = self.modules.remove(&key);
+        if record.unloaded == 0 {
+            if let Some(replaced) = loaded {
+                trace.push(HOST_CLOCK, &replaced);
+            }
+            self.modules.insert(key, module_row(self.id, record));
+            return;
+        }
+        let mut row = loaded.unwrap_or_else(|| tables::Module {
+            loaded: Timestamp::NONE,
+            ..module_row(self.id, record)
+        });
+        row.unloaded = Timestamp(record.time);
+        trace.push(HOST_CLOCK, &row);
+    }
+
+    pub(super) fn image(&mut self, record: &wire::Image, path: &[u8], trace: &mut TraceRows) {
+        let row = tables::Image {
+            id: trace.next_image(),
+            process: self.id,
+            address: Address(record.address),
+            size: Bytes(record.size),
+            file_offset: Bytes(record.file_offset),
+            path: trace.file.string(&readable(path)),
+            loaded: Timestamp(record.time),
+            ..tables::Image::default()
+        };
+        trace.file.define(&row);
+    }
+
+    pub(super) fn thread_name(&mut self, record: &wire::ThreadName, name: &[u8], trace: &mut TraceRows) {
+        self.name_thread(record.thread, &readable(name), trace);
+    }
+}
+
+fn module_row(process: tracesmith_format::ProcessId, record: &wire::Module) -> tables::Module {
+    tables::Module {
+        loaded: Timestamp(record.time),
+        process,
+        context: ContextId(record.context),
+        module: ModuleId(record.module),
+        size: Bytes(record.size),
+        hash_high: record.hash_high,
+        hash_low: record.hash_low,
+        ..tables::Module::default()
+    }
+}
+
+/// Gives a device its id and its row: from what the process says, and from what
+/// the machine knows of all its devices.
+pub(super) fn define_device(
+    uuid: [u8; 16],
+    record: &wire::Device,
+    name: &str,
+    driver: &str,
+    trace: &mut TraceRows,
+) -> DeviceId {
+    let id = DeviceId(u32::try_from(trace.devices.len()).unwrap_or(u32::MAX - 1) + 1);
+    trace.devices.insert(uuid, id);
+    let facts = trace.facts.iter().find(|facts| facts.uuid == uuid);
+    let facts = facts.cloned().unwrap_or_default();
+    let or = |first: &str, second: &str| {
+        if first.is_empty() {
+            second.to_owned()
+        } else {
+            first.to_owned()
+        }
+    };
+    let [major, minor] = record.capability;
+    let file = &mut trace.file;
+    let row = tables::Device {
+        id,
+        host: HOST,
+        ordinal: facts.ordinal.unwrap_or(record.device),
+        uuid: file.string(&uuid_text(uuid)),
+        name: file.string(&or(name, &facts.name)),
+        vendor: file.string("NVIDIA"),
+        architecture: file.string(architecture(major, minor)),
+        capability_major: major,
+        capability_minor: minor,
+        memory: Bytes(record.memory),
+        multiprocessors: record.multiprocessors,
+        warp_size: record.warp_size,
+        threads_per_multiprocessor: record.warps_per_multiprocessor.saturating_mul(record.warp_size),
+        blocks_per_multiprocessor: record.blocks_per_multiprocessor,
+        registers_per_multiprocessor: record.registers_per_multiprocessor,
+        shared_per_multiprocessor: Bytes(u64::from(record.shared_per_multiprocessor)),
+        shared_per_block: Bytes(u64::from(record.shared_per_block)),
+        cache: Bytes(u64::from(record.cache)),
+        clock_khz: record.clock_khz,
+        memory_bandwidth: record.memory_bandwidth,
+        pci: file.string(&facts.pci),
+        driver: file.string(&or(&facts.driver, driver)),
+        copy_engines: record.copy_engines,
+        numa_node: facts.numa_node.map(Ordinal::new).unwrap_or_default(),
+        ..tables::Device::default()
+    };
+    file.define(&row);
+    id
+}
+
+/// As NVIDIA's tools write it.
+fn uuid_text(uuid: [u8; 16]) -> String {
+    let mut text = "GPU-".to_owned();
+    for (place, byte) in uuid.iter().enumerate() {
+        if matches!(place, 4 | 6 | 8 | 10) {
+            text.push('-');
+        }
+        write!(text, "{byte:02x}").expect("a string takes everything");
+    }
+    text
+}
+
+/// The vendor's name for the generation of a compute capability.
+fn architecture(major: u32, minor: u32) -> &'static str {
+    match (major, minor) {
+        (5, _) => "Maxwell",
+        (6, _) => "Pascal",
+        (7, 0 | 2) => "Volta",
+        (7, _) => "Turing",
+        (8, 9) => "Ada",
+        (8, _) => "Ampere",
+        (9, _) => "Hopper",
+        (10..=12, _) => "Blackwell",
+        _ => "",
+    }
+}
+
+/// Text of a target, whatever its bytes.
+pub(super) fn readable(text: &[u8]) -> Cow<'_, str> {
+    String::from_utf8_lossy(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_uuid_reads_as_elsewhere() {
+        let uuid = [
+            0xf9, 0x36, 0x2d, 0x55, 0xd6, 0x5a, 0xcb, 0x65, 0x7f, 0xb4, 0x10, 0x11, 0xda, 0xd4, 0x7a, 0xaa,
+        ];
+        assert_eq!(uuid_text(uuid), "GPU-f9362d55-d65a-cb65-7fb4-1011dad47aaa");
+    }
+}

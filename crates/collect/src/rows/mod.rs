@@ -1,0 +1,273 @@
+//! Records become rows: one file for each family of records.
+//!
+//! [`TraceRows`] is what all processes of a trace share, [`ProcessRows`] what
+//! one process has told so far. A record that refers to a text or device that
+//! is not known yet is handed back, so that the caller can read definitions
+//! first. Whatever a target writes, the worst that it gets is a count of
+//! records that nobody understood.
+
+mod api;
+mod copy;
+mod definitions;
+mod demangle;
+mod kernel;
+mod marker;
+mod memory;
+mod process;
+mod state;
+mod sync;
+
+use rustc_hash::FxHashMap;
+use tracesmith_format::{
+    ClockId, DeviceId, ImageId, ProcessId, StringId, Timestamp, Writable,
+    tables::{self, ClockKind, HealthCause},
+};
+use tracesmith_wire::{
+    Record,
+    record::{self as wire, Payload},
+};
+
+use crate::{
+    counters::{DeviceFacts, Sample},
+    end::End,
+    health::{Health, Notice},
+    host,
+    identity::Identity,
+    report::{Loss, RowCounts},
+    trace_file::TraceFile,
+};
+pub(crate) use process::ProcessRows;
+
+/// The host's clock.
+pub(crate) const HOST_CLOCK: ClockId = ClockId(1);
+
+/// What became of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub(crate) enum Taken {
+    /// It is in the trace, or counted.
+    Done,
+    /// It refers to something that is not defined yet.
+    NeedsDefinitions,
+}
+
+/// Whether more definitions may come before a record must be taken as it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Definitions {
+    /// They may still be in their ring.
+    MayCome,
+    /// All are read.
+    Complete,
+}
+
+/// A trace that is being written, and what all its processes share.
+pub(crate) struct TraceRows {
+    pub(crate) file: TraceFile,
+    pub(crate) counts: RowCounts,
+    health: Health,
+    devices: FxHashMap<[u8; 16], DeviceId>,
+    facts: Vec<DeviceFacts>,
+    demangled: FxHashMap<StringId, StringId>,
+    processes: u32,
+    clocks: u32,
+    images: u32,
+}
+
+impl TraceRows {
+    /// Begins a trace: states its facts, its machine and the machine's clock.
+    pub(crate) fn begin(mut file: TraceFile, facts: Vec<DeviceFacts>, metadata: &[(String, String)]) -> Self {
+        for (key, value) in metadata {
+            file.metadata(key, value);
+        }
+        host::define(&mut file);
+        let clock = tables::Clock {
+            id: HOST_CLOCK,
+            kind: ClockKind::MONOTONIC,
+            host: host::HOST,
+            name: file.string("host monotonic"),
+            resolution: 1,
+            ..tables::Clock::default()
+        };
+        file.define(&clock);
+        // What the file says of itself is there from the start, whatever comes.
+        file.flush();
+        Self {
+            file,
+            counts: RowCounts::default(),
+            health: Health::default(),
+            devices: FxHashMap::default(),
+            facts,
+            demangled: FxHashMap::default(),
+            processes: 0,
+            clocks: HOST_CLOCK.0,
+            images: 0,
+        }
+    }
+
+    /// Enters a process.
+    pub(crate) fn begin_process(&mut self, identity: &Identity) -> ProcessRows {
+        self.processes += 1;
+        self.clocks += 1;
+        ProcessRows::begin(identity, ProcessId(self.processes), ClockId(self.clocks), self)
+    }
+
+    /// Writes down what was lost or is doubtful.
+    pub(crate) fn note(&mut self, notice: Notice<'_>) {
+        self.health.note(notice, &mut self.file);
+    }
+
+    /// Writes samples of counters down.
+    pub(crate) fn sample(&mut self, sample: &Sample) {
+        let track = tables::CounterTrack {
+            name: self.file.string(&sample.name),
+            unit: self.file.string(&sample.unit),
+            device: sample.device.map(|uuid| self.device(uuid)).unwrap_or_default(),
+            instance: sample.instance,
+            ..tables::CounterTrack::default()
+        };
+        let row = tables::Counter {
+            time: Timestamp(sample.time),
+            value: sample.value,
+            track,
+        };
+        self.counts.counters += 1;
+        self.push(HOST_CLOCK, &row);
+    }
+
+    /// Completes the file. Gives back what it holds, and its bytes or why it
+    /// could not be written.
+    pub(crate) fn finish(self) -> (RowCounts, Vec<Loss>, Result<u64, crate::Error>) {
+        (self.counts, self.health.into_losses(), self.file.finish())
+    }
+
+    #[inline]
+    fn push<T: Writable>(&mut self, clock: ClockId, row: &T) {
+        self.file.push(clock, row);
+    }
+
+    /// The device with this uuid. One that only counters told of gets its row
+    /// from what is known of all devices.
+    fn device(&mut self, uuid: [u8; 16]) -> DeviceId {
+        if let Some(id) = self.devices.get(&uuid) {
+            return *id;
+        }
+        definitions::define_device(uuid, &wire::Device::default(), "", "", self)
+    }
+
+    fn next_image(&mut self) -> ImageId {
+        self.images += 1;
+        ImageId(self.images)
+    }
+}
+
+impl ProcessRows {
+    /// Takes one record.
+    #[inline]
+    pub(crate) fn take(
+        &mut self,
+        record: &Record<'_>,
+        definitions: Definitions,
+        trace: &mut TraceRows,
+    ) -> Taken {
+        const KERNEL: u16 = wire::Kernel::KIND.number();
+        const COPY: u16 = wire::MemoryCopy::KIND.number();
+        const SET: u16 = wire::MemorySet::KIND.number();
+        const GRAPH: u16 = wire::GraphLaunch::KIND.number();
+        const CALL: u16 = wire::ApiCall::KIND.number();
+        const SYNC: u16 = wire::Synchronization::KIND.number();
+        const ALLOCATION: u16 = wire::Allocation::KIND.number();
+        const POOL: u16 = wire::Pool::KIND.number();
+        const OVERHEAD: u16 = wire::Overhead::KIND.number();
+        const COMPILE: u16 = wire::Compile::KIND.number();
+        const MARKER: u16 = wire::Marker::KIND.number();
+        let taken = match record.tag.kind.number() {
+            KERNEL => self.with(record, |rows, kernel, _| rows.kernel(&kernel, definitions, trace)),
+            CALL => self.with(record, |rows, call, _| rows.api_call(&call, definitions, trace)),
+            COPY => self.with(record, |rows, copy, _| rows.copy(&copy, definitions, trace)),
+            SET => self.with(record, |rows, set, _| rows.set(&set, definitions, trace)),
+            GRAPH => self.with(record, |rows, graph, _| {
+                rows.graph_launch(&graph, definitions, trace)
+            }),
+            SYNC => self.with(record, |rows, sync, _| rows.sync(&sync, definitions, trace)),
+            ALLOCATION => self.with(record, |rows, row, _| rows.allocation(&row, definitions, trace)),
+            POOL => self.with(record, |rows, pool, _| rows.pool(&pool, definitions, trace)),
+            OVERHEAD => self.with(record, |rows, row, _| rows.overhead(&row, definitions, trace)),
+            COMPILE => self.with(record, |rows, row, _| rows.compile(&row, definitions, trace)),
+            MARKER => self.with(record, |rows, row, text| {
+                rows.marker(&row, text, definitions, trace)
+            }),
+            _ => self.take_definition(record, trace),
+        };
+        taken.unwrap_or_else(|| {
+            self.count_unknown();
+            Taken::Done
+        })
+    }
+
+    /// Takes a record that others refer to, or that tells how capture goes.
+    fn take_definition(&mut self, record: &Record<'_>, trace: &mut TraceRows) -> Option<Taken> {
+        const TEXT: u16 = wire::Text::KIND.number();
+        const CONTEXT: u16 = wire::Context::KIND.number();
+        const STREAM: u16 = wire::Stream::KIND.number();
+        const DEVICE: u16 = wire::Device::KIND.number();
+        const MODULE: u16 = wire::Module::KIND.number();
+        const IMAGE: u16 = wire::Image::KIND.number();
+        const CATEGORY: u16 = wire::Category::KIND.number();
+        const THREAD_NAME: u16 = wire::ThreadName::KIND.number();
+        const STREAM_NAME: u16 = wire::StreamName::KIND.number();
+        const CLOCK_PAIR: u16 = wire::ClockPair::KIND.number();
+        const LOSSES: u16 = wire::Losses::KIND.number();
+        const NOTE: u16 = wire::Note::KIND.number();
+        const START: u16 = wire::ProcessStart::KIND.number();
+        const FACT: u16 = wire::ProcessFact::KIND.number();
+        const WINDOW: u16 = wire::Window::KIND.number();
+        const GOODBYE: u16 = wire::Goodbye::KIND.number();
+        match record.tag.kind.number() {
+            TEXT => self.define(record, |rows, row, text| rows.text(&row, text, trace)),
+            CONTEXT => self.define(record, |rows, row, _| rows.context(&row, trace)),
+            STREAM => self.define(record, |rows, row, _| rows.stream(&row, trace)),
+            DEVICE => self.define(record, |rows, row, name| rows.device(&row, name, trace)),
+            MODULE => self.define(record, |rows, row, _| rows.module(&row, trace)),
+            IMAGE => self.define(record, |rows, row, path| rows.image(&row, path, trace)),
+            CATEGORY => self.define(record, |rows, row, name| rows.category(&row, name, trace)),
+            THREAD_NAME => self.define(record, |rows, row, name| rows.thread_name(&row, name, trace)),
+            STREAM_NAME => self.define(record, |rows, row, name| rows.stream_name(&row, name, trace)),
+            CLOCK_PAIR => self.define(record, |rows, row, _| rows.clock_pair(&row, trace)),
+            LOSSES => self.define(record, |rows, row, _| rows.losses(&row, trace)),
+            NOTE => self.define(record, |rows, row, words| rows.note(&row, words, trace)),
+            START => self.define(record, |rows, row, _| rows.process_start(&row, trace)),
+            FACT => self.define(record, |rows, row, words| rows.process_fact(&row, words, trace)),
+            WINDOW => self.define(record, |rows, row, _| rows.window(&row, trace)),
+            GOODBYE => self.define(record, |rows, row, _| rows.goodbye(&row)),
+            _ => None,
+        }
+    }
+
+    /// Reads the record's fixed part; none when it is too short.
+    #[inline(always)]
+    fn with<T: Payload>(
+        &mut self,
+        record: &Record<'_>,
+        take: impl FnOnce(&mut Self, T, &[u8]) -> Taken,
+    ) -> Option<Taken> {
+        let (fixed, tail) = wire::read::<T>(record)?;
+        Some(take(self, fixed, tail))
+    }
+
+    fn define<T: Payload>(
+        &mut self,
+        record: &Record<'_>,
+        take: impl FnOnce(&mut Self, T, &[u8]),
+    ) -> Option<Taken> {
+        self.with(record, |rows, fixed, tail| {
+            take(rows, fixed, tail);
+            Taken::Done
+        })
+    }
+}
+
+/// States how a process ended, when it did so without handing over its last
+/// records.
+fn died(process: ProcessId, end: End, trace: &mut TraceRows) {
+    trace.note(Notice::new(HealthCause::PROCESS_DIED, process, &end.to_string()));
+}

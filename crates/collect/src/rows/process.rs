@@ -1,0 +1,251 @@
+//! What one process has told so far, and its own rows.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use tracesmith_format::{
+    ClockId, ContextId, DeviceId, Ordinal, ProcessId, StreamId, StringId, ThreadId, Timestamp,
+    tables::{self, Caller, ChannelKind, ClockKind, HealthCause, Place, ProcessEnd},
+};
+
+use super::{Definitions, TraceRows, died, marker::OpenMarkers};
+use crate::{end::End, health::Notice, host::HOST, identity::Identity, time};
+
+/// Rows of one process.
+pub(crate) struct ProcessRows {
+    pub(super) id: ProcessId,
+    /// The vendor library's clock in this process.
+    pub(super) clock: ClockId,
+    pub(super) identity: Identity,
+    pub(super) row: tables::Process,
+    pub(super) texts: FxHashMap<u32, Text>,
+    pub(super) devices: FxHashMap<u32, DeviceId>,
+    pub(super) contexts: FxHashMap<u32, tables::Context>,
+    pub(super) streams: FxHashMap<(u32, u32), tables::Stream>,
+    /// Loaded and not yet unloaded.
+    pub(super) modules: FxHashMap<(u32, u32), tables::Module>,
+    pub(super) markers: OpenMarkers,
+    threads: FxHashSet<u32>,
+    pub(super) driver: String,
+    /// The latest time told, host clock.
+    pub(super) last_time: u64,
+    pub(super) said_goodbye: bool,
+    unknown_records: u64,
+    unresolved: u64,
+}
+
+/// A text that the target defined.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Text {
+    pub(super) string: StringId,
+    /// The same for people, if it is a mangled name.
+    pub(super) demangled: StringId,
+}
+
+impl ProcessRows {
+    pub(super) fn begin(identity: &Identity, id: ProcessId, clock: ClockId, trace: &mut TraceRows) -> Self {
+        let file = &mut trace.file;
+        let row = tables::Process {
+            id,
+            host: HOST,
+            pid: identity.pid,
+            parent_pid: identity.parent,
+            name: file.string(&identity.name),
+            command: file.string(&identity.command),
+            started: Timestamp(identity.started),
+            rank: identity.ranks.rank.map(Ordinal::new).unwrap_or_default(),
+            local_rank: identity.ranks.local_rank.map(Ordinal::new).unwrap_or_default(),
+            world_size: identity.ranks.world_size.unwrap_or(0),
+            end: ProcessEnd::RUNNING,
+            ..tables::Process::default()
+        };
+        file.define(&row);
+        let clock_row = tables::Clock {
+            id: clock,
+            kind: ClockKind::ALIGNED,
+            host: HOST,
+            process: id,
+            name: file.string(&format!("device clock of process {}", identity.pid)),
+            resolution: 1,
+            ..tables::Clock::default()
+        };
+        file.define(&clock_row);
+        Self {
+            id,
+            clock,
+            identity: identity.clone(),
+            row,
+            texts: FxHashMap::default(),
+            devices: FxHashMap::default(),
+            contexts: FxHashMap::default(),
+            streams: FxHashMap::default(),
+            modules: FxHashMap::default(),
+            markers: OpenMarkers::default(),
+            threads: FxHashSet::default(),
+            driver: String::new(),
+            last_time: 0,
+            said_goodbye: false,
+            unknown_records: 0,
+            unresolved: 0,
+        }
+    }
+
+    /// The process's id in the trace.
+    pub(crate) fn id(&self) -> ProcessId {
+        self.id
+    }
+
+    /// Whether it ended in the ordinary way, by its own word.
+    pub(crate) fn said_goodbye(&self) -> bool {
+        self.said_goodbye
+    }
+
+    /// Writes what was still open, how the process ended and what nobody
+    /// understood.
+    pub(crate) fn end(mut self, end: End, trace: &mut TraceRows) {
+        let now = time::now();
+        // A time ahead of ours is nonsense and must not stretch open ranges.
+        let last_time = if self.last_time == 0 {
+            now
+        } else {
+            self.last_time.min(now)
+        };
+        self.end_markers(last_time, trace);
+        let mut modules: Vec<_> = self.modules.drain().collect();
+        modules.sort_unstable_by_key(|(key, _)| *key);
+        for (_, module) in modules {
+            trace.push(super::HOST_CLOCK, &module);
+        }
+        let (code, number) = end.code();
+        self.row.end = code;
+        self.row.end_code = number;
+        if !matches!(end, End::Running) {
+            self.row.ended = Timestamp(now);
+        }
+        trace.file.define(&self.row);
+        if self.unknown_records > 0 {
+            let notice = Notice::new(HealthCause::UNKNOWN_RECORD, self.id, "records that make no sense");
+            trace.note(notice.with_count(self.unknown_records));
+        }
+        if self.unresolved > 0 {
+            let words = "references to names or devices that were never defined";
+            let notice = Notice::new(HealthCause::UNKNOWN_RECORD, self.id, words);
+            trace.note(notice.with_count(self.unresolved));
+        }
+        match end {
+            End::Replaced => {
+                let words = "a process became another program: its last records may be missing";
+                trace.note(Notice::new(HealthCause::PROCESS_DIED, self.id, words));
+            }
+            End::Running => {}
+            _ if self.said_goodbye => {}
+            end => died(self.id, end, trace),
+        }
+    }
+
+    #[cold]
+    pub(super) fn count_unknown(&mut self) {
+        self.unknown_records += 1;
+    }
+
+    /// The string of a text. None when the caller should read definitions and
+    /// come again; the empty string when there is no such text.
+    #[inline]
+    pub(super) fn string(&mut self, text: u32, definitions: Definitions) -> Option<StringId> {
+        Some(self.names(text, definitions)?.string)
+    }
+
+    /// The same, with the name for people.
+    #[inline]
+    pub(super) fn names(&mut self, text: u32, definitions: Definitions) -> Option<Text> {
+        if text == 0 {
+            return Some(Text::default());
+        }
+        match self.texts.get(&text) {
+            Some(text) => Some(*text),
+            None => self.unresolved(definitions),
+        }
+    }
+
+    /// The device by the process's own number, as [`ProcessRows::string`].
+    #[inline]
+    pub(super) fn device_id(&mut self, device: u32, definitions: Definitions) -> Option<DeviceId> {
+        match self.devices.get(&device) {
+            Some(id) => Some(*id),
+            None => self.unresolved(definitions),
+        }
+    }
+
+    #[cold]
+    fn unresolved<T: Default>(&mut self, definitions: Definitions) -> Option<T> {
+        match definitions {
+            Definitions::MayCome => None,
+            Definitions::Complete => {
+                self.unresolved += 1;
+                Some(T::default())
+            }
+        }
+    }
+
+    /// Where device work ran.
+    #[inline]
+    pub(super) fn place(&mut self, work: Work, definitions: Definitions) -> Option<Place> {
+        Some(Place {
+            process: self.id,
+            device: self.device_id(work.device, definitions)?,
+            context: ContextId(work.context),
+            stream: stream_id(work.stream),
+            channel: work.channel,
+            channel_kind: ChannelKind(work.channel_kind),
+        })
+    }
+
+    /// Who on the host did something. A thread that is seen for the first time
+    /// gets its row.
+    #[inline]
+    pub(super) fn caller(&mut self, thread: u32, trace: &mut TraceRows) -> Caller {
+        if thread != 0 && !self.threads.contains(&thread) {
+            let name = self.identity.thread_name(thread);
+            self.name_thread(thread, &name, trace);
+        }
+        Caller {
+            process: self.id,
+            thread: ThreadId(u64::from(thread)),
+        }
+    }
+
+    #[cold]
+    pub(super) fn name_thread(&mut self, thread: u32, name: &str, trace: &mut TraceRows) {
+        self.threads.insert(thread);
+        let row = tables::Thread {
+            process: self.id,
+            thread: ThreadId(u64::from(thread)),
+            name: trace.file.string(name),
+        };
+        trace.file.define(&row);
+    }
+
+    /// Notes that the target was alive at this moment of the host's clock.
+    #[inline]
+    pub(super) fn saw(&mut self, time: u64) {
+        self.last_time = self.last_time.max(time);
+    }
+}
+
+/// Where a record says that work ran.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Work {
+    pub(super) device: u32,
+    pub(super) context: u32,
+    pub(super) stream: u32,
+    pub(super) channel: u32,
+    pub(super) channel_kind: u8,
+}
+
+/// A stream's number; the largest is none.
+#[inline]
+fn stream_id(stream: u32) -> StreamId {
+    if stream == u32::MAX {
+        StreamId::NONE
+    } else {
+        StreamId(u64::from(stream))
+    }
+}

@@ -1,0 +1,590 @@
+//! The event loop: one thread that listens, orders, reads and writes.
+//!
+//! A turn waits for whatever happens first (a visitor, a message, the end of a
+//! process, a descriptor of the caller's, a moment that was set) and then gives
+//! every ring its share. Nothing in a turn waits for a target longer than a
+//! message takes.
+
+use std::{
+    collections::BTreeMap,
+    os::fd::{AsFd, BorrowedFd},
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    io::Errno,
+};
+use tracesmith_format::{ProcessId, tables::HealthCause};
+use tracesmith_wire::{
+    control::{Control, Message, Settings},
+    handshake::{Granted, Listener, Purpose, Visitor},
+};
+
+use crate::{
+    capture::{Capture, Destination},
+    counters::{DeviceFacts, Sampler},
+    end::End,
+    error::Error,
+    flight::{FlightStore, RecordLog},
+    health::Notice,
+    identity::Identity,
+    report::Report,
+    ring::{self, Keep, Progress, Ring},
+    rows::TraceRows,
+    target::{Fate, Order, Target, TargetStore},
+    time,
+    trace_file::TraceFile,
+};
+
+/// A visitor says who it is with its first packet, which is there when it is.
+const HELLO_LIMIT: Duration = Duration::from_millis(50);
+
+/// Between two looks at rings while records come: a thread's ring of 256 KiB
+/// fills in three of these at a million markers a second.
+const BUSY_PAUSE: Duration = Duration::from_millis(1);
+const IDLE_PAUSE: Duration = Duration::from_millis(5);
+/// Where only descriptors and set moments matter.
+const LONG_PAUSE: Duration = Duration::from_millis(100);
+
+/// How much a collector that is killed may lose.
+const FLUSH_PERIOD: Duration = Duration::from_secs(1);
+
+/// Processes whose end waits for the next dump.
+const MAX_ENDED: usize = 8;
+
+/// A recording that goes on.
+pub(crate) struct Session {
+    listener: Listener,
+    settings: Settings,
+    metadata: Vec<(String, String)>,
+    devices: Vec<DeviceFacts>,
+    store: Store,
+    targets: Vec<Target>,
+    /// How children of ours ended.
+    known_ends: BTreeMap<u32, End>,
+    window: WindowState,
+    sampler: Option<Sampler>,
+    next_flush: Instant,
+    pause: Duration,
+    report: Report,
+}
+
+/// What becomes of records.
+enum Store {
+    Stream(Box<TraceRows>),
+    Flight(FlightStore),
+}
+
+/// Where we stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum WindowState {
+    Ahead {
+        opens: Instant,
+        duration: Option<Duration>,
+    },
+    Open {
+        closes: Option<Instant>,
+    },
+    Over,
+}
+
+impl Session {
+    /// Creates the trace, unless a flight recorder waits to be asked, and
+    /// listens.
+    pub(crate) fn new(mut capture: Capture, destination: Destination) -> Result<Self, Error> {
+        let devices = capture.counters.as_mut().map(|source| source.devices());
+        let devices = devices.unwrap_or_default();
+        let metadata = metadata(&capture);
+        let store = match capture.flight_recorder {
+            Some(_) => Store::Flight(FlightStore::new(destination)),
+            None => {
+                let file = TraceFile::create(&destination)?;
+                Store::Stream(Box::new(TraceRows::begin(file, devices.clone(), &metadata)))
+            }
+        };
+        let listener = Listener::in_runtime_directory()?;
+        let settings = capture.settings(listener.path().to_owned());
+        let now = Instant::now();
+        let mut session = Self {
+            listener,
+            settings,
+            metadata,
+            devices,
+            store,
+            targets: Vec::new(),
+            known_ends: BTreeMap::new(),
+            window: WindowState::Ahead {
+                opens: now + capture.window.delay,
+                duration: capture.window.duration,
+            },
+            sampler: None,
+            next_flush: now + FLUSH_PERIOD,
+            pause: LONG_PAUSE,
+            report: Report::default(),
+        };
+        let period = capture.counter_period;
+        session.sampler = capture
+            .counters
+            .take()
+            .and_then(|source| Sampler::start(source, period));
+        session.keep_time(now);
+        Ok(session)
+    }
+
+    /// Where targets find us.
+    pub(crate) fn socket(&self) -> &Path {
+        self.listener.path()
+    }
+
+    /// Whether the window was open and is not any more.
+    pub(crate) fn is_over(&self) -> bool {
+        self.window == WindowState::Over
+    }
+
+    /// Whether a process is being recorded or waits to be.
+    pub(crate) fn has_process(&self, pid: u32) -> bool {
+        self.position_of(pid).is_some()
+    }
+
+    /// Whether any process is left.
+    pub(crate) fn is_deserted(&self) -> bool {
+        self.targets.iter().all(|target| target.end().is_some())
+    }
+
+    /// Whether a target has yet to carry out an order.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.targets.iter().any(Target::is_busy)
+    }
+
+    /// Keeps how a child of ours ended: nobody else can be told after us.
+    pub(crate) fn note_end(&mut self, pid: u32, end: End) {
+        self.known_ends.insert(pid, end);
+    }
+
+    /// Takes a target that is connected, and tells it what to do.
+    pub(crate) fn adopt(&mut self, control: Control, own_pid: Option<u32>) {
+        let Some(pid) = control.peer().process_id().or(own_pid) else {
+            return;
+        };
+        self.end_replaced(pid);
+        let identity = Identity::read(pid, own_pid.unwrap_or(pid));
+        let store = self.new_store(&identity);
+        let mut target = Target::with_control(identity, control, store);
+        match self.window {
+            WindowState::Open { .. } => target.order(Order::Open, &self.open_message()),
+            WindowState::Ahead { .. } | WindowState::Over => target.order(Order::Close, &Message::Close),
+        }
+        self.targets.push(target);
+    }
+
+    /// Waits for something to happen and deals with it. `others` are the
+    /// caller's descriptors; it is told which of them are ready.
+    pub(crate) fn turn<const N: usize>(&mut self, others: [BorrowedFd<'_>; N]) -> Result<[bool; N], Error> {
+        let ready = self.wait(others)?;
+        if ready.listener {
+            self.greet();
+        }
+        for position in ready.controls {
+            self.listen(position);
+        }
+        let progress = self.read();
+        self.bury();
+        self.keep_time(Instant::now());
+        self.take_samples();
+        self.set_pause(progress);
+        Ok(ready.others)
+    }
+
+    /// Ends the window now, whatever was planned.
+    pub(crate) fn close_window(&mut self) {
+        if self.window == WindowState::Over {
+            return;
+        }
+        self.window = WindowState::Over;
+        for target in &mut self.targets {
+            target.order(Order::Close, &Message::Close);
+        }
+    }
+
+    /// Writes out what the flight recorder holds.
+    pub(crate) fn dump(&mut self) -> Result<PathBuf, String> {
+        let Store::Flight(flight) = &mut self.store else {
+            return Err("no flight recorder is running here".to_owned());
+        };
+        let destination = flight.next_destination();
+        let file = TraceFile::create(&destination).map_err(|error| in_words(&error))?;
+        let mut trace = TraceRows::begin(file, self.devices.clone(), &self.metadata);
+        for sample in flight.take_samples() {
+            trace.sample(&sample);
+        }
+        for target in &mut self.targets {
+            target.dump(&mut trace);
+        }
+        if self.report.processes == 0 {
+            note_nobody_came(&mut trace);
+        }
+        // What ended is told now and needs no room any more.
+        self.targets.retain(|target| target.end().is_none());
+        let (rows, losses, written) = trace.finish();
+        self.report.add(rows, losses);
+        match written {
+            Ok(bytes) => {
+                self.report.files.push((destination.path.clone(), bytes));
+                Ok(destination.path)
+            }
+            Err(error) => {
+                let words = in_words(&error);
+                self.report.failure.get_or_insert(error);
+                Err(words)
+            }
+        }
+    }
+
+    /// Whether records wait for a dump.
+    pub(crate) fn keeps_last_part(&self) -> bool {
+        matches!(self.store, Store::Flight(_))
+    }
+
+    /// Lets go of everything, the trace that was begun included.
+    pub(crate) fn abandon(self, path: &Path) {
+        if let Store::Stream(trace) = self.store {
+            drop(trace);
+            if path.metadata().is_ok_and(|metadata| metadata.is_file()) {
+                // A few bytes that stay behind are no reason to hide the error.
+                let _ = std::fs::remove_file(path);
+            }
+        }
+    }
+
+    /// Makes the next turn short: someone waits.
+    pub(crate) fn hurry(&mut self) {
+        self.pause = self.pause.min(BUSY_PAUSE);
+    }
+
+    /// Reads what is left, writes how everything ended and completes the trace.
+    pub(crate) fn finish(mut self) -> Report {
+        self.take_samples();
+        self.bury();
+        if let Store::Flight(_) = &self.store {
+            // The error is in the report already.
+            let _ = self.dump();
+            return self.report;
+        }
+        let lost_samples = self.sampler.take().map_or(0, |sampler| sampler.lost());
+        let Store::Stream(mut trace) = self.store else {
+            return self.report;
+        };
+        if self.report.processes == 0 {
+            note_nobody_came(&mut trace);
+        }
+        if lost_samples > 0 {
+            let words = "samples of counters came too fast";
+            let notice = Notice::new(HealthCause::RING_FULL, ProcessId::NONE, words);
+            trace.note(notice.with_count(lost_samples));
+        }
+        for mut target in self.targets {
+            let known = self.known_ends.get(&target.identity.pid).copied();
+            let end = match target.fate(known) {
+                Fate::Ended(end) => end,
+                Fate::Lives => End::Running,
+            };
+            if end == End::Running && target.is_busy() {
+                let words = format!("process {} did not answer in time", target.identity.pid);
+                trace.note(Notice::new(HealthCause::PROCESS_DIED, ProcessId::NONE, &words));
+            }
+            target.finish(end, &mut trace);
+        }
+        let path = trace.file.path().to_owned();
+        let (rows, losses, written) = trace.finish();
+        self.report.add(rows, losses);
+        match written {
+            Ok(bytes) => self.report.files.push((path, bytes)),
+            Err(error) => self.report.failure = Some(error),
+        }
+        self.report
+    }
+
+    fn wait<const N: usize>(&self, others: [BorrowedFd<'_>; N]) -> Result<Ready<N>, Error> {
+        let mut watched = vec![PollFd::new(&self.listener, PollFlags::IN)];
+        watched.extend(others.iter().map(|other| PollFd::new(other, PollFlags::IN)));
+        let mut controls = Vec::new();
+        for (position, target) in self.targets.iter().enumerate() {
+            if let Some(control) = target.control() {
+                controls.push((watched.len(), position));
+                watched.push(PollFd::from_borrowed_fd(control.as_fd(), PollFlags::IN));
+            }
+            if let Some(process) = target.process() {
+                watched.push(PollFd::from_borrowed_fd(process, PollFlags::IN));
+            }
+        }
+        let pause = Timespec::try_from(self.pause_until_next()).unwrap_or_default();
+        match poll(&mut watched, Some(&pause)) {
+            Ok(_) => {}
+            Err(Errno::INTR) => watched.iter_mut().for_each(PollFd::clear_revents),
+            Err(error) => return Err(Error::system("waiting for targets")(error)),
+        }
+        let is_ready = |at: usize| !watched[at].revents().is_empty();
+        Ok(Ready {
+            listener: is_ready(0),
+            others: std::array::from_fn(|other| is_ready(1 + other)),
+            controls: controls
+                .into_iter()
+                .filter(|(at, _)| is_ready(*at))
+                .map(|(_, position)| position)
+                .collect(),
+        })
+    }
+
+    /// Deals with one visitor; the next one makes the next turn short.
+    fn greet(&mut self) {
+        // A visitor that we cannot talk to was told so; it is not ours to fail by.
+        let Ok(visitor) = self.listener.accept(HELLO_LIMIT) else {
+            return;
+        };
+        let hello = *visitor.hello();
+        if hello.purpose == Purpose::Control {
+            self.adopt(visitor.into_control(), Some(hello.process_id));
+        } else {
+            self.grant(visitor, hello.purpose, hello.process_id);
+        }
+    }
+
+    /// Gives a target the ring that it asks for.
+    fn grant(&mut self, visitor: Visitor, purpose: Purpose, own_pid: u32) {
+        let keep = if self.keeps_last_part() {
+            Keep::LastPart
+        } else {
+            Keep::Everything
+        };
+        let Some(config) = ring::config(purpose, &self.settings, keep) else {
+            return;
+        };
+        let pid = visitor.process_id().unwrap_or(own_pid);
+        let position = self.position_of(pid);
+        let taken = position.map_or(0, |at| self.targets[at].ring_bytes());
+        if taken + config.capacity.bytes() > self.settings.memory_bytes {
+            let words = "no more memory for rings: raise the bound with --buffer-size";
+            // It may have gone away; then it needs no reason.
+            let _ = visitor.refuse(words, HELLO_LIMIT);
+            if let Some(at) = position {
+                self.note_failure(at, words.to_owned());
+            }
+            return;
+        }
+        let Ok(Granted { consumer, peer }) = visitor.grant(config, HELLO_LIMIT) else {
+            return;
+        };
+        let at = position.unwrap_or_else(|| {
+            let identity = Identity::read(pid, own_pid);
+            let store = self.new_store(&identity);
+            self.targets.push(Target::with_peer(identity, peer, store));
+            self.targets.len() - 1
+        });
+        let ring = Ring::new(consumer, purpose, config.capacity);
+        match purpose {
+            Purpose::Definitions => self.targets[at].add_definitions(ring),
+            _ => self.targets[at].add_ring(ring),
+        }
+        self.pause = BUSY_PAUSE;
+    }
+
+    /// Deals with a message of a target.
+    fn listen(&mut self, position: usize) {
+        let Some(message) = self.targets[position].receive() else {
+            return;
+        };
+        match message {
+            Message::Done => drop(self.targets[position].answered()),
+            Message::Failed(reason) => {
+                let _ = self.targets[position].answered();
+                self.note_failure(position, reason);
+            }
+            Message::Dump => {
+                let dumped = self.dump().map(|path| path.display().to_string());
+                // A dump lets go of targets that have ended; this one spoke.
+                if let Some(target) = self.targets.get_mut(position) {
+                    target.send(&Message::Dumped(dumped));
+                }
+            }
+            // Orders are ours to give, and dumps ours to write.
+            Message::Open(_) | Message::Close | Message::Dumped(_) => {}
+        }
+    }
+
+    fn note_failure(&mut self, position: usize, reason: String) {
+        let trace = match &mut self.store {
+            Store::Stream(trace) => Some(&mut **trace),
+            Store::Flight(_) => None,
+        };
+        self.targets[position].failed(reason, trace);
+    }
+
+    /// Gives every ring its share.
+    fn read(&mut self) -> Progress {
+        let mut progress = Progress::default();
+        for target in &mut self.targets {
+            progress += match &mut self.store {
+                Store::Stream(trace) => target.read(trace),
+                Store::Flight(_) => target.read_log(),
+            };
+        }
+        progress
+    }
+
+    /// Finishes with processes that have ended.
+    fn bury(&mut self) {
+        let mut position = 0;
+        while position < self.targets.len() {
+            let target = &mut self.targets[position];
+            let known = self.known_ends.get(&target.identity.pid).copied();
+            match target.end().map_or_else(|| target.fate(known), |_| Fate::Lives) {
+                Fate::Lives => position += 1,
+                Fate::Ended(end) => self.end_target(position, end),
+            }
+        }
+    }
+
+    /// The process of a new connection was another program before.
+    fn end_replaced(&mut self, pid: u32) {
+        while let Some(position) = self.position_of(pid) {
+            self.end_target(position, End::Replaced);
+        }
+    }
+
+    /// One that is streamed is over. One that the flight recorder holds is
+    /// written out if it died, and else waits for the next dump.
+    fn end_target(&mut self, position: usize, end: End) {
+        match &mut self.store {
+            Store::Stream(trace) => self.targets.remove(position).finish(end, trace),
+            Store::Flight(_) => {
+                self.targets[position].set_end(end);
+                let ended = self.targets.iter().filter(|target| target.end().is_some());
+                let too_many = ended.count() > MAX_ENDED;
+                if self.targets[position].died() || too_many {
+                    // The error is in the report already.
+                    let _ = self.dump();
+                }
+            }
+        }
+    }
+
+    /// Opens and closes the window, and hands rows to the system, when it is time.
+    fn keep_time(&mut self, now: Instant) {
+        match self.window {
+            WindowState::Ahead { opens, duration } if now >= opens => {
+                self.window = WindowState::Open {
+                    closes: duration.map(|duration| now + duration),
+                };
+                let open = self.open_message();
+                for target in &mut self.targets {
+                    target.order(Order::Open, &open);
+                }
+            }
+            WindowState::Open { closes: Some(closes) } if now >= closes => self.close_window(),
+            _ => {}
+        }
+        if now >= self.next_flush {
+            self.next_flush = now + FLUSH_PERIOD;
+            if let Store::Stream(trace) = &mut self.store {
+                for target in &mut self.targets {
+                    target.report_losses(trace);
+                }
+                trace.file.flush();
+            }
+        }
+    }
+
+    fn take_samples(&mut self) {
+        let Some(sampler) = &self.sampler else { return };
+        for sample in sampler.take() {
+            match &mut self.store {
+                Store::Stream(trace) => trace.sample(&sample),
+                Store::Flight(flight) => flight.keep(sample),
+            }
+        }
+    }
+
+    fn set_pause(&mut self, progress: Progress) {
+        let has_rings = self.targets.iter().any(Target::has_rings);
+        self.pause = if progress.more {
+            Duration::ZERO
+        } else if !has_rings {
+            LONG_PAUSE
+        } else if progress.records > 0 {
+            BUSY_PAUSE
+        } else {
+            (self.pause + BUSY_PAUSE).min(IDLE_PAUSE)
+        };
+    }
+
+    /// The pause, or less when something is due.
+    fn pause_until_next(&self) -> Duration {
+        let due = match self.window {
+            WindowState::Ahead { opens, .. } => Some(opens),
+            WindowState::Open { closes } => closes,
+            WindowState::Over => None,
+        };
+        let now = Instant::now();
+        let until = |moment: Instant| moment.saturating_duration_since(now);
+        due.map_or(self.pause, |due| self.pause.min(until(due)))
+            .min(until(self.next_flush))
+    }
+
+    fn new_store(&mut self, identity: &Identity) -> TargetStore {
+        self.report.processes += 1;
+        match &mut self.store {
+            Store::Stream(trace) => TargetStore::Stream(Box::new(trace.begin_process(identity))),
+            Store::Flight(_) => TargetStore::Flight(RecordLog::default()),
+        }
+    }
+
+    fn position_of(&self, pid: u32) -> Option<usize> {
+        self.targets
+            .iter()
+            .position(|target| target.identity.pid == pid && target.end().is_none())
+    }
+
+    fn open_message(&self) -> Message {
+        Message::Open(Box::new(self.settings.clone()))
+    }
+}
+
+/// What a wait found.
+struct Ready<const N: usize> {
+    listener: bool,
+    others: [bool; N],
+    /// Places of targets that said something.
+    controls: Vec<usize>,
+}
+
+fn note_nobody_came(trace: &mut TraceRows) {
+    let words = "no process initialised CUDA or NVTX with our library loaded";
+    trace.note(Notice::new(HealthCause::UNAVAILABLE, ProcessId::NONE, words));
+}
+
+/// An error and its causes in one line.
+fn in_words(error: &dyn std::error::Error) -> String {
+    let mut words = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        words += &format!(": {error}");
+        cause = error.source();
+    }
+    words
+}
+
+/// What the trace says of itself.
+fn metadata(capture: &Capture) -> Vec<(String, String)> {
+    let mut facts = vec![
+        ("created".to_owned(), time::since_1970().to_string()),
+        ("capture.level".to_owned(), capture.level.clone()),
+        (
+            "capture.memory_bound".to_owned(),
+            capture.memory_bound().to_string(),
+        ),
+    ];
+    facts.extend(capture.metadata.iter().cloned());
+    facts
+}

@@ -1,0 +1,199 @@
+//! The file that a trace is written to, which may stop taking bytes.
+//!
+//! A disk that is full must not stop the target: rows that come after the first
+//! failure are let go, and the failure is reported once, at the end. The file
+//! has its name from the first byte, so that a collector that is killed leaves
+//! what it had written.
+
+use std::{
+    fs::File,
+    io::{self, Seek, SeekFrom, Write},
+    path::{Path, PathBuf},
+};
+
+use tracesmith_format::{ClockId, StringId, Writable, Writer, WriterOptions, tables};
+
+use crate::{
+    capture::{Destination, Existing},
+    error::Error,
+};
+
+/// A trace that is being written.
+pub(crate) struct TraceFile {
+    path: PathBuf,
+    shape: Shape,
+    writer: Option<Writer<Sink>>,
+    error: Option<tracesmith_format::Error>,
+}
+
+/// Whether the header can be completed at the end.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    /// A file.
+    Plain,
+    /// A pipe or device, which only goes forward.
+    Stream,
+}
+
+/// Where the bytes go: straight to the system, a block at a time.
+struct Sink {
+    /// None to measure what comes before it.
+    file: Option<File>,
+    position: u64,
+    written: u64,
+}
+
+impl TraceFile {
+    /// Creates the file. It is not touched when it is in the way.
+    pub(crate) fn create(destination: &Destination) -> Result<Self, Error> {
+        let path = destination.path.clone();
+        let is_plain = path.metadata().is_ok_and(|metadata| metadata.is_file());
+        let mut options = File::options();
+        options.write(true);
+        match destination.existing {
+            Existing::Refuse if is_plain => return Err(Error::Exists { path }),
+            Existing::Refuse if !path.exists() => options.create_new(true),
+            _ => options.create(true).truncate(is_plain),
+        };
+        let file = match options.open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(Error::Exists { path }),
+            Err(source) => return Err(Error::Create { path, source }),
+        };
+        let shape = if file.metadata().is_ok_and(|metadata| metadata.is_file()) {
+            Shape::Plain
+        } else {
+            Shape::Stream
+        };
+        Ok(Self::new(path, Some(file), shape))
+    }
+
+    fn new(path: PathBuf, file: Option<File>, shape: Shape) -> Self {
+        let sink = Sink {
+            file,
+            position: 0,
+            written: 0,
+        };
+        let options = WriterOptions {
+            id: random_id(),
+            ..WriterOptions::default()
+        };
+        let mut file = Self {
+            path,
+            shape,
+            writer: None,
+            error: None,
+        };
+        file.writer = file.keep_error(Writer::new(sink, options));
+        file
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The number of a text; none once writing has failed.
+    pub(crate) fn string(&mut self, text: &str) -> StringId {
+        self.write(|writer| writer.string(text)).unwrap_or_default()
+    }
+
+    /// Adds a row whose times are of `clock`.
+    #[inline]
+    pub(crate) fn push<T: Writable>(&mut self, clock: ClockId, row: &T) {
+        self.write(|writer| writer.push(clock, row));
+    }
+
+    /// Adds a row without times of its own.
+    pub(crate) fn define<T: Writable>(&mut self, row: &T) {
+        self.push(ClockId::NONE, row);
+    }
+
+    /// States a fact about the recording.
+    pub(crate) fn metadata(&mut self, key: &str, value: &str) {
+        let row = tables::Metadata {
+            key: self.string(key),
+            value: self.string(value),
+        };
+        self.define(&row);
+    }
+
+    /// Writes all rows so far.
+    pub(crate) fn flush(&mut self) {
+        self.write(Writer::flush);
+    }
+
+    /// Completes the file; gives back its bytes, or what had gone wrong.
+    pub(crate) fn finish(mut self) -> Result<u64, Error> {
+        if let Some(writer) = self.writer.take() {
+            let finished = complete(writer, self.shape);
+            if let Some(bytes) = self.keep_error(finished) {
+                return Ok(bytes);
+            }
+        }
+        let source = self.error.expect("a writer is only let go with an error");
+        Err(Error::Write {
+            path: self.path,
+            source,
+        })
+    }
+
+    #[inline]
+    fn write<R>(
+        &mut self,
+        action: impl FnOnce(&mut Writer<Sink>) -> Result<R, tracesmith_format::Error>,
+    ) -> Option<R> {
+        let result = action(self.writer.as_mut()?);
+        match result {
+            Ok(value) => Some(value),
+            Err(error) => {
+                self.writer = None;
+                self.error = Some(error);
+                None
+            }
+        }
+    }
+
+    fn keep_error<R>(&mut self, result: Result<R, tracesmith_format::Error>) -> Option<R> {
+        result.map_err(|error| self.error = Some(error)).ok()
+    }
+}
+
+fn complete(writer: Writer<Sink>, shape: Shape) -> Result<u64, tracesmith_format::Error> {
+    let sink = match shape {
+        Shape::Plain => writer.seal()?,
+        Shape::Stream => writer.finish()?,
+    };
+    Ok(sink.written)
+}
+
+/// A number that tells this trace from all others.
+fn random_id() -> [u8; 16] {
+    let mut id = [0; 16];
+    // Zeros are an id too; the trace is worth more than its uniqueness.
+    let _ = rustix::rand::getrandom(&mut id, rustix::rand::GetRandomFlags::empty());
+    id
+}
+
+impl Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let taken = match &mut self.file {
+            Some(file) => file.write(bytes)?,
+            None => bytes.len(),
+        };
+        self.position += taken as u64;
+        self.written = self.written.max(self.position);
+        Ok(taken)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Seek for Sink {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let file = self.file.as_mut().ok_or(io::ErrorKind::Unsupported)?;
+        self.position = file.seek(to)?;
+        Ok(self.position)
+    }
+}

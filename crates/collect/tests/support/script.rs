@@ -1,0 +1,336 @@
+//! What targets of the tests do, by name.
+
+use std::{
+    env, fs,
+    os::unix::{fs::FileExt, process::CommandExt},
+    path::PathBuf,
+    process::{self, Command, Stdio},
+    thread,
+    time::Duration,
+};
+
+use tracesmith_wire::{control::Message, handshake, record};
+
+use super::{
+    TASK,
+    target::{self, LIMIT, Target, connect, push, receive, until},
+};
+
+/// Where a target states how far it has come.
+pub const PROGRESS: &str = "TRACESMITH_TEST_PROGRESS";
+
+/// Runs the task named `NAME` or `NAME:NUMBER`, if there is one.
+pub fn run() {
+    let Ok(task) = env::var(TASK) else { return };
+    let (name, number) = task.split_once(':').unwrap_or((&task, "0"));
+    let number: u32 = number.parse().unwrap();
+    match name {
+        "whole" => whole(number),
+        "forever" => forever(),
+        "children" => children(number),
+        "garbage" => garbage(),
+        "late-texts" => late_texts(),
+        "markers" => markers(),
+        "windows" => windows(),
+        "flight" => flight(number),
+        "flight-asks" => flight_asks(number),
+        "exec" => exec(),
+        "fork" => fork(),
+        "lingers" => lingers(),
+        "stubborn" => stubborn(),
+        "refuses" => refuses(),
+        "corrupt" => corrupt(),
+        "stays-away" => {}
+        other => panic!("no task {other}"),
+    }
+}
+
+/// Kernels and their calls, in order to the end; ends with code 3.
+fn whole(kernels: u32) {
+    let mut target = Target::open(connect());
+    target.define_all();
+    for number in 0..kernels {
+        target.call(number);
+        target.kernel(number);
+    }
+    target.goodbye();
+    drop(target);
+    process::exit(3);
+}
+
+/// Kernels until it is killed. After each one it states how many it has pushed.
+fn forever() {
+    let progress = env::var_os(PROGRESS).map(|path| fs::File::create(path).unwrap());
+    let mut target = Target::open(connect());
+    target.define_all();
+    for number in 0.. {
+        target.kernel(number);
+        if let Some(progress) = &progress {
+            progress.write_all_at(&(number + 1).to_le_bytes(), 0).unwrap();
+        }
+        if number % 100 == 99 {
+            thread::sleep(Duration::from_micros(50));
+        }
+    }
+}
+
+/// Starts others at once and is none itself.
+fn children(number: u32) {
+    let program = env::current_exe().unwrap();
+    let children: Vec<_> = (0..number)
+        .map(|rank| {
+            Command::new(&program)
+                .args(env::args_os().skip(1))
+                .env(TASK, "whole:500")
+                .env("RANK", rank.to_string())
+                .env("WORLD_SIZE", number.to_string())
+                .stdout(Stdio::null())
+                .spawn()
+                .unwrap()
+        })
+        .collect();
+    for mut child in children {
+        assert_eq!(child.wait().unwrap().code(), Some(3));
+    }
+}
+
+/// Records that make no sense, between others that do.
+fn garbage() {
+    use std::num::NonZeroU16;
+    let mut target = Target::open(connect());
+    target.define_all();
+    let mut state = 7u64;
+    for number in 0..1000u16 {
+        target.kernel(u32::from(number));
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        let noise: Vec<u8> = (0..state % 300).map(|at| (state >> (at % 57)) as u8).collect();
+        // Kinds that mean something get payloads too short for them, others noise.
+        let kind = NonZeroU16::new(1 + (state >> 40) as u16 % 60).unwrap();
+        let payload = if kind.get() < 50 {
+            &noise[..noise.len().min(3)]
+        } else {
+            &noise[..]
+        };
+        let ring = if number % 2 == 0 {
+            &mut target.activity
+        } else {
+            &mut target.definitions
+        };
+        let _ = ring.push(tracesmith_wire::Kind::new(kind).into(), payload);
+    }
+    // Whole records whose numbers are nonsense.
+    let all = |bytes: &mut [u8]| bytes.fill(0xff);
+    let mut wild = record::Marker::default();
+    all(record::IntoBytes::as_mut_bytes(&mut wild));
+    push(&mut target.activity, &wild, b"\xff\xfe");
+    let mut wild = record::Kernel::default();
+    all(record::IntoBytes::as_mut_bytes(&mut wild));
+    push(&mut target.activity, &wild, b"");
+    let mut wild = record::Module::default();
+    all(record::IntoBytes::as_mut_bytes(&mut wild));
+    push(&mut target.definitions, &wild, b"");
+    let mut wild = record::ClockPair::default();
+    all(record::IntoBytes::as_mut_bytes(&mut wild));
+    wild.device_clock = 5;
+    push(&mut target.definitions, &wild, b"");
+    target.goodbye();
+}
+
+/// Activity first, then what it refers to: as it happens when the activity's
+/// ring is read between the two.
+fn late_texts() {
+    let mut target = Target::open(connect());
+    target.device();
+    for number in 0..2000u32 {
+        let id = 100 + number;
+        let mut kernel = target::kernel(number);
+        kernel.name = id;
+        target.text(id, &format!("kernel_{number}"));
+        push(&mut target.activity, &kernel, b"");
+        if number % 50 == 0 {
+            thread::sleep(Duration::from_micros(200));
+        }
+    }
+    let mut unknown = target::kernel(2000);
+    unknown.name = 9_999_999;
+    push(&mut target.activity, &unknown, b"");
+    target.goodbye();
+}
+
+fn markers() {
+    let mut target = Target::open(connect());
+    target.define_all();
+    target.define(
+        &record::Category {
+            domain: target::DOMAIN,
+            category: 5,
+        },
+        b"data",
+    );
+    target.marker(record::POP, 0, "");
+    target.marker(record::PUSH, 0, "outer");
+    target.marker(record::PUSH, 0, "inner");
+    target.marker(record::MARK, 0, "now");
+    target.marker(record::POP, 0, "");
+    target.marker(record::POP, 0, "");
+    target.marker(record::START, 41, "free");
+    target.marker(record::START, 42, "never ended");
+    target.marker(record::END, 41, "");
+    target.marker(record::PUSH, 0, "never popped");
+    let mut with_category = target::marker(record::MARK, 0);
+    with_category.category = 5;
+    with_category.payload = 17;
+    with_category.payload_kind = 1;
+    push(&mut target.definitions, &with_category, b"loaded");
+    let name = record::ThreadName {
+        thread: process::id(),
+        reserved: 0,
+    };
+    target.define(&name, b"trainer");
+    // The range ends after the last marker that is told of.
+    target.goodbye();
+}
+
+/// Says at each order what it was, as marks in the next window.
+fn windows() {
+    let mut control = connect();
+    let mut windows = 0;
+    while let Ok(Some(message)) = control.receive(LIMIT) {
+        match message {
+            Message::Close => control.send(&Message::Done, LIMIT).unwrap(),
+            Message::Open(settings) => {
+                windows += 1;
+                let mut target = Target::open_with(control, *settings);
+                target.define_all();
+                loop {
+                    target.kernel(windows);
+                    match target.control.receive(Duration::from_millis(2)) {
+                        Ok(Some(Message::Close)) => break,
+                        Ok(other) => panic!("{other:?}"),
+                        Err(_) => {}
+                    }
+                }
+                control = target.close();
+                // What comes after the window is nobody's business.
+                thread::sleep(Duration::from_millis(100));
+                return;
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// Far more than the flight recorder holds, then dies.
+fn flight(kernels: u32) {
+    let mut target = Target::open(connect());
+    target.define_all();
+    for number in 0..kernels {
+        target.kernel(number);
+    }
+    process::abort();
+}
+
+/// As that, but asks for a dump, and then goes on to its ordinary end.
+fn flight_asks(kernels: u32) {
+    let mut target = Target::open(connect());
+    target.define_all();
+    for number in 0..kernels {
+        target.kernel(number);
+    }
+    target.control.send(&Message::Dump, LIMIT).unwrap();
+    let Message::Dumped(Ok(path)) = receive(&target.control) else {
+        panic!("no dump");
+    };
+    assert!(PathBuf::from(path).exists());
+    target.text(77, "defined later");
+    let mut kernel = target::kernel(kernels);
+    kernel.name = 77;
+    push(&mut target.activity, &kernel, b"");
+    target.goodbye();
+}
+
+/// Becomes another program, which records as well.
+fn exec() {
+    let mut target = Target::open(connect());
+    target.define_all();
+    for number in 0..100 {
+        target.kernel(number);
+    }
+    let error = Command::new(env::current_exe().unwrap())
+        .args(env::args_os().skip(1))
+        .env(TASK, "whole:50")
+        .exec();
+    panic!("{error}");
+}
+
+/// A child that does nothing but live on for a while, as one of `fork`.
+fn fork() {
+    let mut target = Target::open(connect());
+    target.define_all();
+    for number in 0..100 {
+        target.kernel(number);
+    }
+    let mut child = Command::new("sleep").arg("0.2").spawn().unwrap();
+    target.goodbye();
+    drop(target);
+    child.wait().unwrap();
+    process::exit(0);
+}
+
+/// Leaves a process behind that records until it is told to stop.
+fn lingers() {
+    let program = env::current_exe().unwrap();
+    let progress = env::temp_dir().join(format!("tracesmith-lingers-{}", process::id()));
+    Command::new(program)
+        .args(env::args_os().skip(1))
+        .env(TASK, "windows")
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let _ = fs::remove_file(&progress);
+    thread::sleep(Duration::from_millis(400));
+}
+
+/// Never answers an order, and outlives its parent.
+fn stubborn() {
+    if env::var_os("TRACESMITH_TEST_CHILD").is_some() {
+        let mut target = Target::open(connect());
+        target.define_all();
+        target.kernel(0);
+        // As if it were stopped.
+        thread::sleep(Duration::from_secs(8));
+        process::exit(0);
+    }
+    Command::new(env::current_exe().unwrap())
+        .args(env::args_os().skip(1))
+        .env("TRACESMITH_TEST_CHILD", "1")
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    thread::sleep(Duration::from_millis(400));
+}
+
+/// Cannot record.
+fn refuses() {
+    let control = connect();
+    let Message::Open(_) = receive(&control) else {
+        panic!("no order")
+    };
+    let reason = "no CUPTI here".to_owned();
+    control.send(&Message::Failed(reason), LIMIT).unwrap();
+}
+
+/// Writes over its own ring.
+fn corrupt() {
+    let mut target = Target::open(connect());
+    target.define_all();
+    target.kernel(0);
+    thread::sleep(Duration::from_millis(50));
+    target.goodbye();
+    let collector = target.settings.collector.clone();
+    // A visitor that says nothing sensible must not disturb the others.
+    let _ = handshake::connect_control(&collector, LIMIT);
+    until(|| true);
+}

@@ -1,0 +1,190 @@
+//! What happens around each call of the driver or runtime: its number, its callbacks, its record.
+
+use std::cell::RefCell;
+use std::ffi::{CStr, CString, c_char, c_void};
+use std::mem::offset_of;
+
+use crate::clock;
+use crate::code::Code;
+use crate::cupti::record::{Api, kind};
+use crate::cupti::subscriber::{self, Domain};
+use crate::cupti::{activity, correlation, filters};
+use crate::engine::context;
+use crate::process;
+
+/// A function of the interface.
+pub(crate) struct Site {
+    pub(crate) domain: Domain,
+    pub(crate) cbid: u32,
+    pub(crate) name: &'static CStr,
+}
+
+/// `CUpti_CallbackData`.
+#[repr(C)]
+struct CallbackData {
+    site: u32,
+    function_name: *const c_char,
+    parameters: *const c_void,
+    return_value: *mut c_void,
+    symbol_name: *const c_char,
+    context: usize,
+    context_uid: u32,
+    correlation_data: *mut u64,
+    correlation_id: u32,
+}
+
+const _: () = {
+    assert!(size_of::<CallbackData>() == 72);
+    assert!(offset_of!(CallbackData, context_uid) == 48);
+    assert!(offset_of!(CallbackData, correlation_id) == 64);
+};
+
+/// What this thread is in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Frame {
+    Call {
+        domain: Domain,
+        correlation_id: u32,
+    },
+    /// A client's callback: calls that it makes are its own.
+    Callback,
+}
+
+thread_local! {
+    static FRAMES: RefCell<Vec<Frame>> = const { RefCell::new(Vec::new()) };
+}
+
+impl Site {
+    /// Runs `body` with all that a profiler sees of it. `symbol` is the kernel's name, for launches.
+    pub(crate) fn run(
+        &self,
+        parameters: *const c_void,
+        symbol: Option<CString>,
+        body: impl FnOnce() -> Result<(), Code>,
+    ) -> u32 {
+        if process::is_forked() {
+            return Code::NOT_INITIALIZED.0;
+        }
+        let enclosing = enclosing_runtime_call();
+        let correlation_id = match enclosing {
+            Some(id) => id,
+            None if correlation::is_on() => correlation::next(),
+            None => 0,
+        };
+        let frame = Frame::Call {
+            domain: self.domain,
+            correlation_id,
+        };
+        FRAMES.with_borrow_mut(|frames| frames.push(frame));
+        let symbol_name = symbol.as_ref().map_or(std::ptr::null(), |name| name.as_ptr());
+        let (mut correlation_data, mut result) = (0_u64, 0_u32);
+        let mut call_back = |site: u32, result: &mut u32| {
+            if !subscriber::is_wanted(self.domain, self.cbid) {
+                return;
+            }
+            let current = context::current_or_none();
+            let data = CallbackData {
+                site,
+                function_name: self.name.as_ptr(),
+                parameters,
+                return_value: (&raw mut *result).cast(),
+                symbol_name,
+                context: current.as_ref().map_or(0, |context| context.handle()),
+                context_uid: current.as_ref().map_or(0, |context| context.id),
+                correlation_data: &raw mut correlation_data,
+                correlation_id,
+            };
+            subscriber::call(self.domain, self.cbid, (&raw const data).cast());
+        };
+        call_back(0, &mut result);
+        let start = clock::now();
+        result = Code::of(body());
+        let end = clock::now();
+        if enclosing.is_none() {
+            correlation::emit_external(correlation_id);
+        }
+        self.record(start, end, correlation_id, result);
+        call_back(1, &mut result);
+        FRAMES.with_borrow_mut(Vec::pop);
+        result
+    }
+
+    fn record(&self, start: u64, end: u64, correlation_id: u32, return_value: u32) {
+        let kind = match self.domain {
+            Domain::Driver => kind::DRIVER,
+            _ => kind::RUNTIME,
+        };
+        if !filters::is_recorded(self.domain, self.cbid) {
+            return;
+        }
+        let record = Api {
+            kind,
+            cbid: self.cbid,
+            start,
+            end: end.max(start + 1),
+            process_id: std::process::id(),
+            thread_id: activity::thread_id(),
+            correlation_id,
+            return_value,
+        };
+        activity::emit(&record, kind);
+    }
+}
+
+/// The number of the call that this thread is in; 0 when calls are not numbered.
+pub(crate) fn correlation_id() -> u32 {
+    FRAMES.with_borrow(|frames| match frames.last() {
+        Some(Frame::Call { correlation_id, .. }) => *correlation_id,
+        _ => 0,
+    })
+}
+
+/// Runs a client's callback, in which calls count as its own.
+pub(crate) fn outside_of_calls(callback: impl FnOnce()) {
+    FRAMES.with_borrow_mut(|frames| frames.push(Frame::Callback));
+    callback();
+    FRAMES.with_borrow_mut(Vec::pop);
+}
+
+/// A driver call inside a runtime call has that call's number.
+fn enclosing_runtime_call() -> Option<u32> {
+    FRAMES.with_borrow(|frames| match frames.last() {
+        Some(Frame::Call {
+            domain: Domain::Runtime,
+            correlation_id,
+        }) => Some(*correlation_id),
+        _ => None,
+    })
+}
+
+/// Declares functions of the driver or runtime: name, callback id, parameters as in the C header, and what they do. The
+/// parameters are laid out as in CUPTI's generated structs, which name and order them alike.
+macro_rules! api {
+    ($domain:ident: $(
+        $(#[$doc:meta])*
+        fn $name:ident = $cbid:literal ($($arg:ident: $type:ty),* $(,)?) $(for $symbol:expr)? => $body:expr;
+    )*) => { $(
+        $(#[$doc])*
+        #[unsafe(no_mangle)]
+        #[allow(non_snake_case, reason = "the name is C's")]
+        extern "C" fn $name($($arg: $type),*) -> u32 {
+            #[repr(C)]
+            #[allow(dead_code, reason = "read by callbacks")]
+            struct Parameters { $($arg: $type),* }
+            const SITE: $crate::call::Site = $crate::call::Site {
+                domain: $crate::cupti::subscriber::Domain::$domain,
+                cbid: $cbid,
+                name: match std::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
+                    Ok(name) => name,
+                    Err(_) => panic!("an identifier has no zero byte"),
+                },
+            };
+            let parameters = Parameters { $($arg),* };
+            #[allow(unused_mut, unused_assignments, reason = "only launches name a symbol")]
+            let mut symbol = None;
+            $(symbol = $symbol;)?
+            SITE.run((&raw const parameters).cast(), symbol, move || $body)
+        }
+    )* };
+}
+pub(crate) use api;

@@ -1,0 +1,113 @@
+//! Records that say what exists: devices, contexts, streams. They are written when the thing is made, and for what is
+//! there already when the kind is turned on.
+
+use std::sync::Arc;
+
+use super::activity;
+use super::record::{ContextRecord, DeviceRecord, StreamRecord, kind};
+use crate::driver::state;
+use crate::engine::context::{CONTEXTS, Context};
+use crate::engine::device::{self, Device};
+use crate::engine::stream::{Stream, StreamRole};
+
+const DEVICE_NAME: &std::ffi::CStr = c"TraceSmith Fake GPU";
+
+/// Writes records of what exists of a kind that was just turned on.
+pub(crate) fn announce_existing(kind: u32) {
+    match kind {
+        kind::DEVICE => announce_devices(),
+        kind::CONTEXT => CONTEXTS.all().iter().for_each(announce_context),
+        kind::STREAM => {
+            for context in CONTEXTS.all() {
+                context
+                    .streams()
+                    .iter()
+                    .for_each(|stream| announce_stream(stream, 0));
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Writes the records of all devices: once the driver knows them, and if they are wanted.
+pub(crate) fn announce_devices() {
+    if activity::is_enabled(kind::DEVICE) && state::is_initialised() {
+        state::devices()
+            .iter()
+            .for_each(|&device| announce_device(device));
+    }
+}
+
+fn announce_device(device: Device) {
+    let attribute = |number: u32| device.attribute(number) as u32;
+    let record = DeviceRecord {
+        kind: kind::DEVICE,
+        flags: 1,
+        memory_bandwidth: u64::from(attribute(36)) * u64::from(attribute(37)) / 8 * 2,
+        memory_size: device::MEMORY_BYTES,
+        constant_memory: attribute(9),
+        l2_size: attribute(38),
+        warp_size: attribute(10),
+        core_clock: attribute(13),
+        copy_engines: attribute(40),
+        multiprocessors: attribute(16),
+        max_ipc: 4,
+        max_warps: 64,
+        max_blocks: 32,
+        shared_per_multiprocessor: attribute(81),
+        registers_per_multiprocessor: attribute(82),
+        registers_per_block: attribute(12),
+        shared_per_block: attribute(8),
+        threads_per_block: attribute(1),
+        max_block: [attribute(2), attribute(3), attribute(4)],
+        max_grid: [attribute(5), attribute(6), attribute(7)],
+        capability: [attribute(75), attribute(76)],
+        id: device.ordinal,
+        ecc_enabled: 1,
+        uuid: device.uuid(),
+        name: DEVICE_NAME.as_ptr() as u64,
+        is_cuda_visible: 1,
+        numa_id: u32::MAX,
+        tpcs: attribute(16) / 2,
+        ..DeviceRecord::default()
+    };
+    activity::emit(&record, kind::DEVICE);
+}
+
+pub(crate) fn announce_context(context: &Arc<Context>) {
+    if !activity::is_enabled(kind::CONTEXT) {
+        return;
+    }
+    let record = ContextRecord {
+        kind: kind::CONTEXT,
+        context_id: context.id,
+        device_id: context.device.ordinal,
+        compute_api: 1,
+        null_stream_id: context.legacy.id as u16,
+        parent_context_id: u32::MAX,
+        multiprocessors: device::MULTIPROCESSORS as u16,
+        process_id: std::process::id().into(),
+        ..ContextRecord::default()
+    };
+    activity::emit(&record, kind::CONTEXT);
+}
+
+pub(crate) fn announce_stream(stream: &Arc<Stream>, correlation_id: u32) {
+    if !activity::is_enabled(kind::STREAM) {
+        return;
+    }
+    let record = StreamRecord {
+        kind: kind::STREAM,
+        context_id: stream.context_id,
+        stream_id: stream.id,
+        priority: stream.priority as u32,
+        // CUpti_ActivityStreamFlag: 1 default, 2 non-blocking, 3 null.
+        flag: match stream.role {
+            StreamRole::Blocking => 1,
+            StreamRole::NonBlocking => 2,
+            StreamRole::Legacy => 3,
+        },
+        correlation_id,
+    };
+    activity::emit(&record, kind::STREAM);
+}

@@ -1,0 +1,6 @@
+//! The C functions of libcupti.
+
+mod activity;
+mod attributes;
+mod callback;
+mod identity;

@@ -1,0 +1,130 @@
+//! The one subscriber of callbacks, and which callbacks it wants.
+
+#![allow(unsafe_code, reason = "calls the subscriber's function by address")]
+
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use super::code::CuptiCode;
+use crate::config::config;
+
+/// `CUpti_CallbackDomain`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Domain {
+    Driver = 1,
+    Runtime = 2,
+    Resource = 3,
+    Synchronize = 4,
+    Nvtx = 5,
+    State = 6,
+}
+
+impl Domain {
+    pub(crate) const ALL: [Self; 6] = [
+        Self::Driver,
+        Self::Runtime,
+        Self::Resource,
+        Self::Synchronize,
+        Self::Nvtx,
+        Self::State,
+    ];
+
+    pub(crate) fn by_number(number: u32) -> Result<Self, CuptiCode> {
+        let found = Self::ALL.into_iter().find(|&domain| domain as u32 == number);
+        found.ok_or(CuptiCode::INVALID_PARAMETER)
+    }
+}
+
+pub(crate) type CallbackFunction = extern "C" fn(*mut c_void, u32, u32, *const c_void);
+
+/// Callback ids that fit: more than any version has.
+const IDS: usize = 1024;
+const WORDS: usize = IDS / 64;
+
+static FUNCTION: AtomicUsize = AtomicUsize::new(0);
+static USER_DATA: AtomicUsize = AtomicUsize::new(0);
+static WANTED: [[AtomicU64; WORDS]; 7] = [const { [const { AtomicU64::new(0) }; WORDS] }; 7];
+
+/// What `cuptiSubscribe` hands out: the address of something of ours.
+fn handle() -> usize {
+    (&raw const FUNCTION) as usize
+}
+
+pub(crate) fn subscribe(function: CallbackFunction, user_data: usize) -> Result<usize, CuptiCode> {
+    if config().is_subscribed_by_other {
+        return Err(CuptiCode::MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED);
+    }
+    FUNCTION
+        .compare_exchange(0, function as usize, Ordering::AcqRel, Ordering::Acquire)
+        .map_err(|_| CuptiCode::MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED)?;
+    USER_DATA.store(user_data, Ordering::Release);
+    Ok(handle())
+}
+
+pub(crate) fn unsubscribe(subscriber: usize) -> Result<(), CuptiCode> {
+    check(subscriber)?;
+    release();
+    Ok(())
+}
+
+/// Drops the subscriber, whoever it is: what `cuptiFinalize` does.
+pub(crate) fn release() {
+    for domain in Domain::ALL {
+        want_domain(domain, false);
+    }
+    FUNCTION.store(0, Ordering::Release);
+}
+
+/// Whether that is the handle of the subscriber.
+pub(crate) fn check(subscriber: usize) -> Result<(), CuptiCode> {
+    if subscriber != handle() || FUNCTION.load(Ordering::Acquire) == 0 {
+        return Err(CuptiCode::INVALID_PARAMETER);
+    }
+    Ok(())
+}
+
+pub(crate) fn want(domain: Domain, id: u32, is_wanted: bool) -> Result<(), CuptiCode> {
+    let word = WANTED[domain as usize]
+        .get(id as usize / 64)
+        .ok_or(CuptiCode::INVALID_PARAMETER)?;
+    if is_wanted {
+        word.fetch_or(1 << (id % 64), Ordering::AcqRel);
+    } else {
+        word.fetch_and(!(1 << (id % 64)), Ordering::AcqRel);
+    }
+    Ok(())
+}
+
+pub(crate) fn want_domain(domain: Domain, is_wanted: bool) {
+    for word in &WANTED[domain as usize] {
+        word.store(if is_wanted { u64::MAX } else { 0 }, Ordering::Release);
+    }
+}
+
+pub(crate) fn is_wanted(domain: Domain, id: u32) -> bool {
+    WANTED[domain as usize]
+        .get(id as usize / 64)
+        .is_some_and(|word| word.load(Ordering::Relaxed) & (1 << (id % 64)) != 0)
+}
+
+/// Whether any call of a domain is wanted: then calls are numbered.
+pub(crate) fn is_any_wanted(domain: Domain) -> bool {
+    WANTED[domain as usize]
+        .iter()
+        .any(|word| word.load(Ordering::Relaxed) != 0)
+}
+
+/// Calls the subscriber, if it wants this.
+pub(crate) fn call(domain: Domain, id: u32, data: *const c_void) {
+    if !is_wanted(domain, id) {
+        return;
+    }
+    let address = FUNCTION.load(Ordering::Acquire);
+    if address == 0 {
+        return;
+    }
+    // SAFETY: only `subscribe` stores here, and it stores functions of this type.
+    let function = unsafe { std::mem::transmute::<usize, CallbackFunction>(address) };
+    let user_data = USER_DATA.load(Ordering::Acquire) as *mut c_void;
+    crate::call::outside_of_calls(|| function(user_data, domain as u32, id, data));
+}

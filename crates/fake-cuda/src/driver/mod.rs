@@ -1,0 +1,20 @@
+//! The C functions of libcuda.
+//! <https://docs.nvidia.com/cuda/cuda-driver-api/index.html>
+
+pub(crate) mod context;
+pub(crate) mod copy;
+pub(crate) mod device;
+mod entry_points;
+mod errors;
+mod event;
+pub(crate) mod graph;
+pub(crate) mod init;
+mod launch;
+pub(crate) mod memory;
+mod module;
+pub(crate) mod profiler;
+mod set;
+pub(crate) mod state;
+pub(crate) mod stream;
+mod virtual_memory;
+pub(crate) mod work;

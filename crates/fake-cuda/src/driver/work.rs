@@ -1,0 +1,75 @@
+//! Work on its way to a stream: a stream that is captured gives it to the graph, any other gets it queued together with
+//! the record of it.
+
+use std::sync::Arc;
+
+use crate::call;
+use crate::clock;
+use crate::code::Code;
+use crate::cupti::callbacks::{self, GraphData, resource};
+use crate::cupti::{activity, device_work};
+use crate::engine::context::Context;
+use crate::engine::graph::{Graph, Node};
+use crate::engine::operation::Operation;
+use crate::engine::registry::Registry;
+use crate::engine::stream::Stream;
+use crate::engine::ticket::Ticket;
+
+/// Which node of which graph work belongs to; zeros for work outside of graphs.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct GraphPlace {
+    pub(crate) graph_id: u32,
+    pub(crate) node_id: u64,
+}
+
+/// Hands an operation to a stream. None: a graph took it.
+pub(crate) fn submit(
+    context: &Arc<Context>,
+    stream: &Arc<Stream>,
+    operation: Operation,
+) -> Result<Option<Ticket>, Code> {
+    context.check()?;
+    if let Some(graph) = stream.captured_by() {
+        add_node(context, &graph, operation);
+        return Ok(None);
+    }
+    Ok(Some(queue(context, stream, operation, GraphPlace::default())))
+}
+
+/// Queues an operation and its record.
+pub(crate) fn queue(
+    context: &Arc<Context>,
+    stream: &Arc<Stream>,
+    operation: Operation,
+    place: GraphPlace,
+) -> Ticket {
+    let queued = if activity::has_latency_timestamps() {
+        clock::now()
+    } else {
+        0
+    };
+    let record = device_work::begin(context, stream, &operation, place, call::correlation_id(), queued);
+    context.submit(stream, Vec::new(), move || {
+        let start = clock::now();
+        let outcome = operation.run();
+        let end = clock::now();
+        if let Some(record) = record {
+            record.finish(start, end);
+        }
+        outcome
+    })
+}
+
+/// Adds a node and tells the subscriber of it.
+pub(crate) fn add_node(context: &Arc<Context>, graph: &Arc<Graph>, operation: Operation) -> Arc<Node> {
+    let node_type = operation.node_type();
+    let node = graph.add(operation);
+    let data = GraphData {
+        graph: Registry::handle_of(graph),
+        node: Registry::handle_of(&node),
+        node_type,
+        ..GraphData::default()
+    };
+    callbacks::about_graph(resource::GRAPHNODE_CREATED, Some(context), &data);
+    node
+}

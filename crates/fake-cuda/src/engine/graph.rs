@@ -1,0 +1,101 @@
+//! Graphs: work that was described once and is launched as a whole.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::operation::Operation;
+use super::registry::Registry;
+
+pub(crate) static GRAPHS: Registry<Graph> = Registry::new();
+pub(crate) static NODES: Registry<Node> = Registry::new();
+pub(crate) static EXECUTABLES: Registry<Executable> = Registry::new();
+
+pub(crate) struct Graph {
+    /// The number in records.
+    pub(crate) id: u32,
+    nodes: Mutex<Vec<Arc<Node>>>,
+}
+
+pub(crate) struct Node {
+    /// The number in records: the graph's in the upper half, the node's own in the lower.
+    pub(crate) id: u64,
+    pub(crate) operation: Operation,
+    /// Where each argument of a kernel lies in the operation's parameter block, as C wants to see it.
+    argument_pointers: Vec<usize>,
+}
+
+impl Node {
+    fn new(id: u64, operation: Operation) -> Arc<Self> {
+        let argument_pointers = match &operation {
+            Operation::Kernel(launch) => {
+                let base = launch.arguments.as_ptr() as usize;
+                let parameters = launch.function.parameters.iter();
+                parameters.map(|parameter| base + parameter.offset).collect()
+            }
+            _ => Vec::new(),
+        };
+        Arc::new(Self {
+            id,
+            operation,
+            argument_pointers,
+        })
+    }
+
+    /// The address of the list of argument addresses.
+    pub(crate) fn argument_pointers(&self) -> usize {
+        self.argument_pointers.as_ptr() as usize
+    }
+}
+
+/// A graph made ready to run. Its nodes are those that the graph had at that moment; they run in the order they were
+/// added, which satisfies every dependency that can be stated.
+pub(crate) struct Executable {
+    pub(crate) id: u32,
+    /// The number that records of its launches carry.
+    pub(crate) graph_id: u32,
+    pub(crate) nodes: Vec<Arc<Node>>,
+}
+
+impl Graph {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Self {
+            id: next_graph_id(),
+            nodes: Mutex::default(),
+        })
+    }
+
+    pub(crate) fn add(&self, operation: Operation) -> Arc<Node> {
+        let mut nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
+        let node = Node::new(next_node_id(self.id), operation);
+        NODES.add(node.clone());
+        nodes.push(node.clone());
+        node
+    }
+
+    pub(crate) fn nodes(&self) -> Vec<Arc<Node>> {
+        self.nodes.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Executable {
+    /// Instantiating clones the graph: the clone and its nodes have numbers of their own.
+    pub(crate) fn of(graph: &Graph) -> Arc<Self> {
+        let graph_id = next_graph_id();
+        let clone = |node: Arc<Node>| Node::new(next_node_id(graph_id), node.operation.clone());
+        Arc::new(Self {
+            id: graph_id,
+            graph_id,
+            nodes: graph.nodes().into_iter().map(clone).collect(),
+        })
+    }
+}
+
+fn next_graph_id() -> u32 {
+    static NEXT: AtomicU32 = AtomicU32::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+fn next_node_id(graph_id: u32) -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    (u64::from(graph_id) << 32) | NEXT.fetch_add(1, Ordering::Relaxed)
+}

@@ -1,0 +1,145 @@
+//! The kernels whose work is known, done on the CPU one thread after the other. Each does what the PTX of the same name
+//! in `targets/` does on a GPU: a thread works on the element that its global index names, if there is one.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::memory::View;
+use crate::code::Code;
+use crate::config::config;
+
+/// What a launch hands to a kernel.
+pub(crate) struct Arguments<'a> {
+    /// The parameter block.
+    pub(crate) bytes: &'a [u8],
+    pub(crate) parameters: &'a [super::ptx::Parameter],
+    /// Threads of the whole grid.
+    pub(crate) threads: u64,
+}
+
+/// A known kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Body {
+    Noop,
+    Fill,
+    Saxpy,
+    VectorAdd,
+    Matmul,
+    Accumulate,
+}
+
+impl Body {
+    pub(crate) fn by_name(name: &str) -> Option<Self> {
+        Some(match name {
+            "noop" => Self::Noop,
+            "fill" => Self::Fill,
+            "saxpy" => Self::Saxpy,
+            "vector_add" => Self::VectorAdd,
+            "matmul" => Self::Matmul,
+            "accumulate" => Self::Accumulate,
+            _ => return None,
+        })
+    }
+
+    pub(crate) fn run(self, arguments: &Arguments<'_>) -> Result<(), Code> {
+        match self {
+            Self::Noop => Ok(()),
+            Self::Fill => fill(arguments),
+            Self::Saxpy => saxpy(arguments),
+            Self::VectorAdd => vector_add(arguments),
+            Self::Matmul => matmul(arguments),
+            Self::Accumulate => accumulate(arguments),
+        }
+    }
+}
+
+impl Arguments<'_> {
+    fn bytes_of<const N: usize>(&self, index: usize) -> Result<[u8; N], Code> {
+        let parameter = self.parameters.get(index).ok_or(Code::INVALID_VALUE)?;
+        let bytes = self.bytes.get(parameter.offset..parameter.offset + N);
+        bytes
+            .and_then(|bytes| bytes.try_into().ok())
+            .ok_or(Code::INVALID_VALUE)
+    }
+
+    fn number(&self, index: usize) -> Result<u32, Code> {
+        self.bytes_of(index).map(u32::from_le_bytes)
+    }
+
+    fn float(&self, index: usize) -> Result<f32, Code> {
+        self.bytes_of(index).map(f32::from_le_bytes)
+    }
+
+    fn view<T: Copy>(&self, index: usize, count: usize) -> Result<View<T>, Code> {
+        View::new(u64::from_le_bytes(self.bytes_of(index)?), count)
+    }
+
+    /// How many of `count` elements have a thread.
+    fn covered(&self, count: u64) -> usize {
+        count.min(self.threads) as usize
+    }
+}
+
+fn fill(arguments: &Arguments<'_>) -> Result<(), Code> {
+    let (value, count) = (
+        arguments.number(1)?,
+        arguments.covered(arguments.number(2)?.into()),
+    );
+    let target = arguments.view::<u32>(0, count)?;
+    (0..count).for_each(|index| target.set(index, value));
+    Ok(())
+}
+
+fn saxpy(arguments: &Arguments<'_>) -> Result<(), Code> {
+    let (factor, count) = (
+        arguments.float(2)?,
+        arguments.covered(arguments.number(3)?.into()),
+    );
+    let y = arguments.view::<f32>(0, count)?;
+    let x = arguments.view::<f32>(1, count)?;
+    (0..count).for_each(|index| y.set(index, factor.mul_add(x.get(index), y.get(index))));
+    Ok(())
+}
+
+fn vector_add(arguments: &Arguments<'_>) -> Result<(), Code> {
+    let count = arguments.covered(arguments.number(3)?.into());
+    let c = arguments.view::<f32>(0, count)?;
+    let a = arguments.view::<f32>(1, count)?;
+    let b = arguments.view::<f32>(2, count)?;
+    (0..count).for_each(|index| c.set(index, a.get(index) + b.get(index)));
+    Ok(())
+}
+
+fn matmul(arguments: &Arguments<'_>) -> Result<(), Code> {
+    let n = arguments.number(3)? as usize;
+    let covered = arguments.covered((n * n) as u64);
+    let c = arguments.view::<f32>(0, covered)?;
+    let a = arguments.view::<f32>(1, n * n)?;
+    let b = arguments.view::<f32>(2, n * n)?;
+    for index in 0..covered {
+        let (row, column) = (index / n, index % n);
+        let sum = (0..n).fold(0.0_f32, |sum, k| {
+            a.get(row * n + k).mul_add(b.get(k * n + column), sum)
+        });
+        c.set(index, sum);
+    }
+    Ok(())
+}
+
+/// Adds all of x to one sum, as atomic additions do: in no promised order. Here the order is that of the elements,
+/// unless the tests asked for one that changes from launch to launch.
+fn accumulate(arguments: &Arguments<'_>) -> Result<(), Code> {
+    static LAUNCHES: AtomicU64 = AtomicU64::new(1);
+    let count = arguments.covered(arguments.number(2)?.into());
+    let sum = arguments.view::<f32>(0, 1)?;
+    let x = arguments.view::<f32>(1, count)?;
+    let first = if config().is_racy && count > 0 {
+        let seed = LAUNCHES.fetch_add(1, Ordering::Relaxed) + u64::from(std::process::id());
+        (seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 33) as usize % count
+    } else {
+        0
+    };
+    for index in 0..count {
+        sum.set(0, sum.get(0) + x.get((first + index) % count));
+    }
+    Ok(())
+}

@@ -1,0 +1,423 @@
+/* A program to be profiled: `launcher MODE [NUMBER...]`. Each mode does one thing that a profiler must get right and
+ * says in one line what it did. It runs the same against the fake driver and a real one.
+ *
+ *   launch N              N empty kernels
+ *   threads T N           T threads, each N kernels in a stream of its own
+ *   streams S N           S streams, N kernels in each
+ *   processes P N         P children (fork and exec), each `launch N`
+ *   graph NODES LAUNCHES  a captured graph, launched
+ *   copies N              N copies each way, and sets
+ *   compute N             kernels with results, checked
+ *   memory                one allocation of each kind
+ *   events                an event recorded in one stream, waited for in another and on the host
+ *   modules               a module loaded, used, unloaded and loaded again
+ *   profiler              10 kernels, cuProfilerStart, 20, cuProfilerStop, 30
+ *   nvtx                  marks, ranges, a domain
+ *   fork                  a fork without exec while work goes on
+ *   segv                  100 kernels, then a crash
+ *   exit_early            100 kernels, then _exit in the middle
+ *   forever               kernels until killed, with the count printed now and then
+ *   sleep SECONDS         a context, then idle
+ *   closefds              closes all descriptors from 3 on, then works
+ *   exit CODE             10 kernels, then that exit status
+ *   client                a CUPTI client of its own besides whoever else is there
+ */
+#define _GNU_SOURCE 1
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cupti_client.h"
+#include "driver.h"
+#include "nvtx_client.h"
+
+static int argument_count;
+static char **arguments;
+
+static long number(int index, long otherwise) {
+    return index + 1 < argument_count ? atol(arguments[index + 1]) : otherwise;
+}
+
+static void launch_noops(long count, CUstream stream) {
+    static CUfunction noop;
+    if (!noop)
+        noop = kernel("noop");
+    for (long i = 0; i < count; i++)
+        launch(noop, 1, 32, stream, NULL);
+}
+
+static void mode_launch(void) {
+    long count = number(1, 1000);
+    start_device();
+    launch_noops(count, NULL);
+    CHECK(cuCtxSynchronize());
+    printf("launched %ld\n", count);
+}
+
+static void *thread_main(void *count) {
+    CUstream stream;
+    CHECK(cuCtxSetCurrent(context));
+    CHECK(cuStreamCreate(&stream, 1));
+    launch_noops((long)count, stream);
+    CHECK(cuStreamSynchronize(stream));
+    CHECK(cuStreamDestroy_v2(stream));
+    return NULL;
+}
+
+static void mode_threads(void) {
+    long threads = number(1, 4), count = number(2, 1000);
+    pthread_t ids[256];
+    start_device();
+    launch_noops(0, NULL);
+    if (threads > 256)
+        threads = 256;
+    for (long i = 0; i < threads; i++)
+        pthread_create(&ids[i], NULL, thread_main, (void *)count);
+    for (long i = 0; i < threads; i++)
+        pthread_join(ids[i], NULL);
+    printf("launched %ld threads %ld\n", threads * count, threads);
+}
+
+static void mode_streams(void) {
+    long streams = number(1, 4), count = number(2, 100);
+    CUstream made[256];
+    start_device();
+    if (streams > 256)
+        streams = 256;
+    for (long i = 0; i < streams; i++)
+        CHECK(cuStreamCreate(&made[i], 1));
+    for (long k = 0; k < count; k++)
+        for (long i = 0; i < streams; i++)
+            launch_noops(1, made[i]);
+    CHECK(cuCtxSynchronize());
+    for (long i = 0; i < streams; i++)
+        CHECK(cuStreamDestroy_v2(made[i]));
+    printf("launched %ld streams %ld\n", streams * count, streams);
+}
+
+static void mode_processes(void) {
+    long processes = number(1, 2), count = number(2, 100), failed = 0;
+    char text[32];
+    snprintf(text, sizeof text, "%ld", count);
+    for (long i = 0; i < processes; i++) {
+        if (fork() == 0) {
+            execl("/proc/self/exe", arguments[0], "launch", text, (char *)NULL);
+            _exit(127);
+        }
+    }
+    for (long i = 0; i < processes; i++) {
+        int status;
+        wait(&status);
+        failed += status != 0;
+    }
+    printf("processes %ld launched %ld failed %ld\n", processes, processes * count, failed);
+}
+
+static void mode_graph(void) {
+    long nodes = number(1, 20), launches = number(2, 100);
+    CUstream stream;
+    CUgraph graph;
+    CUgraphExec executable;
+    start_device();
+    CHECK(cuStreamCreate(&stream, 1));
+    CHECK(cuStreamBeginCapture_v2(stream, 0));
+    launch_noops(nodes, stream);
+    CHECK(cuStreamEndCapture(stream, &graph));
+    CHECK(cuGraphInstantiateWithFlags(&executable, graph, 0));
+    for (long i = 0; i < launches; i++)
+        CHECK(cuGraphLaunch(executable, stream));
+    CHECK(cuStreamSynchronize(stream));
+    CHECK(cuGraphExecDestroy(executable));
+    CHECK(cuGraphDestroy(graph));
+    printf("graph nodes %ld launches %ld kernels %ld\n", nodes, launches, nodes * launches);
+}
+
+static void mode_copies(void) {
+    enum { BYTES = 1 << 16 };
+    long count = number(1, 100);
+    static unsigned char sent[BYTES], received[BYTES];
+    CUdeviceptr one, two;
+    start_device();
+    CHECK(cuMemAlloc_v2(&one, BYTES));
+    CHECK(cuMemAlloc_v2(&two, BYTES));
+    for (long i = 0; i < count; i++) {
+        memset(sent, (int)i + 1, BYTES);
+        CHECK(cuMemsetD8Async(two, 0, BYTES, NULL));
+        CHECK(cuMemcpyHtoD_v2(one, sent, BYTES));
+        CHECK(cuMemcpyDtoDAsync_v2(two, one, BYTES, NULL));
+        CHECK(cuMemcpyDtoH_v2(received, two, BYTES));
+        if (memcmp(sent, received, BYTES) != 0) {
+            printf("copies differ at %ld\n", i);
+            exit(1);
+        }
+    }
+    CHECK(cuMemFree_v2(one));
+    CHECK(cuMemFree_v2(two));
+    printf("copied %ld sets %ld bytes %ld\n", 3 * count, count, 3 * count * BYTES);
+}
+
+static void mode_compute(void) {
+    unsigned n = (unsigned)number(1, 1024), wrong = 0, value = 0, square = 16, cells = 256;
+    float factor = 0.5f, *host = malloc(n * sizeof *host), product[256], sum = 0;
+    CUdeviceptr x, y, z, a, b, c, total;
+    start_device();
+    for (unsigned i = 0; i < n; i++)
+        host[i] = (float)i;
+    CHECK(cuMemAlloc_v2(&x, n * 4));
+    CHECK(cuMemAlloc_v2(&y, n * 4));
+    CHECK(cuMemAlloc_v2(&z, n * 4));
+    CHECK(cuMemAlloc_v2(&total, 4));
+    CHECK(cuMemcpyHtoD_v2(x, host, n * 4));
+    unsigned blocks = (n + 255) / 256;
+    launch(kernel("fill"), blocks, 256, NULL, (void *[]){&y, &value, &n});
+    launch(kernel("saxpy"), blocks, 256, NULL, (void *[]){&y, &x, &factor, &n});
+    launch(kernel("vector_add"), blocks, 256, NULL, (void *[]){&z, &x, &y, &n});
+    launch(kernel("fill"), 1, 1, NULL, (void *[]){&total, &value, &(unsigned){1}});
+    launch(kernel("accumulate"), blocks, 256, NULL, (void *[]){&total, &x, &n});
+    CHECK(cuMemcpyDtoH_v2(host, z, n * 4));
+    for (unsigned i = 0; i < n; i++)
+        wrong += host[i] != 1.5f * (float)i;
+    CHECK(cuMemcpyDtoH_v2(&sum, total, 4));
+    CHECK(cuMemAlloc_v2(&a, 1024));
+    CHECK(cuMemAlloc_v2(&b, 1024));
+    CHECK(cuMemAlloc_v2(&c, 1024));
+    for (unsigned i = 0; i < cells; i++)
+        product[i] = (float)(i % square == i / square ? 2 : 0);
+    CHECK(cuMemcpyHtoD_v2(a, product, 1024));
+    for (unsigned i = 0; i < cells; i++)
+        product[i] = (float)i;
+    CHECK(cuMemcpyHtoD_v2(b, product, 1024));
+    launch(kernel("matmul"), 1, 256, NULL, (void *[]){&c, &a, &b, &square});
+    CHECK(cuMemcpyDtoH_v2(product, c, 1024));
+    for (unsigned i = 0; i < cells; i++)
+        wrong += product[i] != 2.0f * (float)i;
+    printf("computed 6 wrong %u sum %.0f\n", wrong, sum);
+    free(host);
+    if (wrong)
+        exit(1);
+}
+
+static void mode_memory(void) {
+    CUdeviceptr plain, managed, ordered;
+    CUstream stream;
+    void *pinned;
+    start_device();
+    CHECK(cuStreamCreate(&stream, 1));
+    CHECK(cuMemAlloc_v2(&plain, 1 << 20));
+    CHECK(cuMemAllocManaged(&managed, 1 << 16, 1));
+    CHECK(cuMemHostAlloc(&pinned, 1 << 16, 0));
+    CHECK(cuMemAllocAsync(&ordered, 1 << 18, stream));
+    CHECK(cuMemsetD8Async(ordered, 1, 1 << 18, stream));
+    CHECK(cuMemFreeAsync(ordered, stream));
+    CHECK(cuStreamSynchronize(stream));
+    CHECK(cuMemFreeHost(pinned));
+    CHECK(cuMemFree_v2(managed));
+    CHECK(cuMemFree_v2(plain));
+    printf("allocated 4 freed 4\n");
+}
+
+static void mode_events(void) {
+    CUstream first, second;
+    CUevent start, middle, end;
+    float millis;
+    start_device();
+    CHECK(cuStreamCreate(&first, 1));
+    CHECK(cuStreamCreate(&second, 1));
+    CHECK(cuEventCreate(&start, 0));
+    CHECK(cuEventCreate(&middle, 0));
+    CHECK(cuEventCreate(&end, 0));
+    CHECK(cuEventRecord(start, first));
+    launch_noops(10, first);
+    CHECK(cuEventRecord(middle, first));
+    CHECK(cuStreamWaitEvent(second, middle, 0));
+    launch_noops(10, second);
+    CHECK(cuEventRecord(end, second));
+    CHECK(cuEventSynchronize(end));
+    CHECK(cuEventElapsedTime(&millis, start, end));
+    CHECK(cuEventDestroy_v2(start));
+    CHECK(cuEventDestroy_v2(middle));
+    CHECK(cuEventDestroy_v2(end));
+    printf("events recorded 3 waited 2 kernels 20 ordered %d\n", millis >= 0);
+}
+
+static void mode_modules(void) {
+    CUmodule again;
+    CUfunction noop;
+    start_device();
+    launch_noops(1, NULL);
+    for (int i = 0; i < 3; i++) {
+        CHECK(cuModuleLoadData(&again, KERNELS_PTX));
+        CHECK(cuModuleGetFunction(&noop, again, "noop"));
+        launch(noop, 1, 1, NULL, NULL);
+        CHECK(cuCtxSynchronize());
+        CHECK(cuModuleUnload(again));
+    }
+    printf("modules loaded 4 unloaded 3 kernels 4\n");
+}
+
+static void mode_profiler(void) {
+    start_device();
+    launch_noops(10, NULL);
+    CHECK(cuCtxSynchronize());
+    CHECK(cuProfilerStart());
+    launch_noops(20, NULL);
+    CHECK(cuCtxSynchronize());
+    CHECK(cuProfilerStop());
+    launch_noops(30, NULL);
+    CHECK(cuCtxSynchronize());
+    printf("launched 10 20 30\n");
+}
+
+static void mode_nvtx(void) {
+    nvtx_event event;
+    memset(&event, 0, sizeof event);
+    event.version = 3;
+    event.size = sizeof event;
+    event.message_type = 1;
+    event.message.ascii = "pushed with attributes";
+    event.color_type = 1;
+    event.color = 0xFF76B900;
+    event.category = 7;
+    event.payload_type = 1;
+    event.payload.u64 = 42;
+    start_device();
+    nvtx_name_thread((uint32_t)syscall(SYS_gettid), "main thread");
+    nvtx_name_category(7, "seventh");
+    nvtx_mark("a mark");
+    uint64_t range = nvtx_begin("a started range");
+    int outer = nvtx_push("outer");
+    launch_noops(2, NULL);
+    int inner = nvtx_push_event(&event);
+    launch_noops(3, NULL);
+    nvtx_pop();
+    int popped = nvtx_pop();
+    nvtx_end(range);
+    void *domain = nvtx_domain("launcher");
+    nvtx_domain_category(domain, 7, "seventh of launcher");
+    void *registered = nvtx_string(domain, "a registered name");
+    event.message_type = 3;
+    event.message.registered = registered;
+    nvtx_domain_push(domain, &event);
+    launch_noops(4, NULL);
+    nvtx_domain_mark(domain, &event);
+    nvtx_domain_pop(domain);
+    CHECK(cuCtxSynchronize());
+    printf("nvtx ranges 4 marks 2 kernels 9 levels %d %d %d\n", outer, inner, popped);
+}
+
+static void mode_fork(void) {
+    start_device();
+    launch_noops(100, NULL);
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        /* CUDA is of no use here; the child only must be able to leave. */
+        exit(cuCtxSynchronize() == 0 ? 1 : 0);
+    }
+    launch_noops(100, NULL);
+    CHECK(cuCtxSynchronize());
+    int status = -1;
+    waitpid(child, &status, 0);
+    printf("launched 200 child %d\n", status);
+}
+
+static void mode_segv(void) {
+    start_device();
+    launch_noops(100, NULL);
+    CHECK(cuCtxSynchronize());
+    printf("launched 100\n");
+    fflush(stdout);
+    signal(SIGSEGV, SIG_DFL);
+    raise(SIGSEGV);
+}
+
+static void mode_exit_early(void) {
+    start_device();
+    launch_noops(100, NULL);
+    printf("launched 100\n");
+    fflush(stdout);
+    _exit(3);
+}
+
+static void mode_forever(void) {
+    start_device();
+    for (long count = 0;;) {
+        launch_noops(100, NULL);
+        CHECK(cuCtxSynchronize());
+        count += 100;
+        printf("launched %ld\n", count);
+        fflush(stdout);
+        usleep(1000);
+    }
+}
+
+static void mode_sleep(void) {
+    start_device();
+    launch_noops(1, NULL);
+    CHECK(cuCtxSynchronize());
+    printf("launched 1\n");
+    fflush(stdout);
+    sleep((unsigned)number(1, 1));
+}
+
+static void mode_closefds(void) {
+    start_device();
+    launch_noops(10, NULL);
+    for (int descriptor = 3; descriptor < 4096; descriptor++)
+        close(descriptor);
+    launch_noops(90, NULL);
+    /* A real driver needs its descriptors for waiting; the fake does not. */
+    CUresult result = cuCtxSynchronize();
+    printf("launched 100 closed 1 sync %d\n", result == 0);
+}
+
+static void mode_exit(void) {
+    start_device();
+    launch_noops(10, NULL);
+    CHECK(cuCtxSynchronize());
+    printf("launched 10\n");
+    exit((int)number(1, 7));
+}
+
+static void mode_client(void) {
+    start_device();
+    launch_noops(10, NULL);
+    CHECK(cuCtxSynchronize());
+    client_open();
+    client_start();
+    launch_noops(20, NULL);
+    CHECK(cuCtxSynchronize());
+    client_stop();
+    launch_noops(30, NULL);
+    CHECK(cuCtxSynchronize());
+    printf("launched 60 client kernels %ld records %ld dropped %ld\n", client_kernels, client_records, client_dropped);
+}
+
+static const struct {
+    const char *name;
+    void (*run)(void);
+} MODES[] = {
+    {"launch", mode_launch},         {"threads", mode_threads},   {"streams", mode_streams},
+    {"processes", mode_processes},   {"graph", mode_graph},       {"copies", mode_copies},
+    {"compute", mode_compute},       {"memory", mode_memory},     {"events", mode_events},
+    {"modules", mode_modules},       {"profiler", mode_profiler}, {"nvtx", mode_nvtx},
+    {"fork", mode_fork},             {"segv", mode_segv},         {"exit_early", mode_exit_early},
+    {"forever", mode_forever},       {"sleep", mode_sleep},       {"closefds", mode_closefds},
+    {"exit", mode_exit},             {"client", mode_client},
+};
+
+int main(int count, char **values) {
+    argument_count = count;
+    arguments = values;
+    for (size_t i = 0; count > 1 && i < sizeof MODES / sizeof *MODES; i++) {
+        if (strcmp(values[1], MODES[i].name) == 0) {
+            MODES[i].run();
+            return 0;
+        }
+    }
+    fprintf(stderr, "usage: launcher MODE [NUMBER...]\n");
+    return 64;
+}

@@ -1,0 +1,282 @@
+//! The one state of the process, and the life of a window.
+//!
+//! It is made when CUDA or NVTX is initialised under a collector or in an armed
+//! process, and never freed. A fork leaves it behind: the child has none, and
+//! gets its own if it initialises CUDA itself; what the parent's threads held
+//! locked at that moment does not concern it.
+
+use std::{
+    env,
+    path::PathBuf,
+    ptr,
+    sync::{
+        Mutex,
+        atomic::{AtomicPtr, AtomicU32, Ordering},
+    },
+};
+
+use tracesmith_wire::{
+    control::Settings,
+    record::{WINDOW_CLOSED, WINDOW_OPENED, Window},
+};
+
+use crate::{
+    clock, control, cuda, facts,
+    guard::{self, lock},
+    nvtx,
+    range::{Range, Turn},
+    sink::Sink,
+    threads::ThreadRings,
+};
+
+/// Names the collector's socket in a process that is started under one.
+pub(crate) const COLLECTOR_VARIABLE: &str = "TRACESMITH_COLLECTOR";
+
+/// Set in a process that waits for a collector to come.
+pub(crate) const ARMED_VARIABLE: &str = "TRACESMITH_ARMED";
+
+static CURRENT: AtomicPtr<Agent> = AtomicPtr::new(ptr::null_mut());
+
+/// 0 when nobody has begun, 1 while someone does, 2 when it is done.
+static STAGE: AtomicU32 = AtomicU32::new(0);
+
+/// The state of capture in this process.
+pub(crate) struct Agent {
+    /// The rings of the process.
+    pub(crate) sink: Sink,
+    /// The rings of threads.
+    pub(crate) threads: ThreadRings,
+    /// CUPTI.
+    pub(crate) cuda: cuda::Backend,
+    /// What the program marks.
+    pub(crate) nvtx: nvtx::State,
+    process: u32,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    window: Option<Open>,
+    exiting: bool,
+}
+
+/// An open window.
+struct Open {
+    settings: Settings,
+    range: Range,
+    recording: bool,
+}
+
+/// Why there is an agent.
+pub(crate) enum Mode {
+    /// A collector waits at this socket.
+    Collector(PathBuf),
+    /// A collector may come.
+    Armed,
+}
+
+/// The agent, if there is one.
+#[inline]
+pub(crate) fn current() -> Option<&'static Agent> {
+    // SAFETY: null, or a box that was leaked.
+    unsafe { CURRENT.load(Ordering::Acquire).as_ref() }
+}
+
+/// The agent, made if the environment asks for one. Later callers wait for the
+/// first, whose handshake is bounded.
+pub(crate) fn get_or_start() -> Option<&'static Agent> {
+    if STAGE
+        .compare_exchange(0, 1, Ordering::AcqRel, Ordering::Acquire)
+        .is_ok()
+    {
+        guard::run((), start);
+        STAGE.store(2, Ordering::Release);
+    }
+    while STAGE.load(Ordering::Acquire) == 1 {
+        if control::is_own_thread() {
+            return current();
+        }
+        std::thread::yield_now();
+    }
+    current()
+}
+
+fn mode() -> Option<Mode> {
+    if let Some(path) = env::var_os(COLLECTOR_VARIABLE).filter(|path| !path.is_empty()) {
+        return Some(Mode::Collector(PathBuf::from(path)));
+    }
+    env::var_os(ARMED_VARIABLE).map(|_| Mode::Armed)
+}
+
+fn start() {
+    let Some(mode) = mode() else {
+        return;
+    };
+    guard::silence();
+    let agent = Box::leak(Box::new(Agent {
+        sink: Sink::default(),
+        threads: ThreadRings::default(),
+        cuda: cuda::Backend::default(),
+        nvtx: nvtx::State::default(),
+        process: std::process::id(),
+        state: Mutex::default(),
+    }));
+    CURRENT.store(agent, Ordering::Release);
+    // SAFETY: a handler that only stores words.
+    unsafe { libc::pthread_atfork(None, None, Some(forked)) };
+    // SAFETY: a handler that catches its panics.
+    unsafe { libc::atexit(exiting) };
+    control::start(agent, mode);
+}
+
+/// In the child of a fork: forget everything, so that it may begin anew.
+extern "C" fn forked() {
+    CURRENT.store(ptr::null_mut(), Ordering::Release);
+    STAGE.store(0, Ordering::Release);
+    cuda::forked();
+}
+
+extern "C" fn exiting() {
+    guard::run((), || {
+        if let Some(agent) = current() {
+            agent.exit();
+        }
+    });
+}
+
+impl Agent {
+    /// Opens a window.
+    pub(crate) fn open(&self, settings: Settings) -> Result<(), String> {
+        let mut state = lock(&self.state);
+        if state.window.is_some() {
+            return Err("this process is being recorded already".to_owned());
+        }
+        if state.exiting {
+            return Err("this process is exiting".to_owned());
+        }
+        if guard::is_broken() {
+            return Err("capture has failed in this process before, by a fault of ours".to_owned());
+        }
+        self.sink
+            .open(&settings)
+            .map_err(|error| format!("the collector gave no ring: {error}"))?;
+        facts::introduce(&self.sink);
+        self.threads.open(&settings);
+        self.nvtx.announce(&self.sink);
+        let range = Range::new(&settings);
+        let watching = self.cuda.open(self, &settings);
+        let mut open = Open {
+            settings,
+            range,
+            recording: false,
+        };
+        if open.range.starts_open() {
+            self.begin(&mut open);
+        }
+        self.nvtx.watch(&open.range);
+        state.window = Some(open);
+        watching
+    }
+
+    /// Closes the window, if one is open, and hands over what there is.
+    pub(crate) fn close(&self) {
+        let mut state = lock(&self.state);
+        self.close_locked(&mut state);
+    }
+
+    fn close_locked(&self, state: &mut State) {
+        let Some(mut open) = state.window.take() else {
+            return;
+        };
+        self.nvtx.unwatch();
+        self.end(&mut open);
+        self.cuda.close(self);
+        self.threads.close();
+        self.sink.close();
+    }
+
+    /// CUDA is being initialised: from now on CUPTI can be used.
+    pub(crate) fn cuda_loaded(&self) {
+        self.cuda.loaded();
+        let mut state = lock(&self.state);
+        if let Some(open) = &mut state.window {
+            let opened = self.cuda.open(self, &open.settings);
+            if open.recording && opened.is_ok() {
+                self.cuda.begin(self, &open.settings);
+            }
+        }
+    }
+
+    /// A range that may be the one to record begins or ends.
+    pub(crate) fn turn(&self, turn: Turn) {
+        let mut state = lock(&self.state);
+        let Some(open) = &mut state.window else {
+            return;
+        };
+        match (open.range.turn(turn), open.recording) {
+            (true, false) => self.begin(open),
+            (false, true) => self.end(open),
+            _ => {}
+        }
+    }
+
+    /// Hands over what has gathered, and says how the clocks stand.
+    pub(crate) fn pulse(&self) {
+        let state = lock(&self.state);
+        if state.window.as_ref().is_some_and(|open| open.recording) {
+            self.cuda.pulse(self);
+        }
+    }
+
+    /// How often [`Agent::pulse`] is wanted; none when nothing is recorded.
+    pub(crate) fn period(&self) -> Option<std::time::Duration> {
+        let state = lock(&self.state);
+        let open = state.window.as_ref()?;
+        open.recording.then_some(open.settings.flush_period)
+    }
+
+    fn begin(&self, open: &mut Open) {
+        open.recording = true;
+        self.mark(WINDOW_OPENED);
+        self.cuda.begin(self, &open.settings);
+        self.nvtx.begin(open.settings.kinds);
+    }
+
+    fn end(&self, open: &mut Open) {
+        if !open.recording {
+            return;
+        }
+        open.recording = false;
+        self.nvtx.end();
+        self.cuda.end(self);
+        self.sink.report_losses();
+        self.mark(WINDOW_CLOSED);
+    }
+
+    fn mark(&self, phase: u32) {
+        self.sink.define(&Window {
+            time: clock::now(),
+            phase,
+            reserved: 0,
+        });
+    }
+
+    /// The process ends in the ordinary way.
+    fn exit(&self) {
+        // A handler runs in a vforked child's parent's memory only if the child
+        // calls exit, which it must not; better safe.
+        if std::process::id() != self.process {
+            return;
+        }
+        let mut state = lock(&self.state);
+        state.exiting = true;
+        if let Some(mut open) = state.window.take() {
+            self.nvtx.unwatch();
+            self.end(&mut open);
+            self.threads.close();
+            self.sink.goodbye();
+            self.sink.close();
+        }
+        control::stop();
+    }
+}

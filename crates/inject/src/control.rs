@@ -1,0 +1,291 @@
+//! The thread that takes orders.
+//!
+//! It sleeps until a collector says something or, while a window is open, until
+//! it is time to hand over what has gathered. It blocks all signals, so that no
+//! handler of the program ever runs on it, and looks before each read whether
+//! its descriptors are still its own.
+
+use std::{
+    path::Path,
+    sync::atomic::{AtomicBool, AtomicU32, Ordering},
+    time::{Duration, Instant},
+};
+
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    fd::AsFd,
+};
+use tracesmith_wire::{
+    Error,
+    control::{Control, Message, armed},
+    handshake::{self, Listener, Purpose},
+};
+
+use crate::{
+    agent::{Agent, Mode},
+    guard,
+};
+
+/// How long one exchange with the other side may take.
+const LIMIT: Duration = Duration::from_secs(2);
+
+/// How long a collector may take to write a dump.
+const DUMP_LIMIT: Duration = Duration::from_secs(60);
+
+/// A stack for a thread that calls into CUPTI.
+const STACK_BYTES: usize = 512 << 10;
+
+static STOPPED: AtomicBool = AtomicBool::new(false);
+static THREAD: AtomicU32 = AtomicU32::new(0);
+
+/// Takes the first order and starts the thread that takes the others.
+pub(crate) fn start(agent: &'static Agent, mode: Mode) {
+    let collector = match mode {
+        Mode::Collector(path) => {
+            let collector = greet(agent, &path);
+            if collector.is_none() {
+                // Nobody is there, so nobody is to be told.
+                return;
+            }
+            collector
+        }
+        Mode::Armed => None,
+    };
+    // Without a socket of its own a process can still be recorded by the
+    // collector that it has, and not by another one.
+    let listener = armed::listen().ok();
+    if collector.is_none() && listener.is_none() {
+        return;
+    }
+    let orders = Orders {
+        agent,
+        collector,
+        listener,
+        last_pulse: Instant::now(),
+    };
+    STOPPED.store(false, Ordering::Release);
+    let signals = block_signals();
+    let thread = std::thread::Builder::new()
+        .name("tracesmith".to_owned())
+        .stack_size(STACK_BYTES)
+        .spawn(move || {
+            THREAD.store(crate::threads::thread_id(), Ordering::Relaxed);
+            guard::run((), || orders.run());
+        });
+    restore_signals(&signals);
+    // No thread to be had: the window that is open stays so until the exit.
+    drop(thread);
+}
+
+/// Whether the caller is the thread that takes orders.
+pub(crate) fn is_own_thread() -> bool {
+    THREAD.load(Ordering::Relaxed) == crate::threads::thread_id()
+}
+
+/// The process ends: take no more orders.
+pub(crate) fn stop() {
+    STOPPED.store(true, Ordering::Release);
+}
+
+/// Connects to the collector and does what it says first, so that recording has
+/// begun before the program goes on.
+fn greet(agent: &Agent, path: &Path) -> Option<Control> {
+    let control = handshake::connect_control(path, LIMIT).ok()?;
+    match control.receive(LIMIT) {
+        Ok(Some(message)) => {
+            obey(agent, &control, message);
+            Some(control)
+        }
+        // A collector that says nothing is none.
+        Ok(None) | Err(_) => None,
+    }
+}
+
+fn obey(agent: &Agent, control: &Control, message: Message) {
+    let answer = match message {
+        Message::Open(settings) => match agent.open(*settings) {
+            Ok(()) => Message::Done,
+            Err(reason) => Message::Failed(reason),
+        },
+        Message::Close => {
+            agent.close();
+            Message::Done
+        }
+        Message::Done | Message::Failed(_) | Message::Dump | Message::Dumped(_) => return,
+    };
+    // A collector that went away is noticed by the end of the connection.
+    let _ = control.send(&answer, LIMIT);
+}
+
+struct Orders {
+    agent: &'static Agent,
+    collector: Option<Control>,
+    listener: Option<Listener>,
+    last_pulse: Instant,
+}
+
+impl Orders {
+    fn run(mut self) {
+        while !STOPPED.load(Ordering::Acquire) && !guard::is_broken() {
+            let period = self.agent.period();
+            let (from_collector, at_listener) = self.wait(period);
+            if STOPPED.load(Ordering::Acquire) {
+                break;
+            }
+            if from_collector {
+                self.listen_to_collector();
+            }
+            if at_listener {
+                self.accept();
+            }
+            if self.collector.is_none() && self.listener.is_none() {
+                break;
+            }
+            if period.is_some_and(|period| self.last_pulse.elapsed() >= period) {
+                self.last_pulse = Instant::now();
+                self.agent.pulse();
+            }
+        }
+        if guard::is_broken() {
+            return;
+        }
+        // The exit handler closes the window itself.
+        if !STOPPED.load(Ordering::Acquire) {
+            self.agent.close();
+        }
+    }
+
+    /// Which of the two has something to say.
+    fn wait(&mut self, period: Option<Duration>) -> (bool, bool) {
+        let limit = period.map(|period| period.saturating_sub(self.last_pulse.elapsed()));
+        let limit = limit.and_then(|limit| Timespec::try_from(limit).ok());
+        let mut watched = Vec::with_capacity(2);
+        if let Some(collector) = &self.collector {
+            watched.push(PollFd::from_borrowed_fd(collector.as_fd(), PollFlags::IN));
+        }
+        if let Some(listener) = &self.listener {
+            watched.push(PollFd::from_borrowed_fd(listener.as_fd(), PollFlags::IN));
+        }
+        if poll(&mut watched, limit.as_ref()).is_err() {
+            // Interrupted; no signal reaches this thread, so it is a debugger.
+            return (false, false);
+        }
+        let mut ready = watched.iter().map(|watched| !watched.revents().is_empty());
+        let from_collector = self.collector.is_some() && ready.next().unwrap_or(false);
+        let at_listener = self.listener.is_some() && ready.next().unwrap_or(false);
+        drop(ready);
+        (
+            self.intact_collector(from_collector),
+            self.intact_listener(at_listener),
+        )
+    }
+
+    /// Lets go of the collector's descriptor when the program has closed it.
+    fn intact_collector(&mut self, ready: bool) -> bool {
+        if ready
+            && self
+                .collector
+                .as_ref()
+                .is_some_and(|collector| !collector.is_intact())
+        {
+            if let Some(collector) = self.collector.take() {
+                collector.forget();
+            }
+            // The rings need no descriptor: recording goes on until the exit.
+            return false;
+        }
+        ready
+    }
+
+    fn intact_listener(&mut self, ready: bool) -> bool {
+        if ready
+            && self
+                .listener
+                .as_ref()
+                .is_some_and(|listener| !listener.is_intact())
+        {
+            if let Some(listener) = self.listener.take() {
+                listener.forget();
+            }
+            return false;
+        }
+        ready
+    }
+
+    fn listen_to_collector(&mut self) {
+        let Some(collector) = &self.collector else {
+            return;
+        };
+        match collector.receive(LIMIT) {
+            Ok(Some(message)) => obey(self.agent, collector, message),
+            Err(Error::TimedOut { .. }) => {}
+            // It has gone, or speaks nonsense: nobody reads what we record.
+            Ok(None) | Err(_) => {
+                self.collector = None;
+                self.agent.close();
+            }
+        }
+    }
+
+    /// Someone connects to this process.
+    fn accept(&mut self) {
+        let Some(listener) = &self.listener else {
+            return;
+        };
+        let Ok(visitor) = listener.accept(LIMIT) else {
+            return;
+        };
+        if visitor.hello().purpose != Purpose::Control {
+            return;
+        }
+        let control = visitor.into_control();
+        let Ok(Some(message)) = control.receive(LIMIT) else {
+            return;
+        };
+        if message == Message::Dump {
+            self.pass_dump_on(&control);
+            return;
+        }
+        if self.collector.is_some() {
+            let busy = Message::Failed("this process is being recorded already".to_owned());
+            // Who asked may have gone.
+            let _ = control.send(&busy, LIMIT);
+            return;
+        }
+        obey(self.agent, &control, message);
+        self.collector = Some(control);
+    }
+
+    fn pass_dump_on(&mut self, asker: &Control) {
+        let answer = match &self.collector {
+            None => Message::Dumped(Err("no flight recorder runs for this process".to_owned())),
+            Some(collector) => match collector.send(&Message::Dump, LIMIT) {
+                Err(error) => Message::Dumped(Err(error.to_string())),
+                Ok(()) => match collector.receive(DUMP_LIMIT) {
+                    Ok(Some(answer @ Message::Dumped(_))) => answer,
+                    Ok(_) => Message::Dumped(Err("the collector gave no answer".to_owned())),
+                    Err(error) => Message::Dumped(Err(error.to_string())),
+                },
+            },
+        };
+        // Who asked may have gone.
+        let _ = asker.send(&answer, LIMIT);
+    }
+}
+
+fn block_signals() -> libc::sigset_t {
+    // SAFETY: plain data, filled by the next call.
+    let mut all: libc::sigset_t = unsafe { std::mem::zeroed() };
+    // SAFETY: writes the set.
+    unsafe { libc::sigfillset(&raw mut all) };
+    // SAFETY: plain data, filled by the next call.
+    let mut before: libc::sigset_t = unsafe { std::mem::zeroed() };
+    // SAFETY: reads one set and writes the other.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before) };
+    before
+}
+
+fn restore_signals(before: &libc::sigset_t) {
+    // SAFETY: reads the set.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before, std::ptr::null_mut()) };
+}

@@ -1,0 +1,551 @@
+//! The one client that CUPTI sees.
+//!
+//! CUPTI serves one client of its usual interface: a second one that registers
+//! buffers silently takes the first one's records away. So there is one, here,
+//! with two sides: ours, and that of a profiler within the program
+//! ([`neighbour`]). A kind is enabled while either side wants it, each record is
+//! read by us and copied to the other side if it asked for it.
+
+use std::{
+    collections::HashSet,
+    ffi::c_void,
+    ptr::{self, NonNull},
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering},
+    },
+};
+
+use tracesmith_cuda::{
+    Error,
+    cupti::{
+        ApiDomain, ContextHandle, Cupti, Subscriber, Switch,
+        abi::{self, domain, driver, kind, resource},
+        activity::{Activities, Activity},
+    },
+};
+
+use super::{buffers, detach, neighbour, resources, translate::Translator};
+use crate::{agent, guard, guard::lock};
+
+static CURRENT: AtomicPtr<Hub> = AtomicPtr::new(ptr::null_mut());
+static OPENING: Mutex<()> = Mutex::new(());
+
+/// From this version on CUPTI takes "no buffer" for an answer and drops records
+/// instead of crashing.
+const VERSION_WITHOUT_BUFFER: u32 = 27;
+
+/// Who wants something of CUPTI.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    /// We do.
+    Ours = 0,
+    /// A profiler of the program's own does.
+    Theirs = 1,
+}
+
+/// CUPTI, shared.
+pub(super) struct Hub {
+    cupti: Cupti,
+    state: Mutex<State>,
+    /// Kinds whose records are ours.
+    accepted: [AtomicBool; kind::COUNT],
+    /// Calls whose records are not, for the two interfaces.
+    skipped: [Bits; 2],
+    /// Callbacks that each side wants.
+    callbacks: [[Bits; domain::COUNT]; 2],
+}
+
+#[derive(Default)]
+struct State {
+    registered: bool,
+    subscriber: Option<Subscriber>,
+    wishes: [Wishes; 2],
+}
+
+/// What a side wants.
+struct Wishes {
+    kinds: [bool; kind::COUNT],
+    /// Functions without records although their kind is wanted.
+    skipped: HashSet<(ApiDomain, u32)>,
+    /// Functions with records although their kind is not wanted.
+    single: HashSet<(ApiDomain, u32)>,
+}
+
+impl Default for Wishes {
+    fn default() -> Self {
+        Self {
+            kinds: [false; kind::COUNT],
+            skipped: HashSet::new(),
+            single: HashSet::new(),
+        }
+    }
+}
+
+impl Wishes {
+    fn wants(&self, function: (ApiDomain, u32)) -> bool {
+        let whole = self.kinds[kind_of(function.0) as usize] && !self.skipped.contains(&function);
+        whole || self.single.contains(&function)
+    }
+}
+
+fn kind_of(domain: ApiDomain) -> u32 {
+    match domain {
+        ApiDomain::Driver => kind::DRIVER,
+        ApiDomain::Runtime => kind::RUNTIME,
+    }
+}
+
+/// A set of numbers that callbacks look into without a lock.
+pub(super) struct Bits([AtomicU64; Bits::WORDS]);
+
+impl Bits {
+    const WORDS: usize = 32;
+
+    const fn new() -> Self {
+        Self([const { AtomicU64::new(0) }; Self::WORDS])
+    }
+
+    #[inline]
+    pub(super) fn contains(&self, number: u32) -> bool {
+        self.0
+            .get(number as usize / 64)
+            .is_some_and(|word| word.load(Ordering::Relaxed) & (1 << (number % 64)) != 0)
+    }
+
+    fn set(&self, number: u32, switch: Switch) {
+        if let Some(word) = self.0.get(number as usize / 64) {
+            match switch {
+                Switch::On => word.fetch_or(1 << (number % 64), Ordering::Relaxed),
+                Switch::Off => word.fetch_and(!(1 << (number % 64)), Ordering::Relaxed),
+            };
+        }
+    }
+
+    fn set_all(&self, switch: Switch) {
+        let word = match switch {
+            Switch::On => u64::MAX,
+            Switch::Off => 0,
+        };
+        for each in &self.0 {
+            each.store(word, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The hub, if CUPTI was opened.
+#[inline]
+pub(super) fn current() -> Option<&'static Hub> {
+    // SAFETY: null, or a box that was leaked.
+    unsafe { CURRENT.load(Ordering::Acquire).as_ref() }
+}
+
+/// In the child of a fork there is none.
+pub(super) fn forget() {
+    CURRENT.store(ptr::null_mut(), Ordering::Release);
+}
+
+impl Hub {
+    /// The hub; opens CUPTI if that was not done yet.
+    pub(super) fn open() -> Result<&'static Self, Error> {
+        if let Some(hub) = current() {
+            return Ok(hub);
+        }
+        let _one_at_a_time = lock(&OPENING);
+        if let Some(hub) = current() {
+            return Ok(hub);
+        }
+        let hub = Box::leak(Box::new(Self {
+            cupti: Cupti::open()?,
+            state: Mutex::default(),
+            accepted: [const { AtomicBool::new(false) }; kind::COUNT],
+            skipped: [const { Bits::new() }; 2],
+            callbacks: [const { [const { Bits::new() }; domain::COUNT] }; 2],
+        }));
+        CURRENT.store(hub, Ordering::Release);
+        Ok(hub)
+    }
+
+    pub(super) fn cupti(&self) -> &Cupti {
+        &self.cupti
+    }
+
+    /// Becomes CUPTI's client, unless it is so already.
+    pub(super) fn attach(&self) -> Result<(), Error> {
+        let mut state = lock(&self.state);
+        if state.subscriber.is_none() {
+            // SAFETY: catches its panics, and calls only what is allowed there.
+            state.subscriber = Some(unsafe { self.cupti.subscribe(callback) }?);
+        }
+        if !state.registered {
+            buffers::fill();
+            // One buffer for all threads: as fast, and bounded. Older ones have
+            // no other way and refuse.
+            let _ = self.cupti.set_buffer_per_thread(Switch::Off);
+            // Without it threads are named by their handles.
+            let _ = self.cupti.use_system_thread_ids();
+            // SAFETY: the two functions below keep the contract.
+            unsafe { self.cupti.register_buffers(requested, completed) }?;
+            state.registered = true;
+        }
+        Ok(())
+    }
+
+    /// Whether the other side wants nothing.
+    pub(super) fn is_ours_alone(&self) -> bool {
+        let state = lock(&self.state);
+        let wishes = &state.wishes[Side::Theirs as usize];
+        !wishes.kinds.iter().any(|wanted| *wanted) && wishes.single.is_empty() && !neighbour::is_subscribed()
+    }
+
+    /// Detaches CUPTI from the process, when a call is left.
+    pub(super) fn finalize(&self) {
+        let mut state = lock(&self.state);
+        // It forgets what was registered in any case.
+        let _ = self.cupti.finalize();
+        state.registered = false;
+        state.subscriber = None;
+    }
+
+    /// Starts a kind for a side.
+    pub(super) fn enable(&self, side: Side, number: u32) -> Result<(), Error> {
+        let mut state = lock(&self.state);
+        let Some(wanted) = state.wishes[side as usize].kinds.get_mut(number as usize) else {
+            return self.cupti.enable(number);
+        };
+        *wanted = true;
+        if side == Side::Ours {
+            self.accepted[number as usize].store(true, Ordering::Relaxed);
+        }
+        let result = self.cupti.enable(number);
+        if result.is_err() {
+            state.wishes[side as usize].kinds[number as usize] = false;
+        }
+        self.apply_functions(&state, number);
+        result
+    }
+
+    /// Ends a kind for a side.
+    pub(super) fn disable(&self, side: Side, number: u32) -> Result<(), Error> {
+        let mut state = lock(&self.state);
+        let Some(wanted) = state.wishes[side as usize].kinds.get_mut(number as usize) else {
+            return self.cupti.disable(number);
+        };
+        *wanted = false;
+        let still = state.wishes.iter().any(|wishes| wishes.kinds[number as usize]);
+        let result = if still { Ok(()) } else { self.cupti.disable(number) };
+        self.apply_functions(&state, number);
+        result
+    }
+
+    /// From now on no record is ours.
+    pub(super) fn refuse(&self) {
+        for accepted in &self.accepted {
+            accepted.store(false, Ordering::Relaxed);
+        }
+    }
+
+    /// The functions that a side does not want records of.
+    pub(super) fn skip_functions(&self, side: Side, functions: &[(ApiDomain, u32)]) {
+        let mut state = lock(&self.state);
+        state.wishes[side as usize].skipped = functions.iter().copied().collect();
+        if side == Side::Ours {
+            for bits in &self.skipped {
+                bits.set_all(Switch::Off);
+            }
+            for (domain, id) in functions {
+                self.skipped[*domain as usize].set(*id, Switch::On);
+            }
+        }
+    }
+
+    /// Turns records of one function on or off, for a side.
+    pub(super) fn set_function(
+        &self,
+        side: Side,
+        function: (ApiDomain, u32),
+        switch: Switch,
+    ) -> Result<(), Error> {
+        let mut state = lock(&self.state);
+        let wishes = &mut state.wishes[side as usize];
+        match switch {
+            Switch::On => {
+                wishes.single.insert(function);
+                wishes.skipped.remove(&function);
+            }
+            Switch::Off => {
+                wishes.single.remove(&function);
+                wishes.skipped.insert(function);
+            }
+        }
+        let wanted = state.wishes.iter().any(|wishes| wishes.wants(function));
+        self.cupti.enable_function(function.0, function.1, on_if(wanted))
+    }
+
+    /// Whether a side wants a kind.
+    pub(super) fn wants_kind(&self, side: Side, number: u32) -> bool {
+        let state = lock(&self.state);
+        state.wishes[side as usize]
+            .kinds
+            .get(number as usize)
+            .is_some_and(|wanted| *wanted)
+    }
+
+    /// Whether a side has said that it wants no records of a function.
+    pub(super) fn skips_function(&self, side: Side, function: (ApiDomain, u32)) -> bool {
+        lock(&self.state).wishes[side as usize]
+            .skipped
+            .contains(&function)
+    }
+
+    /// Whether a side wants records of a function.
+    pub(super) fn wants_function(&self, side: Side, function: (ApiDomain, u32)) -> bool {
+        lock(&self.state).wishes[side as usize].wants(function)
+    }
+
+    /// A kind of calls was switched, which resets single functions.
+    fn apply_functions(&self, state: &State, number: u32) {
+        let domain = match number {
+            kind::DRIVER => ApiDomain::Driver,
+            kind::RUNTIME => ApiDomain::Runtime,
+            _ => return,
+        };
+        let mentioned: HashSet<(ApiDomain, u32)> = state
+            .wishes
+            .iter()
+            .flat_map(|wishes| wishes.skipped.iter().chain(&wishes.single))
+            .filter(|function| function.0 == domain)
+            .copied()
+            .collect();
+        for function in mentioned {
+            let wanted = state.wishes.iter().any(|wishes| wishes.wants(function));
+            // Before CUDA 12.5 single functions cannot be switched: what is
+            // skipped is then left out when the buffer is read.
+            let _ = self.cupti.enable_function(function.0, function.1, on_if(wanted));
+        }
+    }
+
+    /// Turns one callback on or off, for a side.
+    pub(super) fn set_callback(&self, side: Side, domain: u32, id: u32, switch: Switch) -> Result<(), Error> {
+        let state = lock(&self.state);
+        let Some(subscriber) = state.subscriber else {
+            return Ok(());
+        };
+        self.set_callback_of(subscriber, side, domain, id, switch)
+    }
+
+    fn set_callback_of(
+        &self,
+        subscriber: Subscriber,
+        side: Side,
+        domain: u32,
+        id: u32,
+        switch: Switch,
+    ) -> Result<(), Error> {
+        let [ours, theirs] = &self.callbacks;
+        let (Some(ours), Some(theirs)) = (ours.get(domain as usize), theirs.get(domain as usize)) else {
+            return self.cupti.enable_callback(subscriber, domain, id, switch);
+        };
+        match side {
+            Side::Ours => ours.set(id, switch),
+            Side::Theirs => theirs.set(id, switch),
+        }
+        let wanted = ours.contains(id) || theirs.contains(id);
+        self.cupti.enable_callback(subscriber, domain, id, on_if(wanted))
+    }
+
+    /// Turns all callbacks of a domain on or off, for the other side.
+    pub(super) fn set_their_domain(&self, domain: u32, switch: Switch) -> Result<(), Error> {
+        let state = lock(&self.state);
+        let Some(subscriber) = state.subscriber else {
+            return Ok(());
+        };
+        let [ours, theirs] = &self.callbacks;
+        if let Some(bits) = theirs.get(domain as usize) {
+            bits.set_all(switch);
+        }
+        self.cupti.enable_domain(subscriber, domain, switch)?;
+        let Some(ours) = ours.get(domain as usize).filter(|_| switch == Switch::Off) else {
+            return Ok(());
+        };
+        // What we want goes on.
+        for id in (0..Bits::WORDS as u32 * 64).filter(|id| ours.contains(*id)) {
+            self.cupti.enable_callback(subscriber, domain, id, Switch::On)?;
+        }
+        Ok(())
+    }
+
+    /// Whether the other side wants a callback.
+    pub(super) fn their_callback(&self, domain: u32, id: u32) -> bool {
+        self.callbacks[Side::Theirs as usize]
+            .get(domain as usize)
+            .is_some_and(|bits| bits.contains(id))
+    }
+
+    /// Every call of the driver and the runtime is a callback, or no more.
+    pub(super) fn watch_every_call(&self, switch: Switch) {
+        let state = lock(&self.state);
+        if let Some(subscriber) = state.subscriber {
+            for number in [domain::DRIVER, domain::RUNTIME] {
+                // Without it CUPTI stays attached and idle.
+                let _ = self.cupti.enable_domain(subscriber, number, switch);
+            }
+        }
+    }
+
+    /// The program's own calls that open and close the window.
+    pub(super) fn watch_profiler_calls(&self, switch: Switch) {
+        for id in [driver::CU_PROFILER_START, driver::CU_PROFILER_STOP] {
+            // The window then never opens, which its emptiness shows.
+            let _ = self.set_callback(Side::Ours, domain::DRIVER, id, switch);
+        }
+    }
+
+    /// Modules coming and going, contexts and streams going.
+    pub(super) fn watch_resources(&self, switch: Switch) {
+        for id in [
+            resource::CONTEXT_DESTROY_STARTING,
+            resource::STREAM_DESTROY_STARTING,
+            resource::MODULE_LOADED,
+            resource::MODULE_UNLOAD_STARTING,
+        ] {
+            // Modules are then missing from the trace, and nothing else.
+            let _ = self.set_callback(Side::Ours, domain::RESOURCE, id, switch);
+        }
+    }
+
+    /// Reads a filled buffer for us.
+    fn read(&self, buffer: &mut [u8]) {
+        let Some(agent) = agent::current() else {
+            return;
+        };
+        agent.sink.with_activity(|activity, sink| {
+            let mut translator = Translator {
+                cupti: &self.cupti,
+                sink,
+                activity,
+            };
+            let version = self.cupti.version();
+            let mut records = Activities::new(&self.cupti, buffer);
+            while let Some(bytes) = records.next_bytes() {
+                match Activity::new(bytes, version) {
+                    Some(record) if self.is_ours(bytes, &record) => translator.record(&record),
+                    Some(_) => {}
+                    None => translator.activity.losses.unknown += 1,
+                }
+            }
+        });
+    }
+
+    #[inline]
+    fn is_ours(&self, bytes: &[u8], record: &Activity<'_>) -> bool {
+        let number = bytes.first_chunk().map_or(0, |kind| u32::from_ne_bytes(*kind));
+        let accepted = self
+            .accepted
+            .get(number as usize)
+            .is_some_and(|accepted| accepted.load(Ordering::Relaxed));
+        accepted
+            && match record {
+                Activity::Driver(call) => !self.skipped[ApiDomain::Driver as usize].contains(call.function()),
+                Activity::Runtime(call) => {
+                    !self.skipped[ApiDomain::Runtime as usize].contains(call.function())
+                }
+                _ => true,
+            }
+    }
+
+    fn count_losses(&self, context: ContextHandle, stream: u32) {
+        let dropped = self.cupti.dropped(context, stream) + buffers::missed();
+        if dropped == 0 {
+            return;
+        }
+        neighbour::count_dropped(dropped);
+        if let Some(agent) = agent::current() {
+            agent
+                .sink
+                .with_activity(|activity, _| activity.losses.dropped += dropped);
+        }
+    }
+}
+
+fn on_if(wanted: bool) -> Switch {
+    if wanted { Switch::On } else { Switch::Off }
+}
+
+/// CUPTI wants a buffer, on a thread of the program.
+unsafe extern "C" fn requested(buffer: *mut *mut u8, size: *mut usize, max_records: *mut usize) {
+    let taken = guard::run(None, buffers::take);
+    let version = current().map_or(0, |hub| hub.cupti.version());
+    let (address, bytes) = match taken {
+        Some(buffer) => (buffer.as_ptr(), buffers::BUFFER_BYTES),
+        None if version >= VERSION_WITHOUT_BUFFER => (ptr::null_mut(), 0),
+        // An older CUPTI would crash: one buffer more than was agreed. It joins
+        // the pool when it comes back.
+        None => {
+            // SAFETY: size and alignment are as calloc wants them.
+            let memory = unsafe { libc::calloc(1, buffers::BUFFER_BYTES) };
+            (
+                memory.cast(),
+                if memory.is_null() {
+                    0
+                } else {
+                    buffers::BUFFER_BYTES
+                },
+            )
+        }
+    };
+    // SAFETY: CUPTI's own words.
+    unsafe { buffer.write(address) };
+    // SAFETY: as above.
+    unsafe { size.write(bytes) };
+    // SAFETY: as above.
+    unsafe { max_records.write(0) };
+}
+
+/// CUPTI hands a buffer back, on a thread of its own or on one that flushes.
+unsafe extern "C" fn completed(
+    context: *mut c_void,
+    stream: u32,
+    buffer: *mut u8,
+    size: usize,
+    valid: usize,
+) {
+    let Some(address) = NonNull::new(buffer) else {
+        return;
+    };
+    guard::run((), || {
+        if let Some(hub) = current() {
+            // SAFETY: one of our buffers, filled so far, and CUPTI's no more.
+            let filled = unsafe { std::slice::from_raw_parts_mut(address.as_ptr(), valid.min(size)) };
+            hub.read(filled);
+            neighbour::copy(hub, context, stream, filled);
+            hub.count_losses(ContextHandle(context as usize), stream);
+        }
+    });
+    guard::run((), || buffers::give_back(address));
+}
+
+/// Something happened that a side wants to know.
+unsafe extern "C" fn callback(_user: *mut c_void, domain: u32, id: u32, data: *const c_void) {
+    let Some(hub) = current() else {
+        return;
+    };
+    let [ours, theirs] = &hub.callbacks;
+    let wanted =
+        |bits: &[Bits; domain::COUNT]| bits.get(domain as usize).is_some_and(|bits| bits.contains(id));
+    if wanted(theirs) {
+        // SAFETY: handed on as CUPTI gave it.
+        unsafe { neighbour::callback(domain, id, data) };
+    }
+    if wanted(ours) {
+        // SAFETY: as CUPTI gave it for this domain.
+        guard::run((), || unsafe { resources::callback(hub, domain, id, data) });
+    }
+    if detach::is_pending() && matches!(domain, domain::DRIVER | domain::RUNTIME) {
+        // SAFETY: what CUPTI gives for these domains.
+        let site = unsafe { data.cast::<abi::ApiCallback>().as_ref() }.map(|call| call.site);
+        if site == Some(abi::SITE_EXIT) {
+            guard::run((), || detach::now(hub));
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! The functions that the program finds instead of CUPTI's.
+//!
+//! A library that is linked against libcupti binds to these because we are
+//! preloaded; one that looks CUPTI's functions up by name finds them because
+//! its symbol table is redirected ([`symbols`](super::symbols)). Either way the
+//! program's own profiler talks to the [`hub`](super::hub). Without an agent
+//! they hand everything on.
+
+use std::ffi::c_void;
+
+use tracesmith_cuda::{
+    Error,
+    cupti::{
+        ApiDomain, BufferCompleted, BufferRequested, CallbackFunction, Code, Flush, Switch,
+        TimestampFunction,
+        abi::{self, result},
+    },
+    library::{self, Library},
+};
+
+use super::{
+    detach,
+    hub::{Hub, Side},
+    neighbour, symbols,
+};
+use crate::{agent, guard};
+
+/// `CUPTI_ERROR_UNKNOWN`.
+const UNKNOWN: Code = 999;
+
+/// The handle that the other client gets for its subscription.
+static THEIR_SUBSCRIBER: u64 = 0;
+
+fn their_subscriber() -> *mut c_void {
+    (&raw const THEIR_SUBSCRIBER).cast_mut().cast()
+}
+
+fn code(result: Result<(), Error>) -> Code {
+    match result {
+        Ok(()) => result::SUCCESS,
+        Err(error) => error
+            .code()
+            .and_then(|code| Code::try_from(code).ok())
+            .unwrap_or(UNKNOWN),
+    }
+}
+
+fn switch(enable: u32) -> Switch {
+    if enable == 0 { Switch::Off } else { Switch::On }
+}
+
+/// The hub, if this process has an agent and CUPTI.
+fn hub() -> Option<&'static Hub> {
+    agent::current()?;
+    // What is wrong with CUPTI, its own answer tells the program.
+    Hub::open().ok()
+}
+
+/// CUPTI's own function, for a process that is not to be recorded.
+fn real(name: &str) -> Option<*const c_void> {
+    let loaded = library::mapped("libcupti.so")
+        .into_iter()
+        .find_map(Library::loaded)?;
+    loaded.address(name).map(library::Address::as_ptr)
+}
+
+macro_rules! interposed {
+    ($($(#[$meta:meta])* fn $name:ident($($arg:ident: $type:ty),*) |$hub:ident| $body:expr;)*) => {
+        $(
+            $(#[$meta])*
+            ///
+            /// # Safety
+            ///
+            /// As CUPTI's function of this name.
+            #[unsafe(no_mangle)]
+            unsafe extern "C" fn $name($($arg: $type),*) -> Code {
+                guard::run(UNKNOWN, || {
+                    if let Some($hub) = hub() {
+                        return $body;
+                    }
+                    let Some(address) = real(stringify!($name)) else {
+                        return UNKNOWN;
+                    };
+                    // SAFETY: CUPTI's function of this name has this type.
+                    let function = unsafe {
+                        std::mem::transmute::<*const c_void, unsafe extern "C" fn($($type),*) -> Code>(address)
+                    };
+                    // SAFETY: called as the program called us.
+                    unsafe { function($($arg),*) }
+                })
+            }
+        )*
+
+        /// What stands in for what.
+        static FUNCTIONS: &[(&str, symbols::Address)] = &[
+            $((stringify!($name), symbols::Address($name as *const c_void)),)*
+        ];
+    };
+}
+
+interposed! {
+    /// The other client's buffers; ours stay registered.
+    fn cuptiActivityRegisterCallbacks(requested: Option<BufferRequested>, completed: Option<BufferCompleted>) |hub| {
+        let (Some(requested), Some(completed)) = (requested, completed) else {
+            return result::INVALID_PARAMETER;
+        };
+        detach::cancel();
+        if let Err(error) = hub.attach() {
+            return code(Err(error));
+        }
+        // What was recorded until now belongs to whoever was there.
+        let flushed = hub.cupti().flush(Flush::Forced);
+        neighbour::register_buffers(requested, completed);
+        code(flushed)
+    };
+
+    /// A kind that the other client wants.
+    fn cuptiActivityEnable(kind: u32) |hub| their_kind(hub, kind);
+
+    /// A kind that the other client does not want any more.
+    fn cuptiActivityDisable(kind: u32) |hub| not_their_kind(hub, kind);
+
+    /// A kind that the other client wants in one context; it gets it in all.
+    fn cuptiActivityEnableContext(context: *mut c_void, kind: u32) |hub| {
+        let _ = context;
+        their_kind(hub, kind)
+    };
+
+    /// A kind that the other client does not want any more.
+    fn cuptiActivityDisableContext(context: *mut c_void, kind: u32) |hub| {
+        let _ = context;
+        not_their_kind(hub, kind)
+    };
+
+    /// Hands over what there is, to both.
+    fn cuptiActivityFlushAll(flag: u32) |hub| {
+        code(hub.cupti().flush(if flag & 1 == 0 { Flush::Complete } else { Flush::Forced }))
+    };
+
+    /// What was dropped since the other client asked last.
+    fn cuptiActivityGetNumDroppedRecords(context: *mut c_void, stream: u32, dropped: *mut usize) |hub| {
+        let _ = (hub, context, stream);
+        if dropped.is_null() {
+            return result::INVALID_PARAMETER;
+        }
+        // SAFETY: the program's word.
+        unsafe { dropped.write(neighbour::take_dropped() as usize) };
+        result::SUCCESS
+    };
+
+    /// The next record of a buffer, as laid out by the CUPTI that filled it.
+    fn cuptiActivityGetNextRecord(buffer: *mut u8, valid: usize, record: *mut *mut u8) |hub| {
+        // SAFETY: as the program called us.
+        unsafe { hub.cupti().raw_next_record(buffer, valid, record) }
+    };
+
+    /// The other client's clock; CUPTI keeps its own, for us.
+    fn cuptiActivityRegisterTimestampCallback(function: Option<TimestampFunction>) |hub| {
+        let Some(function) = function else {
+            return result::INVALID_PARAMETER;
+        };
+        neighbour::register_clock(hub, function);
+        result::SUCCESS
+    };
+
+    /// A driver function that the other client wants, or not.
+    fn cuptiActivityEnableDriverApi(id: u32, enable: u8) |hub| their_function(hub, ApiDomain::Driver, id, enable);
+
+    /// A runtime function that the other client wants, or not.
+    fn cuptiActivityEnableRuntimeApi(id: u32, enable: u8) |hub| their_function(hub, ApiDomain::Runtime, id, enable);
+
+    /// One buffer for all threads and the system's thread ids are what we need;
+    /// other attributes are the other client's to set.
+    fn cuptiActivitySetAttribute(attribute: u32, size: *mut usize, value: *mut c_void) |hub| {
+        if attribute == abi::ATTRIBUTE_PER_THREAD_BUFFER {
+            return result::SUCCESS;
+        }
+        // SAFETY: as the program called us.
+        unsafe { hub.cupti().raw_set_attribute(attribute, size, value) }
+    };
+
+    /// The system's thread ids are what we need.
+    fn cuptiSetThreadIdType(kind: u32) |hub| {
+        let _ = (hub, kind);
+        result::SUCCESS
+    };
+
+    /// The other client leaves; CUPTI stays.
+    fn cuptiFinalize() |hub| {
+        for kind in 0..abi::kind::COUNT as u32 {
+            if hub.wants_kind(Side::Theirs, kind) {
+                // The next one must be told too.
+                let _ = hub.disable(Side::Theirs, kind);
+            }
+        }
+        let flushed = hub.cupti().flush(Flush::Forced);
+        neighbour::detached();
+        end_subscription(hub);
+        code(flushed)
+    };
+
+    /// The other client's callbacks; ours stay registered.
+    fn cuptiSubscribe(subscriber: *mut *mut c_void, function: Option<CallbackFunction>, user: *mut c_void) |hub| {
+        let Some(function) = function.filter(|_| !subscriber.is_null()) else {
+            return result::INVALID_PARAMETER;
+        };
+        detach::cancel();
+        if let Err(error) = hub.attach() {
+            return code(Err(error));
+        }
+        if !neighbour::subscribe(function, user) {
+            return result::MULTIPLE_SUBSCRIBERS;
+        }
+        // SAFETY: the program's word.
+        unsafe { subscriber.write(their_subscriber()) };
+        result::SUCCESS
+    };
+
+    /// The other client's callbacks end.
+    fn cuptiUnsubscribe(subscriber: *mut c_void) |hub| {
+        if subscriber != their_subscriber() {
+            return result::INVALID_PARAMETER;
+        }
+        end_subscription(hub);
+        result::SUCCESS
+    };
+
+    /// One callback of the other client's.
+    fn cuptiEnableCallback(enable: u32, subscriber: *mut c_void, domain: u32, id: u32) |hub| {
+        if subscriber != their_subscriber() {
+            return result::INVALID_PARAMETER;
+        }
+        code(hub.set_callback(Side::Theirs, domain, id, switch(enable)))
+    };
+
+    /// All callbacks of a domain for the other client.
+    fn cuptiEnableDomain(enable: u32, subscriber: *mut c_void, domain: u32) |hub| {
+        if subscriber != their_subscriber() {
+            return result::INVALID_PARAMETER;
+        }
+        code(hub.set_their_domain(domain, switch(enable)))
+    };
+
+    /// All callbacks for the other client.
+    fn cuptiEnableAllDomains(enable: u32, subscriber: *mut c_void) |hub| {
+        if subscriber != their_subscriber() {
+            return result::INVALID_PARAMETER;
+        }
+        for domain in abi::domain::DRIVER..=abi::domain::STATE {
+            // Not every version has all of them.
+            let _ = hub.set_their_domain(domain, switch(enable));
+        }
+        result::SUCCESS
+    };
+
+    /// Whether the other client gets a callback.
+    fn cuptiGetCallbackState(enable: *mut u32, subscriber: *mut c_void, domain: u32, id: u32) |hub| {
+        if subscriber != their_subscriber() || enable.is_null() {
+            return result::INVALID_PARAMETER;
+        }
+        // SAFETY: the program's word.
+        unsafe { enable.write(u32::from(hub.their_callback(domain, id))) };
+        result::SUCCESS
+    };
+}
+
+fn their_kind(hub: &Hub, kind: u32) -> Code {
+    detach::cancel();
+    if let Err(error) = hub.attach() {
+        return code(Err(error));
+    }
+    neighbour::enabled(hub, kind);
+    code(hub.enable(Side::Theirs, kind))
+}
+
+fn not_their_kind(hub: &Hub, kind: u32) -> Code {
+    neighbour::disabled(hub, kind);
+    code(hub.disable(Side::Theirs, kind))
+}
+
+fn their_function(hub: &Hub, domain: ApiDomain, id: u32, enable: u8) -> Code {
+    code(hub.set_function(Side::Theirs, (domain, id), switch(u32::from(enable))))
+}
+
+fn end_subscription(hub: &Hub) {
+    for domain in abi::domain::DRIVER..=abi::domain::STATE {
+        // Not every version has all of them.
+        let _ = hub.set_their_domain(domain, Switch::Off);
+    }
+    neighbour::unsubscribe();
+}
+
+/// Redirects the symbol tables of all CUPTIs that are loaded, once the hub has
+/// found its own functions.
+pub(super) fn patch_loaded() {
+    if library::mapped("libcupti.so").is_empty() || hub().is_none() {
+        return;
+    }
+    symbols::redirect("libcupti.so", FUNCTIONS);
+}

@@ -1,0 +1,146 @@
+//! What is asked of CUPTI, and which calls only ask.
+
+use tracesmith_cuda::cupti::{ApiDomain, Cupti, abi::kind};
+use tracesmith_wire::control::Kinds;
+
+/// The largest callback number that is looked at: well above those of CUDA 13.
+const LAST_FUNCTION: u32 = 1200;
+
+/// The activity kinds for what is to be recorded. Never `KERNEL`, which makes
+/// kernels run one after another.
+pub(super) fn wanted(kinds: Kinds) -> Vec<u32> {
+    let mut wanted = vec![kind::DEVICE, kind::CONTEXT];
+    let mut add = |which: Kinds, numbers: &[u32]| {
+        if kinds.contains(which) {
+            wanted.extend_from_slice(numbers);
+        }
+    };
+    add(Kinds::STREAMS, &[kind::STREAM]);
+    add(Kinds::WHOLE_GRAPHS, &[kind::GRAPH_TRACE]);
+    add(Kinds::KERNELS, &[kind::CONCURRENT_KERNEL]);
+    add(Kinds::COPIES, &[kind::MEMCPY, kind::MEMCPY2, kind::MEMSET]);
+    add(Kinds::API, &[kind::RUNTIME, kind::DRIVER]);
+    add(Kinds::SYNCS, &[kind::SYNCHRONIZATION, kind::CUDA_EVENT]);
+    add(Kinds::MEMORY, &[kind::MEMORY2, kind::MEMORY_POOL]);
+    add(Kinds::OVERHEAD, &[kind::OVERHEAD, kind::JIT]);
+    wanted
+}
+
+/// Whether every CUPTI that we support has the kind.
+pub(super) fn is_expected(number: u32) -> bool {
+    number != kind::JIT && number != kind::GRAPH_TRACE
+}
+
+/// The functions whose calls are not worth a record: see [`only_asks`].
+pub(super) fn queries(cupti: &Cupti) -> Vec<(ApiDomain, u32)> {
+    let mut found = Vec::new();
+    for domain in [ApiDomain::Driver, ApiDomain::Runtime] {
+        for id in 1..LAST_FUNCTION {
+            if cupti.function_name(domain, id).is_some_and(only_asks) {
+                found.push((domain, id));
+            }
+        }
+    }
+    found
+}
+
+/// Whether a function only asks, or switches between contexts. A launch of
+/// PyTorch makes twenty such calls, and their records cost more than the rest
+/// of capture.
+pub(super) fn only_asks(name: &str) -> bool {
+    let name = plain_name(name);
+    // These look like questions and load code when it is first asked for.
+    const KEPT: [&str; 6] = [
+        "cuModuleGetFunction",
+        "cuModuleGetGlobal",
+        "cuLibraryGetKernel",
+        "cuLibraryGetModule",
+        "cuLibraryGetGlobal",
+        "cuKernelGetFunction",
+    ];
+    if KEPT.contains(&name) {
+        return false;
+    }
+    const ASKING: [&str; 8] = [
+        "Get",
+        "Query",
+        "IsCapturing",
+        "PeekAtLastError",
+        "Occupancy",
+        "CanAccessPeer",
+        "DriverGetVersion",
+        "ThreadExchangeStreamCaptureMode",
+    ];
+    const SWITCHING: [&str; 5] = [
+        "cuCtxSetCurrent",
+        "cuCtxPushCurrent",
+        "cuCtxPopCurrent",
+        "cudaSetDevice",
+        "cudaChooseDevice",
+    ];
+    ASKING.iter().any(|part| name.contains(part)) || SWITCHING.contains(&name)
+}
+
+/// The function's name without the version that CUPTI writes behind it:
+/// `cudaLaunchKernel_v7000` is `cudaLaunchKernel`.
+pub(super) fn plain_name(name: &str) -> &str {
+    let name = name
+        .strip_suffix("_ptsz")
+        .or_else(|| name.strip_suffix("_ptds"))
+        .unwrap_or(name);
+    match name.rsplit_once("_v") {
+        Some((plain, version))
+            if !version.is_empty() && version.bytes().all(|byte| byte.is_ascii_digit()) =>
+        {
+            plain.strip_suffix("_ptsz").unwrap_or(plain)
+        }
+        _ => name,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn questions_are_told_from_work() {
+        for name in [
+            "cuCtxGetCurrent",
+            "cudaGetDevice_v3020",
+            "cuStreamIsCapturing_ptsz",
+            "cudaPeekAtLastError_v3020",
+            "cuKernelGetName",
+            "cudaEventQuery_v3020",
+            "cuCtxPushCurrent_v2",
+            "cudaSetDevice_v3020",
+        ] {
+            assert!(only_asks(name), "{name}");
+        }
+        for name in [
+            "cuLaunchKernel",
+            "cudaLaunchKernel_ptsz_v7000",
+            "cuMemAlloc_v2",
+            "cudaMemcpyAsync_v3020",
+            "cuStreamSynchronize_ptsz",
+            "cuModuleGetFunction",
+            "cudaGraphLaunch_v10000",
+            "cuMemsetD8Async",
+        ] {
+            assert!(!only_asks(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_version_is_not_part_of_a_name() {
+        for (name, plain) in [
+            ("cudaLaunchKernel_v7000", "cudaLaunchKernel"),
+            ("cudaLaunchKernel_ptsz_v7000", "cudaLaunchKernel"),
+            ("cuMemAlloc_v2", "cuMemAlloc"),
+            ("cuMemcpyHtoDAsync_v2_ptsz", "cuMemcpyHtoDAsync"),
+            ("cuLaunchKernel", "cuLaunchKernel"),
+            ("cudaMalloc3DArray_v3020", "cudaMalloc3DArray"),
+        ] {
+            assert_eq!(plain_name(name), plain);
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! CUDA: CUPTI's records into the ring.
+//!
+//! - [`hub`]: the one client that CUPTI sees, for us and for a profiler of the
+//!   program's own.
+//! - [`buffers`]: the memory that CUPTI fills.
+//! - [`kinds`]: what is asked for, and which calls only ask.
+//! - [`translate`]: records as they travel.
+//! - [`resources`]: modules, and what else is told by callbacks.
+//! - [`interpose`], [`symbols`]: the functions that the program finds instead of
+//!   CUPTI's.
+//! - [`detach`]: leaving the program as it was.
+
+mod buffers;
+mod detach;
+mod hub;
+mod interpose;
+mod kinds;
+mod neighbour;
+mod resources;
+mod symbols;
+mod translate;
+
+use std::{
+    ffi::c_void,
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+pub(crate) use buffers::POOL_BYTES as BUFFER_POOL_BYTES;
+use hub::{Hub, Side};
+use tracesmith_cuda::cupti::{ContextHandle, Flush, StreamHandle, Switch, abi};
+use tracesmith_wire::{
+    control::{CaptureRange, Kinds, Settings},
+    record::StreamName,
+};
+
+use crate::{agent::Agent, clock, facts, guard::lock, sink::Cause};
+
+/// How often the clocks are compared.
+const PAIR_PERIOD: Duration = Duration::from_secs(1);
+
+/// CUPTI, as this process uses it.
+#[derive(Default)]
+pub(crate) struct Backend {
+    /// Whether the driver is there.
+    loaded: AtomicBool,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    open: bool,
+    kinds: Vec<u32>,
+    last_pair: Option<Instant>,
+}
+
+/// The child of a fork has no CUPTI.
+pub(crate) fn forked() {
+    hub::forget();
+}
+
+impl Backend {
+    /// The driver is being initialised.
+    pub(crate) fn loaded(&self) {
+        self.loaded.store(true, Ordering::Release);
+        interpose::patch_loaded();
+    }
+
+    /// Prepares CUPTI for a window. Does nothing before the driver is there.
+    pub(crate) fn open(&self, agent: &Agent, settings: &Settings) -> Result<(), String> {
+        if !self.loaded.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let mut state = lock(&self.state);
+        if state.open {
+            return Ok(());
+        }
+        let hub = match Hub::open() {
+            Ok(hub) => hub,
+            Err(error) => {
+                let words = format!("CUPTI cannot be used: {error}");
+                agent.sink.note(Cause::Unavailable, &words);
+                return Err(words);
+            }
+        };
+        interpose::patch_loaded();
+        facts::tell(
+            &agent.sink,
+            "cupti.path",
+            &hub.cupti().path().display().to_string(),
+        );
+        facts::tell(&agent.sink, "cupti.version", &hub.cupti().version().to_string());
+        detach::cancel();
+        if let Err(error) = hub.attach() {
+            let words = conflict(&error);
+            agent.sink.note(Cause::Conflict, &words);
+            return Err(words);
+        }
+        if settings.range == CaptureRange::ProfilerApi {
+            hub.watch_profiler_calls(Switch::On);
+        }
+        state.open = true;
+        Ok(())
+    }
+
+    /// Starts the records.
+    pub(crate) fn begin(&self, agent: &Agent, settings: &Settings) {
+        let mut state = lock(&self.state);
+        let Some(hub) = hub::current().filter(|_| state.open) else {
+            return;
+        };
+        self.pair(agent, hub, &mut state);
+        if settings.kinds.contains(Kinds::LATENCY) {
+            say(agent, hub.cupti().enable_latency(Switch::On));
+        }
+        if settings.kinds.contains(Kinds::SYNCS) {
+            // Absent before CUDA 12.8, where event records have no times.
+            let _ = hub.cupti().enable_event_times(Switch::On);
+        }
+        if settings.kinds.contains(Kinds::MODULES) {
+            hub.watch_resources(Switch::On);
+        }
+        if settings.kinds.contains(Kinds::API) && !settings.kinds.contains(Kinds::API_QUERIES) {
+            hub.skip_functions(Side::Ours, &kinds::queries(hub.cupti()));
+        } else {
+            hub.skip_functions(Side::Ours, &[]);
+        }
+        state.kinds = kinds::wanted(settings.kinds);
+        for kind in &state.kinds {
+            if let Err(error) = hub.enable(Side::Ours, *kind)
+                && kinds::is_expected(*kind)
+            {
+                agent
+                    .sink
+                    .note(Cause::Unavailable, &format!("activity kind {kind}: {error}"));
+            }
+        }
+    }
+
+    /// Ends the records and hands over what there is.
+    pub(crate) fn end(&self, agent: &Agent) {
+        let mut state = lock(&self.state);
+        let Some(hub) = hub::current().filter(|_| state.open) else {
+            return;
+        };
+        // What is complete first: a forced flush also hands out what is not.
+        let _ = hub.cupti().flush(Flush::Complete);
+        for kind in std::mem::take(&mut state.kinds) {
+            // A kind that could not be enabled cannot be disabled.
+            let _ = hub.disable(Side::Ours, kind);
+        }
+        hub.watch_resources(Switch::Off);
+        // Absent or off already: nothing is lost by it.
+        let _ = hub.cupti().enable_latency(Switch::Off);
+        say(agent, hub.cupti().flush(Flush::Forced));
+        hub.refuse();
+        self.pair(agent, hub, &mut state);
+    }
+
+    /// The window is closed: CUPTI leaves the program alone, unless the program
+    /// uses it itself.
+    pub(crate) fn close(&self, _agent: &Agent) {
+        let mut state = lock(&self.state);
+        let Some(hub) = hub::current().filter(|_| state.open) else {
+            return;
+        };
+        state.open = false;
+        hub.watch_profiler_calls(Switch::Off);
+        detach::prepare(hub);
+    }
+
+    /// Hands over what has gathered.
+    pub(crate) fn pulse(&self, agent: &Agent) {
+        let mut state = lock(&self.state);
+        let Some(hub) = hub::current().filter(|_| state.open) else {
+            return;
+        };
+        // A failure here shows again, and is told, when the window closes.
+        let _ = hub.cupti().flush(Flush::Complete);
+        if state.last_pair.is_none_or(|last| last.elapsed() >= PAIR_PERIOD) {
+            self.pair(agent, hub, &mut state);
+            agent.sink.report_losses();
+        }
+    }
+
+    /// The program gives a stream a name.
+    pub(crate) fn name_stream(&self, agent: &Agent, stream: *mut c_void, name: &[u8]) {
+        let Some(hub) = hub::current() else {
+            return;
+        };
+        let current = ContextHandle(0);
+        if let Some(stream) = hub.cupti().stream_id(current, StreamHandle(stream as usize)) {
+            let context = hub.cupti().context_id(current).unwrap_or(0);
+            agent.sink.define_with(&StreamName { context, stream }, name);
+        }
+    }
+
+    fn pair(&self, agent: &Agent, hub: &Hub, state: &mut State) {
+        state.last_pair = Some(Instant::now());
+        agent.sink.define(&clock::pair(|| hub.cupti().timestamp()));
+    }
+}
+
+fn say(agent: &Agent, result: Result<(), tracesmith_cuda::Error>) {
+    if let Err(error) = result {
+        agent.sink.note(Cause::Unavailable, &error.to_string());
+    }
+}
+
+fn conflict(error: &tracesmith_cuda::Error) -> String {
+    if error.code() == Some(i64::from(abi::result::MULTIPLE_SUBSCRIBERS)) {
+        return "another profiler holds CUPTI in this process (Nsight, cuda-gdb, or a library that was there first): \
+                nothing is recorded, so that it keeps its data"
+            .to_owned();
+    }
+    format!("CUPTI cannot be used: {error}")
+}

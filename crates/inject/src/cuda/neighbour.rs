@@ -1,0 +1,427 @@
+//! A profiler within the program, served from our stream.
+//!
+//! torch.profiler (Kineto), Proton and their like register buffers and
+//! callbacks as if they were alone. Their functions are remembered here; each
+//! buffer that CUPTI fills is copied, without the records that they did not ask
+//! for and with the times of the clock that they registered, into a buffer of
+//! theirs.
+
+use std::{
+    ffi::c_void,
+    ptr::{self, NonNull},
+    sync::{
+        Mutex,
+        atomic::{AtomicPtr, Ordering},
+    },
+};
+
+use tracesmith_cuda::cupti::{
+    ApiDomain, BufferCompleted, BufferRequested, CallbackFunction, TimestampFunction,
+    abi::kind,
+    activity::{self, Activities, Activity},
+};
+
+use super::hub::{Hub, Side};
+use crate::guard::lock;
+
+static STATE: Mutex<State> = Mutex::new(State::new());
+
+/// Who is called back: read without a lock.
+static CALLBACK: AtomicPtr<Callback> = AtomicPtr::new(ptr::null_mut());
+
+struct Callback {
+    function: CallbackFunction,
+    user: *mut c_void,
+}
+
+struct State {
+    buffers: Option<Buffers>,
+    clock: Option<Clock>,
+    /// A buffer of theirs that is not full yet.
+    held: Option<Held>,
+    periods: [Period; kind::COUNT],
+    dropped: u64,
+}
+
+#[derive(Clone, Copy)]
+struct Buffers {
+    requested: BufferRequested,
+    completed: BufferCompleted,
+}
+
+struct Held {
+    address: NonNull<u8>,
+    size: usize,
+    used: usize,
+}
+
+// SAFETY: memory that they lent us until we hand it back.
+unsafe impl Send for Held {}
+
+/// From when to when a kind was wanted, on CUPTI's clock.
+#[derive(Clone, Copy)]
+struct Period {
+    from: u64,
+    until: u64,
+}
+
+/// A clock of theirs, and how it stood when it was registered.
+#[derive(Clone, Copy)]
+struct Clock {
+    function: TimestampFunction,
+    first: Reading,
+}
+
+#[derive(Clone, Copy)]
+struct Reading {
+    ours: u64,
+    theirs: u64,
+}
+
+/// Readings for one comparison of the clocks.
+const READINGS: u32 = 50;
+
+impl State {
+    const fn new() -> Self {
+        Self {
+            buffers: None,
+            clock: None,
+            held: None,
+            periods: [Period { from: 0, until: 0 }; kind::COUNT],
+            dropped: 0,
+        }
+    }
+}
+
+/// They register their functions for buffers. What they held before is theirs
+/// to forget, as it is with CUPTI.
+pub(super) fn register_buffers(requested: BufferRequested, completed: BufferCompleted) {
+    let mut state = lock(&STATE);
+    state.buffers = Some(Buffers { requested, completed });
+    state.held = None;
+}
+
+/// They register a clock.
+pub(super) fn register_clock(hub: &Hub, function: TimestampFunction) {
+    let first = read_clocks(hub, function);
+    lock(&STATE).clock = Some(Clock { function, first });
+}
+
+/// They want a kind from now on. Kineto flushes only when it has handed out a
+/// buffer, so it is asked for one at once.
+pub(super) fn enabled(hub: &Hub, number: u32) {
+    let now = hub.cupti().timestamp();
+    let wanted = {
+        let mut state = lock(&STATE);
+        if let Some(period) = state.periods.get_mut(number as usize) {
+            *period = Period {
+                from: now,
+                until: u64::MAX,
+            };
+        }
+        state.buffers.filter(|_| state.held.is_none())
+    };
+    if let Some(buffers) = wanted {
+        let held = request(buffers);
+        lock(&STATE).held = held;
+    }
+}
+
+/// They do not want it any more; what was recorded until now is still theirs.
+pub(super) fn disabled(hub: &Hub, number: u32) {
+    let now = hub.cupti().timestamp();
+    if let Some(period) = lock(&STATE).periods.get_mut(number as usize) {
+        period.until = now;
+    }
+}
+
+/// They detach: nothing is theirs any more.
+pub(super) fn detached() {
+    let mut state = lock(&STATE);
+    *state = State::new();
+}
+
+pub(super) fn count_dropped(dropped: u64) {
+    lock(&STATE).dropped += dropped;
+}
+
+/// What was dropped since they asked last.
+pub(super) fn take_dropped() -> u64 {
+    std::mem::take(&mut lock(&STATE).dropped)
+}
+
+/// They subscribe. False when they have done so already.
+pub(super) fn subscribe(function: CallbackFunction, user: *mut c_void) -> bool {
+    let callback = Box::into_raw(Box::new(Callback { function, user }));
+    let taken = CALLBACK
+        .compare_exchange(ptr::null_mut(), callback, Ordering::AcqRel, Ordering::Acquire)
+        .is_ok();
+    if !taken {
+        // SAFETY: made above and known to nobody.
+        drop(unsafe { Box::from_raw(callback) });
+    }
+    taken
+}
+
+/// They unsubscribe. A callback may be running, so what it reads stays.
+pub(super) fn unsubscribe() {
+    CALLBACK.store(ptr::null_mut(), Ordering::Release);
+}
+
+pub(super) fn is_subscribed() -> bool {
+    !CALLBACK.load(Ordering::Acquire).is_null()
+}
+
+/// Hands a callback on.
+///
+/// # Safety
+///
+/// `data` is what CUPTI gave.
+pub(super) unsafe fn callback(domain: u32, id: u32, data: *const c_void) {
+    // SAFETY: null, or a box that was leaked.
+    if let Some(callback) = unsafe { CALLBACK.load(Ordering::Acquire).as_ref() } {
+        // SAFETY: their function, with their word and CUPTI's data.
+        unsafe { (callback.function)(callback.user, domain, id, data) };
+    }
+}
+
+fn request(buffers: Buffers) -> Option<Held> {
+    let mut address = ptr::null_mut();
+    let mut size = 0;
+    let mut max_records = 0;
+    // SAFETY: their function, called as CUPTI would.
+    unsafe { (buffers.requested)(&raw mut address, &raw mut size, &raw mut max_records) };
+    Some(Held {
+        address: NonNull::new(address)?,
+        size,
+        used: 0,
+    })
+}
+
+fn read_clocks(hub: &Hub, function: TimestampFunction) -> Reading {
+    let mut best = Reading { ours: 0, theirs: 0 };
+    let mut smallest = u64::MAX;
+    for _ in 0..READINGS {
+        let before = hub.cupti().timestamp();
+        // SAFETY: their function, called as CUPTI would.
+        let theirs = unsafe { function() };
+        let after = hub.cupti().timestamp();
+        let gap = after.saturating_sub(before);
+        if gap < smallest {
+            smallest = gap;
+            best = Reading {
+                ours: before + gap / 2,
+                theirs,
+            };
+        }
+    }
+    best
+}
+
+/// Turns times of CUPTI's clock into those of theirs.
+#[derive(Clone, Copy)]
+struct Conversion {
+    first: Reading,
+    rate: f64,
+}
+
+impl Conversion {
+    fn now(hub: &Hub, clock: Clock) -> Self {
+        let last = read_clocks(hub, clock.function);
+        let ours = last.ours.saturating_sub(clock.first.ours);
+        let theirs = last.theirs.saturating_sub(clock.first.theirs);
+        let rate = if ours == 0 {
+            1.0
+        } else {
+            theirs as f64 / ours as f64
+        };
+        Self {
+            first: clock.first,
+            rate,
+        }
+    }
+
+    fn apply(self, time: u64) -> u64 {
+        // Differences are small enough for a double: 2^53 ns are 104 days.
+        let difference = time.cast_signed().wrapping_sub(self.first.ours.cast_signed()) as f64;
+        self.first
+            .theirs
+            .wrapping_add_signed((difference * self.rate) as i64)
+    }
+}
+
+/// Copies what is theirs of a filled buffer.
+pub(super) fn copy(hub: &Hub, context: *mut c_void, stream: u32, filled: &mut [u8]) {
+    // Their functions call CUPTI, and so come back to us: no lock is held while
+    // they run. Buffers are handed back one at a time, so nobody else takes
+    // what is held.
+    let (buffers, clock, held, periods) = {
+        let mut state = lock(&STATE);
+        let Some(buffers) = state.buffers else {
+            return;
+        };
+        if state.periods.iter().all(|period| period.from == 0) {
+            return;
+        }
+        (buffers, state.clock, state.held.take(), state.periods)
+    };
+    let mut copier = Copier {
+        hub,
+        buffers,
+        conversion: clock.map(|clock| Conversion::now(hub, clock)),
+        periods,
+        held,
+        context,
+        stream,
+    };
+    copier.copy(filled);
+    copier.hand_back();
+    // Always one in hand: see `enabled`.
+    let held = copier.held.take().or_else(|| request(buffers));
+    lock(&STATE).held = held;
+}
+
+struct Copier<'h> {
+    hub: &'h Hub,
+    buffers: Buffers,
+    conversion: Option<Conversion>,
+    periods: [Period; kind::COUNT],
+    held: Option<Held>,
+    context: *mut c_void,
+    stream: u32,
+}
+
+impl Copier<'_> {
+    fn copy(&mut self, filled: &mut [u8]) {
+        let version = self.hub.cupti().version();
+        let mut offsets = Vec::new();
+        {
+            let total = filled.len();
+            let mut records = Activities::new(self.hub.cupti(), filled);
+            while let Some(bytes) = records.next_bytes() {
+                offsets.push(total - bytes.len());
+            }
+        }
+        for (at, start) in offsets.iter().enumerate() {
+            let end = offsets.get(at + 1).copied().unwrap_or(filled.len());
+            if let Some(record) = filled.get_mut(*start..end)
+                && self.is_theirs(record, version)
+            {
+                self.add(record);
+            }
+        }
+    }
+
+    fn is_theirs(&self, record: &[u8], version: u32) -> bool {
+        let number = record.first_chunk().map_or(0, |kind| u32::from_ne_bytes(*kind));
+        let call = match Activity::new(record, version) {
+            Some(Activity::Driver(call)) => Some((ApiDomain::Driver, call.function())),
+            Some(Activity::Runtime(call)) => Some((ApiDomain::Runtime, call.function())),
+            _ => None,
+        };
+        if let Some(function) = call {
+            if self.hub.wants_function(Side::Theirs, function) {
+                return true;
+            }
+            if self.hub.skips_function(Side::Theirs, function) {
+                return false;
+            }
+        }
+        let Some(period) = self
+            .periods
+            .get(number as usize)
+            .filter(|period| period.from != 0)
+        else {
+            return false;
+        };
+        match activity::time_offsets(number).first() {
+            None => true,
+            Some(offset) => {
+                let time = read_time(record, *offset);
+                // A record without times goes to both: neither is to lose it.
+                time == 0 || (time >= period.from && time <= period.until)
+            }
+        }
+    }
+
+    fn add(&mut self, record: &mut [u8]) {
+        if self
+            .held
+            .as_ref()
+            .is_some_and(|held| held.size - held.used < record.len())
+        {
+            self.hand_back();
+        }
+        if self.held.is_none() {
+            self.held = request(self.buffers);
+        }
+        let Some(held) = self
+            .held
+            .as_mut()
+            .filter(|held| held.size - held.used >= record.len())
+        else {
+            count_dropped(1);
+            return;
+        };
+        if let Some(conversion) = self.conversion {
+            let number = record.first_chunk().map_or(0, |kind| u32::from_ne_bytes(*kind));
+            for offset in activity::time_offsets(number) {
+                let time = read_time(record, *offset);
+                if time != 0 {
+                    write_time(record, *offset, conversion.apply(time));
+                }
+            }
+        }
+        // SAFETY: `used` is within the buffer.
+        let space = unsafe { held.address.add(held.used) };
+        // SAFETY: there is room, and the two are apart.
+        unsafe { ptr::copy_nonoverlapping(record.as_ptr(), space.as_ptr(), record.len()) };
+        held.used += record.len();
+    }
+
+    fn hand_back(&mut self) {
+        let Some(held) = self.held.take_if(|held| held.used > 0) else {
+            return;
+        };
+        // SAFETY: their function and their buffer, as CUPTI would.
+        unsafe {
+            (self.buffers.completed)(
+                self.context,
+                self.stream,
+                held.address.as_ptr(),
+                held.size,
+                held.used,
+            );
+        }
+    }
+}
+
+fn read_time(record: &[u8], offset: usize) -> u64 {
+    let bytes = record.get(offset..).and_then(|bytes| bytes.first_chunk());
+    bytes.map_or(0, |time| u64::from_ne_bytes(*time))
+}
+
+fn write_time(record: &mut [u8], offset: usize, time: u64) {
+    if let Some(bytes) = record.get_mut(offset..offset + size_of::<u64>()) {
+        bytes.copy_from_slice(&time.to_ne_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_converted_along_the_line_through_two_readings() {
+        let conversion = Conversion {
+            first: Reading {
+                ours: 1_000_000_000_000_000_000,
+                theirs: 5_000,
+            },
+            rate: 2.5,
+        };
+        assert_eq!(conversion.apply(1_000_000_000_000_000_000), 5_000);
+        assert_eq!(conversion.apply(1_000_000_000_000_001_000), 7_500);
+        assert_eq!(conversion.apply(999_999_999_999_999_000), 2_500);
+    }
+}

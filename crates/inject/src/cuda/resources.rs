@@ -1,0 +1,108 @@
+//! What is told by callbacks: modules, contexts, streams, and the program's own
+//! calls that open and close a window.
+
+use std::ffi::c_void;
+
+use tracesmith_cuda::cupti::{
+    ContextHandle, StreamHandle,
+    abi::{ApiCallback, ModuleResource, ResourceCallback, SITE_EXIT, domain, driver, resource},
+};
+use tracesmith_wire::record::{Context, Module, Stream};
+use xxhash_rust::xxh3::xxh3_128;
+
+use super::hub::Hub;
+use crate::{agent, agent::Agent, clock, range::Turn};
+
+/// One callback that is ours.
+///
+/// # Safety
+///
+/// `data` is what CUPTI gives for this domain.
+pub(super) unsafe fn callback(hub: &Hub, number: u32, id: u32, data: *const c_void) {
+    let Some(agent) = agent::current() else {
+        return;
+    };
+    match number {
+        domain::DRIVER => {
+            // SAFETY: the caller vouches for it.
+            if let Some(call) = unsafe { data.cast::<ApiCallback>().as_ref() } {
+                profiler_call(agent, id, call.site);
+            }
+        }
+        domain::RESOURCE => {
+            // SAFETY: the caller vouches for it.
+            if let Some(data) = unsafe { data.cast::<ResourceCallback>().as_ref() } {
+                // SAFETY: as above.
+                unsafe { resource(agent, hub, id, data) };
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Recording begins when the start call is left and ends when the stop call is
+/// entered: neither is part of it.
+fn profiler_call(agent: &Agent, id: u32, site: u32) {
+    match (id, site == SITE_EXIT) {
+        (driver::CU_PROFILER_START, true) => agent.turn(Turn::Begin),
+        (driver::CU_PROFILER_STOP, false) => agent.turn(Turn::End),
+        _ => {}
+    }
+}
+
+/// # Safety
+///
+/// The descriptor is what CUPTI gives for this resource.
+unsafe fn resource(agent: &Agent, hub: &Hub, id: u32, data: &ResourceCallback) {
+    let handle = ContextHandle(data.context as usize);
+    let context = hub.cupti().context_id(handle).unwrap_or(0);
+    match id {
+        resource::MODULE_LOADED | resource::MODULE_UNLOAD_STARTING => {
+            // SAFETY: the caller vouches for it.
+            if let Some(module) = unsafe { data.descriptor.cast::<ModuleResource>().as_ref() } {
+                // SAFETY: as above; valid during the callback.
+                unsafe { tell_module(agent, context, id, module) };
+            }
+        }
+        resource::CONTEXT_DESTROY_STARTING => agent.sink.define(&Context {
+            time: clock::now(),
+            context,
+            destroyed: 1,
+            ..Context::default()
+        }),
+        resource::STREAM_DESTROY_STARTING => {
+            if let Some(stream) = hub.cupti().stream_id(handle, StreamHandle(data.stream as usize)) {
+                agent.sink.define(&Stream {
+                    time: clock::now(),
+                    context,
+                    stream,
+                    destroyed: 1,
+                    ..Stream::default()
+                });
+            }
+        }
+        _ => {}
+    }
+}
+
+/// # Safety
+///
+/// The module's code is readable.
+unsafe fn tell_module(agent: &Agent, context: u32, id: u32, module: &ModuleResource) {
+    let hash = if module.code.is_null() || module.size == 0 {
+        0
+    } else {
+        // SAFETY: the caller vouches for it.
+        xxh3_128(unsafe { std::slice::from_raw_parts(module.code, module.size) })
+    };
+    agent.sink.define(&Module {
+        time: clock::now(),
+        size: module.size as u64,
+        hash_high: (hash >> 64) as u64,
+        hash_low: hash as u64,
+        context,
+        module: module.module,
+        unloaded: u32::from(id == resource::MODULE_UNLOAD_STARTING),
+        reserved: 0,
+    });
+}

@@ -1,0 +1,50 @@
+//! The wall between us and the program: no panic goes through it.
+//!
+//! Every function that C calls runs inside [`run`]. A panic is a bug of ours;
+//! it ends capture in this process for good, is told to the collector, and the
+//! program goes on.
+
+use std::{
+    panic::{self, AssertUnwindSafe},
+    sync::{
+        Mutex, MutexGuard, Once, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+static BROKEN: AtomicBool = AtomicBool::new(false);
+static SILENCED: Once = Once::new();
+
+/// Runs `body`; `otherwise` is what the caller gets when it panics, or when
+/// something panicked before.
+pub(crate) fn run<T>(otherwise: T, body: impl FnOnce() -> T) -> T {
+    if is_broken() {
+        return otherwise;
+    }
+    match panic::catch_unwind(AssertUnwindSafe(body)) {
+        Ok(value) => value,
+        Err(payload) => {
+            BROKEN.store(true, Ordering::Relaxed);
+            // Its drop could panic again.
+            std::mem::forget(payload);
+            otherwise
+        }
+    }
+}
+
+/// Whether something panicked.
+pub(crate) fn is_broken() -> bool {
+    BROKEN.load(Ordering::Relaxed)
+}
+
+/// Keeps panics of ours off the program's standard error. The hook is that of
+/// our copy of the standard library: a program in Rust keeps its own.
+pub(crate) fn silence() {
+    SILENCED.call_once(|| panic::set_hook(Box::new(|_| {})));
+}
+
+/// Locks; a lock whose holder panicked is as good as any, for `run` has noted
+/// the panic.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

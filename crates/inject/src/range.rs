@@ -1,0 +1,112 @@
+//! When to record within a window: always, or while the program is within a
+//! range, or within some of them.
+
+use tracesmith_wire::control::{CaptureRange, Settings, Steps};
+
+/// What a range is known by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct MarkerName {
+    /// Its text.
+    pub(crate) name: Vec<u8>,
+    /// Its domain; any without it.
+    pub(crate) domain: Option<Vec<u8>>,
+}
+
+/// A range began or ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// It began.
+    Begin,
+    /// It ended.
+    End,
+}
+
+/// Counts ranges and says whether to record.
+#[derive(Debug)]
+pub(crate) struct Range {
+    wanted: CaptureRange,
+    steps: Option<Steps>,
+    begun: u64,
+    ended: u64,
+}
+
+impl Range {
+    pub(crate) fn new(settings: &Settings) -> Self {
+        Self {
+            wanted: settings.range.clone(),
+            steps: settings.steps,
+            begun: 0,
+            ended: 0,
+        }
+    }
+
+    /// Whether recording begins with the window.
+    pub(crate) fn starts_open(&self) -> bool {
+        self.wanted == CaptureRange::Everything
+    }
+
+    /// The range to look for, if it is one that the program marks.
+    pub(crate) fn marker(&self) -> Option<MarkerName> {
+        match &self.wanted {
+            CaptureRange::Marker { name, domain } => Some(MarkerName {
+                name: name.clone().into_bytes(),
+                domain: domain.clone().map(String::into_bytes),
+            }),
+            CaptureRange::Everything | CaptureRange::ProfilerApi => None,
+        }
+    }
+
+    /// Counts, and says whether to record from now on. With steps, recording
+    /// goes on between the ranges, from the first wanted to the last: what runs
+    /// between two steps belongs to the picture.
+    pub(crate) fn turn(&mut self, turn: Turn) -> bool {
+        match turn {
+            Turn::Begin => self.begun += 1,
+            // A range that was open before the window is not counted.
+            Turn::End => self.ended = (self.ended + 1).min(self.begun),
+        }
+        match self.steps {
+            None => self.begun > self.ended,
+            Some(steps) => self.begun > steps.first && self.ended < steps.last,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn range(steps: Option<Steps>) -> Range {
+        Range {
+            wanted: CaptureRange::ProfilerApi,
+            steps,
+            begun: 0,
+            ended: 0,
+        }
+    }
+
+    #[test]
+    fn a_range_is_recorded_while_it_is_open() {
+        let mut range = range(None);
+        assert!(!range.turn(Turn::End), "its beginning was not seen");
+        assert!(range.turn(Turn::Begin));
+        assert!(range.turn(Turn::Begin), "nested");
+        assert!(range.turn(Turn::End));
+        assert!(!range.turn(Turn::End));
+        assert!(range.turn(Turn::Begin), "and again");
+    }
+
+    #[test]
+    fn steps_are_recorded_from_the_first_to_the_last() {
+        let mut range = range(Some(Steps { first: 1, last: 3 }));
+        let mut recorded = Vec::new();
+        for _ in 0..5 {
+            recorded.push(range.turn(Turn::Begin));
+            recorded.push(range.turn(Turn::End));
+        }
+        assert_eq!(
+            recorded,
+            [false, false, true, true, true, false, false, false, false, false]
+        );
+    }
+}

@@ -1,0 +1,167 @@
+//! Rings of single threads.
+//!
+//! A thread that marks a range connects to the collector once per window and
+//! then pushes without asking anyone. Its ring is also known to the process, so
+//! that closing the window closes all of them: the lock around it is taken by
+//! its thread and, once in a window's life, by whoever closes it.
+
+use std::{
+    cell::RefCell,
+    path::PathBuf,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use tracesmith_wire::{
+    Capacity, Producer, Tag,
+    control::Settings,
+    handshake::{self, Purpose},
+    record::Payload,
+};
+
+use crate::guard::lock;
+
+/// How long the collector may take. A thread of the program waits, so it is
+/// short, and a collector that was too slow once is not asked again.
+const GRANT_LIMIT: Duration = Duration::from_millis(200);
+
+/// Numbers windows across forks, so that a ring of an older one is known.
+static WINDOWS: AtomicU64 = AtomicU64::new(1);
+
+type Ring = Arc<Mutex<Option<Producer>>>;
+
+thread_local! {
+    static OWN: RefCell<(u64, Option<Ring>)> = const { RefCell::new((0, None)) };
+    static THREAD_ID: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
+}
+
+/// The rings of all threads of an open window.
+#[derive(Default)]
+pub(crate) struct ThreadRings {
+    /// 0 when no window is open.
+    window: AtomicU64,
+    shared: Mutex<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    collector: PathBuf,
+    capacity: Option<Capacity>,
+    /// How many more rings the memory limit allows.
+    left: u64,
+    rings: Vec<Ring>,
+    /// Records of threads that got no ring.
+    refused: u64,
+}
+
+impl ThreadRings {
+    /// Rings may be had from now on.
+    pub(crate) fn open(&self, settings: &Settings) {
+        let mut shared = lock(&self.shared);
+        let rings = settings.activity_ring.bytes() + crate::cuda::BUFFER_POOL_BYTES;
+        let left = settings.memory_bytes.saturating_sub(rings) / settings.thread_ring.bytes();
+        *shared = Shared {
+            collector: settings.collector.clone(),
+            capacity: Some(settings.thread_ring),
+            left,
+            rings: Vec::new(),
+            refused: 0,
+        };
+        let window = WINDOWS.fetch_add(1, Ordering::Relaxed);
+        self.window.store(window, Ordering::Release);
+    }
+
+    /// Closes the rings of all threads.
+    pub(crate) fn close(&self) {
+        self.window.store(0, Ordering::Release);
+        let mut shared = lock(&self.shared);
+        for ring in shared.rings.drain(..) {
+            *lock(&ring) = None;
+        }
+    }
+
+    /// Pushes a record with text behind it into this thread's ring.
+    pub(crate) fn push<T: Payload>(&self, record: &T, text: &[u8]) {
+        let window = self.window.load(Ordering::Acquire);
+        if window == 0 {
+            return;
+        }
+        // A thread that is being torn down marks nothing any more.
+        let _ = OWN.try_with(|own| {
+            let Ok(mut own) = own.try_borrow_mut() else {
+                return;
+            };
+            if own.0 != window {
+                let old = std::mem::replace(&mut *own, (window, None));
+                if crate::agent::current().is_some_and(|agent| std::ptr::eq(&raw const agent.threads, self)) {
+                    // In a fork's child its lock may be held for ever: a ring
+                    // of another process is left alone.
+                    drop(old);
+                } else {
+                    std::mem::forget(old);
+                }
+                own.1 = self.connect();
+            }
+            if let Some(ring) = &own.1
+                && let Some(producer) = lock(ring).as_mut()
+            {
+                push(producer, record, text);
+            }
+        });
+    }
+
+    fn connect(&self) -> Option<Ring> {
+        let mut shared = lock(&self.shared);
+        let capacity = shared.capacity?;
+        if shared.left == 0 {
+            shared.refused += 1;
+            return None;
+        }
+        shared.left -= 1;
+        let Ok(producer) = handshake::connect(&shared.collector, Purpose::Thread, capacity, GRANT_LIMIT)
+        else {
+            shared.left = 0;
+            shared.refused += 1;
+            return None;
+        };
+        let ring = Arc::new(Mutex::new(Some(producer)));
+        shared.rings.retain(|ring| Arc::strong_count(ring) > 1);
+        shared.rings.push(Arc::clone(&ring));
+        Some(ring)
+    }
+}
+
+/// Longest text that goes with a record of a thread; the rest is cut.
+pub(crate) const TEXT_MAX: usize = 1024;
+
+fn push<T: Payload>(producer: &mut Producer, record: &T, text: &[u8]) {
+    let mut bytes = [0; 64 + TEXT_MAX];
+    let fixed = record.as_bytes();
+    let end = fixed.len() + text.len();
+    let Some(payload) = bytes.get_mut(..end) else {
+        return;
+    };
+    let (head, tail) = payload.split_at_mut(fixed.len());
+    head.copy_from_slice(fixed);
+    tail.copy_from_slice(text);
+    // A full ring counts what it drops.
+    let _ = producer.push(Tag::from(T::KIND), payload);
+}
+
+/// This thread, as the operating system numbers it; asked for once.
+#[inline]
+pub(crate) fn thread_id() -> u32 {
+    THREAD_ID
+        .try_with(|known| match known.get() {
+            0 => {
+                let id = rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs();
+                known.set(id);
+                id
+            }
+            id => id,
+        })
+        .unwrap_or(0)
+}
