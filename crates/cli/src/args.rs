@@ -1,6 +1,7 @@
 //! What can be asked on the command line. Parsing only: commands get plain structs.
 
 mod capture;
+mod machine;
 mod units;
 
 use std::path::PathBuf;
@@ -13,6 +14,7 @@ use crate::time_arg::TimeArg;
 pub(crate) use capture::{
     CaptureArgs, EnvArgs, GraphsArg, KindArg, LevelArg, ProfileArgs, RecordArgs, WaitArg,
 };
+pub(crate) use machine::{BenchmarkArgs, DemoArgs, DoctorArgs, WorkloadArgs, WorkloadKind};
 
 /// Record what programs do on GPUs, and look into the traces
 #[derive(Parser)]
@@ -122,6 +124,36 @@ Example: tracesmith cut train.sbt --from 1.5s --to 2s -o part.sbt
 Events that reach into the stretch are kept whole. Strings and stacks are kept as far as they are
 used. Times as in 'tracesmith view --help'.")]
     Cut(CutArgs),
+    /// Show a recording of real GPU work: of this machine's GPU, or of one that comes along
+    #[command(after_help = "\
+Example: tracesmith demo
+
+With a GPU, a small built-in program runs on it and is recorded. Without one, a recording that was
+taken on an H200 is opened. Either way the trace is left in tracesmith-demo.sbt.")]
+    Demo(DemoArgs),
+    /// Show the GPUs of this machine and how they are connected
+    #[command(after_help = "\
+Example: tracesmith devices --format json
+
+Exit code 1 when there is none.")]
+    Devices,
+    /// Check whether programs can be recorded here, and say what to do if not
+    #[command(after_help = "\
+Examples:
+  tracesmith doctor
+  tracesmith doctor ./train
+
+Exit code 0 when recording works, 1 when it does not.")]
+    Doctor(DoctorArgs),
+    /// Measure what recording costs: launch real kernels, bare and recorded
+    #[command(after_help = "\
+Example: tracesmith benchmark -n 10000
+
+Exit code 1 when a kernel is missing from the recording.")]
+    Benchmark(BenchmarkArgs),
+    /// Run built-in work on a GPU; what demo and benchmark start
+    #[command(hide = true)]
+    Workload(WorkloadArgs),
     /// Print the completion script of a shell
     #[command(
         after_help = "Example: tracesmith completions bash > ~/.local/share/bash-completion/completions/tracesmith"

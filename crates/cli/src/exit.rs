@@ -22,6 +22,11 @@ pub(crate) enum Exit {
 }
 
 impl Exit {
+    /// What a check says.
+    pub(crate) fn from_check(is_good: bool) -> Self {
+        if is_good { Exit::Done } else { Exit::No }
+    }
+
     /// The exit code; does not come back for a signal, unless that is ignored.
     pub(crate) fn into_code(self) -> ExitCode {
         match self {

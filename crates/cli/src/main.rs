@@ -5,6 +5,7 @@
 
 mod args;
 mod commands;
+mod counters;
 mod exit;
 mod input;
 mod library;

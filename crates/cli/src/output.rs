@@ -20,6 +20,8 @@ pub(crate) const HEADING: Style = Style::new().bold();
 pub(crate) const FAINT: Style = Style::new().dimmed();
 /// All is well.
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
+/// Something to keep in mind.
+pub(crate) const CAREFUL: Style = AnsiColor::Yellow.on_default();
 /// Something is amiss.
 pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
 
@@ -34,6 +36,29 @@ impl std::fmt::Display for StdoutError {
 }
 
 impl std::error::Error for StdoutError {}
+
+/// An error whose remedy its place of origin knows.
+#[derive(Debug)]
+pub(crate) struct Hinted {
+    message: String,
+    hint: &'static str,
+}
+
+impl Hinted {
+    /// Says with an error what to do about it.
+    pub(crate) fn error(error: &anyhow::Error, hint: &'static str) -> anyhow::Error {
+        let message = format!("{error:#}");
+        anyhow::Error::new(Hinted { message, hint })
+    }
+}
+
+impl std::fmt::Display for Hinted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Hinted {}
 
 /// Where answers and talk go.
 pub(crate) struct Output {
@@ -193,6 +218,9 @@ fn plain(value: &Value) -> String {
 fn hint(error: &anyhow::Error) -> Option<&'static str> {
     use tracesmith_collect::Error as CollectError;
     use tracesmith_format::Error as FormatError;
+    if let Some(hinted) = error.chain().find_map(|cause| cause.downcast_ref::<Hinted>()) {
+        return Some(hinted.hint);
+    }
     match error.chain().find_map(|cause| cause.downcast_ref::<CollectError>()) {
         Some(CollectError::Exists { .. }) => return Some("replace it with --force, or name another file with -o"),
         Some(CollectError::NotArmed { .. }) => {

@@ -58,8 +58,19 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
         &["tracesmith", "tracesmith-trace", "clap"],
     ),
     (
+        "machine",
+        &["cuda"],
+        &[
+            "tracesmith-format",
+            "tracesmith-wire",
+            "tracesmith-trace",
+            "clap",
+            "tokio",
+        ],
+    ),
+    (
         "cli",
-        &["format", "wire", "collect", "trace", "replay"],
+        &["format", "wire", "collect", "trace", "replay", "machine"],
         &["tracesmith-inject", "tracesmith-fake-cuda"],
     ),
     ("fake-cuda", &[], &[]),
@@ -162,6 +173,22 @@ fn crates_never_pull_in_what_the_table_forbids() {
             assert!(!reached.contains(*package), "{folder} pulls in {package}");
         }
     }
+}
+
+#[test]
+fn the_library_in_other_peoples_processes_carries_no_nvml() {
+    let manifests = manifests();
+    let features = manifests["cuda"].get("features").and_then(Value::as_table);
+    assert!(
+        features.is_some_and(|features| features.contains_key("nvml") && !features.contains_key("default"))
+    );
+    let used = manifests
+        .get("inject")
+        .and_then(|manifest| manifest["dependencies"].get("tracesmith-cuda"));
+    let asked = used
+        .and_then(|used| used.get("features"))
+        .and_then(Value::as_array);
+    assert!(asked.is_none_or(|features| features.iter().all(|feature| feature.as_str() != Some("nvml"))));
 }
 
 #[test]

@@ -20,6 +20,14 @@ pub enum Error {
         /// The function's name.
         function: &'static str,
     },
+    /// The library is there and does not want to work.
+    #[error("{library} cannot be used: {reason}")]
+    Refused {
+        /// The library's name.
+        library: &'static str,
+        /// Its words.
+        reason: String,
+    },
     /// A call failed.
     #[error("{function} failed with {code} ({name})")]
     Call {
@@ -33,6 +41,18 @@ pub enum Error {
 }
 
 impl Error {
+    /// A library that cannot be opened. The loader begins with the library's
+    /// name, and so do we.
+    pub(crate) fn missing(library: &'static str, loader_words: &str) -> Self {
+        let reason = loader_words
+            .strip_prefix(library)
+            .and_then(|words| words.strip_prefix(": "));
+        Self::Missing {
+            library,
+            reason: reason.unwrap_or(loader_words).to_owned(),
+        }
+    }
+
     /// The code that a call gave back, if it was a call that failed.
     pub fn code(&self) -> Option<i64> {
         match self {

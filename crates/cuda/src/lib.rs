@@ -6,13 +6,21 @@
 //! struct with its size and offsets asserted when this crate is compiled.
 //!
 //! - [`cupti`]: activity records and callbacks, of CUDA 12 and 13 alike.
+//! - [`driver`]: devices, and work of our own on them; [`kernels`] is that work.
+//! - `nvml`: what the management library knows of devices (feature `nvml`).
 //! - [`library`]: how a library is found.
 
 #![allow(unsafe_code, reason = "this crate is where C is called")]
 
 pub mod cupti;
+pub mod driver;
 mod error;
 mod functions;
+pub mod kernels;
 pub mod library;
+#[cfg(feature = "nvml")]
+pub mod nvml;
+mod probe;
 
 pub use error::Error;
+pub use probe::cupti_version;

@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 use tracesmith_collect::{
-    Capture, CaptureRange, CounterSource, Destination, Existing, Kinds, Report, RowCounts, Window,
+    Capture, CaptureRange, Destination, Existing, Kinds, Report, RowCounts, Window,
 };
 use tracesmith_trace::units;
 
 use crate::args::{CaptureArgs, GraphsArg, KindArg, LevelArg};
+use crate::counters::counter_source;
 use crate::exit::Exit;
 use crate::output::Output;
 
@@ -65,11 +66,6 @@ pub(crate) fn capture(args: &CaptureArgs) -> anyhow::Result<Capture> {
         counter_period: args.counter_period.0,
         metadata,
     })
-}
-
-/// Where counters of GPUs come from.
-fn counter_source() -> Option<Box<dyn CounterSource>> {
-    None
 }
 
 /// Where the trace goes: as named, or by the program's name, beside others of that name.

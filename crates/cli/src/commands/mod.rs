@@ -1,17 +1,23 @@
 //! The commands: one a file.
 
+mod benchmark;
 mod capture;
 mod completions;
 mod cut;
+mod demo;
+mod devices;
+mod doctor;
 mod env;
 mod info;
 mod merge;
+mod ourselves;
 mod out_file;
 mod profile;
 mod record;
 mod repair;
 mod version;
 mod view;
+mod workload;
 
 use crate::args::{Args, Command};
 use crate::exit::Exit;
@@ -22,12 +28,17 @@ pub(crate) fn run(args: Args, output: &mut Output) -> anyhow::Result<Exit> {
     match args.command {
         Command::Profile(args) => return profile::run(*args, output),
         Command::Record(args) => return record::run(&args, output),
+        Command::Benchmark(args) => return benchmark::run(&args, output),
+        Command::Devices => return devices::run(output),
+        Command::Doctor(args) => return doctor::run(&args, output),
         Command::Env(args) => env::run(&args, output),
         Command::Info(args) => info::run(&args, output),
         Command::View(args) => view::run(*args, output),
         Command::Repair(args) => repair::run(&args, output),
         Command::Merge(args) => merge::run(&args, output),
         Command::Cut(args) => cut::run(&args, output),
+        Command::Demo(args) => demo::run(&args, output),
+        Command::Workload(args) => workload::run(&args, output),
         Command::Completions(args) => completions::run(&args, output),
         Command::Version => version::run(output),
     }?;

@@ -44,6 +44,16 @@ pub(crate) fn run(args: ViewArgs, output: &mut Output) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Totals of a trace, the longest first.
+pub(crate) fn show_totals(
+    trace: &Trace,
+    query: &Query,
+    limit: usize,
+    output: &mut Output,
+) -> anyhow::Result<()> {
+    stats::show(trace, query, limit, output)
+}
+
 fn show_rows(
     trace: &Trace,
     query: &Query,

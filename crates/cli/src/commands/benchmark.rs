@@ -1,0 +1,180 @@
+//! `tracesmith benchmark`: the same launches bare and recorded.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use anyhow::{Context, bail};
+use serde_json::{Value, json};
+use tracesmith_format::tables::HealthCause;
+use tracesmith_machine::workload::benchmark::KERNEL;
+use tracesmith_trace::{EventKind, Query, Trace, units};
+
+use super::ourselves::{capture, run_bare};
+use crate::args::{BenchmarkArgs, Format};
+use crate::exit::Exit;
+use crate::input::open_trace;
+use crate::output::table::{Align, TextTable};
+use crate::output::{BAD, GOOD, Hinted, Output};
+
+const DOCTOR: &str = "tracesmith doctor shows what is missing";
+
+/// What one run of the launches took.
+struct Run {
+    device: String,
+    kernels: u64,
+    launch_seconds: f64,
+    seconds: f64,
+    kernels_per_second: f64,
+}
+
+/// What a recording holds of them.
+struct Recorded {
+    records: u64,
+    dropped: u64,
+    file_bytes: u64,
+}
+
+pub(crate) fn run(args: &BenchmarkArgs, output: &mut Output) -> anyhow::Result<Exit> {
+    if let Some(out) = &args.out
+        && out.exists()
+        && !args.force
+    {
+        bail!("{} exists already; --force replaces it", out.display());
+    }
+    let work = [
+        "benchmark".to_owned(),
+        format!("--kernels={}", args.kernels),
+        format!("--streams={}", args.streams),
+        format!("--device={}", args.device),
+    ];
+    let bare = run_bare(&work)
+        .map_err(|error| Hinted::error(&error, DOCTOR))
+        .context("running the benchmark")?;
+    let bare = run_from_report(&bare);
+    let folder = tempfile::tempdir().context("making a folder for the recording")?;
+    let file = folder.path().join("benchmark.sbt");
+    let captured = capture(&work, &file)
+        .map_err(|error| Hinted::error(&error, DOCTOR))
+        .context("recording the benchmark")?;
+    let captured = run_from_report(&captured);
+    let recorded = recorded_in(&file)?;
+    if let Some(out) = &args.out {
+        std::fs::copy(&file, out).with_context(|| format!("writing {}", out.display()))?;
+    }
+    show(args, &bare, &captured, &recorded, output)?;
+    Ok(Exit::from_check(
+        recorded.records == captured.kernels && recorded.dropped == 0,
+    ))
+}
+
+fn run_from_report(report: &Value) -> Run {
+    let number = |name: &str| report[name].as_f64().unwrap_or(0.0);
+    Run {
+        device: report["device"].as_str().unwrap_or_default().to_owned(),
+        kernels: report["kernels"].as_u64().unwrap_or(0),
+        launch_seconds: number("launch_seconds"),
+        seconds: number("seconds"),
+        kernels_per_second: number("kernels_per_second"),
+    }
+}
+
+impl Run {
+    fn launch_micros(&self) -> f64 {
+        self.launch_seconds * 1e6 / (self.kernels as f64).max(1.0)
+    }
+
+    fn json(&self) -> Value {
+        json!({
+            "launch_seconds": self.launch_seconds, "seconds": self.seconds,
+            "kernels_per_second": self.kernels_per_second,
+        })
+    }
+}
+
+fn recorded_in(file: &Path) -> anyhow::Result<Recorded> {
+    let trace = open_trace(file)?;
+    let query = Query {
+        kinds: Some(vec![EventKind::Kernel]),
+        name: Some(Box::new(|name| name == KERNEL)),
+        ..Query::default()
+    };
+    let mut records = 0;
+    trace.for_each_event(&query, |_| {
+        records += 1;
+        ControlFlow::Continue(())
+    });
+    Ok(Recorded {
+        records,
+        dropped: dropped_of(&trace),
+        file_bytes: trace.file_bytes(),
+    })
+}
+
+/// Records that were made and did not arrive.
+fn dropped_of(trace: &Trace) -> u64 {
+    trace
+        .health()
+        .recorded
+        .iter()
+        .filter(|item| matches!(item.cause, HealthCause::RING_FULL | HealthCause::VENDOR_DROPPED))
+        .map(|item| item.count)
+        .sum()
+}
+
+fn show(
+    args: &BenchmarkArgs,
+    bare: &Run,
+    captured: &Run,
+    recorded: &Recorded,
+    output: &mut Output,
+) -> anyhow::Result<()> {
+    let added_micros = captured.launch_micros() - bare.launch_micros();
+    if output.format != Format::Table {
+        output.facts(&[
+            ("device", json!(captured.device)),
+            ("streams", json!(args.streams)),
+            ("kernels", json!(captured.kernels)),
+            ("records", json!(recorded.records)),
+            ("dropped", json!(recorded.dropped)),
+            ("bare", bare.json()),
+            ("recorded", captured.json()),
+            ("added_micros_per_launch", json!(added_micros)),
+            ("file_bytes", json!(recorded.file_bytes)),
+        ])?;
+        return Ok(());
+    }
+    let missing = captured.kernels.abs_diff(recorded.records);
+    let style = if missing == 0 && recorded.dropped == 0 {
+        GOOD
+    } else {
+        BAD
+    };
+    output.line(&format!(
+        "{}: {} kernels launched, {style}{} records received, {} dropped{style:#}",
+        captured.device,
+        units::count(captured.kernels),
+        units::count(recorded.records),
+        units::count(recorded.dropped),
+    ))?;
+    output.line("")?;
+    let mut table = TextTable::new(&[
+        ("", Align::Left),
+        ("kernels/s", Align::Right),
+        ("µs/launch", Align::Right),
+        ("until done", Align::Right),
+    ]);
+    for (name, run) in [("bare", bare), ("recorded", captured)] {
+        table.row([
+            name.into(),
+            units::count(run.kernels_per_second as u64).into(),
+            format!("{:.2}", run.launch_micros()).into(),
+            units::nanos((run.seconds * 1e9) as u64).into(),
+        ]);
+    }
+    output.table(&table)?;
+    output.line(&format!(
+        "\nrecording added {added_micros:.2} µs a launch, {:.1} bytes a kernel in the file",
+        recorded.file_bytes as f64 / (recorded.records as f64).max(1.0),
+    ))?;
+    Ok(())
+}

@@ -1,0 +1,140 @@
+//! `tracesmith demo`: real GPU work to look at, on every machine.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use tracesmith_machine::DevicesReport;
+use tracesmith_trace::{Query, Trace, units};
+
+use super::ourselves::capture;
+use super::view;
+use crate::args::{DemoArgs, Format};
+use crate::output::{FAINT, HEADING, Hinted, Output};
+
+/// The recording that comes along, taken on an H200 (fixtures/demo-h200.md). None until it has been taken.
+const RECORDING: Option<&[u8]> = None;
+
+/// Where the trace is left unless told otherwise. It is the demo's own file, and replaced when it is there.
+const OUT: &str = "tracesmith-demo.sbt";
+
+/// Rows of the totals that are shown.
+const ROWS: usize = 12;
+
+/// Where a trace came from.
+enum Origin {
+    /// From this machine's GPU, just now.
+    Here { device: String },
+    /// From the recording that comes along.
+    Recording,
+}
+
+pub(crate) fn run(args: &DemoArgs, output: &mut Output) -> anyhow::Result<()> {
+    let out = args.out.clone().unwrap_or_else(|| PathBuf::from(OUT));
+    if args.out.is_some() && out.exists() && !args.force {
+        bail!("{} exists already; --force replaces it", out.display());
+    }
+    let (origin, trace) = trace_to_show(args, output)?;
+    put(&trace, &out)?;
+    let opened = Trace::from_bytes(trace).context("reading the trace of the demo")?;
+    show(&origin, &opened, &out, output)
+}
+
+/// Of this machine's GPU if that can be; the recording otherwise.
+fn trace_to_show(args: &DemoArgs, output: &mut Output) -> anyhow::Result<(Origin, Vec<u8>)> {
+    if !args.recorded {
+        match DevicesReport::new()
+            .devices
+            .iter()
+            .find(|device| !device.cuda_ordinals.is_empty())
+        {
+            Some(device) => match record() {
+                Ok(trace) => {
+                    let device = device.name.clone();
+                    return Ok((Origin::Here { device }, trace));
+                }
+                Err(error) => output.warning(&format!("this machine's GPU could not be recorded: {error:#}")),
+            },
+            None if RECORDING.is_some() => output.note("no GPU here: this is a recording of one"),
+            None => {}
+        }
+    }
+    match RECORDING {
+        Some(recording) => Ok((Origin::Recording, recording.to_vec())),
+        None => Err(Hinted::error(
+            &anyhow::Error::msg("this build brings no recording along"),
+            "tracesmith doctor shows why this machine's GPU cannot be used",
+        )),
+    }
+}
+
+fn record() -> anyhow::Result<Vec<u8>> {
+    let folder = tempfile::tempdir().context("making a folder for the recording")?;
+    let file = folder.path().join("demo.sbt");
+    capture(&["demo"], &file)?;
+    std::fs::read(&file).context("reading the recording")
+}
+
+/// Puts the trace in its place when it is whole.
+fn put(trace: &[u8], out: &Path) -> anyhow::Result<()> {
+    let what = || format!("writing {}", out.display());
+    let folder = out
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
+    let mut file = tempfile::NamedTempFile::new_in(folder).with_context(what)?;
+    file.write_all(trace).with_context(what)?;
+    file.persist(out).with_context(what)?;
+    Ok(())
+}
+
+fn show(origin: &Origin, trace: &Trace, out: &Path, output: &mut Output) -> anyhow::Result<()> {
+    if output.format == Format::Table {
+        let span = trace
+            .span()
+            .map(|(first, last)| units::nanos(last.0 - first.0))
+            .unwrap_or_default();
+        let from = match origin {
+            Origin::Here { device } => format!("a small program that just ran on this machine's {device}"),
+            Origin::Recording => {
+                let device = trace
+                    .devices
+                    .first()
+                    .map_or("GPU", |device| trace.string(device.name));
+                format!("a small program that ran on an {device}")
+            }
+        };
+        output.line(&format!(
+            "{HEADING}{span} of {from}{HEADING:#}, in {}",
+            out.display()
+        ))?;
+        output.line("")?;
+    }
+    view::show_totals(trace, &Query::default(), ROWS, output)?;
+    if output.format == Format::Table {
+        output.line(&format!("\n{HEADING}what to try next{HEADING:#}"))?;
+        let file = out.display();
+        for (command, meaning) in [
+            (format!("tracesmith info {file}"), "what the trace holds"),
+            (
+                format!("tracesmith view {file} --kind kernel --sort duration --limit 5"),
+                "the longest kernels",
+            ),
+            (
+                format!("tracesmith view {file} --from 25% --to 30%"),
+                "everything in a stretch of time",
+            ),
+            (
+                "tracesmith doctor".to_owned(),
+                "whether your programs can be recorded here",
+            ),
+            (
+                "tracesmith profile -- python train.py".to_owned(),
+                "record one of them",
+            ),
+        ] {
+            output.line(&format!("  {command}\n      {FAINT}{meaning}{FAINT:#}"))?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,57 @@
+//! This very program, started again: work on a GPU has a process of its own, so that it can be recorded like anybody's.
+
+use std::ffi::OsStr;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use anyhow::{Context, bail};
+use serde_json::Value;
+
+/// Variables that make the driver load a recorder into a process.
+const ARMING: [&str; 2] = ["CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH"];
+
+/// Runs built-in work without any recorder and gives what it reported.
+pub(crate) fn run_bare<S: AsRef<OsStr>>(work: &[S]) -> anyhow::Result<Value> {
+    let mut command = ourselves()?;
+    command.args(["--format", "json", "workload"]).args(work);
+    for variable in ARMING {
+        command.env_remove(variable);
+    }
+    report_of(&command.output()?)
+}
+
+/// Records built-in work into a file, by what everybody records with, and gives what the work reported.
+pub(crate) fn capture<S: AsRef<OsStr>>(work: &[S], out: &Path) -> anyhow::Result<Value> {
+    let mut command = ourselves()?;
+    command.args(["profile", "-q", "-o"]).arg(out).arg("--");
+    command.arg(std::env::current_exe().context("finding this program")?);
+    command.args(["--format", "json", "workload"]).args(work);
+    for variable in ARMING {
+        command.env_remove(variable);
+    }
+    report_of(&command.output()?)
+}
+
+fn ourselves() -> anyhow::Result<Command> {
+    let mut command = Command::new(std::env::current_exe().context("finding this program")?);
+    command.stdin(Stdio::null());
+    Ok(command)
+}
+
+/// The report on standard output, or the reason on standard error.
+fn report_of(output: &Output) -> anyhow::Result<Value> {
+    if !output.status.success() {
+        bail!("{}", reason(output));
+    }
+    let text = String::from_utf8_lossy(&output.stdout);
+    serde_json::from_str(&text).with_context(|| format!("reading the report {text:?}"))
+}
+
+/// The first line of what a run of ours complained of.
+fn reason(output: &Output) -> String {
+    let talk = String::from_utf8_lossy(&output.stderr);
+    match talk.lines().find(|line| !line.trim().is_empty()) {
+        Some(line) => line.trim_start_matches("error: ").to_owned(),
+        None => format!("it ended with {}", output.status),
+    }
+}

@@ -1,0 +1,118 @@
+//! The driver's functions that we call, by their names in the library.
+//!
+//! A name with `_v2` is what `cuda.h` maps the plain name to: the plain symbol
+//! is the interface of CUDA 3 and 4 with 32-bit sizes.
+
+use std::ffi::{c_char, c_int, c_uint, c_ulonglong, c_void};
+
+use crate::functions::functions;
+
+/// What a call gives back; 0 is success.
+pub(crate) type Status = c_uint;
+/// A device's number among those that this process sees.
+pub(crate) type DeviceHandle = c_int;
+/// An address in the memory of a device.
+pub(crate) type DeviceAddress = c_ulonglong;
+/// Contexts, modules, functions, streams, events and graphs are all pointers to
+/// things that only the driver knows.
+pub(crate) type Handle = *mut c_void;
+
+/// 16 bytes that tell devices apart.
+/// <https://docs.nvidia.com/cuda/cuda-driver-api/structCUuuid.html>
+#[derive(Clone, Copy, Default)]
+#[repr(C)]
+pub(crate) struct RawUuid {
+    pub(crate) bytes: [u8; 16],
+}
+
+const _: () = assert!(size_of::<RawUuid>() == 16);
+
+functions! {
+    /// The driver.
+    Functions from "libcuda.so.1";
+    required {
+        /// <https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__INITIALIZE.html>
+        fn cuInit(flags: c_uint) -> Status;
+        /// <https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__VERSION.html>
+        fn cuDriverGetVersion(version: *mut c_int) -> Status;
+        /// <https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__ERROR.html>
+        fn cuGetErrorName(error: Status, name: *mut *const c_char) -> Status;
+
+        // <https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__DEVICE.html>
+        fn cuDeviceGetCount(count: *mut c_int) -> Status;
+        fn cuDeviceGet(device: *mut DeviceHandle, ordinal: c_int) -> Status;
+        fn cuDeviceGetName(name: *mut c_char, length: c_int, device: DeviceHandle) -> Status;
+        fn cuDeviceTotalMem_v2(bytes: *mut usize, device: DeviceHandle) -> Status;
+        fn cuDeviceGetAttribute(value: *mut c_int, attribute: c_int, device: DeviceHandle) -> Status;
+        fn cuDeviceGetPCIBusId(text: *mut c_char, length: c_int, device: DeviceHandle) -> Status;
+
+        // <https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__PRIMARY__CTX.html>
+        fn cuDevicePrimaryCtxRetain(context: *mut Handle, device: DeviceHandle) -> Status;
+        fn cuDevicePrimaryCtxRelease_v2(device: DeviceHandle) -> Status;
+
+        // <https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__CTX.html>
+        fn cuCtxSetCurrent(context: Handle) -> Status;
+        fn cuCtxSynchronize() -> Status;
+
+        // <https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html>
+        fn cuModuleLoadData(module: *mut Handle, image: *const c_void) -> Status;
+        fn cuModuleUnload(module: Handle) -> Status;
+        fn cuModuleGetFunction(function: *mut Handle, module: Handle, name: *const c_char) -> Status;
+
+        // <https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC.html>
+        fn cuLaunchKernel(
+            function: Handle,
+            grid_x: c_uint,
+            grid_y: c_uint,
+            grid_z: c_uint,
+            block_x: c_uint,
+            block_y: c_uint,
+            block_z: c_uint,
+            shared_bytes: c_uint,
+            stream: Handle,
+            arguments: *mut *mut c_void,
+            extra: *mut *mut c_void,
+        ) -> Status;
+
+        // <https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html>
+        fn cuStreamCreate(stream: *mut Handle, flags: c_uint) -> Status;
+        fn cuStreamDestroy_v2(stream: Handle) -> Status;
+        fn cuStreamSynchronize(stream: Handle) -> Status;
+        fn cuStreamWaitEvent(stream: Handle, event: Handle, flags: c_uint) -> Status;
+
+        // <https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EVENT.html>
+        fn cuEventCreate(event: *mut Handle, flags: c_uint) -> Status;
+        fn cuEventDestroy_v2(event: Handle) -> Status;
+        fn cuEventRecord(event: Handle, stream: Handle) -> Status;
+        fn cuEventSynchronize(event: Handle) -> Status;
+        fn cuEventElapsedTime(milliseconds: *mut f32, start: Handle, end: Handle) -> Status;
+
+        // <https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html>
+        fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize) -> Status;
+        fn cuMemAlloc_v2(address: *mut DeviceAddress, bytes: usize) -> Status;
+        fn cuMemFree_v2(address: DeviceAddress) -> Status;
+        fn cuMemHostAlloc(address: *mut *mut c_void, bytes: usize, flags: c_uint) -> Status;
+        fn cuMemFreeHost(address: *mut c_void) -> Status;
+        fn cuMemcpyHtoDAsync_v2(to: DeviceAddress, from: *const c_void, bytes: usize, stream: Handle) -> Status;
+        fn cuMemcpyDtoHAsync_v2(to: *mut c_void, from: DeviceAddress, bytes: usize, stream: Handle) -> Status;
+        fn cuMemcpyDtoDAsync_v2(to: DeviceAddress, from: DeviceAddress, bytes: usize, stream: Handle) -> Status;
+        fn cuMemsetD32Async(to: DeviceAddress, value: c_uint, count: usize, stream: Handle) -> Status;
+    }
+    optional {
+        /// Since CUDA 11.4; tells the parts of a divided GPU apart, which the
+        /// older call does not.
+        fn cuDeviceGetUuid_v2(uuid: *mut RawUuid, device: DeviceHandle) -> Status;
+        fn cuDeviceGetUuid(uuid: *mut RawUuid, device: DeviceHandle) -> Status;
+
+        // <https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html>
+        fn cuStreamBeginCapture_v2(stream: Handle, mode: c_uint) -> Status;
+        fn cuStreamEndCapture(stream: Handle, graph: *mut Handle) -> Status;
+
+        // <https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html>
+        /// Since CUDA 11.4.
+        fn cuGraphInstantiateWithFlags(executable: *mut Handle, graph: Handle, flags: c_ulonglong) -> Status;
+        fn cuGraphLaunch(executable: Handle, stream: Handle) -> Status;
+        fn cuGraphExecDestroy(executable: Handle) -> Status;
+        fn cuGraphDestroy(graph: Handle) -> Status;
+    }
+}

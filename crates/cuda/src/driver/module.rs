@@ -1,0 +1,162 @@
+//! Code for the device, and starting it.
+
+use std::ffi::{CStr, CString, c_void};
+use std::rc::Rc;
+
+use super::functions::Handle;
+use super::{Context, Stream};
+use crate::Error;
+
+/// Code that was loaded into a context.
+pub struct Module {
+    loaded: Rc<Loaded>,
+}
+
+struct Loaded {
+    context: Context,
+    handle: Handle,
+}
+
+/// A kernel of a module, which it keeps loaded.
+pub struct Function {
+    module: Rc<Loaded>,
+    handle: Handle,
+}
+
+/// How many threads run a kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Launch {
+    /// Blocks of the grid: x, y, z.
+    pub grid: [u32; 3],
+    /// Threads of a block: x, y, z.
+    pub block: [u32; 3],
+    /// Bytes of shared memory beyond those in the code.
+    pub shared_bytes: u32,
+}
+
+/// A value handed to a kernel.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Argument {
+    /// An address, or another number of eight bytes.
+    U64(u64),
+    /// A number.
+    U32(u32),
+    /// A number.
+    F32(f32),
+}
+
+impl Argument {
+    /// The bytes that the driver reads, the first ones first on every machine that CUDA runs on.
+    fn bits(self) -> u64 {
+        match self {
+            Self::U64(number) => number,
+            Self::U32(number) => u64::from(number),
+            Self::F32(number) => u64::from(number.to_bits()),
+        }
+    }
+}
+
+impl Launch {
+    /// At least `threads` threads, in a row of blocks.
+    pub fn line(threads: u32, block: u32) -> Self {
+        Self {
+            grid: [threads.div_ceil(block).max(1), 1, 1],
+            block: [block, 1, 1],
+            shared_bytes: 0,
+        }
+    }
+}
+
+impl Module {
+    pub(super) fn from_ptx(context: &Context, ptx: &str) -> Result<Self, Error> {
+        let driver = context.enter()?;
+        // The driver reads up to a zero; text after one would be passed over.
+        let text = CString::new(ptx).unwrap_or_else(|error| {
+            let end = error.nul_position();
+            CString::new(&ptx.as_bytes()[..end]).expect("cut at the first zero")
+        });
+        let mut handle = std::ptr::null_mut();
+        // SAFETY: writes one pointer; the text ends with a zero and is not kept.
+        let status = unsafe { (driver.functions().cuModuleLoadData)(&raw mut handle, text.as_ptr().cast()) };
+        driver.check("cuModuleLoadData", status)?;
+        let context = context.clone();
+        let loaded = Rc::new(Loaded { context, handle });
+        Ok(Self { loaded })
+    }
+
+    /// A kernel by its name.
+    ///
+    /// # Errors
+    ///
+    /// 500 when the module has none of that name.
+    pub fn function(&self, name: &CStr) -> Result<Function, Error> {
+        let driver = self.loaded.context.enter()?;
+        let mut handle = std::ptr::null_mut();
+        let call = driver.functions().cuModuleGetFunction;
+        // SAFETY: writes one pointer; module and name are alive.
+        let status = unsafe { call(&raw mut handle, self.loaded.handle, name.as_ptr()) };
+        driver.check("cuModuleGetFunction", status)?;
+        let module = Rc::clone(&self.loaded);
+        Ok(Function { module, handle })
+    }
+}
+
+impl Function {
+    /// Starts the kernel. Returns before it is done, and may return before it
+    /// has begun.
+    ///
+    /// # Safety
+    ///
+    /// The kernel takes `N` arguments of these sizes, in this order, and what it
+    /// reads and writes through them is memory that is there until it is done
+    /// and that nobody else works on meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// What the driver says, which may be about work before.
+    pub unsafe fn launch<const N: usize>(
+        &self,
+        launch: Launch,
+        arguments: [Argument; N],
+        stream: &Stream,
+    ) -> Result<(), Error> {
+        let driver = self.module.context.enter()?;
+        let mut values = arguments.map(Argument::bits);
+        let mut pointers = values.each_mut().map(|value| (&raw mut *value).cast::<c_void>());
+        let Launch {
+            grid: [grid_x, grid_y, grid_z],
+            block: [block_x, block_y, block_z],
+            shared_bytes,
+        } = launch;
+        let call = driver.functions().cuLaunchKernel;
+        // SAFETY: the function is loaded, the stream alive, the arguments are copied before the call returns, and
+        // what the kernel does with them is what our caller vouches for.
+        let status = unsafe {
+            call(
+                self.handle,
+                grid_x,
+                grid_y,
+                grid_z,
+                block_x,
+                block_y,
+                block_z,
+                shared_bytes,
+                stream.handle,
+                pointers.as_mut_ptr(),
+                std::ptr::null_mut(),
+            )
+        };
+        driver.check("cuLaunchKernel", status)
+    }
+}
+
+impl Drop for Loaded {
+    fn drop(&mut self) {
+        // Nobody is there to hear of a failure. Code may not go while it runs.
+        let _ = self.context.synchronize();
+        self.context.leave_to(|driver| {
+            // SAFETY: loaded by us; its functions, which kept it, are gone.
+            let _ = unsafe { (driver.functions().cuModuleUnload)(self.handle) };
+        });
+    }
+}

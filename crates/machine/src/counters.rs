@@ -1,0 +1,299 @@
+//! What GPUs do from moment to moment, by NVML.
+//!
+//! One [`Counters::sample`] looks at every GPU once. What a GPU does not give
+//! is left out, and what it gives as a total becomes a rate from the second
+//! sample on. How long a sample took comes with it: the caller decides how
+//! often it wants one.
+
+use std::time::{Duration, Instant};
+
+use rustix::time::{ClockId, clock_gettime};
+use tracesmith_cuda::driver::Uuid;
+use tracesmith_cuda::nvml::{Nvml, Reading, Traffic};
+
+use crate::cpus::near_pci;
+use crate::error::Error;
+
+/// Watches the GPUs of this machine.
+pub struct Counters {
+    nvml: Nvml,
+    devices: Vec<Watched>,
+    /// Whose turn it is to be watched by the slow call.
+    turn: usize,
+}
+
+/// What does not change about a GPU.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceFacts {
+    /// What tells it apart.
+    pub uuid: Uuid,
+    /// Its number when all are visible.
+    pub index: u32,
+    /// What it is called.
+    pub name: String,
+    /// Its place on the bus, as `0000:3b:00.0`.
+    pub pci: String,
+    /// The driver's version, as `580.82.07`.
+    pub driver: String,
+    /// The NUMA node it is attached to.
+    pub numa_node: Option<u32>,
+}
+
+/// One look at all GPUs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sample {
+    /// How long it took.
+    pub took: Duration,
+    /// What was seen.
+    pub values: Vec<Value>,
+}
+
+/// The value of one counter of one GPU.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Value {
+    /// When, in nanoseconds of `CLOCK_MONOTONIC`.
+    pub time_nanos: u64,
+    /// The GPU.
+    pub device: Uuid,
+    /// The counter.
+    pub name: &'static str,
+    /// What it is measured in.
+    pub unit: &'static str,
+    /// Which of several of the same name; 0 where there is one.
+    pub instance: u32,
+    /// How much.
+    pub value: f64,
+}
+
+struct Watched {
+    facts: DeviceFacts,
+    /// The reading before, and when it was taken, in nanoseconds.
+    before: Option<(u64, Reading)>,
+    /// Whether PCIe is to be had only by the call that takes 40 ms.
+    slow_pcie: bool,
+}
+
+/// What bytes travel over.
+#[derive(Clone, Copy)]
+enum Path {
+    Pcie,
+    NvLink,
+}
+
+impl Counters {
+    /// Opens NVML and finds the GPUs.
+    ///
+    /// # Errors
+    ///
+    /// No driver, or one that does not run.
+    pub fn open() -> Result<Self, Error> {
+        let nvml = Nvml::open()?;
+        let driver = nvml.driver_version().unwrap_or_default();
+        let devices = (0..nvml.device_count()?)
+            .filter_map(|index| nvml.facts(index))
+            .filter_map(|facts| {
+                // Samples of a device that cannot be told apart would be of no use.
+                let uuid = Uuid::from_text(facts.uuid.as_deref()?)?;
+                let pci = facts.pci.unwrap_or_default();
+                let slow_pcie = nvml.reading(facts.index).pcie.is_none();
+                Some(Watched {
+                    facts: DeviceFacts {
+                        uuid,
+                        index: facts.index,
+                        name: facts.name.unwrap_or_default(),
+                        numa_node: near_pci(&pci).0,
+                        pci,
+                        driver: driver.clone(),
+                    },
+                    before: None,
+                    slow_pcie,
+                })
+            })
+            .collect();
+        Ok(Self {
+            nvml,
+            devices,
+            turn: 0,
+        })
+    }
+
+    /// The GPUs.
+    pub fn devices(&self) -> impl Iterator<Item = &DeviceFacts> {
+        self.devices.iter().map(|watched| &watched.facts)
+    }
+
+    /// Looks at every GPU once.
+    ///
+    /// A GPU that has no totals for PCIe has to be watched for 40 ms; of these
+    /// only one is watched in each sample, in turns.
+    pub fn sample(&mut self) -> Sample {
+        let started = Instant::now();
+        let mut values = Vec::with_capacity(self.devices.len() * 11);
+        let slow: Vec<u32> = self
+            .devices
+            .iter()
+            .filter(|watched| watched.slow_pcie)
+            .map(|watched| watched.facts.index)
+            .collect();
+        let whose_turn = slow.get(self.turn % slow.len().max(1)).copied();
+        self.turn = self.turn.wrapping_add(1);
+        for watched in &mut self.devices {
+            let reading = self.nvml.reading(watched.facts.index);
+            let now = monotonic_nanos();
+            watched.values(&reading, now, &mut values);
+            watched.before = Some((now, reading));
+            if whose_turn == Some(watched.facts.index) {
+                let rate = self.nvml.pcie_bytes_per_second(watched.facts.index);
+                watched.traffic(Path::Pcie, rate, monotonic_nanos(), &mut values);
+            }
+        }
+        Sample {
+            took: started.elapsed(),
+            values,
+        }
+    }
+}
+
+impl Watched {
+    fn values(&self, reading: &Reading, now: u64, values: &mut Vec<Value>) {
+        let mut push = |name, unit, value: Option<f64>| {
+            values.extend(value.map(|value| self.value(name, unit, value, now)));
+        };
+        push("GPU utilization", "%", reading.gpu_percent.map(f64::from));
+        push("memory utilization", "%", reading.memory_percent.map(f64::from));
+        push(
+            "memory used",
+            "B",
+            reading.memory_used_bytes.map(|bytes| bytes as f64),
+        );
+        push(
+            "power",
+            "W",
+            reading
+                .power_milliwatts
+                .map(|milliwatts| f64::from(milliwatts) / 1000.0),
+        );
+        push("temperature", "°C", reading.temperature_celsius.map(f64::from));
+        push("SM clock", "MHz", reading.sm_mhz.map(f64::from));
+        push("memory clock", "MHz", reading.memory_mhz.map(f64::from));
+        let before = self.before.as_ref();
+        let rate_of = |total: fn(&Reading) -> Option<Traffic>| {
+            let (then, before) = before?;
+            rate(
+                total(before)?,
+                total(reading)?,
+                Duration::from_nanos(now.saturating_sub(*then)),
+            )
+        };
+        self.traffic(Path::Pcie, rate_of(|reading| reading.pcie), now, values);
+        self.traffic(Path::NvLink, rate_of(|reading| reading.nvlink), now, values);
+    }
+
+    fn traffic(&self, path: Path, rate: Option<Traffic>, now: u64, values: &mut Vec<Value>) {
+        let Some(rate) = rate else { return };
+        let (received, sent) = match path {
+            Path::Pcie => ("PCIe received", "PCIe sent"),
+            Path::NvLink => ("NVLink received", "NVLink sent"),
+        };
+        values.push(self.value(received, "B/s", rate.received_bytes, now));
+        values.push(self.value(sent, "B/s", rate.sent_bytes, now));
+    }
+
+    fn value(&self, name: &'static str, unit: &'static str, value: f64, time_nanos: u64) -> Value {
+        Value {
+            time_nanos,
+            device: self.facts.uuid,
+            name,
+            unit,
+            instance: 0,
+            value,
+        }
+    }
+}
+
+fn monotonic_nanos() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+/// Bytes a second from two totals. A total that went back, since the device was
+/// reset, gives none.
+fn rate(before: Traffic, now: Traffic, time: Duration) -> Option<Traffic> {
+    let seconds = time.as_secs_f64();
+    let received = now.received_bytes - before.received_bytes;
+    let sent = now.sent_bytes - before.sent_bytes;
+    (seconds > 0.0 && received >= 0.0 && sent >= 0.0).then(|| Traffic {
+        received_bytes: received / seconds,
+        sent_bytes: sent / seconds,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn watched() -> Watched {
+        Watched {
+            facts: DeviceFacts {
+                uuid: Uuid([7; 16]),
+                index: 0,
+                name: "NVIDIA H200".to_owned(),
+                pci: "0000:3b:00.0".to_owned(),
+                driver: "580.82.07".to_owned(),
+                numa_node: None,
+            },
+            before: None,
+            slow_pcie: false,
+        }
+    }
+
+    fn traffic(received_bytes: f64, sent_bytes: f64) -> Option<Traffic> {
+        Some(Traffic {
+            received_bytes,
+            sent_bytes,
+        })
+    }
+
+    #[test]
+    fn what_a_gpu_does_not_give_is_left_out() {
+        let reading = Reading {
+            gpu_percent: Some(97),
+            power_milliwatts: Some(612_500),
+            ..Reading::default()
+        };
+        let mut values = Vec::new();
+        watched().values(&reading, 1, &mut values);
+        let seen: Vec<_> = values
+            .iter()
+            .map(|value| (value.name, value.unit, value.value))
+            .collect();
+        assert_eq!(seen, [("GPU utilization", "%", 97.0), ("power", "W", 612.5)]);
+    }
+
+    #[test]
+    fn totals_become_rates_from_the_second_sample_on() {
+        let reading = |received, sent| Reading {
+            nvlink: traffic(received, sent),
+            ..Reading::default()
+        };
+        let start = 1_000_000;
+        let mut watched = watched();
+        let mut values = Vec::new();
+        watched.values(&reading(0.0, 0.0), start, &mut values);
+        assert!(values.is_empty());
+        watched.before = Some((start, reading(1000.0, 500.0)));
+        watched.values(&reading(3000.0, 500.0), start + 500_000_000, &mut values);
+        let seen: Vec<_> = values.iter().map(|value| (value.name, value.value)).collect();
+        assert_eq!(seen, [("NVLink received", 4000.0), ("NVLink sent", 0.0)]);
+    }
+
+    #[test]
+    fn a_reset_device_gives_no_rate() {
+        let before = Traffic {
+            received_bytes: 10.0,
+            sent_bytes: 10.0,
+        };
+        assert_eq!(rate(before, Traffic::default(), Duration::from_secs(1)), None);
+        assert_eq!(rate(before, before, Duration::ZERO), None);
+    }
+}

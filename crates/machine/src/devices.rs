@@ -1,0 +1,334 @@
+//! The GPUs of this machine, one by one.
+//!
+//! Two sources are joined: NVML sees all GPUs and how they fare, the driver
+//! sees those that a program may use and how they are built. A device is the
+//! same in both when its UUID is, or, for one that is divided into instances,
+//! its place on the bus.
+
+use tracesmith_cuda::driver::{self, Driver, Version};
+use tracesmith_cuda::nvml::{Facts, Nvml, Pcie};
+
+use crate::cpus::near_pci;
+
+/// All GPUs of this machine.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DevicesReport {
+    /// The driver's version, as `580.82.07`.
+    pub driver: Option<String>,
+    /// The newest CUDA that the driver serves.
+    pub cuda: Option<Version>,
+    /// The GPUs, as NVML counts them.
+    pub devices: Vec<Device>,
+    /// What could not be found out, in words.
+    pub problems: Vec<String>,
+}
+
+/// What is known of one GPU. A value that it does not give is none.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Device {
+    /// Its number, by place on the bus.
+    pub index: u32,
+    /// Its numbers as a CUDA program of this environment counts. None when it
+    /// is hidden; several when it is divided.
+    pub cuda_ordinals: Vec<u32>,
+    /// What it is called.
+    pub name: String,
+    /// What tells it apart, as `GPU-00112233-…`.
+    pub uuid: Option<String>,
+    /// Its generation: Hopper.
+    pub architecture: Option<String>,
+    /// Its compute capability: major and minor.
+    pub capability: Option<(u32, u32)>,
+    /// Its streaming multiprocessors.
+    pub multiprocessors: Option<u32>,
+    /// Bytes of its memory.
+    pub memory_bytes: Option<u64>,
+    /// Those that nobody uses.
+    pub memory_free_bytes: Option<u64>,
+    /// The SMs' clock now.
+    pub sm_mhz: Option<u32>,
+    /// The fastest that it runs.
+    pub sm_max_mhz: Option<u32>,
+    /// The memory's clock now.
+    pub memory_mhz: Option<u32>,
+    /// The fastest that it runs.
+    pub memory_max_mhz: Option<u32>,
+    /// Drawn now.
+    pub power_watts: Option<f64>,
+    /// May be drawn at most.
+    pub power_limit_watts: Option<f64>,
+    /// How hot it is.
+    pub temperature_celsius: Option<u32>,
+    /// Its place on the bus, as `0000:3b:00.0`.
+    pub pci: Option<String>,
+    /// How it is connected to the host.
+    pub pcie: Pcie,
+    /// The NUMA node it is attached to.
+    pub numa_node: Option<u32>,
+    /// The CPUs near to it.
+    pub cpus: Vec<u32>,
+    /// Whether it is divided into instances.
+    pub mig: Option<bool>,
+    /// Whether memory errors are corrected.
+    pub ecc: Option<bool>,
+    /// Whether the driver stays loaded when nobody uses it.
+    pub persistence: Option<bool>,
+    /// Whether it is, or is handed to, a virtual machine, and how.
+    pub virtualization: Option<String>,
+    /// Whether it computes confidentially.
+    pub confidential: Option<bool>,
+    /// Whether tools may look on while it does.
+    pub confidential_tools: Option<bool>,
+}
+
+/// What the driver says of one device.
+#[derive(Clone, Debug, Default)]
+struct Seen {
+    ordinal: u32,
+    name: String,
+    uuid: String,
+    pci: Option<String>,
+    capability: Option<(u32, u32)>,
+    multiprocessors: Option<u32>,
+    memory_bytes: Option<u64>,
+}
+
+impl DevicesReport {
+    /// Looks at this machine.
+    pub fn new() -> Self {
+        let mut problems = Vec::new();
+        let nvml = Nvml::open()
+            .map_err(|error| problems.push(error.to_string()))
+            .ok();
+        let driver = Driver::open()
+            .map_err(|error| problems.push(error.to_string()))
+            .ok();
+        Self::from_libraries(nvml.as_ref(), driver.as_ref(), problems)
+    }
+
+    fn from_libraries(nvml: Option<&Nvml>, driver: Option<&Driver>, mut problems: Vec<String>) -> Self {
+        let mut facts = Vec::new();
+        if let Some(nvml) = nvml {
+            match nvml.device_count() {
+                Ok(count) => {
+                    for index in 0..count {
+                        match nvml.facts(index) {
+                            Some(device) => facts.push(device),
+                            None => problems.push(format!("GPU {index} does not answer")),
+                        }
+                    }
+                }
+                Err(error) => problems.push(error.to_string()),
+            }
+        }
+        let mut seen = Vec::new();
+        match driver.map(Driver::devices) {
+            Some(Ok(devices)) => seen.extend(devices.iter().map(seen_by)),
+            Some(Err(error)) => problems.push(error.to_string()),
+            None => {}
+        }
+        let cuda = driver.and_then(|driver| driver.version().ok());
+        Self {
+            driver: nvml.and_then(Nvml::driver_version),
+            cuda: cuda.or_else(|| nvml.and_then(Nvml::cuda_version)),
+            devices: join(facts, seen),
+            problems,
+        }
+    }
+}
+
+/// A question that the driver refuses leaves its answer unknown.
+fn seen_by(device: &driver::Device) -> Seen {
+    Seen {
+        ordinal: device.ordinal(),
+        name: device.name().unwrap_or_default(),
+        uuid: device.uuid().map(|uuid| uuid.to_string()).unwrap_or_default(),
+        pci: device.pci().ok(),
+        capability: device.capability().ok(),
+        multiprocessors: device.multiprocessors().ok(),
+        memory_bytes: device.memory_bytes().ok(),
+    }
+}
+
+/// One list of the two.
+fn join(facts: Vec<Facts>, seen: Vec<Seen>) -> Vec<Device> {
+    let mut devices: Vec<Device> = facts.into_iter().map(device_from_facts).collect();
+    for seen in seen {
+        let known = devices.iter_mut().find(|device| {
+            device.uuid.as_deref() == Some(seen.uuid.as_str())
+                || (device.pci.is_some() && device.pci == seen.pci)
+        });
+        match known {
+            Some(device) => device.add(&seen),
+            // NVML is missing or does not list it: what the driver knows is all there is.
+            None => {
+                let mut device = Device {
+                    index: seen.ordinal,
+                    uuid: Some(seen.uuid.clone()),
+                    pci: seen.pci.clone(),
+                    ..Device::default()
+                };
+                device.add(&seen);
+                devices.push(device);
+            }
+        }
+    }
+    for device in &mut devices {
+        device.complete();
+    }
+    devices
+}
+
+fn device_from_facts(facts: Facts) -> Device {
+    let watts = |milliwatts: u32| f64::from(milliwatts) / 1000.0;
+    Device {
+        index: facts.index,
+        name: facts.name.unwrap_or_default(),
+        uuid: facts.uuid,
+        architecture: facts.architecture,
+        capability: facts.capability,
+        memory_bytes: facts.memory.map(|memory| memory.total_bytes),
+        memory_free_bytes: facts.memory.map(|memory| memory.free_bytes),
+        sm_mhz: facts.sm_mhz,
+        sm_max_mhz: facts.sm_max_mhz,
+        memory_mhz: facts.memory_mhz,
+        memory_max_mhz: facts.memory_max_mhz,
+        power_watts: facts.power_milliwatts.map(watts),
+        power_limit_watts: facts.power_limit_milliwatts.map(watts),
+        temperature_celsius: facts.temperature_celsius,
+        pci: facts.pci,
+        pcie: facts.pcie,
+        cpus: facts.cpus.unwrap_or_default(),
+        mig: facts.mig,
+        ecc: facts.ecc,
+        persistence: facts.persistence,
+        virtualization: facts.virtualization,
+        confidential: facts.confidential,
+        confidential_tools: facts.confidential_tools,
+        ..Device::default()
+    }
+}
+
+impl Device {
+    /// Adds what the driver sees of it.
+    fn add(&mut self, seen: &Seen) {
+        self.cuda_ordinals.push(seen.ordinal);
+        if self.name.is_empty() {
+            self.name.clone_from(&seen.name);
+        }
+        self.capability = self.capability.or(seen.capability);
+        // An instance's share is not the whole device's number.
+        if self.mig != Some(true) {
+            self.multiprocessors = seen.multiprocessors;
+            self.memory_bytes = self.memory_bytes.or(seen.memory_bytes);
+        }
+    }
+
+    /// Adds what follows from the rest and what the kernel knows.
+    fn complete(&mut self) {
+        if self.architecture.is_none() {
+            self.architecture = self.capability.and_then(architecture_of).map(str::to_owned);
+        }
+        let Some(pci) = &self.pci else { return };
+        let (node, cpus) = near_pci(pci);
+        self.numa_node = node;
+        if self.cpus.is_empty() {
+            self.cpus = cpus;
+        }
+    }
+}
+
+/// The name of a generation.
+/// <https://developer.nvidia.com/cuda-gpus>
+fn architecture_of(capability: (u32, u32)) -> Option<&'static str> {
+    Some(match capability {
+        (5, _) => "Maxwell",
+        (6, _) => "Pascal",
+        (7, 0..=4) => "Volta",
+        (7, _) => "Turing",
+        (8, 9) => "Ada",
+        (8, _) => "Ampere",
+        (9, _) => "Hopper",
+        (10..=12, _) => "Blackwell",
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts(index: u32) -> Facts {
+        Facts {
+            index,
+            name: Some("NVIDIA H200".to_owned()),
+            uuid: Some(format!("GPU-{index}")),
+            pci: Some(format!("ffff:0{index}:00.0")),
+            power_milliwatts: Some(75_500),
+            ..Facts::default()
+        }
+    }
+
+    fn seen(ordinal: u32, uuid: &str, pci: &str) -> Seen {
+        Seen {
+            ordinal,
+            name: "NVIDIA H200".to_owned(),
+            uuid: uuid.to_owned(),
+            pci: Some(pci.to_owned()),
+            capability: Some((9, 0)),
+            multiprocessors: Some(132),
+            memory_bytes: Some(1 << 37),
+        }
+    }
+
+    #[test]
+    fn both_sources_make_one_device() {
+        // CUDA_VISIBLE_DEVICES=1 shows the second GPU as number 0.
+        let devices = join(vec![facts(0), facts(1)], vec![seen(0, "GPU-1", "ffff:01:00.0")]);
+        assert_eq!(devices.len(), 2);
+        assert!(devices[0].cuda_ordinals.is_empty());
+        assert_eq!(devices[0].multiprocessors, None);
+        assert_eq!(devices[1].cuda_ordinals, [0]);
+        assert_eq!(devices[1].multiprocessors, Some(132));
+        assert_eq!(devices[1].architecture.as_deref(), Some("Hopper"));
+        assert_eq!(devices[1].power_watts, Some(75.5));
+    }
+
+    #[test]
+    fn instances_belong_to_the_device_that_is_divided() {
+        let mut divided = facts(0);
+        divided.mig = Some(true);
+        let devices = join(
+            vec![divided],
+            vec![seen(0, "GPU-x", "ffff:00:00.0"), seen(1, "GPU-y", "ffff:00:00.0")],
+        );
+        assert_eq!(devices.len(), 1);
+        assert_eq!(devices[0].cuda_ordinals, [0, 1]);
+        assert_eq!(
+            devices[0].multiprocessors, None,
+            "an instance's are not the device's"
+        );
+    }
+
+    #[test]
+    fn the_driver_alone_is_enough() {
+        let devices = join(Vec::new(), vec![seen(0, "GPU-0", "ffff:00:00.0")]);
+        assert_eq!(devices[0].name, "NVIDIA H200");
+        assert_eq!(devices[0].memory_bytes, Some(1 << 37));
+    }
+
+    #[test]
+    fn generations_have_names() {
+        for (capability, name) in [
+            ((5, 2), "Maxwell"),
+            ((7, 5), "Turing"),
+            ((8, 6), "Ampere"),
+            ((8, 9), "Ada"),
+            ((9, 0), "Hopper"),
+            ((12, 0), "Blackwell"),
+        ] {
+            assert_eq!(architecture_of(capability), Some(name));
+        }
+        assert_eq!(architecture_of((99, 0)), None);
+    }
+}

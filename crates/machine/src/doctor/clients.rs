@@ -1,0 +1,180 @@
+//! Other tools that look at CUDA programs, and would be in the way of ours or
+//! we in theirs.
+
+use std::path::Path;
+
+use super::process::{ancestors, name_of};
+use super::{Check, Surroundings};
+
+/// Programs that hold CUPTI or stop a program's kernels.
+const TOOLS: &[&str] = &[
+    "nsys",
+    "nsys-launcher",
+    "ncu",
+    "nv-nsight-cu-cli",
+    "nvprof",
+    "cuda-gdb",
+    "compute-sanitizer",
+    "cuda-memcheck",
+];
+
+/// Parts of the names of libraries that such programs preload.
+const PRELOADED: &[&str] = &["nsight", "nsys", "ToolsInjection", "cuda-injection", "sanitizer"];
+
+/// Part of the name of our own library.
+const OURS: &str = "tracesmith";
+
+pub(super) fn checks(surroundings: &Surroundings<'_>) -> Vec<Check> {
+    vec![
+        injection(
+            surroundings,
+            "tools.injection",
+            "CUDA_INJECTION64_PATH",
+            "library loaded with CUDA",
+        ),
+        injection(
+            surroundings,
+            "tools.nvtx",
+            "NVTX_INJECTION64_PATH",
+            "library loaded with NVTX",
+        ),
+        preload(surroundings),
+        running_under(Path::new("/proc")),
+        armed(Path::new("/proc"), &surroundings.armed),
+    ]
+}
+
+fn injection(
+    surroundings: &Surroundings<'_>,
+    name: &'static str,
+    variable: &'static str,
+    what: &'static str,
+) -> Check {
+    match surroundings.variable(variable) {
+        None => Check::ok(name, what, "none"),
+        Some(path) if path.contains(OURS) && Path::new(path).exists() => {
+            Check::ok(name, what, format!("ours: {path}"))
+        }
+        Some(path) if path.contains(OURS) => Check::warning(
+            name,
+            what,
+            format!("ours, which is gone: {path}"),
+            format!("arm this shell again (eval \"$(tracesmith env)\") or unset {variable}"),
+        ),
+        Some(path) => Check::warning(
+            name,
+            what,
+            format!("another tool's: {path}"),
+            format!("unset {variable}: there is room for one, and tracesmith profile takes it"),
+        ),
+    }
+}
+
+fn preload(surroundings: &Surroundings<'_>) -> Check {
+    let (name, what) = ("tools.preload", "preloaded libraries");
+    let Some(libraries) = surroundings.variable("LD_PRELOAD") else {
+        return Check::ok(name, what, "none");
+    };
+    let of_a_tool: Vec<&str> = libraries
+        .split([':', ' '])
+        .filter(|library| PRELOADED.iter().any(|part| library.contains(part)))
+        .collect();
+    if of_a_tool.is_empty() {
+        return Check::ok(name, what, format!("{libraries}; ours is put before them"));
+    }
+    Check::warning(
+        name,
+        what,
+        format!("another tool's: {}", of_a_tool.join(", ")),
+        "unset LD_PRELOAD, or run without that tool: both would take hold of CUPTI",
+    )
+}
+
+fn running_under(proc: &Path) -> Check {
+    let (name, what) = ("tools.parents", "running under another tool");
+    let tool = ancestors(proc)
+        .into_iter()
+        .find(|process| TOOLS.contains(&process.name.as_str()));
+    match tool {
+        None => Check::ok(name, what, "no"),
+        Some(tool) => Check::no(
+            name,
+            what,
+            format!("{} (process {})", tool.name, tool.pid),
+            "run tracesmith by itself: CUPTI serves one of the two",
+        ),
+    }
+}
+
+fn armed(proc: &Path, processes: &[u32]) -> Check {
+    let (name, what) = ("tools.armed", "armed processes");
+    let named: Vec<String> = processes
+        .iter()
+        .filter_map(|pid| Some(format!("{} ({pid})", name_of(proc, *pid)?)))
+        .collect();
+    let found = if named.is_empty() {
+        "none; tracesmith env arms what a shell starts".to_owned()
+    } else {
+        format!("{}; tracesmith record takes them", named.join(", "))
+    };
+    Check::ok(name, what, found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::State;
+
+    fn with(variable: &str, value: &str) -> Surroundings<'static> {
+        Surroundings {
+            variables: [(variable.to_owned(), value.to_owned())].into(),
+            target_memory_bytes: 0,
+            runtime_directory: Err(String::new()),
+            armed: Vec::new(),
+            program: None,
+            cupti_version: &|_| Err(String::new()),
+        }
+    }
+
+    fn state(variable: &'static str, value: &str) -> State {
+        injection(&with(variable, value), "x", variable, "x").state
+    }
+
+    #[test]
+    fn our_own_library_is_nobody_in_the_way() {
+        let folder = tempfile::tempdir().unwrap();
+        let library = folder.path().join("libtracesmith_inject.so");
+        assert_eq!(
+            state("CUDA_INJECTION64_PATH", library.to_str().unwrap()),
+            State::Warning
+        );
+        std::fs::write(&library, "").unwrap();
+        assert_eq!(
+            state("CUDA_INJECTION64_PATH", library.to_str().unwrap()),
+            State::Ok
+        );
+        assert_eq!(
+            state("NVTX_INJECTION64_PATH", "/opt/nsys/libToolsInjection64.so"),
+            State::Warning
+        );
+        assert_eq!(
+            state("CUDA_INJECTION64_PATH", ""),
+            State::Ok,
+            "an empty variable is none"
+        );
+    }
+
+    #[test]
+    fn only_tools_among_preloaded_libraries_are_in_the_way() {
+        assert_eq!(
+            preload(&with("LD_PRELOAD", "/usr/lib/libjemalloc.so.2")).state,
+            State::Ok
+        );
+        let tool = preload(&with(
+            "LD_PRELOAD",
+            "/usr/lib/libjemalloc.so.2:/opt/nvidia/nsight-systems/libx.so",
+        ));
+        assert_eq!(tool.state, State::Warning);
+        assert!(!tool.found.contains("jemalloc"));
+    }
+}

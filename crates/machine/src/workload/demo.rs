@@ -1,0 +1,292 @@
+//! A little of everything that GPU programs do, in a minute's reading: copies
+//! in both directions, kernels, sets, two streams with a dependency between
+//! them, a graph, and a check of the results.
+//!
+//! Each step is a small model of a training step. One stream brings a batch in
+//! and works on it, another one multiplies matrices when the first is done with
+//! its share, and a graph of small kernels follows. Every result that comes
+//! back is compared with the same sum on the CPU.
+
+use tracesmith_cuda::driver::{Context, DeviceMemory, HostMemory, Stream};
+use tracesmith_cuda::kernels::Kernels;
+
+use super::open;
+use crate::error::Error;
+
+/// Kernels in the graph.
+const GRAPH_KERNELS: u32 = 3;
+/// Launches of the graph in a step.
+const GRAPH_LAUNCHES: u32 = 4;
+/// Factor of the first kernel.
+const FACTOR: f32 = 0.5;
+/// Rows of the product that are compared: a CPU needs long for all of them.
+const CHECKED_ROWS: usize = 4;
+
+/// How much to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DemoPlan {
+    /// Steps.
+    pub steps: u32,
+    /// Elements of a batch.
+    pub elements: u32,
+    /// Rows and columns of the matrices.
+    pub side: u32,
+    /// The device, as CUDA counts.
+    pub device: u32,
+}
+
+impl Default for DemoPlan {
+    fn default() -> Self {
+        Self {
+            steps: 20,
+            elements: 1 << 20,
+            side: 512,
+            device: 0,
+        }
+    }
+}
+
+/// What was done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DemoReport {
+    /// The device's name.
+    pub device: String,
+    /// Kernels that ran, those of the graph included.
+    pub kernels: u64,
+    /// Copies between host and device.
+    pub copies: u64,
+    /// Sets.
+    pub sets: u64,
+    /// Launches of the graph.
+    pub graphs: u64,
+    /// Results that were compared with the CPU's, all of them right.
+    pub checked: u64,
+}
+
+/// Runs it.
+///
+/// # Errors
+///
+/// What the driver says, and a result that is not the CPU's.
+pub fn run(plan: DemoPlan) -> Result<DemoReport, Error> {
+    let context = open(plan.device)?;
+    let demo = Demo::new(&context, plan)?;
+    let batch = demo.batch_memory(&context)?;
+    let matrices = Matrices::new(&context, plan.side, &demo.work)?;
+
+    // Of the graph: element by element, total = total + batch + batch, by way of a third buffer.
+    let graph = demo.work.capture(|stream| {
+        demo.kernels.fill(&batch.spare, 0.0, stream)?;
+        demo.kernels.saxpy(&batch.spare, &batch.input, 2.0, stream)?;
+        demo.kernels
+            .vector_add(&batch.total, &batch.total, &batch.spare, stream)
+    })?;
+
+    let (ready, multiplied) = (context.event()?, context.event()?);
+    for _ in 0..plan.steps {
+        batch.total.fill(0.0, &demo.work)?;
+        batch.sum.fill(0.0, &demo.work)?;
+        batch.input.copy_from_host(&batch.host, &demo.work)?;
+        demo.kernels
+            .saxpy(&batch.total, &batch.input, FACTOR, &demo.work)?;
+        ready.record(&demo.work)?;
+
+        demo.side_work.wait(&ready)?;
+        matrices.multiply(&demo.kernels, plan.side, &demo.side_work)?;
+        multiplied.record(&demo.side_work)?;
+
+        for _ in 0..GRAPH_LAUNCHES {
+            graph.launch(&demo.work)?;
+        }
+        demo.kernels.accumulate(&batch.sum, &batch.total, &demo.work)?;
+        batch.total.copy_to_host(&batch.result, &demo.work)?;
+        demo.work.wait(&multiplied)?;
+        demo.work.synchronize()?;
+    }
+    multiplied.synchronize()?;
+
+    let checked = if plan.steps == 0 {
+        0
+    } else {
+        batch.check(&demo)? + matrices.check(plan.side, &demo.work)?
+    };
+    let steps = u64::from(plan.steps);
+    let graphs = steps * u64::from(GRAPH_LAUNCHES);
+    Ok(DemoReport {
+        device: context.device().name()?,
+        kernels: steps * 3 + graphs * u64::from(GRAPH_KERNELS),
+        copies: steps * 2 + Matrices::COPIES + Batch::CHECK_COPIES,
+        sets: steps * 2,
+        graphs,
+        checked,
+    })
+}
+
+struct Demo {
+    kernels: Kernels,
+    work: Stream,
+    side_work: Stream,
+    plan: DemoPlan,
+}
+
+/// What the first stream works on.
+struct Batch {
+    /// What comes in, on the host.
+    host: HostMemory<f32>,
+    /// What comes out, on the host.
+    result: HostMemory<f32>,
+    input: DeviceMemory<f32>,
+    spare: DeviceMemory<f32>,
+    total: DeviceMemory<f32>,
+    sum: DeviceMemory<f32>,
+}
+
+impl Demo {
+    fn new(context: &Context, plan: DemoPlan) -> Result<Self, Error> {
+        Ok(Self {
+            kernels: Kernels::load(context)?,
+            work: context.stream()?,
+            side_work: context.stream()?,
+            plan,
+        })
+    }
+
+    fn batch_memory(&self, context: &Context) -> Result<Batch, Error> {
+        let elements = self.plan.elements as usize;
+        let mut host = context.host_memory(elements)?;
+        host.write(&batch_values(elements))?;
+        Ok(Batch {
+            host,
+            result: context.host_memory(elements)?,
+            input: context.memory(elements)?,
+            spare: context.memory(elements)?,
+            total: context.memory(elements)?,
+            sum: context.memory(1)?,
+        })
+    }
+}
+
+/// Small multiples of a quarter: all sums of them are exact, in any order.
+fn batch_values(elements: usize) -> Vec<f32> {
+    (0..elements).map(|at| (at % 16) as f32 * 0.25).collect()
+}
+
+impl Batch {
+    /// Copies that the check makes: the sum.
+    const CHECK_COPIES: u64 = 1;
+
+    /// Compares what came back with the same on the CPU.
+    fn check(&self, demo: &Demo) -> Result<u64, Error> {
+        let added = FACTOR + 2.0 * GRAPH_LAUNCHES as f32;
+        let input = batch_values(demo.plan.elements as usize);
+        let expected: Vec<f32> = input.iter().map(|value| value * added).collect();
+        compare("the batch", &self.result.read()?, &expected)?;
+        // Quarters and their halves stay exact in a double; the GPU's float may round once they no longer fit.
+        let sum: f64 = expected.iter().map(|value| f64::from(*value)).sum();
+        let found = self.sum.read(&demo.work)?[0];
+        let tolerance = sum.abs() * 1e-5;
+        if (f64::from(found) - sum).abs() > tolerance {
+            return Err(Error::WrongResult {
+                what: "the sum",
+                element: 0,
+                found,
+                expected: sum as f32,
+            });
+        }
+        Ok(expected.len() as u64 + 1)
+    }
+}
+
+/// What the second stream works on.
+struct Matrices {
+    a: DeviceMemory<f32>,
+    b: DeviceMemory<f32>,
+    c: DeviceMemory<f32>,
+    a_values: Vec<f32>,
+    b_values: Vec<f32>,
+}
+
+impl Matrices {
+    /// Copies that setting up and checking make.
+    const COPIES: u64 = 3;
+
+    fn new(context: &Context, side: u32, stream: &Stream) -> Result<Self, Error> {
+        let elements = side as usize * side as usize;
+        let a_values: Vec<f32> = (0..elements).map(|at| (at * 7 % 31) as f32 / 31.0).collect();
+        let b_values: Vec<f32> = (0..elements)
+            .map(|at| (at * 11 % 29) as f32 / 29.0 - 0.5)
+            .collect();
+        let upload = |values: &[f32]| -> Result<DeviceMemory<f32>, Error> {
+            let mut host = context.host_memory(elements)?;
+            host.write(values)?;
+            let device = context.memory(elements)?;
+            device.copy_from_host(&host, stream)?;
+            Ok(device)
+        };
+        Ok(Self {
+            a: upload(&a_values)?,
+            b: upload(&b_values)?,
+            c: context.memory(elements)?,
+            a_values,
+            b_values,
+        })
+    }
+
+    fn multiply(&self, kernels: &Kernels, side: u32, stream: &Stream) -> Result<(), Error> {
+        Ok(kernels.matmul(&self.c, &self.a, &self.b, side, stream)?)
+    }
+
+    /// The kernel adds up in the order of this loop: every bit must be equal.
+    fn check(&self, side: u32, stream: &Stream) -> Result<u64, Error> {
+        let side = side as usize;
+        let rows = CHECKED_ROWS.min(side);
+        let found = self.c.read(stream)?;
+        let expected: Vec<f32> = (0..rows * side)
+            .map(|at| {
+                let (row, column) = (at / side, at % side);
+                (0..side).fold(0.0f32, |sum, k| {
+                    self.a_values[row * side + k].mul_add(self.b_values[k * side + column], sum)
+                })
+            })
+            .collect();
+        compare("the product", &found[..rows * side], &expected)?;
+        Ok(expected.len() as u64)
+    }
+}
+
+fn compare(what: &'static str, found: &[f32], expected: &[f32]) -> Result<(), Error> {
+    let wrong = found.iter().zip(expected).position(|(a, b)| a != b);
+    match wrong {
+        None => Ok(()),
+        Some(element) => Err(Error::WrongResult {
+            what,
+            element,
+            found: found[element],
+            expected: expected[element],
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrong_result_names_its_place() {
+        assert!(compare("x", &[1.0, 2.0], &[1.0, 2.0]).is_ok());
+        let error = compare("the batch", &[1.0, 2.0], &[1.0, 3.0]).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "the batch is wrong at element 1: 2 instead of 3"
+        );
+    }
+
+    #[test]
+    fn what_a_batch_adds_up_to_is_exact() {
+        let added = FACTOR + 2.0 * GRAPH_LAUNCHES as f32;
+        for value in batch_values(64) {
+            let by_steps = (0..GRAPH_LAUNCHES).fold(FACTOR * value, |sum, _| sum + 2.0 * value);
+            assert_eq!(by_steps, value * added);
+        }
+    }
+}
