@@ -22,7 +22,7 @@ use crate::pointer::{In, Out};
 /// `CUDA_KERNEL_NODE_PARAMS`, second version.
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct KernelNodeParameters {
+pub(crate) struct KernelNodeParameters {
     function: usize,
     grid: [u32; 3],
     block: [u32; 3],

@@ -20,7 +20,7 @@ use crate::pointer::In;
 /// `CUlaunchConfig`.
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct LaunchConfig {
+pub(crate) struct LaunchConfig {
     grid: [u32; 3],
     block: [u32; 3],
     shared_bytes: u32,

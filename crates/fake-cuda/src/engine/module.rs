@@ -87,6 +87,6 @@ impl Function {
 
     /// Registers of a thread: a fixed number for each kernel.
     pub(crate) fn registers(&self) -> u16 {
-        8 + 2 * self.parameters.len() as u16
+        16 + 2 * self.parameters.len() as u16
     }
 }
