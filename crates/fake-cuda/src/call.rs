@@ -66,6 +66,7 @@ impl Site {
             return Code::NOT_INITIALIZED.0;
         }
         // What is not looked at when a call begins stays unseen to its end: `cuInit` itself is never recorded.
+        let is_wanted = subscriber::is_wanted(self.domain, self.cbid);
         let is_recorded = filters::is_recorded(self.domain, self.cbid);
         let enclosing = enclosing_runtime_call();
         let correlation_id = match enclosing {
@@ -84,7 +85,7 @@ impl Site {
         let symbol_name = symbol.as_ref().map_or(std::ptr::null(), |name| name.as_ptr());
         let (mut correlation_data, mut result) = (0_u64, 0_u32);
         let mut call_back = |site: u32, result: &mut u32| {
-            if !subscriber::is_wanted(self.domain, self.cbid) {
+            if !is_wanted {
                 return;
             }
             let current = context::current_or_none();

@@ -126,8 +126,12 @@ fn request() -> Option<Buffer> {
     Some(buffer)
 }
 
-/// Hands buffers back and waits until the client has had them.
+/// Hands buffers back and waits until the client has had them. In a forked child that is for ever: the thread that
+/// would deliver them is not there. The real library hangs just so.
 pub(crate) fn flush(force: Force) {
+    while process::is_forked() {
+        std::thread::sleep(Duration::from_secs(1));
+    }
     give_back(force);
     // A client that flushes in its own completion function would wait for itself.
     if IS_DELIVERING.get() {

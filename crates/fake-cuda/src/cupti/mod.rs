@@ -12,6 +12,7 @@ pub(crate) mod delivery;
 pub(crate) mod device_work;
 pub(crate) mod exports;
 pub(crate) mod filters;
+pub(crate) mod graph_callbacks;
 pub(crate) mod memory_use;
 pub(crate) mod names;
 pub(crate) mod overhead;

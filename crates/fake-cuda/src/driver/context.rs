@@ -116,7 +116,7 @@ fn announce(context: &Arc<Context>) {
     announcements::announce_own_streams(context, correlation_id());
     announcements::announce_context(context);
     overhead::record(overhead::RESOURCE, start, clock::now());
-    callbacks::about(resource::CONTEXT_CREATED, Some(context));
+    callbacks::about_context(resource::CONTEXT_CREATED, context);
 }
 
 fn destroy(handle: usize) -> Result<(), Code> {
@@ -126,7 +126,7 @@ fn destroy(handle: usize) -> Result<(), Code> {
 }
 
 fn tear_down(context: &Arc<Context>) -> Result<(), Code> {
-    callbacks::about(resource::CONTEXT_DESTROY_STARTING, Some(context));
+    callbacks::about_context(resource::CONTEXT_DESTROY_STARTING, context);
     context.wait();
     for stream in context.streams() {
         context.remove_stream(&stream);
