@@ -65,10 +65,13 @@ impl Site {
         if process::is_forked() {
             return Code::NOT_INITIALIZED.0;
         }
+        // What is not looked at when a call begins stays unseen to its end: `cuInit` itself is never recorded.
+        let is_wanted = subscriber::is_wanted(self.domain, self.cbid);
+        let is_recorded = filters::is_recorded(self.domain, self.cbid);
         let enclosing = enclosing_runtime_call();
         let correlation_id = match enclosing {
             Some(id) => id,
-            None if correlation::is_on() => correlation::next(),
+            None if is_recorded || correlation::is_numbered(self.domain, self.cbid) => correlation::next(),
             None => 0,
         };
         let frame = Frame::Call {
@@ -76,10 +79,13 @@ impl Site {
             correlation_id,
         };
         FRAMES.with_borrow_mut(|frames| frames.push(frame));
+        if enclosing.is_none() && is_recorded {
+            correlation::emit_external(correlation_id);
+        }
         let symbol_name = symbol.as_ref().map_or(std::ptr::null(), |name| name.as_ptr());
         let (mut correlation_data, mut result) = (0_u64, 0_u32);
         let mut call_back = |site: u32, result: &mut u32| {
-            if !subscriber::is_wanted(self.domain, self.cbid) {
+            if !is_wanted {
                 return;
             }
             let current = context::current_or_none();
@@ -100,10 +106,9 @@ impl Site {
         let start = clock::now();
         result = Code::of(body());
         let end = clock::now();
-        if enclosing.is_none() {
-            correlation::emit_external(correlation_id);
+        if is_recorded {
+            self.record(start, end, correlation_id, result);
         }
-        self.record(start, end, correlation_id, result);
         call_back(1, &mut result);
         FRAMES.with_borrow_mut(Vec::pop);
         result
@@ -114,9 +119,6 @@ impl Site {
             Domain::Driver => kind::DRIVER,
             _ => kind::RUNTIME,
         };
-        if !filters::is_recorded(self.domain, self.cbid) {
-            return;
-        }
         let record = Api {
             kind,
             cbid: self.cbid,
@@ -151,7 +153,7 @@ fn enclosing_runtime_call() -> Option<u32> {
     FRAMES.with_borrow(|frames| match frames.last() {
         Some(Frame::Call {
             domain: Domain::Runtime,
-            correlation_id,
+            correlation_id: correlation_id @ 1..,
         }) => Some(*correlation_id),
         _ => None,
     })
@@ -167,7 +169,7 @@ macro_rules! api {
         $(#[$doc])*
         #[unsafe(no_mangle)]
         #[allow(non_snake_case, reason = "the name is C's")]
-        extern "C" fn $name($($arg: $type),*) -> u32 {
+        pub(crate) extern "C" fn $name($($arg: $type),*) -> u32 {
             #[repr(C)]
             #[allow(dead_code, reason = "read by callbacks")]
             struct Parameters { $($arg: $type),* }

@@ -51,6 +51,14 @@ codes! {
 }
 
 impl Code {
+    /// The outcome that a C function returned.
+    pub(crate) fn result(code: u32) -> Result<(), Self> {
+        match code {
+            0 => Ok(()),
+            code => Err(Self(code)),
+        }
+    }
+
     /// What a C function returns for an outcome.
     pub(crate) fn of(outcome: Result<(), Self>) -> u32 {
         match outcome {

@@ -24,9 +24,12 @@ mod cupti;
 mod driver;
 mod engine;
 mod install;
+mod nvml;
+mod nvtx;
 mod options;
 mod pointer;
 mod process;
+mod runtime;
 
 pub use install::{Error, LIBRARY_NAMES, install, library};
 pub use options::{CuptiVersion, Options, variable};

@@ -98,6 +98,10 @@ impl<T> In<T> {
         Self(address as *const T)
     }
 
+    pub(crate) fn address(self) -> u64 {
+        self.0 as u64
+    }
+
     pub(crate) fn is_null(self) -> bool {
         self.0.is_null()
     }

@@ -2,6 +2,7 @@
 //! there already when the kind is turned on.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::activity;
 use super::record::{ContextRecord, DeviceRecord, StreamRecord, kind};
@@ -19,19 +20,20 @@ pub(crate) fn announce_existing(kind: u32) {
         kind::CONTEXT => CONTEXTS.all().iter().for_each(announce_context),
         kind::STREAM => {
             for context in CONTEXTS.all() {
-                context
-                    .streams()
-                    .iter()
-                    .for_each(|stream| announce_stream(stream, 0));
+                announce_own_streams(&context, 0);
+                let made = context.streams();
+                made[1..].iter().for_each(|stream| announce_stream(stream, 0));
             }
         }
         _ => {}
     }
 }
 
-/// Writes the records of all devices: once the driver knows them, and if they are wanted.
+/// Writes the records of all devices once they are wanted and the driver knows them, whichever comes last.
 pub(crate) fn announce_devices() {
-    if activity::is_enabled(kind::DEVICE) && state::is_initialised() {
+    static IS_DONE: AtomicBool = AtomicBool::new(false);
+    let is_due = activity::is_enabled(kind::DEVICE) && state::is_initialised();
+    if is_due && !IS_DONE.swap(true, Ordering::AcqRel) {
         state::devices()
             .iter()
             .for_each(|&device| announce_device(device));
@@ -92,21 +94,54 @@ pub(crate) fn announce_context(context: &Arc<Context>) {
     activity::emit(&record, kind::CONTEXT);
 }
 
+/// Writes the records of the streams that a context comes with: the default one and some of the driver's own.
+pub(crate) fn announce_own_streams(context: &Context, correlation_id: u32) {
+    let first = context.legacy.id - 1;
+    let flags_and_priorities = [
+        (DEFAULT, 0),
+        (NULL, 0),
+        (NON_BLOCKING, 0),
+        (NON_BLOCKING, 0),
+        (NON_BLOCKING, 0),
+        (NON_BLOCKING, 0),
+        (DEFAULT, -5),
+    ];
+    for (id, (flag, priority)) in (first..).zip(flags_and_priorities) {
+        emit_stream(context.id, id, priority, flag, correlation_id);
+    }
+}
+
+/// Writes the record of a stream that the program made.
 pub(crate) fn announce_stream(stream: &Arc<Stream>, correlation_id: u32) {
+    let flag = match stream.role {
+        StreamRole::Blocking => DEFAULT,
+        StreamRole::NonBlocking => NON_BLOCKING,
+        StreamRole::Legacy => NULL,
+    };
+    emit_stream(
+        stream.context_id,
+        stream.id,
+        stream.priority,
+        flag,
+        correlation_id,
+    );
+}
+
+/// `CUpti_ActivityStreamFlag`.
+const DEFAULT: u32 = 1;
+const NON_BLOCKING: u32 = 2;
+const NULL: u32 = 3;
+
+fn emit_stream(context_id: u32, stream_id: u32, priority: i32, flag: u32, correlation_id: u32) {
     if !activity::is_enabled(kind::STREAM) {
         return;
     }
     let record = StreamRecord {
         kind: kind::STREAM,
-        context_id: stream.context_id,
-        stream_id: stream.id,
-        priority: stream.priority as u32,
-        // CUpti_ActivityStreamFlag: 1 default, 2 non-blocking, 3 null.
-        flag: match stream.role {
-            StreamRole::Blocking => 1,
-            StreamRole::NonBlocking => 2,
-            StreamRole::Legacy => 3,
-        },
+        context_id,
+        stream_id,
+        priority: priority as u32,
+        flag,
         correlation_id,
     };
     activity::emit(&record, kind::STREAM);

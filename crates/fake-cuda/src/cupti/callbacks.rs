@@ -18,11 +18,17 @@ pub(crate) mod resource {
     pub(crate) const CU_INIT_FINISHED: u32 = 5;
     pub(crate) const MODULE_LOADED: u32 = 6;
     pub(crate) const MODULE_UNLOAD_STARTING: u32 = 7;
+    pub(crate) const MODULE_PROFILED: u32 = 8;
     pub(crate) const GRAPH_CREATED: u32 = 9;
     pub(crate) const GRAPH_DESTROY_STARTING: u32 = 10;
+    pub(crate) const GRAPHNODE_CREATE_STARTING: u32 = 12;
     pub(crate) const GRAPHNODE_CREATED: u32 = 13;
+    pub(crate) const GRAPHNODE_DESTROY_STARTING: u32 = 14;
+    pub(crate) const GRAPHNODE_DEPENDENCY_CREATED: u32 = 15;
+    pub(crate) const GRAPHEXEC_CREATE_STARTING: u32 = 17;
     pub(crate) const GRAPHEXEC_CREATED: u32 = 18;
     pub(crate) const GRAPHEXEC_DESTROY_STARTING: u32 = 19;
+    pub(crate) const GRAPHNODE_CLONED: u32 = 20;
 }
 
 /// `CUpti_CallbackIdSync`.
@@ -75,9 +81,14 @@ const _: () = {
     assert!(size_of::<SynchronizeData>() == 16);
 };
 
-/// Tells the subscriber about a resource of a context.
-pub(crate) fn about(id: u32, context: Option<&Arc<Context>>) {
-    send(id, context, 0, std::ptr::null());
+/// Tells the subscriber that the driver is ready: without any data, as seen on an H200.
+pub(crate) fn about_initialisation() {
+    subscriber::call(Domain::Resource, resource::CU_INIT_FINISHED, std::ptr::null());
+}
+
+/// Tells the subscriber about a context.
+pub(crate) fn about_context(id: u32, context: &Arc<Context>) {
+    send(id, Some(context), 0, std::ptr::null());
 }
 
 pub(crate) fn about_stream(id: u32, context: &Arc<Context>, stream: &Arc<Stream>) {

@@ -18,7 +18,6 @@ impl CuptiCode {
     pub(crate) const INVALID_KIND: Self = Self(21);
     pub(crate) const NOT_SUPPORTED: Self = Self(27);
     pub(crate) const MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED: Self = Self(39);
-    pub(crate) const UNKNOWN: Self = Self(999);
 
     /// The name in the C header, ended by a zero byte.
     pub(crate) fn c_name(self) -> &'static str {

@@ -4,22 +4,43 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use super::activity;
 use super::code::CuptiCode;
 use super::record::{ExternalCorrelation, kind};
 use super::subscriber::{self, Domain};
-use super::{activity, filters};
 
 thread_local! {
     /// For each external kind a stack of ids.
     static PUSHED: RefCell<BTreeMap<u32, Vec<u64>>> = const { RefCell::new(BTreeMap::new()) };
 }
 
-/// Whether calls are numbered: only when someone looks at calls.
-pub(crate) fn is_on() -> bool {
-    filters::is_any_recorded(Domain::Driver)
-        || filters::is_any_recorded(Domain::Runtime)
-        || subscriber::is_any_wanted(Domain::Driver)
-        || subscriber::is_any_wanted(Domain::Runtime)
+/// Whether a call gets a number although it is not recorded: someone wants its callback, or a record of the work that it
+/// asks for. Seen on an H200 with CUPTI 13.0: with kernels alone turned on, launches count from 1 and nothing else counts.
+pub(crate) fn is_numbered(domain: Domain, cbid: u32) -> bool {
+    subscriber::is_wanted(domain, cbid)
+        || (domain == Domain::Driver && kinds_of_call(cbid).iter().any(|&kind| activity::is_enabled(kind)))
+}
+
+/// The kinds of records, besides its own, that a driver call can lead to.
+fn kinds_of_call(cbid: u32) -> &'static [u32] {
+    match cbid {
+        307 | 477 | 652 => &[kind::CONCURRENT_KERNEL, kind::KERNEL],
+        514 => &[
+            kind::CONCURRENT_KERNEL,
+            kind::KERNEL,
+            kind::MEMCPY,
+            kind::MEMSET,
+            kind::GRAPH_TRACE,
+        ],
+        276..=281 | 305 | 306 | 318 | 319 => &[kind::MEMCPY, kind::MEMCPY2],
+        216 | 218 | 220 | 249..=251 => &[kind::MEMSET],
+        17 | 121 | 126 | 295 => &[kind::SYNCHRONIZATION],
+        119 | 587 => &[kind::CUDA_EVENT],
+        38 | 39 | 243..=245 | 294 | 371 => &[kind::MEMORY2],
+        598 | 600 | 611 => &[kind::MEMORY2, kind::MEMORY_POOL],
+        124 | 367 => &[kind::STREAM],
+        _ => &[],
+    }
 }
 
 pub(crate) fn next() -> u32 {

@@ -12,9 +12,10 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use super::activity;
 use super::buffer::{Buffer, Force, Parcel, Place, Stage};
 use super::record::{self, Record};
+use super::{activity, overhead};
+use crate::clock;
 use crate::config::config;
 use crate::process;
 
@@ -34,6 +35,9 @@ thread_local! {
     static OWN: RefCell<Option<Buffer>> = const { RefCell::new(None) };
     static IS_DELIVERING: Cell<bool> = const { Cell::new(false) };
 }
+
+/// Buffers belong to no stream, and what the real library passes for one is left over from something else.
+const NO_STREAM: u32 = 3_508_557_632;
 
 enum Message {
     Parcel(Parcel),
@@ -68,16 +72,25 @@ pub(crate) fn count_dropped() {
 /// Finds a place for a record in this thread's buffer, asking the client for a new one where needed.
 pub(crate) fn write<R: Record>(record: &R, kind: u32, stage: Stage) -> Option<Place> {
     let length = record::length(kind, config().cupti_version)?;
-    let place = if activity::has_buffer_per_thread() {
+    let start = clock::now();
+    let (place, asked) = if activity::has_buffer_per_thread() {
         OWN.with_borrow_mut(|own| write_to(own, record, length, stage))
     } else {
         let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
         write_to(&mut shared, record, length, stage)
     };
-    if place.is_none() {
-        count_dropped();
+    match (&place, asked) {
+        (None, _) => count_dropped(),
+        (Some(_), Asked::Client) => overhead::record(overhead::BUFFER_REQUEST, start, clock::now()),
+        (Some(_), Asked::Nobody) => {}
     }
     place
+}
+
+/// Who had to be asked for room.
+enum Asked {
+    Nobody,
+    Client,
 }
 
 fn write_to<R: Record>(
@@ -85,16 +98,13 @@ fn write_to<R: Record>(
     record: &R,
     length: usize,
     stage: Stage,
-) -> Option<Place> {
-    if let Some(place) = current
-        .as_ref()
-        .and_then(|buffer| buffer.write(record, length, stage))
-    {
-        return Some(place);
+) -> (Option<Place>, Asked) {
+    let try_write = |buffer: &Option<Buffer>| buffer.as_ref()?.write(record, length, stage);
+    if let Some(place) = try_write(current) {
+        return (Some(place), Asked::Nobody);
     }
-    let buffer = request()?;
-    *current = Some(buffer.clone());
-    buffer.write(record, length, stage)
+    *current = request();
+    (try_write(current), Asked::Client)
 }
 
 /// Asks the client for a buffer, on the thread that needs it.
@@ -116,11 +126,26 @@ fn request() -> Option<Buffer> {
     Some(buffer)
 }
 
-/// Hands buffers back and waits until the client has had them.
+/// Hands buffers back and waits until the client has had them. In a forked child that is for ever: the thread that
+/// would deliver them is not there. The real library hangs just so.
 pub(crate) fn flush(force: Force) {
-    if process::is_forked() {
+    while process::is_forked() {
+        std::thread::sleep(Duration::from_secs(1));
+    }
+    give_back(force);
+    // A client that flushes in its own completion function would wait for itself.
+    if IS_DELIVERING.get() {
         return;
     }
+    wait_for_delivery();
+    // Delivering makes records of its own when they are wanted.
+    if activity::is_enabled(record::kind::OVERHEAD) {
+        give_back(force);
+        wait_for_delivery();
+    }
+}
+
+fn give_back(force: Force) {
     let lent = LENT.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let gone: Vec<Buffer> = lent
         .into_iter()
@@ -130,10 +155,9 @@ pub(crate) fn flush(force: Force) {
     LENT.lock()
         .unwrap_or_else(PoisonError::into_inner)
         .retain(|buffer| !is_gone(buffer));
-    // A client that flushes in its own completion function would wait for itself.
-    if IS_DELIVERING.get() {
-        return;
-    }
+}
+
+fn wait_for_delivery() {
     let (answer, answered) = channel();
     post(Message::Barrier(answer));
     // The thread lives as long as the process, so the answer comes.
@@ -184,11 +208,13 @@ fn complete(mut parcel: Parcel) {
     }
     // SAFETY: only `register` stores here, and it stores functions of this type.
     let function = unsafe { std::mem::transmute::<usize, CompleteFunction>(address) };
+    let start = clock::now();
     function(
         std::ptr::null_mut(),
-        0,
+        NO_STREAM,
         parcel.base as *mut u8,
         parcel.size,
         parcel.valid,
     );
+    overhead::record(overhead::BUFFER_FLUSH, start, clock::now());
 }

@@ -12,7 +12,7 @@ use crate::driver::work::GraphPlace;
 use crate::engine::context::Context;
 use crate::engine::memory::MemoryKind;
 use crate::engine::operation::{Copy, Launch, Operation, Set};
-use crate::engine::stream::Stream;
+use crate::engine::stream::{Stream, StreamRole};
 
 /// A record that is begun.
 pub(crate) enum Begun {
@@ -41,8 +41,14 @@ struct Place<'a> {
     correlation_id: u32,
 }
 
-/// The channel that all work of a stream goes through.
-const CHANNEL_BASE: u32 = 1;
+/// The channel that all work of a stream goes through: 0 for the default stream, then one each.
+fn channel_of(stream: &Stream) -> u32 {
+    match stream.role {
+        StreamRole::Legacy => 0,
+        StreamRole::Blocking | StreamRole::NonBlocking => stream.id - 12,
+    }
+}
+
 /// `CUpti_ChannelType`: compute 1, copy 2.
 const COMPUTE: u32 = 1;
 const COPY: u32 = 2;
@@ -127,7 +133,7 @@ fn kernel(place: &Place<'_>, launch: &Launch, kind: u32, queued: u64) -> Kernel 
         shared_memory_executed: 32_768,
         graph_node_id: place.graph.node_id,
         graph_id: place.graph.graph_id,
-        channel_id: CHANNEL_BASE + place.stream.id,
+        channel_id: channel_of(place.stream),
         channel_type: COMPUTE,
         priority: place.stream.priority,
         source_graph_id: place.graph.graph_id,
@@ -150,7 +156,7 @@ fn memcpy(place: &Place<'_>, copy: &Copy) -> Memcpy {
         correlation_id: place.correlation_id,
         graph_node_id: place.graph.node_id,
         graph_id: place.graph.graph_id,
-        channel_id: CHANNEL_BASE + place.stream.id,
+        channel_id: channel_of(place.stream),
         channel_type: COPY,
         copy_count: 1,
         source_graph_id: place.graph.graph_id,
@@ -178,7 +184,7 @@ fn memcpy_peer(place: &Place<'_>, copy: &Copy, (source, destination): (u32, u32)
         correlation_id: place.correlation_id,
         graph_node_id: place.graph.node_id,
         graph_id: place.graph.graph_id,
-        channel_id: CHANNEL_BASE + place.stream.id,
+        channel_id: channel_of(place.stream),
         channel_type: COPY,
         ..MemcpyPeer::default()
     }
@@ -197,7 +203,7 @@ fn memset(place: &Place<'_>, set: &Set) -> Memset {
         memory_kind: set.kind as u16,
         graph_node_id: place.graph.node_id,
         graph_id: place.graph.graph_id,
-        channel_id: CHANNEL_BASE + place.stream.id,
+        channel_id: channel_of(place.stream),
         channel_type: COMPUTE,
         source_graph_id: place.graph.graph_id,
         source_graph_node_id: place.graph.node_id,

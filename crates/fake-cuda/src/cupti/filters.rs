@@ -55,8 +55,3 @@ pub(crate) fn is_recorded(domain: Domain, cbid: u32) -> bool {
         .get(cbid as usize / 64)
         .is_some_and(|word| word.load(Ordering::Relaxed) & (1 << (cbid % 64)) != 0)
 }
-
-/// Whether any call of the domain is recorded.
-pub(crate) fn is_any_recorded(domain: Domain) -> bool {
-    of(domain).iter().any(|word| word.load(Ordering::Relaxed) != 0)
-}

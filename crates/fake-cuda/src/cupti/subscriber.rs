@@ -107,13 +107,6 @@ pub(crate) fn is_wanted(domain: Domain, id: u32) -> bool {
         .is_some_and(|word| word.load(Ordering::Relaxed) & (1 << (id % 64)) != 0)
 }
 
-/// Whether any call of a domain is wanted: then calls are numbered.
-pub(crate) fn is_any_wanted(domain: Domain) -> bool {
-    WANTED[domain as usize]
-        .iter()
-        .any(|word| word.load(Ordering::Relaxed) != 0)
-}
-
 /// Calls the subscriber, if it wants this.
 pub(crate) fn call(domain: Domain, id: u32, data: *const c_void) {
     if !is_wanted(domain, id) {

@@ -11,7 +11,7 @@ use crate::clock;
 use crate::code::Code;
 use crate::config::config;
 use crate::cupti::callbacks::{self, resource, synchronize};
-use crate::cupti::{announcements, waits};
+use crate::cupti::{announcements, memory_use, overhead, waits};
 use crate::engine::context::{self, CONTEXTS, Context};
 use crate::pointer::{In, Out};
 
@@ -112,9 +112,11 @@ fn create(pctx: Out<usize>, ordinal: i32) -> Result<(), Code> {
 }
 
 fn announce(context: &Arc<Context>) {
+    let start = clock::now();
+    announcements::announce_own_streams(context, correlation_id());
     announcements::announce_context(context);
-    announcements::announce_stream(&context.legacy, correlation_id());
-    callbacks::about(resource::CONTEXT_CREATED, Some(context));
+    overhead::record(overhead::RESOURCE, start, clock::now());
+    callbacks::about_context(resource::CONTEXT_CREATED, context);
 }
 
 fn destroy(handle: usize) -> Result<(), Code> {
@@ -124,7 +126,7 @@ fn destroy(handle: usize) -> Result<(), Code> {
 }
 
 fn tear_down(context: &Arc<Context>) -> Result<(), Code> {
-    callbacks::about(resource::CONTEXT_DESTROY_STARTING, Some(context));
+    callbacks::about_context(resource::CONTEXT_DESTROY_STARTING, context);
     context.wait();
     for stream in context.streams() {
         context.remove_stream(&stream);
@@ -151,6 +153,7 @@ pub(crate) fn synchronise() -> Result<(), Code> {
     let context = context::current()?;
     let start = clock::now();
     context.wait();
+    memory_use::record_trimmed_pools();
     waits::record_context_wait(&context, start);
     callbacks::synchronized(synchronize::CONTEXT, &context, 0);
     context.check()

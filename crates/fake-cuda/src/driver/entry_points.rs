@@ -34,12 +34,12 @@ api! { Driver:
 fn find(symbol: In<c_char>) -> Result<usize, Code> {
     let name = symbol.string().ok_or(Code::INVALID_VALUE)?;
     let library = own_library().ok_or(Code::NOT_FOUND)?;
-    for suffix in ["_v4", "_v2", ""] {
+    // Versions above 2 have other parameters: only who names one gets it.
+    for suffix in ["_v2", ""] {
         let full = CString::new(format!("{name}{suffix}")).map_err(|_| Code::INVALID_VALUE)?;
         // SAFETY: the handle came from dlopen, the name is a C string.
         let found = unsafe { libc::dlsym(library, full.as_ptr()) };
-        // cuCtxCreate_v4 has other parameters: only who names it gets it.
-        if !found.is_null() && !(suffix == "_v4" && name == "cuCtxCreate") {
+        if !found.is_null() {
             return Ok(found as usize);
         }
     }

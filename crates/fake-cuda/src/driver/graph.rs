@@ -11,8 +11,7 @@ use super::work::{self, GraphPlace};
 use crate::call::{api, correlation_id};
 use crate::clock;
 use crate::code::Code;
-use crate::cupti::callbacks::{self, GraphData, resource};
-use crate::cupti::{activity, device_work};
+use crate::cupti::{activity, device_work, graph_callbacks};
 use crate::engine::context::{self, stream_by_handle};
 use crate::engine::graph::{EXECUTABLES, Executable, GRAPHS, Graph, NODES};
 use crate::engine::operation::Operation;
@@ -22,7 +21,7 @@ use crate::pointer::{In, Out};
 /// `CUDA_KERNEL_NODE_PARAMS`, second version.
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct KernelNodeParameters {
+pub(crate) struct KernelNodeParameters {
     function: usize,
     grid: [u32; 3],
     block: [u32; 3],
@@ -66,7 +65,7 @@ api! { Driver:
         let function = function_by_handle(if node.function == 0 { node.kernel } else { node.function })?;
         let arguments = ArgumentPointers { each: node.arguments, extra: node.extra };
         let launch = launch_from(&function, node.grid, node.block, node.shared_bytes, arguments)?;
-        let node = work::add_node(&context::current()?, &graph, Operation::Kernel(launch));
+        let node = work::add_node(&graph, Operation::Kernel(launch));
         phGraphNode.put(Registry::handle_of(&node))
     };
     fn cuGraphKernelNodeGetParams_v2 = 690 (hNode: usize, nodeParams: Out<KernelNodeParameters>) => {
@@ -103,16 +102,16 @@ api! { Driver:
     fn cuGraphUpload = 580 (hGraph: usize, _hStream: usize) => EXECUTABLES.get(hGraph).map(|_| ());
     fn cuGraphLaunch = 514 (hGraph: usize, hStream: usize) => launch(hGraph, hStream);
     fn cuGraphExecDestroy = 516 (hGraphExec: usize) => {
-        let data = GraphData { executable: hGraphExec, ..GraphData::default() };
-        let context = context::current_or_none();
-        callbacks::about_graph(resource::GRAPHEXEC_DESTROY_STARTING, context.as_ref(), &data);
+        let executable = EXECUTABLES.get(hGraphExec)?;
+        graph_callbacks::executable_destroyed(hGraphExec, &executable);
+        for node in &executable.nodes {
+            NODES.remove(Registry::handle_of(node))?;
+        }
         EXECUTABLES.remove(hGraphExec).map(|_| ())
     };
     fn cuGraphDestroy = 517 (hGraph: usize) => {
-        let data = GraphData { graph: hGraph, ..GraphData::default() };
-        let context = context::current_or_none();
-        callbacks::about_graph(resource::GRAPH_DESTROY_STARTING, context.as_ref(), &data);
         let graph = GRAPHS.remove(hGraph)?;
+        graph_callbacks::graph_destroyed(hGraph, &graph.nodes());
         for node in graph.nodes() {
             NODES.remove(Registry::handle_of(&node))?;
         }
@@ -123,27 +122,18 @@ api! { Driver:
 fn created() -> Arc<Graph> {
     let graph = Graph::new();
     GRAPHS.add(graph.clone());
-    let data = GraphData {
-        graph: Registry::handle_of(&graph),
-        ..GraphData::default()
-    };
-    let context = context::current_or_none();
-    callbacks::about_graph(resource::GRAPH_CREATED, context.as_ref(), &data);
+    graph_callbacks::graph_created(Registry::handle_of(&graph));
     graph
 }
 
 fn instantiate(handle: usize) -> Result<usize, Code> {
     check_initialised()?;
     let graph = GRAPHS.get(handle)?;
-    let executable = EXECUTABLES.add(Executable::of(&graph));
-    let data = GraphData {
-        graph: handle,
-        executable,
-        ..GraphData::default()
-    };
+    let executable = Executable::of(&graph);
+    let executable_handle = EXECUTABLES.add(executable.clone());
     let context = context::current_or_none();
-    callbacks::about_graph(resource::GRAPHEXEC_CREATED, context.as_ref(), &data);
-    Ok(executable)
+    graph_callbacks::executable_created(context.as_ref(), &graph, &executable);
+    Ok(executable_handle)
 }
 
 /// Runs all nodes in the stream. With GRAPH_TRACE on there is one record of the whole, else one of each node.

@@ -13,7 +13,7 @@ use crate::call::api;
 use crate::code::Code;
 use crate::config::config;
 use crate::cupti::announcements;
-use crate::cupti::callbacks::{self, resource};
+use crate::cupti::callbacks;
 use crate::pointer::Out;
 use crate::process;
 
@@ -47,7 +47,7 @@ pub(crate) fn initialise(flags: u32) -> Result<(), Code> {
         inject(path.as_encoded_bytes());
     }
     announcements::announce_devices();
-    callbacks::about(resource::CU_INIT_FINISHED, None);
+    callbacks::about_initialisation();
     Ok(())
 }
 

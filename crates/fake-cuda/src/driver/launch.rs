@@ -6,7 +6,7 @@ use std::ffi::{CString, c_void};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::module::function_by_handle;
+use super::module::{announce_use, function_by_handle};
 use super::state::check_initialised;
 use super::work;
 use crate::call::api;
@@ -20,7 +20,7 @@ use crate::pointer::In;
 /// `CUlaunchConfig`.
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct LaunchConfig {
+pub(crate) struct LaunchConfig {
     grid: [u32; 3],
     block: [u32; 3],
     shared_bytes: u32,
@@ -103,6 +103,9 @@ fn launch(
     let every = config().launch_failure_every;
     if every != 0 && count.is_multiple_of(every) {
         return Err(Code::LAUNCH_OUT_OF_RESOURCES);
+    }
+    if !stream.is_capturing() {
+        announce_use(&context, &function);
     }
     work::submit(&context, &stream, Operation::Kernel(launch)).map(|_| ())
 }

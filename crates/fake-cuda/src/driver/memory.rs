@@ -106,7 +106,7 @@ fn allocate_in_stream(size: usize, stream: usize) -> Result<u64, Code> {
     let (_, stream) = stream_by_handle(stream)?;
     let allocation = described(size, MemoryKind::Device, Origin::AllocAsync)?;
     let base = memory::allocate(allocation)?;
-    memory_use::record_pool_if_new(&allocation);
+    memory_use::take_from_pool(&allocation);
     let allocation = Allocation { base, ..allocation };
     memory_use::record(Change::Allocated, &allocation, Some(stream.id));
     Ok(base)
@@ -119,6 +119,7 @@ fn free_in_stream(base: u64, stream: usize) -> Result<(), Code> {
         .filter(|found| found.base == base)
         .ok_or(Code::INVALID_VALUE)?;
     memory_use::record(Change::Released, &allocation, Some(stream.id));
+    memory_use::give_to_pool(&allocation);
     if stream.is_capturing() {
         return work::submit(&context, &stream, Operation::Empty).map(|_| ());
     }

@@ -13,7 +13,7 @@ mod launch;
 pub(crate) mod memory;
 mod module;
 pub(crate) mod profiler;
-mod set;
+pub(crate) mod set;
 pub(crate) mod state;
 pub(crate) mod stream;
 mod virtual_memory;

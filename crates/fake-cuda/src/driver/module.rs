@@ -10,9 +10,11 @@ use super::state::check_initialised;
 use crate::call::api;
 use crate::code::Code;
 use crate::cupti::callbacks::{self, ModuleData, resource};
-use crate::engine::context;
+use crate::cupti::subscriber::{self, Domain};
+use crate::engine::context::Context;
 use crate::engine::module::{Function, Module};
 use crate::engine::registry::Registry;
+use crate::engine::{context, cubin};
 use crate::pointer::{In, Out};
 
 pub(crate) static MODULES: Registry<Module> = Registry::new();
@@ -97,10 +99,19 @@ pub(crate) fn function_by_handle(handle: usize) -> Result<Arc<Function>, Code> {
 fn load(handle: Out<usize>, image: In<c_char>) -> Result<(), Code> {
     check_initialised()?;
     let context = context::current()?;
-    let text = image.string().ok_or(Code::INVALID_VALUE)?;
-    let module = Module::load(&text)?;
+    let module = Module::load(&text_of(image)?)?;
     callbacks::about_module(resource::MODULE_LOADED, Some(&context), &data_of(&module));
     handle.put(MODULES.add(module))
+}
+
+/// The PTX of an image, which is text or a cubin of ours.
+fn text_of(image: In<c_char>) -> Result<String, Code> {
+    let bytes = In::<u8>::from_address(image.address());
+    if bytes.list(4) != b"\x7fELF" {
+        return image.string().ok_or(Code::INVALID_VALUE);
+    }
+    let length = cubin::length(&bytes.list(cubin::HEADER_BYTES)).ok_or(Code::INVALID_IMAGE)?;
+    cubin::unwrap(&bytes.list(length)).ok_or(Code::INVALID_IMAGE)
 }
 
 fn unload(handle: usize) -> Result<(), Code> {
@@ -115,11 +126,21 @@ fn unload(handle: usize) -> Result<(), Code> {
     MODULES.remove(handle).map(|_| ())
 }
 
+/// Tells the subscriber that a kernel of the module is about to run.
+pub(crate) fn announce_use(context: &Arc<Context>, function: &Function) {
+    if !subscriber::is_wanted(Domain::Resource, resource::MODULE_PROFILED) {
+        return;
+    }
+    if let Ok(module) = MODULES.get(function.module) {
+        callbacks::about_module(resource::MODULE_PROFILED, Some(context), &data_of(&module));
+    }
+}
+
 fn data_of(module: &Module) -> ModuleData {
     ModuleData {
         module_id: module.id,
-        cubin_size: module.image.len(),
-        cubin: module.image.as_ptr(),
+        cubin_size: module.cubin.len(),
+        cubin: module.cubin.as_ptr(),
     }
 }
 

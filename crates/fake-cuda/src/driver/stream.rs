@@ -8,7 +8,7 @@ use crate::call::{api, correlation_id};
 use crate::clock;
 use crate::code::Code;
 use crate::cupti::callbacks::{self, resource, synchronize};
-use crate::cupti::{announcements, waits};
+use crate::cupti::{announcements, memory_use, waits};
 use crate::engine::context::{self, STREAMS, stream_by_handle};
 use crate::engine::registry::Registry;
 use crate::engine::stream::StreamRole;
@@ -75,6 +75,7 @@ pub(crate) fn synchronise(handle: usize) -> Result<(), Code> {
     }
     let start = clock::now();
     stream.wait();
+    memory_use::record_trimmed_pools();
     waits::record_stream_wait(&context, &stream, start);
     callbacks::synchronized(synchronize::STREAM, &context, handle);
     context.check()

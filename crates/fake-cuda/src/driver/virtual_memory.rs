@@ -28,7 +28,7 @@ static RESERVED: Mutex<Vec<(u64, usize)>> = Mutex::new(Vec::new());
 /// `CUmemAllocationProp`, up to what is read.
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct AllocationProperties {
+pub(crate) struct AllocationProperties {
     kind: u32,
     handle_types: u32,
     location_type: u32,
@@ -38,7 +38,7 @@ struct AllocationProperties {
 /// `CUmemAccessDesc`.
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct AccessDescription {
+pub(crate) struct AccessDescription {
     location_type: u32,
     location_id: i32,
     flags: u32,

@@ -6,8 +6,7 @@ use std::sync::Arc;
 use crate::call;
 use crate::clock;
 use crate::code::Code;
-use crate::cupti::callbacks::{self, GraphData, resource};
-use crate::cupti::{activity, device_work};
+use crate::cupti::{activity, device_work, graph_callbacks};
 use crate::engine::context::Context;
 use crate::engine::graph::{Graph, Node};
 use crate::engine::operation::Operation;
@@ -30,7 +29,7 @@ pub(crate) fn submit(
 ) -> Result<Option<Ticket>, Code> {
     context.check()?;
     if let Some(graph) = stream.captured_by() {
-        add_node(context, &graph, operation);
+        add_node(&graph, operation);
         return Ok(None);
     }
     Ok(Some(queue(context, stream, operation, GraphPlace::default())))
@@ -61,15 +60,9 @@ pub(crate) fn queue(
 }
 
 /// Adds a node and tells the subscriber of it.
-pub(crate) fn add_node(context: &Arc<Context>, graph: &Arc<Graph>, operation: Operation) -> Arc<Node> {
-    let node_type = operation.node_type();
+pub(crate) fn add_node(graph: &Arc<Graph>, operation: Operation) -> Arc<Node> {
+    let before = graph.nodes().last().cloned();
     let node = graph.add(operation);
-    let data = GraphData {
-        graph: Registry::handle_of(graph),
-        node: Registry::handle_of(&node),
-        node_type,
-        ..GraphData::default()
-    };
-    callbacks::about_graph(resource::GRAPHNODE_CREATED, Some(context), &data);
+    graph_callbacks::node_created(Registry::handle_of(graph), &node, before.as_ref());
     node
 }

@@ -1,6 +1,6 @@
 //! Graphs: work that was described once and is launched as a whole.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::operation::Operation;
@@ -66,7 +66,7 @@ impl Graph {
 
     pub(crate) fn add(&self, operation: Operation) -> Arc<Node> {
         let mut nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
-        let node = Node::new(next_node_id(self.id), operation);
+        let node = Node::new(node_id(self.id, nodes.len()), operation);
         NODES.add(node.clone());
         nodes.push(node.clone());
         node
@@ -81,11 +81,17 @@ impl Executable {
     /// Instantiating clones the graph: the clone and its nodes have numbers of their own.
     pub(crate) fn of(graph: &Graph) -> Arc<Self> {
         let graph_id = next_graph_id();
-        let clone = |node: Arc<Node>| Node::new(next_node_id(graph_id), node.operation.clone());
+        let originals = graph.nodes();
+        let clone =
+            |(index, node): (usize, &Arc<Node>)| Node::new(node_id(graph_id, index), node.operation.clone());
+        let nodes: Vec<Arc<Node>> = originals.iter().enumerate().map(clone).collect();
+        for node in &nodes {
+            NODES.add(node.clone());
+        }
         Arc::new(Self {
             id: graph_id,
             graph_id,
-            nodes: graph.nodes().into_iter().map(clone).collect(),
+            nodes,
         })
     }
 }
@@ -95,7 +101,7 @@ fn next_graph_id() -> u32 {
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-fn next_node_id(graph_id: u32) -> u64 {
-    static NEXT: AtomicU64 = AtomicU64::new(1);
-    (u64::from(graph_id) << 32) | NEXT.fetch_add(1, Ordering::Relaxed)
+/// The graph's number in the upper half, the place among its nodes in the lower.
+fn node_id(graph_id: u32, index: usize) -> u64 {
+    (u64::from(graph_id) << 32) | index as u64
 }

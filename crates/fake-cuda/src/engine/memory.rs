@@ -270,7 +270,7 @@ impl<T: Copy> View<T> {
         if !is_known(base, (count * size_of::<T>()) as u64) {
             return Err(Code::ILLEGAL_ADDRESS);
         }
-        if base % align_of::<T>() as u64 != 0 {
+        if !base.is_multiple_of(align_of::<T>() as u64) {
             return Err(Code::MISALIGNED_ADDRESS);
         }
         Ok(Self {

@@ -2,6 +2,7 @@
 //! no records.
 
 pub(crate) mod context;
+pub(crate) mod cubin;
 pub(crate) mod device;
 pub(crate) mod event;
 pub(crate) mod graph;

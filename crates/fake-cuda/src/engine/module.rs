@@ -1,11 +1,11 @@
-//! Modules: the kernels that an image holds. An image is PTX text; the "cubin" that is handed to callbacks is the same
-//! text, so that a recorded module can be loaded again.
+//! Modules: the kernels that an image holds. An image is PTX text, or a cubin that was made of one.
 
 use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::cubin;
 use super::kernels::Body;
 use super::ptx::{self, Parameter};
 use crate::code::Code;
@@ -13,8 +13,8 @@ use crate::code::Code;
 pub(crate) struct Module {
     /// The number in records and callbacks.
     pub(crate) id: u32,
-    /// The image, with the zero byte that ends it.
-    pub(crate) image: Vec<u8>,
+    /// The module as callbacks see it.
+    pub(crate) cubin: Vec<u8>,
     entries: Vec<ptx::Entry>,
     functions: Mutex<BTreeMap<String, Arc<Function>>>,
 }
@@ -32,16 +32,18 @@ pub(crate) struct Function {
 
 impl Module {
     pub(crate) fn load(text: &str) -> Result<Arc<Self>, Code> {
-        static NEXT: AtomicU32 = AtomicU32::new(1);
+        // The driver loads some of its own first.
+        static NEXT: AtomicU32 = AtomicU32::new(23);
         if !text.contains(".version") {
             return Err(Code::INVALID_IMAGE);
         }
-        let mut image = text.as_bytes().to_vec();
-        image.push(0);
+        let entries = ptx::entries(text);
+        let names: Vec<&str> = entries.iter().map(|entry| entry.name.as_str()).collect();
+        let cubin = cubin::wrap(text, &names);
         Ok(Arc::new(Self {
             id: NEXT.fetch_add(1, Ordering::Relaxed),
-            image,
-            entries: ptx::entries(text),
+            cubin,
+            entries,
             functions: Mutex::default(),
         }))
     }
@@ -87,6 +89,6 @@ impl Function {
 
     /// Registers of a thread: a fixed number for each kernel.
     pub(crate) fn registers(&self) -> u16 {
-        8 + 2 * self.parameters.len() as u16
+        16 + 2 * self.parameters.len() as u16
     }
 }

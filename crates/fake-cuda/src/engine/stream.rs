@@ -143,15 +143,15 @@ impl Stream {
     }
 }
 
-/// As seen with the real library: the first default stream is 7, streams that a program makes count from 13.
+/// Streams that the driver makes for itself in each context: the default stream is the second of them.
+const OWN_STREAMS: u32 = 7;
+
+/// As seen on an H200: a context takes seven numbers, of which the second is the default stream's. In a process with one
+/// context that stream is 7, and streams that the program makes count from 13.
 fn next_id(role: StreamRole) -> u32 {
-    static NEXT_LEGACY: AtomicU32 = AtomicU32::new(7);
-    static NEXT: AtomicU32 = AtomicU32::new(13);
+    static NEXT: AtomicU32 = AtomicU32::new(6);
     match role {
-        StreamRole::Legacy => match NEXT_LEGACY.fetch_add(1, Ordering::Relaxed) {
-            id @ 7..=12 => id,
-            _ => NEXT.fetch_add(1, Ordering::Relaxed),
-        },
+        StreamRole::Legacy => NEXT.fetch_add(OWN_STREAMS, Ordering::Relaxed) + 1,
         StreamRole::Blocking | StreamRole::NonBlocking => NEXT.fetch_add(1, Ordering::Relaxed),
     }
 }

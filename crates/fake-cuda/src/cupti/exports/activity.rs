@@ -3,9 +3,6 @@
 
 #![allow(unsafe_code, reason = "exports C functions")]
 
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
-
 use crate::clock::{self, TimestampCallback};
 use crate::config::{CUPTI_12_5, config};
 use crate::cupti::buffer::{Force, Parcel};
@@ -85,22 +82,10 @@ extern "C" fn cuptiActivityFlushAll(flag: u32) -> u32 {
     CuptiCode::SUCCESS.0
 }
 
-/// Flushes every so many milliseconds from now on; 0 stops that.
+/// How often the library looks for buffers that are full and finished. Here those leave at once, so there is nothing to
+/// do; a buffer that is not full never leaves by this, as on an H200.
 #[unsafe(no_mangle)]
-extern "C" fn cuptiActivityFlushPeriod(millis: u32) -> u32 {
-    static PERIOD: AtomicU32 = AtomicU32::new(0);
-    if PERIOD.swap(millis, Ordering::AcqRel) == 0 && millis != 0 {
-        let flusher = std::thread::Builder::new().name("fake-cupti-flush".to_owned());
-        let started = flusher.spawn(|| {
-            while let millis @ 1.. = PERIOD.load(Ordering::Acquire) {
-                std::thread::sleep(Duration::from_millis(millis.into()));
-                delivery::flush(Force::LeaveOpen);
-            }
-        });
-        if started.is_err() {
-            return CuptiCode::UNKNOWN.0;
-        }
-    }
+extern "C" fn cuptiActivityFlushPeriod(_millis: u32) -> u32 {
     CuptiCode::SUCCESS.0
 }
 

@@ -3,6 +3,9 @@
 
 #![allow(unsafe_code, reason = "exports C functions")]
 
+use std::ffi::c_char;
+
+use crate::cupti::call_names;
 use crate::cupti::code::CuptiCode;
 use crate::cupti::subscriber::{self, CallbackFunction, Domain};
 use crate::pointer::Out;
@@ -58,4 +61,12 @@ extern "C" fn cuptiGetCallbackState(enabled: Out<u32>, subscriber: usize, domain
             .and_then(|()| Domain::by_number(domain))
             .map(|domain| enabled.put_if_wanted(u32::from(subscriber::is_wanted(domain, cbid)))),
     )
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuptiGetCallbackName(domain: u32, cbid: u32, name: Out<*const c_char>) -> u32 {
+    CuptiCode::of(Domain::by_number(domain).and_then(|domain| {
+        let found = call_names::of(domain, cbid).ok_or(CuptiCode::INVALID_PARAMETER)?;
+        name.put(found.as_ptr()).map_err(|_| CuptiCode::INVALID_PARAMETER)
+    }))
 }
