@@ -104,15 +104,17 @@ impl Consumer {
     ///
     /// As [`Consumer::read`]. Records before the fault have been handed over.
     pub fn drain(&mut self, mut each: impl FnMut(Record<'_>)) -> Result<(), Error> {
-        let tail = self.region.header().producer.tail.load(Ordering::Acquire);
+        let words = &self.region.header().producer;
+        let tail = words.tail.load(Ordering::Acquire);
+        let position = self.buffer.unread.position;
+        let begin = match self.config.policy {
+            Policy::DropNewest | Policy::Block { .. } => position,
+            // What was overwritten lies between, and is jumped over.
+            Policy::OverwriteOldest => position.max(words.oldest.load(Ordering::Relaxed)),
+        };
         // A producer that runs on cannot keep us here: what it publishes from
         // now on is not waited for, and a tail out of range not believed.
-        let farthest = self
-            .buffer
-            .unread
-            .position
-            .saturating_add(self.config.capacity.bytes());
-        let until = tail.min(farthest);
+        let until = tail.min(begin.saturating_add(self.config.capacity.bytes()));
         loop {
             let before = self.buffer.unread.position;
             let mut handed_over = 0;

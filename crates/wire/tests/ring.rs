@@ -51,6 +51,19 @@ fn records_arrive_in_order_with_their_tags() {
 }
 
 #[test]
+fn a_drain_after_many_rounds_hands_over_all_that_stands() {
+    let capacity_bytes = 1 << 17;
+    let (mut producer, mut consumer) = new_ring(capacity_bytes, Policy::OverwriteOldest);
+    for number in 0..100_000u64 {
+        push(&mut producer, &number.to_le_bytes());
+    }
+    let numbers: Vec<_> = read_all(&mut consumer);
+    let standing = capacity_bytes / frame_bytes(8);
+    let expected = (100_000 - standing..100_000).map(|number| number.to_le_bytes().to_vec());
+    assert!(numbers.into_iter().eq(expected));
+}
+
+#[test]
 fn records_of_every_length_wrap_around_the_end() {
     let (mut producer, mut consumer) = new_ring(64, Policy::DropNewest);
     for round in 0..200_usize {
