@@ -20,18 +20,14 @@ pub enum End {
 }
 
 impl End {
-    /// The end that a wait status tells of.
-    pub(crate) fn from_status(status: ExitStatus) -> Self {
+    /// The end that a wait status tells of, as the kernel codes it.
+    pub(crate) fn from_raw_status(status: i32) -> Self {
+        let status = ExitStatus::from_raw(status);
         match (status.code(), status.signal()) {
             (Some(code), _) => Self::Exited(code),
             (None, Some(signal)) => Self::Killed(signal),
             (None, None) => Self::Unknown,
         }
-    }
-
-    /// The end that a wait status tells of, as the kernel codes it.
-    pub(crate) fn from_raw_status(status: i32) -> Self {
-        Self::from_status(ExitStatus::from_raw(status))
     }
 
     /// The trace's code for it, and the number that goes with that.

@@ -13,7 +13,7 @@ use std::{
 
 use tracesmith_wire::{
     Kind, Record, Tag,
-    record::{Goodbye, Payload},
+    record::{self as wire, Goodbye, Payload, Window},
 };
 
 use crate::{
@@ -33,12 +33,17 @@ const MAX_SAMPLES: usize = 1 << 16;
 pub(crate) struct RecordLog {
     bytes: Vec<u8>,
     refused: u64,
-    said_goodbye: bool,
+    in_window: bool,
 }
 
 impl RecordLog {
     pub(crate) fn push(&mut self, record: &Record<'_>) {
-        self.said_goodbye |= record.tag.kind == Goodbye::KIND;
+        if let Some((window, _)) = wire::read::<Window>(record).filter(|_| record.tag.kind == Window::KIND) {
+            self.in_window = window.phase == wire::WINDOW_OPENED;
+        }
+        if record.tag.kind == Goodbye::KIND {
+            self.in_window = false;
+        }
         let Ok(length) = u32::try_from(record.payload.len()) else {
             self.refused += 1;
             return;
@@ -68,8 +73,9 @@ impl RecordLog {
         self.refused
     }
 
-    pub(crate) fn said_goodbye(&self) -> bool {
-        self.said_goodbye
+    /// Whether a window is open, and no goodbye was said.
+    pub(crate) fn in_window(&self) -> bool {
+        self.in_window
     }
 }
 
@@ -157,7 +163,6 @@ mod tests {
                 kind: kind(*number),
                 flags: *flags,
             };
-            assert!(!log.said_goodbye());
             log.push(&Record { tag, payload });
         }
         let mut replayed = Vec::new();
@@ -169,7 +174,7 @@ mod tests {
             ));
         });
         assert_eq!(replayed, records);
-        assert!(log.said_goodbye());
+        assert!(!log.in_window());
     }
 
     #[test]

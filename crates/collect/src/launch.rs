@@ -1,15 +1,21 @@
 //! Starting a program under the collector.
 
 use std::{
+    collections::BTreeMap,
     env,
-    ffi::{OsStr, OsString},
+    ffi::{CString, OsStr, OsString},
     io,
-    os::unix::fs::PermissionsExt,
+    os::unix::{ffi::OsStringExt, fs::PermissionsExt},
     path::{Path, PathBuf},
-    process::{Child, Command},
 };
 
-use crate::{environment, error::Error};
+use nix::{
+    spawn::{PosixSpawnAttr, PosixSpawnFileActions, PosixSpawnFlags, posix_spawnp},
+    sys::signal::{SigSet, Signal},
+};
+use rustix::process::{Pid, WaitOptions, waitpid};
+
+use crate::{end::End, environment, error::Error};
 
 /// A program to be started.
 #[derive(Clone, Debug)]
@@ -54,18 +60,64 @@ impl Launch {
         }
     }
 
-    /// Starts the program; it finds the collector at `socket`.
-    pub(crate) fn start(&self, socket: &Path) -> Result<Child, Error> {
-        let Some((program, arguments)) = self.command.split_first() else {
-            let program = String::new();
-            return Err(Error::NoSuchProgram { program });
-        };
-        let mut command = Command::new(program);
-        command.args(arguments);
-        command.env(environment::COLLECTOR_VARIABLE, socket);
-        command.envs(environment::injection(&self.library, self.preload));
-        command.spawn().map_err(|source| failure(program, source))
+    /// Starts the program; it finds the collector at `socket`, and signals as
+    /// they were before we blocked ours.
+    ///
+    /// The standard library would hand our own signal mask on, and has no safe
+    /// way to hand on another one.
+    pub(crate) fn start(&self, socket: &Path, signals: &SigSet) -> Result<Child, Error> {
+        let program = self.command.first().cloned().unwrap_or_default();
+        let started = self.spawn(socket, signals);
+        started.map_err(|source| failure(&program, source))
     }
+
+    fn spawn(&self, socket: &Path, signals: &SigSet) -> io::Result<Child> {
+        let arguments = c_strings(self.command.iter().cloned())?;
+        let program = arguments.first().ok_or(io::ErrorKind::NotFound)?;
+        let mut variables: BTreeMap<OsString, OsString> = env::vars_os().collect();
+        variables.insert(environment::COLLECTOR_VARIABLE.into(), socket.into());
+        for (name, value) in environment::injection(&self.library, self.preload) {
+            variables.insert(name.into(), value);
+        }
+        let variables = variables.into_iter().map(|(mut name, value)| {
+            name.push("=");
+            name.push(value);
+            name
+        });
+        let mut attributes = PosixSpawnAttr::init()?;
+        attributes
+            .set_flags(PosixSpawnFlags::POSIX_SPAWN_SETSIGMASK | PosixSpawnFlags::POSIX_SPAWN_SETSIGDEF)?;
+        attributes.set_sigmask(signals)?;
+        // A Rust program ignores this one, which would be handed on too.
+        attributes.set_sigdefault(&SigSet::from(Signal::SIGPIPE))?;
+        let files = PosixSpawnFileActions::init()?;
+        let pid = posix_spawnp(program, &files, &attributes, &arguments, &c_strings(variables)?)?;
+        let pid = Pid::from_raw(pid.as_raw()).ok_or(io::ErrorKind::Other)?;
+        Ok(Child { pid })
+    }
+}
+
+/// A program that was started, and is not waited for yet.
+pub(crate) struct Child {
+    pid: Pid,
+}
+
+impl Child {
+    pub(crate) fn pid(&self) -> Pid {
+        self.pid
+    }
+
+    /// How it ended, if it has.
+    pub(crate) fn try_wait(&mut self) -> Result<Option<End>, Error> {
+        let waited = waitpid(Some(self.pid), WaitOptions::NOHANG);
+        let waited = waited.map_err(Error::system("waiting for the program"))?;
+        Ok(waited.map(|(_, status)| End::from_raw_status(status.as_raw())))
+    }
+}
+
+fn c_strings(texts: impl IntoIterator<Item = OsString>) -> io::Result<Vec<CString>> {
+    let c_string = |text: OsString| CString::new(text.into_vec()).map_err(io::Error::from);
+    texts.into_iter().map(c_string).collect()
 }
 
 /// Tells a program that is not there from one that cannot be run. The system

@@ -2,7 +2,6 @@
 
 use std::{
     os::fd::AsFd,
-    process::Child,
     time::{Duration, Instant},
 };
 
@@ -14,7 +13,7 @@ use crate::{
     end::End,
     error::Error,
     identity::joined,
-    launch::{Launch, Wait},
+    launch::{Child, Launch, Wait},
     report::Report,
     session::Session,
     signals::{Arrived, Sender, Signals},
@@ -45,7 +44,7 @@ pub fn profile(
     let signals = Signals::block()?;
     let path = destination.path.clone();
     let mut session = Session::new(capture, destination)?;
-    let child = match launch.start(session.socket()) {
+    let child = match launch.start(session.socket(), signals.before()) {
         Ok(child) => child,
         Err(error) => {
             session.abandon(&path);
@@ -62,7 +61,7 @@ pub fn profile(
 
 /// Reads until the program ends.
 fn run(mut child: Child, signals: &Signals, session: &mut Session) -> Result<End, Error> {
-    let pid = Pid::from_child(&child);
+    let pid = child.pid();
     let process = pidfd_open(pid, PidfdFlags::empty()).map_err(Error::system("watching the program"))?;
     loop {
         let [signalled, ended] = session.turn([signals.as_fd(), process.as_fd()])?;
@@ -71,13 +70,8 @@ fn run(mut child: Child, signals: &Signals, session: &mut Session) -> Result<End
                 pass_on(arrived, pid, session);
             }
         }
-        if ended
-            && let Some(status) = child
-                .try_wait()
-                .map_err(Error::system("waiting for the program"))?
-        {
-            let end = End::from_status(status);
-            session.note_end(child.id(), end);
+        if ended && let Some(end) = child.try_wait()? {
+            session.note_end(pid.as_raw_nonzero().get().unsigned_abs(), end);
             return Ok(end);
         }
     }

@@ -150,7 +150,7 @@ impl Session {
 
     /// Whether any process is left.
     pub(crate) fn is_deserted(&self) -> bool {
-        self.targets.iter().all(|target| target.end().is_some())
+        self.targets.iter().all(Target::is_gone)
     }
 
     /// Whether a target has yet to carry out an order.
@@ -168,7 +168,10 @@ impl Session {
         let Some(pid) = control.peer().process_id().or(own_pid) else {
             return;
         };
-        self.end_replaced(pid);
+        if !self.end_replaced(pid) {
+            // A second connection of a process that records already is none of ours.
+            return;
+        }
         let identity = Identity::read(pid, own_pid.unwrap_or(pid));
         let store = self.new_store(&identity);
         let mut target = Target::with_control(identity, control, store);
@@ -446,11 +449,17 @@ impl Session {
         }
     }
 
-    /// The process of a new connection was another program before.
-    fn end_replaced(&mut self, pid: u32) {
-        while let Some(position) = self.position_of(pid) {
-            self.end_target(position, End::Replaced);
+    /// Makes way for a new connection of a process that was another program
+    /// before. False when it is still the same.
+    fn end_replaced(&mut self, pid: u32) -> bool {
+        let Some(position) = self.position_of(pid) else {
+            return true;
+        };
+        if self.targets[position].still_records() {
+            return false;
         }
+        self.end_target(position, End::Replaced);
+        true
     }
 
     /// One that is streamed is over. One that the flight recorder holds is

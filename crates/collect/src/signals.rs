@@ -1,8 +1,7 @@
 //! Signals as something to poll.
 //!
 //! They are blocked and read from a descriptor. Threads that are started later
-//! inherit that; a program that is started does not, because the standard
-//! library gives it an empty mask.
+//! inherit that; a program that is started must not.
 
 use std::{
     io,
@@ -34,6 +33,7 @@ const SI_KERNEL: i32 = 0x80;
 pub(crate) struct Signals {
     descriptor: SignalFd,
     blocked: SigSet,
+    before: SigSet,
 }
 
 /// A signal that came.
@@ -64,7 +64,16 @@ impl Signals {
         let flags = SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC;
         let descriptor =
             SignalFd::with_flags(&heard, flags).map_err(Error::system("making a descriptor for signals"))?;
-        Ok(Self { descriptor, blocked })
+        Ok(Self {
+            descriptor,
+            blocked,
+            before,
+        })
+    }
+
+    /// The mask from before, for programs that are started.
+    pub(crate) fn before(&self) -> &SigSet {
+        &self.before
     }
 
     /// The next signal that came.

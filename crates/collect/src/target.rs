@@ -186,6 +186,12 @@ impl Target {
         self.rings.push(ring);
     }
 
+    /// Whether nothing can come of it any more.
+    pub(crate) fn is_gone(&self) -> bool {
+        let is_out_of_reach = self.connection == Connection::Closed && !self.has_rings();
+        self.end.is_some() || is_out_of_reach
+    }
+
     pub(crate) fn has_rings(&self) -> bool {
         !self.rings.is_empty() || !self.definitions.is_empty()
     }
@@ -287,16 +293,21 @@ impl Target {
         rows.end(end, trace);
     }
 
-    /// Whether the process ended without a word, so that what it was doing is
-    /// of interest. Reads its definitions to the end first.
+    /// Whether a process that ended did so in the middle of its work, so that
+    /// what it was doing is of interest.
     pub(crate) fn died(&mut self) -> bool {
         match &mut self.store {
-            TargetStore::Stream(rows) => !rows.said_goodbye(),
+            TargetStore::Stream(_) => false,
             TargetStore::Flight(log) => {
                 log_definitions(&mut self.definitions, log);
-                !log.said_goodbye()
+                log.in_window()
             }
         }
+    }
+
+    /// Whether the process is the one that was given rings.
+    pub(crate) fn still_records(&self) -> bool {
+        self.has_rings() && self.identity.became_another(Rings::Held) == Some(false)
     }
 
     /// Keeps how it ended for a trace that is written later.

@@ -20,7 +20,7 @@ mod sync;
 use rustc_hash::FxHashMap;
 use tracesmith_format::{
     ClockId, DeviceId, ImageId, ProcessId, StringId, Timestamp, Writable,
-    tables::{self, ClockKind, HealthCause},
+    tables::{self, ClockKind},
 };
 use tracesmith_wire::{
     Record,
@@ -29,7 +29,6 @@ use tracesmith_wire::{
 
 use crate::{
     counters::{DeviceFacts, Sample},
-    end::End,
     health::{Health, Notice},
     host,
     identity::Identity,
@@ -264,10 +263,4 @@ impl ProcessRows {
             Taken::Done
         })
     }
-}
-
-/// States how a process ended, when it did so without handing over its last
-/// records.
-fn died(process: ProcessId, end: End, trace: &mut TraceRows) {
-    trace.note(Notice::new(HealthCause::PROCESS_DIED, process, &end.to_string()));
 }

@@ -6,7 +6,7 @@ use tracesmith_format::{
     tables::{self, Caller, ChannelKind, ClockKind, HealthCause, Place, ProcessEnd},
 };
 
-use super::{Definitions, TraceRows, died, marker::OpenMarkers};
+use super::{Definitions, TraceRows, marker::OpenMarkers};
 use crate::{end::End, health::Notice, host::HOST, identity::Identity, time};
 
 /// Rows of one process.
@@ -27,7 +27,9 @@ pub(crate) struct ProcessRows {
     pub(super) driver: String,
     /// The latest time told, host clock.
     pub(super) last_time: u64,
-    pub(super) said_goodbye: bool,
+    /// Records may still be on their way: a window is open, and no goodbye said.
+    pub(super) in_window: bool,
+    pub(super) was_in_window: bool,
     unknown_records: u64,
     unresolved: u64,
 }
@@ -82,7 +84,8 @@ impl ProcessRows {
             threads: FxHashSet::default(),
             driver: String::new(),
             last_time: 0,
-            said_goodbye: false,
+            in_window: false,
+            was_in_window: false,
             unknown_records: 0,
             unresolved: 0,
         }
@@ -91,11 +94,6 @@ impl ProcessRows {
     /// The process's id in the trace.
     pub(crate) fn id(&self) -> ProcessId {
         self.id
-    }
-
-    /// Whether it ended in the ordinary way, by its own word.
-    pub(crate) fn said_goodbye(&self) -> bool {
-        self.said_goodbye
     }
 
     /// Writes what was still open, how the process ended and what nobody
@@ -130,14 +128,8 @@ impl ProcessRows {
             let notice = Notice::new(HealthCause::UNKNOWN_RECORD, self.id, words);
             trace.note(notice.with_count(self.unresolved));
         }
-        match end {
-            End::Replaced => {
-                let words = "a process became another program: its last records may be missing";
-                trace.note(Notice::new(HealthCause::PROCESS_DIED, self.id, words));
-            }
-            End::Running => {}
-            _ if self.said_goodbye => {}
-            end => died(self.id, end, trace),
+        if self.in_window && end != End::Running {
+            trace.note(Notice::new(HealthCause::PROCESS_DIED, self.id, &end.to_string()));
         }
     }
 

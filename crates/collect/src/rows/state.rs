@@ -84,19 +84,30 @@ impl ProcessRows {
         self.fact(&key, &value, trace);
     }
 
+    /// With a capture range there may be many: the trace tells of the first
+    /// opening and the last close.
     pub(super) fn window(&mut self, record: &wire::Window, trace: &mut TraceRows) {
         self.saw(record.time);
-        let phase = match record.phase {
-            wire::WINDOW_OPENED => "window.opened",
-            wire::WINDOW_CLOSED => "window.closed",
-            _ => return self.count_unknown(),
-        };
-        self.fact(phase, &record.time.to_string(), trace);
+        let time = record.time.to_string();
+        match record.phase {
+            wire::WINDOW_OPENED => {
+                if !self.was_in_window {
+                    self.fact("window.opened", &time, trace);
+                }
+                self.in_window = true;
+                self.was_in_window = true;
+            }
+            wire::WINDOW_CLOSED => {
+                self.fact("window.closed", &time, trace);
+                self.in_window = false;
+            }
+            _ => self.count_unknown(),
+        }
     }
 
     pub(super) fn goodbye(&mut self, record: &wire::Goodbye) {
         self.saw(record.time);
-        self.said_goodbye = true;
+        self.in_window = false;
     }
 
     fn fact(&self, key: &str, value: &str, trace: &mut TraceRows) {

@@ -6,14 +6,19 @@ use std::{
     path::PathBuf,
     process::{self, Command, Stdio},
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
-use tracesmith_wire::{control::Message, handshake, record};
+use tracesmith_wire::{
+    Capacity,
+    control::{Control, Message, Settings, armed},
+    handshake::{self, Listener, Purpose},
+    record,
+};
 
 use super::{
     TASK,
-    target::{self, LIMIT, Target, connect, push, receive, until},
+    target::{self, LIMIT, Target, connect, push, receive},
 };
 
 /// Where a target states how far it has come.
@@ -39,7 +44,8 @@ pub fn run() {
         "lingers" => lingers(),
         "stubborn" => stubborn(),
         "refuses" => refuses(),
-        "corrupt" => corrupt(),
+        "odd-visitor" => odd_visitor(),
+        "armed" => armed(),
         "stays-away" => {}
         other => panic!("no task {other}"),
     }
@@ -63,7 +69,9 @@ fn forever() {
     let progress = env::var_os(PROGRESS).map(|path| fs::File::create(path).unwrap());
     let mut target = Target::open(connect());
     target.define_all();
-    for number in 0.. {
+    let start = Instant::now();
+    // A test that fails leaves nobody who would kill it.
+    for number in (0..).take_while(|_| start.elapsed() < 3 * LIMIT) {
         target.kernel(number);
         if let Some(progress) = &progress {
             progress.write_all_at(&(number + 1).to_le_bytes(), 0).unwrap();
@@ -193,33 +201,21 @@ fn markers() {
     target.goodbye();
 }
 
-/// Says at each order what it was, as marks in the next window.
+/// Records when it is told to, until it is told to stop.
 fn windows() {
-    let mut control = connect();
-    let mut windows = 0;
-    while let Ok(Some(message)) = control.receive(LIMIT) {
-        match message {
-            Message::Close => control.send(&Message::Done, LIMIT).unwrap(),
-            Message::Open(settings) => {
-                windows += 1;
-                let mut target = Target::open_with(control, *settings);
-                target.define_all();
-                loop {
-                    target.kernel(windows);
-                    match target.control.receive(Duration::from_millis(2)) {
-                        Ok(Some(Message::Close)) => break,
-                        Ok(other) => panic!("{other:?}"),
-                        Err(_) => {}
-                    }
-                }
-                control = target.close();
-                // What comes after the window is nobody's business.
-                thread::sleep(Duration::from_millis(100));
-                return;
-            }
-            other => panic!("{other:?}"),
+    let mut target = Target::open(connect());
+    target.define_all();
+    loop {
+        target.kernel(1);
+        match target.control.receive(Duration::from_millis(2)) {
+            Ok(Some(Message::Close)) => break,
+            Ok(other) => panic!("{other:?}"),
+            Err(_) => {}
         }
     }
+    let _control = target.close();
+    // What comes after the window is nobody's business.
+    thread::sleep(Duration::from_millis(100));
 }
 
 /// Far more than the flight recorder holds, then dies.
@@ -282,14 +278,12 @@ fn fork() {
 /// Leaves a process behind that records until it is told to stop.
 fn lingers() {
     let program = env::current_exe().unwrap();
-    let progress = env::temp_dir().join(format!("tracesmith-lingers-{}", process::id()));
     Command::new(program)
         .args(env::args_os().skip(1))
         .env(TASK, "windows")
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
-    let _ = fs::remove_file(&progress);
     thread::sleep(Duration::from_millis(400));
 }
 
@@ -322,15 +316,69 @@ fn refuses() {
     control.send(&Message::Failed(reason), LIMIT).unwrap();
 }
 
-/// Writes over its own ring.
-fn corrupt() {
+/// Records, while a visitor of its own says nothing sensible.
+fn odd_visitor() {
     let mut target = Target::open(connect());
     target.define_all();
     target.kernel(0);
-    thread::sleep(Duration::from_millis(50));
+    for purpose in [Purpose::Control, Purpose::Thread] {
+        let connection = handshake::connect(
+            &target.settings.collector,
+            purpose,
+            Capacity::MIN,
+            Duration::from_millis(20),
+        );
+        drop(connection);
+    }
+    target.kernel(1);
     target.goodbye();
-    let collector = target.settings.collector.clone();
-    // A visitor that says nothing sensible must not disturb the others.
-    let _ = handshake::connect_control(&collector, LIMIT);
-    until(|| true);
+}
+
+/// Waits for collectors, as an armed program does, and records for each of
+/// them until it is told to stop. States how many windows there were.
+fn armed() {
+    let listener = armed::listen().unwrap();
+    let mut windows = 0;
+    loop {
+        let Ok(visitor) = listener.accept(LIMIT) else {
+            return;
+        };
+        let mut control = visitor.into_control();
+        while let Ok(Some(message)) = control.receive(LIMIT) {
+            match message {
+                Message::Open(settings) => {
+                    windows += 1;
+                    control = record_for(control, *settings, windows, &listener);
+                }
+                Message::Close => control.send(&Message::Done, LIMIT).unwrap(),
+                Message::Dump => {
+                    let answer = Message::Dumped(Err("no flight recorder runs for this process".to_owned()));
+                    control.send(&answer, LIMIT).unwrap();
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+}
+
+/// Kernels until the collector says close. Another visitor may ask for a dump.
+fn record_for(control: Control, settings: Settings, window: u32, listener: &Listener) -> Control {
+    let mut target = Target::open_with(control, settings);
+    target.define_all();
+    loop {
+        target.kernel(window);
+        if let Ok(visitor) = listener.accept(Duration::from_millis(1)) {
+            let asker = visitor.into_control();
+            if asker.receive(LIMIT).unwrap() == Some(Message::Dump) {
+                target.control.send(&Message::Dump, LIMIT).unwrap();
+                asker.send(&receive(&target.control), LIMIT).unwrap();
+            }
+        }
+        match target.control.receive(Duration::from_millis(1)) {
+            Ok(Some(Message::Close)) => return target.close(),
+            Ok(Some(other)) => panic!("{other:?}"),
+            Ok(None) => process::exit(0),
+            Err(_) => {}
+        }
+    }
 }

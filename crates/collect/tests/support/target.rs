@@ -230,7 +230,7 @@ pub fn marker(phase: u8, range: u64) -> record::Marker {
 
 /// Pushes a record; one that finds no room is the ring's to count.
 pub fn push<T: Payload>(ring: &mut Producer, record: &T, behind: &[u8]) {
-    let bytes = [Payload::as_bytes(record), behind].concat();
+    let bytes = [record.as_bytes(), behind].concat();
     let _: Pushed = ring.push(T::KIND.into(), &bytes);
 }
 
