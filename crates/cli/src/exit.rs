@@ -11,8 +11,6 @@ pub(crate) enum Exit {
     Done,
     /// The check said no.
     No,
-    /// We failed, and have said why.
-    Failed,
     /// As the program did that was run.
     Code(u8),
     /// By the signal that ended the program that was run.
@@ -30,7 +28,6 @@ impl Exit {
         match self {
             Exit::Done => ExitCode::SUCCESS,
             Exit::No => ExitCode::from(1),
-            Exit::Failed => ExitCode::from(2),
             Exit::Code(code) => ExitCode::from(code),
             Exit::Signal(number) => {
                 if let Some(signal) = Signal::from_named_raw(number) {

@@ -17,6 +17,9 @@ use support::{FIXTURE, command, root, run, tracesmith, tracesmith_with_input};
 fn help_says_what_can_be_asked() {
     for words in [
         "",
+        "profile",
+        "record",
+        "env",
         "info",
         "view",
         "repair",

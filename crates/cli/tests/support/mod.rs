@@ -1,5 +1,7 @@
 //! Running the binary as a user does.
 
+#![allow(dead_code, reason = "not every test file needs all of it")]
+
 use std::ffi::OsStr;
 use std::io::Write;
 use std::path::PathBuf;
@@ -34,7 +36,6 @@ impl Run {
 }
 
 /// The binary, away from the settings of whoever runs the tests.
-#[allow(dead_code, reason = "not every test file needs it")]
 pub fn command() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tracesmith"));
     command.current_dir(root()).stdin(Stdio::null());
