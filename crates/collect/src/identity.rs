@@ -50,7 +50,7 @@ impl Identity {
         let arguments: Vec<&[u8]> = command.trim_ascii_end().split(|byte| *byte == 0).collect();
         let arguments = match arguments.split_last() {
             // Every argument ends in a zero byte.
-            Some((last, rest)) if last.is_empty() => rest,
+            Some(([], rest)) => rest,
             _ => &arguments,
         };
         let stat = Stat::read(pid).unwrap_or_default();
