@@ -412,9 +412,9 @@ fn all_armed_programs_are_recorded_also_those_that_come_later() {
     let trace = place.trace("t.sbt");
     assert_eq!(trace.processes.len(), 2);
     assert!(trace.health().is_good(), "{:?}", trace.health());
-    for mut armed in [&mut first, &mut second] {
-        Child::kill(&mut armed).unwrap();
-        Child::wait(&mut armed).unwrap();
+    for armed in [&mut first, &mut second] {
+        armed.kill().unwrap();
+        armed.wait().unwrap();
     }
 }
 

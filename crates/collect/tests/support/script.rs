@@ -277,10 +277,15 @@ fn fork() {
 
 /// Leaves a process behind that records until it is told to stop.
 fn lingers() {
-    let program = env::current_exe().unwrap();
-    Command::new(program)
+    leave_behind(TASK, "windows");
+}
+
+/// Starts this program again, does not wait for it, and goes on for a while.
+#[allow(clippy::zombie_processes, reason = "it is to outlive us")]
+fn leave_behind(variable: &str, value: &str) {
+    Command::new(env::current_exe().unwrap())
         .args(env::args_os().skip(1))
-        .env(TASK, "windows")
+        .env(variable, value)
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
@@ -297,13 +302,7 @@ fn stubborn() {
         thread::sleep(Duration::from_secs(8));
         process::exit(0);
     }
-    Command::new(env::current_exe().unwrap())
-        .args(env::args_os().skip(1))
-        .env("TRACESMITH_TEST_CHILD", "1")
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
-    thread::sleep(Duration::from_millis(400));
+    leave_behind("TRACESMITH_TEST_CHILD", "1");
 }
 
 /// Cannot record.
