@@ -13,7 +13,10 @@ use nix::{
     spawn::{PosixSpawnAttr, PosixSpawnFileActions, PosixSpawnFlags, posix_spawnp},
     sys::signal::{SigSet, Signal},
 };
-use rustix::process::{Pid, WaitOptions, waitpid};
+use rustix::{
+    io::retry_on_intr,
+    process::{Pid, WaitOptions, waitpid},
+};
 
 use crate::{end::End, environment, error::Error};
 
@@ -109,7 +112,20 @@ impl Child {
 
     /// How it ended, if it has.
     pub(crate) fn try_wait(&mut self) -> Result<Option<End>, Error> {
-        let waited = waitpid(Some(self.pid), WaitOptions::NOHANG);
+        self.wait_with(WaitOptions::NOHANG)
+    }
+
+    /// How it ends, in the end.
+    pub(crate) fn wait(&mut self) -> Result<End, Error> {
+        loop {
+            if let Some(end) = self.wait_with(WaitOptions::empty())? {
+                return Ok(end);
+            }
+        }
+    }
+
+    fn wait_with(&mut self, options: WaitOptions) -> Result<Option<End>, Error> {
+        let waited = retry_on_intr(|| waitpid(Some(self.pid), options));
         let waited = waited.map_err(Error::system("waiting for the program"))?;
         Ok(waited.map(|(_, status)| End::from_raw_status(status.as_raw())))
     }

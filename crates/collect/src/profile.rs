@@ -44,33 +44,51 @@ pub fn profile(
     let signals = Signals::block()?;
     let path = destination.path.clone();
     let mut session = Session::new(capture, destination)?;
-    let child = match launch.start(session.socket(), signals.before()) {
+    let mut child = match launch.start(session.socket(), signals.before()) {
         Ok(child) => child,
         Err(error) => {
             session.abandon(&path);
             return Err(error);
         }
     };
-    let end = run(child, &signals, &mut session)?;
-    if launch.wait == Wait::All {
-        outlast(&signals, &mut session)?;
+    match follow(&mut child, launch.wait, &signals, &mut session) {
+        Ok(end) => Ok((end, session.finish())),
+        // The program is none the worse for it, and what came before is saved.
+        Err(error) => {
+            let mut report = session.finish();
+            report.failure.get_or_insert(error);
+            Ok((child.wait()?, report))
+        }
     }
-    close(&signals, &mut session)?;
-    Ok((end, session.finish()))
+}
+
+/// Records until the program has ended, and those that outlive it have handed
+/// over what they have.
+fn follow(child: &mut Child, wait: Wait, signals: &Signals, session: &mut Session) -> Result<End, Error> {
+    let end = run(child, signals, session)?;
+    if wait == Wait::All {
+        outlast(signals, session)?;
+    }
+    close(signals, session)?;
+    Ok(end)
 }
 
 /// Reads until the program ends.
-fn run(mut child: Child, signals: &Signals, session: &mut Session) -> Result<End, Error> {
+fn run(child: &mut Child, signals: &Signals, session: &mut Session) -> Result<End, Error> {
     let pid = child.pid();
-    let process = pidfd_open(pid, PidfdFlags::empty()).map_err(Error::system("watching the program"))?;
+    // Where there are no descriptors of processes, every turn asks.
+    let process = pidfd_open(pid, PidfdFlags::empty()).ok();
     loop {
-        let [signalled, ended] = session.turn([signals.as_fd(), process.as_fd()])?;
+        let watched = process.as_ref().map_or(signals.as_fd(), AsFd::as_fd);
+        let [signalled, ended] = session.turn([signals.as_fd(), watched])?;
         if signalled {
             while let Some(arrived) = signals.next()? {
                 pass_on(arrived, pid, session);
             }
         }
-        if ended && let Some(end) = child.try_wait()? {
+        if (ended || process.is_none())
+            && let Some(end) = child.try_wait()?
+        {
             session.note_end(pid.as_raw_nonzero().get().unsigned_abs(), end);
             return Ok(end);
         }

@@ -97,6 +97,8 @@ impl Session {
         let devices = capture.counters.as_mut().map(|source| source.devices());
         let devices = devices.unwrap_or_default();
         let metadata = metadata(&capture);
+        // First, so that a failure leaves no file behind.
+        let listener = Listener::in_runtime_directory()?;
         let store = match capture.flight_recorder {
             Some(_) => Store::Flight(FlightStore::new(destination)),
             None => {
@@ -104,7 +106,6 @@ impl Session {
                 Store::Stream(Box::new(TraceRows::begin(file, devices.clone(), &metadata)))
             }
         };
-        let listener = Listener::in_runtime_directory()?;
         let settings = capture.settings(listener.path().to_owned());
         let now = Instant::now();
         let mut session = Self {

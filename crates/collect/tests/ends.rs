@@ -154,6 +154,15 @@ fn a_process_that_becomes_another_program_is_two_processes() {
 }
 
 #[test]
+fn a_process_that_becomes_a_program_without_us_was_replaced() {
+    let outcome = profile_task("exec-other", Capture::default());
+    assert_eq!(outcome.end, End::Exited(4));
+    let trace = outcome.trace();
+    assert_eq!(only_end(&trace), (ProcessEnd::REPLACED, 0));
+    assert_eq!(kernels(&trace).len(), 1);
+}
+
+#[test]
 fn children_that_do_not_record_change_nothing() {
     let outcome = profile_task("fork", Capture::default());
     assert_eq!(outcome.end, End::Exited(0));

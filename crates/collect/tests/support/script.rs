@@ -40,6 +40,7 @@ pub fn run() {
         "flight" => flight(number),
         "flight-asks" => flight_asks(number),
         "exec" => exec(),
+        "exec-other" => exec_other(),
         "fork" => fork(),
         "lingers" => lingers(),
         "stubborn" => stubborn(),
@@ -259,6 +260,14 @@ fn exec() {
         .env(TASK, "whole:50")
         .exec();
     panic!("{error}");
+}
+
+/// Becomes a program that does not record.
+fn exec_other() {
+    let mut target = Target::open(connect());
+    target.define_all();
+    target.kernel(0);
+    panic!("{}", Command::new("sh").args(["-c", "sleep 0.5; exit 4"]).exec());
 }
 
 /// A child that does nothing but live on for a while, as one of `fork`.
