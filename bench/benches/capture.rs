@@ -7,8 +7,8 @@
 #![allow(clippy::unwrap_used, reason = "a bench may stop on any error")]
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
-use std::{env, fs, process};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::{env, fs, process, thread};
 
 use tracesmith_bench::figure::{millions_per_second, print, print_head};
 use tracesmith_bench::workload::{Training, kernel_names};
@@ -16,6 +16,7 @@ use tracesmith_collect::{Capture, Destination, Existing, Launch, Preload, Report
 use tracesmith_format::StringId;
 use tracesmith_format::tables::{ApiCall, Kernel};
 use tracesmith_wire::control::{Message, Settings};
+use tracesmith_wire::frame::frame_bytes;
 use tracesmith_wire::handshake::{Purpose, connect, connect_control};
 use tracesmith_wire::record::{self, IntoBytes, Payload};
 use tracesmith_wire::{Producer, Pushed};
@@ -24,6 +25,10 @@ const LIMIT: Duration = Duration::from_secs(20);
 /// Says how many targets to be, and where each states the time that it took.
 const ROLE: &str = "TRACESMITH_BENCH_ROLE";
 const TIMES: &str = "TRACESMITH_BENCH_TIMES";
+const PROCESSES: &str = "TRACESMITH_BENCH_PROCESSES";
+const RUNS: usize = 5;
+/// Of the ring for device activity, by default.
+const RING_BYTES: u64 = 32 << 20;
 /// Launches of each target: a call and a kernel each.
 const LAUNCHES: usize = 1_000_000;
 
@@ -40,41 +45,51 @@ fn main() {
 }
 
 fn measure(processes: usize) {
-    let folder = env::temp_dir().join(format!("tracesmith-bench-{}", process::id()));
-    fs::create_dir_all(&folder).unwrap();
-    let path = folder.join("capture.sbt");
-    let report = record(processes, &path, &folder);
-    let longest = (0..processes)
-        .map(|number| fs::read_to_string(folder.join(number.to_string())).unwrap())
-        .map(|nanos| Duration::from_nanos(nanos.parse().unwrap()))
-        .max()
-        .unwrap();
-    let records = 2 * LAUNCHES * processes;
-    assert_eq!(
-        report.rows.kernels + report.rows.api_calls,
-        records as u64,
-        "{:?}",
-        report.losses
-    );
-    assert!(report.is_whole(), "{:?}", report.losses);
-    let rate = millions_per_second(records, longest);
-    let of = if processes == 1 {
-        "one process".to_owned()
-    } else {
-        format!("{processes} processes at once")
+    let mut runs: Vec<(f64, f64)> = (0..RUNS).map(|_| run(processes)).collect();
+    runs.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let ((least, _), (median, bytes), (most, _)) = (runs[0], runs[RUNS / 2], runs[RUNS - 1]);
+    let of = match processes {
+        1 => "one process".to_owned(),
+        processes => format!("{processes} processes at once"),
     };
     print(
-        &format!("records a second, {of}"),
-        format!("{rate:.2} million"),
-        "1 million",
-    );
-    let (_, bytes) = &report.files[0];
-    print(
-        &format!("bytes of the file for a launch, {of}"),
-        format!("{:.1}", *bytes as f64 / (LAUNCHES * processes) as f64),
+        &format!("million records a second, {of}, median of {RUNS}"),
+        format!("{median:.2}"),
         "",
     );
+    print(
+        "  slowest and fastest run",
+        format!("{least:.2} to {most:.2}"),
+        "",
+    );
+    print("  bytes of the file for a launch", format!("{bytes:.1}"), "");
+}
+
+/// Millions of records a second of one recording, and bytes of its file for a launch.
+fn run(processes: usize) -> (f64, f64) {
+    let folder = env::temp_dir().join(format!("tracesmith-bench-{}", process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    let report = record(processes, &folder.join("capture.sbt"), &folder);
+    let spans = (0..processes).map(|number| {
+        let span = fs::read_to_string(folder.join(format!("{number}.span"))).unwrap();
+        let (start, end) = span.split_once(' ').unwrap();
+        (start.parse::<u64>().unwrap(), end.parse::<u64>().unwrap())
+    });
+    // From the first push of any target to the last one of all.
+    let (start, end) = spans
+        .reduce(|(start, end), (other_start, other_end)| (start.min(other_start), end.max(other_end)))
+        .unwrap();
+    let records = 2 * LAUNCHES * processes;
+    let rows = report.rows.kernels + report.rows.api_calls;
+    assert_eq!(rows, records as u64, "{:?}", report.losses);
+    assert!(report.is_whole(), "{:?}", report.losses);
+    // When a target has pushed its last record, its ring may be full of those that are not read yet.
+    let launch_bytes = frame_bytes(size_of::<record::ApiCall>()) + frame_bytes(size_of::<record::Kernel>());
+    let unread = 2 * processes * (RING_BYTES / launch_bytes) as usize;
+    let rate = millions_per_second(records - unread, Duration::from_nanos(end - start));
+    let (_, bytes) = &report.files[0];
     fs::remove_dir_all(&folder).unwrap();
+    (rate, *bytes as f64 / (LAUNCHES * processes) as f64)
 }
 
 fn record(processes: usize, path: &Path, folder: &Path) -> Report {
@@ -103,6 +118,7 @@ fn start_targets(processes: usize) {
         .map(|number| {
             process::Command::new(env::current_exe().unwrap())
                 .env(ROLE, "target")
+                .env(PROCESSES, processes.to_string())
                 .env(TIMES, folder.join(number.to_string()))
                 .spawn()
                 .unwrap()
@@ -133,14 +149,35 @@ fn target() {
     let (mut definitions, mut activity) = rings(&settings);
     control.send(&Message::Done, LIMIT).unwrap();
     define(&mut definitions);
-    let start = Instant::now();
+    wait_for_all();
+    let start = now();
     for (call, kernel) in calls.iter().zip(&kernels) {
         push(&mut activity, call);
         push(&mut activity, kernel);
     }
     push(&mut definitions, &record::Goodbye { time: 1 });
-    let taken = start.elapsed();
-    fs::write(env::var_os(TIMES).unwrap(), taken.as_nanos().to_string()).unwrap();
+    let span = format!("{start} {}", now());
+    fs::write(own_file("span"), span).unwrap();
+}
+
+/// Targets make their records first, which takes them unequally long: they push at the same time.
+fn wait_for_all() {
+    fs::write(own_file("ready"), "").unwrap();
+    let folder = own_file("ready").parent().unwrap().to_owned();
+    let processes: usize = env::var(PROCESSES).unwrap().parse().unwrap();
+    let is_ready = |number: usize| folder.join(format!("{number}.ready")).exists();
+    while !(0..processes).all(is_ready) {
+        thread::sleep(Duration::from_micros(100));
+    }
+}
+
+fn own_file(extension: &str) -> PathBuf {
+    PathBuf::from(env::var_os(TIMES).unwrap()).with_extension(extension)
+}
+
+/// Nanoseconds that all processes of the machine agree on.
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64
 }
 
 fn rings(settings: &Settings) -> (Producer, Producer) {

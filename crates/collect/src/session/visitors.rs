@@ -1,0 +1,146 @@
+//! Targets that come, ask and answer.
+
+use std::time::Duration;
+
+use tracesmith_wire::{
+    control::{Control, Message},
+    handshake::{Granted, Purpose, Visitor},
+};
+
+use super::{BUSY_PAUSE, Session, Store, WindowState};
+use crate::{
+    end::End,
+    flight::RecordLog,
+    identity::Identity,
+    ring::{self, Keep, Ring},
+    target::{Order, Target, TargetStore},
+};
+
+/// A visitor says who it is with its first packet, which is there when it is.
+const HELLO_LIMIT: Duration = Duration::from_millis(50);
+
+impl Session {
+    /// Takes a target that is connected, and tells it what to do.
+    pub(crate) fn adopt(&mut self, control: Control, own_pid: Option<u32>) {
+        let Some(pid) = control.peer().process_id().or(own_pid) else {
+            return;
+        };
+        if !self.end_replaced(pid) {
+            // A second connection of a process that records already is none of ours.
+            return;
+        }
+        let identity = Identity::read(pid, own_pid.unwrap_or(pid));
+        let store = self.new_store(&identity);
+        let mut target = Target::with_control(identity, control, store);
+        match self.window {
+            WindowState::Open { .. } => target.order(Order::Open, &self.open_message()),
+            WindowState::Ahead { .. } | WindowState::Over => target.order(Order::Close, &Message::Close),
+        }
+        self.targets.push(target);
+    }
+
+    /// Deals with one visitor; the next one makes the next turn short.
+    pub(super) fn greet(&mut self) {
+        // A visitor that we cannot talk to was told so; it is not ours to fail by.
+        let Ok(visitor) = self.listener.accept(HELLO_LIMIT) else {
+            return;
+        };
+        let hello = *visitor.hello();
+        if hello.purpose == Purpose::Control {
+            self.adopt(visitor.into_control(), Some(hello.process_id));
+        } else {
+            self.grant(visitor, hello.purpose, hello.process_id);
+        }
+    }
+
+    /// Gives a target the ring that it asks for.
+    fn grant(&mut self, visitor: Visitor, purpose: Purpose, own_pid: u32) {
+        let keep = if self.keeps_last_part() {
+            Keep::LastPart
+        } else {
+            Keep::Everything
+        };
+        let Some(config) = ring::config(purpose, &self.settings, keep) else {
+            return;
+        };
+        let pid = visitor.process_id().unwrap_or(own_pid);
+        let position = self.position_of(pid);
+        let taken = position.map_or(0, |at| self.targets[at].ring_bytes());
+        if taken + config.capacity.bytes() > self.settings.memory_bytes {
+            let words = "no more memory for rings: raise the bound with --buffer-size";
+            // It may have gone away; then it needs no reason.
+            let _ = visitor.refuse(words, HELLO_LIMIT);
+            if let Some(at) = position {
+                self.note_failure(at, words.to_owned());
+            }
+            return;
+        }
+        let Ok(Granted { consumer, peer }) = visitor.grant(config, HELLO_LIMIT) else {
+            return;
+        };
+        let at = position.unwrap_or_else(|| {
+            let identity = Identity::read(pid, own_pid);
+            let store = self.new_store(&identity);
+            self.targets.push(Target::with_peer(identity, peer, store));
+            self.targets.len() - 1
+        });
+        let ring = Ring::new(consumer, purpose, config.capacity);
+        match purpose {
+            Purpose::Definitions => self.targets[at].add_definitions(ring),
+            _ => self.targets[at].add_ring(ring),
+        }
+        self.pause = BUSY_PAUSE;
+    }
+
+    /// Deals with a message of a target.
+    pub(super) fn listen(&mut self, position: usize) {
+        let Some(message) = self.targets[position].receive() else {
+            return;
+        };
+        match message {
+            Message::Done => drop(self.targets[position].answered()),
+            Message::Failed(reason) => {
+                let _ = self.targets[position].answered();
+                self.note_failure(position, reason);
+            }
+            Message::Dump => {
+                let dumped = self.dump().map(|path| path.display().to_string());
+                // A dump lets go of targets that have ended; this one spoke.
+                if let Some(target) = self.targets.get_mut(position) {
+                    target.send(&Message::Dumped(dumped));
+                }
+            }
+            // Orders are ours to give, and dumps ours to write.
+            Message::Open(_) | Message::Close | Message::Dumped(_) => {}
+        }
+    }
+
+    fn note_failure(&mut self, position: usize, reason: String) {
+        let trace = match &mut self.store {
+            Store::Stream(trace) => Some(&mut **trace),
+            Store::Flight(_) => None,
+        };
+        self.targets[position].failed(reason, trace);
+    }
+
+    /// Makes way for a new connection of a process that was another program
+    /// before. False when it is still the same.
+    fn end_replaced(&mut self, pid: u32) -> bool {
+        let Some(position) = self.position_of(pid) else {
+            return true;
+        };
+        if self.targets[position].still_records() {
+            return false;
+        }
+        self.end_target(position, End::Replaced);
+        true
+    }
+
+    fn new_store(&mut self, identity: &Identity) -> TargetStore {
+        self.report.processes += 1;
+        match &mut self.store {
+            Store::Stream(trace) => TargetStore::Stream(Box::new(trace.begin_process(identity))),
+            Store::Flight(_) => TargetStore::Flight(RecordLog::default()),
+        }
+    }
+}
