@@ -221,8 +221,13 @@ fn hint(error: &anyhow::Error) -> Option<&'static str> {
     if let Some(hinted) = error.chain().find_map(|cause| cause.downcast_ref::<Hinted>()) {
         return Some(hinted.hint);
     }
-    match error.chain().find_map(|cause| cause.downcast_ref::<CollectError>()) {
-        Some(CollectError::Exists { .. }) => return Some("replace it with --force, or name another file with -o"),
+    match error
+        .chain()
+        .find_map(|cause| cause.downcast_ref::<CollectError>())
+    {
+        Some(CollectError::Exists { .. }) => {
+            return Some("replace it with --force, or name another file with -o");
+        }
         Some(CollectError::NotArmed { .. }) => {
             return Some("start it with the variables that 'tracesmith env' prints");
         }

@@ -68,7 +68,7 @@ pub(crate) enum WorkloadKind {
         #[arg(long, default_value_t = 20)]
         steps: u32,
         /// Elements of a batch
-        #[arg(long, default_value_t = 1 << 20)]
+        #[arg(long, default_value_t = 1 << 20, value_parser = clap::value_parser!(u32).range(..=4 << 20))]
         elements: u32,
         /// Rows and columns of the matrices
         #[arg(long, default_value_t = 512)]

@@ -7,6 +7,7 @@ use anyhow::{Context, bail};
 use tracesmith_machine::DevicesReport;
 use tracesmith_trace::{Query, Trace, units};
 
+use super::info::health_lines;
 use super::ourselves::capture;
 use super::view;
 use crate::args::{DemoArgs, Format};
@@ -109,6 +110,9 @@ fn show(origin: &Origin, trace: &Trace, out: &Path, output: &mut Output) -> anyh
             out.display()
         ))?;
         output.line("")?;
+    }
+    for problem in health_lines(&trace.health()) {
+        output.warning(&format!("the recording is not whole: {problem}"));
     }
     view::show_totals(trace, &Query::default(), ROWS, output)?;
     if output.format == Format::Table {

@@ -1,6 +1,5 @@
 //! `tracesmith devices`.
 
-
 use serde_json::{Value, json};
 use tracesmith_machine::cpus::format_list;
 use tracesmith_machine::topology::{FarEnd, Gpu, LEGEND, Link};
