@@ -40,6 +40,9 @@ pub(crate) struct DemoArgs {
     /// Open the recording that comes along, also where there is a GPU
     #[arg(long)]
     pub(crate) recorded: bool,
+    /// Rows and columns of the matrices that are multiplied
+    #[arg(long, hide = true, default_value_t = 512)]
+    pub(crate) side: u32,
 }
 
 #[derive(ClapArgs)]
