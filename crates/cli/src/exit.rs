@@ -2,9 +2,7 @@
 
 use std::process::ExitCode;
 
-use rustix::process::{
-    DumpableBehavior, Signal, getpid, kill_process, set_dumpable_behavior,
-};
+use rustix::process::{DumpableBehavior, Signal, getpid, kill_process, set_dumpable_behavior};
 
 /// How this program ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -21,7 +21,8 @@ static CARRIED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libtracesmith_
 pub(crate) fn locate() -> Result<PathBuf> {
     if let Some(path) = env::var_os(VARIABLE) {
         let path = PathBuf::from(path);
-        return fs::canonicalize(&path).with_context(|| format!("looking for {} of {VARIABLE}", path.display()));
+        return fs::canonicalize(&path)
+            .with_context(|| format!("looking for {} of {VARIABLE}", path.display()));
     }
     let folder = armed::directory().context("making the runtime folder")?;
     check_folder(&folder)?;
@@ -40,7 +41,8 @@ pub(crate) fn locate() -> Result<PathBuf> {
 fn write(folder: &Path, path: &Path) -> Result<()> {
     let mut file = tempfile::Builder::new().prefix(".inject").tempfile_in(folder)?;
     file.write_all(CARRIED)?;
-    file.as_file().set_permissions(fs::Permissions::from_mode(0o700))?;
+    file.as_file()
+        .set_permissions(fs::Permissions::from_mode(0o700))?;
     file.persist(path)?;
     Ok(())
 }
@@ -48,14 +50,16 @@ fn write(folder: &Path, path: &Path) -> Result<()> {
 /// The loader splits LD_PRELOAD at spaces and colons, and maps no code from a
 /// file system that forbids it.
 fn check_folder(folder: &Path) -> Result<()> {
-    let hint = format!("hint: name another folder in {}", armed::RUNTIME_DIRECTORY_VARIABLE);
+    let hint = format!(
+        "hint: name another folder in {}",
+        armed::RUNTIME_DIRECTORY_VARIABLE
+    );
     let name = folder.to_string_lossy();
     if name.contains([' ', ':', '\t']) {
         bail!("the loader cannot preload from a folder with a space or colon in its name: {name}\n\n{hint}");
     }
-    let forbids = rustix::fs::statvfs(folder).is_ok_and(|system| {
-        system.f_flag.contains(rustix::fs::StatVfsMountFlags::NOEXEC)
-    });
+    let forbids = rustix::fs::statvfs(folder)
+        .is_ok_and(|system| system.f_flag.contains(rustix::fs::StatVfsMountFlags::NOEXEC));
     if forbids {
         bail!("the file system allows no programs (noexec): {name}\n\n{hint}");
     }

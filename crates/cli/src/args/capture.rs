@@ -18,7 +18,12 @@ pub(crate) struct ProfileArgs {
     #[arg(long, value_enum, default_value = "primary", value_name = "WHOM")]
     pub(crate) wait: WaitArg,
     /// The program and its arguments
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
+    #[arg(
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "COMMAND"
+    )]
     pub(crate) command: Vec<OsString>,
 }
 
@@ -50,7 +55,13 @@ pub(crate) struct CaptureArgs {
     #[arg(long)]
     pub(crate) force: bool,
     /// How much to record
-    #[arg(long, value_enum, default_value = "standard", conflicts_with = "trace", value_name = "LEVEL")]
+    #[arg(
+        long,
+        value_enum,
+        default_value = "standard",
+        conflicts_with = "trace",
+        value_name = "LEVEL"
+    )]
     pub(crate) level: LevelArg,
     /// Just these kinds
     #[arg(short, long, value_enum, value_delimiter = ',', value_name = "KIND")]

@@ -96,7 +96,9 @@ impl FromStr for StepsArg {
 }
 
 fn split_unit(text: &str) -> (&str, &str) {
-    let ends = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let ends = text
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(text.len());
     let (number, unit) = text.split_at(ends);
     (number, unit.trim())
 }
@@ -104,7 +106,9 @@ fn split_unit(text: &str) -> (&str, &str) {
 /// A decimal number times `scale`, without going through floating point.
 fn scaled(number: &str, scale: u64) -> Option<u64> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
-    let digits = u32::try_from(fraction.len()).ok().filter(|digits| *digits <= 18)?;
+    let digits = u32::try_from(fraction.len())
+        .ok()
+        .filter(|digits| *digits <= 18)?;
     let whole: u64 = whole.parse().ok()?;
     let fraction: u64 = fraction.parse().ok()?;
     let part = u128::from(fraction) * u128::from(scale) / 10u128.pow(digits);
@@ -117,7 +121,13 @@ mod tests {
 
     #[test]
     fn sizes_are_read() {
-        for (text, bytes) in [("64M", 64 << 20), ("1.5k", 1536), ("7", 7), ("2GiB", 2 << 30), ("0", 0)] {
+        for (text, bytes) in [
+            ("64M", 64 << 20),
+            ("1.5k", 1536),
+            ("7", 7),
+            ("2GiB", 2 << 30),
+            ("0", 0),
+        ] {
             assert_eq!(text.parse(), Ok(SizeArg(bytes)), "{text}");
         }
         for wrong in ["", "M", "-1", "1T", "1.M", ".5M", "99999999999999G"] {
@@ -127,8 +137,18 @@ mod tests {
 
     #[test]
     fn durations_are_read() {
-        for (text, millis) in [("5", 5_000), ("1.5s", 1_500), ("200ms", 200), ("2m", 120_000), ("0", 0)] {
-            assert_eq!(text.parse(), Ok(DurationArg(Duration::from_millis(millis))), "{text}");
+        for (text, millis) in [
+            ("5", 5_000),
+            ("1.5s", 1_500),
+            ("200ms", 200),
+            ("2m", 120_000),
+            ("0", 0),
+        ] {
+            assert_eq!(
+                text.parse(),
+                Ok(DurationArg(Duration::from_millis(millis))),
+                "{text}"
+            );
         }
         for wrong in ["", "s", "-1s", "5 days", "1e9"] {
             assert!(wrong.parse::<DurationArg>().is_err(), "{wrong}");
@@ -143,7 +163,10 @@ mod tests {
                 domain: domain.map(str::to_owned),
             }))
         };
-        assert_eq!("cuda-profiler-api".parse(), Ok(RangeArg(CaptureRange::ProfilerApi)));
+        assert_eq!(
+            "cuda-profiler-api".parse(),
+            Ok(RangeArg(CaptureRange::ProfilerApi))
+        );
         assert_eq!("nvtx:step".parse(), marker("step", None));
         assert_eq!("nvtx:a@b@train".parse(), marker("a@b", Some("train")));
         for wrong in ["", "nvtx:", "step"] {

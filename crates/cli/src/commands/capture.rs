@@ -5,9 +5,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
-use tracesmith_collect::{
-    Capture, CaptureRange, Destination, Existing, Kinds, Report, RowCounts, Window,
-};
+use tracesmith_collect::{Capture, CaptureRange, Destination, Existing, Kinds, Report, RowCounts, Window};
 use tracesmith_trace::units;
 
 use crate::args::{CaptureArgs, GraphsArg, KindArg, LevelArg};
@@ -46,7 +44,10 @@ pub(crate) fn capture(args: &CaptureArgs) -> anyhow::Result<Capture> {
         bail!("--buffer-size must be 4M at least");
     }
     let mut metadata = vec![
-        ("recorder".to_owned(), format!("tracesmith {}", env!("CARGO_PKG_VERSION"))),
+        (
+            "recorder".to_owned(),
+            format!("tracesmith {}", env!("CARGO_PKG_VERSION")),
+        ),
         ("capture.kinds".to_owned(), names(&kinds)),
         ("capture.range".to_owned(), range_in_words(args)),
     ];
@@ -62,7 +63,11 @@ pub(crate) fn capture(args: &CaptureArgs) -> anyhow::Result<Capture> {
         },
         memory_bytes: args.buffer_size.0,
         flight_recorder: args.flight_recorder.map(|size| size.0),
-        counters: if kinds.contains(&KindArg::Counters) { counter_source() } else { None },
+        counters: if kinds.contains(&KindArg::Counters) {
+            counter_source()
+        } else {
+            None
+        },
         counter_period: args.counter_period.0,
         metadata,
     })
@@ -70,7 +75,11 @@ pub(crate) fn capture(args: &CaptureArgs) -> anyhow::Result<Capture> {
 
 /// Where the trace goes: as named, or by the program's name, beside others of that name.
 pub(crate) fn destination(args: &CaptureArgs, program: &OsStr) -> anyhow::Result<Destination> {
-    let existing = if args.force { Existing::Replace } else { Existing::Refuse };
+    let existing = if args.force {
+        Existing::Replace
+    } else {
+        Existing::Refuse
+    };
     if let Some(path) = &args.out {
         if path == Path::new("-") {
             bail!("standard output belongs to the program; name a file with -o");
@@ -92,7 +101,10 @@ pub(crate) fn destination(args: &CaptureArgs, program: &OsStr) -> anyhow::Result
     };
     let path = match existing {
         Existing::Replace => path(1),
-        Existing::Refuse => (1..).map(path).find(|path| !path.exists()).unwrap_or_else(|| path(1)),
+        Existing::Refuse => (1..)
+            .map(path)
+            .find(|path| !path.exists())
+            .unwrap_or_else(|| path(1)),
     };
     Ok(Destination { path, existing })
 }
@@ -225,7 +237,10 @@ fn wire_kinds(kinds: &[KindArg], graphs: GraphsArg) -> Kinds {
 fn names(kinds: &[KindArg]) -> String {
     use clap::ValueEnum;
     let names = kinds.iter().filter_map(|kind| kind.to_possible_value());
-    names.map(|value| value.get_name().to_owned()).collect::<Vec<_>>().join(",")
+    names
+        .map(|value| value.get_name().to_owned())
+        .collect::<Vec<_>>()
+        .join(",")
 }
 
 fn range(args: &CaptureArgs) -> CaptureRange {
@@ -255,7 +270,8 @@ fn environment() -> Vec<(String, String)> {
     let mut facts: Vec<_> = env::vars_os()
         .filter_map(|(name, value)| {
             let name = name.into_string().ok()?;
-            let is_kept = KEPT.contains(&name.as_str()) || KEPT_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
+            let is_kept =
+                KEPT.contains(&name.as_str()) || KEPT_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
             is_kept.then(|| (format!("env.{name}"), value.to_string_lossy().into_owned()))
         })
         .collect();

@@ -9,7 +9,11 @@ use crate::library;
 use crate::output::Output;
 
 pub(crate) fn run(args: &EnvArgs, output: &mut Output) -> anyhow::Result<()> {
-    let preload = if args.no_preload { Preload::No } else { Preload::Yes };
+    let preload = if args.no_preload {
+        Preload::No
+    } else {
+        Preload::Yes
+    };
     let variables = environment(&library::locate()?, preload).context("preparing the runtime directory")?;
     let variables: Vec<(&str, String)> = variables
         .into_iter()
@@ -22,7 +26,10 @@ pub(crate) fn run(args: &EnvArgs, output: &mut Output) -> anyhow::Result<()> {
             }
         }
         Format::Json | Format::Csv => {
-            let facts: Vec<(&str, Value)> = variables.iter().map(|(name, value)| (*name, json!(value))).collect();
+            let facts: Vec<(&str, Value)> = variables
+                .iter()
+                .map(|(name, value)| (*name, json!(value)))
+                .collect();
             output.facts(&facts)?;
         }
     }

@@ -14,7 +14,11 @@ pub(crate) fn run(args: ProfileArgs, output: &mut Output) -> anyhow::Result<Exit
     let launch = Launch {
         command: args.command,
         library: library::locate()?,
-        preload: if args.no_preload { Preload::No } else { Preload::Yes },
+        preload: if args.no_preload {
+            Preload::No
+        } else {
+            Preload::Yes
+        },
         wait: match args.wait {
             WaitArg::Primary => Wait::Primary,
             WaitArg::All => Wait::All,

@@ -174,6 +174,14 @@ impl ProcessRows {
         }
     }
 
+    /// The device of a context, for records that name no device.
+    fn device_of_context(&self, context: u32) -> DeviceId {
+        self.contexts
+            .get(&context)
+            .map(|context| context.device)
+            .unwrap_or_default()
+    }
+
     #[cold]
     fn unresolved<T: Default>(&mut self, definitions: Definitions) -> Option<T> {
         match definitions {
@@ -190,7 +198,10 @@ impl ProcessRows {
     pub(super) fn place(&mut self, work: Work, definitions: Definitions) -> Option<Place> {
         Some(Place {
             process: self.id,
-            device: self.device_id(work.device, definitions)?,
+            device: match work.device {
+                NO_DEVICE => self.device_of_context(work.context),
+                device => self.device_id(device, definitions)?,
+            },
             context: ContextId(work.context),
             stream: stream_id(work.stream),
             channel: work.channel,
@@ -229,6 +240,9 @@ impl ProcessRows {
         self.last_time = self.last_time.max(time);
     }
 }
+
+/// What a record states that knows its context and not its device.
+const NO_DEVICE: u32 = u32::MAX;
 
 /// Where a record says that work ran.
 #[derive(Clone, Copy, Default)]

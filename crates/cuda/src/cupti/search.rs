@@ -1,7 +1,8 @@
 //! Where a libcupti may be.
 //!
 //! The first CUPTI of a process serves all its clients, so the copy that the
-//! process holds already comes first (PyTorch brings its own), then
+//! process holds already comes first (PyTorch brings its own; the newest of
+//! several), then
 //! `TRACESMITH_CUPTI_PATH`, then those that come with a toolkit, with pip's
 //! packages, and on the loader's path; of these the newest that the driver can
 //! serve.
@@ -30,10 +31,13 @@ pub(super) struct Found {
 
 /// Opens the first that there is.
 pub(super) fn open() -> Result<Found, Error> {
-    for path in library::mapped("libcupti.so") {
-        if let Some(library) = Library::loaded(&path) {
-            return Ok(Found { library, path });
-        }
+    let held = library::mapped("libcupti.so").into_iter().filter_map(|path| {
+        let library = Library::loaded(&path)?;
+        Some(Found { library, path })
+    });
+    // Some programs bring two: the newest reads what the driver knows.
+    if let Some(newest) = held.max_by_key(|found| version(&found.library)) {
+        return Ok(newest);
     }
     let mut reason = "no such file".to_owned();
     for path in candidates() {
@@ -47,6 +51,23 @@ pub(super) fn open() -> Result<Found, Error> {
         library: "libcupti",
         reason,
     })
+}
+
+/// What the library says of itself; 0 when it says nothing.
+fn version(library: &Library) -> u32 {
+    let Some(address) = library.address("cuptiGetVersion") else {
+        return 0;
+    };
+    // SAFETY: CUPTI documents this function with this signature.
+    let function = unsafe {
+        std::mem::transmute::<*const std::ffi::c_void, unsafe extern "C" fn(*mut u32) -> u32>(
+            address.as_ptr(),
+        )
+    };
+    let mut version = 0;
+    // SAFETY: writes one word.
+    unsafe { function(&raw mut version) };
+    version
 }
 
 /// All places, best first: files that exist, then plain names for the loader.

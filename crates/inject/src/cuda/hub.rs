@@ -25,7 +25,7 @@ use tracesmith_cuda::{
     },
 };
 
-use super::{buffers, detach, neighbour, resources, translate::Translator};
+use super::{buffers, detach, lookup, neighbour, resources, translate::Translator};
 use crate::{agent, guard, guard::lock};
 
 static CURRENT: AtomicPtr<Hub> = AtomicPtr::new(ptr::null_mut());
@@ -156,7 +156,7 @@ impl Hub {
             return Ok(hub);
         }
         let hub = Box::leak(Box::new(Self {
-            cupti: Cupti::open()?,
+            cupti: lookup::for_ourselves(Cupti::open)?,
             state: Mutex::default(),
             accepted: [const { AtomicBool::new(false) }; kind::COUNT],
             skipped: [const { Bits::new() }; 2],

@@ -1,8 +1,10 @@
 //! The functions that the program finds instead of CUPTI's.
 //!
 //! A library that is linked against libcupti binds to these because we are
-//! preloaded; one that looks CUPTI's functions up by name finds them because
-//! its symbol table is redirected ([`symbols`](super::symbols)). Either way the
+//! preloaded, and one that looks CUPTI's functions up by name asks us
+//! ([`lookup`](super::lookup)). Where we are not preloaded, CUPTI's symbol table
+//! is redirected ([`symbols`](super::symbols)), which reaches what is looked up
+//! or bound later. Either way the
 //! program's own profiler talks to the [`hub`](super::hub). Without an agent
 //! they hand everything on.
 
@@ -21,7 +23,7 @@ use tracesmith_cuda::{
 use super::{
     detach,
     hub::{Hub, Side},
-    neighbour, symbols,
+    lookup, neighbour, symbols,
 };
 use crate::{agent, guard};
 
@@ -51,17 +53,19 @@ fn switch(enable: u32) -> Switch {
 
 /// The hub, if this process has an agent and CUPTI.
 fn hub() -> Option<&'static Hub> {
-    agent::current()?;
+    agent::get_or_start()?;
     // What is wrong with CUPTI, its own answer tells the program.
     Hub::open().ok()
 }
 
 /// CUPTI's own function, for a process that is not to be recorded.
 fn real(name: &str) -> Option<*const c_void> {
-    let loaded = library::mapped("libcupti.so")
-        .into_iter()
-        .find_map(Library::loaded)?;
-    loaded.address(name).map(library::Address::as_ptr)
+    lookup::for_ourselves(|| {
+        let loaded = library::mapped("libcupti.so")
+            .into_iter()
+            .find_map(Library::loaded)?;
+        loaded.address(name).map(library::Address::as_ptr)
+    })
 }
 
 macro_rules! interposed {
@@ -288,6 +292,16 @@ fn end_subscription(hub: &Hub) {
         let _ = hub.set_their_domain(domain, Switch::Off);
     }
     neighbour::unsubscribe();
+}
+
+/// What a lookup of a function of CUPTI's is to find: ours, or that of the one
+/// CUPTI that is used here. None leaves it as it is.
+pub(super) fn instead_of(name: &str) -> Option<*const c_void> {
+    if let Some((_, ours)) = FUNCTIONS.iter().find(|(function, _)| *function == name) {
+        return Some(ours.0);
+    }
+    let hub = hub()?;
+    lookup::for_ourselves(|| hub.cupti().library().address(name)).map(library::Address::as_ptr)
 }
 
 /// Redirects the symbol tables of all CUPTIs that are loaded, once the hub has

@@ -6,7 +6,7 @@
 //! - [`kinds`]: what is asked for, and which calls only ask.
 //! - [`translate`]: records as they travel.
 //! - [`resources`]: modules, and what else is told by callbacks.
-//! - [`interpose`], [`symbols`]: the functions that the program finds instead of
+//! - [`interpose`], [`lookup`], [`symbols`]: the functions that the program finds instead of
 //!   CUPTI's.
 //! - [`detach`]: leaving the program as it was.
 
@@ -15,6 +15,7 @@ mod detach;
 mod hub;
 mod interpose;
 mod kinds;
+mod lookup;
 mod neighbour;
 mod resources;
 mod symbols;

@@ -37,7 +37,7 @@ records! {
         correlation: u32,
         /// The event.
         event: u32,
-        /// The device.
+        /// The device; `u32::MAX` is that of the context.
         device: u32,
         /// The context.
         context: u32,
