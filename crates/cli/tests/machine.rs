@@ -166,6 +166,11 @@ fn the_doctor_finds_what_is_amiss() {
     let (code, report) = healthy.json(&["doctor", "sh"]);
     assert_eq!((code, &report["can_record"]), (Some(0), &Value::Bool(true)));
     assert_eq!(check(&report, "program.linking")["state"], "ok");
+    let counters = check(&report, "gpu.counters")["found"].as_str().unwrap();
+    assert!(
+        counters.contains("power") && counters.contains("a sample"),
+        "{counters}"
+    );
     let version = check(&report, "cupti.version")["found"].as_str().unwrap();
     assert!(version.starts_with("CUDA 13.0's in "), "{version}");
 

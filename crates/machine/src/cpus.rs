@@ -46,7 +46,9 @@ pub(crate) fn near_pci(pci: &str) -> (Option<u32>, Vec<u32>) {
 pub(crate) fn node_of(cpus: &[u32], nodes: &[NumaNode]) -> Option<u32> {
     let first = cpus.first()?;
     let node = nodes.iter().find(|node| node.cpus.contains(first))?;
-    cpus.iter().all(|cpu| node.cpus.contains(cpu)).then_some(node.number)
+    cpus.iter()
+        .all(|cpu| node.cpus.contains(cpu))
+        .then_some(node.number)
 }
 
 /// A file that is not there says nothing, which is what none means.

@@ -168,7 +168,13 @@ impl Demo {
 
 /// Small whole numbers, most of them zero: sums of 4 Mi of them are exact, in any order.
 fn batch_values(elements: usize) -> Vec<f32> {
-    let value = |at: usize| if at % 16 == 0 { (at / 16 % 4) as f32 } else { 0.0 };
+    let value = |at: usize| {
+        if at.is_multiple_of(16) {
+            (at / 16 % 4) as f32
+        } else {
+            0.0
+        }
+    };
     (0..elements).map(value).collect()
 }
 
