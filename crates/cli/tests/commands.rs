@@ -25,6 +25,10 @@ fn help_says_what_can_be_asked() {
         "repair",
         "merge",
         "cut",
+        "benchmark",
+        "demo",
+        "devices",
+        "doctor",
         "completions",
         "version",
     ] {

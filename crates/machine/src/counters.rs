@@ -11,7 +11,7 @@ use rustix::time::{ClockId, clock_gettime};
 use tracesmith_cuda::driver::Uuid;
 use tracesmith_cuda::nvml::{Nvml, Reading, Traffic};
 
-use crate::cpus::near_pci;
+use crate::cpus::{near_pci, node_of, numa_nodes};
 use crate::error::Error;
 
 /// Watches the GPUs of this machine.
@@ -89,6 +89,7 @@ impl Counters {
     pub fn open() -> Result<Self, Error> {
         let nvml = Nvml::open()?;
         let driver = nvml.driver_version().unwrap_or_default();
+        let nodes = numa_nodes();
         let devices = (0..nvml.device_count()?)
             .filter_map(|index| nvml.facts(index))
             .filter_map(|facts| {
@@ -101,7 +102,9 @@ impl Counters {
                         uuid,
                         index: facts.index,
                         name: facts.name.unwrap_or_default(),
-                        numa_node: near_pci(&pci).0,
+                        numa_node: near_pci(&pci)
+                            .0
+                            .or_else(|| node_of(&facts.cpus.unwrap_or_default(), &nodes)),
                         pci,
                         driver: driver.clone(),
                     },

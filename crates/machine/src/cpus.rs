@@ -42,6 +42,15 @@ pub(crate) fn near_pci(pci: &str) -> (Option<u32>, Vec<u32>) {
     (node, cpus)
 }
 
+/// The one node that holds all these CPUs.
+pub(crate) fn node_of(cpus: &[u32], nodes: &[NumaNode]) -> Option<u32> {
+    let first = cpus.first()?;
+    let node = nodes.iter().find(|node| node.cpus.contains(first))?;
+    cpus.iter()
+        .all(|cpu| node.cpus.contains(cpu))
+        .then_some(node.number)
+}
+
 /// A file that is not there says nothing, which is what none means.
 fn read(path: &Path) -> Option<String> {
     fs::read_to_string(path).ok()
@@ -83,6 +92,18 @@ pub fn format_list(numbers: &[u32]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn cpus_of_one_node_tell_the_node() {
+        let node = |number, cpus: &[u32]| NumaNode {
+            number,
+            cpus: cpus.to_vec(),
+        };
+        let nodes = [node(0, &[0, 1]), node(1, &[2, 3])];
+        assert_eq!(node_of(&[2, 3], &nodes), Some(1));
+        assert_eq!(node_of(&[1, 2], &nodes), None);
+        assert_eq!(node_of(&[], &nodes), None);
+    }
 
     #[test]
     fn lists_of_cpus_are_read_and_written_as_the_kernel_does() {

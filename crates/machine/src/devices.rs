@@ -8,7 +8,7 @@
 use tracesmith_cuda::driver::{self, Driver, Version};
 use tracesmith_cuda::nvml::{Facts, Nvml, Pcie};
 
-use crate::cpus::near_pci;
+use crate::cpus::{near_pci, node_of, numa_nodes};
 
 /// All GPUs of this machine.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -229,12 +229,12 @@ impl Device {
         if self.architecture.is_none() {
             self.architecture = self.capability.and_then(architecture_of).map(str::to_owned);
         }
-        let Some(pci) = &self.pci else { return };
-        let (node, cpus) = near_pci(pci);
-        self.numa_node = node;
+        let (node, cpus) = self.pci.as_deref().map(near_pci).unwrap_or_default();
         if self.cpus.is_empty() {
             self.cpus = cpus;
         }
+        // A virtual machine's bus tells of no node; its CPUs do.
+        self.numa_node = node.or_else(|| node_of(&self.cpus, &numa_nodes()));
     }
 }
 

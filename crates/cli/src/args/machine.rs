@@ -40,6 +40,9 @@ pub(crate) struct DemoArgs {
     /// Open the recording that comes along, also where there is a GPU
     #[arg(long)]
     pub(crate) recorded: bool,
+    /// Rows and columns of the matrices that are multiplied
+    #[arg(long, hide = true, default_value_t = 512)]
+    pub(crate) side: u32,
 }
 
 #[derive(ClapArgs)]
@@ -68,7 +71,7 @@ pub(crate) enum WorkloadKind {
         #[arg(long, default_value_t = 20)]
         steps: u32,
         /// Elements of a batch
-        #[arg(long, default_value_t = 1 << 20)]
+        #[arg(long, default_value_t = 1 << 20, value_parser = clap::value_parser!(u32).range(..=4 << 20))]
         elements: u32,
         /// Rows and columns of the matrices
         #[arg(long, default_value_t = 512)]

@@ -9,6 +9,7 @@ use tracesmith_format::tables::HealthCause;
 use tracesmith_machine::workload::benchmark::KERNEL;
 use tracesmith_trace::{EventKind, Query, Trace, units};
 
+use super::info::health_lines;
 use super::ourselves::{capture, run_bare};
 use crate::args::{BenchmarkArgs, Format};
 use crate::exit::Exit;
@@ -32,6 +33,8 @@ struct Recorded {
     records: u64,
     dropped: u64,
     file_bytes: u64,
+    /// What keeps the recording from being whole.
+    problems: Vec<String>,
 }
 
 pub(crate) fn run(args: &BenchmarkArgs, output: &mut Output) -> anyhow::Result<Exit> {
@@ -62,6 +65,9 @@ pub(crate) fn run(args: &BenchmarkArgs, output: &mut Output) -> anyhow::Result<E
         std::fs::copy(&file, out).with_context(|| format!("writing {}", out.display()))?;
     }
     show(args, &bare, &captured, &recorded, output)?;
+    for problem in &recorded.problems {
+        output.warning(&format!("the recording is not whole: {problem}"));
+    }
     Ok(Exit::from_check(
         recorded.records == captured.kernels && recorded.dropped == 0,
     ))
@@ -107,6 +113,7 @@ fn recorded_in(file: &Path) -> anyhow::Result<Recorded> {
         records,
         dropped: dropped_of(&trace),
         file_bytes: trace.file_bytes(),
+        problems: health_lines(&trace.health()),
     })
 }
 

@@ -7,6 +7,7 @@ use anyhow::{Context, bail};
 use tracesmith_machine::DevicesReport;
 use tracesmith_trace::{Query, Trace, units};
 
+use super::info::health_lines;
 use super::ourselves::capture;
 use super::view;
 use crate::args::{DemoArgs, Format};
@@ -48,7 +49,7 @@ fn trace_to_show(args: &DemoArgs, output: &mut Output) -> anyhow::Result<(Origin
             .iter()
             .find(|device| !device.cuda_ordinals.is_empty())
         {
-            Some(device) => match record() {
+            Some(device) => match record(args.side) {
                 Ok(trace) => {
                     let device = device.name.clone();
                     return Ok((Origin::Here { device }, trace));
@@ -68,10 +69,10 @@ fn trace_to_show(args: &DemoArgs, output: &mut Output) -> anyhow::Result<(Origin
     }
 }
 
-fn record() -> anyhow::Result<Vec<u8>> {
+fn record(side: u32) -> anyhow::Result<Vec<u8>> {
     let folder = tempfile::tempdir().context("making a folder for the recording")?;
     let file = folder.path().join("demo.sbt");
-    capture(&["demo"], &file)?;
+    capture(&["demo", "--side", &side.to_string()], &file)?;
     std::fs::read(&file).context("reading the recording")
 }
 
@@ -109,6 +110,9 @@ fn show(origin: &Origin, trace: &Trace, out: &Path, output: &mut Output) -> anyh
             out.display()
         ))?;
         output.line("")?;
+    }
+    for problem in health_lines(&trace.health()) {
+        output.warning(&format!("the recording is not whole: {problem}"));
     }
     view::show_totals(trace, &Query::default(), ROWS, output)?;
     if output.format == Format::Table {

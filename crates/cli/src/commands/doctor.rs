@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
+use tracesmith_collect::Capture;
 use tracesmith_machine::doctor::{Check, State, find_program};
 use tracesmith_machine::{DoctorReport, Surroundings};
 use tracesmith_wire::control::armed;
@@ -12,10 +13,8 @@ use crate::args::{DoctorArgs, Format};
 use crate::exit::Exit;
 use crate::output::{BAD, CAREFUL, FAINT, GOOD, Output};
 
-/// Memory that recording takes in a target at most, unless told otherwise.
-const TARGET_MEMORY_BYTES: u64 = 64 << 20;
-
 pub(crate) fn run(args: &DoctorArgs, output: &mut Output) -> anyhow::Result<Exit> {
+    let target_memory_bytes = Capture::default().memory_bytes;
     // A name that is not on the path is shown as one that cannot be read.
     let program = args
         .program
@@ -26,14 +25,14 @@ pub(crate) fn run(args: &DoctorArgs, output: &mut Output) -> anyhow::Result<Exit
         variables: std::env::vars_os()
             .map(|(name, value)| (lossy(name), lossy(value)))
             .collect(),
-        target_memory_bytes: TARGET_MEMORY_BYTES,
+        target_memory_bytes,
         runtime_directory: armed::directory().map_err(|error| error.to_string()),
         armed: armed::waiting().into_iter().map(|(process, _)| process).collect(),
         program,
         cupti_version: &cupti_version,
     });
     match output.format {
-        Format::Json => output.json(&json_of(&report))?,
+        Format::Json => output.json(&json_of(&report, target_memory_bytes))?,
         Format::Csv => {
             output.csv(["name", "state", "what", "found", "remedy"])?;
             for check in &report.checks {
@@ -94,7 +93,7 @@ fn show(report: &DoctorReport, output: &mut Output) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn json_of(report: &DoctorReport) -> Value {
+fn json_of(report: &DoctorReport, target_memory_bytes: u64) -> Value {
     let checks: Vec<Value> = report
         .checks
         .iter()
@@ -105,5 +104,5 @@ fn json_of(report: &DoctorReport) -> Value {
             })
         })
         .collect();
-    json!({ "can_record": report.can_record(), "target_memory_bytes": TARGET_MEMORY_BYTES, "checks": checks })
+    json!({ "can_record": report.can_record(), "target_memory_bytes": target_memory_bytes, "checks": checks })
 }

@@ -311,7 +311,8 @@ fn show_health(health: &HealthReport, args: &InfoArgs, output: &mut Output) -> a
     Ok(())
 }
 
-fn health_lines(health: &HealthReport) -> Vec<String> {
+/// What keeps a trace from being whole, in words.
+pub(crate) fn health_lines(health: &HealthReport) -> Vec<String> {
     let mut lines: Vec<String> = health.damage.iter().map(|damage| damage.to_string()).collect();
     for item in &health.recorded {
         let mut line = item.cause.name().unwrap_or("other").to_owned();

@@ -5,10 +5,14 @@ use std::path::Path;
 
 use super::process::processes_named;
 use super::{Check, Surroundings};
+use crate::counters::{Counters, Sample};
 use crate::devices::{Device, DevicesReport};
 
 pub(super) fn checks(report: &DevicesReport, surroundings: &Surroundings<'_>) -> Vec<Check> {
     let mut checks = vec![present(report, surroundings)];
+    if !report.devices.is_empty() {
+        checks.push(counted());
+    }
     checks.extend(divided(&report.devices));
     checks.extend(virtualized(&report.devices));
     checks.extend(confidential(&report.devices));
@@ -50,6 +54,32 @@ fn present(report: &DevicesReport, surroundings: &Surroundings<'_>) -> Check {
             Check::ok(name, what, format!("{all} × {}{hidden}", names.join(", ")))
         }
     }
+}
+
+/// What NVML samples, and how long that takes.
+fn counted() -> Check {
+    let (name, what) = ("gpu.counters", "sampled counters");
+    match Counters::open() {
+        Ok(mut counters) => {
+            // The first sample has no rates.
+            counters.sample();
+            Check::ok(name, what, sampled(&counters.sample()))
+        }
+        Err(error) => Check::warning(
+            name,
+            what,
+            error.to_string(),
+            "traces come without power, clocks and utilization until nvidia-smi works",
+        ),
+    }
+}
+
+fn sampled(sample: &Sample) -> String {
+    let mut names: Vec<&str> = sample.values.iter().map(|value| value.name).collect();
+    names.sort_unstable();
+    names.dedup();
+    let micros = sample.took.as_micros();
+    format!("{}; a sample of all GPUs took {micros} µs", names.join(", "))
 }
 
 fn numbers(devices: &[Device], is_meant: impl Fn(&Device) -> bool) -> String {
@@ -174,6 +204,26 @@ mod tests {
         assert_eq!(
             (some.state, some.found.as_str()),
             (State::Ok, "2 × NVIDIA H200, 1 of them visible")
+        );
+    }
+
+    #[test]
+    fn counters_are_named_once_for_all_gpus() {
+        let value = |name| crate::counters::Value {
+            time_nanos: 0,
+            device: tracesmith_cuda::driver::Uuid([0; 16]),
+            name,
+            unit: "W",
+            instance: 0,
+            value: 0.0,
+        };
+        let sample = Sample {
+            took: std::time::Duration::from_micros(420),
+            values: vec![value("power"), value("SM clock"), value("power")],
+        };
+        assert_eq!(
+            sampled(&sample),
+            "SM clock, power; a sample of all GPUs took 420 µs"
         );
     }
 
