@@ -69,6 +69,7 @@ mod cupti;
 mod driver;
 mod engine;
 mod install;
+mod kept;
 mod nvml;
 mod nvtx;
 mod options;

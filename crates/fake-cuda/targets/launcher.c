@@ -23,6 +23,7 @@
  *   forever               kernels until killed, with the count printed now and then
  *   sleep SECONDS         a context, then idle
  *   closefds              closes all descriptors from 3 on, then works
+ *   at_exit               10 kernels, and 5 more in an exit handler
  *   exit CODE             10 kernels, then that exit status
  *   client                a CUPTI client of its own besides whoever else is there
  */
@@ -457,6 +458,20 @@ static void mode_closefds(void) {
     printf("launched 100 closed 1 sync %d\n", result == 0);
 }
 
+static void launch_at_exit(void) {
+    launch_noops(5, NULL);
+    CHECK(cuCtxSynchronize());
+    printf("launched 5 at exit\n");
+}
+
+static void mode_at_exit(void) {
+    start_device();
+    atexit(launch_at_exit);
+    launch_noops(10, NULL);
+    CHECK(cuCtxSynchronize());
+    printf("launched 10\n");
+}
+
 static void mode_exit(void) {
     start_device();
     launch_noops(10, NULL);
@@ -491,6 +506,7 @@ static const struct {
     {"forever", mode_forever},       {"sleep", mode_sleep},       {"closefds", mode_closefds},
     {"exit", mode_exit},             {"client", mode_client},     {"virtual", mode_virtual},
     {"peer", mode_peer},             {"runtime", mode_runtime},   {"unfinished", mode_unfinished},
+    {"at_exit", mode_at_exit},
 };
 
 int main(int count, char **values) {

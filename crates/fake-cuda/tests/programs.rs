@@ -36,6 +36,7 @@ fn every_mode_does_what_it_says() {
         ("closefds", "launched 100 closed 1 sync 1\n"),
         ("client", "launched 60 client kernels 20 records 41 dropped 0\n"),
         ("peer", "devices 1\n"),
+        ("at_exit", "launched 10\nlaunched 5 at exit\n"),
     ];
     for (mode, output) in expected {
         assert_eq!(
