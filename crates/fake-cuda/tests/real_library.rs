@@ -63,6 +63,11 @@ fn memory_of_all_kinds() {
 }
 
 #[test]
+fn memory_that_is_mapped() {
+    compare("virtual", "launcher virtual", &[("SPY_KINDS", "49,4")]);
+}
+
+#[test]
 fn copies_and_sets() {
     compare("copies", "launcher copies 1", &[("SPY_KINDS", "1,2,4")]);
 }

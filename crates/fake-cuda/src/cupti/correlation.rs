@@ -36,7 +36,7 @@ fn kinds_of_call(cbid: u32) -> &'static [u32] {
         216 | 218 | 220 | 249..=251 => &[kind::MEMSET],
         17 | 121 | 126 | 295 => &[kind::SYNCHRONIZATION],
         119 | 587 => &[kind::CUDA_EVENT],
-        38 | 39 | 243..=245 | 294 | 371 => &[kind::MEMORY2],
+        38 | 39 | 243..=245 | 294 | 371 | 552 | 553 => &[kind::MEMORY2],
         598 | 600 | 611 => &[kind::MEMORY2, kind::MEMORY_POOL],
         124 | 367 => &[kind::STREAM],
         _ => &[],
