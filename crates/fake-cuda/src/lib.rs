@@ -58,6 +58,8 @@
 //! - An older `FAKE_CUPTI_VERSION` has all symbols; calls that it should not have answer `CUPTI_ERROR_NOT_SUPPORTED`.
 //! - Device memory can be read by the host. Kernels run one thread after the other, streams beside each other.
 //! - Graph nodes run in the order they were added; events and waits that are captured become empty nodes.
+//! - The real runtime library (libcudart) does not run on it: that needs `cuGetExportTable`. Not there either: textures,
+//!   arrays, 2D copies, module globals, memory pools of the program's own, IPC, the multi-subscriber interface of CUPTI.
 //! - Registers, channels and overheads are plausible, not computed. Copies between devices are not limited by links.
 //! - A stream may be synchronised after all file descriptors were closed; a real driver fails then.
 

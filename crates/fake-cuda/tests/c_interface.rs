@@ -76,6 +76,19 @@ fn a_kernel_that_nobody_knows_is_not_found() {
 }
 
 #[test]
+fn a_function_goes_with_its_module() {
+    use_device();
+    let module = load(PTX.as_ptr());
+    let fill = function(module, c"fill").unwrap();
+    assert_eq!(call!("cuModuleUnload": fn(usize) -> u32, module), 0);
+    let mut name = std::ptr::null();
+    assert_eq!(
+        call!("cuFuncGetName": fn(*mut *const c_char, usize) -> u32, &mut name, fill),
+        400
+    );
+}
+
+#[test]
 fn parameters_are_where_the_declaration_puts_them() {
     use_device();
     let fill = function(load(PTX.as_ptr()), c"fill").unwrap();
