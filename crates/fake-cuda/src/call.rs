@@ -1,6 +1,5 @@
 //! What happens around each call of the driver or runtime: its number, its callbacks, its record.
 
-use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::mem::offset_of;
 
@@ -10,6 +9,7 @@ use crate::cupti::record::{Api, kind};
 use crate::cupti::subscriber::{self, Domain};
 use crate::cupti::{activity, correlation, filters};
 use crate::engine::context;
+use crate::kept::{Kept, KeptKey};
 use crate::process;
 
 /// A function of the interface.
@@ -51,7 +51,7 @@ enum Frame {
 }
 
 thread_local! {
-    static FRAMES: RefCell<Vec<Frame>> = const { RefCell::new(Vec::new()) };
+    static FRAMES: Kept<Vec<Frame>> = const { Kept::new(Vec::new()) };
 }
 
 impl Site {

@@ -27,8 +27,10 @@ pub enum Error {
 }
 
 /// The names of the libraries that the fake stands in for.
-pub const LIBRARY_NAMES: [&str; 5] = [
+pub const LIBRARY_NAMES: [&str; 7] = [
     "libcuda.so.1",
+    "libcudart.so.12",
+    "libcudart.so.13",
     "libcupti.so.12",
     "libcupti.so.13",
     "libcupti.so",

@@ -29,6 +29,14 @@ typedef struct GraphExec *CUgraphExec;
     X(CUresult, cuDevicePrimaryCtxRetain, (CUcontext *, CUdevice))                               \
     X(CUresult, cuCtxSetCurrent, (CUcontext))                                                    \
     X(CUresult, cuCtxSynchronize, (void))                                                        \
+    X(CUresult, cuMemAddressReserve, (CUdeviceptr *, size_t, size_t, CUdeviceptr, unsigned long long)) \
+    X(CUresult, cuMemAddressFree, (CUdeviceptr, size_t))                                         \
+    X(CUresult, cuMemCreate, (unsigned long long *, size_t, const void *, unsigned long long))   \
+    X(CUresult, cuMemRelease, (unsigned long long))                                              \
+    X(CUresult, cuMemMap, (CUdeviceptr, size_t, size_t, unsigned long long, unsigned long long)) \
+    X(CUresult, cuMemUnmap, (CUdeviceptr, size_t))                                               \
+    X(CUresult, cuMemSetAccess, (CUdeviceptr, size_t, const void *, size_t))                     \
+    X(CUresult, cuMemcpyPeerAsync, (CUdeviceptr, CUcontext, CUdeviceptr, CUcontext, size_t, CUstream)) \
     X(CUresult, cuModuleLoadData, (CUmodule *, const void *))                                    \
     X(CUresult, cuModuleGetFunction, (CUfunction *, CUmodule, const char *))                     \
     X(CUresult, cuModuleUnload, (CUmodule))                                                      \

@@ -9,6 +9,9 @@
  *   copies N              N copies each way, and sets
  *   compute N             kernels with results, checked
  *   memory                one allocation of each kind
+ *   virtual               reserved addresses, mapped memory, the same address again after it was freed
+ *   peer                  copies between two devices, where there are two
+ *   runtime               the runtime library's calls
  *   events                an event recorded in one stream, waited for in another and on the host
  *   modules               a module loaded, used, unloaded and loaded again
  *   profiler              10 kernels, cuProfilerStart, 20, cuProfilerStop, 30
@@ -16,9 +19,11 @@
  *   fork                  a fork without exec while work goes on
  *   segv                  100 kernels, then a crash
  *   exit_early            100 kernels, then _exit in the middle
+ *   unfinished            3 kernels, then the end of the program without waiting for them
  *   forever               kernels until killed, with the count printed now and then
  *   sleep SECONDS         a context, then idle
  *   closefds              closes all descriptors from 3 on, then works
+ *   at_exit               10 kernels, and 5 more in an exit handler
  *   exit CODE             10 kernels, then that exit status
  *   client                a CUPTI client of its own besides whoever else is there
  */
@@ -219,6 +224,79 @@ static void mode_memory(void) {
     printf("allocated 4 freed 4\n");
 }
 
+static void mode_virtual(void) {
+    enum { BYTES = 2 << 20 };
+    /* CUmemAllocationProp: pinned memory of device 0; CUmemAccessDesc: read and write for it. */
+    const int32_t properties[8] = {1, 0, 1, 0, 0, 0, 0, 0}, access[3] = {1, 0, 3};
+    unsigned value = 42, count = BYTES / 4, *received = malloc(BYTES), wrong = 0;
+    CUdeviceptr first, again;
+    unsigned long long memory;
+    start_device();
+    CHECK(cuMemAddressReserve(&first, BYTES, 0, 0, 0));
+    CHECK(cuMemAddressFree(first, BYTES));
+    CHECK(cuMemAddressReserve(&again, BYTES, 0, first, 0));
+    CHECK(cuMemCreate(&memory, BYTES, properties, 0));
+    CHECK(cuMemMap(again, BYTES, 0, memory, 0));
+    CHECK(cuMemSetAccess(again, BYTES, access, 1));
+    launch(kernel("fill"), (count + 255) / 256, 256, NULL, (void *[]){&again, &value, &count});
+    CHECK(cuMemcpyDtoH_v2(received, again, BYTES));
+    for (unsigned i = 0; i < count; i++)
+        wrong += received[i] != value;
+    CHECK(cuMemUnmap(again, BYTES));
+    CHECK(cuMemRelease(memory));
+    CHECK(cuMemAddressFree(again, BYTES));
+    printf("mapped %u wrong %u same address %d\n", count, wrong, again == first);
+    free(received);
+}
+
+static void mode_peer(void) {
+    int devices = 0, sent = 7, received = 0;
+    CUcontext other;
+    CUdeviceptr here, there, back;
+    start_device();
+    CHECK(cuDeviceGetCount(&devices));
+    if (devices < 2) {
+        printf("devices %d\n", devices);
+        return;
+    }
+    CHECK(cuDevicePrimaryCtxRetain(&other, 1));
+    CHECK(cuCtxSetCurrent(other));
+    CHECK(cuMemAlloc_v2(&there, 4));
+    CHECK(cuCtxSetCurrent(context));
+    CHECK(cuMemAlloc_v2(&here, 4));
+    CHECK(cuMemAlloc_v2(&back, 4));
+    CHECK(cuMemcpyHtoD_v2(here, &sent, 4));
+    CHECK(cuMemcpyPeerAsync(there, other, here, context, 4, NULL));
+    CHECK(cuMemcpyPeerAsync(back, context, there, other, 4, NULL));
+    CHECK(cuMemcpyDtoH_v2(&received, back, 4));
+    printf("devices %d peer copies 2 same %d\n", devices, sent == received);
+}
+
+static void mode_runtime(void) {
+    void *library = dlopen("libcudart.so.13", RTLD_NOW), *memory, *stream;
+    unsigned char received[64];
+    int result = 0;
+    if (!library)
+        library = dlopen("libcudart.so.12", RTLD_NOW);
+    if (!library) {
+        fprintf(stderr, "failed dlopen %s\n", dlerror());
+        exit(2);
+    }
+#define RUNTIME(name) ((int (*)())dlsym(library, #name))
+    result |= RUNTIME(cudaSetDevice)(0);
+    result |= RUNTIME(cudaMalloc)(&memory, sizeof received);
+    result |= RUNTIME(cudaStreamCreate)(&stream);
+    result |= RUNTIME(cudaProfilerStart)();
+    result |= RUNTIME(cudaMemset)(memory, 5, sizeof received);
+    result |= RUNTIME(cudaMemcpyAsync)(received, memory, sizeof received, 2, stream);
+    result |= RUNTIME(cudaStreamSynchronize)(stream);
+    result |= RUNTIME(cudaProfilerStop)();
+    result |= RUNTIME(cudaFree)(memory);
+    result |= RUNTIME(cudaDeviceSynchronize)();
+    result |= RUNTIME(cudaGetLastError)();
+    printf("runtime calls 11 result %d value %d\n", result, received[63]);
+}
+
 static void mode_events(void) {
     CUstream first, second;
     CUevent start, middle, end;
@@ -342,6 +420,12 @@ static void mode_exit_early(void) {
     _exit(3);
 }
 
+static void mode_unfinished(void) {
+    start_device();
+    launch_noops(3, NULL);
+    printf("launched 3\n");
+}
+
 static void mode_forever(void) {
     start_device();
     for (long count = 0;;) {
@@ -372,6 +456,20 @@ static void mode_closefds(void) {
     /* A real driver needs its descriptors for waiting; the fake does not. */
     CUresult result = cuCtxSynchronize();
     printf("launched 100 closed 1 sync %d\n", result == 0);
+}
+
+static void launch_at_exit(void) {
+    launch_noops(5, NULL);
+    CHECK(cuCtxSynchronize());
+    printf("launched 5 at exit\n");
+}
+
+static void mode_at_exit(void) {
+    start_device();
+    atexit(launch_at_exit);
+    launch_noops(10, NULL);
+    CHECK(cuCtxSynchronize());
+    printf("launched 10\n");
 }
 
 static void mode_exit(void) {
@@ -406,7 +504,9 @@ static const struct {
     {"modules", mode_modules},       {"profiler", mode_profiler}, {"nvtx", mode_nvtx},
     {"fork", mode_fork},             {"segv", mode_segv},         {"exit_early", mode_exit_early},
     {"forever", mode_forever},       {"sleep", mode_sleep},       {"closefds", mode_closefds},
-    {"exit", mode_exit},             {"client", mode_client},
+    {"exit", mode_exit},             {"client", mode_client},     {"virtual", mode_virtual},
+    {"peer", mode_peer},             {"runtime", mode_runtime},   {"unfinished", mode_unfinished},
+    {"at_exit", mode_at_exit},
 };
 
 int main(int count, char **values) {

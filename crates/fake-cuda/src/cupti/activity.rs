@@ -77,8 +77,9 @@ pub(crate) fn has_latency_timestamps() -> bool {
     HAS_LATENCY.load(Ordering::Relaxed)
 }
 
-pub(crate) fn set_latency_timestamps(is_wanted: bool) {
-    HAS_LATENCY.store(is_wanted, Ordering::Relaxed);
+/// From C, where 0 is no.
+pub(crate) fn set_latency_timestamps(enable: u8) {
+    HAS_LATENCY.store(enable != 0, Ordering::Relaxed);
 }
 
 /// 0: as the threads library has it; 1: as the kernel has it.

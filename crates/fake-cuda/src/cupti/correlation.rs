@@ -1,6 +1,5 @@
 //! Numbers that join a call with the work it asked for, and the external ids that a client pushes.
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -8,10 +7,11 @@ use super::activity;
 use super::code::CuptiCode;
 use super::record::{ExternalCorrelation, kind};
 use super::subscriber::{self, Domain};
+use crate::kept::{Kept, KeptKey};
 
 thread_local! {
     /// For each external kind a stack of ids.
-    static PUSHED: RefCell<BTreeMap<u32, Vec<u64>>> = const { RefCell::new(BTreeMap::new()) };
+    static PUSHED: Kept<BTreeMap<u32, Vec<u64>>> = const { Kept::new(BTreeMap::new()) };
 }
 
 /// Whether a call gets a number although it is not recorded: someone wants its callback, or a record of the work that it
@@ -36,7 +36,7 @@ fn kinds_of_call(cbid: u32) -> &'static [u32] {
         216 | 218 | 220 | 249..=251 => &[kind::MEMSET],
         17 | 121 | 126 | 295 => &[kind::SYNCHRONIZATION],
         119 | 587 => &[kind::CUDA_EVENT],
-        38 | 39 | 243..=245 | 294 | 371 => &[kind::MEMORY2],
+        38 | 39 | 243..=245 | 294 | 371 | 552 | 553 => &[kind::MEMORY2],
         598 | 600 | 611 => &[kind::MEMORY2, kind::MEMORY_POOL],
         124 | 367 => &[kind::STREAM],
         _ => &[],

@@ -5,7 +5,7 @@
 
 #![allow(unsafe_code, reason = "calls the client's functions by address")]
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -17,6 +17,7 @@ use super::record::{self, Record};
 use super::{activity, overhead};
 use crate::clock;
 use crate::config::config;
+use crate::kept::{Kept, KeptKey};
 use crate::process;
 
 pub(crate) type RequestFunction = extern "C" fn(*mut *mut u8, *mut usize, *mut usize);
@@ -32,7 +33,7 @@ static LENT: Mutex<Vec<Buffer>> = Mutex::new(Vec::new());
 static SHARED: Mutex<Option<Buffer>> = Mutex::new(None);
 
 thread_local! {
-    static OWN: RefCell<Option<Buffer>> = const { RefCell::new(None) };
+    static OWN: Kept<Option<Buffer>> = const { Kept::new(None) };
     static IS_DELIVERING: Cell<bool> = const { Cell::new(false) };
 }
 

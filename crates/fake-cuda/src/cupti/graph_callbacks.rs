@@ -45,9 +45,13 @@ pub(crate) fn executable_created(
             },
         );
     }
-    for pair in made.nodes.windows(2) {
-        node_depends(clone, &pair[1], &pair[0]);
+    depend_in_order(clone, &made.nodes);
+    let inner = Registry::handle_of(&made.inner);
+    graph_created(inner);
+    for node in made.inner.nodes() {
+        send(resource::GRAPHNODE_CREATE_STARTING, &about(inner, &node));
     }
+    depend_in_order(inner, &made.inner.nodes());
     let data = GraphData {
         graph: Registry::handle_of(original),
         executable: clone,
@@ -65,10 +69,19 @@ pub(crate) fn executable_destroyed(handle: Handle, executable: &Executable) {
             ..GraphData::default()
         },
     );
-    graph_destroyed(handle, &executable.nodes);
+    let inner = Registry::handle_of(&executable.inner);
+    graph_destroy_starting(handle);
+    graph_destroy_starting(inner);
+    nodes_destroyed(handle, &executable.nodes);
+    nodes_destroyed(inner, &executable.inner.nodes());
 }
 
 pub(crate) fn graph_destroyed(graph: Handle, nodes: &[Arc<Node>]) {
+    graph_destroy_starting(graph);
+    nodes_destroyed(graph, nodes);
+}
+
+fn graph_destroy_starting(graph: Handle) {
     send(
         resource::GRAPH_DESTROY_STARTING,
         &GraphData {
@@ -76,8 +89,18 @@ pub(crate) fn graph_destroyed(graph: Handle, nodes: &[Arc<Node>]) {
             ..GraphData::default()
         },
     );
+}
+
+fn nodes_destroyed(graph: Handle, nodes: &[Arc<Node>]) {
     for node in nodes {
         send(resource::GRAPHNODE_DESTROY_STARTING, &about(graph, node));
+    }
+}
+
+/// Each node on the one before it.
+fn depend_in_order(graph: Handle, nodes: &[Arc<Node>]) {
+    for pair in nodes.windows(2) {
+        node_depends(graph, &pair[1], &pair[0]);
     }
 }
 

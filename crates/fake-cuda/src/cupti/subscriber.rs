@@ -35,6 +35,20 @@ impl Domain {
     }
 }
 
+/// Whether the subscriber asks for a callback.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wish {
+    Yes,
+    No,
+}
+
+impl Wish {
+    /// From C, where 0 is no.
+    pub(crate) fn from_c(enable: u32) -> Self {
+        if enable == 0 { Self::No } else { Self::Yes }
+    }
+}
+
 pub(crate) type CallbackFunction = extern "C" fn(*mut c_void, u32, u32, *const c_void);
 
 /// Callback ids that fit: more than any version has.
@@ -70,7 +84,7 @@ pub(crate) fn unsubscribe(subscriber: usize) -> Result<(), CuptiCode> {
 /// Drops the subscriber, whoever it is: what `cuptiFinalize` does.
 pub(crate) fn release() {
     for domain in Domain::ALL {
-        want_domain(domain, false);
+        want_domain(domain, Wish::No);
     }
     FUNCTION.store(0, Ordering::Release);
 }
@@ -83,21 +97,24 @@ pub(crate) fn check(subscriber: usize) -> Result<(), CuptiCode> {
     Ok(())
 }
 
-pub(crate) fn want(domain: Domain, id: u32, is_wanted: bool) -> Result<(), CuptiCode> {
+pub(crate) fn want(domain: Domain, id: u32, wish: Wish) -> Result<(), CuptiCode> {
     let word = WANTED[domain as usize]
         .get(id as usize / 64)
         .ok_or(CuptiCode::INVALID_PARAMETER)?;
-    if is_wanted {
-        word.fetch_or(1 << (id % 64), Ordering::AcqRel);
-    } else {
-        word.fetch_and(!(1 << (id % 64)), Ordering::AcqRel);
-    }
+    match wish {
+        Wish::Yes => word.fetch_or(1 << (id % 64), Ordering::AcqRel),
+        Wish::No => word.fetch_and(!(1 << (id % 64)), Ordering::AcqRel),
+    };
     Ok(())
 }
 
-pub(crate) fn want_domain(domain: Domain, is_wanted: bool) {
+pub(crate) fn want_domain(domain: Domain, wish: Wish) {
+    let bits = match wish {
+        Wish::Yes => u64::MAX,
+        Wish::No => 0,
+    };
     for word in &WANTED[domain as usize] {
-        word.store(if is_wanted { u64::MAX } else { 0 }, Ordering::Release);
+        word.store(bits, Ordering::Release);
     }
 }
 

@@ -11,7 +11,7 @@ use crate::clock;
 use crate::code::Code;
 use crate::cupti::waits;
 use crate::engine::context::{self, Context, stream_by_handle};
-use crate::engine::event::Event;
+use crate::engine::event::{Event, Timing};
 use crate::engine::operation::Operation;
 use crate::engine::registry::Registry;
 use crate::engine::stream::Stream;
@@ -26,7 +26,8 @@ api! { Driver:
     fn cuEventCreate = 118 (phEvent: Out<usize>, Flags: u32) => {
         check_initialised()?;
         let context = context::current()?;
-        let event = Event::new(context.id, Flags & DISABLE_TIMING == 0);
+        let timing = if Flags & DISABLE_TIMING == 0 { Timing::On } else { Timing::Off };
+        let event = Event::new(context.id, timing);
         phEvent.put(EVENTS.add(Arc::new(event)))
     };
     fn cuEventRecord = 119 (hEvent: usize, hStream: usize) => record(hEvent, hStream);
@@ -92,7 +93,7 @@ pub(crate) fn wait_in_stream(
 
 fn elapsed(start: usize, end: usize) -> Result<f32, Code> {
     let (start, end) = (EVENTS.get(start)?, EVENTS.get(end)?);
-    if !start.has_timing || !end.has_timing {
+    if start.timing == Timing::Off || end.timing == Timing::Off {
         return Err(Code::INVALID_HANDLE);
     }
     let (Some(start), Some(end)) = (start.recorded().ticket, end.recorded().ticket) else {

@@ -57,7 +57,7 @@ api! { Driver:
     fn cuLibraryUnload = 680 (library: usize) => unload(library);
     fn cuLibraryGetKernel = 681 (pKernel: Out<usize>, library: usize, name: In<c_char>) => {
         let function = function_of(&MODULES.get(library)?, name)?;
-        pKernel.put(KERNELS.add(Arc::new(Kernel { function })))
+        pKernel.put(kernel_handle(function))
     };
     fn cuLibraryGetModule = 682 (pMod: Out<usize>, library: usize)
         => MODULES.get(library).and_then(|_| pMod.put(library));
@@ -87,6 +87,14 @@ api! { Driver:
     fn cuOccupancyMaxActiveBlocksPerMultiprocessor = 374 (
         numBlocks: Out<i32>, func: usize, blockSize: i32, _dynamicSMemSize: usize,
     ) => function_by_handle(func).and_then(|_| numBlocks.put((2048 / blockSize.max(1)).clamp(1, 32)));
+}
+
+/// A kernel of a library has one handle, however often it is asked for.
+fn kernel_handle(function: Arc<Function>) -> usize {
+    match KERNELS.find(|kernel| Arc::ptr_eq(&kernel.function, &function)) {
+        Some(kernel) => Registry::handle_of(&kernel),
+        None => KERNELS.add(Arc::new(Kernel { function })),
+    }
 }
 
 /// A launch takes a function, or a library's kernel in its place.
@@ -123,6 +131,13 @@ fn unload(handle: usize) -> Result<(), Code> {
         context.as_ref(),
         &data_of(&module),
     );
+    for function in module.functions_in_use() {
+        // Only those whose handle was asked for are known by one.
+        let _ = FUNCTIONS.remove(Registry::handle_of(&function));
+        if let Some(kernel) = KERNELS.find(|kernel| Arc::ptr_eq(&kernel.function, &function)) {
+            KERNELS.remove(Registry::handle_of(&kernel))?;
+        }
+    }
     MODULES.remove(handle).map(|_| ())
 }
 

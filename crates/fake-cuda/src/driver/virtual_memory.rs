@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::state::check_initialised;
 use crate::call::api;
 use crate::code::Code;
-use crate::engine::context;
+use crate::cupti::memory_use::{self, Change};
 use crate::engine::memory::{self, Access, Allocation, MemoryKind, Origin};
 use crate::engine::registry::Registry;
 use crate::pointer::{In, Out};
@@ -146,7 +146,8 @@ fn map(address: u64, size: usize, offset: usize, physical: &Arc<Physical>) -> Re
         size: size as u64,
         kind: MemoryKind::Device,
         device: physical.device,
-        context_id: context::current_or_none().map_or(0, |context| context.id),
+        // Mapped memory belongs to no context.
+        context_id: u32::MAX,
         origin: Origin::Mapped,
     })?;
     let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
@@ -167,6 +168,7 @@ fn unmap(address: u64, size: usize) -> Result<(), Code> {
     while at < end {
         let found = memory::find(at).ok_or(Code::INVALID_VALUE)?;
         memory::forget(found.base, Origin::Mapped)?;
+        memory_use::record(Change::Released, &found, None);
         at = found.base + found.size;
     }
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED;
@@ -180,11 +182,15 @@ fn set_access(address: u64, size: usize, descriptions: &[AccessDescription]) -> 
         return Err(Code::INVALID_VALUE);
     }
     let is_open = descriptions.iter().any(|description| description.flags != 0);
-    protect(
-        address,
-        size,
-        if is_open { Access::ReadWrite } else { Access::None },
-    )
+    if !is_open {
+        return protect(address, size, Access::None);
+    }
+    protect(address, size, Access::ReadWrite)?;
+    // Mapped memory counts as allocated when it can be used.
+    if let Some(found) = memory::find(address) {
+        memory_use::record(Change::Allocated, &found, None);
+    }
+    Ok(())
 }
 
 fn protect(address: u64, size: usize, access: Access) -> Result<(), Code> {

@@ -1,6 +1,5 @@
 //! Contexts: a device, its streams, and the order between the default stream and the others.
 
-use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -10,6 +9,7 @@ use super::registry::{Handle, Registry};
 use super::stream::{Stream, StreamRole};
 use super::ticket::Ticket;
 use crate::code::Code;
+use crate::kept::{Kept, KeptKey};
 
 pub(crate) static CONTEXTS: Registry<Context> = Registry::new();
 pub(crate) static STREAMS: Registry<Stream> = Registry::new();
@@ -28,8 +28,8 @@ pub(crate) struct Context {
 }
 
 thread_local! {
-    static CURRENT: RefCell<Vec<Arc<Context>>> = const { RefCell::new(Vec::new()) };
-    static PER_THREAD: RefCell<HashMap<u32, Arc<Stream>>> = RefCell::new(HashMap::new());
+    static CURRENT: Kept<Vec<Arc<Context>>> = const { Kept::new(Vec::new()) };
+    static PER_THREAD: Kept<HashMap<u32, Arc<Stream>>> = Kept::new(HashMap::new());
 }
 
 impl Context {

@@ -9,8 +9,15 @@ pub(crate) struct Event {
     /// The number in records.
     pub(crate) id: u32,
     pub(crate) context_id: u32,
-    pub(crate) has_timing: bool,
+    pub(crate) timing: Timing,
     recorded: Mutex<Recorded>,
+}
+
+/// Whether the time of an event can be asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Timing {
+    On,
+    Off,
 }
 
 /// The last record of an event.
@@ -23,12 +30,12 @@ pub(crate) struct Recorded {
 }
 
 impl Event {
-    pub(crate) fn new(context_id: u32, has_timing: bool) -> Self {
+    pub(crate) fn new(context_id: u32, timing: Timing) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(1);
         Self {
             id: NEXT.fetch_add(1, Ordering::Relaxed),
             context_id,
-            has_timing,
+            timing,
             recorded: Mutex::new(Recorded::default()),
         }
     }

@@ -54,6 +54,8 @@ pub(crate) struct Executable {
     /// The number that records of its launches carry.
     pub(crate) graph_id: u32,
     pub(crate) nodes: Vec<Arc<Node>>,
+    /// The driver keeps a second copy for itself, which shows in callbacks only.
+    pub(crate) inner: Arc<Graph>,
 }
 
 impl Graph {
@@ -88,10 +90,15 @@ impl Executable {
         for node in &nodes {
             NODES.add(node.clone());
         }
+        let inner = Graph::new();
+        for node in &nodes {
+            inner.add(node.operation.clone());
+        }
         Arc::new(Self {
             id: graph_id,
             graph_id,
             nodes,
+            inner,
         })
     }
 }

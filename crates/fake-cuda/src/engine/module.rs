@@ -71,6 +71,12 @@ impl Module {
         Ok(function)
     }
 
+    /// The functions that someone has asked for.
+    pub(crate) fn functions_in_use(&self) -> Vec<Arc<Function>> {
+        let functions = self.functions.lock().unwrap_or_else(PoisonError::into_inner);
+        functions.values().cloned().collect()
+    }
+
     /// The names of all kernels that can be launched.
     pub(crate) fn names(&self) -> Vec<&str> {
         let known = self

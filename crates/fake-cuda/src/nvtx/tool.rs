@@ -5,7 +5,6 @@
     reason = "exports C functions and writes into the tables that a client lends"
 )]
 
-use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ffi::{CString, c_char};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -19,6 +18,7 @@ use crate::cupti::activity;
 use crate::cupti::code::CuptiCode;
 use crate::cupti::names;
 use crate::cupti::record::{Marker, MarkerData, kind};
+use crate::kept::{Kept, KeptKey};
 use crate::pointer::{In, Out};
 
 /// `CUpti_ActivityFlag` of markers.
@@ -31,7 +31,7 @@ const THREAD: u32 = 2;
 
 thread_local! {
     /// Open ranges of this thread, by domain.
-    static PUSHED: RefCell<HashMap<usize, Vec<u32>>> = RefCell::new(HashMap::new());
+    static PUSHED: Kept<HashMap<usize, Vec<u32>>> = Kept::new(HashMap::new());
 }
 
 /// Handles of domains and strings are addresses of texts that are kept for good. Domains are told apart even when they
@@ -46,6 +46,12 @@ extern "C" fn cuptiNvtxInitialize(get_export_table: Option<GetExportTable>) -> u
 #[unsafe(no_mangle)]
 extern "C" fn cuptiNvtxInitialize2(get_export_table: Option<GetExportTable>) -> u32 {
     CuptiCode::of(take_tables(get_export_table))
+}
+
+/// libcupti is itself a library that NVTX can load: `NVTX_INJECTION64_PATH` may name it.
+#[unsafe(no_mangle)]
+extern "C" fn InitializeInjectionNvtx2(get_export_table: Option<GetExportTable>) -> i32 {
+    i32::from(take_tables(get_export_table).is_ok())
 }
 
 fn take_tables(get_export_table: Option<GetExportTable>) -> Result<(), CuptiCode> {

@@ -138,7 +138,7 @@ extern "C" fn cuptiActivityRegisterTimestampCallback(callback: Option<TimestampC
 
 #[unsafe(no_mangle)]
 extern "C" fn cuptiActivityEnableLatencyTimestamps(enable: u8) -> u32 {
-    activity::set_latency_timestamps(enable != 0);
+    activity::set_latency_timestamps(enable);
     CuptiCode::SUCCESS.0
 }
 

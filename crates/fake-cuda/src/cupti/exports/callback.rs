@@ -7,7 +7,7 @@ use std::ffi::c_char;
 
 use crate::cupti::call_names;
 use crate::cupti::code::CuptiCode;
-use crate::cupti::subscriber::{self, CallbackFunction, Domain};
+use crate::cupti::subscriber::{self, CallbackFunction, Domain, Wish};
 use crate::pointer::Out;
 
 #[unsafe(no_mangle)]
@@ -32,7 +32,7 @@ extern "C" fn cuptiEnableCallback(enable: u32, subscriber: usize, domain: u32, c
     CuptiCode::of(
         subscriber::check(subscriber)
             .and_then(|()| Domain::by_number(domain))
-            .and_then(|domain| subscriber::want(domain, cbid, enable != 0)),
+            .and_then(|domain| subscriber::want(domain, cbid, Wish::from_c(enable))),
     )
 }
 
@@ -41,7 +41,7 @@ extern "C" fn cuptiEnableDomain(enable: u32, subscriber: usize, domain: u32) -> 
     CuptiCode::of(
         subscriber::check(subscriber)
             .and_then(|()| Domain::by_number(domain))
-            .map(|domain| subscriber::want_domain(domain, enable != 0)),
+            .map(|domain| subscriber::want_domain(domain, Wish::from_c(enable))),
     )
 }
 
@@ -49,7 +49,7 @@ extern "C" fn cuptiEnableDomain(enable: u32, subscriber: usize, domain: u32) -> 
 extern "C" fn cuptiEnableAllDomains(enable: u32, subscriber: usize) -> u32 {
     CuptiCode::of(subscriber::check(subscriber).map(|()| {
         for domain in Domain::ALL {
-            subscriber::want_domain(domain, enable != 0);
+            subscriber::want_domain(domain, Wish::from_c(enable));
         }
     }))
 }
