@@ -210,6 +210,15 @@ impl Hub {
         state.subscriber = None;
     }
 
+    /// Is CUPTI's client no longer.
+    pub(super) fn release(&self) {
+        let mut state = lock(&self.state);
+        if let Some(subscriber) = state.subscriber.take() {
+            // Whoever comes next is told by CUPTI what is wrong.
+            let _ = self.cupti.unsubscribe(subscriber);
+        }
+    }
+
     /// Starts a kind for a side.
     pub(super) fn enable(&self, side: Side, number: u32) -> Result<(), Error> {
         let mut state = lock(&self.state);

@@ -194,6 +194,23 @@ impl Backend {
         detach::prepare(hub);
     }
 
+    /// Leaves CUPTI to another profiler, for good: it would be ruined again by
+    /// the next window.
+    pub(crate) fn step_aside(&self, agent: &Agent) {
+        self.loaded.store(false, Ordering::Release);
+        self.end(agent);
+        let mut state = lock(&self.state);
+        state.open = false;
+        if let Some(hub) = hub::current() {
+            hub.release();
+        }
+        agent.sink.note(
+            Cause::Conflict,
+            "the program started a profiler that cannot share CUPTI with us (cuptiSubscribe_v2): recording of GPU work \
+             ended there",
+        );
+    }
+
     /// Hands over what has gathered.
     pub(crate) fn pulse(&self, agent: &Agent) {
         let mut state = lock(&self.state);
