@@ -244,6 +244,13 @@ impl Agent {
         None
     }
 
+    /// Another profiler comes that we cannot share CUPTI with: it gets it.
+    pub(crate) fn step_aside(&self) {
+        if let Some(_state) = self.state_soon() {
+            self.cuda.step_aside(self);
+        }
+    }
+
     /// Hands over what has gathered, and says how the clocks stand.
     pub(crate) fn pulse(&self) {
         let state = lock(&self.state);

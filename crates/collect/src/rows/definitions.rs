@@ -8,7 +8,7 @@ use tracesmith_format::{
 };
 use tracesmith_wire::record as wire;
 
-use super::{HOST_CLOCK, ProcessRows, TraceRows, demangle::demangled, process::Text};
+use super::{HOST_CLOCK, KnownDevice, ProcessRows, TraceRows, demangle::demangled, process::Text};
 use crate::host::HOST;
 
 impl ProcessRows {
@@ -30,9 +30,10 @@ impl ProcessRows {
     }
 
     pub(super) fn device(&mut self, record: &wire::Device, name: &[u8], trace: &mut TraceRows) {
+        // One that only counters told of so far is described now.
         let id = match trace.devices.get(&record.uuid) {
-            Some(id) => *id,
-            None => define_device(record.uuid, record, &readable(name), &self.driver, trace),
+            Some(known) if known.described => known.id,
+            _ => define_device(record.uuid, record, &readable(name), &self.driver, trace),
         };
         self.devices.insert(record.device, id);
     }
@@ -163,8 +164,10 @@ pub(super) fn define_device(
     driver: &str,
     trace: &mut TraceRows,
 ) -> DeviceId {
-    let id = DeviceId(u32::try_from(trace.devices.len()).unwrap_or(u32::MAX - 1) + 1);
-    trace.devices.insert(uuid, id);
+    let next = DeviceId(u32::try_from(trace.devices.len()).unwrap_or(u32::MAX - 1) + 1);
+    let id = trace.devices.get(&uuid).map_or(next, |known| known.id);
+    let described = record.multiprocessors != 0;
+    trace.devices.insert(uuid, KnownDevice { id, described });
     let facts = trace.facts.iter().find(|facts| facts.uuid == uuid);
     let facts = facts.cloned().unwrap_or_default();
     let or = |first: &str, second: &str| {

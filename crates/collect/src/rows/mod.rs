@@ -59,12 +59,20 @@ pub(crate) enum Definitions {
     Complete,
 }
 
+/// A device that has a row.
+#[derive(Clone, Copy)]
+struct KnownDevice {
+    id: DeviceId,
+    /// Whether a process has described it; counters alone know little of it.
+    described: bool,
+}
+
 /// A trace that is being written, and what all its processes share.
 pub(crate) struct TraceRows {
     pub(crate) file: TraceFile,
     pub(crate) counts: RowCounts,
     health: Health,
-    devices: FxHashMap<[u8; 16], DeviceId>,
+    devices: FxHashMap<[u8; 16], KnownDevice>,
     facts: Vec<DeviceFacts>,
     demangled: FxHashMap<StringId, StringId>,
     processes: u32,
@@ -147,8 +155,8 @@ impl TraceRows {
     /// The device with this uuid. One that only counters told of gets its row
     /// from what is known of all devices.
     fn device(&mut self, uuid: [u8; 16]) -> DeviceId {
-        if let Some(id) = self.devices.get(&uuid) {
-            return *id;
+        if let Some(known) = self.devices.get(&uuid) {
+            return known.id;
         }
         definitions::define_device(uuid, &wire::Device::default(), "", "", self)
     }

@@ -95,6 +95,7 @@ functions! {
         fn cuptiGetStreamIdEx(context: *mut c_void, stream: *mut c_void, per_thread: u8, id: *mut u32) -> Code;
     }
     optional {
+        fn cuptiActivityEnableAndDump(kind: u32) -> Code;
         fn cuptiActivityEnableLatencyTimestamps(enable: u8) -> Code;
         fn cuptiActivityEnableDriverApi(id: u32, enable: u8) -> Code;
         fn cuptiActivityEnableRuntimeApi(id: u32, enable: u8) -> Code;
@@ -214,6 +215,20 @@ impl Cupti {
         // SAFETY: takes a number.
         let code = unsafe { (self.functions.cuptiActivityEnable)(kind) };
         self.checked("cuptiActivityEnable", code)
+    }
+
+    /// Starts records of a kind of objects, and gives records of those that
+    /// exist already. From CUDA 12.0 on.
+    ///
+    /// # Errors
+    ///
+    /// CUPTI's code, or that the function is missing.
+    pub fn enable_and_dump(&self, kind: u32) -> Result<(), Error> {
+        let name = "cuptiActivityEnableAndDump";
+        let function = self.functions.cuptiActivityEnableAndDump.ok_or(missing(name))?;
+        // SAFETY: takes a number.
+        let code = unsafe { function(kind) };
+        self.checked(name, code)
     }
 
     /// Ends records of a kind.

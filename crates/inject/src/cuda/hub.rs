@@ -210,6 +210,15 @@ impl Hub {
         state.subscriber = None;
     }
 
+    /// Is CUPTI's client no longer.
+    pub(super) fn release(&self) {
+        let mut state = lock(&self.state);
+        if let Some(subscriber) = state.subscriber.take() {
+            // Whoever comes next is told by CUPTI what is wrong.
+            let _ = self.cupti.unsubscribe(subscriber);
+        }
+    }
+
     /// Starts a kind for a side.
     pub(super) fn enable(&self, side: Side, number: u32) -> Result<(), Error> {
         let mut state = lock(&self.state);
@@ -217,8 +226,12 @@ impl Hub {
             return self.cupti.enable(number);
         };
         *wanted = true;
-        if side == Side::Ours {
-            self.accepted[number as usize].store(true, Ordering::Relaxed);
+        match side {
+            Side::Ours => self.accepted[number as usize].store(true, Ordering::Relaxed),
+            // Enabling a kind enables all its functions.
+            Side::Theirs => state.wishes[side as usize]
+                .skipped
+                .retain(|function| kind_of(function.0) != number),
         }
         let result = self.cupti.enable(number);
         if result.is_err() {
@@ -241,10 +254,27 @@ impl Hub {
         result
     }
 
+    /// Starts a kind of objects for us, with those that exist already.
+    pub(super) fn enable_objects(&self, number: u32) -> Result<(), Error> {
+        let mut state = lock(&self.state);
+        state.wishes[Side::Ours as usize].kinds[number as usize] = true;
+        self.accepted[number as usize].store(true, Ordering::Relaxed);
+        self.cupti
+            .enable_and_dump(number)
+            .or_else(|_| self.cupti.enable(number))
+    }
+
     /// From now on no record is ours.
     pub(super) fn refuse(&self) {
-        for accepted in &self.accepted {
-            accepted.store(false, Ordering::Relaxed);
+        self.refuse_all_but(&[]);
+    }
+
+    /// From now on only records of these kinds are ours.
+    pub(super) fn refuse_all_but(&self, kinds: &[u32]) {
+        for (number, accepted) in self.accepted.iter().enumerate() {
+            if !kinds.contains(&(number as u32)) {
+                accepted.store(false, Ordering::Relaxed);
+            }
         }
     }
 
@@ -260,6 +290,29 @@ impl Hub {
                 self.skipped[*domain as usize].set(*id, Switch::On);
             }
         }
+    }
+
+    /// Turns records of single functions on or off, for a side; an error when
+    /// the first cannot be.
+    pub(super) fn set_functions(
+        &self,
+        side: Side,
+        functions: &[(ApiDomain, u32)],
+        switch: Switch,
+    ) -> Result<(), Error> {
+        if let Some(first) = functions.first() {
+            self.set_function(side, *first, switch)?;
+        }
+        for function in functions {
+            // Some have a number and no record in one version or another.
+            let _ = self.set_function(side, *function, switch);
+        }
+        if side == Side::Ours && switch == Switch::On {
+            for kind in [kind::RUNTIME, kind::DRIVER] {
+                self.accepted[kind as usize].store(true, Ordering::Relaxed);
+            }
+        }
+        Ok(())
     }
 
     /// Turns records of one function on or off, for a side.
@@ -278,7 +331,10 @@ impl Hub {
             }
             Switch::Off => {
                 wishes.single.remove(&function);
-                wishes.skipped.insert(function);
+                // Ours are left out by `skip_functions`.
+                if side == Side::Theirs {
+                    wishes.skipped.insert(function);
+                }
             }
         }
         let wanted = state.wishes.iter().any(|wishes| wishes.wants(function));

@@ -69,7 +69,7 @@ fn real(name: &str) -> Option<*const c_void> {
 }
 
 macro_rules! interposed {
-    ($($(#[$meta:meta])* fn $name:ident($($arg:ident: $type:ty),*) |$hub:ident| $body:expr;)*) => {
+    ($($(#[$meta:meta])* fn $name:ident($($arg:ident: $type:ty),* $(,)?) |$hub:ident| $body:expr;)*) => {
         $(
             $(#[$meta])*
             ///
@@ -218,6 +218,34 @@ interposed! {
         // SAFETY: the program's word.
         unsafe { subscriber.write(their_subscriber()) };
         result::SUCCESS
+    };
+
+    /// In CUDA 13.0 and 13.1 the same as above with a name. Later the beginning
+    /// of the interface that serves several clients, which does not go together
+    /// with the one that we use: we step aside, and it gets what it asks for.
+    fn cuptiSubscribe_v2(
+        subscriber: *mut *mut c_void,
+        function: Option<CallbackFunction>,
+        user: *mut c_void,
+        parameters: *mut c_void
+    ) |hub| {
+        let find = |name| lookup::for_ourselves(|| hub.cupti().library().address(name));
+        if find("cuptiActivityEnable_v2").is_none() {
+            // SAFETY: called as the program called us.
+            return unsafe { cuptiSubscribe(subscriber, function, user) };
+        }
+        let Some(real) = find("cuptiSubscribe_v2") else {
+            return UNKNOWN;
+        };
+        if let Some(agent) = agent::current() {
+            agent.step_aside();
+        }
+        type Subscribe =
+            unsafe extern "C" fn(*mut *mut c_void, Option<CallbackFunction>, *mut c_void, *mut c_void) -> Code;
+        // SAFETY: CUPTI's function of this name has this type.
+        let real = unsafe { std::mem::transmute::<*const c_void, Subscribe>(real.as_ptr()) };
+        // SAFETY: called as the program called us.
+        unsafe { real(subscriber, function, user, parameters) }
     };
 
     /// The other client's callbacks end.

@@ -6,20 +6,24 @@ use tracesmith_wire::control::Kinds;
 /// The largest callback number that is looked at: well above those of CUDA 13.
 const LAST_FUNCTION: u32 = 1200;
 
+/// What other records refer to: recorded from the opening of a window on, and
+/// those that exist already with it.
+pub(super) const OBJECTS: [u32; 3] = [kind::DEVICE, kind::CONTEXT, kind::STREAM];
+
 /// The activity kinds for what is to be recorded. Never `KERNEL`, which makes
-/// kernels run one after another.
+/// kernels run one after another. Calls are not among them when those that only
+/// ask are left out: see [`work_and_queries`].
 pub(super) fn wanted(kinds: Kinds) -> Vec<u32> {
-    let mut wanted = vec![kind::DEVICE, kind::CONTEXT];
+    let mut wanted = Vec::new();
     let mut add = |which: Kinds, numbers: &[u32]| {
         if kinds.contains(which) {
             wanted.extend_from_slice(numbers);
         }
     };
-    add(Kinds::STREAMS, &[kind::STREAM]);
     add(Kinds::WHOLE_GRAPHS, &[kind::GRAPH_TRACE]);
     add(Kinds::KERNELS, &[kind::CONCURRENT_KERNEL]);
     add(Kinds::COPIES, &[kind::MEMCPY, kind::MEMCPY2, kind::MEMSET]);
-    add(Kinds::API, &[kind::RUNTIME, kind::DRIVER]);
+    add(Kinds::API | Kinds::API_QUERIES, &[kind::RUNTIME, kind::DRIVER]);
     add(Kinds::SYNCS, &[kind::SYNCHRONIZATION, kind::CUDA_EVENT]);
     add(Kinds::MEMORY, &[kind::MEMORY2, kind::MEMORY_POOL]);
     add(Kinds::OVERHEAD, &[kind::OVERHEAD, kind::JIT]);
@@ -31,18 +35,29 @@ pub(super) fn is_expected(number: u32) -> bool {
     number != kind::JIT && number != kind::GRAPH_TRACE
 }
 
-/// The functions whose calls are not worth a record: see [`only_asks`].
-pub(super) fn queries(cupti: &Cupti) -> Vec<(ApiDomain, u32)> {
-    let mut found = Vec::new();
+/// The functions whose calls are worth a record, and those whose are not: see
+/// [`only_asks`].
+///
+/// The former are enabled one by one. With their kind enabled and the others
+/// taken out again, CUPTI still looks at every call: a launch-bound loop of
+/// PyTorch took a quarter longer so, and no longer than without calls this way
+/// (H200, CUPTI 13.0).
+pub(super) fn work_and_queries(cupti: &Cupti) -> (Functions, Functions) {
+    let mut all = Vec::new();
     for domain in [ApiDomain::Driver, ApiDomain::Runtime] {
-        for id in 1..LAST_FUNCTION {
-            if cupti.function_name(domain, id).is_some_and(only_asks) {
-                found.push((domain, id));
-            }
-        }
+        all.extend((1..LAST_FUNCTION).filter_map(|id| {
+            let name = cupti.function_name(domain, id)?;
+            Some(((domain, id), only_asks(name)))
+        }));
     }
-    found
+    let (queries, work): (Vec<_>, Vec<_>) = all.into_iter().partition(|(_, asks)| *asks);
+    let functions =
+        |found: Vec<((ApiDomain, u32), bool)>| found.into_iter().map(|(function, _)| function).collect();
+    (functions(work), functions(queries))
 }
+
+/// Functions by their interface and callback number.
+pub(super) type Functions = Vec<(ApiDomain, u32)>;
 
 /// Whether a function only asks, or switches between contexts. A launch of
 /// PyTorch makes twenty such calls, and their records cost more than the rest

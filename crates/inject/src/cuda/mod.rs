@@ -55,6 +55,8 @@ pub(crate) struct Backend {
 struct State {
     open: bool,
     kinds: Vec<u32>,
+    /// Functions that are recorded one by one.
+    functions: kinds::Functions,
     last_pair: Option<Instant>,
 }
 
@@ -100,6 +102,10 @@ impl Backend {
             agent.sink.note(Cause::Conflict, &words);
             return Err(words);
         }
+        for object in kinds::OBJECTS {
+            // Streams and contexts then have numbers and nothing else.
+            let _ = hub.enable_objects(object);
+        }
         if settings.range == CaptureRange::ProfilerApi {
             hub.watch_profiler_calls(Switch::On);
         }
@@ -124,12 +130,19 @@ impl Backend {
         if settings.kinds.contains(Kinds::MODULES) {
             hub.watch_resources(Switch::On);
         }
-        if settings.kinds.contains(Kinds::API) && !settings.kinds.contains(Kinds::API_QUERIES) {
-            hub.skip_functions(Side::Ours, &kinds::queries(hub.cupti()));
-        } else {
-            hub.skip_functions(Side::Ours, &[]);
-        }
         state.kinds = kinds::wanted(settings.kinds);
+        hub.skip_functions(Side::Ours, &[]);
+        if settings.kinds.contains(Kinds::API) && !settings.kinds.contains(Kinds::API_QUERIES) {
+            let (work, queries) = kinds::work_and_queries(hub.cupti());
+            // They are in the buffer when the program's own profiler wants them.
+            hub.skip_functions(Side::Ours, &queries);
+            if hub.set_functions(Side::Ours, &work, Switch::On).is_ok() {
+                state.functions = work;
+            } else {
+                // Before CUDA 12.5: all calls, and some are left out when read.
+                state.kinds.extend([abi::kind::RUNTIME, abi::kind::DRIVER]);
+            }
+        }
         for kind in &state.kinds {
             if let Err(error) = hub.enable(Side::Ours, *kind)
                 && kinds::is_expected(*kind)
@@ -149,6 +162,9 @@ impl Backend {
         };
         // What is complete first: a forced flush also hands out what is not.
         let _ = hub.cupti().flush(Flush::Complete);
+        let functions = std::mem::take(&mut state.functions);
+        // They were enabled, so they can be disabled.
+        let _ = hub.set_functions(Side::Ours, &functions, Switch::Off);
         for kind in std::mem::take(&mut state.kinds) {
             // A kind that could not be enabled cannot be disabled.
             let _ = hub.disable(Side::Ours, kind);
@@ -157,7 +173,7 @@ impl Backend {
         // Absent or off already: nothing is lost by it.
         let _ = hub.cupti().enable_latency(Switch::Off);
         say(agent, hub.cupti().flush(Flush::Forced));
-        hub.refuse();
+        hub.refuse_all_but(&kinds::OBJECTS);
         self.pair(agent, hub, &mut state);
     }
 
@@ -169,8 +185,30 @@ impl Backend {
             return;
         };
         state.open = false;
+        for object in kinds::OBJECTS {
+            // One that could not be enabled cannot be disabled.
+            let _ = hub.disable(Side::Ours, object);
+        }
+        hub.refuse();
         hub.watch_profiler_calls(Switch::Off);
         detach::prepare(hub);
+    }
+
+    /// Leaves CUPTI to another profiler, for good: it would be ruined again by
+    /// the next window.
+    pub(crate) fn step_aside(&self, agent: &Agent) {
+        self.loaded.store(false, Ordering::Release);
+        self.end(agent);
+        let mut state = lock(&self.state);
+        state.open = false;
+        if let Some(hub) = hub::current() {
+            hub.release();
+        }
+        agent.sink.note(
+            Cause::Conflict,
+            "the program started a profiler that cannot share CUPTI with us (cuptiSubscribe_v2): recording of GPU work \
+             ended there",
+        );
     }
 
     /// Hands over what has gathered.
