@@ -4,6 +4,11 @@
  *   i  initialise CUDA, with a context and the kernels
  *   k  10 kernels, waited for
  *   n  10 kernels within an NVTX range "step", waited for
+ *   d  the same in a range "step" of the domain "guest"
+ *   m  an NVTX mark
+ *   r  an NVTX range "empty"
+ *   p  cuProfilerStart
+ *   q  cuProfilerStop
  *   l  look CUPTI's functions up by name, and use what was found from here on
  *   t  register a clock of its own
  *   o  open a session: buffers, kernels and calls of the driver
@@ -138,6 +143,20 @@ static void launch_some(void) {
     launched += KERNELS;
 }
 
+static void *domain;
+
+static void push_in_domain(const char *name, const char *text) {
+    nvtx_event event;
+    if (!domain)
+        domain = nvtx_domain(name);
+    memset(&event, 0, sizeof event);
+    event.version = 3;
+    event.size = sizeof event;
+    event.message_type = 1;
+    event.message.ascii = text;
+    nvtx_domain_push(domain, &event);
+}
+
 static void take_step(char step) {
     char line[64];
     switch (step) {
@@ -151,6 +170,24 @@ static void take_step(char step) {
         nvtx_push("step");
         launch_some();
         nvtx_pop();
+        break;
+    case 'd':
+        push_in_domain("guest", "step");
+        launch_some();
+        nvtx_domain_pop(domain);
+        break;
+    case 'm':
+        nvtx_mark("a mark");
+        break;
+    case 'r':
+        nvtx_push("empty");
+        nvtx_pop();
+        break;
+    case 'p':
+        CHECK(cuProfilerStart());
+        break;
+    case 'q':
+        CHECK(cuProfilerStop());
         break;
     case 'l':
         look_up();
