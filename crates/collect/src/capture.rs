@@ -64,7 +64,7 @@ pub enum Existing {
 /// Room for texts and the like: a target fills it in bursts only.
 pub(crate) const DEFINITIONS_RING: Capacity = Capacity::at_least(1 << 20);
 const THREAD_RING: Capacity = Capacity::at_least(256 << 10);
-const FLUSH_PERIOD: Duration = Duration::from_millis(200);
+const FLUSH_PERIOD: Duration = Duration::from_millis(100);
 
 impl Default for Capture {
     fn default() -> Self {

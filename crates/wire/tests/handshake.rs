@@ -18,6 +18,7 @@ use rustix::net::{
 };
 use tracesmith_wire::{
     Capacity, Config, Error, Kind, Policy, Pushed, Tag, Waited,
+    control::armed,
     handshake::{Granted, Life, Listener, Purpose, connect},
 };
 
@@ -311,4 +312,19 @@ fn the_runtime_directory_is_closed_to_others_and_removed() {
     );
     drop(listener);
     assert!(!directory.exists());
+}
+
+#[test]
+fn a_socket_that_a_killed_process_left_is_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o700)).unwrap();
+    // Above the largest number that a process can have.
+    let left = folder.path().join("4194305.sock");
+    fs::write(&left, b"").unwrap();
+    let own = folder.path().join(format!("{}.sock", std::process::id()));
+    fs::write(&own, b"").unwrap();
+    assert_eq!(armed::waiting_in(folder.path()), [(std::process::id(), own)]);
+    assert!(!left.exists());
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    assert_eq!(armed::waiting_in(folder.path()), [], "others can enter it");
 }

@@ -1,5 +1,5 @@
-//! Records that say what exists: devices, contexts, streams. They are written when the thing is made, and for what is
-//! there already when the kind is turned on.
+//! Records that say what exists: devices, contexts, streams. They are written when the thing is made; for what is there
+//! already, only when the kind is turned on by `cuptiActivityEnableAndDump`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,10 +13,14 @@ use crate::engine::stream::{Stream, StreamRole};
 
 const DEVICE_NAME: &std::ffi::CStr = c"TraceSmith Fake GPU";
 
-/// Writes records of what exists of a kind that was just turned on.
+/// Writes records of what exists of a kind.
 pub(crate) fn announce_existing(kind: u32) {
     match kind {
-        kind::DEVICE => announce_devices(),
+        kind::DEVICE if state::is_initialised() => {
+            state::devices()
+                .iter()
+                .for_each(|&device| announce_device(device));
+        }
         kind::CONTEXT => CONTEXTS.all().iter().for_each(announce_context),
         kind::STREAM => {
             for context in CONTEXTS.all() {
@@ -29,7 +33,7 @@ pub(crate) fn announce_existing(kind: u32) {
     }
 }
 
-/// Writes the records of all devices once they are wanted and the driver knows them, whichever comes last.
+/// The driver has got to know its devices: writes their records if they are wanted.
 pub(crate) fn announce_devices() {
     static IS_DONE: AtomicBool = AtomicBool::new(false);
     let is_due = activity::is_enabled(kind::DEVICE) && state::is_initialised();

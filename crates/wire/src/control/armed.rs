@@ -52,23 +52,49 @@ pub fn listen() -> Result<Listener, Error> {
 /// The sockets of targets that wait, by process: those of this environment and
 /// of the other places where one of this user may have been armed.
 pub fn waiting() -> Vec<(u32, PathBuf)> {
-    let mut found = Vec::new();
-    for place in places() {
-        // Only directories that nobody else can enter are believed.
-        if check_directory(&place).is_err() {
-            continue;
-        }
-        let Ok(entries) = fs::read_dir(&place) else {
-            continue;
-        };
-        found.extend(entries.flatten().filter_map(|entry| {
-            let path = entry.path();
-            process_of(&path).map(|process| (process, path))
-        }));
-    }
+    let mut found: Vec<_> = places().iter().flat_map(|place| waiting_in(place)).collect();
     found.sort();
     found.dedup_by_key(|(process, _)| *process);
     found
+}
+
+/// The sockets in one directory. Only one that nobody else can enter is
+/// believed. What processes that were killed left there is removed.
+pub fn waiting_in(directory: &Path) -> Vec<(u32, PathBuf)> {
+    if check_directory(directory).is_err() {
+        return Vec::new();
+    }
+    // A directory that cannot be read holds nothing for us.
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let sockets = entries.filter_map(|entry| {
+        let path = entry.path();
+        process_of(&path).map(|process| (process, path))
+    });
+    let mut waiting = Vec::new();
+    for (process, path) in sockets {
+        if is_left_behind(process, &path) {
+            // Someone else may tidy up at the same time.
+            let _ = fs::remove_file(&path);
+        } else {
+            waiting.push((process, path));
+        }
+    }
+    waiting
+}
+
+/// Whether a process was killed and could not remove its socket: there is no such
+/// process, and nobody listens there.
+fn is_left_behind(process: u32, socket: &Path) -> bool {
+    if Path::new("/proc").join(process.to_string()).exists() {
+        return false;
+    }
+    // Without the list of sockets it is left where it is.
+    let listening = fs::read_to_string("/proc/net/unix");
+    listening.is_ok_and(|sockets| {
+        !sockets
+            .lines()
+            .any(|line| line.ends_with(&*socket.to_string_lossy()))
+    })
 }
 
 fn process_of(socket: &Path) -> Option<u32> {

@@ -28,6 +28,11 @@ extern "C" fn cuptiActivityRegisterCallbacks(
 
 #[unsafe(no_mangle)]
 extern "C" fn cuptiActivityEnable(kind: u32) -> u32 {
+    CuptiCode::of(activity::enable(kind))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuptiActivityEnableAndDump(kind: u32) -> u32 {
     CuptiCode::of(activity::enable(kind).map(|()| announcements::announce_existing(kind)))
 }
 
