@@ -40,16 +40,25 @@ fn levels_record_more_and_more() {
     let Some(stage) = stage() else { return };
     let place = Place::new(stage);
     let (_, light) = place.profiled("--level light", "launcher copies 5");
-    assert_eq!(has_rows(&light), [false, true, false, false, false, false, false, false, true]);
+    assert_eq!(
+        has_rows(&light),
+        [false, true, false, false, false, false, false, false, true]
+    );
     let (_, standard) = place.profiled("", "launcher copies 5");
     let queries = ["cuCtxSetCurrent", "cuDeviceGet", "cuDeviceGetCount"];
     let counts = call_counts(&standard);
     assert!(counts.contains_key("cuMemAlloc"), "{counts:?}");
-    assert!(queries.iter().all(|query| !counts.contains_key(query)), "{counts:?}");
+    assert!(
+        queries.iter().all(|query| !counts.contains_key(query)),
+        "{counts:?}"
+    );
     assert!(standard.allocations.rows() > 0 && standard.modules.rows() > 0);
     let (_, full) = place.profiled("--level full", "launcher peer");
     let counts = call_counts(&full);
-    assert!(queries.iter().any(|query| counts.contains_key(query)), "{counts:?}");
+    assert!(
+        queries.iter().any(|query| counts.contains_key(query)),
+        "{counts:?}"
+    );
     for (trace, level) in [(light, "light"), (standard, "standard"), (full, "full")] {
         assert_whole(&trace);
         assert_eq!(trace.metadata["capture.level"], level);
@@ -66,7 +75,10 @@ fn launches_are_queued_and_submitted_where_that_is_asked_for() {
         assert_eq!(kernels.len(), 20, "{options}");
         for kernel in kernels {
             assert!(kernel.queued.is_some(), "{options}: {kernel:?}");
-            assert!(kernel.queued <= kernel.submitted && kernel.submitted <= kernel.start, "{kernel:?}");
+            assert!(
+                kernel.queued <= kernel.submitted && kernel.submitted <= kernel.start,
+                "{kernel:?}"
+            );
         }
     }
     let (_, trace) = place.profiled("", "launcher launch 20");
@@ -168,7 +180,14 @@ fn essence(trace: &Trace) -> Vec<String> {
 #[test]
 fn all_versions_of_cupti_give_the_same_rows() {
     let Some(stage) = stage() else { return };
-    for target in ["compute 64", "copies 3", "memory", "events", "graph 3 2", "streams 2 3"] {
+    for target in [
+        "compute 64",
+        "copies 3",
+        "memory",
+        "events",
+        "graph 3 2",
+        "streams 2 3",
+    ] {
         let mut expected = None;
         for cupti_version in CuptiVersion::ALL {
             let options = Options {
@@ -180,7 +199,10 @@ fn all_versions_of_cupti_give_the_same_rows() {
             let found = essence(&trace);
             let expected: &Vec<String> = expected.get_or_insert_with(|| found.clone());
             let missing = expected.iter().filter(|line| !found.contains(line)).count();
-            assert_eq!(missing, 0, "{target} with {cupti_version:?}:\n{expected:#?}\n{found:#?}");
+            assert_eq!(
+                missing, 0,
+                "{target} with {cupti_version:?}:\n{expected:#?}\n{found:#?}"
+            );
             assert_eq!(found.len(), expected.len(), "{target} with {cupti_version:?}");
         }
     }
@@ -188,7 +210,9 @@ fn all_versions_of_cupti_give_the_same_rows() {
 
 /// The marker of a name.
 fn marker<'m>(trace: &Trace, markers: &'m [Marker], name: &str) -> &'m Marker {
-    let mut found = markers.iter().filter(|marker| trace.string(marker.shape.name) == name);
+    let mut found = markers
+        .iter()
+        .filter(|marker| trace.string(marker.shape.name) == name);
     found.next().unwrap_or_else(|| panic!("no marker {name}"))
 }
 
@@ -207,12 +231,21 @@ fn marks_and_ranges_come_with_all_that_was_said() {
     assert_eq!(started.shape.kind, MarkerKind::FREE_RANGE);
     let (outer, inner) = (find("outer"), find("pushed with attributes"));
     assert_eq!(outer.shape.kind, MarkerKind::NESTED_RANGE);
-    assert!(started.start <= outer.start && outer.start <= inner.start, "they nest");
+    assert!(
+        started.start <= outer.start && outer.start <= inner.start,
+        "they nest"
+    );
     assert!(inner.end <= outer.end && outer.end <= started.end, "they nest");
     let said = |marker: &Marker| {
         let shape = &marker.shape;
         let category = trace.string(shape.category_name).to_owned();
-        (shape.category, category, shape.color, shape.payload_kind, marker.payload)
+        (
+            shape.category,
+            category,
+            shape.color,
+            shape.payload_kind,
+            marker.payload,
+        )
     };
     let seventh = (7, "seventh".to_owned(), 0xFF76_B900, PayloadKind::U64, 42);
     assert_eq!(said(inner), seventh);
@@ -227,7 +260,11 @@ fn marks_and_ranges_come_with_all_that_was_said() {
         assert_eq!(trace.string(marker.shape.category_name), "seventh of launcher");
         assert_eq!(marker.payload, 42);
     }
-    let threads: BTreeSet<&str> = trace.threads.iter().map(|thread| trace.string(thread.name)).collect();
+    let threads: BTreeSet<&str> = trace
+        .threads
+        .iter()
+        .map(|thread| trace.string(thread.name))
+        .collect();
     assert!(threads.contains("main thread"), "{threads:?}");
     // On one line: the kernels of the inner range lie after its beginning.
     let first = joined_kernels(&trace)[0].start;
@@ -243,9 +280,15 @@ fn markers_of_a_program_that_never_touches_cuda_are_recorded() {
     assert!(run.stdout.starts_with("launched 0 "), "{}", run.stdout);
     assert!(trace.health().damage.is_empty());
     let markers = rows(&trace.markers);
-    let names: Vec<&str> = markers.iter().map(|marker| trace.string(marker.shape.name)).collect();
+    let names: Vec<&str> = markers
+        .iter()
+        .map(|marker| trace.string(marker.shape.name))
+        .collect();
     assert_eq!(names.len(), 3, "{names:?}");
-    assert_eq!(marker(&trace, &markers, "empty").shape.kind, MarkerKind::NESTED_RANGE);
+    assert_eq!(
+        marker(&trace, &markers, "empty").shape.kind,
+        MarkerKind::NESTED_RANGE
+    );
     assert_eq!(trace.processes.len(), 1);
 }
 
@@ -259,7 +302,10 @@ fn clocks_are_compared_and_say_how_well() {
     // Kernels and the process that launched them are on one line.
     let process = &trace.processes[0];
     let (first, last) = trace.span().unwrap();
-    assert!(process.started <= first && last <= process.ended, "{process:?} {first:?} {last:?}");
+    assert!(
+        process.started <= first && last <= process.ended,
+        "{process:?} {first:?} {last:?}"
+    );
     let kernel = &rows(&trace.kernels)[0];
     let time = trace.clock_map.convert(aligned.id, kernel.start);
     assert!(time.uncertainty > 0 && time.uncertainty < 1_000_000, "{time:?}");
@@ -275,7 +321,11 @@ fn the_profilers_own_work_is_told() {
         .filter(|call| call.shape.kind == HostCallKind::OVERHEAD)
         .collect();
     assert!(!overhead.is_empty());
-    assert!(overhead.iter().all(|call| call.start <= call.end && call.shape.name.is_some()));
+    assert!(
+        overhead
+            .iter()
+            .all(|call| call.start <= call.end && call.shape.name.is_some())
+    );
 }
 
 #[test]

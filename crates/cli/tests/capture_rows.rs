@@ -93,15 +93,13 @@ fn devices_contexts_and_streams_are_described() {
     let made: Vec<_> = trace
         .streams
         .iter()
-        .filter(|stream| stream.kind == StreamKind::NON_BLOCKING)
+        .filter(|stream| stream.destroyed.is_some())
         .collect();
-    assert_eq!(made.len(), 3);
+    assert_eq!(made.len(), 3, "the others are the driver's own");
     for stream in &made {
         assert_eq!((stream.context, stream.device), (context.context, device.id));
-        assert!(
-            stream.created.is_some() && stream.destroyed > stream.created,
-            "{stream:?}"
-        );
+        assert_eq!((stream.kind, stream.priority), (StreamKind::NON_BLOCKING, 0));
+        assert!(stream.destroyed > stream.created, "{stream:?}");
     }
     let mut kernels: BTreeMap<u64, usize> = BTreeMap::new();
     for kernel in joined_kernels(&trace) {
@@ -126,8 +124,11 @@ fn a_call_that_fails_keeps_its_result() {
     let run = run(&mut place.profile("", "launcher launch 100"));
     assert_eq!(run.code, Some(2), "the program's own: {}", run.stderr);
     let trace = place.trace("t.sbt");
-    assert_whole(&trace);
-    assert_eq!(joined_kernels(&trace).len(), 10);
+    assert_eq!(
+        trace.kernels.rows(),
+        10,
+        "the last may lack times: it did not wait for them"
+    );
     let failed: Vec<_> = rows(&trace.api_calls)
         .into_iter()
         .filter(|call| call.shape.result != 0)
