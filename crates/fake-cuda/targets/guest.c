@@ -18,11 +18,14 @@
  *   f  cuptiFinalize
  *   g  say how far it is and wait for a line of input
  *   z  sleep 20 milliseconds
+ *   !  kill itself
+ *   #  have an exit handler say when the program has left
  *   x  become `launcher launch 3`, which lies beside it
  *
  * It ends with one line: what it launched, what its profiler was given, and how much of that was wrong.
  */
 #define _GNU_SOURCE 1
+#include <signal.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -144,6 +147,11 @@ static void launch_some(void) {
     launched += KERNELS;
 }
 
+static void say_left(int code, void *unused) {
+    (void)unused;
+    printf("left with %d\n", code);
+}
+
 static void become_launcher(void) {
     char path[4096];
     ssize_t length = readlink("/proc/self/exe", path, sizeof path - 16);
@@ -238,6 +246,12 @@ static void take_step(char step) {
         break;
     case 'z':
         usleep(20000);
+        break;
+    case '!':
+        raise(SIGKILL);
+        break;
+    case '#':
+        on_exit(say_left, NULL);
         break;
     case 'x':
         become_launcher();
