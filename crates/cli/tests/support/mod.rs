@@ -2,6 +2,9 @@
 
 #![allow(dead_code, reason = "not every test file needs all of it")]
 
+pub mod rows;
+pub mod stage;
+
 use std::ffi::OsStr;
 use std::io::Write;
 use std::path::PathBuf;

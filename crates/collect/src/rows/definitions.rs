@@ -38,53 +38,54 @@ impl ProcessRows {
         self.devices.insert(record.device, id);
     }
 
+    /// Its end is told at once, and what it was with the next buffer, so either
+    /// can come first. It stays known: records that name it may come later still.
     pub(super) fn context(&mut self, record: &wire::Context, trace: &mut TraceRows) {
         self.saw(record.time);
-        let device = self.devices.get(&record.device).copied().unwrap_or_default();
+        let time = Timestamp(record.time);
         let row = self
             .contexts
             .entry(record.context)
             .or_insert_with(|| tables::Context {
                 process: self.id,
                 context: ContextId(record.context),
-                device,
-                created: Timestamp(record.time),
                 ..tables::Context::default()
             });
         if record.destroyed != 0 {
-            row.destroyed = Timestamp(record.time);
+            row.destroyed = time;
         } else {
-            row.device = device;
+            row.device = self.devices.get(&record.device).copied().unwrap_or_default();
             row.default_stream = StreamId(u64::from(record.default_stream));
             row.parent = ContextId(record.parent);
             row.multiprocessors = record.multiprocessors;
+            set_created(&mut row.created, row.destroyed, time);
         }
         trace.file.define(row);
-        if record.destroyed != 0 {
-            self.contexts.remove(&record.context);
-        }
     }
 
+    /// As contexts; one whose beginning and end are known is forgotten, for
+    /// there can be many.
     pub(super) fn stream(&mut self, record: &wire::Stream, trace: &mut TraceRows) {
         self.saw(record.time);
+        let time = Timestamp(record.time);
         let device = self.contexts.get(&record.context).map(|context| context.device);
         let key = (record.context, record.stream);
         let row = self.streams.entry(key).or_insert_with(|| tables::Stream {
             process: self.id,
             context: ContextId(record.context),
             stream: StreamId(u64::from(record.stream)),
-            created: Timestamp(record.time),
             ..tables::Stream::default()
         });
         row.device = device.unwrap_or(row.device);
         if record.destroyed != 0 {
-            row.destroyed = Timestamp(record.time);
+            row.destroyed = time;
         } else {
             row.kind = tables::StreamKind(record.kind);
             row.priority = record.priority;
+            set_created(&mut row.created, row.destroyed, time);
         }
         trace.file.define(row);
-        if record.destroyed != 0 {
+        if row.destroyed.is_some() && row.kind != tables::StreamKind::UNKNOWN {
             self.streams.remove(&key);
         }
     }
@@ -139,6 +140,14 @@ impl ProcessRows {
 
     pub(super) fn thread_name(&mut self, record: &wire::ThreadName, name: &[u8], trace: &mut TraceRows) {
         self.name_thread(record.thread, &readable(name), trace);
+    }
+}
+
+/// The vendor's record does not say when: it was before we were told, which is
+/// of no use when the end was told before.
+fn set_created(created: &mut Timestamp, destroyed: Timestamp, told: Timestamp) {
+    if !created.is_some() && !destroyed.is_some() {
+        *created = told;
     }
 }
 

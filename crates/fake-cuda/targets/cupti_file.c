@@ -1,0 +1,50 @@
+/* libcupti as a file of its own, as it is in the world: each function jumps to the fake's of the same name. The fake alone
+ * is one file under many names, in which neither the loader nor /proc/self/maps shows a libcupti.
+ *
+ *   cc -shared -fPIC -Wl,-soname,libcupti.so.13 -Wl,--hash-style=both -o libcupti.so.13 cupti_file.c -ldl
+ */
+#define _GNU_SOURCE 1
+#include <dlfcn.h>
+#include <stddef.h>
+
+#define CUPTI_FUNCTIONS(X)                                                                                        \
+    X(cuptiGetVersion) X(cuptiGetResultString) X(cuptiGetTimestamp) X(cuptiGetStreamIdEx) X(cuptiGetContextId)    \
+    X(cuptiGetDeviceId) X(cuptiGetGraphId) X(cuptiGetGraphExecId) X(cuptiGetGraphNodeId) X(cuptiGetThreadIdType)  \
+    X(cuptiSetThreadIdType) X(cuptiSubscribe) X(cuptiUnsubscribe) X(cuptiEnableCallback) X(cuptiEnableDomain)     \
+    X(cuptiEnableAllDomains) X(cuptiGetCallbackState) X(cuptiGetCallbackName) X(cuptiFinalize)                    \
+    X(cuptiNvtxInitialize) X(cuptiNvtxInitialize2) X(cuptiActivitySetAttribute) X(cuptiActivityGetAttribute)      \
+    X(cuptiActivityRegisterCallbacks) X(cuptiActivityEnable) X(cuptiActivityDisable)                              \
+    X(cuptiActivityEnableContext) X(cuptiActivityDisableContext) X(cuptiActivityEnableDriverApi)                  \
+    X(cuptiActivityEnableRuntimeApi) X(cuptiActivityFlushAll) X(cuptiActivityFlushPeriod)                         \
+    X(cuptiActivityGetNextRecord) X(cuptiActivityGetNumDroppedRecords)                                            \
+    X(cuptiActivityRegisterTimestampCallback) X(cuptiActivityEnableLatencyTimestamps)                             \
+    X(cuptiActivityPushExternalCorrelationId) X(cuptiActivityPopExternalCorrelationId)                            \
+    X(cuptiActivityEnableAllSyncRecords) X(cuptiActivityEnableCudaEventDeviceTimestamps)                          \
+    X(cuptiActivityEnableAndDump) X(cuptiActivityEnableHWTrace)
+
+#define JUMP(name)                                       \
+    __attribute__((visibility("hidden"))) void *to_##name; \
+    __asm__(".pushsection .text\n"                        \
+            ".globl " #name "\n"                          \
+            ".type " #name ", @function\n" #name ":\n"    \
+            "jmp *to_" #name "(%rip)\n"                   \
+            ".size " #name ", .-" #name "\n"              \
+            ".popsection\n");
+CUPTI_FUNCTIONS(JUMP)
+
+/* CUPTI_ERROR_NOT_SUPPORTED, for what the fake lacks. */
+static int not_supported(void) { return 27; }
+
+/* By the C library's own dlsym: a profiler that stands between programs and dlsym would find this file's functions. */
+__attribute__((constructor)) static void find_functions(void) {
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW), *libc = dlopen("libc.so.6", RTLD_NOW);
+    void *(*look_up)(void *, const char *);
+    *(void **)&look_up = dlvsym(libc, "dlsym", "GLIBC_2.34");
+    if (!look_up)
+        *(void **)&look_up = dlvsym(libc, "dlsym", "GLIBC_2.2.5");
+#define FIND(name)                                       \
+    to_##name = look_up(driver, #name);                  \
+    if (!to_##name)                                      \
+        to_##name = (void *)not_supported;
+    CUPTI_FUNCTIONS(FIND)
+}

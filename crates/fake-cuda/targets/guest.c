@@ -1,0 +1,271 @@
+/* A program with a profiler of its own, step by step: `guest PLAN`. It is linked against libcupti, as a framework's
+ * library is. Each letter of the plan is a step:
+ *
+ *   i  initialise CUDA, with a context and the kernels
+ *   k  10 kernels, waited for
+ *   n  10 kernels within an NVTX range "step", waited for
+ *   d  the same in a range "step" of the domain "guest"
+ *   m  an NVTX mark
+ *   r  an NVTX range "empty"
+ *   p  cuProfilerStart
+ *   q  cuProfilerStop
+ *   l  look CUPTI's functions up by name, and use what was found from here on
+ *   t  register a clock of its own
+ *   o  open a session: buffers, kernels and calls of the driver
+ *   c  close it: flush, and end the kinds
+ *   s  subscribe, with a callback for launches
+ *   u  unsubscribe
+ *   f  cuptiFinalize
+ *   g  say how far it is and wait for a line of input
+ *   z  sleep 20 milliseconds
+ *   !  kill itself
+ *   #  have an exit handler say when the program has left
+ *   x  become `launcher launch 3`, which lies beside it
+ *
+ * It ends with one line: what it launched, what its profiler was given, and how much of that was wrong.
+ */
+#define _GNU_SOURCE 1
+#include <signal.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "driver.h"
+#include "nvtx_client.h"
+
+enum { KERNEL_KIND = 10, DRIVER_KIND = 4, BUFFER_BYTES = 1 << 20, START_OFFSET = 16, KERNELS = 10 };
+enum { DRIVER_DOMAIN = 1, LAUNCH_KERNEL = 307 };
+
+typedef void (*Requested)(uint8_t **, size_t *, size_t *);
+typedef void (*Completed)(void *, uint32_t, uint8_t *, size_t, size_t);
+typedef void (*Callback)(void *, uint32_t, uint32_t, const void *);
+
+#define CUPTI_FUNCTIONS(X)                                             \
+    X(cuptiActivityRegisterCallbacks, (Requested, Completed))          \
+    X(cuptiActivityRegisterTimestampCallback, (uint64_t (*)(void)))    \
+    X(cuptiActivityEnable, (uint32_t))                                 \
+    X(cuptiActivityDisable, (uint32_t))                                \
+    X(cuptiActivityFlushAll, (uint32_t))                               \
+    X(cuptiActivityGetNextRecord, (uint8_t *, size_t, void **))        \
+    X(cuptiSubscribe, (void **, Callback, void *))                     \
+    X(cuptiUnsubscribe, (void *))                                      \
+    X(cuptiEnableCallback, (uint32_t, void *, uint32_t, uint32_t))     \
+    X(cuptiFinalize, (void))
+
+#define DECLARE_LINKED(name, arguments) extern int name arguments;
+CUPTI_FUNCTIONS(DECLARE_LINKED)
+
+static struct {
+#define MEMBER(name, arguments) int(*name) arguments;
+    CUPTI_FUNCTIONS(MEMBER)
+} cupti = {
+#define LINKED(name, arguments) .name = name,
+    CUPTI_FUNCTIONS(LINKED)
+};
+
+static long launched, kernels, calls, foreign, late, callbacks, failed;
+static uint64_t opened;
+static int has_clock;
+static uint8_t *lent[64];
+static void *subscriber;
+
+/* A clock unlike any other: a day ahead of 1970. */
+static uint64_t own_clock(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    static time_t first;
+    if (!first)
+        first = now.tv_sec;
+    return 86400000000000ull + (uint64_t)(now.tv_sec - first) * 1000000000ull + (uint64_t)now.tv_nsec;
+}
+
+static void look_up(void) {
+    void *library = dlopen("libcupti.so.13", RTLD_NOW);
+    if (!library) {
+        fprintf(stderr, "failed dlopen %s\n", dlerror());
+        exit(2);
+    }
+#define LOOK_UP(name, arguments) *(void **)&cupti.name = dlsym(library, #name);
+    CUPTI_FUNCTIONS(LOOK_UP)
+}
+
+static void request(uint8_t **buffer, size_t *size, size_t *records) {
+    *size = BUFFER_BYTES;
+    *records = 0;
+    *buffer = aligned_alloc(8, BUFFER_BYTES);
+    for (int i = 0; i < 64; i++) {
+        if (!lent[i]) {
+            lent[i] = *buffer;
+            return;
+        }
+    }
+}
+
+static int give_back(uint8_t *buffer) {
+    for (int i = 0; i < 64; i++) {
+        if (lent[i] == buffer) {
+            lent[i] = NULL;
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static void complete(void *context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid) {
+    void *record = NULL;
+    (void)context, (void)stream, (void)size;
+    if (!give_back(buffer)) {
+        foreign++;
+        return;
+    }
+    while (cupti.cuptiActivityGetNextRecord(buffer, valid, &record) == 0) {
+        uint32_t kind = *(uint32_t *)record;
+        uint64_t start;
+        memcpy(&start, (char *)record + START_OFFSET, sizeof start);
+        calls += kind == DRIVER_KIND;
+        if (kind != KERNEL_KIND)
+            continue;
+        kernels++;
+        /* A record of their clock lies within the session; 50 us are for comparing clocks. */
+        late += has_clock && (start + 50000 < opened || start > own_clock() + 50000);
+    }
+    free(buffer);
+}
+
+static void called(void *user, uint32_t domain, uint32_t id, const void *data) {
+    (void)data;
+    callbacks += user == &callbacks && domain == DRIVER_DOMAIN && id == LAUNCH_KERNEL;
+}
+
+static void note(int result) { failed += result != 0; }
+
+static void launch_some(void) {
+    CUfunction noop = kernel("noop");
+    for (int i = 0; i < KERNELS; i++)
+        launch(noop, 1, 32, NULL, NULL);
+    CHECK(cuCtxSynchronize());
+    launched += KERNELS;
+}
+
+static void say_left(int code, void *unused) {
+    (void)unused;
+    printf("left with %d\n", code);
+}
+
+static void become_launcher(void) {
+    char path[4096];
+    ssize_t length = readlink("/proc/self/exe", path, sizeof path - 16);
+    if (length > 0) {
+        path[length] = 0;
+        strcpy(strrchr(path, '/') + 1, "launcher");
+        execl(path, "launcher", "launch", "3", (char *)NULL);
+    }
+    fprintf(stderr, "failed exec\n");
+    exit(2);
+}
+
+static void *domain;
+
+static void push_in_domain(const char *name, const char *text) {
+    nvtx_event event;
+    if (!domain)
+        domain = nvtx_domain(name);
+    memset(&event, 0, sizeof event);
+    event.version = 3;
+    event.size = sizeof event;
+    event.message_type = 1;
+    event.message.ascii = text;
+    nvtx_domain_push(domain, &event);
+}
+
+static void take_step(char step) {
+    char line[64];
+    switch (step) {
+    case 'i':
+        start_device();
+        break;
+    case 'k':
+        launch_some();
+        break;
+    case 'n':
+        nvtx_push("step");
+        launch_some();
+        nvtx_pop();
+        break;
+    case 'd':
+        push_in_domain("guest", "step");
+        launch_some();
+        nvtx_domain_pop(domain);
+        break;
+    case 'm':
+        nvtx_mark("a mark");
+        break;
+    case 'r':
+        nvtx_push("empty");
+        nvtx_pop();
+        break;
+    case 'p':
+        CHECK(cuProfilerStart());
+        break;
+    case 'q':
+        CHECK(cuProfilerStop());
+        break;
+    case 'l':
+        look_up();
+        break;
+    case 't':
+        has_clock = 1;
+        note(cupti.cuptiActivityRegisterTimestampCallback(own_clock));
+        break;
+    case 'o':
+        opened = own_clock();
+        note(cupti.cuptiActivityRegisterCallbacks(request, complete));
+        note(cupti.cuptiActivityEnable(KERNEL_KIND));
+        note(cupti.cuptiActivityEnable(DRIVER_KIND));
+        break;
+    case 'c':
+        note(cupti.cuptiActivityFlushAll(1));
+        note(cupti.cuptiActivityDisable(KERNEL_KIND));
+        note(cupti.cuptiActivityDisable(DRIVER_KIND));
+        break;
+    case 's':
+        note(cupti.cuptiSubscribe(&subscriber, called, &callbacks));
+        note(cupti.cuptiEnableCallback(1, subscriber, DRIVER_DOMAIN, LAUNCH_KERNEL));
+        break;
+    case 'u':
+        note(cupti.cuptiUnsubscribe(subscriber));
+        break;
+    case 'f':
+        note(cupti.cuptiFinalize());
+        break;
+    case 'g':
+        printf("at %ld\n", launched);
+        fflush(stdout);
+        if (!fgets(line, sizeof line, stdin))
+            exit(3);
+        break;
+    case 'z':
+        usleep(20000);
+        break;
+    case '!':
+        raise(SIGKILL);
+        break;
+    case '#':
+        on_exit(say_left, NULL);
+        break;
+    case 'x':
+        become_launcher();
+        break;
+    default:
+        fprintf(stderr, "failed plan %c\n", step);
+        exit(64);
+    }
+}
+
+int main(int count, char **arguments) {
+    for (const char *step = count > 1 ? arguments[1] : "ik"; *step; step++)
+        take_step(*step);
+    printf("launched %ld kernels %ld calls %ld callbacks %ld foreign %ld late %ld failed %ld\n", launched, kernels,
+           calls, callbacks, foreign, late, failed);
+    return 0;
+}
