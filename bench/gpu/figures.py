@@ -275,12 +275,70 @@ def benchmark():
             row("benchmark", line.strip(), "")
 
 
-def graphs():
-    """A graph's kernels, by node and as a whole."""
+def programs():
+    """The programs of the end-to-end tests, on the real driver: exit codes and rows."""
     launcher = str(PROGRAMS / "launcher")
-    run(profile("graph.sbt", [launcher, "graph", "20", "100"]))
-    row("graphs", "20 nodes launched 100 times: kernels", counts("graph.sbt")["kernels"], 2000)
-    row("graphs", "of these with a node", counts("graph.sbt")["graph_kernels"], 2000)
+    cases = [
+        # words, options, exit code, rows that must be there
+        ("launch 1000", [], 0, {"kernels": 1000, "joined": 1000}),
+        ("threads 4 500", [], 0, {"kernels": 2000, "joined": 2000}),
+        ("processes 2 100", [], 0, {"kernels": 200, "joined": 200, "processes": 2}),
+        ("graph 20 100", [], 0, {"kernels": 2000, "graph_kernels": 2000}),
+        ("graph 20 100", ["--graphs", "whole"], 0, {"kernels": 0}),
+        ("copies 10", [], 0, {"copies": 30, "sets": 10}),
+        ("events", [], 0, {"kernels": 20, "syncs": 5}),
+        ("modules", [], 0, {"kernels": 4, "modules": 4}),
+        ("nvtx", [], 0, {"kernels": 9, "markers": 6}),
+        ("nvtx", ["--capture-range", "nvtx:outer"], 0, {"kernels": 5, "markers": 2}),
+        ("profiler", [], 0, {"kernels": 60}),
+        ("profiler", ["--capture-range", "cuda-profiler-api"], 0, {"kernels": 20, "joined": 20}),
+        ("client", [], 0, {"kernels": 60, "conflicts": 0}),
+        ("client", ["--no-preload"], 0, {"kernels": 60, "conflicts": 0}),
+        ("fork", [], 0, {"kernels": 200}),
+        ("segv", [], -signal.SIGSEGV, {"died": 1}),
+        ("exit_early", [], 3, {"died": 1}),
+        ("exit 7", [], 7, {"kernels": 10, "died": 0}),
+    ]
+    failed = 0
+    for words, options, code, wanted in cases:
+        done = subprocess.run(profile("program.sbt", [launcher, *words.split()], *options), capture_output=True, text=True)
+        found = counts("program.sbt")
+        wrong = {key: (found[key], value) for key, value in wanted.items() if found[key] != value}
+        if done.returncode != code:
+            wrong["exit code"] = (done.returncode, code)
+        if words == "client" and "client kernels 20" not in done.stdout:
+            wrong["the other client"] = done.stdout.strip()
+        if wrong:
+            failed += 1
+            row("programs", f"launcher {words} {' '.join(options)}", f"found and wanted: {wrong}")
+    row("programs", "programs of the end-to-end tests that were recorded as they must be", len(cases) - failed, len(cases))
+    flight(launcher)
+    interpreter = python()
+    if interpreter:
+        worker = "import torch; x = torch.ones(8, device='cuda'); [x.add_(1) for _ in range(100)]; print(x[0].item())"
+        (OUTPUT / "worker.py").write_text(worker)
+        run(profile("torchrun.sbt", [interpreter, "-m", "torch.distributed.run", "--nproc_per_node=2", str(OUTPUT / "worker.py")]))
+        info = run([TRACESMITH, "info", str(OUTPUT / "torchrun.sbt")])
+        ranks = [line for line in info.splitlines() if "rank" in line or re.search(r"exit code 0\s+[01]", line)]
+        row("programs", "torchrun with 2 workers: processes and kernels", f"{counts('torchrun.sbt')['processes']}, {counts('torchrun.sbt')['kernels']}")
+        row("programs", "their ranks in `info`", " / ".join(" ".join(line.split()) for line in ranks))
+
+
+def flight(launcher):
+    """The flight recorder, by signal and by order."""
+    recorder = subprocess.Popen(
+        profile("flight.sbt", [launcher, "forever"], "--flight-recorder", "8M"), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    )
+    time.sleep(3)
+    recorder.send_signal(signal.SIGUSR2)
+    time.sleep(1.5)
+    row("programs", "flight recorder of 8 MiB, by signal: kernels kept", counts("flight.sbt")["kernels"])
+    target = int(run(["pgrep", "-P", str(recorder.pid)]).split()[0])
+    run([TRACESMITH, "record", "--dump", "--pid", str(target)])
+    row("programs", "by order: kernels kept", counts("flight-2.sbt")["kernels"])
+    os.kill(target, signal.SIGKILL)
+    recorder.wait(30)
+    row("programs", "by the program's death: kernels kept, deaths", f"{counts('flight-3.sbt')['kernels']}, {counts('flight-3.sbt')['died']}", "…, 1")
 
 
 SECTIONS = {
@@ -289,7 +347,7 @@ SECTIONS = {
     "window": window,
     "torch": torch_loops,
     "neighbours": neighbours,
-    "graphs": graphs,
+    "programs": programs,
     "benchmark": benchmark,
 }
 

@@ -251,8 +251,11 @@ impl Session {
         self.take_samples();
         self.bury();
         if let Store::Flight(_) = &self.store {
-            // The error is in the report already.
-            let _ = self.dump();
+            // Nothing is left when a death has just been written out.
+            if !self.targets.is_empty() || self.report.files.is_empty() {
+                // The error is in the report already.
+                let _ = self.dump();
+            }
             return self.report;
         }
         let lost_samples = self.sampler.take().map_or(0, |sampler| sampler.lost());

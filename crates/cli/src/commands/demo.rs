@@ -11,10 +11,10 @@ use super::info::health_lines;
 use super::ourselves::capture;
 use super::view;
 use crate::args::{DemoArgs, Format};
-use crate::output::{FAINT, HEADING, Hinted, Output};
+use crate::output::{FAINT, HEADING, Output};
 
-/// The recording that comes along, taken on an H200 (fixtures/demo-h200.md). None until it has been taken.
-const RECORDING: Option<&[u8]> = None;
+/// The recording that comes along, taken on an H200 (fixtures/demo-h200.md).
+static RECORDING: &[u8] = include_bytes!("../../../../fixtures/demo-h200.sbt");
 
 /// Where the trace is left unless told otherwise. It is the demo's own file, and replaced when it is there.
 const OUT: &str = "tracesmith-demo.sbt";
@@ -56,17 +56,10 @@ fn trace_to_show(args: &DemoArgs, output: &mut Output) -> anyhow::Result<(Origin
                 }
                 Err(error) => output.warning(&format!("this machine's GPU could not be recorded: {error:#}")),
             },
-            None if RECORDING.is_some() => output.note("no GPU here: this is a recording of one"),
-            None => {}
+            None => output.note("no GPU here: this is a recording of one"),
         }
     }
-    match RECORDING {
-        Some(recording) => Ok((Origin::Recording, recording.to_vec())),
-        None => Err(Hinted::error(
-            &anyhow::Error::msg("this build brings no recording along"),
-            "tracesmith doctor shows why this machine's GPU cannot be used",
-        )),
-    }
+    Ok((Origin::Recording, RECORDING.to_vec()))
 }
 
 fn record(side: u32) -> anyhow::Result<Vec<u8>> {

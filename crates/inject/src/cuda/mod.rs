@@ -48,6 +48,8 @@ const PAIR_PERIOD: Duration = Duration::from_secs(1);
 pub(crate) struct Backend {
     /// Whether the driver is there.
     loaded: AtomicBool,
+    /// Whether it is being initialised just now.
+    initialising: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -68,8 +70,14 @@ pub(crate) fn forked() {
 impl Backend {
     /// The driver is being initialised.
     pub(crate) fn loaded(&self) {
+        self.initialising.store(true, Ordering::Release);
         self.loaded.store(true, Ordering::Release);
         interpose::patch_loaded();
+    }
+
+    /// The driver goes on.
+    pub(crate) fn initialised(&self) {
+        self.initialising.store(false, Ordering::Release);
     }
 
     /// Prepares CUPTI for a window. Does nothing before the driver is there.
@@ -136,10 +144,14 @@ impl Backend {
             let (work, queries) = kinds::work_and_queries(hub.cupti());
             // They are in the buffer when the program's own profiler wants them.
             hub.skip_functions(Side::Ours, &queries);
-            if hub.set_functions(Side::Ours, &work, Switch::On).is_ok() {
+            let single = self.initialising.load(Ordering::Acquire)
+                && hub.set_functions(Side::Ours, &work, Switch::On).is_ok();
+            if single {
                 state.functions = work;
             } else {
-                // Before CUDA 12.5: all calls, and some are left out when read.
+                // Functions that were enabled by themselves within a callback,
+                // with work under way, gave no records (H200, CUPTI 13.0), and
+                // before CUDA 12.5 they cannot be. So all, without the others.
                 state.kinds.extend([abi::kind::RUNTIME, abi::kind::DRIVER]);
             }
         }

@@ -244,8 +244,12 @@ impl Translator<'_> {
     }
 
     fn event(&mut self, event: activity::Event<'_>, from_12_8: Option<activity::EventFrom12_8<'_>>) {
+        let device_time = from_12_8.map_or(0, |event| event.device_time());
         self.activity.push(&record::Synchronization {
-            device_time: from_12_8.map_or(0, |event| event.device_time()),
+            // The call has times of its own; this is when it took effect.
+            start: device_time,
+            end: device_time,
+            device_time,
             event_record: from_12_8.map_or(0, |event| event.event_record()),
             correlation: event.correlation(),
             event: event.event(),
