@@ -61,6 +61,11 @@ impl Signals {
             .filter(|signal| !before.contains(*signal))
             .collect();
         heard.thread_block().map_err(Error::system("blocking signals"))?;
+        // A file that may not grow further is a full disk, and no reason to
+        // die. It stays blocked: one that came would act when we let go.
+        SigSet::from(Signal::SIGXFSZ)
+            .thread_block()
+            .map_err(Error::system("blocking signals"))?;
         let flags = SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC;
         let descriptor =
             SignalFd::with_flags(&heard, flags).map_err(Error::system("making a descriptor for signals"))?;

@@ -300,6 +300,9 @@ impl Agent {
         if std::process::id() != self.process {
             return;
         }
+        // First, or the thread that hands over, if that takes it longer than
+        // its period, takes the lock again and again before we get it.
+        control::stop();
         let mut state = lock(&self.state);
         state.exiting = true;
         if let Some(mut open) = state.window.take() {
@@ -309,6 +312,5 @@ impl Agent {
             self.sink.goodbye();
             self.sink.close();
         }
-        control::stop();
     }
 }

@@ -153,8 +153,10 @@ impl Orders {
                 break;
             }
             if period.is_some_and(|period| self.last_pulse.elapsed() >= period) {
-                self.last_pulse = Instant::now();
                 self.agent.pulse();
+                // Behind it: whoever waits for the agent gets a turn, however
+                // long it took.
+                self.last_pulse = Instant::now();
             }
         }
         if guard::is_broken() {
