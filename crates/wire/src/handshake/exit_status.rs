@@ -51,6 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[cfg_attr(miri, ignore = "Miri starts no processes")]
     fn a_process_that_was_waited_for_tells_how_it_ended() {
         let mut child = Command::new("sh").args(["-c", "exit 7"]).spawn().unwrap();
         let process = pidfd_open(Pid::from_child(&child), PidfdFlags::empty()).unwrap();
