@@ -33,7 +33,7 @@ impl Exit {
                 if let Some(signal) = Signal::from_named_raw(number) {
                     // Whoever waits for us wants to know the signal; a second core would only hide the program's.
                     let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
-                    // Twice: at the first SEGV or BUS the standard library only gives the default back.
+                    // Twice: Rust catches the signals of bad memory accesses, and lets go at the first one.
                     let _ = kill_process(getpid(), signal);
                     let _ = kill_process(getpid(), signal);
                 }
