@@ -14,6 +14,7 @@ import signal
 import statistics
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -197,6 +198,50 @@ def window():
     row("window", "after the window against bare", f"{(medians[4] / medians[3] - 1) * 100:+.1f} %", "within 2 %")
 
 
+def kinds():
+    """What each kind costs, in windows of one process in turn, so that nothing else differs."""
+    interpreter = python()
+    if not interpreter:
+        row("kinds", "PyTorch", "not on this machine")
+        return
+    light = "kernels,copies"
+    sets = {
+        "nothing": None,
+        "kernels, copies": light,
+        "and counters": f"{light},counters",
+        "and api": f"{light},api",
+        "and sync": f"{light},sync",
+        "and memory": f"{light},memory",
+        "and modules, streams, overhead": f"{light},modules,streams,overhead",
+        "standard": f"{light},api,sync,memory,nvtx,modules,streams,overhead,counters",
+    }
+    command = [interpreter, str(BENCH / "torch_loop.py"), "launch", "20", "forever"]
+    target = subprocess.Popen(command, env=dict(os.environ, **armed()), stdout=subprocess.PIPE, text=True)
+    lines = []
+    reader = threading.Thread(target=lambda: lines.extend((time.monotonic(), number(line, "seconds")) for line in target.stdout))
+    reader.start()
+    while not lines:
+        time.sleep(0.1)
+    taken = {name: [] for name in sets}
+    for _ in range(int(os.environ.get("KIND_ROUNDS", "5"))):
+        for name, chosen in sets.items():
+            start = time.monotonic()
+            if chosen is None:
+                time.sleep(1.5)
+            else:
+                record = [TRACESMITH, "record", "--force", "--pid", str(target.pid), "-d", "1.5", "-t", chosen]
+                run([*record, "-o", str(OUTPUT / "kinds.sbt")])
+            # The first and the last loops saw the window open or close.
+            taken[name] += [seconds for when, seconds in lines if start + 0.4 < when < start + 1.4]
+    target.kill()
+    target.wait()
+    reader.join()
+    base = statistics.median(taken["nothing"])
+    for name, times in taken.items():
+        median = statistics.median(times)
+        row("kinds", f"20 steps, {name}: ms (against nothing), loops", f"{median * 1e3:.2f} ({(median / base - 1) * 100:+.1f} %), {len(times)}")
+
+
 def torch_loops():
     """PyTorch's training loops, ours and others'."""
     interpreter = python()
@@ -324,6 +369,14 @@ def programs():
         row("programs", "their ranks in `info`", " / ".join(" ".join(line.split()) for line in ranks))
 
 
+def await_file(name):
+    """Until a dump is there and whole, at most ten seconds."""
+    for _ in range(100):
+        time.sleep(0.1)
+        if (OUTPUT / name).exists() and subprocess.run([CHECK, str(OUTPUT / name)], capture_output=True).returncode == 0:
+            return
+
+
 def flight(launcher):
     """The flight recorder, by signal and by order."""
     recorder = subprocess.Popen(
@@ -331,10 +384,11 @@ def flight(launcher):
     )
     time.sleep(3)
     recorder.send_signal(signal.SIGUSR2)
-    time.sleep(1.5)
+    await_file("flight.sbt")
     row("programs", "flight recorder of 8 MiB, by signal: kernels kept", counts("flight.sbt")["kernels"])
     target = int(run(["pgrep", "-P", str(recorder.pid)]).split()[0])
     run([TRACESMITH, "record", "--dump", "--pid", str(target)])
+    await_file("flight-2.sbt")
     row("programs", "by order: kernels kept", counts("flight-2.sbt")["kernels"])
     os.kill(target, signal.SIGKILL)
     recorder.wait(30)
@@ -345,6 +399,7 @@ SECTIONS = {
     "million": million,
     "launches": launches,
     "window": window,
+    "kinds": kinds,
     "torch": torch_loops,
     "neighbours": neighbours,
     "programs": programs,

@@ -1,9 +1,9 @@
 """A training loop of PyTorch, timed: bound by launches or by the GPU, alone or under a profiler of its own.
 
-    torch_loop.py launch|gpu STEPS none|cuda|full|proton [FILE]
+    torch_loop.py launch|gpu STEPS none|cuda|full|proton|forever
 
 Runs the loop three times. Prints `seconds N kernels M bytes B`: N is the median, M what the profiler saw in the last
-loop, B what it wrote for it (0 for none).
+loop, B what it wrote for it (0 for none). With `forever` it prints a line for each loop until it is killed.
 """
 
 import os
@@ -54,6 +54,9 @@ for _ in range(10):
 torch.cuda.synchronize()
 kernels = size = 0
 LOOPS = 3
+if profiler == "forever":
+    while True:
+        print(f"seconds {loop():.5f}", flush=True)
 if profiler == "none":
     times = [loop() for _ in range(LOOPS)]
 elif profiler == "proton":

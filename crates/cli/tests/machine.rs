@@ -7,7 +7,6 @@
 )]
 #![allow(missing_docs, unreachable_pub, reason = "nobody uses a test from outside")]
 
-#[allow(dead_code, reason = "not every test file needs all of it")]
 mod support;
 
 use std::process::Command;

@@ -35,6 +35,7 @@ mod end;
 mod environment;
 mod error;
 mod flight;
+pub mod fuzz;
 mod health;
 mod host;
 mod identity;

@@ -33,6 +33,7 @@
 //! - [`record`]: what the records are.
 //! - [`frame`]: how one record lies in the ring.
 //! - [`ring`]: a ring within one process.
+//! - [`fuzz`]: what reads bytes of the other side, for fuzzers.
 //!
 //! The rest is re-exported here: [`Producer`] and [`Batch`] for the target,
 //! [`Consumer`] for the collector, [`Config`] for both, [`Losses`] for what did
@@ -50,6 +51,8 @@ mod cursor;
 mod error;
 mod fork;
 pub mod frame;
+#[cfg(not(loom))]
+pub mod fuzz;
 #[cfg(not(loom))]
 pub mod handshake;
 mod layout;

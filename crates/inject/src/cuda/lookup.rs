@@ -83,6 +83,7 @@ unsafe extern "C" fn dlsym(handle: *mut c_void, name: *const c_char) -> *mut c_v
 }
 
 /// The C library's `dlsym`, found by its version so that it is not ours.
+#[cfg(target_arch = "x86_64")]
 extern "C" fn find_real() -> *mut c_void {
     let known = REAL.load(Ordering::Relaxed);
     if !known.is_null() {
@@ -101,11 +102,13 @@ extern "C" fn find_real() -> *mut c_void {
 
 /// Stands in where the C library's function cannot be found, which no version of
 /// glibc has shown.
+#[cfg(target_arch = "x86_64")]
 unsafe extern "C" fn nothing(_handle: *mut c_void, _name: *const c_char) -> *mut c_void {
     ptr::null_mut()
 }
 
 /// A function whose name begins with `cupti`.
+#[cfg(target_arch = "x86_64")]
 unsafe extern "C" fn cupti_function(handle: *mut c_void, name: *const c_char) -> *mut c_void {
     // SAFETY: the C library's function, or one of the same type.
     let real = unsafe { std::mem::transmute::<*mut c_void, Lookup>(find_real()) };

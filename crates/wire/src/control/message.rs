@@ -26,7 +26,7 @@ pub enum Message {
 }
 
 impl Message {
-    pub(super) fn encode(&self) -> Vec<u8> {
+    pub(crate) fn encode(&self) -> Vec<u8> {
         let mut encoder = Encoder::default();
         encoder.word(u64::from(PROTOCOL_VERSION));
         match self {
@@ -41,7 +41,7 @@ impl Message {
         encoder.finish()
     }
 
-    pub(super) fn decode(bytes: &[u8]) -> Result<Self, Error> {
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, Error> {
         let mut decoder = Decoder::new(bytes);
         let theirs = u32::try_from(decoder.word()?).unwrap_or(u32::MAX);
         if theirs != PROTOCOL_VERSION {

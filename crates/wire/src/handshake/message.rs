@@ -237,6 +237,32 @@ fn cut(text: &str, bytes: usize) -> &str {
     &text[..end]
 }
 
+/// Reads bytes as either message; what it says is of no interest.
+pub(crate) fn decode_any(bytes: &[u8]) {
+    // Any outcome but a panic will do.
+    let _ = Hello::decode(bytes);
+    let _ = Answer::decode(bytes);
+}
+
+/// One of each message, as it travels.
+pub(crate) fn encoded_samples() -> Vec<(&'static str, Vec<u8>)> {
+    let hello = Hello {
+        process_id: 7,
+        thread_id: 8,
+        capacity: Capacity::MIN,
+        purpose: Purpose::Activity,
+    };
+    let config = Config {
+        capacity: Capacity::MAX,
+        policy: Policy::OverwriteOldest,
+    };
+    vec![
+        ("hello", hello.encode().to_vec()),
+        ("granted", Answer::Granted(config).encode().to_vec()),
+        ("refused", Answer::Refused("no".to_owned()).encode().to_vec()),
+    ]
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;

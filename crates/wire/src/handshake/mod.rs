@@ -43,6 +43,7 @@ mod target;
 
 pub use listener::{Granted, Listener, Visitor};
 pub use message::{Hello, PROTOCOL_VERSION, Purpose};
+pub(crate) use message::{decode_any, encoded_samples};
 pub use peer::{Life, Peer};
 pub(crate) use socket::{Deadline, Identity, Socket};
 pub use target::{connect, connect_control};
