@@ -22,8 +22,8 @@
 //! # }
 //! ```
 //!
-//! - [`profile`] starts a program under the collector; [`record()`] opens a
-//!   window in programs that were armed ([`environment`]); [`dump`] asks for
+//! - [`profile()`] starts a program under the collector; [`record()`] opens a
+//!   window in programs that were armed ([`environment()`]); [`dump()`] asks for
 //!   what a flight recorder holds.
 //! - [`Capture`] says what to record and when, [`Report`] what became of it.
 //! - [`CounterSource`] is where counters of devices come from.

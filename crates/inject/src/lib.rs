@@ -6,16 +6,16 @@
 //! it into rings in shared memory, and nothing else: the collector, another
 //! process, does the rest.
 //!
-//! Three rules hold everywhere in here. No panic leaves (see [`guard`]). No
+//! Three rules hold everywhere in here. No panic leaves (see `guard`). No
 //! thread of the program waits for us, apart from the bounded handshake when
 //! its process starts. Whatever fails is said once, to the collector, and the
 //! program runs on as if we were not there.
 //!
-//! - [`agent`]: the one state of the process.
-//! - [`control`]: the thread that takes orders.
-//! - [`sink`]: the rings.
-//! - [`cuda`]: CUPTI, and sharing it with the program.
-//! - [`nvtx`]: what the program marks.
+//! - `agent`: the one state of the process.
+//! - `control`: the thread that takes orders.
+//! - `sink`: the rings.
+//! - `cuda`: CUPTI, and sharing it with the program.
+//! - `nvtx`: what the program marks.
 
 #![allow(
     unsafe_code,

@@ -75,7 +75,7 @@ pub(crate) struct CaptureArgs {
     /// Time that recording goes on [default: to the end]
     #[arg(short, long, value_name = "TIME")]
     pub(crate) duration: Option<DurationArg>,
-    /// Record only within such ranges: cuda-profiler-api, or nvtx:NAME[@DOMAIN]
+    /// Record only within such ranges: cuda-profiler-api, nvtx:NAME or nvtx:NAME@DOMAIN
     #[arg(long, value_name = "RANGE")]
     pub(crate) capture_range: Option<RangeArg>,
     /// Record only these of the ranges, counted from 0; the second number is not among them

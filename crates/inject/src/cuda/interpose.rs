@@ -2,8 +2,8 @@
 //!
 //! A library that is linked against libcupti binds to these because we are
 //! preloaded, and one that looks CUPTI's functions up by name asks us
-//! ([`lookup`](super::lookup)). Where we are not preloaded, CUPTI's symbol table
-//! is redirected ([`symbols`](super::symbols)), which reaches what is looked up
+//! ([`lookup`]). Where we are not preloaded, CUPTI's symbol table
+//! is redirected ([`symbols`]), which reaches what is looked up
 //! or bound later. Either way the
 //! program's own profiler talks to the [`hub`](super::hub). Without an agent
 //! they hand everything on.
