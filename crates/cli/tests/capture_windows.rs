@@ -22,7 +22,7 @@ use tracesmith_trace::Trace;
 fn assert_described(trace: &Trace) {
     let device = &trace.devices[0];
     assert!(device.multiprocessors > 0 && device.memory.0 > 0, "{device:?}");
-    for kernel in joined_kernels(trace) {
+    for kernel in rows(&trace.kernels) {
         assert_eq!(kernel.place.device, device.id);
         assert!(
             trace
@@ -74,10 +74,14 @@ fn a_window_of_a_while_ends_by_itself() {
     assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
     let trace = place.trace("t.sbt");
     assert_described(&trace);
-    let kernels = joined_kernels(&trace);
-    let (first, last) = (kernels[0].start.0, kernels.last().unwrap().end.0);
+    // One that was being launched when the window opened or closed may lack its call or its times.
+    let kernels = rows(&trace.kernels);
+    let complete = kernels.iter().filter(|kernel| kernel.end.is_some());
+    let times: Vec<(u64, u64)> = complete.map(|kernel| (kernel.start.0, kernel.end.0)).collect();
+    let first = times.iter().map(|(start, _)| *start).min().unwrap();
+    let last = times.iter().map(|(_, end)| *end).max().unwrap();
     assert!(
-        (200_000_000..800_000_000).contains(&(last - first)),
+        (200_000_000..1_500_000_000).contains(&(last - first)),
         "{}",
         last - first
     );
