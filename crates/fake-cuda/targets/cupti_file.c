@@ -43,7 +43,7 @@ __attribute__((constructor)) static void find_functions(void) {
     if (!look_up)
         *(void **)&look_up = dlvsym(libc, "dlsym", "GLIBC_2.2.5");
 #define FIND(name)                                       \
-    to_##name = look_up(driver, #name);                  \
+    to_##name = driver ? look_up(driver, #name) : NULL;  \
     if (!to_##name)                                      \
         to_##name = (void *)not_supported;
     CUPTI_FUNCTIONS(FIND)

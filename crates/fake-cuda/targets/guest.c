@@ -18,6 +18,7 @@
  *   f  cuptiFinalize
  *   g  say how far it is and wait for a line of input
  *   z  sleep 20 milliseconds
+ *   v  say whether CUPTI has a subscriber, as the fake's own function answers: 0 none, 39 one
  *   !  kill itself
  *   #  have an exit handler say when the program has left
  *   x  become `launcher launch 3`, which lies beside it
@@ -152,6 +153,19 @@ static void say_left(int code, void *unused) {
     printf("left with %d\n", code);
 }
 
+/* The fake's libcuda has CUPTI's functions too, where no profiler stands between. */
+static void say_subscribed(void) {
+    int (*subscribe)(void **, Callback, void *) = NULL, (*unsubscribe)(void *) = NULL;
+    void *mine;
+    *(void **)&subscribe = dlsym(driver_library, "cuptiSubscribe");
+    *(void **)&unsubscribe = dlsym(driver_library, "cuptiUnsubscribe");
+    int result = subscribe && unsubscribe ? subscribe(&mine, called, NULL) : -1;
+    if (result == 0)
+        unsubscribe(mine);
+    printf("subscribed %d\n", result);
+    fflush(stdout);
+}
+
 static void become_launcher(void) {
     char path[4096];
     ssize_t length = readlink("/proc/self/exe", path, sizeof path - 16);
@@ -246,6 +260,9 @@ static void take_step(char step) {
         break;
     case 'z':
         usleep(20000);
+        break;
+    case 'v':
+        say_subscribed();
         break;
     case '!':
         raise(SIGKILL);

@@ -9,11 +9,11 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io::Write;
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::OnceLock;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -209,6 +209,29 @@ impl Place {
         command
     }
 
+    /// `tracesmith record` of a process into t.sbt.
+    pub fn record(&self, pid: u32, options: &str) -> Command {
+        self.tracesmith(&format!("record --pid {pid} -o t.sbt {options}"))
+    }
+
+    /// Starts a recorder; comes back when its window is open in the process.
+    pub fn start_window(&self, recorder: &mut Command, pid: u32) -> Child {
+        let maps = || fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
+        let rings = || maps().matches("tracesmith-ring").count();
+        let before = rings();
+        let child = start(recorder);
+        until(|| rings() >= before + 2);
+        // The rings are there a moment before the records are asked for.
+        thread::sleep(Duration::from_millis(100));
+        child
+    }
+
+    /// Ends a recorder as a user does.
+    pub fn close_window(&self, recorder: Child) -> Run {
+        signal(&recorder, Signal::INT);
+        ended(recorder)
+    }
+
     /// A trace that can be read without damage.
     pub fn trace(&self, name: &str) -> Trace {
         let trace = Trace::open(&self.path(name)).unwrap();
@@ -229,6 +252,60 @@ impl Place {
     pub fn wait_until_armed(&self, child: &Child) {
         let socket = self.runtime().join(format!("{}.sock", child.id()));
         until(|| socket.exists());
+    }
+}
+
+/// A program that is told by lines when to go on.
+pub struct Talk {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+    heard: String,
+}
+
+impl Talk {
+    pub fn start(command: &mut Command) -> Self {
+        let mut child = start(command.stdin(Stdio::piped()));
+        let input = child.stdin.take().unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        Self {
+            child,
+            input,
+            output,
+            heard: String::new(),
+        }
+    }
+
+    pub fn child(&self) -> &Child {
+        &self.child
+    }
+
+    /// Waits for the next line, which must begin so.
+    pub fn hear(&mut self, beginning: &str) {
+        let before = self.heard.len();
+        self.output.read_line(&mut self.heard).unwrap();
+        assert!(self.heard[before..].starts_with(beginning), "{}", self.heard);
+    }
+
+    /// Lets it go on.
+    pub fn say(&mut self) {
+        self.input.write_all(b"go\n").unwrap();
+    }
+
+    /// To the end.
+    pub fn end(mut self) -> Run {
+        self.output.read_to_string(&mut self.heard).unwrap();
+        let run = ended(self.child);
+        Run {
+            stdout: self.heard,
+            ..run
+        }
+    }
+
+    /// To the end, wherever it waits.
+    pub fn answer_all(mut self) -> Run {
+        self.input.write_all(b"go\ngo\ngo\ngo\n").unwrap();
+        self.end()
     }
 }
 

@@ -21,7 +21,7 @@ use tracesmith_cuda::{
     cupti::{
         ApiDomain, ContextHandle, Cupti, Subscriber, Switch,
         abi::{self, domain, driver, kind, resource},
-        activity::{Activities, Activity},
+        activity::{self, Activities, Activity},
     },
 };
 
@@ -50,6 +50,9 @@ pub(super) struct Hub {
     state: Mutex<State>,
     /// Kinds whose records are ours.
     accepted: [AtomicBool; kind::COUNT],
+    /// Records that began earlier are not ours, on CUPTI's clock: buffers that
+    /// the other side had filled come back later.
+    since: AtomicU64,
     /// Calls whose records are not, for the two interfaces.
     skipped: [Bits; 2],
     /// Callbacks that each side wants.
@@ -159,6 +162,7 @@ impl Hub {
             cupti: lookup::for_ourselves(Cupti::open)?,
             state: Mutex::default(),
             accepted: [const { AtomicBool::new(false) }; kind::COUNT],
+            since: AtomicU64::new(0),
             skipped: [const { Bits::new() }; 2],
             callbacks: [const { [const { Bits::new() }; domain::COUNT] }; 2],
         }));
@@ -262,6 +266,16 @@ impl Hub {
         self.cupti
             .enable_and_dump(number)
             .or_else(|_| self.cupti.enable(number))
+    }
+
+    /// What comes from now on can be ours.
+    pub(super) fn begin_ours(&self) {
+        let since = if self.is_ours_alone() {
+            0
+        } else {
+            self.cupti.timestamp()
+        };
+        self.since.store(since, Ordering::Relaxed);
     }
 
     /// From now on no record is ours.
@@ -504,12 +518,26 @@ impl Hub {
             .get(number as usize)
             .is_some_and(|accepted| accepted.load(Ordering::Relaxed));
         accepted
+            && self.began_in_time(number, bytes)
             && match record {
                 Activity::Driver(call) => !self.skipped[ApiDomain::Driver as usize].contains(call.function()),
                 Activity::Runtime(call) => {
                     !self.skipped[ApiDomain::Runtime as usize].contains(call.function())
                 }
                 _ => true,
+            }
+    }
+
+    #[inline]
+    fn began_in_time(&self, number: u32, bytes: &[u8]) -> bool {
+        let since = self.since.load(Ordering::Relaxed);
+        since == 0
+            || match activity::time_offsets(number).first() {
+                None => true,
+                Some(offset) => {
+                    let time = neighbour::read_time(bytes, *offset);
+                    time == 0 || time >= since
+                }
             }
     }
 

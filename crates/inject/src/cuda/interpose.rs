@@ -8,7 +8,11 @@
 //! program's own profiler talks to the [`hub`](super::hub). Without an agent
 //! they hand everything on.
 
-use std::ffi::c_void;
+use std::{
+    ffi::c_void,
+    ptr,
+    sync::atomic::{AtomicPtr, Ordering},
+};
 
 use tracesmith_cuda::{
     Error,
@@ -70,6 +74,37 @@ fn real(name: &str) -> Option<*const c_void> {
 
 macro_rules! interposed {
     ($($(#[$meta:meta])* fn $name:ident($($arg:ident: $type:ty),* $(,)?) |$hub:ident| $body:expr;)*) => {
+        /// The same functions under names that nobody else has. What is
+        /// exported belongs to whoever the loader finds first: where we are not
+        /// preloaded and the program is linked against libcupti, that is CUPTI,
+        /// in our own references too.
+        #[allow(non_snake_case, reason = "CUPTI's own names")]
+        mod ours {
+            use super::*;
+
+            $(
+                // Otherwise the two come out the same and are made one, the
+                // exported one.
+                #[inline(never)]
+                pub(super) unsafe extern "C" fn $name($($arg: $type),*) -> Code {
+                    guard::run(UNKNOWN, || {
+                        if let Some($hub) = hub() {
+                            return $body;
+                        }
+                        let Some(address) = real(stringify!($name)) else {
+                            return UNKNOWN;
+                        };
+                        // SAFETY: CUPTI's function of this name has this type.
+                        let function = unsafe {
+                            std::mem::transmute::<*const c_void, unsafe extern "C" fn($($type),*) -> Code>(address)
+                        };
+                        // SAFETY: called as the program called us.
+                        unsafe { function($($arg),*) }
+                    })
+                }
+            )*
+        }
+
         $(
             $(#[$meta])*
             ///
@@ -78,26 +113,14 @@ macro_rules! interposed {
             /// As CUPTI's function of this name.
             #[unsafe(no_mangle)]
             unsafe extern "C" fn $name($($arg: $type),*) -> Code {
-                guard::run(UNKNOWN, || {
-                    if let Some($hub) = hub() {
-                        return $body;
-                    }
-                    let Some(address) = real(stringify!($name)) else {
-                        return UNKNOWN;
-                    };
-                    // SAFETY: CUPTI's function of this name has this type.
-                    let function = unsafe {
-                        std::mem::transmute::<*const c_void, unsafe extern "C" fn($($type),*) -> Code>(address)
-                    };
-                    // SAFETY: called as the program called us.
-                    unsafe { function($($arg),*) }
-                })
+                // SAFETY: called as the program called us.
+                unsafe { ours::$name($($arg),*) }
             }
         )*
 
         /// What stands in for what.
         static FUNCTIONS: &[(&str, symbols::Address)] = &[
-            $((stringify!($name), symbols::Address($name as *const c_void)),)*
+            $((stringify!($name), symbols::Address(ours::$name as *const c_void)),)*
         ];
     };
 }
@@ -234,7 +257,7 @@ interposed! {
             // SAFETY: called as the program called us.
             return unsafe { cuptiSubscribe(subscriber, function, user) };
         }
-        let Some(real) = find("cuptiSubscribe_v2") else {
+        let Some(real) = real_subscribe_v2(hub) else {
             return UNKNOWN;
         };
         if let Some(agent) = agent::current() {
@@ -243,7 +266,7 @@ interposed! {
         type Subscribe =
             unsafe extern "C" fn(*mut *mut c_void, Option<CallbackFunction>, *mut c_void, *mut c_void) -> Code;
         // SAFETY: CUPTI's function of this name has this type.
-        let real = unsafe { std::mem::transmute::<*const c_void, Subscribe>(real.as_ptr()) };
+        let real = unsafe { std::mem::transmute::<*const c_void, Subscribe>(real) };
         // SAFETY: called as the program called us.
         unsafe { real(subscriber, function, user, parameters) }
     };
@@ -335,8 +358,25 @@ pub(super) fn instead_of(name: &str) -> Option<*const c_void> {
 /// Redirects the symbol tables of all CUPTIs that are loaded, once the hub has
 /// found its own functions.
 pub(super) fn patch_loaded() {
-    if library::mapped("libcupti.so").is_empty() || hub().is_none() {
+    if library::mapped("libcupti.so").is_empty() {
         return;
     }
+    let Some(hub) = hub() else {
+        return;
+    };
+    // Not to be found any more behind the next line.
+    real_subscribe_v2(hub);
     symbols::redirect("libcupti.so", FUNCTIONS);
+}
+
+/// CUPTI's own `cuptiSubscribe_v2`, looked up once.
+fn real_subscribe_v2(hub: &Hub) -> Option<*const c_void> {
+    static REAL: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
+    let known = REAL.load(Ordering::Relaxed);
+    if !known.is_null() {
+        return Some(known);
+    }
+    let found = lookup::for_ourselves(|| hub.cupti().library().address("cuptiSubscribe_v2"))?.as_ptr();
+    REAL.store(found.cast_mut(), Ordering::Relaxed);
+    Some(found)
 }

@@ -128,6 +128,7 @@ impl Backend {
             return;
         };
         self.pair(agent, hub, &mut state);
+        hub.begin_ours();
         if settings.kinds.contains(Kinds::LATENCY) {
             say(agent, hub.cupti().enable_latency(Switch::On));
         }

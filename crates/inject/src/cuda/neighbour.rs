@@ -396,7 +396,8 @@ impl Copier<'_> {
     }
 }
 
-fn read_time(record: &[u8], offset: usize) -> u64 {
+/// A time in a record; 0 when there is none.
+pub(super) fn read_time(record: &[u8], offset: usize) -> u64 {
     let bytes = record.get(offset..).and_then(|bytes| bytes.first_chunk());
     bytes.map_or(0, |time| u64::from_ne_bytes(*time))
 }

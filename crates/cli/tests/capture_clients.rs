@@ -1,0 +1,199 @@
+//! A profiler of the program's own and ours: both get all that they asked for, whoever comes first.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::tests_outside_test_module,
+    clippy::print_stdout,
+    reason = "a test may stop on any error and say what it skips"
+)]
+#![allow(missing_docs, unreachable_pub, reason = "nobody uses a test from outside")]
+
+mod support;
+
+use std::process::Stdio;
+
+use support::Run;
+use support::rows::{assert_whole, joined_kernels, rows};
+use support::stage::{Place, Talk, ended, run, stage};
+use tracesmith_fake_cuda::{CuptiVersion, Options};
+
+/// What a profiler in a program does, as plans of the target: see `guest.c`.
+const PLANS: [&str; 13] = [
+    "ikokck",      // a session
+    "ikokckokck",  // two
+    "ikok",        // one that is never closed
+    "oikck",       // open before CUDA is initialised
+    "iklokck",     // functions that are looked up
+    "liokck",      // before CUDA is initialised
+    "iktokck",     // a clock of its own
+    "ltiokckokck", // the same, looked up before CUDA is initialised
+    "iksokcuk",    // callbacks
+    "sikuk",       // callbacks before CUDA is initialised, and no records
+    "isksku",      // a second subscription, which is refused
+    "ikokcfk",     // leaving CUPTI
+    "ikokcfkokck", // and coming back
+];
+
+/// The same program alone.
+fn alone(place: &Place, target: &str) -> Run {
+    let run = run(&mut place.target(target));
+    assert_eq!(run.code, Some(0), "{target}: {}", run.stderr);
+    run
+}
+
+/// Kernels that a guest launched, as it says.
+fn launched(run: &Run) -> usize {
+    let line = run.stdout.lines().last().unwrap();
+    line.split(' ').nth(1).unwrap().parse().unwrap()
+}
+
+#[test]
+fn a_program_with_a_profiler_does_not_notice_us_nor_we_it() {
+    let Some(stage) = stage() else { return };
+    let place = Place::new(stage);
+    for plan in PLANS {
+        let target = format!("guest {plan}");
+        let expected = alone(&place, &target);
+        let (run, trace) = place.profiled("", &target);
+        assert_eq!(run.stdout, expected.stdout, "{plan}");
+        assert_whole(&trace);
+        assert_eq!(joined_kernels(&trace).len(), launched(&run), "{plan}");
+    }
+}
+
+#[test]
+fn linked_and_loaded_clients_are_served_with_and_without_preloading() {
+    let Some(stage) = stage() else { return };
+    let place = Place::new(stage);
+    for target in [
+        "launcher client",
+        "linked_client 2 10",
+        "guest iklokck",
+        "guest ikltokckokck",
+    ] {
+        let expected = alone(&place, target);
+        for options in ["", "--no-preload"] {
+            let (run, trace) = place.profiled(options, target);
+            assert_eq!(run.stdout, expected.stdout, "{target} {options}");
+            assert_whole(&trace);
+            assert_eq!(joined_kernels(&trace).len(), launched(&run), "{target} {options}");
+        }
+    }
+}
+
+#[test]
+fn every_version_of_cupti_can_be_shared() {
+    let Some(stage) = stage() else { return };
+    for cupti_version in CuptiVersion::ALL {
+        let options = Options {
+            cupti_version,
+            ..Options::default()
+        };
+        let place = Place::with(stage, options);
+        let expected = alone(&place, "guest iktsokcukokck");
+        let (run, trace) = place.profiled("", "guest iktsokcukokck");
+        assert_eq!(run.stdout, expected.stdout, "{cupti_version:?}");
+        assert_whole(&trace);
+        assert_eq!(joined_kernels(&trace).len(), 50, "{cupti_version:?}");
+    }
+}
+
+#[test]
+fn what_they_want_and_we_do_not_is_theirs_alone() {
+    let Some(stage) = stage() else { return };
+    let place = Place::new(stage);
+    let expected = alone(&place, "guest ikokck");
+    // Calls are wanted by them only, and so are those that only ask.
+    for options in ["-t kernels", "-t copies", "-t nvtx", "-t api"] {
+        let (run, trace) = place.profiled(options, "guest ikokck");
+        assert_eq!(run.stdout, expected.stdout, "{options}");
+        assert_whole(&trace);
+        let kernels = if options == "-t kernels" { 30 } else { 0 };
+        assert_eq!(trace.kernels.rows(), kernels, "{options}");
+        let calls = rows(&trace.api_calls);
+        assert_eq!(calls.is_empty(), options != "-t api", "{options}");
+        assert!(
+            calls
+                .iter()
+                .all(|call| trace.string(call.shape.name) != "cuCtxSetCurrent")
+        );
+    }
+}
+
+#[test]
+fn records_that_are_dropped_are_dropped_for_both() {
+    let Some(stage) = stage() else { return };
+    let options = Options {
+        drop_every: 7,
+        ..Options::default()
+    };
+    let place = Place::with(stage, options);
+    let (run, trace) = place.profiled("", "launcher client");
+    let dropped: u64 = run.stdout.trim().rsplit(' ').next().unwrap().parse().unwrap();
+    assert!(dropped > 0, "{}", run.stdout);
+    assert!(!trace.health().is_good());
+}
+
+/// A window around some of the sessions of a running program.
+#[test]
+fn windows_before_inside_and_after_their_sessions_disturb_nobody() {
+    let Some(stage) = stage() else { return };
+    let place = Place::new(stage);
+    for (plan, recorded) in [
+        // g: where the test opens and closes its window.
+        ("ikgkgokck", 10),     // before their session
+        ("ikgkokckgk", 30),    // around it
+        ("ikokgkgkck", 10),    // inside it
+        ("ikokckgkgk", 10),    // after it
+        ("ikokgkckgk", 20),    // closed after theirs
+        ("ikgkokgkckk", 20),   // opened before theirs, closed within it
+        ("iksokgkgkckuk", 10), // with callbacks
+        ("iktokgkgkck", 10),   // with a clock
+        ("ikokcfgkgokck", 10), // after they left CUPTI
+    ] {
+        for options in ["", "--no-preload"] {
+            let plan = if options.is_empty() {
+                plan.to_owned()
+            } else {
+                plan.replacen('i', "il", 1)
+            };
+            let line = format!("guest {plan}");
+            let mut expected = place.target(&line);
+            let expected = Talk::start(&mut expected).answer_all();
+            let mut armed = Talk::start(&mut place.armed(options, &line));
+            armed.hear("at ");
+            place.wait_until_armed(armed.child());
+            let mut recorder = place.record(armed.child().id(), "");
+            recorder.stderr(Stdio::piped());
+            let recorder = place.start_window(&mut recorder, armed.child().id());
+            armed.say();
+            armed.hear("at ");
+            let record = place.close_window(recorder);
+            assert_eq!(record.code, Some(0), "{plan}: {}", record.stderr);
+            armed.say();
+            let run = armed.end();
+            assert_eq!(run.stdout, expected.stdout, "{plan} {options}: {}", run.stderr);
+            let trace = place.trace("t.sbt");
+            assert_whole(&trace);
+            assert_eq!(trace.kernels.rows(), recorded, "{plan} {options}");
+            std::fs::remove_file(place.path("t.sbt")).unwrap();
+        }
+    }
+}
+
+#[test]
+fn armed_and_never_recorded_is_as_if_we_were_not_there() {
+    let Some(stage) = stage() else { return };
+    let place = Place::new(stage);
+    for plan in PLANS {
+        let target = format!("guest {plan}");
+        let expected = alone(&place, &target);
+        let run = ended(support::stage::start(&mut place.armed("", &target)));
+        assert_eq!(
+            (run.code, &run.stdout),
+            (Some(0), &expected.stdout),
+            "{plan}: {}",
+            run.stderr
+        );
+    }
+}

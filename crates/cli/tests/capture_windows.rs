@@ -1,0 +1,257 @@
+//! Windows: in running programs, by time, by the program's own calls, by ranges; and after them nothing is left.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::tests_outside_test_module,
+    clippy::print_stdout,
+    reason = "a test may stop on any error and say what it skips"
+)]
+#![allow(missing_docs, unreachable_pub, reason = "nobody uses a test from outside")]
+
+mod support;
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use support::rows::{assert_whole, health, joined_kernels, rows};
+use support::stage::{Place, Talk, ended, kill, run, stage, start};
+use tracesmith_format::tables::{HealthCause, ProcessEnd};
+use tracesmith_trace::Trace;
+
+/// Everything that a kernel refers to is described, though it was there before the window.
+fn assert_described(trace: &Trace) {
+    let device = &trace.devices[0];
+    assert!(device.multiprocessors > 0 && device.memory.0 > 0, "{device:?}");
+    for kernel in rows(&trace.kernels) {
+        assert_eq!(kernel.place.device, device.id);
+        assert!(
+            trace
+                .contexts
+                .iter()
+                .any(|context| context.context == kernel.place.context)
+        );
+    }
+}
+
+#[test]
+fn windows_in_a_running_program_hold_what_ran_in_them() {
+    let Some(stage) = stage() else { return };
+    let place = Place::new(stage);
+    // Before, in, between, in and after two windows.
+    let mut armed = Talk::start(&mut place.armed("", "guest ikgkkgkkkgkkkkgkkkkk"));
+    armed.hear("at 10");
+    let pid = armed.child().id();
+    for (kernels, at) in [(20, "at 30"), (40, "at 100")] {
+        let window = place.start_window(&mut place.record(pid, "--force"), pid);
+        armed.say();
+        armed.hear(at);
+        let run = place.close_window(window);
+        assert_eq!(run.code, Some(0), "{}", run.stderr);
+        let trace = place.trace("t.sbt");
+        assert_whole(&trace);
+        assert_eq!(joined_kernels(&trace).len(), kernels);
+        assert_described(&trace);
+        assert_eq!(trace.processes[0].end, ProcessEnd::RUNNING);
+        armed.say();
+        if kernels == 20 {
+            armed.hear("at 60");
+        }
+    }
+    let run = armed.end();
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    assert!(run.stdout.contains("launched 150 "), "{}", run.stdout);
+}
+
+#[test]
+fn a_window_of_a_while_ends_by_itself() {
+    let Some(stage) = stage() else { return };
+    let place = Place::new(stage);
+    let armed = start(&mut place.armed("", "launcher forever"));
+    place.wait_until_armed(&armed);
+    let begun = Instant::now();
+    let run = run(&mut place.record(armed.id(), "-d 0.4"));
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
+    let trace = place.trace("t.sbt");
+    assert_described(&trace);
+    // One that was being launched when the window opened or closed may lack its call or its times.
+    let kernels = rows(&trace.kernels);
+    let complete = kernels.iter().filter(|kernel| kernel.end.is_some());
+    let times: Vec<(u64, u64)> = complete.map(|kernel| (kernel.start.0, kernel.end.0)).collect();
+    let first = times.iter().map(|(start, _)| *start).min().unwrap();
+    let last = times.iter().map(|(_, end)| *end).max().unwrap();
+    assert!(
+        (200_000_000..1_500_000_000).contains(&(last - first)),
+        "{}",
+        last - first
+    );
+    kill(armed);
+}
+
+#[test]
+fn after_a_window_cupti_is_let_go() {
+    let Some(stage) = stage() else { return };
+    let place = Place::new(stage);
+    let mut armed = Talk::start(&mut place.armed("--no-preload", "guest ikvgkvgkkvk"));
+    armed.hear("subscribed 0");
+    armed.hear("at 10");
+    let pid = armed.child().id();
+    let window = place.start_window(&mut place.record(pid, ""), pid);
+    armed.say();
+    armed.hear("subscribed 39");
+    armed.hear("at 20");
+    assert_eq!(place.close_window(window).code, Some(0));
+    armed.say();
+    armed.hear("subscribed 0");
+    assert_eq!(armed.end().code, Some(0));
+    assert_eq!(place.trace("t.sbt").kernels.rows(), 10);
+}
+
+#[test]
+fn programs_that_start_meanwhile_are_recorded_too() {
+    let Some(stage) = stage() else { return };
+    let place = Place::new(stage);
+    let mut first = Talk::start(&mut place.armed("", "guest ikgkk"));
+    first.hear("at 10");
+    let pid = first.child().id();
+    let recorder = place.start_window(&mut place.tracesmith("record -o t.sbt"), pid);
+    first.say();
+    // New programs are looked for ten times a second.
+    let second = run(&mut place.armed("", "guest izzzzzzzzzzzzzzzzzzzzkkkkkkk"));
+    assert_eq!(second.code, Some(0), "{}", second.stderr);
+    assert_eq!(first.end().code, Some(0));
+    let run = place.close_window(recorder);
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    let trace = place.trace("t.sbt");
+    assert_whole(&trace);
+    assert_eq!(trace.processes.len(), 2);
+    assert_eq!(joined_kernels(&trace).len(), 20 + 70);
+    assert!(
+        trace
+            .processes
+            .iter()
+            .all(|process| process.end == ProcessEnd::EXITED)
+    );
+    assert!(trace.counters.rows() > 0, "the machine's counters");
+}
+
+#[test]
+fn a_process_has_one_collector_and_tells_the_next_at_once() {
+    let Some(stage) = stage() else { return };
+    let place = Place::new(stage);
+    let armed = start(&mut place.armed("", "launcher forever"));
+    place.wait_until_armed(&armed);
+    let recorder = place.start_window(&mut place.record(armed.id(), ""), armed.id());
+    let begun = Instant::now();
+    let refused = run(&mut place.tracesmith(&format!("record --pid {} -d 20 -o u.sbt", armed.id())));
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    assert!(
+        refused.stderr.contains("recorded already"),
+        "{:?} {}",
+        refused.code,
+        refused.stderr
+    );
+    let run = place.close_window(recorder);
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    assert!(place.trace("t.sbt").kernels.rows() > 0);
+    kill(armed);
+}
+
+#[test]
+fn a_recorder_that_is_killed_leaves_the_program_free_for_the_next() {
+    let Some(stage) = stage() else { return };
+    let place = Place::new(stage);
+    let armed = start(&mut place.armed("", "launcher forever"));
+    place.wait_until_armed(&armed);
+    let killed = place.start_window(&mut place.record(armed.id(), ""), armed.id());
+    kill(killed);
+    thread::sleep(Duration::from_millis(300));
+    let run = run(&mut place.record(armed.id(), "-d 0.3 --force"));
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    assert!(place.trace("t.sbt").kernels.rows() > 0);
+    kill(armed);
+}
+
+#[test]
+fn a_delay_and_a_duration_cut_a_piece_out() {
+    let Some(stage) = stage() else { return };
+    let place = Place::new(stage);
+    // More than a second of work, ten kernels each twentieth of it.
+    let target = format!("guest i{}", "kz".repeat(60));
+    let (run, trace) = place.profiled("--delay 300ms --duration 300ms", &target);
+    assert!(run.stdout.starts_with("launched 600 "), "{}", run.stdout);
+    let kernels = trace.kernels.rows();
+    assert!((50..400).contains(&kernels), "{kernels}");
+    let process = &trace.processes[0];
+    let calls = rows(&trace.api_calls);
+    let (block, _) = trace.api_calls.columns().next().unwrap();
+    let on_line = |time| trace.clock_map.convert(block.header.clock, time).time.0;
+    let first = on_line(calls.iter().map(|call| call.start).min().unwrap());
+    let last = on_line(calls.iter().map(|call| call.end).max().unwrap());
+    assert!(first - process.started.0 >= 250_000_000, "{first} {process:?}");
+    assert!(
+        last < process.ended.0 && last - first < 600_000_000,
+        "{first} {last}"
+    );
+    assert!(health(&trace, HealthCause::PROCESS_DIED).is_empty());
+}
+
+#[test]
+fn the_programs_own_calls_open_and_close_a_window() {
+    let Some(stage) = stage() else { return };
+    let place = Place::new(stage);
+    let (_, trace) = place.profiled("--capture-range cuda-profiler-api", "launcher profiler");
+    assert_whole(&trace);
+    assert_eq!(joined_kernels(&trace).len(), 20);
+    assert_described(&trace);
+    // Twice, and through the runtime.
+    let (_, trace) = place.profiled("--capture-range cuda-profiler-api", "guest ikpkqkkpkkqk");
+    assert_whole(&trace);
+    assert_eq!(joined_kernels(&trace).len(), 30);
+    let (_, trace) = place.profiled("--capture-range cuda-profiler-api", "launcher runtime");
+    assert_eq!((trace.copies.rows(), trace.sets.rows()), (1, 1));
+    assert_eq!(trace.allocations.rows(), 0, "before and behind it");
+}
+
+#[test]
+fn ranges_open_and_close_a_window() {
+    let Some(stage) = stage() else { return };
+    let place = Place::new(stage);
+    // n: ten kernels in a range "step"; d: the same in the domain "guest"; k: ten without.
+    for (range, plan, kernels) in [
+        ("nvtx:step", "iknkkdk", 20),
+        ("nvtx:step@guest", "iknkkdk", 10),
+        ("nvtx:step@nobody", "iknkkdk", 0),
+        ("nvtx:other", "iknkkdk", 0),
+        ("nvtx:step --steps 1..3", "innknnn", 30),
+        ("nvtx:step --steps 0..1", "iknknk", 10),
+        ("nvtx:step@guest --steps 1..2", "idndnd", 10),
+    ] {
+        let (_, trace) = place.profiled(&format!("--capture-range {range}"), &format!("guest {plan}"));
+        assert_eq!(trace.kernels.rows(), kernels, "{range} {plan}");
+        let markers = rows(&trace.markers);
+        assert!(
+            markers.len() as u64 >= kernels.div_ceil(20),
+            "{range}: the range itself too"
+        );
+        assert!(trace.metadata["capture.range"].starts_with("nvtx:"));
+    }
+}
+
+#[test]
+fn a_window_in_a_program_that_dies_within_it_says_so() {
+    let Some(stage) = stage() else { return };
+    let place = Place::new(stage);
+    let mut armed = Talk::start(&mut place.armed("", "guest ikgkzzzzzzzzzzzzzzz!"));
+    armed.hear("at 10");
+    let pid = armed.child().id();
+    let recorder = place.start_window(&mut place.record(pid, ""), pid);
+    armed.say();
+    assert_eq!(armed.end().code, Some(-9));
+    // Nobody is left to record: it ends by itself.
+    let run = ended(recorder);
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    let trace = place.trace("t.sbt");
+    assert_eq!(trace.kernels.rows(), 10);
+    assert_eq!(health(&trace, HealthCause::PROCESS_DIED).len(), 1);
+}
