@@ -364,7 +364,7 @@ def programs():
         (OUTPUT / "worker.py").write_text(worker)
         run(profile("torchrun.sbt", [interpreter, "-m", "torch.distributed.run", "--nproc_per_node=2", str(OUTPUT / "worker.py")]))
         info = run([TRACESMITH, "info", str(OUTPUT / "torchrun.sbt")])
-        ranks = [line for line in info.splitlines() if "rank" in line or re.search(r"exit code 0\s+[01]", line)]
+        ranks = [line for line in info.splitlines() if re.search(r"^ *\d+ +\S+ +[01] +exit", line)]
         row("programs", "torchrun with 2 workers: processes and kernels", f"{counts('torchrun.sbt')['processes']}, {counts('torchrun.sbt')['kernels']}")
         row("programs", "their ranks in `info`", " / ".join(" ".join(line.split()) for line in ranks))
 
