@@ -9,6 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use toml::{Table, Value};
 
@@ -338,4 +339,24 @@ fn source_files() -> Vec<String> {
     assert!(files.len() > 40);
     files.sort();
     files
+}
+
+/// `cargo run -- demo` is the first command of the README: a second program would make it a question which one.
+#[test]
+fn the_workspace_has_one_program() {
+    let metadata = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
+        .current_dir(root())
+        .output()
+        .unwrap();
+    let metadata: serde_json::Value = serde_json::from_slice(&metadata.stdout).unwrap();
+    let programs: Vec<&str> = metadata["packages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|package| package["targets"].as_array().unwrap())
+        .filter(|target| target["kind"][0] == "bin")
+        .map(|target| target["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(programs, ["tracesmith"]);
 }

@@ -1,7 +1,7 @@
 //! Counts what a captured trace holds and how many kernels are joined to the
 //! call that launched them; one line of `key value` pairs for each trace.
 //!
-//! `cargo run --release -p tracesmith-bench --bin check_capture -- train.sbt`
+//! `cargo run --release -p tracesmith-bench --example check_capture -- train.sbt`
 #![allow(clippy::print_stdout, reason = "the line is what this program is for")]
 
 use std::{collections::HashSet, env, error::Error, path::Path};
