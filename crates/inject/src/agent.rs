@@ -26,7 +26,7 @@ use crate::{
     guard::{self, lock},
     nvtx,
     range::{Range, Turn},
-    sink::Sink,
+    sink::{Cause, Sink},
     threads::ThreadRings,
 };
 
@@ -199,7 +199,7 @@ impl Agent {
         self.nvtx.unwatch();
         self.end(&mut open);
         self.cuda.close(self);
-        self.threads.close();
+        self.threads.close(&self.sink);
         self.sink.close();
     }
 
@@ -219,6 +219,8 @@ impl Agent {
     /// A range that may be the one to record begins or ends.
     pub(crate) fn turn(&self, turn: Turn) {
         let Some(mut state) = self.state_soon() else {
+            let words = "the beginning or end of a range was passed over: CUPTI was busy for a second";
+            self.sink.note(Cause::Other, words);
             return;
         };
         let Some(open) = &mut state.window else {
@@ -260,11 +262,12 @@ impl Agent {
         }
     }
 
-    /// How often [`Agent::pulse`] is wanted; none when nothing is recorded.
+    /// How often [`Agent::pulse`] is wanted; none when no window is open. Within
+    /// one a thread of the program may begin to record at any time, without our
+    /// own thread being woken for it.
     pub(crate) fn period(&self) -> Option<Duration> {
         let state = lock(&self.state);
-        let open = state.window.as_ref()?;
-        open.recording.then_some(open.settings.flush_period)
+        state.window.as_ref().map(|open| open.settings.flush_period)
     }
 
     fn begin(&self, open: &mut Open) {
@@ -308,7 +311,7 @@ impl Agent {
         if let Some(mut open) = state.window.take() {
             self.nvtx.unwatch();
             self.end(&mut open);
-            self.threads.close();
+            self.threads.close(&self.sink);
             self.sink.goodbye();
             self.sink.close();
         }

@@ -12,6 +12,8 @@ use std::{
     },
 };
 
+use crate::{agent, sink::Cause};
+
 static BROKEN: AtomicBool = AtomicBool::new(false);
 static SILENCED: Once = Once::new();
 
@@ -27,8 +29,24 @@ pub(crate) fn run<T>(otherwise: T, body: impl FnOnce() -> T) -> T {
             BROKEN.store(true, Ordering::Relaxed);
             // Its drop could panic again.
             std::mem::forget(payload);
+            report();
             otherwise
         }
+    }
+}
+
+/// Tells the collector. What the panic held is unlocked by now; should this
+/// panic too, the missing goodbye tells.
+fn report() {
+    let told = panic::catch_unwind(|| {
+        if let Some(agent) = agent::current() {
+            agent
+                .sink
+                .note(Cause::Other, "capture ended in this process by a fault of ours");
+        }
+    });
+    if let Err(payload) = told {
+        std::mem::forget(payload);
     }
 }
 
@@ -47,4 +65,18 @@ pub(crate) fn silence() {
 /// the panic.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_stays_within_and_ends_capture() {
+        silence();
+        assert_eq!(run(1, || 2), 2);
+        assert_eq!(run(1, || panic!("a fault")), 1);
+        assert!(is_broken());
+        assert_eq!(run(1, || 2), 1, "nothing runs any more");
+    }
 }

@@ -25,6 +25,8 @@ const DEFINITIONS_BYTES: u64 = 1 << 20;
 /// What a note is about: numbers of the format's health causes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Cause {
+    Other = 0,
+    RingFull = 1,
     Conflict = 8,
     Unavailable = 9,
 }

@@ -22,7 +22,10 @@ use tracesmith_wire::{
     record::Payload,
 };
 
-use crate::guard::lock;
+use crate::{
+    guard::lock,
+    sink::{Cause, Sink},
+};
 
 /// How long the collector may take. A thread of the program waits, so it is
 /// short, and a collector that was too slow once is not asked again.
@@ -53,7 +56,7 @@ struct Shared {
     /// How many more rings the memory limit allows.
     left: u64,
     rings: Vec<Ring>,
-    /// Records of threads that got no ring.
+    /// Threads that got no ring.
     refused: u64,
 }
 
@@ -74,12 +77,17 @@ impl ThreadRings {
         self.window.store(window, Ordering::Release);
     }
 
-    /// Closes the rings of all threads.
-    pub(crate) fn close(&self) {
+    /// Closes the rings of all threads, and says how many had none.
+    pub(crate) fn close(&self, sink: &Sink) {
         self.window.store(0, Ordering::Release);
         let mut shared = lock(&self.shared);
         for ring in shared.rings.drain(..) {
             *lock(&ring) = None;
+        }
+        let refused = std::mem::take(&mut shared.refused);
+        if refused > 0 {
+            let words = format!("{refused} threads got no ring: what they marked is missing");
+            sink.note(Cause::RingFull, &words);
         }
     }
 

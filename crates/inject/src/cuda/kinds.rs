@@ -38,10 +38,7 @@ pub(super) fn is_expected(number: u32) -> bool {
 /// The functions whose calls are worth a record, and those whose are not: see
 /// [`only_asks`].
 ///
-/// The former are enabled one by one. With their kind enabled and the others
-/// taken out again, CUPTI still looks at every call: a launch-bound loop of
-/// PyTorch took a quarter longer so, and no longer than without calls this way
-/// (H200, CUPTI 13.0).
+/// The former are enabled one by one: then CUPTI leaves the others alone.
 pub(super) fn work_and_queries(cupti: &Cupti) -> (Functions, Functions) {
     let mut all = Vec::new();
     for domain in [ApiDomain::Driver, ApiDomain::Runtime] {
