@@ -8,6 +8,8 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use tracesmith_trace::export::{self, EXPORTERS, Exporter};
+use tracesmith_trace::import::{IMPORTERS, Importer};
 use tracesmith_trace::{EventKind, SortKey};
 
 use crate::time_arg::TimeArg;
@@ -124,6 +126,12 @@ Example: tracesmith cut train.sbt --from 1.5s --to 2s -o part.sbt
 Events that reach into the stretch are kept whole. Strings and stacks are kept as far as they are
 used. Times as in 'tracesmith view --help'.")]
     Cut(CutArgs),
+    /// Write a trace in the format of another tool
+    #[command(after_help = export_help())]
+    Export(ExportArgs),
+    /// Make a trace of files of other tools
+    #[command(after_help = import_help())]
+    Import(ImportArgs),
     /// Show a recording of real GPU work: of this machine's GPU, or of one that comes along
     #[command(after_help = "\
 Example: tracesmith demo
@@ -251,6 +259,66 @@ pub(crate) struct CutArgs {
 }
 
 #[derive(ClapArgs)]
+pub(crate) struct ExportArgs {
+    /// The trace, of any format that can be read, or - for standard input
+    pub(crate) file: PathBuf,
+    /// The format; without it, the name of the output decides
+    #[arg(short = 'f', long = "as", value_name = "FORMAT", value_parser = exporter_parser())]
+    pub(crate) exporter: Option<&'static Exporter>,
+    /// The file or folder to write, or - for standard output [default: the trace's name with the
+    /// format's ending]
+    #[arg(short, long = "output", value_name = "OUT")]
+    pub(crate) out: Option<PathBuf>,
+    /// Replace the file if it exists
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Only events that are not over before this time
+    #[arg(long, value_name = "TIME")]
+    pub(crate) from: Option<TimeArg>,
+    /// Only events that start before this time
+    #[arg(long, value_name = "TIME")]
+    pub(crate) to: Option<TimeArg>,
+    /// Only device work of these streams; what the host did is kept
+    #[arg(long, value_delimiter = ',', value_name = "ID")]
+    pub(crate) stream: Vec<u64>,
+    /// What stacks are weighed by, for formats that hold nothing else
+    #[arg(long, value_enum, default_value = "gpu-time", value_name = "WHAT")]
+    pub(crate) weight: WeightArg,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum WeightArg {
+    GpuTime,
+    Launches,
+    AllocatedBytes,
+    Samples,
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct ImportArgs {
+    /// The files; several that belong together become one trace
+    #[arg(required = true)]
+    pub(crate) files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) out: OutArgs,
+    /// The format, when the content shall not decide
+    #[arg(short = 'f', long = "as", value_name = "FORMAT", value_parser = importer_parser())]
+    pub(crate) importer: Option<&'static Importer>,
+    /// The program that was traced, for its functions' names (XRay)
+    #[arg(long, value_name = "PROGRAM")]
+    pub(crate) binary: Option<PathBuf>,
+    /// What times count, where the file does not say so (JSON)
+    #[arg(long, value_enum, value_name = "UNIT")]
+    pub(crate) time_unit: Option<TimeUnitArg>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TimeUnitArg {
+    Ns,
+    Us,
+}
+
+#[derive(ClapArgs)]
 pub(crate) struct CompletionsArgs {
     /// The shell
     #[arg(value_enum)]
@@ -275,4 +343,59 @@ fn sort_parser() -> impl clap::builder::TypedValueParser<Value = SortKey> {
         "name" => SortKey::Name,
         _ => SortKey::Start,
     })
+}
+
+fn exporter_parser() -> impl clap::builder::TypedValueParser<Value = &'static Exporter> {
+    use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+    let values = EXPORTERS
+        .iter()
+        .map(|exporter| PossibleValue::new(exporter.name).aliases(exporter.aliases));
+    PossibleValuesParser::new(values)
+        .map(|name| export::exporter(&name).expect("the parser admits only these names"))
+}
+
+fn importer_parser() -> impl clap::builder::TypedValueParser<Value = &'static Importer> {
+    use clap::builder::{PossibleValuesParser, TypedValueParser};
+    PossibleValuesParser::new(IMPORTERS.iter().map(|importer| importer.name)).map(|name| {
+        IMPORTERS
+            .iter()
+            .find(|importer| importer.name == name)
+            .expect("the parser admits only these names")
+    })
+}
+
+fn export_help() -> String {
+    let mut help = String::from(
+        "\
+Examples:
+  tracesmith export train.sbt -f perfetto
+  tracesmith export train.sbt -o part.pftrace --from 1.5s --to 1.6s
+
+Formats:
+",
+    );
+    for exporter in EXPORTERS {
+        help += &format!(
+            "  {:<10} {} (.{})\n",
+            exporter.name, exporter.title, exporter.extension
+        );
+    }
+    help + "\nTimes as in 'tracesmith view --help'."
+}
+
+fn import_help() -> String {
+    let mut help = String::from(
+        "\
+Example: tracesmith import trace.json.gz -o trace.sbt
+
+Every command that reads a trace takes these files too. Files packed with gzip or zstd are unpacked
+on the way.
+
+Formats, told apart by content:
+",
+    );
+    for importer in IMPORTERS {
+        help += &format!("  {:<10} {}\n", importer.name, importer.title);
+    }
+    help
 }

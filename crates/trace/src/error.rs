@@ -13,6 +13,46 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
+    /// The file could not be read.
+    #[error("cannot read")]
+    Read {
+        /// What the operating system said.
+        #[source]
+        source: io::Error,
+    },
+    /// What was exported could not be written.
+    #[error("cannot write after {written} bytes")]
+    Write {
+        /// Bytes written before.
+        written: u64,
+        /// What the operating system said.
+        #[source]
+        source: io::Error,
+    },
+    /// No importer knows the file's content.
+    #[error("no known trace format: {file}")]
+    UnknownFormat {
+        /// The file.
+        file: String,
+    },
+    /// A foreign file is not what its format promises.
+    #[error("bad {format} file: {problem}, at {position}")]
+    Foreign {
+        /// The format's name.
+        format: &'static str,
+        /// What is wrong.
+        problem: String,
+        /// Where: a byte, a line, a table.
+        position: String,
+    },
+    /// A trace cannot be put into a format.
+    #[error("cannot export to {format}: {problem}")]
+    Export {
+        /// The format's name.
+        format: &'static str,
+        /// Why.
+        problem: String,
+    },
     /// The file is not a trace, or cannot be read.
     #[error(transparent)]
     Format(#[from] tracesmith_format::Error),

@@ -22,7 +22,10 @@
 
 pub mod analysis;
 mod error;
-mod import;
+pub mod export;
+#[doc(hidden)]
+pub mod fuzz;
+pub mod import;
 mod model;
 mod query;
 mod repair;

@@ -8,6 +8,8 @@ mod demo;
 mod devices;
 mod doctor;
 mod env;
+mod export;
+mod import;
 mod info;
 mod merge;
 mod ourselves;
@@ -37,6 +39,8 @@ pub(crate) fn run(args: Args, output: &mut Output) -> anyhow::Result<Exit> {
         Command::Repair(args) => repair::run(&args, output),
         Command::Merge(args) => merge::run(&args, output),
         Command::Cut(args) => cut::run(&args, output),
+        Command::Export(args) => export::run(&args, output),
+        Command::Import(args) => import::run(&args, output),
         Command::Demo(args) => demo::run(&args, output),
         Command::Workload(args) => workload::run(&args, output),
         Command::Completions(args) => completions::run(&args, output),

@@ -1,4 +1,4 @@
-//! Traces that commands write: beside the wanted file first, in its place when they are whole.
+//! Files that commands write: beside the wanted file first, in its place when they are whole.
 
 use std::fs::{self, File};
 use std::hash::{BuildHasher, RandomState};
@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use tracesmith_format::{Writer, WriterOptions};
+use tracesmith_trace::import::{ImportWriter, Sink};
 
 use crate::args::OutArgs;
 
@@ -36,39 +37,92 @@ pub(crate) enum Schema {
     Copied,
 }
 
-/// Where a trace goes.
-pub(crate) enum Sink {
-    /// A file, whose header can be completed at the end.
-    File(BufWriter<File>),
-    /// A pipe or device, which only goes forward.
-    Stream(Box<dyn Write>),
-}
+/// A writer into wherever the user wants the trace.
+pub(crate) type TraceWriter = ImportWriter<'static>;
 
 /// Writes a trace where the user wants it, by whatever `fill` puts into it. Gives back what `fill` did and the bytes.
 pub(crate) fn write_trace<R>(
     args: &OutArgs,
     inputs: &[&Path],
     schema: Schema,
-    fill: impl FnOnce(&mut Writer<Sink>) -> anyhow::Result<R>,
+    fill: impl FnOnce(&mut TraceWriter) -> anyhow::Result<R>,
 ) -> anyhow::Result<(R, u64)> {
+    write_out(args, inputs, |target| match target {
+        Target::File(file) => {
+            let sink = Box::new(BufWriter::new(file.try_clone()?));
+            let (filled, _) = write_to(sink, Completion::Sealed, schema, fill)?;
+            Ok((filled, file.metadata()?.len()))
+        }
+        Target::Stream(stream) => write_to(Box::new(OneWay(stream)), Completion::Streamed, schema, fill),
+    })
+}
+
+/// Where output goes.
+pub(crate) enum Target {
+    /// A new file.
+    File(File),
+    /// A pipe or device, which only goes forward.
+    Stream(Box<dyn Write>),
+}
+
+/// Opens what the user wants to be written to, has `fill` write it, and puts a file in its place when it is whole.
+pub(crate) fn write_out<R>(
+    args: &OutArgs,
+    inputs: &[&Path],
+    fill: impl FnOnce(Target) -> anyhow::Result<R>,
+) -> anyhow::Result<R> {
     if is_stdout(args) {
         if io::stdout().is_terminal() {
-            bail!("a trace is not for a terminal; redirect standard output, or name a file with -o");
+            bail!("this is not for a terminal; redirect standard output, or name a file with -o");
         }
-        return write_to(Sink::Stream(Box::new(io::stdout())), schema, fill)
-            .context("writing to standard output");
+        return fill(Target::Stream(Box::new(io::stdout()))).context("writing to standard output");
     }
     refuse_to_destroy(args, inputs)?;
     let what = || format!("writing {}", args.out.display());
     if fs::metadata(&args.out).is_ok_and(|metadata| !metadata.is_file()) {
         let device = File::options().write(true).open(&args.out).with_context(what)?;
-        return write_to(Sink::Stream(Box::new(device)), schema, fill).with_context(what);
+        return fill(Target::Stream(Box::new(device))).with_context(what);
     }
     let unfinished = Unfinished::create(&args.out).with_context(what)?;
     let file = unfinished.file.try_clone().with_context(what)?;
-    let result = write_to(Sink::File(BufWriter::new(file)), schema, fill).with_context(what)?;
+    let result = fill(Target::File(file)).with_context(what)?;
+    unfinished.file.sync_all().with_context(what)?;
     unfinished.put_in_place(&args.out).with_context(what)?;
     Ok(result)
+}
+
+/// Has `fill` write a file or folder under a name of its own beside the wanted one, and gives it its name when it is
+/// whole: for writers that open files themselves.
+pub(crate) fn write_path<R>(
+    args: &OutArgs,
+    inputs: &[&Path],
+    fill: impl FnOnce(&Path) -> anyhow::Result<R>,
+) -> anyhow::Result<R> {
+    let what = || format!("writing {}", args.out.display());
+    if fs::metadata(&args.out).is_ok_and(|metadata| metadata.is_dir()) {
+        let is_empty = fs::read_dir(&args.out).with_context(what)?.next().is_none();
+        if !is_empty {
+            bail!(
+                "{} is a folder with something in it; name a new one",
+                args.out.display()
+            );
+        }
+    } else {
+        refuse_to_destroy(args, inputs)?;
+    }
+    let partial = partial_path(&args.out);
+    let result = fill(&partial)
+        .and_then(|result| {
+            fs::rename(&partial, &args.out)?;
+            Ok(result)
+        })
+        .with_context(what);
+    if result.is_err() {
+        // What made us give up is the error to report; a leftover is harmless.
+        let _ = fs::remove_file(&partial);
+        let _ = fs::remove_dir_all(&partial);
+    }
+    result
 }
 
 /// A file beside its place. Where the file system can, it has no name until it is whole, so that nothing is left of it
@@ -131,27 +185,32 @@ pub(crate) fn is_stdout(args: &OutArgs) -> bool {
     args.out == Path::new("-")
 }
 
+/// How a trace is completed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Completion {
+    /// Its header is written again.
+    Sealed,
+    /// Its end says it all.
+    Streamed,
+}
+
 fn write_to<R>(
-    sink: Sink,
+    sink: Box<dyn Sink>,
+    completion: Completion,
     schema: Schema,
-    fill: impl FnOnce(&mut Writer<Sink>) -> anyhow::Result<R>,
+    fill: impl FnOnce(&mut TraceWriter) -> anyhow::Result<R>,
 ) -> anyhow::Result<(R, u64)> {
-    let is_file = matches!(sink, Sink::File(_));
     let mut writer = match schema {
         Schema::Own => Writer::new(sink, options())?,
         Schema::Copied => Writer::without_schema(sink, options())?,
     };
     let filled = fill(&mut writer)?;
     let written = writer.bytes_written();
-    let sink = if is_file { writer.seal()? } else { writer.finish()? };
-    match sink {
-        Sink::File(file) => {
-            let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
-            file.sync_all()?;
-            Ok((filled, file.metadata()?.len()))
-        }
-        Sink::Stream(_) => Ok((filled, written)),
-    }
+    match completion {
+        Completion::Sealed => writer.seal()?,
+        Completion::Streamed => writer.finish()?,
+    };
+    Ok((filled, written))
 }
 
 fn refuse_to_destroy(args: &OutArgs, inputs: &[&Path]) -> anyhow::Result<()> {
@@ -180,27 +239,21 @@ fn partial_path(out: &Path) -> PathBuf {
     out.with_file_name(name)
 }
 
-impl Write for Sink {
+/// A stream that cannot go back.
+struct OneWay(Box<dyn Write>);
+
+impl Write for OneWay {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Sink::File(file) => file.write(bytes),
-            Sink::Stream(stream) => stream.write(bytes),
-        }
+        self.0.write(bytes)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        match self {
-            Sink::File(file) => file.flush(),
-            Sink::Stream(stream) => stream.flush(),
-        }
+        self.0.flush()
     }
 }
 
-impl Seek for Sink {
-    fn seek(&mut self, position: SeekFrom) -> io::Result<u64> {
-        match self {
-            Sink::File(file) => file.seek(position),
-            Sink::Stream(_) => Err(io::ErrorKind::Unsupported.into()),
-        }
+impl Seek for OneWay {
+    fn seek(&mut self, _: SeekFrom) -> io::Result<u64> {
+        Err(io::ErrorKind::Unsupported.into())
     }
 }

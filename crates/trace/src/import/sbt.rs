@@ -1,12 +1,16 @@
-//! The native format: nothing is converted, blocks are read as they are needed.
+//! The native format: nothing is converted, blocks are read as they are needed. What is foreign becomes native first.
 
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use tracesmith_format::{FileSource, Memory, Reader, Source};
+use tracesmith_format::{FileSource, MAGIC, Memory, Reader, Source};
 
 use crate::error::Error;
+use crate::import::{Input, import_to_bytes, importer_of};
+
+/// Enough of a file in memory to tell what it is, packed or not.
+const BEGINNING: usize = 256 << 10;
 
 /// The source of a native trace, wherever its bytes are.
 pub(crate) type AnySource = Box<dyn Source>;
@@ -15,17 +19,38 @@ pub(crate) type AnySource = Box<dyn Source>;
 pub(crate) fn open(path: &Path) -> Result<Reader<AnySource>, Error> {
     let open = |source| Error::Open { source };
     let mut file = File::open(path).map_err(open)?;
-    let source: AnySource = if file.metadata().map_err(open)?.is_file() {
-        Box::new(FileSource::new(file).map_err(open)?)
-    } else {
+    if !file.metadata().map_err(open)?.is_file() {
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).map_err(open)?;
-        Box::new(Memory(bytes))
-    };
-    Ok(Reader::open(source)?)
+        return open_bytes(bytes);
+    }
+    let source = FileSource::new(file).map_err(open)?;
+    let mut buffer = Vec::new();
+    let is_native = source
+        .read(0, MAGIC.len(), &mut buffer)
+        .is_ok_and(|magic| magic == MAGIC);
+    if !is_native {
+        let input = Input::open(path)?;
+        // A native trace without its beginning is still one: what nobody knows goes on as such.
+        if importer_of(&input).is_some() {
+            return native(Memory(import_to_bytes(input)?));
+        }
+    }
+    native(source)
 }
 
 /// Opens a trace that is in memory.
 pub(crate) fn open_bytes(bytes: Vec<u8>) -> Result<Reader<AnySource>, Error> {
-    Ok(Reader::open(Box::new(Memory(bytes)) as AnySource)?)
+    const NAME: &str = "standard input";
+    if !bytes.starts_with(&MAGIC) {
+        let beginning = bytes[..bytes.len().min(BEGINNING)].to_vec();
+        if importer_of(&Input::from_bytes(NAME, beginning)?).is_some() {
+            return native(Memory(import_to_bytes(Input::from_bytes(NAME, bytes)?)?));
+        }
+    }
+    native(Memory(bytes))
+}
+
+fn native(source: impl Source + 'static) -> Result<Reader<AnySource>, Error> {
+    Ok(Reader::open(Box::new(source) as AnySource)?)
 }

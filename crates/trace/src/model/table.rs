@@ -161,15 +161,50 @@ impl<T: Table> TableView<T> {
         })
     }
 
+    /// The rows block by block, none of them kept: for walks whose memory must not grow with the trace. A block that
+    /// cannot be read is left out, and the trace's health says so.
+    pub fn stream(&self) -> impl Iterator<Item = (&Block, T::Columns)> {
+        let mut decoder = self.file.reader.decoder();
+        self.blocks()
+            .filter_map(move |block| Some((block, self.decode(&mut decoder, block)?)))
+    }
+
+    /// Like [`TableView::stream`], but on all cores: `f` makes something of each block, and `take` gets it in file
+    /// order. As many blocks are in memory at once as there are cores, twice.
+    pub fn stream_parallel<R: Send, E>(
+        &self,
+        f: impl Fn(&Block, T::Columns) -> R + Sync,
+        mut take: impl FnMut(R) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let blocks: Vec<&Block> = self.blocks().collect();
+        for batch in blocks.chunks(rayon::current_num_threads().max(1) * 2) {
+            let results: Vec<Option<R>> = batch
+                .par_iter()
+                .map_init(
+                    || self.file.reader.decoder(),
+                    |decoder, block| Some(f(block, self.decode(decoder, block)?)),
+                )
+                .collect();
+            for result in results.into_iter().flatten() {
+                take(result)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn decode(&self, decoder: &mut Decoder<'_, AnySource>, block: &Block) -> Option<T::Columns> {
+        decoder
+            .read::<T>(block, &Projection::all())
+            .map_err(|error| self.file.note(block, error))
+            .ok() // the error is in the trace's health now
+    }
+
     /// The chunk's rows, read now unless they are already; `None` when they cannot be.
     fn read<'c>(&self, decoder: &mut Decoder<'_, AnySource>, chunk: &'c Chunk<T>) -> Option<&'c T::Columns> {
-        let columns = chunk.columns.get_or_init(|| {
-            decoder
-                .read::<T>(&chunk.block, &Projection::all())
-                .map_err(|error| self.file.note(&chunk.block, error))
-                .ok() // the error is in the trace's health now
-        });
-        columns.as_ref()
+        chunk
+            .columns
+            .get_or_init(|| self.decode(decoder, &chunk.block))
+            .as_ref()
     }
 }
 

@@ -1,0 +1,163 @@
+//! `tracesmith export`.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use serde_json::json;
+use tracesmith_format::StreamId;
+use tracesmith_trace::export::{ExportOptions, ExportReport, Exporter, Out, Way, Weight, exporter_for};
+use tracesmith_trace::{TimeRange, Trace, units};
+
+use crate::args::{ExportArgs, Format, OutArgs, WeightArg};
+use crate::commands::out_file::{Target, is_stdout, write_out, write_path};
+use crate::input::open_trace;
+use crate::output::Output;
+use crate::progress::Progress;
+
+pub(crate) fn run(args: &ExportArgs, output: &mut Output) -> anyhow::Result<()> {
+    let exporter = chosen(args)?;
+    let out = OutArgs {
+        out: out_path(args, exporter)?,
+        force: args.force,
+    };
+    let trace = open_trace(&args.file)?;
+    let options = options(args, &trace, output);
+    let (report, bytes) = write(exporter, &trace, &options, &out, &args.file)?;
+    drop(options);
+    show(&trace, exporter, &report, bytes, &out, output)
+}
+
+fn chosen(args: &ExportArgs) -> anyhow::Result<&'static Exporter> {
+    if let Some(exporter) = args.exporter {
+        return Ok(exporter);
+    }
+    let Some(out) = &args.out else {
+        bail!("no format; choose one with -f, or name a file with -o");
+    };
+    exporter_for(out).with_context(|| {
+        format!(
+            "no format is known by the ending of {}; choose one with -f",
+            out.display()
+        )
+    })
+}
+
+fn out_path(args: &ExportArgs, exporter: &Exporter) -> anyhow::Result<PathBuf> {
+    match &args.out {
+        Some(out) => Ok(out.clone()),
+        None if args.file == Path::new("-") => bail!("name the file to write with -o"),
+        None => Ok(args.file.with_extension(exporter.extension)),
+    }
+}
+
+fn options(args: &ExportArgs, trace: &Trace, output: &Output) -> ExportOptions {
+    let span = trace.span();
+    ExportOptions {
+        range: TimeRange {
+            from: args.from.map(|time| time.resolve(span)),
+            to: args.to.map(|time| time.resolve(span)),
+        },
+        streams: (!args.stream.is_empty()).then(|| args.stream.iter().map(|id| StreamId(*id)).collect()),
+        weight: match args.weight {
+            WeightArg::GpuTime => Weight::GpuTime,
+            WeightArg::Launches => Weight::Launches,
+            WeightArg::AllocatedBytes => Weight::AllocatedBytes,
+            WeightArg::Samples => Weight::Samples,
+        },
+        progress: Some(Progress::new("exporting", trace.file_bytes(), output.bar()).into_fn()),
+    }
+}
+
+/// Writes the export where it is wanted; gives back what was done, and the bytes.
+pub(crate) fn write(
+    exporter: &Exporter,
+    trace: &Trace,
+    options: &ExportOptions,
+    out: &OutArgs,
+    input: &Path,
+) -> anyhow::Result<(ExportReport, u64)> {
+    match exporter.way {
+        Way::Stream(export) => write_out(out, &[input], |target| {
+            let mut sink: Box<dyn std::io::Write> = match target {
+                Target::File(file) => Box::new(file),
+                Target::Stream(stream) => stream,
+            };
+            let mut out = Out::new(&mut *sink);
+            let report = export(trace, options, &mut out)?;
+            Ok((report, out.finish()?))
+        }),
+        Way::File(export) if is_stdout(out) => {
+            let folder = tempfile::tempdir().context("making a temporary folder")?;
+            let path = folder.path().join("export");
+            let report = export(trace, options, &path)?;
+            write_out(out, &[input], |target| {
+                let Target::Stream(mut stream) = target else {
+                    bail!("standard output is a stream");
+                };
+                let bytes = std::io::copy(&mut std::fs::File::open(&path)?, &mut stream)?;
+                stream.flush()?;
+                Ok((report, bytes))
+            })
+        }
+        Way::Folder(_) if is_stdout(out) => {
+            bail!("{} is a folder of files; name one with -o", exporter.name)
+        }
+        Way::File(export) | Way::Folder(export) => write_path(out, &[input], |path| {
+            let report = export(trace, options, path)?;
+            Ok((report, bytes_in(path)?))
+        }),
+    }
+}
+
+fn bytes_in(path: &Path) -> std::io::Result<u64> {
+    let metadata = std::fs::metadata(path)?;
+    if !metadata.is_dir() {
+        return Ok(metadata.len());
+    }
+    std::fs::read_dir(path)?
+        .map(|entry| bytes_in(&entry?.path()))
+        .sum()
+}
+
+fn show(
+    trace: &Trace,
+    exporter: &Exporter,
+    report: &ExportReport,
+    bytes: u64,
+    out: &OutArgs,
+    output: &mut Output,
+) -> anyhow::Result<()> {
+    for damage in trace.health().damage {
+        output.warning(&damage.to_string());
+    }
+    for (count, why) in [
+        (report.left_out, "have no place in this format"),
+        (report.without_time, "have no time"),
+    ] {
+        if count > 0 {
+            output.warning(&format!("{} events {why} and were left out", units::count(count)));
+        }
+    }
+    if is_stdout(out) {
+        return Ok(());
+    }
+    if output.format == Format::Table {
+        output.line(&format!(
+            "wrote {} events as {} to {} ({})",
+            units::count(report.events),
+            exporter.name,
+            out.out.display(),
+            units::bytes(bytes)
+        ))?;
+        return Ok(());
+    }
+    output.facts(&[
+        ("format", json!(exporter.name)),
+        ("file", json!(out.out.display().to_string())),
+        ("events", json!(report.events)),
+        ("left_out", json!(report.left_out)),
+        ("without_time", json!(report.without_time)),
+        ("bytes", json!(bytes)),
+    ])?;
+    Ok(())
+}
