@@ -1,0 +1,20 @@
+//! Real files of other tools, where this machine has them.
+
+#![allow(dead_code, reason = "each test program uses its own part")]
+
+use std::path::{Path, PathBuf};
+
+/// A file of the collection of other tools' files: the folder `TRACESMITH_DATA`, or `shared/data` beside the project.
+/// It is not part of the project: a test that needs it says that it was skipped where it is missing.
+pub fn data(name: &str) -> Option<PathBuf> {
+    let folder = std::env::var_os("TRACESMITH_DATA").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),
+        PathBuf::from,
+    );
+    let path = folder.join(name);
+    if path.exists() {
+        return Some(path);
+    }
+    eprintln!("SKIPPED: there is no {} here", path.display());
+    None
+}
