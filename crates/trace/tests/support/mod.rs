@@ -1,6 +1,7 @@
 //! Real files of other tools, where this machine has them.
 
-#![allow(dead_code, reason = "each test program uses its own part")]
+#![allow(dead_code, unreachable_pub, reason = "each test program uses its own part")]
+#![allow(clippy::print_stderr, reason = "a skipped test says so")]
 
 use std::path::{Path, PathBuf};
 
