@@ -269,8 +269,9 @@ fn a_signal_to_us_goes_to_the_program_and_ends_us_as_it_ended_it() {
         (Signal::USR1, 10),
     ] {
         let name = format!("{number}.sbt");
-        let child = start(place.profile(["-o", &name], &["sh", "-c", "echo ready; exec sleep 20"]));
-        wait_for_start(&place, &name);
+        let script = format!("touch ready-{number}; exec sleep 20");
+        let child = start(place.profile(["-o", &name], &["sh", "-c", &script]));
+        until(|| place.path(&format!("ready-{number}")).exists());
         signal(&child, sent);
         let run = ended(child);
         assert_eq!(run.code, Some(-number), "{}", run.stderr);
@@ -278,23 +279,25 @@ fn a_signal_to_us_goes_to_the_program_and_ends_us_as_it_ended_it() {
     }
 }
 
-/// Until the program under the collector runs: the trace is there a moment before.
-fn wait_for_start(place: &Place, trace: &str) {
-    until(|| place.path(trace).exists());
+/// Until a program is being recorded: it has mapped the rings that a collector gave it.
+fn wait_for_rings(pid: u32) {
+    let maps = || fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
+    until(|| maps().matches("tracesmith-ring").count() >= 2);
+    // They are there a moment before the records are asked for.
     thread::sleep(Duration::from_millis(200));
 }
 
 #[test]
 fn a_signal_that_the_program_handles_is_its_own_affair() {
     let place = Place::new();
-    let script = "trap 'echo caught; exit 5' TERM; echo ready; while :; do sleep 0.05; done";
+    let script = "trap 'echo caught; exit 5' TERM; touch ready; while :; do sleep 0.05; done";
     let child = start(place.profile(["-o", "t.sbt"], &["sh", "-c", script]));
-    wait_for_start(&place, "t.sbt");
+    until(|| place.path("ready").exists());
     signal(&child, Signal::TERM);
     let run = ended(child);
     assert_eq!(
         (run.code, run.stdout.as_str()),
-        (Some(5), "ready\ncaught\n"),
+        (Some(5), "caught\n"),
         "{}",
         run.stderr
     );
@@ -309,7 +312,7 @@ fn keys_of_the_terminal_end_the_program_and_not_the_trace() {
         return;
     }
     let line = format!(
-        "'{}' profile --no-preload -o t.sbt -- sh -c \"trap 'echo caught \\$((count=count+1))' INT; echo ready; sleep 1; sleep 1; exit 6\"",
+        "'{}' profile --no-preload -o t.sbt -- sh -c \"trap 'echo caught; touch caught' INT; touch ready; while [ ! -e caught ]; do sleep 0.05; done; exit 6\"",
         env!("CARGO_BIN_EXE_tracesmith")
     );
     let mut command = Command::new("script");
@@ -319,7 +322,7 @@ fn keys_of_the_terminal_end_the_program_and_not_the_trace() {
         .env("TRACESMITH_INJECT_LIBRARY", place.path("library.so"))
         .stdin(Stdio::piped());
     let mut child = start(command);
-    wait_for_start(&place, "t.sbt");
+    until(|| place.path("ready").exists());
     child.stdin.as_mut().unwrap().write_all(&[3]).unwrap();
     child.stdin.as_mut().unwrap().flush().unwrap();
     let run = ended(child);
@@ -403,9 +406,9 @@ fn all_armed_programs_are_recorded_also_those_that_come_later() {
         command.args(["record", "-o", "t.sbt"]);
         start(command)
     };
-    wait_for_start(&place, "t.sbt");
+    wait_for_rings(first.id());
     let mut second = start_armed(&place);
-    thread::sleep(Duration::from_millis(500));
+    wait_for_rings(second.id());
     signal(&recorder, Signal::INT);
     let run = ended(recorder);
     assert_eq!(run.code, Some(0), "{}", run.stderr);
@@ -436,7 +439,7 @@ fn a_dump_can_be_asked_for_by_pid() {
         command.args(["record", "--pid", &pid, "--flight-recorder", "1M", "-o", "f.sbt"]);
         start(command)
     };
-    thread::sleep(Duration::from_millis(400));
+    wait_for_rings(armed.id());
     let dumped = run(place.tracesmith().args(["record", "--dump", "--pid", &pid]));
     assert_eq!(dumped.code, Some(0), "{}", dumped.stderr);
     assert_eq!(dumped.stdout.trim(), "f.sbt");
