@@ -1,0 +1,329 @@
+//! The program and its libraries, as they are mapped, with the compiler's tables of each.
+//!
+//! Tables are read from the file, mapped once more by us: the loader's own mapping goes away with the library, and a walk
+//! may be in the middle of it then. An image that was learned is kept for good; a program that loads and unloads the
+//! same library finds it again.
+
+use std::ffi::{CStr, CString, c_int, c_void};
+use std::fs::File;
+use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
+
+use gimli::{BaseAddresses, EhFrame, EhFrameHdr, EndianSlice, LittleEndian, ParsedEhFrameHdr, Pointer};
+use rustix::mm::{MapFlags, ProtFlags};
+
+type Bytes = EndianSlice<'static, LittleEndian>;
+
+/// All images of the process at one moment.
+#[derive(Debug, Default)]
+pub struct Images {
+    /// By address.
+    list: Vec<Arc<Image>>,
+    generation: u32,
+}
+
+/// A program or library that is mapped.
+pub struct Image {
+    /// Where it begins.
+    pub start: u64,
+    /// Where it ends.
+    pub end: u64,
+    /// What is added to the file's own addresses.
+    pub bias: u64,
+    /// The file; empty for what has none.
+    pub path: CString,
+    /// The number that the linker gave it; empty without one.
+    pub build_id: Vec<u8>,
+    tables: Option<Tables>,
+}
+
+/// What the compiler says of every function.
+pub(crate) struct Tables {
+    pub(crate) index: ParsedEhFrameHdr<Bytes>,
+    pub(crate) frames: EhFrame<Bytes>,
+    pub(crate) bases: BaseAddresses,
+}
+
+impl Images {
+    /// What is mapped now. Images that were known before are taken over; the list is another one only for those who
+    /// compare, and its generation changes when one has gone.
+    pub fn learn(before: Option<&Self>) -> Self {
+        let mut found: Vec<Found> = Vec::new();
+        // SAFETY: the function gets a pointer to the vector, which lives until the call is over.
+        unsafe { libc::dl_iterate_phdr(Some(list), (&raw mut found).cast()) };
+        let known = |found: &Found| before?.list.iter().find(|image| image.is(found)).map(Arc::clone);
+        let mut list: Vec<Arc<Image>> = found
+            .into_iter()
+            .map(|found| known(&found).unwrap_or_else(|| Arc::new(Image::learn(found))))
+            .collect();
+        list.sort_by_key(|image| image.start);
+        let generation = before.map_or(1, |before| {
+            let all_there = before
+                .list
+                .iter()
+                .all(|image| list.iter().any(|other| Arc::ptr_eq(image, other)));
+            before.generation + u32::from(!all_there)
+        });
+        Self { list, generation }
+    }
+
+    /// The image that an address is in.
+    #[inline]
+    pub fn find(&self, address: u64) -> Option<&Image> {
+        let behind = self.list.partition_point(|image| image.start <= address);
+        let image = self.list.get(behind.checked_sub(1)?)?;
+        (address < image.end).then_some(image)
+    }
+
+    /// All of them, by address.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<Image>> {
+        self.list.iter()
+    }
+
+    /// Changes when an image has gone: rules that were worked out before may belong to it.
+    pub(crate) fn generation(&self) -> u32 {
+        self.generation
+    }
+}
+
+/// An image as the loader lists it.
+struct Found {
+    bias: u64,
+    path: CString,
+    segments: Vec<Segment>,
+    index: Option<Segment>,
+    /// How the index begins in memory, to know the file by.
+    sample: Vec<u8>,
+    build_id: Vec<u8>,
+}
+
+/// A part of a file that is mapped.
+#[derive(Clone, Copy, Debug)]
+struct Segment {
+    /// Where, without the bias.
+    address: u64,
+    memory_size: u64,
+    file_offset: u64,
+    file_size: u64,
+}
+
+impl Segment {
+    fn holds(&self, address: u64) -> bool {
+        address.wrapping_sub(self.address) < self.file_size
+    }
+}
+
+/// Adds an image to the list.
+///
+/// # Safety
+///
+/// `info` is what the loader gives, `data` a vector of [`Found`].
+unsafe extern "C" fn list(info: *mut libc::dl_phdr_info, _size: usize, data: *mut c_void) -> c_int {
+    // SAFETY: the loader gives a valid pointer.
+    let info = unsafe { &*info };
+    // SAFETY: the caller of the loader gave it.
+    let found = unsafe { &mut *data.cast::<Vec<Found>>() };
+    if info.dlpi_phdr.is_null() {
+        return 0;
+    }
+    // SAFETY: the loader's table has so many entries.
+    let headers = unsafe { std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
+    let path = if info.dlpi_name.is_null() {
+        CString::default()
+    } else {
+        // SAFETY: a name of the loader ends in a zero.
+        unsafe { CStr::from_ptr(info.dlpi_name) }.to_owned()
+    };
+    let mut image = Found {
+        bias: info.dlpi_addr,
+        path,
+        segments: Vec::new(),
+        index: None,
+        sample: Vec::new(),
+        build_id: Vec::new(),
+    };
+    let mut notes = Vec::new();
+    for header in headers {
+        let segment = Segment {
+            address: header.p_vaddr,
+            memory_size: header.p_memsz,
+            file_offset: header.p_offset,
+            file_size: header.p_filesz,
+        };
+        match header.p_type {
+            libc::PT_LOAD => image.segments.push(segment),
+            libc::PT_GNU_EH_FRAME => image.index = Some(segment),
+            libc::PT_NOTE => notes.push(segment),
+            _ => {}
+        }
+    }
+    for note in notes {
+        // SAFETY: the loader holds its lock while we look.
+        let note = unsafe { image.mapped(&note, usize::MAX) };
+        if let Some(build_id) = build_id(note) {
+            image.build_id = build_id.to_vec();
+        }
+    }
+    if let Some(index) = image.index {
+        // SAFETY: as above.
+        image.sample = unsafe { image.mapped(&index, 64) }.to_vec();
+    }
+    if !image.segments.is_empty() {
+        found.push(image);
+    }
+    0
+}
+
+/// The build id among an image's notes.
+fn build_id(mut notes: &[u8]) -> Option<&[u8]> {
+    const BUILD_ID: u32 = 3;
+    loop {
+        let word = |at: usize| Some(u32::from_le_bytes(*notes.get(at..)?.first_chunk()?));
+        let (name, description, kind) = (word(0)? as usize, word(4)? as usize, word(8)?);
+        let name_end = 12 + name.checked_next_multiple_of(4)?;
+        let end = name_end.checked_add(description)?;
+        if kind == BUILD_ID && notes.get(12..12 + name)? == b"GNU\0" {
+            return notes.get(name_end..end);
+        }
+        notes = notes.get(end.checked_next_multiple_of(4)?..)?;
+    }
+}
+
+impl Image {
+    fn is(&self, found: &Found) -> bool {
+        self.bias == found.bias
+            && self.start == found.start()
+            && self.end == found.end()
+            && self.build_id == found.build_id
+            && (self.path == found.path || found.path.is_empty())
+    }
+
+    fn learn(found: Found) -> Self {
+        Self {
+            start: found.start(),
+            end: found.end(),
+            bias: found.bias,
+            tables: found.tables(),
+            path: found.path,
+            build_id: found.build_id,
+        }
+    }
+
+    pub(crate) fn tables(&self) -> Option<&Tables> {
+        self.tables.as_ref()
+    }
+}
+
+impl Found {
+    /// The beginning of a part of the image in memory; nothing when it is not mapped.
+    ///
+    /// # Safety
+    ///
+    /// The image is mapped as long as the bytes are looked at.
+    unsafe fn mapped(&self, part: &Segment, most: usize) -> &[u8] {
+        let end = part.address.saturating_add(part.file_size);
+        let is_mapped = part.file_size > 0
+            && self
+                .segments
+                .iter()
+                .any(|segment| segment.holds(part.address) && segment.holds(end - 1));
+        if !is_mapped {
+            return &[];
+        }
+        let address = self.bias.wrapping_add(part.address) as *const u8;
+        // SAFETY: it lies in a segment that is mapped, as the caller vouches.
+        unsafe { std::slice::from_raw_parts(address, (part.file_size as usize).min(most)) }
+    }
+
+    fn start(&self) -> u64 {
+        let first = self.segments.iter().map(|segment| segment.address).min();
+        self.bias.wrapping_add(first.unwrap_or(0) & !0xfff)
+    }
+
+    fn end(&self) -> u64 {
+        let ends = self
+            .segments
+            .iter()
+            .map(|segment| segment.address.saturating_add(segment.memory_size));
+        self.bias.wrapping_add(ends.max().unwrap_or(0))
+    }
+
+    fn tables(&self) -> Option<Tables> {
+        let index = self.index?;
+        let segment = self
+            .segments
+            .iter()
+            .find(|segment| segment.holds(index.address))?;
+        let bytes = self.map(segment, index)?;
+        let base = self.bias.wrapping_add(segment.address);
+        let at = (index.address - segment.address) as usize;
+        let index_address = self.bias.wrapping_add(index.address);
+        let bases = BaseAddresses::default().set_eh_frame_hdr(index_address);
+        let parsed = EhFrameHdr::new(bytes.get(at..at + index.file_size as usize)?, LittleEndian)
+            .parse(&bases, 8)
+            .ok()?; // an index that cannot be read is as good as none: the walk falls back
+        let Pointer::Direct(frames_address) = parsed.eh_frame_ptr() else {
+            return None;
+        };
+        // The index says where the frames begin, not where they end: they do so in the same segment.
+        let frames = bytes.get(usize::try_from(frames_address.checked_sub(base)?).ok()?..)?;
+        Some(Tables {
+            index: parsed,
+            frames: EhFrame::new(frames, LittleEndian),
+            bases: bases.set_eh_frame(frames_address),
+        })
+    }
+
+    /// The segment that holds the tables, from the file, if that is still the one that was loaded.
+    fn map(&self, segment: &Segment, index: Segment) -> Option<&'static [u8]> {
+        let base = self.bias.wrapping_add(segment.address);
+        if self.path.as_bytes() == VDSO || self.path.as_bytes() == OLD_VDSO {
+            // SAFETY: the kernel's own image is mapped as long as the process lives.
+            return Some(unsafe {
+                std::slice::from_raw_parts(base as *const u8, segment.file_size as usize)
+            });
+        }
+        let path = if self.path.is_empty() {
+            c"/proc/self/exe"
+        } else {
+            &self.path
+        };
+        let file = File::open(std::ffi::OsStr::from_bytes(path.to_bytes())).ok()?; // gone, or not for us
+        if file.metadata().ok()?.len() < segment.file_offset.checked_add(segment.file_size)? {
+            return None;
+        }
+        let inside_page = segment.file_offset % 4096;
+        let length = usize::try_from(segment.file_size + inside_page).ok()?;
+        // SAFETY: a new mapping, read-only, at a place of the system's choice.
+        let mapped = unsafe {
+            rustix::mm::mmap(
+                std::ptr::null_mut(),
+                length,
+                ProtFlags::READ,
+                MapFlags::PRIVATE,
+                &file,
+                segment.file_offset - inside_page,
+            )
+        };
+        let mapped = mapped.ok()?.cast::<u8>();
+        // SAFETY: so long is the mapping, and it is never taken back.
+        let bytes = unsafe { std::slice::from_raw_parts(mapped, length) };
+        let bytes = bytes.get(inside_page as usize..)?;
+        let at = (index.address - segment.address) as usize;
+        bytes.get(at..)?.starts_with(&self.sample).then_some(bytes)
+    }
+}
+
+const VDSO: &[u8] = b"linux-vdso.so.1";
+const OLD_VDSO: &[u8] = b"linux-gate.so.1";
+
+impl std::fmt::Debug for Image {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Image")
+            .field("start", &self.start)
+            .field("end", &self.end)
+            .field("path", &self.path)
+            .field("has_tables", &self.tables.is_some())
+            .finish_non_exhaustive()
+    }
+}

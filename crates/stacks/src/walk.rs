@@ -1,0 +1,176 @@
+//! From frame to frame.
+
+use std::arch::asm;
+
+use crate::bounds::Bounds;
+use crate::images::Images;
+use crate::rules::{Frame, Rules, SAVED_WHERE_IT_POINTS};
+
+/// How a walk ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StackEnd {
+    /// At the thread's first function.
+    Root,
+    /// There was no room for more frames; those that were taken are the innermost.
+    Limit,
+    /// At a frame that cannot be left: what is above it is not known.
+    Broken,
+}
+
+/// What a walk found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Walk {
+    /// Frames taken.
+    pub depth: usize,
+    /// How it ended.
+    pub end: StackEnd,
+    /// An address on the way that belongs to no image that is known: perhaps one that was loaded since.
+    pub stranger: Option<u64>,
+}
+
+/// Walks the stack of one thread. What it keeps is that thread's own.
+pub struct Walker {
+    rules: Rules,
+    bounds: Bounds,
+}
+
+struct Registers {
+    instruction: u64,
+    stack: u64,
+    base: u64,
+}
+
+impl Walker {
+    /// For the calling thread. Allocates and asks the system: to be made before it matters.
+    pub fn of_this_thread() -> Self {
+        Self {
+            rules: Rules::new(),
+            bounds: Bounds::of_this_thread(),
+        }
+    }
+
+    /// The calling thread's return addresses into `frames`, the innermost first: that of the caller of this function.
+    ///
+    /// A stack pointer outside the thread's own stack (a coroutine, a handler on a stack of its own) gives no frames.
+    #[inline(never)]
+    pub fn walk(&mut self, images: &Images, frames: &mut [u64]) -> Walk {
+        let (instruction, stack, base): (u64, u64, u64);
+        // SAFETY: it reads three registers.
+        unsafe {
+            asm!(
+                "lea {instruction}, [rip]",
+                "mov {stack}, rsp",
+                "mov {base}, rbp",
+                instruction = out(reg) instruction,
+                stack = out(reg) stack,
+                base = out(reg) base,
+                options(nomem, nostack, preserves_flags)
+            );
+        }
+        self.rules.follow(images);
+        let registers = Registers {
+            instruction,
+            stack,
+            base,
+        };
+        self.walk_from(images, registers, frames)
+    }
+
+    fn walk_from(&mut self, images: &Images, mut at: Registers, frames: &mut [u64]) -> Walk {
+        let mut walk = Walk {
+            depth: 0,
+            end: StackEnd::Broken,
+            stranger: None,
+        };
+        if !self.bounds.contains(at.stack) {
+            return walk;
+        }
+        // The first one is this very function, whose instruction was not a call.
+        let mut looked_up = at.instruction;
+        loop {
+            let next = match self.rules.find(images, looked_up) {
+                Some(rule) => match rule.frame {
+                    Frame::Outermost => {
+                        walk.end = StackEnd::Root;
+                        return walk;
+                    }
+                    Frame::Unknown => self.by_base(&at),
+                    frame => self.by_rule(&at, frame, rule.base_offset),
+                },
+                None => {
+                    walk.stranger.get_or_insert(looked_up);
+                    self.by_base(&at)
+                }
+            };
+            let Some(caller) = next else { return walk };
+            if caller.instruction == 0 {
+                walk.end = StackEnd::Root;
+                return walk;
+            }
+            let Some(frame) = frames.get_mut(walk.depth) else {
+                walk.end = StackEnd::Limit;
+                return walk;
+            };
+            *frame = caller.instruction;
+            walk.depth += 1;
+            // A call that never returns can be the last instruction: the address behind it is in another function.
+            looked_up = caller.instruction - 1;
+            at = caller;
+        }
+    }
+
+    /// The caller, as the tables say.
+    #[inline]
+    fn by_rule(&self, at: &Registers, frame: Frame, base_offset: i32) -> Option<Registers> {
+        let frame = match frame {
+            Frame::FromStack(offset) => at.stack.checked_add_signed(i64::from(offset))?,
+            Frame::FromBase(offset) => at.base.checked_add_signed(i64::from(offset))?,
+            Frame::AtBase(offset) => self.read(at.base.checked_add_signed(i64::from(offset))?, at)?,
+            Frame::Outermost | Frame::Unknown => return None,
+        };
+        let base = match base_offset {
+            0 => at.base,
+            SAVED_WHERE_IT_POINTS => self.read(at.base, at)?,
+            offset => self.read(frame.checked_add_signed(i64::from(offset))?, at)?,
+        };
+        self.above(at, frame, base)
+    }
+
+    /// The caller, as the base pointer says: code without tables that keeps one.
+    fn by_base(&self, at: &Registers) -> Option<Registers> {
+        let frame = at.base.checked_add(16)?;
+        let base = self.read(at.base, at)?;
+        self.above(at, frame, base)
+    }
+
+    /// The registers of a caller whose frame is there. Stacks grow downwards: a caller's frame lies above.
+    #[inline]
+    fn above(&self, at: &Registers, frame: u64, base: u64) -> Option<Registers> {
+        if frame <= at.stack {
+            return None;
+        }
+        Some(Registers {
+            instruction: self.read(frame.checked_sub(8)?, at)?,
+            stack: frame,
+            base,
+        })
+    }
+
+    /// A word of the stack, if it is one: between the stack pointer and the stack's end.
+    #[inline]
+    fn read(&self, address: u64, at: &Registers) -> Option<u64> {
+        let readable =
+            address >= at.stack && address.checked_add(8)? <= self.bounds.high && address.is_multiple_of(8);
+        // SAFETY: it lies in the used part of the calling thread's stack, which is mapped and aligned. That part may
+        // be written by nobody else now, and any bytes are a number.
+        readable.then(|| unsafe { std::ptr::read_volatile(address as *const u64) })
+    }
+}
+
+impl std::fmt::Debug for Walker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Walker")
+            .field("bounds", &self.bounds)
+            .finish_non_exhaustive()
+    }
+}
