@@ -12,6 +12,8 @@ use std::sync::Arc;
 use gimli::{BaseAddresses, EhFrame, EhFrameHdr, EndianSlice, LittleEndian, ParsedEhFrameHdr, Pointer};
 use rustix::mm::{MapFlags, ProtFlags};
 
+mod lookup;
+
 type Bytes = EndianSlice<'static, LittleEndian>;
 
 /// All images of the process at one moment.
@@ -65,6 +67,20 @@ impl Images {
             before.generation + u32::from(!all_there)
         });
         Self { list, generation }
+    }
+
+    /// The list with the image that `address` is in added to it: for an address of the calling thread's own stack, whose
+    /// image therefore stays. Takes no lock of the loader's; needs a C library that can look it up so (glibc 2.35).
+    pub fn learn_at(&self, address: u64) -> Option<Self> {
+        let image = Arc::new(Image::learn(lookup::find(address)?));
+        let mut list = self.list.clone();
+        // What stood there before has gone.
+        let before = list.len();
+        list.retain(|other| other.end <= image.start || other.start >= image.end);
+        let generation = self.generation + u32::from(list.len() != before);
+        let at = list.partition_point(|other| other.start < image.start);
+        list.insert(at, image);
+        Some(Self { list, generation })
     }
 
     /// The image that an address is in.
@@ -134,43 +150,8 @@ unsafe extern "C" fn list(info: *mut libc::dl_phdr_info, _size: usize, data: *mu
         // SAFETY: a name of the loader ends in a zero.
         unsafe { CStr::from_ptr(info.dlpi_name) }.to_owned()
     };
-    let mut image = Found {
-        bias: info.dlpi_addr,
-        path,
-        segments: Vec::new(),
-        index: None,
-        sample: Vec::new(),
-        build_id: Vec::new(),
-    };
-    let mut notes = Vec::new();
-    for header in headers {
-        let segment = Segment {
-            address: header.p_vaddr,
-            memory_size: header.p_memsz,
-            file_offset: header.p_offset,
-            file_size: header.p_filesz,
-        };
-        match header.p_type {
-            libc::PT_LOAD => image.segments.push(segment),
-            libc::PT_GNU_EH_FRAME => image.index = Some(segment),
-            libc::PT_NOTE => notes.push(segment),
-            _ => {}
-        }
-    }
-    for note in notes {
-        // SAFETY: the loader holds its lock while we look.
-        let note = unsafe { image.mapped(&note, usize::MAX) };
-        if let Some(build_id) = build_id(note) {
-            image.build_id = build_id.to_vec();
-        }
-    }
-    if let Some(index) = image.index {
-        // SAFETY: as above.
-        image.sample = unsafe { image.mapped(&index, 64) }.to_vec();
-    }
-    if !image.segments.is_empty() {
-        found.push(image);
-    }
+    // SAFETY: the loader holds its lock while we look.
+    found.extend(unsafe { Found::read(info.dlpi_addr, path, headers) });
     0
 }
 
@@ -215,6 +196,49 @@ impl Image {
 }
 
 impl Found {
+    /// What the program headers of an image say; none for one without a segment.
+    ///
+    /// # Safety
+    ///
+    /// The image is mapped with this bias, as its headers say.
+    unsafe fn read(bias: u64, path: CString, headers: &[libc::Elf64_Phdr]) -> Option<Self> {
+        let mut image = Self {
+            bias,
+            path,
+            segments: Vec::new(),
+            index: None,
+            sample: Vec::new(),
+            build_id: Vec::new(),
+        };
+        let mut notes = Vec::new();
+        for header in headers {
+            let segment = Segment {
+                address: header.p_vaddr,
+                memory_size: header.p_memsz,
+                file_offset: header.p_offset,
+                file_size: header.p_filesz,
+            };
+            match header.p_type {
+                libc::PT_LOAD => image.segments.push(segment),
+                libc::PT_GNU_EH_FRAME => image.index = Some(segment),
+                libc::PT_NOTE => notes.push(segment),
+                _ => {}
+            }
+        }
+        for note in notes {
+            // SAFETY: the caller vouches for it.
+            let note = unsafe { image.mapped(&note, usize::MAX) };
+            if let Some(build_id) = build_id(note) {
+                image.build_id = build_id.to_vec();
+            }
+        }
+        if let Some(index) = image.index {
+            // SAFETY: as above.
+            image.sample = unsafe { image.mapped(&index, 64) }.to_vec();
+        }
+        (!image.segments.is_empty()).then_some(image)
+    }
+
     /// The beginning of a part of the image in memory; nothing when it is not mapped.
     ///
     /// # Safety

@@ -1,14 +1,14 @@
 //! Stacks that a thread has taken before: a launch that comes again from the same place costs a hash and a number.
 
-/// Stacks kept apart before the table is begun anew. The numbers go on, so nothing is mixed up: a stack that comes again
-/// afterwards is told once more.
-const ROOM: usize = 1 << 14;
+/// Slots to begin with, and the most. A table grows when it is half full; one that may not grow is begun anew, and a stack
+/// that comes again afterwards gets another number and is told once more.
+const FIRST_SLOTS: usize = 1 << 10;
+const MOST_SLOTS: usize = 1 << 15;
 
 /// The stacks of one thread, by what they hash to.
 pub struct Interned {
     slots: Box<[Slot]>,
     used: usize,
-    next: u32,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -30,17 +30,16 @@ pub enum Seen {
 impl Default for Interned {
     fn default() -> Self {
         Self {
-            slots: vec![Slot::default(); ROOM * 2].into_boxed_slice(),
+            slots: vec![Slot::default(); FIRST_SLOTS].into_boxed_slice(),
             used: 0,
-            next: 1,
         }
     }
 }
 
 impl Interned {
-    /// The number of a stack, given as words that tell it from all others.
+    /// The number of a stack, given as words that tell it from all others; `fresh` gives a new one its number.
     #[inline]
-    pub fn find(&mut self, words: &[u64]) -> Seen {
+    pub fn find(&mut self, words: &[u64], fresh: impl FnOnce() -> u32) -> Seen {
         let hash = hash(words).max(1);
         let mask = self.slots.len() - 1;
         let mut at = (hash >> 64) as usize & mask;
@@ -50,24 +49,45 @@ impl Interned {
                 return Seen::Before(slot.number);
             }
             if slot.hash == 0 {
-                return self.add(at, hash);
+                return self.add(at, hash, fresh());
             }
             at = (at + 1) & mask;
         }
     }
 
+    /// Forgets all stacks.
+    pub fn clear(&mut self) {
+        self.slots.fill(Slot::default());
+        self.used = 0;
+    }
+
     #[cold]
-    fn add(&mut self, at: usize, hash: u128) -> Seen {
-        let number = self.next;
-        self.next = self.next.wrapping_add(1).max(1);
-        if self.used == ROOM {
-            self.slots.fill(Slot::default());
-            self.used = 0;
-            return Seen::First(number);
-        }
+    fn add(&mut self, at: usize, hash: u128, number: u32) -> Seen {
         self.slots[at] = Slot { hash, number };
         self.used += 1;
+        if self.used * 2 > self.slots.len() {
+            self.make_room();
+        }
         Seen::First(number)
+    }
+
+    fn make_room(&mut self) {
+        if self.slots.len() >= MOST_SLOTS {
+            self.clear();
+            return;
+        }
+        let larger = vec![Slot::default(); self.slots.len() * 2].into_boxed_slice();
+        let mask = larger.len() - 1;
+        for slot in std::mem::replace(&mut self.slots, larger) {
+            if slot.hash == 0 {
+                continue;
+            }
+            let mut at = (slot.hash >> 64) as usize & mask;
+            while self.slots[at].hash != 0 {
+                at = (at + 1) & mask;
+            }
+            self.slots[at] = slot;
+        }
     }
 }
 
@@ -99,9 +119,31 @@ impl std::fmt::Debug for Interned {
 mod tests {
     use super::*;
 
+    /// Numbers stacks as they come.
+    struct Numbered {
+        stacks: Interned,
+        next: u32,
+    }
+
+    impl Numbered {
+        fn new() -> Self {
+            Self {
+                stacks: Interned::default(),
+                next: 0,
+            }
+        }
+
+        fn find(&mut self, words: &[u64]) -> Seen {
+            self.stacks.find(words, || {
+                self.next += 1;
+                self.next
+            })
+        }
+    }
+
     #[test]
     fn a_stack_is_new_once() {
-        let mut stacks = Interned::default();
+        let mut stacks = Numbered::new();
         assert_eq!(stacks.find(&[1, 2, 3]), Seen::First(1));
         assert_eq!(stacks.find(&[1, 2]), Seen::First(2));
         assert_eq!(stacks.find(&[3, 2, 1]), Seen::First(3));
@@ -112,18 +154,22 @@ mod tests {
     }
 
     #[test]
-    fn more_stacks_than_there_is_room_for_keep_their_own_numbers() {
-        let mut stacks = Interned::default();
-        let mut numbers = std::collections::BTreeSet::new();
-        for stack in 0..3 * ROOM as u64 {
-            let Seen::First(number) = stacks.find(&[7, stack]) else {
-                panic!("{stack} was taken for another");
-            };
-            assert!(numbers.insert(number));
+    fn a_table_that_grows_forgets_nothing() {
+        let mut stacks = Numbered::new();
+        let all = MOST_SLOTS as u64 / 2 - 1;
+        for stack in 0..all {
+            assert_eq!(stacks.find(&[7, stack]), Seen::First(stack as u32 + 1));
         }
-        assert_eq!(
-            stacks.find(&[7, 3 * ROOM as u64 - 1]),
-            Seen::Before(3 * ROOM as u32)
-        );
+        for stack in 0..all {
+            assert_eq!(stacks.find(&[7, stack]), Seen::Before(stack as u32 + 1));
+        }
+    }
+
+    #[test]
+    fn more_stacks_than_there_is_room_for_keep_their_own_numbers() {
+        let mut stacks = Numbered::new();
+        for stack in 0..3 * MOST_SLOTS as u64 {
+            assert_eq!(stacks.find(&[7, stack]), Seen::First(stack as u32 + 1));
+        }
     }
 }

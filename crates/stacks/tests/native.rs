@@ -4,6 +4,7 @@
 #![allow(
     clippy::unwrap_used,
     unsafe_code,
+    clippy::print_stdout,
     clippy::tests_outside_test_module,
     reason = "a test may stop on any error"
 )]
@@ -101,6 +102,40 @@ fn a_deep_stack_is_cut_at_the_room_that_there_is() {
         assert!(walk.depth > 10_000 && walk.end == StackEnd::Root, "{walk:?}");
     });
     thread.unwrap().join().unwrap();
+}
+
+#[test]
+fn an_image_is_learned_when_it_is_met() {
+    // Nothing is known but the program itself, as if all libraries had been loaded since.
+    let all = Images::learn(None);
+    let nothing = Images::default();
+    let here = nothing.learn_at(an_image_is_learned_when_it_is_met as *const () as u64);
+    let Some(mut images) = here else {
+        println!("SKIPPED: this C library cannot look images up");
+        return;
+    };
+    let mut walker = Walker::of_this_thread();
+    let mut learned = 1;
+    loop {
+        let mut frames = [0; 128];
+        let walk = walker.walk(&images, &mut frames);
+        let Some(stranger) = walk.stranger else {
+            assert_eq!(walk.end, StackEnd::Root);
+            break;
+        };
+        images = images.learn_at(stranger).unwrap();
+        learned += 1;
+    }
+    assert!(learned >= 2, "the C library at least");
+    for image in images.iter() {
+        let known = all.find(image.start).unwrap();
+        assert_eq!(
+            (image.start, image.end, &image.build_id),
+            (known.start, known.end, &known.build_id)
+        );
+    }
+    assert_same(both(&mut walker, &images));
+    assert!(images.learn_at(8).is_none());
 }
 
 #[test]

@@ -88,6 +88,10 @@ impl Kinds {
     pub const LATENCY: Self = Self(1 << 10);
     /// Contexts and streams.
     pub const STREAMS: Self = Self(1 << 11);
+    /// The native stack of every launch, copy, allocation and wait.
+    pub const STACKS: Self = Self(1 << 12);
+    /// The Python functions in it.
+    pub const PYTHON: Self = Self(1 << 13);
 
     /// Whether all of `other` is in the set.
     pub const fn contains(self, other: Self) -> bool {

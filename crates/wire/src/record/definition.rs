@@ -103,7 +103,8 @@ records! {
         reserved: u32,
     }
 
-    /// A program or library mapped into the process; its path stands behind.
+    /// A program or library mapped into the process; its build id and then its
+    /// path stand behind.
     6 Image {
         /// Where it is mapped.
         address: u64,
@@ -113,5 +114,30 @@ records! {
         file_offset: u64,
         /// When it was seen, host clock.
         time: u64,
+        /// Bytes of the build id.
+        build_id_bytes: u32,
+        /// Zero.
+        reserved: u32,
+    }
+
+    /// A stack; its frames stand behind it, the innermost first, a word each:
+    /// a return address, or [`PYTHON_FRAME`] with a code's number and a line.
+    7 Stack {
+        /// Its number, counted from 1.
+        stack: u32,
+        /// How it ends: a code of the format.
+        end: u32,
+    }
+
+    /// A Python function; its name and then its file stand behind.
+    8 PythonCode {
+        /// Its number, counted from 1.
+        code: u32,
+        /// Bytes of the name.
+        name_bytes: u32,
     }
 }
+
+/// The bit that tells a frame of Python from a return address. Below it stand
+/// the code's number, from bit 24 on, and the line.
+pub const PYTHON_FRAME: u64 = 1 << 63;

@@ -75,6 +75,10 @@ records! {
         device_launched: u8,
         /// Zero.
         reserved: [u8; 2],
+        /// The stack that launched it; 0 is none.
+        stack: u32,
+        /// The stack that captured its graph node; 0 is none.
+        node_stack: u32,
     }
 
     /// One copy of memory, also between devices.
@@ -111,6 +115,8 @@ records! {
         destination_context: u32,
         /// Hardware channel.
         channel: u32,
+        /// The stack that asked for it; 0 is none.
+        stack: u32,
         /// Kind of hardware channel.
         channel_kind: u8,
         /// From where to where: a code of the format.
@@ -126,7 +132,7 @@ records! {
         /// 1 when source and destination devices are stated.
         peer: u8,
         /// Zero.
-        reserved: [u8; 5],
+        reserved: [u8; 1],
     }
 
     /// One filling of memory.
@@ -161,6 +167,10 @@ records! {
         asynchronous: u8,
         /// 1 when the device asked for it.
         device_launched: u8,
+        /// The stack that asked for it; 0 is none.
+        stack: u32,
+        /// Zero.
+        reserved: u32,
     }
 
     /// One launch of a whole graph, when its nodes are not recorded one by one.
@@ -183,7 +193,7 @@ records! {
         end_device: u32,
         /// The context of its last node.
         end_context: u32,
-        /// Zero.
-        reserved: u32,
+        /// The stack that launched it; 0 is none.
+        stack: u32,
     }
 }

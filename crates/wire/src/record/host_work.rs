@@ -15,12 +15,16 @@ records! {
         thread: u32,
         /// The text with the function's name.
         name: u32,
-        /// The interface's number of the function.
-        function: u32,
         /// What it gave back.
         result: i32,
+        /// The stack that called; 0 is none.
+        stack: u32,
+        /// The interface's number of the function.
+        function: u16,
         /// Which interface: a code of the format.
-        domain: u32,
+        domain: u8,
+        /// Zero.
+        reserved: u8,
     }
 
     /// One synchronisation, event record or stream wait.
@@ -47,8 +51,8 @@ records! {
         result: i32,
         /// What was done: a code of the format.
         kind: u32,
-        /// Zero.
-        reserved: u32,
+        /// The stack that asked for it; 0 is none.
+        stack: u32,
     }
 
     /// One allocation or release.
@@ -91,6 +95,10 @@ records! {
         asynchronous: u8,
         /// The kind of pool, the driver's code.
         pool_kind: u8,
+        /// The stack that asked for it; 0 is none.
+        stack: u32,
+        /// Zero.
+        reserved: u32,
     }
 
     /// One change of a memory pool.

@@ -108,6 +108,8 @@ mod tests {
             Module::KIND,
             ThreadName::KIND,
             Image::KIND,
+            Stack::KIND,
+            PythonCode::KIND,
             StreamName::KIND,
             ClockPair::KIND,
             Losses::KIND,
