@@ -14,7 +14,7 @@ use tracesmith_trace::{EventKind, SortKey};
 
 use crate::time_arg::TimeArg;
 pub(crate) use capture::{
-    CaptureArgs, EnvArgs, GraphsArg, KindArg, LevelArg, ProfileArgs, RecordArgs, WaitArg,
+    CaptureArgs, EnvArgs, GraphsArg, KindArg, LevelArg, ProfileArgs, RecordArgs, StackArg, WaitArg,
 };
 pub(crate) use machine::{BenchmarkArgs, DemoArgs, DoctorArgs, WorkloadArgs, WorkloadKind};
 

@@ -36,8 +36,13 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
     ),
     ("cuda", &[], &["tracesmith-format", "tracesmith-wire", "clap"]),
     (
+        "stacks",
+        &[],
+        &["tracesmith-format", "tracesmith-wire", "tracesmith-trace", "tokio", "clap"],
+    ),
+    (
         "inject",
-        &["wire", "cuda"],
+        &["wire", "cuda", "stacks"],
         &["tracesmith-format", "tracesmith-trace", "tokio", "clap"],
     ),
     ("collect", &["wire", "format"], &["tracesmith-cuda"]),
@@ -220,6 +225,7 @@ fn unsafe_code_stays_in_the_rooms_for_it() {
             "crates/wire/",
             "crates/cuda/",
             "crates/inject/",
+            "crates/stacks/",
             "crates/fake-cuda/",
             "crates/replay/src/cuda.rs",
             "bench/",

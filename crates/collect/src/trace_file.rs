@@ -11,7 +11,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tracesmith_format::{ClockId, StringId, Writable, Writer, WriterOptions, tables};
+use tracesmith_format::{ClockId, FrameId, StackId, StringId, Writable, Writer, WriterOptions, tables};
 
 use crate::{
     capture::{Destination, Existing},
@@ -95,6 +95,16 @@ impl TraceFile {
     /// The number of a text; none once writing has failed.
     pub(crate) fn string(&mut self, text: &str) -> StringId {
         self.write(|writer| writer.string(text)).unwrap_or_default()
+    }
+
+    /// The number of a frame; none once writing has failed.
+    pub(crate) fn frame(&mut self, frame: tables::Frame) -> FrameId {
+        self.write(|writer| writer.frame(frame)).unwrap_or_default()
+    }
+
+    /// The number of a stack; none once writing has failed.
+    pub(crate) fn stack(&mut self, stack: tables::Stack) -> StackId {
+        self.write(|writer| writer.stack(stack)).unwrap_or_default()
     }
 
     /// Adds a row whose times are of `clock`.

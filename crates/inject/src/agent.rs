@@ -27,6 +27,7 @@ use crate::{
     nvtx,
     range::{Range, Turn},
     sink::{Cause, Sink},
+    stacks::{self, Stacks},
     threads::ThreadRings,
 };
 
@@ -51,6 +52,8 @@ pub(crate) struct Agent {
     pub(crate) cuda: cuda::Backend,
     /// What the program marks.
     pub(crate) nvtx: nvtx::State,
+    /// Who makes calls.
+    pub(crate) stacks: Stacks,
     process: u32,
     state: Mutex<State>,
 }
@@ -119,6 +122,7 @@ fn start() {
         threads: ThreadRings::default(),
         cuda: cuda::Backend::default(),
         nvtx: nvtx::State::default(),
+        stacks: Stacks::default(),
         process: std::process::id(),
         state: Mutex::default(),
     }));
@@ -142,6 +146,7 @@ extern "C" fn forked() {
     CURRENT.store(ptr::null_mut(), Ordering::Release);
     STAGE.store(0, Ordering::Release);
     cuda::forked();
+    stacks::forked();
 }
 
 extern "C" fn exiting() {

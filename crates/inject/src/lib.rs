@@ -15,6 +15,7 @@
 //! - `control`: the thread that takes orders.
 //! - `sink`: the rings.
 //! - `cuda`: CUPTI, and sharing it with the program.
+//! - `stacks`: who made a call.
 //! - `nvtx`: what the program marks.
 
 #![allow(
@@ -32,4 +33,5 @@ mod guard;
 mod nvtx;
 mod range;
 mod sink;
+mod stacks;
 mod threads;

@@ -91,6 +91,16 @@ impl Images {
         (address < image.end).then_some(image)
     }
 
+    /// Whether both list the same images.
+    pub fn is_same_as(&self, other: &Self) -> bool {
+        self.list.len() == other.list.len()
+            && self
+                .list
+                .iter()
+                .zip(&other.list)
+                .all(|(one, other)| Arc::ptr_eq(one, other))
+    }
+
     /// All of them, by address.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Image>> {
         self.list.iter()

@@ -69,6 +69,9 @@ pub(crate) struct CaptureArgs {
     /// Whether CUDA graphs are recorded node by node or, at less cost, as a whole
     #[arg(long, value_enum, default_value = "nodes", value_name = "HOW")]
     pub(crate) graphs: GraphsArg,
+    /// Take the stack of every launch, copy, allocation and wait, with such frames
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "FRAMES")]
+    pub(crate) stacks: Vec<StackArg>,
     /// Time before recording begins
     #[arg(long, value_name = "TIME", default_value = "0")]
     pub(crate) delay: DurationArg,
@@ -115,6 +118,13 @@ pub(crate) enum LevelArg {
     Standard,
     /// Also calls that only ask, and when launches were queued
     Full,
+}
+
+/// Frames that a stack may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum StackArg {
+    /// Functions of the program and its libraries
+    Native,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]

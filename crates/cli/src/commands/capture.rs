@@ -8,7 +8,7 @@ use anyhow::bail;
 use tracesmith_collect::{Capture, CaptureRange, Destination, Existing, Kinds, Report, RowCounts, Window};
 use tracesmith_trace::units;
 
-use crate::args::{CaptureArgs, GraphsArg, KindArg, LevelArg};
+use crate::args::{CaptureArgs, GraphsArg, KindArg, LevelArg, StackArg};
 use crate::counters::counter_source;
 use crate::exit::Exit;
 use crate::output::Output;
@@ -54,7 +54,7 @@ pub(crate) fn capture(args: &CaptureArgs) -> anyhow::Result<Capture> {
     metadata.extend(environment());
     Ok(Capture {
         level: level_name(args).to_owned(),
-        kinds: wire_kinds(&kinds, args.graphs),
+        kinds: wire_kinds(&kinds, args),
         range: range(args),
         steps: args.steps.map(|steps| steps.0),
         window: Window {
@@ -209,7 +209,7 @@ fn kinds(args: &CaptureArgs) -> Vec<KindArg> {
 }
 
 /// What targets are told. Graphs are recorded by their nodes where kernels are, and else as a whole.
-fn wire_kinds(kinds: &[KindArg], graphs: GraphsArg) -> Kinds {
+fn wire_kinds(kinds: &[KindArg], args: &CaptureArgs) -> Kinds {
     let mut wire = Kinds::NONE;
     for kind in kinds {
         wire |= match kind {
@@ -228,7 +228,12 @@ fn wire_kinds(kinds: &[KindArg], graphs: GraphsArg) -> Kinds {
             KindArg::Graphs | KindArg::Counters => Kinds::NONE,
         };
     }
-    if graphs == GraphsArg::Whole {
+    for stacks in &args.stacks {
+        wire |= match stacks {
+            StackArg::Native => Kinds::STACKS,
+        };
+    }
+    if args.graphs == GraphsArg::Whole {
         wire |= Kinds::WHOLE_GRAPHS;
     }
     wire

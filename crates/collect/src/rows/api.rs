@@ -17,22 +17,22 @@ impl ProcessRows {
         definitions: Definitions,
         trace: &mut TraceRows,
     ) -> Taken {
-        let Some(name) = self.string(record.name, definitions) else {
+        let name = self.string(record.name, definitions);
+        let (Some(name), Some(stack)) = (name, self.stack_id(record.stack, definitions)) else {
             return Taken::NeedsDefinitions;
         };
         let row = ApiCall {
             start: Timestamp(record.start),
             end: Timestamp(record.end),
             correlation: CorrelationId(u64::from(record.correlation)),
+            stack,
             caller: self.caller(record.thread, trace),
             shape: ApiShape {
                 name,
-                // A domain beyond a byte is none that the format could name.
-                domain: ApiDomain(u8::try_from(record.domain).unwrap_or(0)),
-                function: record.function,
+                domain: ApiDomain(record.domain),
+                function: u32::from(record.function),
                 result: record.result,
             },
-            ..ApiCall::default()
         };
         trace.counts.api_calls += 1;
         trace.push(self.clock, &row);

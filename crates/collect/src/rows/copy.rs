@@ -24,7 +24,8 @@ impl ProcessRows {
             channel: record.channel,
             channel_kind: record.channel_kind,
         };
-        let Some(place) = self.place(work, definitions) else {
+        let stack = self.stack_id(record.stack, definitions);
+        let (Some(place), Some(stack)) = (self.place(work, definitions), stack) else {
             return Taken::NeedsDefinitions;
         };
         let mut shape = CopyShape {
@@ -55,6 +56,7 @@ impl ProcessRows {
             runtime_correlation: CorrelationId(u64::from(record.runtime_correlation)),
             graph_node: GraphNodeId(record.graph_node),
             copies: record.copies,
+            stack,
             place,
             shape,
             ..MemoryCopy::default()
@@ -77,7 +79,8 @@ impl ProcessRows {
             channel: record.channel,
             channel_kind: record.channel_kind,
         };
-        let Some(place) = self.place(work, definitions) else {
+        let stack = self.stack_id(record.stack, definitions);
+        let (Some(place), Some(stack)) = (self.place(work, definitions), stack) else {
             return Taken::NeedsDefinitions;
         };
         let row = MemorySet {
@@ -87,6 +90,7 @@ impl ProcessRows {
             value: record.value,
             correlation: CorrelationId(u64::from(record.correlation)),
             graph_node: GraphNodeId(record.graph_node),
+            stack,
             place,
             shape: SetShape {
                 memory: MemoryKind(record.memory),
@@ -114,7 +118,9 @@ impl ProcessRows {
             ..Work::default()
         };
         let end_device = self.device_id(record.end_device, definitions);
-        let (Some(place), Some(end_device)) = (self.place(work, definitions), end_device) else {
+        let stack = self.stack_id(record.stack, definitions);
+        let (Some(place), Some(end_device), Some(stack)) = (self.place(work, definitions), end_device, stack)
+        else {
             return Taken::NeedsDefinitions;
         };
         let mut shape = GraphShape {
@@ -129,9 +135,9 @@ impl ProcessRows {
             start: Timestamp(record.start),
             end: Timestamp(record.end),
             correlation: CorrelationId(u64::from(record.correlation)),
+            stack,
             place,
             shape,
-            ..GraphLaunch::default()
         };
         trace.counts.graph_launches += 1;
         trace.push(self.clock, &row);

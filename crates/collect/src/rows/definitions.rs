@@ -4,7 +4,7 @@
 use std::{borrow::Cow, fmt::Write};
 
 use tracesmith_format::{
-    Address, Bytes, ContextId, DeviceId, ModuleId, Ordinal, StreamId, StringId, Timestamp, tables,
+    Bytes, ContextId, DeviceId, ModuleId, Ordinal, StreamId, StringId, Timestamp, tables,
 };
 use tracesmith_wire::record as wire;
 
@@ -122,20 +122,6 @@ impl ProcessRows {
         });
         row.unloaded = Timestamp(record.time);
         trace.push(HOST_CLOCK, &row);
-    }
-
-    pub(super) fn image(&mut self, record: &wire::Image, path: &[u8], trace: &mut TraceRows) {
-        let row = tables::Image {
-            id: trace.next_image(),
-            process: self.id,
-            address: Address(record.address),
-            size: Bytes(record.size),
-            file_offset: Bytes(record.file_offset),
-            path: trace.file.string(&readable(path)),
-            loaded: Timestamp(record.time),
-            ..tables::Image::default()
-        };
-        trace.file.define(&row);
     }
 
     pub(super) fn thread_name(&mut self, record: &wire::ThreadName, name: &[u8], trace: &mut TraceRows) {

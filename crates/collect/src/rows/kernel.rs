@@ -23,9 +23,10 @@ impl ProcessRows {
             channel: record.channel,
             channel_kind: record.channel_kind,
         };
-        let (Some(place), Some(name)) = (
+        let (Some(place), Some(name), Some(stack)) = (
             self.place(work, definitions),
             self.names(record.name, definitions),
+            self.stack_id(record.stack, definitions),
         ) else {
             return Taken::NeedsDefinitions;
         };
@@ -38,6 +39,7 @@ impl ProcessRows {
             correlation: CorrelationId(u64::from(record.correlation)),
             grid_id: record.grid_id,
             graph_node: GraphNodeId(record.graph_node),
+            stack,
             place,
             shape: KernelShape {
                 static_shared: Bytes(u64::from(record.static_shared)),
@@ -69,7 +71,6 @@ impl ProcessRows {
                 launch: LaunchKind(record.launch),
                 device_launched: record.device_launched != 0,
             },
-            ..Kernel::default()
         };
         trace.counts.kernels += 1;
         trace.push(self.clock, &row);

@@ -23,7 +23,9 @@ impl ProcessRows {
         };
         let name = self.string(record.name, definitions);
         let allocator = self.string(record.source, definitions);
-        let (Some(place), Some(name), Some(allocator)) = (self.place(work, definitions), name, allocator)
+        let stack = self.stack_id(record.stack, definitions);
+        let (Some(place), Some(name), Some(allocator), Some(stack)) =
+            (self.place(work, definitions), name, allocator, stack)
         else {
             return Taken::NeedsDefinitions;
         };
@@ -33,6 +35,7 @@ impl ProcessRows {
             address: Address(record.address),
             bytes: Bytes(record.bytes),
             correlation: CorrelationId(u64::from(record.correlation)),
+            stack,
             pool: Address(record.pool),
             pool_size: Bytes(record.pool_size),
             pool_used: Bytes(record.pool_used),
@@ -49,7 +52,6 @@ impl ProcessRows {
                 pool_threshold: Bytes(record.pool_threshold),
                 ..AllocationShape::default()
             },
-            ..Allocation::default()
         };
         trace.counts.allocations += 1;
         trace.push(self.clock, &row);

@@ -14,6 +14,7 @@ mod kernel;
 mod marker;
 mod memory;
 mod process;
+mod stack;
 mod state;
 mod sync;
 
@@ -219,6 +220,8 @@ impl ProcessRows {
         const DEVICE: u16 = wire::Device::KIND.number();
         const MODULE: u16 = wire::Module::KIND.number();
         const IMAGE: u16 = wire::Image::KIND.number();
+        const STACK: u16 = wire::Stack::KIND.number();
+        const PYTHON_CODE: u16 = wire::PythonCode::KIND.number();
         const CATEGORY: u16 = wire::Category::KIND.number();
         const THREAD_NAME: u16 = wire::ThreadName::KIND.number();
         const STREAM_NAME: u16 = wire::StreamName::KIND.number();
@@ -236,6 +239,8 @@ impl ProcessRows {
             DEVICE => self.define(record, |rows, row, name| rows.device(&row, name, trace)),
             MODULE => self.define(record, |rows, row, _| rows.module(&row, trace)),
             IMAGE => self.define(record, |rows, row, path| rows.image(&row, path, trace)),
+            STACK => self.define(record, |rows, row, words| rows.stack(&row, words, trace)),
+            PYTHON_CODE => self.define(record, |rows, row, text| rows.python_code(&row, text, trace)),
             CATEGORY => self.define(record, |rows, row, name| rows.category(&row, name, trace)),
             THREAD_NAME => self.define(record, |rows, row, name| rows.thread_name(&row, name, trace)),
             STREAM_NAME => self.define(record, |rows, row, name| rows.stream_name(&row, name, trace)),

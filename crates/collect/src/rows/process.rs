@@ -6,7 +6,7 @@ use tracesmith_format::{
     tables::{self, Caller, ChannelKind, ClockKind, HealthCause, Place, ProcessEnd},
 };
 
-use super::{Definitions, TraceRows, marker::OpenMarkers};
+use super::{Definitions, TraceRows, marker::OpenMarkers, stack::Code};
 use crate::{end::End, health::Notice, host::HOST, identity::Identity, time};
 
 /// Rows of one process.
@@ -23,6 +23,7 @@ pub(crate) struct ProcessRows {
     /// Loaded and not yet unloaded.
     pub(super) modules: FxHashMap<(u32, u32), tables::Module>,
     pub(super) markers: OpenMarkers,
+    pub(super) code: Code,
     threads: FxHashSet<u32>,
     pub(super) driver: String,
     /// The latest time told, host clock.
@@ -81,6 +82,7 @@ impl ProcessRows {
             streams: FxHashMap::default(),
             modules: FxHashMap::default(),
             markers: OpenMarkers::default(),
+            code: Code::default(),
             threads: FxHashSet::default(),
             driver: String::new(),
             last_time: 0,
@@ -124,7 +126,7 @@ impl ProcessRows {
             trace.note(notice.with_count(self.unknown_records));
         }
         if self.unresolved > 0 {
-            let words = "references to names or devices that were never defined";
+            let words = "references to names, devices or stacks that were never defined";
             let notice = Notice::new(HealthCause::UNKNOWN_RECORD, self.id, words);
             trace.note(notice.with_count(self.unresolved));
         }
@@ -175,7 +177,7 @@ impl ProcessRows {
     }
 
     #[cold]
-    fn unresolved<T: Default>(&mut self, definitions: Definitions) -> Option<T> {
+    pub(super) fn unresolved<T: Default>(&mut self, definitions: Definitions) -> Option<T> {
         match definitions {
             Definitions::MayCome => None,
             Definitions::Complete => {

@@ -21,7 +21,8 @@ impl ProcessRows {
             stream: record.stream,
             ..Work::default()
         };
-        let Some(place) = self.place(work, definitions) else {
+        let stack = self.stack_id(record.stack, definitions);
+        let (Some(place), Some(stack)) = (self.place(work, definitions), stack) else {
             return Taken::NeedsDefinitions;
         };
         let row = Synchronization {
@@ -31,12 +32,12 @@ impl ProcessRows {
             event: u64::from(record.event),
             event_record: record.event_record,
             device_time: Timestamp(record.device_time),
+            stack,
             place,
             shape: SyncShape {
                 kind: SyncKind(u8::try_from(record.kind).unwrap_or(0)),
                 result: record.result,
             },
-            ..Synchronization::default()
         };
         trace.counts.syncs += 1;
         trace.push(self.clock, &row);

@@ -50,6 +50,9 @@ pub mod resource {
     pub const STREAM_DESTROY_STARTING: u32 = 4;
     pub const MODULE_LOADED: u32 = 6;
     pub const MODULE_UNLOAD_STARTING: u32 = 7;
+    pub const GRAPHNODE_CREATED: u32 = 13;
+    pub const GRAPHNODE_DESTROY_STARTING: u32 = 14;
+    pub const GRAPHNODE_CLONED: u32 = 20;
 }
 
 /// Driver functions that are watched: `CUpti_driver_api_trace_cbid`.
@@ -135,3 +138,25 @@ pub struct ModuleResource {
 }
 
 const _: () = assert!(size_of::<ModuleResource>() == 24);
+
+/// `CUpti_GraphData`: the descriptor of graph callbacks.
+#[repr(C)]
+#[derive(Debug)]
+pub struct GraphResource {
+    /// The graph.
+    pub graph: *mut c_void,
+    /// The graph that it is a copy of.
+    pub original_graph: *mut c_void,
+    /// The node.
+    pub node: *mut c_void,
+    /// The node that it is a copy of.
+    pub original_node: *mut c_void,
+    /// What kind of node it is.
+    pub node_kind: u32,
+    /// The node that it depends on, for those of dependencies.
+    pub dependency: *mut c_void,
+    /// The executable graph.
+    pub executable: *mut c_void,
+}
+
+const _: () = assert!(size_of::<GraphResource>() == 56);

@@ -40,6 +40,10 @@ unsafe impl Sync for Subscriber {}
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ContextHandle(pub usize);
 
+/// `CUgraphNode`, as a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NodeHandle(pub usize);
+
 /// A `CUstream`, as an address that is only handed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamHandle(pub usize);
@@ -101,6 +105,7 @@ functions! {
         fn cuptiActivityEnableRuntimeApi(id: u32, enable: u8) -> Code;
         fn cuptiActivityEnableCudaEventDeviceTimestamps(enable: u8) -> Code;
         fn cuptiSetThreadIdType(kind: u32) -> Code;
+        fn cuptiGetGraphNodeId(node: *mut c_void, id: *mut u64) -> Code;
     }
 }
 
@@ -472,6 +477,15 @@ impl Cupti {
         let mut id = 0;
         // SAFETY: writes one word; a wrong handle is refused.
         let code = unsafe { (self.functions.cuptiGetContextId)(context.0 as *mut c_void, &raw mut id) };
+        (code == result::SUCCESS).then_some(id)
+    }
+
+    /// The number of a graph node, as records have it; none before CUDA 12.3.
+    pub fn graph_node_id(&self, node: NodeHandle) -> Option<u64> {
+        let get = self.functions.cuptiGetGraphNodeId?;
+        let mut id = 0;
+        // SAFETY: writes one word; the node is one that a callback is about.
+        let code = unsafe { get(node.0 as *mut c_void, &raw mut id) };
         (code == result::SUCCESS).then_some(id)
     }
 

@@ -19,5 +19,5 @@ pub mod search;
 
 pub use calls::{
     ApiDomain, BufferCompleted, BufferRequested, CallbackFunction, Code, ContextHandle, Cupti, Flush,
-    StreamHandle, Subscriber, Switch, TimestampFunction,
+    NodeHandle, StreamHandle, Subscriber, Switch, TimestampFunction,
 };

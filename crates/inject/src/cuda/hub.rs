@@ -474,6 +474,22 @@ impl Hub {
         }
     }
 
+    /// Calls whose stacks are taken, and the making of graph nodes.
+    pub(super) fn watch_callers(&self, functions: &[u32], switch: Switch) {
+        for id in functions {
+            // Its calls are then without a stack.
+            let _ = self.set_callback(Side::Ours, domain::DRIVER, *id, switch);
+        }
+        for id in [
+            resource::GRAPHNODE_CREATED,
+            resource::GRAPHNODE_CLONED,
+            resource::GRAPHNODE_DESTROY_STARTING,
+        ] {
+            // Nodes have the stack of their launch then.
+            let _ = self.set_callback(Side::Ours, domain::RESOURCE, id, switch);
+        }
+    }
+
     /// Modules coming and going, contexts and streams going.
     pub(super) fn watch_resources(&self, switch: Switch) {
         for id in [
@@ -497,6 +513,7 @@ impl Hub {
                 cupti: &self.cupti,
                 sink,
                 activity,
+                stacks: &agent.stacks,
             };
             let version = self.cupti.version();
             let mut records = Activities::new(&self.cupti, buffer);

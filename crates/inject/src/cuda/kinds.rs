@@ -53,6 +53,42 @@ pub(super) fn work_and_queries(cupti: &Cupti) -> (Functions, Functions) {
     (functions(work), functions(queries))
 }
 
+/// Functions of the driver whose callers are worth knowing: they ask for work,
+/// take or give memory, or wait. The runtime's end up in these.
+pub(super) fn with_stacks(cupti: &Cupti) -> Vec<u32> {
+    (1..LAST_FUNCTION)
+        .filter(|id| {
+            cupti
+                .function_name(ApiDomain::Driver, *id)
+                .is_some_and(wants_stack)
+        })
+        .collect()
+}
+
+/// Whether the callers of a driver function are worth knowing.
+fn wants_stack(name: &str) -> bool {
+    const BEGINNINGS: [&str; 16] = [
+        "cuLaunch",
+        "cuGraphLaunch",
+        "cuMemcpy",
+        "cuMemset",
+        "cuMemAlloc",
+        "cuMemFree",
+        "cuMemHostAlloc",
+        "cuMemHostRegister",
+        "cuMemCreate",
+        "cuMemMap",
+        "cuMemPrefetch",
+        "cuStreamSynchronize",
+        "cuCtxSynchronize",
+        "cuEventSynchronize",
+        "cuStreamWaitEvent",
+        "cuModuleLoad",
+    ];
+    let name = plain_name(name);
+    BEGINNINGS.iter().any(|beginning| name.starts_with(beginning)) && !only_asks(name)
+}
+
 /// Functions by their interface and callback number.
 pub(super) type Functions = Vec<(ApiDomain, u32)>;
 
@@ -139,6 +175,26 @@ mod tests {
             "cuMemsetD8Async",
         ] {
             assert!(!only_asks(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn callers_of_work_are_worth_knowing() {
+        for name in [
+            "cuLaunchKernel_ptsz",
+            "cuMemcpyHtoDAsync_v2",
+            "cuMemAlloc_v2",
+            "cuGraphLaunch",
+        ] {
+            assert!(wants_stack(name), "{name}");
+        }
+        for name in [
+            "cuCtxGetCurrent",
+            "cuEventRecord",
+            "cuMemGetInfo_v2",
+            "cuMemPoolCreate",
+        ] {
+            assert!(!wants_stack(name), "{name}");
         }
     }
 

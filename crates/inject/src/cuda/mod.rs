@@ -59,6 +59,8 @@ struct State {
     kinds: Vec<u32>,
     /// Functions that are recorded one by one.
     functions: kinds::Functions,
+    /// Functions whose callers' stacks are taken.
+    callers: Vec<u32>,
     last_pair: Option<Instant>,
 }
 
@@ -139,6 +141,11 @@ impl Backend {
         if settings.kinds.contains(Kinds::MODULES) {
             hub.watch_resources(Switch::On);
         }
+        if settings.kinds.contains(Kinds::STACKS) {
+            agent.stacks.begin(&agent.sink);
+            state.callers = kinds::with_stacks(hub.cupti());
+            hub.watch_callers(&state.callers, Switch::On);
+        }
         state.kinds = kinds::wanted(settings.kinds);
         hub.skip_functions(Side::Ours, &[]);
         if settings.kinds.contains(Kinds::API) && !settings.kinds.contains(Kinds::API_QUERIES) {
@@ -183,10 +190,15 @@ impl Backend {
             let _ = hub.disable(Side::Ours, kind);
         }
         hub.watch_resources(Switch::Off);
+        let callers = std::mem::take(&mut state.callers);
+        if !callers.is_empty() {
+            hub.watch_callers(&callers, Switch::Off);
+        }
         // Absent or off already: nothing is lost by it.
         let _ = hub.cupti().enable_latency(Switch::Off);
         say(agent, hub.cupti().flush(Flush::Forced));
         hub.refuse_all_but(&kinds::OBJECTS);
+        agent.stacks.end(&agent.sink);
         self.pair(agent, hub, &mut state);
     }
 
@@ -232,6 +244,7 @@ impl Backend {
         };
         // A failure here shows again, and is told, when the window closes.
         let _ = hub.cupti().flush(Flush::Complete);
+        agent.stacks.pulse(&agent.sink);
         if state.last_pair.is_none_or(|last| last.elapsed() >= PAIR_PERIOD) {
             self.pair(agent, hub, &mut state);
             agent.sink.report_losses();

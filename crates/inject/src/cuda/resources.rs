@@ -4,8 +4,10 @@
 use std::ffi::c_void;
 
 use tracesmith_cuda::cupti::{
-    ContextHandle, StreamHandle,
-    abi::{ApiCallback, ModuleResource, ResourceCallback, SITE_EXIT, domain, driver, resource},
+    ContextHandle, NodeHandle, StreamHandle,
+    abi::{
+        ApiCallback, GraphResource, ModuleResource, ResourceCallback, SITE_EXIT, domain, driver, resource,
+    },
 };
 use tracesmith_wire::record::{Context, Module, Stream};
 use xxhash_rust::xxh3::xxh3_128;
@@ -26,7 +28,7 @@ pub(super) unsafe fn callback(hub: &Hub, number: u32, id: u32, data: *const c_vo
         domain::DRIVER => {
             // SAFETY: the caller vouches for it.
             if let Some(call) = unsafe { data.cast::<ApiCallback>().as_ref() } {
-                profiler_call(agent, id, call.site);
+                driver_call(agent, id, call);
             }
         }
         domain::RESOURCE => {
@@ -37,6 +39,15 @@ pub(super) unsafe fn callback(hub: &Hub, number: u32, id: u32, data: *const c_vo
             }
         }
         _ => {}
+    }
+}
+
+/// A call of the driver that we watch.
+fn driver_call(agent: &Agent, id: u32, call: &ApiCallback) {
+    if matches!(id, driver::CU_PROFILER_START | driver::CU_PROFILER_STOP) {
+        profiler_call(agent, id, call.site);
+    } else if call.site != SITE_EXIT {
+        agent.stacks.take(&agent.sink, call.correlation);
     }
 }
 
@@ -54,6 +65,16 @@ fn profiler_call(agent: &Agent, id: u32, site: u32) {
 ///
 /// The descriptor is what CUPTI gives for this resource.
 unsafe fn resource(agent: &Agent, hub: &Hub, id: u32, data: &ResourceCallback) {
+    if matches!(
+        id,
+        resource::GRAPHNODE_CREATED | resource::GRAPHNODE_CLONED | resource::GRAPHNODE_DESTROY_STARTING
+    ) {
+        // SAFETY: the caller vouches for it.
+        if let Some(graph) = unsafe { data.descriptor.cast::<GraphResource>().as_ref() } {
+            graph_node(agent, hub, id, graph);
+        }
+        return;
+    }
     let handle = ContextHandle(data.context as usize);
     let context = hub.cupti().context_id(handle).unwrap_or(0);
     match id {
@@ -82,6 +103,26 @@ unsafe fn resource(agent: &Agent, hub: &Hub, id: u32, data: &ResourceCallback) {
             }
         }
         _ => {}
+    }
+}
+
+/// A node is made by the thread that captures it, or copied when its graph is
+/// made ready to run: the copies are what runs.
+fn graph_node(agent: &Agent, hub: &Hub, id: u32, graph: &GraphResource) {
+    let Some(node) = hub.cupti().graph_node_id(NodeHandle(graph.node as usize)) else {
+        return;
+    };
+    match id {
+        resource::GRAPHNODE_CREATED => agent.stacks.take_for_node(&agent.sink, node),
+        resource::GRAPHNODE_CLONED => {
+            if let Some(original) = hub
+                .cupti()
+                .graph_node_id(NodeHandle(graph.original_node as usize))
+            {
+                agent.stacks.copy_node(original, node);
+            }
+        }
+        _ => agent.stacks.forget_node(node),
     }
 }
 

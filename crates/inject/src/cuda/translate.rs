@@ -10,6 +10,7 @@ use super::kinds::plain_name;
 use crate::{
     clock,
     sink::{Activity, Sink},
+    stacks::Stacks,
 };
 
 /// Codes of the format for synchronisations, allocations and interfaces.
@@ -20,8 +21,8 @@ mod code {
     pub(super) const POOL_CREATE: u8 = 3;
     pub(super) const POOL_DESTROY: u8 = 4;
     pub(super) const POOL_TRIM: u8 = 5;
-    pub(super) const CUDA_DRIVER: u32 = 1;
-    pub(super) const CUDA_RUNTIME: u32 = 2;
+    pub(super) const CUDA_DRIVER: u8 = 1;
+    pub(super) const CUDA_RUNTIME: u8 = 2;
     pub(super) const LEGACY_DEFAULT: u8 = 1;
     pub(super) const BLOCKING: u8 = 3;
     pub(super) const NON_BLOCKING: u8 = 4;
@@ -35,6 +36,7 @@ pub(super) struct Translator<'s> {
     pub(super) cupti: &'s Cupti,
     pub(super) sink: &'s Sink,
     pub(super) activity: &'s mut Activity,
+    pub(super) stacks: &'s Stacks,
 }
 
 impl Translator<'_> {
@@ -122,7 +124,8 @@ impl Translator<'_> {
             cache_executed: kernel.cache_config() >> 4,
             cluster_policy: kernel.cluster_policy() as u8,
             device_launched: u8::from(device_launched),
-            reserved: [0; 2],
+            reserved: [0; 6],
+            stack: self.stacks.of_work(kernel.correlation(), kernel.graph_node()),
         });
     }
 
@@ -140,8 +143,11 @@ impl Translator<'_> {
             correlation: call.correlation(),
             thread: call.thread(),
             name,
-            function: call.function(),
             result: call.result(),
+            stack: self.stacks.of_call(call.correlation()),
+            // Below 2000 in all versions.
+            function: u16::try_from(call.function()).unwrap_or(u16::MAX),
+            reserved: 0,
             domain: match domain {
                 ApiDomain::Driver => code::CUDA_DRIVER,
                 ApiDomain::Runtime => code::CUDA_RUNTIME,
@@ -170,6 +176,7 @@ impl Translator<'_> {
             destination_memory: copy.destination_memory(),
             asynchronous: copy.flags() & 1,
             device_launched: copy.device_launched() & 1,
+            stack: self.stacks.of_work(copy.correlation(), copy.graph_node()),
             ..record::MemoryCopy::default()
         });
     }
@@ -197,6 +204,7 @@ impl Translator<'_> {
             destination_memory: copy.destination_memory(),
             asynchronous: copy.flags() & 1,
             peer: 1,
+            stack: self.stacks.of_work(copy.correlation(), copy.graph_node()),
             ..record::MemoryCopy::default()
         });
     }
@@ -219,6 +227,8 @@ impl Translator<'_> {
             memory: set.memory() as u8,
             asynchronous: (set.flags() & 1) as u8,
             device_launched: set.device_launched() & 1,
+            stack: self.stacks.of_work(set.correlation(), set.graph_node()),
+            reserved: 0,
         });
     }
 
@@ -239,6 +249,7 @@ impl Translator<'_> {
             // The first codes of the format are CUPTI's.
             kind: sync.sync_kind(),
             device: NONE,
+            stack: self.stacks.of_call(sync.correlation()),
             ..record::Synchronization::default()
         });
     }
@@ -290,6 +301,8 @@ impl Translator<'_> {
             memory: memory.memory() as u8,
             asynchronous: u8::from(asynchronous),
             pool_kind: memory.pool_kind() as u8,
+            stack: self.stacks.of_call(memory.correlation()),
+            reserved: 0,
         });
     }
 
@@ -403,7 +416,7 @@ impl Translator<'_> {
             graph: graph.graph(),
             end_device: graph.end_device(),
             end_context: graph.end_context(),
-            reserved: 0,
+            stack: self.stacks.of_call(graph.correlation()),
         });
     }
 

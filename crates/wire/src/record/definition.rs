@@ -112,6 +112,8 @@ records! {
         size: u64,
         /// Where in the file the mapping starts, in bytes.
         file_offset: u64,
+        /// What is added to the file's own addresses.
+        bias: u64,
         /// When it was seen, host clock.
         time: u64,
         /// Bytes of the build id.

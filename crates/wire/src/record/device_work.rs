@@ -74,11 +74,10 @@ records! {
         /// 1 when the device launched it.
         device_launched: u8,
         /// Zero.
-        reserved: [u8; 2],
-        /// The stack that launched it; 0 is none.
+        reserved: [u8; 6],
+        /// The stack that launched it, or that captured its graph node; 0 is
+        /// none.
         stack: u32,
-        /// The stack that captured its graph node; 0 is none.
-        node_stack: u32,
     }
 
     /// One copy of memory, also between devices.
