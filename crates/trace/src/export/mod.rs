@@ -4,9 +4,17 @@
 //! new exporter is a file here and a line in [`EXPORTERS`].
 
 mod folded;
-#[allow(dead_code, reason = "the exporters that use all of it come one by one")]
+mod fragments;
+mod json;
+mod json_members;
 mod json_text;
+mod lanes;
 mod out;
+mod pids;
+mod stage;
+mod sweep;
+mod trace_event;
+mod tracks;
 
 use std::fmt;
 use std::path::Path;
@@ -21,7 +29,7 @@ use crate::rewrite::TimeRange;
 pub use out::Out;
 
 /// All exporters.
-pub static EXPORTERS: &[Exporter] = &[folded::EXPORTER];
+pub static EXPORTERS: &[Exporter] = &[json::EXPORTER, folded::EXPORTER];
 
 /// A foreign format that can be written.
 pub struct Exporter {
