@@ -15,6 +15,16 @@ pub(super) fn members(text: &str) -> Option<Vec<(&str, &str)>> {
     (scan.at == text.len()).then_some(members)
 }
 
+/// Whether a text is one JSON value.
+pub(super) fn is_value(text: &str) -> bool {
+    let mut scan = Scan { text, at: 0 };
+    scan.blank();
+    scan.value(0).is_some() && {
+        scan.blank();
+        scan.at == text.len()
+    }
+}
+
 struct Scan<'t> {
     text: &'t str,
     at: usize,
@@ -200,6 +210,16 @@ mod tests {
             &deep,
         ] {
             assert_eq!(members(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn values_are_told_from_other_text() {
+        for text in ["1", "-0.5e+3", "\"a\"", " [1, 2] ", "null"] {
+            assert!(is_value(text), "{text}");
+        }
+        for text in ["", "1 2", "NaN", "'a'", "+1", "tru"] {
+            assert!(!is_value(text), "{text}");
         }
     }
 }

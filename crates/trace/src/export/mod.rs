@@ -8,6 +8,7 @@ mod fragments;
 mod json;
 mod json_members;
 mod json_text;
+mod kineto;
 mod lanes;
 mod out;
 mod pids;
@@ -29,7 +30,7 @@ use crate::rewrite::TimeRange;
 pub use out::Out;
 
 /// All exporters.
-pub static EXPORTERS: &[Exporter] = &[json::EXPORTER, folded::EXPORTER];
+pub static EXPORTERS: &[Exporter] = &[json::EXPORTER, kineto::EXPORTER, folded::EXPORTER];
 
 /// A foreign format that can be written.
 pub struct Exporter {

@@ -22,6 +22,9 @@ pub(super) enum Dialect {
     Kineto,
 }
 
+/// The track of an item that other rows say, or that needs none.
+pub(super) const SAID: u32 = u32::MAX - 1;
+
 /// Numbers between two tracks of a process: room for lanes and for roles.
 const TRACK_STEP: u64 = 1_000;
 
@@ -87,7 +90,7 @@ impl<'t> Stage<'t> {
                 let place = *rows.place.get(row);
                 if self.dialect == Dialect::Kineto && self.is_kernel(start, end, &place) {
                     // The kernel's own arguments say it.
-                    return 0;
+                    return SAID;
                 }
                 self.device_track(Role::Collectives, &place)
             }
@@ -118,7 +121,7 @@ impl<'t> Stage<'t> {
                 let is_level =
                     rows.track.get(row).kind != CounterKind::DELTA || self.dialect == Dialect::Chrome;
                 return if is_level && rows.value[row].is_finite() {
-                    0
+                    SAID
                 } else {
                     LEFT_OUT
                 };
@@ -134,11 +137,11 @@ impl<'t> Stage<'t> {
                         .entry(external_key(&shape, rows.correlation[row]))
                         .or_default()
                         .push(external);
-                    return 0;
+                    return SAID;
                 }
                 if shape.kind == FlowKind::LAUNCH && rows.correlation[row].is_some() {
                     // The correlation says it, with all that was launched.
-                    return 0;
+                    return SAID;
                 }
                 let base = self.arrow_end(&shape);
                 return self.tracks.moment(base, start);
@@ -204,6 +207,12 @@ impl<'t> Stage<'t> {
 
     fn marker(&mut self, caller: &Caller, shape: &MarkerShape, start: u64, end: u64) -> u32 {
         let (process, thread) = (caller.process, caller.thread);
+        if self.dialect == Dialect::Kineto
+            && !thread.is_some()
+            && is_span_of_profiler(self.trace, shape.domain)
+        {
+            return SAID;
+        }
         let base = match (self.dialect, shape.kind) {
             (Dialect::Kineto, MarkerKind::FREE_RANGE) if !thread.is_some() => {
                 match device_and_stream(self.trace, shape.domain) {
@@ -417,6 +426,11 @@ fn external_key(shape: &FlowShape, correlation: CorrelationId) -> ExternalKey {
         shape.thread.0
     };
     (shape.process, shape.device, number, correlation)
+}
+
+/// Whether a range is the profiler's own span. Kineto writes these on processes that are texts.
+pub(super) fn is_span_of_profiler(trace: &Trace, domain: StringId) -> bool {
+    matches!(trace.string(domain), "Spans" | "Traces")
 }
 
 /// The place that a domain `device 0, stream 7` or `device 0` names: of ranges that Kineto drew on a device.

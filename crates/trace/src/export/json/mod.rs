@@ -23,6 +23,8 @@ use crate::export::sweep::{External, Piece, Rows, Score, sweep};
 use crate::export::trace_event::EventText;
 use crate::export::{ExportOptions, ExportReport, Exporter, Out, Way};
 use crate::model::trace::Trace;
+pub(super) use host::asks_for_work;
+pub(super) use points::is_said_by_rows;
 
 pub(super) const EXPORTER: Exporter = Exporter {
     name: "json",
