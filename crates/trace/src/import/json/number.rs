@@ -77,7 +77,9 @@ fn plain_decimal(text: &[u8], shift: usize) -> Option<u64> {
         }
     }
     let missing = shift.checked_sub(behind_point.unwrap_or(0))?;
-    [1u64, 10, 100, 1_000].get(missing).and_then(|scale| value.checked_mul(*scale))
+    [1u64, 10, 100, 1_000]
+        .get(missing)
+        .and_then(|scale| value.checked_mul(*scale))
 }
 
 /// The decimal number `text` times ten to the `shift`, rounded to a whole one.
@@ -186,7 +188,20 @@ mod tests {
     #[test]
     fn what_is_no_number_is_none() {
         for text in [
-            "", "\"\"", "null", "NaN", "Infinity", "-Infinity", "1e309", "1e", "--1", "1.2.3", "{}", ".", "0x10", "1 2",
+            "",
+            "\"\"",
+            "null",
+            "NaN",
+            "Infinity",
+            "-Infinity",
+            "1e309",
+            "1e",
+            "--1",
+            "1.2.3",
+            "{}",
+            ".",
+            "0x10",
+            "1 2",
         ] {
             assert_eq!(micros(text), None, "{text}");
         }

@@ -183,12 +183,13 @@ impl Stretch {
     /// The text.
     #[inline]
     pub(super) fn of(self, text: &[u8]) -> &[u8] {
-        text.get(self.start as usize..self.end as usize).unwrap_or_default()
+        text.get(self.start as usize..self.end as usize)
+            .unwrap_or_default()
     }
 
-    /// Whether there is any.
-    pub(super) fn is_empty(self) -> bool {
-        self.start == self.end
+    /// Where it begins.
+    pub(super) fn start(self) -> usize {
+        self.start as usize
     }
 }
 
@@ -202,7 +203,10 @@ mod tests {
         for (text, end) in [
             (r#""plain","#, 7),
             (r#""a \" quote \\" "#, 15),
-            (r#""longer than the sixteen bytes \"that\" are looked at one by one","#, 66),
+            (
+                r#""longer than the sixteen bytes \"that\" are looked at one by one","#,
+                65,
+            ),
             ("-1.5e300,", 8),
             ("NaN]", 3),
             ("0x1f}", 4),

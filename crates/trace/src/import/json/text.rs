@@ -52,7 +52,9 @@ fn unescaped(inner: &[u8]) -> String {
 /// The character behind `\u`, and how many bytes say it.
 fn code_point(inner: &[u8], at: usize) -> Option<(char, usize)> {
     let unit = |at: usize| -> Option<u32> {
-        let digits = inner.get(at..at + 4).filter(|digits| digits.iter().all(u8::is_ascii_hexdigit))?;
+        let digits = inner
+            .get(at..at + 4)
+            .filter(|digits| digits.iter().all(u8::is_ascii_hexdigit))?;
         u32::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
     };
     let first = unit(at)?;

@@ -90,7 +90,11 @@ impl<'i> Window<'i> {
             }
             self.end += count;
         }
-        Ok(if self.end == before { More::Ended } else { More::Read })
+        Ok(if self.end == before {
+            More::Ended
+        } else {
+            More::Read
+        })
     }
 
     /// The next byte that is no white space; `None` at the file's end.
