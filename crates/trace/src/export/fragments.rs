@@ -19,7 +19,7 @@ impl<'v, G> Fragments<'v, G> {
         }
     }
 
-    /// The text of a value, made by `make` the first time. No text may be empty.
+    /// The text of a value, made by `make` the first time.
     #[inline]
     pub(super) fn get(&mut self, index: u32, make: impl FnOnce(&mut Vec<u8>, &G)) -> &[u8] {
         let (mut start, mut end) = self.spans[index as usize];

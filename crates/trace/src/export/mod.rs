@@ -63,6 +63,32 @@ impl fmt::Debug for Exporter {
     }
 }
 
+/// How a streamed export is packed, by the end of its file's name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Packing {
+    /// With gzip.
+    Gzip,
+    /// With zstd.
+    Zstd,
+}
+
+impl Packing {
+    /// The packing that a file of this name has.
+    pub fn of(path: &Path) -> Option<Self> {
+        let name = path.file_name()?.to_str()?;
+        [Packing::Gzip, Packing::Zstd]
+            .into_iter()
+            .find(|packing| name.ends_with(packing.ending()))
+    }
+
+    fn ending(self) -> &'static str {
+        match self {
+            Packing::Gzip => ".gz",
+            Packing::Zstd => ".zst",
+        }
+    }
+}
+
 /// What is wanted of an export.
 #[derive(Default)]
 pub struct ExportOptions {
@@ -141,9 +167,10 @@ pub fn exporter(name: &str) -> Option<&'static Exporter> {
         .find(|exporter| exporter.name == name || exporter.aliases.contains(&name))
 }
 
-/// The exporter whose files are named like this one.
+/// The exporter whose files are named like this one. The ending of a packed file is looked through.
 pub fn exporter_for(path: &Path) -> Option<&'static Exporter> {
     let name = path.file_name()?.to_str()?;
+    let name = Packing::of(path).map_or(name, |packing| &name[..name.len() - packing.ending().len()]);
     EXPORTERS
         .iter()
         .filter(|exporter| name.ends_with(&format!(".{}", exporter.extension)))

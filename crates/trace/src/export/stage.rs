@@ -10,7 +10,7 @@ use tracesmith_format::{ContextId, CorrelationId, DeviceId, ProcessId, StreamId,
 use crate::export::lanes::Overlap;
 use crate::export::pids::Pids;
 use crate::export::sweep::{External, LEFT_OUT, Piece, Rows};
-use crate::export::tracks::{NewTrack, Role, TrackKey, TrackWay, Tracks};
+use crate::export::tracks::{LARGEST_NUMBER, NewTrack, Role, TrackKey, TrackWay, Tracks};
 use crate::model::trace::Trace;
 
 /// Whose habits are followed.
@@ -207,10 +207,7 @@ impl<'t> Stage<'t> {
 
     fn marker(&mut self, caller: &Caller, shape: &MarkerShape, start: u64, end: u64) -> u32 {
         let (process, thread) = (caller.process, caller.thread);
-        if self.dialect == Dialect::Kineto
-            && !thread.is_some()
-            && is_span_of_profiler(self.trace, shape.domain)
-        {
+        if self.dialect == Dialect::Kineto && is_span_of_profiler(self.trace, caller, shape) {
             return SAID;
         }
         let base = match (self.dialect, shape.kind) {
@@ -282,7 +279,10 @@ impl<'t> Stage<'t> {
             },
             || NewTrack {
                 pid: pids.process(process),
-                tid: thread.is_some().then_some(thread.0),
+                tid: thread.is_some().then_some(thread.0).filter(|tid| {
+                    // PyTorch writes the number of a thread as 32 bits with a sign, and readers look for that.
+                    dialect == Dialect::Kineto || *tid <= LARGEST_NUMBER
+                }),
                 name: thread_name(trace, dialect, process, thread),
                 sort_index: thread_index(trace, process, thread) + TRACK_STEP / 2,
                 way: match dialect {
@@ -391,7 +391,7 @@ impl<'t> Stage<'t> {
             },
             || NewTrack {
                 pid: pids.device_or_process(place.device, place.process),
-                tid: (role == Role::Stream).then_some(place.stream.0),
+                tid: (role == Role::Stream && place.stream.0 <= LARGEST_NUMBER).then_some(place.stream.0),
                 name: stream_name(trace, dialect, role, place),
                 sort_index: stream_index(trace, place) + role as u64 * TRACK_STEP / 8,
                 way: TrackWay::Lanes(match dialect {
@@ -428,9 +428,14 @@ fn external_key(shape: &FlowShape, correlation: CorrelationId) -> ExternalKey {
     (shape.process, shape.device, number, correlation)
 }
 
-/// Whether a range is the profiler's own span. Kineto writes these on processes that are texts.
-pub(super) fn is_span_of_profiler(trace: &Trace, domain: StringId) -> bool {
-    matches!(trace.string(domain), "Spans" | "Traces")
+/// Whether a range or instant is the profiler's own. Kineto writes these on processes that are texts, the empty one included.
+pub(super) fn is_span_of_profiler(trace: &Trace, caller: &Caller, shape: &MarkerShape) -> bool {
+    !caller.thread.is_some()
+        && match trace.string(shape.domain) {
+            "Spans" | "Traces" => true,
+            "" => shape.kind == MarkerKind::INSTANT && !shape.category_name.is_some(),
+            _ => false,
+        }
 }
 
 /// The place that a domain `device 0, stream 7` or `device 0` names: of ranges that Kineto drew on a device.
@@ -453,10 +458,10 @@ fn thread_name(trace: &Trace, dialect: Dialect, process: ProcessId, thread: Thre
         .map_or("", |known| trace.string(known.name));
     match (dialect, known) {
         _ if !thread.is_some() => "no thread".to_owned(),
-        (_, "") => format!("thread {}", thread.0),
+        (_, "") => format!("thread {}", thread.0 as i64),
         (Dialect::Chrome, name) => format!("{name} {}", thread.0),
         (Dialect::Kineto, name) if name.starts_with("thread ") => name.to_owned(),
-        (Dialect::Kineto, name) => format!("thread {} ({name})", thread.0),
+        (Dialect::Kineto, name) => format!("thread {} ({name})", thread.0 as i64),
     }
 }
 

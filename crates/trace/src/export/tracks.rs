@@ -52,7 +52,7 @@ pub(super) struct TrackKey {
 pub(super) struct NewTrack {
     /// The process number.
     pub(super) pid: u64,
-    /// The thread number it would like to have.
+    /// The thread number it would like to have; one beyond 63 bits is negative in the file.
     pub(super) tid: Option<u64>,
     pub(super) name: String,
     /// Where it stands among the tracks of its process.
@@ -220,13 +220,12 @@ impl Tracks {
         let mut text = b",\"pid\":".to_vec();
         push_number(&mut text, pid);
         text.extend_from_slice(b",\"tid\":");
-        push_number(&mut text, tid);
+        push_number(&mut text, tid as i64);
         self.outputs.push(Output { text, form });
     }
 
     fn free_tid(&mut self, pid: u64, wanted: Option<u64>) -> u64 {
         if let Some(tid) = wanted
-            && tid <= LARGEST_NUMBER
             && self.used.insert((pid, tid))
         {
             return tid;
@@ -256,7 +255,7 @@ impl Tracks {
         out.extend_from_slice(b",\"pid\":");
         push_number(out, pid);
         out.extend_from_slice(b",\"tid\":");
-        push_number(out, tid);
+        push_number(out, tid as i64);
         out.extend_from_slice(b",\"args\":{");
         push_string(out, key);
         out.push(b':');

@@ -56,9 +56,9 @@ impl Kineto<'_> {
                 if self.stage.trace.devices.len() > 1 {
                     self.push_kernel_shape(out, device, rows.shape.get(row));
                 } else {
-                    out.extend_from_slice(
-                        shapes.get(shape, |out, shape| self.push_kernel_shape(out, device, shape)),
-                    );
+                    out.extend_from_slice(shapes.get(shape, |out, shape| {
+                        self.push_kernel_shape(out, device, shape);
+                    }));
                 }
                 push_positive(out, "graph node id", rows.graph_node[row].0);
                 self.push_stack(out, rows.stack[row]);
@@ -80,6 +80,9 @@ impl Kineto<'_> {
     }
 
     fn push_kernel_shape(&self, out: &mut Vec<u8>, device: tracesmith_format::DeviceId, shape: &KernelShape) {
+        if shape.block_x == 0 {
+            return; // how it was launched is not known
+        }
         let shared = shape.static_shared.0.saturating_add(shape.dynamic_shared.0);
         push_format(
             out,

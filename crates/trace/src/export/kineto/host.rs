@@ -134,7 +134,7 @@ impl Kineto<'_> {
                 MarkerKind::OPEN_NESTED_RANGE | MarkerKind::OPEN_FREE_RANGE => Phase::Open,
                 _ => Phase::of(item),
             };
-            if !caller.thread.is_some() && is_span_of_profiler(self.stage.trace, shape.domain) {
+            if is_span_of_profiler(self.stage.trace, caller, shape) {
                 self.span_of_profiler(out, item, phase, shape, rows.detail[row]);
                 continue;
             }
@@ -173,10 +173,10 @@ impl Kineto<'_> {
         push_string(out, self.string(shape.name));
         out.extend_from_slice(b",\"pid\":");
         push_string(out, domain);
-        let thread = if is_span {
-            "PyTorch Profiler"
-        } else {
-            "Trace PyTorch Profiler"
+        let thread = match (is_span, domain) {
+            (_, "") => "",
+            (true, _) => "PyTorch Profiler",
+            (false, _) => "Trace PyTorch Profiler",
         };
         out.extend_from_slice(b",\"tid\":");
         push_string(out, thread);

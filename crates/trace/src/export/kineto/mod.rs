@@ -21,7 +21,7 @@ use crate::error::Error;
 use crate::export::folded::frame_name;
 use crate::export::json_members::members;
 use crate::export::json_text::{push_key, push_members, push_positive, push_string};
-use crate::export::stage::{Dialect, Stage};
+use crate::export::stage::{Dialect, SAID, Stage};
 use crate::export::sweep::{External, Piece, Rows, Score, sweep};
 use crate::export::trace_event::EventText;
 use crate::export::{ExportOptions, ExportReport, Exporter, Out, Way};
@@ -78,6 +78,10 @@ impl Origin {
 
 impl Score for Kineto<'_> {
     fn place(&mut self, piece: &mut Piece, item: usize) -> u32 {
+        // Such a file says collectives with its operators and kernels, and their arguments are still there.
+        if self.origin == Origin::Profiler && matches!(piece.rows, Rows::Collective(_)) {
+            return SAID;
+        }
         self.stage.place(piece, item)
     }
 
