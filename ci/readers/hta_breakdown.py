@@ -9,6 +9,7 @@ that tests can tell "cannot" from "wrong".
 
 import json
 import logging
+import os
 import sys
 import warnings
 
@@ -23,7 +24,7 @@ def main():
     except ImportError:
         print("hta_breakdown: the Python package HolisticTraceAnalysis is missing", file=sys.stderr)
         sys.exit(MISSING)
-    analysis = TraceAnalysis(trace_files={0: sys.argv[1]})
+    analysis = TraceAnalysis(trace_files={0: os.path.abspath(sys.argv[1])})
     temporal = analysis.get_temporal_breakdown(visualize=False)
     types, kernels = analysis.get_gpu_kernel_breakdown(visualize=False, num_kernels=1000, duration_ratio=1.0)
     rows = lambda frame: json.loads(frame.to_json(orient="records"))

@@ -7,6 +7,7 @@ use crate::error::Error;
 use crate::export::Out;
 use crate::export::json_members::is_value;
 use crate::export::json_text::{push_format, push_key, push_number, push_string};
+use crate::export::kineto::Origin;
 use crate::model::clocks::ClockMap;
 use crate::model::trace::{Trace, rows};
 
@@ -22,7 +23,7 @@ pub(super) struct Zero {
 
 impl Zero {
     /// The base that the file of origin had; else the second in which the trace begins.
-    pub(super) fn of(trace: &Trace) -> Self {
+    pub(super) fn of(trace: &Trace, origin: Origin) -> Self {
         let known = |key: &str| trace.metadata.get(key).and_then(|text| text.parse::<u64>().ok());
         if let Some(base) = known("import.base_time_ns") {
             return Zero {
@@ -33,6 +34,13 @@ impl Zero {
         if let Some(shift) = known("import.time_shift_ns") {
             return Zero {
                 time: shift,
+                since_1970: None,
+            };
+        }
+        if origin == Origin::Profiler {
+            // A file of 2021 to 2023, whose times count from 1970 themselves.
+            return Zero {
+                time: 0,
                 since_1970: None,
             };
         }
@@ -124,7 +132,8 @@ fn push_rank(head: &mut Vec<u8>, trace: &Trace) {
         .iter()
         .find_map(|process| Some((process.rank.get()?, process.world_size)));
     if let Some((rank, world_size)) = ranked {
-        push_format(head, format_args!(",\"distributedInfo\":{{\"rank\":{rank}"));
+        // HolisticTraceAnalysis looks for the rank with a blank before it.
+        push_format(head, format_args!(",\"distributedInfo\":{{\"rank\": {rank}"));
         if world_size > 0 {
             push_format(head, format_args!(",\"world_size\":{world_size}"));
         }

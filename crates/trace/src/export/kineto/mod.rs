@@ -14,7 +14,9 @@ mod host;
 mod occupancy;
 
 use std::ops::Range;
+use std::sync::{PoisonError, RwLock};
 
+use rustc_hash::FxHashMap;
 use tracesmith_format::{StackId, StringId};
 
 use crate::error::Error;
@@ -37,12 +39,14 @@ pub(super) const EXPORTER: Exporter = Exporter {
 };
 
 fn write(trace: &Trace, options: &ExportOptions, out: &mut Out<'_>) -> Result<ExportReport, Error> {
-    let zero = head::Zero::of(trace);
+    let origin = Origin::of(trace);
+    let zero = head::Zero::of(trace, origin);
     head::write(trace, &zero, out)?;
     let mut kineto = Kineto {
         stage: Stage::new(trace, Dialect::Kineto),
         base: zero.time,
-        origin: Origin::of(trace),
+        origin,
+        stacks: RwLock::default(),
     };
     let report = sweep(trace, options, &mut kineto, out)?;
     out.put(b"\n]}\n")?;
@@ -54,6 +58,8 @@ struct Kineto<'t> {
     stage: Stage<'t>,
     base: u64,
     origin: Origin,
+    /// Texts of stacks: a launch in a loop has the same one each time.
+    stacks: RwLock<FxHashMap<StackId, Box<[u8]>>>,
 }
 
 /// Where the trace comes from.
@@ -67,7 +73,7 @@ enum Origin {
 
 impl Origin {
     fn of(trace: &Trace) -> Self {
-        let is_json = |key: &String| key.starts_with("import.json.");
+        let is_json = |key: &String| key.starts_with("import.json.") || key == "import.distributed";
         if trace.metadata.keys().any(is_json) {
             Origin::Profiler
         } else {
@@ -154,11 +160,26 @@ impl Kineto<'_> {
         if !stack.is_some() {
             return;
         }
+        let known = self.stacks.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(text) = known.get(&stack) {
+            out.extend_from_slice(text);
+            return;
+        }
+        drop(known);
+        let text = self.stack(stack);
+        out.extend_from_slice(&text);
+        let mut known = self.stacks.write().unwrap_or_else(PoisonError::into_inner);
+        known.insert(stack, text);
+    }
+
+    fn stack(&self, stack: StackId) -> Box<[u8]> {
         let frames = self.stage.trace.stack(stack).frames;
         let lines: Vec<String> = frames.iter().map(|frame| self.frame(frame)).collect();
-        push_key(out, "Call stack");
-        push_string(out, &lines.join(";"));
-        out.push(b',');
+        let mut text = Vec::new();
+        push_key(&mut text, "Call stack");
+        push_string(&mut text, &lines.join(";"));
+        text.push(b',');
+        text.into_boxed_slice()
     }
 
     fn frame(&self, frame: &FrameView) -> String {

@@ -35,9 +35,10 @@ impl Occupancy {
             blocks_per_sm,
             warps_per_sm: blocks_per_sm * threads as f64 / warp as f64,
             percent: resident_blocks(device, shape, threads).map(|resident| {
-                let blocks = blocks_per_sm.min(resident as f64);
-                let share = blocks * threads as f64 / f64::from(device.threads_per_multiprocessor);
-                (share * 100.0).round() as u32
+                // Single precision throughout, so that halves are rounded as Kineto rounds them.
+                let blocks = (blocks as f32 / device.multiprocessors as f32).min(resident as f32);
+                let share = blocks * threads as f32 / device.threads_per_multiprocessor as f32;
+                (0.5 + f64::from(share) * 100.0) as u32
             }),
         })
     }
@@ -65,12 +66,12 @@ fn resident_blocks(device: &Device, shape: &KernelShape, threads: u64) -> Option
         0..8 => (0, 256),
         _ => (1024, 128),
     };
-    let taken = (shape
-        .static_shared
-        .0
-        .saturating_add(shape.dynamic_shared.0)
-        .saturating_add(reserved))
-    .next_multiple_of(unit);
+    let asked = shape.static_shared.0.saturating_add(shape.dynamic_shared.0);
+    // More than a block may take without asking for it first is more than Kineto reckons with: it says 0.
+    if device.shared_per_block.is_some() && asked > device.shared_per_block.0 {
+        return Some(0);
+    }
+    let taken = asked.saturating_add(reserved).div_ceil(unit).saturating_mul(unit);
     let by_shared = shared.checked_div(taken).unwrap_or(u64::MAX);
     Some(
         most_blocks(device)
