@@ -1,11 +1,14 @@
 //! `tracesmith export`.
 
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use serde_json::json;
 use tracesmith_format::StreamId;
-use tracesmith_trace::export::{ExportOptions, ExportReport, Exporter, Out, Way, Weight, exporter_for};
+use tracesmith_trace::export::{
+    ExportOptions, ExportReport, Exporter, Out, Packing, Way, Weight, exporter_for,
+};
 use tracesmith_trace::{TimeRange, Trace, units};
 
 use crate::args::{ExportArgs, Format, OutArgs, WeightArg};
@@ -78,13 +81,16 @@ pub(crate) fn write(
 ) -> anyhow::Result<(ExportReport, u64)> {
     match exporter.way {
         Way::Stream(export) => write_out(out, &[input], |target| {
-            let mut sink: Box<dyn std::io::Write> = match target {
+            let sink: Box<dyn Write> = match target {
                 Target::File(file) => Box::new(file),
                 Target::Stream(stream) => stream,
             };
-            let mut out = Out::new(&mut *sink);
-            let report = export(trace, options, &mut out)?;
-            Ok((report, out.finish()?))
+            write_packed(Packing::of(&out.out), sink, |sink| {
+                let mut out = Out::new(sink);
+                let report = export(trace, options, &mut out)?;
+                out.finish()?;
+                Ok(report)
+            })
         }),
         Way::File(export) if is_stdout(out) => {
             let folder = tempfile::tempdir().context("making a temporary folder")?;
@@ -106,6 +112,50 @@ pub(crate) fn write(
             let report = export(trace, options, path)?;
             Ok((report, bytes_in(path)?))
         }),
+    }
+}
+
+/// Has `fill` write into `sink`, packed on the way; gives back what it did, and the bytes that arrived.
+fn write_packed<R>(
+    packing: Option<Packing>,
+    sink: Box<dyn Write>,
+    fill: impl FnOnce(&mut dyn Write) -> anyhow::Result<R>,
+) -> anyhow::Result<(R, u64)> {
+    let mut sink = Counted { sink, bytes: 0 };
+    let filled = match packing {
+        None => fill(&mut sink)?,
+        Some(Packing::Gzip) => {
+            let mut packed = flate2::write::GzEncoder::new(&mut sink, flate2::Compression::default());
+            let filled = fill(&mut packed)?;
+            packed.finish()?;
+            filled
+        }
+        Some(Packing::Zstd) => {
+            let mut packed = zstd::stream::write::Encoder::new(&mut sink, zstd::DEFAULT_COMPRESSION_LEVEL)?;
+            let filled = fill(&mut packed)?;
+            packed.finish()?;
+            filled
+        }
+    };
+    sink.flush()?;
+    Ok((filled, sink.bytes))
+}
+
+/// A sink that counts what arrives.
+struct Counted {
+    sink: Box<dyn Write>,
+    bytes: u64,
+}
+
+impl Write for Counted {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.sink.write(bytes)?;
+        self.bytes += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.sink.flush()
     }
 }
 

@@ -4,9 +4,18 @@
 //! new exporter is a file here and a line in [`EXPORTERS`].
 
 mod folded;
-#[allow(dead_code, reason = "the exporters that use all of it come one by one")]
+mod fragments;
+mod json;
+mod json_members;
 mod json_text;
+mod kineto;
+mod lanes;
 mod out;
+mod pids;
+mod stage;
+mod sweep;
+mod trace_event;
+mod tracks;
 
 use std::fmt;
 use std::path::Path;
@@ -21,7 +30,7 @@ use crate::rewrite::TimeRange;
 pub use out::Out;
 
 /// All exporters.
-pub static EXPORTERS: &[Exporter] = &[folded::EXPORTER];
+pub static EXPORTERS: &[Exporter] = &[json::EXPORTER, kineto::EXPORTER, folded::EXPORTER];
 
 /// A foreign format that can be written.
 pub struct Exporter {
@@ -51,6 +60,32 @@ pub enum Way {
 impl fmt::Debug for Exporter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name)
+    }
+}
+
+/// How a streamed export is packed, by the end of its file's name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Packing {
+    /// With gzip.
+    Gzip,
+    /// With zstd.
+    Zstd,
+}
+
+impl Packing {
+    /// The packing that a file of this name has.
+    pub fn of(path: &Path) -> Option<Self> {
+        let name = path.file_name()?.to_str()?;
+        [Packing::Gzip, Packing::Zstd]
+            .into_iter()
+            .find(|packing| name.ends_with(packing.ending()))
+    }
+
+    fn ending(self) -> &'static str {
+        match self {
+            Packing::Gzip => ".gz",
+            Packing::Zstd => ".zst",
+        }
     }
 }
 
@@ -132,9 +167,10 @@ pub fn exporter(name: &str) -> Option<&'static Exporter> {
         .find(|exporter| exporter.name == name || exporter.aliases.contains(&name))
 }
 
-/// The exporter whose files are named like this one.
+/// The exporter whose files are named like this one. The ending of a packed file is looked through.
 pub fn exporter_for(path: &Path) -> Option<&'static Exporter> {
     let name = path.file_name()?.to_str()?;
+    let name = Packing::of(path).map_or(name, |packing| &name[..name.len() - packing.ending().len()]);
     EXPORTERS
         .iter()
         .filter(|exporter| name.ends_with(&format!(".{}", exporter.extension)))

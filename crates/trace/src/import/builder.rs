@@ -83,6 +83,11 @@ impl<'b, 'w> Builder<'b, 'w> {
         Ok(())
     }
 
+    /// The files that were begun, the one that is being read included.
+    pub fn files(&self) -> usize {
+        self.report.formats.len()
+    }
+
     /// States a fact about the recording.
     pub fn metadata(&mut self, key: &str, value: &str) -> Result<(), Error> {
         Ok(self.writer.metadata(key, value)?)

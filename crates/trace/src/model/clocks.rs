@@ -36,11 +36,13 @@ struct Step {
 }
 
 impl ClockMap {
-    /// Builds the conversions from what a trace stores. The reference is the first monotonic clock, else the first one.
+    /// Builds the conversions from what a trace stores. The reference is the first monotonic clock, else
+    /// the first realtime one, else the first.
     pub fn new(clocks: &[Clock], pairs: &[ClockPair]) -> Self {
         let reference = clocks
             .iter()
             .find(|clock| clock.kind == ClockKind::MONOTONIC)
+            .or_else(|| clocks.iter().find(|clock| clock.kind == ClockKind::REALTIME))
             .or(clocks.first())
             .map(|clock| clock.id)
             .or(pairs.first().map(|pair| pair.first))
@@ -168,6 +170,13 @@ mod tests {
         assert_eq!(at(&map, 1, 1_500), (5_500, 7));
         assert_eq!(at(&map, 1, 900), (4_900, 7));
         assert_eq!(at(&map, 2, 900), (900, 0));
+    }
+
+    #[test]
+    fn a_clock_that_counts_from_1970_beats_one_of_an_unknown_zero() {
+        let clocks = [clock(1, ClockKind::UNKNOWN), clock(2, ClockKind::REALTIME)];
+        let map = ClockMap::new(&clocks, &[pair(1, 1, 2, 5_001, 0)]);
+        assert_eq!((map.reference(), at(&map, 1, 100)), (ClockId(2), (5_100, 0)));
     }
 
     #[test]
