@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use crate::import::json::number::{signed, unquoted, unsigned};
-use crate::import::json::scan::{Stop, Stretch, for_each_item, for_each_member};
+use crate::import::json::number::{unquoted, unsigned};
+use crate::import::json::scan::{Stop, Stretch, for_each_item, for_each_key, for_each_member, value_end};
 use crate::import::json::text::text_of;
 
 /// Where the parts of an event are. Kept from event to event, so that its list is allocated once.
@@ -35,28 +35,33 @@ impl EventParts {
         arguments.clear();
         others.clear();
         *self = EventParts::default();
-        let mut members = Stretch::default();
-        let end = for_each_member(text, 0, |key, value| match unquoted(key.of(text)) {
-            b"ph" => self.phase = value,
-            b"cat" => self.category = value,
-            b"name" => self.name = value,
-            b"pid" => self.pid = value,
-            b"tid" => self.tid = value,
-            b"ts" => self.time = value,
-            b"dur" => self.duration = value,
-            b"args" => members = value,
-            b"id" | b"id2" => self.id = value,
-            b"sf" => self.frame = value,
-            b"stack" => self.stack = value,
-            b"weight" => self.weight = value,
-            // How an instant or an arrow is drawn: said by what it is.
-            b"s" | b"bp" | b"cname" => {}
-            _ => others.push(key),
+        let end = for_each_key(text, 0, |key, start| {
+            let key_text = unquoted(key.of(text));
+            // The arguments are most of an event: they are taken apart on the way to their end.
+            if key_text == b"args" && text.get(start) == Some(&b'{') {
+                arguments.clear();
+                return for_each_member(text, start, |key, value| arguments.push((key, value)));
+            }
+            let end = value_end(text, start)?;
+            let value = Stretch::new(start, end);
+            match key_text {
+                b"ph" => self.phase = value,
+                b"cat" => self.category = value,
+                b"name" => self.name = value,
+                b"pid" => self.pid = value,
+                b"tid" => self.tid = value,
+                b"ts" => self.time = value,
+                b"dur" => self.duration = value,
+                b"id" | b"id2" => self.id = value,
+                b"sf" => self.frame = value,
+                b"stack" => self.stack = value,
+                b"weight" => self.weight = value,
+                // How an instant or an arrow is drawn: said by what it is. Arguments that are no object are none.
+                b"s" | b"bp" | b"cname" | b"args" => {}
+                _ => others.push(key),
+            }
+            Ok(end)
         });
-        if let (Ok(_), Some(b'{')) = (end, members.of(text).first()) {
-            // The arguments were found to be an object: their own members can only be broken, which leaves those before.
-            let _ = for_each_member(text, members.start(), |key, value| arguments.push((key, value)));
-        }
         (self.arguments, self.others) = (arguments, others);
         end
     }
@@ -181,10 +186,9 @@ pub(super) fn three(value: &[u8]) -> [u32; 3] {
 }
 
 /// A number that means "none" when it is negative or the largest of 32 bits.
+#[inline]
 pub(super) fn number_or_none(value: &[u8]) -> u64 {
-    match signed(value) {
-        Some(number) if number >= 0 && number != i64::from(u32::MAX) => number.unsigned_abs(),
-        Some(_) => 0,
-        None => unsigned(value).unwrap_or(0),
-    }
+    unsigned(value)
+        .filter(|number| *number != u64::from(u32::MAX))
+        .unwrap_or(0)
 }

@@ -1,7 +1,7 @@
 //! What the host did: calls of the GPU's interface, operators, Python functions, and what the profiler itself did.
 
 use tracesmith_format::tables::{ApiCall, ApiDomain, ApiShape, FlowShape, HostCall, HostCallKind, HostShape};
-use tracesmith_format::{CorrelationId, StackId};
+use tracesmith_format::{CorrelationId, StackId, StringId};
 
 use crate::error::Error;
 use crate::import::json::Flavour;
@@ -76,7 +76,8 @@ impl Reading<'_, '_, '_> {
             }
         }
         row.detail = self.rest.store(self.builder)?;
-        self.framework_call(event, HostCallKind::OPERATOR, &mut row)?;
+        let name = self.name(event)?;
+        self.framework_call(event, name, HostCallKind::OPERATOR, &mut row)?;
         if is_collective && row.correlation.is_some() {
             self.operator_collective(event, row.correlation.0, (row.start, row.end), row.caller.process)?;
         }
@@ -88,13 +89,14 @@ impl Reading<'_, '_, '_> {
     fn framework_call(
         &mut self,
         event: &Event<'_>,
+        name: StringId,
         kind: HostCallKind,
         row: &mut HostCall,
     ) -> Result<(), Error> {
         (row.start, row.end) = self.span(event);
         row.caller = self.caller(event, Asking::Framework)?;
         row.shape = HostShape {
-            name: self.name(event)?,
+            name,
             kind,
             category: self.category(event)?,
             ..HostShape::default()
@@ -124,7 +126,7 @@ impl Reading<'_, '_, '_> {
         let text = event.name();
         let name = self.builder.string(&text)?;
         (row.stack, row.depth) = self.stacks.python_call(self.builder, (name, &text), id, parent)?;
-        self.framework_call(event, HostCallKind::PYTHON, &mut row)
+        self.framework_call(event, name, HostCallKind::PYTHON, &mut row)
     }
 
     pub(super) fn overhead(&mut self, event: &Event<'_>) -> Result<(), Error> {
@@ -132,7 +134,8 @@ impl Reading<'_, '_, '_> {
             detail: self.all_arguments(event)?,
             ..HostCall::default()
         };
-        self.framework_call(event, HostCallKind::OVERHEAD, &mut row)
+        let name = self.name(event)?;
+        self.framework_call(event, name, HostCallKind::OVERHEAD, &mut row)
     }
 
     /// A sample of the file's list of them.

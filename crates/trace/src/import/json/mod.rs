@@ -114,7 +114,7 @@ fn read(
         rank: None,
         derived_figures: 0,
         has_device_properties: false,
-        events: 0,
+        last_category: Default::default(),
     };
     let mut window = Window::new(input);
     documents(&mut window, &mut reading)?;

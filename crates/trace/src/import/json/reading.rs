@@ -44,14 +44,13 @@ pub(super) struct Reading<'r, 'b, 'w> {
     /// Kernels with figures that follow from the device, and whether the file describes its devices.
     pub(super) derived_figures: u64,
     pub(super) has_device_properties: bool,
-    pub(super) events: u64,
+    pub(super) last_category: (Vec<u8>, StringId),
 }
 
 impl Reading<'_, '_, '_> {
     /// Adds one event to the trace.
     #[inline]
     pub(super) fn event(&mut self, event: &Event<'_>) -> Result<(), Error> {
-        self.events += 1;
         let Some(phase) = event.phase() else {
             self.counts.skip("objects that are no events", 1);
             return Ok(());
@@ -161,7 +160,13 @@ impl Reading<'_, '_, '_> {
     /// The event's category.
     #[inline]
     pub(super) fn category(&mut self, event: &Event<'_>) -> Result<StringId, Error> {
-        self.builder.string(&text_of(event.category()))
+        let (known, id) = &mut self.last_category;
+        if known[..] != *event.category() {
+            *id = self.builder.string(&text_of(event.category()))?;
+            known.clear();
+            known.extend_from_slice(event.category());
+        }
+        Ok(*id)
     }
 
     /// All arguments as text.

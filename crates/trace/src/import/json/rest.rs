@@ -4,6 +4,7 @@ use tracesmith_format::StringId;
 
 use crate::error::Error;
 use crate::import::Builder;
+use crate::import::json::text::mended;
 
 /// Collects arguments.
 #[derive(Debug, Default)]
@@ -45,7 +46,7 @@ impl Rest {
             return Ok(StringId::NONE);
         }
         self.text.push(b'}');
-        let id = builder.string(&String::from_utf8_lossy(&self.text));
+        let id = builder.string(&mended(&self.text));
         self.text.clear();
         id
     }

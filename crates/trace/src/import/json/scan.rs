@@ -27,11 +27,45 @@ static STRUCTURE: [bool; 256] = {
     table
 };
 
-/// The first byte from `at` that is no white space, if there is one.
+/// A byte in all eight places of a word.
+const fn spread(byte: u8) -> u64 {
+    byte as u64 * 0x0101_0101_0101_0101
+}
+
+/// The eight bytes from `at`, the first one lowest.
+#[inline]
+fn word_at(text: &[u8], at: usize) -> Option<u64> {
+    let bytes = text.get(at..at + 8)?;
+    Some(u64::from_le_bytes(bytes.try_into().ok()?))
+}
+
+/// Marks, by their highest bit, the bytes of a word that equal `byte`. Bytes behind the first mark may be marked wrongly.
+#[inline]
+fn marks_of(word: u64, byte: u8) -> u64 {
+    let equal_is_zero = word ^ spread(byte);
+    equal_is_zero.wrapping_sub(spread(1)) & !equal_is_zero & spread(0x80)
+}
+
+/// The first byte from `at` that is no white space, if there is one. Control characters count as space.
 #[inline]
 pub(super) fn after_space(text: &[u8], mut at: usize) -> Result<usize, Stop> {
+    // One space or none is the rule, a new line with its indentation the exception.
+    for _ in 0..2 {
+        match text.get(at) {
+            Some(byte) if *byte > b' ' => return Ok(at),
+            Some(_) => at += 1,
+            None => return Err(Stop::Short),
+        }
+    }
+    while let Some(word) = word_at(text, at) {
+        let beyond_space = ((word & spread(0x7f)) + spread(0x7f - b' ') | word) & spread(0x80);
+        if beyond_space != 0 {
+            return Ok(at + (beyond_space.trailing_zeros() / 8) as usize);
+        }
+        at += 8;
+    }
     while let Some(byte) = text.get(at) {
-        if !matches!(byte, b' ' | b'\n' | b'\r' | b'\t') {
+        if *byte > b' ' {
             return Ok(at);
         }
         at += 1;
@@ -44,13 +78,17 @@ pub(super) fn after_space(text: &[u8], mut at: usize) -> Result<usize, Stop> {
 pub(super) fn string_end(text: &[u8], at: usize) -> Result<usize, Stop> {
     let mut from = at + 1;
     // Most strings are keys and short names: a call of memchr costs more than they have bytes.
-    for _ in 0..16 {
-        match text.get(from) {
-            Some(b'"') => return Ok(from + 1),
-            Some(b'\\') => break,
-            Some(_) => from += 1,
-            None => return Err(Stop::Short),
+    for _ in 0..4 {
+        let Some(word) = word_at(text, from) else { break };
+        let marks = marks_of(word, b'"') | marks_of(word, b'\\');
+        if marks != 0 {
+            from += (marks.trailing_zeros() / 8) as usize;
+            if text[from] == b'"' {
+                return Ok(from + 1);
+            }
+            break;
         }
+        from += 8;
     }
     loop {
         let rest = text.get(from..).ok_or(Stop::Short)?;
@@ -125,6 +163,21 @@ pub(super) fn for_each_member(
     at: usize,
     mut member: impl FnMut(Stretch, Stretch),
 ) -> Result<usize, Stop> {
+    for_each_key(text, at, |key, value| {
+        let end = value_end(text, value)?;
+        member(key, Stretch::new(value, end));
+        Ok(end)
+    })
+}
+
+/// Calls `value` with the text of each key (quotes and all) of the object that begins at `at` and the place where its value
+/// begins; it gives where the value ends.
+#[inline]
+pub(super) fn for_each_key(
+    text: &[u8],
+    at: usize,
+    mut value: impl FnMut(Stretch, usize) -> Result<usize, Stop>,
+) -> Result<usize, Stop> {
     let mut at = at + 1;
     loop {
         at = after_space(text, at)?;
@@ -137,10 +190,8 @@ pub(super) fn for_each_member(
                 if text[colon] != b':' {
                     return Err(Stop::Broken);
                 }
-                let value = after_space(text, colon + 1)?;
-                let end = value_end(text, value)?;
-                member(Stretch::new(at, key_end), Stretch::new(value, end));
-                at = end;
+                let start = after_space(text, colon + 1)?;
+                at = value(Stretch::new(at, key_end), start)?;
             }
             _ => return Err(Stop::Broken),
         }
@@ -173,7 +224,7 @@ pub(super) struct Stretch {
 impl Stretch {
     /// Events are far shorter than 4 GiB; what is not would read as empty.
     #[inline]
-    fn new(start: usize, end: usize) -> Self {
+    pub(super) fn new(start: usize, end: usize) -> Self {
         match (u32::try_from(start), u32::try_from(end)) {
             (Ok(start), Ok(end)) => Stretch { start, end },
             _ => Stretch::default(),
@@ -185,11 +236,6 @@ impl Stretch {
     pub(super) fn of(self, text: &[u8]) -> &[u8] {
         text.get(self.start as usize..self.end as usize)
             .unwrap_or_default()
-    }
-
-    /// Where it begins.
-    pub(super) fn start(self) -> usize {
-        self.start as usize
     }
 }
 
@@ -204,8 +250,8 @@ mod tests {
             (r#""plain","#, 7),
             (r#""a \" quote \\" "#, 15),
             (
-                r#""longer than the sixteen bytes \"that\" are looked at one by one","#,
-                65,
+                r#""longer than the thirty-two bytes \"that\" are looked at one by one","#,
+                68,
             ),
             ("-1.5e300,", 8),
             ("NaN]", 3),
@@ -224,10 +270,41 @@ mod tests {
     }
 
     #[test]
+    fn space_ends_at_the_first_other_byte() {
+        for length in 0..40 {
+            for other in [b'!', b'"', b'{', b'~', 0x7f, 0x80, 0xff] {
+                let mut text = b" \n\t\r"
+                    .iter()
+                    .copied()
+                    .cycle()
+                    .take(length)
+                    .collect::<Vec<u8>>();
+                assert_eq!(after_space(&text, 0), Err(Stop::Short));
+                text.extend_from_slice(&[other, b' ', b'x']);
+                assert_eq!(after_space(&text, 0), Ok(length));
+            }
+        }
+    }
+
+    #[test]
     fn ten_thousand_brackets_need_no_stack() {
         let deep = [b"[".repeat(10_000), b"]".repeat(10_000)].concat();
         assert_eq!(value_end(&deep, 0), Ok(20_000));
         assert_eq!(value_end(&deep[..15_000], 0), Err(Stop::Short));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn strings_end_at_the_first_quote_that_is_not_escaped(inner in "[a\\\\\"é]{0,80}") {
+            let text = format!("\"{inner}\"");
+            let mut is_escaped = false;
+            let end = text.bytes().enumerate().skip(1).find_map(|(at, byte)| {
+                let ends = byte == b'"' && !is_escaped;
+                is_escaped = byte == b'\\' && !is_escaped;
+                ends.then_some(at + 1)
+            });
+            proptest::prop_assert_eq!(string_end(text.as_bytes(), 0).ok(), end);
+        }
     }
 
     #[test]
