@@ -7,6 +7,8 @@ mod folded;
 #[allow(dead_code, reason = "the exporters that use all of it come one by one")]
 mod json_text;
 mod out;
+#[cfg(feature = "sqlite")]
+mod sqlite;
 
 use std::fmt;
 use std::path::Path;
@@ -21,7 +23,11 @@ use crate::rewrite::TimeRange;
 pub use out::Out;
 
 /// All exporters.
-pub static EXPORTERS: &[Exporter] = &[folded::EXPORTER];
+pub static EXPORTERS: &[Exporter] = &[
+    folded::EXPORTER,
+    #[cfg(feature = "sqlite")]
+    sqlite::EXPORTER,
+];
 
 /// A foreign format that can be written.
 pub struct Exporter {
