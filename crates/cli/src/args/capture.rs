@@ -17,6 +17,15 @@ pub(crate) struct ProfileArgs {
     /// Whose end is the end of the recording: the program's, or that of all processes it started
     #[arg(long, value_enum, default_value = "primary", value_name = "WHOM")]
     pub(crate) wait: WaitArg,
+    /// Have NVIDIA's nsys record, and import what it writes; of the options for recording only -o and --force count
+    #[arg(long)]
+    pub(crate) nsys: bool,
+    /// Further arguments for 'nsys profile', as in a shell
+    #[arg(long, requires = "nsys", value_name = "ARGS", allow_hyphen_values = true)]
+    pub(crate) nsys_args: Option<String>,
+    /// Keep the other profiler's own files beside the trace
+    #[arg(long, requires = "nsys")]
+    pub(crate) keep_trace: bool,
     /// The program and its arguments
     #[arg(
         required = true,

@@ -2,7 +2,8 @@
 
 use tracesmith_collect::{End, Launch, Preload, Wait, profile};
 
-use super::capture;
+use super::foreign::{Files, Recording};
+use super::{capture, foreign};
 use crate::args::{ProfileArgs, WaitArg};
 use crate::exit::Exit;
 use crate::library;
@@ -11,6 +12,19 @@ use crate::output::Output;
 pub(crate) fn run(args: ProfileArgs, output: &mut Output) -> anyhow::Result<Exit> {
     let program = args.command.first().cloned().unwrap_or_default();
     let destination = capture::destination(&args.capture, &program)?;
+    if args.nsys {
+        let recording = Recording {
+            profiler: &foreign::NSYS,
+            arguments: args.nsys_args.as_deref().unwrap_or_default(),
+            command: &args.command,
+            destination: &destination,
+            files: match args.keep_trace {
+                true => Files::Keep,
+                false => Files::Remove,
+            },
+        };
+        return foreign::run(&recording, output);
+    }
     let launch = Launch {
         command: args.command,
         library: library::locate()?,

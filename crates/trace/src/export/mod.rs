@@ -16,6 +16,8 @@ mod stage;
 mod sweep;
 mod trace_event;
 mod tracks;
+#[cfg(feature = "sqlite")]
+mod sqlite;
 
 use std::fmt;
 use std::path::Path;
@@ -30,7 +32,13 @@ use crate::rewrite::TimeRange;
 pub use out::Out;
 
 /// All exporters.
-pub static EXPORTERS: &[Exporter] = &[json::EXPORTER, kineto::EXPORTER, folded::EXPORTER];
+pub static EXPORTERS: &[Exporter] = &[
+    json::EXPORTER,
+    kineto::EXPORTER,
+    #[cfg(feature = "sqlite")]
+    sqlite::EXPORTER,
+    folded::EXPORTER,
+];
 
 /// A foreign format that can be written.
 pub struct Exporter {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashMap;
 use tracesmith_format::tables::*;
 use tracesmith_format::{
-    ClockId, ContextId, DeviceId, FrameId, HostId, ProcessId, StackId, StreamId, StringId, ThreadId,
+    ClockId, ContextId, DeviceId, FrameId, HostId, ImageId, ProcessId, StackId, StreamId, StringId, ThreadId,
     Timestamp, Writable,
 };
 
@@ -32,6 +32,7 @@ pub struct Builder<'b, 'w> {
     streams: BTreeMap<(ProcessId, ContextId, StreamId), Stream>,
     last_stream: Option<(ProcessId, ContextId, StreamId)>,
     clocks: Vec<Clock>,
+    images: BTreeMap<StringId, ImageId>,
     skipped: BTreeMap<(HealthCause, String), u64>,
 }
 
@@ -63,6 +64,7 @@ impl<'b, 'w> Builder<'b, 'w> {
             streams: BTreeMap::new(),
             last_stream: None,
             clocks: Vec::new(),
+            images: BTreeMap::new(),
             skipped: BTreeMap::new(),
         }
     }
@@ -127,6 +129,16 @@ impl<'b, 'w> Builder<'b, 'w> {
     /// Adds a row that is no event: an image, a symbol, a clock pair.
     pub fn define<T: Writable>(&mut self, row: &T) -> Result<(), Error> {
         Ok(self.writer.define(row)?)
+    }
+
+    /// The program or library with this path, for frames whose addresses are as they were in memory: where it was mapped
+    /// is not known. None for no path.
+    pub fn image(&mut self, path: StringId) -> ImageId {
+        if path == StringId::NONE {
+            return ImageId::NONE;
+        }
+        let next = ImageId(self.images.len() as u32 + 1);
+        *self.images.entry(path).or_insert(next)
     }
 
     /// The clock of this kind and name.
@@ -298,6 +310,13 @@ impl<'b, 'w> Builder<'b, 'w> {
         }
         for row in std::mem::take(&mut self.clocks) {
             self.writer.define(&row)?;
+        }
+        for (path, id) in std::mem::take(&mut self.images) {
+            self.writer.define(&Image {
+                id,
+                path,
+                ..Image::default()
+            })?;
         }
         for ((cause, what), count) in std::mem::take(&mut self.skipped) {
             let detail = self.writer.string(&what)?;

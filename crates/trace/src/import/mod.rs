@@ -4,10 +4,18 @@
 //! opens the result as if it had been recorded. A new importer is a file here and a line in [`IMPORTERS`].
 
 mod builder;
+#[cfg(feature = "sqlite")]
+mod doubts;
 mod folded;
 mod input;
 mod json;
+#[cfg(feature = "sqlite")]
+pub(crate) mod nsys;
+#[cfg(feature = "sqlite")]
+mod rocpd;
 pub(crate) mod sbt;
+#[cfg(feature = "sqlite")]
+mod sqlite;
 
 use std::fmt;
 use std::io::{Cursor, Seek, Write};
@@ -20,7 +28,16 @@ pub use builder::{Builder, ImportReport};
 pub use input::Input;
 
 /// All importers, the most certain of their format first.
-pub static IMPORTERS: &[Importer] = &[json::MCTRACER, json::KINETO, json::CHROME, folded::IMPORTER];
+pub static IMPORTERS: &[Importer] = &[
+    #[cfg(feature = "sqlite")]
+    rocpd::IMPORTER,
+    #[cfg(feature = "sqlite")]
+    nsys::IMPORTER,
+    json::MCTRACER,
+    json::KINETO,
+    json::CHROME,
+    folded::IMPORTER,
+];
 
 /// A foreign format that can be read.
 pub struct Importer {
