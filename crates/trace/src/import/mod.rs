@@ -6,6 +6,7 @@
 mod builder;
 mod folded;
 mod input;
+mod lines;
 pub(crate) mod sbt;
 
 use std::fmt;
