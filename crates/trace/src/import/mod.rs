@@ -4,10 +4,15 @@
 //! opens the result as if it had been recorded. A new importer is a file here and a line in [`IMPORTERS`].
 
 mod builder;
+mod demangle;
 mod folded;
 mod input;
 mod lines;
 pub(crate) mod sbt;
+#[cfg(test)]
+#[path = "../../tests/support/mod.rs"]
+mod support;
+mod xray;
 
 use std::fmt;
 use std::io::{Cursor, Seek, Write};
@@ -20,7 +25,7 @@ pub use builder::{Builder, ImportReport};
 pub use input::Input;
 
 /// All importers, the most certain of their format first.
-pub static IMPORTERS: &[Importer] = &[folded::IMPORTER];
+pub static IMPORTERS: &[Importer] = &[xray::IMPORTER, folded::IMPORTER];
 
 /// A foreign format that can be read.
 pub struct Importer {
