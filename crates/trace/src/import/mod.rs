@@ -8,6 +8,7 @@ mod demangle;
 mod folded;
 mod input;
 mod lines;
+mod perf;
 pub(crate) mod sbt;
 #[cfg(test)]
 #[path = "../../tests/support/mod.rs"]
@@ -25,7 +26,7 @@ pub use builder::{Builder, ImportReport};
 pub use input::Input;
 
 /// All importers, the most certain of their format first.
-pub static IMPORTERS: &[Importer] = &[xray::IMPORTER, folded::IMPORTER];
+pub static IMPORTERS: &[Importer] = &[xray::IMPORTER, perf::IMPORTER, folded::IMPORTER];
 
 /// A foreign format that can be read.
 pub struct Importer {
