@@ -3,12 +3,14 @@
 //! An importer reads a foreign trace as a stream and writes it as a native one through a [`Builder`]; everything else
 //! opens the result as if it had been recorded. A new importer is a file here and a line in [`IMPORTERS`].
 
+mod bounded;
 mod builder;
 mod demangle;
 mod folded;
 mod input;
 mod lines;
 mod perf;
+mod rocprof;
 pub(crate) mod sbt;
 #[cfg(test)]
 #[path = "../../tests/support/mod.rs"]
@@ -26,7 +28,13 @@ pub use builder::{Builder, ImportReport};
 pub use input::Input;
 
 /// All importers, the most certain of their format first.
-pub static IMPORTERS: &[Importer] = &[xray::IMPORTER, perf::IMPORTER, folded::IMPORTER];
+pub static IMPORTERS: &[Importer] = &[
+    rocprof::JSON,
+    rocprof::CSV,
+    xray::IMPORTER,
+    perf::IMPORTER,
+    folded::IMPORTER,
+];
 
 /// A foreign format that can be read.
 pub struct Importer {
