@@ -15,6 +15,7 @@ pub(crate) mod sbt;
 #[cfg(test)]
 #[path = "../../tests/support/mod.rs"]
 mod support;
+mod xctrace;
 mod xray;
 
 use std::fmt;
@@ -31,6 +32,7 @@ pub use input::Input;
 pub static IMPORTERS: &[Importer] = &[
     rocprof::JSON,
     rocprof::CSV,
+    xctrace::IMPORTER,
     xray::IMPORTER,
     perf::IMPORTER,
     folded::IMPORTER,
