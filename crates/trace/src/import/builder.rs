@@ -32,7 +32,7 @@ pub struct Builder<'b, 'w> {
     streams: BTreeMap<(ProcessId, ContextId, StreamId), Stream>,
     last_stream: Option<(ProcessId, ContextId, StreamId)>,
     clocks: Vec<Clock>,
-    images: BTreeMap<StringId, ImageId>,
+    image_ids: FxHashMap<(ProcessId, StringId), ImageId>,
     skipped: BTreeMap<(HealthCause, String), u64>,
 }
 
@@ -64,7 +64,7 @@ impl<'b, 'w> Builder<'b, 'w> {
             streams: BTreeMap::new(),
             last_stream: None,
             clocks: Vec::new(),
-            images: BTreeMap::new(),
+            image_ids: FxHashMap::default(),
             skipped: BTreeMap::new(),
         }
     }
@@ -131,16 +131,6 @@ impl<'b, 'w> Builder<'b, 'w> {
         Ok(self.writer.define(row)?)
     }
 
-    /// The program or library with this path, for frames whose addresses are as they were in memory: where it was mapped
-    /// is not known. None for no path.
-    pub fn image(&mut self, path: StringId) -> ImageId {
-        if path == StringId::NONE {
-            return ImageId::NONE;
-        }
-        let next = ImageId(self.images.len() as u32 + 1);
-        *self.images.entry(path).or_insert(next)
-    }
-
     /// The clock of this kind and name.
     pub fn clock(&mut self, kind: ClockKind, name: &str) -> Result<ClockId, Error> {
         let name = self.string(name)?;
@@ -154,6 +144,31 @@ impl<'b, 'w> Builder<'b, 'w> {
             name,
             ..Clock::default()
         });
+        Ok(id)
+    }
+
+    /// The program or library of this path in a process; where it was mapped is not known.
+    pub fn image(&mut self, process: ProcessId, path: &str) -> Result<ImageId, Error> {
+        let path = self.string(path)?;
+        self.image_at(process, path)
+    }
+
+    /// The same, by a path that has its number; none for no path.
+    pub fn image_at(&mut self, process: ProcessId, path: StringId) -> Result<ImageId, Error> {
+        if path == StringId::NONE {
+            return Ok(ImageId::NONE);
+        }
+        if let Some(id) = self.image_ids.get(&(process, path)) {
+            return Ok(*id);
+        }
+        let id = ImageId(self.image_ids.len() as u32 + 1);
+        self.image_ids.insert((process, path), id);
+        self.define(&Image {
+            id,
+            process,
+            path,
+            ..Image::default()
+        })?;
         Ok(id)
     }
 
@@ -190,6 +205,27 @@ impl<'b, 'w> Builder<'b, 'w> {
             });
             id
         })
+    }
+
+    /// The process of a file that names none: that of the files read with it, or one whose pid may turn up in them.
+    pub fn unnamed_process(&mut self, host: HostId) -> ProcessId {
+        let known = self.processes.iter().find(|process| process.host == host);
+        match known {
+            Some(process) => process.id,
+            None => self.process(host, 0),
+        }
+    }
+
+    /// The process with this pid, which the one of a file that named none turns out to be.
+    pub fn named_process(&mut self, host: HostId, pid: u32) -> ProcessId {
+        if !self.process_ids.contains_key(&(host, pid))
+            && let Some(id) = self.process_ids.remove(&(host, 0))
+        {
+            self.process_ids.insert((host, pid), id);
+            self.process_mut(id).pid = pid;
+            return id;
+        }
+        self.process(host, pid)
     }
 
     /// What is known of a process, to be added to.
@@ -310,13 +346,6 @@ impl<'b, 'w> Builder<'b, 'w> {
         }
         for row in std::mem::take(&mut self.clocks) {
             self.writer.define(&row)?;
-        }
-        for (path, id) in std::mem::take(&mut self.images) {
-            self.writer.define(&Image {
-                id,
-                path,
-                ..Image::default()
-            })?;
         }
         for ((cause, what), count) in std::mem::take(&mut self.skipped) {
             let detail = self.writer.string(&what)?;

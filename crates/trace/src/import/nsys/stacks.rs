@@ -43,7 +43,7 @@ pub(super) fn chains(
                 Some(1..) => FrameKind::KERNEL,
                 _ => FrameKind::NATIVE,
             },
-            image: builder.image(module),
+            image: builder.image_at(ProcessId::NONE, module)?,
             address: Address(row.integer(address).unwrap_or(0) as u64),
             function: session.name(row.integer(symbol), builder)?,
             ..Frame::default()
