@@ -7,6 +7,12 @@ mod folded;
 #[allow(dead_code, reason = "the exporters that use all of it come one by one")]
 mod json_text;
 mod out;
+mod tables;
+#[cfg_attr(
+    not(feature = "parquet"),
+    allow(dead_code, reason = "only files of Arrow and Parquet name the clock")
+)]
+mod timeline;
 
 use std::fmt;
 use std::path::Path;
@@ -19,9 +25,16 @@ use crate::model::trace::Trace;
 use crate::query::{Progress, ProgressFn};
 use crate::rewrite::TimeRange;
 pub use out::Out;
+pub use tables::{table_names, write_folder};
 
 /// All exporters.
-pub static EXPORTERS: &[Exporter] = &[folded::EXPORTER];
+pub static EXPORTERS: &[Exporter] = &[
+    folded::EXPORTER,
+    tables::parquet::EXPORTER,
+    tables::arrow::FILE,
+    tables::arrow::STREAM,
+    tables::csv::EXPORTER,
+];
 
 /// A foreign format that can be written.
 pub struct Exporter {
@@ -46,7 +59,12 @@ pub enum Way {
     File(fn(&Trace, &ExportOptions, &Path) -> Result<ExportReport, Error>),
     /// Into an empty folder, a file for each table.
     Folder(fn(&Trace, &ExportOptions, &Path) -> Result<ExportReport, Error>),
+    /// The named table from start to end: into anything that takes bytes, or by [`write_folder`] all of them.
+    Tables(TableFn),
 }
+
+/// Writes the table of this name.
+pub type TableFn = fn(&Trace, &ExportOptions, &str, &mut Out<'_>) -> Result<ExportReport, Error>;
 
 impl fmt::Debug for Exporter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -105,6 +123,14 @@ impl ExportOptions {
     /// Whether something at this time is wanted.
     pub fn wants_time(&self, start: Timestamp, end: Timestamp) -> bool {
         self.range.is_all() || self.range.holds(start, end)
+    }
+
+    /// Whether something on this stream is wanted; what the host did, on no stream, is.
+    pub fn wants_stream(&self, stream: Option<StreamId>) -> bool {
+        match (&self.streams, stream) {
+            (Some(streams), Some(stream)) => streams.contains(&stream),
+            _ => true,
+        }
     }
 
     /// Notes a block as read.
