@@ -3,9 +3,11 @@
 //! An exporter walks the trace block by block and writes as it goes, so that its memory does not grow with the trace. A
 //! new exporter is a file here and a line in [`EXPORTERS`].
 
+mod event_json;
 mod folded;
 #[allow(dead_code, reason = "the exporters that use all of it come one by one")]
 mod json_text;
+mod jsonl;
 mod out;
 mod tables;
 #[cfg_attr(
@@ -22,8 +24,9 @@ use tracesmith_format::{Block, StreamId, Timestamp};
 
 use crate::error::Error;
 use crate::model::trace::Trace;
-use crate::query::{Progress, ProgressFn};
+use crate::query::{Progress, ProgressFn, Query};
 use crate::rewrite::TimeRange;
+pub use event_json::EventJson;
 pub use out::Out;
 pub use tables::{table_names, write_folder};
 
@@ -34,6 +37,7 @@ pub static EXPORTERS: &[Exporter] = &[
     tables::arrow::FILE,
     tables::arrow::STREAM,
     tables::csv::EXPORTER,
+    jsonl::EXPORTER,
 ];
 
 /// A foreign format that can be written.
@@ -130,6 +134,15 @@ impl ExportOptions {
         match (&self.streams, stream) {
             (Some(streams), Some(stream)) => streams.contains(&stream),
             _ => true,
+        }
+    }
+
+    /// A query for the events in the stretch of time, of all streams.
+    pub(crate) fn query(&self) -> Query {
+        Query {
+            from: self.range.from,
+            to: self.range.to,
+            ..Query::default()
         }
     }
 
