@@ -4,17 +4,23 @@
 //! new exporter is a file here and a line in [`EXPORTERS`].
 
 mod event_json;
+mod firefox;
 mod folded;
 #[allow(dead_code, reason = "the exporters that use all of it come one by one")]
 mod json_text;
 mod jsonl;
+mod nesting;
 mod out;
+mod row_value;
+mod speedscope;
 mod tables;
 #[cfg_attr(
     not(feature = "parquet"),
     allow(dead_code, reason = "only files of Arrow and Parquet name the clock")
 )]
 mod timeline;
+mod tracks;
+mod weights;
 
 use std::fmt;
 use std::path::Path;
@@ -38,6 +44,8 @@ pub static EXPORTERS: &[Exporter] = &[
     tables::arrow::STREAM,
     tables::csv::EXPORTER,
     jsonl::EXPORTER,
+    speedscope::EXPORTER,
+    firefox::EXPORTER,
 ];
 
 /// A foreign format that can be written.
