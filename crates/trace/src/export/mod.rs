@@ -3,6 +3,7 @@
 //! An exporter walks the trace block by block and writes as it goes, so that its memory does not grow with the trace. A
 //! new exporter is a file here and a line in [`EXPORTERS`].
 
+mod dot;
 mod event_json;
 mod firefox;
 mod folded;
@@ -46,6 +47,7 @@ pub static EXPORTERS: &[Exporter] = &[
     jsonl::EXPORTER,
     speedscope::EXPORTER,
     firefox::EXPORTER,
+    dot::EXPORTER,
 ];
 
 /// A foreign format that can be written.
