@@ -96,7 +96,7 @@ fn nodes(trace: &Trace, options: &ExportOptions) -> Result<(Vec<Node>, ExportRep
     trace.for_each_event_by_time(&options.query(), |found| {
         let event = &found.event;
         if !is_drawn(event.kind) {
-            report.left_out += u64::from(event.kind != EventKind::ApiCall);
+            report.left_out += 1;
         } else if !event.start.is_some() {
             report.without_time += 1;
         } else if options.wants_stream(event.stream) {
@@ -131,6 +131,7 @@ fn nodes(trace: &Trace, options: &ExportOptions) -> Result<(Vec<Node>, ExportRep
             let event = &found.event;
             if let Some(works) = asked.get(&(event.process, event.correlation)) {
                 count += 1;
+                report.left_out -= u64::from(options.wants_time(event.start, event.end));
                 for work in works {
                     nodes[*work].asked = event.start.0;
                 }

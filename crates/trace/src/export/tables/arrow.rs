@@ -39,11 +39,14 @@ mod ipc {
         let format = super::FILE.name;
         let table = table(format, name)?;
         let batches = Batches::new(format, trace, options, &table)?;
-        let mut writer =
-            FileWriter::try_new(&mut *out, &batches.schema).map_err(|error| failed(format, error))?;
-        let report = write_batches(format, trace, options, &batches, |batch| writer.write(batch))?;
-        writer.finish().map_err(|error| failed(format, error))?;
-        Ok(report)
+        let result = FileWriter::try_new(&mut *out, &batches.schema)
+            .map_err(|error| failed(format, error))
+            .and_then(|mut writer| {
+                let report = write_batches(format, trace, options, &batches, |batch| writer.write(batch))?;
+                writer.finish().map_err(|error| failed(format, error))?;
+                Ok(report)
+            });
+        placed(out, result)
     }
 
     pub(super) fn write_stream(
@@ -55,11 +58,25 @@ mod ipc {
         let format = super::STREAM.name;
         let table = table(format, name)?;
         let batches = Batches::new(format, trace, options, &table)?;
-        let mut writer =
-            StreamWriter::try_new(&mut *out, &batches.schema).map_err(|error| failed(format, error))?;
-        let report = write_batches(format, trace, options, &batches, |batch| writer.write(batch))?;
-        writer.finish().map_err(|error| failed(format, error))?;
-        Ok(report)
+        let result = StreamWriter::try_new(&mut *out, &batches.schema)
+            .map_err(|error| failed(format, error))
+            .and_then(|mut writer| {
+                let report = write_batches(format, trace, options, &batches, |batch| writer.write(batch))?;
+                writer.finish().map_err(|error| failed(format, error))?;
+                Ok(report)
+            });
+        placed(out, result)
+    }
+
+    /// Says how far a write came that failed within Arrow.
+    fn placed(out: &Out<'_>, result: Result<ExportReport, Error>) -> Result<ExportReport, Error> {
+        result.map_err(|error| match error {
+            Error::Write { source, .. } => Error::Write {
+                written: out.bytes(),
+                source,
+            },
+            other => other,
+        })
     }
 
     fn write_batches(

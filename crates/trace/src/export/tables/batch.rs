@@ -37,7 +37,7 @@ impl<'t> Batches<'t> {
         options: &ExportOptions,
         table: &'t TableFile,
     ) -> Result<Self, Error> {
-        let dictionaries = survey(trace, options, table)?;
+        let dictionaries = survey(format, trace, options, table)?;
         let fields: Vec<Field> = table
             .columns
             .iter()

@@ -1,8 +1,11 @@
 //! Tables as CSV (RFC 4180, lines end in a line feed): a head of column names, then a line for each row.
 
+use std::cell::RefCell;
+
 use tracesmith_format::{Meaning, StringId, Value};
 
-use super::part::Part;
+use super::column::Column;
+use super::part::{Part, PartColumn};
 use super::{Pass, TableFile, table};
 use crate::error::Error;
 use crate::export::json_text::push_format;
@@ -35,27 +38,57 @@ fn write(
     Ok(report)
 }
 
-/// The texts of one column, one behind the other; rows that share a value share its text.
-#[derive(Default)]
-struct Texts {
-    text: Vec<u8>,
-    of_rows: Vec<(u32, u32)>,
+/// One column of a part, by rows. Strings are looked up when they are written: many rows may have the same long one.
+enum Cells {
+    Strings(Vec<StringId>),
+    /// The texts of all others, one behind the other; rows that share a value share its text.
+    Texts {
+        text: Vec<u8>,
+        of_rows: Vec<(u32, u32)>,
+    },
 }
 
-fn write_part(trace: &Trace, table: &TableFile, part: &Part<'_>, out: &mut Out<'_>) -> Result<(), Error> {
-    let mut columns: Vec<Texts> = Vec::with_capacity(table.columns.len());
-    part.for_each_column(&table.columns, &mut |_, column, values| {
-        let mut texts = Texts::default();
-        let text = std::cell::RefCell::new(Vec::new());
+impl Cells {
+    fn of(column: &Column, values: &PartColumn<'_>) -> Self {
+        if column.spec.meaning == Meaning::String {
+            let mut ids = Vec::new();
+            let id = |value| match value {
+                Value::Number(id) => StringId(id as u32),
+                _ => StringId::NONE,
+            };
+            values.map(id, |id| ids.push(id));
+            return Cells::Strings(ids);
+        }
+        let text = RefCell::new(Vec::new());
+        let mut of_rows = Vec::new();
         let make = |value| {
             let mut text = text.borrow_mut();
             let start = text.len() as u32;
-            push_cell(&mut text, trace, column.spec.meaning, &value);
+            push_cell(&mut text, &value);
             (start, text.len() as u32)
         };
-        values.map(make, |range| texts.of_rows.push(range));
-        texts.text = text.into_inner();
-        columns.push(texts);
+        values.map(make, |range| of_rows.push(range));
+        Cells::Texts {
+            text: text.into_inner(),
+            of_rows,
+        }
+    }
+
+    fn push(&self, out: &mut Vec<u8>, trace: &Trace, row: usize) {
+        match self {
+            Cells::Strings(ids) => push_quoted(out, trace.string(ids[row])),
+            Cells::Texts { text, of_rows } => {
+                let (start, end) = of_rows[row];
+                out.extend_from_slice(&text[start as usize..end as usize]);
+            }
+        }
+    }
+}
+
+fn write_part(trace: &Trace, table: &TableFile, part: &Part<'_>, out: &mut Out<'_>) -> Result<(), Error> {
+    let mut columns = Vec::with_capacity(table.columns.len());
+    part.for_each_column(&table.columns, &mut |_, column, values| {
+        columns.push(Cells::of(column, &values));
     });
     for row in 0..part.len() {
         let line = out.buffer();
@@ -63,8 +96,7 @@ fn write_part(trace: &Trace, table: &TableFile, part: &Part<'_>, out: &mut Out<'
             if at > 0 {
                 line.push(b',');
             }
-            let (start, end) = column.of_rows[row];
-            line.extend_from_slice(&column.text[start as usize..end as usize]);
+            column.push(line, trace, row);
         }
         line.push(b'\n');
         out.settle()?;
@@ -72,11 +104,8 @@ fn write_part(trace: &Trace, table: &TableFile, part: &Part<'_>, out: &mut Out<'
     Ok(())
 }
 
-fn push_cell(out: &mut Vec<u8>, trace: &Trace, meaning: Meaning, value: &Value) {
+fn push_cell(out: &mut Vec<u8>, value: &Value) {
     match value {
-        Value::Number(id) if meaning == Meaning::String => {
-            push_quoted(out, trace.string(StringId(*id as u32)));
-        }
         Value::Number(number) | Value::Code(None, number) => {
             out.extend_from_slice(itoa::Buffer::new().format(*number).as_bytes());
         }

@@ -16,6 +16,9 @@ use crate::error::Error;
 use crate::export::ExportOptions;
 use crate::model::trace::Trace;
 
+/// Bytes of texts that Arrow can count.
+pub(super) const MAX_BYTES: usize = i32::MAX as usize;
+
 /// The texts of one column.
 pub(super) struct Dictionary {
     /// The texts.
@@ -33,15 +36,17 @@ impl Dictionary {
     }
 
     /// All strings in use, in the order of their ids.
-    fn of_strings(trace: &Trace, used: FxHashSet<u64>) -> Self {
+    fn of_strings(trace: &Trace, used: FxHashSet<u64>) -> Option<Self> {
         let mut ids: Vec<u64> = used.into_iter().collect();
         ids.sort_unstable();
-        Dictionary {
-            texts: Arc::new(StringArray::from_iter_values(
-                ids.iter().map(|id| trace.string(StringId(*id as u32))),
-            )),
-            keys: ids.into_iter().zip(0..).collect(),
+        let texts = || ids.iter().map(|id| trace.string(StringId(*id as u32)));
+        if texts().map(str::len).sum::<usize>() > MAX_BYTES {
+            return None;
         }
+        Some(Dictionary {
+            texts: Arc::new(StringArray::from_iter_values(texts())),
+            keys: ids.iter().copied().zip(0..).collect(),
+        })
     }
 
     /// All names of a code, then the numbers in use that have none.
@@ -72,6 +77,7 @@ pub(super) fn is_text(column: &Column) -> bool {
 
 /// The dictionaries of a table's columns; `None` for a column that has none.
 pub(super) fn survey(
+    format: &'static str,
     trace: &Trace,
     options: &ExportOptions,
     table: &TableFile,
@@ -90,9 +96,14 @@ pub(super) fn survey(
         Ok(())
     })?;
     let dictionary = |(column, used): (&Column, FxHashSet<u64>)| match column.spec.meaning {
-        Meaning::String => Some(Dictionary::of_strings(trace, used)),
-        Meaning::Code => Some(Dictionary::of_codes(column.spec.codes, used)),
-        _ => None,
+        Meaning::String => Dictionary::of_strings(trace, used)
+            .map(Some)
+            .ok_or(Error::Export {
+                format,
+                problem: format!("the texts of {}.{} are more than 2 GiB", table.name, column.name),
+            }),
+        Meaning::Code => Ok(Some(Dictionary::of_codes(column.spec.codes, used))),
+        _ => Ok(None),
     };
-    Ok(table.columns.iter().zip(used).map(dictionary).collect())
+    table.columns.iter().zip(used).map(dictionary).collect()
 }

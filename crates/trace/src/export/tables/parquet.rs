@@ -21,6 +21,7 @@ mod file {
     use tracesmith_format::Meaning;
 
     use super::super::batch::{Batches, facts, refused};
+    use super::super::dictionary::{MAX_BYTES, is_text};
     use super::super::{TableFile, table};
     use super::EXPORTER;
     use crate::error::Error;
@@ -73,8 +74,11 @@ mod file {
             .set_max_row_group_row_count(Some(GROUP_ROWS * 2))
             .set_key_value_metadata(Some(facts));
         for column in &table.columns {
-            if matches!(column.spec.meaning, Meaning::Time | Meaning::Correlation) {
-                let path = ColumnPath::from(column.name.as_str());
+            let path = ColumnPath::from(column.name.as_str());
+            if is_text(column) {
+                // Beyond a limit texts would be written out row by row, however long they are.
+                properties = properties.set_column_dictionary_page_size_limit(path, MAX_BYTES);
+            } else if matches!(column.spec.meaning, Meaning::Time | Meaning::Correlation) {
                 properties = properties
                     .set_column_dictionary_enabled(path.clone(), false)
                     .set_column_encoding(path, Encoding::DELTA_BINARY_PACKED);

@@ -110,7 +110,7 @@ impl<'a> Part<'a> {
         if let Some(base) = self.base {
             let view = ColumnView {
                 values: self.rows,
-                value: &|row| Value::Number(base + row as u64 + 1),
+                value: &|row| Value::Number(base.saturating_add(row as u64 + 1)),
                 index: None,
             };
             give(0, view);
