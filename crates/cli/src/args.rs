@@ -281,6 +281,9 @@ pub(crate) struct ExportArgs {
     /// Only device work of these streams; what the host did is kept
     #[arg(long, value_delimiter = ',', value_name = "ID")]
     pub(crate) stream: Vec<u64>,
+    /// Only this table, as one file, for formats of tables
+    #[arg(long, value_name = "NAME", value_parser = table_parser())]
+    pub(crate) table: Option<String>,
     /// What stacks are weighed by, for formats that hold nothing else
     #[arg(long, value_enum, default_value = "gpu-time", value_name = "WHAT")]
     pub(crate) weight: WeightArg,
@@ -352,6 +355,10 @@ fn exporter_parser() -> impl clap::builder::TypedValueParser<Value = &'static Ex
         .map(|exporter| PossibleValue::new(exporter.name).aliases(exporter.aliases));
     PossibleValuesParser::new(values)
         .map(|name| export::exporter(&name).expect("the parser admits only these names"))
+}
+
+fn table_parser() -> impl clap::builder::TypedValueParser<Value = String> {
+    clap::builder::PossibleValuesParser::new(export::table_names())
 }
 
 fn importer_parser() -> impl clap::builder::TypedValueParser<Value = &'static Importer> {

@@ -7,7 +7,7 @@ use anyhow::{Context, bail};
 use serde_json::json;
 use tracesmith_format::StreamId;
 use tracesmith_trace::export::{
-    ExportOptions, ExportReport, Exporter, Out, Packing, Way, Weight, exporter_for,
+    ExportOptions, ExportReport, Exporter, Out, Packing, Way, Weight, exporter_for, write_folder,
 };
 use tracesmith_trace::{TimeRange, Trace, units};
 
@@ -19,13 +19,21 @@ use crate::progress::Progress;
 
 pub(crate) fn run(args: &ExportArgs, output: &mut Output) -> anyhow::Result<()> {
     let exporter = chosen(args)?;
+    if args.table.is_some() && !matches!(exporter.way, Way::Tables(_)) {
+        bail!("{} is no format of tables; leave --table out", exporter.name);
+    }
     let out = OutArgs {
         out: out_path(args, exporter)?,
         force: args.force,
     };
     let trace = open_trace(&args.file)?;
     let options = options(args, &trace, output);
-    let (report, bytes) = write(exporter, &trace, &options, &out, &args.file)?;
+    let (report, bytes) = match (exporter.way, args.table.as_deref()) {
+        (Way::Tables(export), Some(table)) => {
+            stream(&out, &args.file, |out| export(&trace, &options, table, out))?
+        }
+        _ => write(exporter, &trace, &options, &out, &args.file)?,
+    };
     drop(options);
     show(&trace, exporter, &report, bytes, &out, output)
 }
@@ -49,7 +57,10 @@ fn out_path(args: &ExportArgs, exporter: &Exporter) -> anyhow::Result<PathBuf> {
     match &args.out {
         Some(out) => Ok(out.clone()),
         None if args.file == Path::new("-") => bail!("name the file to write with -o"),
-        None => Ok(args.file.with_extension(exporter.extension)),
+        None => Ok(args.file.with_extension(match &args.table {
+            Some(table) => format!("{table}.{}", exporter.extension),
+            None => exporter.extension.to_owned(),
+        })),
     }
 }
 
@@ -80,18 +91,7 @@ pub(crate) fn write(
     input: &Path,
 ) -> anyhow::Result<(ExportReport, u64)> {
     match exporter.way {
-        Way::Stream(export) => write_out(out, &[input], |target| {
-            let sink: Box<dyn Write> = match target {
-                Target::File(file) => Box::new(file),
-                Target::Stream(stream) => stream,
-            };
-            write_packed(Packing::of(&out.out), sink, |sink| {
-                let mut out = Out::new(sink);
-                let report = export(trace, options, &mut out)?;
-                out.finish()?;
-                Ok(report)
-            })
-        }),
+        Way::Stream(export) => stream(out, input, |out| export(trace, options, out)),
         Way::File(export) if is_stdout(out) => {
             let folder = tempfile::tempdir().context("making a temporary folder")?;
             let path = folder.path().join("export");
@@ -108,11 +108,39 @@ pub(crate) fn write(
         Way::Folder(_) if is_stdout(out) => {
             bail!("{} is a folder of files; name one with -o", exporter.name)
         }
+        Way::Tables(_) if is_stdout(out) => bail!(
+            "{} is a folder of files; name one with -o, or choose a table with --table",
+            exporter.name
+        ),
+        Way::Tables(export) => write_path(out, &[input], |path| {
+            let report = write_folder(exporter, export, trace, options, path)?;
+            Ok((report, bytes_in(path)?))
+        }),
         Way::File(export) | Way::Folder(export) => write_path(out, &[input], |path| {
             let report = export(trace, options, path)?;
             Ok((report, bytes_in(path)?))
         }),
     }
+}
+
+/// Has an export write from start to end, packed where the name of the file says so.
+fn stream(
+    out: &OutArgs,
+    input: &Path,
+    export: impl FnOnce(&mut Out<'_>) -> Result<ExportReport, tracesmith_trace::Error>,
+) -> anyhow::Result<(ExportReport, u64)> {
+    write_out(out, &[input], |target| {
+        let sink: Box<dyn Write> = match target {
+            Target::File(file) => Box::new(file),
+            Target::Stream(stream) => stream,
+        };
+        write_packed(Packing::of(&out.out), sink, |sink| {
+            let mut out = Out::new(sink);
+            let report = export(&mut out)?;
+            out.finish()?;
+            Ok(report)
+        })
+    })
 }
 
 /// Has `fill` write into `sink`, packed on the way; gives back what it did, and the bytes that arrived.

@@ -72,6 +72,16 @@ pub(super) fn push_key(out: &mut Vec<u8>, key: &str) {
     out.push(b':');
 }
 
+/// Adds nanoseconds as milliseconds, exactly.
+pub(super) fn push_millis(out: &mut Vec<u8>, nanos: u64) {
+    push_number(out, nanos / 1_000_000);
+    let rest = nanos % 1_000_000;
+    if rest > 0 {
+        let digits = format!(".{rest:06}");
+        out.extend_from_slice(digits.trim_end_matches('0').as_bytes());
+    }
+}
+
 /// Adds a floating-point number; JSON has no word for infinities and for what is no number, so these become null.
 pub(super) fn push_float(out: &mut Vec<u8>, number: f64) {
     if number.is_finite() {
@@ -161,6 +171,21 @@ mod tests {
                 micros(u64::MAX)
             ],
             ["0", "0.005", "1.25", "0.999", "2", "18446744073709551.615"]
+        );
+    }
+
+    #[test]
+    fn milliseconds_are_exact() {
+        let millis = |nanos| text(|out| push_millis(out, nanos));
+        assert_eq!(
+            [
+                millis(0),
+                millis(5),
+                millis(1_250_000),
+                millis(3_000_000),
+                millis(100)
+            ],
+            ["0", "0.000005", "1.25", "3", "0.0001"]
         );
     }
 

@@ -3,21 +3,36 @@
 //! An exporter walks the trace block by block and writes as it goes, so that its memory does not grow with the trace. A
 //! new exporter is a file here and a line in [`EXPORTERS`].
 
+mod dot;
+mod event_json;
+mod firefox;
 mod folded;
 mod fragments;
+mod gathered;
 mod json;
 mod json_members;
 mod json_text;
+mod jsonl;
 mod kineto;
 mod lanes;
+mod nesting;
 mod out;
 mod pids;
-mod stage;
-mod sweep;
-mod trace_event;
-mod tracks;
+mod row_value;
+mod speedscope;
 #[cfg(feature = "sqlite")]
 mod sqlite;
+mod stage;
+mod sweep;
+mod tables;
+#[cfg_attr(
+    not(feature = "parquet"),
+    allow(dead_code, reason = "only files of Arrow and Parquet name the clock")
+)]
+mod timeline;
+mod trace_event;
+mod tracks;
+mod weights;
 
 use std::fmt;
 use std::path::Path;
@@ -27,9 +42,11 @@ use tracesmith_format::{Block, StreamId, Timestamp};
 
 use crate::error::Error;
 use crate::model::trace::Trace;
-use crate::query::{Progress, ProgressFn};
+use crate::query::{Progress, ProgressFn, Query};
 use crate::rewrite::TimeRange;
+pub use event_json::EventJson;
 pub use out::Out;
+pub use tables::{table_names, write_folder};
 
 /// All exporters.
 pub static EXPORTERS: &[Exporter] = &[
@@ -37,7 +54,15 @@ pub static EXPORTERS: &[Exporter] = &[
     kineto::EXPORTER,
     #[cfg(feature = "sqlite")]
     sqlite::EXPORTER,
+    tables::parquet::EXPORTER,
+    tables::arrow::FILE,
+    tables::arrow::STREAM,
+    tables::csv::EXPORTER,
+    jsonl::EXPORTER,
     folded::EXPORTER,
+    speedscope::EXPORTER,
+    firefox::EXPORTER,
+    dot::EXPORTER,
 ];
 
 /// A foreign format that can be written.
@@ -63,7 +88,12 @@ pub enum Way {
     File(fn(&Trace, &ExportOptions, &Path) -> Result<ExportReport, Error>),
     /// Into an empty folder, a file for each table.
     Folder(fn(&Trace, &ExportOptions, &Path) -> Result<ExportReport, Error>),
+    /// The named table from start to end: into anything that takes bytes, or by [`write_folder`] all of them.
+    Tables(TableFn),
 }
+
+/// Writes the table of this name.
+pub type TableFn = fn(&Trace, &ExportOptions, &str, &mut Out<'_>) -> Result<ExportReport, Error>;
 
 impl fmt::Debug for Exporter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -148,6 +178,23 @@ impl ExportOptions {
     /// Whether something at this time is wanted.
     pub fn wants_time(&self, start: Timestamp, end: Timestamp) -> bool {
         self.range.is_all() || self.range.holds(start, end)
+    }
+
+    /// Whether something on this stream is wanted; what the host did, on no stream, is.
+    pub fn wants_stream(&self, stream: Option<StreamId>) -> bool {
+        match (&self.streams, stream) {
+            (Some(streams), Some(stream)) => streams.contains(&stream),
+            _ => true,
+        }
+    }
+
+    /// A query for the events in the stretch of time, of all streams.
+    pub(crate) fn query(&self) -> Query {
+        Query {
+            from: self.range.from,
+            to: self.range.to,
+            ..Query::default()
+        }
     }
 
     /// Notes a block as read.
