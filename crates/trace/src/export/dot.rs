@@ -13,8 +13,8 @@ use tracesmith_format::tables::{SyncKind, Synchronization};
 use tracesmith_format::{CorrelationId, ProcessId};
 
 use crate::error::Error;
-use crate::export::row_value::RowValue;
 use crate::export::gathered::{Track, process_name};
+use crate::export::row_value::RowValue;
 use crate::export::{ExportOptions, ExportReport, Exporter, Out, Way};
 use crate::model::event::{Event, EventKind};
 use crate::model::trace::Trace;

@@ -11,9 +11,9 @@ use rustc_hash::FxHashMap;
 use tracesmith_format::StringId;
 
 use crate::error::Error;
+use crate::export::gathered::{Stretch, lanes, process_name, tracks};
 use crate::export::json_text::{push_number, push_string};
 use crate::export::nesting::Nests;
-use crate::export::gathered::{Stretch, lanes, process_name, tracks};
 use crate::export::weights::{FrameText, Weighed, Weights};
 use crate::export::{ExportOptions, ExportReport, Exporter, Out, Way, Weight};
 use crate::model::event::{EventKind, EventName};

@@ -185,9 +185,25 @@ fn frame_text(trace: &Trace, frame: &FrameView) -> FrameText {
         Some(symbol) => (symbol.function, symbol.file, symbol.line),
         None => (frame.frame.function, frame.frame.file, frame.frame.line),
     };
-    let name = match trace.string(function) {
+    FrameText {
+        name: function_name(trace, function, frame),
+        file,
+        line,
+    }
+}
+
+/// A frame's function, or what is known instead.
+pub(super) fn frame_name(trace: &Trace, frame: &FrameView) -> String {
+    let function = match &frame.symbol {
+        Some(symbol) => symbol.function,
+        None => frame.frame.function,
+    };
+    function_name(trace, function, frame)
+}
+
+fn function_name(trace: &Trace, function: StringId, frame: &FrameView) -> String {
+    match trace.string(function) {
         "" => format!("0x{:x}", frame.frame.address.0),
         name => name.to_owned(),
-    };
-    FrameText { name, file, line }
+    }
 }

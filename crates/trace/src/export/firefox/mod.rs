@@ -15,10 +15,10 @@ use tracesmith_format::Timestamp;
 use tracesmith_format::tables::{Allocation, HostCall, HostCallKind, MemoryOperation};
 
 use crate::error::Error;
+use crate::export::gathered::{Stretch, Track, tracks};
 use crate::export::json_text::{push_format, push_millis, push_string};
 use crate::export::nesting::Nesting;
 use crate::export::row_value::RowValue;
-use crate::export::gathered::{Stretch, Track, tracks};
 use crate::export::{ExportOptions, ExportReport, Exporter, Out, Way, Weight, timeline};
 use crate::model::event::{Event, EventKind, EventName};
 use crate::model::trace::Trace;

@@ -5,8 +5,8 @@ use tracesmith_format::{Bytes, CorrelationId, ProcessId};
 use super::category;
 use super::stacks::{column, length, push_option};
 use crate::export::Weight;
-use crate::export::json_text::{push_format, push_millis, push_number, push_string};
 use crate::export::gathered::{Stretch, Track};
+use crate::export::json_text::{push_format, push_millis, push_number, push_string};
 use crate::model::event::EventKind;
 use crate::model::trace::Trace;
 

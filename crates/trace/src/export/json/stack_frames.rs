@@ -5,8 +5,8 @@ use tracesmith_format::{Columns, StackId};
 
 use crate::error::Error;
 use crate::export::Out;
-use crate::export::folded::frame_name;
 use crate::export::json_text::{push_format, push_string};
+use crate::export::weights::frame_name;
 use crate::model::stacks::FrameView;
 use crate::model::trace::Trace;
 

@@ -20,12 +20,12 @@ use rustc_hash::FxHashMap;
 use tracesmith_format::{StackId, StringId};
 
 use crate::error::Error;
-use crate::export::folded::frame_name;
 use crate::export::json_members::members;
 use crate::export::json_text::{push_key, push_members, push_positive, push_string};
 use crate::export::stage::{Dialect, SAID, Stage};
 use crate::export::sweep::{External, Piece, Rows, Score, sweep};
 use crate::export::trace_event::EventText;
+use crate::export::weights::frame_name;
 use crate::export::{ExportOptions, ExportReport, Exporter, Out, Way};
 use crate::model::stacks::FrameView;
 use crate::model::trace::Trace;

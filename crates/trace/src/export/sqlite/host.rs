@@ -7,7 +7,7 @@ use tracesmith_format::{Columns, StackId, StringId};
 use super::insert::{Cell, Insert, unless_empty, unless_zero};
 use super::names::UsedStacks;
 use super::{Export, schema};
-use crate::export::folded::frame_name;
+use crate::export::weights::frame_name;
 
 const RUNTIME_CLASS: i64 = 0;
 const DRIVER_CLASS: i64 = 1;

@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 use tracesmith_format::tables::{Frame, FrameKind, HealthCause};
-use tracesmith_format::{Address, FrameId, StackId};
+use tracesmith_format::{Address, FrameId, ProcessId, StackId};
 
 use super::session::Session;
 use crate::error::Error;
