@@ -209,3 +209,19 @@ fn failure(error: &rusqlite::Error, path: &Path) -> Error {
         },
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_named_as_such() {
+        let full =
+            rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_FULL), None);
+        let error = failure(&full, Path::new("/nowhere"));
+        assert!(
+            matches!(&error, Error::Write { source, .. } if source.kind() == io::ErrorKind::StorageFull),
+            "{error:?}"
+        );
+    }
+}

@@ -45,7 +45,7 @@ impl<'t> Names<'t> {
         };
         for process in &trace.processes {
             let machine = i64::from(process.host.0.max(1) & 0xffff) << 48;
-            let packed = names.pack(machine, u64::from(process.pid), 24);
+            let packed = names.pack(machine, process.pid);
             names.processes.insert(process.id, packed);
         }
         for device in &trace.devices {
@@ -54,16 +54,16 @@ impl<'t> Names<'t> {
         names
     }
 
-    /// `base` with a number in the 24 bits from `shift` on: its own one, or the highest free one when that is too long
-    /// or taken.
-    fn pack(&mut self, base: i64, number: u64, shift: u32) -> i64 {
-        let own = (number <= MAX_PID).then_some(number);
+    /// A process of a machine as a packed number: by its own pid, or by the highest free one when that is too long or
+    /// taken, as after a merge of traces from one machine.
+    fn pack(&mut self, machine: i64, pid: u32) -> i64 {
+        let own = Some(u64::from(pid)).filter(|pid| *pid <= MAX_PID);
         let packed = own
             .into_iter()
             .chain((0..=MAX_PID).rev())
-            .map(|number| base | (number as i64) << shift)
-            .find(|packed| shift == 0 || !self.taken.contains(packed))
-            .unwrap_or(base);
+            .map(|pid| machine | (pid as i64) << 24)
+            .find(|packed| !self.taken.contains(packed))
+            .unwrap_or(machine);
         self.taken.insert(packed);
         packed
     }
