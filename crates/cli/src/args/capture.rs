@@ -17,6 +17,20 @@ pub(crate) struct ProfileArgs {
     /// Whose end is the end of the recording: the program's, or that of all processes it started
     #[arg(long, value_enum, default_value = "primary", value_name = "WHOM")]
     pub(crate) wait: WaitArg,
+    /// Let Instruments record, on macOS, and import its tables; options of our own recording do not apply
+    #[arg(long, conflicts_with = "mctracer")]
+    pub(crate) xctrace: bool,
+    /// The template that Instruments records with
+    #[arg(
+        long,
+        requires = "xctrace",
+        default_value = "Metal System Trace",
+        value_name = "NAME"
+    )]
+    pub(crate) xctrace_template: String,
+    /// Let MetaX's mcTracer record, and import its trace; options of our own recording do not apply
+    #[arg(long)]
+    pub(crate) mctracer: bool,
     /// The program and its arguments
     #[arg(
         required = true,

@@ -9,6 +9,7 @@ mod devices;
 mod doctor;
 mod env;
 mod export;
+mod foreign_xctrace;
 mod import;
 mod info;
 mod merge;
