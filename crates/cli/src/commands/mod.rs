@@ -10,6 +10,7 @@ mod doctor;
 mod env;
 mod export;
 mod foreign;
+mod foreign_xctrace;
 mod import;
 mod info;
 mod merge;

@@ -3,13 +3,19 @@
 use tracesmith_collect::{End, Launch, Preload, Wait, profile};
 
 use super::foreign::{Files, Recording};
-use super::{capture, foreign};
+use super::{capture, foreign, foreign_xctrace};
 use crate::args::{ProfileArgs, WaitArg};
 use crate::exit::Exit;
 use crate::library;
 use crate::output::Output;
 
 pub(crate) fn run(args: ProfileArgs, output: &mut Output) -> anyhow::Result<Exit> {
+    if args.xctrace {
+        return foreign_xctrace::run_xctrace(&args, output);
+    }
+    if args.mctracer {
+        return foreign_xctrace::run_mctracer(&args, output);
+    }
     let program = args.command.first().cloned().unwrap_or_default();
     let destination = capture::destination(&args.capture, &program)?;
     if args.nsys {

@@ -36,6 +36,7 @@ use tracesmith_format::{Writer, WriterOptions};
 use crate::error::Error;
 pub use builder::{Builder, ImportReport};
 pub use input::Input;
+pub use xctrace::xctrace_tables;
 
 /// All importers, the most certain of their format first.
 pub static IMPORTERS: &[Importer] = &[

@@ -20,6 +20,7 @@ use reader::{Export, Item, Schema};
 use row::Row;
 use rows::Rows;
 use tables::target_of;
+pub use tables::xctrace_tables;
 
 pub(super) const IMPORTER: Importer = Importer {
     name: "xctrace",

@@ -53,6 +53,11 @@ const TABLES: [(&str, Target); 22] = [
     ("display-surface-swap", Target::Instant("display")),
 ];
 
+/// The names of the tables of Instruments that are read.
+pub fn xctrace_tables() -> impl Iterator<Item = &'static str> {
+    TABLES.iter().map(|(name, _)| *name)
+}
+
 /// What a table's rows become, if it is read.
 pub(super) fn target_of(schema: &str) -> Option<Target> {
     TABLES

@@ -120,8 +120,9 @@ impl<'n> Calls<'n> {
         builder: &mut Builder<'_, '_>,
     ) -> Result<(), Error> {
         let key = (record.process, record.thread);
-        let thread = self.threads.entry(key).or_default();
-        if thread.open.get(&record.function).copied().unwrap_or(0) == 0 {
+        let thread = self.threads.get(&key);
+        let open = thread.and_then(|thread| thread.open.get(&record.function));
+        if open.copied().unwrap_or(0) == 0 {
             builder.skip("exits of calls whose beginning was not recorded", 1);
             return Ok(());
         }

@@ -7,11 +7,14 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::records::{Break, Header, RECORD_BYTES, Record, RecordKind, u16_at, u32_at, u64_at};
+use super::records::{Breaks, Header, RECORD_BYTES, Record, RecordKind, u16_at, u32_at, u64_at};
 
 /// Metadata records are this long, functions' records half of it.
 const METADATA_BYTES: usize = 16;
 const FUNCTION_BYTES: usize = 8;
+
+/// What a buffer has at least: whose it is, when it was begun, and on which processor.
+const MIN_BUFFER: usize = 3 * METADATA_BYTES;
 
 /// The kinds of metadata records, by their numbers in the log.
 const NEW_BUFFER: u8 = 0;
@@ -41,7 +44,7 @@ pub(super) struct FlightLog<'a> {
     version: u16,
     /// By process and thread, in the order of time.
     buffers: BTreeMap<(u32, u32), Vec<Buffer>>,
-    broken: Vec<Break>,
+    broken: Breaks,
 }
 
 /// One buffer of one thread.
@@ -58,7 +61,7 @@ impl<'a> FlightLog<'a> {
             bytes,
             version: header.version,
             buffers: BTreeMap::new(),
-            broken: Vec::new(),
+            broken: Breaks::default(),
         };
         for records in log.extents(header) {
             log.index(records);
@@ -78,14 +81,16 @@ impl<'a> FlightLog<'a> {
     pub(super) fn for_each<E>(
         mut self,
         mut each: impl FnMut(Record) -> Result<(), E>,
-    ) -> Result<Vec<Break>, E> {
+    ) -> Result<Breaks, E> {
         for buffers in std::mem::take(&mut self.buffers).into_values() {
             for buffer in buffers {
                 let mut reader = BufferReader::new(self.bytes, self.version, buffer.records);
                 while let Some(record) = reader.next() {
                     each(record)?;
                 }
-                self.broken.extend(reader.broken);
+                if let Some(problem) = reader.broken {
+                    self.broken.add(&problem, reader.at);
+                }
             }
         }
         Ok(self.broken)
@@ -97,7 +102,7 @@ impl<'a> FlightLog<'a> {
         let mut at = RECORD_BYTES;
         if header.version == 1 {
             let step = usize::try_from(header.buffer_bytes).unwrap_or(0);
-            let step = if step == 0 { self.bytes.len() } else { step };
+            let step = if step < MIN_BUFFER { self.bytes.len() } else { step };
             while at < self.bytes.len() {
                 let end = at.saturating_add(step).min(self.bytes.len());
                 found.push(at..end);
@@ -114,10 +119,7 @@ impl<'a> FlightLog<'a> {
             };
             let end = start.saturating_add(usize::try_from(length).unwrap_or(usize::MAX));
             if end > self.bytes.len() {
-                self.broken.push(Break {
-                    problem: "the last buffer is cut off".to_owned(),
-                    position: self.bytes.len() as u64,
-                });
+                self.broken.add("the last buffer is cut off", self.bytes.len());
             }
             let end = end.min(self.bytes.len());
             if start < end {
@@ -133,10 +135,7 @@ impl<'a> FlightLog<'a> {
         let mut reader = BufferReader::new(self.bytes, self.version, records.clone());
         let is_buffer = self.bytes.get(records.start) == Some(&introducer(NEW_BUFFER));
         if !is_buffer || !reader.step_header() {
-            self.broken.push(Break {
-                problem: "a buffer does not begin as one".to_owned(),
-                position: records.start as u64,
-            });
+            self.broken.add("a buffer does not begin as one", records.start);
             return;
         }
         let key = (reader.process, reader.thread);
@@ -160,7 +159,7 @@ struct BufferReader<'a> {
     counter: u64,
     begun: (u64, u32),
     waiting: Option<Record>,
-    broken: Option<Break>,
+    broken: Option<String>,
 }
 
 impl<'a> BufferReader<'a> {
@@ -199,12 +198,7 @@ impl<'a> BufferReader<'a> {
             match self.step() {
                 Ok(Some(complete)) => return Some(complete),
                 Ok(None) => {}
-                Err(problem) => {
-                    self.broken = Some(Break {
-                        problem,
-                        position: self.at as u64,
-                    });
-                }
+                Err(problem) => self.broken = Some(problem),
             }
         }
         self.waiting.take()

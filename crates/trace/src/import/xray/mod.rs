@@ -22,7 +22,7 @@ use crate::import::{Builder, ImportOptions, Importer, Input};
 use calls::Calls;
 use fdr::FlightLog;
 use names::FunctionNames;
-use records::{BasicRecords, Break, Header, LogKind, RECORD_BYTES, RecordKind, read_full, u16_at};
+use records::{BasicRecords, Breaks, Header, LogKind, RECORD_BYTES, RecordKind, read_full, u16_at};
 
 pub(super) const IMPORTER: Importer = Importer {
     name: "xray",
@@ -89,7 +89,10 @@ fn read(input: &mut Input, options: &ImportOptions, builder: &mut Builder<'_, '_
             while let Some(record) = records.next()? {
                 calls.take(&record, builder)?;
             }
-            records.broken().cloned().into_iter().collect()
+            Breaks {
+                first: records.broken().cloned().into_iter().collect(),
+                further: 0,
+            }
         }
         LogKind::FlightRecorder => {
             let bytes = flight_log(beginning, reader)?;
@@ -147,13 +150,10 @@ fn flight_log(beginning: [u8; RECORD_BYTES], reader: impl Read) -> Result<Vec<u8
     Ok(bytes)
 }
 
-/// Says where records are missing: the first places in full, the rest as a number.
-fn note_breaks(breaks: &[Break], builder: &mut Builder<'_, '_>) {
-    const TOLD: usize = 8;
-    for broken in breaks.iter().take(TOLD) {
+/// Says where records are missing.
+fn note_breaks(breaks: &Breaks, builder: &mut Builder<'_, '_>) {
+    for broken in &breaks.first {
         builder.cut(&format!("{}, at byte {}", broken.problem, broken.position));
     }
-    if let Some(rest) = breaks.len().checked_sub(TOLD).filter(|rest| *rest > 0) {
-        builder.doubt(HealthCause::CUT, "further damaged buffers", rest as u64);
-    }
+    builder.doubt(HealthCause::CUT, "further damaged buffers", breaks.further);
 }

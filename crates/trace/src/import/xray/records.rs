@@ -105,6 +105,29 @@ pub(super) struct Break {
     pub(super) position: u64,
 }
 
+/// All places where a log is damaged: the first of them, and how many more there are.
+#[derive(Debug, Default)]
+pub(super) struct Breaks {
+    pub(super) first: Vec<Break>,
+    pub(super) further: u64,
+}
+
+impl Breaks {
+    /// Places that are told one by one.
+    const TOLD: usize = 8;
+
+    pub(super) fn add(&mut self, problem: &str, position: usize) {
+        if self.first.len() < Self::TOLD {
+            self.first.push(Break {
+                problem: problem.to_owned(),
+                position: position as u64,
+            });
+        } else {
+            self.further += 1;
+        }
+    }
+}
+
 /// The records of a basic log. An argument stands in a record of its own behind the call's, so each call waits for the
 /// record after it.
 pub(super) struct BasicRecords<R> {

@@ -5,7 +5,7 @@
 use proptest::prelude::*;
 
 use super::calls::nanoseconds;
-use super::records::Record;
+use super::records::{Break, Record};
 use super::*;
 use crate::Trace;
 use crate::fuzz::import_any;
@@ -29,7 +29,8 @@ pub(super) fn records_of(bytes: &[u8]) -> (Vec<Record>, Vec<Break>) {
                 found.push(record);
                 Ok::<(), Error>(())
             })
-            .unwrap(),
+            .unwrap()
+            .first,
     };
     (found, breaks)
 }
