@@ -13,7 +13,7 @@ pub(super) struct Column {
 }
 
 impl Column {
-    /// Whether a number stands for nothing here. Streams and contexts are numbered by the runtime, some from 0.
+    /// Whether a number stands for nothing here. Streams are numbered by the runtime, and some runtimes have a stream 0.
     pub(super) fn is_missing(&self, number: u64) -> bool {
         use Meaning::*;
         number == 0
@@ -27,6 +27,7 @@ impl Column {
                     | Process
                     | Thread
                     | Device
+                    | Context
                     | Clock
                     | Correlation
                     | Graph
