@@ -256,7 +256,7 @@ fn holistic_trace_analysis_finds_what_the_trace_holds() {
     let dir = TempDir::new().unwrap();
     let trace = Trace::open(&root().join(DEMO)).unwrap();
     let mut kernels: BTreeMap<String, i64> = BTreeMap::new();
-    for (_, rows) in trace.kernels.columns() {
+    for (block, rows) in trace.kernels.columns() {
         for row in 0..rows.len() {
             let shape = rows.shape.get(row);
             let name = if shape.demangled.is_some() {
@@ -264,7 +264,8 @@ fn holistic_trace_analysis_finds_what_the_trace_holds() {
             } else {
                 shape.name
             };
-            let (start, end) = (rows.start[row].0.div_ceil(1000), rows.end[row].0 / 1000);
+            let time = |time| trace.clock_map.convert(block.header.clock, time).time.0;
+            let (start, end) = (time(rows.start[row]).div_ceil(1000), time(rows.end[row]) / 1000);
             *kernels.entry(trace.string(name).to_owned()).or_default() += end as i64 - start as i64;
         }
     }
