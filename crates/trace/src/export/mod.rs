@@ -7,6 +7,7 @@ mod folded;
 #[allow(dead_code, reason = "the exporters that use all of it come one by one")]
 mod json_text;
 mod out;
+mod perfetto;
 
 use std::fmt;
 use std::path::Path;
@@ -19,9 +20,10 @@ use crate::model::trace::Trace;
 use crate::query::{Progress, ProgressFn};
 use crate::rewrite::TimeRange;
 pub use out::Out;
+pub use perfetto::{GpuForm, OpenFile, Packing, PerfettoOptions, write_split};
 
 /// All exporters.
-pub static EXPORTERS: &[Exporter] = &[folded::EXPORTER];
+pub static EXPORTERS: &[Exporter] = &[folded::EXPORTER, perfetto::EXPORTER];
 
 /// A foreign format that can be written.
 pub struct Exporter {
@@ -63,6 +65,8 @@ pub struct ExportOptions {
     pub streams: Option<Vec<StreamId>>,
     /// What stacks are weighed by.
     pub weight: Weight,
+    /// How a Perfetto trace is written.
+    pub perfetto: PerfettoOptions,
     /// Told of every block that was read.
     pub progress: Option<ProgressFn>,
 }
@@ -121,6 +125,7 @@ impl fmt::Debug for ExportOptions {
             .field("range", &self.range)
             .field("streams", &self.streams)
             .field("weight", &self.weight)
+            .field("perfetto", &self.perfetto)
             .finish_non_exhaustive()
     }
 }

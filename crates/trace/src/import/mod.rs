@@ -6,6 +6,7 @@
 mod builder;
 mod folded;
 mod input;
+mod perfetto;
 pub(crate) mod sbt;
 
 use std::fmt;
@@ -19,7 +20,7 @@ pub use builder::{Builder, ImportReport};
 pub use input::Input;
 
 /// All importers, the most certain of their format first.
-pub static IMPORTERS: &[Importer] = &[folded::IMPORTER];
+pub static IMPORTERS: &[Importer] = &[perfetto::IMPORTER, folded::IMPORTER];
 
 /// A foreign format that can be read.
 pub struct Importer {
