@@ -17,6 +17,7 @@ mod kineto;
 mod lanes;
 mod nesting;
 mod out;
+mod perfetto;
 mod pids;
 mod row_value;
 mod speedscope;
@@ -46,10 +47,12 @@ use crate::query::{Progress, ProgressFn, Query};
 use crate::rewrite::TimeRange;
 pub use event_json::EventJson;
 pub use out::Out;
+pub use perfetto::{GpuForm, OpenFile, Packing as PacketPacking, PerfettoOptions, write_split};
 pub use tables::{table_names, write_folder};
 
 /// All exporters.
 pub static EXPORTERS: &[Exporter] = &[
+    perfetto::EXPORTER,
     json::EXPORTER,
     kineto::EXPORTER,
     #[cfg(feature = "sqlite")]
@@ -136,6 +139,8 @@ pub struct ExportOptions {
     pub streams: Option<Vec<StreamId>>,
     /// What stacks are weighed by.
     pub weight: Weight,
+    /// How a Perfetto trace is written.
+    pub perfetto: PerfettoOptions,
     /// Told of every block that was read.
     pub progress: Option<ProgressFn>,
 }
@@ -211,6 +216,7 @@ impl fmt::Debug for ExportOptions {
             .field("range", &self.range)
             .field("streams", &self.streams)
             .field("weight", &self.weight)
+            .field("perfetto", &self.perfetto)
             .finish_non_exhaustive()
     }
 }

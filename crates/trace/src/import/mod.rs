@@ -15,6 +15,7 @@ mod lines;
 #[cfg(feature = "sqlite")]
 pub(crate) mod nsys;
 mod perf;
+mod perfetto;
 #[cfg(feature = "sqlite")]
 mod rocpd;
 mod rocprof;
@@ -40,6 +41,7 @@ pub use xctrace::xctrace_tables;
 
 /// All importers, the most certain of their format first.
 pub static IMPORTERS: &[Importer] = &[
+    perfetto::IMPORTER,
     #[cfg(feature = "sqlite")]
     rocpd::IMPORTER,
     #[cfg(feature = "sqlite")]
