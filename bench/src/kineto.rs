@@ -196,7 +196,7 @@ fn write_work(
     (call, start, duration): (u64, u64, u64),
     launch: u64,
 ) -> io::Result<bool> {
-    let is_kernel = launch % 40 != 0;
+    let is_kernel = !launch.is_multiple_of(40);
     let (call, start, duration) = (Micros(call), Micros(start), Micros(duration));
     let (function, number) = if is_kernel {
         ("cudaLaunchKernel", 211)

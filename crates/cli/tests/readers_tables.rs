@@ -452,11 +452,9 @@ fn check_speedscope(file: &Value) {
             assert_eq!(samples.len(), weights.len());
             for sample in samples {
                 assert!(!sample.as_array().unwrap().is_empty());
-                sample
-                    .as_array()
-                    .unwrap()
-                    .iter()
-                    .for_each(|frame| drop(index(frame)));
+                sample.as_array().unwrap().iter().for_each(|frame| {
+                    index(frame);
+                });
             }
             let total: u64 = weights.iter().map(|weight| weight.as_u64().unwrap()).sum();
             assert_eq!(total, number("endValue"));

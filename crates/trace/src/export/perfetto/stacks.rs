@@ -3,7 +3,7 @@
 use rustc_hash::FxHashSet;
 use tracesmith_format::{ImageId, StackId, StringId};
 
-use crate::export::folded::frame_name;
+use crate::export::weights::frame_name;
 use crate::model::stacks::FrameView;
 use crate::model::trace::Trace;
 use crate::perfetto::schema::{frame, interned, mapping};
