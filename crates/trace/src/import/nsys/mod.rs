@@ -58,13 +58,7 @@ const FACTS: &[&str] = &[
 ];
 
 /// What tables of names and facts begin with.
-const FACT_PREFIXES: &[&str] = &[
-    "ENUM_",
-    "META_DATA_",
-    "TARGET_INFO_",
-    "ANALYSIS_",
-    "TRACESMITH_META",
-];
+const FACT_PREFIXES: &[&str] = &["ENUM_", "META_DATA_", "TARGET_INFO_", "ANALYSIS_"];
 
 /// Every SQLite file: which tables it has cannot be seen from its beginning.
 fn sniff(head: &[u8]) -> bool {
