@@ -78,10 +78,7 @@ impl<'a> FlightLog<'a> {
     }
 
     /// Calls `each` with every record, thread by thread. Gives back where the log is damaged.
-    pub(super) fn for_each<E>(
-        mut self,
-        mut each: impl FnMut(Record) -> Result<(), E>,
-    ) -> Result<Breaks, E> {
+    pub(super) fn for_each<E>(mut self, mut each: impl FnMut(Record) -> Result<(), E>) -> Result<Breaks, E> {
         for buffers in std::mem::take(&mut self.buffers).into_values() {
             for buffer in buffers {
                 let mut reader = BufferReader::new(self.bytes, self.version, buffer.records);

@@ -24,13 +24,15 @@ pub(super) fn records_of(bytes: &[u8]) -> (Vec<Record>, Vec<Break>) {
             }
             records.broken().cloned().into_iter().collect()
         }
-        LogKind::FlightRecorder => FlightLog::new(bytes, &header)
-            .for_each(|record| {
-                found.push(record);
-                Ok::<(), Error>(())
-            })
-            .unwrap()
-            .first,
+        LogKind::FlightRecorder => {
+            FlightLog::new(bytes, &header)
+                .for_each(|record| {
+                    found.push(record);
+                    Ok::<(), Error>(())
+                })
+                .unwrap()
+                .first
+        }
     };
     (found, breaks)
 }
