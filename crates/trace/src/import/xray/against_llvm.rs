@@ -1,7 +1,6 @@
 //! Logs as LLVM's own reader sees them, record by record and field by field.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop on any error")]
-#![allow(clippy::print_stderr, reason = "a skipped test says so")]
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -29,7 +28,7 @@ fn tool(name: &str) -> Option<String> {
             .is_ok_and(|output| output.status.success())
     });
     if found.is_none() {
-        eprintln!("SKIPPED: there is no {name} here");
+        support::skipped(&format!("there is no {name} here"));
     }
     found
 }
@@ -181,7 +180,7 @@ fn fresh_logs_are_read_as_llvm_reads_them_with_names() {
         .output()
         .unwrap();
     if !built.status.success() {
-        eprintln!("SKIPPED: clang builds no XRay programs here");
+        support::skipped("clang builds no XRay programs here");
         return;
     }
     for (mode, calls) in [("xray-basic", 90), ("xray-fdr", 90)] {
