@@ -58,7 +58,7 @@ pub(super) fn after_space(text: &[u8], mut at: usize) -> Result<usize, Stop> {
         }
     }
     while let Some(word) = word_at(text, at) {
-        let beyond_space = ((word & spread(0x7f)) + spread(0x7f - b' ') | word) & spread(0x80);
+        let beyond_space = (((word & spread(0x7f)) + spread(0x7f - b' ')) | word) & spread(0x80);
         if beyond_space != 0 {
             return Ok(at + (beyond_space.trailing_zeros() / 8) as usize);
         }
