@@ -94,6 +94,16 @@ fn both_forms_and_every_packing_are_the_same_trace() {
 }
 
 #[test]
+fn descriptions_do_not_tell_what_times_count_from() {
+    let trace = import_text(
+        r#"[{"ph":"M","name":"process_name","pid":1,"ts":0,"args":{"name":"app"}},{"ph":"X","name":"a","pid":1,"tid":1,"ts":1623142623460111,"dur":1}]"#,
+    );
+    assert_eq!(trace.clocks[0].kind, ClockKind::REALTIME);
+    assert_eq!(rows(&trace.host_calls)[0].start.0, 1_623_142_623_460_111_000);
+    assert_eq!(named(&trace, [trace.processes[0].name]), ["app"]);
+}
+
+#[test]
 fn the_unit_of_times_can_be_told() {
     let options = ImportOptions {
         time_unit: Some(TimeUnit::Nanoseconds),
