@@ -116,16 +116,16 @@ fn check(folder: &Folder, kernels: u64, kernel_time: u64) {
 /// The same by Python: its reader of JSON, and what HolisticTraceAnalysis makes of it.
 fn python(path: &Path, ours: Duration) {
     const SCRIPT: &str = r"
-import sys, time
-start = time.monotonic()
+import json, sys, time
 from hta.common.trace_parser import parse_trace_dataframe
-loaded = time.monotonic()
-import json
-json.load(open(sys.argv[1]))
-read = time.monotonic()
-parse_trace_dataframe(sys.argv[1])
-parsed = time.monotonic()
-print(read - loaded, parsed - read)
+from hta.configs.parser_config import ParserConfig
+start = time.process_time()
+with open(sys.argv[1]) as file:
+    json.load(file)
+read = time.process_time()
+parse_trace_dataframe(sys.argv[1], ParserConfig.get_default_cfg())
+parsed = time.process_time()
+print(read - start, parsed - read)
 ";
     let interpreter = env::var_os("TRACESMITH_PYTHON").unwrap_or("python3".into());
     let output = Command::new(&interpreter).args(["-c", SCRIPT]).arg(path).output();

@@ -113,8 +113,10 @@ impl<W: Write> Job<'_, W> {
         let duration = 1_500 + random.below(40_000);
         self.device = self.device.max(call_ts + 5_000) + 700;
         self.events += 4;
-        let (function, line) = (random.below(60), 10 + random.below(900));
-        let (parent, python) = (launch.saturating_sub(random.below(5)), launch + 1);
+        // Calls nest up to 32 deep, and the same ones come again with every layer.
+        let level = launch % 32;
+        let (function, line) = (level / 2, 100 + level * 7 + launch / 32 % 3);
+        let (python, parent) = (launch, if level == 0 { 0 } else { launch - 1 });
         let out = &mut self.out;
         write!(
             out,

@@ -13,6 +13,8 @@ const NAMES: usize = 256;
 pub(super) struct Counts {
     skipped: FxHashMap<Box<str>, u64>,
     doubts: FxHashMap<(u8, &'static str), u64>,
+    /// Places of Python functions in the profiler's own list, which nearly every such event states.
+    pub(super) python_indices: u64,
 }
 
 impl Counts {
@@ -37,6 +39,7 @@ impl Counts {
 
     /// Hands the counts over, sorted by name.
     pub(super) fn finish(&mut self, builder: &mut Builder<'_, '_>) {
+        builder.skip("\"Ev Idx\" of Python functions", self.python_indices);
         let mut skipped: Vec<_> = self.skipped.drain().collect();
         skipped.sort_unstable();
         for (what, count) in skipped {

@@ -104,28 +104,28 @@ impl Reading<'_, '_, '_> {
         self.push(row)
     }
 
+    /// A Python function. Its caller's number is said by the caller's row, unless that is not in the file.
     pub(super) fn python_function(&mut self, event: &Event<'_>) -> Result<(), Error> {
         let mut row = HostCall::default();
         let (mut id, mut parent) = (None, None);
         self.rest.clear();
         for (key, value) in event.arguments() {
             match key {
-                b"Ev Idx" => row.argument = unsigned(value).unwrap_or(0),
-                b"Python id" => {
-                    id = unsigned(value);
-                    self.rest.add(key, value);
-                }
-                b"Python parent id" => {
-                    parent = unsigned(value);
-                    self.rest.add(key, value);
-                }
+                b"Python id" => id = unsigned(value),
+                b"Python parent id" => parent = unsigned(value),
+                b"Ev Idx" => self.counts.python_indices += 1,
                 _ => self.rest.add(key, value),
             }
         }
-        row.detail = self.rest.store(self.builder)?;
+        row.argument = id.unwrap_or(0);
         let text = event.name();
         let name = self.builder.string(&text)?;
-        (row.stack, row.depth) = self.stacks.python_call(self.builder, (name, &text), id, parent)?;
+        let caller = self.stacks.python_call(self.builder, (name, &text), id, parent)?;
+        if let (None, Some(parent)) = (caller, event.argument(b"Python parent id")) {
+            self.rest.add(b"Python parent id", parent);
+        }
+        (row.stack, row.depth) = caller.unwrap_or_default();
+        row.detail = self.rest.store(self.builder)?;
         self.framework_call(event, name, HostCallKind::PYTHON, &mut row)
     }
 

@@ -55,7 +55,10 @@ impl Reading<'_, '_, '_> {
             self.counts.skip("objects that are no events", 1);
             return Ok(());
         };
-        self.times.see(self.builder, &self.file, event.time())?;
+        // What describes others often has a time of 0, whatever the events count from.
+        if phase != b'M' {
+            self.times.see(self.builder, &self.file, event.time())?;
+        }
         for key in event.other_keys() {
             self.counts.skip(&format!("\"{}\" of events", text_of(key)), 1);
         }

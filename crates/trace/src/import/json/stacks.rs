@@ -32,16 +32,18 @@ struct TableFrame {
 }
 
 impl Stacks {
-    /// The stack that a Python call was made from, and how many calls are above it. `name` is the call itself.
+    /// The stack that a Python call was made from, and how many calls are above it; `None` when its caller is not known.
+    /// `name` is the call itself.
     pub(super) fn python_call(
         &mut self,
         builder: &mut Builder<'_, '_>,
         (name, text): (StringId, &str),
         id: Option<u64>,
         parent: Option<u64>,
-    ) -> Result<(StackId, u32), Error> {
-        let caller = parent.and_then(|parent| self.python_calls.get(&parent)).copied();
-        let (stack, depth) = caller.map_or((StackId::NONE, 0), |(stack, depth)| (stack, depth + 1));
+    ) -> Result<Option<(StackId, u32)>, Error> {
+        let above = parent.and_then(|parent| self.python_calls.get(&parent));
+        let caller = above.map(|(stack, depth)| (*stack, depth.saturating_add(1)));
+        let (stack, depth) = caller.unwrap_or_default();
         if let Some(id) = id {
             let frame = match self.python_frames.get(&name) {
                 Some(frame) => *frame,
@@ -54,7 +56,7 @@ impl Stacks {
             let own = builder.stack_child(stack, frame)?;
             self.python_calls.insert(id, (own, depth));
         }
-        Ok((stack, depth))
+        Ok(caller)
     }
 
     /// A stack as PyTorch writes it, the innermost frame first: `a.py(1): f;b.py(2): g`.
