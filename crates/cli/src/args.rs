@@ -287,6 +287,23 @@ pub(crate) struct ExportArgs {
     /// What stacks are weighed by, for formats that hold nothing else
     #[arg(long, value_enum, default_value = "gpu-time", value_name = "WHAT")]
     pub(crate) weight: WeightArg,
+    /// How a Perfetto trace holds GPU work: as tracks, which every version of Perfetto shows, as render stages, which newer
+    /// ones know more about, or as both
+    #[arg(long, value_enum, default_value = "tracks", value_name = "FORM")]
+    pub(crate) gpu_form: GpuFormArg,
+    /// Write a Perfetto trace without compression
+    #[arg(long)]
+    pub(crate) no_compression: bool,
+    /// Write a Perfetto trace as files of about this size, one after the other in time: NAME.1.pftrace, NAME.2.pftrace…
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) split: Option<units::SizeArg>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum GpuFormArg {
+    Tracks,
+    RenderStages,
+    Both,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]

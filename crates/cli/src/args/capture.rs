@@ -14,6 +14,9 @@ pub(crate) struct ProfileArgs {
     /// Leave LD_PRELOAD alone; other profilers in the program may then get in the way
     #[arg(long)]
     pub(crate) no_preload: bool,
+    /// Also write the trace for ui.perfetto.dev, beside the trace: NAME.pftrace
+    #[arg(long)]
+    pub(crate) perfetto: bool,
     /// Whose end is the end of the recording: the program's, or that of all processes it started
     #[arg(long, value_enum, default_value = "primary", value_name = "WHOM")]
     pub(crate) wait: WaitArg,

@@ -7,11 +7,12 @@ use anyhow::{Context, bail};
 use serde_json::json;
 use tracesmith_format::StreamId;
 use tracesmith_trace::export::{
-    ExportOptions, ExportReport, Exporter, Out, Packing, Way, Weight, exporter_for, write_folder,
+    ExportOptions, ExportReport, Exporter, GpuForm, Out, PacketPacking, Packing, PerfettoOptions, Way,
+    Weight, exporter_for, write_folder,
 };
 use tracesmith_trace::{TimeRange, Trace, units};
 
-use crate::args::{ExportArgs, Format, OutArgs, WeightArg};
+use crate::args::{ExportArgs, Format, GpuFormArg, OutArgs, WeightArg};
 use crate::commands::out_file::{Target, is_stdout, write_out, write_path};
 use crate::input::open_trace;
 use crate::output::Output;
@@ -28,6 +29,11 @@ pub(crate) fn run(args: &ExportArgs, output: &mut Output) -> anyhow::Result<()> 
     };
     let trace = open_trace(&args.file)?;
     let options = options(args, &trace, output);
+    if let Some(size) = args.split {
+        let report = write_split(exporter, &trace, &options, size.0, &out)?;
+        drop(options);
+        return show_split(&trace, exporter, report, &out, output);
+    }
     let (report, bytes) = match (exporter.way, args.table.as_deref()) {
         (Way::Tables(export), Some(table)) => {
             stream(&out, &args.file, |out| export(&trace, &options, table, out))?
@@ -77,6 +83,18 @@ fn options(args: &ExportArgs, trace: &Trace, output: &Output) -> ExportOptions {
             WeightArg::Launches => Weight::Launches,
             WeightArg::AllocatedBytes => Weight::AllocatedBytes,
             WeightArg::Samples => Weight::Samples,
+        },
+        perfetto: PerfettoOptions {
+            gpu_form: match args.gpu_form {
+                GpuFormArg::Tracks => GpuForm::Tracks,
+                GpuFormArg::RenderStages => GpuForm::RenderStages,
+                GpuFormArg::Both => GpuForm::Both,
+            },
+            packing: if args.no_compression {
+                PacketPacking::None
+            } else {
+                PacketPacking::Deflate
+            },
         },
         progress: Some(Progress::new("exporting", trace.file_bytes(), output.bar()).into_fn()),
     }
@@ -185,6 +203,67 @@ impl Write for Counted {
     fn flush(&mut self) -> io::Result<()> {
         self.sink.flush()
     }
+}
+
+/// Writes a Perfetto trace as several files beside each other.
+fn write_split(
+    exporter: &Exporter,
+    trace: &Trace,
+    options: &ExportOptions,
+    limit: u64,
+    out: &OutArgs,
+) -> anyhow::Result<(ExportReport, Vec<u64>)> {
+    if exporter.name != "perfetto" {
+        bail!("--split is for Perfetto traces; {} is one file", exporter.name);
+    }
+    if is_stdout(out) {
+        bail!("--split writes several files; name them with -o");
+    }
+    if limit == 0 {
+        bail!("--split 0 leaves no room for anything");
+    }
+    let mut open = |number: usize| -> std::io::Result<Box<dyn std::io::Write>> {
+        let mut how = std::fs::File::options();
+        how.write(true);
+        if out.force {
+            how.create(true).truncate(true);
+        } else {
+            how.create_new(true);
+        }
+        let file = how.open(numbered(&out.out, number))?;
+        Ok(Box::new(std::io::BufWriter::new(file)))
+    };
+    tracesmith_trace::export::write_split(trace, options, limit, &mut open)
+        .with_context(|| format!("writing {}", numbered(&out.out, 1).display()))
+}
+
+/// The name of one of several files: its number stands before the ending.
+fn numbered(path: &Path, number: usize) -> PathBuf {
+    let mut name = path.file_stem().unwrap_or_default().to_owned();
+    name.push(format!(".{number}"));
+    if let Some(ending) = path.extension() {
+        name.push(".");
+        name.push(ending);
+    }
+    path.with_file_name(name)
+}
+
+fn show_split(
+    trace: &Trace,
+    exporter: &Exporter,
+    (report, sizes): (ExportReport, Vec<u64>),
+    out: &OutArgs,
+    output: &mut Output,
+) -> anyhow::Result<()> {
+    let bytes = sizes.iter().sum();
+    show(trace, exporter, &report, bytes, out, output)?;
+    if output.format == Format::Table {
+        for (size, number) in sizes.iter().zip(1..) {
+            let name = numbered(&out.out, number);
+            output.line(&format!("  {} ({})", name.display(), units::bytes(*size)))?;
+        }
+    }
+    Ok(())
 }
 
 fn bytes_in(path: &Path) -> std::io::Result<u64> {
