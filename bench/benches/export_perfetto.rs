@@ -13,7 +13,7 @@ use tracesmith_bench::workload::{Training, kernel_names};
 use tracesmith_format::tables::{Clock, ClockKind, Device, Process};
 use tracesmith_format::{ClockId, DeviceId, ProcessId, StringId, Writer, WriterOptions};
 use tracesmith_trace::Trace;
-use tracesmith_trace::export::{ExportOptions, GpuForm, Out, Packing, PerfettoOptions, Way, exporter};
+use tracesmith_trace::export::{ExportOptions, GpuForm, Out, PacketPacking, PerfettoOptions, Way, exporter};
 
 const CLOCK: ClockId = ClockId(1);
 const LAUNCHES: usize = 1_000_000;
@@ -26,7 +26,7 @@ fn main() {
     print_head("1 million kernels, 1 million API calls and the flows between them, all cores");
     let default = PerfettoOptions::default();
     let plain = PerfettoOptions {
-        packing: Packing::None,
+        packing: PacketPacking::None,
         ..default
     };
     let stages = PerfettoOptions {
