@@ -4,6 +4,7 @@
 #![allow(
     clippy::unwrap_used,
     clippy::tests_outside_test_module,
+    clippy::print_stdout,
     reason = "a test may stop on any error"
 )]
 #![allow(missing_docs, unreachable_pub, reason = "nobody uses a test from outside")]

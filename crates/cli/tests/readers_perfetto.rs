@@ -395,14 +395,12 @@ fn nothing_is_dropped_where_everything_overlaps() {
     assert_eq!(answers[2], [json!([1_000])]);
     assert_eq!(answers[3], [json!([1_000])]);
     let kernels = || events.iter().filter(|event| event["kind"] == "kernel");
-    let mut streams: BTreeMap<(u64, u64, u64), (u64, u64)> = BTreeMap::new();
+    let mut streams: BTreeMap<(u64, u64), (u64, u64)> = BTreeMap::new();
     let mut names: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
     for kernel in kernels() {
         let number = |key: &str| kernel[key].as_u64().unwrap();
         let sums = [
-            streams
-                .entry((number("device"), number("process"), number("stream")))
-                .or_default(),
+            streams.entry((number("device"), number("stream"))).or_default(),
             names.entry(kernel["name"].as_str().unwrap()).or_default(),
         ];
         for sum in sums {

@@ -17,7 +17,7 @@ use proptest::prelude::*;
 use tracesmith_format::tables::*;
 use tracesmith_format::*;
 use tracesmith_trace::export::{
-    ExportOptions, ExportReport, GpuForm, Out, Packing, PerfettoOptions, Way, exporter, write_split,
+    ExportOptions, ExportReport, GpuForm, Out, PacketPacking, PerfettoOptions, Way, exporter, write_split,
 };
 use tracesmith_trace::import::{Input, importer_of};
 use tracesmith_trace::{EventKind, Query, TimeRange, Trace};
@@ -42,7 +42,7 @@ fn export_with(trace: &Trace, options: &ExportOptions) -> (Vec<u8>, ExportReport
     (bytes, report)
 }
 
-fn options(gpu_form: GpuForm, packing: Packing) -> ExportOptions {
+fn options(gpu_form: GpuForm, packing: PacketPacking) -> ExportOptions {
     ExportOptions {
         perfetto: PerfettoOptions { gpu_form, packing },
         ..ExportOptions::default()
@@ -136,7 +136,7 @@ fn stacks_come_back_in_both_forms() {
     let expected = stacks(&trace);
     assert!(expected.iter().any(|stack| stack.len() > 2));
     for form in [GpuForm::Tracks, GpuForm::Both] {
-        let bytes = export_with(&trace, &options(form, Packing::Deflate)).0;
+        let bytes = export_with(&trace, &options(form, PacketPacking::Deflate)).0;
         let again = Trace::from_bytes(bytes).unwrap();
         let mut found = stacks(&again);
         // Written both ways, kernels are there twice, and render stages have no stack.
@@ -148,7 +148,7 @@ fn stacks_come_back_in_both_forms() {
 #[test]
 fn render_stages_come_back_as_kernels_of_their_streams() {
     let trace = fixture("demo-h200.sbt");
-    let bytes = export_with(&trace, &options(GpuForm::RenderStages, Packing::None)).0;
+    let bytes = export_with(&trace, &options(GpuForm::RenderStages, PacketPacking::None)).0;
     let again = Trace::from_bytes(bytes).unwrap();
     let work = |trace: &Trace| {
         let mut rows = Vec::new();
@@ -178,7 +178,7 @@ fn the_same_trace_gives_the_same_bytes_and_packing_changes_nothing_else() {
     let trace = fixture("demo-h200.sbt");
     let packed = export(&trace);
     assert_eq!(packed, export(&trace));
-    let plain = export_with(&trace, &options(GpuForm::Tracks, Packing::None)).0;
+    let plain = export_with(&trace, &options(GpuForm::Tracks, PacketPacking::None)).0;
     assert!(packed.len() < plain.len() / 2);
     let read = |bytes| events(&Trace::from_bytes(bytes).unwrap(), EventKind::ALL);
     assert_eq!(read(packed), read(plain));
@@ -357,7 +357,7 @@ proptest! {
     #[test]
     fn damage_is_never_worse_than_a_shorter_trace(flips in prop::collection::vec((0..4_000usize, any::<u8>()), 1..6), cut in 0..4_000usize) {
         let trace = made(&[(10, 20), (15, 30), (40, 50)], &[(5, 60), (10, 20)], 100);
-        let plain = export_with(&trace, &options(GpuForm::Both, Packing::None)).0;
+        let plain = export_with(&trace, &options(GpuForm::Both, PacketPacking::None)).0;
         let mut bytes = plain[..plain.len().min(cut)].to_vec();
         for (at, byte) in flips {
             if let Some(place) = bytes.get_mut(at) {
@@ -371,7 +371,7 @@ proptest! {
 #[test]
 fn a_trace_cut_anywhere_gives_what_is_left() {
     let trace = fixture("synthetic-v1.sbt");
-    for packing in [Packing::None, Packing::Deflate] {
+    for packing in [PacketPacking::None, PacketPacking::Deflate] {
         let bytes = export_with(&trace, &options(GpuForm::Tracks, packing)).0;
         for length in (0..bytes.len()).step_by(97) {
             tracesmith_trace::fuzz::import_any("perfetto", &bytes[..length]);

@@ -36,12 +36,13 @@ struct Step {
 }
 
 impl ClockMap {
-    /// Builds the conversions from what a trace stores. The reference is the first monotonic clock, else
-    /// the first realtime one, else the first.
+    /// Builds the conversions from what a trace stores. The reference is the first monotonic clock, else the first one,
+    /// unless nobody knows what that counts from and a realtime clock is there.
     pub fn new(clocks: &[Clock], pairs: &[ClockPair]) -> Self {
         let reference = clocks
             .iter()
             .find(|clock| clock.kind == ClockKind::MONOTONIC)
+            .or_else(|| clocks.first().filter(|clock| clock.kind != ClockKind::UNKNOWN))
             .or_else(|| clocks.iter().find(|clock| clock.kind == ClockKind::REALTIME))
             .or(clocks.first())
             .map(|clock| clock.id)

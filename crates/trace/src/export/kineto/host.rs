@@ -98,20 +98,25 @@ impl Kineto<'_> {
                 ..self.event(piece, at, head)
             };
             self.text().event(out, &event, |out| {
-                push_positive(out, "External id", rows.correlation[row].0);
+                let (correlation, argument) = (rows.correlation[row].0, rows.argument[row]);
+                if shape.kind == HostCallKind::PYTHON {
+                    push_positive(out, "Python id", argument);
+                    push_positive(out, "Python parent id", correlation);
+                } else {
+                    push_positive(out, "External id", correlation);
+                }
                 if rows.sequence[row] != 0 {
                     push_format(out, format_args!("\"Sequence number\":{},", rows.sequence[row]));
                 }
-                let rest = self.string(rows.detail[row]);
-                // Its callers are events of their own, which it names.
-                if !rest.contains("\"Python id\"") {
+                // The callers of a numbered Python function are events of their own, which it names.
+                if shape.kind != HostCallKind::PYTHON || argument == 0 {
                     self.push_stack(out, rows.stack[row]);
                 }
                 self.push_rest(out, rows.detail[row]);
-                if matches!(shape.kind, HostCallKind::OPERATOR | HostCallKind::PYTHON) {
-                    self.push_index(out, "Ev Idx", rows.argument[row]);
-                } else {
-                    push_positive(out, "argument", rows.argument[row]);
+                match shape.kind {
+                    HostCallKind::PYTHON => {}
+                    HostCallKind::OPERATOR => self.push_index(out, "Ev Idx", argument),
+                    _ => push_positive(out, "argument", argument),
                 }
             });
         }

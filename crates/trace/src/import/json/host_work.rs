@@ -104,7 +104,7 @@ impl Reading<'_, '_, '_> {
         self.push(row)
     }
 
-    /// A Python function. Its caller's number is said by the caller's row, unless that is not in the file.
+    /// A Python function. Its own number is its argument, its caller's the correlation: as texts they would all differ.
     pub(super) fn python_function(&mut self, event: &Event<'_>) -> Result<(), Error> {
         let mut row = HostCall::default();
         let (mut id, mut parent) = (None, None);
@@ -120,10 +120,8 @@ impl Reading<'_, '_, '_> {
         row.argument = id.unwrap_or(0);
         let text = event.name();
         let name = self.builder.string(&text)?;
+        row.correlation = CorrelationId(parent.unwrap_or(0));
         let caller = self.stacks.python_call(self.builder, (name, &text), id, parent)?;
-        if let (None, Some(parent)) = (caller, event.argument(b"Python parent id")) {
-            self.rest.add(b"Python parent id", parent);
-        }
         (row.stack, row.depth) = caller.unwrap_or_default();
         row.detail = self.rest.store(self.builder)?;
         self.framework_call(event, name, HostCallKind::PYTHON, &mut row)
