@@ -1,7 +1,7 @@
 //! Perfetto's protobuf traces: the exporter for ui.perfetto.dev.
 //!
 //! Blocks are read in the order of time, a few on every core at once, and become [items](item). What starts before the
-//! first block that is still unread is complete: it is sorted by track and start, gets its [lane](lane) and is written.
+//! first block that is still unread is complete: it is sorted by track and start, gets its [`lane`] and is written.
 //! So the file is made in one walk, and memory follows what overlaps in time, not the length of the trace.
 //!
 //! Device work can be written in two forms. *Tracks* are slices on tracks of our own: every version of Perfetto shows
