@@ -1,4 +1,5 @@
 //! Workloads for the benches: traces that look like real ones, made from a seed.
 
 pub mod figure;
+pub mod kineto;
 pub mod workload;

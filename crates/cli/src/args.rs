@@ -281,9 +281,29 @@ pub(crate) struct ExportArgs {
     /// Only device work of these streams; what the host did is kept
     #[arg(long, value_delimiter = ',', value_name = "ID")]
     pub(crate) stream: Vec<u64>,
+    /// Only this table, as one file, for formats of tables
+    #[arg(long, value_name = "NAME", value_parser = table_parser())]
+    pub(crate) table: Option<String>,
     /// What stacks are weighed by, for formats that hold nothing else
     #[arg(long, value_enum, default_value = "gpu-time", value_name = "WHAT")]
     pub(crate) weight: WeightArg,
+    /// How a Perfetto trace holds GPU work: as tracks, which every version of Perfetto shows, as render stages, which newer
+    /// ones know more about, or as both
+    #[arg(long, value_enum, default_value = "tracks", value_name = "FORM")]
+    pub(crate) gpu_form: GpuFormArg,
+    /// Write a Perfetto trace without compression
+    #[arg(long)]
+    pub(crate) no_compression: bool,
+    /// Write a Perfetto trace as files of about this size, one after the other in time: NAME.1.pftrace, NAME.2.pftrace…
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) split: Option<units::SizeArg>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum GpuFormArg {
+    Tracks,
+    RenderStages,
+    Both,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -352,6 +372,10 @@ fn exporter_parser() -> impl clap::builder::TypedValueParser<Value = &'static Ex
         .map(|exporter| PossibleValue::new(exporter.name).aliases(exporter.aliases));
     PossibleValuesParser::new(values)
         .map(|name| export::exporter(&name).expect("the parser admits only these names"))
+}
+
+fn table_parser() -> impl clap::builder::TypedValueParser<Value = String> {
+    clap::builder::PossibleValuesParser::new(export::table_names())
 }
 
 fn importer_parser() -> impl clap::builder::TypedValueParser<Value = &'static Importer> {

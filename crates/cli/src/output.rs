@@ -233,6 +233,17 @@ fn hint(error: &anyhow::Error) -> Option<&'static str> {
         }
         _ => {}
     }
+    if error.chain().any(|cause| {
+        matches!(
+            cause.downcast_ref::<tracesmith_trace::Error>(),
+            Some(tracesmith_trace::Error::NotBuilt {
+                feature: "parquet",
+                ..
+            })
+        )
+    }) {
+        return Some("cargo install --locked --path crates/cli --features parquet builds one that can");
+    }
     let format_error =
         error
             .chain()

@@ -291,7 +291,7 @@ fn bad_files() -> Vec<(&'static str, Vec<u8>)> {
     cut_header.truncate(40);
     vec![
         ("empty", Vec::new()),
-        ("json", b"{\"traceEvents\": [{\"ph\": \"X\"}]}".to_vec()),
+        ("json", b"{\"hello\": [{\"ph\": 1}]}".to_vec()),
         ("zeros", vec![0; 100_000]),
         ("newer", newer.to_bytes().to_vec()),
         ("cut_header", cut_header),

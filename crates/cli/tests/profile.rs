@@ -311,8 +311,9 @@ fn keys_of_the_terminal_end_the_program_and_not_the_trace() {
         eprintln!("SKIPPED: there is no script(1) here");
         return;
     }
+    // `exec`: a shell that waits for us is sent the key too, and may end by it.
     let line = format!(
-        "'{}' profile --no-preload -o t.sbt -- sh -c \"trap 'echo caught; touch caught' INT; touch ready; while [ ! -e caught ]; do sleep 0.05; done; exit 6\"",
+        "exec '{}' profile --no-preload -o t.sbt -- sh -c \"trap 'echo caught; touch caught' INT; touch ready; while [ ! -e caught ]; do sleep 0.05; done; exit 6\"",
         env!("CARGO_BIN_EXE_tracesmith")
     );
     let mut command = Command::new("script");
@@ -320,6 +321,7 @@ fn keys_of_the_terminal_end_the_program_and_not_the_trace() {
         .args(["-q", "-e", "-c", &line, "/dev/null"])
         .current_dir(place.0.path())
         .env("TRACESMITH_INJECT_LIBRARY", place.path("library.so"))
+        .env("SHELL", "/bin/sh")
         .stdin(Stdio::piped());
     let mut child = start(command);
     until(|| place.path("ready").exists());

@@ -59,5 +59,5 @@ pub use lane::{ColumnType, Lane, Meaning, Value};
 pub use reader::{Block, Decoder, Found, Reader};
 pub use shared::{Group, Shared};
 pub use source::{FileSource, Memory, Source};
-pub use table::{ColumnSpec, Columns, Field, IdMap, Projection, Table};
+pub use table::{ColumnSpec, ColumnView, Columns, Field, IdMap, Projection, Table};
 pub use writer::{Writable, Writer, WriterOptions};

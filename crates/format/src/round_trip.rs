@@ -15,14 +15,22 @@ use crate::{for_each_table, ids::Timestamp};
 /// All values of a row; measured ones by their bits, so that every NaN is itself.
 fn values<C: Columns>(columns: &C, row: usize) -> Vec<(u16, String)> {
     let mut values = Vec::new();
-    columns.visit(row, &mut |id, value| {
-        let text = match value {
-            Value::Float(float) => format!("{:x}", float.to_bits()),
-            other => format!("{other:?}"),
-        };
-        values.push((id, text));
-    });
+    columns.visit(row, &mut |id, value| values.push((id, text(value))));
     values
+}
+
+/// The same, by way of the columns.
+fn values_of_columns<C: Columns>(columns: &C, row: usize) -> Vec<(u16, String)> {
+    let mut values = Vec::new();
+    columns.visit_columns(&mut |id, column| values.push((id, text(column.of_row(row)))));
+    values
+}
+
+fn text(value: Value) -> String {
+    match value {
+        Value::Float(float) => format!("{:x}", float.to_bits()),
+        other => format!("{other:?}"),
+    }
 }
 
 fn survives<T: Writable + Arbitrary>(seed: u64, rows: usize, rows_per_block: u32) {
@@ -59,6 +67,7 @@ fn survives<T: Writable + Arbitrary>(seed: u64, rows: usize, rows_per_block: u32
                 "row {row} of {}",
                 T::KIND
             );
+            assert_eq!(values_of_columns(&read, r), values(&read, r), "{}", T::KIND);
             let (start, end) = read.times(r);
             if start != Timestamp::NONE {
                 assert!(block.header.first_time <= start.0 && block.header.last_time >= start.0.max(end.0));

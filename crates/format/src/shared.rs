@@ -10,7 +10,7 @@ use hashbrown::HashTable;
 use crate::codec::{BlockDecoder, BlockEncoder};
 use crate::error::Problem;
 use crate::lane::Value;
-use crate::table::{ColumnSpec, IdMap, Projection};
+use crate::table::{ColumnSpec, ColumnView, IdMap, Projection};
 
 /// A set of columns that are shared by rows with equal values. The `group!` macro implements it.
 pub trait Group: Copy + Default + PartialEq + Eq + Send + Sync + 'static {
@@ -30,6 +30,8 @@ pub trait Group: Copy + Default + PartialEq + Eq + Send + Sync + 'static {
     fn specs(base: u16, name: &'static str, out: &mut Vec<ColumnSpec>);
     /// Calls `f` with every member's value.
     fn visit(&self, base: u16, f: &mut dyn FnMut(u16, Value));
+    /// Calls `f` with every member's id and its column, of which `index` tells the value of each row.
+    fn visit_columns(values: &[Self], index: &[u32], base: u16, f: &mut dyn FnMut(u16, ColumnView<'_>));
     /// This value with all ids of the trace replaced.
     fn remap(self, map: &mut dyn IdMap) -> Self;
 }

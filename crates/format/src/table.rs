@@ -54,6 +54,8 @@ pub trait Columns: Clone + Default + std::fmt::Debug + Send + Sync + 'static {
     fn specs() -> Vec<ColumnSpec>;
     /// Calls `f` with every column's id and the row's value in it.
     fn visit(&self, row: usize, f: &mut dyn FnMut(u16, Value));
+    /// Calls `f` with every column's id and the column.
+    fn visit_columns(&self, f: &mut dyn FnMut(u16, ColumnView<'_>));
     /// Replaces all ids that are the trace's own.
     fn remap(&mut self, map: &mut dyn IdMap);
     /// Bytes that the row of this table takes beyond its fixed columns.
@@ -89,6 +91,34 @@ pub struct ColumnSpec {
     pub codes: Option<&'static Codes>,
     /// What it is, in words.
     pub doc: &'static str,
+}
+
+/// One column of a table, for programs that walk columns without knowing their table. Rows that share a value can be
+/// told, so that each distinct one is looked at once.
+#[derive(Clone, Copy)]
+pub struct ColumnView<'a> {
+    /// Number of values.
+    pub values: usize,
+    /// One of the values.
+    pub value: &'a dyn Fn(usize) -> Value,
+    /// For each row which value it has; without this, each row has its own.
+    pub index: Option<&'a [u32]>,
+}
+
+impl ColumnView<'_> {
+    /// A row's value.
+    pub fn of_row(&self, row: usize) -> Value {
+        (self.value)(self.index.map_or(row, |index| index[row] as usize))
+    }
+}
+
+impl std::fmt::Debug for ColumnView<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ColumnView")
+            .field("values", &self.values)
+            .field("shared", &self.index.is_some())
+            .finish()
+    }
 }
 
 /// Which columns to read.
@@ -450,6 +480,15 @@ macro_rules! table {
                 $($($crate::shared::Group::visit(self.$group.get(row), $base, f);)*)?
             }
 
+            fn visit_columns(&self, f: &mut dyn FnMut(u16, $crate::table::ColumnView<'_>)) {
+                $(f($id, $crate::table::ColumnView {
+                    values: self.row_count,
+                    value: &|row| <$type as $crate::table::Field>::value(&self.$field, row),
+                    index: None,
+                });)*
+                $($($crate::shared::Group::visit_columns(&self.$group.values, &self.$group.index, $base, f);)*)?
+            }
+
             fn remap(&mut self, map: &mut dyn $crate::table::IdMap) {
                 $(<$type as $crate::table::Field>::remap(&mut self.$field, map);)*
                 $($(self.$group.remap(map);)*)?
@@ -529,6 +568,19 @@ macro_rules! group {
 
             fn visit(&self, base: u16, f: &mut dyn FnMut(u16, $crate::lane::Value)) {
                 $(f(base + $offset, $crate::lane::Lane::value(self.$field));)*
+            }
+
+            fn visit_columns(
+                values: &[Self],
+                index: &[u32],
+                base: u16,
+                f: &mut dyn FnMut(u16, $crate::table::ColumnView<'_>),
+            ) {
+                $(f(base + $offset, $crate::table::ColumnView {
+                    values: values.len(),
+                    value: &|at| $crate::lane::Lane::value(values[at].$field),
+                    index: Some(index),
+                });)*
             }
 
             fn remap(mut self, map: &mut dyn $crate::table::IdMap) -> Self {

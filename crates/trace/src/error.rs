@@ -53,6 +53,14 @@ pub enum Error {
         /// Why.
         problem: String,
     },
+    /// This program was built without what the format needs.
+    #[error("this build cannot write {format}")]
+    NotBuilt {
+        /// The format.
+        format: &'static str,
+        /// The feature that it was built without.
+        feature: &'static str,
+    },
     /// The file is not a trace, or cannot be read.
     #[error(transparent)]
     Format(#[from] tracesmith_format::Error),

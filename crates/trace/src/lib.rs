@@ -27,6 +27,7 @@ pub mod export;
 pub mod fuzz;
 pub mod import;
 mod model;
+mod perfetto;
 mod query;
 mod repair;
 mod rewrite;

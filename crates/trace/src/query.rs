@@ -286,7 +286,7 @@ impl Trace {
             .ok()
     }
 
-    fn on_timeline(&self, mut event: Event, block: &Block) -> Event {
+    pub(crate) fn on_timeline(&self, mut event: Event, block: &Block) -> Event {
         if block.header.clock != self.clock_map.reference() {
             event.start = self.clock_map.convert(block.header.clock, event.start).time;
             event.end = self.clock_map.convert(block.header.clock, event.end).time;

@@ -14,9 +14,35 @@ pub(crate) struct ProfileArgs {
     /// Leave LD_PRELOAD alone; other profilers in the program may then get in the way
     #[arg(long)]
     pub(crate) no_preload: bool,
+    /// Also write the trace for ui.perfetto.dev, beside the trace: NAME.pftrace
+    #[arg(long)]
+    pub(crate) perfetto: bool,
     /// Whose end is the end of the recording: the program's, or that of all processes it started
     #[arg(long, value_enum, default_value = "primary", value_name = "WHOM")]
     pub(crate) wait: WaitArg,
+    /// Have NVIDIA's nsys record, and import what it writes; of the options for recording only -o and --force count
+    #[arg(long, conflicts_with_all = ["xctrace", "mctracer"])]
+    pub(crate) nsys: bool,
+    /// Further arguments for 'nsys profile', as in a shell
+    #[arg(long, requires = "nsys", value_name = "ARGS", allow_hyphen_values = true)]
+    pub(crate) nsys_args: Option<String>,
+    /// Keep the other profiler's own files beside the trace
+    #[arg(long, requires = "nsys")]
+    pub(crate) keep_trace: bool,
+    /// Let Instruments record, on macOS, and import its tables; options of our own recording do not apply
+    #[arg(long, conflicts_with = "mctracer")]
+    pub(crate) xctrace: bool,
+    /// The template that Instruments records with
+    #[arg(
+        long,
+        requires = "xctrace",
+        default_value = "Metal System Trace",
+        value_name = "NAME"
+    )]
+    pub(crate) xctrace_template: String,
+    /// Let MetaX's mcTracer record, and import its trace; options of our own recording do not apply
+    #[arg(long)]
+    pub(crate) mctracer: bool,
     /// The program and its arguments
     #[arg(
         required = true,

@@ -1,14 +1,18 @@
 //! `tracesmith export`.
 
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use serde_json::json;
 use tracesmith_format::StreamId;
-use tracesmith_trace::export::{ExportOptions, ExportReport, Exporter, Out, Way, Weight, exporter_for};
+use tracesmith_trace::export::{
+    ExportOptions, ExportReport, Exporter, GpuForm, Out, PacketPacking, Packing, PerfettoOptions, Way,
+    Weight, exporter_for, write_folder,
+};
 use tracesmith_trace::{TimeRange, Trace, units};
 
-use crate::args::{ExportArgs, Format, OutArgs, WeightArg};
+use crate::args::{ExportArgs, Format, GpuFormArg, OutArgs, WeightArg};
 use crate::commands::out_file::{Target, is_stdout, write_out, write_path};
 use crate::input::open_trace;
 use crate::output::Output;
@@ -16,13 +20,26 @@ use crate::progress::Progress;
 
 pub(crate) fn run(args: &ExportArgs, output: &mut Output) -> anyhow::Result<()> {
     let exporter = chosen(args)?;
+    if args.table.is_some() && !matches!(exporter.way, Way::Tables(_)) {
+        bail!("{} is no format of tables; leave --table out", exporter.name);
+    }
     let out = OutArgs {
         out: out_path(args, exporter)?,
         force: args.force,
     };
     let trace = open_trace(&args.file)?;
     let options = options(args, &trace, output);
-    let (report, bytes) = write(exporter, &trace, &options, &out, &args.file)?;
+    if let Some(size) = args.split {
+        let report = write_split(exporter, &trace, &options, size.0, &out)?;
+        drop(options);
+        return show_split(&trace, exporter, report, &out, output);
+    }
+    let (report, bytes) = match (exporter.way, args.table.as_deref()) {
+        (Way::Tables(export), Some(table)) => {
+            stream(&out, &args.file, |out| export(&trace, &options, table, out))?
+        }
+        _ => write(exporter, &trace, &options, &out, &args.file)?,
+    };
     drop(options);
     show(&trace, exporter, &report, bytes, &out, output)
 }
@@ -46,7 +63,10 @@ fn out_path(args: &ExportArgs, exporter: &Exporter) -> anyhow::Result<PathBuf> {
     match &args.out {
         Some(out) => Ok(out.clone()),
         None if args.file == Path::new("-") => bail!("name the file to write with -o"),
-        None => Ok(args.file.with_extension(exporter.extension)),
+        None => Ok(args.file.with_extension(match &args.table {
+            Some(table) => format!("{table}.{}", exporter.extension),
+            None => exporter.extension.to_owned(),
+        })),
     }
 }
 
@@ -64,6 +84,18 @@ fn options(args: &ExportArgs, trace: &Trace, output: &Output) -> ExportOptions {
             WeightArg::AllocatedBytes => Weight::AllocatedBytes,
             WeightArg::Samples => Weight::Samples,
         },
+        perfetto: PerfettoOptions {
+            gpu_form: match args.gpu_form {
+                GpuFormArg::Tracks => GpuForm::Tracks,
+                GpuFormArg::RenderStages => GpuForm::RenderStages,
+                GpuFormArg::Both => GpuForm::Both,
+            },
+            packing: if args.no_compression {
+                PacketPacking::None
+            } else {
+                PacketPacking::Deflate
+            },
+        },
         progress: Some(Progress::new("exporting", trace.file_bytes(), output.bar()).into_fn()),
     }
 }
@@ -77,15 +109,7 @@ pub(crate) fn write(
     input: &Path,
 ) -> anyhow::Result<(ExportReport, u64)> {
     match exporter.way {
-        Way::Stream(export) => write_out(out, &[input], |target| {
-            let mut sink: Box<dyn std::io::Write> = match target {
-                Target::File(file) => Box::new(file),
-                Target::Stream(stream) => stream,
-            };
-            let mut out = Out::new(&mut *sink);
-            let report = export(trace, options, &mut out)?;
-            Ok((report, out.finish()?))
-        }),
+        Way::Stream(export) => stream(out, input, |out| export(trace, options, out)),
         Way::File(export) if is_stdout(out) => {
             let folder = tempfile::tempdir().context("making a temporary folder")?;
             let path = folder.path().join("export");
@@ -102,11 +126,144 @@ pub(crate) fn write(
         Way::Folder(_) if is_stdout(out) => {
             bail!("{} is a folder of files; name one with -o", exporter.name)
         }
+        Way::Tables(_) if is_stdout(out) => bail!(
+            "{} is a folder of files; name one with -o, or choose a table with --table",
+            exporter.name
+        ),
+        Way::Tables(export) => write_path(out, &[input], |path| {
+            let report = write_folder(exporter, export, trace, options, path)?;
+            Ok((report, bytes_in(path)?))
+        }),
         Way::File(export) | Way::Folder(export) => write_path(out, &[input], |path| {
             let report = export(trace, options, path)?;
             Ok((report, bytes_in(path)?))
         }),
     }
+}
+
+/// Has an export write from start to end, packed where the name of the file says so.
+fn stream(
+    out: &OutArgs,
+    input: &Path,
+    export: impl FnOnce(&mut Out<'_>) -> Result<ExportReport, tracesmith_trace::Error>,
+) -> anyhow::Result<(ExportReport, u64)> {
+    write_out(out, &[input], |target| {
+        let sink: Box<dyn Write> = match target {
+            Target::File(file) => Box::new(file),
+            Target::Stream(stream) => stream,
+        };
+        write_packed(Packing::of(&out.out), sink, |sink| {
+            let mut out = Out::new(sink);
+            let report = export(&mut out)?;
+            out.finish()?;
+            Ok(report)
+        })
+    })
+}
+
+/// Has `fill` write into `sink`, packed on the way; gives back what it did, and the bytes that arrived.
+fn write_packed<R>(
+    packing: Option<Packing>,
+    sink: Box<dyn Write>,
+    fill: impl FnOnce(&mut dyn Write) -> anyhow::Result<R>,
+) -> anyhow::Result<(R, u64)> {
+    let mut sink = Counted { sink, bytes: 0 };
+    let filled = match packing {
+        None => fill(&mut sink)?,
+        Some(Packing::Gzip) => {
+            let mut packed = flate2::write::GzEncoder::new(&mut sink, flate2::Compression::default());
+            let filled = fill(&mut packed)?;
+            packed.finish()?;
+            filled
+        }
+        Some(Packing::Zstd) => {
+            let mut packed = zstd::stream::write::Encoder::new(&mut sink, zstd::DEFAULT_COMPRESSION_LEVEL)?;
+            let filled = fill(&mut packed)?;
+            packed.finish()?;
+            filled
+        }
+    };
+    sink.flush()?;
+    Ok((filled, sink.bytes))
+}
+
+/// A sink that counts what arrives.
+struct Counted {
+    sink: Box<dyn Write>,
+    bytes: u64,
+}
+
+impl Write for Counted {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.sink.write(bytes)?;
+        self.bytes += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.sink.flush()
+    }
+}
+
+/// Writes a Perfetto trace as several files beside each other.
+fn write_split(
+    exporter: &Exporter,
+    trace: &Trace,
+    options: &ExportOptions,
+    limit: u64,
+    out: &OutArgs,
+) -> anyhow::Result<(ExportReport, Vec<u64>)> {
+    if exporter.name != "perfetto" {
+        bail!("--split is for Perfetto traces; {} is one file", exporter.name);
+    }
+    if is_stdout(out) {
+        bail!("--split writes several files; name them with -o");
+    }
+    if limit == 0 {
+        bail!("--split 0 leaves no room for anything");
+    }
+    let mut open = |number: usize| -> std::io::Result<Box<dyn std::io::Write>> {
+        let mut how = std::fs::File::options();
+        how.write(true);
+        if out.force {
+            how.create(true).truncate(true);
+        } else {
+            how.create_new(true);
+        }
+        let file = how.open(numbered(&out.out, number))?;
+        Ok(Box::new(std::io::BufWriter::new(file)))
+    };
+    tracesmith_trace::export::write_split(trace, options, limit, &mut open)
+        .with_context(|| format!("writing {}", numbered(&out.out, 1).display()))
+}
+
+/// The name of one of several files: its number stands before the ending.
+fn numbered(path: &Path, number: usize) -> PathBuf {
+    let mut name = path.file_stem().unwrap_or_default().to_owned();
+    name.push(format!(".{number}"));
+    if let Some(ending) = path.extension() {
+        name.push(".");
+        name.push(ending);
+    }
+    path.with_file_name(name)
+}
+
+fn show_split(
+    trace: &Trace,
+    exporter: &Exporter,
+    (report, sizes): (ExportReport, Vec<u64>),
+    out: &OutArgs,
+    output: &mut Output,
+) -> anyhow::Result<()> {
+    let bytes = sizes.iter().sum();
+    show(trace, exporter, &report, bytes, out, output)?;
+    if output.format == Format::Table {
+        for (size, number) in sizes.iter().zip(1..) {
+            let name = numbered(&out.out, number);
+            output.line(&format!("  {} ({})", name.display(), units::bytes(*size)))?;
+        }
+    }
+    Ok(())
 }
 
 fn bytes_in(path: &Path) -> std::io::Result<u64> {

@@ -9,6 +9,8 @@ mod devices;
 mod doctor;
 mod env;
 mod export;
+mod foreign;
+mod foreign_xctrace;
 mod import;
 mod info;
 mod merge;

@@ -1,16 +1,41 @@
 //! `tracesmith profile`.
 
-use tracesmith_collect::{End, Launch, Preload, Wait, profile};
+use std::path::Path;
 
-use super::capture;
-use crate::args::{ProfileArgs, WaitArg};
+use tracesmith_collect::{End, Launch, Preload, Wait, profile};
+use tracesmith_trace::export::{ExportOptions, exporter};
+use tracesmith_trace::units;
+
+use super::foreign::{Files, Recording};
+use super::{capture, export, foreign, foreign_xctrace};
+use crate::args::{CaptureArgs, OutArgs, ProfileArgs, WaitArg};
 use crate::exit::Exit;
+use crate::input::open_trace;
 use crate::library;
 use crate::output::Output;
 
 pub(crate) fn run(args: ProfileArgs, output: &mut Output) -> anyhow::Result<Exit> {
+    if args.xctrace {
+        return foreign_xctrace::run_xctrace(&args, output);
+    }
+    if args.mctracer {
+        return foreign_xctrace::run_mctracer(&args, output);
+    }
     let program = args.command.first().cloned().unwrap_or_default();
     let destination = capture::destination(&args.capture, &program)?;
+    if args.nsys {
+        let recording = Recording {
+            profiler: &foreign::NSYS,
+            arguments: args.nsys_args.as_deref().unwrap_or_default(),
+            command: &args.command,
+            destination: &destination,
+            files: match args.keep_trace {
+                true => Files::Keep,
+                false => Files::Remove,
+            },
+        };
+        return foreign::run(&recording, output);
+    }
     let launch = Launch {
         command: args.command,
         library: library::locate()?,
@@ -26,6 +51,11 @@ pub(crate) fn run(args: ProfileArgs, output: &mut Output) -> anyhow::Result<Exit
     };
     let (end, report) = profile(launch, capture::capture(&args.capture)?, destination)?;
     capture::show(&report, output);
+    if args.perfetto {
+        for (path, _) in &report.files {
+            write_perfetto(path, &args.capture, output);
+        }
+    }
     if report.processes == 0 {
         output.warning(&format!(
             "{} started no process that uses CUDA or NVTX, or ours was kept out: a static program, one with \
@@ -40,4 +70,19 @@ pub(crate) fn run(args: ProfileArgs, output: &mut Output) -> anyhow::Result<Exit
         _ => Exit::Done,
     };
     capture::exit(report, code, &args.capture, output)
+}
+
+/// Writes a recorded trace for Perfetto beside it. The program has run and its exit code counts, so a failure is a warning.
+fn write_perfetto(path: &Path, args: &CaptureArgs, output: &mut Output) {
+    let out = OutArgs {
+        out: path.with_extension("pftrace"),
+        force: args.force,
+    };
+    let perfetto = exporter("perfetto").expect("Perfetto is among the exporters");
+    let written = open_trace(path)
+        .and_then(|trace| export::write(perfetto, &trace, &ExportOptions::default(), &out, path));
+    match written {
+        Ok((_, bytes)) => output.note(&format!("wrote {} ({})", out.out.display(), units::bytes(bytes))),
+        Err(error) => output.warning(&format!("no Perfetto trace: {error:#}")),
+    }
 }

@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "not every test file needs all of it")]
 
+pub mod perfetto;
 pub mod rows;
 pub mod stage;
 

@@ -9,6 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tracesmith_wire::{
     Capacity,
     control::{Control, Message, Settings, armed},
@@ -369,14 +370,24 @@ fn armed() {
     }
 }
 
+fn someone_waits(listener: &Listener) -> bool {
+    let mut watched = [PollFd::new(listener, PollFlags::IN)];
+    let limit = Timespec {
+        tv_sec: 0,
+        tv_nsec: 1_000_000,
+    };
+    poll(&mut watched, Some(&limit)).unwrap() > 0
+}
+
 /// Kernels until the collector says close. Another visitor may ask for a dump.
 fn record_for(control: Control, settings: Settings, window: u32, listener: &Listener) -> Control {
     let mut target = Target::open_with(control, settings);
     target.define_all();
     loop {
         target.kernel(window);
-        if let Ok(visitor) = listener.accept(Duration::from_millis(1)) {
-            let asker = visitor.into_control();
+        if someone_waits(listener) {
+            // From here on it has all the time that a real program gives it.
+            let asker = listener.accept(LIMIT).unwrap().into_control();
             if asker.receive(LIMIT).unwrap() == Some(Message::Dump) {
                 target.control.send(&Message::Dump, LIMIT).unwrap();
                 asker.send(&receive(&target.control), LIMIT).unwrap();

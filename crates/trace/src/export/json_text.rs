@@ -58,6 +58,30 @@ pub(super) fn push_micros(out: &mut Vec<u8>, nanos: u64) {
     }
 }
 
+/// The same for times before a zero, too.
+pub(super) fn push_signed_micros(out: &mut Vec<u8>, nanos: i64) {
+    if nanos < 0 {
+        out.push(b'-');
+    }
+    push_micros(out, nanos.unsigned_abs());
+}
+
+/// Adds `"key":`.
+pub(super) fn push_key(out: &mut Vec<u8>, key: &str) {
+    push_string(out, key);
+    out.push(b':');
+}
+
+/// Adds nanoseconds as milliseconds, exactly.
+pub(super) fn push_millis(out: &mut Vec<u8>, nanos: u64) {
+    push_number(out, nanos / 1_000_000);
+    let rest = nanos % 1_000_000;
+    if rest > 0 {
+        let digits = format!(".{rest:06}");
+        out.extend_from_slice(digits.trim_end_matches('0').as_bytes());
+    }
+}
+
 /// Adds a floating-point number; JSON has no word for infinities and for what is no number, so these become null.
 pub(super) fn push_float(out: &mut Vec<u8>, number: f64) {
     if number.is_finite() {
@@ -70,6 +94,49 @@ pub(super) fn push_float(out: &mut Vec<u8>, number: f64) {
 /// Adds formatted text as it is.
 pub(super) fn push_format(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
     out.write_fmt(text).expect("a vector takes everything");
+}
+
+/// Adds a number as a member unless it is 0, which stands for "none" or "not known".
+pub(super) fn push_positive(out: &mut Vec<u8>, key: &str, number: u64) {
+    if number > 0 {
+        push_key(out, key);
+        push_number(out, number);
+        out.push(b',');
+    }
+}
+
+/// Adds an address as a member, as text: doubles do not hold all of them.
+pub(super) fn push_address(out: &mut Vec<u8>, key: &str, address: u64) {
+    if address > 0 {
+        push_key(out, key);
+        push_format(out, format_args!("\"0x{address:x}\","));
+    }
+}
+
+/// Adds a word as a member.
+pub(super) fn push_word(out: &mut Vec<u8>, key: &str, word: &str) {
+    push_key(out, key);
+    push_string(out, word);
+    out.push(b',');
+}
+
+/// Begins an event: `,"cat":"…","name":"…"`.
+pub(super) fn push_head(out: &mut Vec<u8>, category: &str, name: &str) {
+    out.extend_from_slice(b",\"cat\":");
+    push_string(out, category);
+    out.extend_from_slice(b",\"name\":");
+    push_string(out, name);
+}
+
+/// Adds members that are JSON already.
+pub(super) fn push_members(out: &mut Vec<u8>, members: &[(&str, &str)]) {
+    for (key, value) in members {
+        out.push(b'"');
+        out.extend_from_slice(key.as_bytes());
+        out.extend_from_slice(b"\":");
+        out.extend_from_slice(value.as_bytes());
+        out.push(b',');
+    }
 }
 
 #[cfg(test)]
@@ -104,6 +171,21 @@ mod tests {
                 micros(u64::MAX)
             ],
             ["0", "0.005", "1.25", "0.999", "2", "18446744073709551.615"]
+        );
+    }
+
+    #[test]
+    fn milliseconds_are_exact() {
+        let millis = |nanos| text(|out| push_millis(out, nanos));
+        assert_eq!(
+            [
+                millis(0),
+                millis(5),
+                millis(1_250_000),
+                millis(3_000_000),
+                millis(100)
+            ],
+            ["0", "0.000005", "1.25", "3", "0.0001"]
         );
     }
 

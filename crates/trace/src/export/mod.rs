@@ -3,10 +3,37 @@
 //! An exporter walks the trace block by block and writes as it goes, so that its memory does not grow with the trace. A
 //! new exporter is a file here and a line in [`EXPORTERS`].
 
+mod dot;
+mod event_json;
+mod firefox;
 mod folded;
-#[allow(dead_code, reason = "the exporters that use all of it come one by one")]
+mod fragments;
+mod gathered;
+mod json;
+mod json_members;
 mod json_text;
+mod jsonl;
+mod kineto;
+mod lanes;
+mod nesting;
 mod out;
+mod perfetto;
+mod pids;
+mod row_value;
+mod speedscope;
+#[cfg(feature = "sqlite")]
+mod sqlite;
+mod stage;
+mod sweep;
+mod tables;
+#[cfg_attr(
+    not(feature = "parquet"),
+    allow(dead_code, reason = "only files of Arrow and Parquet name the clock")
+)]
+mod timeline;
+mod trace_event;
+mod tracks;
+mod weights;
 
 use std::fmt;
 use std::path::Path;
@@ -16,12 +43,30 @@ use tracesmith_format::{Block, StreamId, Timestamp};
 
 use crate::error::Error;
 use crate::model::trace::Trace;
-use crate::query::{Progress, ProgressFn};
+use crate::query::{Progress, ProgressFn, Query};
 use crate::rewrite::TimeRange;
+pub use event_json::EventJson;
 pub use out::Out;
+pub use perfetto::{GpuForm, OpenFile, Packing as PacketPacking, PerfettoOptions, write_split};
+pub use tables::{table_names, write_folder};
 
 /// All exporters.
-pub static EXPORTERS: &[Exporter] = &[folded::EXPORTER];
+pub static EXPORTERS: &[Exporter] = &[
+    perfetto::EXPORTER,
+    json::EXPORTER,
+    kineto::EXPORTER,
+    #[cfg(feature = "sqlite")]
+    sqlite::EXPORTER,
+    tables::parquet::EXPORTER,
+    tables::arrow::FILE,
+    tables::arrow::STREAM,
+    tables::csv::EXPORTER,
+    jsonl::EXPORTER,
+    folded::EXPORTER,
+    speedscope::EXPORTER,
+    firefox::EXPORTER,
+    dot::EXPORTER,
+];
 
 /// A foreign format that can be written.
 pub struct Exporter {
@@ -46,11 +91,42 @@ pub enum Way {
     File(fn(&Trace, &ExportOptions, &Path) -> Result<ExportReport, Error>),
     /// Into an empty folder, a file for each table.
     Folder(fn(&Trace, &ExportOptions, &Path) -> Result<ExportReport, Error>),
+    /// The named table from start to end: into anything that takes bytes, or by [`write_folder`] all of them.
+    Tables(TableFn),
 }
+
+/// Writes the table of this name.
+pub type TableFn = fn(&Trace, &ExportOptions, &str, &mut Out<'_>) -> Result<ExportReport, Error>;
 
 impl fmt::Debug for Exporter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name)
+    }
+}
+
+/// How a streamed export is packed, by the end of its file's name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Packing {
+    /// With gzip.
+    Gzip,
+    /// With zstd.
+    Zstd,
+}
+
+impl Packing {
+    /// The packing that a file of this name has.
+    pub fn of(path: &Path) -> Option<Self> {
+        let name = path.file_name()?.to_str()?;
+        [Packing::Gzip, Packing::Zstd]
+            .into_iter()
+            .find(|packing| name.ends_with(packing.ending()))
+    }
+
+    fn ending(self) -> &'static str {
+        match self {
+            Packing::Gzip => ".gz",
+            Packing::Zstd => ".zst",
+        }
     }
 }
 
@@ -63,6 +139,8 @@ pub struct ExportOptions {
     pub streams: Option<Vec<StreamId>>,
     /// What stacks are weighed by.
     pub weight: Weight,
+    /// How a Perfetto trace is written.
+    pub perfetto: PerfettoOptions,
     /// Told of every block that was read.
     pub progress: Option<ProgressFn>,
 }
@@ -107,6 +185,23 @@ impl ExportOptions {
         self.range.is_all() || self.range.holds(start, end)
     }
 
+    /// Whether something on this stream is wanted; what the host did, on no stream, is.
+    pub fn wants_stream(&self, stream: Option<StreamId>) -> bool {
+        match (&self.streams, stream) {
+            (Some(streams), Some(stream)) => streams.contains(&stream),
+            _ => true,
+        }
+    }
+
+    /// A query for the events in the stretch of time, of all streams.
+    pub(crate) fn query(&self) -> Query {
+        Query {
+            from: self.range.from,
+            to: self.range.to,
+            ..Query::default()
+        }
+    }
+
     /// Notes a block as read.
     pub fn note(&self, block: &Block) {
         if let Some(progress) = &self.progress {
@@ -121,6 +216,7 @@ impl fmt::Debug for ExportOptions {
             .field("range", &self.range)
             .field("streams", &self.streams)
             .field("weight", &self.weight)
+            .field("perfetto", &self.perfetto)
             .finish_non_exhaustive()
     }
 }
@@ -132,9 +228,10 @@ pub fn exporter(name: &str) -> Option<&'static Exporter> {
         .find(|exporter| exporter.name == name || exporter.aliases.contains(&name))
 }
 
-/// The exporter whose files are named like this one.
+/// The exporter whose files are named like this one. The ending of a packed file is looked through.
 pub fn exporter_for(path: &Path) -> Option<&'static Exporter> {
     let name = path.file_name()?.to_str()?;
+    let name = Packing::of(path).map_or(name, |packing| &name[..name.len() - packing.ending().len()]);
     EXPORTERS
         .iter()
         .filter(|exporter| name.ends_with(&format!(".{}", exporter.extension)))

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashMap;
 use tracesmith_format::tables::*;
 use tracesmith_format::{
-    ClockId, ContextId, DeviceId, FrameId, HostId, ProcessId, StackId, StreamId, StringId, ThreadId,
+    ClockId, ContextId, DeviceId, FrameId, HostId, ImageId, ProcessId, StackId, StreamId, StringId, ThreadId,
     Timestamp, Writable,
 };
 
@@ -32,6 +32,7 @@ pub struct Builder<'b, 'w> {
     streams: BTreeMap<(ProcessId, ContextId, StreamId), Stream>,
     last_stream: Option<(ProcessId, ContextId, StreamId)>,
     clocks: Vec<Clock>,
+    image_ids: FxHashMap<(ProcessId, StringId), ImageId>,
     skipped: BTreeMap<(HealthCause, String), u64>,
 }
 
@@ -63,6 +64,7 @@ impl<'b, 'w> Builder<'b, 'w> {
             streams: BTreeMap::new(),
             last_stream: None,
             clocks: Vec::new(),
+            image_ids: FxHashMap::default(),
             skipped: BTreeMap::new(),
         }
     }
@@ -81,6 +83,11 @@ impl<'b, 'w> Builder<'b, 'w> {
             self.cut("the packed file ends in its middle");
         }
         Ok(())
+    }
+
+    /// The files that were begun, the one that is being read included.
+    pub fn files(&self) -> usize {
+        self.report.formats.len()
     }
 
     /// States a fact about the recording.
@@ -140,6 +147,31 @@ impl<'b, 'w> Builder<'b, 'w> {
         Ok(id)
     }
 
+    /// The program or library of this path in a process; where it was mapped is not known.
+    pub fn image(&mut self, process: ProcessId, path: &str) -> Result<ImageId, Error> {
+        let path = self.string(path)?;
+        self.image_at(process, path)
+    }
+
+    /// The same, by a path that has its number; none for no path.
+    pub fn image_at(&mut self, process: ProcessId, path: StringId) -> Result<ImageId, Error> {
+        if path == StringId::NONE {
+            return Ok(ImageId::NONE);
+        }
+        if let Some(id) = self.image_ids.get(&(process, path)) {
+            return Ok(*id);
+        }
+        let id = ImageId(self.image_ids.len() as u32 + 1);
+        self.image_ids.insert((process, path), id);
+        self.define(&Image {
+            id,
+            process,
+            path,
+            ..Image::default()
+        })?;
+        Ok(id)
+    }
+
     /// The host of this name; the empty name is the one host of a file that names none.
     pub fn host(&mut self, name: &str) -> Result<HostId, Error> {
         let name = self.string(name)?;
@@ -173,6 +205,27 @@ impl<'b, 'w> Builder<'b, 'w> {
             });
             id
         })
+    }
+
+    /// The process of a file that names none: that of the files read with it, or one whose pid may turn up in them.
+    pub fn unnamed_process(&mut self, host: HostId) -> ProcessId {
+        let known = self.processes.iter().find(|process| process.host == host);
+        match known {
+            Some(process) => process.id,
+            None => self.process(host, 0),
+        }
+    }
+
+    /// The process with this pid, which the one of a file that named none turns out to be.
+    pub fn named_process(&mut self, host: HostId, pid: u32) -> ProcessId {
+        if !self.process_ids.contains_key(&(host, pid))
+            && let Some(id) = self.process_ids.remove(&(host, 0))
+        {
+            self.process_ids.insert((host, pid), id);
+            self.process_mut(id).pid = pid;
+            return id;
+        }
+        self.process(host, pid)
     }
 
     /// What is known of a process, to be added to.

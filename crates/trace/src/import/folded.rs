@@ -2,11 +2,10 @@
 //!
 //! Each line becomes one sample with its weight. Such files have no times, so neither have the samples.
 
-use std::io::{BufRead, BufReader};
-
-use tracesmith_format::tables::{ClockKind, Frame, HostCall, HostCallKind, HostShape};
+use tracesmith_format::tables::{ClockKind, Frame, HealthCause, HostCall, HostCallKind, HostShape};
 
 use crate::error::Error;
+use crate::import::lines::Lines;
 use crate::import::{Builder, ImportOptions, Importer, Input};
 
 pub(super) const IMPORTER: Importer = Importer {
@@ -15,9 +14,6 @@ pub(super) const IMPORTER: Importer = Importer {
     sniff,
     read,
 };
-
-/// The longest line that is taken for a stack: 10,000 frames of a long name each.
-const MAX_LINE: u64 = 16 << 20;
 
 /// Every whole line at the beginning must be a stack: there is no other sign.
 fn sniff(head: &[u8]) -> bool {
@@ -35,31 +31,31 @@ fn is_comment(line: &str) -> bool {
     line.trim().is_empty() || line.starts_with('#')
 }
 
-/// The frames of a line, and its weight. A weight may have a fraction, which some writers use for milliseconds; a line
-/// of a single frame must not look like prose.
-fn stack_of(line: &str) -> Option<(&str, f64)> {
+/// The frames of a line, and its weight; a line of a single frame must not look like prose.
+fn stack_of(line: &str) -> Option<(&str, Weight)> {
     let (frames, weight) = line.trim_end().rsplit_once(' ')?;
-    let weight: f64 = weight.parse().ok()?;
-    let plausible =
-        !frames.is_empty() && !frames.contains(['\0', '{', '}']) && weight.is_finite() && weight >= 0.0;
-    plausible.then_some((frames, weight))
+    let plausible = !frames.is_empty() && !frames.contains(['\0', '{', '}']);
+    if !plausible {
+        return None;
+    }
+    // Whole numbers go no detour through floating point, which is exact up to 2^53 only.
+    if let Ok(weight) = weight.parse() {
+        return Some((frames, Weight::Whole(weight)));
+    }
+    let weight: f64 = weight.parse().ok()?; // no weight, no stack
+    (weight.is_finite() && weight >= 0.0).then_some((frames, Weight::Fraction(weight)))
+}
+
+/// How much a stack counts. Some writers use fractions for milliseconds.
+enum Weight {
+    Whole(u64),
+    Fraction(f64),
 }
 
 fn read(input: &mut Input, _: &ImportOptions, builder: &mut Builder<'_, '_>) -> Result<(), Error> {
     let clock = builder.clock(ClockKind::UNKNOWN, "none: folded stacks have no times")?;
-    let mut reader = BufReader::with_capacity(256 << 10, input);
-    let mut line = Vec::new();
-    loop {
-        line.clear();
-        let mut limited = std::io::Read::take(&mut reader, MAX_LINE);
-        if limited
-            .read_until(b'\n', &mut line)
-            .map_err(|source| Error::Read { source })?
-            == 0
-        {
-            return Ok(());
-        }
-        let line = String::from_utf8_lossy(&line);
+    let mut lines = Lines::new(input);
+    while let Some(line) = lines.next()? {
         if is_comment(&line) {
             continue;
         }
@@ -77,18 +73,18 @@ fn read(input: &mut Input, _: &ImportOptions, builder: &mut Builder<'_, '_>) -> 
         }
         let name = builder.string(frames.rsplit(';').next().unwrap_or(frames))?;
         let stack = builder.stack(ids)?;
-        if weight.fract() != 0.0 {
-            builder.doubt(
-                tracesmith_format::tables::HealthCause::OTHER,
-                "weights with a fraction, rounded",
-                1,
-            );
-        }
+        let argument = match weight {
+            Weight::Whole(weight) => weight,
+            Weight::Fraction(weight) => {
+                builder.doubt(HealthCause::OTHER, "weights with a fraction, rounded", 1);
+                weight.round() as u64
+            }
+        };
         builder.push(
             clock,
             &HostCall {
                 stack,
-                argument: weight.round() as u64,
+                argument,
                 shape: HostShape {
                     name,
                     kind: HostCallKind::SAMPLE,
@@ -98,6 +94,8 @@ fn read(input: &mut Input, _: &ImportOptions, builder: &mut Builder<'_, '_>) -> 
             },
         )?;
     }
+    lines.note(builder);
+    Ok(())
 }
 
 #[cfg(test)]
@@ -121,6 +119,14 @@ mod tests {
         assert_eq!(names(0), ["leaf", "work", "main"]);
         assert_eq!(names(2), ["operator new(unsigned long)", "main"]);
         assert!(!trace.health().is_good(), "the rounding is said");
+    }
+
+    #[test]
+    fn large_weights_are_exact() {
+        let trace =
+            Trace::from_bytes(b"main 9007199254740993\nmain 18446744073709551615\n".to_vec()).unwrap();
+        let (_, calls) = trace.host_calls.columns().next().unwrap();
+        assert_eq!(calls.argument, [9_007_199_254_740_993, u64::MAX]);
     }
 
     #[test]

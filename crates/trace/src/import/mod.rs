@@ -3,10 +3,30 @@
 //! An importer reads a foreign trace as a stream and writes it as a native one through a [`Builder`]; everything else
 //! opens the result as if it had been recorded. A new importer is a file here and a line in [`IMPORTERS`].
 
+mod bounded;
 mod builder;
+mod demangle;
+#[cfg(feature = "sqlite")]
+mod doubts;
 mod folded;
 mod input;
+mod json;
+mod lines;
+#[cfg(feature = "sqlite")]
+pub(crate) mod nsys;
+mod perf;
+mod perfetto;
+#[cfg(feature = "sqlite")]
+mod rocpd;
+mod rocprof;
 pub(crate) mod sbt;
+#[cfg(feature = "sqlite")]
+mod sqlite;
+#[cfg(test)]
+#[path = "../../tests/support/mod.rs"]
+mod support;
+mod xctrace;
+mod xray;
 
 use std::fmt;
 use std::io::{Cursor, Seek, Write};
@@ -17,9 +37,25 @@ use tracesmith_format::{Writer, WriterOptions};
 use crate::error::Error;
 pub use builder::{Builder, ImportReport};
 pub use input::Input;
+pub use xctrace::xctrace_tables;
 
 /// All importers, the most certain of their format first.
-pub static IMPORTERS: &[Importer] = &[folded::IMPORTER];
+pub static IMPORTERS: &[Importer] = &[
+    perfetto::IMPORTER,
+    #[cfg(feature = "sqlite")]
+    rocpd::IMPORTER,
+    #[cfg(feature = "sqlite")]
+    nsys::IMPORTER,
+    rocprof::JSON,
+    rocprof::CSV,
+    xctrace::IMPORTER,
+    xray::IMPORTER,
+    json::MCTRACER,
+    json::KINETO,
+    json::CHROME,
+    perf::IMPORTER,
+    folded::IMPORTER,
+];
 
 /// A foreign format that can be read.
 pub struct Importer {

@@ -36,11 +36,14 @@ struct Step {
 }
 
 impl ClockMap {
-    /// Builds the conversions from what a trace stores. The reference is the first monotonic clock, else the first one.
+    /// Builds the conversions from what a trace stores. The reference is the first monotonic clock, else the first one,
+    /// unless nobody knows what that counts from and a realtime clock is there.
     pub fn new(clocks: &[Clock], pairs: &[ClockPair]) -> Self {
         let reference = clocks
             .iter()
             .find(|clock| clock.kind == ClockKind::MONOTONIC)
+            .or_else(|| clocks.first().filter(|clock| clock.kind != ClockKind::UNKNOWN))
+            .or_else(|| clocks.iter().find(|clock| clock.kind == ClockKind::REALTIME))
             .or(clocks.first())
             .map(|clock| clock.id)
             .or(pairs.first().map(|pair| pair.first))
@@ -122,10 +125,27 @@ impl Step {
             return (clamp(i128::from(to) + offset), uncertainty);
         };
         let (run, rise) = (i128::from(next_from - from), i128::from(next_to) - i128::from(to));
-        // Rounded to the nearest, so that a reading's own time comes back exactly.
-        let scaled = (offset * rise * 2 + run).div_euclid(run * 2);
-        (clamp(i128::from(to) + scaled), uncertainty.max(next_uncertainty))
+        let scaled = scaled(offset, rise, run);
+        (
+            clamp(i128::from(to).saturating_add(scaled)),
+            uncertainty.max(next_uncertainty),
+        )
     }
+}
+
+/// `offset * rise / run`, rounded to the nearest, so that a reading's own time comes back exactly. The product of a made-up
+/// trace's times can take more bits than there are: whole runs are taken out first, and what is left fits.
+fn scaled(offset: i128, rise: i128, run: i128) -> i128 {
+    let (whole, rest) = (offset.div_euclid(run), offset.rem_euclid(run));
+    let product = rest.unsigned_abs() * rise.unsigned_abs();
+    let run = run.unsigned_abs();
+    // A half goes up, whichever the sign.
+    let part = if rise >= 0 {
+        ((product + run / 2) / run) as i128
+    } else {
+        -(((product + (run - 1) / 2) / run) as i128)
+    };
+    rise.saturating_mul(whole).saturating_add(part)
 }
 
 /// 0 would mean "not known".
@@ -168,6 +188,13 @@ mod tests {
         assert_eq!(at(&map, 1, 1_500), (5_500, 7));
         assert_eq!(at(&map, 1, 900), (4_900, 7));
         assert_eq!(at(&map, 2, 900), (900, 0));
+    }
+
+    #[test]
+    fn a_clock_that_counts_from_1970_beats_one_of_an_unknown_zero() {
+        let clocks = [clock(1, ClockKind::UNKNOWN), clock(2, ClockKind::REALTIME)];
+        let map = ClockMap::new(&clocks, &[pair(1, 1, 2, 5_001, 0)]);
+        assert_eq!((map.reference(), at(&map, 1, 100)), (ClockId(2), (5_100, 0)));
     }
 
     #[test]
@@ -215,6 +242,23 @@ mod tests {
         for time in [1, 2, 1 << 63, u64::MAX] {
             at(&map, 2, time);
         }
+        let steep = [pair(2, 1, 1, 1, 0), pair(2, 2, 1, u64::MAX, 0)];
+        assert_eq!(at(&ClockMap::new(&clocks, &steep), 2, u64::MAX), (u64::MAX, 0));
+        let falling = [pair(2, 1, 1, u64::MAX, 0), pair(2, u64::MAX, 1, 1, 0)];
+        let map = ClockMap::new(&clocks, &falling);
+        assert_eq!(at(&map, 2, u64::MAX - 5), (6, 0));
+        assert_eq!(at(&map, 2, 1 << 63), (1 << 63, 0));
+        assert_eq!(
+            [
+                scaled(1, 3, 2),
+                scaled(1, -3, 2),
+                scaled(-1, 3, 2),
+                scaled(3, -1, 2),
+                scaled(2, 5, 3)
+            ],
+            [2, -1, -1, -1, 3],
+            "a half goes up"
+        );
         assert_eq!(
             ClockMap::new(&[], &[]).convert(ClockId(9), Timestamp(3)).time,
             Timestamp(3)

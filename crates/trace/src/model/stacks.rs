@@ -69,28 +69,7 @@ impl StackTables {
         while frames.len() < MAX_DEPTH
             && let Some((stacks, row)) = self.stacks.find(next.0)
         {
-            let id = stacks.frame[row];
-            let frame = self
-                .frames
-                .find(id.0)
-                .map(|(frames, row)| frames.row(row))
-                .unwrap_or_default();
-            match self.symbols.get(&id) {
-                Some(symbols) => {
-                    let mut symbols = symbols.clone();
-                    symbols.sort_by_key(|symbol| std::cmp::Reverse(symbol.inline_depth));
-                    frames.extend(symbols.into_iter().map(|symbol| FrameView {
-                        id,
-                        frame: frame.clone(),
-                        symbol: Some(symbol),
-                    }));
-                }
-                None => frames.push(FrameView {
-                    id,
-                    frame,
-                    symbol: None,
-                }),
-            }
+            frames.extend(self.frames_of(stacks.frame[row]));
             // A stack always stands behind its parent in the file: anything else is damage.
             let parent = stacks.parent[row];
             if parent >= next {
@@ -99,5 +78,31 @@ impl StackTables {
             next = parent;
         }
         StackView { frames }
+    }
+
+    /// The functions of one frame, the innermost first: several when some were inlined there.
+    pub(crate) fn frames_of(&self, id: FrameId) -> Vec<FrameView> {
+        let frame = self
+            .frames
+            .find(id.0)
+            .map(|(frames, row)| frames.row(row))
+            .unwrap_or_default();
+        let Some(symbols) = self.symbols.get(&id) else {
+            return vec![FrameView {
+                id,
+                frame,
+                symbol: None,
+            }];
+        };
+        let mut symbols = symbols.clone();
+        symbols.sort_by_key(|symbol| std::cmp::Reverse(symbol.inline_depth));
+        symbols
+            .into_iter()
+            .map(|symbol| FrameView {
+                id,
+                frame: frame.clone(),
+                symbol: Some(symbol),
+            })
+            .collect()
     }
 }

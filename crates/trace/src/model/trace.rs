@@ -273,7 +273,7 @@ pub(crate) fn rows<T: Table>(file: &TraceFile) -> Vec<T> {
 }
 
 /// The same with one row for each key: a recorder that learns more of a thing writes it again, and the last row counts.
-fn latest<T: Table, K: Ord>(file: &TraceFile, key: impl Fn(&T) -> K) -> Vec<T> {
+pub(crate) fn latest<T: Table, K: Ord>(file: &TraceFile, key: impl Fn(&T) -> K) -> Vec<T> {
     rows::<T>(file)
         .into_iter()
         .map(|row| (key(&row), row))

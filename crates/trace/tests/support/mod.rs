@@ -19,3 +19,8 @@ pub fn data(name: &str) -> Option<PathBuf> {
     eprintln!("SKIPPED: there is no {} here", path.display());
     None
 }
+
+/// Says that a test, or a part of it, was left out.
+pub fn skipped(why: &str) {
+    eprintln!("SKIPPED: {why}");
+}

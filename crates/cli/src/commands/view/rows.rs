@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 
-use serde_json::{Map, Value as Json, json};
+use serde_json::{Value as Json, json};
 use tracesmith_format::schema;
 use tracesmith_format::{ColumnSpec, Meaning, StringId, ThreadId, Timestamp, Value};
+use tracesmith_trace::export::EventJson;
 use tracesmith_trace::{Event, EventKind, Found, Query, Trace, units};
 
 use crate::args::Format;
@@ -34,6 +35,8 @@ const COMMON: [&str; 12] = [
 pub(super) struct RowWriter<'a> {
     trace: &'a Trace,
     output: &'a mut Output,
+    json: EventJson<'a>,
+    line: Vec<u8>,
     zero: Timestamp,
     specs: HashMap<EventKind, Vec<ColumnSpec>>,
     /// The one kind whose own columns a CSV has; with several kinds it has the common ones only.
@@ -56,6 +59,8 @@ impl<'a> RowWriter<'a> {
         let writer = RowWriter {
             trace,
             output,
+            json: EventJson::new(trace),
+            line: Vec::new(),
             zero,
             specs,
             csv_kind,
@@ -91,9 +96,10 @@ impl<'a> RowWriter<'a> {
             }
             Format::Json => {
                 let separator: &[u8] = if self.printed == 0 { b"\n" } else { b",\n" };
-                self.output.raw(separator)?;
-                let line = serde_json::to_string(&self.json_row(found))?;
-                self.output.raw(line.as_bytes())?;
+                self.line.clear();
+                self.line.extend_from_slice(separator);
+                self.json.push(&mut self.line, found);
+                self.output.raw(&self.line)?;
                 self.printed += 1;
             }
             Format::Csv => {
@@ -186,23 +192,6 @@ impl<'a> RowWriter<'a> {
             some(event.correlation.0),
             some(event.bytes.0),
         ]
-    }
-
-    fn json_row(&self, found: &Found<'_>) -> Json {
-        let mut row: Map<String, Json> = COMMON
-            .iter()
-            .map(|name| (*name).to_owned())
-            .zip(self.common(&found.event))
-            .collect();
-        let specs = &self.specs[&found.event.kind];
-        let mut fields = Map::new();
-        found.columns.visit_row(found.row, &mut |id, value| {
-            if let Some(spec) = specs.iter().find(|spec| spec.id == id) {
-                fields.insert(spec.name.clone(), self.json_value(spec, value));
-            }
-        });
-        row.insert("fields".to_owned(), Json::Object(fields));
-        Json::Object(row)
     }
 
     fn csv_row(&self, found: &Found<'_>) -> Vec<String> {

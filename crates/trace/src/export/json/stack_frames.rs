@@ -1,0 +1,80 @@
+//! The `stackFrames` of a file: the tree of stacks, each node with its caller.
+
+use tracesmith_format::tables::FrameKind;
+use tracesmith_format::{Columns, StackId};
+
+use crate::error::Error;
+use crate::export::Out;
+use crate::export::json_text::{push_format, push_string};
+use crate::export::weights::frame_name;
+use crate::model::stacks::FrameView;
+use crate::model::trace::Trace;
+
+/// Writes all stacks of the trace; events name them by their number. A place with inlined functions has a node for each: the
+/// innermost has the stack's own number.
+pub(super) fn write(trace: &Trace, out: &mut Out<'_>) -> Result<(), Error> {
+    let tables = trace.stack_tables();
+    if tables.stacks.0.iter().all(|(_, stacks)| stacks.is_empty()) {
+        return Ok(());
+    }
+    out.put(b",\n\"stackFrames\":{")?;
+    let mut separator = "\n";
+    for (base, stacks) in &tables.stacks.0 {
+        for row in 0..stacks.len() {
+            let number = base + row as u64 + 1;
+            let Ok(id) = u32::try_from(number).map(StackId) else {
+                break; // no event can name it
+            };
+            let parent = stacks.parent[row];
+            let parent = (parent.is_some() && parent < id).then_some(parent);
+            let frames = tables.frames_of(stacks.frame[row]);
+            for (depth, frame) in frames.iter().enumerate().rev() {
+                let text = out.buffer();
+                push_format(
+                    text,
+                    format_args!("{separator}\"{}\":{{\"name\":", node(id, depth)),
+                );
+                push_string(text, &frame_name(trace, frame));
+                text.extend_from_slice(b",\"category\":");
+                push_string(text, category(trace, frame));
+                let is_outermost = depth + 1 == frames.len();
+                match parent {
+                    Some(parent) if is_outermost => {
+                        push_format(text, format_args!(",\"parent\":\"{}\"", parent.0))
+                    }
+                    None if is_outermost => {}
+                    _ => push_format(text, format_args!(",\"parent\":\"{}\"", node(id, depth + 1))),
+                }
+                text.push(b'}');
+                separator = ",\n";
+                out.settle()?;
+            }
+        }
+    }
+    out.put(b"\n}")
+}
+
+/// The key of a node; inlined callers of a place stand behind a point.
+fn node(id: StackId, depth: usize) -> String {
+    match depth {
+        0 => id.0.to_string(),
+        depth => format!("{}.{depth}", id.0),
+    }
+}
+
+/// The file that a frame is in, or else what kind of code it is.
+fn category<'t>(trace: &'t Trace, frame: &FrameView) -> &'t str {
+    let file = frame
+        .symbol
+        .as_ref()
+        .map_or(frame.frame.file, |symbol| symbol.file);
+    match trace.string(file) {
+        "" => frame
+            .frame
+            .kind
+            .name()
+            .or(FrameKind::NATIVE.name())
+            .unwrap_or("native"),
+        file => file,
+    }
+}

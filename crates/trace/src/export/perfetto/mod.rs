@@ -1,0 +1,415 @@
+//! Perfetto's protobuf traces: the exporter for ui.perfetto.dev.
+//!
+//! Blocks are read in the order of time, a few on every core at once, and become [items](item). What starts before the
+//! first block that is still unread is complete: it is sorted by track and start, gets its [`lane`] and is written.
+//! So the file is made in one walk, and memory follows what overlaps in time, not the length of the trace.
+//!
+//! Device work can be written in two forms. *Tracks* are slices on tracks of our own: every version of Perfetto shows
+//! them, with arrows from the calls. *Render stages* are what newer versions know GPU work by. Written both ways,
+//! everything would be seen twice, so tracks are the default and render stages are asked for. Stacks of events and the
+//! ties of calls to render stages come with the latter: versions before v53 count such fields as errors.
+
+mod argument;
+mod destination;
+mod device_rows;
+mod host_rows;
+mod item;
+mod lane;
+mod layout;
+mod pack;
+mod preamble;
+mod rows;
+mod stacks;
+mod stage;
+mod tracks;
+
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+use tracesmith_format::Block;
+
+use crate::error::Error;
+use crate::export::{ExportOptions, ExportReport, Exporter, Out, Way};
+use crate::model::trace::Trace;
+pub use destination::OpenFile;
+use destination::{Destination, Files};
+use item::{Form, Piece, TrackKey};
+use lane::{Lane, LiveMemory, Reader, Scene};
+use layout::Layout;
+use rows::Rows;
+use tracks::Tracks;
+
+pub(super) const EXPORTER: Exporter = Exporter {
+    name: "perfetto",
+    aliases: &["proto", "pftrace"],
+    title: "Perfetto's protobuf traces, for ui.perfetto.dev",
+    extension: "pftrace",
+    way: Way::Stream(write),
+};
+
+/// What is wanted of a Perfetto export.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PerfettoOptions {
+    /// How device work is written.
+    pub gpu_form: GpuForm,
+    /// Whether packets are compressed.
+    pub packing: Packing,
+}
+
+/// How device work is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum GpuForm {
+    /// As slices on tracks of our own.
+    #[default]
+    Tracks,
+    /// As GPU render stages.
+    RenderStages,
+    /// As both.
+    Both,
+}
+
+/// Whether packets are compressed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Packing {
+    /// With deflate, which Perfetto unpacks by itself.
+    #[default]
+    Deflate,
+    /// Not at all.
+    None,
+}
+
+fn write(trace: &Trace, options: &ExportOptions, out: &mut Out<'_>) -> Result<ExportReport, Error> {
+    let mut destination = Destination::One(out);
+    Export::new(trace, options).run(&mut destination)
+}
+
+/// Writes a trace as several files of about `limit` bytes, one after the other in time and each complete in itself.
+/// What crosses the border of two is in the one where it starts. Gives back the files' sizes too.
+pub fn write_split<'a>(
+    trace: &Trace,
+    options: &ExportOptions,
+    limit: u64,
+    open: &'a mut OpenFile<'a>,
+) -> Result<(ExportReport, Vec<u64>), Error> {
+    let mut destination = Destination::Files(Files::new(open, limit));
+    let report = Export::new(trace, options).run(&mut destination)?;
+    Ok((report, destination.sizes()))
+}
+
+/// Events of one step are written together: enough to keep all cores busy.
+const STEP_ITEMS: usize = 4 << 20;
+/// About the bytes that an event takes in the file, to tell how many fit.
+const ITEM_BYTES: u64 = 24;
+
+struct Export<'t> {
+    options: &'t ExportOptions,
+    rows: Rows<'t>,
+    scene: Scene<'t>,
+    tracks: Tracks<'t>,
+    known: FxHashMap<TrackKey, usize>,
+    states: Vec<TrackState>,
+    file: FileState,
+    report: ExportReport,
+}
+
+/// Where the export stands with the current file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum FileState {
+    /// Nothing is written yet, to no file.
+    None,
+    /// Its beginning is written.
+    Open,
+    /// It is complete.
+    Ended,
+}
+
+/// A track and what is still to be written of it.
+struct TrackState {
+    key: TrackKey,
+    layout: Layout,
+    lanes: Vec<Lane>,
+    /// Items to be written, by start once they are sorted.
+    queue: Vec<Entry>,
+    /// How many of them have been.
+    written: usize,
+    /// For every lane the items of the current step.
+    step: Vec<Vec<(u32, u32)>>,
+    /// Items that are earlier than their file.
+    late: u64,
+    /// Live memory while no lane counts it.
+    live: LiveMemory,
+}
+
+/// An item of a piece.
+#[derive(Clone, Copy)]
+struct Entry {
+    start: u64,
+    end: u64,
+    piece: u32,
+    item: u32,
+}
+
+impl TrackState {
+    /// Finds lanes for what starts before a time.
+    fn place(&mut self, pieces: &[Piece], base: u64, until: u64) {
+        while let Some(entry) = self.queue.get(self.written)
+            && (entry.start < until || until == u64::MAX)
+        {
+            self.written += 1;
+            // Only a row whose time lies outside of what its block claims can be earlier than the file.
+            if entry.start < base {
+                self.late += 1;
+                continue;
+            }
+            let form = pieces[entry.piece as usize].items[entry.item as usize].form;
+            let lane = self.layout.place(form, entry.start, entry.end);
+            if self.step.len() <= lane {
+                self.step.resize_with(lane + 1, Vec::new);
+            }
+            self.step[lane].push((entry.piece, entry.item));
+        }
+    }
+}
+
+impl<'t> Export<'t> {
+    fn new(trace: &'t Trace, options: &'t ExportOptions) -> Self {
+        Export {
+            options,
+            rows: Rows {
+                trace,
+                options,
+                gpu_form: options.perfetto.gpu_form,
+            },
+            scene: Scene {
+                trace,
+                clock: preamble::clock_of(trace),
+                base: 0,
+                reader: match options.perfetto.gpu_form {
+                    GpuForm::Tracks => Reader::Any,
+                    GpuForm::RenderStages | GpuForm::Both => Reader::Newer,
+                },
+            },
+            tracks: Tracks::new(trace),
+            known: FxHashMap::default(),
+            states: Vec::new(),
+            file: FileState::None,
+            report: ExportReport::default(),
+        }
+    }
+
+    fn run(mut self, destination: &mut Destination<'_, '_>) -> Result<ExportReport, Error> {
+        let blocks = self.blocks();
+        let batch = rayon::current_num_threads().max(1) * 2;
+        let mut carried = Piece::default();
+        for (at, part) in blocks.chunks(batch).enumerate() {
+            let read: Vec<Option<Piece>> = part
+                .par_iter()
+                .map_init(
+                    || self.rows.trace.file.reader.decoder(),
+                    |decoder, (_, block)| self.rows.piece(decoder, block),
+                )
+                .collect();
+            let mut pieces = vec![carried];
+            pieces.extend(read.into_iter().flatten());
+            let complete_until = blocks.get((at + 1) * batch).map_or(u64::MAX, |(first, _)| *first);
+            carried = self.enqueue(&pieces, complete_until);
+            self.write_queues(&pieces, destination)?;
+        }
+        self.end_file(destination)?;
+        Ok(self.report)
+    }
+
+    /// The blocks that may hold something wanted, by their first time on the timeline.
+    fn blocks(&self) -> Vec<(u64, &'t Block)> {
+        let trace = self.rows.trace;
+        let mut blocks: Vec<(u64, &Block)> = trace
+            .blocks()
+            .iter()
+            .filter(|block| block.header.kind.is_events())
+            .map(|block| (trace.block_span(block), block))
+            .filter(|((first, last), _)| self.options.wants_time(*first, *last) || first.0 == 0)
+            .map(|((first, _), block)| (first.0, block))
+            .collect();
+        blocks.sort_by_key(|(first, _)| *first);
+        blocks
+    }
+
+    /// Puts everything that starts before a time into the queues of its tracks; gives back the rest.
+    fn enqueue(&mut self, pieces: &[Piece], complete_until: u64) -> Piece {
+        let mut rest = Piece::default();
+        for (piece, number) in pieces.iter().zip(0..) {
+            self.report.without_time += piece.without_time;
+            self.report.left_out += piece.left_out;
+            let tracks: Vec<usize> = piece.tracks.iter().map(|key| self.track(key)).collect();
+            let rest_tracks: Vec<u32> = piece.tracks.iter().map(|key| rest.track(*key)).collect();
+            for (item, index) in piece.items.iter().zip(0..) {
+                if item.start < complete_until || complete_until == u64::MAX {
+                    self.report.events += u64::from(self.is_event(item.form));
+                    self.states[tracks[item.track as usize]].queue.push(Entry {
+                        start: item.start,
+                        end: item.end,
+                        piece: number,
+                        item: index,
+                    });
+                } else {
+                    rest.push_copy(item, piece.body(item), rest_tracks[item.track as usize]);
+                }
+            }
+        }
+        rest
+    }
+
+    /// Whether an item stands for a row, and not for a second view of one.
+    fn is_event(&self, form: Form) -> bool {
+        match form {
+            Form::Change => false,
+            Form::Stage | Form::KernelStage => self.rows.gpu_form == GpuForm::RenderStages,
+            _ => true,
+        }
+    }
+
+    fn track(&mut self, key: &TrackKey) -> usize {
+        let states = &mut self.states;
+        *self.known.entry(*key).or_insert_with(|| {
+            states.push(TrackState {
+                key: *key,
+                layout: Layout::new(key),
+                lanes: Vec::new(),
+                queue: Vec::new(),
+                written: 0,
+                step: Vec::new(),
+                late: 0,
+                live: LiveMemory::default(),
+            });
+            states.len() - 1
+        })
+    }
+
+    /// Writes what the queues hold, in steps that end where a file may end.
+    fn write_queues(&mut self, pieces: &[Piece], destination: &mut Destination<'_, '_>) -> Result<(), Error> {
+        // What lies around something comes before it.
+        let order = |entry: &Entry| (entry.start, std::cmp::Reverse(entry.end));
+        self.states
+            .par_iter_mut()
+            .for_each(|state| state.queue.sort_by_key(order));
+        for until in self.steps(destination.limit()) {
+            self.write_step(pieces, until, destination)?;
+            if destination.is_full() {
+                self.end_file(destination)?;
+                destination.end_file()?;
+            }
+        }
+        for state in &mut self.states {
+            state.queue.clear();
+            state.written = 0;
+        }
+        Ok(())
+    }
+
+    /// The times where steps end.
+    fn steps(&self, limit: Option<u64>) -> Vec<u64> {
+        let items: usize = self.states.iter().map(|state| state.queue.len()).sum();
+        let step = limit.map_or(STEP_ITEMS, |limit| {
+            // A step is a part of a file, so that files end near their limit.
+            usize::try_from(limit / ITEM_BYTES / 8).map_or(STEP_ITEMS, |items| items.clamp(1, STEP_ITEMS))
+        });
+        if items == 0 {
+            return Vec::new();
+        }
+        if items <= step {
+            return vec![u64::MAX];
+        }
+        let mut starts: Vec<u64> = self
+            .states
+            .iter()
+            .flat_map(|state| &state.queue)
+            .map(|entry| entry.start)
+            .collect();
+        starts.sort_unstable();
+        let mut ends: Vec<u64> = starts.iter().copied().skip(step).step_by(step).collect();
+        ends.dedup();
+        ends.push(u64::MAX);
+        ends
+    }
+
+    /// Writes what starts before a time.
+    fn write_step(
+        &mut self,
+        pieces: &[Piece],
+        until: u64,
+        destination: &mut Destination<'_, '_>,
+    ) -> Result<(), Error> {
+        let mut parts = Vec::new();
+        if self.file != FileState::Open {
+            let queued = self
+                .states
+                .iter()
+                .filter_map(|state| state.queue.get(state.written));
+            let Some(base) = queued.map(|entry| entry.start).min() else {
+                return Ok(());
+            };
+            self.scene.base = base;
+            parts.push(preamble::preamble(self.scene.trace, base));
+            self.file = FileState::Open;
+        }
+        let base = self.scene.base;
+        self.states
+            .par_iter_mut()
+            .for_each(|state| state.place(pieces, base, until));
+        for state in &mut self.states {
+            while state.lanes.len() < state.layout.lanes() {
+                let uuid = self.tracks.add_lane(&state.key, state.lanes.len());
+                let live = std::mem::take(&mut state.live);
+                state
+                    .lanes
+                    .push(Lane::new(&self.scene, &self.tracks, &state.key, uuid, live));
+            }
+        }
+        parts.push(std::mem::take(&mut self.tracks.packets));
+        let scene = &self.scene;
+        let lanes = self
+            .states
+            .iter_mut()
+            .flat_map(|state| state.lanes.iter_mut().zip(&mut state.step));
+        let mut lanes: Vec<_> = lanes.filter(|(_, items)| !items.is_empty()).collect();
+        lanes.par_iter_mut().for_each(|(lane, items)| {
+            for (piece, item) in items.drain(..) {
+                let piece = &pieces[piece as usize];
+                let item = &piece.items[item as usize];
+                lane.add(scene, item, piece.body(item));
+            }
+        });
+        for (lane, _) in lanes {
+            parts.extend(lane.take_parts());
+        }
+        for state in &mut self.states {
+            let late = std::mem::take(&mut state.late);
+            self.report.left_out += late;
+            self.report.events -= late.min(self.report.events);
+        }
+        pack::write(&parts, self.options.perfetto.packing, destination)
+    }
+
+    /// Ends everything that is open; the next step begins a new file.
+    fn end_file(&mut self, destination: &mut Destination<'_, '_>) -> Result<(), Error> {
+        let mut parts = Vec::new();
+        for state in &mut self.states {
+            for lane in &mut state.lanes {
+                lane.finish();
+                parts.extend(lane.take_parts());
+            }
+            if let Some(lane) = state.lanes.first_mut() {
+                state.live = lane.take_live();
+            }
+            state.lanes.clear();
+            state.step.clear();
+            state.layout.clear();
+        }
+        // A trace without events is still a trace.
+        if self.file == FileState::None {
+            parts.push(preamble::preamble(self.scene.trace, self.scene.base));
+        }
+        self.file = FileState::Ended;
+        self.tracks.clear();
+        pack::write(&parts, self.options.perfetto.packing, destination)
+    }
+}

@@ -1,0 +1,209 @@
+//! What a trace's stacks weigh: the sums that flame graphs are drawn from.
+//!
+//! Weights are summed by stack before anything is written, so memory follows the distinct stacks, not the events. Device
+//! work is shown below the code that launched it, as its innermost frame. Where no stack was recorded, the ranges and calls
+//! that were open on the launching thread stand in for it (see [`Nesting`]), so that nothing is left out.
+
+use std::collections::BTreeMap;
+
+use tracesmith_format::tables::{HostCallKind, MemoryOperation};
+use tracesmith_format::{Columns, ProcessId, StackId, StringId, Timestamp};
+
+use crate::export::nesting::{Nesting, PathId};
+use crate::export::{ExportOptions, ExportReport, Weight};
+use crate::model::event::{Event, EventColumns, EventName};
+use crate::model::stacks::FrameView;
+use crate::model::trace::Trace;
+
+/// What a weight belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Weighed {
+    /// The process.
+    pub(super) process: ProcessId,
+    stack: StackId,
+    path: PathId,
+    leaf: Option<EventName>,
+}
+
+impl Weighed {
+    /// Whether it has a stack, and not only what stands in for one.
+    pub(super) fn has_stack(&self) -> bool {
+        self.stack.is_some()
+    }
+}
+
+/// The weights of a trace.
+pub(super) struct Weights<'t> {
+    trace: &'t Trace,
+    nesting: Option<Nesting>,
+    /// The weight of everything that has one.
+    pub(super) sums: BTreeMap<Weighed, u64>,
+    /// What was weighed.
+    pub(super) report: ExportReport,
+}
+
+/// One frame of a weighed stack.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct FrameText {
+    /// The function, kernel or range.
+    pub(super) name: String,
+    /// The source file; may be none.
+    pub(super) file: StringId,
+    /// The line there; 0 is not known.
+    pub(super) line: u32,
+}
+
+impl<'t> Weights<'t> {
+    /// Weighs a trace.
+    pub(super) fn of(trace: &'t Trace, options: &ExportOptions) -> Self {
+        let mut weights = Weights {
+            trace,
+            nesting: None,
+            sums: BTreeMap::new(),
+            report: ExportReport::default(),
+        };
+        match options.weight {
+            Weight::GpuTime | Weight::Launches => weights.device_work(options),
+            Weight::AllocatedBytes => weights.allocations(options),
+            Weight::Samples => weights.samples(options),
+        }
+        weights
+    }
+
+    /// The frames of what was weighed, the outermost first.
+    pub(super) fn frames(&self, weighed: &Weighed) -> Vec<FrameText> {
+        let path = self.nesting.as_ref().map(|nesting| nesting.names(weighed.path));
+        let names: Vec<EventName> = path.into_iter().flatten().chain(weighed.leaf).collect();
+        frame_texts(self.trace, weighed.stack, &names)
+    }
+
+    fn add(&mut self, weighed: Weighed, weight: u64) {
+        self.report.events += 1;
+        let sum = self.sums.entry(weighed).or_default();
+        *sum = sum.saturating_add(weight);
+    }
+
+    /// Adds an event as the innermost frame of the code that asked for it.
+    fn add_event(&mut self, event: &Event, weight: u64) {
+        let path = if event.stack.is_some() {
+            PathId::default()
+        } else {
+            let trace = self.trace;
+            let nesting = self.nesting.get_or_insert_with(|| Nesting::of(trace));
+            let launch = nesting.launch(event.process, event.correlation);
+            launch.map_or(PathId::default(), |launch| launch.path)
+        };
+        let weighed = Weighed {
+            process: event.process,
+            stack: event.stack,
+            path,
+            leaf: Some(event.name),
+        };
+        self.add(weighed, weight);
+    }
+
+    fn device_work(&mut self, options: &ExportOptions) {
+        let trace = self.trace;
+        macro_rules! add {
+            ($($table:ident),*) => {$(
+                for (block, rows) in trace.$table.stream() {
+                    options.note(block);
+                    for row in 0..rows.len() {
+                        let event = trace.on_timeline(rows.event(row), block);
+                        if options.wants(event.start, event.end, rows.place.get(row)) {
+                            let weight = match options.weight {
+                                Weight::Launches => 1,
+                                _ => event.duration(),
+                            };
+                            self.add_event(&event, weight);
+                        }
+                    }
+                }
+            )*};
+        }
+        add!(kernels, copies, sets);
+    }
+
+    fn allocations(&mut self, options: &ExportOptions) {
+        let trace = self.trace;
+        for (block, rows) in trace.allocations.stream() {
+            options.note(block);
+            for row in 0..rows.len() {
+                let event = trace.on_timeline(rows.event(row), block);
+                let taken = rows.shape.get(row).operation == MemoryOperation::ALLOCATE;
+                if taken && options.wants(event.start, event.end, rows.place.get(row)) {
+                    self.add_event(&event, rows.bytes[row].0);
+                }
+            }
+        }
+    }
+
+    /// Samples may come without times, and then a stretch of time holds none of them.
+    fn samples(&mut self, options: &ExportOptions) {
+        let trace = self.trace;
+        for (block, rows) in trace.host_calls.stream() {
+            options.note(block);
+            for row in 0..rows.len() {
+                let time: Timestamp = trace.clock_map.convert(block.header.clock, rows.start[row]).time;
+                if rows.shape.get(row).kind != HostCallKind::SAMPLE || !options.wants_time(time, time) {
+                    continue;
+                }
+                if !rows.stack[row].is_some() {
+                    self.report.left_out += 1;
+                    continue;
+                }
+                let weighed = Weighed {
+                    process: rows.caller.get(row).process,
+                    stack: rows.stack[row],
+                    path: PathId::default(),
+                    leaf: None,
+                };
+                self.add(weighed, rows.argument[row].max(1));
+            }
+        }
+    }
+}
+
+/// The frames of a stack, the outermost first, and further names below them.
+pub(super) fn frame_texts(trace: &Trace, stack: StackId, names: &[EventName]) -> Vec<FrameText> {
+    let stack = trace.stack(stack);
+    let frames = stack.frames.iter().rev().map(|frame| frame_text(trace, frame));
+    let below = names.iter().map(|name| FrameText {
+        name: match name {
+            EventName::Id(id) => trace.string(*id).to_owned(),
+            EventName::Word(word) => (*word).to_owned(),
+        },
+        file: StringId::NONE,
+        line: 0,
+    });
+    frames.chain(below).collect()
+}
+
+/// A frame's function, or what is known instead, and where it is written.
+fn frame_text(trace: &Trace, frame: &FrameView) -> FrameText {
+    let (function, file, line) = match &frame.symbol {
+        Some(symbol) => (symbol.function, symbol.file, symbol.line),
+        None => (frame.frame.function, frame.frame.file, frame.frame.line),
+    };
+    FrameText {
+        name: function_name(trace, function, frame),
+        file,
+        line,
+    }
+}
+
+/// A frame's function, or what is known instead.
+pub(super) fn frame_name(trace: &Trace, frame: &FrameView) -> String {
+    let function = match &frame.symbol {
+        Some(symbol) => symbol.function,
+        None => frame.frame.function,
+    };
+    function_name(trace, function, frame)
+}
+
+fn function_name(trace: &Trace, function: StringId, frame: &FrameView) -> String {
+    match trace.string(function) {
+        "" => format!("0x{:x}", frame.frame.address.0),
+        name => name.to_owned(),
+    }
+}

@@ -1,0 +1,104 @@
+//! Trace-event JSON: what PyTorch's profiler (Kineto), Chrome, Perfetto's friends and MetaX's mcTracer write.
+//!
+//! One reader for all of it. A file is looked at through a moving [`window`]; [scan] finds where values end and
+//! [event] holds the parts of one event as stretches of that text, so that a gigabyte needs no more memory than its largest
+//! event. [document] walks through the file, [reading] decides what an event becomes; `docs/interop/json.md` has the table. Nothing is looked up later: rows are
+//! written as their events come, and only ranges that have not ended are kept.
+
+mod collectives;
+mod copies;
+mod correlations;
+mod counts;
+mod device_work;
+mod document;
+mod event;
+mod header;
+mod host_work;
+mod marks;
+mod number;
+mod ranges;
+mod reading;
+mod rest;
+mod scan;
+mod sniff;
+mod stacks;
+mod text;
+mod times;
+mod tracks;
+mod window;
+
+use crate::error::Error;
+use crate::import::{Builder, ImportOptions, Importer, Input};
+use document::documents;
+use reading::Reading;
+use times::Times;
+use tracks::Tracks;
+use window::Window;
+
+pub(super) const KINETO: Importer = Importer {
+    name: "kineto",
+    title: "PyTorch profiler (Kineto) JSON",
+    sniff: |head| sniff::flavour_of(head) == Some(Flavour::Kineto),
+    read: |input, options, builder| read(Flavour::Kineto, input, options, builder),
+};
+
+pub(super) const CHROME: Importer = Importer {
+    name: "chrome",
+    title: "Chrome trace-event JSON",
+    sniff: |head| sniff::flavour_of(head) == Some(Flavour::Chrome),
+    read: |input, options, builder| read(Flavour::Chrome, input, options, builder),
+};
+
+pub(super) const MCTRACER: Importer = Importer {
+    name: "mctracer",
+    title: "MetaX mcTracer JSON",
+    sniff: |head| sniff::flavour_of(head) == Some(Flavour::Mctracer),
+    read: |input, options, builder| read(Flavour::Mctracer, input, options, builder),
+};
+
+/// Who wrote a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Flavour {
+    Kineto,
+    Chrome,
+    Mctracer,
+}
+
+fn read(
+    flavour: Flavour,
+    input: &mut Input,
+    options: &ImportOptions,
+    builder: &mut Builder<'_, '_>,
+) -> Result<(), Error> {
+    let file = input.name().to_owned();
+    let number = builder.files();
+    let (prefix, host) = match number {
+        0 | 1 => ("import.".to_owned(), String::new()),
+        _ => (format!("import.file{number}."), format!("host of file {number}")),
+    };
+    let host = builder.host(&host)?;
+    let mut reading = Reading {
+        builder,
+        flavour,
+        file,
+        prefix,
+        times: Times::new(options.time_unit),
+        tracks: Tracks::new(host),
+        counts: Default::default(),
+        rest: Default::default(),
+        stacks: Default::default(),
+        launches: Default::default(),
+        collectives: Default::default(),
+        copy_names: Default::default(),
+        ranges: Default::default(),
+        correlations: Default::default(),
+        launch_arrows: Default::default(),
+        rank: None,
+        derived_figures: 0,
+        has_device_properties: false,
+        last_category: Default::default(),
+    };
+    let mut window = Window::new(input);
+    documents(&mut window, &mut reading)?;
+    reading.finish()
+}
