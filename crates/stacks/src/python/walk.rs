@@ -15,7 +15,7 @@ use super::memory::{Checked, Direct, Memory};
 pub struct PythonFrame {
     /// Where the code object is.
     pub code: u64,
-    /// The instruction, in bytes from the first; [`NOT_BEGUN`] when none has run.
+    /// The instruction, in bytes from the first; `u32::MAX` when none has run.
     pub instruction: u32,
     /// The code's version above, whether C entered here in the lowest bit.
     tag: u32,
