@@ -220,9 +220,10 @@ fn wire_call(call: &ApiCall) -> record::ApiCall {
         correlation: call.correlation.0 as u32,
         thread: call.caller.thread.0 as u32,
         name: call.shape.name.0,
-        function: call.shape.function,
+        function: call.shape.function as u16,
         result: call.shape.result,
         domain: 2,
+        ..record::ApiCall::default()
     }
 }
 

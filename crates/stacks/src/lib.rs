@@ -9,6 +9,7 @@
 //! - `walk`: from frame to frame.
 //! - `bounds`: where a thread's stack is.
 //! - `interned`: stacks that were seen before.
+//! - `python`: frames of Python code, and one stack from both kinds.
 //!
 //! ```
 //! use tracesmith_stacks::{Images, Walker, StackEnd};
@@ -30,9 +31,14 @@
 mod bounds;
 mod images;
 mod interned;
+mod python;
 mod rules;
 mod walk;
 
 pub use images::{Image, Images};
 pub use interned::{Interned, Seen};
+pub use python::{
+    CodeId, CodeNames, Fit, InterpreterFrames, Mixed, MixedFrame, NativeStack, Python, PythonEnd,
+    PythonFrame, PythonWalk, PythonWalker, Unknown, Version,
+};
 pub use walk::{StackEnd, Walk, Walker};

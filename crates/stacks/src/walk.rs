@@ -40,6 +40,31 @@ struct Registers {
     base: u64,
 }
 
+impl Registers {
+    /// Of the function that this is written into.
+    #[inline(always)]
+    fn here() -> Self {
+        let (instruction, stack, base): (u64, u64, u64);
+        // SAFETY: it reads three registers.
+        unsafe {
+            asm!(
+                "lea {instruction}, [rip]",
+                "mov {stack}, rsp",
+                "mov {base}, rbp",
+                instruction = out(reg) instruction,
+                stack = out(reg) stack,
+                base = out(reg) base,
+                options(nomem, nostack, preserves_flags)
+            );
+        }
+        Self {
+            instruction,
+            stack,
+            base,
+        }
+    }
+}
+
 impl Walker {
     /// For the calling thread. Allocates and asks the system: to be made before it matters.
     pub fn of_this_thread() -> Self {
@@ -54,29 +79,26 @@ impl Walker {
     /// A stack pointer outside the thread's own stack (a coroutine, a handler on a stack of its own) gives no frames.
     #[inline(never)]
     pub fn walk(&mut self, images: &Images, frames: &mut [u64]) -> Walk {
-        let (instruction, stack, base): (u64, u64, u64);
-        // SAFETY: it reads three registers.
-        unsafe {
-            asm!(
-                "lea {instruction}, [rip]",
-                "mov {stack}, rsp",
-                "mov {base}, rbp",
-                instruction = out(reg) instruction,
-                stack = out(reg) stack,
-                base = out(reg) base,
-                options(nomem, nostack, preserves_flags)
-            );
-        }
-        self.rules.follow(images);
-        let registers = Registers {
-            instruction,
-            stack,
-            base,
-        };
-        self.walk_from(images, registers, frames)
+        let registers = Registers::here();
+        self.walk_from(images, registers, frames, &mut [])
     }
 
-    fn walk_from(&mut self, images: &Images, mut at: Registers, frames: &mut [u64]) -> Walk {
+    /// The same, with the stack pointer in each of these frames into `places`: a variable of a frame lies at its place
+    /// or above, and below the next one's.
+    #[inline(never)]
+    pub fn walk_placed(&mut self, images: &Images, frames: &mut [u64], places: &mut [u64]) -> Walk {
+        let registers = Registers::here();
+        self.walk_from(images, registers, frames, places)
+    }
+
+    fn walk_from(
+        &mut self,
+        images: &Images,
+        mut at: Registers,
+        frames: &mut [u64],
+        places: &mut [u64],
+    ) -> Walk {
+        self.rules.follow(images);
         let mut walk = Walk {
             depth: 0,
             end: StackEnd::Broken,
@@ -112,6 +134,9 @@ impl Walker {
                 return walk;
             };
             *frame = caller.instruction;
+            if let Some(place) = places.get_mut(walk.depth) {
+                *place = caller.stack;
+            }
             walk.depth += 1;
             // A call that never returns can be the last instruction: the address behind it is in another function.
             looked_up = caller.instruction - 1;

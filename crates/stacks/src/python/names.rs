@@ -1,0 +1,180 @@
+//! What a frame is called: read once for each code object, on the thread that runs it, while it is surely alive.
+//!
+//! Strings are turned into UTF-8 as they are read, a piece at a time, into room that the caller gives.
+
+use super::Python;
+use super::layout::{
+    BYTES_DATA, OBJECT_SIZE, OBJECT_TYPE, TEXT_IS_ASCII, TEXT_IS_COMPACT, TEXT_LENGTH, TEXT_STATE,
+};
+use super::memory::{Bytes, Checked, Memory};
+use super::walk::{NOT_BEGUN, PythonFrame};
+
+/// What a code object says of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CodeNames<'a> {
+    /// The function, with the classes and functions that it is in from 3.11 on.
+    pub name: &'a str,
+    /// The file, as the program gave it to the compiler.
+    pub file: &'a str,
+    /// The line that it begins at.
+    pub first_line: u32,
+    /// A name was longer than the room for it.
+    pub is_cut: bool,
+}
+
+/// Line tables beyond this are not read: they would be of code of some hundred megabytes.
+const LONGEST_TABLE: u64 = 1 << 28;
+
+impl Python {
+    /// The names of a frame's code, written into `room`; a quarter of it is for the function. `None` when they cannot
+    /// be read.
+    ///
+    /// To be called with a frame of the calling thread that was taken just now.
+    pub fn names<'a>(&self, frame: &PythonFrame, room: &'a mut [u8]) -> Option<CodeNames<'a>> {
+        let at = self.layout.code;
+        let (name_room, file_room) = room.split_at_mut(room.len() / 4);
+        let name = self.text(Checked.word(frame.code, at.name)?, name_room)?;
+        let file = self.text(Checked.word(frame.code, at.file)?, file_room)?;
+        Some(CodeNames {
+            name: name.letters,
+            file: file.letters,
+            first_line: Checked.half(frame.code, at.first_line)?,
+            is_cut: name.is_cut || file.is_cut,
+        })
+    }
+
+    /// The line that a frame is at. `None` for instructions that have none, and when the table cannot be read.
+    ///
+    /// To be called with a frame of the calling thread that was taken just now.
+    pub fn line(&self, frame: &PythonFrame) -> Option<u32> {
+        let at = self.layout.code;
+        let first_line = Checked.half(frame.code, at.first_line)?;
+        if frame.instruction == NOT_BEGUN {
+            return Some(first_line);
+        }
+        let table = Checked.word(frame.code, at.line_table)?;
+        if Checked.word(table, OBJECT_TYPE)? != self.symbols.bytes_type {
+            return None;
+        }
+        let length = Checked.word(table, OBJECT_SIZE)?;
+        if length > LONGEST_TABLE {
+            return None;
+        }
+        let table = Bytes::new(table + BYTES_DATA, length);
+        at.line_form.line(table, first_line, frame.instruction)
+    }
+
+    fn text<'a>(&self, object: u64, room: &'a mut [u8]) -> Option<Written<'a>> {
+        if Checked.word(object, OBJECT_TYPE)? != self.symbols.text_type {
+            return None;
+        }
+        let length = Checked.word(object, TEXT_LENGTH)?;
+        let state = Checked.half(object, TEXT_STATE)?;
+        let kind = Kind::of(state)?;
+        let at = self.layout.text;
+        let data = match (state & TEXT_IS_COMPACT != 0, state & TEXT_IS_ASCII != 0) {
+            (true, true) => object + at.ascii,
+            (true, false) => object + at.other,
+            (false, _) => Checked.word(object, at.other)?,
+        };
+        // No more letters than bytes fit: the rest of a long string is not even looked at.
+        let wanted = length.min(room.len() as u64 + 1);
+        let mut bytes = Bytes::new(data, wanted * kind.bytes());
+        let letters = (0..wanted).map(|_| kind.letter(&mut bytes));
+        write(letters, length, room)
+    }
+}
+
+/// How wide a string's characters are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    One,
+    Two,
+    Four,
+}
+
+impl Kind {
+    /// By a string's state. One that was never made ready (before 3.12) has none: names of code are.
+    fn of(state: u32) -> Option<Self> {
+        match state >> 2 & 7 {
+            1 => Some(Self::One),
+            2 => Some(Self::Two),
+            4 => Some(Self::Four),
+            _ => None,
+        }
+    }
+
+    fn bytes(self) -> u64 {
+        match self {
+            Self::One => 1,
+            Self::Two => 2,
+            Self::Four => 4,
+        }
+    }
+
+    fn letter(self, bytes: &mut impl Iterator<Item = u8>) -> Option<char> {
+        let mut number = 0;
+        for at in 0..self.bytes() {
+            number |= u32::from(bytes.next()?) << (8 * at);
+        }
+        // Python keeps the bytes of a file name that are no text as numbers that are no characters.
+        Some(char::from_u32(number).unwrap_or(char::REPLACEMENT_CHARACTER))
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Written<'a> {
+    letters: &'a str,
+    is_cut: bool,
+}
+
+/// As many of a string's letters as there is room for; `None` when one could not be read.
+fn write(letters: impl Iterator<Item = Option<char>>, length: u64, room: &mut [u8]) -> Option<Written<'_>> {
+    let (mut used, mut written) = (0, 0);
+    for letter in letters {
+        let letter = letter?;
+        let Some(place) = room.get_mut(used..used + letter.len_utf8()) else {
+            break;
+        };
+        used += letter.encode_utf8(place).len();
+        written += 1;
+    }
+    Some(Written {
+        letters: std::str::from_utf8(&room[..used]).ok()?, // it was written as such above
+        is_cut: written < length,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn letters_of_every_width_are_read() {
+        let read = |kind: Kind, bytes: &[u8]| kind.letter(&mut bytes.iter().copied());
+        assert_eq!(read(Kind::One, &[0xe9]), Some('é'));
+        assert_eq!(read(Kind::Two, &[0xac, 0x20]), Some('€'));
+        assert_eq!(read(Kind::Four, &[0x00, 0xf6, 0x01, 0x00]), Some('😀'));
+        assert_eq!(read(Kind::Two, &[0x80, 0xdc]), Some('\u{fffd}'), "half a pair");
+        assert_eq!(read(Kind::Four, &[0xff; 4]), Some('\u{fffd}'));
+        assert_eq!(read(Kind::Two, &[0x80]), None);
+    }
+
+    #[test]
+    fn kinds_are_three_bits() {
+        assert_eq!(Kind::of(1 << 2 | TEXT_IS_ASCII), Some(Kind::One));
+        assert_eq!(Kind::of(4 << 2 | 3), Some(Kind::Four));
+        assert_eq!(Kind::of(0), None);
+    }
+
+    #[test]
+    fn a_long_name_is_cut_between_letters() {
+        let mut room = [0; 5];
+        let letters = ['a', '€', '€'].map(Some);
+        let written = write(letters.into_iter(), 3, &mut room).unwrap();
+        assert_eq!((written.letters, written.is_cut), ("a€", true));
+        let written = write("ab".chars().map(Some), 2, &mut room).unwrap();
+        assert_eq!((written.letters, written.is_cut), ("ab", false));
+        assert_eq!(write([Some('a'), None].into_iter(), 2, &mut room), None);
+    }
+}
