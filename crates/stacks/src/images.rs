@@ -91,6 +91,22 @@ impl Images {
         (address < image.end).then_some(image)
     }
 
+    /// The first of a stack's return addresses whose image has taken the place of the one that is known: a library was
+    /// unloaded since, and another loaded. For a stack of the calling thread; nothing where the C library cannot tell.
+    pub fn first_replaced(&self, return_addresses: &[u64]) -> Option<u64> {
+        let mut last: Option<&Image> = None;
+        let mut calls = return_addresses.iter().map(|address| address.wrapping_sub(1));
+        calls.find(|&address| {
+            let Some(image) = self.find(address) else {
+                return false;
+            };
+            // Frames of one image mostly stand together.
+            let is_looked_at = last.is_some_and(|last| std::ptr::eq(last, image));
+            last = Some(image);
+            !is_looked_at && lookup::find(address).is_some_and(|found| !image.is(&found))
+        })
+    }
+
     /// Whether both list the same images.
     pub fn is_same_as(&self, other: &Self) -> bool {
         self.list.len() == other.list.len()
@@ -106,8 +122,9 @@ impl Images {
         self.list.iter()
     }
 
-    /// Changes when an image has gone: rules that were worked out before may belong to it.
-    pub(crate) fn generation(&self) -> u32 {
+    /// Changes when an image has gone: what was worked out before may belong to it.
+    #[inline]
+    pub fn generation(&self) -> u32 {
         self.generation
     }
 }

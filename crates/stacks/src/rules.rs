@@ -31,6 +31,8 @@ pub(crate) enum Frame {
     FromBase(i32),
     /// Read from so far above the base pointer: a function that aligned its stack.
     AtBase(i32),
+    /// The kernel put it there: a signal came, and the registers of whoever was interrupted lie on the stack.
+    Signal,
     /// There is no caller.
     Outermost,
     /// The tables say nothing that can be used.
@@ -128,7 +130,16 @@ impl Rules {
                     _ => return None,
                 }
             }
-            CfaRule::Expression(expression) => aligned(expression.get(&tables.frames).ok()?)?,
+            CfaRule::Expression(expression) => {
+                let expression = expression.get(&tables.frames).ok()?;
+                if expression.0.slice() == SIGNAL_FRAME {
+                    return Some(Rule {
+                        frame: Frame::Signal,
+                        base_offset: 0,
+                    });
+                }
+                aligned(expression)?
+            }
         };
         let is_outermost = matches!(row.register(X86_64::RA), Some(RegisterRule::Undefined));
         let base_offset = match row.register(X86_64::RBP) {
@@ -173,6 +184,9 @@ fn saved_at_base(expression: Expression<'_>) -> Option<i32> {
 
 /// The base pointer was saved where it points to.
 pub(crate) const SAVED_WHERE_IT_POINTS: i32 = i32::MAX;
+
+/// `breg7 (rsp) 160; deref`: the C library's way back from a handler. There the interrupted stack pointer is kept.
+const SIGNAL_FRAME: [u8; 4] = [0x77, 0xa0, 0x01, DEREFERENCE];
 
 const BREG_BASE: u8 = 0x76;
 const DEREFERENCE: u8 = 0x06;

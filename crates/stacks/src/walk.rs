@@ -110,8 +110,13 @@ impl Walker {
         // The first one is this very function, whose instruction was not a call.
         let mut looked_up = at.instruction;
         loop {
+            let mut behind_call = 1;
             let next = match self.rules.find(images, looked_up) {
                 Some(rule) => match rule.frame {
+                    Frame::Signal => {
+                        behind_call = 0;
+                        self.interrupted(&at)
+                    }
                     Frame::Outermost => {
                         walk.end = StackEnd::Root;
                         return walk;
@@ -138,8 +143,9 @@ impl Walker {
                 *place = caller.stack;
             }
             walk.depth += 1;
-            // A call that never returns can be the last instruction: the address behind it is in another function.
-            looked_up = caller.instruction - 1;
+            // A call that never returns can be the last instruction: the address behind it is in another function. An
+            // instruction that a signal interrupted is none.
+            looked_up = caller.instruction - behind_call;
             at = caller;
         }
     }
@@ -151,7 +157,7 @@ impl Walker {
             Frame::FromStack(offset) => at.stack.checked_add_signed(i64::from(offset))?,
             Frame::FromBase(offset) => at.base.checked_add_signed(i64::from(offset))?,
             Frame::AtBase(offset) => self.read(at.base.checked_add_signed(i64::from(offset))?, at)?,
-            Frame::Outermost | Frame::Unknown => return None,
+            Frame::Signal | Frame::Outermost | Frame::Unknown => return None,
         };
         let base = match base_offset {
             0 => at.base,
@@ -159,6 +165,20 @@ impl Walker {
             offset => self.read(frame.checked_add_signed(i64::from(offset))?, at)?,
         };
         self.above(at, frame, base)
+    }
+
+    /// Whoever a signal interrupted. One whose handler has a stack of its own is on another stack than ours.
+    fn interrupted(&self, at: &Registers) -> Option<Registers> {
+        let register = |offset| self.read(at.stack.checked_add(offset)?, at);
+        let stack = register(SAVED_STACK)?;
+        if stack <= at.stack {
+            return None;
+        }
+        Some(Registers {
+            instruction: register(SAVED_INSTRUCTION)?,
+            stack,
+            base: register(SAVED_BASE)?,
+        })
     }
 
     /// The caller, as the base pointer says: code without tables that keeps one.
@@ -191,6 +211,18 @@ impl Walker {
         readable.then(|| unsafe { std::ptr::read_volatile(address as *const u64) })
     }
 }
+
+/// Where the kernel keeps registers, from the stack pointer that a handler returns with: a `ucontext_t` lies there.
+const SAVED_BASE: u64 = saved(libc::REG_RBP);
+const SAVED_STACK: u64 = saved(libc::REG_RSP);
+const SAVED_INSTRUCTION: u64 = saved(libc::REG_RIP);
+
+const fn saved(register: libc::c_int) -> u64 {
+    let registers = std::mem::offset_of!(libc::ucontext_t, uc_mcontext);
+    (registers + register as usize * 8) as u64
+}
+
+const _: () = assert!(SAVED_BASE == 120 && SAVED_STACK == 160 && SAVED_INSTRUCTION == 168);
 
 impl std::fmt::Debug for Walker {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
