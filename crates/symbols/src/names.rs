@@ -1,0 +1,62 @@
+//! Names as people write them.
+
+use std::fmt::{self, Write};
+
+use cpp_demangle::{DemangleOptions, Symbol};
+
+/// Longest name: one that repeats itself by reference can grow without end.
+const MAX_BYTES: usize = 16 << 10;
+
+/// The name that a compiler of Rust or C++ made this one of; others as they are.
+pub(crate) fn demangled(name: &str) -> String {
+    // Old names of Rust look like those of C++ to a demangler of C++.
+    if let Ok(rust) = rustc_demangle::try_demangle(name) {
+        let mut bounded = Bounded(String::new());
+        if write!(bounded, "{rust:#}").is_ok() {
+            return bounded.0;
+        }
+    }
+    cpp(name).unwrap_or_else(|| name.to_owned())
+}
+
+fn cpp(name: &str) -> Option<String> {
+    if !name.starts_with("_Z") {
+        return None;
+    }
+    let symbol = Symbol::new(name).ok()?; // not a name of C++
+    let mut bounded = Bounded(String::new());
+    let options = DemangleOptions::new();
+    symbol.structured_demangle(&mut bounded, &options).ok()?; // too long
+    Some(bounded.0)
+}
+
+/// A string that refuses to grow beyond its bound.
+struct Bounded(String);
+
+impl Write for Bounded {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        if self.0.len() + text.len() > MAX_BYTES {
+            return Err(fmt::Error);
+        }
+        self.0.push_str(text);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_both_languages_are_read() {
+        assert_eq!(demangled("_ZN2at6native3addEv"), "at::native::add()");
+        assert_eq!(
+            demangled("_ZN4core3fmt5Write9write_fmt17h0123456789abcdefE"),
+            "core::fmt::Write::write_fmt"
+        );
+        assert_eq!(demangled("_RNvC6_123foo3bar"), "123foo::bar");
+        for plain in ["main", "_Z", "_Znonsense", "", "_R"] {
+            assert_eq!(demangled(plain), plain);
+        }
+    }
+}

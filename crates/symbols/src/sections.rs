@@ -1,0 +1,69 @@
+//! The debug information of a file, read into memory.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
+
+use gimli::{Dwarf, EndianArcSlice, LittleEndian, SectionId};
+use object::{CompressionFormat, Object, ObjectSection, ReadCache, ReadRef};
+
+use crate::sources::{Sources, hexadecimal};
+
+pub(crate) type Reader = EndianArcSlice<LittleEndian>;
+
+/// Sections that would be larger when decompressed are a mistake of the file, or worse.
+const MAX_SECTION: u64 = 16 << 30;
+
+/// Debug information, if a file has any that can be used.
+pub(crate) fn context<'f, R: ReadRef<'f>>(
+    file: &object::File<'f, R>,
+    path: &Path,
+    sources: &Sources,
+) -> Option<addr2line::Context<Reader>> {
+    file.section_by_name(".debug_info")
+        .or_else(|| file.section_by_name(".debug_line"))?;
+    let mut dwarf = dwarf(file);
+    if let Ok(Some((link, build_id))) = file.gnu_debugaltlink() {
+        let link = Path::new(std::str::from_utf8(link).ok()?); // names of such files are plain
+        if let Some(shared) = sources.supplement(path, link, &hexadecimal(build_id)) {
+            let cache = ReadCache::new(File::open(shared).ok()?);
+            dwarf.set_sup(self::dwarf(&object::File::parse(&cache).ok()?));
+        }
+    }
+    // What cannot be read leaves the symbol table.
+    addr2line::Context::from_dwarf(dwarf).ok()
+}
+
+fn dwarf<'f, R: ReadRef<'f>>(file: &object::File<'f, R>) -> Dwarf<Reader> {
+    let load = |id: SectionId| -> Result<Reader, std::convert::Infallible> {
+        let section = file.section_by_name(id.name());
+        let bytes = section.and_then(|section| contents(&section)).unwrap_or_default();
+        Ok(EndianArcSlice::new(Arc::from(bytes), LittleEndian))
+    };
+    match Dwarf::load(load) {
+        Ok(dwarf) => dwarf,
+    }
+}
+
+/// A section's bytes, decompressed; none when they cannot be had.
+fn contents<'f>(section: &impl ObjectSection<'f>) -> Option<Vec<u8>> {
+    let compressed = section.compressed_data().ok()?;
+    let size = compressed.uncompressed_size;
+    match compressed.format {
+        CompressionFormat::None => Some(compressed.data.to_vec()),
+        _ if size > MAX_SECTION => None,
+        CompressionFormat::Zlib => read_all(flate2::read::ZlibDecoder::new(compressed.data), size),
+        CompressionFormat::Zstandard => {
+            read_all(zstd::stream::read::Decoder::new(compressed.data).ok()?, size)
+        }
+        _ => None,
+    }
+}
+
+fn read_all(decoder: impl Read, size: u64) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    // One that is cut gives nothing rather than half of it.
+    decoder.take(size).read_to_end(&mut bytes).ok()?;
+    (bytes.len() as u64 == size).then_some(bytes)
+}
