@@ -38,14 +38,25 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
     (
         "stacks",
         &[],
-        &["tracesmith-format", "tracesmith-wire", "tracesmith-trace", "tokio", "clap"],
+        &[
+            "tracesmith-format",
+            "tracesmith-wire",
+            "tracesmith-trace",
+            "tokio",
+            "clap",
+        ],
     ),
     (
         "inject",
         &["wire", "cuda", "stacks"],
         &["tracesmith-format", "tracesmith-trace", "tokio", "clap"],
     ),
-    ("collect", &["wire", "format"], &["tracesmith-cuda"]),
+    (
+        "symbols",
+        &[],
+        &["tracesmith-format", "tracesmith-wire", "tokio", "clap"],
+    ),
+    ("collect", &["wire", "format", "symbols"], &["tracesmith-cuda"]),
     (
         "trace",
         &["format"],
@@ -76,7 +87,9 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
     ),
     (
         "cli",
-        &["format", "wire", "collect", "trace", "replay", "machine"],
+        &[
+            "format", "wire", "collect", "trace", "replay", "machine", "symbols",
+        ],
         &["tracesmith-inject", "tracesmith-fake-cuda"],
     ),
     ("fake-cuda", &[], &[]),

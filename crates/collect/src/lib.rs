@@ -61,4 +61,5 @@ pub use launch::{Launch, Preload, Wait};
 pub use profile::profile;
 pub use record::{Selection, record};
 pub use report::{Loss, Report, RowCounts};
+pub use tracesmith_symbols::{ModuleReport, Unresolved};
 pub use tracesmith_wire::control::{CaptureRange, Kinds, Steps};

@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use tracesmith_format::tables::HealthCause;
+use tracesmith_symbols::ModuleReport;
 
-use crate::error::Error;
+use crate::{error::Error, rows::Finished};
 
 /// What was recorded, where it is, and what was lost.
 #[derive(Debug, Default)]
@@ -19,6 +20,8 @@ pub struct Report {
     pub processes: u32,
     /// What was lost, cut or doubtful, as it stands in the trace.
     pub losses: Vec<Loss>,
+    /// Programs and libraries that frames of stacks are in, and whether those have names.
+    pub modules: Vec<ModuleReport>,
 }
 
 /// Rows by table.
@@ -84,9 +87,10 @@ impl Report {
     }
 
     /// Adds what one trace holds.
-    pub(crate) fn add(&mut self, rows: RowCounts, losses: Vec<Loss>) {
-        self.rows += rows;
-        for loss in losses {
+    pub(crate) fn add(&mut self, finished: &Finished) {
+        self.rows += finished.rows;
+        self.modules.extend(finished.modules.iter().cloned());
+        for loss in finished.losses.iter().cloned() {
             let same = self
                 .losses
                 .iter_mut()

@@ -210,9 +210,9 @@ impl Session {
         }
         // What ended is told now and needs no room any more.
         self.targets.retain(|target| target.end().is_none());
-        let (rows, losses, written) = trace.finish();
-        self.report.add(rows, losses);
-        match written {
+        let finished = trace.finish();
+        self.report.add(&finished);
+        match finished.written {
             Ok(bytes) => {
                 self.report.files.push((destination.path.clone(), bytes));
                 Ok(destination.path)
@@ -283,9 +283,9 @@ impl Session {
             target.finish(end, &mut trace);
         }
         let path = trace.file.path().to_owned();
-        let (rows, losses, written) = trace.finish();
-        self.report.add(rows, losses);
-        match written {
+        let finished = trace.finish();
+        self.report.add(&finished);
+        match finished.written {
             Ok(bytes) => self.report.files.push((path, bytes)),
             Err(error) => self.report.failure = Some(error),
         }

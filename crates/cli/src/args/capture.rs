@@ -151,6 +151,8 @@ pub(crate) enum LevelArg {
 pub(crate) enum StackArg {
     /// Functions of the program and its libraries
     Native,
+    /// Functions of Python, where the interpreter's own frames were
+    Python,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -122,8 +122,32 @@ pub(crate) fn show(report: &Report, output: &mut Output) {
             output.note(&loss.to_string());
         }
     }
+    show_nameless(report, output);
     if let Some((path, _)) = report.files.last() {
         output.note(&format!("next: tracesmith view {} --stats", path.display()));
+    }
+}
+
+/// Programs and libraries whose functions have no names; the first few of them.
+fn show_nameless(report: &Report, output: &mut Output) {
+    const SHOWN: usize = 5;
+    let mut nameless: Vec<_> = report
+        .modules
+        .iter()
+        .filter_map(|module| Some((module.unnamed, module.path.display(), module.why?)))
+        .collect();
+    nameless.sort_by_key(|(frames, ..)| std::cmp::Reverse(*frames));
+    for (frames, path, why) in nameless.iter().take(SHOWN) {
+        output.note(&format!(
+            "{} of {path} without names: {why}",
+            counted(*frames, "frame", "frames")
+        ));
+    }
+    if nameless.len() > SHOWN {
+        output.note(&format!("and frames of {} more files", nameless.len() - SHOWN));
+    }
+    if !nameless.is_empty() {
+        output.note("names can be added later: tracesmith symbolize FILE --debug-dir DIR");
     }
 }
 
@@ -231,6 +255,8 @@ fn wire_kinds(kinds: &[KindArg], args: &CaptureArgs) -> Kinds {
     for stacks in &args.stacks {
         wire |= match stacks {
             StackArg::Native => Kinds::STACKS,
+            // They stand among native frames, which are walked to place them.
+            StackArg::Python => Kinds::STACKS | Kinds::PYTHON,
         };
     }
     if args.graphs == GraphsArg::Whole {

@@ -3,7 +3,9 @@
 #![allow(dead_code, reason = "not every test file needs all of it")]
 
 pub mod perfetto;
+pub mod python;
 pub mod rows;
+pub mod stacks;
 pub mod stage;
 
 use std::ffi::OsStr;

@@ -99,14 +99,39 @@ fn build(folder: &Path) {
     compile(folder, "libcupti.so.13", "cupti_file.c", &cupti);
     symlink("libcupti.so.13", folder.join("libcupti.so")).unwrap();
     compile(folder, "launcher", "launcher.c", &["-ldl", "-lpthread"]);
+    build_paths(folder);
     let search = format!("-L{}", folder.display());
     for name in ["linked_client", "guest"] {
         compile(folder, name, &format!("{name}.c"), &[&search, "-lcupti", "-ldl"]);
     }
 }
 
+/// The program whose call paths are known, where there is a compiler of C++.
+fn build_paths(folder: &Path) {
+    if Command::new("c++").arg("--version").output().is_err() {
+        return;
+    }
+    let optimised = ["-O2", "-fomit-frame-pointer", "-ldl"];
+    compile_with("c++", folder, "paths", "paths.cpp", &optimised);
+    let plugin = ["-O2", "-fomit-frame-pointer", "-shared", "-fPIC"];
+    compile_with("c++", folder, "paths_plugin.so", "paths_plugin.cpp", &plugin);
+    let bare = [
+        "-O2",
+        "-fno-omit-frame-pointer",
+        "-fno-asynchronous-unwind-tables",
+        "-fno-unwind-tables",
+        "-shared",
+        "-fPIC",
+    ];
+    compile(folder, "paths_bare.so", "paths_bare.c", &bare);
+}
+
 fn compile(folder: &Path, output: &str, source: &str, flags: &[&str]) {
-    let result = Command::new("cc")
+    compile_with("cc", folder, output, source, flags);
+}
+
+fn compile_with(compiler: &str, folder: &Path, output: &str, source: &str, flags: &[&str]) {
+    let result = Command::new(compiler)
         .args(["-w", "-O1", "-g", "-o"])
         .arg(folder.join(output))
         .arg(targets().join(source))

@@ -16,6 +16,7 @@ mod memory;
 mod process;
 mod stack;
 mod state;
+mod symbols;
 mod sync;
 
 use rustc_hash::FxHashMap;
@@ -23,6 +24,7 @@ use tracesmith_format::{
     ClockId, DeviceId, ImageId, ProcessId, StringId, Timestamp, Writable,
     tables::{self, ClockKind},
 };
+use tracesmith_symbols::ModuleReport;
 use tracesmith_wire::{
     Record,
     record::{self as wire, Payload},
@@ -60,6 +62,16 @@ pub(crate) enum Definitions {
     Complete,
 }
 
+/// What a trace came to.
+pub(crate) struct Finished {
+    pub(crate) rows: RowCounts,
+    pub(crate) losses: Vec<Loss>,
+    /// How naming its frames went.
+    pub(crate) modules: Vec<ModuleReport>,
+    /// Its bytes, or why it could not be written.
+    pub(crate) written: Result<u64, crate::Error>,
+}
+
 /// A device that has a row.
 #[derive(Clone, Copy)]
 struct KnownDevice {
@@ -79,6 +91,7 @@ pub(crate) struct TraceRows {
     processes: u32,
     clocks: u32,
     images: u32,
+    nameless: symbols::Nameless,
 }
 
 impl TraceRows {
@@ -109,6 +122,7 @@ impl TraceRows {
             processes: 0,
             clocks: HOST_CLOCK.0,
             images: 0,
+            nameless: symbols::Nameless::default(),
         }
     }
 
@@ -142,10 +156,17 @@ impl TraceRows {
         self.push(HOST_CLOCK, &row);
     }
 
-    /// Completes the file. Gives back what it holds, and its bytes or why it
-    /// could not be written.
-    pub(crate) fn finish(self) -> (RowCounts, Vec<Loss>, Result<u64, crate::Error>) {
-        (self.counts, self.health.into_losses(), self.file.finish())
+    /// Names what has no names yet and completes the file.
+    pub(crate) fn finish(mut self) -> Finished {
+        // What was recorded is safe before files of any size are read.
+        self.file.flush();
+        let modules = self.nameless.name_all(&mut self.file);
+        Finished {
+            rows: self.counts,
+            losses: self.health.into_losses(),
+            modules,
+            written: self.file.finish(),
+        }
     }
 
     #[inline]

@@ -59,6 +59,7 @@ impl ProcessRows {
             ..tables::Image::default()
         };
         trace.file.define(&row);
+        trace.nameless.image(id, &path, &build_id);
         let end = record.address.saturating_add(record.size);
         // What was mapped there before has gone.
         self.code
@@ -142,17 +143,24 @@ impl ProcessRows {
         }
         // A return address is that behind the call, which may belong to another function.
         let call = word.wrapping_sub(1);
-        let image = self.code.find(call);
-        trace.file.frame(Frame {
-            kind: if image.is_some() {
-                FrameKind::NATIVE
-            } else {
-                FrameKind::JIT
-            },
-            image: image.map(|image| image.id).unwrap_or_default(),
-            address: Address(image.map_or(call, |image| call.wrapping_sub(image.bias))),
+        let Some(image) = self.code.find(call) else {
+            let frame = trace.file.frame(Frame {
+                kind: FrameKind::JIT,
+                address: Address(call),
+                ..Frame::default()
+            });
+            trace.nameless.jit(frame, self.identity.pid, call);
+            return frame;
+        };
+        let address = call.wrapping_sub(image.bias);
+        let frame = trace.file.frame(Frame {
+            kind: FrameKind::NATIVE,
+            image: image.id,
+            address: Address(address),
             ..Frame::default()
-        })
+        });
+        trace.nameless.frame(frame, image.id, address);
+        frame
     }
 }
 

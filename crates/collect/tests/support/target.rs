@@ -162,6 +162,7 @@ impl Target {
             function: 307,
             result: 0,
             domain: 1,
+            ..record::ApiCall::default()
         };
         push(&mut self.activity, &call, b"");
     }

@@ -142,7 +142,7 @@ impl Backend {
             hub.watch_resources(Switch::On);
         }
         if settings.kinds.contains(Kinds::STACKS) {
-            agent.stacks.begin(&agent.sink);
+            agent.stacks.begin(settings.kinds, &agent.sink);
             state.callers = kinds::with_stacks(hub.cupti());
             hub.watch_callers(&state.callers, Switch::On);
         }

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use tracesmith_format::tables::{Frame, Frames, Stacks, Symbol, Symbols};
-use tracesmith_format::{Columns, FrameId, StackId};
+use tracesmith_format::tables::{Frame, Frames, Image, StackEnd, Stacks, Symbol, Symbols};
+use tracesmith_format::{Columns, FrameId, ImageId, StackId};
 
 /// Frames of a stack that are followed before giving up: a damaged file could link a stack to itself.
 const MAX_DEPTH: usize = 100_000;
@@ -14,6 +14,7 @@ pub(crate) struct StackTables {
     pub(crate) frames: Pieces<Frames>,
     pub(crate) stacks: Pieces<Stacks>,
     pub(crate) symbols: BTreeMap<FrameId, Vec<Symbol>>,
+    pub(crate) images: BTreeMap<ImageId, Image>,
 }
 
 /// Dictionary pieces in the order of their ids.
@@ -41,6 +42,8 @@ impl<C: Columns> Pieces<C> {
 pub struct StackView {
     /// Its frames, the innermost first. A frame with inlined functions gives one entry for each.
     pub frames: Vec<FrameView>,
+    /// How it ends, behind the last of them.
+    pub end: StackEnd,
 }
 
 /// One function of a stack.
@@ -65,11 +68,13 @@ impl StackTables {
     /// The stack's frames; shorter when a dictionary piece was lost.
     pub(crate) fn view(&self, stack: StackId) -> StackView {
         let mut frames = Vec::new();
+        let mut end = StackEnd::ROOT;
         let mut next = stack;
         while frames.len() < MAX_DEPTH
             && let Some((stacks, row)) = self.stacks.find(next.0)
         {
             frames.extend(self.frames_of(stacks.frame[row]));
+            end = stacks.end[row];
             // A stack always stands behind its parent in the file: anything else is damage.
             let parent = stacks.parent[row];
             if parent >= next {
@@ -77,7 +82,7 @@ impl StackTables {
             }
             next = parent;
         }
-        StackView { frames }
+        StackView { frames, end }
     }
 
     /// The functions of one frame, the innermost first: several when some were inlined there.

@@ -7,8 +7,8 @@ use std::sync::{Arc, OnceLock};
 use rayon::prelude::*;
 use tracesmith_format::tables::*;
 use tracesmith_format::{
-    Block, ClockId, Columns, DeviceId, FileHeader, HostId, ProcessId, Projection, Reader, StackId, StringId,
-    Table, Timestamp, for_each_event_table,
+    Block, ClockId, Columns, DeviceId, FileHeader, HostId, ImageId, ProcessId, Projection, Reader, StackId,
+    StringId, Table, Timestamp, for_each_event_table,
 };
 
 use crate::error::Error;
@@ -180,6 +180,11 @@ impl Trace {
         }
     }
 
+    /// The program or library with this id.
+    pub fn image(&self, id: ImageId) -> Option<&Image> {
+        self.stack_tables().images.get(&id)
+    }
+
     /// A stack's frames.
     pub fn stack(&self, stack: StackId) -> StackView {
         self.stack_tables().view(stack)
@@ -232,6 +237,8 @@ impl Trace {
             for (_, symbols) in pieces::<Symbol>(&self.file) {
                 tables.add_symbols(&symbols);
             }
+            let images = rows::<Image>(&self.file);
+            tables.images = images.into_iter().map(|image| (image.id, image)).collect();
             tables
         })
     }

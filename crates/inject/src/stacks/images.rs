@@ -1,0 +1,133 @@
+//! The program and its libraries, as walks see them.
+//!
+//! A walk reads a list that never changes. Whoever learns of another library
+//! makes another list; the old one stays, for walks that are under way.
+
+use std::sync::{
+    Mutex, MutexGuard, TryLockError,
+    atomic::{AtomicPtr, AtomicU32, Ordering},
+};
+
+use tracesmith_stacks::{Image, Images};
+use tracesmith_wire::record;
+
+use crate::{clock, guard::lock, sink::Sink};
+
+/// Lists that launches may leave behind in the life of a process.
+const MOST_LISTS: u32 = 4096;
+
+#[derive(Default)]
+pub(super) struct KnownImages {
+    /// Null, or a list that is never freed.
+    list: AtomicPtr<Images>,
+    /// Held by whoever changes the list.
+    told: Mutex<Told>,
+    /// Lists that launches have made.
+    made: AtomicU32,
+}
+
+/// Where the images lie in our memory that were told in this window: they are
+/// never freed either.
+#[derive(Default)]
+struct Told(Vec<usize>);
+
+impl KnownImages {
+    /// A window begins: all images are learned and told.
+    pub(super) fn begin(&self, sink: &Sink) {
+        let mut told = lock(&self.told);
+        told.0.clear();
+        self.publish(Images::learn(self.list()), &mut told, sink);
+    }
+
+    /// Learns what was loaded and unloaded since; whether there was anything.
+    pub(super) fn learn(&self, sink: &Sink) -> bool {
+        let mut told = lock(&self.told);
+        self.publish(Images::learn(self.list()), &mut told, sink)
+    }
+
+    /// The list.
+    #[inline]
+    pub(super) fn list(&self) -> Option<&'static Images> {
+        // SAFETY: null, or a box that was leaked.
+        unsafe { self.list.load(Ordering::Acquire).as_ref() }
+    }
+
+    /// Learns the image of an address on the calling thread's stack that no
+    /// known image has. None when there is nothing to learn.
+    #[cold]
+    pub(super) fn meet(&self, stranger: u64, sink: &Sink) -> Option<&'static Images> {
+        let mut told = self.try_told()?;
+        if self.list()?.find(stranger).is_none() {
+            self.publish(self.learn_at(stranger)?, &mut told, sink);
+        }
+        self.list()
+    }
+
+    /// Learns the images of a new stack again that have taken another's place
+    /// since they were learned. None when all are the ones that are known.
+    #[cold]
+    pub(super) fn meet_again(&self, frames: &[u64], sink: &Sink) -> Option<&'static Images> {
+        let replaced = self.list()?.first_replaced(frames)?;
+        let mut told = self.try_told()?;
+        self.publish(self.learn_at(replaced)?, &mut told, sink);
+        self.list()
+    }
+
+    /// The list with the image at an address. A program that loads and unloads
+    /// without end is learned at each pulse only.
+    fn learn_at(&self, address: u64) -> Option<Images> {
+        let images = self.list()?.learn_at(address)?;
+        (self.made.fetch_add(1, Ordering::Relaxed) < MOST_LISTS).then_some(images)
+    }
+
+    /// None when someone else is learning just now: a launch does not wait.
+    fn try_told(&self) -> Option<MutexGuard<'_, Told>> {
+        match self.told.try_lock() {
+            Ok(told) => Some(told),
+            Err(TryLockError::Poisoned(told)) => Some(told.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    /// Whether the list is another one now.
+    fn publish(&self, images: Images, told: &mut Told, sink: &Sink) -> bool {
+        let known = self.list().filter(|known| known.is_same_as(&images));
+        let is_new = known.is_none();
+        let images = known.unwrap_or_else(|| {
+            let leaked = Box::leak(Box::new(images));
+            self.list.store(leaked, Ordering::Release);
+            leaked
+        });
+        for image in images.iter() {
+            let place = std::ptr::from_ref::<Image>(image) as usize;
+            if !told.0.contains(&place) {
+                told.0.push(place);
+                tell(image, sink);
+            }
+        }
+        is_new
+    }
+}
+
+fn tell(image: &Image, sink: &Sink) {
+    let path = if image.path.is_empty() {
+        // The loader has no name for the program itself.
+        std::env::current_exe().map_or_else(|_| Vec::new(), |path| path.into_os_string().into_encoded_bytes())
+    } else {
+        image.path.to_bytes().to_vec()
+    };
+    let mut text = image.build_id.clone();
+    text.extend_from_slice(&path);
+    sink.define_with(
+        &record::Image {
+            address: image.start,
+            size: image.end - image.start,
+            file_offset: 0,
+            bias: image.bias,
+            time: clock::now(),
+            build_id_bytes: u32::try_from(image.build_id.len()).unwrap_or(0),
+            reserved: 0,
+        },
+        &text,
+    );
+}
