@@ -9,10 +9,13 @@ use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
-use gimli::{BaseAddresses, EhFrame, EhFrameHdr, EndianSlice, LittleEndian, ParsedEhFrameHdr, Pointer};
+use gimli::{BaseAddresses, EhFrame, EndianSlice, LittleEndian};
 use rustix::mm::{MapFlags, ProtFlags};
 
+pub(crate) mod index;
 mod lookup;
+
+use index::Index;
 
 type Bytes = EndianSlice<'static, LittleEndian>;
 
@@ -41,12 +44,20 @@ pub struct Image {
 
 /// What the compiler says of every function.
 pub(crate) struct Tables {
-    pub(crate) index: ParsedEhFrameHdr<Bytes>,
+    pub(crate) index: Index,
     pub(crate) frames: EhFrame<Bytes>,
     pub(crate) bases: BaseAddresses,
 }
 
 impl Images {
+    /// This one alone.
+    pub(crate) fn of_one(image: Image) -> Self {
+        Self {
+            list: vec![Arc::new(image)],
+            generation: 1,
+        }
+    }
+
     /// What is mapped now. Images that were known before are taken over; the list is another one only for those who
     /// compare, and its generation changes when one has gone.
     pub fn learn(before: Option<&Self>) -> Self {
@@ -217,6 +228,18 @@ impl Image {
         }
     }
 
+    /// One that no loader knows.
+    pub(crate) fn made_up(place: std::ops::Range<u64>, path: CString, tables: Option<Tables>) -> Self {
+        Self {
+            start: place.start,
+            end: place.end,
+            bias: place.start,
+            path,
+            build_id: Vec::new(),
+            tables,
+        }
+    }
+
     pub(crate) fn tables(&self) -> Option<&Tables> {
         self.tables.as_ref()
     }
@@ -309,19 +332,15 @@ impl Found {
         let base = self.bias.wrapping_add(segment.address);
         let at = (index.address - segment.address) as usize;
         let index_address = self.bias.wrapping_add(index.address);
-        let bases = BaseAddresses::default().set_eh_frame_hdr(index_address);
-        let parsed = EhFrameHdr::new(bytes.get(at..at + index.file_size as usize)?, LittleEndian)
-            .parse(&bases, 8)
-            .ok()?; // an index that cannot be read is as good as none: the walk falls back
-        let Pointer::Direct(frames_address) = parsed.eh_frame_ptr() else {
-            return None;
-        };
+        // An index that cannot be read is as good as none: the walk falls back.
+        let index = Index::read(bytes.get(at..at + index.file_size as usize)?, index_address)?;
+        let frames_address = index.frames();
         // The index says where the frames begin, not where they end: they do so in the same segment.
         let frames = bytes.get(usize::try_from(frames_address.checked_sub(base)?).ok()?..)?;
         Some(Tables {
-            index: parsed,
+            index,
             frames: EhFrame::new(frames, LittleEndian),
-            bases: bases.set_eh_frame(frames_address),
+            bases: BaseAddresses::default().set_eh_frame(frames_address),
         })
     }
 

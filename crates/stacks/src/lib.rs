@@ -29,6 +29,8 @@
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 mod bounds;
+#[doc(hidden)]
+pub mod fuzz;
 mod images;
 mod interned;
 mod python;

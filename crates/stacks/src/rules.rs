@@ -6,7 +6,8 @@
 //! return address and kept in a table, which makes a walk a few reads for each frame.
 
 use gimli::{
-    CfaRule, EndianSlice, LittleEndian, Register, RegisterRule, UnwindContext, UnwindSection, X86_64,
+    CfaRule, EhFrameOffset, EndianSlice, LittleEndian, Register, RegisterRule, UnwindContext, UnwindSection,
+    X86_64,
 };
 
 use crate::images::{Image, Images};
@@ -111,16 +112,15 @@ impl Rules {
 
     fn read_tables(&mut self, image: &Image, address: u64) -> Option<Rule> {
         let tables = image.tables()?;
-        let index = tables.index.table()?;
-        let row = index
-            .unwind_info_for_address(
-                &tables.frames,
-                &tables.bases,
-                &mut self.context,
-                address,
-                gimli::EhFrame::cie_from_offset,
-            )
-            .ok()?; // no entry for this address, or one that cannot be read: the walk falls back
+        let offset = EhFrameOffset(tables.index.entry(address)?);
+        // No entry for this address, or one that cannot be read: the walk falls back.
+        let function = tables
+            .frames
+            .fde_from_offset(&tables.bases, offset, gimli::EhFrame::cie_from_offset)
+            .ok()?;
+        let row = function
+            .unwind_info_for_address(&tables.frames, &tables.bases, &mut self.context, address)
+            .ok()?;
         let frame = match row.cfa() {
             CfaRule::RegisterAndOffset { register, offset } => {
                 let offset = i32::try_from(*offset).ok()?;

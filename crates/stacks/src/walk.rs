@@ -34,10 +34,11 @@ pub struct Walker {
     bounds: Bounds,
 }
 
-struct Registers {
-    instruction: u64,
-    stack: u64,
-    base: u64,
+#[derive(Clone, Copy)]
+pub(crate) struct Registers {
+    pub(crate) instruction: u64,
+    pub(crate) stack: u64,
+    pub(crate) base: u64,
 }
 
 impl Registers {
@@ -74,6 +75,14 @@ impl Walker {
         }
     }
 
+    /// For a stack that is not the calling thread's: memory that stays as it is.
+    pub(crate) fn within(bounds: Bounds) -> Self {
+        Self {
+            rules: Rules::new(),
+            bounds,
+        }
+    }
+
     /// The calling thread's return addresses into `frames`, the innermost first: that of the caller of this function.
     ///
     /// A stack pointer outside the thread's own stack (a coroutine, a handler on a stack of its own) gives no frames.
@@ -91,7 +100,7 @@ impl Walker {
         self.walk_from(images, registers, frames, places)
     }
 
-    fn walk_from(
+    pub(crate) fn walk_from(
         &mut self,
         images: &Images,
         mut at: Registers,

@@ -6,7 +6,7 @@
 
 /// The form of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum LineTable {
+pub(crate) enum LineTable {
     /// 3.9: `co_lnotab`.
     Changes,
     /// 3.10: `co_linetable` in pairs.
@@ -18,7 +18,7 @@ pub(super) enum LineTable {
 impl LineTable {
     /// The line of the instruction at this offset in bytes; `None` for one that has none, and for a table that ends
     /// before it.
-    pub(super) fn line(
+    pub(crate) fn line(
         self,
         mut table: impl Iterator<Item = u8>,
         first_line: u32,

@@ -30,6 +30,7 @@ mod walk;
 use std::fmt;
 use std::sync::atomic::{AtomicU8, Ordering};
 
+pub(crate) use lines::LineTable;
 pub use mixed::{Fit, InterpreterFrames, Mixed, MixedFrame, NativeStack};
 pub use names::CodeNames;
 pub use symbols::Version;

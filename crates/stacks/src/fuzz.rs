@@ -1,0 +1,143 @@
+//! Doors for fuzz programs: whatever lies on a stack or in a file's tables, a walk ends, and reads nothing else.
+//!
+//! Not part of the crate's interface.
+
+use std::ffi::CString;
+
+use gimli::{BaseAddresses, EhFrame, EndianSlice, LittleEndian};
+
+use crate::bounds::Bounds;
+use crate::images::index::Index;
+use crate::images::{Image, Images, Tables};
+use crate::python::LineTable;
+use crate::walk::{Registers, Walk, Walker};
+
+/// Where the made-up image is: nobody reads there. Its index is in the middle, behind the functions as in real files.
+const IMAGE: u64 = 0x10_0000;
+const IMAGE_SIZE: u64 = 1 << 16;
+const INDEX: u64 = IMAGE + IMAGE_SIZE / 2;
+
+/// Three words (instruction, stack pointer and base pointer, the latter two from the stack's start), two bytes that say how
+/// long the index is and two for the frames behind it, then these, then the stack.
+pub fn walk(data: &[u8]) -> Option<Walk> {
+    let (registers, rest) = data.split_first_chunk::<24>()?;
+    let (lengths, rest) = rest.split_first_chunk::<4>()?;
+    let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|byte| registers[at * 8 + byte]));
+    let length = |at: usize| usize::from(u16::from_le_bytes([lengths[at], lengths[at + 1]]));
+    let (index, rest) = rest.split_at(length(0).min(rest.len()));
+    let (frames, rest) = rest.split_at(length(2).min(rest.len()));
+    let mut stack: Vec<u64> = rest
+        .as_chunks()
+        .0
+        .iter()
+        .map(|word| u64::from_le_bytes(*word))
+        .collect();
+    let low = stack.as_ptr() as u64;
+    for word in &mut stack {
+        *word = relocated(*word, low);
+    }
+    let bounds = Bounds {
+        low,
+        high: low + stack.len() as u64 * 8,
+    };
+    let mut walker = Walker::within(bounds);
+    let images = Images::of_one(image(index, frames));
+    let registers = Registers {
+        instruction: IMAGE + word(0) % IMAGE_SIZE,
+        stack: bounds.low.wrapping_add(word(1)),
+        base: bounds.low.wrapping_add(word(2)),
+    };
+    let mut found = [0; 64];
+    let mut places = [0; 64];
+    let first = walker.walk_from(&images, registers, &mut found, &mut places);
+    let again = walker.walk_from(&images, registers, &mut found, &mut places);
+    assert_eq!(first, again, "rules that were kept lead another way");
+    drop(images);
+    Some(first)
+}
+
+/// An address of one run means nothing in another: those of the stack are distances from its start, below a mebibyte and
+/// with the top bit set.
+fn relocated(word: u64, low: u64) -> u64 {
+    const DISTANCE: u64 = 1 << 63;
+    match word & DISTANCE != 0 && word & !DISTANCE < 1 << 20 {
+        true => low.wrapping_add(word & !DISTANCE),
+        false => word,
+    }
+}
+
+fn image(index: &[u8], frames: &[u8]) -> Image {
+    // SAFETY: the image is dropped before the bytes are: `walk` holds both.
+    let forever =
+        |bytes: &[u8]| unsafe { std::slice::from_raw_parts::<'static, u8>(bytes.as_ptr(), bytes.len()) };
+    let tables = Index::read(forever(index), INDEX).map(|index| Tables {
+        index,
+        frames: EhFrame::from(EndianSlice::new(forever(frames), LittleEndian)),
+        bases: BaseAddresses::default().set_eh_frame(index.frames()),
+    });
+    Image::made_up(IMAGE..IMAGE + IMAGE_SIZE, CString::default(), tables)
+}
+
+/// A line table of each form.
+pub fn lines(data: &[u8]) {
+    let Some((instruction, table)) = data.split_first_chunk::<4>() else {
+        return;
+    };
+    for form in [LineTable::Changes, LineTable::Ranges, LineTable::Locations] {
+        let _ = form.line(table.iter().copied(), 1, u32::from_le_bytes(*instruction));
+    }
+}
+
+/// Words of a stack that begins at `low`, with the tables of a library, as an input of [`walk`]. Return addresses become
+/// those of the library's functions, which lie so far before its index.
+pub fn recorded(words: &[u64], low: u64, index: &[u8], frames: &[u8], function: u64) -> Vec<u8> {
+    let mut data = Vec::new();
+    for register in [INDEX - function - IMAGE, 0, 16] {
+        data.extend_from_slice(&register.to_le_bytes());
+    }
+    for part in [index, frames] {
+        data.extend_from_slice(&u16::try_from(part.len()).unwrap_or(0).to_le_bytes());
+    }
+    data.extend_from_slice(index);
+    data.extend_from_slice(frames);
+    for &word in words {
+        let distance = word.wrapping_sub(low);
+        let is_code = matches!(word >> 40, 0x55 | 0x56 | 0x7f);
+        let word = match (distance < 1 << 20, is_code) {
+            (true, _) => 1 << 63 | distance,
+            (false, true) => INDEX - function + word % 64,
+            (false, false) => word,
+        };
+        data.extend_from_slice(&word.to_le_bytes());
+    }
+    data
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn inputs_of_any_kind_end() {
+        assert_eq!(walk(&[]), None);
+        for byte in [0, 1, 0x7f, 0x80, 0xff] {
+            for length in [27, 28, 100, 1000] {
+                walk(&vec![byte; length]);
+                lines(&vec![byte; length]);
+            }
+        }
+    }
+
+    #[test]
+    fn frame_pointers_that_lead_in_a_circle_or_out_of_the_stack_end_the_walk() {
+        let at = |distance: u64| 1 << 63 | distance;
+        let out_of_it = 0x7fff_ffff_f000;
+        for link in [at(0), at(8), at(4096), out_of_it, u64::MAX, 3] {
+            let stack = [link, IMAGE + 16, link, IMAGE + 32, 0, 0];
+            let mut data = vec![0; 28];
+            data.extend(stack.iter().flat_map(|word| word.to_le_bytes()));
+            let walk = walk(&data).unwrap();
+            assert!(walk.depth <= 2, "{walk:?}");
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Stacks in odd moments: within a signal's handler, and while libraries come and go.
+
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#![allow(
+    clippy::unwrap_used,
+    unsafe_code,
+    clippy::print_stdout,
+    clippy::tests_outside_test_module,
+    reason = "a test may stop on any error"
+)]
+
+use std::ffi::{CStr, CString, c_int, c_void};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, RwLock};
+
+use tracesmith_stacks::{Images, StackEnd, Walk, Walker};
+
+static INTERRUPTED: Mutex<Vec<(Vec<u64>, Walk)>> = Mutex::new(Vec::new());
+
+extern "C" fn handler(_: c_int) {
+    let images = Images::learn(None);
+    let mut frames = [0; 256];
+    let walk = Walker::of_this_thread().walk(&images, &mut frames);
+    INTERRUPTED
+        .lock()
+        .unwrap()
+        .push((frames[..walk.depth].to_vec(), walk));
+}
+
+#[inline(never)]
+fn is_interrupted() {
+    // SAFETY: the handler is ours, and the signal is for this thread.
+    unsafe { libc::raise(libc::SIGUSR1) };
+    std::hint::black_box(());
+}
+
+#[test]
+fn whoever_a_signal_interrupted_is_on_the_stack() {
+    // SAFETY: a handler that may do all this, since the signal is raised by ourselves.
+    unsafe { libc::signal(libc::SIGUSR1, handler as *const () as usize) };
+    let images = Images::learn(None);
+    let mut frames = [0; 256];
+    let plain = Walker::of_this_thread().walk(&images, &mut frames);
+    is_interrupted();
+    let (interrupted, walk) = INTERRUPTED.lock().unwrap().pop().unwrap();
+    assert_eq!(walk.end, StackEnd::Root, "{walk:?}");
+    // The outermost frames are those of the same stack; the innermost of these is this test, at another line.
+    let common = plain.depth - 1;
+    let outer = &frames[plain.depth - common + 1..plain.depth];
+    assert_eq!(&interrupted[interrupted.len() - outer.len()..], outer);
+    assert!(
+        interrupted.len() > plain.depth + 2,
+        "handler, frame of the signal, raise, and its callers"
+    );
+}
+
+/// A library with a function that calls back; none without a C compiler.
+fn library(folder: &std::path::Path, name: &str, padding: usize) -> Option<CString> {
+    let source = folder.join(format!("{name}.c"));
+    let library = folder.join(format!("lib{name}.so"));
+    let padding: String = (0..padding)
+        .map(|number| format!("int {name}{number}(int a) {{ return a * {number}; }}\n"))
+        .collect();
+    let code = format!(
+        "{padding}void through(void (*back)(void *), void *data) {{ back(data); __asm__ volatile(\"\"); }}\n"
+    );
+    std::fs::write(&source, code).unwrap();
+    let status = Command::new("cc")
+        .args(["-O2", "-shared", "-fPIC", "-o"])
+        .args([&library, &source])
+        .status();
+    status
+        .ok()?
+        .success()
+        .then(|| CString::new(library.to_str().unwrap()).unwrap())
+}
+
+type Through = unsafe extern "C" fn(unsafe extern "C" fn(*mut c_void), *mut c_void);
+
+/// Loads a library, has it call `back`, and unloads it.
+fn call_through(library: &CStr, back: unsafe extern "C" fn(*mut c_void), data: *mut c_void) {
+    // SAFETY: a library of ours.
+    let handle = unsafe { libc::dlopen(library.as_ptr(), libc::RTLD_NOW) };
+    assert!(!handle.is_null());
+    // SAFETY: as above; the name ends in a zero.
+    let symbol = unsafe { libc::dlsym(handle, c"through".as_ptr()) };
+    assert!(!symbol.is_null());
+    // SAFETY: the function of this name has this type.
+    let through = unsafe { std::mem::transmute::<*mut c_void, Through>(symbol) };
+    // SAFETY: as the caller says.
+    unsafe { through(back, data) };
+    // SAFETY: nothing of it is in use any more.
+    unsafe { libc::dlclose(handle) };
+}
+
+#[test]
+fn a_library_in_anothers_place_is_noticed() {
+    struct Data {
+        images: Images,
+        walker: Walker,
+        replaced: usize,
+        calls: usize,
+    }
+    unsafe extern "C" fn back(data: *mut c_void) {
+        // SAFETY: what was handed to the library.
+        let data = unsafe { &mut *data.cast::<Data>() };
+        let mut frames = [0; 128];
+        let mut walk = data.walker.walk(&data.images, &mut frames);
+        while let Some(images) = walk.stranger.and_then(|stranger| data.images.learn_at(stranger)) {
+            data.images = images;
+            walk = data.walker.walk(&data.images, &mut frames);
+        }
+        if let Some(address) = data.images.first_replaced(&frames[..walk.depth]) {
+            data.replaced += 1;
+            data.images = data.images.learn_at(address).unwrap();
+            walk = data.walker.walk(&data.images, &mut frames);
+        }
+        assert_eq!(data.images.first_replaced(&frames[..walk.depth]), None);
+        assert_eq!(walk.end, StackEnd::Root, "{walk:?}");
+        data.calls += 1;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (Some(one), Some(other)) = (
+        library(folder.path(), "one", 1),
+        library(folder.path(), "other", 40),
+    ) else {
+        println!("SKIPPED: no C compiler (cc)");
+        return;
+    };
+    let images = Images::learn(None);
+    if images.learn_at(library as *const () as u64).is_none() {
+        println!("SKIPPED: this C library cannot look images up");
+        return;
+    }
+    let mut data = Data {
+        images,
+        walker: Walker::of_this_thread(),
+        replaced: 0,
+        calls: 0,
+    };
+    for _ in 0..10 {
+        call_through(&one, back, (&raw mut data).cast());
+        call_through(&other, back, (&raw mut data).cast());
+    }
+    assert_eq!(data.calls, 20);
+    println!("{} of 20 took another's place", data.replaced);
+}
+
+#[test]
+fn walks_go_on_while_libraries_come_and_go() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(library) = library(folder.path(), "third", 3) else {
+        println!("SKIPPED: no C compiler (cc)");
+        return;
+    };
+    unsafe extern "C" fn nothing(_: *mut c_void) {}
+    static DONE: AtomicBool = AtomicBool::new(false);
+    static WALKS: AtomicUsize = AtomicUsize::new(0);
+    let images = RwLock::new(std::sync::Arc::new(Images::learn(None)));
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                let mut walker = Walker::of_this_thread();
+                while !DONE.load(Ordering::Relaxed) {
+                    let images = std::sync::Arc::clone(&images.read().unwrap());
+                    let mut frames = [0; 128];
+                    assert_eq!(walker.walk(&images, &mut frames).end, StackEnd::Root);
+                    WALKS.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        for _ in 0..300 {
+            call_through(&library, nothing, std::ptr::null_mut());
+            let before = std::sync::Arc::clone(&images.read().unwrap());
+            *images.write().unwrap() = std::sync::Arc::new(Images::learn(Some(&before)));
+        }
+        DONE.store(true, Ordering::Relaxed);
+    });
+    assert!(WALKS.load(Ordering::Relaxed) > 0);
+}
