@@ -111,8 +111,11 @@ impl Module {
         let symbol = self.symbols.find(address);
         let mut functions = self.by_debug_information(address);
         match (functions.last_mut(), symbol) {
-            // Code without a function of its own in the debug information, such as assembler, has its lines there.
-            (Some(outermost), Some(symbol)) if outermost.name.is_empty() => {
+            // Code without a function of its own in the debug information, such as assembler, has its lines there. And
+            // a name without what it stands in, as debug information of Rust has them, is whole in the symbol.
+            (Some(outermost), Some(symbol))
+                if outermost.name.is_empty() || is_part(&outermost.name, symbol) =>
+            {
                 outermost.name = demangled(symbol);
             }
             (None, Some(symbol)) => functions.push(Function {
@@ -152,6 +155,12 @@ impl Module {
         }
         functions
     }
+}
+
+/// Whether a symbol is mangled, and the name from the debug information is not the result of that.
+fn is_part(name: &str, symbol: &str) -> bool {
+    let bare = name.split('<').next().unwrap_or(name);
+    !bare.contains("::") && !bare.contains('(') && demangled(symbol) != symbol
 }
 
 impl fmt::Debug for Module {

@@ -27,6 +27,10 @@ fn cpp(name: &str) -> Option<String> {
     let mut bounded = Bounded(String::new());
     let options = DemangleOptions::new();
     symbol.structured_demangle(&mut bounded, &options).ok()?; // too long
+    // A part that the compiler moved away, or a copy that it made, is the function all the same.
+    if let Some(clone) = bounded.0.find(" [clone ") {
+        bounded.0.truncate(clone);
+    }
     Some(bounded.0)
 }
 
@@ -55,6 +59,7 @@ mod tests {
             "core::fmt::Write::write_fmt"
         );
         assert_eq!(demangled("_RNvC6_123foo3bar"), "123foo::bar");
+        assert_eq!(demangled("_Z4stepi.cold"), "step(int)");
         for plain in ["main", "_Z", "_Znonsense", "", "_R"] {
             assert_eq!(demangled(plain), plain);
         }
