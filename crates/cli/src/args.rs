@@ -2,6 +2,7 @@
 
 mod capture;
 mod machine;
+mod stacks;
 mod units;
 
 use std::path::PathBuf;
@@ -17,6 +18,7 @@ pub(crate) use capture::{
     CaptureArgs, EnvArgs, GraphsArg, KindArg, LevelArg, ProfileArgs, RecordArgs, StackArg, WaitArg,
 };
 pub(crate) use machine::{BenchmarkArgs, DemoArgs, DoctorArgs, WorkloadArgs, WorkloadKind};
+pub(crate) use stacks::{FlameArgs, SymbolizeArgs};
 
 /// Record what programs do on GPUs, and look into the traces
 #[derive(Parser)]
@@ -129,6 +131,26 @@ used. Times as in 'tracesmith view --help'.")]
     /// Write a trace in the format of another tool
     #[command(after_help = export_help())]
     Export(ExportArgs),
+    /// Draw who launched the work: a flame graph of stacks
+    #[command(after_help = "\
+Examples:
+  tracesmith flame train.sbt -o flame.svg
+  tracesmith flame train.sbt --by allocated-bytes -o memory.svg
+  tracesmith flame train.sbt --folded -o - | flamegraph.pl > other.svg
+
+Open the picture in a browser: a click makes a function as wide as the picture, / searches.
+Work without a stack stands below the ranges and calls that were open when it was launched.")]
+    Flame(FlameArgs),
+    /// Name the functions of a trace's stacks, here or with files from elsewhere
+    #[command(after_help = "\
+Examples:
+  tracesmith symbolize train.sbt -o named.sbt
+  tracesmith symbolize train.sbt --debug-dir ./debug -o named.sbt
+
+Recording names them already where the files are. A debug directory holds .build-id/ab/cdef.debug
+as debug packages do, or the files by their names. Files that do not fit the recorded build ids
+are not used; files without names are listed.")]
+    Symbolize(SymbolizeArgs),
     /// Make a trace of files of other tools
     #[command(after_help = import_help())]
     Import(ImportArgs),
@@ -215,6 +237,9 @@ pub(crate) struct ViewArgs {
     /// Totals by kind and by name instead of rows
     #[arg(long, conflicts_with = "sort")]
     pub(crate) stats: bool,
+    /// Below each row the code that asked for it, the innermost function first
+    #[arg(long, conflicts_with = "stats")]
+    pub(crate) stacks: bool,
 }
 
 #[derive(ClapArgs)]

@@ -216,6 +216,22 @@ fn the_benchmark_receives_every_kernel_it_launched() {
 }
 
 #[test]
+fn the_benchmark_with_stacks_has_one_for_every_kernel() {
+    let machine = Machine::new(Options::default());
+    let (code, report) = machine.json(&["benchmark", "-n", "1000", "--stacks"]);
+    assert_eq!(code, Some(0), "{report}");
+    assert_eq!(report["stacks"]["records"], 1000);
+    assert!(
+        report["stacks"]["frames_per_stack"].as_f64().unwrap() > 7.0,
+        "{report}"
+    );
+    let table = machine.run(&["benchmark", "-n", "1000", "--stacks"]).ok();
+    for line in ["frames per stack", "records with a stack", "kernels per second"] {
+        assert!(table.contains(line), "{table}");
+    }
+}
+
+#[test]
 fn the_benchmark_says_no_when_records_were_dropped() {
     let machine = Machine::new(Options {
         // Not a multiple of two: launches make a record of the call and one of the kernel in turns.

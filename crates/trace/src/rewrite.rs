@@ -17,6 +17,10 @@ use crate::repair::write_damage;
 use ids::{InputMap, NewIds};
 
 mod ids;
+mod naming;
+
+use naming::Naming;
+pub use naming::{NameFn, NamedFunction, NamelessFrame};
 
 /// A stretch of a trace's timeline; an open end is `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -73,7 +77,7 @@ pub fn cut<W: Write>(
             to: to.0,
         });
     }
-    rewrite(std::slice::from_ref(trace), range, writer, progress)
+    rewrite(std::slice::from_ref(trace), range, Naming::Kept, writer, progress)
 }
 
 /// Writes several traces as one. The caller finishes the writer.
@@ -85,12 +89,25 @@ pub fn merge<W: Write>(
     if traces.is_empty() {
         return Err(Error::NothingToMerge);
     }
-    rewrite(traces, TimeRange::default(), writer, progress)
+    rewrite(traces, TimeRange::default(), Naming::Kept, writer, progress)
+}
+
+/// Writes a trace with names for the native frames of its stacks: those that `name` finds, else those that it had. The
+/// caller finishes the writer.
+pub fn symbolize<W: Write>(
+    trace: &Trace,
+    name: &mut NameFn<'_>,
+    writer: &mut Writer<W>,
+    progress: &mut dyn FnMut(u64),
+) -> Result<RewriteReport, Error> {
+    let traces = std::slice::from_ref(trace);
+    rewrite(traces, TimeRange::default(), Naming::Anew(name), writer, progress)
 }
 
 fn rewrite<W: Write>(
     traces: &[Trace],
     range: TimeRange,
+    mut naming: Naming<'_, '_>,
     writer: &mut Writer<W>,
     progress: &mut dyn FnMut(u64),
 ) -> Result<RewriteReport, Error> {
@@ -106,7 +123,7 @@ fn rewrite<W: Write>(
         };
         input.write_origin()?;
         input.write_events(progress)?;
-        input.write_symbols()?;
+        input.write_symbols(&mut naming)?;
         let damage = trace.file.damage();
         report.damaged_blocks += damage.iter().filter(|damage| damage.kind.is_some()).count() as u64;
         write_damage(&damage, writer)?;
@@ -264,19 +281,6 @@ impl<W: Write> Input<'_, W> {
             }
             Err(error) => Err(error.into()),
         }
-    }
-
-    /// What is known of the frames that came over.
-    fn write_symbols(&mut self) -> Result<(), Error> {
-        let symbols: Vec<Symbol> = self
-            .trace
-            .stack_tables()
-            .symbols
-            .iter()
-            .filter(|(frame, _)| self.map.has_frame(**frame))
-            .flat_map(|(_, symbols)| symbols.iter().cloned())
-            .collect();
-        self.define_all(&symbols)
     }
 }
 

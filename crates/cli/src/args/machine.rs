@@ -21,6 +21,9 @@ pub(crate) struct BenchmarkArgs {
     /// The GPU, as CUDA counts
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) device: u32,
+    /// Also take the stack of every launch
+    #[arg(long)]
+    pub(crate) stacks: bool,
     /// Keep the recording in this file
     #[arg(short, long = "output", value_name = "OUT")]
     pub(crate) out: Option<PathBuf>,

@@ -1,5 +1,6 @@
 //! `tracesmith benchmark`: the same launches bare and recorded.
 
+use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 
@@ -35,7 +36,30 @@ struct Recorded {
     file_bytes: u64,
     /// What keeps the recording from being whole.
     problems: Vec<String>,
+    stacks: StackCounts,
 }
+
+/// The stacks of a recording's launches.
+#[derive(Default)]
+struct StackCounts {
+    /// Records with one.
+    records: u64,
+    /// Frames of all these, the recorder's own left out.
+    frames: u64,
+}
+
+/// What the public reference prints for 10,000 kernels: its stacks have 7 frames, and it takes 107 ms.
+struct Reference {
+    kernels: u64,
+    frames_per_stack: f64,
+    millis: f64,
+}
+
+const REFERENCE: Reference = Reference {
+    kernels: 10_000,
+    frames_per_stack: 7.0,
+    millis: 107.0,
+};
 
 pub(crate) fn run(args: &BenchmarkArgs, output: &mut Output) -> anyhow::Result<Exit> {
     if let Some(out) = &args.out
@@ -56,7 +80,8 @@ pub(crate) fn run(args: &BenchmarkArgs, output: &mut Output) -> anyhow::Result<E
     let bare = run_from_report(&bare);
     let folder = tempfile::tempdir().context("making a folder for the recording")?;
     let file = folder.path().join("benchmark.sbt");
-    let captured = capture(&work, &file)
+    let options: &[&str] = if args.stacks { &["--stacks", "native"] } else { &[] };
+    let captured = capture(&work, options, &file)
         .map_err(|error| Hinted::error(&error, DOCTOR))
         .context("recording the benchmark")?;
     let captured = run_from_report(&captured);
@@ -68,8 +93,9 @@ pub(crate) fn run(args: &BenchmarkArgs, output: &mut Output) -> anyhow::Result<E
     for problem in &recorded.problems {
         output.warning(&format!("the recording is not whole: {problem}"));
     }
+    let has_stacks = !args.stacks || recorded.stacks.records == recorded.records;
     Ok(Exit::from_check(
-        recorded.records == captured.kernels && recorded.dropped == 0,
+        recorded.records == captured.kernels && recorded.dropped == 0 && has_stacks,
     ))
 }
 
@@ -105,8 +131,17 @@ fn recorded_in(file: &Path) -> anyhow::Result<Recorded> {
         ..Query::default()
     };
     let mut records = 0;
-    trace.for_each_event(&query, |_| {
+    let mut stacks = StackCounts::default();
+    let mut depths = HashMap::new();
+    trace.for_each_event(&query, |found| {
         records += 1;
+        let stack = found.event.stack;
+        if stack.is_some() {
+            stacks.records += 1;
+            stacks.frames += *depths
+                .entry(stack)
+                .or_insert_with(|| trace.stack(stack).frames.len() as u64);
+        }
         ControlFlow::Continue(())
     });
     Ok(Recorded {
@@ -114,6 +149,7 @@ fn recorded_in(file: &Path) -> anyhow::Result<Recorded> {
         dropped: dropped_of(&trace),
         file_bytes: trace.file_bytes(),
         problems: health_lines(&trace.health()),
+        stacks,
     })
 }
 
@@ -147,6 +183,7 @@ fn show(
             ("recorded", captured.json()),
             ("added_micros_per_launch", json!(added_micros)),
             ("file_bytes", json!(recorded.file_bytes)),
+            ("stacks", recorded.stacks.json()),
         ])?;
         return Ok(());
     }
@@ -183,5 +220,67 @@ fn show(
         "\nrecording added {added_micros:.2} µs a launch, {:.1} bytes a kernel in the file",
         recorded.file_bytes as f64 / (recorded.records as f64).max(1.0),
     ))?;
+    if args.stacks {
+        show_stacks(captured, recorded, output)?;
+    }
     Ok(())
+}
+
+impl StackCounts {
+    fn frames_per_stack(&self) -> f64 {
+        self.frames as f64 / (self.records as f64).max(1.0)
+    }
+
+    fn json(&self) -> Value {
+        json!({ "records": self.records, "frames_per_stack": self.frames_per_stack() })
+    }
+}
+
+/// The table of the public reference, its figures beside ours.
+fn show_stacks(captured: &Run, recorded: &Recorded, output: &mut Output) -> anyhow::Result<()> {
+    let Recorded { records, stacks, .. } = recorded;
+    let share = 100.0 * stacks.records as f64 / (*records as f64).max(1.0);
+    let per_second = REFERENCE.kernels as f64 / REFERENCE.millis * 1e3;
+    let mut table = TextTable::new(&[
+        ("with stacks", Align::Left),
+        ("here", Align::Right),
+        ("reference", Align::Right),
+    ]);
+    for (name, here, reference) in [
+        (
+            "kernels",
+            units::count(captured.kernels),
+            units::count(REFERENCE.kernels),
+        ),
+        ("records", units::count(*records), units::count(REFERENCE.kernels)),
+        (
+            "stacks",
+            units::count(stacks.records),
+            units::count(REFERENCE.kernels),
+        ),
+        (
+            "frames per stack",
+            format!("{:.1}", stacks.frames_per_stack()),
+            format!("{:.1}", REFERENCE.frames_per_stack),
+        ),
+        (
+            "records with a stack",
+            format!("{share:.1} %"),
+            "100.0 %".to_owned(),
+        ),
+        (
+            "total time",
+            units::nanos((captured.seconds * 1e9) as u64),
+            format!("{:.0} ms", REFERENCE.millis),
+        ),
+        (
+            "kernels per second",
+            units::count(captured.kernels_per_second as u64),
+            units::count(per_second as u64),
+        ),
+    ] {
+        table.row([name.into(), here.into(), reference.into()]);
+    }
+    output.line("")?;
+    Ok(output.table(&table)?)
 }

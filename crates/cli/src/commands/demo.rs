@@ -65,7 +65,7 @@ fn trace_to_show(args: &DemoArgs, output: &mut Output) -> anyhow::Result<(Origin
 fn record(side: u32) -> anyhow::Result<Vec<u8>> {
     let folder = tempfile::tempdir().context("making a folder for the recording")?;
     let file = folder.path().join("demo.sbt");
-    capture(&["demo", "--side", &side.to_string()], &file)?;
+    capture(&["demo", "--side", &side.to_string()], &[], &file)?;
     std::fs::read(&file).context("reading the recording")
 }
 

@@ -78,12 +78,7 @@ fn options(args: &ExportArgs, trace: &Trace, output: &Output) -> ExportOptions {
             to: args.to.map(|time| time.resolve(span)),
         },
         streams: (!args.stream.is_empty()).then(|| args.stream.iter().map(|id| StreamId(*id)).collect()),
-        weight: match args.weight {
-            WeightArg::GpuTime => Weight::GpuTime,
-            WeightArg::Launches => Weight::Launches,
-            WeightArg::AllocatedBytes => Weight::AllocatedBytes,
-            WeightArg::Samples => Weight::Samples,
-        },
+        weight: weight(args.weight),
         perfetto: PerfettoOptions {
             gpu_form: match args.gpu_form {
                 GpuFormArg::Tracks => GpuForm::Tracks,
@@ -97,6 +92,16 @@ fn options(args: &ExportArgs, trace: &Trace, output: &Output) -> ExportOptions {
             },
         },
         progress: Some(Progress::new("exporting", trace.file_bytes(), output.bar()).into_fn()),
+    }
+}
+
+/// What stacks are weighed by.
+pub(crate) fn weight(weight: WeightArg) -> Weight {
+    match weight {
+        WeightArg::GpuTime => Weight::GpuTime,
+        WeightArg::Launches => Weight::Launches,
+        WeightArg::AllocatedBytes => Weight::AllocatedBytes,
+        WeightArg::Samples => Weight::Samples,
     }
 }
 
@@ -276,7 +281,7 @@ fn bytes_in(path: &Path) -> std::io::Result<u64> {
         .sum()
 }
 
-fn show(
+pub(crate) fn show(
     trace: &Trace,
     exporter: &Exporter,
     report: &ExportReport,

@@ -9,6 +9,7 @@ mod devices;
 mod doctor;
 mod env;
 mod export;
+mod flame;
 mod foreign;
 mod foreign_xctrace;
 mod import;
@@ -19,6 +20,7 @@ mod out_file;
 mod profile;
 mod record;
 mod repair;
+mod symbolize;
 mod version;
 mod view;
 mod workload;
@@ -42,6 +44,8 @@ pub(crate) fn run(args: Args, output: &mut Output) -> anyhow::Result<Exit> {
         Command::Merge(args) => merge::run(&args, output),
         Command::Cut(args) => cut::run(&args, output),
         Command::Export(args) => export::run(&args, output),
+        Command::Flame(args) => flame::run(&args, output),
+        Command::Symbolize(args) => symbolize::run(&args, output),
         Command::Import(args) => import::run(&args, output),
         Command::Demo(args) => demo::run(&args, output),
         Command::Workload(args) => workload::run(&args, output),

@@ -20,10 +20,15 @@ pub(crate) fn run_bare<S: AsRef<OsStr>>(work: &[S]) -> anyhow::Result<Value> {
     report_of(&command.output()?)
 }
 
-/// Records built-in work into a file, by what everybody records with, and gives what the work reported.
-pub(crate) fn capture<S: AsRef<OsStr>>(work: &[S], out: &Path) -> anyhow::Result<Value> {
+/// Records built-in work into a file, by what everybody records with, and gives what the work reported. `options` are
+/// those of `tracesmith profile`.
+pub(crate) fn capture<S: AsRef<OsStr>>(work: &[S], options: &[&str], out: &Path) -> anyhow::Result<Value> {
     let mut command = ourselves()?;
-    command.args(["profile", "-q", "-o"]).arg(out).arg("--");
+    command
+        .args(["profile", "-q", "-o"])
+        .arg(out)
+        .args(options)
+        .arg("--");
     command.arg(std::env::current_exe().context("finding this program")?);
     command.args(["--format", "json", "workload"]).args(work);
     for variable in ARMING {

@@ -1,6 +1,7 @@
 //! `tracesmith view`.
 
 mod rows;
+mod stacks;
 mod stats;
 
 use std::ops::ControlFlow;
@@ -16,6 +17,7 @@ use crate::input::open_trace;
 use crate::output::Output;
 use crate::progress::{Bar, Progress};
 use rows::RowWriter;
+use stacks::Stacks;
 
 /// Rows of a table unless more are asked for: a screen or two.
 const DEFAULT_TABLE_ROWS: usize = 100;
@@ -36,7 +38,12 @@ pub(crate) fn run(args: ViewArgs, output: &mut Output) -> anyhow::Result<()> {
     if args.stats {
         stats::show(&trace, &query, limit, output)?;
     } else {
-        show_rows(&trace, &query, args.sort, limit, output)?;
+        let stacks = if args.stacks {
+            Stacks::Shown
+        } else {
+            Stacks::Hidden
+        };
+        show_rows(&trace, &query, args.sort, limit, stacks, output)?;
     }
     for damage in trace.health().damage {
         output.warning(&damage.to_string());
@@ -59,9 +66,10 @@ fn show_rows(
     query: &Query,
     sort: SortKey,
     limit: usize,
+    stacks: Stacks,
     output: &mut Output,
 ) -> anyhow::Result<()> {
-    let mut writer = RowWriter::new(trace, query, output)?;
+    let mut writer = RowWriter::new(trace, query, stacks, output)?;
     let mut result = Ok(());
     let mut count = 0;
     let mut more = false;

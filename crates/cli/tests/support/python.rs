@@ -1,6 +1,6 @@
 //! Interpreters, and scripts that call the driver.
 
-#![allow(dead_code, reason = "not every test file needs all of it")]
+#![allow(dead_code, unused_imports, reason = "not every test file needs all of it")]
 
 #[path = "../../../stacks/tests/python/interpreters.rs"]
 mod interpreters;

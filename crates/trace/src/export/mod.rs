@@ -6,6 +6,7 @@
 mod dot;
 mod event_json;
 mod firefox;
+mod flame;
 mod folded;
 mod fragments;
 mod gathered;
@@ -63,6 +64,7 @@ pub static EXPORTERS: &[Exporter] = &[
     tables::csv::EXPORTER,
     jsonl::EXPORTER,
     folded::EXPORTER,
+    flame::EXPORTER,
     speedscope::EXPORTER,
     firefox::EXPORTER,
     dot::EXPORTER,

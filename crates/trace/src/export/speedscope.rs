@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::export::gathered::{Stretch, lanes, process_name, tracks};
 use crate::export::json_text::{push_number, push_string};
 use crate::export::nesting::Nests;
-use crate::export::weights::{FrameText, Weighed, Weights};
+use crate::export::weights::{FrameOrigin, FrameText, Weighed, Weights};
 use crate::export::{ExportOptions, ExportReport, Exporter, Out, Way, Weight};
 use crate::model::event::{EventKind, EventName};
 use crate::model::trace::Trace;
@@ -211,6 +211,7 @@ fn push_events(
             name: name.to_owned(),
             file: StringId::NONE,
             line: 0,
+            origin: FrameOrigin::Work,
         });
         events.push(('O', frame, stretch.start));
         open.push((stretch.end, frame));

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use tracesmith_format::tables::{HostCallKind, MemoryOperation};
+use tracesmith_format::tables::{FrameKind, HostCallKind, MemoryOperation};
 use tracesmith_format::{Columns, ProcessId, StackId, StringId, Timestamp};
 
 use crate::export::nesting::{Nesting, PathId};
@@ -51,6 +51,22 @@ pub(super) struct FrameText {
     pub(super) file: StringId,
     /// The line there; 0 is not known.
     pub(super) line: u32,
+    /// What kind of thing it is.
+    pub(super) origin: FrameOrigin,
+}
+
+/// What stands in a stack.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum FrameOrigin {
+    /// A function of the program or of a library.
+    #[default]
+    Native,
+    /// A function of Python.
+    Python,
+    /// Code made at run time.
+    Jit,
+    /// Not code of the host: work of a device, or a range that stands for code.
+    Work,
 }
 
 impl<'t> Weights<'t> {
@@ -75,6 +91,11 @@ impl<'t> Weights<'t> {
         let path = self.nesting.as_ref().map(|nesting| nesting.names(weighed.path));
         let names: Vec<EventName> = path.into_iter().flatten().chain(weighed.leaf).collect();
         frame_texts(self.trace, weighed.stack, &names)
+    }
+
+    /// A text of the trace.
+    pub(super) fn string(&self, id: StringId) -> &str {
+        self.trace.string(id)
     }
 
     fn add(&mut self, weighed: Weighed, weight: u64) {
@@ -175,35 +196,26 @@ pub(super) fn frame_texts(trace: &Trace, stack: StackId, names: &[EventName]) ->
         },
         file: StringId::NONE,
         line: 0,
+        origin: FrameOrigin::Work,
     });
     frames.chain(below).collect()
 }
 
 /// A frame's function, or what is known instead, and where it is written.
 fn frame_text(trace: &Trace, frame: &FrameView) -> FrameText {
-    let (function, file, line) = match &frame.symbol {
-        Some(symbol) => (symbol.function, symbol.file, symbol.line),
-        None => (frame.frame.function, frame.frame.file, frame.frame.line),
+    let (file, line) = match &frame.symbol {
+        Some(symbol) => (symbol.file, symbol.line),
+        None => (frame.frame.file, frame.frame.line),
     };
     FrameText {
-        name: function_name(trace, function, frame),
+        name: trace.frame_name(frame),
         file,
         line,
-    }
-}
-
-/// A frame's function, or what is known instead.
-pub(super) fn frame_name(trace: &Trace, frame: &FrameView) -> String {
-    let function = match &frame.symbol {
-        Some(symbol) => symbol.function,
-        None => frame.frame.function,
-    };
-    function_name(trace, function, frame)
-}
-
-fn function_name(trace: &Trace, function: StringId, frame: &FrameView) -> String {
-    match trace.string(function) {
-        "" => format!("0x{:x}", frame.frame.address.0),
-        name => name.to_owned(),
+        origin: match frame.frame.kind {
+            FrameKind::PYTHON => FrameOrigin::Python,
+            FrameKind::JIT => FrameOrigin::Jit,
+            FrameKind::DEVICE => FrameOrigin::Work,
+            _ => FrameOrigin::Native,
+        },
     }
 }

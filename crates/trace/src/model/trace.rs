@@ -16,7 +16,7 @@ use crate::import::sbt::{self, AnySource};
 use crate::model::clocks::ClockMap;
 use crate::model::event::{Event, EventName};
 use crate::model::health::HealthReport;
-use crate::model::stacks::{Pieces, StackTables, StackView};
+use crate::model::stacks::{FrameView, Pieces, StackTables, StackView};
 use crate::model::strings::Strings;
 use crate::model::table::{TableView, TraceFile};
 use crate::query::{Progress, ProgressFn};
@@ -183,6 +183,27 @@ impl Trace {
     /// The program or library with this id.
     pub fn image(&self, id: ImageId) -> Option<&Image> {
         self.stack_tables().images.get(&id)
+    }
+
+    /// A frame's function, or what is known instead: its file and its address.
+    pub fn frame_name(&self, frame: &FrameView) -> String {
+        let function = match &frame.symbol {
+            Some(symbol) => symbol.function,
+            None => frame.frame.function,
+        };
+        let name = self.string(function);
+        if !name.is_empty() {
+            return name.to_owned();
+        }
+        let address = frame.frame.address.0;
+        match self.image(frame.frame.image) {
+            Some(image) => {
+                let path = self.string(image.path);
+                let file = path.rsplit('/').next().unwrap_or(path);
+                format!("{file}+0x{address:x}")
+            }
+            None => format!("0x{address:x}"),
+        }
     }
 
     /// A stack's frames.

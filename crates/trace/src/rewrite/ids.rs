@@ -128,8 +128,11 @@ impl<'a, W: Write> InputMap<'a, W> {
         IdMap::clock(self, clock)
     }
 
-    pub(super) fn has_frame(&self, frame: FrameId) -> bool {
-        self.frames.contains_key(&frame)
+    /// The frames that came over, by their old ids.
+    pub(super) fn frames(&self) -> Vec<FrameId> {
+        let mut frames: Vec<FrameId> = self.frames.keys().copied().collect();
+        frames.sort_unstable();
+        frames
     }
 
     fn keep<T: Default>(&mut self, result: Result<T, tracesmith_format::Error>) -> T {

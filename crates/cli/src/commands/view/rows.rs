@@ -8,6 +8,7 @@ use tracesmith_format::{ColumnSpec, Meaning, StringId, ThreadId, Timestamp, Valu
 use tracesmith_trace::export::EventJson;
 use tracesmith_trace::{Event, EventKind, Found, Query, Trace, units};
 
+use super::stacks::{StackTexts, Stacks};
 use crate::args::Format;
 use crate::output::table::{Align, Cell, TextTable};
 use crate::output::{FAINT, Output};
@@ -42,11 +43,20 @@ pub(super) struct RowWriter<'a> {
     /// The one kind whose own columns a CSV has; with several kinds it has the common ones only.
     csv_kind: Option<EventKind>,
     table: TextTable,
+    /// None when they are not shown.
+    stacks: Option<StackTexts<'a>>,
+    /// What stands below each row of the table.
+    below: Vec<Vec<String>>,
     printed: u64,
 }
 
 impl<'a> RowWriter<'a> {
-    pub(super) fn new(trace: &'a Trace, query: &Query, output: &'a mut Output) -> anyhow::Result<Self> {
+    pub(super) fn new(
+        trace: &'a Trace,
+        query: &Query,
+        stacks: Stacks,
+        output: &'a mut Output,
+    ) -> anyhow::Result<Self> {
         let specs: HashMap<EventKind, Vec<ColumnSpec>> = schema::tables()
             .into_iter()
             .filter_map(|(table, specs)| Some((EventKind::of_table(table)?, specs)))
@@ -65,6 +75,8 @@ impl<'a> RowWriter<'a> {
             specs,
             csv_kind,
             table: new_table(),
+            stacks: (stacks == Stacks::Shown).then(|| StackTexts::new(trace)),
+            below: Vec::new(),
             printed: 0,
         };
         match writer.output.format {
@@ -99,6 +111,7 @@ impl<'a> RowWriter<'a> {
                 self.line.clear();
                 self.line.extend_from_slice(separator);
                 self.json.push(&mut self.line, found);
+                self.push_stacks(&found.event);
                 self.output.raw(&self.line)?;
                 self.printed += 1;
             }
@@ -125,15 +138,41 @@ impl<'a> RowWriter<'a> {
         let table = std::mem::replace(&mut self.table, new_table());
         let lines = table.lines(self.output.width());
         let head = usize::from(self.printed > 0);
-        for line in &lines[head..] {
+        let rows = lines.len() - table.len();
+        for line in &lines[head..rows] {
             self.output.line(line)?;
+        }
+        let mut below = std::mem::take(&mut self.below).into_iter();
+        for line in &lines[rows..] {
+            self.output.line(line)?;
+            for line in below.next().unwrap_or_default() {
+                self.output.line(&line)?;
+            }
         }
         self.printed += table.len() as u64;
         Ok(())
     }
 
+    /// Adds the stacks of an event to its object.
+    fn push_stacks(&mut self, event: &Event) {
+        let Some(stacks) = &self.stacks else { return };
+        let (stack, launch) = stacks.json(event);
+        // The object is open again until they are in it.
+        self.line.pop();
+        self.line
+            .extend_from_slice(format!(",\"stack\":{stack}").as_bytes());
+        if let Some(launch) = launch {
+            self.line
+                .extend_from_slice(format!(",\"launch_stack\":{launch}").as_bytes());
+        }
+        self.line.push(b'}');
+    }
+
     fn table_row(&mut self, found: &Found<'_>) {
         let event = &found.event;
+        if let Some(stacks) = &self.stacks {
+            self.below.push(stacks.lines(event));
+        }
         let start = match event.start {
             Timestamp::NONE => "?".to_owned(),
             start => offset(start.0.saturating_sub(self.zero.0)),

@@ -6,7 +6,6 @@ use tracesmith_format::{Columns, StackId};
 use crate::error::Error;
 use crate::export::Out;
 use crate::export::json_text::{push_format, push_string};
-use crate::export::weights::frame_name;
 use crate::model::stacks::FrameView;
 use crate::model::trace::Trace;
 
@@ -34,7 +33,7 @@ pub(super) fn write(trace: &Trace, out: &mut Out<'_>) -> Result<(), Error> {
                     text,
                     format_args!("{separator}\"{}\":{{\"name\":", node(id, depth)),
                 );
-                push_string(text, &frame_name(trace, frame));
+                push_string(text, &trace.frame_name(frame));
                 text.extend_from_slice(b",\"category\":");
                 push_string(text, category(trace, frame));
                 let is_outermost = depth + 1 == frames.len();

@@ -25,7 +25,6 @@ use crate::export::json_text::{push_key, push_members, push_positive, push_strin
 use crate::export::stage::{Dialect, SAID, Stage};
 use crate::export::sweep::{External, Piece, Rows, Score, sweep};
 use crate::export::trace_event::EventText;
-use crate::export::weights::frame_name;
 use crate::export::{ExportOptions, ExportReport, Exporter, Out, Way};
 use crate::model::stacks::FrameView;
 use crate::model::trace::Trace;
@@ -187,7 +186,7 @@ impl Kineto<'_> {
             Some(symbol) => (symbol.file, symbol.line),
             None => (frame.frame.file, frame.frame.line),
         };
-        let function = frame_name(self.stage.trace, frame);
+        let function = self.stage.trace.frame_name(frame);
         if file.is_some() {
             format!("{}({line}): {function}", self.string(file))
         } else {

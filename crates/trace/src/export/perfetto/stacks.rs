@@ -3,7 +3,6 @@
 use rustc_hash::FxHashSet;
 use tracesmith_format::{ImageId, StackId, StringId};
 
-use crate::export::weights::frame_name;
 use crate::model::stacks::FrameView;
 use crate::model::trace::Trace;
 use crate::perfetto::schema::{frame, interned, mapping};
@@ -129,7 +128,7 @@ pub(super) fn stack_text(trace: &Trace, stack: StackId) -> String {
     let names: Vec<String> = frames
         .iter()
         .take(TEXT_FRAMES)
-        .map(|frame| frame_name(trace, frame))
+        .map(|frame| trace.frame_name(frame))
         .collect();
     let mut text = names.join(" < ");
     if frames.len() > TEXT_FRAMES {

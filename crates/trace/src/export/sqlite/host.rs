@@ -7,7 +7,6 @@ use tracesmith_format::{Columns, StackId, StringId};
 use super::insert::{Cell, Insert, unless_empty, unless_zero};
 use super::names::UsedStacks;
 use super::{Export, schema};
-use crate::export::weights::frame_name;
 
 const RUNTIME_CLASS: i64 = 0;
 const DRIVER_CLASS: i64 = 1;
@@ -292,7 +291,7 @@ impl Export<'_> {
                 true => self.images().get(&frame.frame.image).copied().unwrap_or_default(),
                 false => StringId::NONE,
             };
-            let symbol = frame_name(self.trace, frame);
+            let symbol = self.trace.frame_name(frame);
             table.row(&[
                 id.into(),
                 self.names.own_text(&symbol).into(),

@@ -1,0 +1,32 @@
+//! Arguments of the commands that are about stacks.
+
+use std::path::PathBuf;
+
+use clap::Args as ClapArgs;
+
+use super::{OutArgs, WeightArg};
+
+#[derive(ClapArgs)]
+pub(crate) struct FlameArgs {
+    /// The trace, of any format that can be read, or - for standard input
+    pub(crate) file: PathBuf,
+    /// What makes a function wide
+    #[arg(long, value_enum, default_value = "gpu-time", value_name = "WHAT")]
+    pub(crate) by: WeightArg,
+    /// Write folded stacks, as text; also when the output's name ends in .folded or .txt
+    #[arg(long)]
+    pub(crate) folded: bool,
+    #[command(flatten)]
+    pub(crate) out: OutArgs,
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct SymbolizeArgs {
+    /// The trace, or - for standard input
+    pub(crate) file: PathBuf,
+    /// Look for debug files there, before the system's place for them
+    #[arg(long, value_name = "DIR")]
+    pub(crate) debug_dir: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) out: OutArgs,
+}

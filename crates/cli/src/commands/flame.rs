@@ -1,0 +1,38 @@
+//! `tracesmith flame`: the two exports that are flame graphs, by one short name.
+
+use std::path::Path;
+
+use anyhow::Context;
+use tracesmith_trace::export::{ExportOptions, exporter_for};
+
+use crate::args::FlameArgs;
+use crate::commands::export;
+use crate::input::open_trace;
+use crate::output::Output;
+use crate::progress::Progress;
+
+/// Names that end as the two forms do.
+const PICTURE: &str = "x.svg";
+const TEXT: &str = "x.folded";
+
+pub(crate) fn run(args: &FlameArgs, output: &mut Output) -> anyhow::Result<()> {
+    let form = if args.folded { TEXT } else { form_of(&args.out.out) };
+    let exporter = exporter_for(Path::new(form)).context("a form of flame graphs is missing")?;
+    let trace = open_trace(&args.file)?;
+    let options = ExportOptions {
+        weight: export::weight(args.by),
+        progress: Some(Progress::new("drawing", trace.file_bytes(), output.bar()).into_fn()),
+        ..ExportOptions::default()
+    };
+    let (report, bytes) = export::write(exporter, &trace, &options, &args.out, &args.file)?;
+    drop(options);
+    export::show(&trace, exporter, &report, bytes, &args.out, output)
+}
+
+/// By the end of a name.
+fn form_of(out: &Path) -> &'static str {
+    let is_text = out
+        .extension()
+        .is_some_and(|ending| ending == "folded" || ending == "txt");
+    if is_text { TEXT } else { PICTURE }
+}

@@ -1,0 +1,128 @@
+//! `tracesmith symbolize`.
+
+use std::path::Path;
+
+use serde_json::json;
+use tracesmith_symbols::{Function, ModuleReport, Resolver, Sources};
+use tracesmith_trace::{NamedFunction, NamelessFrame, RewriteReport, Trace, symbolize, units};
+
+use crate::args::{Format, SymbolizeArgs};
+use crate::commands::out_file::{Schema, is_stdout, write_trace};
+use crate::input::open_trace;
+use crate::output::Output;
+use crate::output::table::{Align, TextTable};
+use crate::progress::Progress;
+
+pub(crate) fn run(args: &SymbolizeArgs, output: &mut Output) -> anyhow::Result<()> {
+    let trace = open_trace(&args.file)?;
+    let mut resolver = Resolver::new(Sources::with_folders(args.debug_dir.iter().cloned()));
+    let pids: Vec<u32> = trace.processes.iter().map(|process| process.pid).collect();
+    let progress = Progress::new("naming", trace.file_bytes(), output.bar());
+    let (report, bytes) = write_trace(&args.out, &[&args.file], Schema::Own, |writer| {
+        let mut name = |frame: &NamelessFrame| functions(&mut resolver, &pids, frame);
+        Ok(symbolize(&trace, &mut name, writer, &mut |bytes| {
+            progress.add(bytes);
+        })?)
+    })?;
+    drop(progress);
+    show(&trace, &report, &resolver.report(), bytes, args, output)
+}
+
+/// What is known of a frame. Code that was made at run time is looked for in what each process wrote down.
+fn functions(resolver: &mut Resolver, pids: &[u32], frame: &NamelessFrame) -> Vec<NamedFunction> {
+    let found = if frame.path.is_empty() {
+        let made = pids
+            .iter()
+            .find_map(|pid| resolver.made_at_run_time(*pid, frame.address));
+        made.into_iter().collect()
+    } else {
+        resolver.functions(Path::new(&frame.path), &frame.build_id, frame.address)
+    };
+    found.into_iter().map(named).collect()
+}
+
+fn named(function: Function) -> NamedFunction {
+    NamedFunction {
+        name: function.name,
+        file: function.file,
+        line: function.line,
+        column: function.column,
+    }
+}
+
+fn show(
+    trace: &Trace,
+    report: &RewriteReport,
+    modules: &[ModuleReport],
+    bytes: u64,
+    args: &SymbolizeArgs,
+    output: &mut Output,
+) -> anyhow::Result<()> {
+    for damage in trace.health().damage {
+        output.warning(&damage.to_string());
+    }
+    if report.rows_not_carried > 0 {
+        let rows = units::count(report.rows_not_carried);
+        output.warning(&format!(
+            "{rows} rows of tables unknown to this version were left out"
+        ));
+    }
+    if is_stdout(&args.out) {
+        return Ok(());
+    }
+    let named: u64 = modules.iter().map(|module| module.named).sum();
+    let unnamed: u64 = modules.iter().map(|module| module.unnamed).sum();
+    if output.format != Format::Table {
+        let list: Vec<_> = modules.iter().map(json_of).collect();
+        return Ok(output.facts(&[
+            ("frames_named", json!(named)),
+            ("frames_unnamed", json!(unnamed)),
+            ("modules", json!(list)),
+            ("bytes", json!(bytes)),
+        ])?);
+    }
+    output.line(&format!(
+        "named {} of {} native frames ({})",
+        units::count(named),
+        units::count(named + unnamed),
+        units::bytes(bytes)
+    ))?;
+    if unnamed == 0 {
+        return Ok(());
+    }
+    let mut table = TextTable::new(&[
+        ("without names", Align::Right),
+        ("file", Align::Flexible),
+        ("build id", Align::Left),
+        ("why", Align::Left),
+    ]);
+    for module in modules.iter().filter(|module| module.unnamed > 0) {
+        table.row([
+            units::count(module.unnamed).into(),
+            module.path.display().to_string().into(),
+            module.build_id.clone().into(),
+            why(module).into(),
+        ]);
+    }
+    for line in table.lines(output.width()) {
+        output.line(&line)?;
+    }
+    Ok(())
+}
+
+fn why(module: &ModuleReport) -> String {
+    match module.why {
+        Some(why) => why.to_string(),
+        None => "no function at these addresses".to_owned(),
+    }
+}
+
+fn json_of(module: &ModuleReport) -> serde_json::Value {
+    json!({
+        "path": module.path.display().to_string(),
+        "build_id": module.build_id,
+        "frames_named": module.named,
+        "frames_unnamed": module.unnamed,
+        "why": module.why.map(|why| why.to_string()),
+    })
+}
