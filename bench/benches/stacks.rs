@@ -1,6 +1,8 @@
-//! What a walk over Python frames costs, inside every interpreter of the machine.
+//! What stacks cost: walks over native frames beside the system's unwinder, and over Python frames inside every
+//! interpreter of the machine.
 //!
-//! The walk runs where it is meant to: in a library that Python code has called. It is repeated there on one stack of 15
+//! A native walk is repeated on one stack, with what a launch does besides: its words are hashed and found again. A Python
+//! walk runs where it is meant to: in a library that Python code has called. It is repeated there on one stack of 15
 //! frames, so what is printed is a walk over memory that the caches hold; a program's own work may have driven it out.
 //! `cargo bench -p tracesmith-bench --bench stacks`
 #![allow(clippy::print_stdout, reason = "the table is what this program is for")]
@@ -8,15 +10,75 @@
 #[path = "../../crates/stacks/tests/python/interpreters.rs"]
 mod interpreters;
 
+use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Instant;
 
 use interpreters::Interpreter;
 use tracesmith_bench::figure;
+use tracesmith_stacks::{Images, Interned, Walker};
 
 const ASKED: &str = "at most 500 ns (191 for 3.8 frames before)";
 
 fn main() {
+    native();
+    python();
+}
+
+/// Stacks of several depths, each walked again and again.
+fn native() {
+    figure::print_head("a stack that was taken before: walk, hash, number; nanoseconds");
+    let images = Images::learn(None);
+    let mut walker = Walker::of_this_thread();
+    let mut known = Interned::default();
+    for depth in [10, 20, 40, 70] {
+        at_depth(depth, &mut || {
+            let mut frames = [0; 256];
+            let walk = walker.walk(&images, &mut frames);
+            let ours = nanos(20_000, &mut || {
+                let walk = walker.walk(&images, black_box(&mut frames));
+                black_box(known.find(&frames[..walk.depth], || 1));
+            });
+            let system = nanos(500, &mut || {
+                backtrace::trace(|frame| !black_box(frame.ip()).is_null());
+            });
+            let name = format!("{} native frames", walk.depth);
+            let asked = if depth == 40 {
+                "at most 1,000 with CUPTI's callback"
+            } else {
+                ""
+            };
+            figure::print(&name, format!("{ours:.0} (system's unwinder {system:.0})"), asked);
+        });
+    }
+}
+
+/// Does `work` below so many calls.
+#[inline(never)]
+fn at_depth(calls: u32, work: &mut dyn FnMut()) {
+    if calls == 0 {
+        work();
+    } else {
+        at_depth(calls - 1, work);
+    }
+    black_box(calls);
+}
+
+/// The median of several runs of so many rounds.
+fn nanos(rounds: u32, work: &mut dyn FnMut()) -> f64 {
+    let mut times: Vec<f64> = (0..21)
+        .map(|_| {
+            let start = Instant::now();
+            (0..rounds).for_each(|_| work());
+            start.elapsed().as_nanos() as f64 / f64::from(rounds)
+        })
+        .collect();
+    times.sort_by(f64::total_cmp);
+    times[times.len() / 2]
+}
+
+fn python() {
     let library = probe();
     figure::print_head("a walk over 15 Python frames: median, best of 501 runs of 1,000");
     let interpreters = interpreters::find();

@@ -4,9 +4,17 @@
 //! `cargo run --release -p tracesmith-bench --example check_capture -- train.sbt`
 #![allow(clippy::print_stdout, reason = "the line is what this program is for")]
 
-use std::{collections::HashSet, env, error::Error, path::Path};
+use std::{
+    collections::{BTreeMap, HashSet},
+    env,
+    error::Error,
+    path::Path,
+};
 
-use tracesmith_format::{Columns, ProcessId, tables::HealthCause};
+use tracesmith_format::{
+    Columns, ImageId, ProcessId, StackId,
+    tables::{FrameKind, HealthCause},
+};
 use tracesmith_trace::Trace;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -27,6 +35,7 @@ fn summary(path: &Path) -> Result<String, Box<dyn Error>> {
     }
     let (mut kernels, mut joined, mut untimed, mut in_graphs) = (0u64, 0u64, 0u64, 0u64);
     let mut distinct = HashSet::new();
+    let mut stacks = Stacks::default();
     for (_, columns) in trace.kernels.columns() {
         for row in 0..columns.len() {
             let kernel = columns.row(row);
@@ -36,6 +45,7 @@ fn summary(path: &Path) -> Result<String, Box<dyn Error>> {
             untimed += u64::from(kernel.start.0 == 0 || kernel.end.0 < kernel.start.0);
             in_graphs += u64::from(kernel.graph_node.0 != 0);
             distinct.insert((key, kernel.graph_node.0));
+            stacks.add(&trace, kernel.stack);
         }
     }
     let health = trace.health();
@@ -50,7 +60,7 @@ fn summary(path: &Path) -> Result<String, Box<dyn Error>> {
     Ok(format!(
         "kernels {kernels} distinct {} joined {joined} untimed {untimed} graph_kernels {in_graphs} copies {} sets {} api {} \
          syncs {} allocations {} markers {} modules {} counters {} processes {} bytes {} ring_full {} vendor_dropped {} \
-         conflicts {} died {}",
+         conflicts {} died {} {}",
         distinct.len(),
         trace.copies.rows(),
         trace.sets.rows(),
@@ -66,5 +76,52 @@ fn summary(path: &Path) -> Result<String, Box<dyn Error>> {
         lost(HealthCause::VENDOR_DROPPED),
         lost(HealthCause::CONFLICT),
         lost(HealthCause::PROCESS_DIED),
+        stacks.summary(&trace),
     ))
+}
+
+/// The stacks of kernels.
+#[derive(Default)]
+struct Stacks {
+    kernels: u64,
+    distinct: HashSet<StackId>,
+}
+
+impl Stacks {
+    fn add(&mut self, trace: &Trace, stack: StackId) {
+        if self.distinct.contains(&stack) {
+            self.kernels += 1;
+        } else if stack.is_some() && !trace.stack(stack).frames.is_empty() {
+            self.kernels += 1;
+            self.distinct.insert(stack);
+        }
+    }
+
+    /// Frames are those of distinct stacks. Of native frames, those count that are in a file of which anything is named.
+    fn summary(&self, trace: &Trace) -> String {
+        let (mut native, mut python) = (0u64, 0u64);
+        let mut by_image: BTreeMap<ImageId, (u64, u64)> = BTreeMap::new();
+        let mut addresses = HashSet::new();
+        for stack in &self.distinct {
+            for frame in trace.stack(*stack).frames {
+                match frame.frame.kind {
+                    FrameKind::PYTHON => python += 1,
+                    _ => native += 1,
+                }
+                if frame.frame.kind == FrameKind::NATIVE && addresses.insert(frame.id) {
+                    let counts = by_image.entry(frame.frame.image).or_default();
+                    counts.0 += 1;
+                    counts.1 += u64::from(frame.symbol.is_some());
+                }
+            }
+        }
+        let with_symbols = by_image.values().filter(|(_, named)| *named > 0);
+        let (resolvable, named) =
+            with_symbols.fold((0, 0), |sum, counts| (sum.0 + counts.0, sum.1 + counts.1));
+        format!(
+            "with_stack {} stacks {} native_frames {native} python_frames {python} resolvable {resolvable} named {named}",
+            self.kernels,
+            self.distinct.len(),
+        )
+    }
 }

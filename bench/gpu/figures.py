@@ -320,6 +320,67 @@ def benchmark():
             row("benchmark", line.strip(), "")
 
 
+def stacks():
+    """Stacks of every launch: what they cost, whether all are there, and whether they are right."""
+    plugins = [str(PROGRAMS / name) for name in ("paths_plugin.so", "paths_bare.so")]
+    paths = [str(PROGRAMS / "paths"), *plugins]
+    for launches in (10_000, 1_000_000):
+        trace = f"stacks-{launches}.sbt"
+        run(profile(trace, [*paths, str(launches // 50)], "--stacks", "native"), limit=600)
+        found = counts(trace)
+        row("stacks", f"{launches} launches on 50 paths: with a stack", found["with_stack"], launches)
+        row("stacks", f"{launches} launches: distinct stacks", found["stacks"], "50")
+        share = 100 * found["named"] / max(1, found["resolvable"])
+        row("stacks", f"{launches} launches: frames named, of files with symbols", f"{share:.2f} %", "at least 99 %")
+    for line in run([TRACESMITH, "benchmark", "-n", "10000", "--stacks"]).splitlines():
+        if line.strip():
+            row("stacks", line.strip(), "")
+    interpreter = python()
+    if not interpreter:
+        row("stacks", "PyTorch", "not on this machine")
+        return
+    script, steps = str(BENCH / "torch_loop.py"), "200"
+    bare = [interpreter, script, "launch", steps, "none"]
+    client = {"CUDA_INJECTION64_PATH": str(PROGRAMS / "libnull_client.so"), "NULL_KINDS": STANDARD_KINDS}
+    cases = {
+        "bare": (bare, {}),
+        "standard": (profile("stacks-none.sbt", bare), {}),
+        "native": (profile("stacks-native.sbt", bare, "--stacks", "native"), {}),
+        "native and Python": (profile("stacks-python.sbt", bare, "--stacks", "native,python"), {}),
+        "an empty client": (bare, client),
+        "an empty client with glibc's backtrace()": (bare, dict(client, NULL_BACKTRACE="1")),
+        "torch.profiler": ([interpreter, script, "launch", steps, "full"], {}),
+        "torch.profiler, with_stack": ([interpreter, script, "launch", steps, "stacks"], {}),
+    }
+    taken = {name: [] for name in cases}
+    for _ in range(int(os.environ.get("TORCH_ROUNDS", "5"))):
+        for name, (command, environment) in cases.items():
+            taken[name].append(number(run(command, environment), "seconds"))
+    medians = {name: statistics.median(values) for name, values in taken.items()}
+    found = {name: counts(f"stacks-{name}.sbt") for name in ("none", "native", "python")}
+    # The loop runs three times, after ten steps that are recorded too.
+    calls = found["native"]["kernels"] * int(steps) / (3 * int(steps) + 10)
+    for name, seconds in medians.items():
+        row("stacks", f"PyTorch, {name}: seconds", f"{seconds:.3f} ({(seconds / medians['bare'] - 1) * 100:+.1f} %)")
+    for name, base, asked in (
+        ("native", "standard", "at most 1.0"),
+        ("native and Python", "standard", "at most 1.5"),
+        ("an empty client with glibc's backtrace()", "an empty client", "about 10"),
+        ("torch.profiler, with_stack", "torch.profiler", ""),
+    ):
+        added = (medians[name] - medians[base]) / calls * 1e6
+        row("stacks", f"PyTorch, {name}: µs added to a launch", f"{added:.2f}", asked)
+    for name in ("native", "python"):
+        here = found[name]
+        row("stacks", f"PyTorch, {name}: kernels, with a stack", f"{here['kernels']}, {here['with_stack']}", "all")
+        per = lambda kind: here[f"{kind}_frames"] / max(1, here["stacks"])
+        row("stacks", f"PyTorch, {name}: frames of a stack", f"{per('native'):.1f} native, {per('python'):.1f} Python")
+        added = (here["bytes"] - found["none"]["bytes"]) / max(1, here["kernels"])
+        row("stacks", f"PyTorch, {name}: bytes of the file for a launch", f"{added:.2f}", "at most 2")
+        share = 100 * here["named"] / max(1, here["resolvable"])
+        row("stacks", f"PyTorch, {name}: frames named, of files with symbols", f"{share:.2f} %", "at least 99 %")
+
+
 def programs():
     """The programs of the end-to-end tests, on the real driver: exit codes and rows."""
     launcher = str(PROGRAMS / "launcher")
@@ -404,6 +465,7 @@ SECTIONS = {
     "neighbours": neighbours,
     "programs": programs,
     "benchmark": benchmark,
+    "stacks": stacks,
 }
 
 

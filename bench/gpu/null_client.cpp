@@ -2,11 +2,14 @@
 // above this is ours; what this costs is CUPTI's.
 //
 //   NULL_KINDS=10,1,2 CUDA_INJECTION64_PATH=libnull_client.so program
+//
+// With NULL_BACKTRACE it also takes the stack of every launch, by the C library's own unwinder.
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <cupti.h>
+#include <execinfo.h>
 #include <mutex>
 #include <vector>
 
@@ -31,6 +34,20 @@ static void CUPTIAPI completed(CUcontext, uint32_t, uint8_t *buffer, size_t, siz
     pool.push_back(buffer);
 }
 
+static void CUPTIAPI launched(void *, CUpti_CallbackDomain, CUpti_CallbackId, const void *data) {
+    if (static_cast<const CUpti_CallbackData *>(data)->callbackSite == CUPTI_API_ENTER) {
+        void *frames[256];
+        backtrace(frames, 256);
+    }
+}
+
+static void take_stacks() {
+    CUpti_SubscriberHandle subscriber;
+    cuptiSubscribe(&subscriber, launched, nullptr);
+    for (CUpti_CallbackId id : {CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx})
+        cuptiEnableCallback(1, subscriber, CUPTI_CB_DOMAIN_DRIVER_API, id);
+}
+
 extern "C" int InitializeInjection() {
     for (int i = 0; i < 16; i++) {
         pool.push_back(static_cast<uint8_t *>(aligned_alloc(8, bytes)));
@@ -45,5 +62,7 @@ extern "C" int InitializeInjection() {
     strncpy(words, kinds ? kinds : "10,1,2", sizeof words - 1);
     for (char *word = strtok(words, ","); word; word = strtok(nullptr, ","))
         cuptiActivityEnable(static_cast<CUpti_ActivityKind>(atoi(word)));
+    if (getenv("NULL_BACKTRACE"))
+        take_stacks();
     return 1;
 }

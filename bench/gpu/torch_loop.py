@@ -1,6 +1,6 @@
 """A training loop of PyTorch, timed: bound by launches or by the GPU, alone or under a profiler of its own.
 
-    torch_loop.py launch|gpu STEPS none|cuda|full|proton|forever
+    torch_loop.py launch|gpu STEPS none|cuda|full|stacks|proton|forever
 
 Runs the loop three times. Prints `seconds N kernels M bytes B`: N is the median, M what the profiler saw in the last
 loop, B what it wrote for it (0 for none). With `forever` it prints a line for each loop until it is killed.
@@ -70,10 +70,10 @@ elif profiler == "proton":
 else:
     from torch.profiler import ProfilerActivity, profile
 
-    activities = [ProfilerActivity.CUDA] + ([ProfilerActivity.CPU] if profiler == "full" else [])
+    activities = [ProfilerActivity.CUDA] + ([ProfilerActivity.CPU] if profiler != "cuda" else [])
     times = []
     for _ in range(LOOPS):
-        with profile(activities=activities) as recorded:
+        with profile(activities=activities, with_stack=profiler == "stacks") as recorded:
             times.append(loop())
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
         recorded.export_chrome_trace(file.name)
