@@ -10,7 +10,6 @@ mod doctor;
 mod env;
 mod export;
 mod foreign;
-mod foreign_xctrace;
 mod import;
 mod info;
 mod merge;
