@@ -3,29 +3,19 @@
 use tracesmith_format::tables::{
     Collectives, GraphLaunches, KernelShape, Kernels, MemoryCopies, MemorySets, Place, Synchronizations,
 };
-use tracesmith_format::{Block, Columns, CorrelationId, DeviceId, StackId, StringId, Timestamp};
+use tracesmith_format::{Block, Columns, DeviceId, StringId, Timestamp};
 
 use super::GpuForm;
 use super::argument::{
-    FlowSpace, flow_id, launch_flow, put_address, put_category, put_dimensions, put_flow, put_interned,
-    put_some, put_text, put_unsigned,
+    FlowSpace, flow_id, put_address, put_category, put_dimensions, put_flow, put_interned, put_some,
+    put_text, put_unsigned,
 };
-use super::item::{Form, Item, Name, Piece, StreamKey, StreamRole, TrackKey};
-use super::rows::{Rows, Stretch};
+use super::item::{Form, Name, Piece, StreamRole, TrackKey};
+use super::rows::Rows;
 use super::stage;
+use super::work::{Work, bandwidth, stream_of};
 use crate::model::event::{EventName, word};
 use crate::perfetto::words::{Argument, Category};
-
-/// Work that the device did in a stream, apart from what its kind adds.
-struct Work {
-    time: Stretch,
-    place: Place,
-    correlation: CorrelationId,
-    stack: StackId,
-    name: Name,
-    text: StringId,
-    track: u32,
-}
 
 impl Rows<'_> {
     pub(super) fn kernels(&self, block: &Block, rows: Kernels) -> Piece {
@@ -344,59 +334,4 @@ struct KernelParts {
     mangled: StringId,
     arguments: Vec<u8>,
     launch: Vec<u8>,
-}
-
-impl Work {
-    fn item(&self, form: Form) -> Item {
-        Item {
-            start: self.time.start,
-            end: self.time.end,
-            track: self.track,
-            form,
-            name: self.name,
-            text: self.text,
-            stack: self.stack,
-            body: 0,
-            body_length: 0,
-        }
-    }
-
-    /// Ends the slice that was begun at `from` with what all device work has: the call that it comes from.
-    fn put_slice(&self, piece: &mut Piece, from: usize) {
-        if self.correlation.is_some() {
-            put_unsigned(&mut piece.bodies, Argument::CORRELATION, self.correlation.0);
-            let flow = launch_flow(self.place.process, self.correlation);
-            put_flow(&mut piece.bodies, flow);
-        }
-        piece.push(self.item(Form::Slice), from);
-    }
-
-    fn put_stage(&self, piece: &mut Piece, form: Form, from: usize) {
-        let track = piece.track(TrackKey::Stream(stream_of(&self.place), StreamRole::Stages));
-        piece.push(
-            Item {
-                track,
-                ..self.item(form)
-            },
-            from,
-        );
-    }
-}
-
-/// The stream that a place is in.
-fn stream_of(place: &Place) -> StreamKey {
-    StreamKey {
-        device: place.device,
-        process: place.process,
-        context: place.context,
-        stream: place.stream,
-    }
-}
-
-/// Bytes a second; 0 when nothing can be said.
-fn bandwidth(bytes: u64, time: &Stretch) -> u64 {
-    let Some(duration) = time.duration().filter(|duration| *duration > 0) else {
-        return 0;
-    };
-    u64::try_from(u128::from(bytes) * 1_000_000_000 / u128::from(duration)).unwrap_or(u64::MAX)
 }

@@ -66,7 +66,8 @@ impl Rows<'_> {
             if correlation.is_some() {
                 let out = &mut piece.bodies;
                 put_unsigned(out, Argument::CORRELATION, correlation.0);
-                let flow = launch_flow(rows.caller.values[caller].process, correlation);
+                let process = rows.caller.values[caller].process;
+                let flow = launch_flow(process, correlation);
                 put_flow(out, flow);
                 if self.gpu_form != GpuForm::Tracks {
                     put_message(out, event::GPU_CORRELATION, |out| {
