@@ -177,6 +177,35 @@ fn the_recording_has_its_gpu_streams_threads_and_counters() {
 }
 
 #[test]
+fn copies_tell_how_much_and_how_fast() {
+    let folder = TempDir::new().unwrap();
+    let trace = root().join("fixtures/demo-h200.sbt");
+    let mut expected: Vec<(u64, u64)> = events(&trace)
+        .iter()
+        .filter(|event| event["kind"] == "copy")
+        .map(|copy| {
+            let bytes = copy["bytes"].as_u64().unwrap();
+            (
+                bytes,
+                bytes * 1_000_000_000 / copy["duration_ns"].as_u64().unwrap(),
+            )
+        })
+        .collect();
+    expected.sort_unstable();
+    let out = export(&trace, "out.pftrace", &[], &folder);
+    let query = "select extract_arg(arg_set_id, 'debug.bytes') as bytes, \
+         extract_arg(arg_set_id, 'debug.bandwidth (bytes/s)') as bandwidth from slice where category = 'copy' order by 1, 2";
+    let Some(answers) = perfetto::query(&out, &[query]) else {
+        return;
+    };
+    let found: Vec<(u64, u64)> = answers[0]
+        .iter()
+        .map(|row| (row[0].as_u64().unwrap(), row[1].as_u64().unwrap()))
+        .collect();
+    assert_eq!(found, expected);
+}
+
+#[test]
 fn stacks_are_in_the_export() {
     let folder = TempDir::new().unwrap();
     let fixture = root().join("fixtures/synthetic-v1.sbt");
@@ -395,12 +424,14 @@ fn nothing_is_dropped_where_everything_overlaps() {
     assert_eq!(answers[2], [json!([1_000])]);
     assert_eq!(answers[3], [json!([1_000])]);
     let kernels = || events.iter().filter(|event| event["kind"] == "kernel");
-    let mut streams: BTreeMap<(u64, u64), (u64, u64)> = BTreeMap::new();
+    let mut streams: BTreeMap<(u64, u64, u64), (u64, u64)> = BTreeMap::new();
     let mut names: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
     for kernel in kernels() {
         let number = |key: &str| kernel[key].as_u64().unwrap();
         let sums = [
-            streams.entry((number("device"), number("stream"))).or_default(),
+            streams
+                .entry((number("device"), number("process"), number("stream")))
+                .or_default(),
             names.entry(kernel["name"].as_str().unwrap()).or_default(),
         ];
         for sum in sums {

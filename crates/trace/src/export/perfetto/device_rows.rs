@@ -1,7 +1,8 @@
 //! Device work as items: kernels, copies, sets, synchronisations, graph launches, collectives.
 
 use tracesmith_format::tables::{
-    Collectives, GraphLaunches, KernelShape, Kernels, MemoryCopies, MemorySets, Place, Synchronizations,
+    Collectives, GraphLaunches, KernelShape, Kernels, MemoryCopies, MemorySets, Place, SyncKind,
+    Synchronizations,
 };
 use tracesmith_format::{Block, Columns, DeviceId, StringId, Timestamp};
 
@@ -14,6 +15,7 @@ use super::item::{Form, Name, Piece, StreamRole, TrackKey};
 use super::rows::Rows;
 use super::stage;
 use super::work::{Work, bandwidth, stream_of};
+use crate::export::stage::has_stream;
 use crate::model::event::{EventName, word};
 use crate::perfetto::words::{Argument, Category};
 
@@ -195,7 +197,8 @@ impl Rows<'_> {
     /// Synchronisations. An event that was recorded without a time of its own stands where the device passed it.
     pub(super) fn syncs(&self, block: &Block, rows: Synchronizations) -> Piece {
         let mut piece = Piece::default();
-        let tracks = self.stream_tracks(&mut piece, &rows.place.values, StreamRole::Syncs);
+        let of_streams = self.stream_tracks(&mut piece, &rows.place.values, StreamRole::Syncs);
+        let of_none = self.stream_tracks(&mut piece, &rows.place.values, StreamRole::OtherSyncs);
         for row in 0..rows.len() {
             let at = rows.place.index[row] as usize;
             let place = rows.place.values[at];
@@ -207,6 +210,11 @@ impl Rows<'_> {
                 continue;
             };
             let shape = rows.shape.get(row);
+            let track = match shape.kind {
+                SyncKind::CONTEXT_WAIT | SyncKind::DEVICE_WAIT => of_none[at],
+                SyncKind::EVENT_WAIT if !has_stream(&place) => of_none[at],
+                _ => of_streams[at],
+            };
             let work = Work {
                 time,
                 place,
@@ -214,7 +222,7 @@ impl Rows<'_> {
                 stack: rows.stack[row],
                 name: Name::new(EventName::Word(shape.kind.name().unwrap_or("sync"))),
                 text: StringId::NONE,
-                track: tracks[at],
+                track,
             };
             let from = piece.bodies.len();
             let out = &mut piece.bodies;

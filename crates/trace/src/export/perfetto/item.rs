@@ -169,6 +169,8 @@ pub(super) enum StreamRole {
     Graphs,
     Collectives,
     Syncs,
+    /// Waits for all streams, and of the host for an event.
+    OtherSyncs,
     /// The same work once more, as render stages.
     Stages,
 }
