@@ -206,6 +206,29 @@ fn copies_tell_how_much_and_how_fast() {
 }
 
 #[test]
+fn ranges_have_tracks_of_their_own() {
+    let folder = TempDir::new().unwrap();
+    let trace = root().join("fixtures/synthetic-v1.sbt");
+    let out = export(&trace, "out.pftrace", &[], &folder);
+    let query = "select t.name, count(*) from slice s join track t on s.track_id = t.id \
+         where s.category = 'nvtx' group by 1 order by 1";
+    let Some(answers) = perfetto::query(&out, &[query]) else {
+        return;
+    };
+    let names: Vec<&str> = answers[0].iter().map(|row| row[0].as_str().unwrap()).collect();
+    assert!(
+        !names.is_empty() && names.iter().all(|name| name.starts_with("NVTX")),
+        "{names:?}"
+    );
+    let found: u64 = answers[0].iter().map(|row| row[1].as_u64().unwrap()).sum();
+    let markers = events(&trace)
+        .iter()
+        .filter(|event| event["kind"] == "marker")
+        .count();
+    assert_eq!(found, markers as u64);
+}
+
+#[test]
 fn stacks_are_in_the_export() {
     let folder = TempDir::new().unwrap();
     let fixture = root().join("fixtures/synthetic-v1.sbt");

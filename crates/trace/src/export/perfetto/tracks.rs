@@ -1,13 +1,13 @@
 //! Tracks: their names, order and parents, written as descriptors the first time that something is put on them.
 //!
-//! Streams stand below their GPU, threads, free ranges and memory below their process. Lanes of one track, which hold
-//! what overlaps, have the same name: Perfetto shows them as one.
+//! Streams stand below their GPU, threads, free ranges and memory below their process, ranges below their thread. Lanes of
+//! one track, which hold what overlaps, have the same name: Perfetto shows them as one.
 
 use std::collections::BTreeSet;
 
 use rustc_hash::FxHashMap;
 use tracesmith_format::tables::{MemoryKind, Process, Stream, StreamKind};
-use tracesmith_format::{DeviceId, ProcessId, ThreadId};
+use tracesmith_format::{DeviceId, ProcessId, StringId, ThreadId};
 
 use super::item::{CounterKey, StreamKey, StreamRole, TrackKey};
 use crate::model::event::word;
@@ -71,9 +71,15 @@ impl<'t> Tracks<'t> {
                 let parent = self.thread(*process, *thread);
                 self.add(Some(parent), "overlapping", |_| {})
             }
-            TrackKey::FreeRanges(process) => {
+            TrackKey::Ranges(process, thread, domain) => {
+                let parent = self.thread(*process, *thread);
+                let name = self.ranges_name("NVTX", *domain);
+                self.add(Some(parent), &name, |_| {})
+            }
+            TrackKey::FreeRanges(process, domain) => {
                 let parent = self.process(*process);
-                self.add(parent, "NVTX free ranges", |_| {})
+                let name = self.ranges_name("NVTX free ranges", *domain);
+                self.add(parent, &name, |_| {})
             }
             TrackKey::Allocations(process) => {
                 let parent = self.process(*process);
@@ -123,6 +129,14 @@ impl<'t> Tracks<'t> {
             .streams
             .iter()
             .find(|stream| stream_key(stream) == *key)
+    }
+
+    /// The name of a track of ranges.
+    fn ranges_name(&self, what: &str, domain: StringId) -> String {
+        match self.trace.string(domain) {
+            "" => what.to_owned(),
+            domain => format!("{what} ({domain})"),
+        }
     }
 
     /// A GPU's name.
