@@ -206,6 +206,30 @@ fn copies_tell_how_much_and_how_fast() {
 }
 
 #[test]
+fn the_clocks_and_facts_of_the_recording_are_there() {
+    let folder = TempDir::new().unwrap();
+    let queries = [
+        "select name, str_value from metadata where name = 'cr-command'",
+        "select count(*) from clock_snapshot where clock_name = 'MONOTONIC' and clock_value != ts",
+        // Times that are not the timeline's, as they were read.
+        "select ts, clock_value from clock_snapshot where clock_id = 130 order by ts",
+    ];
+    let out = export(
+        &root().join("fixtures/synthetic-v1.sbt"),
+        "out.pftrace",
+        &[],
+        &folder,
+    );
+    let Some(answers) = perfetto::query(&out, &queries) else {
+        return;
+    };
+    assert_eq!(answers[0], [json!(["cr-command", "python train.py --steps 3"])]);
+    assert_eq!(answers[1], [json!([0])]);
+    // The fixture's GPU is ahead by a thousand seconds; its second reading lies behind the last event.
+    assert_eq!(answers[2], [json!([5_000_000_000u64, 1_005_000_000_000u64])]);
+}
+
+#[test]
 fn ranges_have_tracks_of_their_own() {
     let folder = TempDir::new().unwrap();
     let trace = root().join("fixtures/synthetic-v1.sbt");

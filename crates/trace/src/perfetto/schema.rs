@@ -5,6 +5,7 @@ pub(crate) mod trace {
 }
 
 pub(crate) mod packet {
+    pub(crate) const CHROME_EVENTS: u32 = 5;
     pub(crate) const CLOCK_SNAPSHOT: u32 = 6;
     pub(crate) const TIMESTAMP: u32 = 8;
     pub(crate) const SEQUENCE_ID: u32 = 10;
@@ -77,6 +78,13 @@ pub(crate) mod descriptor {
     /// Values of `child_ordering` and `sibling_merge_behavior`.
     pub(crate) const EXPLICIT: u64 = 3;
     pub(crate) const NO_MERGING: u64 = 2;
+}
+
+/// Chrome's events, of which only the metadata is of use.
+pub(crate) mod chrome {
+    pub(crate) const METADATA: u32 = 2;
+    pub(crate) const METADATA_NAME: u32 = 1;
+    pub(crate) const METADATA_TEXT: u32 = 2;
 }
 
 pub(crate) mod process {

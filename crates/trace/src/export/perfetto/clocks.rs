@@ -1,10 +1,13 @@
-//! Clocks: which of Perfetto's the timeline is, and the time of day beside it.
+//! Clocks: which of Perfetto's the timeline is, and the moments at which it was read together with another.
+//!
+//! A file begins with one snapshot, at the time that all deltas start from. The readings that the trace holds come last:
+//! Perfetto wants the timeline's clock to go forward from snapshot to snapshot, and every lane brings one of the beginning.
 
 use tracesmith_format::ClockId;
 use tracesmith_format::tables::{Clock, ClockKind, ClockPair};
 
 use crate::model::trace::{Trace, rows};
-use crate::perfetto::schema::{clock, clock_snapshot};
+use crate::perfetto::schema::{clock, clock_snapshot, packet, trace as file};
 use crate::perfetto::wire::{put_message, put_number};
 
 /// The timeline's clock and another, read at the same moment.
@@ -35,6 +38,26 @@ pub(super) fn put_first(trace: &Trace, base: u64, out: &mut Vec<u8>) {
         put_clock(out, clock::REALTIME, time);
     }
     put_number(out, clock_snapshot::PRIMARY, primary);
+}
+
+/// The packets of all readings within a file.
+pub(super) fn readings_between(trace: &Trace, from: u64, to: u64) -> Vec<u8> {
+    let mut out = Vec::new();
+    let primary = clock_of(trace);
+    for reading in readings(trace) {
+        if !(from..=to).contains(&reading.at) {
+            continue;
+        }
+        put_message(&mut out, file::PACKET, |out| {
+            put_number(out, packet::SEQUENCE_ID, 1);
+            put_message(out, packet::CLOCK_SNAPSHOT, |out| {
+                put_clock(out, primary, reading.at);
+                put_clock(out, reading.other, reading.shown);
+                put_number(out, clock_snapshot::PRIMARY, primary);
+            });
+        });
+    }
+    out
 }
 
 fn put_clock(out: &mut Vec<u8>, id: u64, time: u64) {

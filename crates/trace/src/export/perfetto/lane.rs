@@ -112,6 +112,11 @@ impl Lane {
         self.end_until(OPEN - 1);
     }
 
+    /// The time of the latest packet.
+    pub(super) fn last(&self) -> u64 {
+        self.last
+    }
+
     /// The live memory that the lane counts, for the lane of the next file.
     pub(super) fn take_live(&mut self) -> LiveMemory {
         std::mem::take(&mut self.live)

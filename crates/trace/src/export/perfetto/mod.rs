@@ -340,9 +340,11 @@ impl<'t> Export<'t> {
     /// Ends everything that is open; the next step begins a new file.
     fn end_file(&mut self, destination: &mut Destination<'_, '_>) -> Result<(), Error> {
         let mut parts = Vec::new();
+        let mut last = self.scene.base;
         for state in &mut self.states {
             for lane in &mut state.lanes {
                 lane.finish();
+                last = last.max(lane.last());
                 parts.extend(lane.take_parts());
             }
             if let Some(lane) = state.lanes.first_mut() {
@@ -355,6 +357,10 @@ impl<'t> Export<'t> {
         // A trace without events is still a trace.
         if self.file == FileState::None {
             parts.push(preamble::preamble(self.scene.trace, self.scene.base));
+        }
+        if self.file != FileState::Ended {
+            let readings = clocks::readings_between(self.scene.trace, self.scene.base, last);
+            parts.extend(Some(readings).filter(|packets| !packets.is_empty()));
         }
         self.file = FileState::Ended;
         self.tracks.clear();

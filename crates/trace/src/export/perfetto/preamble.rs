@@ -2,7 +2,7 @@
 
 use super::clocks;
 use crate::model::trace::Trace;
-use crate::perfetto::schema::{gpu, packet, trace as file};
+use crate::perfetto::schema::{chrome, gpu, packet, trace as file};
 use crate::perfetto::wire::{put_bytes, put_message, put_number};
 use crate::perfetto::words::{METADATA, OURSELVES, WRITER};
 
@@ -29,6 +29,15 @@ pub(super) fn preamble(trace: &Trace, base: u64) -> Vec<u8> {
         put_attribute(out, WRITER, &format!("{OURSELVES} {}", env!("CARGO_PKG_VERSION")));
         for (key, value) in &trace.metadata {
             put_attribute(out, &format!("{METADATA}{key}"), value);
+        }
+    });
+    // The form that versions before v53 show, which know no attributes.
+    put(packet::CHROME_EVENTS, &|out| {
+        for (key, value) in &trace.metadata {
+            put_message(out, chrome::METADATA, |out| {
+                put_bytes(out, chrome::METADATA_NAME, key.as_bytes());
+                put_bytes(out, chrome::METADATA_TEXT, value.as_bytes());
+            });
         }
     });
     if !trace.devices.is_empty() {
