@@ -109,7 +109,8 @@ fn everything_of_the_fixtures_arrives() {
             PROBLEMS,
             SLICES,
             "select count(*) from flow",
-            "select count(*) from counter c join track t on c.track_id = t.id where t.name not like 'Live %'",
+            "select count(*) from counter c join track t on c.track_id = t.id where t.name not like 'Live %' \
+             and t.type != 'perf_cpu_counter'",
             "select count(*) from slice where dur < 0",
         ];
         let Some(answers) = perfetto::query(&out, &queries) else {
@@ -255,13 +256,37 @@ fn ranges_have_tracks_of_their_own() {
 #[test]
 fn stacks_are_in_the_export() {
     let folder = TempDir::new().unwrap();
-    let fixture = root().join("fixtures/synthetic-v1.sbt");
-    let query = "select count(*) from args where key = 'debug.stack' and display_value like '%< train_step < main <%'";
-    let out = export(&fixture, "out.pftrace", &[], &folder);
-    let Some(answers) = perfetto::query(&out, &[query]) else {
+    let trace = root().join("fixtures/synthetic-v1.sbt");
+    let queries = [
+        "select count(*) from args where key = 'debug.stack' and display_value like '%< train_step < main <%'",
+        // As samples, which flame graphs are drawn of: a sample for every call with a stack, frames once.
+        "select count(*) from perf_sample where callsite_id is not null",
+        "select count(*), count(distinct parent_id || ' ' || frame_id) from stack_profile_callsite where depth > 0",
+        "select distinct f.name from stack_profile_callsite c join stack_profile_frame f on c.frame_id = f.id \
+         where c.depth < 3 order by c.depth",
+        PROBLEMS,
+    ];
+    let out = export(&trace, "out.pftrace", &[], &folder);
+    let Some(answers) = perfetto::query(&out, &queries) else {
         return;
     };
     assert!(answers[0][0][0].as_u64().unwrap() > 0);
+    let with_stack = |event: &&Value| {
+        let is_of_thread = ["api", "host"].contains(&event["kind"].as_str().unwrap());
+        is_of_thread && event["fields"]["stack"].as_u64().is_some_and(|stack| stack > 0)
+    };
+    let expected = events(&trace).iter().filter(with_stack).count();
+    assert_eq!(answers[1], [json!([expected])]);
+    let callsites = &answers[2][0];
+    assert!(
+        callsites[0].as_u64().unwrap() > 0 && callsites[0] == callsites[1],
+        "{callsites}"
+    );
+    assert_eq!(
+        answers[3],
+        [json!(["<module>"]), json!(["main"]), json!(["train_step"])]
+    );
+    assert_eq!(answers[4], Vec::<Value>::new());
 }
 
 #[test]

@@ -14,7 +14,9 @@ use super::stacks::{InternedStacks, put_interned_text, stack_text};
 use super::tracks::Tracks;
 use crate::model::event::EventName;
 use crate::model::trace::Trace;
-use crate::perfetto::schema::{annotation, event, flags, gpu, interned, packet, render_stage, trace as file};
+use crate::perfetto::schema::{
+    annotation, event, flags, gpu, interned, packet, render_stage, sample, trace as file,
+};
 use crate::perfetto::wire::{put_bytes, put_message, put_number, put_varint, varint_length};
 use crate::perfetto::words::Argument;
 
@@ -52,6 +54,8 @@ pub(super) struct Lane {
     stacks: InternedStacks,
     interned: Vec<u8>,
     live: LiveMemory,
+    /// The thread whose stacks are written as samples too.
+    thread: Option<(u64, u64)>,
     parts: Vec<Vec<u8>>,
     out: Vec<u8>,
 }
@@ -74,6 +78,13 @@ impl Lane {
             stacks: InternedStacks::default(),
             interned: Vec::new(),
             live,
+            thread: match key {
+                // Perfetto's threads have numbers of 32 bits.
+                TrackKey::Thread(process, thread) if u32::try_from(thread.0).is_ok() && thread.is_some() => {
+                    Some((tracks.pid(*process), thread.0))
+                }
+                _ => None,
+            },
             parts: Vec::new(),
             out: Vec::new(),
         };
@@ -190,6 +201,22 @@ impl Lane {
         }
         out.extend_from_slice(body);
         out.extend_from_slice(&stack);
+        if let (Some(thread), true) = (self.thread, item.stack.is_some()) {
+            self.put_sample(thread, item);
+        }
+    }
+
+    /// The stack of an event as a sample, which all versions draw flame graphs of.
+    fn put_sample(&mut self, (pid, tid): (u64, u64), item: &Item) {
+        let mut rest = Vec::with_capacity(32);
+        put_number(&mut rest, packet::SEQUENCE_FLAGS, flags::NEEDED);
+        put_message(&mut rest, packet::PERF_SAMPLE, |out| {
+            put_number(out, sample::PID, pid);
+            put_number(out, sample::TID, tid);
+            put_number(out, sample::CALLSTACK_IID, u64::from(item.stack.0));
+        });
+        self.begin_packet(item.start, rest.len());
+        self.out.extend_from_slice(&rest);
     }
 
     fn put_stage(&mut self, scene: &Scene<'_>, item: &Item, body: &[u8]) {
@@ -263,7 +290,7 @@ impl Lane {
             );
         }
         if item.stack.is_some() && self.stacks.insert(item.stack) {
-            if scene.reader == Reader::Newer {
+            if scene.reader == Reader::Newer || self.thread.is_some() {
                 self.stacks.put(scene.trace, item.stack, &mut self.interned);
             }
             let text = stack_text(scene.trace, item.stack);

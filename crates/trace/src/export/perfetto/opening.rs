@@ -6,9 +6,14 @@ use super::stacks::put_interned_text;
 use super::stage;
 use super::tracks::Tracks;
 use crate::model::trace::Trace;
-use crate::perfetto::schema::{clock, clock_snapshot, defaults, flags, gpu, interned, packet, trace as file};
+use crate::perfetto::schema::{
+    clock, clock_snapshot, defaults, flags, gpu, interned, packet, sample, trace as file,
+};
 use crate::perfetto::wire::{put_bytes, put_message, put_number};
 use crate::perfetto::words::{Argument, Category, api_domains};
+
+/// What stacks of a thread are counted as, where Perfetto would say that they were sampled by time.
+const SAMPLED: &str = "stacks";
 
 /// Adds the first packet of a lane.
 pub(super) fn put(scene: &Scene<'_>, tracks: &Tracks<'_>, key: &TrackKey, uuid: u64, out: &mut Vec<u8>) {
@@ -16,7 +21,7 @@ pub(super) fn put(scene: &Scene<'_>, tracks: &Tracks<'_>, key: &TrackKey, uuid: 
         put_number(out, packet::SEQUENCE_ID, uuid);
         put_number(out, packet::SEQUENCE_FLAGS, flags::CLEARED);
         put_number(out, packet::FIRST_ON_SEQUENCE, 1);
-        put_message(out, packet::DEFAULTS, |out| put_defaults(uuid, out));
+        put_message(out, packet::DEFAULTS, |out| put_defaults(key, uuid, out));
         put_message(out, packet::CLOCK_SNAPSHOT, |out| put_clocks(scene, out));
         match key {
             TrackKey::Counter(_) | TrackKey::Memory(..) => {}
@@ -30,11 +35,18 @@ pub(super) fn put(scene: &Scene<'_>, tracks: &Tracks<'_>, key: &TrackKey, uuid: 
     });
 }
 
-fn put_defaults(uuid: u64, out: &mut Vec<u8>) {
+fn put_defaults(key: &TrackKey, uuid: u64, out: &mut Vec<u8>) {
     put_number(out, defaults::TIMESTAMP_CLOCK_ID, clock::OF_SEQUENCE);
     put_message(out, defaults::TRACK_EVENT, |out| {
         put_number(out, defaults::TRACK_UUID, uuid);
     });
+    if let TrackKey::Thread(..) = key {
+        put_message(out, defaults::PERF_SAMPLE, |out| {
+            put_message(out, sample::TIMEBASE, |out| {
+                put_bytes(out, sample::TIMEBASE_NAME, SAMPLED.as_bytes());
+            });
+        });
+    }
 }
 
 /// The sequence's own clock counts from the packet before; it starts with the timeline's.
