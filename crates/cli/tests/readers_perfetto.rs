@@ -10,7 +10,7 @@
 
 mod support;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -78,11 +78,18 @@ fn expected_slices(events: &[Value]) -> Vec<Value> {
         .collect()
 }
 
-/// Arrows: Perfetto links what shares a correlation, or an event's record, in the order of time.
+/// Arrows: Perfetto links what shares a correlation in the order of time, and those who wait for an event with the call
+/// that records it.
 fn expected_flows(events: &[Value]) -> u64 {
     let mut shared: BTreeMap<(u64, &str, u64, u64), u64> = BTreeMap::new();
+    let process_of = |event: &Value| event["process"].as_u64().unwrap_or(0);
+    let calls: BTreeSet<(u64, u64)> = events
+        .iter()
+        .filter(|event| event["kind"] == "api")
+        .filter_map(|call| Some((process_of(call), call["correlation"].as_u64()?)))
+        .collect();
     for event in events {
-        let process = event["process"].as_u64().unwrap_or(0);
+        let process = process_of(event);
         let kind = event["kind"].as_str().unwrap();
         let launches = ["api", "kernel", "copy", "set", "sync", "graph", "collective"].contains(&kind);
         if let (true, Some(correlation)) = (launches, event["correlation"].as_u64()) {
@@ -91,6 +98,8 @@ fn expected_flows(events: &[Value]) -> u64 {
         let fields = &event["fields"];
         if let (Some(number), Some(record)) = (fields["event"].as_u64(), fields["event_record"].as_u64())
             && number > 0
+            && (event["name"] != "event record"
+                || calls.contains(&(process, event["correlation"].as_u64().unwrap_or(0))))
         {
             *shared.entry((process, "event", number, record)).or_default() += 1;
         }
@@ -175,6 +184,26 @@ fn the_recording_has_its_gpu_streams_threads_and_counters() {
         "times are the trace's own"
     );
     assert_eq!(answers[5], [json!(["W"])]);
+}
+
+#[test]
+fn arrows_lead_from_events_to_those_who_wait_for_them() {
+    let folder = TempDir::new().unwrap();
+    let trace = root().join("fixtures/demo-h200.sbt");
+    let out = export(&trace, "out.pftrace", &[], &folder);
+    // Each of the 20 rounds forks to the second stream and joins it again.
+    let arrows = "select b.name, count(*) from flow f join slice a on f.slice_out = a.id join slice b on f.slice_in = b.id \
+         where a.name = 'cuEventRecord' and b.name like '%wait%' group by 1 order by 1";
+    // The event is the one that the recording call passed on to the device.
+    let others = "select count(*) from flow f join slice a on f.slice_out = a.id join slice b on f.slice_in = b.id \
+         join flow g on g.slice_out = a.id join slice r on g.slice_in = r.id where r.name = 'event record' and \
+         b.name like '%wait%' and (extract_arg(r.arg_set_id, 'debug.event'), extract_arg(r.arg_set_id, 'debug.event record')) \
+         != (extract_arg(b.arg_set_id, 'debug.event'), extract_arg(b.arg_set_id, 'debug.event record'))";
+    let Some(answers) = perfetto::query(&out, &[arrows, others]) else {
+        return;
+    };
+    assert_eq!(answers[0], [json!(["stream wait event", 40])]);
+    assert_eq!(answers[1], [json!([0])]);
 }
 
 #[test]

@@ -8,8 +8,7 @@ use tracesmith_format::{Block, Columns, DeviceId, StringId, Timestamp};
 
 use super::GpuForm;
 use super::argument::{
-    FlowSpace, flow_id, put_address, put_category, put_dimensions, put_flow, put_interned, put_some,
-    put_text, put_unsigned,
+    put_address, put_category, put_dimensions, put_flow, put_interned, put_some, put_text, put_unsigned,
 };
 use super::item::{Form, Name, Piece, StreamRole, TrackKey};
 use super::rows::Rows;
@@ -230,8 +229,10 @@ impl Rows<'_> {
             put_some(out, Argument::EVENT, rows.event[row]);
             if rows.event[row] != 0 {
                 put_some(out, Argument::EVENT_RECORD, rows.event_record[row]);
-                let number = rows.event[row] << 24 ^ rows.event_record[row];
-                put_flow(out, flow_id(FlowSpace::Event, place.process, number));
+            }
+            let (event, record) = (rows.event[row], rows.event_record[row]);
+            if let Some(flow) = self.event_flows.of_sync(shape.kind, place.process, event, record) {
+                put_flow(out, flow);
             }
             put_some(out, Argument::RESULT, shape.result as u64);
             work.put_slice(&mut piece, from);

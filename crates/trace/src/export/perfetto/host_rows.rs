@@ -69,6 +69,9 @@ impl Rows<'_> {
                 let process = rows.caller.values[caller].process;
                 let flow = launch_flow(process, correlation);
                 put_flow(out, flow);
+                if let Some(flow) = self.event_flows.of_call(process, correlation) {
+                    put_flow(out, flow);
+                }
                 if self.gpu_form != GpuForm::Tracks {
                     put_message(out, event::GPU_CORRELATION, |out| {
                         put_number(out, gpu::SUBMITTED_EVENTS, flow);

@@ -13,6 +13,7 @@ mod argument;
 mod clocks;
 mod destination;
 mod device_rows;
+mod event_flows;
 mod host_rows;
 mod item;
 mod lane;
@@ -37,6 +38,7 @@ use crate::export::{ExportOptions, ExportReport, Exporter, Out, Way};
 use crate::model::trace::Trace;
 pub use destination::OpenFile;
 use destination::{Destination, Files};
+use event_flows::EventFlows;
 use item::{Form, Piece, TrackKey};
 use lane::{Lane, Reader, Scene};
 use queue::{Entry, TrackState};
@@ -135,6 +137,7 @@ impl<'t> Export<'t> {
                 trace,
                 options,
                 gpu_form: options.perfetto.gpu_form,
+                event_flows: EventFlows::new(trace),
             },
             scene: Scene {
                 trace,
