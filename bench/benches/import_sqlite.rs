@@ -39,7 +39,8 @@ fn main() {
         format!("{:.2}", millions_per_second(rows, time)),
         "",
     );
-    print("trace", megabytes(&trace), "");
+    let bytes = trace.metadata().unwrap().len() as f64 / rows as f64;
+    print("trace, bytes a row", format!("{bytes:.1}"), "");
     let opened = Trace::open(&trace).unwrap();
     let time = median_time(3, || {
         let _ = std::fs::remove_file(&copy);
@@ -109,13 +110,15 @@ fn make(path: &Path) {
             .prepare("INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (?, ?, 0, ?, ?, ?, 0, NULL)")
             .unwrap();
         for number in 0..KERNELS as i64 {
-            let start = 1_000_000 + number * 7_000;
+            // Times that nothing predicts, as real ones are: the low bits of a multiplicative hash.
+            let jitter = (number.wrapping_mul(0x5851_f42d_4c95_7f2d) >> 40) & 0x3ff;
+            let start = 1_000_000 + number * 7_000 + jitter;
             let (stream, name) = (7 + number % 8, number * 31 % 200);
             let grid = 64 + number % 16;
             kernel
                 .execute(params![
                     start,
-                    start + 5_000 + number % 977,
+                    start + 5_000 + jitter * number % 977,
                     stream,
                     number + 1,
                     PID,
@@ -123,9 +126,15 @@ fn make(path: &Path) {
                     grid
                 ])
                 .unwrap();
-            let called = start - 20_000;
-            call.execute(params![called, called + 4_000, PID | 9, number + 1, 1000])
-                .unwrap();
+            let called = start - 20_000 - jitter / 2;
+            call.execute(params![
+                called,
+                called + 3_000 + jitter,
+                PID | 9,
+                number + 1,
+                1000
+            ])
+            .unwrap();
             call.execute(params![called + 4_500, called + 5_000, PID | 9, 0, 1001])
                 .unwrap();
         }

@@ -11,8 +11,13 @@ mod support;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
+use std::process::Stdio;
+use std::thread;
+use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process_group};
 use support::{Run, command, run};
 use tempfile::TempDir;
 use tracesmith_trace::Trace;
@@ -106,6 +111,65 @@ exit $code
         ran.stderr
     );
     assert!(Trace::open(&folder.path().join("t.sbt")).is_ok());
+    assert!(!folder.path().join("t.mctracer").exists());
+
+    let kept = profile(
+        &folder,
+        &[
+            "--mctracer",
+            "--keep-trace",
+            "--perfetto",
+            "-o",
+            "u.sbt",
+            "--",
+            "./app",
+        ],
+    );
+    assert_eq!(kept.code, Some(4), "{}", kept.stderr);
+    assert!(folder.path().join("u.mctracer/tracer_out-7.json").exists());
+    assert!(folder.path().join("u.pftrace").exists());
+    let alone = profile(&folder, &["--keep-trace", "--", "./app"]);
+    assert_eq!(
+        (alone.code, alone.stdout.as_str()),
+        (Some(2), ""),
+        "there is nothing to keep"
+    );
+}
+
+/// Ctrl-C goes to all programs of the terminal: the recorder completes its file, and we import it.
+#[test]
+fn keys_end_the_recording_and_not_the_import() {
+    let folder = TempDir::new().unwrap();
+    let tracer = r#"
+dir=$3; shift 5
+trap 'echo "{\"rocprofiler-sdk-tool\": []}" > "$dir/tracer_out-7.json"; exit 0' INT
+touch ready
+while :; do sleep 0.05; done
+"#;
+    script(folder.path(), "mcTracer", tracer);
+    let path = format!("{}:/usr/bin:/bin", folder.path().display());
+    let child = command()
+        .current_dir(folder.path())
+        .env("PATH", path)
+        .args(["profile", "--mctracer", "-o", "t.sbt", "--", "./app"])
+        .process_group(0)
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let begun = Instant::now();
+    while !folder.path().join("ready").exists() {
+        assert!(
+            begun.elapsed() < Duration::from_secs(20),
+            "the recorder does not start"
+        );
+        thread::sleep(Duration::from_millis(5));
+    }
+    kill_process_group(Pid::from_child(&child), Signal::INT).unwrap();
+    let ended = child.wait_with_output().unwrap();
+    let words = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(0), "{words}");
+    assert!(words.contains("wrote t.sbt"), "{words}");
+    assert!(Trace::open(&folder.path().join("t.sbt")).is_ok());
 }
 
 #[test]
@@ -113,7 +177,7 @@ fn a_recorder_that_leaves_nothing_is_told() {
     let folder = TempDir::new().unwrap();
     script(folder.path(), "mcTracer", "exit 5");
     let ran = profile(&folder, &["--mctracer", "-o", "t.sbt", "--", "./app"]);
-    assert_eq!(ran.code, Some(2));
+    assert_eq!(ran.code, Some(5), "what failed first: {}", ran.stderr);
     assert!(ran.stderr.contains("mcTracer left no trace"), "{}", ran.stderr);
     script(
         folder.path(),
@@ -130,8 +194,8 @@ fn without_the_recorder_the_program_is_not_started() {
     let folder = TempDir::new().unwrap();
     script(folder.path(), "app", "echo it runs");
     for (flag, word) in [
-        ("--xctrace", "there is no xcrun here"),
-        ("--mctracer", "there is no mcTracer here"),
+        ("--xctrace", "there is no xcrun on PATH"),
+        ("--mctracer", "there is no mcTracer on PATH"),
     ] {
         let ran = profile(&folder, &[flag, "-o", "t.sbt", "--", "./app"]);
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""));

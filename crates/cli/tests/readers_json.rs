@@ -217,22 +217,75 @@ fn files_of_pytorch_come_back_as_they_were() {
     }
 }
 
-/// What HolisticTraceAnalysis finds; `None` where it is not at hand.
-fn breakdown(file: &Path) -> Option<Value> {
+/// What a reader in Python finds in files; `None` where it is not at hand.
+fn found_by(script: &str, files: &[&Path]) -> Option<Value> {
     let Some(python) = perfetto::python() else {
-        println!("SKIPPED: no Python environment for HolisticTraceAnalysis; ci/test makes one");
+        println!("SKIPPED: no Python environment for {script}; ci/test makes one");
         return None;
     };
-    let script = root().join("ci/readers/hta_breakdown.py");
-    let output = Command::new(python).args([&script, file]).output().unwrap();
+    let script = root().join("ci/readers").join(script);
+    let output = Command::new(python).arg(&script).args(files).output().unwrap();
     let talk = String::from_utf8_lossy(&output.stderr);
     if output.status.code() == Some(3) {
         println!("SKIPPED: {}", talk.trim());
         return None;
     }
-    assert!(output.status.success(), "{}: {talk}", file.display());
+    assert!(output.status.success(), "{files:?}: {talk}");
     Some(serde_json::from_slice(&output.stdout).unwrap())
 }
+
+/// What HolisticTraceAnalysis finds.
+fn breakdown(file: &Path) -> Option<Value> {
+    found_by("hta_breakdown.py", &[file])
+}
+
+#[test]
+fn tensorboard_shows_the_same_of_an_export() {
+    let dir = TempDir::new().unwrap();
+    for (name, tables) in [
+        ("b200_eager_trace.json.gz", ALL_TABLES),
+        ("h100_gaunernst_bert-small-uncased__1016001.json.gz", ALL_TABLES),
+        ("mi210_gpu_only_trace_gpu_only_trace.json.gz", ALL_TABLES),
+        ("nccl_parser_config_nccl_data.json.gz", ALL_TABLES),
+        (
+            "ns_resolution_trace_rank-0.Apr_03_18_51_38.1102.pt.trace.json.gz",
+            ALL_TABLES,
+        ),
+        // These say how well kernels fill a device that they do not describe.
+        ("timeline_analysis_sampled_rank-0.json.gz", ALL_TABLES),
+        ("trace_compare_base_base.json.gz", ALL_TABLES),
+        // Its kernels have no shape: ours have that of the call.
+        (
+            "amd_trace_mi250_minitoy_train_ROCm6_2_kineto.json.gz",
+            &["views", "overview", "kernels", "operators"],
+        ),
+        // Of 2021: the plugin joins calls to operators by the names that categories had then, and has not learned others.
+        (
+            "resnet50_num_workers_0_worker0.1623143089861.pt.trace.json.gz",
+            &["kernels"],
+        ),
+    ] {
+        let Some(file) = data(name) else { return };
+        let again = export(&dir, &import(&dir, &file), "kineto");
+        let Some(shown) = found_by("tensorboard_breakdown.py", &[&file, &again]) else {
+            return;
+        };
+        assert!(!shown[0]["kernels"].is_null(), "{name}");
+        for table in tables {
+            assert_eq!(shown[1][table], shown[0][table], "{name}: {table}");
+        }
+    }
+}
+
+/// The views of TensorBoard's plugin.
+const ALL_TABLES: &[&str] = &[
+    "views",
+    "overview",
+    "kernels",
+    "kernels by operator",
+    "operators",
+    "memory",
+];
 
 #[test]
 fn holistic_trace_analysis_finds_the_same_in_an_export() {

@@ -10,7 +10,7 @@
 
 mod support;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -78,11 +78,18 @@ fn expected_slices(events: &[Value]) -> Vec<Value> {
         .collect()
 }
 
-/// Arrows: Perfetto links what shares a correlation, or an event's record, in the order of time.
+/// Arrows: Perfetto links what shares a correlation in the order of time, and those who wait for an event with the call
+/// that records it.
 fn expected_flows(events: &[Value]) -> u64 {
     let mut shared: BTreeMap<(u64, &str, u64, u64), u64> = BTreeMap::new();
+    let process_of = |event: &Value| event["process"].as_u64().unwrap_or(0);
+    let calls: BTreeSet<(u64, u64)> = events
+        .iter()
+        .filter(|event| event["kind"] == "api")
+        .filter_map(|call| Some((process_of(call), call["correlation"].as_u64()?)))
+        .collect();
     for event in events {
-        let process = event["process"].as_u64().unwrap_or(0);
+        let process = process_of(event);
         let kind = event["kind"].as_str().unwrap();
         let launches = ["api", "kernel", "copy", "set", "sync", "graph", "collective"].contains(&kind);
         if let (true, Some(correlation)) = (launches, event["correlation"].as_u64()) {
@@ -91,6 +98,8 @@ fn expected_flows(events: &[Value]) -> u64 {
         let fields = &event["fields"];
         if let (Some(number), Some(record)) = (fields["event"].as_u64(), fields["event_record"].as_u64())
             && number > 0
+            && (event["name"] != "event record"
+                || calls.contains(&(process, event["correlation"].as_u64().unwrap_or(0))))
         {
             *shared.entry((process, "event", number, record)).or_default() += 1;
         }
@@ -109,7 +118,8 @@ fn everything_of_the_fixtures_arrives() {
             PROBLEMS,
             SLICES,
             "select count(*) from flow",
-            "select count(*) from counter c join track t on c.track_id = t.id where t.name not like 'Live %'",
+            "select count(*) from counter c join track t on c.track_id = t.id where t.name not like 'Live %' \
+             and t.type != 'perf_cpu_counter'",
             "select count(*) from slice where dur < 0",
         ];
         let Some(answers) = perfetto::query(&out, &queries) else {
@@ -177,15 +187,135 @@ fn the_recording_has_its_gpu_streams_threads_and_counters() {
 }
 
 #[test]
-fn stacks_are_in_the_export() {
+fn arrows_lead_from_events_to_those_who_wait_for_them() {
     let folder = TempDir::new().unwrap();
-    let fixture = root().join("fixtures/synthetic-v1.sbt");
-    let query = "select count(*) from args where key = 'debug.stack' and display_value like '%< train_step < main <%'";
-    let out = export(&fixture, "out.pftrace", &[], &folder);
+    let trace = root().join("fixtures/demo-h200.sbt");
+    let out = export(&trace, "out.pftrace", &[], &folder);
+    // Each of the 20 rounds forks to the second stream and joins it again.
+    let arrows = "select b.name, count(*) from flow f join slice a on f.slice_out = a.id join slice b on f.slice_in = b.id \
+         where a.name = 'cuEventRecord' and b.name like '%wait%' group by 1 order by 1";
+    // The event is the one that the recording call passed on to the device.
+    let others = "select count(*) from flow f join slice a on f.slice_out = a.id join slice b on f.slice_in = b.id \
+         join flow g on g.slice_out = a.id join slice r on g.slice_in = r.id where r.name = 'event record' and \
+         b.name like '%wait%' and (extract_arg(r.arg_set_id, 'debug.event'), extract_arg(r.arg_set_id, 'debug.event record')) \
+         != (extract_arg(b.arg_set_id, 'debug.event'), extract_arg(b.arg_set_id, 'debug.event record'))";
+    let Some(answers) = perfetto::query(&out, &[arrows, others]) else {
+        return;
+    };
+    assert_eq!(answers[0], [json!(["stream wait event", 40])]);
+    assert_eq!(answers[1], [json!([0])]);
+}
+
+#[test]
+fn copies_tell_how_much_and_how_fast() {
+    let folder = TempDir::new().unwrap();
+    let trace = root().join("fixtures/demo-h200.sbt");
+    let mut expected: Vec<(u64, u64)> = events(&trace)
+        .iter()
+        .filter(|event| event["kind"] == "copy")
+        .map(|copy| {
+            let bytes = copy["bytes"].as_u64().unwrap();
+            (
+                bytes,
+                bytes * 1_000_000_000 / copy["duration_ns"].as_u64().unwrap(),
+            )
+        })
+        .collect();
+    expected.sort_unstable();
+    let out = export(&trace, "out.pftrace", &[], &folder);
+    let query = "select extract_arg(arg_set_id, 'debug.bytes') as bytes, \
+         extract_arg(arg_set_id, 'debug.bandwidth (bytes/s)') as bandwidth from slice where category = 'copy' order by 1, 2";
     let Some(answers) = perfetto::query(&out, &[query]) else {
         return;
     };
+    let found: Vec<(u64, u64)> = answers[0]
+        .iter()
+        .map(|row| (row[0].as_u64().unwrap(), row[1].as_u64().unwrap()))
+        .collect();
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn the_clocks_and_facts_of_the_recording_are_there() {
+    let folder = TempDir::new().unwrap();
+    let queries = [
+        "select name, str_value from metadata where name = 'cr-command'",
+        "select count(*) from clock_snapshot where clock_name = 'MONOTONIC' and clock_value != ts",
+        // Times that are not the timeline's, as they were read.
+        "select ts, clock_value from clock_snapshot where clock_id = 130 order by ts",
+    ];
+    let out = export(
+        &root().join("fixtures/synthetic-v1.sbt"),
+        "out.pftrace",
+        &[],
+        &folder,
+    );
+    let Some(answers) = perfetto::query(&out, &queries) else {
+        return;
+    };
+    assert_eq!(answers[0], [json!(["cr-command", "python train.py --steps 3"])]);
+    assert_eq!(answers[1], [json!([0])]);
+    // The fixture's GPU is ahead by a thousand seconds; its second reading lies behind the last event.
+    assert_eq!(answers[2], [json!([5_000_000_000u64, 1_005_000_000_000u64])]);
+}
+
+#[test]
+fn ranges_have_tracks_of_their_own() {
+    let folder = TempDir::new().unwrap();
+    let trace = root().join("fixtures/synthetic-v1.sbt");
+    let out = export(&trace, "out.pftrace", &[], &folder);
+    let query = "select t.name, count(*) from slice s join track t on s.track_id = t.id \
+         where s.category = 'nvtx' group by 1 order by 1";
+    let Some(answers) = perfetto::query(&out, &[query]) else {
+        return;
+    };
+    let names: Vec<&str> = answers[0].iter().map(|row| row[0].as_str().unwrap()).collect();
+    assert!(
+        !names.is_empty() && names.iter().all(|name| name.starts_with("NVTX")),
+        "{names:?}"
+    );
+    let found: u64 = answers[0].iter().map(|row| row[1].as_u64().unwrap()).sum();
+    let markers = events(&trace)
+        .iter()
+        .filter(|event| event["kind"] == "marker")
+        .count();
+    assert_eq!(found, markers as u64);
+}
+
+#[test]
+fn stacks_are_in_the_export() {
+    let folder = TempDir::new().unwrap();
+    let trace = root().join("fixtures/synthetic-v1.sbt");
+    let queries = [
+        "select count(*) from args where key = 'debug.stack' and display_value like '%< train_step < main <%'",
+        // As samples, which flame graphs are drawn of: a sample for every call with a stack, frames once.
+        "select count(*) from perf_sample where callsite_id is not null",
+        "select count(*), count(distinct parent_id || ' ' || frame_id) from stack_profile_callsite where depth > 0",
+        "select distinct f.name from stack_profile_callsite c join stack_profile_frame f on c.frame_id = f.id \
+         where c.depth < 3 order by c.depth",
+        PROBLEMS,
+    ];
+    let out = export(&trace, "out.pftrace", &[], &folder);
+    let Some(answers) = perfetto::query(&out, &queries) else {
+        return;
+    };
     assert!(answers[0][0][0].as_u64().unwrap() > 0);
+    let with_stack = |event: &&Value| {
+        let is_of_thread = ["api", "host"].contains(&event["kind"].as_str().unwrap());
+        is_of_thread && event["fields"]["stack"].as_u64().is_some_and(|stack| stack > 0)
+    };
+    let expected = events(&trace).iter().filter(with_stack).count();
+    assert_eq!(answers[1], [json!([expected])]);
+    let callsites = &answers[2][0];
+    assert!(
+        callsites[0].as_u64().unwrap() > 0 && callsites[0] == callsites[1],
+        "{callsites}"
+    );
+    assert_eq!(
+        answers[3],
+        [json!(["<module>"]), json!(["main"]), json!(["train_step"])]
+    );
+    assert_eq!(answers[4], Vec::<Value>::new());
 }
 
 #[test]
@@ -395,12 +525,14 @@ fn nothing_is_dropped_where_everything_overlaps() {
     assert_eq!(answers[2], [json!([1_000])]);
     assert_eq!(answers[3], [json!([1_000])]);
     let kernels = || events.iter().filter(|event| event["kind"] == "kernel");
-    let mut streams: BTreeMap<(u64, u64), (u64, u64)> = BTreeMap::new();
+    let mut streams: BTreeMap<(u64, u64, u64), (u64, u64)> = BTreeMap::new();
     let mut names: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
     for kernel in kernels() {
         let number = |key: &str| kernel[key].as_u64().unwrap();
         let sums = [
-            streams.entry((number("device"), number("stream"))).or_default(),
+            streams
+                .entry((number("device"), number("process"), number("stream")))
+                .or_default(),
             names.entry(kernel["name"].as_str().unwrap()).or_default(),
         ];
         for sum in sums {

@@ -21,16 +21,13 @@ pub(crate) struct ProfileArgs {
     #[arg(long, value_enum, default_value = "primary", value_name = "WHOM")]
     pub(crate) wait: WaitArg,
     /// Have NVIDIA's nsys record, and import what it writes; of the options for recording only -o and --force count
-    #[arg(long, conflicts_with_all = ["xctrace", "mctracer"])]
+    #[arg(long, group = "recorder")]
     pub(crate) nsys: bool,
     /// Further arguments for 'nsys profile', as in a shell
     #[arg(long, requires = "nsys", value_name = "ARGS", allow_hyphen_values = true)]
     pub(crate) nsys_args: Option<String>,
-    /// Keep the other profiler's own files beside the trace
-    #[arg(long, requires = "nsys")]
-    pub(crate) keep_trace: bool,
-    /// Let Instruments record, on macOS, and import its tables; options of our own recording do not apply
-    #[arg(long, conflicts_with = "mctracer")]
+    /// Have Apple's Instruments record, on macOS, and import its tables; likewise
+    #[arg(long, group = "recorder")]
     pub(crate) xctrace: bool,
     /// The template that Instruments records with
     #[arg(
@@ -40,9 +37,12 @@ pub(crate) struct ProfileArgs {
         value_name = "NAME"
     )]
     pub(crate) xctrace_template: String,
-    /// Let MetaX's mcTracer record, and import its trace; options of our own recording do not apply
-    #[arg(long)]
+    /// Have MetaX's mcTracer record, and import its trace; likewise
+    #[arg(long, group = "recorder")]
     pub(crate) mctracer: bool,
+    /// Keep the other profiler's own files beside the trace
+    #[arg(long, requires = "recorder")]
+    pub(crate) keep_trace: bool,
     /// The program and its arguments
     #[arg(
         required = true,

@@ -11,7 +11,6 @@ mod env;
 mod export;
 mod flame;
 mod foreign;
-mod foreign_xctrace;
 mod import;
 mod info;
 mod merge;

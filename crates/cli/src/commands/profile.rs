@@ -6,8 +6,7 @@ use tracesmith_collect::{End, Launch, Preload, Wait, profile};
 use tracesmith_trace::export::{ExportOptions, exporter};
 use tracesmith_trace::units;
 
-use super::foreign::{Files, Recording};
-use super::{capture, export, foreign, foreign_xctrace};
+use super::{capture, export, foreign};
 use crate::args::{CaptureArgs, OutArgs, ProfileArgs, WaitArg};
 use crate::exit::Exit;
 use crate::input::open_trace;
@@ -15,27 +14,14 @@ use crate::library;
 use crate::output::Output;
 
 pub(crate) fn run(args: ProfileArgs, output: &mut Output) -> anyhow::Result<Exit> {
-    if args.xctrace {
-        return foreign_xctrace::run_xctrace(&args, output);
-    }
-    if args.mctracer {
-        return foreign_xctrace::run_mctracer(&args, output);
+    if let Some(recorded) = foreign::run(&args, output)? {
+        if let (true, Some(trace)) = (args.perfetto, &recorded.trace) {
+            write_perfetto(trace, &args.capture, output);
+        }
+        return Ok(recorded.exit);
     }
     let program = args.command.first().cloned().unwrap_or_default();
     let destination = capture::destination(&args.capture, &program)?;
-    if args.nsys {
-        let recording = Recording {
-            profiler: &foreign::NSYS,
-            arguments: args.nsys_args.as_deref().unwrap_or_default(),
-            command: &args.command,
-            destination: &destination,
-            files: match args.keep_trace {
-                true => Files::Keep,
-                false => Files::Remove,
-            },
-        };
-        return foreign::run(&recording, output);
-    }
     let launch = Launch {
         command: args.command,
         library: library::locate()?,

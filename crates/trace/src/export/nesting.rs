@@ -2,7 +2,7 @@
 //!
 //! Without stacks, the ranges that a program marked and the calls that a framework recorded still say where a launch comes
 //! from. A walk in the order of time keeps what is open on each thread, and notes it for every call that has a correlation:
-//! some fifty bytes a call, and each distinct path once.
+//! 32 bytes a call, and each distinct path once. Calls outside all ranges need no note where only the path is asked for.
 
 use std::ops::ControlFlow;
 
@@ -35,7 +35,18 @@ pub(super) struct Nesting {
     /// Each path's parent and last name.
     paths: Vec<(PathId, EventName)>,
     known: FxHashMap<(PathId, EventName), PathId>,
-    calls: FxHashMap<(ProcessId, CorrelationId), Launch>,
+    /// By process, in the order of correlations once all are there.
+    calls: FxHashMap<ProcessId, Vec<(CorrelationId, Launch)>>,
+    keep: Keep,
+}
+
+/// Which calls are wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Keep {
+    /// All, for their threads and times.
+    All,
+    /// Those within ranges, for their paths.
+    InRanges,
 }
 
 /// A thread's open ranges: when each ends, and the path down to it.
@@ -43,11 +54,12 @@ type Open = FxHashMap<(ProcessId, ThreadId), Vec<(Timestamp, PathId)>>;
 
 impl Nesting {
     /// Walks over all that the host did.
-    pub(super) fn of(trace: &Trace) -> Self {
+    pub(super) fn of(trace: &Trace, keep: Keep) -> Self {
         let mut nesting = Nesting {
             paths: Vec::new(),
             known: FxHashMap::default(),
             calls: FxHashMap::default(),
+            keep,
         };
         let query = Query {
             kinds: Some(vec![EventKind::ApiCall, EventKind::HostCall, EventKind::Marker]),
@@ -59,12 +71,19 @@ impl Nesting {
             nesting.add(&mut open, found, &nests);
             ControlFlow::Continue(())
         });
+        for calls in nesting.calls.values_mut() {
+            calls.sort_by_key(|(correlation, _)| *correlation);
+        }
         nesting
     }
 
     /// Where a piece of device work was asked for, if that is known.
     pub(super) fn launch(&self, process: ProcessId, correlation: CorrelationId) -> Option<Launch> {
-        self.calls.get(&(process, correlation)).copied()
+        let calls = self.calls.get(&process)?;
+        // Of several with one number, the last: a call of the runtime is followed by those that it makes.
+        let behind = calls.partition_point(|(other, _)| *other <= correlation);
+        let (found, launch) = calls.get(behind.checked_sub(1)?)?;
+        (*found == correlation).then_some(*launch)
     }
 
     /// The names of a path, the outermost first.
@@ -88,13 +107,14 @@ impl Nesting {
         }
         let here = thread.last().map_or(PathId::default(), |(_, path)| *path);
         if event.kind == EventKind::ApiCall {
-            if event.correlation.is_some() {
+            if event.correlation.is_some() && (self.keep == Keep::All || here != PathId::default()) {
                 let launch = Launch {
                     thread: event.thread,
                     time: event.start,
                     path: here,
                 };
-                self.calls.insert((event.process, event.correlation), launch);
+                let calls = self.calls.entry(event.process).or_default();
+                calls.push((event.correlation, launch));
             }
         } else if event.start.is_some() && nests.has_parts(found) {
             let end = if event.end.is_some() {

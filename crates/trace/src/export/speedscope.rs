@@ -12,7 +12,7 @@ use tracesmith_format::StringId;
 
 use crate::error::Error;
 use crate::export::gathered::{Stretch, lanes, process_name, tracks};
-use crate::export::json_text::{push_number, push_string};
+use crate::export::json_text::{push_format, push_number, push_string};
 use crate::export::nesting::Nests;
 use crate::export::weights::{FrameOrigin, FrameText, Weighed, Weights};
 use crate::export::{ExportOptions, ExportReport, Exporter, Out, Way, Weight};
@@ -29,34 +29,84 @@ pub(super) const EXPORTER: Exporter = Exporter {
 
 fn write(trace: &Trace, options: &ExportOptions, out: &mut Out<'_>) -> Result<ExportReport, Error> {
     let weights = Weights::of(trace, options);
-    let mut frames = Frames::default();
-    let mut profiles: Vec<Vec<u8>> = sampled_profiles(trace, options, &weights, &mut frames);
     let mut report = weights.report.clone();
-    if !weights.sums.keys().any(Weighed::has_stack) {
-        report = evented_profiles(trace, options, &mut frames, &mut profiles);
+    let has_stacks = weights.sums.keys().any(Weighed::has_stack);
+    let mut profiles = Profiles::begin(out)?;
+    sampled_profiles(trace, options, weights, &mut profiles)?;
+    if !has_stacks {
+        report = evented_profiles(trace, options, &mut profiles)?;
     }
-    if profiles.is_empty() {
+    if profiles.count == 0 {
         return Err(Error::Export {
             format: EXPORTER.name,
             problem: "no event has such a weight".to_owned(),
         });
     }
-    out.put(b"{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\n")?;
-    let exporter = concat!("\"exporter\":\"tracesmith@", env!("CARGO_PKG_VERSION"), "\",\n");
-    out.put(exporter.as_bytes())?;
-    out.put(b"\"shared\":{\"frames\":[")?;
-    for (at, frame) in frames.list.iter().enumerate() {
-        out.put(if at == 0 { b"\n" } else { b",\n" })?;
-        push_frame(out.buffer(), trace, frame);
-        out.settle()?;
-    }
-    out.put(b"\n]},\n\"profiles\":[")?;
-    for (at, profile) in profiles.iter().enumerate() {
-        out.put(if at == 0 { b"\n" } else { b",\n" })?;
-        out.put(profile)?;
-    }
-    out.put(b"\n]}\n")?;
+    profiles.finish(trace)?;
     Ok(report)
+}
+
+/// The file on its way: profiles as they come, and behind them the frames that they share.
+struct Profiles<'o, 'w> {
+    out: &'o mut Out<'w>,
+    frames: Frames,
+    count: usize,
+}
+
+impl<'o, 'w> Profiles<'o, 'w> {
+    fn begin(out: &'o mut Out<'w>) -> Result<Self, Error> {
+        out.put(b"{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\n")?;
+        let exporter = concat!("\"exporter\":\"tracesmith@", env!("CARGO_PKG_VERSION"), "\",\n");
+        out.put(exporter.as_bytes())?;
+        out.put(b"\"profiles\":[")?;
+        Ok(Profiles {
+            out,
+            frames: Frames::default(),
+            count: 0,
+        })
+    }
+
+    /// Begins a profile, up to its own lists.
+    fn begin_profile(&mut self, kind: &str, name: &str, unit: &str, end: u64) -> Result<(), Error> {
+        self.out.put(if self.count == 0 { b"\n" } else { b",\n" })?;
+        self.count += 1;
+        let text = self.out.buffer();
+        push_format(text, format_args!("{{\"type\":\"{kind}\",\"name\":"));
+        push_string(text, name);
+        push_format(
+            text,
+            format_args!(",\"unit\":\"{unit}\",\"startValue\":0,\"endValue\":{end},"),
+        );
+        Ok(())
+    }
+
+    /// Writes a list, item by item.
+    fn list<T>(
+        &mut self,
+        items: impl IntoIterator<Item = T>,
+        mut push: impl FnMut(&mut Frames, &mut Vec<u8>, T),
+    ) -> Result<(), Error> {
+        self.out.put(b"[")?;
+        for (at, item) in items.into_iter().enumerate() {
+            let text = self.out.buffer();
+            if at > 0 {
+                text.push(b',');
+            }
+            push(&mut self.frames, text, item);
+            self.out.settle()?;
+        }
+        self.out.put(b"]")
+    }
+
+    fn finish(self, trace: &Trace) -> Result<(), Error> {
+        self.out.put(b"\n],\n\"shared\":{\"frames\":[")?;
+        for (at, frame) in self.frames.list.iter().enumerate() {
+            self.out.put(if at == 0 { b"\n" } else { b",\n" })?;
+            push_frame(self.out.buffer(), trace, frame);
+            self.out.settle()?;
+        }
+        self.out.put(b"\n]}}\n")
+    }
 }
 
 /// The frames that profiles share, each once.
@@ -64,6 +114,7 @@ fn write(trace: &Trace, options: &ExportOptions, out: &mut Out<'_>) -> Result<Ex
 struct Frames {
     list: Vec<FrameText>,
     known: FxHashMap<FrameText, usize>,
+    events: FxHashMap<EventName, usize>,
 }
 
 impl Frames {
@@ -73,6 +124,24 @@ impl Frames {
             list.push(frame.clone());
             list.len() - 1
         })
+    }
+
+    /// The frame that an event is.
+    fn of_event(&mut self, trace: &Trace, name: EventName) -> usize {
+        if let Some(index) = self.events.get(&name) {
+            return *index;
+        }
+        let index = self.index(FrameText {
+            name: match name {
+                EventName::Id(id) => trace.string(id).to_owned(),
+                EventName::Word(word) => word.to_owned(),
+            },
+            file: StringId::NONE,
+            line: 0,
+            origin: FrameOrigin::Work,
+        });
+        self.events.insert(name, index);
+        index
     }
 }
 
@@ -90,20 +159,12 @@ fn push_frame(out: &mut Vec<u8>, trace: &Trace, frame: &FrameText) {
     out.push(b'}');
 }
 
-/// The head of a profile, up to its own lists.
-fn profile_head(kind: &str, name: &str, unit: &str, end: u64) -> Vec<u8> {
-    let mut head = format!("{{\"type\":\"{kind}\",\"name\":").into_bytes();
-    push_string(&mut head, name);
-    head.extend_from_slice(format!(",\"unit\":\"{unit}\",\"startValue\":0,\"endValue\":{end},").as_bytes());
-    head
-}
-
 fn sampled_profiles(
     trace: &Trace,
     options: &ExportOptions,
-    weights: &Weights<'_>,
-    frames: &mut Frames,
-) -> Vec<Vec<u8>> {
+    weights: Weights<'_>,
+    profiles: &mut Profiles<'_, '_>,
+) -> Result<(), Error> {
     let (what, unit) = match options.weight {
         Weight::GpuTime => ("GPU time", "nanoseconds"),
         Weight::Launches => ("launches", "none"),
@@ -117,48 +178,35 @@ fn sampled_profiles(
             .or_default()
             .push((weighed, *weight));
     }
-    let profile = |(process, weighed): (_, Vec<(&Weighed, u64)>)| {
+    for (process, weighed) in by_process {
         let total = weighed
             .iter()
             .fold(0, |sum: u64, (_, weight)| sum.saturating_add(*weight));
         let name = format!("{}: {what}", process_name(trace, process));
-        let mut text = profile_head("sampled", &name, unit, total);
-        text.extend_from_slice(b"\"samples\":");
-        push_list(&mut text, &weighed, |text, (weighed, _)| {
-            let stack: Vec<usize> = weights
-                .frames(weighed)
-                .into_iter()
-                .map(|frame| frames.index(frame))
-                .collect();
-            push_list(text, &stack, |text, index| push_number(text, *index));
-        });
-        text.extend_from_slice(b",\"weights\":");
-        push_list(&mut text, &weighed, |text, (_, weight)| {
-            push_number(text, *weight)
-        });
-        text.push(b'}');
-        text
-    };
-    by_process.into_iter().map(profile).collect()
-}
-
-fn push_list<T>(out: &mut Vec<u8>, list: &[T], mut push: impl FnMut(&mut Vec<u8>, &T)) {
-    out.push(b'[');
-    for (at, item) in list.iter().enumerate() {
-        if at > 0 {
-            out.push(b',');
-        }
-        push(out, item);
+        profiles.begin_profile("sampled", &name, unit, total)?;
+        profiles.out.put(b"\"samples\":")?;
+        profiles.list(&weighed, |frames, text, (weighed, _)| {
+            text.push(b'[');
+            for (at, frame) in weights.frames(weighed).into_iter().enumerate() {
+                if at > 0 {
+                    text.push(b',');
+                }
+                push_number(text, frames.index(frame));
+            }
+            text.push(b']');
+        })?;
+        profiles.out.put(b",\"weights\":")?;
+        profiles.list(&weighed, |_, text, (_, weight)| push_number(text, *weight))?;
+        profiles.out.put(b"}")?;
     }
-    out.push(b']');
+    Ok(())
 }
 
 fn evented_profiles(
     trace: &Trace,
     options: &ExportOptions,
-    frames: &mut Frames,
-    profiles: &mut Vec<Vec<u8>>,
-) -> ExportReport {
+    profiles: &mut Profiles<'_, '_>,
+) -> Result<ExportReport, Error> {
     let nests = Nests::new();
     let (tracks, report) = tracks(trace, options, |found| {
         let is_work = matches!(
@@ -169,57 +217,66 @@ fn evented_profiles(
     });
     let first = |stretches: &Vec<Stretch<EventName>>| stretches.first().map(|stretch| stretch.start);
     let zero = tracks.values().filter_map(first).min().unwrap_or_default();
-    for (track, stretches) in &tracks {
+    for (track, stretches) in tracks {
         let name = format!("{}, {}", process_name(trace, track.process()), track.name(trace));
-        for (lane, stretches) in lanes(stretches).iter().enumerate() {
+        for (lane, stretches) in lanes(&stretches).iter().enumerate() {
             let name = match lane {
                 0 => name.clone(),
                 _ => format!("{name}, overlapping {lane}"),
             };
             let end = stretches.iter().map(|stretch| stretch.end).max().unwrap_or(zero);
-            let mut text = profile_head("evented", &name, "nanoseconds", end - zero);
-            push_events(&mut text, trace, frames, stretches, zero);
-            text.push(b'}');
-            profiles.push(text);
+            profiles.begin_profile("evented", &name, "nanoseconds", end - zero)?;
+            profiles.out.put(b"\"events\":")?;
+            profiles.list(Brackets::of(stretches), |frames, text, bracket| {
+                let (kind, name, at) = match bracket {
+                    Bracket::Open(stretch) => ('O', stretch.what, stretch.start),
+                    Bracket::Close(stretch) => ('C', stretch.what, stretch.end),
+                };
+                let frame = frames.of_event(trace, name);
+                let at = at - zero;
+                push_format(
+                    text,
+                    format_args!("{{\"type\":\"{kind}\",\"frame\":{frame},\"at\":{at}}}"),
+                );
+            })?;
+            profiles.out.put(b"}")?;
         }
     }
-    report
+    Ok(report)
+}
+
+/// One end of a stretch.
+enum Bracket<'s> {
+    Open(&'s Stretch<EventName>),
+    Close(&'s Stretch<EventName>),
 }
 
 /// Opens and closes stretches that nest, in the order of time.
-fn push_events(
-    out: &mut Vec<u8>,
-    trace: &Trace,
-    frames: &mut Frames,
-    stretches: &[&Stretch<EventName>],
-    zero: u64,
-) {
-    let mut events: Vec<(char, usize, u64)> = Vec::with_capacity(stretches.len() * 2);
-    let mut open: Vec<(u64, usize)> = Vec::new();
-    for stretch in stretches {
-        while let Some(&(end, frame)) = open.last()
-            && end <= stretch.start
-        {
-            events.push(('C', frame, end));
-            open.pop();
+struct Brackets<'s> {
+    open: Vec<&'s Stretch<EventName>>,
+    rest: std::iter::Peekable<std::slice::Iter<'s, &'s Stretch<EventName>>>,
+}
+
+impl<'s> Brackets<'s> {
+    fn of(stretches: &'s [&'s Stretch<EventName>]) -> Self {
+        Brackets {
+            open: Vec::new(),
+            rest: stretches.iter().peekable(),
         }
-        let name = match stretch.what {
-            EventName::Id(id) => trace.string(id),
-            EventName::Word(word) => word,
-        };
-        let frame = frames.index(FrameText {
-            name: name.to_owned(),
-            file: StringId::NONE,
-            line: 0,
-            origin: FrameOrigin::Work,
-        });
-        events.push(('O', frame, stretch.start));
-        open.push((stretch.end, frame));
     }
-    events.extend(open.into_iter().rev().map(|(end, frame)| ('C', frame, end)));
-    out.extend_from_slice(b"\"events\":");
-    push_list(out, &events, |out, (kind, frame, at)| {
-        let at = at - zero;
-        out.extend_from_slice(format!("{{\"type\":\"{kind}\",\"frame\":{frame},\"at\":{at}}}").as_bytes());
-    });
+}
+
+impl<'s> Iterator for Brackets<'s> {
+    type Item = Bracket<'s>;
+
+    fn next(&mut self) -> Option<Bracket<'s>> {
+        let next_start = self.rest.peek().map_or(u64::MAX, |stretch| stretch.start);
+        let is_over = |stretch: &&Stretch<EventName>| self.rest.len() == 0 || stretch.end <= next_start;
+        if self.open.last().is_some_and(is_over) {
+            return self.open.pop().map(Bracket::Close);
+        }
+        let stretch = self.rest.next()?;
+        self.open.push(stretch);
+        Some(Bracket::Open(stretch))
+    }
 }

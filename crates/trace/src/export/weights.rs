@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use tracesmith_format::tables::{FrameKind, HostCallKind, MemoryOperation};
 use tracesmith_format::{Columns, ProcessId, StackId, StringId, Timestamp};
 
-use crate::export::nesting::{Nesting, PathId};
+use crate::export::nesting::{Keep, Nesting, PathId};
 use crate::export::{ExportOptions, ExportReport, Weight};
 use crate::model::event::{Event, EventColumns, EventName};
 use crate::model::stacks::FrameView;
@@ -110,7 +110,9 @@ impl<'t> Weights<'t> {
             PathId::default()
         } else {
             let trace = self.trace;
-            let nesting = self.nesting.get_or_insert_with(|| Nesting::of(trace));
+            let nesting = self
+                .nesting
+                .get_or_insert_with(|| Nesting::of(trace, Keep::InRanges));
             let launch = nesting.launch(event.process, event.correlation);
             launch.map_or(PathId::default(), |launch| launch.path)
         };

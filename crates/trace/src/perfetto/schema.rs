@@ -5,6 +5,7 @@ pub(crate) mod trace {
 }
 
 pub(crate) mod packet {
+    pub(crate) const CHROME_EVENTS: u32 = 5;
     pub(crate) const CLOCK_SNAPSHOT: u32 = 6;
     pub(crate) const TIMESTAMP: u32 = 8;
     pub(crate) const SEQUENCE_ID: u32 = 10;
@@ -22,6 +23,7 @@ pub(crate) mod packet {
     pub(crate) const TIMESTAMP_CLOCK_ID: u32 = 58;
     pub(crate) const DEFAULTS: u32 = 59;
     pub(crate) const TRACK_DESCRIPTOR: u32 = 60;
+    pub(crate) const PERF_SAMPLE: u32 = 66;
     pub(crate) const FIRST_ON_SEQUENCE: u32 = 87;
     pub(crate) const TRACE_UUID: u32 = 89;
     pub(crate) const MACHINE_ID: u32 = 98;
@@ -56,6 +58,7 @@ pub(crate) mod clock_snapshot {
 
 pub(crate) mod defaults {
     pub(crate) const TRACK_EVENT: u32 = 11;
+    pub(crate) const PERF_SAMPLE: u32 = 12;
     pub(crate) const TIMESTAMP_CLOCK_ID: u32 = 58;
     pub(crate) const TRACK_UUID: u32 = 11;
     pub(crate) const EXTRA_COUNTERS: u32 = 31;
@@ -77,6 +80,13 @@ pub(crate) mod descriptor {
     /// Values of `child_ordering` and `sibling_merge_behavior`.
     pub(crate) const EXPLICIT: u64 = 3;
     pub(crate) const NO_MERGING: u64 = 2;
+}
+
+/// Chrome's events, of which only the metadata is of use.
+pub(crate) mod chrome {
+    pub(crate) const METADATA: u32 = 2;
+    pub(crate) const METADATA_NAME: u32 = 1;
+    pub(crate) const METADATA_TEXT: u32 = 2;
 }
 
 pub(crate) mod process {
@@ -190,6 +200,15 @@ pub(crate) mod frame {
     pub(crate) const INLINE_FUNCTION: u32 = 1;
     pub(crate) const INLINE_FILE: u32 = 2;
     pub(crate) const INLINE_LINE: u32 = 3;
+}
+
+/// A sample of a thread's stack, and the defaults of a sequence's samples.
+pub(crate) mod sample {
+    pub(crate) const PID: u32 = 2;
+    pub(crate) const TID: u32 = 3;
+    pub(crate) const CALLSTACK_IID: u32 = 4;
+    pub(crate) const TIMEBASE: u32 = 1;
+    pub(crate) const TIMEBASE_NAME: u32 = 10;
 }
 
 pub(crate) mod mapping {

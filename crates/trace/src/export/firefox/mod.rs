@@ -17,7 +17,7 @@ use tracesmith_format::tables::{Allocation, HostCall, HostCallKind, MemoryOperat
 use crate::error::Error;
 use crate::export::gathered::{Stretch, Track, tracks};
 use crate::export::json_text::{push_format, push_millis, push_string};
-use crate::export::nesting::Nesting;
+use crate::export::nesting::{Keep, Nesting};
 use crate::export::row_value::RowValue;
 use crate::export::{ExportOptions, ExportReport, Exporter, Out, Way, Weight, timeline};
 use crate::model::event::{Event, EventKind, EventName};
@@ -107,7 +107,7 @@ struct Gathered {
 
 impl Gathered {
     fn of(trace: &Trace, options: &ExportOptions) -> Self {
-        let nesting = Nesting::of(trace);
+        let nesting = Nesting::of(trace, Keep::All);
         let scales = Scales::new(options.weight);
         let mut texts = Texts::default();
         let mut stacks = Stacks::default();

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use tracesmith_format::tables::*;
-use tracesmith_format::{CorrelationId, ProcessId};
+use tracesmith_format::{CorrelationId, DeviceId, ProcessId};
 
 use crate::export::fragments::Fragments;
 use crate::export::json_members::members;
@@ -79,23 +79,30 @@ impl Kineto<'_> {
         }
     }
 
-    fn push_kernel_shape(&self, out: &mut Vec<u8>, device: tracesmith_format::DeviceId, shape: &KernelShape) {
+    /// How well a kernel fills its device, unless that is not known or is among the rest of its arguments.
+    fn occupancy(&self, device: DeviceId, shape: &KernelShape) -> Option<Occupancy> {
+        if shape.registers == 0 || self.stage.trace.metadata.contains_key("import.occupancy") {
+            return None;
+        }
+        Occupancy::of(self.stage.trace.device(device)?, shape)
+    }
+
+    fn push_kernel_shape(&self, out: &mut Vec<u8>, device: DeviceId, shape: &KernelShape) {
         if shape.block_x == 0 {
             return; // how it was launched is not known
         }
-        let shared = shape.static_shared.0.saturating_add(shape.dynamic_shared.0);
-        push_format(
-            out,
-            format_args!(
-                "\"registers per thread\":{},\"shared memory\":{shared},",
-                shape.registers
-            ),
-        );
-        let occupancy = self
-            .stage
-            .trace
-            .device(device)
-            .and_then(|device| Occupancy::of(device, shape));
+        // No kernel does without registers: 0 is a tool that does not tell, and that says nothing of what follows either.
+        if shape.registers > 0 {
+            let shared = shape.static_shared.0.saturating_add(shape.dynamic_shared.0);
+            push_format(
+                out,
+                format_args!(
+                    "\"registers per thread\":{},\"shared memory\":{shared},",
+                    shape.registers
+                ),
+            );
+        }
+        let occupancy = self.occupancy(device, shape);
         if let Some(occupancy) = occupancy {
             for (key, number) in [
                 ("blocks per SM", occupancy.blocks_per_sm),

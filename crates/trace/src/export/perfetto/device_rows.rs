@@ -1,31 +1,22 @@
 //! Device work as items: kernels, copies, sets, synchronisations, graph launches, collectives.
 
 use tracesmith_format::tables::{
-    Collectives, GraphLaunches, KernelShape, Kernels, MemoryCopies, MemorySets, Place, Synchronizations,
+    Collectives, GraphLaunches, KernelShape, Kernels, MemoryCopies, MemorySets, Place, SyncKind,
+    Synchronizations,
 };
-use tracesmith_format::{Block, Columns, CorrelationId, DeviceId, StackId, StringId, Timestamp};
+use tracesmith_format::{Block, Columns, DeviceId, StringId, Timestamp};
 
 use super::GpuForm;
 use super::argument::{
-    FlowSpace, flow_id, launch_flow, put_address, put_category, put_dimensions, put_flow, put_interned,
-    put_some, put_text, put_unsigned,
+    put_address, put_category, put_dimensions, put_flow, put_interned, put_some, put_text, put_unsigned,
 };
-use super::item::{Form, Item, Name, Piece, StreamKey, StreamRole, TrackKey};
-use super::rows::{Rows, Stretch};
+use super::item::{Form, Name, Piece, StreamRole, TrackKey};
+use super::rows::Rows;
 use super::stage;
+use super::work::{Work, bandwidth, stream_of};
+use crate::export::stage::has_stream;
 use crate::model::event::{EventName, word};
 use crate::perfetto::words::{Argument, Category};
-
-/// Work that the device did in a stream, apart from what its kind adds.
-struct Work {
-    time: Stretch,
-    place: Place,
-    correlation: CorrelationId,
-    stack: StackId,
-    name: Name,
-    text: StringId,
-    track: u32,
-}
 
 impl Rows<'_> {
     pub(super) fn kernels(&self, block: &Block, rows: Kernels) -> Piece {
@@ -205,7 +196,8 @@ impl Rows<'_> {
     /// Synchronisations. An event that was recorded without a time of its own stands where the device passed it.
     pub(super) fn syncs(&self, block: &Block, rows: Synchronizations) -> Piece {
         let mut piece = Piece::default();
-        let tracks = self.stream_tracks(&mut piece, &rows.place.values, StreamRole::Syncs);
+        let of_streams = self.stream_tracks(&mut piece, &rows.place.values, StreamRole::Syncs);
+        let of_none = self.stream_tracks(&mut piece, &rows.place.values, StreamRole::OtherSyncs);
         for row in 0..rows.len() {
             let at = rows.place.index[row] as usize;
             let place = rows.place.values[at];
@@ -217,6 +209,11 @@ impl Rows<'_> {
                 continue;
             };
             let shape = rows.shape.get(row);
+            let track = match shape.kind {
+                SyncKind::CONTEXT_WAIT | SyncKind::DEVICE_WAIT => of_none[at],
+                SyncKind::EVENT_WAIT if !has_stream(&place) => of_none[at],
+                _ => of_streams[at],
+            };
             let work = Work {
                 time,
                 place,
@@ -224,7 +221,7 @@ impl Rows<'_> {
                 stack: rows.stack[row],
                 name: Name::new(EventName::Word(shape.kind.name().unwrap_or("sync"))),
                 text: StringId::NONE,
-                track: tracks[at],
+                track,
             };
             let from = piece.bodies.len();
             let out = &mut piece.bodies;
@@ -232,8 +229,10 @@ impl Rows<'_> {
             put_some(out, Argument::EVENT, rows.event[row]);
             if rows.event[row] != 0 {
                 put_some(out, Argument::EVENT_RECORD, rows.event_record[row]);
-                let number = rows.event[row] << 24 ^ rows.event_record[row];
-                put_flow(out, flow_id(FlowSpace::Event, place.process, number));
+            }
+            let (event, record) = (rows.event[row], rows.event_record[row]);
+            if let Some(flow) = self.event_flows.of_sync(shape.kind, place.process, event, record) {
+                put_flow(out, flow);
             }
             put_some(out, Argument::RESULT, shape.result as u64);
             work.put_slice(&mut piece, from);
@@ -344,59 +343,4 @@ struct KernelParts {
     mangled: StringId,
     arguments: Vec<u8>,
     launch: Vec<u8>,
-}
-
-impl Work {
-    fn item(&self, form: Form) -> Item {
-        Item {
-            start: self.time.start,
-            end: self.time.end,
-            track: self.track,
-            form,
-            name: self.name,
-            text: self.text,
-            stack: self.stack,
-            body: 0,
-            body_length: 0,
-        }
-    }
-
-    /// Ends the slice that was begun at `from` with what all device work has: the call that it comes from.
-    fn put_slice(&self, piece: &mut Piece, from: usize) {
-        if self.correlation.is_some() {
-            put_unsigned(&mut piece.bodies, Argument::CORRELATION, self.correlation.0);
-            let flow = launch_flow(self.place.process, self.correlation);
-            put_flow(&mut piece.bodies, flow);
-        }
-        piece.push(self.item(Form::Slice), from);
-    }
-
-    fn put_stage(&self, piece: &mut Piece, form: Form, from: usize) {
-        let track = piece.track(TrackKey::Stream(stream_of(&self.place), StreamRole::Stages));
-        piece.push(
-            Item {
-                track,
-                ..self.item(form)
-            },
-            from,
-        );
-    }
-}
-
-/// The stream that a place is in.
-fn stream_of(place: &Place) -> StreamKey {
-    StreamKey {
-        device: place.device,
-        process: place.process,
-        context: place.context,
-        stream: place.stream,
-    }
-}
-
-/// Bytes a second; 0 when nothing can be said.
-fn bandwidth(bytes: u64, time: &Stretch) -> u64 {
-    let Some(duration) = time.duration().filter(|duration| *duration > 0) else {
-        return 0;
-    };
-    u64::try_from(u128::from(bytes) * 1_000_000_000 / u128::from(duration)).unwrap_or(u64::MAX)
 }

@@ -66,8 +66,12 @@ impl Rows<'_> {
             if correlation.is_some() {
                 let out = &mut piece.bodies;
                 put_unsigned(out, Argument::CORRELATION, correlation.0);
-                let flow = launch_flow(rows.caller.values[caller].process, correlation);
+                let process = rows.caller.values[caller].process;
+                let flow = launch_flow(process, correlation);
                 put_flow(out, flow);
+                if let Some(flow) = self.event_flows.of_call(process, correlation) {
+                    put_flow(out, flow);
+                }
                 if self.gpu_form != GpuForm::Tracks {
                     put_message(out, event::GPU_CORRELATION, |out| {
                         put_number(out, gpu::SUBMITTED_EVENTS, flow);
@@ -117,10 +121,10 @@ impl Rows<'_> {
         piece
     }
 
-    /// Nested ranges and instants stand on their thread; free ranges may cross others and have tracks of their own.
+    /// Every domain of a thread has a track for nested ranges and instants; free ranges may cross others and stand below
+    /// their process.
     pub(super) fn markers(&self, block: &Block, rows: Markers) -> Piece {
         let mut piece = Piece::default();
-        let tracks = thread_tracks(&mut piece, &rows.caller.values);
         for row in 0..rows.len() {
             let Some(mut time) = self.stretch(block, rows.start[row], rows.end[row], &mut piece) else {
                 continue;
@@ -137,11 +141,12 @@ impl Rows<'_> {
             ) {
                 time.end = OPEN;
             }
-            let track = if is_free {
-                piece.track(TrackKey::FreeRanges(rows.caller.get(row).process))
+            let caller = rows.caller.get(row);
+            let track = piece.track(if is_free {
+                TrackKey::FreeRanges(caller.process, shape.domain)
             } else {
-                tracks[rows.caller.index[row] as usize]
-            };
+                TrackKey::Ranges(caller.process, caller.thread, shape.domain)
+            });
             let from = piece.bodies.len();
             let out = &mut piece.bodies;
             put_category(out, Category::MARKER);

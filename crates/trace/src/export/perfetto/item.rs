@@ -139,10 +139,12 @@ impl Name {
 /// What a track shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum TrackKey {
-    /// What a thread does: calls, host work, nested ranges.
+    /// What a thread does: calls and host work.
     Thread(ProcessId, ThreadId),
-    /// Ranges of a process that may start and end anywhere.
-    FreeRanges(ProcessId),
+    /// Ranges and marks that a thread set, of one domain.
+    Ranges(ProcessId, ThreadId, StringId),
+    /// Ranges of a process that may start and end anywhere, of one domain.
+    FreeRanges(ProcessId, StringId),
     /// Allocations and releases as moments.
     Allocations(ProcessId),
     /// Live bytes of one kind of memory.
@@ -169,6 +171,8 @@ pub(super) enum StreamRole {
     Graphs,
     Collectives,
     Syncs,
+    /// Waits for all streams, and of the host for an event.
+    OtherSyncs,
     /// The same work once more, as render stages.
     Stages,
 }

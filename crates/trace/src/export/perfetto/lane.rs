@@ -4,21 +4,21 @@
 //! A lane is a packet sequence of its own: its track is the sequence's default, its times are deltas to the packet
 //! before, and strings are interned when they first come up. So most packets are a dozen bytes.
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 use tracesmith_format::{StackId, StringId};
 
-use super::item::{Change, Form, Item, Name, OPEN, StreamRole, TrackKey};
+use super::item::{Change, Form, Item, Name, OPEN, TrackKey};
+use super::live_memory::LiveMemory;
+use super::opening::{self, queue_id};
 use super::stacks::{InternedStacks, put_interned_text, stack_text};
-use super::stage;
 use super::tracks::Tracks;
 use crate::model::event::EventName;
 use crate::model::trace::Trace;
 use crate::perfetto::schema::{
-    annotation, clock, clock_snapshot, defaults, event, flags, gpu, interned, packet, render_stage,
-    trace as file,
+    annotation, event, flags, gpu, interned, packet, render_stage, sample, trace as file,
 };
 use crate::perfetto::wire::{put_bytes, put_message, put_number, put_varint, varint_length};
-use crate::perfetto::words::{Argument, Category, api_domains};
+use crate::perfetto::words::Argument;
 
 /// Packets are cut into parts of about this size, to be compressed apart from each other.
 const PART_BYTES: usize = 256 << 10;
@@ -44,29 +44,6 @@ pub(super) enum Reader {
     Newer,
 }
 
-/// Memory that is taken and not given back.
-#[derive(Default)]
-pub(super) struct LiveMemory {
-    bytes: i64,
-    /// How much each address stands for.
-    sizes: FxHashMap<u64, u64>,
-}
-
-impl LiveMemory {
-    /// Live bytes after a change. A release that does not say how much it gives back gives back what was taken there.
-    fn after(&mut self, change: Change) -> i64 {
-        if change.taken {
-            self.sizes.insert(change.address, change.bytes);
-            self.bytes = self.bytes.saturating_add_unsigned(change.bytes);
-        } else {
-            let taken = self.sizes.remove(&change.address).unwrap_or(0);
-            let given = if change.bytes > 0 { change.bytes } else { taken };
-            self.bytes = self.bytes.saturating_sub_unsigned(given);
-        }
-        self.bytes
-    }
-}
-
 /// Writes one lane.
 pub(super) struct Lane {
     sequence: u64,
@@ -77,6 +54,8 @@ pub(super) struct Lane {
     stacks: InternedStacks,
     interned: Vec<u8>,
     live: LiveMemory,
+    /// The thread whose stacks are written as samples too.
+    thread: Option<(u64, u64)>,
     parts: Vec<Vec<u8>>,
     out: Vec<u8>,
 }
@@ -99,53 +78,17 @@ impl Lane {
             stacks: InternedStacks::default(),
             interned: Vec::new(),
             live,
+            thread: match key {
+                // Perfetto's threads have numbers of 32 bits.
+                TrackKey::Thread(process, thread) if u32::try_from(thread.0).is_ok() && thread.is_some() => {
+                    Some((tracks.pid(*process), thread.0))
+                }
+                _ => None,
+            },
             parts: Vec::new(),
             out: Vec::new(),
         };
-        put_message(&mut lane.out, file::PACKET, |out| {
-            put_number(out, packet::SEQUENCE_ID, uuid);
-            put_number(out, packet::SEQUENCE_FLAGS, flags::CLEARED);
-            put_number(out, packet::FIRST_ON_SEQUENCE, 1);
-            put_message(out, packet::DEFAULTS, |out| {
-                put_number(out, defaults::TIMESTAMP_CLOCK_ID, clock::OF_SEQUENCE);
-                put_message(out, defaults::TRACK_EVENT, |out| {
-                    put_number(out, defaults::TRACK_UUID, uuid);
-                });
-            });
-            put_message(out, packet::CLOCK_SNAPSHOT, |out| {
-                put_message(out, clock_snapshot::CLOCKS, |out| {
-                    put_number(out, clock_snapshot::ID, clock::OF_SEQUENCE);
-                    put_number(out, clock_snapshot::TIMESTAMP, scene.base);
-                    put_number(out, clock_snapshot::IS_INCREMENTAL, 1);
-                });
-                put_message(out, clock_snapshot::CLOCKS, |out| {
-                    put_number(out, clock_snapshot::ID, scene.clock);
-                    put_number(out, clock_snapshot::TIMESTAMP, scene.base);
-                });
-            });
-            put_message(out, packet::INTERNED_DATA, |out| match key {
-                TrackKey::Stream(stream, StreamRole::Stages) => {
-                    put_message(out, interned::GRAPHICS_CONTEXTS, |out| {
-                        put_number(
-                            out,
-                            interned::IID,
-                            stage::context_id(stream.process, stream.context),
-                        );
-                        put_number(out, gpu::CONTEXT_PID, tracks.pid(stream.process));
-                        put_number(out, gpu::CONTEXT_API, api_of(scene.trace, stream.device));
-                    });
-                    put_message(out, interned::GPU_SPECIFICATIONS, |out| {
-                        put_number(out, interned::IID, queue_id(uuid));
-                        put_bytes(out, interned::TEXT, tracks.stream_name(stream).as_bytes());
-                    });
-                    for (iid, name) in stage::LAUNCH_ARGUMENTS {
-                        put_interned_text(out, interned::COMPUTE_ARGUMENT_NAMES, *iid, name.as_bytes());
-                    }
-                }
-                TrackKey::Counter(_) | TrackKey::Memory(..) => {}
-                _ => put_words(out),
-            });
-        });
+        opening::put(scene, tracks, key, uuid, &mut lane.out);
         lane
     }
 
@@ -178,6 +121,11 @@ impl Lane {
     /// Ends everything that has an end: the file is complete.
     pub(super) fn finish(&mut self) {
         self.end_until(OPEN - 1);
+    }
+
+    /// The time of the latest packet.
+    pub(super) fn last(&self) -> u64 {
+        self.last
     }
 
     /// The live memory that the lane counts, for the lane of the next file.
@@ -253,6 +201,22 @@ impl Lane {
         }
         out.extend_from_slice(body);
         out.extend_from_slice(&stack);
+        if let (Some(thread), true) = (self.thread, item.stack.is_some()) {
+            self.put_sample(thread, item);
+        }
+    }
+
+    /// The stack of an event as a sample, which all versions draw flame graphs of.
+    fn put_sample(&mut self, (pid, tid): (u64, u64), item: &Item) {
+        let mut rest = Vec::with_capacity(32);
+        put_number(&mut rest, packet::SEQUENCE_FLAGS, flags::NEEDED);
+        put_message(&mut rest, packet::PERF_SAMPLE, |out| {
+            put_number(out, sample::PID, pid);
+            put_number(out, sample::TID, tid);
+            put_number(out, sample::CALLSTACK_IID, u64::from(item.stack.0));
+        });
+        self.begin_packet(item.start, rest.len());
+        self.out.extend_from_slice(&rest);
     }
 
     fn put_stage(&mut self, scene: &Scene<'_>, item: &Item, body: &[u8]) {
@@ -326,7 +290,7 @@ impl Lane {
             );
         }
         if item.stack.is_some() && self.stacks.insert(item.stack) {
-            if scene.reader == Reader::Newer {
+            if scene.reader == Reader::Newer || self.thread.is_some() {
                 self.stacks.put(scene.trace, item.stack, &mut self.interned);
             }
             let text = stack_text(scene.trace, item.stack);
@@ -338,24 +302,6 @@ impl Lane {
                 text.as_bytes(),
             );
         }
-    }
-}
-
-/// Categories and names of arguments, all of them: they are few, and every sequence packs to the same bytes.
-fn put_words(out: &mut Vec<u8>) {
-    for (domain, text) in api_domains() {
-        put_interned_text(out, interned::CATEGORIES, domain, text.as_bytes());
-    }
-    for (category, text) in Category::ALL {
-        put_interned_text(out, interned::CATEGORIES, u64::from(category.0), text.as_bytes());
-    }
-    for (argument, text) in Argument::ALL {
-        put_interned_text(
-            out,
-            interned::ANNOTATION_NAMES,
-            u64::from(argument.0),
-            text.as_bytes(),
-        );
     }
 }
 
@@ -374,21 +320,5 @@ fn name_text(trace: &Trace, name: Name) -> &str {
     match name.get() {
         EventName::Id(id) => trace.string(id),
         EventName::Word(word) => word,
-    }
-}
-
-/// Queues are interned beside stages and must not share their numbers, nor with queues of other sequences.
-fn queue_id(uuid: u64) -> u64 {
-    1 << 33 | uuid
-}
-
-fn api_of(trace: &Trace, device: tracesmith_format::DeviceId) -> u64 {
-    let vendor = trace
-        .device(device)
-        .map_or("", |device| trace.string(device.vendor));
-    if vendor.to_ascii_lowercase().contains("amd") || vendor.to_ascii_lowercase().contains("advanced micro") {
-        gpu::HIP
-    } else {
-        gpu::CUDA
     }
 }

@@ -10,18 +10,24 @@
 //! ties of calls to render stages come with the latter: versions before v53 count such fields as errors.
 
 mod argument;
+mod clocks;
 mod destination;
 mod device_rows;
+mod event_flows;
 mod host_rows;
 mod item;
 mod lane;
 mod layout;
+mod live_memory;
+mod opening;
 mod pack;
 mod preamble;
+mod queue;
 mod rows;
 mod stacks;
 mod stage;
 mod tracks;
+mod work;
 
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
@@ -32,9 +38,10 @@ use crate::export::{ExportOptions, ExportReport, Exporter, Out, Way};
 use crate::model::trace::Trace;
 pub use destination::OpenFile;
 use destination::{Destination, Files};
+use event_flows::EventFlows;
 use item::{Form, Piece, TrackKey};
-use lane::{Lane, LiveMemory, Reader, Scene};
-use layout::Layout;
+use lane::{Lane, Reader, Scene};
+use queue::{Entry, TrackState};
 use rows::Rows;
 use tracks::Tracks;
 
@@ -122,54 +129,6 @@ enum FileState {
     Ended,
 }
 
-/// A track and what is still to be written of it.
-struct TrackState {
-    key: TrackKey,
-    layout: Layout,
-    lanes: Vec<Lane>,
-    /// Items to be written, by start once they are sorted.
-    queue: Vec<Entry>,
-    /// How many of them have been.
-    written: usize,
-    /// For every lane the items of the current step.
-    step: Vec<Vec<(u32, u32)>>,
-    /// Items that are earlier than their file.
-    late: u64,
-    /// Live memory while no lane counts it.
-    live: LiveMemory,
-}
-
-/// An item of a piece.
-#[derive(Clone, Copy)]
-struct Entry {
-    start: u64,
-    end: u64,
-    piece: u32,
-    item: u32,
-}
-
-impl TrackState {
-    /// Finds lanes for what starts before a time.
-    fn place(&mut self, pieces: &[Piece], base: u64, until: u64) {
-        while let Some(entry) = self.queue.get(self.written)
-            && (entry.start < until || until == u64::MAX)
-        {
-            self.written += 1;
-            // Only a row whose time lies outside of what its block claims can be earlier than the file.
-            if entry.start < base {
-                self.late += 1;
-                continue;
-            }
-            let form = pieces[entry.piece as usize].items[entry.item as usize].form;
-            let lane = self.layout.place(form, entry.start, entry.end);
-            if self.step.len() <= lane {
-                self.step.resize_with(lane + 1, Vec::new);
-            }
-            self.step[lane].push((entry.piece, entry.item));
-        }
-    }
-}
-
 impl<'t> Export<'t> {
     fn new(trace: &'t Trace, options: &'t ExportOptions) -> Self {
         Export {
@@ -178,10 +137,11 @@ impl<'t> Export<'t> {
                 trace,
                 options,
                 gpu_form: options.perfetto.gpu_form,
+                event_flows: EventFlows::new(trace),
             },
             scene: Scene {
                 trace,
-                clock: preamble::clock_of(trace),
+                clock: clocks::clock_of(trace),
                 base: 0,
                 reader: match options.perfetto.gpu_form {
                     GpuForm::Tracks => Reader::Any,
@@ -270,16 +230,7 @@ impl<'t> Export<'t> {
     fn track(&mut self, key: &TrackKey) -> usize {
         let states = &mut self.states;
         *self.known.entry(*key).or_insert_with(|| {
-            states.push(TrackState {
-                key: *key,
-                layout: Layout::new(key),
-                lanes: Vec::new(),
-                queue: Vec::new(),
-                written: 0,
-                step: Vec::new(),
-                late: 0,
-                live: LiveMemory::default(),
-            });
+            states.push(TrackState::new(*key));
             states.len() - 1
         })
     }
@@ -392,9 +343,11 @@ impl<'t> Export<'t> {
     /// Ends everything that is open; the next step begins a new file.
     fn end_file(&mut self, destination: &mut Destination<'_, '_>) -> Result<(), Error> {
         let mut parts = Vec::new();
+        let mut last = self.scene.base;
         for state in &mut self.states {
             for lane in &mut state.lanes {
                 lane.finish();
+                last = last.max(lane.last());
                 parts.extend(lane.take_parts());
             }
             if let Some(lane) = state.lanes.first_mut() {
@@ -407,6 +360,10 @@ impl<'t> Export<'t> {
         // A trace without events is still a trace.
         if self.file == FileState::None {
             parts.push(preamble::preamble(self.scene.trace, self.scene.base));
+        }
+        if self.file != FileState::Ended {
+            let readings = clocks::readings_between(self.scene.trace, self.scene.base, last);
+            parts.extend(Some(readings).filter(|packets| !packets.is_empty()));
         }
         self.file = FileState::Ended;
         self.tracks.clear();

@@ -7,6 +7,7 @@ use tracesmith_format::{
 };
 
 use super::GpuForm;
+use super::event_flows::EventFlows;
 use super::item::{OPEN, Piece};
 use crate::export::ExportOptions;
 use crate::import::sbt::AnySource;
@@ -20,6 +21,7 @@ pub(super) struct Rows<'t> {
     pub(super) trace: &'t Trace,
     pub(super) options: &'t ExportOptions,
     pub(super) gpu_form: GpuForm,
+    pub(super) event_flows: EventFlows,
 }
 
 /// A stretch on the trace's timeline.

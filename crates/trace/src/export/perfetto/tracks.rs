@@ -1,13 +1,13 @@
 //! Tracks: their names, order and parents, written as descriptors the first time that something is put on them.
 //!
-//! Streams stand below their GPU, threads, free ranges and memory below their process. Lanes of one track, which hold
-//! what overlaps, have the same name: Perfetto shows them as one.
+//! Streams stand below their GPU, threads, free ranges and memory below their process, ranges below their thread. Lanes of
+//! one track, which hold what overlaps, have the same name: Perfetto shows them as one.
 
 use std::collections::BTreeSet;
 
 use rustc_hash::FxHashMap;
-use tracesmith_format::tables::{MemoryKind, Process, StreamKind};
-use tracesmith_format::{DeviceId, ProcessId, ThreadId};
+use tracesmith_format::tables::{MemoryKind, Process, Stream, StreamKind};
+use tracesmith_format::{DeviceId, ProcessId, StringId, ThreadId};
 
 use super::item::{CounterKey, StreamKey, StreamRole, TrackKey};
 use crate::model::event::word;
@@ -18,9 +18,12 @@ use crate::perfetto::words::{DERIVED, PLACE};
 
 /// Pids end here on Linux; a pid that two hosts have both used is shown above.
 const PID_LIMIT: u64 = 1 << 22;
-/// Order of tracks below a GPU: streams by number, then what is not listed, then counters.
-const UNLISTED_RANK: u64 = 1 << 24;
-const COUNTER_RANK: u64 = 1 << 25;
+/// Order of tracks below a GPU: streams that are listed, streams that are not by number, syncs of none, then counters.
+const UNLISTED_RANK: u64 = 1 << 20;
+const OTHER_SYNCS_RANK: u64 = 1 << 22;
+const COUNTER_RANK: u64 = 1 << 26;
+/// A stream has so many ranks, for its roles.
+const ROLES: u64 = 8;
 
 /// Writes descriptors of tracks as they come into use.
 pub(super) struct Tracks<'t> {
@@ -68,9 +71,15 @@ impl<'t> Tracks<'t> {
                 let parent = self.thread(*process, *thread);
                 self.add(Some(parent), "overlapping", |_| {})
             }
-            TrackKey::FreeRanges(process) => {
+            TrackKey::Ranges(process, thread, domain) => {
+                let parent = self.thread(*process, *thread);
+                let name = self.ranges_name("NVTX", *domain);
+                self.add(Some(parent), &name, |_| {})
+            }
+            TrackKey::FreeRanges(process, domain) => {
                 let parent = self.process(*process);
-                self.add(parent, "NVTX free ranges", |_| {})
+                let name = self.ranges_name("NVTX free ranges", *domain);
+                self.add(parent, &name, |_| {})
             }
             TrackKey::Allocations(process) => {
                 let parent = self.process(*process);
@@ -85,33 +94,49 @@ impl<'t> Tracks<'t> {
 
     /// A stream's name, as far as it takes to tell it from the others of its GPU.
     pub(super) fn stream_name(&self, key: &StreamKey) -> String {
-        let streams = || {
-            self.trace
-                .streams
-                .iter()
-                .filter(|stream| stream.device == key.device)
-        };
         let mut name = format!("Stream {}", key.stream.0);
-        let known = streams().find(|stream| {
-            (stream.process, stream.context, stream.stream) == (key.process, key.context, key.stream)
-        });
-        if let Some(stream) = known {
-            if stream.name.is_some() {
-                name += &format!(" {}", self.trace.string(stream.name));
-            }
+        if let Some(stream) = self.listed(key) {
             match stream.kind {
+                _ if stream.name.is_some() => name += &format!(" {}", self.trace.string(stream.name)),
                 StreamKind::LEGACY_DEFAULT => name += " (default)",
                 StreamKind::PER_THREAD_DEFAULT => name += " (thread's default)",
                 _ => {}
             }
         }
-        if streams().any(|stream| stream.process != key.process) {
-            name += &format!(" of {}", self.pid(key.process));
+        name + &self.owner_of_stream(key)
+    }
+
+    /// Whose a stream is, where its GPU has streams of several processes or contexts.
+    fn owner_of_stream(&self, key: &StreamKey) -> String {
+        let streams = || {
+            let streams = self.trace.streams.iter();
+            streams.filter(|stream| stream.device == key.device)
+        };
+        let mut owner = String::new();
+        // Streams that are not listed could be of any process.
+        let is_shared = streams().any(|stream| stream.process != key.process);
+        if is_shared || self.listed(key).is_none() && self.trace.processes.len() > 1 {
+            owner += &format!(" of {}", self.pid(key.process));
         }
         if streams().any(|stream| stream.process == key.process && stream.context != key.context) {
-            name += &format!(", context {}", key.context.0);
+            owner += &format!(", context {}", key.context.0);
         }
-        name
+        owner
+    }
+
+    fn listed(&self, key: &StreamKey) -> Option<&'t Stream> {
+        self.trace
+            .streams
+            .iter()
+            .find(|stream| stream_key(stream) == *key)
+    }
+
+    /// The name of a track of ranges.
+    fn ranges_name(&self, what: &str, domain: StringId) -> String {
+        match self.trace.string(domain) {
+            "" => what.to_owned(),
+            domain => format!("{what} ({domain})"),
+        }
     }
 
     /// A GPU's name.
@@ -119,33 +144,34 @@ impl<'t> Tracks<'t> {
         let Some(device) = self.trace.device(id) else {
             return "GPU".to_owned();
         };
-        let mut name = format!("GPU {} {}", device.ordinal, self.trace.string(device.name));
+        let mut name = format!("GPU {}", device.ordinal);
+        if device.name.is_some() {
+            name += &format!(" {}", self.trace.string(device.name));
+        }
         if self.trace.hosts.len() > 1
             && let Some(host) = self.trace.host(device.host)
         {
             name += &format!(" on {}", self.trace.string(host.name));
         }
-        name.trim_end().to_owned()
+        name
     }
 
     fn stream(&mut self, key: &StreamKey, role: StreamRole) -> u64 {
         let parent = self.device(key.device);
-        let mut name = self.stream_name(key);
-        name += match role {
-            StreamRole::Work | StreamRole::Stages => "",
-            StreamRole::Graphs => " graphs",
-            StreamRole::Collectives => " collectives",
-            StreamRole::Syncs => " syncs",
+        let name = match role {
+            StreamRole::Work | StreamRole::Stages => self.stream_name(key),
+            StreamRole::Graphs => self.stream_name(key) + " graphs",
+            StreamRole::Collectives => self.stream_name(key) + " collectives",
+            StreamRole::Syncs => self.stream_name(key) + " syncs",
+            StreamRole::OtherSyncs => "Syncs of no stream".to_owned() + &self.owner_of_stream(key),
         };
-        let place = |stream: &&tracesmith_format::tables::Stream| {
-            (stream.device, stream.process, stream.context, stream.stream)
+        let mut listed: Vec<StreamKey> = self.trace.streams.iter().map(stream_key).collect();
+        listed.sort_unstable();
+        let rank = match (role, listed.binary_search(key)) {
+            (StreamRole::OtherSyncs, _) => OTHER_SYNCS_RANK,
+            (_, Ok(at)) => at as u64,
+            (_, Err(_)) => UNLISTED_RANK + key.stream.0.min(UNLISTED_RANK),
         };
-        let wanted = (key.device, key.process, key.context, key.stream);
-        let mut before: Vec<_> = self.trace.streams.iter().map(|stream| place(&stream)).collect();
-        before.sort_unstable();
-        let rank = before
-            .binary_search(&wanted)
-            .map_or(UNLISTED_RANK, |at| at as u64);
         let device = self.trace.device(key.device);
         let description = format!(
             "{PLACE} gpu {} pid {} context {} stream {}",
@@ -155,7 +181,7 @@ impl<'t> Tracks<'t> {
             key.stream.0
         );
         self.add(Some(parent), &name, |out| {
-            put_number(out, descriptor::ORDER_RANK, rank * 4 + role as u64);
+            put_number(out, descriptor::ORDER_RANK, rank * ROLES + role as u64);
             put_bytes(out, descriptor::DESCRIPTION, description.as_bytes());
         })
     }
@@ -305,6 +331,15 @@ impl<'t> Tracks<'t> {
             put_number(out, packet::SEQUENCE_ID, 1);
             put_message(out, packet::TRACK_DESCRIPTOR, fill);
         });
+    }
+}
+
+fn stream_key(stream: &Stream) -> StreamKey {
+    StreamKey {
+        device: stream.device,
+        process: stream.process,
+        context: stream.context,
+        stream: stream.stream,
     }
 }
 

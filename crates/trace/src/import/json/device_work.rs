@@ -78,7 +78,6 @@ impl Reading<'_, '_, '_> {
     fn work<'e>(&mut self, event: &Event<'e>) -> Work<'e> {
         let mut work = Work::default();
         self.rest.clear();
-        let mut has_derived_figures = false;
         for (key, value) in event.arguments() {
             match key {
                 // 0 is that of a row without such a number: one that really is 0 stays in the rest.
@@ -100,8 +99,12 @@ impl Reading<'_, '_, '_> {
                 b"wait_on_cuda_event_id" => work.event = number_or_none(value),
                 b"wait_on_cuda_event_record_corr_id" => work.event_record = number_or_none(value),
                 b"cuda_sync_kind" => work.kind = unquoted(value),
-                b"blocks per SM" | b"warps per SM" | b"est. achieved occupancy %" => {
-                    has_derived_figures = true
+                // They follow from the shape and the device, where the file describes that.
+                b"blocks per SM" | b"warps per SM" | b"est. achieved occupancy %"
+                    if self.has_device_properties => {}
+                b"blocks per SM" => {
+                    self.keeps_occupancy = true;
+                    self.rest.add(key, value);
                 }
                 b"memory bandwidth (GB/s)" => {}
                 b"Collective name" => {
@@ -111,7 +114,6 @@ impl Reading<'_, '_, '_> {
                 _ => self.rest.add(key, value),
             }
         }
-        self.derived_figures += u64::from(has_derived_figures);
         work
     }
 

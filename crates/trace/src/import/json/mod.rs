@@ -94,8 +94,8 @@ fn read(
         correlations: Default::default(),
         launch_arrows: Default::default(),
         rank: None,
-        derived_figures: 0,
         has_device_properties: false,
+        keeps_occupancy: false,
         last_category: Default::default(),
     };
     let mut window = Window::new(input);

@@ -42,8 +42,9 @@ pub(super) struct Reading<'r, 'b, 'w> {
     pub(super) launch_arrows: NumberSet,
     pub(super) rank: Option<(Option<u32>, u32)>,
     /// Kernels with figures that follow from the device, and whether the file describes its devices.
-    pub(super) derived_figures: u64,
     pub(super) has_device_properties: bool,
+    /// Whether kernels have their occupancy among the rest of their arguments.
+    pub(super) keeps_occupancy: bool,
     pub(super) last_category: (Vec<u8>, StringId),
 }
 
@@ -257,11 +258,9 @@ impl Reading<'_, '_, '_> {
         let unmatched = self.launch_arrows.missing_in(&self.correlations);
         self.builder
             .skip("arrows from launches whose number no row has", unmatched);
-        if !self.has_device_properties {
-            self.builder.skip(
-                "\"blocks per SM\" and the like in a file that does not describe its devices",
-                self.derived_figures,
-            );
+        if self.keeps_occupancy {
+            self.builder
+                .metadata(&format!("{}occupancy", self.prefix), "as written")?;
         }
         self.counts.finish(self.builder);
         Ok(())

@@ -208,6 +208,8 @@ impl Import<'_, '_, '_> {
             packet::GPU_COUNTER_EVENT => self.gpu_counters(host, &envelope, content),
             packet::GPU_INFO => self.gpu_info(host, content),
             packet::TRACE_ATTRIBUTES => self.attributes(content),
+            // What an export of ours says in its attributes and events as well.
+            packet::CHROME_EVENTS | packet::PERF_SAMPLE if self.origin == Origin::Ourselves => Ok(()),
             // What a trace says of itself and of its machine, which nothing here needs.
             packet::TRACE_UUID | packet::SYSTEM_INFO | 33 | 35 | 69 => Ok(()),
             other => {

@@ -2,7 +2,7 @@
 
 use tracesmith_format::tables::*;
 use tracesmith_format::{
-    Address, Bytes, CorrelationId, GraphId, GraphNodeId, Ordinal, StackId, ThreadId, Timestamp,
+    Address, Bytes, CorrelationId, GraphId, GraphNodeId, ImageId, Ordinal, StackId, ThreadId, Timestamp,
 };
 
 use super::Import;
@@ -367,12 +367,12 @@ impl Import<'_, '_, '_> {
         }
         let mut frames = Vec::new();
         for name in text.split(FRAME_BORDER).collect::<Vec<_>>().into_iter().rev() {
-            // A function without a name is written by its address.
-            let address = name
-                .strip_prefix("0x")
-                .and_then(|digits| u64::from_str_radix(digits, 16).ok());
-            let frame = match address {
-                Some(address) => Frame {
+            let frame = match nameless(name) {
+                Some((file, address)) => Frame {
+                    image: match file {
+                        "" => ImageId::NONE,
+                        file => self.builder.image(slice.caller().process, file)?,
+                    },
                     address: Address(address),
                     ..Frame::default()
                 },
@@ -385,6 +385,15 @@ impl Import<'_, '_, '_> {
         }
         self.builder.stack(frames)
     }
+}
+
+/// The file and the address that a function without a name is written by.
+fn nameless(text: &str) -> Option<(&str, u64)> {
+    let (file, digits) = match text.rsplit_once("+0x") {
+        Some(parts) => parts,
+        None => ("", text.strip_prefix("0x")?),
+    };
+    Some((file, u64::from_str_radix(digits, 16).ok()?))
 }
 
 /// The code with this name; the one that means "not known" when there is none.

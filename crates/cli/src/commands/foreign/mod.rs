@@ -1,0 +1,215 @@
+//! `tracesmith profile --nsys`, `--xctrace`, `--mctracer`: another vendor's recorder runs the program, and what it wrote
+//! is imported.
+//!
+//! A [`Recorder`] knows one of them; the rest is the same for all. The recorder starts the program and has its own ways
+//! with signals: while it runs, Ctrl-C is its own, and we wait for what it leaves behind.
+
+mod mctracer;
+mod nsys;
+mod words;
+mod xctrace;
+
+use std::env;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus};
+
+use anyhow::{Context, anyhow, bail};
+use nix::sys::signal::{SigSet, Signal, kill};
+use nix::unistd::Pid;
+use tracesmith_collect::Existing;
+use tracesmith_trace::import::{IMPORTERS, ImportOptions, Input, import, importer_of};
+use tracesmith_trace::units;
+
+use self::mctracer::Mctracer;
+use self::nsys::Nsys;
+use self::xctrace::Xctrace;
+use super::capture;
+use crate::args::{OutArgs, ProfileArgs};
+use crate::commands::out_file::{Schema, write_trace};
+use crate::exit::Exit;
+use crate::output::{Hinted, Output};
+
+/// A profiler of somebody else. Its files begin with a path, the base, and differ by their endings.
+trait Recorder {
+    /// The program that is looked for on PATH.
+    fn program(&self) -> &'static str;
+    /// What to do when it is not there.
+    fn hint(&self) -> &'static str;
+    /// The format of what it writes, where the content does not tell.
+    fn importer(&self) -> &'static str;
+    /// Whether the program that was found can record.
+    fn check(&self, _program: &Path) -> anyhow::Result<()> {
+        Ok(())
+    }
+    /// What starts a recording. The program to record follows.
+    fn record(&self, program: &Path, base: &Path) -> anyhow::Result<Command>;
+    /// Makes of a recording what can be imported.
+    fn export(&self, program: &Path, base: &Path) -> anyhow::Result<Vec<PathBuf>>;
+    /// Endings of what it leaves, for those who want to keep it.
+    fn endings(&self) -> &'static [&'static str];
+}
+
+/// A recording that is over.
+pub(crate) struct Recorded {
+    pub(crate) exit: Exit,
+    /// The trace, if there is one.
+    pub(crate) trace: Option<PathBuf>,
+}
+
+/// Records with another profiler, if one was asked for.
+pub(crate) fn run(args: &ProfileArgs, output: &mut Output) -> anyhow::Result<Option<Recorded>> {
+    let recorder: &dyn Recorder = if args.nsys {
+        &Nsys {
+            arguments: args.nsys_args.as_deref().unwrap_or_default(),
+        }
+    } else if args.xctrace {
+        &Xctrace {
+            template: &args.xctrace_template,
+        }
+    } else if args.mctracer {
+        &Mctracer
+    } else {
+        return Ok(None);
+    };
+    record(recorder, args, output).map(Some)
+}
+
+fn record(recorder: &dyn Recorder, args: &ProfileArgs, output: &mut Output) -> anyhow::Result<Recorded> {
+    let program = find(recorder)?;
+    let out = destination(args)?;
+    // Beside the trace: what is kept is renamed into its place, and the disk is one that has room for traces.
+    let parent = out.out.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let folder = tempfile::Builder::new()
+        .prefix(".tracesmith-")
+        .tempdir_in(parent.unwrap_or(Path::new(".")))
+        .context("making a temporary folder")?;
+    let base = folder.path().join("recording");
+    let mut command = recorder.record(&program, &base)?;
+    let status = run_to_end(command.args(&args.command))
+        .with_context(|| format!("starting {}", recorder.program()))?;
+    let exit = exit_of(status);
+    let imported = recorder.export(&program, &base).and_then(|files| {
+        import_files(&files, recorder, &out, output)?;
+        if args.keep_trace {
+            keep(recorder, &base, &out.out)?;
+        }
+        Ok(())
+    });
+    match imported {
+        Ok(()) => Ok(Recorded {
+            exit,
+            trace: Some(out.out),
+        }),
+        Err(error) if exit == Exit::Code(0) => Err(error),
+        // The program's own failure counts more than ours.
+        Err(error) => {
+            output.error(&error);
+            Ok(Recorded { exit, trace: None })
+        }
+    }
+}
+
+/// The recorder's program, able to record.
+fn find(recorder: &dyn Recorder) -> anyhow::Result<PathBuf> {
+    let name = recorder.program();
+    let path = env::var_os("PATH").unwrap_or_default();
+    let program = env::split_paths(&path)
+        .map(|folder| folder.join(name))
+        .find(|path| is_program(path))
+        .ok_or_else(|| anyhow!("there is no {name} on PATH"));
+    program
+        .and_then(|program| recorder.check(&program).map(|()| program))
+        .map_err(|error| Hinted::error(&error, recorder.hint()))
+}
+
+fn is_program(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
+}
+
+fn destination(args: &ProfileArgs) -> anyhow::Result<OutArgs> {
+    let program = args.command.first().cloned().unwrap_or_default();
+    let destination = capture::destination(&args.capture, &program)?;
+    if destination.existing == Existing::Refuse && destination.path.exists() {
+        bail!("{} exists; replace it with --force", destination.path.display());
+    }
+    Ok(OutArgs {
+        out: destination.path,
+        force: destination.existing == Existing::Replace,
+    })
+}
+
+/// Runs a recorder to its end. Ctrl-C reaches it as it reaches us; it ends the recording, and we go on.
+fn run_to_end(command: &mut Command) -> anyhow::Result<ExitStatus> {
+    let interrupt = SigSet::from(Signal::SIGINT);
+    interrupt.thread_block().context("blocking a signal")?;
+    let status = command.status();
+    // One that came meanwhile is taken back; sending one makes sure that there is something to take.
+    kill(Pid::this(), Signal::SIGINT).context("sending a signal")?;
+    interrupt.wait().context("waiting for a signal")?;
+    interrupt.thread_unblock().context("unblocking a signal")?;
+    Ok(status?)
+}
+
+/// Imports what a recorder wrote into the trace that was asked for.
+fn import_files(
+    files: &[PathBuf],
+    recorder: &dyn Recorder,
+    out: &OutArgs,
+    output: &mut Output,
+) -> anyhow::Result<()> {
+    let mut inputs = Vec::new();
+    let mut format = None;
+    for path in files {
+        let input =
+            Input::open(path).with_context(|| format!("reading what {} wrote", recorder.program()))?;
+        if importer_of(&input).is_none() {
+            let name = recorder.importer();
+            let expected = IMPORTERS.iter().find(|importer| importer.name == name);
+            let expected =
+                expected.with_context(|| format!("this tracesmith was built without what reads {name}"))?;
+            format = Some(expected);
+        }
+        inputs.push(input);
+    }
+    let options = ImportOptions {
+        format,
+        ..ImportOptions::default()
+    };
+    let (report, bytes) = write_trace(out, &[], Schema::Own, |writer| {
+        Ok(import(inputs, &options, writer)?)
+    })?;
+    let path = out.out.display();
+    output.note(&format!("wrote {path} ({})", units::bytes(bytes)));
+    output.note(&format!(
+        "{} rows of events from {}",
+        units::count(report.rows),
+        recorder.program()
+    ));
+    if report.cut || report.skipped > 0 {
+        output.warning("not everything could be imported; 'tracesmith info' lists it by kind");
+    }
+    output.note(&format!("next: tracesmith view {path} --stats"));
+    Ok(())
+}
+
+fn keep(recorder: &dyn Recorder, base: &Path, out: &Path) -> anyhow::Result<()> {
+    for ending in recorder.endings() {
+        let file = base.with_extension(ending);
+        if file.exists() {
+            let kept = out.with_extension(ending);
+            fs::rename(&file, &kept).with_context(|| format!("writing {}", kept.display()))?;
+        }
+    }
+    Ok(())
+}
+
+fn exit_of(status: ExitStatus) -> Exit {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => Exit::Code(u8::try_from(code & 0xff).unwrap_or(u8::MAX)),
+        (None, Some(signal)) => Exit::Signal(signal),
+        (None, None) => Exit::Done,
+    }
+}

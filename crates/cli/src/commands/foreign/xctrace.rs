@@ -1,0 +1,83 @@
+//! Apple's Instruments, on macOS.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, anyhow, bail};
+use tracesmith_trace::import::xctrace_tables;
+
+use super::Recorder;
+
+pub(super) struct Xctrace<'a> {
+    /// What it is to record.
+    pub(super) template: &'a str,
+}
+
+impl Recorder for Xctrace<'_> {
+    fn program(&self) -> &'static str {
+        "xcrun"
+    }
+
+    fn hint(&self) -> &'static str {
+        "xctrace comes with Xcode, on macOS; recordings made elsewhere can be read with 'tracesmith import'"
+    }
+
+    fn importer(&self) -> &'static str {
+        "xctrace"
+    }
+
+    fn check(&self, program: &Path) -> anyhow::Result<()> {
+        let found = Command::new(program).args(["--find", "xctrace"]).output();
+        if found.is_ok_and(|found| found.status.success()) {
+            Ok(())
+        } else {
+            Err(anyhow!("xcrun does not find xctrace"))
+        }
+    }
+
+    fn record(&self, program: &Path, base: &Path) -> anyhow::Result<Command> {
+        let mut command = Command::new(program);
+        command
+            .args(["xctrace", "record", "--template", self.template])
+            .arg("--output")
+            .arg(base.with_extension("trace"))
+            .args(["--launch", "--"]);
+        Ok(command)
+    }
+
+    fn export(&self, program: &Path, base: &Path) -> anyhow::Result<Vec<PathBuf>> {
+        let recording = base.with_extension("trace");
+        if !recording.exists() {
+            bail!("xctrace left no recording");
+        }
+        let tables = base.with_extension("xml");
+        let export = Command::new(program)
+            .args(["xctrace", "export", "--input"])
+            .arg(&recording)
+            .args(["--xpath", &tables_xpath(), "--output"])
+            .arg(&tables)
+            .stdin(Stdio::null())
+            .output()
+            .context("starting xctrace export")?;
+        if !export.status.success() || !tables.exists() {
+            let words = String::from_utf8_lossy(&export.stderr);
+            bail!("xctrace export failed ({}): {}", export.status, words.trim());
+        }
+        Ok(vec![tables])
+    }
+
+    fn endings(&self) -> &'static [&'static str] {
+        &["trace", "xml"]
+    }
+}
+
+/// All tables that are read, in one export: numbers of values then hold for all of them.
+fn tables_xpath() -> String {
+    let schemas: Vec<String> = xctrace_tables()
+        .map(|name| format!("@schema=\"{name}\""))
+        .collect();
+    format!(
+        "/trace-toc/run[@number=\"1\"]/data/table[{}]",
+        schemas.join(" or ")
+    )
+}
