@@ -1,6 +1,7 @@
 //! A progress bar on standard error for work that takes longer than half a second.
 
 use std::io::IsTerminal;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -41,7 +42,7 @@ impl Progress {
 
     /// The same as something to be called from any thread; the bar goes when it is dropped.
     pub(crate) fn into_fn(self) -> ProgressFn {
-        Box::new(move |progress| match progress {
+        Arc::new(move |progress| match progress {
             tracesmith_trace::Progress::Read(bytes) => self.add(bytes),
             tracesmith_trace::Progress::Done => self.bar.finish_and_clear(),
         })

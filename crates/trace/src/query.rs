@@ -7,6 +7,7 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 use std::ops::ControlFlow;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use tracesmith_format::{Block, Decoder, DeviceId, ProcessId, StreamId, Timestamp};
@@ -49,7 +50,7 @@ pub enum Progress {
 }
 
 /// Is told how far a long read is.
-pub type ProgressFn = Box<dyn Fn(Progress) + Send + Sync>;
+pub type ProgressFn = Arc<dyn Fn(Progress) + Send + Sync>;
 
 /// An order of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,12 +7,15 @@
 )]
 #![allow(missing_docs, unreachable_pub, reason = "nobody uses a test from outside")]
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use proptest::prelude::*;
 use tracesmith_format::arbitrary::{Arbitrary, numbers};
 use tracesmith_format::tables::*;
 use tracesmith_format::{ClockId, Timestamp, Writable, Writer, WriterOptions, for_each_table};
 use tracesmith_trace::export::{EXPORTERS, ExportOptions, Out, Way, Weight, table_names};
-use tracesmith_trace::{Error, TimeRange, Trace};
+use tracesmith_trace::{Error, Progress, TimeRange, Trace};
 
 fn any_trace(seed: u64, rows: usize) -> Trace {
     let mut next = numbers(seed);
@@ -78,5 +81,35 @@ proptest! {
                 prop_assert!(is_answer, "{:?} {} {:?}", exporter, table, result);
             }
         }
+    }
+}
+
+#[test]
+fn every_export_tells_how_far_it_is() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/demo-h200.sbt");
+    let trace = Trace::open(path.as_ref()).unwrap();
+    for exporter in EXPORTERS {
+        let Way::Stream(write) = exporter.way else {
+            continue;
+        };
+        let read = Arc::new(AtomicU64::new(0));
+        let told = Arc::clone(&read);
+        let options = ExportOptions {
+            progress: Some(Arc::new(move |progress| {
+                if let Progress::Read(bytes) = progress {
+                    told.fetch_add(bytes, Ordering::Relaxed);
+                }
+            })),
+            ..ExportOptions::default()
+        };
+        let mut sink = Vec::new();
+        write(&trace, &options, &mut Out::new(&mut sink)).unwrap();
+        let read = read.load(Ordering::Relaxed);
+        assert!(
+            read > 0 && read <= trace.file_bytes(),
+            "{}: {read} of {} bytes",
+            exporter.name,
+            trace.file_bytes()
+        );
     }
 }

@@ -200,6 +200,7 @@ impl ExportOptions {
         Query {
             from: self.range.from,
             to: self.range.to,
+            progress: self.progress.clone(),
             ..Query::default()
         }
     }
