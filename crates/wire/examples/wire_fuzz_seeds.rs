@@ -1,6 +1,6 @@
 //! Writes the first inputs of the fuzz corpora: one of each message, and frames.
 //!
-//! `cargo run -p tracesmith-wire --example fuzz_seeds -- fuzz/corpus`
+//! `cargo run -p tracesmith-wire --example wire_fuzz_seeds -- fuzz/corpus`
 #![allow(clippy::unwrap_used, reason = "whoever runs it sees the panic")]
 
 use std::{env, fs, path::PathBuf, time::Duration};

@@ -1,6 +1,6 @@
 //! Writes the first inputs of the fuzz corpora: stacks of this very program, with the tables of small libraries.
 //!
-//! `cargo run -p tracesmith-stacks --example fuzz_seeds -- fuzz/corpus` (needs cc and objcopy)
+//! `cargo run -p tracesmith-stacks --example stacks_fuzz_seeds -- fuzz/corpus` (needs cc and objcopy)
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![allow(unsafe_code, clippy::unwrap_used, reason = "whoever runs it sees the panic")]
