@@ -2,9 +2,11 @@
 
 use std::fmt;
 use std::fs::File;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use object::ReadCache;
+use object::elf::SHF_EXECINSTR;
+use object::{Object, ObjectSection, ReadCache, SectionFlags};
 
 use crate::names::demangled;
 use crate::sections::{self, Reader};
@@ -19,6 +21,8 @@ pub struct Module {
     path: PathBuf,
     debug: Option<addr2line::Context<Reader>>,
     symbols: SymbolTable,
+    /// Where code is. Debug information also speaks of functions that the linker left out, at address 0.
+    code: Vec<Range<u64>>,
 }
 
 /// A function that an address is in.
@@ -58,6 +62,7 @@ impl Module {
             path: path.to_owned(),
             debug: None,
             symbols: SymbolTable::default(),
+            code: Vec::new(),
         };
         let mut worst = Unresolved::Missing;
         for candidate in sources.candidates(path, build_id) {
@@ -92,6 +97,9 @@ impl Module {
         let Ok(file) = object::File::parse(&cache) else {
             return;
         };
+        if self.code.is_empty() {
+            self.code = code(&file);
+        }
         if self.debug.is_none() {
             self.debug = sections::context(&file, path, sources);
         }
@@ -108,6 +116,9 @@ impl Module {
     /// The functions at an address of the file's own numbering: the innermost inlined one first, none when nothing is
     /// known.
     pub fn functions(&self, address: u64) -> Vec<Function> {
+        if !self.code.is_empty() && !self.code.iter().any(|code| code.contains(&address)) {
+            return Vec::new();
+        }
         let symbol = self.symbols.find(address);
         let mut functions = self.by_debug_information(address);
         match (functions.last_mut(), symbol) {
@@ -155,6 +166,19 @@ impl Module {
         }
         functions
     }
+}
+
+/// The sections that are executed. A file of debug information has them without their content.
+fn code<'f>(file: &object::File<'f, impl object::ReadRef<'f>>) -> Vec<Range<u64>> {
+    let mut code = Vec::new();
+    for section in file.sections() {
+        if let SectionFlags::Elf { sh_flags, .. } = section.flags()
+            && sh_flags.contains(SHF_EXECINSTR)
+        {
+            code.push(section.address()..section.address().saturating_add(section.size()));
+        }
+    }
+    code
 }
 
 /// Whether a symbol is mangled, and the name from the debug information is not the result of that.
