@@ -440,20 +440,26 @@ def await_file(name):
 
 def flight(launcher):
     """The flight recorder, by signal and by order."""
-    recorder = subprocess.Popen(
-        profile("flight.sbt", [launcher, "forever"], "--flight-recorder", "8M"), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-    )
-    time.sleep(3)
-    recorder.send_signal(signal.SIGUSR2)
-    await_file("flight.sbt")
-    row("programs", "flight recorder of 8 MiB, by signal: kernels kept", counts("flight.sbt")["kernels"])
-    target = int(run(["pgrep", "-P", str(recorder.pid)]).split()[0])
-    run([TRACESMITH, "record", "--dump", "--pid", str(target)])
-    await_file("flight-2.sbt")
-    row("programs", "by order: kernels kept", counts("flight-2.sbt")["kernels"])
-    os.kill(target, signal.SIGKILL)
-    recorder.wait(30)
-    row("programs", "by the program's death: kernels kept, deaths", f"{counts('flight-3.sbt')['kernels']}, {counts('flight-3.sbt')['died']}", "…, 1")
+    words = OUTPUT / "flight.txt"
+    with open(words, "w") as output:
+        recorder = subprocess.Popen(
+            profile("flight.sbt", [launcher, "forever"], "--flight-recorder", "8M"), stdout=subprocess.DEVNULL, stderr=output
+        )
+    try:
+        time.sleep(3)
+        recorder.send_signal(signal.SIGUSR2)
+        await_file("flight.sbt")
+        row("programs", "flight recorder of 8 MiB, by signal: kernels kept", counts("flight.sbt")["kernels"])
+        target = int(run(["pgrep", "-P", str(recorder.pid)]).split()[0])
+        run([TRACESMITH, "record", "--dump", "--pid", str(target)])
+        await_file("flight-2.sbt")
+        row("programs", "by order: kernels kept", counts("flight-2.sbt")["kernels"])
+        os.kill(target, signal.SIGKILL)
+        recorder.wait(30)
+        row("programs", "by the program's death: kernels kept, deaths", f"{counts('flight-3.sbt')['kernels']}, {counts('flight-3.sbt')['died']}", "…, 1")
+    except Exception as error:
+        recorder.kill()
+        raise RuntimeError(f"{error}; the recorder said: {words.read_text()}; files: {sorted(OUTPUT.glob('flight*'))}") from error
 
 
 SECTIONS = {

@@ -7,7 +7,7 @@ use tracesmith_wire::{
     control::{CaptureRange, Kinds, Settings, Steps},
 };
 
-use crate::counters::CounterSource;
+use crate::counters::OpenCounters;
 
 /// What to record, and how much may be spent on it.
 pub struct Capture {
@@ -26,8 +26,8 @@ pub struct Capture {
     /// Keep only the last part, in a ring of this many bytes for each process,
     /// and write it when asked.
     pub flight_recorder: Option<u64>,
-    /// Where counters of devices come from.
-    pub counters: Option<Box<dyn CounterSource>>,
+    /// Opens what counters of devices come from, when the recording begins.
+    pub counters: Option<OpenCounters>,
     /// Time between two samples of them.
     pub counter_period: Duration,
     /// Further facts for the trace's metadata.

@@ -24,6 +24,13 @@ pub trait CounterSource: Send {
     fn sample(&mut self, samples: &mut Vec<Sample>);
 }
 
+/// Opens a source; none where there is nothing to count.
+///
+/// It is called when signals are blocked already: a vendor's library starts
+/// threads of its own (NVML does), which inherit that. A signal that found one
+/// of them unblocked would end the recorder, and the program's trace with it.
+pub type OpenCounters = fn() -> Option<Box<dyn CounterSource>>;
+
 /// What the machine knows of a device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeviceFacts {

@@ -52,7 +52,7 @@ mod time;
 mod trace_file;
 
 pub use capture::{Capture, Destination, Existing, Window};
-pub use counters::{CounterSource, DeviceFacts, Sample};
+pub use counters::{CounterSource, DeviceFacts, OpenCounters, Sample};
 pub use dump::dump;
 pub use end::End;
 pub use environment::environment;

@@ -90,9 +90,12 @@ enum WindowState {
 
 impl Session {
     /// Creates the trace, unless a flight recorder waits to be asked, and
-    /// listens.
-    pub(crate) fn new(mut capture: Capture, destination: Destination) -> Result<Self, Error> {
-        let devices = capture.counters.as_mut().map(|source| source.devices());
+    /// listens. Whoever calls it hears signals: see [`OpenCounters`].
+    ///
+    /// [`OpenCounters`]: crate::OpenCounters
+    pub(crate) fn new(capture: Capture, destination: Destination) -> Result<Self, Error> {
+        let mut counters = capture.counters.and_then(|open| open());
+        let devices = counters.as_mut().map(|source| source.devices());
         let devices = devices.unwrap_or_default();
         let metadata = metadata(&capture);
         // First, so that a failure leaves no file behind.
@@ -124,10 +127,7 @@ impl Session {
             report: Report::default(),
         };
         let period = capture.counter_period;
-        session.sampler = capture
-            .counters
-            .take()
-            .and_then(|source| Sampler::start(source, period));
+        session.sampler = counters.and_then(|source| Sampler::start(source, period));
         session.keep_time(now);
         Ok(session)
     }

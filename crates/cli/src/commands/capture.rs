@@ -63,11 +63,7 @@ pub(crate) fn capture(args: &CaptureArgs) -> anyhow::Result<Capture> {
         },
         memory_bytes: args.buffer_size.0,
         flight_recorder: args.flight_recorder.map(|size| size.0),
-        counters: if kinds.contains(&KindArg::Counters) {
-            counter_source()
-        } else {
-            None
-        },
+        counters: kinds.contains(&KindArg::Counters).then_some(counter_source),
         counter_period: args.counter_period.0,
         metadata,
     })

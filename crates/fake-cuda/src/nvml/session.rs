@@ -3,7 +3,9 @@
 #![allow(unsafe_code, reason = "exports C functions")]
 
 use std::ffi::c_char;
+use std::sync::Once;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 use super::code::NvmlCode;
 use crate::config::config;
@@ -22,8 +24,25 @@ pub(super) fn check() -> Result<(), NvmlCode> {
 
 #[unsafe(no_mangle)]
 extern "C" fn nvmlInit_v2() -> u32 {
-    USERS.fetch_add(1, Ordering::AcqRel);
+    if USERS.fetch_add(1, Ordering::AcqRel) == 0 {
+        start_helper();
+    }
     0
+}
+
+/// As the real one does, in whose place nothing of ours must rely on there
+/// being no other thread. It has the signal mask of whoever starts NVML, so
+/// that a signal that is not blocked there finds it.
+fn start_helper() {
+    static STARTED: Once = Once::new();
+    STARTED.call_once(|| {
+        // Without it the fake is a little less like the real one.
+        let _ = thread::Builder::new().name("nvml".to_owned()).spawn(|| {
+            loop {
+                thread::park();
+            }
+        });
+    });
 }
 
 #[unsafe(no_mangle)]
