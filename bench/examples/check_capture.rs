@@ -15,6 +15,7 @@ use tracesmith_format::{
     Columns, ImageId, ProcessId, StackId,
     tables::{FrameKind, HealthCause},
 };
+use tracesmith_symbols::{Extent, Module, Sources};
 use tracesmith_trace::Trace;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -97,7 +98,8 @@ impl Stacks {
         }
     }
 
-    /// Frames are those of distinct stacks. Of native frames, those count that are in a file of which anything is named.
+    /// Frames are those of distinct stacks. Of native frames, those count that are in a file that names all its
+    /// functions: what was stripped names nothing but what it exports.
     fn summary(&self, trace: &Trace) -> String {
         let (mut native, mut python) = (0u64, 0u64);
         let mut by_image: BTreeMap<ImageId, (u64, u64)> = BTreeMap::new();
@@ -115,13 +117,25 @@ impl Stacks {
                 }
             }
         }
-        let with_symbols = by_image.values().filter(|(_, named)| *named > 0);
+        let with_symbols = by_image
+            .iter()
+            .filter(|(image, _)| names_all_functions(trace, **image));
         let (resolvable, named) =
-            with_symbols.fold((0, 0), |sum, counts| (sum.0 + counts.0, sum.1 + counts.1));
+            with_symbols.fold((0, 0), |sum, (_, counts)| (sum.0 + counts.0, sum.1 + counts.1));
         format!(
             "with_stack {} stacks {} native_frames {native} python_frames {python} resolvable {resolvable} named {named}",
             self.kernels,
             self.distinct.len(),
         )
     }
+}
+
+/// Whether the file of an image, which must still be on this machine, has more than its exports to tell.
+fn names_all_functions(trace: &Trace, image: ImageId) -> bool {
+    let Some(image) = trace.image(image) else {
+        return false;
+    };
+    let path = Path::new(trace.string(image.path));
+    Module::open(path, trace.string(image.build_id), &Sources::default())
+        .is_ok_and(|module| module.extent() != Extent::Exports)
 }

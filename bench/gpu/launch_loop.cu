@@ -3,11 +3,12 @@
 //   launch_loop LAUNCHES [THREADS [ROUNDS [PAUSE_MS]]]
 //
 // Prints one line per round. With a pause it sleeps between rounds, so that something from outside (a window that
-// opens or closes) can happen in between.
+// opens or closes) can happen in between. LAUNCH_CPU=N keeps the launching thread on one CPU.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cuda_runtime.h>
+#include <sched.h>
 #include <thread>
 #include <unistd.h>
 #include <vector>
@@ -27,6 +28,13 @@ int main(int count, char **words) {
     std::vector<cudaStream_t> streams(threads);
     for (auto &stream : streams) cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
     launch(1000, streams[0]);
+    if (const char *cpu = getenv("LAUNCH_CPU")) {
+        // After CUDA has started: threads that it or a profiler made run where they like.
+        cpu_set_t only;
+        CPU_ZERO(&only);
+        CPU_SET(atoi(cpu), &only);
+        if (sched_setaffinity(0, sizeof only, &only) != 0) perror("LAUNCH_CPU");
+    }
     for (int round = 0; round < rounds; round++) {
         auto start = std::chrono::steady_clock::now();
         if (threads == 1) {

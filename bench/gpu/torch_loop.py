@@ -1,9 +1,11 @@
 """A training loop of PyTorch, timed: bound by launches or by the GPU, alone or under a profiler of its own.
 
-    torch_loop.py launch|gpu STEPS none|cuda|full|stacks|proton|forever
+    torch_loop.py launch|gpu STEPS none|forever|PROFILER,PROFILER... [ROUNDS]
 
-Runs the loop three times. Prints `seconds N kernels M bytes B`: N is the median, M what the profiler saw in the last
-loop, B what it wrote for it (0 for none). With `forever` it prints a line for each loop until it is killed.
+`none` runs the loop three times and prints `seconds N`, the median. `forever` prints a line for each loop until it is
+killed. Otherwise the loop runs alone and under each profiler in turn, so often: `cuda`, `full` and `stacks` are
+torch.profiler's (CUDA alone, with CPU, with stacks too), `proton` is Triton's. Prints `PROFILER N bytes B` for each
+loop, `alone` for those without; B is what the profiler wrote for it.
 """
 
 import os
@@ -52,31 +54,39 @@ def loop():
 for _ in range(10):
     step()
 torch.cuda.synchronize()
-kernels = size = 0
-LOOPS = 3
-if profiler == "forever":
-    while True:
-        print(f"seconds {loop():.5f}", flush=True)
-if profiler == "none":
-    times = [loop() for _ in range(LOOPS)]
-elif profiler == "proton":
+
+
+def under_torch(profiler):
+    from torch.profiler import ProfilerActivity, profile
+
+    activities = [ProfilerActivity.CUDA] + ([ProfilerActivity.CPU] if profiler != "cuda" else [])
+    with profile(activities=activities, with_stack=profiler == "stacks") as recorded:
+        seconds = loop()
+    with tempfile.NamedTemporaryFile(suffix=".json") as file:
+        recorded.export_chrome_trace(file.name)
+        return seconds, os.path.getsize(file.name)
+
+
+def under_proton():
     import triton.profiler as proton
 
     with tempfile.TemporaryDirectory() as folder:
         proton.start(os.path.join(folder, "proton"))
-        times = [loop() for _ in range(LOOPS)]
+        seconds = loop()
         proton.finalize()
-        size = sum(os.path.getsize(os.path.join(folder, name)) for name in os.listdir(folder))
-else:
-    from torch.profiler import ProfilerActivity, profile
+        return seconds, sum(os.path.getsize(os.path.join(folder, name)) for name in os.listdir(folder))
 
-    activities = [ProfilerActivity.CUDA] + ([ProfilerActivity.CPU] if profiler != "cuda" else [])
-    times = []
-    for _ in range(LOOPS):
-        with profile(activities=activities, with_stack=profiler == "stacks") as recorded:
-            times.append(loop())
-    with tempfile.NamedTemporaryFile(suffix=".json") as file:
-        recorded.export_chrome_trace(file.name)
-        size = os.path.getsize(file.name)
-        kernels = open(file.name).read().count('"cat": "kernel"')
-print(f"seconds {statistics.median(times):.4f} kernels {kernels} bytes {size}")
+
+if profiler == "forever":
+    while True:
+        print(f"seconds {loop():.5f}", flush=True)
+elif profiler == "none":
+    print(f"seconds {statistics.median(loop() for _ in range(3)):.4f}")
+else:
+    for _ in range(int(sys.argv[4]) if len(sys.argv) > 4 else 3):
+        for name in profiler.split(","):
+            print(f"alone {loop():.4f} bytes 0", flush=True)
+            seconds, size = under_proton() if name == "proton" else under_torch(name)
+            print(f"{name} {seconds:.4f} bytes {size}", flush=True)
+            # What a profiler leaves behind for a moment is its own, and not the next one's.
+            loop()

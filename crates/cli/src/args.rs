@@ -201,6 +201,9 @@ pub(crate) struct InfoArgs {
     /// Read every block and check it, not only what is shown
     #[arg(long)]
     pub(crate) verify: bool,
+    /// Show what each column takes in the file
+    #[arg(long)]
+    pub(crate) columns: bool,
 }
 
 #[derive(ClapArgs)]

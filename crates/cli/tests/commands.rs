@@ -65,6 +65,29 @@ fn info_shows_what_a_trace_is() {
 }
 
 #[test]
+fn info_says_what_each_column_takes() {
+    let text = tracesmith(["info", FIXTURE, "--columns", "--format", "json"]).ok();
+    let info: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let tables = info["tables"].as_array().unwrap();
+    let kernels = tables.iter().find(|table| table["name"] == "kernels").unwrap();
+    let columns = kernels["columns"].as_object().unwrap();
+    let sum: u64 = columns.values().map(|bytes| bytes.as_u64().unwrap()).sum();
+    let whole = kernels["bytes"].as_u64().unwrap();
+    assert!(columns["start"].as_u64().unwrap() > 0);
+    assert!(
+        sum < whole && sum > whole / 4,
+        "{sum} of {whole}: the rest is headers"
+    );
+    let shown = tracesmith(["info", FIXTURE, "--columns"]).ok();
+    assert!(
+        shown
+            .lines()
+            .any(|line| line.starts_with("kernels ") && line.contains(" start ")),
+        "{shown}"
+    );
+}
+
+#[test]
 fn view_shows_rows() {
     assert_snapshot!(
         "view",

@@ -131,4 +131,13 @@ fn names_can_be_added_later_from_a_folder() {
         .collect();
     assert!(names.contains(&"mode_launch".to_owned()), "{names:?}");
     assert_eq!(joined_kernels(&named).len(), 3);
+    // What has a name keeps it where nothing is found, and is not listed.
+    let said = run(&mut place.tracesmith("symbolize named.sbt -o again.sbt")).ok();
+    assert!(said.contains("keep the names that they had"), "{said}");
+    let again = place.trace("again.sbt");
+    let kept: Vec<String> = functions(&again, joined_kernels(&again)[0].stack)
+        .into_iter()
+        .map(|function| function.name)
+        .collect();
+    assert_eq!(kept, names);
 }

@@ -174,6 +174,21 @@ impl<S: Source> Decoder<'_, S> {
         })
     }
 
+    /// The columns of any block by their ids, with the bytes that each takes. Headers and the directory of columns take
+    /// the rest of the block.
+    pub fn column_bytes(&mut self, block: &Block) -> Result<Vec<(u16, u64)>, Error> {
+        let header = &block.header;
+        let payload = checked_payload(self.source, block, &mut self.bytes)?;
+        if header.codec != CODEC_COLUMNS {
+            return Ok(Vec::new());
+        }
+        BlockDecoder::new(header, payload, &mut self.scratch)
+            .map(|decoder| decoder.column_bytes().collect())
+            .map_err(|problem| {
+                Error::from(damage(block.offset, header.total_length(), Some(header), problem))
+            })
+    }
+
     /// The payload of any block, checked but not decoded.
     pub fn payload(&mut self, block: &Block) -> Result<&[u8], Error> {
         checked_payload(self.source, block, &mut self.bytes)

@@ -29,7 +29,7 @@ mod sections;
 mod sources;
 mod table;
 
-pub use module::{Function, Module, Unresolved};
+pub use module::{Extent, Function, Module, Unresolved};
 pub use perf_map::PerfMap;
 pub use resolver::{ModuleReport, Resolver};
 pub use sources::Sources;

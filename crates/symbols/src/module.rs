@@ -38,6 +38,18 @@ pub struct Function {
     pub column: u32,
 }
 
+/// How much a program or library says of its functions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Extent {
+    /// Files and lines too: it has debug information.
+    Lines,
+    /// The names of all functions: it has a symbol table.
+    Functions,
+    /// Only the names of those that it exports: it was stripped.
+    Exports,
+}
+
 /// Why nothing is known of a program or library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -111,6 +123,15 @@ impl Module {
     /// The file as it was recorded.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// How much the file says.
+    pub fn extent(&self) -> Extent {
+        match &self.debug {
+            Some(_) => Extent::Lines,
+            None if self.symbols.is_whole() => Extent::Functions,
+            None => Extent::Exports,
+        }
     }
 
     /// The functions at an address of the file's own numbering: the innermost inlined one first, none when nothing is

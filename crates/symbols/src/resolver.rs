@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::{Function, Module, PerfMap, Sources, Unresolved};
+use crate::{Extent, Function, Module, PerfMap, Sources, Unresolved};
 
 /// Names addresses, and keeps count of those that it could not.
 ///
@@ -27,8 +27,8 @@ pub struct ModuleReport {
     pub named: u64,
     /// Addresses that have none.
     pub unnamed: u64,
-    /// Why nothing is known of the file; none when something is.
-    pub why: Option<Unresolved>,
+    /// How much the file says, or why nothing is known of it.
+    pub extent: Result<Extent, Unresolved>,
 }
 
 impl Resolver {
@@ -53,10 +53,10 @@ impl Resolver {
             self.current = Some((path.to_owned(), build_id.to_owned(), module));
         }
         let module = self.current.as_ref().map(|(.., module)| module);
-        let (functions, why) = match module {
-            Some(Ok(module)) => (module.functions(address), None),
-            Some(Err(why)) => (Vec::new(), Some(*why)),
-            None => (Vec::new(), None),
+        let (functions, extent) = match module {
+            Some(Ok(module)) => (module.functions(address), Ok(module.extent())),
+            Some(Err(why)) => (Vec::new(), Err(*why)),
+            None => (Vec::new(), Err(Unresolved::Missing)),
         };
         let key = (path.to_owned(), build_id.to_owned());
         let count = self.counts.entry(key).or_insert_with(|| ModuleReport {
@@ -64,7 +64,7 @@ impl Resolver {
             build_id: build_id.to_owned(),
             named: 0,
             unnamed: 0,
-            why,
+            extent,
         });
         if functions.is_empty() {
             count.unnamed += 1;

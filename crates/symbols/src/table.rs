@@ -7,6 +7,8 @@ use object::{Object, ObjectSymbol, ReadRef, SymbolKind};
 pub(crate) struct SymbolTable {
     entries: Vec<Entry>,
     names: String,
+    /// Whether functions that are not exported are there too.
+    is_whole: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -20,7 +22,10 @@ struct Entry {
 impl SymbolTable {
     /// Of both tables of a file: exported symbols are often all that is left.
     pub(crate) fn read<'f, R: ReadRef<'f>>(file: &object::File<'f, R>) -> Self {
-        let mut table = Self::default();
+        let mut table = Self {
+            is_whole: file.symbols().next().is_some(),
+            ..Self::default()
+        };
         for symbol in file.symbols().chain(file.dynamic_symbols()) {
             let is_code = matches!(symbol.kind(), SymbolKind::Text | SymbolKind::Unknown);
             // A name that cannot be read is as good as none.
@@ -47,6 +52,10 @@ impl SymbolTable {
             size,
             name: (from, to),
         });
+    }
+
+    pub(crate) fn is_whole(&self) -> bool {
+        self.is_whole
     }
 
     pub(crate) fn is_empty(&self) -> bool {

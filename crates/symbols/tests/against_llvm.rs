@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use object::{Object, ObjectSymbol, SymbolKind};
-use tracesmith_symbols::{Module, Sources};
+use tracesmith_symbols::{Extent, Module, Sources};
 
 /// Addresses in functions of a file, spread over all of them.
 fn addresses(program: &Path, count: usize) -> Vec<u64> {
@@ -195,6 +195,7 @@ fn debug_files_are_found_by_build_id() {
         return;
     }
     let whole = Module::open(&path("whole"), "abcdef0123", &Sources::default()).unwrap();
+    assert_eq!(whole.extent(), Extent::Lines);
     let twice = (0x1000..0x2000).find(|address| {
         let functions = whole.functions(*address);
         functions.first().is_some_and(|function| function.name == "twice")
@@ -223,4 +224,39 @@ fn debug_files_are_found_by_build_id() {
         Module::open(Path::new("/nowhere/program"), "", &sources).unwrap_err(),
         tracesmith_symbols::Unresolved::Missing
     );
+}
+
+/// A table of all functions is told from that of the exported ones, which a stripped library still has.
+#[test]
+fn a_stripped_library_names_what_it_exports() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let source = "static __attribute__((noinline)) int inner(int n) { return n * n; }\nint outer(int n) { return inner(n) + 1; }\n";
+    std::fs::write(path("library.c"), source).unwrap();
+    for (name, flag, extent) in [
+        ("whole.so", "-g0", Extent::Functions),
+        ("bare.so", "-s", Extent::Exports),
+    ] {
+        let built = Command::new("cc")
+            .args(["-O1", "-shared", "-fPIC", flag, "-o", name, "library.c"])
+            .current_dir(folder.path())
+            .status();
+        if !built.is_ok_and(|status| status.success()) {
+            println!("SKIPPED: no C compiler");
+            return;
+        }
+        let module = Module::open(&path(name), "", &Sources::default()).unwrap();
+        assert_eq!(module.extent(), extent, "{name}");
+        let mut names: Vec<String> = (0..0x4000)
+            .flat_map(|address| module.functions(address))
+            .map(|function| function.name)
+            .filter(|name| matches!(name.as_str(), "inner" | "outer"))
+            .collect();
+        names.dedup();
+        let known: &[&str] = match extent {
+            Extent::Exports => &["outer"],
+            _ => &["inner", "outer"],
+        };
+        assert_eq!(names, known, "{name}");
+    }
 }

@@ -20,7 +20,7 @@ mod ids;
 mod naming;
 
 use naming::Naming;
-pub use naming::{NameFn, NamedFunction, NamelessFrame};
+pub use naming::{FrameToName, NameFn, NamedFunction};
 
 /// A stretch of a trace's timeline; an open end is `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

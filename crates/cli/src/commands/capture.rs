@@ -130,7 +130,7 @@ fn show_nameless(report: &Report, output: &mut Output) {
     let mut nameless: Vec<_> = report
         .modules
         .iter()
-        .filter_map(|module| Some((module.unnamed, module.path.display(), module.why?)))
+        .filter_map(|module| Some((module.unnamed, module.path.display(), module.extent.err()?)))
         .collect();
     nameless.sort_by_key(|(frames, ..)| std::cmp::Reverse(*frames));
     for (frames, path, why) in nameless.iter().take(SHOWN) {

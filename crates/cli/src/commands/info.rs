@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use tracesmith_format::tables::{Device, Process};
-use tracesmith_format::{BlockKind, StringId};
+use tracesmith_format::{BlockKind, StringId, schema};
 use tracesmith_trace::{HealthReport, Trace, units};
 
 use crate::args::{Format, InfoArgs};
@@ -75,6 +75,9 @@ fn show(
     show_devices(trace, output)?;
     show_processes(trace, output)?;
     show_tables(trace, kinds, output)?;
+    if args.columns {
+        show_columns(trace, kinds, output)?;
+    }
     show_health(&trace.health(), args, output)
 }
 
@@ -293,6 +296,63 @@ fn show_tables(trace: &Trace, kinds: &BTreeMap<BlockKind, Size>, output: &mut Ou
     Ok(())
 }
 
+fn show_columns(trace: &Trace, kinds: &BTreeMap<BlockKind, Size>, output: &mut Output) -> anyhow::Result<()> {
+    let mut table = TextTable::new(&[
+        ("table", Align::Left),
+        ("column", Align::Left),
+        ("size", Align::Right),
+        ("bytes/row", Align::Right),
+    ]);
+    for column in columns(trace) {
+        let rows = kinds.get(&column.table).map_or(0, |size| size.rows);
+        table.row([
+            column.table.to_string().into(),
+            column.name.into(),
+            units::bytes(column.bytes).into(),
+            format!("{:.2}", column.bytes as f64 / rows as f64).into(),
+        ]);
+    }
+    output.line("")?;
+    output.table(&table)?;
+    Ok(())
+}
+
+/// What one column takes.
+struct ColumnSize {
+    table: BlockKind,
+    name: String,
+    bytes: u64,
+}
+
+/// The columns of all tables, the largest of each first.
+fn columns(trace: &Trace) -> Vec<ColumnSize> {
+    let names: BTreeMap<(BlockKind, u16), String> = schema::tables()
+        .into_iter()
+        .flat_map(|(table, columns)| columns.into_iter().map(move |spec| ((table, spec.id), spec.name)))
+        .collect();
+    let mut columns: Vec<ColumnSize> = trace
+        .column_bytes()
+        .into_iter()
+        .map(|(key, bytes)| ColumnSize {
+            table: key.0,
+            // One that a later version added.
+            name: names
+                .get(&key)
+                .cloned()
+                .unwrap_or_else(|| format!("column {}", key.1)),
+            bytes,
+        })
+        .collect();
+    columns.sort_by_key(|column| {
+        (
+            !column.table.is_events(),
+            column.table,
+            std::cmp::Reverse(column.bytes),
+        )
+    });
+    columns
+}
+
 fn show_health(health: &HealthReport, args: &InfoArgs, output: &mut Output) -> anyhow::Result<()> {
     output.line("")?;
     if health.is_good() {
@@ -349,6 +409,7 @@ fn json_of(trace: &Trace, kinds: &BTreeMap<BlockKind, Size>, args: &InfoArgs) ->
     let id = |header: &tracesmith_format::FileHeader| {
         header.id.iter().map(|b| format!("{b:02x}")).collect::<String>()
     };
+    let columns = if args.columns { columns(trace) } else { Vec::new() };
     json!({
         "file": args.file.display().to_string(),
         "bytes": trace.file_bytes(),
@@ -373,10 +434,17 @@ fn json_of(trace: &Trace, kinds: &BTreeMap<BlockKind, Size>, args: &InfoArgs) ->
             "command": text(process.command), "rank": process.rank.get(),
             "end": process.end.name(), "end_code": process.end_code,
         })).collect::<Vec<_>>(),
-        "tables": kinds.iter().map(|(kind, size)| json!({
-            "name": kind.to_string(), "kind": kind.0, "blocks": size.blocks, "rows": size.rows,
-            "bytes": size.bytes, "unpacked_bytes": size.unpacked,
-        })).collect::<Vec<_>>(),
+        "tables": kinds.iter().map(|(kind, size)| {
+            let mut table = json!({
+                "name": kind.to_string(), "kind": kind.0, "blocks": size.blocks, "rows": size.rows,
+                "bytes": size.bytes, "unpacked_bytes": size.unpacked,
+            });
+            if args.columns {
+                let columns = columns.iter().filter(|column| column.table == *kind);
+                table["columns"] = columns.map(|column| (column.name.clone(), json!(column.bytes))).collect();
+            }
+            table
+        }).collect::<Vec<_>>(),
         "health": { "good": trace.health().is_good(), "problems": health_lines(&trace.health()) },
     })
 }

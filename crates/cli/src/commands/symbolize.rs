@@ -1,10 +1,11 @@
 //! `tracesmith symbolize`.
 
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use serde_json::json;
-use tracesmith_symbols::{Function, ModuleReport, Resolver, Sources};
-use tracesmith_trace::{NamedFunction, NamelessFrame, RewriteReport, Trace, symbolize, units};
+use tracesmith_symbols::{Extent, Function, ModuleReport, Resolver, Sources};
+use tracesmith_trace::{FrameToName, NamedFunction, RewriteReport, Trace, symbolize, units};
 
 use crate::args::{Format, SymbolizeArgs};
 use crate::commands::out_file::{Schema, is_stdout, write_trace};
@@ -16,20 +17,45 @@ use crate::progress::Progress;
 pub(crate) fn run(args: &SymbolizeArgs, output: &mut Output) -> anyhow::Result<()> {
     let trace = open_trace(&args.file)?;
     let mut resolver = Resolver::new(Sources::with_folders(args.debug_dir.iter().cloned()));
+    let mut kept = Kept::new();
     let pids: Vec<u32> = trace.processes.iter().map(|process| process.pid).collect();
     let progress = Progress::new("naming", trace.file_bytes(), output.bar());
     let (report, bytes) = write_trace(&args.out, &[&args.file], Schema::Own, |writer| {
-        let mut name = |frame: &NamelessFrame| functions(&mut resolver, &pids, frame);
+        let mut name = |frame: &FrameToName| {
+            let found = functions(&mut resolver, &pids, frame);
+            if found.is_empty() && frame.is_named {
+                *kept.entry(PathBuf::from(&frame.path)).or_default() += 1;
+            }
+            found
+        };
         Ok(symbolize(&trace, &mut name, writer, &mut |bytes| {
             progress.add(bytes);
         })?)
     })?;
     drop(progress);
-    show(&trace, &report, &resolver.report(), bytes, args, output)
+    let mut modules = resolver.report();
+    // What a frame is called already is not lost where its file is missing.
+    for module in &mut modules {
+        module.unnamed -= kept.get(&module.path).copied().unwrap_or(0).min(module.unnamed);
+    }
+    let naming = Outcome {
+        modules,
+        kept: kept.values().sum(),
+    };
+    show(&trace, &report, &naming, bytes, args, output)
+}
+
+/// Frames that kept the names that they had, by file.
+type Kept = BTreeMap<PathBuf, u64>;
+
+/// How naming went.
+struct Outcome {
+    modules: Vec<ModuleReport>,
+    kept: u64,
 }
 
 /// What is known of a frame. Code that was made at run time is looked for in what each process wrote down.
-fn functions(resolver: &mut Resolver, pids: &[u32], frame: &NamelessFrame) -> Vec<NamedFunction> {
+fn functions(resolver: &mut Resolver, pids: &[u32], frame: &FrameToName) -> Vec<NamedFunction> {
     let found = if frame.path.is_empty() {
         let made = pids
             .iter()
@@ -53,7 +79,7 @@ fn named(function: Function) -> NamedFunction {
 fn show(
     trace: &Trace,
     report: &RewriteReport,
-    modules: &[ModuleReport],
+    outcome: &Outcome,
     bytes: u64,
     args: &SymbolizeArgs,
     output: &mut Output,
@@ -70,21 +96,27 @@ fn show(
     if is_stdout(&args.out) {
         return Ok(());
     }
+    let Outcome { modules, kept } = outcome;
     let named: u64 = modules.iter().map(|module| module.named).sum();
     let unnamed: u64 = modules.iter().map(|module| module.unnamed).sum();
     if output.format != Format::Table {
         let list: Vec<_> = modules.iter().map(json_of).collect();
         return Ok(output.facts(&[
             ("frames_named", json!(named)),
+            ("frames_kept", json!(kept)),
             ("frames_unnamed", json!(unnamed)),
             ("modules", json!(list)),
             ("bytes", json!(bytes)),
         ])?);
     }
+    let kept_in_words = match kept {
+        0 => String::new(),
+        kept => format!(", {} keep the names that they had", units::count(*kept)),
+    };
     output.line(&format!(
-        "named {} of {} native frames ({})",
+        "named {} of {} native frames{kept_in_words} ({})",
         units::count(named),
-        units::count(named + unnamed),
+        units::count(named + kept + unnamed),
         units::bytes(bytes)
     ))?;
     if unnamed == 0 {
@@ -111,9 +143,10 @@ fn show(
 }
 
 fn why(module: &ModuleReport) -> String {
-    match module.why {
-        Some(why) => why.to_string(),
-        None => "no function at these addresses".to_owned(),
+    match module.extent {
+        Err(why) => why.to_string(),
+        Ok(Extent::Exports) => "stripped: only what it exports has names".to_owned(),
+        Ok(_) => "no function at these addresses".to_owned(),
     }
 }
 
@@ -123,6 +156,6 @@ fn json_of(module: &ModuleReport) -> serde_json::Value {
         "build_id": module.build_id,
         "frames_named": module.named,
         "frames_unnamed": module.unnamed,
-        "why": module.why.map(|why| why.to_string()),
+        "why": (module.unnamed > 0).then(|| why(module)),
     })
 }

@@ -85,6 +85,13 @@ impl<'a> BlockDecoder<'a> {
         self.entries.iter().map(|entry| entry.id)
     }
 
+    /// The bytes that each column takes in the file.
+    pub(crate) fn column_bytes(&self) -> impl Iterator<Item = (u16, u64)> + '_ {
+        self.entries
+            .iter()
+            .map(|entry| (entry.id, entry.bytes.len() as u64))
+    }
+
     /// One value for each row; zeros when the block does not have the column.
     pub fn column<T: Lane>(&mut self, id: u16) -> Result<Vec<T>, Problem> {
         self.column_of(id, 0, self.rows)

@@ -8,8 +8,14 @@ use crate::codec::{Compression, Layout, Transform, packed, planes};
 use crate::lane::{ColumnType, Lane};
 use crate::varint::{self, zigzag};
 
-/// Of so many blocks of a table one is measured.
+/// Of so many blocks of a table one is measured, once there are many.
 const MEASURED_BLOCKS: u32 = 16;
+
+/// Whether layouts are measured in a table's nth block. A program's beginning is unlike the rest of it, so they are
+/// measured again soon after the first.
+fn is_measured(nth: u32) -> bool {
+    nth == 0 || nth.is_power_of_two() || nth.is_multiple_of(MEASURED_BLOCKS)
+}
 
 /// Collects the columns of one block; reused from block to block so that its buffers are taken once.
 pub struct BlockEncoder {
@@ -64,7 +70,7 @@ impl BlockEncoder {
     /// Starts a block of a table.
     pub(crate) fn begin_block(&mut self, kind: BlockKind) {
         let blocks = self.blocks.entry(kind).or_default();
-        (self.kind, self.measures) = (kind, blocks.is_multiple_of(MEASURED_BLOCKS));
+        (self.kind, self.measures) = (kind, is_measured(*blocks));
         *blocks = blocks.wrapping_add(1);
     }
 

@@ -192,3 +192,30 @@ fn a_block_may_not_make_its_reader_keep_any_number_of_columns() {
         Some(crate::error::Problem::Directory)
     );
 }
+
+/// The first block is a program's start, which is noise; the second is its loop.
+#[test]
+fn a_column_that_begins_to_repeat_is_laid_out_anew() {
+    let mut state = 1u64;
+    let mut random = || {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        state >> 55
+    };
+    let noise: Vec<u64> = (0..4000).map(|_| random()).collect();
+    let period: Vec<u64> = (0..335).map(|row| noise[row]).collect();
+    let repeating: Vec<u64> = period.iter().copied().cycle().take(4000).collect();
+    let mut encoder = BlockEncoder::new(1);
+    let mut sizes = Vec::new();
+    for values in [&noise, &repeating] {
+        encoder.begin_block(BlockKind::KERNELS);
+        encoder.column(7, 0, values, Transform::Plain);
+        let mut payload = Vec::new();
+        encoder.finish(&mut payload);
+        assert_eq!(decoded::<u64>(&payload, values.len(), &[7]), [values.clone()]);
+        sizes.push(payload.len());
+    }
+    assert!(sizes[0] > 4000, "nine bits for each of 4,000 rows: {sizes:?}");
+    assert!(sizes[1] < 1000, "little more than one period: {sizes:?}");
+}

@@ -8,10 +8,8 @@
 //! - [`resources`]: modules, and what else is told by callbacks.
 //! - [`interpose`], [`lookup`], [`symbols`]: the functions that the program finds instead of
 //!   CUPTI's.
-//! - [`detach`]: leaving the program as it was.
 
 mod buffers;
-mod detach;
 mod hub;
 mod interpose;
 mod kinds;
@@ -106,7 +104,6 @@ impl Backend {
             &hub.cupti().path().display().to_string(),
         );
         facts::tell(&agent.sink, "cupti.version", &hub.cupti().version().to_string());
-        detach::cancel();
         if let Err(error) = hub.attach() {
             let words = conflict(&error);
             agent.sink.note(Cause::Conflict, &words);
@@ -202,8 +199,13 @@ impl Backend {
         self.pair(agent, hub, &mut state);
     }
 
-    /// The window is closed: CUPTI leaves the program alone, unless the program
-    /// uses it itself.
+    /// The window is closed: CUPTI is told to leave the program alone, unless the
+    /// program uses it itself.
+    ///
+    /// `cuptiFinalize` would take it out of the process altogether. It may not be
+    /// called while another thread is within a call, which nobody can know: a
+    /// training loop's heap was destroyed by it in the sixth window (H200, CUPTI
+    /// 13.0).
     pub(crate) fn close(&self, _agent: &Agent) {
         let mut state = lock(&self.state);
         let Some(hub) = hub::current().filter(|_| state.open) else {
@@ -216,7 +218,9 @@ impl Backend {
         }
         hub.refuse();
         hub.watch_profiler_calls(Switch::Off);
-        detach::prepare(hub);
+        if hub.is_ours_alone() {
+            hub.release();
+        }
     }
 
     /// Leaves CUPTI to another profiler, for good: it would be ruined again by

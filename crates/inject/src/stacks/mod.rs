@@ -27,7 +27,10 @@ use python::Interpreter;
 pub(crate) use taker::forked;
 use tracesmith_wire::control::Kinds;
 
-use crate::sink::{Cause, Sink};
+use crate::{
+    facts,
+    sink::{Cause, Sink},
+};
 
 /// The stacks of this process.
 #[derive(Default)]
@@ -41,7 +44,18 @@ pub(crate) struct Stacks {
     last_stack: AtomicU32,
     nodes: Nodes,
     doubts: Doubts,
+    cost: Cost,
 }
+
+/// What taking stacks took: of some of them, since the clock costs too.
+#[derive(Default)]
+struct Cost {
+    timed: AtomicU64,
+    nanos: AtomicU64,
+}
+
+/// Of so many stacks of a thread one is timed.
+const TIMED: u32 = 16;
 
 /// What went wrong since the window began.
 #[derive(Default)]
@@ -98,6 +112,13 @@ impl Stacks {
             }
         }
         self.interpreter.report(sink);
+        let (timed, nanos) = (
+            self.cost.timed.swap(0, Ordering::Relaxed),
+            self.cost.nanos.swap(0, Ordering::Relaxed),
+        );
+        if let Some(each) = nanos.checked_div(timed) {
+            facts::tell(sink, "stacks.nanos_each", &each.to_string());
+        }
     }
 
     /// Libraries that were loaded since are learned, and told.

@@ -15,10 +15,10 @@ use tracesmith_stacks::{
 use tracesmith_wire::record::{self, IntoBytes};
 
 use super::{
-    Stacks,
+    Stacks, TIMED,
     python::{Interpreter, MetCode},
 };
-use crate::sink::Sink;
+use crate::{clock, sink::Sink};
 
 /// The most frames of either kind: the innermost ones.
 const MOST_FRAMES: usize = 256;
@@ -39,6 +39,8 @@ struct Taker {
     met: MetCode,
     /// The window and the generation of images that both of them are of.
     epoch: (u64, u32),
+    /// Stacks so far.
+    taken: u32,
     /// What tells a stack from others: return addresses, and two words for each
     /// Python frame behind them.
     words: [u64; 3 * MOST_FRAMES],
@@ -62,7 +64,7 @@ pub(super) fn take(stacks: &Stacks, sink: &Sink) -> u32 {
             if taker.is_none() {
                 *taker = Taker::of_this_thread(stacks);
             }
-            taker.as_mut()?.take(stacks, sink)
+            taker.as_mut()?.take_timed(stacks, sink)
         })
         .ok()
         .flatten()
@@ -102,6 +104,7 @@ impl Taker {
             interned: Interned::default(),
             met: MetCode::default(),
             epoch: (0, 0),
+            taken: 0,
             words: [0; 3 * MOST_FRAMES],
             places: [0; MOST_FRAMES],
             python_frames: [PythonFrame::default(); MOST_FRAMES],
@@ -109,8 +112,25 @@ impl Taker {
         }))
     }
 
+    /// Takes it, and now and then the time that it takes: what we cost a program
+    /// is in its trace.
     #[inline]
-    fn take(&mut self, stacks: &Stacks, sink: &Sink) -> Option<u32> {
+    fn take_timed(&mut self, stacks: &Stacks, sink: &Sink) -> Option<u32> {
+        self.taken = self.taken.wrapping_add(1);
+        let start = self.taken.is_multiple_of(TIMED).then(clock::now);
+        let seen = self.take(stacks, sink)?;
+        // A stack that is new costs far more, once.
+        if let (Some(start), Seen::Before(_)) = (start, &seen) {
+            let nanos = clock::now().saturating_sub(start);
+            stacks.cost.timed.fetch_add(1, Ordering::Relaxed);
+            stacks.cost.nanos.fetch_add(nanos, Ordering::Relaxed);
+        }
+        let (Seen::Before(stack) | Seen::First(stack)) = seen;
+        Some(stack)
+    }
+
+    #[inline]
+    fn take(&mut self, stacks: &Stacks, sink: &Sink) -> Option<Seen> {
         let images = stacks.images.list()?;
         self.follow(stacks, images);
         let mut walks = self.walk(images);
@@ -133,13 +153,10 @@ impl Taker {
             walks = self.walk(images);
             seen = self.find(stacks, &walks);
         }
-        Some(match seen {
-            Seen::Before(stack) => stack,
-            Seen::First(stack) => {
-                self.tell(stack, &walks, stacks, sink);
-                stack
-            }
-        })
+        if let Seen::First(stack) = seen {
+            self.tell(stack, &walks, stacks, sink);
+        }
+        Some(seen)
     }
 
     /// Forgets what was learned in another window, or of images that have gone.

@@ -7,8 +7,8 @@ use std::sync::{Arc, OnceLock};
 use rayon::prelude::*;
 use tracesmith_format::tables::*;
 use tracesmith_format::{
-    Block, ClockId, Columns, DeviceId, FileHeader, HostId, ImageId, ProcessId, Projection, Reader, StackId,
-    StringId, Table, Timestamp, for_each_event_table,
+    Block, BlockKind, ClockId, Columns, DeviceId, FileHeader, HostId, ImageId, ProcessId, Projection, Reader,
+    StackId, StringId, Table, Timestamp, for_each_event_table,
 };
 
 use crate::error::Error;
@@ -165,6 +165,23 @@ impl Trace {
                 }
             },
         );
+    }
+
+    /// The bytes that each column of each table takes in the file. Blocks that cannot be read are in [`Trace::health`].
+    pub fn column_bytes(&self) -> BTreeMap<(BlockKind, u16), u64> {
+        let mut decoder = self.file.reader.decoder();
+        let mut sums = BTreeMap::new();
+        for block in self.blocks() {
+            match decoder.column_bytes(block) {
+                Ok(columns) => {
+                    for (column, bytes) in columns {
+                        *sums.entry((block.header.kind, column)).or_default() += bytes;
+                    }
+                }
+                Err(error) => self.file.note(block, error),
+            }
+        }
+        sums
     }
 
     /// A string by its id.

@@ -11,13 +11,15 @@ use crate::error::Error;
 
 /// A frame of machine code that is to be named.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct NamelessFrame {
+pub struct FrameToName {
     /// The program or library; empty for code that was made at run time.
     pub path: String,
     /// Its build id in hexadecimal; empty without one.
     pub build_id: String,
     /// The address as the file numbers it, or that in memory when there is no file.
     pub address: u64,
+    /// Whether it has names, which stay when no others are found.
+    pub is_named: bool,
 }
 
 /// A function that a frame is in.
@@ -34,7 +36,7 @@ pub struct NamedFunction {
 }
 
 /// Gives the functions of a frame, the innermost inlined one first; asked file by file.
-pub type NameFn<'a> = dyn FnMut(&NamelessFrame) -> Vec<NamedFunction> + 'a;
+pub type NameFn<'a> = dyn FnMut(&FrameToName) -> Vec<NamedFunction> + 'a;
 
 /// What becomes of names.
 pub(super) enum Naming<'n, 'f> {
@@ -49,12 +51,12 @@ impl<W: Write> Input<'_, W> {
     pub(super) fn write_symbols(&mut self, naming: &mut Naming<'_, '_>) -> Result<(), Error> {
         let mut kept: BTreeSet<FrameId> = self.map.frames().into_iter().collect();
         if let Naming::Anew(name) = naming {
-            let mut nameless: Vec<(NamelessFrame, FrameId)> = kept
+            let mut to_name: Vec<(FrameToName, FrameId)> = kept
                 .iter()
-                .filter_map(|frame| Some((self.nameless(*frame)?, *frame)))
+                .filter_map(|frame| Some((self.to_name(*frame)?, *frame)))
                 .collect();
-            nameless.sort();
-            for (place, frame) in nameless {
+            to_name.sort();
+            for (place, frame) in to_name {
                 let functions = name(&place);
                 if !functions.is_empty() {
                     self.write_names(frame, &functions)?;
@@ -73,17 +75,18 @@ impl<W: Write> Input<'_, W> {
     }
 
     /// What a frame is named by; none for frames that have their names from elsewhere.
-    fn nameless(&self, frame: FrameId) -> Option<NamelessFrame> {
+    fn to_name(&self, frame: FrameId) -> Option<FrameToName> {
         let tables = self.trace.stack_tables();
         let (frames, row) = tables.frames.find(frame.0)?;
         let is_machine_code = matches!(frames.kind[row], FrameKind::NATIVE | FrameKind::JIT);
         let has_name = frames.function[row].is_some();
         let image = tables.images.get(&frames.image[row]);
         let text = |id| self.trace.string(id).to_owned();
-        (is_machine_code && !has_name).then(|| NamelessFrame {
+        (is_machine_code && !has_name).then(|| FrameToName {
             path: image.map(|image| text(image.path)).unwrap_or_default(),
             build_id: image.map(|image| text(image.build_id)).unwrap_or_default(),
             address: frames.address[row].0,
+            is_named: tables.symbols.contains_key(&frame),
         })
     }
 
