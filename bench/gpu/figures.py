@@ -156,8 +156,8 @@ def launches():
 
 
 def window():
-    """A window in a running process, and its speed afterwards."""
-    loop = [str(PROGRAMS / "launch_loop"), "20000", "1", "45", "5"]
+    """A window in a running process, and its speed afterwards: calls are watched for two seconds before CUPTI leaves."""
+    loop = [str(PROGRAMS / "launch_loop"), "20000", "1", "90", "5"]
     inside, alone_changed, armed_changed, alone_first, armed_first = [], [], [], [], []
     for _ in range(int(os.environ.get("WINDOW_ROUNDS", "5"))):
         alone = numbers(run(loop), "us_per_launch")
@@ -263,11 +263,14 @@ def survival():
         return
     sorts = [["--level", "light"], [], ["--stacks", "native,python"], ["--level", "full"]]
     loops = Loops(interpreter, "launch", 20)
-    windows = int(os.environ.get("SURVIVAL_WINDOWS", "40"))
+    windows = int(os.environ.get("SURVIVAL_WINDOWS", "24"))
     opened = 0
     try:
         for opened in range(windows):
             loops.window("survival.sbt", sorts[opened % len(sorts)], 0.25)
+            if opened % 3 == 2:
+                # CUPTI leaves the process only then.
+                time.sleep(2.5)
             if loops.target.poll() is not None:
                 break
         opened += 1

@@ -2,6 +2,7 @@
 
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::mem::offset_of;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::clock;
 use crate::code::Code;
@@ -54,6 +55,15 @@ thread_local! {
     static FRAMES: Kept<Vec<Frame>> = const { Kept::new(Vec::new()) };
 }
 
+/// Threads within a call.
+static INSIDE: AtomicU32 = AtomicU32::new(0);
+
+/// Whether another thread than this one is within a call.
+pub(crate) fn is_another_inside() -> bool {
+    let is_inside = FRAMES.with_borrow(|frames| !frames.is_empty());
+    INSIDE.load(Ordering::Acquire) > u32::from(is_inside)
+}
+
 impl Site {
     /// Runs `body` with all that a profiler sees of it. `symbol` is the kernel's name, for launches.
     pub(crate) fn run(
@@ -78,7 +88,13 @@ impl Site {
             domain: self.domain,
             correlation_id,
         };
-        FRAMES.with_borrow_mut(|frames| frames.push(frame));
+        let is_outermost = FRAMES.with_borrow_mut(|frames| {
+            frames.push(frame);
+            frames.len() == 1
+        });
+        if is_outermost {
+            INSIDE.fetch_add(1, Ordering::AcqRel);
+        }
         if enclosing.is_none() && is_recorded {
             correlation::emit_external(correlation_id);
         }
@@ -111,6 +127,9 @@ impl Site {
         }
         call_back(1, &mut result);
         FRAMES.with_borrow_mut(Vec::pop);
+        if is_outermost {
+            INSIDE.fetch_sub(1, Ordering::AcqRel);
+        }
         result
     }
 

@@ -21,6 +21,8 @@
  *   exit_early            100 kernels, then _exit in the middle
  *   unfinished            3 kernels, then the end of the program without waiting for them
  *   forever               kernels until killed, with the count printed now and then
+ *   relay                 two threads that take turns at 300 kernels, until killed
+ *   crowd T               T threads at once, until killed
  *   sleep SECONDS         a context, then idle
  *   closefds              closes all descriptors from 3 on, then works
  *   at_exit               10 kernels, and 5 more in an exit handler
@@ -438,6 +440,77 @@ static void mode_forever(void) {
     }
 }
 
+static pthread_mutex_t turn_guard = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t turn_changed = PTHREAD_COND_INITIALIZER;
+static long turn;
+
+static void uncalled(void *user, uint32_t domain, uint32_t id, const void *data) {
+    (void)user, (void)domain, (void)id, (void)data;
+}
+
+/* 39 while CUPTI has a subscriber, else 0: the fake's libcuda has CUPTI's functions too, a real one has not (-1). */
+static int ask_for_subscriber(void) {
+    int (*subscribe)(void **, void (*)(void *, uint32_t, uint32_t, const void *), void *) = NULL;
+    int (*unsubscribe)(void *) = NULL;
+    void *mine;
+    *(void **)&subscribe = dlsym(driver_library, "cuptiSubscribe");
+    *(void **)&unsubscribe = dlsym(driver_library, "cuptiUnsubscribe");
+    int result = subscribe && unsubscribe ? subscribe(&mine, uncalled, NULL) : -1;
+    if (result == 0)
+        unsubscribe(mine);
+    return result;
+}
+
+static void *relay_main(void *own) {
+    CHECK(cuCtxSetCurrent(context));
+    for (;;) {
+        pthread_mutex_lock(&turn_guard);
+        while (turn % 2 != (long)own)
+            pthread_cond_wait(&turn_changed, &turn_guard);
+        pthread_mutex_unlock(&turn_guard);
+        launch_noops(300, NULL);
+        CHECK(cuCtxSynchronize());
+        printf("turn %ld subscribed %d\n", turn, ask_for_subscriber());
+        fflush(stdout);
+        usleep(1000);
+        pthread_mutex_lock(&turn_guard);
+        turn++;
+        pthread_cond_broadcast(&turn_changed);
+        pthread_mutex_unlock(&turn_guard);
+    }
+    return NULL;
+}
+
+static void mode_relay(void) {
+    pthread_t other;
+    start_device();
+    pthread_create(&other, NULL, relay_main, (void *)1);
+    relay_main((void *)0);
+}
+
+static void *crowd_main(void *unused) {
+    (void)unused;
+    CUstream stream;
+    CHECK(cuCtxSetCurrent(context));
+    CHECK(cuStreamCreate(&stream, 1));
+    for (;;) {
+        launch_noops(100, stream);
+        CHECK(cuStreamSynchronize(stream));
+    }
+    return NULL;
+}
+
+static void mode_crowd(void) {
+    pthread_t ids[256];
+    long threads = number(1, 4);
+    start_device();
+    for (long i = 0; i < threads && i < 256; i++)
+        pthread_create(&ids[i], NULL, crowd_main, NULL);
+    printf("at work\n");
+    fflush(stdout);
+    pthread_join(ids[0], NULL);
+}
+
 static void mode_sleep(void) {
     start_device();
     launch_noops(1, NULL);
@@ -506,7 +579,7 @@ static const struct {
     {"forever", mode_forever},       {"sleep", mode_sleep},       {"closefds", mode_closefds},
     {"exit", mode_exit},             {"client", mode_client},     {"virtual", mode_virtual},
     {"peer", mode_peer},             {"runtime", mode_runtime},   {"unfinished", mode_unfinished},
-    {"at_exit", mode_at_exit},
+    {"at_exit", mode_at_exit},       {"relay", mode_relay},       {"crowd", mode_crowd},
 };
 
 int main(int count, char **values) {

@@ -312,6 +312,25 @@ impl Talk {
         assert!(self.heard[before..].starts_with(beginning), "{}", self.heard);
     }
 
+    /// Waits for a line with these words in it, for as long as a program of ours may take.
+    pub fn hear_at_last(&mut self, words: &str) {
+        let begun = Instant::now();
+        let mut line = String::new();
+        while !line.contains(words) {
+            line.clear();
+            let read = self.output.read_line(&mut line).unwrap();
+            assert!(read > 0 && begun.elapsed() < LIMIT, "no {words:?}, but {line:?}");
+        }
+    }
+
+    pub fn is_running(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_none()
+    }
+
+    pub fn kill(self) {
+        kill(self.child);
+    }
+
     /// Lets it go on.
     pub fn say(&mut self) {
         self.input.write_all(b"go\n").unwrap();

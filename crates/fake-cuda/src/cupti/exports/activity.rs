@@ -3,6 +3,7 @@
 
 #![allow(unsafe_code, reason = "exports C functions")]
 
+use crate::call;
 use crate::clock::{self, TimestampCallback};
 use crate::config::{CUPTI_12_5, config};
 use crate::cupti::buffer::{Force, Parcel};
@@ -158,11 +159,16 @@ extern "C" fn cuptiActivityPopExternalCorrelationId(kind: u32, last: Out<u64>) -
     CuptiCode::of(correlation::pop_external(kind).map(|id| last.put_if_wanted(id)))
 }
 
-/// Detaches CUPTI: kinds off, subscriber gone, buffers handed back. A client may start again from nothing.
+/// Detaches CUPTI: kinds off, subscriber gone, buffers handed back. A client may start again from nothing. What the real
+/// one does to other threads within a call is not known, and not good: this one ends the process.
 #[unsafe(no_mangle)]
 extern "C" fn cuptiFinalize() -> u32 {
     if process::is_forked() {
         return CuptiCode::SUCCESS.0;
+    }
+    if call::is_another_inside() {
+        eprintln!("fake CUPTI: cuptiFinalize while another thread is within a call");
+        std::process::abort();
     }
     activity::disable_all();
     if delivery::is_registered() {
