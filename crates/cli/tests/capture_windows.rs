@@ -92,9 +92,7 @@ fn a_window_of_a_while_ends_by_itself() {
 fn after_a_window_cupti_is_let_go() {
     let Some(stage) = stage() else { return };
     let place = Place::new(stage);
-    // Calls are watched for two seconds, and then until a thread has been alone for 64 of them.
-    let plan = format!("ikvgkvg{}kkkkkkkvk", "z".repeat(130));
-    let mut armed = Talk::start(&mut place.armed("--no-preload", &format!("guest {plan}")));
+    let mut armed = Talk::start(&mut place.armed("--no-preload", "guest ikvgkvgkkvk"));
     armed.hear("subscribed 0");
     armed.hear("at 10");
     let pid = armed.child().id();
@@ -109,30 +107,24 @@ fn after_a_window_cupti_is_let_go() {
     assert_eq!(place.trace("t.sbt").kernels.rows(), 10);
 }
 
-/// The fake ends the process when CUPTI is taken out while another thread is within a call.
 #[test]
-fn cupti_is_let_go_when_threads_take_turns() {
+fn cupti_is_let_go_while_threads_take_turns() {
     let Some(stage) = stage() else { return };
     let place = Place::new(stage);
     let mut armed = Talk::start(&mut place.armed("--no-preload", "launcher relay"));
     armed.hear("turn 0 subscribed 0");
     let pid = armed.child().id();
-    for _ in 0..2 {
+    for _ in 0..3 {
         let run = run(&mut place.record(pid, "-d 0.2 --force"));
         assert_eq!(run.code, Some(0), "{}", run.stderr);
         assert!(place.trace("t.sbt").kernels.rows() > 300);
-        let closed = Instant::now();
         armed.hear_at_last("subscribed 39");
         armed.hear_at_last("subscribed 0");
-        let waited = closed.elapsed();
-        assert!(
-            waited > Duration::from_secs(1),
-            "calls that began earlier may be under way: {waited:?}"
-        );
     }
     armed.kill();
 }
 
+/// The fake ends the process when CUPTI is taken out of it while another thread is within a call.
 #[test]
 fn windows_in_a_crowd_of_threads_do_no_harm() {
     let Some(stage) = stage() else { return };
@@ -140,11 +132,11 @@ fn windows_in_a_crowd_of_threads_do_no_harm() {
     let mut armed = Talk::start(&mut place.armed("", "launcher crowd 6"));
     armed.hear("at work");
     let pid = armed.child().id();
-    for wait in [0, 2500, 2500] {
+    for _ in 0..3 {
         let run = run(&mut place.record(pid, "-d 0.2 --force"));
         assert_eq!(run.code, Some(0), "{}", run.stderr);
         assert!(place.trace("t.sbt").kernels.rows() > 100);
-        thread::sleep(Duration::from_millis(wait));
+        thread::sleep(Duration::from_millis(100));
     }
     assert!(armed.is_running(), "a window ended the program");
     armed.kill();

@@ -262,22 +262,17 @@ impl Agent {
     /// Hands over what has gathered, and says how the clocks stand.
     pub(crate) fn pulse(&self) {
         let state = lock(&self.state);
-        match &state.window {
-            Some(open) if open.recording => self.cuda.pulse(self),
-            Some(_) => {}
-            None => self.cuda.look(),
+        if state.window.as_ref().is_some_and(|open| open.recording) {
+            self.cuda.pulse(self);
         }
     }
 
-    /// How often [`Agent::pulse`] is wanted; none when no window is open and
-    /// nothing is left of the last. Within one a thread of the program may begin to record at any time, without our
+    /// How often [`Agent::pulse`] is wanted; none when no window is open. Within
+    /// one a thread of the program may begin to record at any time, without our
     /// own thread being woken for it.
     pub(crate) fn period(&self) -> Option<Duration> {
         let state = lock(&self.state);
-        match &state.window {
-            Some(open) => Some(open.settings.flush_period),
-            None => self.cuda.is_leaving(),
-        }
+        state.window.as_ref().map(|open| open.settings.flush_period)
     }
 
     fn begin(&self, open: &mut Open) {
@@ -318,7 +313,6 @@ impl Agent {
         control::stop();
         let mut state = lock(&self.state);
         state.exiting = true;
-        self.cuda.stay();
         if let Some(mut open) = state.window.take() {
             self.nvtx.unwatch();
             self.end(&mut open);

@@ -5,7 +5,7 @@
 //! elsewhere. Nothing that it reads is believed: a corrupt stack ends the walk and is marked, it never ends the program.
 //!
 //! - `images`: the program and its libraries, with the tables that say how to leave a function.
-//! - `rules`: how to leave one function, worked out from those tables once and kept.
+//! - `rules`, `kept`: how to leave one function, worked out from those tables once and kept.
 //! - `walk`: from frame to frame.
 //! - `bounds`: where a thread's stack is.
 //! - `interned`: stacks that were seen before.
@@ -33,6 +33,7 @@ mod bounds;
 pub mod fuzz;
 mod images;
 mod interned;
+mod kept;
 mod python;
 mod rules;
 mod walk;

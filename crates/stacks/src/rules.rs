@@ -11,9 +11,7 @@ use gimli::{
 };
 
 use crate::images::{Image, Images};
-
-/// Rules that a thread keeps. A launch-bound program has some hundred return addresses, a large framework some thousand.
-const KEPT: usize = 4096;
+use crate::kept::KeptRules;
 
 /// How to leave a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,25 +55,15 @@ impl gimli::UnwindContextStorage<usize> for Storage {
 
 /// Rules by return address.
 pub(crate) struct Rules {
-    kept: Box<[Kept]>,
+    kept: KeptRules,
     generation: u32,
     context: Box<UnwindContext<usize, Storage>>,
 }
 
-#[derive(Clone, Copy)]
-struct Kept {
-    address: u64,
-    rule: Rule,
-}
-
 impl Rules {
     pub(crate) fn new() -> Self {
-        let empty = Kept {
-            address: 0,
-            rule: Rule::UNKNOWN,
-        };
         Self {
-            kept: vec![empty; KEPT].into_boxed_slice(),
+            kept: KeptRules::new(),
             generation: 0,
             context: Box::new(UnwindContext::new_in()),
         }
@@ -85,23 +73,18 @@ impl Rules {
     pub(crate) fn follow(&mut self, images: &Images) {
         if self.generation != images.generation() {
             self.generation = images.generation();
-            for kept in &mut self.kept {
-                kept.address = 0;
-            }
+            self.kept.clear();
         }
     }
 
     /// How to leave the function that `address` is in, and `None` when no image has it.
     #[inline]
     pub(crate) fn find(&mut self, images: &Images, address: u64) -> Option<Rule> {
-        // Return addresses differ in their low bits first; the multiplier spreads those over the table.
-        let slot = (address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 52) as usize % KEPT;
-        let kept = self.kept[slot];
-        if kept.address == address {
-            return Some(kept.rule);
+        if let Some(rule) = self.kept.get(address) {
+            return Some(rule);
         }
         let rule = self.work_out(images.find(address)?, address);
-        self.kept[slot] = Kept { address, rule };
+        self.kept.put(address, rule);
         Some(rule)
     }
 

@@ -94,7 +94,6 @@ functions! {
         fn cuptiUnsubscribe(subscriber: *mut c_void) -> Code;
         fn cuptiEnableCallback(enable: u32, subscriber: *mut c_void, domain: u32, id: u32) -> Code;
         fn cuptiEnableDomain(enable: u32, subscriber: *mut c_void, domain: u32) -> Code;
-        fn cuptiFinalize() -> Code;
         fn cuptiGetContextId(context: *mut c_void, id: *mut u32) -> Code;
         fn cuptiGetStreamIdEx(context: *mut c_void, stream: *mut c_void, per_thread: u8, id: *mut u32) -> Code;
     }
@@ -459,17 +458,6 @@ impl Cupti {
         // SAFETY: a handle that subscribe gave, and numbers.
         let code = unsafe { (self.functions.cuptiEnableDomain)(switch as u32, subscriber.0, domain) };
         self.checked("cuptiEnableDomain", code)
-    }
-
-    /// Takes CUPTI out of the process. To be called when an API call is left.
-    ///
-    /// # Errors
-    ///
-    /// CUPTI's code.
-    pub fn finalize(&self) -> Result<(), Error> {
-        // SAFETY: takes nothing.
-        let code = unsafe { (self.functions.cuptiFinalize)() };
-        self.checked("cuptiFinalize", code)
     }
 
     /// The number of a context, by its handle.

@@ -20,12 +20,12 @@ use tracesmith_cuda::{
     Error,
     cupti::{
         ApiDomain, ContextHandle, Cupti, Subscriber, Switch,
-        abi::{self, domain, driver, kind, resource},
+        abi::{domain, driver, kind, resource},
         activity::{self, Activities, Activity},
     },
 };
 
-use super::{buffers, detach, lookup, neighbour, resources, translate::Translator};
+use super::{buffers, lookup, neighbour, resources, translate::Translator};
 use crate::{agent, guard, guard::lock};
 
 static CURRENT: AtomicPtr<Hub> = AtomicPtr::new(ptr::null_mut());
@@ -203,15 +203,6 @@ impl Hub {
         let state = lock(&self.state);
         let wishes = &state.wishes[Side::Theirs as usize];
         !wishes.kinds.iter().any(|wanted| *wanted) && wishes.single.is_empty() && !neighbour::is_subscribed()
-    }
-
-    /// Takes CUPTI out of the process, when a call is left.
-    pub(super) fn finalize(&self) {
-        let mut state = lock(&self.state);
-        // It forgets what was registered in any case.
-        let _ = self.cupti.finalize();
-        state.registered = false;
-        state.subscriber = None;
     }
 
     /// Is CUPTI's client no longer: it calls us no more. Buffers stay registered,
@@ -456,18 +447,6 @@ impl Hub {
             .is_some_and(|bits| bits.contains(id))
     }
 
-    /// Every call of the driver and the runtime is a callback, or no more. For
-    /// when neither side wants any.
-    pub(super) fn watch_every_call(&self, switch: Switch) {
-        let state = lock(&self.state);
-        if let Some(subscriber) = state.subscriber {
-            for number in [domain::DRIVER, domain::RUNTIME] {
-                // Without it CUPTI stays attached and idle.
-                let _ = self.cupti.enable_domain(subscriber, number, switch);
-            }
-        }
-    }
-
     /// The program's own calls that open and close the window.
     pub(super) fn watch_profiler_calls(&self, switch: Switch) {
         for id in [driver::CU_PROFILER_START, driver::CU_PROFILER_STOP] {
@@ -646,13 +625,5 @@ unsafe extern "C" fn callback(_user: *mut c_void, domain: u32, id: u32, data: *c
     if wanted(ours) {
         // SAFETY: as CUPTI gave it for this domain.
         guard::run((), || unsafe { resources::callback(hub, domain, id, data) });
-    }
-    if detach::is_pending() && matches!(domain, domain::DRIVER | domain::RUNTIME) {
-        // SAFETY: what CUPTI gives for these domains.
-        match unsafe { data.cast::<abi::ApiCallback>().as_ref() }.map(|call| call.site) {
-            Some(abi::SITE_EXIT) => guard::run((), || detach::left(hub)),
-            Some(_) => detach::entered(),
-            None => {}
-        }
     }
 }

@@ -25,7 +25,6 @@ use tracesmith_cuda::{
 };
 
 use super::{
-    detach,
     hub::{Hub, Side},
     lookup, neighbour, symbols,
 };
@@ -131,7 +130,6 @@ interposed! {
         let (Some(requested), Some(completed)) = (requested, completed) else {
             return result::INVALID_PARAMETER;
         };
-        detach::cancel(hub);
         if let Err(error) = hub.attach() {
             return code(Err(error));
         }
@@ -231,7 +229,6 @@ interposed! {
         let Some(function) = function.filter(|_| !subscriber.is_null()) else {
             return result::INVALID_PARAMETER;
         };
-        detach::cancel(hub);
         if let Err(error) = hub.attach() {
             return code(Err(error));
         }
@@ -320,7 +317,6 @@ interposed! {
 }
 
 fn their_kind(hub: &Hub, kind: u32) -> Code {
-    detach::cancel(hub);
     if let Err(error) = hub.attach() {
         return code(Err(error));
     }

@@ -8,10 +8,8 @@
 //! - [`resources`]: modules, and what else is told by callbacks.
 //! - [`interpose`], [`lookup`], [`symbols`]: the functions that the program finds instead of
 //!   CUPTI's.
-//! - [`detach`]: leaving the program as it was.
 
 mod buffers;
-mod detach;
 mod hub;
 mod interpose;
 mod kinds;
@@ -67,7 +65,6 @@ struct State {
 /// The child of a fork has no CUPTI.
 pub(crate) fn forked() {
     hub::forget();
-    detach::forget();
 }
 
 impl Backend {
@@ -107,7 +104,6 @@ impl Backend {
             &hub.cupti().path().display().to_string(),
         );
         facts::tell(&agent.sink, "cupti.version", &hub.cupti().version().to_string());
-        detach::cancel(hub);
         if let Err(error) = hub.attach() {
             let words = conflict(&error);
             agent.sink.note(Cause::Conflict, &words);
@@ -203,8 +199,14 @@ impl Backend {
         self.pair(agent, hub, &mut state);
     }
 
-    /// The window is closed: CUPTI leaves the program alone, unless the program
-    /// uses it itself.
+    /// The window is closed: CUPTI is told to leave the program alone, unless the
+    /// program uses it itself.
+    ///
+    /// It stays in the process, and a launch of an empty kernel costs a
+    /// microsecond more than before (H200, CUPTI 13.0). `cuptiFinalize` would take
+    /// it out. With it training loops of PyTorch died of a destroyed heap behind a
+    /// few windows, also when it was called while no other thread was within a
+    /// call; why is not known.
     pub(crate) fn close(&self, _agent: &Agent) {
         let mut state = lock(&self.state);
         let Some(hub) = hub::current().filter(|_| state.open) else {
@@ -218,27 +220,7 @@ impl Backend {
         hub.refuse();
         hub.watch_profiler_calls(Switch::Off);
         if hub.is_ours_alone() {
-            detach::prepare(hub);
-        }
-    }
-
-    /// Whether CUPTI is to be taken out of the process, and is not yet: our own
-    /// thread then [looks](Self::look) every so often.
-    pub(crate) fn is_leaving(&self) -> Option<Duration> {
-        detach::is_pending().then_some(detach::LOOK_PERIOD)
-    }
-
-    /// Sees whether CUPTI can be taken out of the process.
-    pub(crate) fn look(&self) {
-        if let Some(hub) = hub::current() {
-            detach::look(hub);
-        }
-    }
-
-    /// The process ends: CUPTI stays as it is.
-    pub(crate) fn stay(&self) {
-        if let Some(hub) = hub::current() {
-            detach::cancel(hub);
+            hub.release();
         }
     }
 
@@ -250,7 +232,6 @@ impl Backend {
         let mut state = lock(&self.state);
         state.open = false;
         if let Some(hub) = hub::current() {
-            detach::cancel(hub);
             hub.release();
         }
         agent.sink.note(
