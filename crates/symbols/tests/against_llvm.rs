@@ -26,12 +26,16 @@ fn addresses(program: &Path, count: usize) -> Vec<u64> {
     functions.sort_unstable();
     functions.dedup_by_key(|(start, _)| *start);
     let step = (functions.len() / count).max(1);
-    let chosen = functions.iter().step_by(step).take(count);
-    // Somewhere in the middle, another place in each.
-    chosen
-        .enumerate()
-        .map(|(at, (start, size))| start + (size * (at as u64 % 7 + 1) / 9))
-        .collect()
+    let chosen: Vec<_> = functions.iter().step_by(step).take(count).collect();
+    // Somewhere in the middle, another place in each, and several where there are few.
+    let place = |at: usize| (at + at / chosen.len()) as u64 % 29 + 1;
+    let mut addresses: Vec<u64> = (0..count)
+        .map(|at| (at, chosen[at % chosen.len()]))
+        .map(|(at, (start, size))| start + size * place(at) / 31)
+        .collect();
+    addresses.sort_unstable();
+    addresses.dedup();
+    addresses
 }
 
 /// What llvm-symbolizer says: for each address the functions, files and lines, the innermost first.
@@ -136,6 +140,48 @@ fn compare(program: &Path) {
 #[test]
 fn a_thousand_addresses_of_a_rust_program_are_those_of_llvm() {
     compare(&std::env::current_exe().unwrap());
+}
+
+/// Templates with lambdas and the standard library inlined into them, some hundred times over.
+#[test]
+fn a_thousand_addresses_of_templates_are_those_of_llvm() {
+    const SOURCE: &str = r#"
+#include <algorithm>
+#include <cstdio>
+#include <string>
+#include <vector>
+namespace deep { namespace inner {
+template <int N> struct Job {
+    std::vector<long> values;
+    __attribute__((noinline)) long run(const std::string &name) {
+        std::sort(values.begin(), values.end(), [](long a, long b) { return a * N < b * (N + 1); });
+        auto last = std::unique(values.begin(), values.end());
+        values.erase(last, values.end());
+        long sum = N;
+        for (char letter : name) sum += letter * values.size();
+        return sum + Job<N - 1>{values}.run(name + char('a' + N % 26));
+    }
+};
+template <> struct Job<0> { std::vector<long> values; long run(const std::string &name) { return name.size(); } };
+} }
+int main(int count, char **words) {
+    std::vector<long> values(words ? count : 0, 7);
+    std::printf("%ld\n", deep::inner::Job<40>{values}.run(words[0]));
+}
+"#;
+    let folder = tempfile::tempdir().unwrap();
+    let (source, program) = (folder.path().join("jobs.cpp"), folder.path().join("jobs"));
+    std::fs::write(&source, SOURCE).unwrap();
+    let built = Command::new("c++")
+        .args(["-w", "-O1", "-g", "-o"])
+        .args([&program, &source])
+        .status();
+    if !built.is_ok_and(|status| status.success()) {
+        println!("SKIPPED: no compiler of C++ (c++)");
+        return;
+    }
+    assert!(addresses(&program, 1000).len() >= 900);
+    compare(&program);
 }
 
 #[test]

@@ -455,20 +455,21 @@ impl Hub {
         }
     }
 
-    /// Calls whose stacks are taken, and the making of graph nodes.
-    pub(super) fn watch_callers(&self, functions: &[u32], switch: Switch) {
-        for id in functions {
-            // Its calls are then without a stack.
-            let _ = self.set_callback(Side::Ours, domain::DRIVER, *id, switch);
-        }
-        for id in [
+    /// Calls whose stacks are taken, and the making of graph nodes. Gives back how
+    /// many of them cannot be watched: those calls are without a stack, and nodes
+    /// have that of their launch.
+    pub(super) fn watch_callers(&self, functions: &[u32], switch: Switch) -> usize {
+        const NODES: [u32; 3] = [
             resource::GRAPHNODE_CREATED,
             resource::GRAPHNODE_CLONED,
             resource::GRAPHNODE_DESTROY_STARTING,
-        ] {
-            // Nodes have the stack of their launch then.
-            let _ = self.set_callback(Side::Ours, domain::RESOURCE, id, switch);
-        }
+        ];
+        let calls = functions.iter().map(|id| (domain::DRIVER, *id));
+        let nodes = NODES.map(|id| (domain::RESOURCE, id));
+        calls
+            .chain(nodes)
+            .filter(|(domain, id)| self.set_callback(Side::Ours, *domain, *id, switch).is_err())
+            .count()
     }
 
     /// Modules coming and going, contexts and streams going.

@@ -141,7 +141,12 @@ impl Backend {
         if settings.kinds.contains(Kinds::STACKS) {
             agent.stacks.begin(settings.kinds, &agent.sink);
             state.callers = kinds::with_stacks(hub.cupti());
-            hub.watch_callers(&state.callers, Switch::On);
+            let unwatched = hub.watch_callers(&state.callers, Switch::On);
+            if unwatched > 0 {
+                let words =
+                    format!("calls of {unwatched} functions have no stack: CUPTI does not tell of them");
+                agent.sink.note(Cause::Unavailable, &words);
+            }
         }
         state.kinds = kinds::wanted(settings.kinds);
         hub.skip_functions(Side::Ours, &[]);
@@ -189,7 +194,8 @@ impl Backend {
         hub.watch_resources(Switch::Off);
         let callers = std::mem::take(&mut state.callers);
         if !callers.is_empty() {
-            hub.watch_callers(&callers, Switch::Off);
+            // What could not be watched cannot be left either.
+            let _ = hub.watch_callers(&callers, Switch::Off);
         }
         // Absent or off already: nothing is lost by it.
         let _ = hub.cupti().enable_latency(Switch::Off);
