@@ -156,14 +156,11 @@ impl<'a> RowWriter<'a> {
     /// Adds the stacks of an event to its object.
     fn push_stacks(&mut self, event: &Event) {
         let Some(stacks) = &self.stacks else { return };
-        let (stack, launch) = stacks.json(event);
         // The object is open again until they are in it.
         self.line.pop();
-        self.line
-            .extend_from_slice(format!(",\"stack\":{stack}").as_bytes());
-        if let Some(launch) = launch {
+        for (name, value) in stacks.json(event) {
             self.line
-                .extend_from_slice(format!(",\"launch_stack\":{launch}").as_bytes());
+                .extend_from_slice(format!(",\"{name}\":{value}").as_bytes());
         }
         self.line.push(b'}');
     }

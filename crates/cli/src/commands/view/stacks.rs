@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use serde_json::{Value as Json, json};
 use tracesmith_format::tables::{FrameKind, StackEnd};
 use tracesmith_format::{Columns, CorrelationId, ProcessId, StackId};
-use tracesmith_trace::{Event, FrameView, Trace};
+use tracesmith_trace::analysis::{Forward, ForwardReport};
+use tracesmith_trace::{Event, EventName, FrameView, Trace};
 
 /// Whether rows have their stacks below them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +20,8 @@ pub(super) struct StackTexts<'t> {
     trace: &'t Trace,
     /// Of calls, for work whose own stack is that of another moment.
     launches: HashMap<(ProcessId, CorrelationId), StackId>,
+    /// Of forward operators, for work that makes their gradients.
+    forward: ForwardReport,
 }
 
 impl<'t> StackTexts<'t> {
@@ -31,23 +34,46 @@ impl<'t> StackTexts<'t> {
                 launches.insert((process, calls.correlation[row]), calls.stack[row]);
             }
         }
-        StackTexts { trace, launches }
+        StackTexts {
+            trace,
+            launches,
+            forward: ForwardReport::of(trace),
+        }
     }
 
-    /// What stands below a row. Work of a graph has two stacks: that which made its node, and that of the launch.
+    /// What stands below a row. Work of a graph has two stacks: that which made its node, and that of the launch. Backward
+    /// work also has that of the forward operator.
     pub(super) fn lines(&self, event: &Event) -> Vec<String> {
         let mut lines = self.stack_lines(event.stack);
         if let Some(launch) = self.launch_of(event) {
             lines.push("    launched by".to_owned());
             lines.extend(self.stack_lines(launch));
         }
+        if let Some(forward) = self.forward.of_call(event.process, event.correlation) {
+            lines.push(format!("    backward of {}", self.operator(&forward)));
+            lines.extend(self.stack_lines(forward.stack));
+        }
         lines
     }
 
-    /// The same as values.
-    pub(super) fn json(&self, event: &Event) -> (Json, Option<Json>) {
-        let launch = self.launch_of(event).map(|stack| self.stack_json(stack));
-        (self.stack_json(event.stack), launch)
+    /// The same as values, by their names.
+    pub(super) fn json(&self, event: &Event) -> Vec<(&'static str, Json)> {
+        let mut values = vec![("stack", self.stack_json(event.stack))];
+        if let Some(launch) = self.launch_of(event) {
+            values.push(("launch_stack", self.stack_json(launch)));
+        }
+        if let Some(forward) = self.forward.of_call(event.process, event.correlation) {
+            values.push(("forward", json!(self.operator(&forward))));
+            values.push(("forward_stack", self.stack_json(forward.stack)));
+        }
+        values
+    }
+
+    fn operator(&self, forward: &Forward) -> &'t str {
+        match forward.operator {
+            EventName::Id(id) => self.trace.string(id),
+            EventName::Word(word) => word,
+        }
     }
 
     /// The stack of an event's call, when it is another one.
