@@ -16,20 +16,25 @@ pub(super) enum Destination<'a, 'o> {
     Files(Files<'a>),
 }
 
+/// What the export has ready to be written. It is made on all cores, and written by the thread that the destination is of.
+pub(super) enum Output {
+    Bytes(Vec<u8>),
+    /// The file is complete; more bytes belong to another.
+    EndOfFile,
+}
+
 /// Several files.
 pub(super) struct Files<'a> {
     open: &'a mut OpenFile<'a>,
     current: Option<Box<dyn Write>>,
-    limit: u64,
     sizes: Vec<u64>,
 }
 
 impl<'a> Files<'a> {
-    pub(super) fn new(open: &'a mut OpenFile<'a>, limit: u64) -> Self {
+    pub(super) fn new(open: &'a mut OpenFile<'a>) -> Self {
         Files {
             open,
             current: None,
-            limit,
             sizes: Vec::new(),
         }
     }
@@ -51,40 +56,27 @@ impl<'a> Files<'a> {
         }
         Ok(())
     }
+
+    /// Ends the current file; the next bytes open another.
+    fn end_current(&mut self) -> Result<(), Error> {
+        if let Some(mut file) = self.current.take() {
+            let written = self.sizes.last().copied().unwrap_or(0);
+            file.flush().map_err(|source| Error::Write { written, source })?;
+        }
+        Ok(())
+    }
 }
 
 impl Destination<'_, '_> {
-    pub(super) fn put(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        match self {
-            Destination::One(out) => out.put(bytes),
-            Destination::Files(files) => files.put(bytes),
-        }
-    }
-
-    /// The size that a file should not pass by much.
-    pub(super) fn limit(&self) -> Option<u64> {
-        match self {
-            Destination::One(_) => None,
-            Destination::Files(files) => Some(files.limit),
-        }
-    }
-
-    /// Whether the current file is full.
-    pub(super) fn is_full(&self) -> bool {
-        match self {
-            Destination::One(_) => false,
-            Destination::Files(files) => files.sizes.last().is_some_and(|size| *size >= files.limit),
-        }
-    }
-
-    /// Ends the current file; the next bytes open another.
-    pub(super) fn end_file(&mut self) -> Result<(), Error> {
-        let Destination::Files(files) = self else {
-            return Ok(());
-        };
-        if let Some(mut file) = files.current.take() {
-            let written = files.sizes.last().copied().unwrap_or(0);
-            file.flush().map_err(|source| Error::Write { written, source })?;
+    /// Writes what is ready.
+    pub(super) fn take(&mut self, ready: &mut Vec<Output>) -> Result<(), Error> {
+        for output in ready.drain(..) {
+            match (output, &mut *self) {
+                (Output::Bytes(bytes), Destination::One(out)) => out.put(&bytes)?,
+                (Output::Bytes(bytes), Destination::Files(files)) => files.put(&bytes)?,
+                (Output::EndOfFile, Destination::One(_)) => {}
+                (Output::EndOfFile, Destination::Files(files)) => files.end_current()?,
+            }
         }
         Ok(())
     }

@@ -10,7 +10,7 @@ use super::GpuForm;
 use super::argument::{
     put_address, put_category, put_dimensions, put_flow, put_interned, put_some, put_text, put_unsigned,
 };
-use super::item::{Form, Name, Piece, StreamRole, TrackKey};
+use super::item::{Form, Head, Name, Piece, StreamRole, TrackKey};
 use super::rows::Rows;
 use super::stage;
 use super::work::{Work, bandwidth, stream_of};
@@ -26,10 +26,10 @@ impl Rows<'_> {
             .shape
             .values
             .iter()
-            .map(|shape| self.kernel_parts(shape))
+            .map(|shape| self.kernel_parts(&mut piece, shape))
             .collect();
         piece.items.reserve(rows.len());
-        piece.bodies.reserve(rows.len() * 96);
+        piece.bodies.reserve(rows.len() * 24);
         for row in 0..rows.len() {
             let at = rows.place.index[row] as usize;
             let place = rows.place.values[at];
@@ -45,10 +45,10 @@ impl Rows<'_> {
                 name: shape.name,
                 text: shape.mangled,
                 track: tracks[at],
+                head: shape.head,
             };
             if self.gpu_form != GpuForm::RenderStages {
                 let from = piece.bodies.len();
-                piece.bodies.extend_from_slice(&shape.arguments);
                 put_some(&mut piece.bodies, Argument::GRAPH_NODE, rows.graph_node[row].0);
                 if rows.queued[row].is_some() {
                     let waited = rows.start[row].0.saturating_sub(rows.queued[row].0);
@@ -66,7 +66,7 @@ impl Rows<'_> {
         piece
     }
 
-    fn kernel_parts(&self, shape: &KernelShape) -> KernelParts {
+    fn kernel_parts(&self, piece: &mut Piece, shape: &KernelShape) -> KernelParts {
         let name = if shape.demangled.is_some() {
             shape.demangled
         } else {
@@ -100,7 +100,7 @@ impl Rows<'_> {
         KernelParts {
             name: Name::of_string(name),
             mangled,
-            arguments,
+            head: piece.add_head(arguments),
             launch: stage::launch(shape),
         }
     }
@@ -124,6 +124,7 @@ impl Rows<'_> {
                 name: Name::new(EventName::Word(name.unwrap_or("copy"))),
                 text: StringId::NONE,
                 track: tracks[at],
+                head: Head::NONE,
             };
             let bytes = rows.bytes[row].0;
             self.put_memory_work(&mut piece, &work, Category::COPY, bytes, row, |out| {
@@ -155,6 +156,7 @@ impl Rows<'_> {
                 name: Name::new(EventName::Word("set")),
                 text: StringId::NONE,
                 track: tracks[at],
+                head: Head::NONE,
             };
             let bytes = rows.bytes[row].0;
             self.put_memory_work(&mut piece, &work, Category::SET, bytes, row, |out| {
@@ -222,6 +224,7 @@ impl Rows<'_> {
                 name: Name::new(EventName::Word(shape.kind.name().unwrap_or("sync"))),
                 text: StringId::NONE,
                 track,
+                head: Head::NONE,
             };
             let from = piece.bodies.len();
             let out = &mut piece.bodies;
@@ -258,6 +261,7 @@ impl Rows<'_> {
                 name: Name::new(EventName::Word("graph launch")),
                 text: StringId::NONE,
                 track: tracks[at],
+                head: Head::NONE,
             };
             let from = piece.bodies.len();
             let out = &mut piece.bodies;
@@ -293,6 +297,7 @@ impl Rows<'_> {
                 name: Name::new(name),
                 text: StringId::NONE,
                 track: tracks[at],
+                head: Head::NONE,
             };
             let from = piece.bodies.len();
             let out = &mut piece.bodies;
@@ -341,6 +346,6 @@ impl Rows<'_> {
 struct KernelParts {
     name: Name,
     mangled: StringId,
-    arguments: Vec<u8>,
+    head: Head,
     launch: Vec<u8>,
 }

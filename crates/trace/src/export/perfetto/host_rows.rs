@@ -11,7 +11,7 @@ use super::argument::{
     FlowSpace, flow_id, launch_flow, put_address, put_category, put_float, put_flow, put_interned,
     put_signed, put_some, put_text, put_unsigned,
 };
-use super::item::{Change, CounterKey, Form, Item, Name, OPEN, Piece, StreamKey, StreamRole, TrackKey};
+use super::item::{Change, CounterKey, Form, Head, Item, Name, OPEN, Piece, StreamKey, StreamRole, TrackKey};
 use super::rows::{Rows, Stretch};
 use crate::model::event::{EventName, word};
 use crate::perfetto::schema::{event, gpu, legacy};
@@ -27,6 +27,7 @@ fn item(form: Form, time: Stretch, track: u32, name: Name, stack: StackId) -> It
         name,
         text: StringId::NONE,
         stack,
+        head: Head::NONE,
         body: 0,
         body_length: 0,
     }
@@ -36,7 +37,7 @@ impl Rows<'_> {
     pub(super) fn api_calls(&self, block: &Block, rows: ApiCalls) -> Piece {
         let mut piece = Piece::default();
         let tracks = thread_tracks(&mut piece, &rows.caller.values);
-        let shapes: Vec<(Name, Vec<u8>)> = rows
+        let shapes: Vec<(Name, Head)> = rows
             .shape
             .values
             .iter()
@@ -49,19 +50,18 @@ impl Rows<'_> {
                 if shape.result != 0 {
                     put_signed(&mut out, Argument::RESULT, i64::from(shape.result));
                 }
-                (Name::of_string(shape.name), out)
+                (Name::of_string(shape.name), piece.add_head(out))
             })
             .collect();
         piece.items.reserve(rows.len());
-        piece.bodies.reserve(rows.len() * 48);
+        piece.bodies.reserve(rows.len() * 24);
         for row in 0..rows.len() {
             let Some(time) = self.stretch(block, rows.start[row], rows.end[row], &mut piece) else {
                 continue;
             };
-            let (name, arguments) = &shapes[rows.shape.index[row] as usize];
+            let (name, head) = shapes[rows.shape.index[row] as usize];
             let caller = rows.caller.index[row] as usize;
             let from = piece.bodies.len();
-            piece.bodies.extend_from_slice(arguments);
             let correlation = rows.correlation[row];
             if correlation.is_some() {
                 let out = &mut piece.bodies;
@@ -78,10 +78,11 @@ impl Rows<'_> {
                     });
                 }
             }
-            piece.push(
-                item(Form::Slice, time, tracks[caller], *name, rows.stack[row]),
-                from,
-            );
+            let call = Item {
+                head,
+                ..item(Form::Slice, time, tracks[caller], name, rows.stack[row])
+            };
+            piece.push(call, from);
         }
         piece
     }

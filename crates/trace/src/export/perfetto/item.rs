@@ -14,6 +14,8 @@ pub(super) struct Piece {
     pub(super) items: Vec<Item>,
     /// The encoded parts of all items, one behind the other.
     pub(super) bodies: Vec<u8>,
+    /// Encoded parts that many items have in common.
+    heads: Vec<Vec<u8>>,
     /// The tracks that items refer to by number.
     pub(super) tracks: Vec<TrackKey>,
     /// Rows whose time is not known, or beyond what Perfetto can hold.
@@ -34,9 +36,27 @@ pub(super) struct Item {
     /// A string that an argument of it refers to.
     pub(super) text: StringId,
     pub(super) stack: StackId,
-    /// Where its encoded part lies in the piece.
+    /// What its encoded part begins with.
+    pub(super) head: Head,
+    /// Where the rest of its encoded part lies in the piece.
     pub(super) body: u32,
     pub(super) body_length: u32,
+}
+
+/// The number of a head in its piece, counted from 1: rows of one shape share what they begin with, all arguments of a
+/// kernel's launch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Head(u32);
+
+impl Head {
+    pub(super) const NONE: Head = Head(0);
+}
+
+/// The encoded part of an item.
+#[derive(Clone, Copy)]
+pub(super) struct Body<'a> {
+    pub(super) head: &'a [u8],
+    pub(super) rest: &'a [u8],
 }
 
 /// The end of something whose end is not known: it is over when nothing else is left.
@@ -227,10 +247,21 @@ impl Piece {
         }) as u32
     }
 
+    /// Keeps what items will begin with.
+    pub(super) fn add_head(&mut self, bytes: Vec<u8>) -> Head {
+        self.heads.push(bytes);
+        Head(self.heads.len() as u32)
+    }
+
     /// The encoded part of an item.
-    pub(super) fn body(&self, item: &Item) -> &[u8] {
+    #[inline]
+    pub(super) fn body(&self, item: &Item) -> Body<'_> {
         let start = item.body as usize;
-        &self.bodies[start..start + item.body_length as usize]
+        let head = (item.head.0 as usize).checked_sub(1);
+        Body {
+            head: head.map_or(&[], |at| &self.heads[at]),
+            rest: &self.bodies[start..start + item.body_length as usize],
+        }
     }
 
     /// Adds an item whose encoded part is what was written to `bodies` since it was `from` long.
@@ -241,10 +272,12 @@ impl Piece {
     }
 
     /// Adds an item of another piece, its track by this piece's number.
-    pub(super) fn push_copy(&mut self, item: &Item, body: &[u8], track: u32) {
+    pub(super) fn push_copy(&mut self, item: &Item, body: Body<'_>, track: u32) {
         let from = self.bodies.len();
-        self.bodies.extend_from_slice(body);
-        self.push(Item { track, ..*item }, from);
+        self.bodies.extend_from_slice(body.head);
+        self.bodies.extend_from_slice(body.rest);
+        let head = Head::NONE;
+        self.push(Item { track, head, ..*item }, from);
     }
 }
 

@@ -7,7 +7,7 @@
 use rustc_hash::FxHashSet;
 use tracesmith_format::{StackId, StringId};
 
-use super::item::{Change, Form, Item, Name, OPEN, TrackKey};
+use super::item::{Body, Change, Form, Item, Name, OPEN, TrackKey};
 use super::live_memory::LiveMemory;
 use super::opening::{self, queue_id};
 use super::stacks::{InternedStacks, put_interned_text, stack_text};
@@ -22,6 +22,8 @@ use crate::perfetto::words::Argument;
 
 /// Packets are cut into parts of about this size, to be compressed apart from each other.
 const PART_BYTES: usize = 256 << 10;
+/// Names that are known without a hash.
+const RECENT_NAMES: usize = 256;
 /// Texts of stacks are interned behind all strings.
 const FIRST_STACK_TEXT: u64 = 1 << 32;
 
@@ -50,6 +52,8 @@ pub(super) struct Lane {
     last: u64,
     open: Vec<u64>,
     names: FxHashSet<Name>,
+    /// Some of the names, each at a place that its number tells: most events have one of these, and need no hash.
+    recent: Box<[Name; RECENT_NAMES]>,
     texts: FxHashSet<StringId>,
     stacks: InternedStacks,
     interned: Vec<u8>,
@@ -74,6 +78,7 @@ impl Lane {
             last: scene.base,
             open: Vec::new(),
             names: FxHashSet::default(),
+            recent: Box::new([Name::NONE; RECENT_NAMES]),
             texts: FxHashSet::default(),
             stacks: InternedStacks::default(),
             interned: Vec::new(),
@@ -93,7 +98,7 @@ impl Lane {
     }
 
     /// Adds an item, which does not start before the one added last.
-    pub(super) fn add(&mut self, scene: &Scene<'_>, item: &Item, body: &[u8]) {
+    pub(super) fn add(&mut self, scene: &Scene<'_>, item: &Item, body: Body<'_>) {
         self.end_until(item.start);
         match item.form {
             Form::Slice => {
@@ -104,12 +109,16 @@ impl Lane {
             Form::Arrow => self.put_event(scene, item, 0, body),
             Form::Count => self.put_event(scene, item, event::COUNTER, body),
             Form::Change => {
-                let value = self.live.after(Change::get(body));
-                let mut body = Vec::with_capacity(12);
-                put_number(&mut body, event::COUNTER_VALUE, value as u64);
-                self.put_event(scene, item, event::COUNTER, &body);
+                let value = self.live.after(Change::get(body.rest));
+                let mut rest = Vec::with_capacity(12);
+                put_number(&mut rest, event::COUNTER_VALUE, value as u64);
+                let body = Body {
+                    head: &[],
+                    rest: &rest,
+                };
+                self.put_event(scene, item, event::COUNTER, body);
             }
-            Form::Stage | Form::KernelStage => self.put_stage(scene, item, body),
+            Form::Stage | Form::KernelStage => self.put_stage(scene, item, body.rest),
         }
         if self.out.len() >= PART_BYTES {
             // A lane that filled one part will fill another.
@@ -172,7 +181,7 @@ impl Lane {
         put_varint(out, self.sequence);
     }
 
-    fn put_event(&mut self, scene: &Scene<'_>, item: &Item, kind: u64, body: &[u8]) {
+    fn put_event(&mut self, scene: &Scene<'_>, item: &Item, kind: u64, body: Body<'_>) {
         self.intern(scene, item);
         let mut stack = Vec::new();
         if item.stack.is_some() {
@@ -180,7 +189,7 @@ impl Lane {
         }
         let name = u64::from(item.name.0);
         let name_length = if name == 0 { 0 } else { 1 + varint_length(name) };
-        let event_length = 2 + name_length + body.len() + stack.len();
+        let event_length = 2 + name_length + body.head.len() + body.rest.len() + stack.len();
         let mut length = 2 + 1 + varint_length(event_length as u64) + event_length;
         if !self.interned.is_empty() {
             length += 1 + varint_length(self.interned.len() as u64) + self.interned.len();
@@ -199,7 +208,8 @@ impl Lane {
             out.push((event::NAME_IID << 3) as u8);
             put_varint(out, name);
         }
-        out.extend_from_slice(body);
+        out.extend_from_slice(body.head);
+        out.extend_from_slice(body.rest);
         out.extend_from_slice(&stack);
         if let (Some(thread), true) = (self.thread, item.stack.is_some()) {
             self.put_sample(thread, item);
@@ -269,9 +279,20 @@ impl Lane {
         }
     }
 
+    /// Notes an event's name; says whether it is new.
+    #[inline]
+    fn is_new(&mut self, name: Name) -> bool {
+        let recent = &mut self.recent[name.0 as usize % RECENT_NAMES];
+        if *recent == name || name == Name::NONE {
+            return false;
+        }
+        *recent = name;
+        self.names.insert(name)
+    }
+
     #[inline]
     fn intern(&mut self, scene: &Scene<'_>, item: &Item) {
-        if item.name != Name::NONE && self.names.insert(item.name) {
+        if self.is_new(item.name) {
             let name = name_text(scene.trace, item.name);
             put_interned_text(
                 &mut self.interned,

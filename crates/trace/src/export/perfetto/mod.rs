@@ -2,7 +2,8 @@
 //!
 //! Blocks are read in the order of time, a few on every core at once, and become [items](item). What starts before the
 //! first block that is still unread is complete: it is sorted by track and start, gets its [`lane`] and is written.
-//! So the file is made in one walk, and memory follows what overlaps in time, not the length of the trace.
+//! So the file is made in one walk, and memory follows what overlaps in time, not the length of the trace. Items become
+//! packets while the next blocks are read: one track may hold half of everything, and the other cores need not wait for it.
 //!
 //! Device work can be written in two forms. *Tracks* are slices on tracks of our own: every version of Perfetto shows
 //! them, with arrows from the calls. *Render stages* are what newer versions know GPU work by. Written both ways,
@@ -37,7 +38,7 @@ use crate::error::Error;
 use crate::export::{ExportOptions, ExportReport, Exporter, Out, Way};
 use crate::model::trace::Trace;
 pub use destination::OpenFile;
-use destination::{Destination, Files};
+use destination::{Destination, Files, Output};
 use event_flows::EventFlows;
 use item::{Form, Piece, TrackKey};
 use lane::{Lane, Reader, Scene};
@@ -86,7 +87,7 @@ pub enum Packing {
 
 fn write(trace: &Trace, options: &ExportOptions, out: &mut Out<'_>) -> Result<ExportReport, Error> {
     let mut destination = Destination::One(out);
-    Export::new(trace, options).run(&mut destination)
+    Export::new(trace, options, None).run(&mut destination)
 }
 
 /// Writes a trace as several files of about `limit` bytes, one after the other in time and each complete in itself.
@@ -97,8 +98,8 @@ pub fn write_split<'a>(
     limit: u64,
     open: &'a mut OpenFile<'a>,
 ) -> Result<(ExportReport, Vec<u64>), Error> {
-    let mut destination = Destination::Files(Files::new(open, limit));
-    let report = Export::new(trace, options).run(&mut destination)?;
+    let mut destination = Destination::Files(Files::new(open));
+    let report = Export::new(trace, options, Some(limit)).run(&mut destination)?;
     Ok((report, destination.sizes()))
 }
 
@@ -109,12 +110,16 @@ const ITEM_BYTES: u64 = 24;
 
 struct Export<'t> {
     options: &'t ExportOptions,
-    rows: Rows<'t>,
+    /// The size that a file should not pass by much.
+    limit: Option<u64>,
     scene: Scene<'t>,
     tracks: Tracks<'t>,
     known: FxHashMap<TrackKey, usize>,
     states: Vec<TrackState>,
     file: FileState,
+    /// What the current file has, with what still waits in `ready`.
+    file_bytes: u64,
+    ready: Vec<Output>,
     report: ExportReport,
 }
 
@@ -130,15 +135,10 @@ enum FileState {
 }
 
 impl<'t> Export<'t> {
-    fn new(trace: &'t Trace, options: &'t ExportOptions) -> Self {
+    fn new(trace: &'t Trace, options: &'t ExportOptions, limit: Option<u64>) -> Self {
         Export {
             options,
-            rows: Rows {
-                trace,
-                options,
-                gpu_form: options.perfetto.gpu_form,
-                event_flows: EventFlows::new(trace),
-            },
+            limit,
             scene: Scene {
                 trace,
                 clock: clocks::clock_of(trace),
@@ -152,35 +152,49 @@ impl<'t> Export<'t> {
             known: FxHashMap::default(),
             states: Vec::new(),
             file: FileState::None,
+            file_bytes: 0,
+            ready: Vec::new(),
             report: ExportReport::default(),
         }
     }
 
     fn run(mut self, destination: &mut Destination<'_, '_>) -> Result<ExportReport, Error> {
+        let trace = self.scene.trace;
+        let rows = Rows {
+            trace,
+            options: self.options,
+            gpu_form: self.options.perfetto.gpu_form,
+            event_flows: EventFlows::new(trace),
+        };
         let blocks = self.blocks();
-        let batch = rayon::current_num_threads().max(1) * 2;
+        let mut batches = blocks.chunks(rayon::current_num_threads().max(1) * 2);
+        let mut read = rows.pieces(batches.next().unwrap_or_default());
         let mut carried = Piece::default();
-        for (at, part) in blocks.chunks(batch).enumerate() {
-            let read: Vec<Option<Piece>> = part
-                .par_iter()
-                .map_init(
-                    || self.rows.trace.file.reader.decoder(),
-                    |decoder, (_, block)| self.rows.piece(decoder, block),
-                )
-                .collect();
-            let mut pieces = vec![carried];
-            pieces.extend(read.into_iter().flatten());
-            let complete_until = blocks.get((at + 1) * batch).map_or(u64::MAX, |(first, _)| *first);
-            carried = self.enqueue(&pieces, complete_until);
-            self.write_queues(&pieces, destination)?;
+        loop {
+            let next = batches.next().unwrap_or_default();
+            let complete_until = next.first().map_or(u64::MAX, |(first, _)| *first);
+            let pieces: Vec<Piece> = std::iter::once(carried).chain(read).collect();
+            (carried, read) = rayon::join(
+                || {
+                    let rest = self.enqueue(&pieces, complete_until);
+                    self.write_queues(&pieces);
+                    rest
+                },
+                || rows.pieces(next),
+            );
+            destination.take(&mut self.ready)?;
+            if next.is_empty() {
+                break;
+            }
         }
-        self.end_file(destination)?;
+        self.end_file();
+        destination.take(&mut self.ready)?;
         Ok(self.report)
     }
 
     /// The blocks that may hold something wanted, by their first time on the timeline.
     fn blocks(&self) -> Vec<(u64, &'t Block)> {
-        let trace = self.rows.trace;
+        let trace = self.scene.trace;
         let mut blocks: Vec<(u64, &Block)> = trace
             .blocks()
             .iter()
@@ -207,8 +221,9 @@ impl<'t> Export<'t> {
                     self.states[tracks[item.track as usize]].queue.push(Entry {
                         start: item.start,
                         end: item.end,
-                        piece: number,
                         item: index,
+                        piece: number,
+                        form: item.form,
                     });
                 } else {
                     rest.push_copy(item, piece.body(item), rest_tracks[item.track as usize]);
@@ -222,7 +237,7 @@ impl<'t> Export<'t> {
     fn is_event(&self, form: Form) -> bool {
         match form {
             Form::Change => false,
-            Form::Stage | Form::KernelStage => self.rows.gpu_form == GpuForm::RenderStages,
+            Form::Stage | Form::KernelStage => self.options.perfetto.gpu_form == GpuForm::RenderStages,
             _ => true,
         }
     }
@@ -236,30 +251,28 @@ impl<'t> Export<'t> {
     }
 
     /// Writes what the queues hold, in steps that end where a file may end.
-    fn write_queues(&mut self, pieces: &[Piece], destination: &mut Destination<'_, '_>) -> Result<(), Error> {
+    fn write_queues(&mut self, pieces: &[Piece]) {
         // What lies around something comes before it.
         let order = |entry: &Entry| (entry.start, std::cmp::Reverse(entry.end));
         self.states
             .par_iter_mut()
             .for_each(|state| state.queue.sort_by_key(order));
-        for until in self.steps(destination.limit()) {
-            self.write_step(pieces, until, destination)?;
-            if destination.is_full() {
-                self.end_file(destination)?;
-                destination.end_file()?;
+        for until in self.steps() {
+            self.write_step(pieces, until);
+            if self.limit.is_some_and(|limit| self.file_bytes >= limit) {
+                self.end_file();
             }
         }
         for state in &mut self.states {
             state.queue.clear();
             state.written = 0;
         }
-        Ok(())
     }
 
     /// The times where steps end.
-    fn steps(&self, limit: Option<u64>) -> Vec<u64> {
+    fn steps(&self) -> Vec<u64> {
         let items: usize = self.states.iter().map(|state| state.queue.len()).sum();
-        let step = limit.map_or(STEP_ITEMS, |limit| {
+        let step = self.limit.map_or(STEP_ITEMS, |limit| {
             // A step is a part of a file, so that files end near their limit.
             usize::try_from(limit / ITEM_BYTES / 8).map_or(STEP_ITEMS, |items| items.clamp(1, STEP_ITEMS))
         });
@@ -283,12 +296,7 @@ impl<'t> Export<'t> {
     }
 
     /// Writes what starts before a time.
-    fn write_step(
-        &mut self,
-        pieces: &[Piece],
-        until: u64,
-        destination: &mut Destination<'_, '_>,
-    ) -> Result<(), Error> {
+    fn write_step(&mut self, pieces: &[Piece], until: u64) {
         let mut parts = Vec::new();
         if self.file != FileState::Open {
             let queued = self
@@ -296,7 +304,7 @@ impl<'t> Export<'t> {
                 .iter()
                 .filter_map(|state| state.queue.get(state.written));
             let Some(base) = queued.map(|entry| entry.start).min() else {
-                return Ok(());
+                return;
             };
             self.scene.base = base;
             parts.push(preamble::preamble(self.scene.trace, base));
@@ -305,7 +313,7 @@ impl<'t> Export<'t> {
         let base = self.scene.base;
         self.states
             .par_iter_mut()
-            .for_each(|state| state.place(pieces, base, until));
+            .for_each(|state| state.place(base, until));
         for state in &mut self.states {
             while state.lanes.len() < state.layout.lanes() {
                 let uuid = self.tracks.add_lane(&state.key, state.lanes.len());
@@ -337,11 +345,11 @@ impl<'t> Export<'t> {
             self.report.left_out += late;
             self.report.events -= late.min(self.report.events);
         }
-        pack::write(&parts, self.options.perfetto.packing, destination)
+        self.put(parts);
     }
 
     /// Ends everything that is open; the next step begins a new file.
-    fn end_file(&mut self, destination: &mut Destination<'_, '_>) -> Result<(), Error> {
+    fn end_file(&mut self) {
         let mut parts = Vec::new();
         let mut last = self.scene.base;
         for state in &mut self.states {
@@ -367,6 +375,16 @@ impl<'t> Export<'t> {
         }
         self.file = FileState::Ended;
         self.tracks.clear();
-        pack::write(&parts, self.options.perfetto.packing, destination)
+        self.put(parts);
+        self.file_bytes = 0;
+        self.ready.push(Output::EndOfFile);
+    }
+
+    /// Packs parts, each of which is a run of whole packets, for the destination.
+    fn put(&mut self, parts: Vec<Vec<u8>>) {
+        for bytes in pack::pack(parts, self.options.perfetto.packing) {
+            self.file_bytes += bytes.len() as u64;
+            self.ready.push(Output::Bytes(bytes));
+        }
     }
 }

@@ -7,36 +7,40 @@ use flate2::write::ZlibEncoder;
 use rayon::prelude::*;
 
 use super::Packing;
-use super::destination::Destination;
-use crate::error::Error;
 use crate::perfetto::schema::{packet, trace as file};
 use crate::perfetto::wire::{put_varint, varint_length};
 
 /// Parts are gathered to this size before they are compressed: smaller ones repeat themselves.
 const JOB_BYTES: usize = 512 << 10;
 
-/// Writes parts, each of which is a run of whole packets.
-pub(super) fn write(
-    parts: &[Vec<u8>],
-    packing: Packing,
-    destination: &mut Destination<'_, '_>,
-) -> Result<(), Error> {
-    if packing == Packing::None {
-        return parts.iter().try_for_each(|part| destination.put(part));
+/// What parts, each of which is a run of whole packets, are in the file.
+pub(super) fn pack(parts: Vec<Vec<u8>>, packing: Packing) -> Vec<Vec<u8>> {
+    match packing {
+        Packing::None => parts,
+        Packing::Deflate => jobs(&parts)
+            .into_par_iter()
+            .map_init(encoder, |encoder, parts| compressed(encoder, parts))
+            .flatten_iter()
+            .collect(),
     }
-    let packed: Vec<Vec<u8>> = jobs(parts).into_par_iter().map(deflate).collect();
-    for bytes in packed {
-        let mut head = Vec::with_capacity(16);
-        let tag = u64::from(packet::COMPRESSED_PACKETS) << 3 | 2;
-        let length = bytes.len() + varint_length(tag) + varint_length(bytes.len() as u64);
-        head.push((file::PACKET << 3 | 2) as u8);
-        put_varint(&mut head, length as u64);
-        put_varint(&mut head, tag);
-        put_varint(&mut head, bytes.len() as u64);
-        destination.put(&head)?;
-        destination.put(&bytes)?;
-    }
-    Ok(())
+}
+
+/// The fastest level: measured on a million launches, level 6 takes three times as long for a fifth less.
+fn encoder() -> ZlibEncoder<Vec<u8>> {
+    ZlibEncoder::new(Vec::new(), Compression::new(1))
+}
+
+/// One packet that holds the packets of parts: its head, and what they are compressed to.
+fn compressed(encoder: &mut ZlibEncoder<Vec<u8>>, parts: &[Vec<u8>]) -> [Vec<u8>; 2] {
+    let bytes = deflate(encoder, parts);
+    let mut head = Vec::with_capacity(16);
+    let tag = u64::from(packet::COMPRESSED_PACKETS) << 3 | 2;
+    let length = bytes.len() + varint_length(tag) + varint_length(bytes.len() as u64);
+    head.push((file::PACKET << 3 | 2) as u8);
+    put_varint(&mut head, length as u64);
+    put_varint(&mut head, tag);
+    put_varint(&mut head, bytes.len() as u64);
+    [head, bytes]
 }
 
 /// Neighbouring parts that are compressed together.
@@ -53,12 +57,11 @@ fn jobs(parts: &[Vec<u8>]) -> Vec<&[Vec<u8>]> {
     jobs
 }
 
-fn deflate(parts: &[Vec<u8>]) -> Vec<u8> {
+fn deflate(encoder: &mut ZlibEncoder<Vec<u8>>, parts: &[Vec<u8>]) -> Vec<u8> {
     let length: usize = parts.iter().map(Vec::len).sum();
-    // The fastest level: measured on a million launches, level 6 takes three times as long for a fifth less.
-    let mut encoder = ZlibEncoder::new(Vec::with_capacity(length / 2), Compression::new(1));
+    *encoder.get_mut() = Vec::with_capacity(length / 3);
     for part in parts {
         encoder.write_all(part).expect("a vector takes everything");
     }
-    encoder.finish().expect("a vector takes everything")
+    encoder.reset(Vec::new()).expect("a vector takes everything")
 }

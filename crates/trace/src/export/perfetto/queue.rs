@@ -1,6 +1,6 @@
 //! A track while it is written: its lanes, and the items that wait for theirs.
 
-use super::item::{Piece, TrackKey};
+use super::item::{Form, TrackKey};
 use super::lane::Lane;
 use super::layout::Layout;
 use super::live_memory::LiveMemory;
@@ -15,20 +15,21 @@ pub(super) struct TrackState {
     /// How many of them have been.
     pub(super) written: usize,
     /// For every lane the items of the current step.
-    pub(super) step: Vec<Vec<(u32, u32)>>,
+    pub(super) step: Vec<Vec<(u16, u32)>>,
     /// Items that are earlier than their file.
     pub(super) late: u64,
     /// Live memory while no lane counts it.
     pub(super) live: LiveMemory,
 }
 
-/// An item of a piece.
+/// An item of a piece, with what its place depends on: looking that up where the item lies took most of the time here.
 #[derive(Clone, Copy)]
 pub(super) struct Entry {
     pub(super) start: u64,
     pub(super) end: u64,
-    pub(super) piece: u32,
     pub(super) item: u32,
+    pub(super) piece: u16,
+    pub(super) form: Form,
 }
 
 impl TrackState {
@@ -46,7 +47,7 @@ impl TrackState {
     }
 
     /// Finds lanes for what starts before a time.
-    pub(super) fn place(&mut self, pieces: &[Piece], base: u64, until: u64) {
+    pub(super) fn place(&mut self, base: u64, until: u64) {
         while let Some(entry) = self.queue.get(self.written)
             && (entry.start < until || until == u64::MAX)
         {
@@ -56,8 +57,7 @@ impl TrackState {
                 self.late += 1;
                 continue;
             }
-            let form = pieces[entry.piece as usize].items[entry.item as usize].form;
-            let lane = self.layout.place(form, entry.start, entry.end);
+            let lane = self.layout.place(entry.form, entry.start, entry.end);
             if self.step.len() <= lane {
                 self.step.resize_with(lane + 1, Vec::new);
             }

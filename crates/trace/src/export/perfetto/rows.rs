@@ -1,5 +1,6 @@
 //! Blocks of rows as pieces of items: what every table's part needs.
 
+use rayon::prelude::*;
 use tracesmith_format::tables::*;
 use tracesmith_format::{
     Block, ContextId, Decoder, DeviceId, ProcessId, Projection, StreamId, Table, Timestamp,
@@ -40,8 +41,17 @@ impl Stretch {
 }
 
 impl Rows<'_> {
+    /// The items of blocks, which are given with their first times.
+    pub(super) fn pieces(&self, blocks: &[(u64, &Block)]) -> Vec<Piece> {
+        let read = blocks.par_iter().map_init(
+            || self.trace.file.reader.decoder(),
+            |decoder, (_, block)| self.piece(decoder, block),
+        );
+        read.flatten_iter().collect()
+    }
+
     /// The items of a block of events; `None` for a block that cannot be read, which the trace's health tells.
-    pub(super) fn piece(&self, decoder: &mut Decoder<'_, AnySource>, block: &Block) -> Option<Piece> {
+    fn piece(&self, decoder: &mut Decoder<'_, AnySource>, block: &Block) -> Option<Piece> {
         self.options.note(block);
         macro_rules! read {
             ($($table:ident: $row:ident,)*) => {

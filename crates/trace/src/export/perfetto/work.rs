@@ -4,7 +4,7 @@ use tracesmith_format::tables::Place;
 use tracesmith_format::{CorrelationId, StackId, StringId};
 
 use super::argument::{launch_flow, put_flow, put_unsigned};
-use super::item::{Form, Item, Name, Piece, StreamKey, StreamRole, TrackKey};
+use super::item::{Form, Head, Item, Name, Piece, StreamKey, StreamRole, TrackKey};
 use super::rows::Stretch;
 use crate::perfetto::words::Argument;
 
@@ -18,6 +18,8 @@ pub(super) struct Work {
     /// A string that an argument of it refers to.
     pub(super) text: StringId,
     pub(super) track: u32,
+    /// What its slice begins with.
+    pub(super) head: Head,
 }
 
 impl Work {
@@ -30,6 +32,7 @@ impl Work {
             name: self.name,
             text: self.text,
             stack: self.stack,
+            head: Head::NONE,
             body: 0,
             body_length: 0,
         }
@@ -42,7 +45,13 @@ impl Work {
             let flow = launch_flow(self.place.process, self.correlation);
             put_flow(&mut piece.bodies, flow);
         }
-        piece.push(self.item(Form::Slice), from);
+        piece.push(
+            Item {
+                head: self.head,
+                ..self.item(Form::Slice)
+            },
+            from,
+        );
     }
 
     /// Ends the render stage that was begun at `from`.
