@@ -188,3 +188,112 @@ impl<'r> Record<'r> {
 pub(super) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test may stop on any error")]
+mod tests {
+    use proptest::prelude::*;
+    use rusqlite::Connection;
+    use rusqlite::types::Value;
+
+    use super::*;
+
+    /// What is read of a value, and how many of the readings found another type than they asked for.
+    #[derive(Debug, PartialEq)]
+    struct Readings {
+        integer: Option<i64>,
+        number: Option<f64>,
+        text: Option<String>,
+        any_text: Option<String>,
+        wrong: u64,
+    }
+
+    fn readings(value: &Value) -> Readings {
+        let connection = Connection::open_in_memory().unwrap();
+        let read = |row: &Row<'_>| {
+            let wrong = Cell::new(0);
+            let record = Record { row, wrong: &wrong };
+            let column = Column(0);
+            Ok(Readings {
+                integer: record.integer(column),
+                number: record.number(column),
+                text: record.text(column).map(Cow::into_owned),
+                any_text: record.any_text(column),
+                wrong: wrong.get(),
+            })
+        };
+        connection.query_row("SELECT ?1", [value], read).unwrap()
+    }
+
+    proptest! {
+        #[test]
+        fn an_integer_is_exact_and_no_text(value: i64) {
+            let expected = Readings {
+                integer: Some(value),
+                number: Some(value as f64),
+                text: None,
+                any_text: Some(value.to_string()),
+                wrong: 1,
+            };
+            prop_assert_eq!(readings(&Value::Integer(value)), expected);
+        }
+
+        #[test]
+        fn a_real_is_an_integer_only_where_it_holds_one_exactly(
+            value in prop_oneof![
+                any::<f64>().prop_filter("stored as null", |value| !value.is_nan()),
+                any::<i32>().prop_map(f64::from),
+                Just((1u64 << 53) as f64),
+                Just(-((1u64 << 53) as f64)),
+                Just((1u64 << 53) as f64 * 2.0),
+            ],
+        ) {
+            let found = readings(&Value::Real(value));
+            let is_exact = value.fract() == 0.0 && value.abs() <= 9_007_199_254_740_992.0;
+            prop_assert_eq!(found.integer.map(|integer| integer as f64), is_exact.then_some(value));
+            prop_assert_eq!(found.number, Some(value));
+            prop_assert_eq!(found.text, None);
+            prop_assert_eq!(found.any_text.unwrap().parse::<f64>().unwrap(), value);
+            prop_assert_eq!(found.wrong, if is_exact { 1 } else { 2 });
+        }
+
+        #[test]
+        fn a_text_is_no_number_whatever_it_says(value in prop_oneof![".*", "-?[0-9]{1,20}"]) {
+            let expected = Readings {
+                integer: None,
+                number: None,
+                text: Some(value.clone()),
+                any_text: Some(value.clone()),
+                wrong: 2,
+            };
+            prop_assert_eq!(readings(&Value::Text(value)), expected);
+        }
+
+        #[test]
+        fn bytes_are_nothing_that_is_asked_for(value: Vec<u8>) {
+            let expected = Readings {
+                integer: None,
+                number: None,
+                text: None,
+                any_text: None,
+                wrong: 4,
+            };
+            prop_assert_eq!(readings(&Value::Blob(value)), expected);
+        }
+
+        /// Names come from the file: whatever they hold, they stay one name.
+        #[test]
+        fn a_quoted_name_is_the_name(name in "[^\0]{1,40}") {
+            let connection = Connection::open_in_memory().unwrap();
+            let statement = connection.prepare(&format!("SELECT 1 AS {}", quoted(&name))).unwrap();
+            prop_assert_eq!(statement.column_name(0).unwrap(), name);
+        }
+    }
+
+    #[test]
+    fn null_is_nothing_and_not_wrong() {
+        let found = readings(&Value::Null);
+        assert_eq!((found.integer, found.number, found.wrong), (None, None, 0));
+        assert_eq!((found.text, found.any_text), (None, None));
+    }
+}
