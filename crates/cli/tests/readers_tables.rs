@@ -1,8 +1,8 @@
 //! Exports of tables and stacks, read by the programs that they are made for.
 //!
 //! Python packages are looked for in the interpreter that `TRACESMITH_PYTHON` names, else in `python3`; what is missing
-//! is named as skipped. The importer of speedscope only runs in a browser: here its documented format is checked, every
-//! number and index of it.
+//! is named as skipped. The importer of speedscope runs in a browser (`readers_speedscope.rs`): here its documented format
+//! is checked, every number and index of it.
 
 #![allow(
     clippy::unwrap_used,

@@ -4,6 +4,7 @@
 
 pub mod perfetto;
 pub mod python;
+pub mod reader;
 pub mod rows;
 pub mod stacks;
 pub mod stage;
