@@ -213,7 +213,7 @@ fn a_column_that_begins_to_repeat_is_laid_out_anew() {
         encoder.column(7, 0, values, Transform::Plain);
         let mut payload = Vec::new();
         encoder.finish(&mut payload);
-        assert_eq!(decoded::<u64>(&payload, values.len(), &[7]), [values.clone()]);
+        assert_eq!(&decoded::<u64>(&payload, values.len(), &[7])[0], values);
         sizes.push(payload.len());
     }
     assert!(sizes[0] > 4000, "nine bits for each of 4,000 rows: {sizes:?}");

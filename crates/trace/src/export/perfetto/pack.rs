@@ -19,7 +19,7 @@ pub(super) fn pack(parts: Vec<Vec<u8>>, packing: Packing) -> Vec<Vec<u8>> {
         Packing::None => parts,
         Packing::Deflate => jobs(&parts)
             .into_par_iter()
-            .map_init(encoder, |encoder, parts| compressed(encoder, parts))
+            .map_init(encoder, compressed)
             .flatten_iter()
             .collect(),
     }
