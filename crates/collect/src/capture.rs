@@ -100,7 +100,7 @@ impl Capture {
             range: self.range.clone(),
             steps: self.steps,
             activity_ring: self.activity_ring(),
-            thread_ring: THREAD_RING,
+            thread_ring: self.thread_ring(),
             memory_bytes: self.memory_bound(),
             flush_period: FLUSH_PERIOD,
         }
@@ -114,6 +114,14 @@ impl Capture {
                 let half = (self.memory_bytes / 2).max(1 << 16);
                 Capacity::at_least(1 << half.ilog2())
             }
+        }
+    }
+
+    /// A flight recorder keeps calls and markers about as long as kernels.
+    fn thread_ring(&self) -> Capacity {
+        match self.flight_recorder {
+            Some(bytes) => Capacity::at_least((bytes / 8).max(THREAD_RING.bytes())),
+            None => THREAD_RING,
         }
     }
 

@@ -218,7 +218,6 @@ impl Agent {
                 self.cuda.begin(self, &open.settings);
             }
         }
-        self.cuda.initialised();
     }
 
     /// A range that may be the one to record begins or ends.

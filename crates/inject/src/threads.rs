@@ -19,7 +19,7 @@ use tracesmith_wire::{
     Capacity, Producer, Tag,
     control::Settings,
     handshake::{self, Purpose},
-    record::Payload,
+    record::{ApiCall, IntoBytes, Payload},
 };
 
 use crate::{
@@ -93,14 +93,29 @@ impl ThreadRings {
 
     /// Pushes a record with text behind it into this thread's ring.
     pub(crate) fn push<T: Payload>(&self, record: &T, text: &[u8]) {
+        self.with_ring(|producer| push(producer, record, text));
+    }
+
+    /// Pushes the record of a call into this thread's ring; false when it has none:
+    /// there are too many, or it is being torn down.
+    #[inline]
+    pub(crate) fn push_call(&self, call: &ApiCall) -> bool {
+        self.with_ring(|producer| {
+            // A full ring counts what it drops.
+            let _ = producer.push(Tag::from(ApiCall::KIND), call.as_bytes());
+        })
+    }
+
+    /// False when the thread has no ring.
+    #[inline]
+    fn with_ring(&self, body: impl FnOnce(&mut Producer)) -> bool {
         let window = self.window.load(Ordering::Acquire);
         if window == 0 {
-            return;
+            return true;
         }
-        // A thread that is being torn down marks nothing any more.
-        let _ = OWN.try_with(|own| {
+        let reached = OWN.try_with(|own| {
             let Ok(mut own) = own.try_borrow_mut() else {
-                return;
+                return true;
             };
             if own.0 != window {
                 let old = std::mem::replace(&mut *own, (window, None));
@@ -113,12 +128,17 @@ impl ThreadRings {
                 }
                 own.1 = self.connect();
             }
-            if let Some(ring) = &own.1
-                && let Some(producer) = lock(ring).as_mut()
-            {
-                push(producer, record, text);
+            let Some(ring) = &own.1 else {
+                return false;
+            };
+            // None once the window is closed.
+            if let Some(producer) = lock(ring).as_mut() {
+                body(producer);
             }
+            true
         });
+        // A thread that is being torn down cannot be reached.
+        reached.unwrap_or(false)
     }
 
     fn connect(&self) -> Option<Ring> {

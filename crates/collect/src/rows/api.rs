@@ -7,7 +7,7 @@ use tracesmith_format::{
 };
 use tracesmith_wire::record as wire;
 
-use super::{Definitions, ProcessRows, Taken, TraceRows};
+use super::{Definitions, HOST_CLOCK, ProcessRows, Taken, TraceRows};
 
 impl ProcessRows {
     #[inline]
@@ -35,7 +35,11 @@ impl ProcessRows {
             },
         };
         trace.counts.api_calls += 1;
-        trace.push(self.clock, &row);
+        let clock = match record.clock {
+            wire::HOST_CLOCK => HOST_CLOCK,
+            _ => self.clock,
+        };
+        trace.push(clock, &row);
         Taken::Done
     }
 

@@ -35,6 +35,9 @@ static OPENING: Mutex<()> = Mutex::new(());
 /// instead of crashing.
 const VERSION_WITHOUT_BUFFER: u32 = 27;
 
+/// The program's calls that can open and close a window.
+const PROFILER_CALLS: [u32; 2] = [driver::CU_PROFILER_START, driver::CU_PROFILER_STOP];
+
 /// Who wants something of CUPTI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
@@ -53,10 +56,15 @@ pub(super) struct Hub {
     /// Records that began earlier are not ours, on CUPTI's clock: buffers that
     /// the other side had filled come back later.
     since: AtomicU64,
-    /// Calls whose records are not, for the two interfaces.
-    skipped: [Bits; 2],
     /// Callbacks that each side wants.
     callbacks: [[Bits; domain::COUNT]; 2],
+    /// Whether the program's own calls open and close the window.
+    has_range: AtomicBool,
+    /// Functions of the driver whose callers' stacks are taken.
+    with_stack: Bits,
+    /// Functions whose calls are recorded by their callbacks, for the two
+    /// interfaces.
+    recorded: [Bits; 2],
 }
 
 #[derive(Default)]
@@ -105,8 +113,12 @@ pub(super) struct Bits([AtomicU64; Bits::WORDS]);
 impl Bits {
     const WORDS: usize = 32;
 
-    const fn new() -> Self {
+    pub(super) const fn new() -> Self {
         Self([const { AtomicU64::new(0) }; Self::WORDS])
+    }
+
+    pub(super) fn clear(&self) {
+        self.set_all(Switch::Off);
     }
 
     #[inline]
@@ -116,7 +128,7 @@ impl Bits {
             .is_some_and(|word| word.load(Ordering::Relaxed) & (1 << (number % 64)) != 0)
     }
 
-    fn set(&self, number: u32, switch: Switch) {
+    pub(super) fn set(&self, number: u32, switch: Switch) {
         if let Some(word) = self.0.get(number as usize / 64) {
             match switch {
                 Switch::On => word.fetch_or(1 << (number % 64), Ordering::Relaxed),
@@ -163,8 +175,10 @@ impl Hub {
             state: Mutex::default(),
             accepted: [const { AtomicBool::new(false) }; kind::COUNT],
             since: AtomicU64::new(0),
-            skipped: [const { Bits::new() }; 2],
             callbacks: [const { [const { Bits::new() }; domain::COUNT] }; 2],
+            has_range: AtomicBool::new(false),
+            with_stack: Bits::new(),
+            recorded: [const { Bits::new() }; 2],
         }));
         CURRENT.store(hub, Ordering::Release);
         agent::close_at_exit();
@@ -284,52 +298,10 @@ impl Hub {
         }
     }
 
-    /// The functions that a side does not want records of.
-    pub(super) fn skip_functions(&self, side: Side, functions: &[(ApiDomain, u32)]) {
+    /// Turns records of one function on or off, for the other side.
+    pub(super) fn set_function(&self, function: (ApiDomain, u32), switch: Switch) -> Result<(), Error> {
         let mut state = lock(&self.state);
-        state.wishes[side as usize].skipped = functions.iter().copied().collect();
-        if side == Side::Ours {
-            for bits in &self.skipped {
-                bits.set_all(Switch::Off);
-            }
-            for (domain, id) in functions {
-                self.skipped[*domain as usize].set(*id, Switch::On);
-            }
-        }
-    }
-
-    /// Turns records of single functions on or off, for a side; an error when
-    /// the first cannot be.
-    pub(super) fn set_functions(
-        &self,
-        side: Side,
-        functions: &[(ApiDomain, u32)],
-        switch: Switch,
-    ) -> Result<(), Error> {
-        if let Some(first) = functions.first() {
-            self.set_function(side, *first, switch)?;
-        }
-        for function in functions {
-            // Some have a number and no record in one version or another.
-            let _ = self.set_function(side, *function, switch);
-        }
-        if side == Side::Ours && switch == Switch::On {
-            for kind in [kind::RUNTIME, kind::DRIVER] {
-                self.accepted[kind as usize].store(true, Ordering::Relaxed);
-            }
-        }
-        Ok(())
-    }
-
-    /// Turns records of one function on or off, for a side.
-    pub(super) fn set_function(
-        &self,
-        side: Side,
-        function: (ApiDomain, u32),
-        switch: Switch,
-    ) -> Result<(), Error> {
-        let mut state = lock(&self.state);
-        let wishes = &mut state.wishes[side as usize];
+        let wishes = &mut state.wishes[Side::Theirs as usize];
         match switch {
             Switch::On => {
                 wishes.single.insert(function);
@@ -337,10 +309,7 @@ impl Hub {
             }
             Switch::Off => {
                 wishes.single.remove(&function);
-                // Ours are left out by `skip_functions`.
-                if side == Side::Theirs {
-                    wishes.skipped.insert(function);
-                }
+                wishes.skipped.insert(function);
             }
         }
         let wanted = state.wishes.iter().any(|wishes| wishes.wants(function));
@@ -449,10 +418,16 @@ impl Hub {
 
     /// The program's own calls that open and close the window.
     pub(super) fn watch_profiler_calls(&self, switch: Switch) {
-        for id in [driver::CU_PROFILER_START, driver::CU_PROFILER_STOP] {
+        self.has_range.store(switch == Switch::On, Ordering::Relaxed);
+        for id in PROFILER_CALLS {
             // The window then never opens, which its emptiness shows.
             let _ = self.set_callback(Side::Ours, domain::DRIVER, id, switch);
         }
+    }
+
+    /// Whether those calls open and close the window.
+    pub(super) fn has_range(&self) -> bool {
+        self.has_range.load(Ordering::Relaxed)
     }
 
     /// Calls whose stacks are taken, and the making of graph nodes. Gives back how
@@ -464,12 +439,44 @@ impl Hub {
             resource::GRAPHNODE_CLONED,
             resource::GRAPHNODE_DESTROY_STARTING,
         ];
+        for id in functions {
+            self.with_stack.set(*id, switch);
+        }
         let calls = functions.iter().map(|id| (domain::DRIVER, *id));
         let nodes = NODES.map(|id| (domain::RESOURCE, id));
         calls
             .chain(nodes)
             .filter(|(domain, id)| self.set_callback(Side::Ours, *domain, *id, switch).is_err())
             .count()
+    }
+
+    /// Whether the callers of a function of the driver are wanted.
+    #[inline]
+    pub(super) fn takes_stack(&self, id: u32) -> bool {
+        self.with_stack.contains(id)
+    }
+
+    /// Calls that are recorded by their callbacks.
+    pub(super) fn watch_calls(&self, functions: &[(ApiDomain, u32)], switch: Switch) {
+        for (which, id) in functions {
+            self.recorded[*which as usize].set(*id, switch);
+            let number = match which {
+                ApiDomain::Driver => domain::DRIVER,
+                ApiDomain::Runtime => domain::RUNTIME,
+            };
+            // It outlasts what it opens and closes.
+            if number == domain::DRIVER && PROFILER_CALLS.contains(id) && self.has_range() {
+                continue;
+            }
+            // Not every number that has a name has a function in every version.
+            let _ = self.set_callback(Side::Ours, number, *id, switch);
+        }
+    }
+
+    /// Whether calls of a function are recorded by their callbacks.
+    #[inline]
+    pub(super) fn records_call(&self, which: ApiDomain, id: u32) -> bool {
+        self.recorded[which as usize].contains(id)
     }
 
     /// Modules coming and going, contexts and streams going.
@@ -501,7 +508,7 @@ impl Hub {
             let mut records = Activities::new(&self.cupti, buffer);
             while let Some(bytes) = records.next_bytes() {
                 match Activity::new(bytes, version) {
-                    Some(record) if self.is_ours(bytes, &record) => translator.record(&record),
+                    Some(record) if self.is_ours(bytes) => translator.record(&record),
                     Some(_) => {}
                     None => translator.activity.losses.unknown += 1,
                 }
@@ -510,21 +517,13 @@ impl Hub {
     }
 
     #[inline]
-    fn is_ours(&self, bytes: &[u8], record: &Activity<'_>) -> bool {
+    fn is_ours(&self, bytes: &[u8]) -> bool {
         let number = bytes.first_chunk().map_or(0, |kind| u32::from_ne_bytes(*kind));
         let accepted = self
             .accepted
             .get(number as usize)
             .is_some_and(|accepted| accepted.load(Ordering::Relaxed));
-        accepted
-            && self.began_in_time(number, bytes)
-            && match record {
-                Activity::Driver(call) => !self.skipped[ApiDomain::Driver as usize].contains(call.function()),
-                Activity::Runtime(call) => {
-                    !self.skipped[ApiDomain::Runtime as usize].contains(call.function())
-                }
-                _ => true,
-            }
+        accepted && self.began_in_time(number, bytes)
     }
 
     #[inline]

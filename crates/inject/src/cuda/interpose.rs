@@ -330,7 +330,7 @@ fn not_their_kind(hub: &Hub, kind: u32) -> Code {
 }
 
 fn their_function(hub: &Hub, domain: ApiDomain, id: u32, enable: u8) -> Code {
-    code(hub.set_function(Side::Theirs, (domain, id), switch(u32::from(enable))))
+    code(hub.set_function((domain, id), switch(u32::from(enable))))
 }
 
 fn end_subscription(hub: &Hub) {

@@ -11,8 +11,8 @@ const LAST_FUNCTION: u32 = 1200;
 pub(super) const OBJECTS: [u32; 3] = [kind::DEVICE, kind::CONTEXT, kind::STREAM];
 
 /// The activity kinds for what is to be recorded. Never `KERNEL`, which makes
-/// kernels run one after another. Calls are not among them when those that only
-/// ask are left out: see [`work_and_queries`].
+/// kernels run one after another. Calls are among them when those that only ask
+/// are wanted too; else see [`work`].
 pub(super) fn wanted(kinds: Kinds) -> Vec<u32> {
     let mut wanted = Vec::new();
     let mut add = |which: Kinds, numbers: &[u32]| {
@@ -35,22 +35,18 @@ pub(super) fn is_expected(number: u32) -> bool {
     number != kind::JIT && number != kind::GRAPH_TRACE
 }
 
-/// The functions whose calls are worth a record, and those whose are not: see
-/// [`only_asks`].
-///
-/// The former are enabled one by one: then CUPTI leaves the others alone.
-pub(super) fn work_and_queries(cupti: &Cupti) -> (Functions, Functions) {
-    let mut all = Vec::new();
+/// The functions whose calls are worth a record: not those that [only
+/// ask](only_asks).
+pub(super) fn work(cupti: &Cupti) -> Functions {
+    let mut work = Vec::new();
     for domain in [ApiDomain::Driver, ApiDomain::Runtime] {
-        all.extend((1..LAST_FUNCTION).filter_map(|id| {
-            let name = cupti.function_name(domain, id)?;
-            Some(((domain, id), only_asks(name)))
-        }));
+        let functions = (1..LAST_FUNCTION).filter(|id| {
+            let name = cupti.function_name(domain, *id);
+            name.is_some_and(|name| !only_asks(name))
+        });
+        work.extend(functions.map(|id| (domain, id)));
     }
-    let (queries, work): (Vec<_>, Vec<_>) = all.into_iter().partition(|(_, asks)| *asks);
-    let functions =
-        |found: Vec<((ApiDomain, u32), bool)>| found.into_iter().map(|(function, _)| function).collect();
-    (functions(work), functions(queries))
+    work
 }
 
 /// Functions of the driver whose callers are worth knowing: they ask for work,

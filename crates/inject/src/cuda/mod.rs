@@ -4,12 +4,14 @@
 //!   program's own.
 //! - [`buffers`]: the memory that CUPTI fills.
 //! - [`kinds`]: what is asked for, and which calls only ask.
+//! - [`calls`]: calls, by their callbacks.
 //! - [`translate`]: records as they travel.
 //! - [`resources`]: modules, and what else is told by callbacks.
 //! - [`interpose`], [`lookup`], [`symbols`]: the functions that the program finds instead of
 //!   CUPTI's.
 
 mod buffers;
+mod calls;
 mod hub;
 mod interpose;
 mod kinds;
@@ -46,8 +48,6 @@ const PAIR_PERIOD: Duration = Duration::from_secs(1);
 pub(crate) struct Backend {
     /// Whether the driver is there.
     loaded: AtomicBool,
-    /// Whether it is being initialised just now.
-    initialising: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -55,8 +55,8 @@ pub(crate) struct Backend {
 struct State {
     open: bool,
     kinds: Vec<u32>,
-    /// Functions that are recorded one by one.
-    functions: kinds::Functions,
+    /// Functions whose calls are recorded by their callbacks.
+    calls: kinds::Functions,
     /// Functions whose callers' stacks are taken.
     callers: Vec<u32>,
     last_pair: Option<Instant>,
@@ -70,14 +70,8 @@ pub(crate) fn forked() {
 impl Backend {
     /// The driver is being initialised.
     pub(crate) fn loaded(&self) {
-        self.initialising.store(true, Ordering::Release);
         self.loaded.store(true, Ordering::Release);
         interpose::patch_loaded();
-    }
-
-    /// The driver goes on.
-    pub(crate) fn initialised(&self) {
-        self.initialising.store(false, Ordering::Release);
     }
 
     /// Prepares CUPTI for a window. Does nothing before the driver is there.
@@ -149,21 +143,10 @@ impl Backend {
             }
         }
         state.kinds = kinds::wanted(settings.kinds);
-        hub.skip_functions(Side::Ours, &[]);
         if settings.kinds.contains(Kinds::API) && !settings.kinds.contains(Kinds::API_QUERIES) {
-            let (work, queries) = kinds::work_and_queries(hub.cupti());
-            // They are in the buffer when the program's own profiler wants them.
-            hub.skip_functions(Side::Ours, &queries);
-            let single = self.initialising.load(Ordering::Acquire)
-                && hub.set_functions(Side::Ours, &work, Switch::On).is_ok();
-            if single {
-                state.functions = work;
-            } else {
-                // Functions that were enabled by themselves within a callback,
-                // with work under way, gave no records (H200, CUPTI 13.0), and
-                // before CUDA 12.5 they cannot be. So all, without the others.
-                state.kinds.extend([abi::kind::RUNTIME, abi::kind::DRIVER]);
-            }
+            calls::begin();
+            state.calls = kinds::work(hub.cupti());
+            hub.watch_calls(&state.calls, Switch::On);
         }
         for kind in &state.kinds {
             if let Err(error) = hub.enable(Side::Ours, *kind)
@@ -184,9 +167,7 @@ impl Backend {
         };
         // What is complete first: a forced flush also hands out what is not.
         let _ = hub.cupti().flush(Flush::Complete);
-        let functions = std::mem::take(&mut state.functions);
-        // They were enabled, so they can be disabled.
-        let _ = hub.set_functions(Side::Ours, &functions, Switch::Off);
+        hub.watch_calls(&std::mem::take(&mut state.calls), Switch::Off);
         for kind in std::mem::take(&mut state.kinds) {
             // A kind that could not be enabled cannot be disabled.
             let _ = hub.disable(Side::Ours, kind);

@@ -4,7 +4,7 @@
 use std::ffi::c_void;
 
 use tracesmith_cuda::cupti::{
-    ContextHandle, NodeHandle, StreamHandle,
+    ApiDomain, ContextHandle, NodeHandle, StreamHandle,
     abi::{
         ApiCallback, GraphResource, ModuleResource, ResourceCallback, SITE_EXIT, domain, driver, resource,
     },
@@ -12,7 +12,7 @@ use tracesmith_cuda::cupti::{
 use tracesmith_wire::record::{Context, Module, Stream};
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::hub::Hub;
+use super::{calls, hub::Hub};
 use crate::{agent, agent::Agent, clock, range::Turn};
 
 /// One callback that is ours.
@@ -28,7 +28,13 @@ pub(super) unsafe fn callback(hub: &Hub, number: u32, id: u32, data: *const c_vo
         domain::DRIVER => {
             // SAFETY: the caller vouches for it.
             if let Some(call) = unsafe { data.cast::<ApiCallback>().as_ref() } {
-                driver_call(agent, id, call);
+                driver_call(agent, hub, id, call);
+            }
+        }
+        domain::RUNTIME => {
+            // SAFETY: the caller vouches for it.
+            if let Some(call) = unsafe { data.cast::<ApiCallback>().as_ref() } {
+                calls::call(agent, hub, ApiDomain::Runtime, id, call);
             }
         }
         domain::RESOURCE => {
@@ -43,11 +49,15 @@ pub(super) unsafe fn callback(hub: &Hub, number: u32, id: u32, data: *const c_vo
 }
 
 /// A call of the driver that we watch.
-fn driver_call(agent: &Agent, id: u32, call: &ApiCallback) {
-    if matches!(id, driver::CU_PROFILER_START | driver::CU_PROFILER_STOP) {
-        profiler_call(agent, id, call.site);
-    } else if call.site != SITE_EXIT {
+fn driver_call(agent: &Agent, hub: &Hub, id: u32, call: &ApiCallback) {
+    if call.site != SITE_EXIT && hub.takes_stack(id) {
         agent.stacks.take(&agent.sink, call.correlation);
+    }
+    if hub.records_call(ApiDomain::Driver, id) {
+        calls::call(agent, hub, ApiDomain::Driver, id, call);
+    }
+    if hub.has_range() && matches!(id, driver::CU_PROFILER_START | driver::CU_PROFILER_STOP) {
+        profiler_call(agent, id, call.site);
     }
 }
 

@@ -14,15 +14,15 @@ use crate::{
 };
 
 /// Codes of the format for synchronisations, allocations and interfaces.
-mod code {
+pub(super) mod code {
     pub(super) const EVENT_RECORD: u32 = 6;
     pub(super) const ALLOCATE: u8 = 1;
     pub(super) const FREE: u8 = 2;
     pub(super) const POOL_CREATE: u8 = 3;
     pub(super) const POOL_DESTROY: u8 = 4;
     pub(super) const POOL_TRIM: u8 = 5;
-    pub(super) const CUDA_DRIVER: u8 = 1;
-    pub(super) const CUDA_RUNTIME: u8 = 2;
+    pub(in crate::cuda) const CUDA_DRIVER: u8 = 1;
+    pub(in crate::cuda) const CUDA_RUNTIME: u8 = 2;
     pub(super) const LEGACY_DEFAULT: u8 = 1;
     pub(super) const BLOCKING: u8 = 3;
     pub(super) const NON_BLOCKING: u8 = 4;
@@ -147,7 +147,7 @@ impl Translator<'_> {
             stack: self.stacks.of_call(call.correlation()),
             // Below 2000 in all versions.
             function: u16::try_from(call.function()).unwrap_or(u16::MAX),
-            reserved: 0,
+            clock: record::DEVICE_CLOCK,
             domain: match domain {
                 ApiDomain::Driver => code::CUDA_DRIVER,
                 ApiDomain::Runtime => code::CUDA_RUNTIME,

@@ -2,12 +2,17 @@
 
 use super::records;
 
+/// [`ApiCall::clock`]: times are the vendor library's.
+pub const DEVICE_CLOCK: u8 = 0;
+/// [`ApiCall::clock`]: times are the host's.
+pub const HOST_CLOCK: u8 = 1;
+
 records! {
     /// One call of a runtime or driver function.
     20 ApiCall {
-        /// When it was entered, device clock.
+        /// When it was entered.
         start: u64,
-        /// When it came back, device clock.
+        /// When it came back.
         end: u64,
         /// Joins the work that it asked for.
         correlation: u32,
@@ -23,8 +28,8 @@ records! {
         function: u16,
         /// Which interface: a code of the format.
         domain: u8,
-        /// Zero.
-        reserved: u8,
+        /// [`DEVICE_CLOCK`] or [`HOST_CLOCK`].
+        clock: u8,
     }
 
     /// One synchronisation, event record or stream wait.

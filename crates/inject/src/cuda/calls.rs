@@ -1,0 +1,135 @@
+//! Calls of the program, as callbacks tell of them.
+//!
+//! CUPTI can record calls by itself. It then looks at every call of the runtime
+//! and the driver, also at those whose records are switched off: twenty for each
+//! launch of PyTorch, which made a training loop a quarter slower (H200, CUPTI
+//! 13.0). Callbacks are switched on one by one and cost nothing elsewhere. So the
+//! thread that makes a call reads the clock when it begins and when it ends, and
+//! leaves a record in its own ring. A call within another is the outer one's
+//! business.
+
+use std::{
+    cell::Cell,
+    sync::atomic::{AtomicU32, Ordering},
+};
+
+use tracesmith_cuda::cupti::{
+    ApiDomain, Switch,
+    abi::{ApiCallback, SITE_EXIT},
+};
+use tracesmith_wire::record::{ApiCall, HOST_CLOCK, Text};
+
+use super::{
+    hub::{Bits, Hub},
+    kinds::plain_name,
+    translate::code,
+};
+use crate::{agent::Agent, clock, threads};
+
+/// Texts of functions are numbered by their interface and callback number, below
+/// those of records and above those of NVTX.
+const FIRST_TEXT: u32 = 1 << 23;
+const TEXTS_OF_DOMAIN: u32 = 1 << 12;
+
+/// Numbers windows: what a thread was in when another one closed is over.
+static EPOCH: AtomicU32 = AtomicU32::new(0);
+
+/// Functions whose names were told in this window.
+static NAMED: [Bits; 2] = [const { Bits::new() }; 2];
+
+#[derive(Clone, Copy)]
+struct UnderWay {
+    epoch: u32,
+    depth: u32,
+    start: u64,
+}
+
+thread_local! {
+    static UNDER_WAY: Cell<UnderWay> = const { Cell::new(UnderWay { epoch: 0, depth: 0, start: 0 }) };
+}
+
+/// A window opens.
+pub(super) fn begin() {
+    EPOCH.fetch_add(1, Ordering::Relaxed);
+    for bits in &NAMED {
+        bits.clear();
+    }
+}
+
+/// The calling thread begins or ends a call.
+#[inline]
+pub(super) fn call(agent: &Agent, hub: &Hub, domain: ApiDomain, id: u32, call: &ApiCallback) {
+    let epoch = EPOCH.load(Ordering::Relaxed);
+    // A thread that is being torn down makes no calls that anyone looks for.
+    let _ = UNDER_WAY.try_with(|place| {
+        let mut at = place.get();
+        if at.epoch != epoch {
+            at = UnderWay {
+                epoch,
+                depth: 0,
+                start: 0,
+            };
+        }
+        if call.site != SITE_EXIT {
+            if at.depth == 0 {
+                at.start = clock::now();
+            }
+            at.depth += 1;
+            place.set(at);
+            return;
+        }
+        // One that began before the window is none of it.
+        if at.depth == 0 {
+            return;
+        }
+        at.depth -= 1;
+        place.set(at);
+        if at.depth == 0 {
+            record(agent, hub, domain, id, call, at.start);
+        }
+    });
+}
+
+fn record(agent: &Agent, hub: &Hub, domain: ApiDomain, id: u32, call: &ApiCallback, start: u64) {
+    // SAFETY: at the end of a call it is what the call gives back, a code of 32 bits for every function that has one.
+    let result = unsafe { call.result.cast::<i32>().as_ref() }
+        .copied()
+        .unwrap_or(0);
+    let call = ApiCall {
+        start,
+        end: clock::now(),
+        correlation: call.correlation,
+        thread: threads::thread_id(),
+        name: name(agent, hub, domain, id),
+        result,
+        stack: agent.stacks.of_call(call.correlation),
+        function: u16::try_from(id).unwrap_or(u16::MAX),
+        domain: match domain {
+            ApiDomain::Driver => code::CUDA_DRIVER,
+            ApiDomain::Runtime => code::CUDA_RUNTIME,
+        },
+        clock: HOST_CLOCK,
+    };
+    if !agent.threads.push_call(&call) {
+        // An exit handler of the program's, say, which runs behind those of its thread. This ring is everyone's.
+        agent.sink.with_activity(|activity, _| activity.push(&call));
+    }
+}
+
+/// The text with the function's name, told once in a window.
+#[inline]
+fn name(agent: &Agent, hub: &Hub, domain: ApiDomain, id: u32) -> u32 {
+    let text = FIRST_TEXT + domain as u32 * TEXTS_OF_DOMAIN + id;
+    if !NAMED[domain as usize].contains(id) {
+        NAMED[domain as usize].set(id, Switch::On);
+        let name = hub.cupti().function_name(domain, id).unwrap_or_default();
+        agent.sink.define_with(
+            &Text {
+                id: text,
+                reserved: 0,
+            },
+            plain_name(name).as_bytes(),
+        );
+    }
+    text
+}
