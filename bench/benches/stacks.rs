@@ -26,61 +26,124 @@ fn main() {
     python();
 }
 
-/// Stacks of several depths, each walked again and again.
+/// Stacks of several depths.
+///
+/// A walk goes the way of the last one as long as that leads anywhere, so what it costs depends on what came before: the
+/// same stack, one that shares all but the innermost frames, one that shares nothing but `main`. And it depends on what the
+/// program did meanwhile: real ones drive a good part of it out of the caches.
 fn native() {
     figure::print_head("a stack that was taken before: walk, hash, number; median / best of 101 runs");
     let images = Images::learn(None);
-    let mut walker = Walker::of_this_thread();
-    let mut known = Interned::default();
+    let mut taker = Taker {
+        images: &images,
+        walker: Walker::of_this_thread(),
+        known: Interned::default(),
+        frames: [0; 256],
+        depth: 0,
+    };
+    let mut others = vec![0u8; 4 << 20];
     for depth in [10, 20, 40, 70] {
-        at_depth(depth, &mut || {
-            let mut frames = [0; 256];
-            let walk = walker.walk(&images, &mut frames);
-            let ours = nanos(1000, &mut || {
-                let walk = walker.walk(&images, black_box(&mut frames));
-                black_box(known.find(&frames[..walk.depth], || 1));
-            });
-            let system = nanos(50, &mut || {
-                backtrace::trace(|frame| !black_box(frame.ip()).is_null());
-            });
-            let name = format!("{} native frames", walk.depth);
-            let asked = if depth == 40 {
-                "at most 1,000 with CUPTI's callback"
-            } else {
-                ""
-            };
-            figure::print(&name, format!("{ours} ns"), asked);
-            figure::print(
-                &format!("{name}, by the system's unwinder"),
-                format!("{system} ns"),
-                "",
-            );
-        });
+        at_depth::<0>(depth, &mut || taker.measure(depth, &mut others));
+        let mut taken = || {
+            at_depth::<0>(depth, &mut || taker.take());
+            at_depth::<1>(depth, &mut || taker.take());
+        };
+        let both = median(&mut times(500, &mut taken));
+        let mut empty = || {
+            at_depth::<0>(depth, &mut || {});
+            at_depth::<1>(depth, &mut || {});
+        };
+        let calls = median(&mut times(500, &mut empty));
+        let name = format!("{} native frames, nothing in common with the last", taker.depth);
+        figure::print(&name, format!("{:.0} ns", (both - calls) / 2.0), "");
     }
 }
 
-/// Does `work` below so many calls.
+struct Taker<'a> {
+    images: &'a Images,
+    walker: Walker,
+    known: Interned,
+    frames: [u64; 256],
+    /// Of the last stack.
+    depth: usize,
+}
+
+impl Taker<'_> {
+    #[inline(never)]
+    fn take(&mut self) {
+        self.depth = self.walker.walk(self.images, black_box(&mut self.frames)).depth;
+        black_box(self.known.find(&self.frames[..self.depth], || 1));
+    }
+
+    fn measure(&mut self, depth: u32, others: &mut [u8]) {
+        self.take();
+        let name = format!("{} native frames", self.depth);
+        let asked = if depth == 40 {
+            "at most 1,000 with CUPTI's callback"
+        } else {
+            ""
+        };
+        let same = shown(times(1000, &mut || self.take()));
+        figure::print(&format!("{name}, the same as the last"), same, asked);
+        let mut places = (2..12).cycle();
+        let mut one_of_ten = || at_depth::<1>(places.next().unwrap_or(2), &mut || self.take());
+        let in_turn = shown(times(1000, &mut one_of_ten));
+        figure::print(
+            &format!("{name} and 2 to 11 of ten places in turn"),
+            in_turn,
+            asked,
+        );
+        let mut cold = || {
+            others
+                .iter_mut()
+                .step_by(64)
+                .for_each(|byte| *byte = byte.wrapping_add(1));
+            let start = Instant::now();
+            at_depth::<1>(places.next().unwrap_or(2), &mut || self.take());
+            start.elapsed().as_nanos() as f64
+        };
+        let cold = (0..501).map(|_| cold()).collect();
+        figure::print(
+            &format!("{name}, of ten places, 4 MiB of other memory touched before"),
+            shown(cold),
+            asked,
+        );
+        let system = shown(times(50, &mut || {
+            backtrace::trace(|frame| !black_box(frame.ip()).is_null());
+        }));
+        figure::print(&format!("{name}, by the system's unwinder"), system, "");
+    }
+}
+
+/// Does `work` below so many calls, of one function for each `WAY`.
 #[inline(never)]
-fn at_depth(calls: u32, work: &mut dyn FnMut()) {
+fn at_depth<const WAY: u32>(calls: u32, work: &mut dyn FnMut()) {
     if calls == 0 {
         work();
     } else {
-        at_depth(calls - 1, work);
+        at_depth::<WAY>(calls - 1, work);
     }
-    black_box(calls);
+    black_box(calls + WAY);
 }
 
-/// The median and the best of many short runs of so many rounds: others may use the machine.
-fn nanos(rounds: u32, work: &mut dyn FnMut()) -> String {
-    let mut times: Vec<f64> = (0..101)
-        .map(|_| {
-            let start = Instant::now();
-            (0..rounds).for_each(|_| work());
-            start.elapsed().as_nanos() as f64 / f64::from(rounds)
-        })
-        .collect();
+/// Nanoseconds of many short runs of so many rounds: others may use the machine.
+fn times(rounds: u32, work: &mut dyn FnMut()) -> Vec<f64> {
+    let run = |_| {
+        let start = Instant::now();
+        (0..rounds).for_each(|_| work());
+        start.elapsed().as_nanos() as f64 / f64::from(rounds)
+    };
+    (0..101).map(run).collect()
+}
+
+fn median(times: &mut [f64]) -> f64 {
     times.sort_by(f64::total_cmp);
-    format!("{:.0} / {:.0}", times[times.len() / 2], times[0])
+    times[times.len() / 2]
+}
+
+/// The median and the best.
+fn shown(mut times: Vec<f64>) -> String {
+    format!("{:.0} / {:.0} ns", median(&mut times), times[0])
 }
 
 fn python() {
@@ -92,7 +155,7 @@ fn python() {
         println!("SKIPPED: no interpreter of 3.9 to 3.14 on this machine");
     }
     for interpreter in known() {
-        let Times { median, best, frames } = times(interpreter, &library);
+        let Times { median, best, frames } = times_of(interpreter, &library);
         assert_eq!(frames, 15, "the script was changed");
         let name = format!("CPython {}", interpreter.version);
         figure::print(&name, format!("{median:.0} / {best:.0} ns"), ASKED);
@@ -121,7 +184,7 @@ struct Times {
     frames: u64,
 }
 
-fn times(interpreter: &Interpreter, library: &Path) -> Times {
+fn times_of(interpreter: &Interpreter, library: &Path) -> Times {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/stacks/tests/python/cases.py");
     let output = Command::new(&interpreter.program)
         .arg("-B")

@@ -47,13 +47,62 @@ pub fn walk(data: &[u8]) -> Option<Walk> {
         stack: bounds.low.wrapping_add(word(1)),
         base: bounds.low.wrapping_add(word(2)),
     };
-    let mut found = [0; 64];
-    let mut places = [0; 64];
-    let first = walker.walk_from(&images, registers, &mut found, &mut places);
-    let again = walker.walk_from(&images, registers, &mut found, &mut places);
+    let first = Found::by(&mut walker, &images, registers);
+    let again = Found::by(&mut walker, &images, registers);
     assert_eq!(first, again, "rules that were kept lead another way");
+    // The program goes on, and makes its next call from elsewhere: what was kept of the last walk must not show.
+    for change in changes(data, stack.len()) {
+        stack[change.word] = relocated(change.value, low);
+        let start = Registers {
+            stack: registers.stack.wrapping_add(change.lower),
+            ..registers
+        };
+        let warm = Found::by(&mut walker, &images, start);
+        let fresh = Found::by(&mut Walker::within(bounds), &images, start);
+        assert_eq!(warm, fresh, "the last walk leads another way");
+    }
     drop(images);
-    Some(first)
+    Some(first.walk)
+}
+
+/// All that a walk finds.
+#[derive(Debug, PartialEq, Eq)]
+struct Found {
+    walk: Walk,
+    frames: [u64; 64],
+    places: [u64; 64],
+}
+
+impl Found {
+    fn by(walker: &mut Walker, images: &Images, registers: Registers) -> Self {
+        let (mut frames, mut places) = ([0; 64], [0; 64]);
+        let walk = walker.walk_from(images, registers, &mut frames, &mut places);
+        Self { walk, frames, places }
+    }
+}
+
+/// A word of the stack that becomes another, and by how much the next walk begins elsewhere.
+struct Change {
+    word: usize,
+    value: u64,
+    lower: u64,
+}
+
+/// Drawn from the input itself: words that it holds, put in places that it names.
+fn changes(data: &[u8], words: usize) -> impl Iterator<Item = Change> {
+    let (drawn, _) = data.as_chunks::<16>();
+    let word = |bytes: &[u8]| {
+        bytes
+            .iter()
+            .rev()
+            .fold(0u64, |sum, byte| sum << 8 | u64::from(*byte))
+    };
+    let changes = drawn.iter().rev().take(if words == 0 { 0 } else { 16 });
+    changes.map(move |bytes| Change {
+        word: word(&bytes[..4]) as usize % words,
+        value: word(&bytes[8..]),
+        lower: u64::from(bytes[4] % 4) * 8,
+    })
 }
 
 /// An address of one run means nothing in another: those of the stack are distances from its start, below a mebibyte and

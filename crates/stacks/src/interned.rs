@@ -91,20 +91,50 @@ impl Interned {
     }
 }
 
-/// Two sums of the words, each multiplied by a number of its own: 128 bits, so that two of a million stacks are the same
-/// by chance once in 10^26 programs. Nobody chooses addresses to make it otherwise: they would only fool themselves.
+/// Two sums of the words, each multiplied by numbers of its own: 128 bits, so that two of a million stacks are the same by
+/// chance once in 10^26 programs. Nobody chooses addresses to make it otherwise: they would only fool themselves.
+///
+/// Each sum is four that do not wait for one another.
 #[inline]
 fn hash(words: &[u64]) -> u128 {
-    const FIRST: u64 = 0x9e37_79b9_7f4a_7c15;
-    const SECOND: u64 = 0xc2b2_ae3d_27d4_eb4f;
-    let mut low = FIRST ^ words.len() as u64;
-    let mut high = SECOND;
-    for &word in words {
-        let product = u128::from(low ^ word) * u128::from(FIRST);
-        low = (product as u64) ^ (product >> 64) as u64;
-        high = (high ^ word).wrapping_mul(SECOND).rotate_left(29);
+    let mut lanes: [(u64, u64); 4] = std::array::from_fn(|lane| (FIRST[lane], SECOND[lane]));
+    let (fours, rest) = words.as_chunks::<4>();
+    for four in fours {
+        for lane in 0..4 {
+            lanes[lane] = stirred(lanes[lane], four[lane]);
+        }
     }
+    for (lane, word) in lanes.iter_mut().zip(rest) {
+        *lane = stirred(*lane, *word);
+    }
+    // How many there were, so that words of zero count too.
+    let all = lanes[1..].iter().fold(lanes[0], |sum, lane| {
+        (stirred(sum, lane.0).0, stirred(sum, lane.1).1)
+    });
+    let (low, high) = stirred(all, words.len() as u64);
     u128::from(low) | u128::from(high ^ high >> 32) << 64
+}
+
+/// Odd numbers without a pattern: digits of the golden ratio, of roots of two, three and five, and primes of xxHash.
+const FIRST: [u64; 4] = [
+    0x9e37_79b9_7f4a_7c15,
+    0x6a09_e667_f3bc_c909,
+    0xbb67_ae85_84ca_a73b,
+    0x3c6e_f372_fe94_f82b,
+];
+const SECOND: [u64; 4] = [
+    0xc2b2_ae3d_27d4_eb4f,
+    0x1656_67b1_9e37_79f9,
+    0x85eb_ca77_c2b2_ae63,
+    0x27d4_eb2f_1656_67c5,
+];
+
+/// Two sums with one more word.
+#[inline]
+fn stirred((low, high): (u64, u64), word: u64) -> (u64, u64) {
+    let product = u128::from(low ^ word) * u128::from(FIRST[0]);
+    let low = (product as u64) ^ (product >> 64) as u64;
+    (low, (high ^ word).wrapping_mul(SECOND[0]).rotate_left(29))
 }
 
 impl std::fmt::Debug for Interned {

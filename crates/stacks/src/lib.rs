@@ -6,7 +6,7 @@
 //!
 //! - `images`: the program and its libraries, with the tables that say how to leave a function.
 //! - `rules`, `kept`: how to leave one function, worked out from those tables once and kept.
-//! - `walk`: from frame to frame.
+//! - `walk`, `last`: from frame to frame, the way that the last walk went as long as it leads there.
 //! - `bounds`: where a thread's stack is.
 //! - `interned`: stacks that were seen before.
 //! - `python`: frames of Python code, and one stack from both kinds.
@@ -34,6 +34,7 @@ pub mod fuzz;
 mod images;
 mod interned;
 mod kept;
+mod last;
 mod python;
 mod rules;
 mod walk;

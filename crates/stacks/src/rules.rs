@@ -45,6 +45,13 @@ impl Rule {
     };
 }
 
+/// What is left of that which was learned before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kept {
+    All,
+    Forgotten,
+}
+
 /// Room for the machine that runs the tables' programs; none of it is allocated while a stack is taken.
 struct Storage;
 
@@ -70,11 +77,13 @@ impl Rules {
     }
 
     /// Forgets everything when a library has gone: another may have taken its place.
-    pub(crate) fn follow(&mut self, images: &Images) {
-        if self.generation != images.generation() {
-            self.generation = images.generation();
-            self.kept.clear();
+    pub(crate) fn follow(&mut self, images: &Images) -> Kept {
+        if self.generation == images.generation() {
+            return Kept::All;
         }
+        self.generation = images.generation();
+        self.kept.clear();
+        Kept::Forgotten
     }
 
     /// How to leave the function that `address` is in, and `None` when no image has it.

@@ -4,7 +4,8 @@ use std::arch::asm;
 
 use crate::bounds::Bounds;
 use crate::images::Images;
-use crate::rules::{Frame, Rules, SAVED_WHERE_IT_POINTS};
+use crate::last::{Followed, LastWalk, Left, Step};
+use crate::rules::{Frame, Kept, Rule, Rules, SAVED_WHERE_IT_POINTS};
 
 /// How a walk ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,10 +32,11 @@ pub struct Walk {
 /// Walks the stack of one thread. What it keeps is that thread's own.
 pub struct Walker {
     rules: Rules,
+    last: LastWalk,
     bounds: Bounds,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Registers {
     pub(crate) instruction: u64,
     pub(crate) stack: u64,
@@ -71,6 +73,7 @@ impl Walker {
     pub fn of_this_thread() -> Self {
         Self {
             rules: Rules::new(),
+            last: LastWalk::new(),
             bounds: Bounds::of_this_thread(),
         }
     }
@@ -79,6 +82,7 @@ impl Walker {
     pub(crate) fn within(bounds: Bounds) -> Self {
         Self {
             rules: Rules::new(),
+            last: LastWalk::new(),
             bounds,
         }
     }
@@ -103,77 +107,110 @@ impl Walker {
     pub(crate) fn walk_from(
         &mut self,
         images: &Images,
-        mut at: Registers,
+        at: Registers,
         frames: &mut [u64],
         places: &mut [u64],
     ) -> Walk {
-        self.rules.follow(images);
-        let mut walk = Walk {
-            depth: 0,
-            end: StackEnd::Broken,
-            stranger: None,
-        };
-        if !self.bounds.contains(at.stack) {
-            return walk;
+        if self.rules.follow(images) == Kept::Forgotten {
+            self.last.clear();
         }
-        // The first one is this very function, whose instruction was not a call.
-        let mut looked_up = at.instruction;
+        let mut taken = Taken {
+            frames,
+            places,
+            depth: 0,
+        };
+        let mut stranger = None;
+        self.last.begin();
+        let end = if self.bounds.contains(at.stack) {
+            self.go(images, at, &mut taken, &mut stranger)
+        } else {
+            StackEnd::Broken
+        };
+        self.last.end();
+        Walk {
+            depth: taken.depth,
+            end,
+            stranger,
+        }
+    }
+
+    /// From frame to frame. The first one is this very module's, whose instruction was not a call.
+    #[inline]
+    fn go(
+        &mut self,
+        images: &Images,
+        mut at: Registers,
+        taken: &mut Taken<'_>,
+        stranger: &mut Option<u64>,
+    ) -> StackEnd {
         loop {
-            let mut behind_call = 1;
-            let next = match self.rules.find(images, looked_up) {
-                Some(rule) => match rule.frame {
-                    Frame::Signal => {
-                        behind_call = 0;
-                        self.interrupted(&at)
-                    }
-                    Frame::Outermost => {
-                        walk.end = StackEnd::Root;
-                        return walk;
-                    }
-                    Frame::Unknown => self.by_base(&at),
-                    frame => self.by_rule(&at, frame, rule.base_offset),
-                },
-                None => {
-                    walk.stranger.get_or_insert(looked_up);
-                    self.by_base(&at)
+            if self.last.meets(&at) {
+                // SAFETY: the stack is the calling thread's or, as `within` says, stays as it is.
+                match unsafe { self.last.follow(|caller, address| taken.add(caller, address)) } {
+                    Followed::Root => return StackEnd::Root,
+                    Followed::Full => return StackEnd::Limit,
+                    Followed::Until(frame) => at = frame,
                 }
-            };
-            let Some(caller) = next else { return walk };
-            if caller.instruction == 0 {
-                walk.end = StackEnd::Root;
-                return walk;
             }
-            let Some(frame) = frames.get_mut(walk.depth) else {
-                walk.end = StackEnd::Limit;
-                return walk;
+            let rule = self.rules.find(images, at.instruction).unwrap_or_else(|| {
+                stranger.get_or_insert(at.instruction);
+                Rule::UNKNOWN
+            });
+            let Some((mut caller, left)) = self.leave(&at, rule) else {
+                return StackEnd::Broken;
             };
-            *frame = caller.instruction;
-            if let Some(place) = places.get_mut(walk.depth) {
-                *place = caller.stack;
+            self.last.note(Step { at, left });
+            if left == Left::Outermost || caller.instruction == 0 {
+                return StackEnd::Root;
             }
-            walk.depth += 1;
-            // A call that never returns can be the last instruction: the address behind it is in another function. An
-            // instruction that a signal interrupted is none.
-            looked_up = caller.instruction - behind_call;
+            if taken.add(&caller, caller.instruction).is_none() {
+                return StackEnd::Limit;
+            }
+            if left != Left::BySignal {
+                // A call that never returns can be the last instruction: the address behind it is in another function.
+                // An instruction that a signal interrupted is none.
+                caller.instruction -= 1;
+            }
             at = caller;
+        }
+    }
+
+    /// The caller, if there is a way to it.
+    #[inline]
+    fn leave(&self, at: &Registers, rule: Rule) -> Option<(Registers, Left)> {
+        match rule.frame {
+            Frame::Signal => Some((self.interrupted(at)?, Left::BySignal)),
+            Frame::Outermost => Some((*at, Left::Outermost)),
+            Frame::Unknown => Some((self.by_base(at)?, Left::Otherwise)),
+            frame => self.by_rule(at, frame, rule.base_offset),
         }
     }
 
     /// The caller, as the tables say.
     #[inline]
-    fn by_rule(&self, at: &Registers, frame: Frame, base_offset: i32) -> Option<Registers> {
+    fn by_rule(&self, at: &Registers, frame: Frame, base_offset: i32) -> Option<(Registers, Left)> {
+        let is_read = matches!(frame, Frame::AtBase(_));
         let frame = match frame {
             Frame::FromStack(offset) => at.stack.checked_add_signed(i64::from(offset))?,
             Frame::FromBase(offset) => at.base.checked_add_signed(i64::from(offset))?,
             Frame::AtBase(offset) => self.read(at.base.checked_add_signed(i64::from(offset))?, at)?,
             Frame::Signal | Frame::Outermost | Frame::Unknown => return None,
         };
-        let base = match base_offset {
-            0 => at.base,
-            SAVED_WHERE_IT_POINTS => self.read(at.base, at)?,
-            offset => self.read(frame.checked_add_signed(i64::from(offset))?, at)?,
+        let saved = match base_offset {
+            0 => None,
+            SAVED_WHERE_IT_POINTS => Some(at.base),
+            offset => Some(frame.checked_add_signed(i64::from(offset))?),
         };
-        self.above(at, frame, base)
+        let base = match saved {
+            Some(place) => self.read(place, at)?,
+            None => at.base,
+        };
+        let left = match saved {
+            _ if is_read => Left::Otherwise,
+            Some(place) => Left::BaseSaved(place),
+            None => Left::BaseKept,
+        };
+        Some((self.above(at, frame, base)?, left))
     }
 
     /// Whoever a signal interrupted. One whose handler has a stack of its own is on another stack than ours.
@@ -218,6 +255,26 @@ impl Walker {
         // SAFETY: it lies in the used part of the calling thread's stack, which is mapped and aligned. That part may
         // be written by nobody else now, and any bytes are a number.
         readable.then(|| unsafe { std::ptr::read_volatile(address as *const u64) })
+    }
+}
+
+/// What a walk has found so far.
+struct Taken<'a> {
+    frames: &'a mut [u64],
+    places: &'a mut [u64],
+    depth: usize,
+}
+
+impl Taken<'_> {
+    /// One frame more; `None` when there is no room for it.
+    #[inline]
+    fn add(&mut self, caller: &Registers, return_address: u64) -> Option<()> {
+        *self.frames.get_mut(self.depth)? = return_address;
+        if let Some(place) = self.places.get_mut(self.depth) {
+            *place = caller.stack;
+        }
+        self.depth += 1;
+        Some(())
     }
 }
 
