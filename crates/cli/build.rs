@@ -12,8 +12,8 @@ use std::{
 
 const LIBRARY: &str = "libtracesmith_inject.so";
 
-/// What the library is made of.
-const SOURCES: [&str; 4] = ["crates/inject", "crates/cuda", "crates/wire", "Cargo.lock"];
+/// What the library is made of besides the files that Cargo lists when it has built it.
+const SOURCES: [&str; 3] = ["crates/inject", "Cargo.toml", "Cargo.lock"];
 
 fn main() {
     let out = PathBuf::from(variable("OUT_DIR"));
@@ -25,10 +25,24 @@ fn main() {
     }
     let built = match env::var_os("TRACESMITH_INJECT_LIBRARY") {
         Some(path) => PathBuf::from(path),
-        None => build(&root, &out.join("inject")),
+        None => {
+            let built = build(&root, &out.join("inject"));
+            follow_sources(&built.with_extension("d"));
+            built
+        }
     };
     let copied = fs::copy(&built, out.join(LIBRARY));
     assert!(copied.is_ok(), "copying {}: {copied:?}", built.display());
+}
+
+/// A change of any of its files makes another library: Cargo lists them beside it, behind a colon, with spaces escaped.
+fn follow_sources(list: &Path) {
+    let text = fs::read_to_string(list).unwrap_or_else(|error| panic!("{}: {error}", list.display()));
+    let (_, files) = text.split_once(": ").unwrap_or_default();
+    assert!(!files.is_empty(), "{} lists nothing", list.display());
+    for file in files.trim_end().replace("\\ ", "\0").split(' ') {
+        println!("cargo::rerun-if-changed={}", file.replace('\0', " "));
+    }
 }
 
 fn build(root: &Path, target: &Path) -> PathBuf {
