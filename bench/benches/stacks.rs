@@ -71,8 +71,9 @@ struct Taker<'a> {
 impl Taker<'_> {
     #[inline(never)]
     fn take(&mut self) {
-        self.depth = self.walker.walk(self.images, black_box(&mut self.frames)).depth;
-        black_box(self.known.find(&self.frames[..self.depth], || 1));
+        let walk = self.walker.walk(self.images, black_box(&mut self.frames));
+        black_box(self.known.find(walk.hash, || 1));
+        self.depth = walk.depth;
     }
 
     fn measure(&mut self, depth: u32, others: &mut [u8]) {

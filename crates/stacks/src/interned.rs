@@ -37,10 +37,10 @@ impl Default for Interned {
 }
 
 impl Interned {
-    /// The number of a stack, given as words that tell it from all others; `fresh` gives a new one its number.
+    /// The number of a stack, given as a hash of words that tell it from all others; `fresh` gives a new one its number.
     #[inline]
-    pub fn find(&mut self, words: &[u64], fresh: impl FnOnce() -> u32) -> Seen {
-        let hash = hash(words).max(1);
+    pub fn find(&mut self, hash: StackHash, fresh: impl FnOnce() -> u32) -> Seen {
+        let hash = hash.bits().max(1);
         let mask = self.slots.len() - 1;
         let mut at = (hash >> 64) as usize & mask;
         loop {
@@ -91,28 +91,68 @@ impl Interned {
     }
 }
 
-/// Two sums of the words, each multiplied by numbers of its own: 128 bits, so that two of a million stacks are the same by
+/// Two sums of words, each multiplied by numbers of its own: 128 bits, so that two of a million stacks are the same by
 /// chance once in 10^26 programs. Nobody chooses addresses to make it otherwise: they would only fool themselves.
-///
-/// Each sum is four that do not wait for one another.
-#[inline]
-fn hash(words: &[u64]) -> u128 {
-    let mut lanes: [(u64, u64); 4] = std::array::from_fn(|lane| (FIRST[lane], SECOND[lane]));
-    let (fours, rest) = words.as_chunks::<4>();
-    for four in fours {
-        for lane in 0..4 {
-            lanes[lane] = stirred(lanes[lane], four[lane]);
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StackHash {
+    low: u64,
+    high: u64,
+}
+
+impl StackHash {
+    /// Of these words.
+    #[inline]
+    pub fn of(words: &[u64]) -> Self {
+        Self {
+            low: FIRST[0],
+            high: SECOND[0],
+        }
+        .and(words)
+    }
+
+    /// Of those before and these. Each sum is four that do not wait for one another.
+    #[inline]
+    #[must_use]
+    pub fn and(self, words: &[u64]) -> Self {
+        let start = |lane: usize| Self {
+            low: FIRST[lane],
+            high: SECOND[lane],
+        };
+        let mut lanes = [self, start(1), start(2), start(3)];
+        let (fours, rest) = words.as_chunks::<4>();
+        for four in fours {
+            for (lane, word) in lanes.iter_mut().zip(four) {
+                *lane = lane.stirred(*word, *word);
+            }
+        }
+        for (lane, word) in lanes.iter_mut().zip(rest) {
+            *lane = lane.stirred(*word, *word);
+        }
+        let [first, others @ ..] = lanes;
+        let all = others
+            .iter()
+            .fold(first, |sum, lane| sum.stirred(lane.low, lane.high));
+        // How many there were, so that words of zero count too.
+        all.stirred(words.len() as u64, words.len() as u64)
+    }
+
+    #[inline]
+    fn stirred(self, low: u64, high: u64) -> Self {
+        let product = u128::from(self.low ^ low) * u128::from(FIRST[0]);
+        Self {
+            low: (product as u64) ^ (product >> 64) as u64,
+            high: (self.high ^ high).wrapping_mul(SECOND[0]).rotate_left(29),
         }
     }
-    for (lane, word) in lanes.iter_mut().zip(rest) {
-        *lane = stirred(*lane, *word);
+
+    /// A place in a table of so many, a power of two.
+    pub(crate) fn slot(self, slots: usize) -> usize {
+        self.high as usize & (slots - 1)
     }
-    // How many there were, so that words of zero count too.
-    let all = lanes[1..].iter().fold(lanes[0], |sum, lane| {
-        (stirred(sum, lane.0).0, stirred(sum, lane.1).1)
-    });
-    let (low, high) = stirred(all, words.len() as u64);
-    u128::from(low) | u128::from(high ^ high >> 32) << 64
+
+    fn bits(self) -> u128 {
+        u128::from(self.low) | u128::from(self.high ^ self.high >> 32) << 64
+    }
 }
 
 /// Odd numbers without a pattern: digits of the golden ratio, of roots of two, three and five, and primes of xxHash.
@@ -128,14 +168,6 @@ const SECOND: [u64; 4] = [
     0x85eb_ca77_c2b2_ae63,
     0x27d4_eb2f_1656_67c5,
 ];
-
-/// Two sums with one more word.
-#[inline]
-fn stirred((low, high): (u64, u64), word: u64) -> (u64, u64) {
-    let product = u128::from(low ^ word) * u128::from(FIRST[0]);
-    let low = (product as u64) ^ (product >> 64) as u64;
-    (low, (high ^ word).wrapping_mul(SECOND[0]).rotate_left(29))
-}
 
 impl std::fmt::Debug for Interned {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -164,7 +196,7 @@ mod tests {
         }
 
         fn find(&mut self, words: &[u64]) -> Seen {
-            self.stacks.find(words, || {
+            self.stacks.find(StackHash::of(words), || {
                 self.next += 1;
                 self.next
             })
@@ -181,6 +213,18 @@ mod tests {
         assert_eq!(stacks.find(&[1, 2, 3]), Seen::Before(1));
         assert_eq!(stacks.find(&[1, 2, 0]), Seen::First(5));
         assert_eq!(stacks.find(&[]), Seen::Before(4));
+    }
+
+    #[test]
+    fn words_in_two_parts_are_other_words() {
+        let all = [1, 2, 3, 4, 5, 6, 7];
+        let hashes: Vec<StackHash> = (0..=all.len())
+            .map(|at| StackHash::of(&all[..at]).and(&all[at..]))
+            .collect();
+        for (number, hash) in hashes.iter().enumerate() {
+            assert!(!hashes[..number].contains(hash), "{number}");
+        }
+        assert_eq!(hashes[3], StackHash::of(&all[..3]).and(&all[3..]));
     }
 
     #[test]

@@ -6,7 +6,8 @@
 //!
 //! - `images`: the program and its libraries, with the tables that say how to leave a function.
 //! - `rules`, `kept`: how to leave one function, worked out from those tables once and kept.
-//! - `walk`, `last`: from frame to frame, the way that the last walk went as long as it leads there.
+//! - `walk`: from frame to frame.
+//! - `known`: walks that were made before.
 //! - `bounds`: where a thread's stack is.
 //! - `interned`: stacks that were seen before.
 //! - `python`: frames of Python code, and one stack from both kinds.
@@ -34,13 +35,13 @@ pub mod fuzz;
 mod images;
 mod interned;
 mod kept;
-mod last;
+mod known;
 mod python;
 mod rules;
 mod walk;
 
 pub use images::{Image, Images};
-pub use interned::{Interned, Seen};
+pub use interned::{Interned, Seen, StackHash};
 pub use python::{
     CodeId, CodeNames, Fit, InterpreterFrames, Mixed, MixedFrame, NativeStack, Python, PythonEnd,
     PythonFrame, PythonWalk, PythonWalker, Unknown, Version,

@@ -4,7 +4,8 @@ use std::arch::asm;
 
 use crate::bounds::Bounds;
 use crate::images::Images;
-use crate::last::{Followed, LastWalk, Left, Step};
+use crate::interned::StackHash;
+use crate::known::{KnownWalks, Reads, Taken};
 use crate::rules::{Frame, Kept, Rule, Rules, SAVED_WHERE_IT_POINTS};
 
 /// How a walk ended.
@@ -27,13 +28,27 @@ pub struct Walk {
     pub end: StackEnd,
     /// An address on the way that belongs to no image that is known: perhaps one that was loaded since.
     pub stranger: Option<u64>,
+    /// Of the frames.
+    pub hash: StackHash,
 }
 
 /// Walks the stack of one thread. What it keeps is that thread's own.
 pub struct Walker {
     rules: Rules,
-    last: LastWalk,
+    known: KnownWalks,
+    reads: Reads,
     bounds: Bounds,
+}
+
+/// Where the base pointer of a frame came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Base {
+    /// It is that which the walk began with.
+    First,
+    /// It was read from here.
+    Saved(u64),
+    /// What leads to it is noted.
+    Noted,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,7 +88,8 @@ impl Walker {
     pub fn of_this_thread() -> Self {
         Self {
             rules: Rules::new(),
-            last: LastWalk::new(),
+            known: KnownWalks::new(),
+            reads: Reads::new(),
             bounds: Bounds::of_this_thread(),
         }
     }
@@ -82,7 +98,8 @@ impl Walker {
     pub(crate) fn within(bounds: Bounds) -> Self {
         Self {
             rules: Rules::new(),
-            last: LastWalk::new(),
+            known: KnownWalks::new(),
+            reads: Reads::new(),
             bounds,
         }
     }
@@ -112,30 +129,43 @@ impl Walker {
         places: &mut [u64],
     ) -> Walk {
         if self.rules.follow(images) == Kept::Forgotten {
-            self.last.clear();
+            self.known.clear();
         }
         let mut taken = Taken {
             frames,
             places,
             depth: 0,
         };
-        let mut stranger = None;
-        self.last.begin();
-        let end = if self.bounds.contains(at.stack) {
-            self.go(images, at, &mut taken, &mut stranger)
-        } else {
-            StackEnd::Broken
+        let mut walk = Walk {
+            depth: 0,
+            end: StackEnd::Broken,
+            stranger: None,
+            hash: StackHash::of(&[]),
         };
-        self.last.end();
-        Walk {
-            depth: taken.depth,
-            end,
-            stranger,
+        if !self.bounds.contains(at.stack) {
+            return walk;
         }
+        // SAFETY: that is this thread's stack or, as `within` says, one that stays as it is, and above the stack pointer
+        // it can be read to its end.
+        if let Some(hash) = unsafe { self.known.find(&at, &mut taken) } {
+            walk.end = StackEnd::Root;
+            walk.depth = taken.depth;
+            walk.hash = hash;
+            return walk;
+        }
+        self.reads.begin();
+        walk.end = self.go(images, at, &mut taken, &mut walk.stranger);
+        walk.depth = taken.depth;
+        walk.hash = StackHash::of(&taken.frames[..taken.depth]);
+        // One that ended elsewhere may find the way the next time, or have more room.
+        if walk.end != StackEnd::Root || walk.stranger.is_some() {
+            self.reads.something_else();
+        }
+        self.known.keep(at, &self.reads, walk.hash);
+        walk
     }
 
     /// From frame to frame. The first one is this very module's, whose instruction was not a call.
-    #[inline]
     fn go(
         &mut self,
         images: &Images,
@@ -143,78 +173,84 @@ impl Walker {
         taken: &mut Taken<'_>,
         stranger: &mut Option<u64>,
     ) -> StackEnd {
+        let mut base = Base::First;
         loop {
-            if self.last.meets(&at) {
-                // SAFETY: the stack is the calling thread's or, as `within` says, stays as it is.
-                match unsafe { self.last.follow(|caller, address| taken.add(caller, address)) } {
-                    Followed::Root => return StackEnd::Root,
-                    Followed::Full => return StackEnd::Limit,
-                    Followed::Until(frame) => at = frame,
-                }
-            }
             let rule = self.rules.find(images, at.instruction).unwrap_or_else(|| {
                 stranger.get_or_insert(at.instruction);
                 Rule::UNKNOWN
             });
-            let Some((mut caller, left)) = self.leave(&at, rule) else {
+            let mut behind_call = 1;
+            let caller = match rule.frame {
+                Frame::Outermost => return StackEnd::Root,
+                Frame::Signal => {
+                    behind_call = 0;
+                    self.interrupted(&at)
+                }
+                Frame::Unknown => self.by_base(&at, &mut base),
+                frame => self.by_rule(&at, frame, rule.base_offset, &mut base),
+            };
+            let Some(mut caller) = caller else {
                 return StackEnd::Broken;
             };
-            self.last.note(Step { at, left });
-            if left == Left::Outermost || caller.instruction == 0 {
+            if caller.instruction == 0 {
+                self.reads.other(caller.stack - 8, 0);
                 return StackEnd::Root;
             }
-            if taken.add(&caller, caller.instruction).is_none() {
+            if taken.add(&caller).is_none() {
                 return StackEnd::Limit;
             }
-            if left != Left::BySignal {
-                // A call that never returns can be the last instruction: the address behind it is in another function.
-                // An instruction that a signal interrupted is none.
-                caller.instruction -= 1;
-            }
+            self.reads.frame(caller.stack - 8, caller.instruction);
+            // A call that never returns can be the last instruction: the address behind it is in another function. An
+            // instruction that a signal interrupted is none.
+            caller.instruction -= behind_call;
             at = caller;
-        }
-    }
-
-    /// The caller, if there is a way to it.
-    #[inline]
-    fn leave(&self, at: &Registers, rule: Rule) -> Option<(Registers, Left)> {
-        match rule.frame {
-            Frame::Signal => Some((self.interrupted(at)?, Left::BySignal)),
-            Frame::Outermost => Some((*at, Left::Outermost)),
-            Frame::Unknown => Some((self.by_base(at)?, Left::Otherwise)),
-            frame => self.by_rule(at, frame, rule.base_offset),
         }
     }
 
     /// The caller, as the tables say.
     #[inline]
-    fn by_rule(&self, at: &Registers, frame: Frame, base_offset: i32) -> Option<(Registers, Left)> {
-        let is_read = matches!(frame, Frame::AtBase(_));
+    fn by_rule(
+        &mut self,
+        at: &Registers,
+        frame: Frame,
+        base_offset: i32,
+        base: &mut Base,
+    ) -> Option<Registers> {
         let frame = match frame {
             Frame::FromStack(offset) => at.stack.checked_add_signed(i64::from(offset))?,
-            Frame::FromBase(offset) => at.base.checked_add_signed(i64::from(offset))?,
-            Frame::AtBase(offset) => self.read(at.base.checked_add_signed(i64::from(offset))?, at)?,
+            Frame::FromBase(offset) => self.base(at, base).checked_add_signed(i64::from(offset))?,
+            Frame::AtBase(offset) => {
+                let place = self.base(at, base).checked_add_signed(i64::from(offset))?;
+                let frame = self.read(place, at)?;
+                self.reads.other(place, frame);
+                frame
+            }
             Frame::Signal | Frame::Outermost | Frame::Unknown => return None,
         };
-        let saved = match base_offset {
-            0 => None,
-            SAVED_WHERE_IT_POINTS => Some(at.base),
-            offset => Some(frame.checked_add_signed(i64::from(offset))?),
+        let place = match base_offset {
+            0 => return self.above(at, frame, at.base),
+            SAVED_WHERE_IT_POINTS => self.base(at, base),
+            offset => frame.checked_add_signed(i64::from(offset))?,
         };
-        let base = match saved {
-            Some(place) => self.read(place, at)?,
-            None => at.base,
-        };
-        let left = match saved {
-            _ if is_read => Left::Otherwise,
-            Some(place) => Left::BaseSaved(place),
-            None => Left::BaseKept,
-        };
-        Some((self.above(at, frame, base)?, left))
+        *base = Base::Saved(place);
+        self.above(at, frame, self.read(place, at)?)
+    }
+
+    /// The base pointer, which leads somewhere: so what it was read from counts.
+    #[inline]
+    fn base(&mut self, at: &Registers, from: &mut Base) -> u64 {
+        match *from {
+            Base::First => self.reads.first_base(),
+            Base::Saved(place) => self.reads.other(place, at.base),
+            Base::Noted => {}
+        }
+        *from = Base::Noted;
+        at.base
     }
 
     /// Whoever a signal interrupted. One whose handler has a stack of its own is on another stack than ours.
-    fn interrupted(&self, at: &Registers) -> Option<Registers> {
+    fn interrupted(&mut self, at: &Registers) -> Option<Registers> {
+        self.reads.something_else();
         let register = |offset| self.read(at.stack.checked_add(offset)?, at);
         let stack = register(SAVED_STACK)?;
         if stack <= at.stack {
@@ -228,10 +264,11 @@ impl Walker {
     }
 
     /// The caller, as the base pointer says: code without tables that keeps one.
-    fn by_base(&self, at: &Registers) -> Option<Registers> {
-        let frame = at.base.checked_add(16)?;
-        let base = self.read(at.base, at)?;
-        self.above(at, frame, base)
+    fn by_base(&mut self, at: &Registers, base: &mut Base) -> Option<Registers> {
+        let place = self.base(at, base);
+        let saved = self.read(place, at)?;
+        *base = Base::Saved(place);
+        self.above(at, place.checked_add(16)?, saved)
     }
 
     /// The registers of a caller whose frame is there. Stacks grow downwards: a caller's frame lies above.
@@ -258,26 +295,6 @@ impl Walker {
     }
 }
 
-/// What a walk has found so far.
-struct Taken<'a> {
-    frames: &'a mut [u64],
-    places: &'a mut [u64],
-    depth: usize,
-}
-
-impl Taken<'_> {
-    /// One frame more; `None` when there is no room for it.
-    #[inline]
-    fn add(&mut self, caller: &Registers, return_address: u64) -> Option<()> {
-        *self.frames.get_mut(self.depth)? = return_address;
-        if let Some(place) = self.places.get_mut(self.depth) {
-            *place = caller.stack;
-        }
-        self.depth += 1;
-        Some(())
-    }
-}
-
 /// Where the kernel keeps registers, from the stack pointer that a handler returns with: a `ucontext_t` lies there.
 const SAVED_BASE: u64 = saved(libc::REG_RBP);
 const SAVED_STACK: u64 = saved(libc::REG_RSP);
@@ -295,5 +312,54 @@ impl std::fmt::Debug for Walker {
         f.debug_struct("Walker")
             .field("bounds", &self.bounds)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::CString;
+
+    use super::*;
+    use crate::images::Image;
+
+    /// Code without tables: frames are linked by their base pointers, and only these say where the next one is.
+    #[test]
+    fn a_walk_follows_the_links_that_are_there_now() {
+        const CODE: u64 = 0x10_0000;
+        let images = Images::of_one(Image::made_up(CODE..CODE + 0x1000, CString::default(), None));
+        let mut stack = [0u64; 16];
+        let low = stack.as_ptr() as u64;
+        let at = |word: u64| low + word * 8;
+        let mut walker = Walker::within(Bounds {
+            low,
+            high: at(stack.len() as u64),
+        });
+        let start = Registers {
+            instruction: CODE,
+            stack: at(0),
+            base: at(2),
+        };
+        // A frame is a link and a return address.
+        for (word, link, address) in [(2, at(6), CODE + 1), (6, at(12), CODE + 2), (8, at(12), CODE + 3)] {
+            stack[word] = link;
+            stack[word + 1] = address;
+        }
+        let mut frames = [0; 8];
+        let mut walked = |start| {
+            let walk = walker.walk_from(&images, start, &mut frames, &mut []);
+            assert_eq!(walk.end, StackEnd::Root);
+            frames[..walk.depth].to_vec()
+        };
+        for _ in 0..2 {
+            assert_eq!(walked(start), [CODE + 1, CODE + 2]);
+        }
+        std::hint::black_box(&mut stack)[2] = at(8);
+        for _ in 0..2 {
+            assert_eq!(walked(start), [CODE + 1, CODE + 3]);
+        }
+        let elsewhere = Registers { base: at(6), ..start };
+        assert_eq!(walked(elsewhere), [CODE + 2]);
+        std::hint::black_box(&mut stack)[2] = at(6);
+        assert_eq!(walked(start), [CODE + 1, CODE + 2]);
     }
 }

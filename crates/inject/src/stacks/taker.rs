@@ -200,8 +200,13 @@ impl Taker {
 
     #[inline]
     fn find(&mut self, stacks: &Stacks, walks: &Walks) -> Seen {
-        let used = walks.native.depth + 2 * walks.python.depth;
-        self.interned.find(&self.words[..used], || stacks.number())
+        let python = &self.words[walks.native.depth..][..2 * walks.python.depth];
+        let hash = if python.is_empty() {
+            walks.native.hash
+        } else {
+            walks.native.hash.and(python)
+        };
+        self.interned.find(hash, || stacks.number())
     }
 
     #[cold]

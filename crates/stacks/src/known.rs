@@ -1,0 +1,524 @@
+//! Walks that a thread has made before.
+//!
+//! Where a walk leads depends on the registers it begins with and on the words that it reads from the stack: return
+//! addresses, and those saved base pointers that a later rule counts from. So a walk is known by its words. When one begins
+//! with the same stack pointer, its words are compared with those that lie there now, and if none differs it is the same
+//! walk. That is a few reads that do not wait for one another, where a walk finds a rule for each frame, and none before
+//! it knows the frame below. In a training loop of PyTorch the rules are seldom in the caches, and most of a walk is
+//! waiting for them.
+//!
+//! Which walk to try is a guess: the one that followed the last walk when that was made before, since loops repeat
+//! themselves; then those that began at the same place. A wrong one costs little: words differ soon.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::interned::StackHash;
+use crate::walk::Registers;
+
+/// Words of all walks that are kept, with their places 12 bytes each, and walks. A thread that needs more begins anew.
+const MOST_WORDS: usize = 1 << 16;
+const MOST_WALKS: usize = 1 << 12;
+/// Words of all threads together: 12 MiB with their places. A thread that finds no room keeps no more.
+const MOST_OF_ALL: usize = 1 << 20;
+static OF_ALL: AtomicUsize = AtomicUsize::new(0);
+
+/// Frames of a walk that is kept.
+const MOST_FRAMES: usize = 512;
+const SETS: usize = 1 << SET_BITS;
+const SET_BITS: u32 = 8;
+const WAYS: usize = 4;
+const HASHES: usize = 1 << 10;
+/// Words that are compared before it is asked whether any differs.
+const AT_ONCE: usize = 8;
+
+/// A number for no walk.
+const NONE: u32 = u32::MAX;
+
+/// The walks of one thread.
+pub(crate) struct KnownWalks {
+    walks: Vec<KnownWalk>,
+    /// Where the words of all walks lie, counted from the stack pointer that the walk begins with.
+    places: Vec<u32>,
+    words: Vec<u64>,
+    /// Walks by that stack pointer, the newest first.
+    sets: Box<[[u32; WAYS]]>,
+    /// And by their hash, the newest.
+    by_hash: Box<[u32]>,
+    /// The last walk.
+    last: u32,
+}
+
+#[derive(Clone, Copy)]
+struct KnownWalk {
+    start: Registers,
+    base: FirstBase,
+    /// Where its words begin: those of its frames, then others.
+    first: u32,
+    frames: u32,
+    others: u32,
+    hash: StackHash,
+    /// The walk that was made next.
+    next: u32,
+}
+
+/// Whether the base pointer that a walk begins with leads anywhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FirstBase {
+    Unused,
+    Used,
+}
+
+/// Where the frames go.
+pub(crate) struct Taken<'a> {
+    pub(crate) frames: &'a mut [u64],
+    /// The stack pointer in each of them, as far as there is room.
+    pub(crate) places: &'a mut [u64],
+    pub(crate) depth: usize,
+}
+
+/// What a walk under way has read.
+pub(crate) struct Reads {
+    frames: Vec<(u64, u64)>,
+    others: Vec<(u64, u64)>,
+    base: FirstBase,
+    /// Whether it is all that the walk depends on.
+    is_all: bool,
+}
+
+impl KnownWalks {
+    pub(crate) fn new() -> Self {
+        Self {
+            walks: Vec::new(),
+            places: Vec::new(),
+            words: Vec::new(),
+            sets: vec![[NONE; WAYS]; SETS].into_boxed_slice(),
+            by_hash: vec![NONE; HASHES].into_boxed_slice(),
+            last: NONE,
+        }
+    }
+
+    /// Forgets all walks: what their addresses meant may have changed.
+    pub(crate) fn clear(&mut self) {
+        OF_ALL.fetch_sub(self.words.len(), Ordering::Relaxed);
+        (self.walks, self.places, self.words) = Default::default();
+        self.sets.fill([NONE; WAYS]);
+        self.by_hash.fill(NONE);
+        self.last = NONE;
+    }
+
+    /// The walk that begins here, if it is known: its frames, and what they hash to.
+    ///
+    /// # Safety
+    ///
+    /// `start` is on the stack that all these walks were made on, and everything above it can be read.
+    #[inline]
+    pub(crate) unsafe fn find(&mut self, start: &Registers, taken: &mut Taken<'_>) -> Option<StackHash> {
+        let guess = self.walks.get(self.last as usize).map_or(NONE, |walk| walk.next);
+        let others = self.sets[set_of(start.stack)];
+        for number in std::iter::once(guess).chain(others) {
+            let Some(walk) = self.walks.get(number as usize) else {
+                continue;
+            };
+            // SAFETY: the caller vouches for the stack.
+            if unsafe { self.is_there(walk, start, taken) } {
+                let hash = walk.hash;
+                self.follows(number);
+                return Some(hash);
+            }
+        }
+        None
+    }
+
+    /// Whether the words of a walk lie on the stack that `start` is on. Its frames are taken on the way.
+    ///
+    /// # Safety
+    ///
+    /// As for [`find`](Self::find).
+    #[inline]
+    unsafe fn is_there(&self, walk: &KnownWalk, start: &Registers, taken: &mut Taken<'_>) -> bool {
+        let same_start = walk.start.stack == start.stack
+            && walk.start.instruction == start.instruction
+            && (walk.base == FirstBase::Unused || walk.start.base == start.base);
+        let (first, frames) = (walk.first as usize, walk.frames as usize);
+        let all = first..first + frames + walk.others as usize;
+        let (Some(places), Some(words)) = (self.places.get(all.clone()), self.words.get(all)) else {
+            return false;
+        };
+        if !same_start || taken.frames.len() < frames {
+            return false;
+        }
+        for (places, words) in places.chunks(AT_ONCE).zip(words.chunks(AT_ONCE)) {
+            let differ = places.iter().zip(words).fold(0, |differ, (place, known)| {
+                let address = start.stack + u64::from(*place);
+                // SAFETY: a walk that began with this stack pointer read there, between it and the end of the stack.
+                differ | *known ^ unsafe { std::ptr::read_volatile(address as *const u64) }
+            });
+            if differ != 0 {
+                return false;
+            }
+        }
+        taken.frames[..frames].copy_from_slice(&words[..frames]);
+        for (taken, place) in taken.places.iter_mut().zip(&places[..frames]) {
+            // A return address lies just below its caller's frame.
+            *taken = start.stack + u64::from(*place) + 8;
+        }
+        taken.depth = frames;
+        true
+    }
+
+    /// Keeps a walk that was made.
+    #[cold]
+    pub(crate) fn keep(&mut self, start: Registers, reads: &Reads, hash: StackHash) {
+        // No stack has more than 4 GiB.
+        let within = |(address, _): &(u64, u64)| u32::try_from(address - start.stack).is_ok();
+        if !reads.is_all || !reads.all().all(within) {
+            self.last = NONE;
+            return;
+        }
+        let number = match self.by_hash[hash.slot(HASHES)] {
+            // It was neither guessed nor among the newest from its place.
+            known if self.is_of(known, &start, reads) => Some(known),
+            _ => self.add(start, reads, hash),
+        };
+        let Some(number) = number else {
+            self.last = NONE;
+            return;
+        };
+        let set = &mut self.sets[set_of(start.stack)];
+        set.rotate_right(1);
+        set[0] = number;
+        self.by_hash[hash.slot(HASHES)] = number;
+        self.follows(number);
+    }
+
+    fn add(&mut self, start: Registers, reads: &Reads, hash: StackHash) -> Option<u32> {
+        let (frames, others) = (reads.frames.len(), reads.others.len());
+        if self.words.len() + frames + others > MOST_WORDS || self.walks.len() >= MOST_WALKS {
+            self.clear();
+        }
+        if OF_ALL.fetch_add(frames + others, Ordering::Relaxed) >= MOST_OF_ALL {
+            OF_ALL.fetch_sub(frames + others, Ordering::Relaxed);
+            return None;
+        }
+        let walk = KnownWalk {
+            start,
+            base: reads.base,
+            first: self.words.len() as u32,
+            frames: frames as u32,
+            others: others as u32,
+            hash,
+            next: NONE,
+        };
+        for (address, word) in reads.all() {
+            self.places.push((address - start.stack) as u32);
+            self.words.push(*word);
+        }
+        self.walks.push(walk);
+        Some(self.walks.len() as u32 - 1)
+    }
+
+    /// Whether a walk has begun here and read this.
+    fn is_of(&self, number: u32, start: &Registers, reads: &Reads) -> bool {
+        let Some(walk) = self.walks.get(number as usize) else {
+            return false;
+        };
+        let first = walk.first as usize;
+        let mut known = self.places.iter().zip(&self.words).skip(first);
+        walk.start == *start
+            && (walk.base, walk.frames as usize, walk.others as usize)
+                == (reads.base, reads.frames.len(), reads.others.len())
+            && reads.all().all(|(address, word)| {
+                known.next().is_some_and(|(place, known)| {
+                    *known == *word && start.stack + u64::from(*place) == *address
+                })
+            })
+    }
+
+    /// This walk came after the last one.
+    #[inline]
+    fn follows(&mut self, number: u32) {
+        if let Some(last) = self.walks.get_mut(self.last as usize) {
+            last.next = number;
+        }
+        self.last = number;
+    }
+}
+
+impl Drop for KnownWalks {
+    fn drop(&mut self) {
+        OF_ALL.fetch_sub(self.words.len(), Ordering::Relaxed);
+    }
+}
+
+/// Stack pointers are multiples of 16.
+#[inline]
+fn set_of(stack: u64) -> usize {
+    (stack.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - SET_BITS)) as usize % SETS
+}
+
+impl Taken<'_> {
+    /// One frame more; `None` when there is no room for it.
+    #[inline]
+    pub(crate) fn add(&mut self, caller: &Registers) -> Option<()> {
+        *self.frames.get_mut(self.depth)? = caller.instruction;
+        if let Some(place) = self.places.get_mut(self.depth) {
+            *place = caller.stack;
+        }
+        self.depth += 1;
+        Some(())
+    }
+}
+
+impl Reads {
+    pub(crate) fn new() -> Self {
+        Self {
+            frames: Vec::with_capacity(MOST_FRAMES),
+            others: Vec::with_capacity(MOST_FRAMES),
+            base: FirstBase::Unused,
+            is_all: true,
+        }
+    }
+
+    /// A walk begins.
+    pub(crate) fn begin(&mut self) {
+        self.frames.clear();
+        self.others.clear();
+        self.base = FirstBase::Unused;
+        self.is_all = true;
+    }
+
+    /// A return address.
+    #[inline]
+    pub(crate) fn frame(&mut self, address: u64, word: u64) {
+        if self.frames.len() < MOST_FRAMES {
+            self.frames.push((address, word));
+        } else {
+            self.is_all = false;
+        }
+    }
+
+    /// Another word that leads somewhere.
+    #[inline]
+    pub(crate) fn other(&mut self, address: u64, word: u64) {
+        if self.others.len() < MOST_FRAMES {
+            self.others.push((address, word));
+        } else {
+            self.is_all = false;
+        }
+    }
+
+    /// The base pointer that the walk began with leads somewhere.
+    pub(crate) fn first_base(&mut self) {
+        self.base = FirstBase::Used;
+    }
+
+    fn all(&self) -> impl Iterator<Item = &(u64, u64)> {
+        self.frames.iter().chain(&self.others)
+    }
+
+    /// Something else leads on.
+    pub(crate) fn something_else(&mut self) {
+        self.is_all = false;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A stack of words, and walks over it that read return addresses at words 2 and 5 and a base pointer at word 1.
+    struct Walked {
+        stack: Vec<u64>,
+        known: KnownWalks,
+        reads: Reads,
+    }
+
+    impl Walked {
+        fn new() -> Self {
+            Self {
+                stack: vec![0, 0xba5e, 0x1001, 0, 0, 0x2001, 0, 0],
+                known: KnownWalks::new(),
+                reads: Reads::new(),
+            }
+        }
+
+        fn place(&self, word: usize) -> u64 {
+            self.stack.as_ptr().wrapping_add(word) as u64
+        }
+
+        fn start(&self) -> Registers {
+            Registers {
+                instruction: 0x500,
+                stack: self.place(0),
+                base: 0xf00,
+            }
+        }
+
+        fn keep(&mut self) -> StackHash {
+            self.reads.begin();
+            for word in [2, 5] {
+                self.reads.frame(self.place(word), self.stack[word]);
+            }
+            self.reads.other(self.place(1), self.stack[1]);
+            let hash = StackHash::of(&[self.stack[2], self.stack[5]]);
+            self.known.keep(self.start(), &self.reads, hash);
+            hash
+        }
+
+        fn find(&mut self, start: Registers) -> Option<StackHash> {
+            let (mut frames, mut places) = ([0; 4], [0; 4]);
+            let mut taken = Taken {
+                frames: &mut frames,
+                places: &mut places,
+                depth: 0,
+            };
+            // SAFETY: the words are there, and nobody writes them meanwhile.
+            let hash = unsafe { self.known.find(&start, &mut taken) }?;
+            assert_eq!(taken.depth, 2);
+            assert_eq!(frames, [self.stack[2], self.stack[5], 0, 0]);
+            assert_eq!(places, [self.place(3), self.place(6), 0, 0]);
+            Some(hash)
+        }
+    }
+
+    #[test]
+    fn a_walk_is_known_by_its_words() {
+        let mut walked = Walked::new();
+        assert_eq!(walked.find(walked.start()), None);
+        let hash = walked.keep();
+        for _ in 0..3 {
+            assert_eq!(walked.find(walked.start()), Some(hash));
+        }
+    }
+
+    #[test]
+    fn any_other_word_is_another_walk_and_words_that_nobody_read_are_not() {
+        for word in 0..8 {
+            let mut walked = Walked::new();
+            let hash = walked.keep();
+            walked.stack[word] += 1;
+            let is_read = [1, 2, 5].contains(&word);
+            assert_eq!(
+                walked.find(walked.start()),
+                (!is_read).then_some(hash),
+                "word {word}"
+            );
+        }
+    }
+
+    #[test]
+    fn another_start_is_another_walk() {
+        let mut walked = Walked::new();
+        let hash = walked.keep();
+        let start = walked.start();
+        for other in [
+            Registers {
+                instruction: 0x501,
+                ..start
+            },
+            Registers {
+                stack: walked.place(1),
+                ..start
+            },
+        ] {
+            assert_eq!(walked.find(other), None);
+        }
+        // The base pointer counts where it was used.
+        let other = Registers { base: 0xf01, ..start };
+        assert_eq!(walked.find(other), Some(hash));
+        walked.known.clear();
+        walked.reads.begin();
+        walked.reads.first_base();
+        walked.known.keep(start, &walked.reads, hash);
+        let mut nothing = Taken {
+            frames: &mut [],
+            places: &mut [],
+            depth: 0,
+        };
+        // SAFETY: the walk has no words.
+        let mut found = |start| unsafe { walked.known.find(&start, &mut nothing) };
+        assert_eq!(found(other), None);
+        assert_eq!(found(start), Some(hash));
+    }
+
+    #[test]
+    fn walks_from_one_place_are_told_apart() {
+        let mut walked = Walked::new();
+        let mut hashes = Vec::new();
+        for address in 0..WAYS as u64 {
+            walked.stack[5] = 0x3000 + address;
+            assert_eq!(walked.find(walked.start()), None);
+            hashes.push(walked.keep());
+        }
+        for _ in 0..2 {
+            for (address, hash) in hashes.iter().enumerate() {
+                walked.stack[5] = 0x3000 + address as u64;
+                assert_eq!(walked.find(walked.start()), Some(*hash));
+            }
+        }
+    }
+
+    /// A loop makes more walks from one place than are looked up by it, one after another: each is guessed from the one
+    /// before.
+    #[test]
+    fn the_walk_that_followed_before_is_tried_first() {
+        let mut walked = Walked::new();
+        let walks = 3 * WAYS as u64;
+        let mut made = 0;
+        for _ in 0..3 {
+            for address in 0..walks {
+                walked.stack[5] = 0x3000 + address;
+                if walked.find(walked.start()).is_none() {
+                    walked.keep();
+                    made += 1;
+                }
+            }
+        }
+        // The first of them once more: what followed the last was not known yet, and its place was taken.
+        assert_eq!(made, walks + 1);
+    }
+
+    #[test]
+    fn what_cannot_be_kept_is_not() {
+        let mut walked = Walked::new();
+        walked.reads.begin();
+        walked.reads.something_else();
+        walked
+            .known
+            .keep(walked.start(), &walked.reads, StackHash::of(&[]));
+        assert_eq!(walked.find(walked.start()), None);
+        // More frames than there is room for.
+        walked.keep();
+        let (mut frames, start) = ([0; 1], walked.start());
+        let mut taken = Taken {
+            frames: &mut frames,
+            places: &mut [],
+            depth: 0,
+        };
+        // SAFETY: the words are there, and nobody writes them meanwhile.
+        assert_eq!(unsafe { walked.known.find(&start, &mut taken) }, None);
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let mut walked = Walked::new();
+        for address in 0..MOST_WORDS as u64 {
+            walked.stack[5] = address;
+            walked.keep();
+            assert!(walked.known.words.len() <= MOST_WORDS);
+        }
+        assert!(walked.known.words.capacity() <= MOST_WORDS);
+        assert!(walked.find(walked.start()).is_some());
+        // Others of this program's tests may keep some too.
+        let before = OF_ALL.load(Ordering::Relaxed);
+        assert!(before >= walked.known.words.len());
+        OF_ALL.fetch_add(MOST_OF_ALL, Ordering::Relaxed);
+        walked.stack[5] = 7;
+        walked.stack[2] = 7;
+        walked.keep();
+        assert_eq!(walked.find(walked.start()), None, "there is no room");
+        OF_ALL.fetch_sub(MOST_OF_ALL, Ordering::Relaxed);
+        walked.keep();
+        assert!(walked.find(walked.start()).is_some());
+    }
+}
