@@ -121,7 +121,7 @@ def launches():
         "ours, light": (profile("light.sbt", loop, "--level", "light"), {}),
         "null client, kinds of standard": (loop, dict(null, NULL_KINDS=STANDARD_KINDS)),
         "ours, standard": (profile("standard.sbt", loop), {}),
-        "ours, standard, no counters": (profile("quiet.sbt", loop, "-t", "kernels,copies,api,sync,memory,nvtx,modules,streams,overhead"), {}),
+        "ours, standard without stacks": (profile("quiet.sbt", loop, "--stacks", "none"), {}),
         "ours, full": (profile("full.sbt", loop, "--level", "full"), {}),
     }
     if nsys():
@@ -261,7 +261,7 @@ def survival():
     if not interpreter:
         row("survival", "PyTorch", "not on this machine")
         return
-    sorts = [["--level", "light"], [], ["--stacks", "native,python"], ["--level", "full"]]
+    sorts = [["--level", "light"], [], ["--stacks", "none"], ["--level", "full"]]
     loops = Loops(interpreter, "launch", 20)
     windows = int(os.environ.get("SURVIVAL_WINDOWS", "24"))
     opened = 0
@@ -296,9 +296,9 @@ def kinds():
     }
     sets = {"nothing": None} | {name: ["-t", words] for name, words in chosen.items()}
     sets |= {
+        "standard without stacks": ["--stacks", "none"],
+        "standard with native stacks": ["--stacks", "native"],
         "standard": [],
-        "standard, native stacks": ["--stacks", "native"],
-        "standard, both stacks": ["--stacks", "native,python"],
     }
     loops = Loops(interpreter, "launch", 20)
     alternate("kinds", loops, sets, int(os.environ.get("KIND_ROUNDS", "5")), 1.2, "20 steps, ")
@@ -339,10 +339,17 @@ def torch_loops():
         row("torch", "PyTorch", "not on this machine")
         return
     rounds = int(os.environ.get("TORCH_ROUNDS", "5"))
-    for bound, steps in (("launch", 100), ("gpu", 10)):
-        sets = {"nothing": None, "light": ["--level", "light"], "standard": [], "full": ["--level", "full"]}
+    # What is asked of the second is a percent: more and shorter loops.
+    for bound, steps, times, seconds in (("launch", 50, 1, 2.0), ("gpu", 3, 2, 1.4)):
+        sets = {
+            "nothing": None,
+            "light": ["--level", "light"],
+            "standard without stacks": ["--stacks", "none"],
+            "standard": [],
+            "full": ["--level", "full"],
+        }
         loops = Loops(interpreter, bound, steps)
-        medians = alternate("torch", loops, sets, rounds, 2.0, f"{bound}-bound, {steps} steps, ")
+        medians = alternate("torch", loops, sets, rounds * times, seconds, f"{bound}-bound, {steps} steps, ")
         loops.end()
         added = {name: (median / medians["nothing"] - 1) * 100 for name, median in medians.items()}
         others = peers(interpreter, bound, steps, ["cuda", "full"] if bound == "launch" else ["cuda"], rounds)
@@ -416,7 +423,7 @@ def stacks():
     steps = 100
     sets = {
         "nothing": None,
-        "standard": [],
+        "standard without stacks": ["--stacks", "none"],
         "native": ["--stacks", "native"],
         "native and Python": ["--stacks", "native,python"],
     }
@@ -430,7 +437,7 @@ def stacks():
     # The loop runs three times, after ten steps that are recorded too.
     calls = found["native"]["kernels"] * steps / (3 * steps + 10)
     for name, asked in (("native", "at most 1.0"), ("native and Python", "at most 1.5")):
-        added = (medians[name] - medians["standard"]) / calls * 1e6
+        added = (medians[name] - medians["standard without stacks"]) / calls * 1e6
         row("stacks", f"PyTorch, {name}: µs added to a launch", f"{added:.2f}", asked)
     client = {"CUDA_INJECTION64_PATH": str(PROGRAMS / "libnull_client.so"), "NULL_KINDS": STANDARD_KINDS}
     empty, walking = [], []
@@ -515,6 +522,66 @@ def programs():
         row("programs", "their ranks in `info`", " / ".join(" ".join(line.split()) for line in ranks))
 
 
+# Programs that have a function `here` launch their kernels.
+FRAMEWORKS = {
+    "torch": "import torch\ndef here():\n    return (torch.ones(1000, device='cuda') * 2).sum()\nhere(); torch.cuda.synchronize()",
+    "triton": """import torch, triton, triton.language as tl
+@triton.jit
+def add_one(x, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(x + at, tl.load(x + at, mask=at < n) + 1, mask=at < n)
+def here():
+    x = torch.zeros(1000, device='cuda')
+    add_one[(8,)](x, 1000, BLOCK=128)
+here(); torch.cuda.synchronize()""",
+    "jax": "import jax, jax.numpy as jnp\ndef here():\n    return (jnp.ones(1000) * 2).sum().block_until_ready()\nhere()",
+    "cupy": "import cupy\ndef here():\n    return (cupy.ones(1000) * 2).sum()\nhere(); cupy.cuda.Device().synchronize()",
+}
+
+
+def frameworks():
+    """Stacks of other frameworks lead to the line of the script, and those of a graph's kernels to where it was captured."""
+    interpreter = python() or "python3"
+    for name, program in FRAMEWORKS.items():
+        script = OUTPUT / f"{name}.py"
+        script.write_text(program)
+        if subprocess.run([interpreter, "-c", f"import {name}"], capture_output=True).returncode != 0:
+            row("frameworks", name, "not on this machine")
+            continue
+        start = time.monotonic()
+        run(profile(f"{name}.sbt", [interpreter, str(script)]))
+        found = counts(f"{name}.sbt")
+        kernels = stacks_of_kernels(f"{name}.sbt")
+        here = sum("here" in names for names, _ in kernels)
+        row("frameworks", f"{name}: kernels; with a stack; called by the script's function", f"{found['kernels']}; {found['with_stack']}; {here}", "all have one")
+        row("frameworks", f"{name}: seconds with us", f"{time.monotonic() - start:.1f}")
+    script = OUTPUT / "graph.py"
+    script.write_text("""import torch
+x = torch.zeros(1000, device='cuda')
+graph = torch.cuda.CUDAGraph()
+def captured_here():
+    with torch.cuda.graph(graph):
+        x.add_(1).mul_(2)
+def launched_here():
+    graph.replay()
+captured_here()
+for _ in range(5): launched_here()
+torch.cuda.synchronize()""")
+    run(profile("graph.sbt", [interpreter, str(script)]))
+    kernels = stacks_of_kernels("graph.sbt")
+    captured = sum("captured_here" in names for names, _ in kernels)
+    launched = sum("captured_here" in names and "launched_here" in launch for names, launch in kernels)
+    row("frameworks", "CUDA graph of torch, 5 launches of 2 kernels: stack of the place of capture; and beside it of the launch", f"{captured}; {launched}", "10; 10")
+
+
+def stacks_of_kernels(trace):
+    """The names of the functions of each kernel's stack, and of its launch's where that is another."""
+    text = run([TRACESMITH, "view", str(OUTPUT / trace), "--kind", "kernel", "--stacks", "--limit", "0", "--format", "json"])
+    events = [json.loads(line.rstrip(",")) for line in text.splitlines() if line.startswith("{")]
+    names = lambda frames: [frame["function"] for frame in frames or []]
+    return [(names(event.get("stack")), names(event.get("launch_stack"))) for event in events]
+
+
 def await_file(name):
     """Until a dump is there and whole, at most ten seconds."""
     for _ in range(100):
@@ -558,6 +625,7 @@ SECTIONS = {
     "programs": programs,
     "benchmark": benchmark,
     "stacks": stacks,
+    "frameworks": frameworks,
 }
 
 

@@ -168,13 +168,40 @@ fn every_launch_of_many_threads_has_a_stack_and_few_bytes() {
 }
 
 #[test]
-fn without_the_option_there_are_no_stacks() {
+fn stacks_belong_to_the_levels_from_standard_on() {
     let Some(stage) = stage() else { return };
-    let (_, trace) = Place::new(stage).profiled("", "launcher launch 10");
-    assert!(
-        joined_kernels(&trace)
+    let place = Place::new(stage);
+    for (options, frames) in [
+        ("", "native,python"),
+        ("--level full", "native,python"),
+        ("-t kernels,api --stacks native", "native"),
+        ("--level light", "none"),
+        ("-t kernels,api", "none"),
+        ("--stacks none", "none"),
+        ("--level full --stacks none", "none"),
+    ] {
+        let (_, trace) = place.profiled(options, "launcher launch 10");
+        assert_whole(&trace);
+        assert_eq!(trace.metadata["capture.stacks"], frames, "{options}");
+        let with_stack = rows(&trace.kernels)
             .iter()
-            .all(|kernel| kernel.stack == StackId::NONE)
+            .filter(|kernel| kernel.stack.is_some())
+            .count();
+        assert_eq!(with_stack, if frames == "none" { 0 } else { 10 }, "{options}");
+    }
+}
+
+#[test]
+fn none_and_some_frames_cannot_be_asked_for_at_once() {
+    let Some(stage) = stage() else { return };
+    let place = Place::new(stage);
+    let mut profile = place.tracesmith("profile -o t.sbt --stacks none,native --");
+    let failed = run(profile.arg("true"));
+    assert_eq!(failed.code, Some(2));
+    assert!(
+        failed.stderr.contains("--stacks none stands alone"),
+        "{}",
+        failed.stderr
     );
 }
 

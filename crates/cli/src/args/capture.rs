@@ -95,7 +95,8 @@ pub(crate) struct CaptureArgs {
     /// Whether CUDA graphs are recorded node by node or, at less cost, as a whole
     #[arg(long, value_enum, default_value = "nodes", value_name = "HOW")]
     pub(crate) graphs: GraphsArg,
-    /// Take the stack of every launch, copy, allocation and wait, with such frames
+    /// Take the stack of every launch, copy, allocation and wait, with such frames [default: native,python; none at the
+    /// level light and with -t]
     #[arg(long, value_enum, value_delimiter = ',', value_name = "FRAMES")]
     pub(crate) stacks: Vec<StackArg>,
     /// Time before recording begins
@@ -140,7 +141,7 @@ pub(crate) enum GraphsArg {
 pub(crate) enum LevelArg {
     /// Kernels, copies and counters
     Light,
-    /// Also calls, waits, memory, markers, modules, streams and overhead
+    /// Also calls, waits, memory, markers, modules, streams, overhead and stacks
     Standard,
     /// Also calls that only ask, and when launches were queued
     Full,
@@ -149,6 +150,8 @@ pub(crate) enum LevelArg {
 /// Frames that a stack may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum StackArg {
+    /// No stacks
+    None,
     /// Functions of the program and its libraries
     Native,
     /// Functions of Python, where the interpreter's own frames were

@@ -80,7 +80,8 @@ pub(crate) fn run(args: &BenchmarkArgs, output: &mut Output) -> anyhow::Result<E
     let bare = run_from_report(&bare);
     let folder = tempfile::tempdir().context("making a folder for the recording")?;
     let file = folder.path().join("benchmark.sbt");
-    let options: &[&str] = if args.stacks { &["--stacks", "native"] } else { &[] };
+    let frames = if args.stacks { "native" } else { "none" };
+    let options: &[&str] = &["--stacks", frames];
     let captured = capture(&work, options, &file)
         .map_err(|error| Hinted::error(&error, DOCTOR))
         .context("recording the benchmark")?;

@@ -43,12 +43,16 @@ pub(crate) fn capture(args: &CaptureArgs) -> anyhow::Result<Capture> {
     if args.buffer_size.0 < 4 << 20 {
         bail!("--buffer-size must be 4M at least");
     }
+    if args.stacks.len() > 1 && args.stacks.contains(&StackArg::None) {
+        bail!("--stacks none stands alone");
+    }
     let mut metadata = vec![
         (
             "recorder".to_owned(),
             format!("tracesmith {}", env!("CARGO_PKG_VERSION")),
         ),
         ("capture.kinds".to_owned(), names(&kinds)),
+        ("capture.stacks".to_owned(), stacks_in_words(args)),
         ("capture.range".to_owned(), range_in_words(args)),
     ];
     metadata.extend(environment());
@@ -248,8 +252,9 @@ fn wire_kinds(kinds: &[KindArg], args: &CaptureArgs) -> Kinds {
             KindArg::Graphs | KindArg::Counters => Kinds::NONE,
         };
     }
-    for stacks in &args.stacks {
+    for stacks in stack_frames(args) {
         wire |= match stacks {
+            StackArg::None => Kinds::NONE,
             StackArg::Native => Kinds::STACKS,
             // They stand among native frames, which are walked to place them.
             StackArg::Python => Kinds::STACKS | Kinds::PYTHON,
@@ -261,9 +266,24 @@ fn wire_kinds(kinds: &[KindArg], args: &CaptureArgs) -> Kinds {
     wire
 }
 
-fn names(kinds: &[KindArg]) -> String {
-    use clap::ValueEnum;
-    let names = kinds.iter().filter_map(|kind| kind.to_possible_value());
+/// The frames of stacks that were asked for, or that belong to the level.
+fn stack_frames(args: &CaptureArgs) -> &[StackArg] {
+    match args.level {
+        _ if !args.stacks.is_empty() => &args.stacks,
+        LevelArg::Standard | LevelArg::Full if args.trace.is_empty() => &[StackArg::Native, StackArg::Python],
+        _ => &[],
+    }
+}
+
+fn stacks_in_words(args: &CaptureArgs) -> String {
+    match stack_frames(args) {
+        [] => "none".to_owned(),
+        frames => names(frames),
+    }
+}
+
+fn names<T: clap::ValueEnum>(values: &[T]) -> String {
+    let names = values.iter().filter_map(|value| value.to_possible_value());
     names
         .map(|value| value.get_name().to_owned())
         .collect::<Vec<_>>()
