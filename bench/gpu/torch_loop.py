@@ -3,9 +3,10 @@
     torch_loop.py launch|gpu STEPS none|forever|PROFILER,PROFILER... [ROUNDS]
 
 `none` runs the loop three times and prints `seconds N`, the median. `forever` prints a line for each loop until it is
-killed. Otherwise the loop runs alone and under each profiler in turn, so often: `cuda`, `full` and `stacks` are
-torch.profiler's (CUDA alone, with CPU, with stacks too), `proton` is Triton's. Prints `PROFILER N bytes B` for each
-loop, `alone` for those without; B is what the profiler wrote for it.
+killed. Otherwise the loop runs five times alone, five times under a profiler and five times alone again, for each
+profiler in turn, and all that so often: `cuda`, `full` and `stacks` are torch.profiler's (CUDA alone, with CPU, with
+stacks too), `proton` is Triton's. Prints `PROFILER N bytes B added P`: the median of the five, what the profiler wrote,
+and how many percent they took more than those before and after.
 """
 
 import os
@@ -51,6 +52,10 @@ def loop():
     return time.perf_counter() - start
 
 
+def five():
+    return statistics.median(loop() for _ in range(5))
+
+
 for _ in range(10):
     step()
 torch.cuda.synchronize()
@@ -61,7 +66,7 @@ def under_torch(profiler):
 
     activities = [ProfilerActivity.CUDA] + ([ProfilerActivity.CPU] if profiler != "cuda" else [])
     with profile(activities=activities, with_stack=profiler == "stacks") as recorded:
-        seconds = loop()
+        seconds = five()
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
         recorded.export_chrome_trace(file.name)
         return seconds, os.path.getsize(file.name)
@@ -72,7 +77,7 @@ def under_proton():
 
     with tempfile.TemporaryDirectory() as folder:
         proton.start(os.path.join(folder, "proton"))
-        seconds = loop()
+        seconds = five()
         proton.finalize()
         return seconds, sum(os.path.getsize(os.path.join(folder, name)) for name in os.listdir(folder))
 
@@ -85,8 +90,9 @@ elif profiler == "none":
 else:
     for _ in range(int(sys.argv[4]) if len(sys.argv) > 4 else 3):
         for name in profiler.split(","):
-            print(f"alone {loop():.4f} bytes 0", flush=True)
+            before = five()
             seconds, size = under_proton() if name == "proton" else under_torch(name)
-            print(f"{name} {seconds:.4f} bytes {size}", flush=True)
             # What a profiler leaves behind for a moment is its own, and not the next one's.
             loop()
+            added = (2 * seconds / (before + five()) - 1) * 100
+            print(f"{name} {seconds:.4f} bytes {size} added {added:.2f}", flush=True)
