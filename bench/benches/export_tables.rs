@@ -1,13 +1,17 @@
-//! The figures of exports of tables: seconds for a million kernels and as many calls, and bytes a row.
+//! The figures of exports of tables and stacks: seconds for a million kernels and as many calls, bytes a row, and the memory
+//! that it takes beside that of a quarter of the rows.
 //!
 //! `cargo bench -p tracesmith-bench --features tracesmith-trace/parquet --bench export_tables`
 
 #![allow(clippy::unwrap_used, reason = "a bench may stop on any error")]
 
-use std::env;
 use std::io::{self, Write};
+use std::path::Path;
+use std::process::Command;
+use std::{env, fs};
 
 use tracesmith_bench::figure::{median_time, print, print_head};
+use tracesmith_bench::memory::peak_bytes;
 use tracesmith_bench::workload::{Training, kernel_names};
 use tracesmith_format::{ClockId, Writer, WriterOptions};
 use tracesmith_trace::Trace;
@@ -16,6 +20,12 @@ use tracesmith_trace::export::{ExportOptions, Out, Way, exporter};
 const CLOCK: ClockId = ClockId(1);
 
 fn main() {
+    let words: Vec<String> = env::args().collect();
+    if let [_, word, format, file] = &words[..]
+        && word == "--memory"
+    {
+        return tell_memory(format, file);
+    }
     let rows = if env::args().any(|argument| argument == "--quick") {
         100_000
     } else {
@@ -36,8 +46,43 @@ fn main() {
             show(&trace, format, Some(table), rows);
         }
     }
-    for format in ["jsonl", "folded"] {
+    let streamed = ["jsonl", "folded", "speedscope", "firefox"];
+    for format in streamed {
         show(&trace, format, None, rows * 2);
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let files = [(rows / 4, "quarter.sbt"), (rows, "all.sbt")].map(|(rows, name)| {
+        let path = folder.path().join(name);
+        fs::write(&path, file_of(rows)).unwrap();
+        path
+    });
+    for format in streamed {
+        let taken = files.each_ref().map(|file| memory(format, file));
+        if let [Some(quarter), Some(whole)] = taken {
+            let figure = format!("{} and {} MB", quarter / 1_000_000, whole / 1_000_000);
+            print(
+                &format!("{format}, a process's memory for a quarter and for all"),
+                figure,
+                "the same",
+            );
+        }
+    }
+}
+
+/// What a process takes that exports a file: this one takes what it has taken before.
+fn memory(format: &str, file: &Path) -> Option<u64> {
+    let this = env::current_exe().unwrap();
+    let child = Command::new(this).arg("--memory").arg(format).arg(file).output();
+    let text = String::from_utf8(child.unwrap().stdout).unwrap();
+    text.trim().parse().ok()
+}
+
+/// The process itself.
+#[allow(clippy::print_stdout, reason = "for the process that started it")]
+fn tell_memory(format: &str, file: &str) {
+    export(&Trace::open(Path::new(file)).unwrap(), format, None);
+    if let Some(bytes) = peak_bytes() {
+        println!("{bytes}");
     }
 }
 
@@ -52,18 +97,8 @@ fn can_write(trace: &Trace, format: &str) -> bool {
 
 /// Times one export, its bytes thrown away.
 fn show(trace: &Trace, format: &str, table: Option<&str>, rows: usize) {
-    let options = ExportOptions::default();
     let mut bytes = 0;
-    let time = median_time(3, || {
-        let mut sink = Counted(0);
-        let mut out = Out::new(&mut sink);
-        match (exporter(format).unwrap().way, table) {
-            (Way::Tables(write), Some(table)) => write(trace, &options, table, &mut out).unwrap(),
-            (Way::Stream(write), None) => write(trace, &options, &mut out).unwrap(),
-            _ => panic!("{format} is written in another way"),
-        };
-        bytes = out.finish().unwrap();
-    });
+    let time = median_time(3, || bytes = export(trace, format, table));
     let what = format!("{format} {}", table.unwrap_or("of both"));
     print(
         &format!("{what}, seconds"),
@@ -75,6 +110,19 @@ fn show(trace: &Trace, format: &str, table: Option<&str>, rows: usize) {
         format!("{:.1}", bytes as f64 / rows as f64),
         "",
     );
+}
+
+/// Exports, and gives back how many bytes that were.
+fn export(trace: &Trace, format: &str, table: Option<&str>) -> u64 {
+    let options = ExportOptions::default();
+    let mut sink = Counted(0);
+    let mut out = Out::new(&mut sink);
+    match (exporter(format).unwrap().way, table) {
+        (Way::Tables(write), Some(table)) => write(trace, &options, table, &mut out).unwrap(),
+        (Way::Stream(write), None) => write(trace, &options, &mut out).unwrap(),
+        _ => panic!("{format} is written in another way"),
+    };
+    out.finish().unwrap()
 }
 
 /// Counts what it throws away.

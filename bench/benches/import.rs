@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 
 use tracesmith_bench::figure::{print, print_head};
 use tracesmith_bench::kineto::write_kineto;
+use tracesmith_bench::memory::{forget_peak, peak_bytes};
 use tracesmith_format::{Columns, Writer, WriterOptions};
 use tracesmith_trace::Trace;
 use tracesmith_trace::import::{ImportOptions, Input, Sink, import};
@@ -160,17 +161,4 @@ fn time_on_core() -> Duration {
     let read = fs::read_to_string("/proc/thread-self/schedstat").ok();
     let nanos = read.and_then(|text| text.split(' ').next()?.parse().ok());
     nanos.map_or_else(|| START.elapsed(), Duration::from_nanos)
-}
-
-/// The most memory that this process ever had, where the system tells.
-fn peak_bytes() -> Option<u64> {
-    let status = fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
-    let kibibytes: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
-    Some(kibibytes * 1024)
-}
-
-/// Makes the peak count from now on; where that cannot be, it counts from the start, which is no less.
-fn forget_peak() {
-    let _ = fs::write("/proc/self/clear_refs", "5");
 }

@@ -2,4 +2,5 @@
 
 pub mod figure;
 pub mod kineto;
+pub mod memory;
 pub mod workload;

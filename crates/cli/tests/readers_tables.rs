@@ -570,8 +570,13 @@ fn check_firefox(profile: &Value) {
             "a caller stands before those it calls"
         );
     }
+    let mut first = f64::INFINITY;
     for thread in profile["threads"].as_array().unwrap() {
         let (samples, markers) = (&thread["samples"], &thread["markers"]);
+        for time in [&samples["time"], &markers["startTime"]] {
+            let times = time.as_array().unwrap().iter().filter_map(Value::as_f64);
+            first = times.fold(first, f64::min);
+        }
         check_columns(samples);
         check_columns(markers);
         within(samples, "stack", rows(stacks));
@@ -592,6 +597,7 @@ fn check_firefox(profile: &Value) {
         }
         assert!(thread["pid"].is_string());
     }
+    assert_eq!(first, 0.0, "times count from the first that is shown");
 }
 
 fn check_columns(table: &Value) {

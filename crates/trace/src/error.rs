@@ -29,6 +29,13 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
+    /// What an export puts in order could not wait in a temporary file.
+    #[error("cannot keep rows in a temporary file")]
+    Spill {
+        /// What the operating system said.
+        #[source]
+        source: io::Error,
+    },
     /// No importer knows the file's content.
     #[error("no known trace format: {file}")]
     UnknownFormat {

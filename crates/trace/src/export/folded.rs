@@ -16,7 +16,7 @@ pub(super) const EXPORTER: Exporter = Exporter {
 };
 
 fn write(trace: &Trace, options: &ExportOptions, out: &mut Out<'_>) -> Result<ExportReport, Error> {
-    let weights = Weights::of(trace, options);
+    let weights = Weights::of(trace, options)?;
     if weights.sums.is_empty() {
         return Err(Error::Export {
             format: "folded",

@@ -1,14 +1,12 @@
 //! Events by the row of a timeline that they belong to: a thread, or a stream.
 //!
-//! For formats that list a row's events one behind the other. They are gathered in memory, since a trace holds them by
-//! table and time.
+//! For formats that list a row's events one behind the other, where a trace holds them by table and time.
 
-use std::cmp::Reverse;
-use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use tracesmith_format::{DeviceId, ProcessId, StreamId, ThreadId};
 
+use crate::export::spill::Spill;
 use crate::export::{ExportOptions, ExportReport};
 use crate::model::event::Event;
 use crate::model::trace::Trace;
@@ -29,6 +27,16 @@ impl Track {
         match event.stream {
             Some(stream) => Track::Stream(event.process, event.device, stream),
             None => Track::Thread(event.process, event.thread),
+        }
+    }
+
+    /// It as words, in the same order.
+    pub(super) fn words(self) -> [u64; TRACK_WORDS] {
+        match self {
+            Track::Thread(process, thread) => [u64::from(process.0), 0, thread.0],
+            Track::Stream(process, device, stream) => {
+                [1 << 32 | u64::from(process.0), u64::from(device.0), stream.0]
+            }
         }
     }
 
@@ -70,21 +78,15 @@ pub(super) fn process_name(trace: &Trace, process: ProcessId) -> String {
     }
 }
 
-/// A stretch of a row, and what is said of it. An event whose end is not known takes no time.
-pub(super) struct Stretch<T> {
-    pub(super) start: u64,
-    pub(super) end: u64,
-    pub(super) what: T,
-}
-
-/// All events that `make` makes something of, by their rows and in the order of their start; of those that start together
-/// the longest comes first. Others are counted as left out.
-pub(super) fn tracks<T>(
+/// All events that `make` makes a row of, behind their track (see [`Track::words`]), their start, what is left of time
+/// behind their end and how many came before: in the order of their start, and of those that start together the longest
+/// comes first. Others are counted as left out.
+pub(super) fn spilled<const N: usize>(
     trace: &Trace,
     options: &ExportOptions,
-    mut make: impl FnMut(&Found<'_>) -> Option<T>,
-) -> (BTreeMap<Track, Vec<Stretch<T>>>, ExportReport) {
-    let mut tracks: BTreeMap<Track, Vec<Stretch<T>>> = BTreeMap::new();
+    mut make: impl FnMut(&Found<'_>, [u64; PLACE_WORDS]) -> Option<[u64; N]>,
+) -> (Spill<N>, ExportReport) {
+    let mut spill = Spill::default();
     let mut report = ExportReport::default();
     trace.for_each_event(&options.query(), |found| {
         let event = &found.event;
@@ -93,44 +95,37 @@ pub(super) fn tracks<T>(
         }
         if !event.start.is_some() {
             report.without_time += 1;
-        } else if let Some(what) = make(found) {
+            return ControlFlow::Continue(());
+        }
+        let [owner, device, row] = Track::of(event).words();
+        // An event whose end is not known takes no time.
+        let end = event.end.0.max(event.start.0);
+        let place = [owner, device, row, event.start.0, !end, report.events];
+        if let Some(words) = make(found, place) {
             report.events += 1;
-            tracks.entry(Track::of(event)).or_default().push(Stretch {
-                start: event.start.0,
-                end: event.end.0.max(event.start.0),
-                what,
-            });
+            spill.push(words);
         } else {
             report.left_out += 1;
         }
         ControlFlow::Continue(())
     });
-    for stretches in tracks.values_mut() {
-        stretches.sort_by_key(|stretch| (stretch.start, Reverse(stretch.end)));
-    }
-    (tracks, report)
+    (spill, report)
 }
 
-/// Spreads stretches over as few lanes as it takes for those of a lane to nest: each is within the one before, or
-/// behind its end. Gives the lane of each.
-pub(super) fn lanes<T>(stretches: &[Stretch<T>]) -> Vec<Vec<&Stretch<T>>> {
-    let mut lanes: Vec<(Vec<&Stretch<T>>, Vec<u64>)> = Vec::new();
-    for stretch in stretches {
-        let fits = |open: &mut Vec<u64>| {
-            while open.last().is_some_and(|end| *end <= stretch.start) {
-                open.pop();
-            }
-            open.last().is_none_or(|end| *end >= stretch.end)
-        };
-        let at = lanes.iter_mut().position(|(_, open)| fits(open));
-        let at = at.unwrap_or_else(|| {
-            lanes.push((Vec::new(), Vec::new()));
-            lanes.len() - 1
-        });
-        lanes[at].0.push(stretch);
-        lanes[at].1.push(stretch.end);
+/// The words of a row before those of what it says.
+pub(super) const PLACE_WORDS: usize = TRACK_WORDS + 3;
+pub(super) const TRACK_WORDS: usize = 3;
+
+/// The track that a row is of.
+pub(super) fn track_of<const N: usize>(row: &[u64; N]) -> Track {
+    let [first, device, last, ..] = row[..] else {
+        unreachable!("rows have places")
+    };
+    let process = ProcessId(first as u32);
+    match first >> 32 {
+        0 => Track::Thread(process, ThreadId(last)),
+        _ => Track::Stream(process, DeviceId(device as u32), StreamId(last)),
     }
-    lanes.into_iter().map(|(lane, _)| lane).collect()
 }
 
 #[cfg(test)]
@@ -138,19 +133,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_overlaps_without_nesting_gets_a_lane_of_its_own() {
-        let stretch = |(start, end)| Stretch { start, end, what: () };
-        let all = [(0, 10), (1, 5), (1, 1), (4, 8), (10, 12), (11, 20), (11, 12)].map(stretch);
-        let spans: Vec<Vec<(u64, u64)>> = lanes(&all)
-            .iter()
-            .map(|lane| lane.iter().map(|stretch| (stretch.start, stretch.end)).collect())
-            .collect();
-        assert_eq!(
-            spans,
-            [
-                vec![(0, 10), (1, 5), (1, 1), (10, 12), (11, 12)],
-                vec![(4, 8), (11, 20)]
-            ]
-        );
+    fn a_track_is_its_words() {
+        let tracks = [
+            Track::Thread(ProcessId(0), ThreadId(0)),
+            Track::Thread(ProcessId(0), ThreadId(u64::MAX)),
+            Track::Thread(ProcessId(u32::MAX), ThreadId(1)),
+            Track::Stream(ProcessId(0), DeviceId(0), StreamId(0)),
+            Track::Stream(ProcessId(7), DeviceId(0), StreamId(u64::MAX)),
+            Track::Stream(ProcessId(7), DeviceId(u32::MAX), StreamId(1)),
+        ];
+        let words = tracks.map(Track::words);
+        assert!(words.is_sorted() && tracks.is_sorted());
+        assert_eq!(words.map(|words| track_of(&words)), tracks);
     }
 }

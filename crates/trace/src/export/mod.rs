@@ -22,6 +22,7 @@ mod perfetto;
 mod pids;
 mod row_value;
 mod speedscope;
+mod spill;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 mod stage;

@@ -1,16 +1,19 @@
 //! What a thread was in the midst of when it asked for device work.
 //!
 //! Without stacks, the ranges that a program marked and the calls that a framework recorded still say where a launch comes
-//! from. A walk in the order of time keeps what is open on each thread, and notes it for every call that has a correlation:
-//! 32 bytes a call, and each distinct path once. Calls outside all ranges need no note where only the path is asked for.
+//! from. A walk in the order of time keeps what is open on each thread, and notes it for every call that has a correlation.
+//! Calls outside all ranges need no note where only the path is asked for. Notes and the work that looks for them are put
+//! in the same order, outside of memory where there are many, and read side by side.
 
 use std::ops::ControlFlow;
 
 use rustc_hash::FxHashMap;
 use tracesmith_format::tables::{HostCall, HostCallKind, Marker, MarkerKind};
-use tracesmith_format::{CorrelationId, ProcessId, ThreadId, Timestamp};
+use tracesmith_format::{ProcessId, ThreadId, Timestamp};
 
+use crate::error::Error;
 use crate::export::row_value::RowValue;
+use crate::export::spill::{Sorted, Spill};
 use crate::model::event::{EventKind, EventName};
 use crate::model::trace::Trace;
 use crate::query::{Found, Query};
@@ -35,9 +38,43 @@ pub(super) struct Nesting {
     /// Each path's parent and last name.
     paths: Vec<(PathId, EventName)>,
     known: FxHashMap<(PathId, EventName), PathId>,
-    /// By process, in the order of correlations once all are there.
-    calls: FxHashMap<ProcessId, Vec<(CorrelationId, Launch)>>,
+    calls: Spill<CALL_WORDS>,
+    seen: u64,
     keep: Keep,
+}
+
+/// Process, correlation, which of all calls it is, thread, time and path.
+const CALL_WORDS: usize = 6;
+
+/// Work by the call that asked for it. Rows begin with their process and correlation.
+pub(super) struct Asked<const N: usize> {
+    calls: Sorted<CALL_WORDS>,
+    work: Sorted<N>,
+    /// The last call that was passed.
+    call: Option<[u64; CALL_WORDS]>,
+}
+
+/// A piece of work, and where it was asked for, if that is known.
+type Placed<const N: usize> = ([u64; N], Option<Launch>);
+
+impl<const N: usize> Asked<N> {
+    /// The next piece of work.
+    pub(super) fn next(&mut self) -> Result<Option<Placed<N>>, Error> {
+        let Some(work) = self.work.next()? else {
+            return Ok(None);
+        };
+        // Of several calls with one number, the last: a call of the runtime is followed by those that it makes.
+        while let Some(call) = self.calls.next_if(|call| call[..2] <= work[..2])? {
+            self.call = Some(call);
+        }
+        let call = self.call.filter(|call| call[..2] == work[..2]);
+        let launch = call.map(|[_, _, _, thread, time, path]| Launch {
+            thread: ThreadId(thread),
+            time: Timestamp(time),
+            path: PathId(path as u32),
+        });
+        Ok(Some((work, launch)))
+    }
 }
 
 /// Which calls are wanted.
@@ -58,7 +95,8 @@ impl Nesting {
         let mut nesting = Nesting {
             paths: Vec::new(),
             known: FxHashMap::default(),
-            calls: FxHashMap::default(),
+            calls: Spill::default(),
+            seen: 0,
             keep,
         };
         let query = Query {
@@ -71,19 +109,16 @@ impl Nesting {
             nesting.add(&mut open, found, &nests);
             ControlFlow::Continue(())
         });
-        for calls in nesting.calls.values_mut() {
-            calls.sort_by_key(|(correlation, _)| *correlation);
-        }
         nesting
     }
 
-    /// Where a piece of device work was asked for, if that is known.
-    pub(super) fn launch(&self, process: ProcessId, correlation: CorrelationId) -> Option<Launch> {
-        let calls = self.calls.get(&process)?;
-        // Of several with one number, the last: a call of the runtime is followed by those that it makes.
-        let behind = calls.partition_point(|(other, _)| *other <= correlation);
-        let (found, launch) = calls.get(behind.checked_sub(1)?)?;
-        (*found == correlation).then_some(*launch)
+    /// Joins work with the calls that asked for it, once.
+    pub(super) fn asked<const N: usize>(&mut self, work: Spill<N>) -> Result<Asked<N>, Error> {
+        Ok(Asked {
+            calls: std::mem::take(&mut self.calls).sorted()?,
+            work: work.sorted()?,
+            call: None,
+        })
     }
 
     /// The names of a path, the outermost first.
@@ -108,13 +143,15 @@ impl Nesting {
         let here = thread.last().map_or(PathId::default(), |(_, path)| *path);
         if event.kind == EventKind::ApiCall {
             if event.correlation.is_some() && (self.keep == Keep::All || here != PathId::default()) {
-                let launch = Launch {
-                    thread: event.thread,
-                    time: event.start,
-                    path: here,
-                };
-                let calls = self.calls.entry(event.process).or_default();
-                calls.push((event.correlation, launch));
+                self.seen += 1;
+                self.calls.push([
+                    u64::from(event.process.0),
+                    event.correlation.0,
+                    self.seen,
+                    event.thread.0,
+                    event.start.0,
+                    u64::from(here.0),
+                ]);
             }
         } else if event.start.is_some() && nests.has_parts(found) {
             let end = if event.end.is_some() {

@@ -11,10 +11,11 @@ use rustc_hash::FxHashMap;
 use tracesmith_format::StringId;
 
 use crate::error::Error;
-use crate::export::gathered::{Stretch, lanes, process_name, tracks};
+use crate::export::gathered::{PLACE_WORDS, process_name, spilled, track_of};
 use crate::export::json_text::{push_format, push_number, push_string};
 use crate::export::nesting::Nests;
-use crate::export::weights::{FrameOrigin, FrameText, Weighed, Weights};
+use crate::export::spill::{Sorted, SpillText};
+use crate::export::weights::{FrameOrigin, FrameText, Names, Weighed, Weights};
 use crate::export::{ExportOptions, ExportReport, Exporter, Out, Way, Weight};
 use crate::model::event::{EventKind, EventName};
 use crate::model::trace::Trace;
@@ -28,7 +29,7 @@ pub(super) const EXPORTER: Exporter = Exporter {
 };
 
 fn write(trace: &Trace, options: &ExportOptions, out: &mut Out<'_>) -> Result<ExportReport, Error> {
-    let weights = Weights::of(trace, options);
+    let weights = Weights::of(trace, options)?;
     let mut report = weights.report.clone();
     let has_stacks = weights.sums.keys().any(Weighed::has_stack);
     let mut profiles = Profiles::begin(out)?;
@@ -202,81 +203,153 @@ fn sampled_profiles(
     Ok(())
 }
 
+/// A stretch of a row: its place and the number of its name.
+const STRETCH_WORDS: usize = PLACE_WORDS + 1;
+
 fn evented_profiles(
     trace: &Trace,
     options: &ExportOptions,
     profiles: &mut Profiles<'_, '_>,
 ) -> Result<ExportReport, Error> {
     let nests = Nests::new();
-    let (tracks, report) = tracks(trace, options, |found| {
-        let is_work = matches!(
-            found.event.kind,
-            EventKind::Kernel | EventKind::Copy | EventKind::Set
-        );
-        (is_work || nests.has_parts(found)).then_some(found.event.name)
-    });
-    let first = |stretches: &Vec<Stretch<EventName>>| stretches.first().map(|stretch| stretch.start);
-    let zero = tracks.values().filter_map(first).min().unwrap_or_default();
-    for (track, stretches) in tracks {
-        let name = format!("{}, {}", process_name(trace, track.process()), track.name(trace));
-        for (lane, stretches) in lanes(&stretches).iter().enumerate() {
-            let name = match lane {
-                0 => name.clone(),
-                _ => format!("{name}, overlapping {lane}"),
+    let (mut names, mut zero) = (Names::default(), u64::MAX);
+    let (stretches, report) = spilled(
+        trace,
+        options,
+        |found, [owner, device, row, start, end, number]| {
+            let is_work = matches!(
+                found.event.kind,
+                EventKind::Kernel | EventKind::Copy | EventKind::Set
+            );
+            (is_work || nests.has_parts(found)).then(|| {
+                zero = zero.min(start);
+                [
+                    owner,
+                    device,
+                    row,
+                    start,
+                    end,
+                    number,
+                    names.number(found.event.name),
+                ]
+            })
+        },
+    );
+    let mut stretches: Sorted<STRETCH_WORDS> = stretches.sorted()?;
+    while let Some(track) = stretches.peek().map(track_of) {
+        let mut lanes: Vec<Lane> = Vec::new();
+        while let Some(stretch) = stretches.next_if(|stretch| track_of(stretch) == track)? {
+            let [_, _, _, start, until_end, _, name] = stretch;
+            let frame = profiles.frames.of_event(trace, names.name(name));
+            let stretch = Stretch {
+                start: start - zero,
+                end: !until_end - zero,
+                frame,
             };
-            let end = stretches.iter().map(|stretch| stretch.end).max().unwrap_or(zero);
-            profiles.begin_profile("evented", &name, "nanoseconds", end - zero)?;
-            profiles.out.put(b"\"events\":")?;
-            profiles.list(Brackets::of(stretches), |frames, text, bracket| {
-                let (kind, name, at) = match bracket {
-                    Bracket::Open(stretch) => ('O', stretch.what, stretch.start),
-                    Bracket::Close(stretch) => ('C', stretch.what, stretch.end),
-                };
-                let frame = frames.of_event(trace, name);
-                let at = at - zero;
-                push_format(
-                    text,
-                    format_args!("{{\"type\":\"{kind}\",\"frame\":{frame},\"at\":{at}}}"),
-                );
-            })?;
-            profiles.out.put(b"}")?;
+            let fits = lanes.iter_mut().position(|lane| lane.fits(&stretch));
+            let at = fits.unwrap_or_else(|| {
+                lanes.push(Lane::new());
+                lanes.len() - 1
+            });
+            lanes[at].open(stretch)?;
+        }
+        let name = format!("{}, {}", process_name(trace, track.process()), track.name(trace));
+        for (at, lane) in lanes.into_iter().enumerate() {
+            let name = match at {
+                0 => name.clone(),
+                _ => format!("{name}, overlapping {at}"),
+            };
+            lane.write(&name, profiles)?;
         }
     }
     Ok(report)
 }
 
-/// One end of a stretch.
-enum Bracket<'s> {
-    Open(&'s Stretch<EventName>),
-    Close(&'s Stretch<EventName>),
+struct Stretch {
+    start: u64,
+    end: u64,
+    frame: usize,
 }
 
-/// Opens and closes stretches that nest, in the order of time.
-struct Brackets<'s> {
-    open: Vec<&'s Stretch<EventName>>,
-    rest: std::iter::Peekable<std::slice::Iter<'s, &'s Stretch<EventName>>>,
+/// Stretches that nest: each is within the one before, or behind its end. They open and close like brackets.
+struct Lane {
+    text: SpillText,
+    open: Vec<Stretch>,
+    end: u64,
+    is_empty: bool,
 }
 
-impl<'s> Brackets<'s> {
-    fn of(stretches: &'s [&'s Stretch<EventName>]) -> Self {
-        Brackets {
+impl Lane {
+    fn new() -> Self {
+        Lane {
+            text: SpillText::new(),
             open: Vec::new(),
-            rest: stretches.iter().peekable(),
+            end: 0,
+            is_empty: true,
         }
+    }
+
+    /// Whether a stretch that starts behind all others nests with them; those that are over by then are closed.
+    fn fits(&mut self, stretch: &Stretch) -> bool {
+        while let Some(last) = self.open.pop_if(|open| open.end <= stretch.start) {
+            self.push('C', last.frame, last.end);
+        }
+        self.open.last().is_none_or(|open| open.end >= stretch.end)
+    }
+
+    fn open(&mut self, stretch: Stretch) -> Result<(), Error> {
+        self.push('O', stretch.frame, stretch.start);
+        self.end = self.end.max(stretch.end);
+        self.open.push(stretch);
+        self.text.settle()
+    }
+
+    fn push(&mut self, kind: char, frame: usize, at: u64) {
+        let text = self.text.buffer();
+        if !std::mem::take(&mut self.is_empty) {
+            text.push(b',');
+        }
+        push_format(
+            text,
+            format_args!("{{\"type\":\"{kind}\",\"frame\":{frame},\"at\":{at}}}"),
+        );
+    }
+
+    fn write(mut self, name: &str, profiles: &mut Profiles<'_, '_>) -> Result<(), Error> {
+        while let Some(last) = self.open.pop() {
+            self.push('C', last.frame, last.end);
+        }
+        profiles.begin_profile("evented", name, "nanoseconds", self.end)?;
+        profiles.out.put(b"\"events\":[")?;
+        self.text.write(profiles.out)?;
+        profiles.out.put(b"]}")
     }
 }
 
-impl<'s> Iterator for Brackets<'s> {
-    type Item = Bracket<'s>;
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-    fn next(&mut self) -> Option<Bracket<'s>> {
-        let next_start = self.rest.peek().map_or(u64::MAX, |stretch| stretch.start);
-        let is_over = |stretch: &&Stretch<EventName>| self.rest.len() == 0 || stretch.end <= next_start;
-        if self.open.last().is_some_and(is_over) {
-            return self.open.pop().map(Bracket::Close);
+    #[test]
+    fn what_overlaps_without_nesting_gets_a_lane_of_its_own() {
+        let mut lanes: Vec<(Lane, Vec<(u64, u64)>)> = Vec::new();
+        for (start, end) in [(0, 10), (1, 5), (1, 1), (4, 8), (10, 12), (11, 20), (11, 12)] {
+            let stretch = Stretch { start, end, frame: 0 };
+            let fits = lanes.iter_mut().position(|(lane, _)| lane.fits(&stretch));
+            let at = fits.unwrap_or_else(|| {
+                lanes.push((Lane::new(), Vec::new()));
+                lanes.len() - 1
+            });
+            lanes[at].0.open(stretch).unwrap();
+            lanes[at].1.push((start, end));
         }
-        let stretch = self.rest.next()?;
-        self.open.push(stretch);
-        Some(Bracket::Open(stretch))
+        let spans: Vec<Vec<(u64, u64)>> = lanes.into_iter().map(|(_, spans)| spans).collect();
+        assert_eq!(
+            spans,
+            [
+                vec![(0, 10), (1, 5), (1, 1), (10, 12), (11, 12)],
+                vec![(4, 8), (11, 20)]
+            ]
+        );
     }
 }

@@ -1,15 +1,19 @@
 //! What a trace's stacks weigh: the sums that flame graphs are drawn from.
 //!
-//! Weights are summed by stack before anything is written, so memory follows the distinct stacks, not the events. Device
+//! Weights are summed by stack before anything is written, so memory follows the distinct stacks, not the events: work
+//! without one waits, outside of memory where there is much of it, until its launch is found. Device
 //! work is shown below the code that launched it, as its innermost frame. Where no stack was recorded, the ranges and calls
 //! that were open on the launching thread stand in for it (see [`Nesting`]), so that nothing is left out.
 
 use std::collections::BTreeMap;
 
+use rustc_hash::FxHashMap;
 use tracesmith_format::tables::{FrameKind, HostCallKind, MemoryOperation};
 use tracesmith_format::{Columns, ProcessId, StackId, StringId, Timestamp};
 
+use crate::error::Error;
 use crate::export::nesting::{Keep, Nesting, PathId};
+use crate::export::spill::Spill;
 use crate::export::{ExportOptions, ExportReport, Weight};
 use crate::model::event::{Event, EventColumns, EventName};
 use crate::model::stacks::FrameView;
@@ -36,10 +40,37 @@ impl Weighed {
 pub(super) struct Weights<'t> {
     trace: &'t Trace,
     nesting: Option<Nesting>,
+    /// Work without a stack, with the number of its name and its weight.
+    waiting: Spill<WAITING_WORDS>,
+    names: Names,
     /// The weight of everything that has one.
     pub(super) sums: BTreeMap<Weighed, u64>,
     /// What was weighed.
     pub(super) report: ExportReport,
+}
+
+/// Process, correlation, name and weight.
+const WAITING_WORDS: usize = 4;
+
+/// Names of events, each with a number.
+#[derive(Default)]
+pub(super) struct Names {
+    list: Vec<EventName>,
+    known: FxHashMap<EventName, u64>,
+}
+
+impl Names {
+    pub(super) fn number(&mut self, name: EventName) -> u64 {
+        let list = &mut self.list;
+        *self.known.entry(name).or_insert_with(|| {
+            list.push(name);
+            list.len() as u64 - 1
+        })
+    }
+
+    pub(super) fn name(&self, number: u64) -> EventName {
+        self.list[number as usize]
+    }
 }
 
 /// One frame of a weighed stack.
@@ -71,10 +102,12 @@ pub(super) enum FrameOrigin {
 
 impl<'t> Weights<'t> {
     /// Weighs a trace.
-    pub(super) fn of(trace: &'t Trace, options: &ExportOptions) -> Self {
+    pub(super) fn of(trace: &'t Trace, options: &ExportOptions) -> Result<Self, Error> {
         let mut weights = Weights {
             trace,
             nesting: None,
+            waiting: Spill::default(),
+            names: Names::default(),
             sums: BTreeMap::new(),
             report: ExportReport::default(),
         };
@@ -83,7 +116,8 @@ impl<'t> Weights<'t> {
             Weight::AllocatedBytes => weights.allocations(options),
             Weight::Samples => weights.samples(options),
         }
-        weights
+        weights.place_waiting()?;
+        Ok(weights)
     }
 
     /// The frames of what was weighed, the outermost first.
@@ -106,23 +140,40 @@ impl<'t> Weights<'t> {
 
     /// Adds an event as the innermost frame of the code that asked for it.
     fn add_event(&mut self, event: &Event, weight: u64) {
-        let path = if event.stack.is_some() {
-            PathId::default()
-        } else {
-            let trace = self.trace;
-            let nesting = self
-                .nesting
-                .get_or_insert_with(|| Nesting::of(trace, Keep::InRanges));
-            let launch = nesting.launch(event.process, event.correlation);
-            launch.map_or(PathId::default(), |launch| launch.path)
-        };
+        if !event.stack.is_some() && event.correlation.is_some() {
+            let name = self.names.number(event.name);
+            let process = u64::from(event.process.0);
+            self.waiting.push([process, event.correlation.0, name, weight]);
+            return;
+        }
         let weighed = Weighed {
             process: event.process,
             stack: event.stack,
-            path,
+            path: PathId::default(),
             leaf: Some(event.name),
         };
         self.add(weighed, weight);
+    }
+
+    /// Adds the work that has no stack, below what its launch was in the midst of.
+    fn place_waiting(&mut self) -> Result<(), Error> {
+        let waiting = std::mem::take(&mut self.waiting);
+        if waiting.is_empty() {
+            return Ok(());
+        }
+        let mut nesting = Nesting::of(self.trace, Keep::InRanges);
+        let mut asked = nesting.asked(waiting)?;
+        self.nesting = Some(nesting);
+        while let Some(([process, _, name, weight], launch)) = asked.next()? {
+            let weighed = Weighed {
+                process: ProcessId(process as u32),
+                stack: StackId::NONE,
+                path: launch.map_or(PathId::default(), |launch| launch.path),
+                leaf: Some(self.names.name(name)),
+            };
+            self.add(weighed, weight);
+        }
+        Ok(())
     }
 
     fn device_work(&mut self, options: &ExportOptions) {

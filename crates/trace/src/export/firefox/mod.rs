@@ -3,28 +3,28 @@
 //!
 //! A thread of the profile is a thread of the host or a stream of a GPU. What happened there are its markers. Device work is
 //! also a sample of the thread that launched it, at the time of the launch: its stack ends in the kernel's name, and its
-//! weight is what was asked for. Work whose launch is not known is a sample of its stream. Everything is gathered in
-//! memory before it is written, as the profiler's front end does when it reads it.
+//! weight is what was asked for. Work whose launch is not known is a sample of its stream. The format wants a thread's
+//! events one behind the other and column by column: they are put in order and written outside of memory first.
 
 mod stacks;
 mod thread;
 
-use std::collections::BTreeMap;
-
-use tracesmith_format::Timestamp;
 use tracesmith_format::tables::{Allocation, HostCall, HostCallKind, MemoryOperation};
+use tracesmith_format::{ProcessId, StackId};
 
 use crate::error::Error;
-use crate::export::gathered::{Stretch, Track, tracks};
+use crate::export::gathered::{PLACE_WORDS, TRACK_WORDS, Track, spilled, track_of};
 use crate::export::json_text::{push_format, push_millis, push_string};
 use crate::export::nesting::{Keep, Nesting};
 use crate::export::row_value::RowValue;
+use crate::export::spill::{Sorted, Spill};
+use crate::export::weights::Names;
 use crate::export::{ExportOptions, ExportReport, Exporter, Out, Way, Weight, timeline};
-use crate::model::event::{Event, EventKind, EventName};
+use crate::model::event::EventKind;
 use crate::model::trace::Trace;
 use crate::query::Found;
 use stacks::{Stacks, Texts};
-use thread::{Mark, Sample, push_thread};
+use thread::write_thread;
 
 pub(super) const EXPORTER: Exporter = Exporter {
     name: "firefox",
@@ -64,31 +64,22 @@ fn category(kind: EventKind) -> usize {
 }
 
 fn write(trace: &Trace, options: &ExportOptions, out: &mut Out<'_>) -> Result<ExportReport, Error> {
-    let mut gathered = Gathered::of(trace, options);
-    if gathered.marks.is_empty() && gathered.samples.is_empty() {
+    let mut gathered = Gathered::of(trace, options)?;
+    let Some(mut track) = gathered.next_track() else {
         return Err(Error::Export {
             format: EXPORTER.name,
             problem: "there are no events".to_owned(),
         });
-    }
-    let zero = gathered.zero();
-    let text = out.buffer();
-    push_meta(text, trace, zero);
-    text.extend_from_slice(b",\n\"libs\":[],\n\"threads\":[");
-    let mut all: Vec<Track> = gathered
-        .marks
-        .keys()
-        .chain(gathered.samples.keys())
-        .copied()
-        .collect();
-    all.sort_unstable();
-    all.dedup();
-    for (at, track) in all.into_iter().enumerate() {
-        out.put(if at == 0 { b"\n" } else { b",\n" })?;
-        let marks = gathered.marks.remove(&track).unwrap_or_default();
-        let samples = gathered.samples.remove(&track).unwrap_or_default();
-        push_thread(out.buffer(), trace, options.weight, track, zero, &marks, &samples);
-        out.settle()?;
+    };
+    push_meta(out.buffer(), trace, gathered.zero);
+    out.put(b",\n\"libs\":[],\n\"threads\":[\n")?;
+    loop {
+        write_thread(out, trace, options.weight, track, &mut gathered)?;
+        match gathered.next_track() {
+            Some(next) => track = next,
+            None => break,
+        }
+        out.put(b",\n")?;
     }
     out.put(b"\n],\n\"shared\":")?;
     gathered.stacks.push(out.buffer(), &gathered.texts);
@@ -96,84 +87,120 @@ fn write(trace: &Trace, options: &ExportOptions, out: &mut Out<'_>) -> Result<Ex
     Ok(gathered.report)
 }
 
+/// A marker: its place, kind, name, detail, correlation and bytes.
+const MARK_WORDS: usize = PLACE_WORDS + 5;
+/// A sample: its track, time, which of all it is, stack and weight.
+const SAMPLE_WORDS: usize = TRACK_WORDS + 4;
+/// Work that weighs something: process and correlation, which of all it is, track, start, stack, name and weight.
+const WORK_WORDS: usize = 7 + TRACK_WORDS;
+
 /// Everything that the profile will hold.
 struct Gathered {
-    marks: BTreeMap<Track, Vec<Stretch<Mark>>>,
-    samples: BTreeMap<Track, Vec<Sample>>,
+    marks: Sorted<MARK_WORDS>,
+    samples: Sorted<SAMPLE_WORDS>,
+    /// The profile's time 0.
+    zero: u64,
     stacks: Stacks,
     texts: Texts,
     report: ExportReport,
 }
 
 impl Gathered {
-    fn of(trace: &Trace, options: &ExportOptions) -> Self {
-        let nesting = Nesting::of(trace, Keep::All);
+    fn of(trace: &Trace, options: &ExportOptions) -> Result<Self, Error> {
         let scales = Scales::new(options.weight);
-        let mut texts = Texts::default();
-        let mut stacks = Stacks::default();
-        let mut samples: BTreeMap<Track, Vec<Sample>> = BTreeMap::new();
-        let (marks, report) = tracks(trace, options, |found| {
-            if let Some(weight) = scales.weight(found) {
-                let (track, time, names) = launch(&nesting, &found.event);
-                let stack = stacks.index(trace, &mut texts, found.event.stack, &names);
-                samples.entry(track).or_default().push(Sample {
-                    time: time.0,
-                    stack,
-                    weight,
-                });
-            }
-            // A counter has no place among markers, and an arrow no length.
-            (!matches!(found.event.kind, EventKind::Counter | EventKind::Flow)).then(|| Mark {
-                kind: found.event.kind,
-                name: texts.index(trace.event_name(&found.event)),
-                detail: texts.index(&found.columns.detail(found.row, &trace.strings)),
-                correlation: found.event.correlation,
-                bytes: found.event.bytes,
-            })
-        });
-        for samples in samples.values_mut() {
-            samples.sort_by_key(|sample| sample.time);
-        }
-        Gathered {
-            marks,
-            samples,
-            stacks,
+        let (mut texts, mut names) = (Texts::default(), Names::default());
+        let mut work = Spill::default();
+        let (mut zero, mut weighed) = (u64::MAX, 0);
+        let (marks, report) = spilled(
+            trace,
+            options,
+            |found, [owner, device, row, start, end, number]| {
+                let event = &found.event;
+                if let Some(weight) = scales.weight(found) {
+                    // A sample of the host has all its names in its stack.
+                    let name = match event.kind {
+                        EventKind::HostCall => 0,
+                        _ => names.number(event.name) + 1,
+                    };
+                    let (process, stack) = (u64::from(event.process.0), u64::from(event.stack.0));
+                    weighed += 1;
+                    work.push([
+                        process,
+                        event.correlation.0,
+                        weighed,
+                        owner,
+                        device,
+                        row,
+                        start,
+                        stack,
+                        name,
+                        weight,
+                    ]);
+                }
+                // A counter has no place among markers, and an arrow no length.
+                let kind = EventKind::ALL.iter().position(|kind| *kind == event.kind)?;
+                (!matches!(event.kind, EventKind::Counter | EventKind::Flow)).then(|| {
+                    zero = zero.min(start);
+                    let name = texts.index(trace.event_name(event));
+                    let detail = texts.index(&found.columns.detail(found.row, &trace.strings));
+                    let what = [
+                        kind as u64,
+                        name.into(),
+                        detail.into(),
+                        event.correlation.0,
+                        event.bytes.0,
+                    ];
+                    let mut words = [owner, device, row, start, end, number, 0, 0, 0, 0, 0];
+                    words[PLACE_WORDS..].copy_from_slice(&what);
+                    words
+                })
+            },
+        );
+        let mut gathered = Gathered {
+            marks: marks.sorted()?,
+            samples: Spill::default().sorted()?,
+            zero,
+            stacks: Stacks::default(),
             texts,
             report,
-        }
+        };
+        gathered.launch(trace, work, &names)?;
+        Ok(gathered)
     }
 
-    /// The profile's time 0.
-    fn zero(&self) -> u64 {
-        let marks = self
-            .marks
-            .values()
-            .filter_map(|marks| marks.first())
-            .map(|mark| mark.start);
-        let samples = self.samples.values().filter_map(|samples| samples.first());
-        marks
-            .chain(samples.map(|sample| sample.time))
-            .min()
-            .unwrap_or_default()
-    }
-}
-
-/// Where and when a piece of work was asked for, and the names below its stack.
-fn launch(nesting: &Nesting, event: &Event) -> (Track, Timestamp, Vec<EventName>) {
-    let mut names = Vec::new();
-    let (track, time) = match nesting.launch(event.process, event.correlation) {
-        Some(launch) => {
-            if !event.stack.is_some() {
-                names = nesting.names(launch.path);
+    /// Makes samples of work, at the time and on the thread that asked for it.
+    fn launch(&mut self, trace: &Trace, work: Spill<WORK_WORDS>, known: &Names) -> Result<(), Error> {
+        let mut samples = Spill::default();
+        let mut nesting = Nesting::of(trace, Keep::All);
+        let mut asked = nesting.asked(work)?;
+        while let Some((work, launch)) = asked.next()? {
+            let [process, _, number, owner, device, row, start, stack, name, weight] = work;
+            let stack = StackId(stack as u32);
+            let (mut place, mut below) = ([owner, device, row, start], Vec::new());
+            if let Some(launch) = launch {
+                if !stack.is_some() {
+                    below = nesting.names(launch.path);
+                }
+                let [owner, device, row] = Track::Thread(ProcessId(process as u32), launch.thread).words();
+                place = [owner, device, row, launch.time.0];
+                self.zero = self.zero.min(launch.time.0);
             }
-            (Track::Thread(event.process, launch.thread), launch.time)
+            below.extend(name.checked_sub(1).map(|name| known.name(name)));
+            let stack = self.stacks.index(trace, &mut self.texts, stack, &below);
+            let stack = stack.map_or(0, |stack| u64::from(stack) + 1);
+            let [owner, device, row, time] = place;
+            samples.push([owner, device, row, time, number, stack, weight]);
         }
-        None => (Track::of(event), event.start),
-    };
-    if event.kind != EventKind::HostCall {
-        names.push(event.name);
+        self.samples = samples.sorted()?;
+        Ok(())
     }
-    (track, time, names)
+
+    /// The track that comes next.
+    fn next_track(&self) -> Option<Track> {
+        let mark = self.marks.peek().map(track_of);
+        let sample = self.samples.peek().map(track_of);
+        mark.into_iter().chain(sample).min()
+    }
 }
 
 /// Tells what events weigh.

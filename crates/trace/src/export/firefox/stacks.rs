@@ -163,7 +163,7 @@ fn intern<T: Copy + Eq + std::hash::Hash>(list: &mut Vec<T>, known: &mut FxHashM
 }
 
 /// Adds a column of a table, and the comma behind it.
-pub(super) fn column<T>(out: &mut Vec<u8>, name: &str, rows: &[T], push: impl Fn(&mut Vec<u8>, usize, &T)) {
+fn column<T>(out: &mut Vec<u8>, name: &str, rows: &[T], push: impl Fn(&mut Vec<u8>, usize, &T)) {
     push_string(out, name);
     out.extend_from_slice(b":[");
     for (at, row) in rows.iter().enumerate() {

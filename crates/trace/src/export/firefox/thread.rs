@@ -2,67 +2,70 @@
 
 use tracesmith_format::{Bytes, CorrelationId, ProcessId};
 
-use super::category;
-use super::stacks::{column, length, push_option};
-use crate::export::Weight;
-use crate::export::gathered::{Stretch, Track};
+use super::stacks::{length, push_option};
+use super::{Gathered, category};
+use crate::error::Error;
+use crate::export::gathered::{Track, track_of};
 use crate::export::json_text::{push_format, push_millis, push_number, push_string};
+use crate::export::spill::SpillText;
+use crate::export::{Out, Weight};
 use crate::model::event::EventKind;
 use crate::model::trace::Trace;
-
-/// An event as a marker. Texts are numbers of the profile's strings.
-pub(super) struct Mark {
-    pub(super) kind: EventKind,
-    pub(super) name: u32,
-    pub(super) detail: u32,
-    pub(super) correlation: CorrelationId,
-    pub(super) bytes: Bytes,
-}
-
-/// A weighed stack at a moment.
-pub(super) struct Sample {
-    pub(super) time: u64,
-    pub(super) stack: Option<u32>,
-    pub(super) weight: u64,
-}
 
 /// The phases of markers, as the format numbers them.
 const INSTANT: u8 = 0;
 const INTERVAL: u8 = 1;
 
-/// Adds a thread.
-pub(super) fn push_thread(
-    out: &mut Vec<u8>,
+/// Writes a thread, whose events are the next ones.
+pub(super) fn write_thread(
+    out: &mut Out<'_>,
     trace: &Trace,
     weight: Weight,
     track: Track,
-    zero: u64,
-    marks: &[Stretch<Mark>],
-    samples: &[Sample],
-) {
-    push_head(out, trace, track);
-    push_samples(out, weight, zero, samples);
-    out.extend_from_slice(b",\n \"markers\":{");
-    let time = |out: &mut Vec<u8>, time: u64| push_millis(out, time - zero);
-    column(out, "data", marks, |out, _, mark| push_data(out, &mark.what));
-    column(out, "name", marks, |out, _, mark| {
-        push_number(out, mark.what.name)
-    });
-    column(out, "startTime", marks, |out, _, mark| time(out, mark.start));
-    column(out, "endTime", marks, |out, _, mark| {
-        match mark.end > mark.start {
-            true => time(out, mark.end),
-            false => push_option(out, None),
+    gathered: &mut Gathered,
+) -> Result<(), Error> {
+    push_head(out.buffer(), trace, track);
+    write_samples(out, weight, track, gathered)?;
+    out.put(b",\n \"markers\":{")?;
+    write_marks(out, track, gathered)?;
+    out.put(b"}")
+}
+
+/// The columns of a table, each written by itself before they are put behind one another.
+struct TextColumns<const N: usize> {
+    names: [&'static str; N],
+    texts: [SpillText; N],
+    rows: usize,
+}
+
+impl<const N: usize> TextColumns<N> {
+    fn new(names: [&'static str; N]) -> Self {
+        TextColumns {
+            names,
+            texts: std::array::from_fn(|_| SpillText::new()),
+            rows: 0,
         }
-    });
-    column(out, "phase", marks, |out, _, mark| {
-        push_number(out, if mark.end > mark.start { INTERVAL } else { INSTANT });
-    });
-    column(out, "category", marks, |out, _, mark| {
-        push_number(out, category(mark.what.kind))
-    });
-    length(out, marks.len());
-    out.push(b'}');
+    }
+
+    /// Adds a row: a value to each column.
+    fn add(&mut self, push: impl FnOnce([&mut Vec<u8>; N])) -> Result<(), Error> {
+        if self.rows > 0 {
+            self.texts.iter_mut().for_each(|text| text.buffer().push(b','));
+        }
+        self.rows += 1;
+        push(self.texts.each_mut().map(SpillText::buffer));
+        self.texts.iter_mut().try_for_each(SpillText::settle)
+    }
+
+    /// Writes the columns, and gives back how many rows they have.
+    fn write(self, out: &mut Out<'_>) -> Result<usize, Error> {
+        for (name, text) in self.names.into_iter().zip(self.texts) {
+            push_format(out.buffer(), format_args!("\"{name}\":["));
+            text.write(out)?;
+            out.put(b"],")?;
+        }
+        Ok(self.rows)
+    }
 }
 
 /// Processes of two hosts may have the same number: the trace's own id tells them apart.
@@ -96,36 +99,81 @@ fn push_head(out: &mut Vec<u8>, trace: &Trace, track: Track) {
     out.extend_from_slice(b",\n \"samples\":{");
 }
 
-fn push_samples(out: &mut Vec<u8>, weight: Weight, zero: u64, samples: &[Sample]) {
-    column(out, "stack", samples, |out, _, sample| {
-        push_option(out, sample.stack)
-    });
-    column(out, "time", samples, |out, _, sample| {
-        push_millis(out, sample.time - zero)
-    });
-    column(out, "weight", samples, |out, _, sample| match weight {
-        Weight::GpuTime => push_millis(out, sample.weight),
-        _ => push_number(out, sample.weight),
-    });
+fn write_samples(
+    out: &mut Out<'_>,
+    weight: Weight,
+    track: Track,
+    gathered: &mut Gathered,
+) -> Result<(), Error> {
+    let zero = gathered.zero;
+    let mut columns = TextColumns::new(["stack", "time", "weight"]);
+    while let Some(sample) = gathered.samples.next_if(|sample| track_of(sample) == track)? {
+        let [_, _, _, time, _, stack, weighed] = sample;
+        columns.add(|[stacks, times, weights]| {
+            push_option(stacks, stack.checked_sub(1).map(|stack| stack as u32));
+            push_millis(times, time - zero);
+            match weight {
+                Weight::GpuTime => push_millis(weights, weighed),
+                _ => push_number(weights, weighed),
+            }
+        })?;
+    }
+    let rows = columns.write(out)?;
     let unit = match weight {
         Weight::GpuTime => "tracing-ms",
         Weight::AllocatedBytes => "bytes",
         Weight::Launches | Weight::Samples => "samples",
     };
-    push_format(out, format_args!("\"weightType\":\"{unit}\","));
-    length(out, samples.len());
+    push_format(out.buffer(), format_args!("\"weightType\":\"{unit}\","));
+    length(out.buffer(), rows);
+    out.settle()
 }
 
-fn push_data(out: &mut Vec<u8>, mark: &Mark) {
+fn write_marks(out: &mut Out<'_>, track: Track, gathered: &mut Gathered) -> Result<(), Error> {
+    let zero = gathered.zero;
+    let mut columns = TextColumns::new(["data", "name", "startTime", "endTime", "phase", "category"]);
+    while let Some(mark) = gathered.marks.next_if(|mark| track_of(mark) == track)? {
+        let [
+            _,
+            _,
+            _,
+            start,
+            until_end,
+            _,
+            kind,
+            name,
+            detail,
+            correlation,
+            bytes,
+        ] = mark;
+        let (end, kind) = (!until_end, EventKind::ALL[kind as usize]);
+        columns.add(|[data, names, starts, ends, phases, categories]| {
+            push_data(data, kind, detail, CorrelationId(correlation), Bytes(bytes));
+            push_number(names, name);
+            push_millis(starts, start - zero);
+            match end > start {
+                true => push_millis(ends, end - zero),
+                false => push_option(ends, None),
+            }
+            push_number(phases, if end > start { INTERVAL } else { INSTANT });
+            push_number(categories, category(kind));
+        })?;
+    }
+    let rows = columns.write(out)?;
+    length(out.buffer(), rows);
+    out.settle()
+}
+
+fn push_data(out: &mut Vec<u8>, kind: EventKind, detail: u64, correlation: CorrelationId, bytes: Bytes) {
     push_format(
         out,
-        format_args!("{{\"type\":\"{}\",\"detail\":{}", mark.kind.name(), mark.detail),
+        format_args!("{{\"type\":\"{}\",\"detail\":{detail}", kind.name()),
     );
-    if mark.correlation.is_some() {
-        push_format(out, format_args!(",\"correlation\":{}", mark.correlation.0));
+    if correlation.is_some() {
+        push_format(out, format_args!(",\"correlation\":{}", correlation.0));
     }
-    if mark.bytes != Bytes(0) {
-        push_format(out, format_args!(",\"bytes\":{}", mark.bytes.0));
+    if bytes != Bytes(0) {
+        push_format(out, format_args!(",\"bytes\":{}", bytes.0));
     }
     out.push(b'}');
 }

@@ -22,7 +22,7 @@ pub(super) const EXPORTER: Exporter = Exporter {
 };
 
 fn write(trace: &Trace, options: &ExportOptions, out: &mut Out<'_>) -> Result<ExportReport, Error> {
-    let weights = Weights::of(trace, options);
+    let weights = Weights::of(trace, options)?;
     let tree = Tree::of(&weights);
     if tree.total() == 0 {
         return Err(Error::Export {
