@@ -121,6 +121,8 @@ def launches():
         "dormant": (loop, dormant),
         "null client, kinds of light": (loop, dict(null, NULL_KINDS=LIGHT_KINDS)),
         "ours, light": (profile("light.sbt", loop, "--level", "light"), {}),
+        "null client, kinds of light, called at launches by the runtime and the driver": (loop, dict(null, NULL_KINDS=LIGHT_KINDS, NULL_CALLBACKS="both")),
+        "null client, kinds of light, called at launches by the driver": (loop, dict(null, NULL_KINDS=LIGHT_KINDS, NULL_CALLBACKS="driver")),
         "null client, kinds of standard": (loop, dict(null, NULL_KINDS=STANDARD_KINDS)),
         "ours, standard": (profile("standard.sbt", loop), {}),
         "ours, standard without stacks": (profile("quiet.sbt", loop, "--stacks", "none"), {}),
@@ -130,6 +132,11 @@ def launches():
         report = str(OUTPUT / "nsys")
         cases["Nsight Systems, -t cuda"] = (
             [nsys(), "profile", "-t", "cuda", "-o", report, "--force-overwrite", "true", *loop],
+            {},
+        )
+        # What it has of stacks; where it may not sample, it takes none.
+        cases["Nsight Systems, -t cuda with backtraces"] = (
+            [nsys(), "profile", "-t", "cuda", "--cudabacktrace=kernel:0", "-o", report + "-stacks", "--force-overwrite", "true", *loop],
             {},
         )
     else:

@@ -3,7 +3,8 @@
 //
 //   NULL_KINDS=10,1,2 CUDA_INJECTION64_PATH=libnull_client.so program
 //
-// With NULL_BACKTRACE it also takes the stack of every launch, by the C library's own unwinder.
+// With NULL_BACKTRACE it also takes the stack of every launch, by the C library's own unwinder. With NULL_CALLBACKS=driver,
+// runtime or both it is called at both ends of every launch, and does nothing then.
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
@@ -41,11 +42,15 @@ static void CUPTIAPI launched(void *, CUpti_CallbackDomain, CUpti_CallbackId, co
     }
 }
 
-static void take_stacks() {
+static void CUPTIAPI nothing(void *, CUpti_CallbackDomain, CUpti_CallbackId, const void *) {}
+
+static void watch_launches(CUpti_CallbackFunc callback, bool driver, bool runtime) {
     CUpti_SubscriberHandle subscriber;
-    cuptiSubscribe(&subscriber, launched, nullptr);
+    cuptiSubscribe(&subscriber, callback, nullptr);
     for (CUpti_CallbackId id : {CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx})
-        cuptiEnableCallback(1, subscriber, CUPTI_CB_DOMAIN_DRIVER_API, id);
+        if (driver) cuptiEnableCallback(1, subscriber, CUPTI_CB_DOMAIN_DRIVER_API, id);
+    for (CUpti_CallbackId id : {CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_v7000, CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernelExC_v11060})
+        if (runtime) cuptiEnableCallback(1, subscriber, CUPTI_CB_DOMAIN_RUNTIME_API, id);
 }
 
 extern "C" int InitializeInjection() {
@@ -62,7 +67,8 @@ extern "C" int InitializeInjection() {
     strncpy(words, kinds ? kinds : "10,1,2", sizeof words - 1);
     for (char *word = strtok(words, ","); word; word = strtok(nullptr, ","))
         cuptiActivityEnable(static_cast<CUpti_ActivityKind>(atoi(word)));
-    if (getenv("NULL_BACKTRACE"))
-        take_stacks();
+    if (getenv("NULL_BACKTRACE")) watch_launches(launched, true, false);
+    if (const char *which = getenv("NULL_CALLBACKS"))
+        watch_launches(nothing, strcmp(which, "runtime") != 0, strcmp(which, "driver") != 0);
     return 1;
 }
