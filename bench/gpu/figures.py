@@ -134,11 +134,12 @@ def launches():
             [nsys(), "profile", "-t", "cuda", "-o", report, "--force-overwrite", "true", *loop],
             {},
         )
-        # What it has of stacks; where it may not sample, it takes none.
-        cases["Nsight Systems, -t cuda with backtraces"] = (
-            [nsys(), "profile", "-t", "cuda", "--cudabacktrace=kernel:0", "-o", report + "-stacks", "--force-overwrite", "true", *loop],
-            {},
-        )
+        # What it has of stacks, where it may sample.
+        with_stacks = [nsys(), "profile", "-t", "cuda", "--cudabacktrace=kernel:0", "-o", report + "-stacks", "--force-overwrite", "true", *loop]
+        if subprocess.run(with_stacks, capture_output=True).returncode == 0:
+            cases["Nsight Systems, -t cuda with backtraces"] = (with_stacks, {})
+        else:
+            row("launch", "Nsight Systems, -t cuda with backtraces", "refused here")
     else:
         row("launch", "Nsight Systems", "not on this machine")
     taken = {name: [] for name in cases}
