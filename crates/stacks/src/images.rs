@@ -347,18 +347,14 @@ impl Found {
     /// The segment that holds the tables, from the file, if that is still the one that was loaded.
     fn map(&self, segment: &Segment, index: Segment) -> Option<&'static [u8]> {
         let base = self.bias.wrapping_add(segment.address);
-        if self.path.as_bytes() == VDSO || self.path.as_bytes() == OLD_VDSO {
-            // SAFETY: the kernel's own image is mapped as long as the process lives.
+        // The program itself has no name. Its file may be another than the system tells, when a loader was told to run it.
+        if self.path.is_empty() || self.path.as_bytes() == VDSO || self.path.as_bytes() == OLD_VDSO {
+            // SAFETY: the program and the kernel's own image are mapped as long as the process lives.
             return Some(unsafe {
                 std::slice::from_raw_parts(base as *const u8, segment.file_size as usize)
             });
         }
-        let path = if self.path.is_empty() {
-            c"/proc/self/exe"
-        } else {
-            &self.path
-        };
-        let file = File::open(std::ffi::OsStr::from_bytes(path.to_bytes())).ok()?; // gone, or not for us
+        let file = File::open(std::ffi::OsStr::from_bytes(self.path.to_bytes())).ok()?; // gone, or not for us
         if file.metadata().ok()?.len() < segment.file_offset.checked_add(segment.file_size)? {
             return None;
         }

@@ -56,6 +56,23 @@ fn whoever_a_signal_interrupted_is_on_the_stack() {
     );
 }
 
+/// `ld.so program` is a program whose file is not the one that the system tells.
+#[test]
+fn a_program_that_a_loader_was_told_to_run_is_walked_too() {
+    const LOADER: &str = "/lib64/ld-linux-x86-64.so.2";
+    if !std::path::Path::new(LOADER).exists() {
+        println!("SKIPPED: no {LOADER}");
+        return;
+    }
+    let run = Command::new(LOADER)
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", "whoever_a_signal_interrupted_is_on_the_stack"])
+        .output()
+        .unwrap();
+    let words = String::from_utf8_lossy(&run.stdout);
+    assert!(run.status.success() && words.contains("1 passed"), "{words}");
+}
+
 /// A library with a function that calls back; none without a C compiler.
 fn library(folder: &std::path::Path, name: &str, padding: usize) -> Option<CString> {
     let source = folder.join(format!("{name}.c"));
