@@ -8,6 +8,7 @@
 //! - `rules`, `kept`: how to leave one function, worked out from those tables once and kept.
 //! - `walk`: from frame to frame.
 //! - `known`: walks that were made before.
+//! - `program`: the program's own file.
 //! - `bounds`: where a thread's stack is.
 //! - `interned`: stacks that were seen before.
 //! - `python`: frames of Python code, and one stack from both kinds.
@@ -36,12 +37,14 @@ mod images;
 mod interned;
 mod kept;
 mod known;
+mod program;
 mod python;
 mod rules;
 mod walk;
 
 pub use images::{Image, Images};
 pub use interned::{Interned, Seen, StackHash};
+pub use program::program_file;
 pub use python::{
     CodeId, CodeNames, Fit, InterpreterFrames, Mixed, MixedFrame, NativeStack, Python, PythonEnd,
     PythonFrame, PythonWalk, PythonWalker, Unknown, Version,

@@ -8,7 +8,7 @@ use std::sync::{
     atomic::{AtomicPtr, AtomicU32, Ordering},
 };
 
-use tracesmith_stacks::{Image, Images};
+use tracesmith_stacks::{Image, Images, program_file};
 use tracesmith_wire::record;
 
 use crate::{clock, guard::lock, sink::Sink};
@@ -109,25 +109,6 @@ impl KnownImages {
     }
 }
 
-/// The file that is mapped where the program is: not always the one that was started, since a loader can be told to run
-/// another.
-fn program_file(start: u64) -> Vec<u8> {
-    let mappings = std::fs::read("/proc/self/maps").unwrap_or_default();
-    let mapped = mappings
-        .split(|byte| *byte == b'\n')
-        .find_map(|line| mapped_file(line, start));
-    mapped.unwrap_or_else(|| {
-        std::env::current_exe().map_or_else(|_| Vec::new(), |path| path.into_os_string().into_encoded_bytes())
-    })
-}
-
-/// The path at the end of a line `start-end flags offset device inode path`, if it is of this place.
-fn mapped_file(line: &[u8], start: u64) -> Option<Vec<u8>> {
-    let path = line.iter().position(|byte| *byte == b'/')?;
-    let (place, _) = std::str::from_utf8(&line[..path]).ok()?.split_once('-')?;
-    (u64::from_str_radix(place, 16) == Ok(start)).then(|| line[path..].to_vec())
-}
-
 fn tell(image: &Image, sink: &Sink) {
     let path = if image.path.is_empty() {
         // The loader has no name for the program itself.
@@ -149,20 +130,4 @@ fn tell(image: &Image, sink: &Sink) {
         },
         &text,
     );
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_file_of_a_mapping_is_read() {
-        let line = b"55d0c0a00000-55d0c0a2f000 r--p 00000000 fe:00 1234       /opt/my programs/train";
-        let path = Some(b"/opt/my programs/train".to_vec());
-        assert_eq!(mapped_file(line, 0x55d0_c0a0_0000), path);
-        assert_eq!(mapped_file(line, 0x55d0_c0a2_f000), None);
-        for other in [&b""[..], b"7ffd-7ffe r-xp 0 0 0 [vdso]", b"/", b"x-y /a"] {
-            assert_eq!(mapped_file(other, 0x7ffd), None);
-        }
-    }
 }

@@ -5,7 +5,8 @@
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ops::Range;
-use std::os::unix::ffi::OsStrExt;
+
+use crate::program::program_file;
 
 /// What is asked of the interpreter, and what its objects are known by.
 #[derive(Clone, Debug)]
@@ -271,19 +272,18 @@ unsafe extern "C" fn find_image(info: *mut libc::dl_phdr_info, _size: usize, dat
         // SAFETY: a name of the loader ends in a zero.
         unsafe { CStr::from_ptr(info.dlpi_name) }.to_bytes()
     };
-    if is_interpreter(path) {
+    let is_known = match path {
+        [] => is_interpreter(&program_file(search.address)),
+        path => is_interpreter(path),
+    };
+    if is_known {
         search.found = image;
     }
     1
 }
 
-/// By the name of a file; none is the program's.
+/// By the name of a file.
 fn is_interpreter(path: &[u8]) -> bool {
-    if path.is_empty() {
-        // A program whose file is not told is taken for one that holds more than an interpreter.
-        return std::fs::read_link("/proc/self/exe")
-            .is_ok_and(|program| file_name(program.as_os_str().as_bytes()).starts_with(b"python"));
-    }
     file_name(path).starts_with(b"libpython") || file_name(path).starts_with(b"python")
 }
 
@@ -310,6 +310,9 @@ mod tests {
         assert!(is_interpreter(b"/usr/lib/libpython3.11.so.1.0"));
         assert!(is_interpreter(b"python3.12"));
         assert!(!is_interpreter(b"/opt/blender/blender"));
-        assert!(!is_interpreter(b""), "this test");
+        assert!(
+            !is_interpreter(b""),
+            "a program whose file is not told may hold more than an interpreter"
+        );
     }
 }
