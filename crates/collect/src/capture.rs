@@ -91,6 +91,9 @@ impl Default for Capture {
     }
 }
 
+/// The most memory that stacks take in one target, beside that of records.
+pub const STACK_MEMORY_BYTES: u64 = 32 << 20;
+
 impl Capture {
     /// What targets are told.
     pub(crate) fn settings(&self, collector: PathBuf) -> Settings {

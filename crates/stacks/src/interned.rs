@@ -1,9 +1,15 @@
 //! Stacks that a thread has taken before: a launch that comes again from the same place costs a hash and a number.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 /// Slots to begin with, and the most. A table grows when it is half full; one that may not grow is begun anew, and a stack
 /// that comes again afterwards gets another number and is told once more.
 const FIRST_SLOTS: usize = 1 << 10;
 const MOST_SLOTS: usize = 1 << 15;
+
+/// Slots that the tables of all threads together have beyond the first ones: 4 MiB.
+const MOST_OF_ALL: usize = 1 << 17;
+static OF_ALL: AtomicUsize = AtomicUsize::new(0);
 
 /// The stacks of one thread, by what they hash to.
 pub struct Interned {
@@ -72,7 +78,12 @@ impl Interned {
     }
 
     fn make_room(&mut self) {
-        if self.slots.len() >= MOST_SLOTS {
+        // Twice as many are as many more.
+        let more = self.slots.len();
+        if more >= MOST_SLOTS || OF_ALL.fetch_add(more, Ordering::Relaxed) + more > MOST_OF_ALL {
+            if more < MOST_SLOTS {
+                OF_ALL.fetch_sub(more, Ordering::Relaxed);
+            }
             self.clear();
             return;
         }
@@ -88,6 +99,12 @@ impl Interned {
             }
             self.slots[at] = slot;
         }
+    }
+}
+
+impl Drop for Interned {
+    fn drop(&mut self) {
+        OF_ALL.fetch_sub(self.slots.len() - FIRST_SLOTS, Ordering::Relaxed);
     }
 }
 
@@ -236,6 +253,27 @@ mod tests {
         }
         for stack in 0..all {
             assert_eq!(stacks.find(&[7, stack]), Seen::Before(stack as u32 + 1));
+        }
+    }
+
+    #[test]
+    fn all_tables_together_are_bounded() {
+        let mut tables: Vec<Numbered> = (0..8).map(|_| Numbered::new()).collect();
+        for table in &mut tables {
+            for stack in 0..MOST_SLOTS as u64 {
+                table.find(&[7, stack]);
+            }
+        }
+        // Other tests of this program may hold some too.
+        let own: usize = tables
+            .iter()
+            .map(|table| table.stacks.slots.len() - FIRST_SLOTS)
+            .sum();
+        assert!((MOST_OF_ALL / 2..=MOST_OF_ALL).contains(&own), "{own}");
+        assert!(OF_ALL.load(Ordering::Relaxed) >= own);
+        for table in &mut tables {
+            assert!(matches!(table.find(&[8]), Seen::First(_)));
+            assert!(matches!(table.find(&[8]), Seen::Before(_)));
         }
     }
 

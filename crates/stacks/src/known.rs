@@ -18,8 +18,9 @@ use crate::walk::Registers;
 /// Words of all walks that are kept, with their places 12 bytes each, and walks. A thread that needs more begins anew.
 const MOST_WORDS: usize = 1 << 16;
 const MOST_WALKS: usize = 1 << 12;
-/// Words of all threads together: 12 MiB with their places. A thread that finds no room keeps no more.
-const MOST_OF_ALL: usize = 1 << 20;
+/// Words of all threads together: 6 MiB with their places, and a seventh of that for the walks. A thread that finds no room
+/// keeps no more.
+const MOST_OF_ALL: usize = 1 << 19;
 static OF_ALL: AtomicUsize = AtomicUsize::new(0);
 
 /// Frames of a walk that is kept.

@@ -167,3 +167,19 @@ fn images_have_names_numbers_and_tables() {
     assert!(images.find(8).is_none());
     assert!(images.find(u64::MAX).is_none());
 }
+
+/// What a program is told that stacks take counts so many bytes for each thread. Runs in a process of its own.
+#[test]
+#[cfg(target_env = "gnu")]
+fn what_a_thread_keeps_to_begin_with_is_small() {
+    let taken = || {
+        // SAFETY: it has no conditions.
+        let info = unsafe { libc::mallinfo2() };
+        info.uordblks + info.hblkhd
+    };
+    let before = taken();
+    let (walker, stacks) = (Walker::of_this_thread(), tracesmith_stacks::Interned::default());
+    let kept = taken() - before;
+    drop((walker, stacks));
+    assert!((64 << 10..160 << 10).contains(&kept), "{kept} bytes");
+}

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
-use tracesmith_collect::Capture;
+use tracesmith_collect::{Capture, STACK_MEMORY_BYTES};
 use tracesmith_machine::doctor::{Check, State, find_program};
 use tracesmith_machine::{DoctorReport, Surroundings};
 use tracesmith_wire::control::armed;
@@ -14,7 +14,7 @@ use crate::exit::Exit;
 use crate::output::{BAD, CAREFUL, FAINT, GOOD, Output};
 
 pub(crate) fn run(args: &DoctorArgs, output: &mut Output) -> anyhow::Result<Exit> {
-    let target_memory_bytes = Capture::default().memory_bytes;
+    let target_memory_bytes = Capture::default().memory_bytes + STACK_MEMORY_BYTES;
     // A name that is not on the path is shown as one that cannot be read.
     let program = args
         .program

@@ -28,7 +28,7 @@ const MOST_STRANGERS: usize = 16;
 
 /// Threads that may take stacks at once: what they keep for it is some 200 KiB
 /// each.
-const MOST_THREADS: u32 = 128;
+const MOST_THREADS: u32 = 64;
 
 static THREADS: AtomicU32 = AtomicU32::new(0);
 
@@ -48,6 +48,9 @@ struct Taker {
     python_frames: [PythonFrame; MOST_FRAMES],
     mixed: [MixedFrame; 2 * MOST_FRAMES],
 }
+
+/// With what its walker and its stacks keep, some 200 KiB.
+const _: () = assert!(size_of::<Taker>() < 48 << 10);
 
 thread_local! {
     static TAKER: RefCell<Option<Box<Taker>>> = const { RefCell::new(None) };
