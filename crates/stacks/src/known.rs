@@ -10,18 +10,17 @@
 //! Which walk to try is a guess: the one that followed the last walk when that was made before, since loops repeat
 //! themselves; then those that began at the same place. A wrong one costs little: words differ soon.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-
+use crate::budget::Budget;
 use crate::interned::StackHash;
 use crate::walk::Registers;
 
 /// Words of all walks that are kept, with their places 12 bytes each, and walks. A thread that needs more begins anew.
 const MOST_WORDS: usize = 1 << 16;
 const MOST_WALKS: usize = 1 << 12;
-/// Words of all threads together: 6 MiB with their places, and a seventh of that for the walks. A thread that finds no room
-/// keeps no more.
-const MOST_OF_ALL: usize = 1 << 19;
-static OF_ALL: AtomicUsize = AtomicUsize::new(0);
+/// Words of all threads together, and what a walk takes besides, in words: 4.5 MiB, and as much again where tables have just
+/// grown. A thread that finds no room keeps no more.
+static OF_ALL: Budget = Budget::of(3 << 17);
+const WALK_COST: usize = size_of::<KnownWalk>().div_ceil(12);
 
 /// Frames of a walk that is kept.
 const MOST_FRAMES: usize = 512;
@@ -100,7 +99,7 @@ impl KnownWalks {
 
     /// Forgets all walks: what their addresses meant may have changed.
     pub(crate) fn clear(&mut self) {
-        OF_ALL.fetch_sub(self.words.len(), Ordering::Relaxed);
+        OF_ALL.give_back(self.cost());
         (self.walks, self.places, self.words) = Default::default();
         self.sets.fill([NONE; WAYS]);
         self.by_hash.fill(NONE);
@@ -197,8 +196,7 @@ impl KnownWalks {
         if self.words.len() + frames + others > MOST_WORDS || self.walks.len() >= MOST_WALKS {
             self.clear();
         }
-        if OF_ALL.fetch_add(frames + others, Ordering::Relaxed) >= MOST_OF_ALL {
-            OF_ALL.fetch_sub(frames + others, Ordering::Relaxed);
+        if !OF_ALL.take(frames + others + WALK_COST) {
             return None;
         }
         let walk = KnownWalk {
@@ -235,6 +233,11 @@ impl KnownWalks {
             })
     }
 
+    /// What it has of that which all threads may keep.
+    fn cost(&self) -> usize {
+        self.words.len() + self.walks.len() * WALK_COST
+    }
+
     /// This walk came after the last one.
     #[inline]
     fn follows(&mut self, number: u32) {
@@ -247,7 +250,7 @@ impl KnownWalks {
 
 impl Drop for KnownWalks {
     fn drop(&mut self) {
-        OF_ALL.fetch_sub(self.words.len(), Ordering::Relaxed);
+        OF_ALL.give_back(self.cost());
     }
 }
 
@@ -510,15 +513,20 @@ mod tests {
         }
         assert!(walked.known.words.capacity() <= MOST_WORDS);
         assert!(walked.find(walked.start()).is_some());
-        // Others of this program's tests may keep some too.
-        let before = OF_ALL.load(Ordering::Relaxed);
-        assert!(before >= walked.known.words.len());
-        OF_ALL.fetch_add(MOST_OF_ALL, Ordering::Relaxed);
-        walked.stack[5] = 7;
-        walked.stack[2] = 7;
-        walked.keep();
-        assert_eq!(walked.find(walked.start()), None, "there is no room");
-        OF_ALL.fetch_sub(MOST_OF_ALL, Ordering::Relaxed);
+        // Others take all that is left, and it has little of its own.
+        let mut walked = Walked::new();
+        let taken: usize = std::iter::repeat_with(|| 1000)
+            .take_while(|words| OF_ALL.take(*words))
+            .sum();
+        assert!(taken > 0);
+        let most = 1000 / (3 + WALK_COST) + 1;
+        let kept = (0..=most as u64).take_while(|number| {
+            walked.stack[1] = *number;
+            walked.keep();
+            walked.find(walked.start()).is_some()
+        });
+        assert!(kept.count() <= most, "there is no room");
+        OF_ALL.give_back(taken);
         walked.keep();
         assert!(walked.find(walked.start()).is_some());
     }

@@ -11,6 +11,7 @@
 //! - `program`: the program's own file.
 //! - `bounds`: where a thread's stack is.
 //! - `interned`: stacks that were seen before.
+//! - `budget`: what all threads may keep of both.
 //! - `python`: frames of Python code, and one stack from both kinds.
 //!
 //! ```
@@ -31,6 +32,7 @@
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 mod bounds;
+mod budget;
 #[doc(hidden)]
 pub mod fuzz;
 mod images;

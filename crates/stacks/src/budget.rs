@@ -1,0 +1,44 @@
+//! What the tables of all threads may hold together.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// So many pieces, whoever takes them.
+pub(crate) struct Budget {
+    taken: AtomicUsize,
+    most: usize,
+}
+
+impl Budget {
+    pub(crate) const fn of(most: usize) -> Self {
+        Self {
+            taken: AtomicUsize::new(0),
+            most,
+        }
+    }
+
+    /// Takes so many; false, and none, when there are not as many left.
+    pub(crate) fn take(&self, pieces: usize) -> bool {
+        if self.taken.fetch_add(pieces, Ordering::Relaxed) + pieces <= self.most {
+            return true;
+        }
+        self.give_back(pieces);
+        false
+    }
+
+    pub(crate) fn give_back(&self, pieces: usize) {
+        self.taken.fetch_sub(pieces, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_is_taken_than_there_is() {
+        let budget = Budget::of(10);
+        assert!(budget.take(6) && !budget.take(5) && budget.take(4) && !budget.take(1));
+        budget.give_back(4);
+        assert!(budget.take(3) && budget.take(1) && !budget.take(1));
+    }
+}
