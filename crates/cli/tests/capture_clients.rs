@@ -13,9 +13,10 @@ mod support;
 use std::process::Stdio;
 
 use support::Run;
-use support::rows::{assert_whole, joined_kernels, rows};
-use support::stage::{Place, Talk, ended, run, stage};
+use support::rows::{assert_whole, health, joined_kernels, rows};
+use support::stage::{Place, Talk, compile, ended, run, stage};
 use tracesmith_fake_cuda::{CuptiVersion, Options};
+use tracesmith_format::tables::HealthCause;
 
 /// What a profiler in a program does, as plans of the target: see `guest.c`.
 const PLANS: [&str; 13] = [
@@ -178,6 +179,49 @@ fn windows_before_inside_and_after_their_sessions_disturb_nobody() {
             assert_eq!(trace.kernels.rows(), recorded, "{plan} {options}");
             std::fs::remove_file(place.path("t.sbt")).unwrap();
         }
+    }
+}
+
+/// A CUPTI whose interface for several clients does not go together with ours: who uses it gets all of it, and the trace
+/// says what is missing.
+#[test]
+fn a_client_that_cannot_share_gets_cupti_and_the_trace_says_so() {
+    let Some(stage) = stage() else { return };
+    let place = Place::new(stage);
+    let newer = place.folder().join("newer");
+    std::fs::create_dir(&newer).unwrap();
+    let flags = [
+        "-DSEVERAL_CLIENTS",
+        "-shared",
+        "-fPIC",
+        "-Wl,-soname,libcupti.so.13",
+        "-Wl,--hash-style=both",
+        "-ldl",
+    ];
+    compile(&newer, "libcupti.so.13", "cupti_file.c", &flags);
+    let path = std::env::join_paths([newer.as_path(), stage.folder()]).unwrap();
+    for options in ["", "--no-preload"] {
+        let expected = run(place.target("guest ikSkuk").env("LD_LIBRARY_PATH", &path));
+        assert!(
+            expected.stdout.contains("callbacks 20 ") && expected.stdout.contains("failed 0"),
+            "{}",
+            expected.stdout
+        );
+        let run = run(place
+            .profile(options, "guest ikSkuk")
+            .env("LD_LIBRARY_PATH", &path));
+        assert_eq!(
+            (run.code, &run.stdout),
+            (Some(0), &expected.stdout),
+            "{options}: {}",
+            run.stderr
+        );
+        let trace = place.trace("t.sbt");
+        let conflicts = health(&trace, HealthCause::CONFLICT);
+        assert_eq!(conflicts.len(), 1, "{options}: {:?}", trace.health());
+        assert!(conflicts[0].detail.contains("cuptiSubscribe_v2"), "{conflicts:?}");
+        // What came before is there.
+        assert_eq!(joined_kernels(&trace).len(), 10, "{options}");
     }
 }
 

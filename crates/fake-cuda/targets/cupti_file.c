@@ -1,6 +1,9 @@
 /* libcupti as a file of its own, as it is in the world: each function jumps to the fake's of the same name. The fake alone
  * is one file under many names, in which neither the loader nor /proc/self/maps shows a libcupti.
  *
+ * With -DSEVERAL_CLIENTS it has what CUDA 13.2 brought for more than one client: a subscription by its other name, and
+ * a function that only tells that the interface is there.
+ *
  *   cc -shared -fPIC -Wl,-soname,libcupti.so.13 -Wl,--hash-style=both -o libcupti.so.13 cupti_file.c -ldl
  */
 #define _GNU_SOURCE 1
@@ -48,3 +51,14 @@ __attribute__((constructor)) static void find_functions(void) {
         to_##name = (void *)not_supported;
     CUPTI_FUNCTIONS(FIND)
 }
+
+#ifdef SEVERAL_CLIENTS
+int cuptiSubscribe_v2(void **subscriber, void (*called)(void), void *user, void *parameters) {
+    int (*subscribe)(void **, void (*)(void), void *);
+    (void)parameters;
+    *(void **)&subscribe = to_cuptiSubscribe;
+    return subscribe(subscriber, called, user);
+}
+
+int cuptiActivityEnable_v2(void) { return not_supported(); }
+#endif

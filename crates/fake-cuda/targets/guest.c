@@ -14,6 +14,7 @@
  *   o  open a session: buffers, kernels and calls of the driver
  *   c  close it: flush, and end the kinds
  *   s  subscribe, with a callback for launches
+ *   S  the same by the interface for several clients, where CUPTI has it
  *   u  unsubscribe
  *   f  cuptiFinalize
  *   g  say how far it is and wait for a line of input
@@ -192,6 +193,16 @@ static void push_in_domain(const char *name, const char *text) {
     nvtx_domain_push(domain, &event);
 }
 
+/* Looked up: CUPTI has it from CUDA 13.0 on. */
+static void subscribe_v2(void) {
+    void *library = dlopen("libcupti.so.13", RTLD_NOW);
+    int (*subscribe)(void **, Callback, void *, void *) = NULL;
+    if (library)
+        *(void **)&subscribe = dlsym(library, "cuptiSubscribe_v2");
+    note(subscribe ? subscribe(&subscriber, called, &callbacks, NULL) : -1);
+    note(cupti.cuptiEnableCallback(1, subscriber, DRIVER_DOMAIN, LAUNCH_KERNEL));
+}
+
 static void take_step(char step) {
     char line[64];
     switch (step) {
@@ -245,6 +256,9 @@ static void take_step(char step) {
     case 's':
         note(cupti.cuptiSubscribe(&subscriber, called, &callbacks));
         note(cupti.cuptiEnableCallback(1, subscriber, DRIVER_DOMAIN, LAUNCH_KERNEL));
+        break;
+    case 'S':
+        subscribe_v2();
         break;
     case 'u':
         note(cupti.cuptiUnsubscribe(subscriber));

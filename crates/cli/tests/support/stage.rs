@@ -126,7 +126,8 @@ fn build_paths(folder: &Path) {
     compile(folder, "paths_bare.so", "paths_bare.c", &bare);
 }
 
-fn compile(folder: &Path, output: &str, source: &str, flags: &[&str]) {
+/// A program or library of a target's source.
+pub fn compile(folder: &Path, output: &str, source: &str, flags: &[&str]) {
     compile_with("cc", folder, output, source, flags);
 }
 

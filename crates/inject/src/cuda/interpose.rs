@@ -10,8 +10,10 @@
 
 use std::{
     ffi::c_void,
-    ptr,
-    sync::atomic::{AtomicPtr, Ordering},
+    sync::{
+        OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use tracesmith_cuda::{
@@ -61,8 +63,19 @@ fn hub() -> Option<&'static Hub> {
     Hub::open().ok()
 }
 
-/// CUPTI's own function, for a process that is not to be recorded.
+/// Whether CUPTI was left to the program's own profiler: its calls are handed on.
+static ASIDE: AtomicBool = AtomicBool::new(false);
+
+/// CUPTI's own functions, in the order of [`FUNCTIONS`].
+static REAL: OnceLock<Vec<usize>> = OnceLock::new();
+
+/// CUPTI's own function, for a process that is not to be recorded or not any more.
 fn real(name: &str) -> Option<*const c_void> {
+    if let Some(known) = REAL.get() {
+        let at = FUNCTIONS.iter().position(|(function, _)| *function == name)?;
+        let address = *known.get(at)?;
+        return (address != 0).then_some(address as *const c_void);
+    }
     lookup::for_ourselves(|| {
         let loaded = library::mapped("libcupti.so")
             .into_iter()
@@ -87,7 +100,7 @@ macro_rules! interposed {
                 #[inline(never)]
                 pub(super) unsafe extern "C" fn $name($($arg: $type),*) -> Code {
                     guard::run(UNKNOWN, || {
-                        if let Some($hub) = hub() {
+                        if let Some($hub) = hub().filter(|_| !ASIDE.load(Ordering::Acquire)) {
                             return $body;
                         }
                         let Some(address) = real(stringify!($name)) else {
@@ -254,12 +267,14 @@ interposed! {
             // SAFETY: called as the program called us.
             return unsafe { cuptiSubscribe(subscriber, function, user) };
         }
-        let Some(real) = real_subscribe_v2(hub) else {
+        remember(hub);
+        let Some(real) = real("cuptiSubscribe_v2") else {
             return UNKNOWN;
         };
         if let Some(agent) = agent::current() {
             agent.step_aside();
         }
+        ASIDE.store(true, Ordering::Release);
         type Subscribe =
             unsafe extern "C" fn(*mut *mut c_void, Option<CallbackFunction>, *mut c_void, *mut c_void) -> Code;
         // SAFETY: CUPTI's function of this name has this type.
@@ -361,18 +376,21 @@ pub(super) fn patch_loaded() {
         return;
     };
     // Not to be found any more behind the next line.
-    real_subscribe_v2(hub);
+    remember(hub);
     symbols::redirect("libcupti.so", FUNCTIONS);
 }
 
-/// CUPTI's own `cuptiSubscribe_v2`, looked up once.
-fn real_subscribe_v2(hub: &Hub) -> Option<*const c_void> {
-    static REAL: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
-    let known = REAL.load(Ordering::Relaxed);
-    if !known.is_null() {
-        return Some(known);
-    }
-    let found = lookup::for_ourselves(|| hub.cupti().library().address("cuptiSubscribe_v2"))?.as_ptr();
-    REAL.store(found.cast_mut(), Ordering::Relaxed);
-    Some(found)
+/// Keeps the addresses of CUPTI's own functions.
+fn remember(hub: &Hub) {
+    REAL.get_or_init(|| {
+        lookup::for_ourselves(|| {
+            let address = |name| {
+                hub.cupti()
+                    .library()
+                    .address(name)
+                    .map_or(0, |found| found.as_ptr() as usize)
+            };
+            FUNCTIONS.iter().map(|(name, _)| address(name)).collect()
+        })
+    });
 }

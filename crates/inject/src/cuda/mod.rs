@@ -43,11 +43,17 @@ use crate::{agent::Agent, clock, facts, guard::lock, sink::Cause};
 /// How often the clocks are compared.
 const PAIR_PERIOD: Duration = Duration::from_secs(1);
 
+/// What is said once CUPTI is left to another profiler.
+const ASIDE: &str = "the program started a profiler that cannot share CUPTI with us (cuptiSubscribe_v2): GPU work is not \
+                     recorded from there on";
+
 /// CUPTI, as this process uses it.
 #[derive(Default)]
 pub(crate) struct Backend {
     /// Whether the driver is there.
     loaded: AtomicBool,
+    /// Whether it was left to a profiler of the program's.
+    aside: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -76,6 +82,10 @@ impl Backend {
 
     /// Prepares CUPTI for a window. Does nothing before the driver is there.
     pub(crate) fn open(&self, agent: &Agent, settings: &Settings) -> Result<(), String> {
+        if self.aside.load(Ordering::Acquire) {
+            agent.sink.note(Cause::Conflict, ASIDE);
+            return Err(ASIDE.to_owned());
+        }
         if !self.loaded.load(Ordering::Acquire) {
             return Ok(());
         }
@@ -214,18 +224,18 @@ impl Backend {
     /// Leaves CUPTI to another profiler, for good: it would be ruined again by
     /// the next window.
     pub(crate) fn step_aside(&self, agent: &Agent) {
-        self.loaded.store(false, Ordering::Release);
+        if self.aside.swap(true, Ordering::AcqRel) {
+            return;
+        }
         self.end(agent);
         let mut state = lock(&self.state);
-        state.open = false;
+        let was_open = std::mem::take(&mut state.open);
         if let Some(hub) = hub::current() {
             hub.release();
         }
-        agent.sink.note(
-            Cause::Conflict,
-            "the program started a profiler that cannot share CUPTI with us (cuptiSubscribe_v2): recording of GPU work \
-             ended there",
-        );
+        if was_open {
+            agent.sink.note(Cause::Conflict, ASIDE);
+        }
     }
 
     /// Hands over what has gathered.
