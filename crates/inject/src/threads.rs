@@ -46,6 +46,8 @@ thread_local! {
 pub(crate) struct ThreadRings {
     /// 0 when no window is open.
     window: AtomicU64,
+    /// Marks of threads that got no ring.
+    lost: AtomicU64,
     shared: Mutex<Shared>,
 }
 
@@ -56,8 +58,6 @@ struct Shared {
     /// How many more rings the memory limit allows.
     left: u64,
     rings: Vec<Ring>,
-    /// Threads that got no ring.
-    refused: u64,
 }
 
 impl ThreadRings {
@@ -71,29 +71,30 @@ impl ThreadRings {
             capacity: Some(settings.thread_ring),
             left,
             rings: Vec::new(),
-            refused: 0,
         };
         let window = WINDOWS.fetch_add(1, Ordering::Relaxed);
         self.window.store(window, Ordering::Release);
     }
 
-    /// Closes the rings of all threads, and says how many had none.
+    /// Closes the rings of all threads, and says what was lost for want of one.
     pub(crate) fn close(&self, sink: &Sink) {
         self.window.store(0, Ordering::Release);
         let mut shared = lock(&self.shared);
         for ring in shared.rings.drain(..) {
             *lock(&ring) = None;
         }
-        let refused = std::mem::take(&mut shared.refused);
-        if refused > 0 {
-            let words = format!("{refused} threads got no ring: what they marked is missing");
+        let lost = self.lost.swap(0, Ordering::Relaxed);
+        if lost > 0 {
+            let words = format!("{lost} marks are missing: too many threads make some");
             sink.note(Cause::RingFull, &words);
         }
     }
 
     /// Pushes a record with text behind it into this thread's ring.
     pub(crate) fn push<T: Payload>(&self, record: &T, text: &[u8]) {
-        self.with_ring(|producer| push(producer, record, text));
+        if !self.with_ring(|producer| push(producer, record, text)) {
+            self.lost.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     /// Pushes the record of a call into this thread's ring; false when it has none:
@@ -145,14 +146,12 @@ impl ThreadRings {
         let mut shared = lock(&self.shared);
         let capacity = shared.capacity?;
         if shared.left == 0 {
-            shared.refused += 1;
             return None;
         }
         shared.left -= 1;
         let Ok(producer) = handshake::connect(&shared.collector, Purpose::Thread, capacity, GRANT_LIMIT)
         else {
             shared.left = 0;
-            shared.refused += 1;
             return None;
         };
         let ring = Arc::new(Mutex::new(Some(producer)));
