@@ -11,6 +11,7 @@
 use std::{
     hint,
     num::NonZeroU16,
+    sync::atomic::{Ordering, fence},
     thread,
     time::{Duration, Instant},
 };
@@ -48,6 +49,9 @@ fn main() {
     });
     report("one by one, two threads", "none", || {
         (paired_ours(500_000), paired_rtrb(500_000))
+    });
+    report("one at a time, then a fence", "1", || {
+        (seldom_ours(20_000), seldom_rtrb(20_000))
     });
 }
 
@@ -169,6 +173,85 @@ fn paired_ours(count: usize) -> f64 {
         drain_ours(&mut consumer, count);
     });
     nanos_each(start.elapsed(), count)
+}
+
+/// As a program launches kernels: a record every few microseconds, which another
+/// thread reads in its own time, and then something that waits until all is
+/// written, as locks do. What reading the clock takes is in it.
+fn seldom(count: usize, mut push: impl FnMut(usize)) -> f64 {
+    let mut elapsed = Duration::ZERO;
+    for number in 0..count {
+        let pause = Instant::now();
+        while pause.elapsed() < Duration::from_micros(3) {
+            hint::spin_loop();
+        }
+        let start = Instant::now();
+        push(number);
+        fence(Ordering::SeqCst);
+        elapsed += start.elapsed();
+    }
+    nanos_each(elapsed, count)
+}
+
+/// What reads it: once in a millisecond.
+fn read_at_leisure(mut read: impl FnMut() -> usize, count: usize) {
+    let mut received = 0;
+    while received < count {
+        received += read();
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn seldom_ours(count: usize) -> f64 {
+    let (mut producer, mut consumer) = our_ring();
+    let payloads = payloads();
+    thread::scope(|scope| {
+        let taken = scope.spawn(move || {
+            seldom(count, |number| {
+                let _ = producer.push(TAG, &payloads[number % BATCH]);
+            })
+        });
+        let mut sum = 0;
+        read_at_leisure(
+            || {
+                let mut received = 0;
+                for record in consumer.read().expect("our producer is honest") {
+                    sum = look(sum, record.expect("our producer is honest").payload);
+                    received += 1;
+                }
+                received
+            },
+            count,
+        );
+        hint::black_box(sum);
+        taken.join().expect("it does not panic")
+    })
+}
+
+fn seldom_rtrb(count: usize) -> f64 {
+    let (mut producer, mut consumer) = rtrb::RingBuffer::<Item>::new(SLOTS);
+    let items = items();
+    thread::scope(|scope| {
+        let taken = scope.spawn(move || {
+            seldom(count, |number| {
+                let _ = producer.push(items[number % BATCH]);
+            })
+        });
+        let mut sum = 0u64;
+        read_at_leisure(
+            || {
+                let mut received = 0;
+                while let Ok(item) = consumer.pop() {
+                    sum = sum.wrapping_add(item[0] ^ item[RECORD_BYTES / 8 - 1]);
+                    received += 1;
+                }
+                received
+            },
+            count,
+        );
+        hint::black_box(sum);
+        taken.join().expect("it does not panic")
+    })
 }
 
 fn drain_ours(consumer: &mut Consumer, count: usize) {

@@ -102,6 +102,7 @@ impl Producer {
         // A frame that fits a ring has a length that fits 32 bits.
         data.write_frame(tail, header_word(tag, payload.len() as u32), payload);
         self.cursor.publish(header, tail + frame);
+        data.expect(tail + frame);
         Pushed::Written
     }
 

@@ -28,6 +28,21 @@ impl Joins {
             .get_or_init(|| (0..PLACES).map(|_| AtomicU64::new(0)).collect());
     }
 
+    /// The call with this number will have one: its place, which someone else read
+    /// last, is fetched for writing meanwhile.
+    #[inline]
+    pub(super) fn expect(&self, correlation: u32) {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(place) = self.place(correlation) {
+            // SAFETY: a hint. It reads and writes nothing, and a processor that does not know it does nothing.
+            unsafe {
+                std::arch::asm!("prefetchw [{}]", in(reg) place, options(nostack, preserves_flags, readonly));
+            }
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = correlation;
+    }
+
     /// The call with this number has this stack.
     #[inline]
     pub(super) fn put(&self, correlation: u32, stack: u32) {

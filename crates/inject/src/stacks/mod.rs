@@ -137,6 +137,7 @@ impl Stacks {
     #[inline]
     pub(crate) fn take(&self, sink: &Sink, correlation: u32) {
         if self.on.load(Ordering::Acquire) {
+            self.joins.expect(correlation);
             let stack = taker::take(self, sink);
             self.joins.put(correlation, stack);
         }
