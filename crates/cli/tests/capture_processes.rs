@@ -218,11 +218,12 @@ fn children_that_outlive_the_program_are_waited_for_if_asked() {
     let place = Place::new(stage);
     let guest = stage.path("guest");
     // The shell ends as soon as the program has come, which then works for a while.
-    let script = format!(
-        "(sleep 0.2; echo go) | {} igkzkzkzk > left.txt & until grep -q at left.txt; do sleep 0.01; done; echo left",
-        guest.display()
-    );
-    let run_with = |options: &str| {
+    let run_with = |options: &str, pause: &str| {
+        let script = format!(
+            ": > left.txt; (sleep {pause}; echo go) | {} igkzkzkzk > left.txt & \
+             until grep -q at left.txt; do sleep 0.01; done; echo left",
+            guest.display()
+        );
         let line = format!("profile -o t.sbt --force {options} -- sh -c");
         let run = run(place.tracesmith(&line).arg(&script));
         assert_eq!(
@@ -233,14 +234,14 @@ fn children_that_outlive_the_program_are_waited_for_if_asked() {
         );
         place.trace("t.sbt")
     };
-    let trace = run_with("--wait all");
+    let trace = run_with("--wait all", "0.2");
     assert_whole(&trace);
     assert_eq!(joined_kernels(&trace).len(), 40);
     assert_eq!(trace.processes[0].end, ProcessEnd::EXITED);
     let left = std::fs::read_to_string(place.path("left.txt")).unwrap();
     assert!(left.starts_with("at 0\nlaunched 40 "), "{left}");
     // Otherwise the recording ends with the program, and the one that is left goes on.
-    let trace = run_with("");
+    let trace = run_with("", "2");
     assert_eq!(trace.kernels.rows(), 0);
     assert_eq!(trace.processes[0].end, ProcessEnd::RUNNING);
     let is_done = || {
