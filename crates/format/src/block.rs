@@ -89,6 +89,14 @@ kinds! {
     HEALTH = 16 "health",
     /// Device code that was loaded.
     MODULES = 17 "modules",
+    /// Calls of a recorded window.
+    COMMANDS = 18 "commands",
+    /// Memory that a recorded window can reach.
+    BUFFERS = 19 "buffers",
+    /// Pieces of the contents of memory.
+    PIECES = 20 "pieces",
+    /// Bytes of those pieces.
+    CONTENTS = 21 "contents",
     /// Kernels.
     KERNELS = 32 "kernels",
     /// Copies.

@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process;
 
 use tracesmith_format::arbitrary::{Arbitrary, numbers};
 use tracesmith_format::tables::*;
@@ -64,7 +64,7 @@ fn python() -> Option<PathBuf> {
     if let Some(python) = std::env::var_os("TRACESMITH_PYTHON") {
         return Some(python.into());
     }
-    let has_zstandard = Command::new("python3")
+    let has_zstandard = process::Command::new("python3")
         .args(["-c", "import zstandard"])
         .output()
         .is_ok_and(|output| output.status.success());
@@ -177,7 +177,11 @@ fn rows_by_python(python: &Path, name: &str, trace: &[u8]) -> Vec<Row> {
     let script = repository().join("docs/examples/read_sbt.py");
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("python_reader {name}.sbt"));
     std::fs::write(&path, trace).unwrap();
-    let output = Command::new(python).arg(script).arg(&path).output().unwrap();
+    let output = process::Command::new(python)
+        .arg(script)
+        .arg(&path)
+        .output()
+        .unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
     assert_eq!(said.is_empty(), INTACT.contains(&name), "{name}: {said}");

@@ -116,6 +116,8 @@ table! {
     /// The code itself, stored with the first module of the same hash when recorded; a long one continues in rows
     /// of the same hash.
     10 code: Blob, plain;
+    /// The program's handle of it, when recorded: told once it is known, in a row of its own.
+    11 handle: u64, plain;
 }
 
 codes! {

@@ -9,6 +9,7 @@ mod kernel;
 mod marker;
 mod origin;
 mod place;
+mod recording;
 mod state;
 mod sync;
 
@@ -21,6 +22,7 @@ pub use kernel::*;
 pub use marker::*;
 pub use origin::*;
 pub use place::*;
+pub use recording::*;
 pub use state::*;
 pub use sync::*;
 
@@ -44,6 +46,10 @@ macro_rules! for_each_table {
             clock_pairs: ClockPair,
             health: Health,
             modules: Module,
+            commands: Command,
+            buffers: Buffer,
+            pieces: Piece,
+            contents: Content,
             kernels: Kernel,
             copies: MemoryCopy,
             sets: MemorySet,
