@@ -28,6 +28,22 @@ pub enum Error {
         /// Its words.
         reason: String,
     },
+    /// Memory cannot be had at this address, because something else is there.
+    #[error("the addresses from {address:#x} on ({bytes} bytes) are taken in this process")]
+    AddressTaken {
+        /// Where.
+        address: u64,
+        /// How much.
+        bytes: u64,
+    },
+    /// Something reaches beyond the memory that it may use.
+    #[error("there is no memory at {address:#x} ({bytes} bytes)")]
+    NoMemoryThere {
+        /// Where.
+        address: u64,
+        /// How much.
+        bytes: u64,
+    },
     /// A call failed.
     #[error("{function} failed with {code} ({name})")]
     Call {

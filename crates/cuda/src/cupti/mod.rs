@@ -7,6 +7,7 @@
 //! - [`Cupti`]: the library and its calls.
 //! - [`activity`]: the records in a buffer.
 //! - [`abi`]: kinds, callback numbers and the structs that callbacks are handed.
+//! - [`parameters`]: what driver calls were given.
 //! - [`search`]: where a libcupti may be.
 //!
 //! <https://docs.nvidia.com/cupti/>
@@ -15,6 +16,7 @@ pub mod abi;
 pub mod activity;
 mod calls;
 mod layout;
+pub mod parameters;
 pub mod search;
 
 pub use calls::{

@@ -127,6 +127,25 @@ impl Context {
         Module::from_ptx(self, ptx)
     }
 
+    /// Code as the driver had it in another process.
+    ///
+    /// # Errors
+    ///
+    /// 209 when it is for another kind of device, 200 when it is no code.
+    pub fn module_of(&self, code: &[u8]) -> Result<Module, Error> {
+        Module::from_code(self, code)
+    }
+
+    /// A new stream that waits for the one which is everyone's, and is waited for
+    /// by it.
+    ///
+    /// # Errors
+    ///
+    /// What the driver says.
+    pub fn ordered_stream(&self) -> Result<Stream, Error> {
+        Stream::ordered(self)
+    }
+
     /// Makes this the thread's context for the calls to come.
     pub(super) fn enter(&self) -> Result<&Driver, Error> {
         self.inner.enter()?;

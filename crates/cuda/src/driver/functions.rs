@@ -5,6 +5,8 @@
 
 use std::ffi::{c_char, c_int, c_uint, c_ulonglong, c_void};
 
+use super::stage::{AccessDescription, AllocationProperties, Physical};
+use crate::cupti::parameters::LaunchConfig;
 use crate::functions::functions;
 
 /// What a call gives back; 0 is success.
@@ -103,6 +105,58 @@ functions! {
         /// older call does not.
         fn cuDeviceGetUuid_v2(uuid: *mut RawUuid, device: DeviceHandle) -> Status;
         fn cuDeviceGetUuid(uuid: *mut RawUuid, device: DeviceHandle) -> Status;
+
+        // <https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__VA.html>
+        fn cuMemAddressReserve(
+            address: *mut DeviceAddress,
+            bytes: usize,
+            alignment: usize,
+            wanted: DeviceAddress,
+            flags: c_ulonglong,
+        ) -> Status;
+        fn cuMemAddressFree(address: DeviceAddress, bytes: usize) -> Status;
+        fn cuMemCreate(
+            memory: *mut Physical,
+            bytes: usize,
+            properties: *const AllocationProperties,
+            flags: c_ulonglong,
+        ) -> Status;
+        fn cuMemRelease(memory: Physical) -> Status;
+        fn cuMemMap(
+            address: DeviceAddress,
+            bytes: usize,
+            offset: usize,
+            memory: Physical,
+            flags: c_ulonglong,
+        ) -> Status;
+        fn cuMemUnmap(address: DeviceAddress, bytes: usize) -> Status;
+        fn cuMemSetAccess(
+            address: DeviceAddress,
+            bytes: usize,
+            access: *const AccessDescription,
+            count: usize,
+        ) -> Status;
+        fn cuMemGetAllocationGranularity(
+            bytes: *mut usize,
+            properties: *const AllocationProperties,
+            option: c_uint,
+        ) -> Status;
+
+        // <https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html>
+        fn cuMemcpyHtoD_v2(to: DeviceAddress, from: *const c_void, bytes: usize) -> Status;
+        fn cuMemcpyDtoH_v2(to: *mut c_void, from: DeviceAddress, bytes: usize) -> Status;
+        fn cuMemsetD8Async(to: DeviceAddress, value: u8, count: usize, stream: Handle) -> Status;
+        fn cuMemsetD16Async(to: DeviceAddress, value: u16, count: usize, stream: Handle) -> Status;
+
+        // <https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC.html>
+        /// Since CUDA 11.8.
+        fn cuLaunchKernelEx(
+            config: *const LaunchConfig,
+            function: Handle,
+            arguments: *mut *mut c_void,
+            extra: *mut *mut c_void,
+        ) -> Status;
+        fn cuFuncSetAttribute(function: Handle, attribute: c_uint, value: c_int) -> Status;
 
         // <https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html>
         fn cuStreamBeginCapture_v2(stream: Handle, mode: c_uint) -> Status;

@@ -30,6 +30,8 @@ mod functions;
 mod graph;
 mod memory;
 mod module;
+mod peek;
+mod stage;
 mod stream;
 
 use std::ffi::CStr;
@@ -40,7 +42,9 @@ pub use device::{Attribute, Device, Uuid};
 pub use event::Event;
 pub use graph::Graph;
 pub use memory::{DeviceMemory, HostMemory, Word};
-pub use module::{Argument, Function, Launch, Module};
+pub use module::{Argument, Function, Launch, LaunchAttribute, Module};
+pub use peek::{Extent, FunctionHandle, MemoryPlace, Parameter, Peek};
+pub use stage::Stage;
 pub use stream::Stream;
 
 use crate::{Error, library::Library};

@@ -4,8 +4,9 @@ use std::ffi::{CStr, CString, c_void};
 use std::rc::Rc;
 
 use super::functions::Handle;
-use super::{Context, Stream};
+use super::{Context, Stream, missing};
 use crate::Error;
+use crate::cupti::parameters;
 
 /// Code that was loaded into a context.
 pub struct Module {
@@ -84,6 +85,25 @@ impl Module {
         Ok(Self { loaded })
     }
 
+    /// Loads code as the driver had it: a cubin.
+    pub(super) fn from_code(context: &Context, code: &[u8]) -> Result<Self, Error> {
+        let driver = context.enter()?;
+        // The driver reads words of it.
+        let mut words = vec![0_u64; code.len().div_ceil(8) + 1];
+        for (word, bytes) in words.iter_mut().zip(code.chunks(8)) {
+            let mut whole = [0; 8];
+            whole[..bytes.len()].copy_from_slice(bytes);
+            *word = u64::from_ne_bytes(whole);
+        }
+        let mut handle = std::ptr::null_mut();
+        // SAFETY: writes one pointer; the code says how long it is, and is not kept.
+        let status = unsafe { (driver.functions().cuModuleLoadData)(&raw mut handle, words.as_ptr().cast()) };
+        driver.check("cuModuleLoadData", status)?;
+        let context = context.clone();
+        let loaded = Rc::new(Loaded { context, handle });
+        Ok(Self { loaded })
+    }
+
     /// A kernel by its name.
     ///
     /// # Errors
@@ -101,7 +121,92 @@ impl Module {
     }
 }
 
+/// Something that is said of a launch beside its size: its number and its value,
+/// as `CUlaunchAttribute` has them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LaunchAttribute {
+    /// `CUlaunchAttributeID`.
+    pub id: u32,
+    /// `CUlaunchAttributeValue`.
+    pub value: [u8; 64],
+}
+
 impl Function {
+    /// Starts the kernel with parameters as they lie in its parameter space, in
+    /// a stream or in that which is everyone's.
+    ///
+    /// # Safety
+    ///
+    /// The kernel takes these parameters, and what it reads and writes through
+    /// them is memory that is there until it is done.
+    ///
+    /// # Errors
+    ///
+    /// What the driver says, which may be about work before.
+    pub unsafe fn launch_with(
+        &self,
+        launch: Launch,
+        parameters: &[u8],
+        attributes: &[LaunchAttribute],
+        stream: Option<&Stream>,
+    ) -> Result<(), Error> {
+        let driver = self.module.context.enter()?;
+        let call = driver
+            .functions()
+            .cuLaunchKernelEx
+            .ok_or_else(|| missing("cuLaunchKernelEx"))?;
+        let attributes: Vec<_> = attributes
+            .iter()
+            .map(|attribute| parameters::LaunchAttribute {
+                id: attribute.id,
+                padding: 0,
+                value: attribute.value,
+            })
+            .collect();
+        let config = parameters::LaunchConfig {
+            grid: launch.grid,
+            block: launch.block,
+            shared: launch.shared_bytes,
+            stream: stream.map_or(std::ptr::null_mut(), |stream| stream.handle),
+            attributes: attributes.as_ptr(),
+            attribute_count: attributes.len() as u32,
+        };
+        let mut size = parameters.len();
+        let mut extra = [
+            parameters::EXTRA_POINTER as *mut c_void,
+            parameters.as_ptr().cast_mut().cast(),
+            parameters::EXTRA_SIZE as *mut c_void,
+            (&raw mut size).cast(),
+            parameters::EXTRA_END as *mut c_void,
+        ];
+        let extra = if parameters.is_empty() {
+            std::ptr::null_mut()
+        } else {
+            extra.as_mut_ptr()
+        };
+        // SAFETY: function and stream are alive, the parameters are copied before the call returns, and what the
+        // kernel does with them is what our caller vouches for.
+        let status = unsafe { call(&raw const config, self.handle, std::ptr::null_mut(), extra) };
+        driver.check("cuLaunchKernelEx", status)
+    }
+
+    /// Sets an attribute, by its number in `CUfunction_attribute`.
+    ///
+    /// # Errors
+    ///
+    /// What the driver says.
+    pub fn set_attribute(&self, attribute: u32, value: i32) -> Result<(), Error> {
+        let driver = self.module.context.enter()?;
+        let call = driver
+            .functions()
+            .cuFuncSetAttribute
+            .ok_or_else(|| missing("cuFuncSetAttribute"))?;
+        // SAFETY: the function is loaded.
+        driver.check("cuFuncSetAttribute", unsafe {
+            call(self.handle, attribute, value)
+        })
+    }
+
     /// Starts the kernel. Returns before it is done, and may return before it
     /// has begun.
     ///

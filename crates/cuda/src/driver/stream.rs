@@ -16,10 +16,18 @@ pub struct Stream {
 
 impl Stream {
     pub(super) fn new(context: &Context) -> Result<Self, Error> {
+        Self::with(context, NON_BLOCKING)
+    }
+
+    pub(super) fn ordered(context: &Context) -> Result<Self, Error> {
+        Self::with(context, 0)
+    }
+
+    fn with(context: &Context, flags: u32) -> Result<Self, Error> {
         let driver = context.enter()?;
         let mut handle = std::ptr::null_mut();
         // SAFETY: writes one pointer.
-        let status = unsafe { (driver.functions().cuStreamCreate)(&raw mut handle, NON_BLOCKING) };
+        let status = unsafe { (driver.functions().cuStreamCreate)(&raw mut handle, flags) };
         driver.check("cuStreamCreate", status)?;
         let context = context.clone();
         Ok(Self { context, handle })
