@@ -7,7 +7,11 @@ use tracesmith_wire::{
     Capacity, Config, Consumer, Losses, Policy, Record, control::Settings, handshake::Purpose,
 };
 
-use crate::{capture::DEFINITIONS_RING, health::Notice, rows::TraceRows};
+use crate::{
+    capture::{DEFINITIONS_RING, RECORDING_RING},
+    health::Notice,
+    rows::TraceRows,
+};
 
 /// Reads of one ring before the next has its turn; a read is 16 KiB.
 const READS_PER_TURN: usize = 64;
@@ -15,6 +19,8 @@ const READS_PER_TURN: usize = 64;
 /// How long a target may wait for room, by what it has to say.
 const DEFINITIONS_LIMIT: Duration = Duration::from_millis(100);
 const ACTIVITY_LIMIT: Duration = Duration::from_millis(250);
+/// A recording without all of its contents is worth nothing.
+const RECORDING_LIMIT: Duration = Duration::from_secs(60);
 
 /// What becomes of records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +39,8 @@ pub(crate) fn config(purpose: Purpose, settings: &Settings, keep: Keep) -> Optio
         (Purpose::Activity, Keep::LastPart) => (settings.activity_ring, Policy::OverwriteOldest),
         (Purpose::Thread, Keep::Everything) => (settings.thread_ring, Policy::DropNewest),
         (Purpose::Thread, Keep::LastPart) => (settings.thread_ring, Policy::OverwriteOldest),
-        (Purpose::Control, _) => return None,
+        (Purpose::Recording, Keep::Everything) => (RECORDING_RING, block(RECORDING_LIMIT)),
+        (Purpose::Control, _) | (Purpose::Recording, Keep::LastPart) => return None,
     };
     Some(Config { capacity, policy })
 }
@@ -170,6 +177,7 @@ impl Ring {
             Purpose::Definitions => "the ring for definitions",
             Purpose::Activity => "the ring for device activity",
             Purpose::Thread => "the ring of a thread",
+            Purpose::Recording => "the ring of the recording",
             Purpose::Control => "control",
         }
     }

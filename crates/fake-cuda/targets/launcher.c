@@ -15,6 +15,8 @@
  *   events                an event recorded in one stream, waited for in another and on the host
  *   modules               a module loaded, used, unloaded and loaded again
  *   profiler              10 kernels, cuProfilerStart, 20, cuProfilerStop, 30
+ *   window N SUMS         buffers of N numbers, then between cuProfilerStart and cuProfilerStop copies, sets, kernels in two
+ *                         streams, memory taken and given back, and SUMS sums whose order the GPU may choose
  *   nvtx                  marks, ranges, a domain
  *   fork                  a fork without exec while work goes on
  *   segv                  100 kernels, then a crash
@@ -351,6 +353,56 @@ static void mode_profiler(void) {
     printf("launched 10 20 30\n");
 }
 
+static void mode_window(void) {
+    unsigned n = (unsigned)number(1, 1000), value = 7, zero = 0, one = 1;
+    long sums = number(2, 0);
+    size_t bytes = n * sizeof(float);
+    float factor = 0.5f, *host = malloc(bytes), *pinned, sum = 0;
+    CUdeviceptr x, y, z, total, table, fresh, unused;
+    CUstream first, second;
+    CUevent done;
+    start_device();
+    for (unsigned i = 0; i < n; i++)
+        host[i] = (float)(i % 977) * 0.1f;
+    CHECK(cuMemAlloc_v2(&x, bytes));
+    CHECK(cuMemAlloc_v2(&y, bytes));
+    CHECK(cuMemAlloc_v2(&z, bytes));
+    CHECK(cuMemAlloc_v2(&total, 4));
+    CHECK(cuMemAlloc_v2(&table, 64));
+    CHECK(cuMemAlloc_v2(&unused, 1 << 20));
+    CHECK(cuMemHostAlloc((void **)&pinned, bytes, 0));
+    memcpy(pinned, host, bytes);
+    CHECK(cuStreamCreate(&first, 1));
+    CHECK(cuStreamCreate(&second, 1));
+    CHECK(cuEventCreate(&done, 0));
+    unsigned blocks = (n + 255) / 256;
+    CHECK(cuMemcpyHtoD_v2(x, host, bytes));
+    launch(kernel("fill"), blocks, 256, NULL, (void *[]){&y, &value, &n});
+    launch(kernel("fill"), 1, 1, NULL, (void *[]){&total, &zero, &one});
+    /* What a buffer points to is reached with it. */
+    CHECK(cuMemcpyHtoD_v2(table, &z, sizeof z));
+    CHECK(cuProfilerStart());
+    CHECK(cuMemcpyHtoDAsync_v2(y, pinned, bytes, first));
+    launch(kernel("saxpy"), blocks, 256, first, (void *[]){&y, &x, &factor, &n});
+    CHECK(cuEventRecord(done, first));
+    CHECK(cuStreamWaitEvent(second, done, 0));
+    CHECK(cuMemAlloc_v2(&fresh, bytes));
+    CHECK(cuMemsetD8Async(fresh, 0, bytes, second));
+    launch(kernel("vector_add"), blocks, 256, second, (void *[]){&fresh, &x, &y, &n});
+    CHECK(cuMemcpyDtoDAsync_v2(x, fresh, bytes, second));
+    launch(kernel("fill"), 1, 2, second, (void *[]){&table, &value, &one});
+    for (long i = 0; i < sums; i++)
+        launch(kernel("accumulate"), blocks, 256, second, (void *[]){&total, &x, &n});
+    CHECK(cuStreamSynchronize(second));
+    CHECK(cuMemcpyDtoH_v2(&sum, total, 4));
+    CHECK(cuMemFree_v2(fresh));
+    CHECK(cuProfilerStop());
+    launch(kernel("fill"), blocks, 256, NULL, (void *[]){&x, &zero, &n});
+    CHECK(cuCtxSynchronize());
+    printf("window sum %.1f\n", sum);
+    free(host);
+}
+
 static void mode_nvtx(void) {
     nvtx_event event;
     memset(&event, 0, sizeof event);
@@ -580,6 +632,7 @@ static const struct {
     {"exit", mode_exit},             {"client", mode_client},     {"virtual", mode_virtual},
     {"peer", mode_peer},             {"runtime", mode_runtime},   {"unfinished", mode_unfinished},
     {"at_exit", mode_at_exit},       {"relay", mode_relay},       {"crowd", mode_crowd},
+    {"window", mode_window},
 };
 
 int main(int count, char **values) {

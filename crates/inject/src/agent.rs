@@ -26,6 +26,7 @@ use crate::{
     guard::{self, lock},
     nvtx,
     range::{Range, Turn},
+    recording::Recording,
     sink::{Cause, Sink},
     stacks::{self, Stacks},
     threads::ThreadRings,
@@ -54,6 +55,8 @@ pub(crate) struct Agent {
     pub(crate) nvtx: nvtx::State,
     /// Who makes calls.
     pub(crate) stacks: Stacks,
+    /// What is needed to run a window again.
+    pub(crate) recording: Recording,
     process: u32,
     state: Mutex<State>,
 }
@@ -123,6 +126,7 @@ fn start() {
         cuda: cuda::Backend::default(),
         nvtx: nvtx::State::default(),
         stacks: Stacks::default(),
+        recording: Recording::default(),
         process: std::process::id(),
         state: Mutex::default(),
     }));

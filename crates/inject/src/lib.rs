@@ -32,6 +32,7 @@ mod facts;
 mod guard;
 mod nvtx;
 mod range;
+mod recording;
 mod sink;
 mod stacks;
 mod threads;

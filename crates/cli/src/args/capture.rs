@@ -114,6 +114,9 @@ pub(crate) struct CaptureArgs {
     /// Keep only the last part, this much for each process; SIGUSR2 or the program's death writes it
     #[arg(long, value_name = "SIZE")]
     pub(crate) flight_recorder: Option<SizeArg>,
+    /// Also record what is needed to run the window again (`tracesmith replay`): calls, code, and the memory that they reach
+    #[arg(long, conflicts_with = "flight_recorder")]
+    pub(crate) record: bool,
     /// The most memory that we take within each process
     #[arg(short, long, value_name = "SIZE", default_value = "64M")]
     pub(crate) buffer_size: SizeArg,

@@ -263,6 +263,9 @@ fn wire_kinds(kinds: &[KindArg], args: &CaptureArgs) -> Kinds {
     if args.graphs == GraphsArg::Whole {
         wire |= Kinds::WHOLE_GRAPHS;
     }
+    if args.record {
+        wire |= Kinds::RECORDING;
+    }
     wire
 }
 

@@ -14,6 +14,7 @@ mod kernel;
 mod marker;
 mod memory;
 mod process;
+mod recording;
 mod stack;
 mod state;
 mod symbols;
@@ -92,6 +93,7 @@ pub(crate) struct TraceRows {
     clocks: u32,
     images: u32,
     nameless: symbols::Nameless,
+    contents: recording::Stored,
 }
 
 impl TraceRows {
@@ -123,6 +125,7 @@ impl TraceRows {
             clocks: HOST_CLOCK.0,
             images: 0,
             nameless: symbols::Nameless::default(),
+            contents: recording::Stored::default(),
         }
     }
 
@@ -253,6 +256,12 @@ impl ProcessRows {
         const FACT: u16 = wire::ProcessFact::KIND.number();
         const WINDOW: u16 = wire::Window::KIND.number();
         const GOODBYE: u16 = wire::Goodbye::KIND.number();
+        const COMMAND: u16 = wire::Command::KIND.number();
+        const BUFFER: u16 = wire::Buffer::KIND.number();
+        const PIECE: u16 = wire::Piece::KIND.number();
+        const CODE: u16 = wire::Code::KIND.number();
+        const MODULE_HANDLE: u16 = wire::ModuleHandle::KIND.number();
+        const RECORDING_END: u16 = wire::RecordingEnd::KIND.number();
         match record.tag.kind.number() {
             TEXT => self.define(record, |rows, row, text| rows.text(&row, text, trace)),
             CONTEXT => self.define(record, |rows, row, _| rows.context(&row, trace)),
@@ -272,6 +281,14 @@ impl ProcessRows {
             FACT => self.define(record, |rows, row, words| rows.process_fact(&row, words, trace)),
             WINDOW => self.define(record, |rows, row, _| rows.window(&row, trace)),
             GOODBYE => self.define(record, |rows, row, _| rows.goodbye(&row)),
+            PIECE => self.define(record, |rows, row, bytes| rows.piece(&row, bytes, trace)),
+            COMMAND => self.define(record, |rows, row, behind| rows.command(&row, behind, trace)),
+            BUFFER => self.define(record, |rows, row, _| rows.buffer(&row, trace)),
+            CODE => self.define(record, |rows, row, bytes| rows.code(&row, bytes, trace)),
+            MODULE_HANDLE => self.define(record, |rows, row, _| rows.module_handle(&row, trace)),
+            RECORDING_END => self.define(record, |rows, row, words| {
+                rows.recording_end(&row, words, trace);
+            }),
             _ => None,
         }
     }

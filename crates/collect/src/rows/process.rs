@@ -22,6 +22,8 @@ pub(crate) struct ProcessRows {
     pub(super) streams: FxHashMap<(u32, u32), tables::Stream>,
     /// Loaded and not yet unloaded.
     pub(super) modules: FxHashMap<(u32, u32), tables::Module>,
+    /// The hashes of recorded code, by context and module.
+    pub(super) hashes: FxHashMap<(u32, u32), (u64, u64)>,
     pub(super) markers: OpenMarkers,
     pub(super) code: Code,
     threads: FxHashSet<u32>,
@@ -81,6 +83,7 @@ impl ProcessRows {
             contexts: FxHashMap::default(),
             streams: FxHashMap::default(),
             modules: FxHashMap::default(),
+            hashes: FxHashMap::default(),
             markers: OpenMarkers::default(),
             code: Code::default(),
             threads: FxHashSet::default(),

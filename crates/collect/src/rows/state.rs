@@ -110,7 +110,7 @@ impl ProcessRows {
         self.in_window = false;
     }
 
-    fn fact(&self, key: &str, value: &str, trace: &mut TraceRows) {
+    pub(super) fn fact(&self, key: &str, value: &str, trace: &mut TraceRows) {
         trace
             .file
             .metadata(&format!("process.{}.{key}", self.identity.pid), value);

@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use tracesmith_wire::{
-    control::{Control, Message},
+    control::{Control, Kinds, Message},
     handshake::{Granted, Purpose, Visitor},
 };
 
 use super::{BUSY_PAUSE, Session, Store, WindowState};
 use crate::{
+    capture::RECORDING_RING,
     end::End,
     flight::RecordLog,
     identity::Identity,
@@ -66,7 +67,14 @@ impl Session {
         let pid = visitor.process_id().unwrap_or(own_pid);
         let position = self.position_of(pid);
         let taken = position.map_or(0, |at| self.targets[at].ring_bytes());
-        if taken + config.capacity.bytes() > self.settings.memory_bytes {
+        // A recording is asked for by itself, and its ring comes on top.
+        let bound = self.settings.memory_bytes
+            + if self.settings.kinds.contains(Kinds::RECORDING) {
+                RECORDING_RING.bytes()
+            } else {
+                0
+            };
+        if taken + config.capacity.bytes() > bound {
             let words = "no more memory for rings: raise the bound with --buffer-size";
             // It may have gone away; then it needs no reason.
             let _ = visitor.refuse(words, HELLO_LIMIT);

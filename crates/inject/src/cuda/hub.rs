@@ -65,6 +65,8 @@ pub(super) struct Hub {
     /// Functions whose calls are recorded by their callbacks, for the two
     /// interfaces.
     recorded: [Bits; 2],
+    /// Functions of the driver whose calls are kept to be made again.
+    kept: Bits,
 }
 
 #[derive(Default)]
@@ -137,6 +139,10 @@ impl Bits {
         }
     }
 
+    fn any(&self) -> bool {
+        self.0.iter().any(|word| word.load(Ordering::Relaxed) != 0)
+    }
+
     fn set_all(&self, switch: Switch) {
         let word = match switch {
             Switch::On => u64::MAX,
@@ -179,6 +185,7 @@ impl Hub {
             has_range: AtomicBool::new(false),
             with_stack: Bits::new(),
             recorded: [const { Bits::new() }; 2],
+            kept: Bits::new(),
         }));
         CURRENT.store(hub, Ordering::Release);
         agent::close_at_exit();
@@ -446,7 +453,11 @@ impl Hub {
         let nodes = NODES.map(|id| (domain::RESOURCE, id));
         calls
             .chain(nodes)
-            .filter(|(domain, id)| self.set_callback(Side::Ours, *domain, *id, switch).is_err())
+            .filter(|(domain, id)| {
+                let is_kept = *domain == domain::DRIVER && self.keeps_call(*id);
+                !(is_kept && switch == Switch::Off)
+                    && self.set_callback(Side::Ours, *domain, *id, switch).is_err()
+            })
             .count()
     }
 
@@ -468,6 +479,9 @@ impl Hub {
             if number == domain::DRIVER && PROFILER_CALLS.contains(id) && self.has_range() {
                 continue;
             }
+            if number == domain::DRIVER && switch == Switch::Off && self.keeps_call(*id) {
+                continue;
+            }
             // Not every number that has a name has a function in every version.
             let _ = self.set_callback(Side::Ours, number, *id, switch);
         }
@@ -479,6 +493,26 @@ impl Hub {
         self.recorded[which as usize].contains(id)
     }
 
+    /// Calls that are kept to be made again, and the code that they run.
+    pub(super) fn watch_recorded(&self, functions: &[u32], switch: Switch) {
+        for id in functions {
+            self.kept.set(*id, switch);
+            if PROFILER_CALLS.contains(id) {
+                continue;
+            }
+            // Not every number that has a name has a function in every version.
+            let _ = self.set_callback(Side::Ours, domain::DRIVER, *id, switch);
+        }
+        // Without it the recording lacks its code, and says so.
+        let _ = self.set_callback(Side::Ours, domain::RESOURCE, resource::MODULE_LOADED, switch);
+    }
+
+    /// Whether calls of a function of the driver are kept to be made again.
+    #[inline]
+    pub(super) fn keeps_call(&self, id: u32) -> bool {
+        self.kept.contains(id)
+    }
+
     /// Modules coming and going, contexts and streams going.
     pub(super) fn watch_resources(&self, switch: Switch) {
         for id in [
@@ -487,6 +521,10 @@ impl Hub {
             resource::MODULE_LOADED,
             resource::MODULE_UNLOAD_STARTING,
         ] {
+            let is_kept = id == resource::MODULE_LOADED && self.kept.any();
+            if switch == Switch::Off && is_kept {
+                continue;
+            }
             // Modules are then missing from the trace, and nothing else.
             let _ = self.set_callback(Side::Ours, domain::RESOURCE, id, switch);
         }
@@ -503,6 +541,7 @@ impl Hub {
                 sink,
                 activity,
                 stacks: &agent.stacks,
+                recording: &agent.recording,
             };
             let version = self.cupti.version();
             let mut records = Activities::new(&self.cupti, buffer);

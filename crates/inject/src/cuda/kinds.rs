@@ -37,7 +37,7 @@ pub(super) fn is_expected(number: u32) -> bool {
 
 /// The functions whose calls are worth a record: not those that [only
 /// ask](only_asks).
-pub(super) fn work(cupti: &Cupti) -> Functions {
+pub(crate) fn work(cupti: &Cupti) -> Functions {
     let mut work = Vec::new();
     for domain in [ApiDomain::Driver, ApiDomain::Runtime] {
         let functions = (1..LAST_FUNCTION).filter(|id| {
@@ -86,7 +86,7 @@ fn wants_stack(name: &str) -> bool {
 }
 
 /// Functions by their interface and callback number.
-pub(super) type Functions = Vec<(ApiDomain, u32)>;
+pub(crate) type Functions = Vec<(ApiDomain, u32)>;
 
 /// Whether a function only asks, or switches between contexts. A launch of
 /// PyTorch makes twenty such calls, and their records cost more than the rest
@@ -127,7 +127,7 @@ pub(super) fn only_asks(name: &str) -> bool {
 
 /// The function's name without the version that CUPTI writes behind it:
 /// `cudaLaunchKernel_v7000` is `cudaLaunchKernel`.
-pub(super) fn plain_name(name: &str) -> &str {
+pub(crate) fn plain_name(name: &str) -> &str {
     let name = name
         .strip_suffix("_ptsz")
         .or_else(|| name.strip_suffix("_ptds"))

@@ -14,7 +14,7 @@ mod buffers;
 mod calls;
 mod hub;
 mod interpose;
-mod kinds;
+pub(crate) mod kinds;
 mod lookup;
 mod neighbour;
 mod resources;
@@ -65,6 +65,8 @@ struct State {
     calls: kinds::Functions,
     /// Functions whose callers' stacks are taken.
     callers: Vec<u32>,
+    /// Functions whose calls are kept to be made again.
+    recorded: Vec<u32>,
     last_pair: Option<Instant>,
 }
 
@@ -120,6 +122,15 @@ impl Backend {
         if settings.range == CaptureRange::ProfilerApi {
             hub.watch_profiler_calls(Switch::On);
         }
+        if settings.kinds.contains(Kinds::RECORDING) {
+            match agent.recording.open(hub.cupti(), settings) {
+                Ok(functions) => {
+                    state.recorded = functions;
+                    hub.watch_recorded(&state.recorded, Switch::On);
+                }
+                Err(words) => agent.sink.note(Cause::Unavailable, &words),
+            }
+        }
         state.open = true;
         Ok(())
     }
@@ -131,6 +142,7 @@ impl Backend {
             return;
         };
         self.pair(agent, hub, &mut state);
+        agent.recording.begin();
         hub.begin_ours();
         if settings.kinds.contains(Kinds::LATENCY) {
             say(agent, hub.cupti().enable_latency(Switch::On));
@@ -175,6 +187,7 @@ impl Backend {
         let Some(hub) = hub::current().filter(|_| state.open) else {
             return;
         };
+        agent.recording.end();
         // What is complete first: a forced flush also hands out what is not.
         let _ = hub.cupti().flush(Flush::Complete);
         hub.watch_calls(&std::mem::take(&mut state.calls), Switch::Off);
@@ -204,12 +217,16 @@ impl Backend {
     /// it out. With it training loops of PyTorch died of a destroyed heap behind a
     /// few windows, also when it was called while no other thread was within a
     /// call; why is not known.
-    pub(crate) fn close(&self, _agent: &Agent) {
+    pub(crate) fn close(&self, agent: &Agent) {
         let mut state = lock(&self.state);
         let Some(hub) = hub::current().filter(|_| state.open) else {
             return;
         };
         state.open = false;
+        if !state.recorded.is_empty() {
+            hub.watch_recorded(&std::mem::take(&mut state.recorded), Switch::Off);
+            agent.recording.close();
+        }
         for object in kinds::OBJECTS {
             // One that could not be enabled cannot be disabled.
             let _ = hub.disable(Side::Ours, object);

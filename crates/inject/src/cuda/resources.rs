@@ -13,7 +13,7 @@ use tracesmith_wire::record::{Context, Module, Stream};
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::{calls, hub::Hub};
-use crate::{agent, agent::Agent, clock, range::Turn};
+use crate::{agent, agent::Agent, clock, range::Turn, recording};
 
 /// One callback that is ours.
 ///
@@ -50,11 +50,18 @@ pub(super) unsafe fn callback(hub: &Hub, number: u32, id: u32, data: *const c_vo
 
 /// A call of the driver that we watch.
 fn driver_call(agent: &Agent, hub: &Hub, id: u32, call: &ApiCallback) {
+    if recording::is_inside() {
+        agent.recording.note_own(call.correlation);
+        return;
+    }
     if call.site != SITE_EXIT && hub.takes_stack(id) {
         agent.stacks.take(&agent.sink, call.correlation);
     }
     if hub.records_call(ApiDomain::Driver, id) {
         calls::call(agent, hub, ApiDomain::Driver, id, call);
+    }
+    if hub.keeps_call(id) {
+        agent.recording.call(id, call);
     }
     if hub.has_range() && matches!(id, driver::CU_PROFILER_START | driver::CU_PROFILER_STOP) {
         profiler_call(agent, id, call.site);
@@ -140,12 +147,16 @@ fn graph_node(agent: &Agent, hub: &Hub, id: u32, graph: &GraphResource) {
 ///
 /// The module's code is readable.
 unsafe fn tell_module(agent: &Agent, context: u32, id: u32, module: &ModuleResource) {
-    let hash = if module.code.is_null() || module.size == 0 {
-        0
+    let code = if module.code.is_null() {
+        &[][..]
     } else {
         // SAFETY: the caller vouches for it.
-        xxh3_128(unsafe { std::slice::from_raw_parts(module.code, module.size) })
+        unsafe { std::slice::from_raw_parts(module.code, module.size) }
     };
+    let hash = if code.is_empty() { 0 } else { xxh3_128(code) };
+    if id == resource::MODULE_LOADED && agent.recording.is_on() {
+        agent.recording.module_loaded(context, module.module, hash, code);
+    }
     agent.sink.define(&Module {
         time: clock::now(),
         size: module.size as u64,

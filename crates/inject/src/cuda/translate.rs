@@ -9,6 +9,7 @@ use tracesmith_wire::record;
 use super::kinds::plain_name;
 use crate::{
     clock,
+    recording::Recording,
     sink::{Activity, Sink},
     stacks::Stacks,
 };
@@ -37,11 +38,20 @@ pub(super) struct Translator<'s> {
     pub(super) sink: &'s Sink,
     pub(super) activity: &'s mut Activity,
     pub(super) stacks: &'s Stacks,
+    pub(super) recording: &'s Recording,
 }
 
 impl Translator<'_> {
     /// Sends one record on.
     pub(super) fn record(&mut self, record: &Record<'_>) {
+        let correlation = match record {
+            Record::Copy(copy, _) => copy.correlation(),
+            Record::Synchronization(sync, _) => sync.correlation(),
+            _ => 0,
+        };
+        if correlation != 0 && self.recording.is_own(correlation) {
+            return;
+        }
         match record {
             Record::Kernel(kernel, from_13_0, from_13_1) => {
                 let launched = from_13_0.is_some_and(|kernel| kernel.device_launched() != 0);

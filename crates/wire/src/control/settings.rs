@@ -93,6 +93,9 @@ impl Kinds {
     /// The Python functions in it.
     pub const PYTHON: Self = Self(1 << 13);
 
+    /// Calls and memory, so that the window can be run again.
+    pub const RECORDING: Self = Self(1 << 14);
+
     /// Whether all of `other` is in the set.
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0

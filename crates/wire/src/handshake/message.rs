@@ -49,6 +49,8 @@ pub enum Purpose {
     Activity,
     /// A ring for what one thread of the program does.
     Thread,
+    /// A ring for the contents of memory, which waits for room.
+    Recording,
     /// No ring: orders and answers, see [`control`](crate::control).
     Control,
 }
@@ -60,6 +62,7 @@ impl Purpose {
             Self::Activity => 2,
             Self::Thread => 3,
             Self::Control => 4,
+            Self::Recording => 5,
         }
     }
 
@@ -69,6 +72,7 @@ impl Purpose {
             2 => Ok(Self::Activity),
             3 => Ok(Self::Thread),
             4 => Ok(Self::Control),
+            5 => Ok(Self::Recording),
             _ => Err(Error::Malformed {
                 message: "hello",
                 what: "its purpose is not known",

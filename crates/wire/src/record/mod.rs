@@ -26,12 +26,14 @@ mod definition;
 mod device_work;
 mod host_work;
 mod marker;
+mod recording;
 mod state;
 
 pub use definition::*;
 pub use device_work::*;
 pub use host_work::*;
 pub use marker::*;
+pub use recording::*;
 pub use state::*;
 pub use zerocopy::IntoBytes;
 use zerocopy::{FromBytes, Immutable, KnownLayout};
@@ -118,6 +120,12 @@ mod tests {
             ProcessFact::KIND,
             Window::KIND,
             Goodbye::KIND,
+            Command::KIND,
+            Buffer::KIND,
+            Piece::KIND,
+            Code::KIND,
+            ModuleHandle::KIND,
+            RecordingEnd::KIND,
         ];
         let distinct: BTreeSet<u16> = kinds.iter().map(|kind| kind.number()).collect();
         assert_eq!(distinct.len(), kinds.len());

@@ -1,0 +1,141 @@
+//! What a recorded window needs to run again.
+
+use rustc_hash::FxHashSet;
+use tracesmith_format::{
+    Address, Blob, Bytes, ContextId, CorrelationId, ModuleId, ThreadId, Timestamp,
+    tables::{Buffer, Command, CommandKind, Content, HealthCause, MemoryKind, Module, Moment, Piece},
+};
+use tracesmith_wire::record as wire;
+use xxhash_rust::xxh3::xxh3_128;
+
+use super::{HOST_CLOCK, ProcessRows, TraceRows, definitions::readable};
+use crate::health::Notice;
+
+/// What is in the file already: each content is written once.
+#[derive(Default)]
+pub(crate) struct Stored {
+    contents: FxHashSet<u128>,
+    code: FxHashSet<(u64, u64, u64)>,
+}
+
+impl ProcessRows {
+    pub(super) fn command(&mut self, record: &wire::Command, behind: &[u8], trace: &mut TraceRows) {
+        self.saw(record.time);
+        let parts = || {
+            let (name, behind) = behind.split_at_checked(record.name_bytes as usize)?;
+            let (parameters, behind) = behind.split_at_checked(record.parameter_bytes as usize)?;
+            let (attributes, reason) = behind.split_at_checked(record.attribute_bytes as usize)?;
+            Some((name, parameters, attributes, reason))
+        };
+        let Some((name, parameters, attributes, reason)) = parts() else {
+            self.count_unknown();
+            return;
+        };
+        let [grid_x, grid_y, grid_z] = record.grid;
+        let [block_x, block_y, block_z] = record.block;
+        let row = Command {
+            number: record.number,
+            time: Timestamp(record.time),
+            process: self.id,
+            context: ContextId(record.context),
+            thread: ThreadId(u64::from(record.thread)),
+            correlation: CorrelationId(u64::from(record.correlation)),
+            kind: CommandKind(record.kind),
+            stream: record.stream,
+            object: record.object,
+            function: trace.file.string(&readable(name)),
+            module: record.module,
+            reason: trace.file.string(&readable(reason)),
+            grid_x,
+            grid_y,
+            grid_z,
+            block_x,
+            block_y,
+            block_z,
+            shared: record.shared,
+            parameters: Blob(parameters.to_owned()),
+            attributes: Blob(attributes.to_owned()),
+            destination: Address(record.destination),
+            source: Address(record.source),
+            bytes: Bytes(record.bytes),
+            value: record.value,
+            width: record.width,
+        };
+        trace.push(HOST_CLOCK, &row);
+    }
+
+    pub(super) fn buffer(&mut self, record: &wire::Buffer, trace: &mut TraceRows) {
+        trace.file.define(&Buffer {
+            process: self.id,
+            moment: Moment(record.moment),
+            address: Address(record.address),
+            bytes: Bytes(record.bytes),
+            memory: MemoryKind(record.memory),
+            context: ContextId(record.context),
+        });
+    }
+
+    pub(super) fn piece(&mut self, record: &wire::Piece, bytes: &[u8], trace: &mut TraceRows) {
+        let hash = xxh3_128(bytes);
+        let (hash_high, hash_low) = ((hash >> 64) as u64, hash as u64);
+        if trace.contents.contents.insert(hash) {
+            trace.file.define(&Content {
+                hash_high,
+                hash_low,
+                data: Blob(bytes.to_owned()),
+            });
+        }
+        trace.file.define(&Piece {
+            process: self.id,
+            moment: Moment(u8::try_from(record.moment).unwrap_or(u8::MAX)),
+            command: record.command,
+            address: Address(record.address),
+            bytes: Bytes(bytes.len() as u64),
+            hash_high,
+            hash_low,
+        });
+    }
+
+    /// Code is written once, whatever process loads it.
+    pub(super) fn code(&mut self, record: &wire::Code, bytes: &[u8], trace: &mut TraceRows) {
+        let hash = (record.hash_high, record.hash_low);
+        self.hashes.insert((record.context, record.module), hash);
+        if !trace.contents.code.insert((hash.0, hash.1, record.offset)) {
+            return;
+        }
+        trace.file.define(&Module {
+            process: self.id,
+            context: ContextId(record.context),
+            module: ModuleId(record.module),
+            size: Bytes(record.size),
+            hash_high: hash.0,
+            hash_low: hash.1,
+            code: Blob(bytes.to_owned()),
+            ..Module::default()
+        });
+    }
+
+    pub(super) fn module_handle(&mut self, record: &wire::ModuleHandle, trace: &mut TraceRows) {
+        let hash = self.hashes.get(&(record.context, record.module)).copied();
+        let (hash_high, hash_low) = hash.unwrap_or_default();
+        trace.file.define(&Module {
+            process: self.id,
+            context: ContextId(record.context),
+            module: ModuleId(record.module),
+            hash_high,
+            hash_low,
+            handle: record.handle,
+            ..Module::default()
+        });
+    }
+
+    pub(super) fn recording_end(&mut self, record: &wire::RecordingEnd, words: &[u8], trace: &mut TraceRows) {
+        self.saw(record.time);
+        self.fact("recording.commands", &record.commands.to_string(), trace);
+        if record.broken != 0 {
+            let words = format!("the recording is not whole: {}", readable(words));
+            self.fact("recording.broken", &readable(words.as_bytes()), trace);
+            trace.note(Notice::new(HealthCause::OTHER, self.id, &words));
+        }
+    }
+}

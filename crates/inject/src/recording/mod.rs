@@ -1,0 +1,285 @@
+//! Recording a window so that it can be run again.
+//!
+//! Every call of the driver that does work is told with its arguments, in the
+//! order in which the program makes them. Memory that such a call can reach (an
+//! address among a kernel's parameters, or within memory that is reached) is read
+//! before the first call that reaches it, and again when the window ends. Who
+//! makes such a call meanwhile waits: a recording costs what it costs, and what
+//! it holds is right.
+//!
+//! - [`functions`]: what each function of the driver does.
+//! - [`calls`]: calls as commands.
+//! - [`memory`]: what is reached, and its contents.
+
+mod calls;
+mod functions;
+mod memory;
+
+use std::{
+    cell::{Cell, RefCell},
+    collections::{HashMap, HashSet},
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use functions::Action;
+use memory::Memory;
+use tracesmith_cuda::{
+    cupti::Cupti,
+    driver::{FunctionHandle, Parameter, Peek},
+};
+use tracesmith_wire::{
+    Capacity, Producer, Pushed, Tag,
+    control::Settings,
+    handshake::{self, Purpose},
+    record::{Code, ModuleHandle, Payload, RecordingEnd},
+};
+
+use crate::{clock, guard::lock};
+
+/// The ring that contents go through.
+const RING_BYTES: u64 = 16 << 20;
+
+/// How long the collector may take to grant it.
+const GRANT_LIMIT: Duration = Duration::from_secs(2);
+
+/// Bytes of one record with contents.
+pub(super) const PIECE_BYTES: usize = 256 << 10;
+
+thread_local! {
+    /// Whether this thread makes calls of our own.
+    static INSIDE: Cell<bool> = const { Cell::new(false) };
+    /// The modules that the call loaded which this thread is in: context and
+    /// number.
+    static LOADED: RefCell<Vec<(u32, u32)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The recording of this process.
+#[derive(Default)]
+pub(crate) struct Recording {
+    /// Whether calls are watched.
+    on: AtomicBool,
+    state: Mutex<Option<State>>,
+}
+
+struct State {
+    producer: Producer,
+    peek: Peek,
+    actions: HashMap<u32, Action>,
+    functions: HashMap<FunctionHandle, Function>,
+    memory: Memory,
+    /// The context of the last call: the handle.
+    context: usize,
+    /// Whether commands are told; else only memory and modules are kept in mind.
+    is_window: bool,
+    /// One window is recorded, and no second one.
+    is_over: bool,
+    commands: u64,
+    refused: HashSet<u32>,
+    /// Why the recording is not whole.
+    broken: Option<String>,
+}
+
+/// What is known of a kernel.
+struct Function {
+    name: Box<[u8]>,
+    parameters: Vec<Parameter>,
+    module: u64,
+}
+
+/// Whether this thread makes calls of our own just now.
+#[inline]
+pub(crate) fn is_inside() -> bool {
+    INSIDE.try_with(Cell::get).unwrap_or(false)
+}
+
+/// Runs `body` with callbacks of its own calls told apart.
+fn inside<T>(body: impl FnOnce() -> T) -> T {
+    struct Leave;
+    impl Drop for Leave {
+        fn drop(&mut self) {
+            // A thread that is being torn down makes no calls any more.
+            let _ = INSIDE.try_with(|inside| inside.set(false));
+        }
+    }
+    let _ = INSIDE.try_with(|inside| inside.set(true));
+    let _leave = Leave;
+    body()
+}
+
+impl Recording {
+    /// A window opens that is to be recorded: from now on memory and modules are
+    /// kept in mind. Gives back the functions whose calls must be told.
+    pub(crate) fn open(&self, cupti: &Cupti, settings: &Settings) -> Result<Vec<u32>, String> {
+        let capacity = Capacity::at_least(RING_BYTES);
+        let producer = handshake::connect(&settings.collector, Purpose::Recording, capacity, GRANT_LIMIT)
+            .map_err(|error| format!("the collector gave no ring for the recording: {error}"))?;
+        let peek = Peek::open().map_err(|error| error.to_string())?;
+        let actions = functions::watched(cupti);
+        let numbers = actions.iter().map(|(id, _)| *id).collect();
+        lock(&OWN).clear();
+        *lock(&self.state) = Some(State {
+            producer,
+            peek,
+            actions: actions.into_iter().collect(),
+            functions: HashMap::new(),
+            memory: Memory::default(),
+            context: 0,
+            is_window: false,
+            is_over: false,
+            commands: 0,
+            refused: HashSet::new(),
+            broken: None,
+        });
+        self.on.store(true, Ordering::Release);
+        Ok(numbers)
+    }
+
+    /// Whether calls are watched.
+    #[inline]
+    pub(crate) fn is_on(&self) -> bool {
+        self.on.load(Ordering::Acquire)
+    }
+
+    /// Commands are told from now on.
+    pub(crate) fn begin(&self) {
+        if let Some(state) = lock(&self.state).as_mut().filter(|state| !state.is_over) {
+            state.is_window = true;
+            state.memory.begin();
+        }
+    }
+
+    /// No more, and what has become of the memory.
+    pub(crate) fn end(&self) {
+        let mut guard = lock(&self.state);
+        let Some(state) = guard.as_mut().filter(|state| state.is_window) else {
+            return;
+        };
+        state.is_window = false;
+        state.is_over = true;
+        let (peek, context) = (state.peek.clone(), state.context);
+        if context != 0 && inside(|| peek.within(context, || state.read_end())).is_none() {
+            state.break_off("the program's context is gone");
+        }
+        let broken = state.broken.take();
+        let end = RecordingEnd {
+            time: clock::now(),
+            commands: state.commands,
+            broken: u32::from(broken.is_some()),
+            reserved: 0,
+        };
+        state.tell(&end, &[broken.unwrap_or_default().as_bytes()]);
+    }
+
+    /// The window is closed.
+    pub(crate) fn close(&self) {
+        self.on.store(false, Ordering::Release);
+        *lock(&self.state) = None;
+    }
+
+    /// A call of our own: its records are not the program's.
+    #[cold]
+    pub(crate) fn note_own(&self, correlation: u32) {
+        lock(&OWN).insert(correlation);
+    }
+
+    /// Whether the records of a call are of our own doing.
+    #[inline]
+    pub(crate) fn is_own(&self, correlation: u32) -> bool {
+        self.is_on() && lock(&OWN).contains(&correlation)
+    }
+
+    /// Code was loaded.
+    pub(crate) fn module_loaded(&self, context: u32, module: u32, hash: u128, code: &[u8]) {
+        let _ = LOADED.try_with(|loaded| {
+            if let Ok(mut loaded) = loaded.try_borrow_mut() {
+                loaded.push((context, module));
+            }
+        });
+        let mut guard = lock(&self.state);
+        let Some(state) = guard.as_mut() else {
+            return;
+        };
+        for (index, piece) in code.chunks(PIECE_BYTES).enumerate() {
+            let record = Code {
+                hash_high: (hash >> 64) as u64,
+                hash_low: hash as u64,
+                offset: (index * PIECE_BYTES) as u64,
+                size: code.len() as u64,
+                context,
+                module,
+            };
+            state.tell(&record, &[piece]);
+        }
+    }
+}
+
+/// Correlations of calls of our own.
+static OWN: Mutex<std::collections::BTreeSet<u32>> = Mutex::new(std::collections::BTreeSet::new());
+
+impl State {
+    /// Tells a record with what stands behind it. The first that finds no room
+    /// breaks the recording, for the collector has stopped reading.
+    fn tell<T: Payload>(&mut self, record: &T, behind: &[&[u8]]) {
+        let mut bytes =
+            Vec::with_capacity(size_of::<T>() + behind.iter().map(|part| part.len()).sum::<usize>());
+        bytes.extend_from_slice(record.as_bytes());
+        for part in behind {
+            bytes.extend_from_slice(part);
+        }
+        if self.producer.push(Tag::from(T::KIND), &bytes) == Pushed::Dropped {
+            self.break_off("the collector did not read fast enough");
+        }
+    }
+
+    fn break_off(&mut self, why: &str) {
+        self.broken.get_or_insert_with(|| why.to_owned());
+    }
+
+    /// A call has ended that gave out or used a module. If it loaded one, this is
+    /// its handle.
+    fn learn_module(&mut self, handle: Option<u64>) {
+        if let Some([(context, module)]) = take_loaded().as_deref()
+            && let Some(handle) = handle.filter(|handle| *handle != 0)
+        {
+            self.tell(
+                &ModuleHandle {
+                    handle,
+                    context: *context,
+                    module: *module,
+                },
+                &[],
+            );
+        }
+    }
+}
+
+/// What the call loaded that this thread is in.
+fn take_loaded() -> Option<Vec<(u32, u32)>> {
+    LOADED
+        .try_with(|loaded| {
+            loaded
+                .try_borrow_mut()
+                .map(|mut loaded| std::mem::take(&mut *loaded))
+                .ok()
+        })
+        .ok()
+        .flatten()
+}
+
+fn has_loaded() -> bool {
+    LOADED
+        .try_with(|loaded| loaded.try_borrow().is_ok_and(|loaded| !loaded.is_empty()))
+        .unwrap_or(false)
+}
+
+impl std::fmt::Debug for Recording {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Recording")
+            .field("on", &self.on)
+            .finish_non_exhaustive()
+    }
+}
