@@ -2,6 +2,7 @@
 
 mod capture;
 mod machine;
+mod replay;
 mod stacks;
 mod units;
 
@@ -18,6 +19,7 @@ pub(crate) use capture::{
     CaptureArgs, EnvArgs, GraphsArg, KindArg, LevelArg, ProfileArgs, RecordArgs, StackArg, WaitArg,
 };
 pub(crate) use machine::{BenchmarkArgs, DemoArgs, DoctorArgs, WorkloadArgs, WorkloadKind};
+pub(crate) use replay::{ReplayArgs, ReplayMode};
 pub(crate) use stacks::{FlameArgs, SymbolizeArgs};
 
 /// Record what programs do on GPUs, and look into the traces
@@ -111,6 +113,15 @@ absolute nanoseconds of its clock (@1700000000000000000).
 Names are matched as a glob when they hold *, ? or [, as a regular expression between slashes
 (/gemm_[0-9]+/), and as a part of the name otherwise.")]
     View(Box<ViewArgs>),
+    /// Run a recorded window again on a GPU, and compare what it leaves in memory
+    #[command(after_help = "\
+Examples:
+  tracesmith profile --record --capture-range cuda-profiler-api -o step.sbt -- python train.py
+  tracesmith replay step.sbt --repeat 3
+  tracesmith replay step.sbt --mode dry-run
+
+Exit codes: 0 the memory came out the same, 1 it differs or cannot be replayed, 2 failed.")]
+    Replay(ReplayArgs),
     /// Save what is left of a damaged or unfinished trace
     #[command(after_help = "Example: tracesmith repair crashed.sbt -o saved.sbt")]
     Repair(RepairArgs),

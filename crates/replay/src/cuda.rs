@@ -1,0 +1,56 @@
+//! Kernels of a recording, launched.
+
+#![allow(unsafe_code, reason = "launches kernels that a program launched")]
+
+use tracesmith_cuda::Error;
+use tracesmith_cuda::driver::{Function, Launch, LaunchAttribute, Stream};
+
+use crate::recording::Command;
+
+/// Bytes of an attribute of a launch in the file: its number and its value.
+const ATTRIBUTE_BYTES: usize = 72;
+
+/// Attributes of a launch that decide what it computes, or whether it may run at all: `CU_LAUNCH_ATTRIBUTE_` COOPERATIVE,
+/// CLUSTER_DIMENSION and CLUSTER_SCHEDULING_POLICY_PREFERENCE. Others are about time, or about things of the old process.
+const KEPT_ATTRIBUTES: [u32; 3] = [2, 4, 5];
+
+/// Launches what a program launched, with the same parameters.
+pub(crate) fn launch(function: &Function, command: &Command, stream: Option<&Stream>) -> Result<(), Error> {
+    let attributes: Vec<LaunchAttribute> = attributes(&command.attributes)
+        .filter(|attribute| KEPT_ATTRIBUTES.contains(&attribute.id))
+        .collect();
+    let launch = Launch {
+        grid: command.grid,
+        block: command.block,
+        shared_bytes: command.shared,
+    };
+    // SAFETY: the kernel and its parameters are those of a launch that a program made, and the memory that it reached
+    // lies where it lay. What else it may reach is nobody's: this process has no other memory on the device.
+    unsafe { function.launch_with(launch, &command.parameters, &attributes, stream) }
+}
+
+fn attributes(bytes: &[u8]) -> impl Iterator<Item = LaunchAttribute> {
+    bytes.as_chunks::<ATTRIBUTE_BYTES>().0.iter().map(|attribute| {
+        let (id, value) = attribute.split_at(8);
+        LaunchAttribute {
+            id: u32::from_le_bytes([id[0], id[1], id[2], id[3]]),
+            value: value.try_into().expect("64 bytes are left"),
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attributes_are_read_as_they_were_told() {
+        let mut bytes = 4u64.to_le_bytes().to_vec();
+        bytes.extend((0..64).map(|byte| byte as u8));
+        bytes.extend_from_slice(&bytes.clone());
+        let found: Vec<LaunchAttribute> = attributes(&bytes).collect();
+        assert_eq!(found.len(), 2);
+        assert_eq!((found[1].id, found[1].value[63]), (4, 63));
+        assert_eq!(attributes(&bytes[..71]).count(), 0, "a piece of one is none");
+    }
+}

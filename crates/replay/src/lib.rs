@@ -1,0 +1,24 @@
+//! Runs recorded GPU work again and judges it.
+//!
+//! A recording is part of a trace: the calls of a window in the order in which the program made them, the code that they
+//! ran, and the contents of the memory that they could reach, before and after. Memory is taken at the addresses that it
+//! had, so nothing has to be translated: pointers within buffers stay what they are.
+//!
+//! - [`Recording`]: what a file holds.
+//! - [`Plan`]: what a replay will do, and what stands against it. Needs no GPU.
+//! - [`Replay`]: the plan on a device.
+//! - [`Verdict`]: whether the memory came out as it was recorded.
+
+mod contents;
+mod cuda;
+mod error;
+mod plan;
+mod recording;
+mod run;
+mod verdict;
+
+pub use error::Error;
+pub use plan::{Obstacle, Plan};
+pub use recording::{Buffer, Command, Recording};
+pub use run::{Replay, Run};
+pub use verdict::{Difference, Verdict};

@@ -1,0 +1,195 @@
+//! What a replay will do, and what stands against it.
+
+use std::ops::Range;
+
+use memchr::memmem;
+use rustc_hash::FxHashMap;
+use tracesmith_format::tables::{CommandKind, MemoryKind};
+
+use crate::contents::Hash;
+use crate::error::Error;
+use crate::recording::{Command, Recording};
+
+/// What a replay will do.
+pub struct Plan {
+    /// Device memory, by its addresses.
+    pub memory: Vec<Range<u64>>,
+    /// Page-locked memory of the host.
+    pub host: Vec<Range<u64>>,
+    /// The code of each kernel that is launched, by handle and name.
+    pub(crate) code: FxHashMap<(u64, String), Hash>,
+    /// What cannot be done.
+    pub obstacles: Vec<Obstacle>,
+}
+
+/// Something that a replay cannot do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Obstacle {
+    /// The call's number; none when it is about the whole.
+    pub command: Option<u64>,
+    /// The call, or the kernel.
+    pub function: String,
+    /// Why.
+    pub reason: String,
+}
+
+impl std::fmt::Display for Obstacle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.command {
+            Some(number) => write!(f, "#{number} {}: {}", self.function, self.reason),
+            None => f.write_str(&self.reason),
+        }
+    }
+}
+
+impl Plan {
+    /// Looks at all of a recording.
+    ///
+    /// # Errors
+    ///
+    /// When what it refers to is not in the file.
+    pub fn of(recording: &mut Recording) -> Result<Self, Error> {
+        let mut plan = Self {
+            memory: Vec::new(),
+            host: Vec::new(),
+            code: FxHashMap::default(),
+            obstacles: Vec::new(),
+        };
+        if let Some(why) = &recording.broken {
+            plan.obstacles.push(Obstacle {
+                command: None,
+                function: String::new(),
+                reason: why.clone(),
+            });
+        }
+        for buffer in recording.begin.iter().chain(&recording.end) {
+            plan.add(buffer.memory, buffer.address..buffer.address + buffer.bytes);
+        }
+        for command in &recording.commands {
+            if command.kind == CommandKind::ALLOCATE {
+                let memory = MemoryKind(command.value as u8);
+                plan.add(memory, command.destination..command.destination + command.bytes);
+            }
+        }
+        for ranges in [&mut plan.memory, &mut plan.host] {
+            ranges.sort_by_key(|range| range.start);
+            ranges.dedup();
+        }
+        let Recording { commands, .. } = &*recording;
+        for command in commands {
+            if let Some(reason) = plan.objection(command) {
+                plan.obstacles.push(Obstacle {
+                    command: Some(command.number),
+                    function: command.name(),
+                    reason,
+                });
+            }
+        }
+        plan.find_code(recording)?;
+        Ok(plan)
+    }
+
+    fn add(&mut self, memory: MemoryKind, range: Range<u64>) {
+        match memory {
+            MemoryKind::PINNED | MemoryKind::PAGEABLE => self.host.push(range),
+            _ => self.memory.push(range),
+        }
+    }
+
+    /// Why a call cannot be made again, if so.
+    fn objection(&self, command: &Command) -> Option<String> {
+        match command.kind {
+            CommandKind::REFUSED => Some(command.reason.clone()),
+            CommandKind::LAUNCH => {
+                let words = command.parameters.as_chunks::<8>().0;
+                let reaches_host = words.iter().any(|word| {
+                    let word = u64::from_le_bytes(*word);
+                    self.host.iter().any(|range| range.contains(&word))
+                });
+                reaches_host.then(|| "it reaches page-locked memory of the host".to_owned())
+            }
+            kind if kind.name().is_none() => Some(format!(
+                "a call of kind {}, which is newer than this version",
+                kind.0
+            )),
+            _ => None,
+        }
+    }
+
+    /// Which code holds each kernel: that which its handle stands for, or else the only one that has a kernel of that
+    /// name.
+    fn find_code(&mut self, recording: &mut Recording) -> Result<(), Error> {
+        let mut wanted: Vec<(u64, String, u64)> = recording
+            .commands
+            .iter()
+            .filter(|command| matches!(command.kind, CommandKind::LAUNCH | CommandKind::ATTRIBUTE))
+            .map(|command| (command.module, command.function.clone(), command.number))
+            .collect();
+        wanted.sort();
+        wanted.dedup_by(|one, other| (one.0, &one.1) == (other.0, &other.1));
+        let mut unknown = Vec::new();
+        for (handle, function, number) in wanted {
+            match recording.handles.get(&handle) {
+                Some(hash) => {
+                    self.code.insert((handle, function), *hash);
+                }
+                None => unknown.push((handle, function, number, Vec::new())),
+            }
+        }
+        if unknown.is_empty() {
+            return Ok(());
+        }
+        for hash in recording.store.all_code() {
+            let code = recording.store.code(hash)?;
+            for (_, function, _, holders) in &mut unknown {
+                if has_text(&code, function) {
+                    holders.push(hash);
+                }
+            }
+        }
+        for (handle, function, number, holders) in unknown {
+            match holders[..] {
+                [hash] => {
+                    self.code.insert((handle, function), hash);
+                }
+                _ => self.obstacles.push(Obstacle {
+                    command: Some(number),
+                    function,
+                    reason: if holders.is_empty() {
+                        "its code was loaded before the recording began".to_owned()
+                    } else {
+                        format!("{} modules have a kernel of that name", holders.len())
+                    },
+                }),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether code has a text among its names.
+fn has_text(code: &[u8], text: &str) -> bool {
+    let finder = memmem::Finder::new(text.as_bytes());
+    finder.find_iter(code).any(|at| {
+        let before = at.checked_sub(1).and_then(|before| code.get(before));
+        let after = code.get(at + text.len());
+        before.is_none_or(|byte| !is_of_name(*byte)) && after.is_none_or(|byte| !is_of_name(*byte))
+    })
+}
+
+fn is_of_name(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | b'.')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_found_whole() {
+        assert!(has_text(b"\0fill\0", "fill"));
+        assert!(has_text(b"fill", "fill"));
+        assert!(has_text(b".entry fill(", "fill"));
+        assert!(!has_text(b"\0refill\0fill_more\0.text.fill\0", "fill"));
+    }
+}

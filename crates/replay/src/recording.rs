@@ -1,0 +1,256 @@
+//! What a file holds of a recording.
+
+use std::path::Path;
+
+use rustc_hash::FxHashMap;
+use tracesmith_format::tables::{self, CommandKind, MemoryKind, Metadata, Moment, Text};
+use tracesmith_format::{Columns, FileSource, ProcessId, Projection, Reader, StringId, Table};
+
+use crate::contents::{Hash, Store, join};
+use crate::error::Error;
+
+/// A recorded window of one process.
+pub struct Recording {
+    /// The calls, in the order in which the program made them.
+    pub commands: Vec<Command>,
+    /// Memory at the beginning.
+    pub begin: Vec<Buffer>,
+    /// Memory at the end.
+    pub end: Vec<Buffer>,
+    /// Why it is not whole, if it is not.
+    pub broken: Option<String>,
+    /// Other processes of which the file holds a recording too.
+    pub others: usize,
+    /// What calls brought from the host: by the call's number.
+    pub(crate) brought: FxHashMap<u64, Vec<Piece>>,
+    /// The code that a handle stands for.
+    pub(crate) handles: FxHashMap<u64, Hash>,
+    pub(crate) store: Store,
+}
+
+/// A call.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "as in the table of the format")]
+pub struct Command {
+    pub number: u64,
+    pub kind: CommandKind,
+    pub stream: u64,
+    pub object: u64,
+    pub function: String,
+    pub reason: String,
+    pub module: u64,
+    pub grid: [u32; 3],
+    pub block: [u32; 3],
+    pub shared: u32,
+    pub parameters: Vec<u8>,
+    pub attributes: Vec<u8>,
+    pub destination: u64,
+    pub source: u64,
+    pub bytes: u64,
+    pub value: u64,
+    pub width: u8,
+}
+
+/// Memory at one moment.
+#[derive(Clone, Debug)]
+pub struct Buffer {
+    /// Where it lies.
+    pub address: u64,
+    /// How much.
+    pub bytes: u64,
+    /// What kind of memory it is.
+    pub memory: MemoryKind,
+    pub(crate) pieces: Vec<Piece>,
+}
+
+/// A part of a content.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Piece {
+    pub(crate) address: u64,
+    pub(crate) bytes: u64,
+    pub(crate) hash: Hash,
+}
+
+impl Command {
+    /// In words, for people.
+    pub fn name(&self) -> String {
+        if self.function.is_empty() {
+            self.kind.name().unwrap_or("unknown").to_owned()
+        } else {
+            self.function.clone()
+        }
+    }
+}
+
+impl Recording {
+    /// Reads what is recorded; contents stay in the file.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be read or holds none.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        let store = Store::new(Reader::open(FileSource::open(path)?)?)?;
+        let strings = strings(store.reader())?;
+        let rows = rows::<tables::Command>(store.reader())?;
+        let process = rows.first().ok_or(Error::NoRecording)?.process;
+        let mut processes: Vec<ProcessId> = rows.iter().map(|row| row.process).collect();
+        processes.sort_unstable();
+        processes.dedup();
+        let mut commands: Vec<Command> = rows
+            .into_iter()
+            .filter(|row| row.process == process)
+            .map(|row| command(row, &strings))
+            .collect();
+        commands.sort_by_key(|command| command.number);
+        let (begin, end, brought) = memory(store.reader(), process)?;
+        let handles = rows_of_modules(store.reader(), process)?;
+        let broken = broken(store.reader(), &strings)?;
+        Ok(Self {
+            commands,
+            begin,
+            end,
+            broken,
+            others: processes.len() - 1,
+            brought,
+            handles,
+            store,
+        })
+    }
+
+    /// Bytes of the memory at the beginning.
+    pub fn begin_bytes(&self) -> u64 {
+        self.begin.iter().map(|buffer| buffer.bytes).sum()
+    }
+}
+
+fn rows<T: Table>(reader: &Reader<FileSource>) -> Result<Vec<T>, Error> {
+    let mut rows = Vec::new();
+    for block in reader
+        .blocks()
+        .iter()
+        .filter(|block| block.header.kind == T::KIND)
+    {
+        let columns = reader.decoder().read::<T>(block, &Projection::all())?;
+        rows.extend((0..columns.len()).map(|row| columns.row(row)));
+    }
+    Ok(rows)
+}
+
+fn strings(reader: &Reader<FileSource>) -> Result<Vec<String>, Error> {
+    let mut strings = vec![String::new()];
+    for block in reader
+        .blocks()
+        .iter()
+        .filter(|block| block.header.kind == Text::KIND)
+    {
+        let texts = reader.decoder().read::<Text>(block, &Projection::all())?;
+        let first = block.header.base as usize + 1;
+        strings.resize(strings.len().max(first + texts.len()), String::new());
+        for row in 0..texts.len() {
+            strings[first + row] = String::from_utf8_lossy(texts.text.get(row)).into_owned();
+        }
+    }
+    Ok(strings)
+}
+
+fn text(strings: &[String], id: StringId) -> String {
+    strings.get(id.0 as usize).cloned().unwrap_or_default()
+}
+
+fn command(row: tables::Command, strings: &[String]) -> Command {
+    Command {
+        number: row.number,
+        kind: row.kind,
+        stream: row.stream,
+        object: row.object,
+        function: text(strings, row.function),
+        reason: text(strings, row.reason),
+        module: row.module,
+        grid: [row.grid_x, row.grid_y, row.grid_z],
+        block: [row.block_x, row.block_y, row.block_z],
+        shared: row.shared,
+        parameters: row.parameters.0,
+        attributes: row.attributes.0,
+        destination: row.destination.0,
+        source: row.source.0,
+        bytes: row.bytes.0,
+        value: row.value,
+        width: row.width,
+    }
+}
+
+type Memory = (Vec<Buffer>, Vec<Buffer>, FxHashMap<u64, Vec<Piece>>);
+
+fn memory(reader: &Reader<FileSource>, process: ProcessId) -> Result<Memory, Error> {
+    let mut pieces = [Vec::new(), Vec::new()];
+    let mut brought: FxHashMap<u64, Vec<Piece>> = FxHashMap::default();
+    for row in rows::<tables::Piece>(reader)?
+        .iter()
+        .filter(|row| row.process == process)
+    {
+        let piece = Piece {
+            address: row.address.0,
+            bytes: row.bytes.0,
+            hash: join(row.hash_high, row.hash_low),
+        };
+        match row.moment {
+            Moment::CALL => brought.entry(row.command).or_default().push(piece),
+            Moment::END => pieces[1].push(piece),
+            _ => pieces[0].push(piece),
+        }
+    }
+    let mut buffers = [Vec::new(), Vec::new()];
+    for row in rows::<tables::Buffer>(reader)?
+        .iter()
+        .filter(|row| row.process == process)
+    {
+        let which = usize::from(row.moment == Moment::END);
+        buffers[which].push(Buffer {
+            address: row.address.0,
+            bytes: row.bytes.0,
+            memory: row.memory,
+            pieces: Vec::new(),
+        });
+    }
+    for (buffers, pieces) in buffers.iter_mut().zip(&mut pieces) {
+        buffers.sort_by_key(|buffer| buffer.address);
+        pieces.sort_by_key(|piece| piece.address);
+        for buffer in buffers {
+            let first = pieces.partition_point(|piece| piece.address < buffer.address);
+            let end = buffer.address + buffer.bytes;
+            let own = pieces[first..].iter().take_while(|piece| piece.address < end);
+            buffer.pieces = own.copied().collect();
+        }
+    }
+    let [begin, end] = buffers;
+    Ok((begin, end, brought))
+}
+
+fn rows_of_modules(reader: &Reader<FileSource>, process: ProcessId) -> Result<FxHashMap<u64, Hash>, Error> {
+    let wanted = Projection::of::<tables::Module>(&["process", "hash_high", "hash_low", "handle"])?;
+    let mut handles = FxHashMap::default();
+    for block in reader.blocks().iter() {
+        if block.header.kind != tables::Module::KIND {
+            continue;
+        }
+        let modules = reader.decoder().read::<tables::Module>(block, &wanted)?;
+        for row in 0..modules.handle.len() {
+            if modules.handle[row] != 0 && modules.process[row] == process {
+                // A handle that is given out again stands for the code that was loaded last.
+                handles.insert(
+                    modules.handle[row],
+                    join(modules.hash_high[row], modules.hash_low[row]),
+                );
+            }
+        }
+    }
+    Ok(handles)
+}
+
+fn broken(reader: &Reader<FileSource>, strings: &[String]) -> Result<Option<String>, Error> {
+    let facts = rows::<Metadata>(reader)?;
+    let found = facts
+        .iter()
+        .find(|fact| text(strings, fact.key).ends_with("recording.broken"));
+    Ok(found.map(|fact| text(strings, fact.value)))
+}

@@ -1,0 +1,53 @@
+//! Whether memory came out as it was recorded.
+
+/// The outcome of a replay.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Every byte is as it was recorded.
+    Same {
+        /// Buffers that were compared.
+        buffers: usize,
+        /// Bytes of them.
+        bytes: u64,
+    },
+    /// Something is not.
+    Differs {
+        /// What, by address.
+        differences: Vec<Difference>,
+        /// Buffers that were compared.
+        buffers: usize,
+    },
+}
+
+/// A buffer that came out otherwise.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// The buffer.
+    pub address: u64,
+    /// Its size.
+    pub bytes: u64,
+    /// Where the first byte is that differs, from the buffer's beginning.
+    pub offset: u64,
+    /// What was recorded there: up to eight bytes.
+    pub expected: Vec<u8>,
+    /// What is there now.
+    pub found: Vec<u8>,
+    /// How many bytes differ.
+    pub count: u64,
+}
+
+impl std::fmt::Display for Difference {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        write!(
+            f,
+            "{:#x} ({} bytes): {} differ, the first at offset {}: {} was recorded, {} is there now",
+            self.address,
+            self.bytes,
+            self.count,
+            self.offset,
+            hex(&self.expected),
+            hex(&self.found)
+        )
+    }
+}
