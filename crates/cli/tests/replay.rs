@@ -63,6 +63,98 @@ fn a_sum_in_another_order_is_named() {
 }
 
 #[test]
+fn one_call_after_another_gives_the_same() {
+    let Some(stage) = stage() else { return };
+    let place = Place::new(stage);
+    place.profiled(WINDOW, "launcher window 5000 2");
+    let (code, answer) = replayed(&place, "--mode serial");
+    assert_eq!((code, &answer["verdict"]), (Some(0), &Value::from("same")));
+}
+
+#[test]
+fn calls_are_timed_each_with_the_memory_that_it_had() {
+    let Some(stage) = stage() else { return };
+    let options = Options {
+        kernel_nanos: 200_000,
+        ..Options::default()
+    };
+    let place = Place::with(stage, options);
+    place.profiled(WINDOW, "launcher window 5000 1");
+    let (code, answer) = replayed(&place, "--mode timing --repeat 5");
+    assert_eq!(code, Some(0), "{answer}");
+    let calls = answer["calls"].as_array().unwrap();
+    let names: Vec<&str> = calls.iter().map(|call| call["name"].as_str().unwrap()).collect();
+    let expected = [
+        "copy",
+        "saxpy",
+        "set",
+        "vector_add",
+        "copy",
+        "fill",
+        "accumulate",
+        "copy",
+    ];
+    assert_eq!(names, expected);
+    for call in calls {
+        assert_eq!(call["runs"], 5);
+        let [least, median, most] = ["min_ns", "median_ns", "max_ns"].map(|key| call[key].as_u64().unwrap());
+        assert!(least <= median && median <= most, "{call}");
+    }
+    let recorded = calls[1]["recorded_ns"].as_u64().unwrap();
+    let median = calls[1]["median_ns"].as_u64().unwrap();
+    assert!(recorded >= 200_000 && median >= 200_000, "{answer}");
+    // One launch alone, and some calls by their numbers.
+    let (_, answer) = replayed(&place, "--mode timing --kernel saxpy --repeat 2");
+    assert_eq!(answer["calls"].as_array().unwrap().len(), 1, "{answer}");
+    let (_, answer) = replayed(&place, "--mode timing --ops 1..3");
+    assert_eq!(answer["calls"].as_array().unwrap().len(), 2, "{answer}");
+    let missing = run(&mut place.tracesmith("replay t.sbt --mode timing --kernel saxpy#2"));
+    assert_eq!(missing.code, Some(2));
+    assert!(
+        missing
+            .stderr
+            .contains("no launch 2 of a kernel \"saxpy\" is recorded"),
+        "{}",
+        missing.stderr
+    );
+}
+
+#[test]
+fn a_buffer_is_written_as_it_is_before_a_call() {
+    let Some(stage) = stage() else { return };
+    let place = Place::new(stage);
+    place.profiled(WINDOW, "launcher window 1000 0");
+    let (_, plan) = replayed(&place, "--mode dry-run");
+    let first = &plan["commands"][0];
+    assert_eq!(first["kind"], "copy");
+    let address = first["destination"].as_u64().unwrap();
+    let written = |until: u64| {
+        let line = format!("replay t.sbt --until {until} --dump {address:#x} --type f32 -o y.npy");
+        let dump = run(&mut place.tracesmith(&line));
+        assert_eq!(dump.code, Some(0), "{}", dump.stderr);
+        let file = std::fs::read(place.path("y.npy")).unwrap();
+        let header = 10 + usize::from(u16::from_le_bytes([file[8], file[9]]));
+        let values = file[header..].as_chunks::<4>().0.iter();
+        values
+            .map(|value| f32::from_le_bytes(*value))
+            .collect::<Vec<f32>>()
+    };
+    let host: Vec<f32> = (0..1000).map(|number| (number % 977) as f32 * 0.1).collect();
+    // Before the copy it holds what was filled in before the window, then the copy, then the kernel's sum.
+    assert!(written(1).iter().all(|value| value.to_bits() == 7));
+    assert_eq!(written(2), host);
+    let sums: Vec<f32> = host.iter().map(|value| 0.5_f32.mul_add(*value, *value)).collect();
+    assert_eq!(written(3), sums);
+    let nowhere = run(&mut place.tracesmith("replay t.sbt --dump 0x10 -o y.npy"));
+    assert_eq!(nowhere.code, Some(2));
+    assert!(
+        nowhere.stderr.contains("no recorded buffer lies at 0x10"),
+        "{}",
+        nowhere.stderr
+    );
+}
+
+#[test]
 fn a_plan_needs_no_driver() {
     let Some(stage) = stage() else { return };
     let place = Place::new(stage);

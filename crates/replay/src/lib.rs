@@ -12,13 +12,16 @@
 mod contents;
 mod cuda;
 mod error;
+pub mod npy;
 mod plan;
 mod recording;
 mod run;
+mod timing;
 mod verdict;
 
 pub use error::Error;
 pub use plan::{Obstacle, Plan};
 pub use recording::{Buffer, Command, Recording};
-pub use run::{Replay, Run};
+pub use run::{Order, Replay, Run};
+pub use timing::Timing;
 pub use verdict::{Difference, Verdict};

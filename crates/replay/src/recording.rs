@@ -1,10 +1,14 @@
 //! What a file holds of a recording.
 
+use std::ops::Range;
 use std::path::Path;
+use std::time::Duration;
 
 use rustc_hash::FxHashMap;
 use tracesmith_format::tables::{self, CommandKind, MemoryKind, Metadata, Moment, Text};
-use tracesmith_format::{Columns, FileSource, ProcessId, Projection, Reader, StringId, Table};
+use tracesmith_format::{
+    Columns, CorrelationId, FileSource, ProcessId, Projection, Reader, StringId, Table, Timestamp,
+};
 
 use crate::contents::{Hash, Store, join};
 use crate::error::Error;
@@ -25,6 +29,8 @@ pub struct Recording {
     pub(crate) brought: FxHashMap<u64, Vec<Piece>>,
     /// The code that a handle stands for.
     pub(crate) handles: FxHashMap<u64, Hash>,
+    /// What calls took on the device when they were recorded, by their correlations.
+    pub(crate) times: FxHashMap<u64, Duration>,
     pub(crate) store: Store,
 }
 
@@ -33,6 +39,7 @@ pub struct Recording {
 #[allow(missing_docs, reason = "as in the table of the format")]
 pub struct Command {
     pub number: u64,
+    pub correlation: u64,
     pub kind: CommandKind,
     pub stream: u64,
     pub object: u64,
@@ -104,6 +111,7 @@ impl Recording {
         commands.sort_by_key(|command| command.number);
         let (begin, end, brought) = memory(store.reader(), process)?;
         let handles = rows_of_modules(store.reader(), process)?;
+        let times = times(store.reader(), process)?;
         let broken = broken(store.reader(), &strings)?;
         Ok(Self {
             commands,
@@ -113,8 +121,31 @@ impl Recording {
             others: processes.len() - 1,
             brought,
             handles,
+            times,
             store,
         })
+    }
+
+    /// The places of the calls with these numbers, the last one left out.
+    pub fn places(&self, numbers: Range<u64>) -> Range<usize> {
+        let at = |number| self.commands.partition_point(|command| command.number < number);
+        at(numbers.start)..at(numbers.end)
+    }
+
+    /// The place of the n-th launch, counted from 1, of a kernel whose name holds a text.
+    pub fn launch(&self, name: &str, nth: usize) -> Option<usize> {
+        let launches =
+            self.commands.iter().enumerate().filter(|(_, command)| {
+                command.kind == CommandKind::LAUNCH && command.function.contains(name)
+            });
+        launches.map(|(place, _)| place).nth(nth.checked_sub(1)?)
+    }
+
+    /// The buffer that an address lies in, at the beginning or the end.
+    pub fn buffer(&self, address: u64) -> Option<&Buffer> {
+        let holds = |buffer: &&Buffer| address.wrapping_sub(buffer.address) < buffer.bytes;
+        let mut buffers = self.begin.iter().chain(&self.end);
+        buffers.find(holds)
     }
 
     /// Bytes of the memory at the beginning.
@@ -160,6 +191,7 @@ fn text(strings: &[String], id: StringId) -> String {
 fn command(row: tables::Command, strings: &[String]) -> Command {
     Command {
         number: row.number,
+        correlation: row.correlation.0,
         kind: row.kind,
         stream: row.stream,
         object: row.object,
@@ -245,6 +277,31 @@ fn rows_of_modules(reader: &Reader<FileSource>, process: ProcessId) -> Result<Fx
         }
     }
     Ok(handles)
+}
+
+/// How long each kernel, copy and set took.
+fn times(reader: &Reader<FileSource>, process: ProcessId) -> Result<FxHashMap<u64, Duration>, Error> {
+    let mut times = FxHashMap::default();
+    let mut add = |correlation: CorrelationId, start: Timestamp, end: Timestamp| {
+        let took = Duration::from_nanos(end.0.saturating_sub(start.0));
+        *times.entry(correlation.0).or_default() += took;
+    };
+    for row in rows::<tables::Kernel>(reader)? {
+        if row.place.process == process {
+            add(row.correlation, row.start, row.end);
+        }
+    }
+    for row in rows::<tables::MemoryCopy>(reader)? {
+        if row.place.process == process {
+            add(row.correlation, row.start, row.end);
+        }
+    }
+    for row in rows::<tables::MemorySet>(reader)? {
+        if row.place.process == process {
+            add(row.correlation, row.start, row.end);
+        }
+    }
+    Ok(times)
 }
 
 fn broken(reader: &Reader<FileSource>, strings: &[String]) -> Result<Option<String>, Error> {

@@ -1,6 +1,7 @@
 //! The plan on a device.
 
 use std::ffi::CString;
+use std::ops::Range;
 use std::time::Duration;
 
 use rustc_hash::FxHashMap;
@@ -27,9 +28,9 @@ const LEGACY: [u64; 2] = [0, 1];
 
 /// A recording on a device, ready to run as often as one likes.
 pub struct Replay<'r> {
-    recording: &'r mut Recording,
+    pub(crate) recording: &'r mut Recording,
     plan: &'r Plan,
-    stage: Stage,
+    pub(crate) stage: Stage,
     functions: FxHashMap<(u64, String), Function>,
     streams: FxHashMap<u64, Stream>,
     events: FxHashMap<u64, Event>,
@@ -38,7 +39,18 @@ pub struct Replay<'r> {
     begin: Event,
     end: Event,
     marks: Stream,
-    context: Context,
+    order: Order,
+    pub(crate) context: Context,
+}
+
+/// How calls are made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Order {
+    /// In as many streams as the program had, with its events between them.
+    #[default]
+    Streams,
+    /// One after another.
+    Serial,
 }
 
 /// How a run went.
@@ -83,10 +95,16 @@ impl<'r> Replay<'r> {
             begin,
             end,
             marks,
+            order: Order::default(),
             context,
         };
         replay.make_streams()?;
         Ok(replay)
+    }
+
+    /// Makes calls in this way from now on.
+    pub fn set_order(&mut self, order: Order) {
+        self.order = order;
     }
 
     /// Bytes of device memory that it takes.
@@ -104,25 +122,12 @@ impl<'r> Replay<'r> {
         self.begin
             .record(&self.marks)
             .map_err(Error::device("marking the beginning"))?;
-        let commands = std::mem::take(&mut self.recording.commands);
-        let issued = commands.iter().try_for_each(|command| {
-            self.issue(command).map_err(|error| match error {
-                Error::Device { what, source } => Error::Device {
-                    what: format!("#{} {}: {what}", command.number, command.name()),
-                    source,
-                },
-                other => other,
-            })
-        });
-        let count = commands.len();
-        self.recording.commands = commands;
-        issued?;
+        let count = self.recording.commands.len();
+        self.issue_all(0..count)?;
         self.end
             .record(&self.marks)
             .map_err(Error::device("marking the end"))?;
-        self.context
-            .synchronize()
-            .map_err(Error::device("waiting for the work"))?;
+        self.wait()?;
         let device_time = self
             .end
             .since(&self.begin)
@@ -132,6 +137,68 @@ impl<'r> Replay<'r> {
             commands: count,
             verdict: self.compare()?,
         })
+    }
+
+    /// Makes some of the calls, by their places among all.
+    pub(crate) fn issue_all(&mut self, places: Range<usize>) -> Result<(), Error> {
+        let commands = std::mem::take(&mut self.recording.commands);
+        let places = places.start.min(commands.len())..places.end.min(commands.len());
+        let chosen = commands.get(places).unwrap_or_default();
+        let issued = chosen.iter().try_for_each(|command| {
+            self.issue(command).map_err(|error| match error {
+                Error::Device { what, source } => Error::Device {
+                    what: format!("#{} {}: {what}", command.number, command.name()),
+                    source,
+                },
+                other => other,
+            })
+        });
+        self.recording.commands = commands;
+        issued
+    }
+
+    /// Waits for all work.
+    pub(crate) fn wait(&self) -> Result<(), Error> {
+        self.context
+            .synchronize()
+            .map_err(Error::device("waiting for the work"))
+    }
+
+    /// The stream of a call; none is the one that is everyone's.
+    pub(crate) fn stream(&self, command: &Command) -> Option<&Stream> {
+        match self.order {
+            Order::Streams => self.streams.get(&command.stream),
+            Order::Serial => None,
+        }
+    }
+
+    /// The content of memory, as it is now.
+    ///
+    /// # Errors
+    ///
+    /// When it is no memory of the recording's, or what the driver says.
+    pub fn read(&mut self, address: u64, bytes: u64) -> Result<Vec<u8>, Error> {
+        self.wait()?;
+        let mut content = vec![0; bytes as usize];
+        match host_slice(&mut self.host, address, bytes) {
+            Some(host) => content.copy_from_slice(host),
+            None => self
+                .stage
+                .read(address, &mut content)
+                .map_err(Error::device("reading memory"))?,
+        }
+        Ok(content)
+    }
+
+    /// Puts the memory into its first state and makes the calls before a place.
+    ///
+    /// # Errors
+    ///
+    /// What the driver says.
+    pub fn run_until(&mut self, place: usize) -> Result<(), Error> {
+        self.restore()?;
+        self.issue_all(0..place)?;
+        self.wait()
     }
 
     fn make_streams(&mut self) -> Result<(), Error> {
@@ -195,7 +262,7 @@ impl<'r> Replay<'r> {
                         command.value as u32,
                         width,
                         count,
-                        self.streams.get(&command.stream),
+                        self.stream(command),
                     )
                     .map_err(Error::device("setting memory"))
             }
@@ -213,7 +280,7 @@ impl<'r> Replay<'r> {
             .functions
             .get(&key)
             .ok_or_else(|| Error::Missing(format!("the code of {}", command.function)))?;
-        cuda::launch(function, command, self.streams.get(&command.stream)).map_err(Error::device("launching"))
+        cuda::launch(function, command, self.stream(command)).map_err(Error::device("launching"))
     }
 
     fn copy(&mut self, command: &Command) -> Result<(), Error> {
@@ -231,7 +298,7 @@ impl<'r> Replay<'r> {
                     command.destination,
                     command.source,
                     command.bytes,
-                    self.streams.get(&command.stream),
+                    self.stream(command),
                 )
                 .map_err(Error::device("copying")),
             // To memory of the host that no other call looks at.
@@ -282,7 +349,7 @@ impl<'r> Replay<'r> {
             Some(event) => event,
             None => self.context.event().map_err(failed())?,
         };
-        let stream = self.streams.get(&command.stream).unwrap_or(&self.marks);
+        let stream = self.stream(command).unwrap_or(&self.marks);
         event.record(stream).map_err(failed())?;
         self.events.insert(command.object, event);
         Ok(())
@@ -290,7 +357,7 @@ impl<'r> Replay<'r> {
 
     /// One that was recorded before the window is long over.
     fn wait_event(&self, command: &Command) -> Result<(), Error> {
-        let stream = self.streams.get(&command.stream).unwrap_or(&self.marks);
+        let stream = self.stream(command).unwrap_or(&self.marks);
         match self.events.get(&command.object) {
             Some(event) => stream.wait(event).map_err(Error::device("waiting for an event")),
             None => Ok(()),

@@ -1,26 +1,36 @@
 //! `tracesmith replay`: recorded work, run again and judged.
 
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::ops::Range;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 use anyhow::Context;
 use nix::sys::personality::{self, Persona};
 use serde_json::{Value, json};
-use tracesmith_replay::{Plan, Recording, Replay, Run, Verdict};
+use tracesmith_format::tables::CommandKind;
+use tracesmith_replay::npy::{self, Element};
+use tracesmith_replay::{
+    Buffer, Command as RecordedCommand, Obstacle, Order, Plan, Recording, Replay, Run, Timing, Verdict,
+};
 use tracesmith_trace::units;
 
-use crate::args::{Format, ReplayArgs, ReplayMode};
+use crate::args::{ElementArg, Format, ReplayArgs, ReplayMode};
 use crate::exit::Exit;
 use crate::output::Output;
+use crate::output::table::{Align, TextTable};
 
-/// Differences that are shown; the others are counted.
-const SHOWN: usize = 10;
+/// Calls, buffers and differences that are shown; the others are counted.
+const SHOWN: usize = 20;
 
 /// Set in the process that has its addresses where they are in every run.
 const SETTLED: &str = "TRACESMITH_SETTLED";
 
 pub(crate) fn run(args: &ReplayArgs, output: &mut Output) -> anyhow::Result<Exit> {
-    if args.mode == ReplayMode::Full {
+    if args.mode != ReplayMode::DryRun {
         settle_addresses();
     }
     let name = args.file.display().to_string();
@@ -35,12 +45,72 @@ pub(crate) fn run(args: &ReplayArgs, output: &mut Output) -> anyhow::Result<Exit
     if args.mode == ReplayMode::DryRun {
         return show_plan(&recording, &plan, output);
     }
+    let places = places(args, &recording)?;
+    let dumped = args.dump.map(|address| extent(&recording, address)).transpose()?;
+    let until = args.until.map(|number| recording.places(0..number).end);
     let mut replay = Replay::prepare(&mut recording, &plan, args.device).context(name)?;
+    if let (Some((address, bytes)), Some(out)) = (dumped, &args.out) {
+        replay.run_until(until.unwrap_or(usize::MAX))?;
+        let content = replay.read(address, bytes)?;
+        write_array(out, &content, args.element)?;
+        output.note(&format!("wrote {} ({})", out.display(), units::bytes(bytes)));
+        return Ok(Exit::Done);
+    }
+    if args.mode == ReplayMode::Timing {
+        let timings = replay.time(places, args.repeat)?;
+        show_timings(&timings, output)?;
+        return Ok(Exit::Done);
+    }
+    if args.mode == ReplayMode::Serial {
+        replay.set_order(Order::Serial);
+    }
     let mut runs = Vec::new();
     for _ in 0..args.repeat {
         runs.push(replay.run()?);
     }
     show_runs(&runs, output)
+}
+
+/// The places of the calls that were asked for.
+fn places(args: &ReplayArgs, recording: &Recording) -> anyhow::Result<Range<usize>> {
+    if let Some(kernel) = &args.kernel {
+        let place = recording.launch(&kernel.name, kernel.nth).with_context(|| {
+            format!(
+                "no launch {} of a kernel {:?} is recorded",
+                kernel.nth, kernel.name
+            )
+        })?;
+        return Ok(place..place + 1);
+    }
+    Ok(match &args.ops {
+        Some(ops) => recording.places(ops.0.clone()),
+        None => 0..recording.commands.len(),
+    })
+}
+
+/// All of the buffer that an address lies in.
+fn extent(recording: &Recording, address: u64) -> anyhow::Result<(u64, u64)> {
+    let buffer = recording
+        .buffer(address)
+        .with_context(|| format!("no recorded buffer lies at {address:#x}; --mode dry-run lists them"))?;
+    Ok((buffer.address, buffer.bytes))
+}
+
+fn write_array(out: &Path, content: &[u8], element: ElementArg) -> anyhow::Result<()> {
+    let element = match element {
+        ElementArg::U8 => Element::U8,
+        ElementArg::I32 => Element::I32,
+        ElementArg::I64 => Element::I64,
+        ElementArg::F16 => Element::F16,
+        ElementArg::F32 => Element::F32,
+        ElementArg::F64 => Element::F64,
+    };
+    let write = || {
+        let mut file = BufWriter::new(File::create(out)?);
+        npy::write(&mut file, content, element)?;
+        file.flush()
+    };
+    write().with_context(|| format!("writing {}", out.display()))
 }
 
 /// Starts this program again without random addresses, so that its own libraries lie where they do in every run and
@@ -67,43 +137,149 @@ fn show_plan(recording: &Recording, plan: &Plan, output: &mut Output) -> anyhow:
     let device: u64 = plan.memory.iter().map(|range| range.end - range.start).sum();
     let host: u64 = plan.host.iter().map(|range| range.end - range.start).sum();
     if output.format == Format::Json {
-        let obstacles: Vec<Value> = plan
-            .obstacles
+        output.json(&json!({
+            "commands": recording.commands.iter().map(command_value).collect::<Vec<_>>(),
+            "buffers": recording.begin.iter().map(buffer_value).collect::<Vec<_>>(),
+            "device_bytes": device,
+            "host_bytes": host,
+            "obstacles": plan.obstacles.iter().map(obstacle_value).collect::<Vec<_>>(),
+        }))?;
+        return Ok(Exit::from_check(plan.obstacles.is_empty()));
+    }
+    let mut calls = TextTable::new(&[
+        ("call", Align::Right),
+        ("does", Align::Left),
+        ("what", Align::Left),
+        ("stream", Align::Right),
+    ]);
+    for command in recording.commands.iter().take(SHOWN) {
+        calls.row([
+            format!("#{}", command.number).into(),
+            command.kind.name().unwrap_or("unknown").into(),
+            what(command).into(),
+            format!("{:#x}", command.stream).into(),
+        ]);
+    }
+    output.table(&calls)?;
+    rest(recording.commands.len(), output)?;
+    let mut buffers = TextTable::new(&[
+        ("buffer", Align::Right),
+        ("size", Align::Right),
+        ("memory", Align::Left),
+    ]);
+    for buffer in recording.begin.iter().take(SHOWN) {
+        buffers.row([
+            format!("{:#x}", buffer.address).into(),
+            units::bytes(buffer.bytes).into(),
+            buffer.memory.name().unwrap_or("unknown").into(),
+        ]);
+    }
+    output.table(&buffers)?;
+    rest(recording.begin.len(), output)?;
+    output.line(&format!(
+        "{} calls on {} buffers: {} of device memory, {} of the host's",
+        recording.commands.len(),
+        recording.begin.len(),
+        units::bytes(device),
+        units::bytes(host)
+    ))?;
+    for obstacle in plan.obstacles.iter().take(SHOWN) {
+        output.line(&format!("not replayable: {obstacle}"))?;
+    }
+    rest(plan.obstacles.len(), output)?;
+    if plan.obstacles.is_empty() {
+        output.line("replayable")?;
+    }
+    Ok(Exit::from_check(plan.obstacles.is_empty()))
+}
+
+/// Says how many are not shown.
+fn rest(count: usize, output: &mut Output) -> anyhow::Result<()> {
+    if count > SHOWN {
+        output.line(&format!("and {} more (--format json has all)", count - SHOWN))?;
+    }
+    Ok(())
+}
+
+fn what(command: &RecordedCommand) -> String {
+    match command.kind {
+        CommandKind::LAUNCH => {
+            let [x, y, z] = command.grid;
+            let [a, b, c] = command.block;
+            format!("{} ({x}, {y}, {z}) × ({a}, {b}, {c})", command.function)
+        }
+        CommandKind::COPY => format!(
+            "{} from {:#x} to {:#x}",
+            units::bytes(command.bytes),
+            command.source,
+            command.destination
+        ),
+        CommandKind::SET | CommandKind::ALLOCATE => {
+            format!("{} at {:#x}", units::bytes(command.bytes), command.destination)
+        }
+        CommandKind::FREE => format!("{:#x}", command.destination),
+        CommandKind::RECORD_EVENT | CommandKind::WAIT_EVENT => format!("{:#x}", command.object),
+        _ => command.function.clone(),
+    }
+}
+
+fn command_value(command: &RecordedCommand) -> Value {
+    json!({
+        "number": command.number, "kind": command.kind.name(), "function": command.function,
+        "stream": command.stream, "grid": command.grid, "block": command.block, "shared": command.shared,
+        "destination": command.destination, "source": command.source, "bytes": command.bytes,
+    })
+}
+
+fn buffer_value(buffer: &Buffer) -> Value {
+    json!({ "address": buffer.address, "bytes": buffer.bytes, "memory": buffer.memory.name() })
+}
+
+fn obstacle_value(obstacle: &Obstacle) -> Value {
+    json!({ "command": obstacle.command, "function": obstacle.function, "reason": obstacle.reason })
+}
+
+fn show_timings(timings: &[Timing], output: &mut Output) -> anyhow::Result<()> {
+    let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+    if output.format == Format::Json {
+        let calls: Vec<Value> = timings
             .iter()
-            .map(|obstacle| {
+            .map(|timing| {
+                let (shortest, longest) = timing.spread();
                 json!({
-                    "command": obstacle.command,
-                    "function": obstacle.function,
-                    "reason": obstacle.reason,
+                    "command": timing.command, "name": timing.name,
+                    "recorded_ns": timing.recorded.map(nanos), "median_ns": nanos(timing.median()),
+                    "min_ns": nanos(shortest), "max_ns": nanos(longest), "runs": timing.runs.len(),
                 })
             })
             .collect();
-        output.json(&json!({
-            "commands": recording.commands.len(),
-            "buffers": recording.begin.len(),
-            "device_bytes": device,
-            "host_bytes": host,
-            "obstacles": obstacles,
-        }))?;
-    } else {
-        output.line(&format!(
-            "{} calls on {} buffers: {} of device memory, {} of the host's",
-            recording.commands.len(),
-            recording.begin.len(),
-            units::bytes(device),
-            units::bytes(host)
-        ))?;
-        for obstacle in plan.obstacles.iter().take(SHOWN) {
-            output.line(&format!("not replayable: {obstacle}"))?;
-        }
-        if plan.obstacles.len() > SHOWN {
-            output.line(&format!("and {} more", plan.obstacles.len() - SHOWN))?;
-        }
-        if plan.obstacles.is_empty() {
-            output.line("replayable")?;
-        }
+        output.json(&json!({ "calls": calls }))?;
+        return Ok(());
     }
-    Ok(Exit::from_check(plan.obstacles.is_empty()))
+    let mut table = TextTable::new(&[
+        ("call", Align::Right),
+        ("name", Align::Left),
+        ("recorded", Align::Right),
+        ("median", Align::Right),
+        ("min", Align::Right),
+        ("max", Align::Right),
+    ]);
+    for timing in timings {
+        let (shortest, longest) = timing.spread();
+        table.row([
+            format!("#{}", timing.command).into(),
+            timing.name.clone().into(),
+            timing
+                .recorded
+                .map_or_else(|| "–".to_owned(), |time| units::nanos(nanos(time)))
+                .into(),
+            units::nanos(nanos(timing.median())).into(),
+            units::nanos(nanos(shortest)).into(),
+            units::nanos(nanos(longest)).into(),
+        ]);
+    }
+    output.table(&table)?;
+    Ok(())
 }
 
 fn show_runs(runs: &[Run], output: &mut Output) -> anyhow::Result<Exit> {

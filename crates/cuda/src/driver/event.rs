@@ -35,6 +35,18 @@ impl Event {
         driver.check("cuEventRecord", status)
     }
 
+    /// Marks where the queue stands which is everyone's.
+    ///
+    /// # Errors
+    ///
+    /// What the driver says.
+    pub fn record_everywhere(&self) -> Result<(), Error> {
+        let driver = self.context.enter()?;
+        // SAFETY: the event is alive; null is the default stream.
+        let status = unsafe { (driver.functions().cuEventRecord)(self.handle, std::ptr::null_mut()) };
+        driver.check("cuEventRecord", status)
+    }
+
     /// Waits until the queue has come to this point.
     ///
     /// # Errors

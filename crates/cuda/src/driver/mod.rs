@@ -44,7 +44,7 @@ pub use graph::Graph;
 pub use memory::{DeviceMemory, HostMemory, Word};
 pub use module::{Argument, Function, Launch, LaunchAttribute, Module};
 pub use peek::{Extent, FunctionHandle, MemoryPlace, Parameter, Peek};
-pub use stage::Stage;
+pub use stage::{Snapshot, Stage};
 pub use stream::Stream;
 
 use crate::{Error, library::Library};

@@ -8,7 +8,7 @@ use std::ffi::{c_int, c_uint, c_ulonglong};
 use std::ops::Range;
 
 use super::functions::DeviceAddress;
-use super::{Context, Stream, missing};
+use super::{Context, DeviceMemory, Stream, missing};
 use crate::Error;
 
 /// Reservations begin and end at multiples of this.
@@ -53,6 +53,17 @@ pub struct Stage {
     context: Context,
     reserved: Vec<Range<u64>>,
     mapped: Vec<(Range<u64>, Physical)>,
+}
+
+/// What a [`Stage`] held.
+pub struct Snapshot {
+    copies: Vec<(Range<u64>, DeviceMemory<u32>)>,
+}
+
+impl std::fmt::Debug for Snapshot {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Snapshot").finish_non_exhaustive()
+    }
 }
 
 impl Stage {
@@ -175,6 +186,49 @@ impl Stage {
             }),
         };
         driver.check(name, status)
+    }
+
+    /// A copy of all its content, on the device.
+    ///
+    /// # Errors
+    ///
+    /// 2 when the device has not as much memory again.
+    pub fn snapshot(&self) -> Result<Snapshot, Error> {
+        let copies = self
+            .mapped
+            .iter()
+            .map(|(range, _)| {
+                let words = ((range.end - range.start) / 4) as usize;
+                Ok((range.clone(), self.context.memory::<u32>(words)?))
+            })
+            .collect::<Result<Vec<_>, Error>>()?;
+        let snapshot = Snapshot { copies };
+        for (range, copy) in &snapshot.copies {
+            self.transfer(copy.address(), range.start, range.end - range.start)?;
+        }
+        Ok(snapshot)
+    }
+
+    /// Has the content again that it had then.
+    ///
+    /// # Errors
+    ///
+    /// When the snapshot is of another stage, or what the driver says.
+    pub fn restore(&self, snapshot: &Snapshot) -> Result<(), Error> {
+        for (range, copy) in &snapshot.copies {
+            self.check(range.start, range.end - range.start)?;
+            self.transfer(range.start, copy.address(), range.end - range.start)?;
+        }
+        Ok(())
+    }
+
+    /// One of the two is memory of this stage, the other of a snapshot.
+    fn transfer(&self, to: u64, from: u64, bytes: u64) -> Result<(), Error> {
+        let driver = self.context.enter()?;
+        let call = driver.functions().cuMemcpyDtoDAsync_v2;
+        // SAFETY: both are ours and so long.
+        let status = unsafe { call(to, from, bytes as usize, std::ptr::null_mut()) };
+        driver.check("cuMemcpyDtoDAsync", status)
     }
 
     /// Whether all of a range is memory of this stage.

@@ -1,0 +1,97 @@
+//! What each call takes on the device.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use tracesmith_cuda::driver::Event;
+use tracesmith_format::tables::CommandKind;
+
+use crate::error::Error;
+use crate::recording::Command;
+use crate::run::{Order, Replay};
+
+/// The times of one call.
+#[derive(Clone, Debug)]
+pub struct Timing {
+    /// The call's number.
+    pub command: u64,
+    /// The kernel, or what the call does.
+    pub name: String,
+    /// What it took in the recorded program; none when the trace does not tell.
+    pub recorded: Option<Duration>,
+    /// What it took in each run.
+    pub runs: Vec<Duration>,
+}
+
+impl Timing {
+    /// The one in the middle.
+    pub fn median(&self) -> Duration {
+        let mut sorted = self.runs.clone();
+        sorted.sort_unstable();
+        sorted.get(sorted.len() / 2).copied().unwrap_or_default()
+    }
+
+    /// The shortest and the longest.
+    pub fn spread(&self) -> (Duration, Duration) {
+        let shortest = self.runs.iter().min().copied().unwrap_or_default();
+        (shortest, self.runs.iter().max().copied().unwrap_or_default())
+    }
+}
+
+impl Replay<'_> {
+    /// Times the calls at some places that do work on the device, one after another, `repeat` times each with the same
+    /// memory before it. What comes before them is run once.
+    ///
+    /// # Errors
+    ///
+    /// What the driver says; also when the device has not room for all memory twice.
+    pub fn time(&mut self, places: Range<usize>, repeat: u32) -> Result<Vec<Timing>, Error> {
+        self.set_order(Order::Serial);
+        self.run_until(places.start)?;
+        let mut timings = Vec::new();
+        for place in places {
+            let Some(command) = self.recording.commands.get(place) else {
+                break;
+            };
+            if !works(command) {
+                self.issue_all(place..place + 1)?;
+                continue;
+            }
+            let mut timing = Timing {
+                command: command.number,
+                name: command.name(),
+                recorded: self.recording.times.get(&command.correlation).copied(),
+                runs: Vec::new(),
+            };
+            let failed = || Error::device("copying the memory");
+            let snapshot = self.stage.snapshot().map_err(failed())?;
+            for _ in 0..repeat {
+                self.stage.restore(&snapshot).map_err(failed())?;
+                timing.runs.push(self.time_one(place)?);
+            }
+            timings.push(timing);
+        }
+        Ok(timings)
+    }
+
+    fn time_one(&mut self, place: usize) -> Result<Duration, Error> {
+        let failed = || Error::device("reading the time");
+        self.wait()?;
+        let pair =
+            || Ok::<(Event, Event), tracesmith_cuda::Error>((self.context.event()?, self.context.event()?));
+        let (begin, end) = pair().map_err(failed())?;
+        begin.record_everywhere().map_err(failed())?;
+        self.issue_all(place..place + 1)?;
+        end.record_everywhere().map_err(failed())?;
+        self.wait()?;
+        end.since(&begin).map_err(failed())
+    }
+}
+
+/// Whether a call does something on the device.
+fn works(command: &Command) -> bool {
+    matches!(
+        command.kind,
+        CommandKind::LAUNCH | CommandKind::COPY | CommandKind::SET
+    )
+}
