@@ -63,6 +63,67 @@ fn a_sum_in_another_order_is_named() {
 }
 
 #[test]
+fn a_recording_that_repeats_itself_is_told_from_one_that_does_not() {
+    let Some(stage) = stage() else { return };
+    let place = Place::new(stage);
+    place.profiled(WINDOW, "launcher window 5000 2");
+    let (code, answer) = replayed(&place, "--check determinism --repeat 3");
+    assert_eq!(
+        (code, &answer["verdict"]),
+        (Some(0), &Value::from("repeats")),
+        "{answer}"
+    );
+    // Each launch, copy and set, and the end.
+    assert_eq!(
+        (&answer["runs"], &answer["calls"]),
+        (&Value::from(3), &Value::from(9))
+    );
+}
+
+#[test]
+fn the_first_call_that_does_not_repeat_is_named() {
+    let Some(stage) = stage() else { return };
+    let options = Options {
+        racy: true,
+        ..Options::default()
+    };
+    let place = Place::with(stage, options);
+    place.profiled(WINDOW, "launcher window 100000 3");
+    let (code, answer) = replayed(&place, "--check determinism");
+    assert_eq!(code, Some(1), "{answer}");
+    assert_eq!(
+        (&answer["command"], &answer["name"]),
+        (&Value::from(10), &Value::from("accumulate"))
+    );
+    assert!(answer["cause"].as_str().unwrap().contains("atomic"), "{answer}");
+    let difference = &answer["difference"];
+    assert_eq!(
+        (&difference["bytes"], &difference["address"]),
+        (&Value::from(4), &answer["buffer"])
+    );
+    assert_ne!(difference["expected"], difference["found"]);
+    let text = run(&mut place.tracesmith("replay t.sbt --check determinism"));
+    assert!(
+        text.stdout
+            .starts_with("does not repeat: #10 accumulate leaves 0x"),
+        "{}",
+        text.stdout
+    );
+}
+
+#[test]
+fn memory_that_nobody_wrote_is_seen_where_it_is_read() {
+    let Some(stage) = stage() else { return };
+    let place = Place::new(stage);
+    place.profiled(WINDOW, "launcher window 5000 0 1");
+    let (code, answer) = replayed(&place, "--check determinism");
+    assert_eq!(code, Some(1), "{answer}");
+    assert_eq!(answer["cause"], "it reads memory that nobody wrote");
+    // Where it first comes out of the memory that was taken.
+    assert_eq!(answer["name"], "copy");
+}
+
+#[test]
 fn one_call_after_another_gives_the_same() {
     let Some(stage) = stage() else { return };
     let place = Place::new(stage);

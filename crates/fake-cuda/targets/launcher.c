@@ -15,8 +15,9 @@
  *   events                an event recorded in one stream, waited for in another and on the host
  *   modules               a module loaded, used, unloaded and loaded again
  *   profiler              10 kernels, cuProfilerStart, 20, cuProfilerStop, 30
- *   window N SUMS         buffers of N numbers, then between cuProfilerStart and cuProfilerStop copies, sets, kernels in two
- *                         streams, memory taken and given back, and SUMS sums whose order the GPU may choose
+ *   window N SUMS [1]     buffers of N numbers, then between cuProfilerStart and cuProfilerStop copies, sets, kernels in two
+ *                         streams, memory taken and given back, and SUMS sums whose order the GPU may choose; with the
+ *                         last, what was taken is read before anyone wrote it
  *   nvtx                  marks, ranges, a domain
  *   fork                  a fork without exec while work goes on
  *   segv                  100 kernels, then a crash
@@ -387,8 +388,12 @@ static void mode_window(void) {
     CHECK(cuEventRecord(done, first));
     CHECK(cuStreamWaitEvent(second, done, 0));
     CHECK(cuMemAlloc_v2(&fresh, bytes));
-    CHECK(cuMemsetD8Async(fresh, 0, bytes, second));
-    launch(kernel("vector_add"), blocks, 256, second, (void *[]){&fresh, &x, &y, &n});
+    if (number(3, 0)) {
+        launch(kernel("saxpy"), blocks, 256, second, (void *[]){&fresh, &x, &factor, &n});
+    } else {
+        CHECK(cuMemsetD8Async(fresh, 0, bytes, second));
+        launch(kernel("vector_add"), blocks, 256, second, (void *[]){&fresh, &x, &y, &n});
+    }
     CHECK(cuMemcpyDtoDAsync_v2(x, fresh, bytes, second));
     launch(kernel("fill"), 1, 2, second, (void *[]){&table, &value, &one});
     for (long i = 0; i < sums; i++)

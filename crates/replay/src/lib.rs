@@ -9,6 +9,7 @@
 //! - [`Replay`]: the plan on a device.
 //! - [`Verdict`]: whether the memory came out as it was recorded.
 
+mod check;
 mod contents;
 mod cuda;
 mod error;
@@ -19,6 +20,7 @@ mod run;
 mod timing;
 mod verdict;
 
+pub use check::{Cause, Culprit, Determinism};
 pub use error::Error;
 pub use plan::{Obstacle, Plan};
 pub use recording::{Buffer, Command, Recording};

@@ -38,8 +38,10 @@ pub struct Replay<'r> {
     host: FxHashMap<u64, Vec<u8>>,
     begin: Event,
     end: Event,
-    marks: Stream,
+    pub(crate) marks: Stream,
     order: Order,
+    /// What memory holds that is taken within the window; nothing in particular without it.
+    pub(crate) pattern: Option<u8>,
     pub(crate) context: Context,
 }
 
@@ -96,6 +98,7 @@ impl<'r> Replay<'r> {
             end,
             marks,
             order: Order::default(),
+            pattern: None,
             context,
         };
         replay.make_streams()?;
@@ -216,7 +219,7 @@ impl<'r> Replay<'r> {
     }
 
     /// The memory as it was at the beginning.
-    fn restore(&mut self) -> Result<(), Error> {
+    pub(crate) fn restore(&mut self) -> Result<(), Error> {
         self.host.clear();
         for range in &self.plan.host {
             self.host
@@ -266,12 +269,29 @@ impl<'r> Replay<'r> {
                     )
                     .map_err(Error::device("setting memory"))
             }
+            CommandKind::ALLOCATE => self.fill(command),
             CommandKind::RECORD_EVENT => self.record_event(command),
             CommandKind::WAIT_EVENT => self.wait_event(command),
             CommandKind::SYNCHRONIZE => self.context.synchronize().map_err(Error::device("waiting")),
             // Memory is there from the beginning to the end, and attributes are set when a kernel is loaded.
             _ => Ok(()),
         }
+    }
+
+    /// Memory that is taken holds what a check wants it to hold.
+    fn fill(&self, command: &Command) -> Result<(), Error> {
+        let Some(pattern) = self
+            .pattern
+            .filter(|_| self.stage.holds(command.destination, command.bytes))
+        else {
+            return Ok(());
+        };
+        self.wait()?;
+        let value = u32::from(pattern);
+        self.stage
+            .set(command.destination, value, 1, command.bytes, None)
+            .map_err(Error::device("filling memory"))?;
+        self.wait()
     }
 
     fn launch(&self, command: &Command) -> Result<(), Error> {

@@ -16,6 +16,9 @@ pub(crate) struct ReplayArgs {
     /// Run it so often
     #[arg(long, default_value = "1", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) repeat: u32,
+    /// Compare the memory after every call across runs, and name the first that does not repeat itself
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub(crate) check: Option<CheckArg>,
     /// Time only the calls with these numbers, the last one left out
     #[arg(long, value_name = "A..B", conflicts_with = "kernel")]
     pub(crate) ops: Option<OpsArg>,
@@ -49,6 +52,11 @@ pub(crate) enum ReplayMode {
     Timing,
     /// Only say what would be done; needs no GPU
     DryRun,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CheckArg {
+    Determinism,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -14,7 +14,8 @@ use serde_json::{Value, json};
 use tracesmith_format::tables::CommandKind;
 use tracesmith_replay::npy::{self, Element};
 use tracesmith_replay::{
-    Buffer, Command as RecordedCommand, Obstacle, Order, Plan, Recording, Replay, Run, Timing, Verdict,
+    Buffer, Command as RecordedCommand, Determinism, Difference, Obstacle, Order, Plan, Recording, Replay,
+    Run, Timing, Verdict,
 };
 use tracesmith_trace::units;
 
@@ -55,6 +56,10 @@ pub(crate) fn run(args: &ReplayArgs, output: &mut Output) -> anyhow::Result<Exit
         write_array(out, &content, args.element)?;
         output.note(&format!("wrote {} ({})", out.display(), units::bytes(bytes)));
         return Ok(Exit::Done);
+    }
+    if args.check.is_some() {
+        let found = replay.check(args.repeat)?;
+        return show_check(&found, output);
     }
     if args.mode == ReplayMode::Timing {
         let timings = replay.time(places, args.repeat)?;
@@ -282,6 +287,48 @@ fn show_timings(timings: &[Timing], output: &mut Output) -> anyhow::Result<()> {
     Ok(())
 }
 
+fn show_check(found: &Determinism, output: &mut Output) -> anyhow::Result<Exit> {
+    let culprit = match found {
+        Determinism::Repeats { runs, calls } => {
+            if output.format == Format::Json {
+                output.json(&json!({ "verdict": "repeats", "runs": runs, "calls": calls }))?;
+            } else {
+                output.line(&format!(
+                    "repeats: {runs} runs, the same after each of {calls} calls"
+                ))?;
+            }
+            return Ok(Exit::Done);
+        }
+        Determinism::Differs(culprit) => culprit,
+    };
+    if output.format == Format::Json {
+        output.json(&json!({
+            "verdict": "does not repeat", "command": culprit.command, "name": culprit.name,
+            "cause": culprit.cause.to_string(), "buffer": culprit.buffer,
+            "difference": culprit.difference.as_ref().map(difference_value),
+        }))?;
+        return Ok(Exit::No);
+    }
+    let call = culprit
+        .command
+        .map_or_else(String::new, |number| format!("#{number} {}", culprit.name));
+    output.line(&format!(
+        "does not repeat: {call} leaves {:#x} differently ({})",
+        culprit.buffer, culprit.cause
+    ))?;
+    if let Some(difference) = &culprit.difference {
+        output.line(&format!("  {difference}"))?;
+    }
+    Ok(Exit::No)
+}
+
+fn difference_value(difference: &Difference) -> Value {
+    json!({
+        "address": difference.address, "bytes": difference.bytes, "offset": difference.offset,
+        "expected": difference.expected, "found": difference.found, "count": difference.count,
+    })
+}
+
 fn show_runs(runs: &[Run], output: &mut Output) -> anyhow::Result<Exit> {
     let is_same = runs.iter().all(|run| matches!(run.verdict, Verdict::Same { .. }));
     if output.format == Format::Json {
@@ -319,15 +366,7 @@ fn run_value(run: &Run) -> Value {
             "verdict": "same", "buffers": buffers, "bytes": bytes, "commands": run.commands, "device_ns": nanos,
         }),
         Verdict::Differs { differences, buffers } => {
-            let differences: Vec<Value> = differences
-                .iter()
-                .map(|each| {
-                    json!({
-                        "address": each.address, "bytes": each.bytes, "offset": each.offset,
-                        "expected": each.expected, "found": each.found, "count": each.count,
-                    })
-                })
-                .collect();
+            let differences: Vec<Value> = differences.iter().map(difference_value).collect();
             json!({
                 "verdict": "differs", "buffers": buffers, "differences": differences,
                 "commands": run.commands, "device_ns": nanos,

@@ -4,6 +4,10 @@
 //! here: each kernel has a function that takes the memory it works on, and no
 //! thread reaches beyond it.
 
+mod digest;
+
+pub use digest::{Digester, Digests};
+
 use crate::Error;
 use crate::driver::{Argument, Context, DeviceMemory, Function, Launch, Stream, Word};
 

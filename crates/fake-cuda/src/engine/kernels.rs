@@ -25,6 +25,7 @@ pub(crate) enum Body {
     VectorAdd,
     Matmul,
     Accumulate,
+    Digest,
 }
 
 impl Body {
@@ -36,6 +37,7 @@ impl Body {
             "vector_add" => Self::VectorAdd,
             "matmul" => Self::Matmul,
             "accumulate" => Self::Accumulate,
+            "digest" => Self::Digest,
             _ => return None,
         })
     }
@@ -48,6 +50,7 @@ impl Body {
             Self::VectorAdd => vector_add(arguments),
             Self::Matmul => matmul(arguments),
             Self::Accumulate => accumulate(arguments),
+            Self::Digest => digest(arguments),
         }
     }
 }
@@ -122,6 +125,24 @@ fn matmul(arguments: &Arguments<'_>) -> Result<(), Code> {
         });
         c.set(index, sum);
     }
+    Ok(())
+}
+
+/// The sum of all words, each mixed with its place.
+fn digest(arguments: &Arguments<'_>) -> Result<(), Code> {
+    const MIXER: u64 = 0xD6E8_FEB8_6659_FD93;
+    let count = u64::from_le_bytes(arguments.bytes_of(1)?) as usize;
+    let from = arguments.view::<u32>(0, count)?;
+    let to = arguments.view::<u64>(2, 1)?;
+    let mixed = |index: usize| {
+        let mut word = u64::from(from.get(index)) ^ (index as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        for _ in 0..2 {
+            word = (word ^ word >> 32).wrapping_mul(MIXER);
+        }
+        word ^ word >> 32
+    };
+    let sum = (0..count).map(mixed).fold(to.get(0), u64::wrapping_add);
+    to.set(0, sum);
     Ok(())
 }
 
