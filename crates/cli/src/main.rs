@@ -12,6 +12,7 @@ mod library;
 mod output;
 mod progress;
 mod time_arg;
+mod timeline;
 
 use std::io;
 use std::process::ExitCode;

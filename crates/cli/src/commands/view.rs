@@ -3,6 +3,7 @@
 mod rows;
 mod stacks;
 mod stats;
+mod timeline;
 
 use std::ops::ControlFlow;
 
@@ -16,8 +17,10 @@ use crate::args::{Format, ViewArgs};
 use crate::input::open_trace;
 use crate::output::Output;
 use crate::progress::{Bar, Progress};
+use crate::timeline::Charset;
 use rows::RowWriter;
 use stacks::Stacks;
+use timeline::Picture;
 
 /// Rows of a table unless more are asked for: a screen or two.
 const DEFAULT_TABLE_ROWS: usize = 100;
@@ -26,7 +29,7 @@ pub(crate) fn run(args: ViewArgs, output: &mut Output) -> anyhow::Result<()> {
     let trace = open_trace(&args.file)?;
     let mut query = query(&args, &trace)?;
     // Rows that come one by one on the same terminal are progress enough.
-    let come_at_once = args.stats || args.sort != SortKey::Start || output.width().is_none();
+    let come_at_once = args.stats || args.timeline || args.sort != SortKey::Start || output.width().is_none();
     let bar = if come_at_once { output.bar() } else { Bar::Hidden };
     query.progress = Some(Progress::new("reading", trace.file_bytes(), bar).into_fn());
     let limit = match (args.limit, output.format) {
@@ -35,7 +38,19 @@ pub(crate) fn run(args: ViewArgs, output: &mut Output) -> anyhow::Result<()> {
         (None, Format::Table) => DEFAULT_TABLE_ROWS,
         (None, _) => usize::MAX,
     };
-    if args.stats {
+    if args.timeline {
+        let charset = if args.ascii {
+            Charset::Ascii
+        } else {
+            Charset::of_locale()
+        };
+        let picture = Picture {
+            width: args.width.map(usize::from),
+            charset,
+            limit,
+        };
+        timeline::show(&trace, &mut query, &picture, output)?;
+    } else if args.stats {
         stats::show(&trace, &query, limit, output)?;
     } else {
         let stacks = if args.stacks {
