@@ -9,7 +9,9 @@
 use proptest::prelude::*;
 use tracesmith_format::tables::*;
 use tracesmith_format::*;
-use tracesmith_trace::overview::{Activity, Overview, RowKey, ThreadRole, Window};
+use tracesmith_trace::overview::{
+    Activity, Direction, Overview, Position, RowKey, Surroundings, ThreadRole, Window, named_within,
+};
 use tracesmith_trace::{EventKind, Query, Trace};
 
 /// Start, end and stream of a kernel.
@@ -107,6 +109,163 @@ proptest! {
             prop_assert_eq!(row.events, rows.iter().filter(within).count() as u64);
         }
     }
+}
+
+/// All events of a row, or of all rows, one after the other.
+fn walk(trace: &Trace, overview: &Overview, key: Option<RowKey>, direction: Direction) -> Vec<Position> {
+    let query = Query::default();
+    let mut from = match direction {
+        Direction::Forward => Position::before(Timestamp(0)),
+        Direction::Back => Position::behind(Timestamp(u64::MAX)),
+    };
+    let mut seen = Vec::new();
+    while let Some(picked) = overview.seek(trace, &query, key, from, direction) {
+        assert_eq!(picked.event.start, picked.position.start);
+        assert!(key.is_none_or(|key| key == DEVICE || key == picked.key));
+        from = picked.position;
+        seen.push(picked.position);
+    }
+    seen
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    #[test]
+    fn events_are_walked_in_the_order_of_their_starts(
+        rows in rows(), rows_per_block in 1..20u32, cells in 1..40usize,
+    ) {
+        let trace = trace_of(&rows, rows_per_block);
+        let Some(window) = Window::of(&trace, &Query::default()) else { return Ok(()) };
+        let overview = Overview::new(&trace, &Query::default(), window, cells);
+        for key in [None, Some(DEVICE), Some(stream(0)), Some(stream(2))] {
+            let is_wanted = |row: &&Row| row.0 != 0 && key.is_none_or(|key| key == DEVICE || key == stream(row.2));
+            let mut starts: Vec<u64> = rows.iter().filter(is_wanted).map(|row| row.0).collect();
+            starts.sort_unstable();
+            let forward = walk(&trace, &overview, key, Direction::Forward);
+            let found: Vec<u64> = forward.iter().map(|position| position.start.0).collect();
+            prop_assert_eq!(found, starts);
+            let mut back = walk(&trace, &overview, key, Direction::Back);
+            back.reverse();
+            prop_assert_eq!(back, forward);
+        }
+    }
+}
+
+#[test]
+fn an_event_knows_its_call_and_what_that_was_made_in() {
+    let mut writer = Writer::new(Vec::new(), WriterOptions::default()).unwrap();
+    let names = [
+        "cudaLaunchKernel",
+        "cuLaunchKernel",
+        "step",
+        "forward",
+        "aten::mm",
+    ];
+    let [runtime, driver, step, forward, operator] = names.map(|name| writer.string(name).unwrap());
+    let caller = Caller {
+        process: ProcessId(1),
+        thread: ThreadId(9),
+    };
+    for (name, start, end) in [(runtime, 50, 60), (driver, 52, 58)] {
+        let call = ApiCall {
+            start: Timestamp(start),
+            end: Timestamp(end),
+            correlation: CorrelationId(7),
+            caller,
+            shape: ApiShape {
+                name,
+                ..ApiShape::default()
+            },
+            ..ApiCall::default()
+        };
+        writer.push(ClockId(1), &call).unwrap();
+    }
+    let other = Caller {
+        thread: ThreadId(10),
+        ..caller
+    };
+    for (name, start, end, caller) in [
+        (forward, 40, 70, caller),
+        (step, 10, 100, caller),
+        (step, 10, 100, other),
+        (forward, 60, 70, caller),
+    ] {
+        let marker = Marker {
+            start: Timestamp(start),
+            end: Timestamp(end),
+            caller,
+            shape: MarkerShape {
+                name,
+                ..MarkerShape::default()
+            },
+            ..Marker::default()
+        };
+        writer.push(ClockId(1), &marker).unwrap();
+    }
+    let host = HostCall {
+        start: Timestamp(45),
+        end: Timestamp(65),
+        caller,
+        shape: HostShape {
+            name: operator,
+            ..HostShape::default()
+        },
+        ..HostCall::default()
+    };
+    writer.push(ClockId(1), &host).unwrap();
+    let launched = Kernel {
+        correlation: CorrelationId(7),
+        ..kernel(80, 90, 3)
+    };
+    writer.push(ClockId(1), &launched).unwrap();
+    writer.push(ClockId(1), &kernel(91, 92, 3)).unwrap();
+    let trace = Trace::from_bytes(writer.finish().unwrap()).unwrap();
+    let overview = Overview::new(&trace, &Query::default(), window(1, 101), 10);
+    let query = Query::default();
+    let seek = |from, key| overview.seek(&trace, &query, Some(key), from, Direction::Forward);
+    let picked = seek(Position::before(Timestamp(1)), stream(3)).unwrap();
+    assert!(
+        picked
+            .fields
+            .contains(&("place.stream".to_owned(), "3".to_owned()))
+    );
+    let around = Surroundings::of(&trace, &picked.event);
+    let call = around.call.unwrap();
+    assert_eq!(
+        trace.event_name(&call),
+        "cuLaunchKernel",
+        "the last of those with its number"
+    );
+    let path: Vec<&str> = around
+        .inside
+        .iter()
+        .map(|event| trace.event_name(event))
+        .collect();
+    assert_eq!(path, ["step", "forward", "aten::mm"]);
+
+    let alone = seek(picked.position, stream(3)).unwrap();
+    assert_eq!(alone.event.start, Timestamp(91));
+    let around = Surroundings::of(&trace, &alone.event);
+    assert_eq!(
+        (around.call, around.inside.len()),
+        (None, 0),
+        "it has no correlation"
+    );
+
+    let markers = RowKey::Thread {
+        process: ProcessId(1),
+        thread: ThreadId(9),
+        role: ThreadRole::Markers,
+    };
+    let first = seek(Position::before(Timestamp(1)), markers).unwrap();
+    assert_eq!(trace.event_name(&first.event), "step");
+    assert_eq!(Surroundings::of(&trace, &first.event).inside, []);
+    let second = seek(first.position, markers).unwrap();
+    assert_eq!(Surroundings::of(&trace, &second.event).inside.len(), 1);
+    let named = named_within(&trace, &query, window(75, 85), 10).unwrap();
+    assert_eq!(named.len(), 3, "two ranges and a kernel: {named:?}");
+    assert_eq!(named_within(&trace, &query, window(75, 85), 2), None);
 }
 
 #[test]

@@ -41,6 +41,19 @@ impl OverviewRow {
         }
     }
 
+    /// Puts cells together two by two; an odd last one stays.
+    pub(super) fn halve(&mut self) {
+        let pairs = |cells: &[u64]| cells.chunks(2).map(|pair| pair.iter().sum()).collect();
+        self.busy = pairs(&self.busy);
+        for cells in &mut self.by_activity {
+            *cells = pairs(cells);
+        }
+        let starts = self.starts.chunks(2);
+        self.starts = starts
+            .map(|pair| pair.iter().fold(0, |sum: u32, count| sum.saturating_add(*count)))
+            .collect();
+    }
+
     /// Nanoseconds of a cell in which it was busy.
     pub fn busy_nanos_of(&self, cell: usize) -> u64 {
         self.busy[cell]
@@ -67,6 +80,13 @@ impl OverviewRow {
         self.by_activity[activity as usize].iter().sum()
     }
 
+    /// Whether there is anything but waits.
+    pub fn has_work(&self) -> bool {
+        Activity::ALL
+            .into_iter()
+            .any(|activity| activity.is_work() && self.cells_of(activity).is_some())
+    }
+
     /// What most of a cell was spent with; work comes before waits. `None` for a cell without any time.
     pub fn activity(&self, cell: usize) -> Option<Activity> {
         let nanos = |activity: Activity| self.cells_of(activity).map_or(0, |cells| cells[cell]);
@@ -84,6 +104,16 @@ impl Overview {
             bounds: (0..=cells).map(|cell| window.cell_start(cell, cells)).collect(),
             ..Self::default()
         }
+    }
+
+    /// Puts cells together two by two, for those who do the same with the rows.
+    pub(super) fn halve(&mut self) {
+        let end = self.bounds.last().copied();
+        let mut bounds: Vec<u64> = self.bounds.iter().step_by(2).copied().collect();
+        if self.cells() % 2 == 1 {
+            bounds.extend(end);
+        }
+        self.bounds = bounds;
     }
 
     /// The number of cells.

@@ -4,7 +4,9 @@
 //! of its events, and never more than the cell is long. Blocks are read once, with only the columns that are needed, and let
 //! go again: memory follows the number of rows and cells, not that of events.
 
+mod around;
 mod cells;
+mod find;
 mod pieces;
 mod scan;
 mod sweep;
@@ -15,7 +17,9 @@ use crate::model::event::EventKind;
 use crate::model::trace::Trace;
 use crate::query::Query;
 
+pub use around::Surroundings;
 pub use cells::{Overview, OverviewRow};
+pub use find::{Direction, Named, Picked, Position, named_within};
 
 /// What something was busy with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

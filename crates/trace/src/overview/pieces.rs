@@ -43,6 +43,7 @@ impl Spot {
 
 #[derive(Clone, Copy)]
 struct Shape {
+    name: EventName,
     activity: Activity,
     whose: Whose,
     wanted: Wanted,
@@ -83,6 +84,17 @@ impl Pieces {
         read! {
             Kernel, MemoryCopy, MemorySet, Synchronization, GraphLaunch, Collective, ApiCall, Marker, HostCall,
         }
+    }
+
+    /// The row of the picture that a row belongs to, and what it is; `None` for one that is not wanted.
+    pub(super) fn place(&self, row: usize) -> Option<(RowKey, Activity)> {
+        let (whose, activity) = self.what(row)?;
+        Some((self.spots[self.spot_number(row)].key(whose)?, activity))
+    }
+
+    /// The name of a row.
+    pub(super) fn name(&self, row: usize) -> EventName {
+        self.shapes[self.shape_number(row)].name
     }
 
     /// What a row is, and whose; `None` for one whose name is not wanted.
@@ -183,6 +195,7 @@ fn shape(name: EventName, activity: Activity, trace: &Trace, query: &Query) -> S
     };
     let wanted = query.name.as_ref().is_none_or(|filter| filter(text));
     Shape {
+        name,
         activity,
         whose: Whose::Own,
         wanted: if wanted { Wanted::Yes } else { Wanted::No },

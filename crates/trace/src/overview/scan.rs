@@ -36,15 +36,46 @@ pub(super) fn blocks<'t>(trace: &'t Trace, query: &Query) -> Vec<TimedBlock<'t>>
     blocks
 }
 
+/// What is needed of a block. One that cannot be read is left out, and the trace's health says so.
+pub(super) fn pieces_of(
+    trace: &Trace,
+    query: &Query,
+    decoder: &mut Decoder<'_, AnySource>,
+    block: &Block,
+) -> Option<Pieces> {
+    Pieces::read(decoder, block, trace, query)?
+        .map_err(|error| trace.file.note(block, error))
+        .ok()
+}
+
 impl Overview {
     /// Divides a window into cells and fills them with what a query finds. Of the query's own times only what lies within
     /// the window is seen.
     pub fn new(trace: &Trace, query: &Query, window: Window, cells: usize) -> Self {
-        Self::with_limit(trace, query, window, cells.max(1), MOST_WAITING)
+        let sweep = Sweep::new(Overview::empty(window, cells.max(1)), usize::MAX);
+        Self::with_limit(trace, query, window, sweep, MOST_WAITING)
     }
 
-    fn with_limit(trace: &Trace, query: &Query, window: Window, cells: usize, most_waiting: usize) -> Self {
-        let mut sweep = Sweep::new(Overview::empty(window, cells));
+    /// The same with a bound on the cells of all rows together: where rows are many, cells are put together two by two
+    /// until they fit. Best started with a power of two.
+    pub fn bounded(
+        trace: &Trace,
+        query: &Query,
+        window: Window,
+        cells: usize,
+        most_of_all_rows: usize,
+    ) -> Self {
+        let sweep = Sweep::new(Overview::empty(window, cells.max(1)), most_of_all_rows);
+        Self::with_limit(trace, query, window, sweep, MOST_WAITING)
+    }
+
+    fn with_limit(
+        trace: &Trace,
+        query: &Query,
+        window: Window,
+        mut sweep: Sweep,
+        most_waiting: usize,
+    ) -> Self {
         let blocks: Vec<TimedBlock<'_>> = blocks(trace, query)
             .into_iter()
             .filter(|(first, last, _)| *last >= window.from.0 && *first <= window.to.0)
@@ -110,9 +141,7 @@ impl Pass<'_> {
     /// What one block adds.
     fn part(&self, decoder: &mut Decoder<'_, AnySource>, block: &Block) -> Option<Part> {
         self.query.note(Progress::Read(block.header.total_length()));
-        let pieces = Pieces::read(decoder, block, self.trace, self.query)?
-            .map_err(|error| self.trace.file.note(block, error))
-            .ok()?; // the error is in the trace's health now
+        let pieces = pieces_of(self.trace, self.query, decoder, block)?;
         let mut rows = Rows::default();
         let lanes: Vec<Lanes> = pieces.spots().iter().map(|spot| rows.lanes(spot)).collect();
         let mut doubtful = Doubtful::default();
@@ -265,9 +294,10 @@ mod tests {
         let trace = crowded();
         let query = Query::default();
         let window = Window::of(&trace, &query).expect("it has kernels");
-        let at_once = Overview::with_limit(&trace, &query, window, 60, usize::MAX);
+        let sweep = || Sweep::new(Overview::empty(window, 60), usize::MAX);
+        let at_once = Overview::with_limit(&trace, &query, window, sweep(), usize::MAX);
         for limit in [1, 7, 100, 1_500] {
-            let parts = Overview::with_limit(&trace, &query, window, 60, limit);
+            let parts = Overview::with_limit(&trace, &query, window, sweep(), limit);
             assert_eq!(parts.rows.len(), at_once.rows.len());
             for (part, whole) in parts.rows.iter().zip(&at_once.rows) {
                 assert_eq!((part.key, part.events), (whole.key, whole.events));

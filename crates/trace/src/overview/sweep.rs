@@ -25,6 +25,8 @@ pub(super) struct Sweep {
     lanes: Vec<Lane>,
     known: FxHashMap<RowKey, usize>,
     waiting: usize,
+    /// Cells that all rows may have together.
+    most_cells: usize,
 }
 
 struct Lane {
@@ -39,12 +41,13 @@ struct Lane {
 }
 
 impl Sweep {
-    pub(super) fn new(overview: Overview) -> Self {
+    pub(super) fn new(overview: Overview, most_cells: usize) -> Self {
         Sweep {
             overview,
             lanes: Vec::new(),
             known: FxHashMap::default(),
             waiting: 0,
+            most_cells,
         }
     }
 
@@ -55,6 +58,12 @@ impl Sweep {
 
     /// Takes spans of a row.
     pub(super) fn add(&mut self, key: RowKey, spans: Vec<Span>) {
+        if !self.known.contains_key(&key) {
+            let rows = self.lanes.len() + 1;
+            while rows.saturating_mul(self.overview.cells()) > self.most_cells && self.overview.cells() > 1 {
+                self.halve();
+            }
+        }
         let cells = self.overview.cells();
         let number = *self.known.entry(key).or_insert_with(|| {
             self.lanes.push(Lane::new(key, cells));
@@ -67,6 +76,15 @@ impl Sweep {
         } else {
             lane.waiting.extend(spans);
         }
+    }
+
+    /// Puts cells together two by two.
+    fn halve(&mut self) {
+        for lane in &mut self.lanes {
+            lane.row.halve();
+            lane.cell /= 2;
+        }
+        self.overview.halve();
     }
 
     /// Counts what starts before a moment, and all of it at the end of times. Nothing that starts earlier may come afterwards.
@@ -216,7 +234,7 @@ mod tests {
 
     fn sweep(from: u64, to: u64, cells: usize) -> Sweep {
         let window = Window::new(Timestamp(from), Timestamp(to));
-        Sweep::new(Overview::empty(window, cells))
+        Sweep::new(Overview::empty(window, cells), usize::MAX)
     }
 
     fn span(start: u64, end: u64, activity: Activity) -> Span {
@@ -327,6 +345,34 @@ mod tests {
             (overview.rows[0].busy_nanos(), overview.rows[0].events),
             (49, 1_000)
         );
+    }
+
+    #[test]
+    fn many_rows_have_fewer_cells_and_the_same_time() {
+        let key = |number| RowKey::Thread {
+            process: ProcessId(1),
+            thread: ThreadId(number),
+            role: super::super::ThreadRole::Calls,
+        };
+        for cells in [16, 21] {
+            let window = Window::new(Timestamp(0), Timestamp(1_000));
+            let mut sweep = Sweep::new(Overview::empty(window, cells), 40);
+            for number in 0..9 {
+                sweep.add(key(number), vec![kernel(number * 100, number * 100 + 50)]);
+                sweep.pass(number * 100);
+            }
+            let overview = sweep.finish();
+            assert!(
+                overview.cells() * 9 <= 40 && overview.cells() >= 2,
+                "{}",
+                overview.cells()
+            );
+            assert_eq!(overview.window(), window);
+            for row in &overview.rows {
+                assert_eq!((row.busy_nanos(), row.events), (50, 1));
+                assert!((0..overview.cells()).all(|cell| overview.share(row, cell) <= 1.0));
+            }
+        }
     }
 
     #[test]
