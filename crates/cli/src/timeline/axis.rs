@@ -1,5 +1,6 @@
 //! The axis of a timeline: round times, as many as fit.
 
+use tracesmith_format::Timestamp;
 use tracesmith_trace::overview::Window;
 
 /// A time that is written on the axis.
@@ -79,8 +80,14 @@ impl Axis {
         ticks
     }
 
+    /// A moment as an offset from the trace's start, to a thousandth of the window.
+    pub(crate) fn moment(&self, time: Timestamp) -> String {
+        let step = 10_u64.pow((self.window.nanos() / 1_000).max(1).ilog10());
+        self.label(time.0.saturating_sub(self.zero), step)
+    }
+
     /// An offset from the trace's start, with as many digits as tell such steps apart.
-    pub(crate) fn label(&self, offset: u64, step: u64) -> String {
+    fn label(&self, offset: u64, step: u64) -> String {
         let digits = self.unit_nanos.ilog10().saturating_sub(trailing_zeros(step)) as usize;
         let (whole, rest) = (offset / self.unit_nanos, offset % self.unit_nanos);
         if digits == 0 {
@@ -110,7 +117,6 @@ fn trailing_zeros(number: u64) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tracesmith_format::Timestamp;
 
     fn ticks(from: u64, to: u64, width: usize) -> Vec<(usize, String)> {
         let window = Window::new(Timestamp(1_000_000 + from), Timestamp(1_000_000 + to));
@@ -140,6 +146,19 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn moments_have_as_many_digits_as_the_window_needs() {
+        let window = Window::new(Timestamp(542_270_123), Timestamp(542_276_363));
+        let axis = Axis::new(window, 0);
+        assert_eq!(axis.moment(window.from), "542.270123 ms");
+        let whole = Window::new(Timestamp(0), Timestamp(84_491_234));
+        assert_eq!(Axis::new(whole, 0).moment(whole.to), "84.49 ms");
+        assert_eq!(
+            Axis::new(Window::new(Timestamp(0), Timestamp(1)), 0).moment(Timestamp(1)),
+            "1 ns"
+        );
     }
 
     #[test]

@@ -3,7 +3,9 @@
 mod axis;
 mod charset;
 mod labels;
+mod palette;
 
 pub(crate) use axis::Axis;
 pub(crate) use charset::{Charset, percent};
 pub(crate) use labels::Labels;
+pub(crate) use palette::color;

@@ -1,9 +1,8 @@
 //! `tracesmith view --timeline`: what every stream was busy with, as a picture of characters.
 
-use anstyle::{AnsiColor, Style};
+use anstyle::Style;
 use anyhow::bail;
 use serde_json::{Value, json};
-use tracesmith_format::Timestamp;
 use tracesmith_trace::overview::{
     Activity, DEVICE_KINDS, Doubtful, HOST_KINDS, Overview, OverviewRow, RowKey,
 };
@@ -14,7 +13,7 @@ use unicode_width::UnicodeWidthStr;
 use crate::args::Format;
 use crate::output::table::clipped;
 use crate::output::{Colors, FAINT, HEADING, Output};
-use crate::timeline::{Axis, Charset, Labels, percent};
+use crate::timeline::{Axis, Charset, Labels, color, percent};
 
 /// Columns where there is no terminal to say so.
 const DEFAULT_WIDTH: usize = 100;
@@ -133,19 +132,19 @@ impl Drawing<'_> {
     /// What stretch of time it is, and the axis.
     fn head(&self, output: &mut Output) -> anyhow::Result<()> {
         let window = self.overview.window();
-        let offset = |time: Timestamp| units::nanos(time.0.saturating_sub(self.zero));
+        let axis = Axis::new(window, self.zero);
         let cells = self.overview.cells() as u64;
         let head = format!(
             "{} from {} to {}, a cell is {}",
             units::nanos(window.nanos()),
-            offset(window.from),
-            offset(window.to),
+            axis.moment(window.from),
+            axis.moment(window.to),
             units::nanos(window.nanos().div_ceil(cells)),
         );
         output.line(&self.charset.text(&head))?;
         output.line("")?;
         let mut times = " ".repeat(self.label_width);
-        for tick in Axis::new(window, self.zero).ticks(self.overview.cells()) {
+        for tick in axis.ticks(self.overview.cells()) {
             let column = self.label_width + tick.column;
             times += &" ".repeat(column.saturating_sub(times.width()));
             times.push(self.charset.tick());
@@ -169,10 +168,7 @@ impl Drawing<'_> {
             (shown, activity)
         });
         // A row of nothing but waits is not idle: nobody asks whether it works.
-        let has_work = Activity::ALL
-            .into_iter()
-            .any(|activity| activity.is_work() && row.cells_of(activity).is_some());
-        let busy = if has_work {
+        let busy = if row.has_work() {
             percent(overview.utilization(row))
         } else {
             String::new()
@@ -216,7 +212,7 @@ impl Drawing<'_> {
         );
         let mut style = None;
         for (shown, activity) in cells {
-            let wanted = activity.filter(|_| shown != ' ').map(color);
+            let wanted = activity.filter(|_| shown != ' ').map(style_of);
             if wanted != style {
                 if let Some(style) = style {
                     line += &format!("{style:#}");
@@ -249,7 +245,7 @@ impl Drawing<'_> {
                 } else {
                     self.charset.wait()
                 },
-                color(activity),
+                style_of(activity),
             );
             match self.colors {
                 Colors::Shown => parts.push(format!("{style}{sign}{style:#} {}", activity.name())),
@@ -287,19 +283,8 @@ fn busiest(overview: &Overview, limit: usize) -> Vec<&OverviewRow> {
     numbers.into_iter().map(|number| &overview.rows[number]).collect()
 }
 
-fn color(activity: Activity) -> Style {
-    match activity {
-        Activity::Kernel => AnsiColor::Green,
-        Activity::Communication => AnsiColor::Magenta,
-        Activity::Copy => AnsiColor::Yellow,
-        Activity::Set => AnsiColor::Blue,
-        Activity::Graph => AnsiColor::BrightGreen,
-        Activity::Sync => AnsiColor::Red,
-        Activity::Call => AnsiColor::Cyan,
-        Activity::Marker => AnsiColor::BrightBlue,
-        Activity::Host => AnsiColor::White,
-    }
-    .on_default()
+fn style_of(activity: Activity) -> Style {
+    color(activity).on_default()
 }
 
 /// Who a row is about, for programs: the kind of row, the GPU's number, process, pid, context, stream and thread.
