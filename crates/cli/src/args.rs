@@ -112,6 +112,12 @@ absolute nanoseconds of its clock (@1700000000000000000).
 Names are matched as a glob when they hold *, ? or [, as a regular expression between slashes
 (/gemm_[0-9]+/), and as a part of the name otherwise.")]
     View(Box<ViewArgs>),
+    /// Move around in a trace: zoom, search, inspect, in the terminal
+    #[command(after_help = "\
+Example: tracesmith top train.sbt
+
+? shows the keys. Times as in 'tracesmith view --help'.")]
+    Top(TopArgs),
     /// Save what is left of a damaged or unfinished trace
     #[command(after_help = "Example: tracesmith repair crashed.sbt -o saved.sbt")]
     Repair(RepairArgs),
@@ -252,6 +258,21 @@ pub(crate) struct ViewArgs {
     pub(crate) width: Option<u16>,
     /// Draw the timeline in plain ASCII, also when the locale is not UTF-8
     #[arg(long, requires = "timeline")]
+    pub(crate) ascii: bool,
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct TopArgs {
+    /// The trace, of any format that can be read, or - for standard input
+    pub(crate) file: PathBuf,
+    /// Where to start looking
+    #[arg(long, value_name = "TIME")]
+    pub(crate) from: Option<TimeArg>,
+    /// Where the first window ends
+    #[arg(long, value_name = "TIME")]
+    pub(crate) to: Option<TimeArg>,
+    /// Draw in plain ASCII, also when the locale is not UTF-8
+    #[arg(long)]
     pub(crate) ascii: bool,
 }
 

@@ -8,13 +8,12 @@ mod timeline;
 use std::ops::ControlFlow;
 
 use anyhow::{Context, bail};
-use globset::GlobBuilder;
-use regex::Regex;
 use tracesmith_format::{DeviceId, ProcessId, StreamId};
-use tracesmith_trace::{NameFilter, Query, SortKey, Trace, units};
+use tracesmith_trace::{Query, SortKey, Trace, units};
 
 use crate::args::{Format, ViewArgs};
 use crate::input::open_trace;
+use crate::name_pattern::name_filter;
 use crate::output::Output;
 use crate::progress::{Bar, Progress};
 use crate::timeline::Charset;
@@ -140,26 +139,6 @@ fn query(args: &ViewArgs, trace: &Trace) -> anyhow::Result<Query> {
         to: args.to.map(|time| time.resolve(span)),
         progress: None,
     })
-}
-
-/// A glob when it holds wildcards, a regular expression between slashes, else a part of the name.
-fn name_filter(pattern: &str) -> anyhow::Result<NameFilter> {
-    if let Some(regex) = pattern.strip_prefix('/').and_then(|rest| rest.strip_suffix('/')) {
-        let regex = Regex::new(regex).with_context(|| format!("reading the regular expression {pattern}"))?;
-        return Ok(Box::new(move |name| regex.is_match(name)));
-    }
-    if pattern.contains(['*', '?', '[']) {
-        let glob = GlobBuilder::new(pattern)
-            .literal_separator(false)
-            .backslash_escape(true)
-            .build();
-        let glob = glob
-            .with_context(|| format!("reading the glob {pattern}"))?
-            .compile_matcher();
-        return Ok(Box::new(move |name| glob.is_match(name)));
-    }
-    let part = pattern.to_owned();
-    Ok(Box::new(move |name| name.contains(&part)))
 }
 
 fn devices(wanted: &[String], trace: &Trace) -> anyhow::Result<Vec<DeviceId>> {
