@@ -101,18 +101,25 @@ Examples:
     /// Show what a trace is: origin, devices, tables, time span, sizes, health
     #[command(after_help = "Example: tracesmith info train.sbt")]
     Info(InfoArgs),
-    /// Show events as rows, or their totals
+    /// Show events as rows, as totals or as a timeline
     #[command(after_help = "\
 Examples:
   tracesmith view train.sbt --kind kernel --name 'flash*' --sort duration --limit 20
   tracesmith view train.sbt --from 1.5s --to 1.6s --stream 7 --format csv > rows.csv
   tracesmith view train.sbt --stats
+  tracesmith view train.sbt --timeline --from 1.5s --to 1.6s
 
 Times are offsets from the trace's start (1.5s, 200ms, 10us, 7ns), shares of its span (25%), or
 absolute nanoseconds of its clock (@1700000000000000000).
 Names are matched as a glob when they hold *, ? or [, as a regular expression between slashes
 (/gemm_[0-9]+/), and as a part of the name otherwise.")]
     View(Box<ViewArgs>),
+    /// Move around in a trace: zoom, search, inspect, in the terminal
+    #[command(after_help = "\
+Example: tracesmith top train.sbt
+
+? shows the keys. Times as in 'tracesmith view --help'.")]
+    Top(TopArgs),
     /// Run a recorded window again on a GPU, and compare what it leaves in memory
     #[command(after_help = "\
 Examples:
@@ -256,6 +263,30 @@ pub(crate) struct ViewArgs {
     /// Below each row the code that asked for it, the innermost function first
     #[arg(long, conflicts_with = "stats")]
     pub(crate) stacks: bool,
+    /// What every GPU and stream was busy with, as a picture; with --kind api,marker,host threads too
+    #[arg(long, conflicts_with_all = ["stats", "stacks", "sort"])]
+    pub(crate) timeline: bool,
+    /// Columns of the timeline [default: those of the terminal]; for json and csv its cells
+    #[arg(long, value_name = "N", requires = "timeline", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) width: Option<u16>,
+    /// Draw the timeline in plain ASCII, also when the locale is not UTF-8
+    #[arg(long, requires = "timeline")]
+    pub(crate) ascii: bool,
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct TopArgs {
+    /// The trace, of any format that can be read, or - for standard input
+    pub(crate) file: PathBuf,
+    /// Where to start looking
+    #[arg(long, value_name = "TIME")]
+    pub(crate) from: Option<TimeArg>,
+    /// Where the first window ends
+    #[arg(long, value_name = "TIME")]
+    pub(crate) to: Option<TimeArg>,
+    /// Draw in plain ASCII, also when the locale is not UTF-8
+    #[arg(long)]
+    pub(crate) ascii: bool,
 }
 
 #[derive(ClapArgs)]

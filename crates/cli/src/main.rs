@@ -1,7 +1,8 @@
 //! The `tracesmith` command.
 //!
-//! `args` says what can be asked, `commands` answer by calling the libraries, `output` is the only place that prints, and
-//! this file is the only one that ends the process: 0 done, 1 the check said no, 2 we failed, or as the program that was run.
+//! `args` says what can be asked, `commands` answer by calling the libraries, `output` is the only place that prints (but
+//! for `top`, which has the terminal to itself), and this file is the only one that ends the process: 0 done, 1 the check
+//! said no, 2 we failed, or as the program that was run.
 
 mod args;
 mod commands;
@@ -9,9 +10,11 @@ mod counters;
 mod exit;
 mod input;
 mod library;
+mod name_pattern;
 mod output;
 mod progress;
 mod time_arg;
+mod timeline;
 
 use std::io;
 use std::process::ExitCode;

@@ -60,6 +60,13 @@ impl std::fmt::Display for Hinted {
 
 impl std::error::Error for Hinted {}
 
+/// Whether the answer is coloured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Colors {
+    Shown,
+    Hidden,
+}
+
 /// Where answers and talk go.
 pub(crate) struct Output {
     /// How the answer is written.
@@ -96,6 +103,14 @@ impl Output {
     /// Columns of the terminal; `None` when the answer goes elsewhere and may be as wide as it is.
     pub(crate) fn width(&self) -> Option<usize> {
         self.width
+    }
+
+    /// Whether colours of the answer are kept, for those who would show something else instead.
+    pub(crate) fn colors(&self) -> Colors {
+        match self.out.get_ref().current_choice() {
+            anstream::ColorChoice::Never => Colors::Hidden,
+            _ => Colors::Shown,
+        }
     }
 
     /// One line of the answer.

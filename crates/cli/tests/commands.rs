@@ -22,6 +22,7 @@ fn help_says_what_can_be_asked() {
         "env",
         "info",
         "view",
+        "top",
         "repair",
         "merge",
         "cut",

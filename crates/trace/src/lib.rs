@@ -27,6 +27,7 @@ pub mod export;
 pub mod fuzz;
 pub mod import;
 mod model;
+pub mod overview;
 mod perfetto;
 mod query;
 mod repair;

@@ -76,7 +76,7 @@ pub struct Found<'a> {
 }
 
 impl Query {
-    fn wants_block(&self, trace: &Trace, block: &Block) -> bool {
+    pub(crate) fn wants_block(&self, trace: &Trace, block: &Block) -> bool {
         let Some(kind) = EventKind::of_table(block.header.kind) else {
             return false;
         };
@@ -90,37 +90,32 @@ impl Query {
         last.is_some() && self.from.is_none_or(|from| last >= from) && self.to.is_none_or(|to| first < to)
     }
 
-    fn note(&self, what: Progress) {
+    pub(crate) fn note(&self, what: Progress) {
         if let Some(progress) = &self.progress {
             progress(what);
         }
     }
 
     fn wants(&self, event: &Event) -> bool {
-        let listed = |list: &Option<Vec<_>>, id| list.as_ref().is_none_or(|list| list.contains(&id));
-        if self
-            .streams
-            .as_ref()
-            .is_some_and(|s| event.stream.is_none_or(|stream| !s.contains(&stream)))
-        {
-            return false;
-        }
-        if !listed(&self.devices, event.device) {
-            return false;
-        }
-        if self
-            .processes
-            .as_ref()
-            .is_some_and(|list| !list.contains(&event.process))
-        {
-            return false;
-        }
+        self.wants_place(event.process, event.device, event.stream) && self.wants_time(event.start, event.end)
+    }
+
+    /// Whether events of this place are wanted.
+    pub(crate) fn wants_place(&self, process: ProcessId, device: DeviceId, stream: Option<StreamId>) -> bool {
+        let has_stream = |streams: &Vec<StreamId>| stream.is_some_and(|stream| streams.contains(&stream));
+        self.streams.as_ref().is_none_or(has_stream)
+            && self.devices.as_ref().is_none_or(|list| list.contains(&device))
+            && self.processes.as_ref().is_none_or(|list| list.contains(&process))
+    }
+
+    /// Whether events at this time are wanted.
+    pub(crate) fn wants_time(&self, start: Timestamp, end: Timestamp) -> bool {
         if self.from.is_none() && self.to.is_none() {
             return true;
         }
-        event.start.is_some()
-            && self.from.is_none_or(|from| event.end.max(event.start) >= from)
-            && self.to.is_none_or(|to| event.start < to)
+        start.is_some()
+            && self.from.is_none_or(|from| end.max(start) >= from)
+            && self.to.is_none_or(|to| start < to)
     }
 }
 

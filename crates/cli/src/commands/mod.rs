@@ -21,6 +21,7 @@ mod record;
 mod repair;
 mod replay;
 mod symbolize;
+mod top;
 mod version;
 mod view;
 mod workload;
@@ -37,6 +38,7 @@ pub(crate) fn run(args: Args, output: &mut Output) -> anyhow::Result<Exit> {
         Command::Benchmark(args) => return benchmark::run(&args, output),
         Command::Devices => return devices::run(output),
         Command::Doctor(args) => return doctor::run(&args, output),
+        Command::Top(args) => return top::run(&args, output),
         Command::Replay(args) => return replay::run(&args, output),
         Command::Env(args) => env::run(&args, output),
         Command::Info(args) => info::run(&args, output),

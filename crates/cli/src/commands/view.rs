@@ -3,21 +3,23 @@
 mod rows;
 mod stacks;
 mod stats;
+mod timeline;
 
 use std::ops::ControlFlow;
 
 use anyhow::{Context, bail};
-use globset::GlobBuilder;
-use regex::Regex;
 use tracesmith_format::{DeviceId, ProcessId, StreamId};
-use tracesmith_trace::{NameFilter, Query, SortKey, Trace, units};
+use tracesmith_trace::{Query, SortKey, Trace, units};
 
 use crate::args::{Format, ViewArgs};
 use crate::input::open_trace;
+use crate::name_pattern::name_filter;
 use crate::output::Output;
 use crate::progress::{Bar, Progress};
+use crate::timeline::Charset;
 use rows::RowWriter;
 use stacks::Stacks;
+use timeline::Picture;
 
 /// Rows of a table unless more are asked for: a screen or two.
 const DEFAULT_TABLE_ROWS: usize = 100;
@@ -26,7 +28,7 @@ pub(crate) fn run(args: ViewArgs, output: &mut Output) -> anyhow::Result<()> {
     let trace = open_trace(&args.file)?;
     let mut query = query(&args, &trace)?;
     // Rows that come one by one on the same terminal are progress enough.
-    let come_at_once = args.stats || args.sort != SortKey::Start || output.width().is_none();
+    let come_at_once = args.stats || args.timeline || args.sort != SortKey::Start || output.width().is_none();
     let bar = if come_at_once { output.bar() } else { Bar::Hidden };
     query.progress = Some(Progress::new("reading", trace.file_bytes(), bar).into_fn());
     let limit = match (args.limit, output.format) {
@@ -35,7 +37,19 @@ pub(crate) fn run(args: ViewArgs, output: &mut Output) -> anyhow::Result<()> {
         (None, Format::Table) => DEFAULT_TABLE_ROWS,
         (None, _) => usize::MAX,
     };
-    if args.stats {
+    if args.timeline {
+        let charset = if args.ascii {
+            Charset::Ascii
+        } else {
+            Charset::of_locale()
+        };
+        let picture = Picture {
+            width: args.width.map(usize::from),
+            charset,
+            limit,
+        };
+        timeline::show(&trace, &mut query, &picture, output)?;
+    } else if args.stats {
         stats::show(&trace, &query, limit, output)?;
     } else {
         let stacks = if args.stacks {
@@ -125,26 +139,6 @@ fn query(args: &ViewArgs, trace: &Trace) -> anyhow::Result<Query> {
         to: args.to.map(|time| time.resolve(span)),
         progress: None,
     })
-}
-
-/// A glob when it holds wildcards, a regular expression between slashes, else a part of the name.
-fn name_filter(pattern: &str) -> anyhow::Result<NameFilter> {
-    if let Some(regex) = pattern.strip_prefix('/').and_then(|rest| rest.strip_suffix('/')) {
-        let regex = Regex::new(regex).with_context(|| format!("reading the regular expression {pattern}"))?;
-        return Ok(Box::new(move |name| regex.is_match(name)));
-    }
-    if pattern.contains(['*', '?', '[']) {
-        let glob = GlobBuilder::new(pattern)
-            .literal_separator(false)
-            .backslash_escape(true)
-            .build();
-        let glob = glob
-            .with_context(|| format!("reading the glob {pattern}"))?
-            .compile_matcher();
-        return Ok(Box::new(move |name| glob.is_match(name)));
-    }
-    let part = pattern.to_owned();
-    Ok(Box::new(move |name| name.contains(&part)))
 }
 
 fn devices(wanted: &[String], trace: &Trace) -> anyhow::Result<Vec<DeviceId>> {

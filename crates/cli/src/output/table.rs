@@ -166,7 +166,7 @@ fn shortened(text: &str, width: usize) -> String {
 }
 
 /// A text cut at its end.
-fn clipped(text: &str, width: usize) -> String {
+pub(crate) fn clipped(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
     }

@@ -8,6 +8,7 @@ pub mod reader;
 pub mod rows;
 pub mod stacks;
 pub mod stage;
+pub mod terminal;
 
 use std::ffi::OsStr;
 use std::io::Write;

@@ -17,7 +17,8 @@ fn copy_event(copies: &MemoryCopies, row: usize) -> Event {
     }
 }
 
-fn copy_name(direction: CopyDirection) -> &'static str {
+/// The word for a copy in this direction.
+pub(crate) fn copy_name(direction: CopyDirection) -> &'static str {
     match direction {
         CopyDirection::UNKNOWN => "copy",
         other => other.name().unwrap_or("copy"),

@@ -3,7 +3,7 @@
 mod allocation;
 pub(crate) mod clocks;
 mod collective;
-mod copy;
+pub(crate) mod copy;
 pub(crate) mod event;
 pub(crate) mod health;
 mod host;

@@ -1,0 +1,84 @@
+//! Which key asks for what.
+
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+
+use super::state::{Action, Mode};
+
+/// Keys and what they do, for people.
+pub(super) const HELP: [(&str, &str); 16] = [
+    ("left right  h l", "move in time"),
+    ("H L", "move by a whole window"),
+    ("+ -  i o", "zoom in and out"),
+    ("0  w", "the whole trace"),
+    ("g G  Home End", "to the start and the end"),
+    ("up down  k j", "select a row"),
+    ("PgUp PgDn", "a page of rows"),
+    ("Tab S-Tab  ] [", "next and previous event of the row"),
+    ("Enter", "inspect the selected event"),
+    ("f", "fit the window to it"),
+    ("/", "search names: a part, a glob, or /a regular expression/"),
+    ("n N", "next and previous match"),
+    ("t", "rows of threads: show or hide"),
+    ("Esc", "forget selection and search"),
+    ("?", "this help"),
+    ("q  Ctrl-C", "quit"),
+];
+
+/// What a key asks for; `None` for one that nobody knows.
+pub(super) fn action(key: KeyEvent, mode: Mode) -> Option<Action> {
+    if key.kind == KeyEventKind::Release {
+        return None;
+    }
+    if key.modifiers.contains(KeyModifiers::CONTROL) {
+        return match key.code {
+            KeyCode::Char('c' | 'd') => Some(Action::Quit),
+            _ => None,
+        };
+    }
+    let action = match key.code {
+        KeyCode::Enter => Action::Enter,
+        KeyCode::Esc => Action::Escape,
+        KeyCode::Backspace => Action::Erase,
+        KeyCode::Char(char) if mode == Mode::Prompt => Action::Type(char),
+        _ if mode == Mode::Prompt => return None,
+        KeyCode::Left => Action::Left,
+        KeyCode::Right => Action::Right,
+        KeyCode::Up => Action::Up,
+        KeyCode::Down => Action::Down,
+        KeyCode::PageUp => Action::PageUp,
+        KeyCode::PageDown => Action::PageDown,
+        KeyCode::Home => Action::First,
+        KeyCode::End => Action::Last,
+        KeyCode::Tab => Action::Next,
+        KeyCode::BackTab => Action::Previous,
+        KeyCode::Char(char) => return browse(char),
+        _ => return None,
+    };
+    Some(action)
+}
+
+fn browse(char: char) -> Option<Action> {
+    Some(match char {
+        'q' => Action::Quit,
+        'h' => Action::Left,
+        'l' => Action::Right,
+        'H' => Action::PageLeft,
+        'L' => Action::PageRight,
+        '+' | '=' | 'i' => Action::ZoomIn,
+        '-' | '_' | 'o' => Action::ZoomOut,
+        '0' | 'w' => Action::Whole,
+        'g' => Action::First,
+        'G' => Action::Last,
+        'k' => Action::Up,
+        'j' => Action::Down,
+        ']' => Action::Next,
+        '[' => Action::Previous,
+        'n' => Action::NextMatch,
+        'N' => Action::PreviousMatch,
+        'f' => Action::Fit,
+        '/' => Action::Search,
+        't' => Action::Rows,
+        '?' => Action::Help,
+        _ => return None,
+    })
+}

@@ -1,0 +1,472 @@
+//! What the interactive view shows, and how keys change it. Nothing here reads a trace or draws: what has to be read is asked
+//! for by a [`Request`], and whoever reads it says what was found.
+
+use tracesmith_format::Timestamp;
+use tracesmith_trace::overview::{Direction, Picked, Position, RowKey, Window};
+
+/// What a key asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Action {
+    Quit,
+    Left,
+    Right,
+    PageLeft,
+    PageRight,
+    ZoomIn,
+    ZoomOut,
+    Whole,
+    Fit,
+    Up,
+    Down,
+    PageUp,
+    PageDown,
+    First,
+    Last,
+    Next,
+    Previous,
+    NextMatch,
+    PreviousMatch,
+    Search,
+    Rows,
+    Help,
+    Enter,
+    Escape,
+    Erase,
+    Type(char),
+}
+
+/// What has to be read before the next picture.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Request {
+    Nothing,
+    Quit,
+    /// The event next to a position; `None` is any row.
+    Seek {
+        key: Option<RowKey>,
+        from: Position,
+        direction: Direction,
+    },
+    /// Events with such a name.
+    Search(String),
+}
+
+/// What the keys go to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mode {
+    Browse,
+    Prompt,
+    Inspect,
+    Help,
+}
+
+/// Which rows are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RowsShown {
+    All,
+    Devices,
+}
+
+/// One line of the list: what rows stand below, or a row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Line {
+    Group(String),
+    Row { key: RowKey, label: String },
+}
+
+/// All that is shown but the trace.
+pub(super) struct State {
+    /// The whole of the trace.
+    pub(super) whole: Window,
+    /// What is shown of it.
+    pub(super) window: Window,
+    /// Columns of the timeline.
+    pub(super) cells: usize,
+    /// Lines of the list that fit.
+    pub(super) height: usize,
+    pub(super) mode: Mode,
+    pub(super) rows_shown: RowsShown,
+    pub(super) picked: Option<Picked>,
+    /// What is typed after the slash.
+    pub(super) prompt: String,
+    pub(super) message: String,
+    /// How far the inspected event is scrolled.
+    pub(super) scroll: usize,
+    /// The pattern that was searched for, and how many events have it.
+    pub(super) search: Option<(String, u64)>,
+    all: Vec<Line>,
+    lines: Vec<Line>,
+    /// The selected line, always a row where there is one.
+    selected: usize,
+    /// The first line that is shown.
+    top: usize,
+}
+
+impl State {
+    pub(super) fn new(whole: Window, window: Window, lines: Vec<Line>) -> Self {
+        let mut state = State {
+            whole,
+            window,
+            cells: 1,
+            height: 1,
+            mode: Mode::Browse,
+            rows_shown: RowsShown::All,
+            picked: None,
+            prompt: String::new(),
+            message: String::new(),
+            scroll: 0,
+            search: None,
+            lines: lines.clone(),
+            all: lines,
+            selected: 0,
+            top: 0,
+        };
+        state.select_near(0);
+        state
+    }
+
+    /// The lines that are shown, each with whether it is the selected one.
+    pub(super) fn visible(&self) -> impl Iterator<Item = (&Line, Selected)> {
+        let lines = self.lines.iter().enumerate().skip(self.top).take(self.height);
+        lines.map(|(number, line)| {
+            let selected = if number == self.selected {
+                Selected::Yes
+            } else {
+                Selected::No
+            };
+            (line, selected)
+        })
+    }
+
+    /// The selected row.
+    pub(super) fn row(&self) -> Option<RowKey> {
+        match self.lines.get(self.selected) {
+            Some(Line::Row { key, .. }) => Some(*key),
+            _ => None,
+        }
+    }
+
+    /// Rows that do not fit the screen.
+    pub(super) fn hidden_rows(&self) -> usize {
+        let rows = |lines: &[Line]| {
+            lines
+                .iter()
+                .filter(|line| matches!(line, Line::Row { .. }))
+                .count()
+        };
+        let end = (self.top + self.height).min(self.lines.len());
+        rows(&self.lines) - rows(&self.lines[self.top.min(end)..end])
+    }
+
+    /// The terminal has this much space for the timeline.
+    pub(super) fn resize(&mut self, cells: usize, height: usize) {
+        self.cells = cells.max(1);
+        self.height = height.max(1);
+        self.show(self.window.from, self.window.nanos());
+        self.follow_selection();
+    }
+
+    /// Does what a key asks for.
+    pub(super) fn act(&mut self, action: Action) -> Request {
+        self.message.clear();
+        match self.mode {
+            Mode::Prompt => self.act_in_prompt(action),
+            Mode::Help => {
+                match action {
+                    Action::Quit => return Request::Quit,
+                    _ => self.mode = Mode::Browse,
+                }
+                Request::Nothing
+            }
+            Mode::Inspect => self.act_in_inspection(action),
+            Mode::Browse => self.act_in_browser(action),
+        }
+    }
+
+    fn act_in_prompt(&mut self, action: Action) -> Request {
+        match action {
+            Action::Type(char) => self.prompt.push(char),
+            Action::Erase if self.prompt.is_empty() => self.mode = Mode::Browse,
+            Action::Erase => {
+                self.prompt.pop();
+            }
+            Action::Enter => {
+                self.mode = Mode::Browse;
+                let pattern = std::mem::take(&mut self.prompt);
+                if pattern.is_empty() {
+                    self.search = None;
+                    return Request::Nothing;
+                }
+                return Request::Search(pattern);
+            }
+            Action::Escape => {
+                self.prompt.clear();
+                self.mode = Mode::Browse;
+            }
+            Action::Quit => return Request::Quit,
+            _ => {}
+        }
+        Request::Nothing
+    }
+
+    fn act_in_inspection(&mut self, action: Action) -> Request {
+        let page = self.height.max(2) - 1;
+        match action {
+            Action::Quit => return Request::Quit,
+            Action::Up => self.scroll = self.scroll.saturating_sub(1),
+            Action::Down => self.scroll += 1,
+            Action::PageUp => self.scroll = self.scroll.saturating_sub(page),
+            Action::PageDown => self.scroll += page,
+            Action::First => self.scroll = 0,
+            Action::Next | Action::Previous | Action::NextMatch | Action::PreviousMatch => {
+                self.scroll = 0;
+                return self.act_in_browser(action);
+            }
+            Action::Help => self.mode = Mode::Help,
+            _ => self.mode = Mode::Browse,
+        }
+        Request::Nothing
+    }
+
+    fn act_in_browser(&mut self, action: Action) -> Request {
+        let length = self.window.nanos();
+        let from = self.window.from;
+        match action {
+            Action::Quit => return Request::Quit,
+            Action::Left => self.pan(-1, (length / 8).max(1)),
+            Action::Right => self.pan(1, (length / 8).max(1)),
+            Action::PageLeft => self.pan(-1, length),
+            Action::PageRight => self.pan(1, length),
+            Action::ZoomIn => self.zoom(length / 2),
+            Action::ZoomOut => self.zoom(length.saturating_mul(2)),
+            Action::Whole => self.show(self.whole.from, self.whole.nanos()),
+            Action::First => self.show(self.whole.from, length),
+            Action::Last => self.show(Timestamp(self.whole.to.0.saturating_sub(length)), length),
+            Action::Fit => self.fit(),
+            Action::Up => self.select(self.selected.saturating_sub(1), Direction::Back),
+            Action::Down => self.select(self.selected + 1, Direction::Forward),
+            Action::PageUp => self.select(self.selected.saturating_sub(self.height), Direction::Back),
+            Action::PageDown => self.select(self.selected + self.height, Direction::Forward),
+            Action::Next => return self.seek(self.row(), Direction::Forward),
+            Action::Previous => return self.seek(self.row(), Direction::Back),
+            Action::NextMatch | Action::PreviousMatch => {
+                let direction = match action {
+                    Action::NextMatch => Direction::Forward,
+                    _ => Direction::Back,
+                };
+                if self.search.is_some() {
+                    return self.seek(None, direction);
+                }
+                "nothing was searched for; / does".clone_into(&mut self.message);
+            }
+            Action::Search => {
+                self.prompt.clear();
+                self.mode = Mode::Prompt;
+            }
+            Action::Rows => self.switch_rows(),
+            Action::Help => self.mode = Mode::Help,
+            Action::Enter => {
+                if self.picked.is_some() {
+                    self.scroll = 0;
+                    self.mode = Mode::Inspect;
+                } else {
+                    return self.seek(self.row(), Direction::Forward);
+                }
+            }
+            Action::Escape => {
+                self.picked = None;
+                self.search = None;
+            }
+            Action::Erase | Action::Type(_) => {}
+        }
+        if self.window.from != from || self.window.nanos() != length {
+            self.message.clear();
+        }
+        Request::Nothing
+    }
+
+    /// An event was found, or there is none on that side.
+    pub(super) fn found(&mut self, picked: Option<Picked>, direction: Direction) {
+        let Some(picked) = picked else {
+            let side = match direction {
+                Direction::Forward => "later",
+                Direction::Back => "earlier",
+            };
+            self.message = format!("there is none {side}");
+            return;
+        };
+        let has_it = |line: &Line| matches!(line, Line::Row { key, .. } if *key == picked.key);
+        let stays = match self.row() {
+            Some(RowKey::Device { device }) => picked.key.device() == Some(device),
+            Some(key) => key == picked.key,
+            None => false,
+        };
+        if !stays {
+            if !self.lines.iter().any(has_it) {
+                self.switch_rows();
+            }
+            if let Some(number) = self.lines.iter().position(has_it) {
+                self.selected = number;
+                self.follow_selection();
+            }
+        }
+        let (start, end) = (picked.event.start, picked.event.end.max(picked.event.start));
+        if start < self.window.from || end > self.window.to {
+            // A long event may begin before the window, as long as something of it is seen.
+            let seen =
+                start < self.window.to && end > self.window.from && end.0 - start.0 >= self.window.nanos();
+            if !seen {
+                let middle = start.0 + (end.0 - start.0).min(self.window.nanos()) / 2;
+                let from = middle.saturating_sub(self.window.nanos() / 2);
+                self.show(Timestamp(from), self.window.nanos());
+            }
+        }
+        self.picked = Some(picked);
+    }
+
+    /// A search came to an end: so many have such a name.
+    pub(super) fn searched(&mut self, pattern: String, count: u64) -> Request {
+        if count == 0 {
+            self.search = None;
+            self.message = format!("no event is named like {pattern}");
+            return Request::Nothing;
+        }
+        self.search = Some((pattern, count));
+        Request::Seek {
+            key: None,
+            from: Position::before(self.window.from),
+            direction: Direction::Forward,
+        }
+    }
+
+    /// From the selected event if it is seen, else from that side of the window that lies ahead.
+    fn seek(&self, key: Option<RowKey>, direction: Direction) -> Request {
+        let from = match (&self.picked, direction) {
+            (Some(picked), _) if self.sees(picked) => picked.position,
+            (_, Direction::Forward) => Position::before(self.window.from),
+            (_, Direction::Back) => Position::behind(self.window.to),
+        };
+        if key.is_none() && self.search.is_none() {
+            return Request::Nothing;
+        }
+        Request::Seek { key, from, direction }
+    }
+
+    fn sees(&self, picked: &Picked) -> bool {
+        picked.event.start <= self.window.to && picked.event.end.max(picked.event.start) >= self.window.from
+    }
+
+    /// Moves the window by so many nanoseconds.
+    fn pan(&mut self, sign: i8, nanos: u64) {
+        let from = if sign < 0 {
+            self.window.from.0.saturating_sub(nanos)
+        } else {
+            self.window.from.0.saturating_add(nanos)
+        };
+        self.show(Timestamp(from), self.window.nanos());
+    }
+
+    /// Makes the window longer or shorter around the selected event, if it is seen, else around its middle.
+    fn zoom(&mut self, nanos: u64) {
+        let nanos = nanos.clamp(self.shortest(), self.whole.nanos().max(self.shortest()));
+        let middle = self.window.from.0 + self.window.nanos() / 2;
+        let focus = match &self.picked {
+            Some(picked) if self.sees(picked) => {
+                let end = picked.event.end.max(picked.event.start);
+                let begin = picked.event.start.max(self.window.from).0;
+                begin + (end.min(self.window.to).0 - begin) / 2
+            }
+            _ => middle,
+        };
+        let before =
+            u128::from(focus - self.window.from.0) * u128::from(nanos) / u128::from(self.window.nanos());
+        self.show(Timestamp(focus.saturating_sub(before as u64)), nanos);
+    }
+
+    /// Makes the selected event a third of the window.
+    fn fit(&mut self) {
+        let Some(picked) = &self.picked else {
+            "no event is selected; Tab selects the next one".clone_into(&mut self.message);
+            return;
+        };
+        let (start, length) = (picked.event.start.0, picked.event.duration().max(1));
+        self.show(Timestamp(start.saturating_sub(length)), length.saturating_mul(3));
+    }
+
+    /// Shows a stretch of time, as far as it lies within the trace.
+    fn show(&mut self, from: Timestamp, nanos: u64) {
+        let nanos = nanos.clamp(self.shortest(), self.whole.nanos().max(self.shortest()));
+        let latest = self.whole.to.0.saturating_sub(nanos).max(self.whole.from.0);
+        let from = from.0.clamp(self.whole.from.0, latest);
+        self.window = Window::new(Timestamp(from), Timestamp(from.saturating_add(nanos)));
+    }
+
+    /// A nanosecond a cell.
+    fn shortest(&self) -> u64 {
+        self.cells as u64
+    }
+
+    fn switch_rows(&mut self) {
+        let row = self.row();
+        self.rows_shown = match self.rows_shown {
+            RowsShown::All => RowsShown::Devices,
+            RowsShown::Devices => RowsShown::All,
+        };
+        let is_shown = |key: &RowKey| self.rows_shown == RowsShown::All || key.device().is_some();
+        let mut lines: Vec<Line> = Vec::new();
+        for line in &self.all {
+            match line {
+                Line::Row { key, .. } if !is_shown(key) => {}
+                other => lines.push(other.clone()),
+            }
+        }
+        // A group whose rows are all gone goes too.
+        let has_rows = |number: usize| matches!(lines.get(number + 1), Some(Line::Row { .. }));
+        let kept: Vec<bool> = (0..lines.len())
+            .map(|number| matches!(lines[number], Line::Row { .. }) || has_rows(number))
+            .collect();
+        let mut kept = kept.into_iter();
+        lines.retain(|_| kept.next().unwrap_or(true));
+        self.lines = lines;
+        let same = |line: &Line| matches!(line, Line::Row { key, .. } if Some(*key) == row);
+        let number = self.lines.iter().position(same).unwrap_or(0);
+        self.top = 0;
+        self.select_near(number);
+    }
+
+    fn select(&mut self, number: usize, direction: Direction) {
+        let last = self.lines.len().saturating_sub(1);
+        let is_row = |number: &usize| matches!(self.lines.get(*number), Some(Line::Row { .. }));
+        let number = number.min(last);
+        let found = match direction {
+            Direction::Forward => (number..self.lines.len()).find(is_row),
+            Direction::Back => (0..=number).rev().find(is_row),
+        };
+        if let Some(found) = found {
+            self.selected = found;
+        }
+        self.follow_selection();
+    }
+
+    fn select_near(&mut self, number: usize) {
+        self.selected = number;
+        self.select(number, Direction::Forward);
+    }
+
+    /// Scrolls so that the selected row is seen, and what it stands below when that is the line before.
+    fn follow_selection(&mut self) {
+        let group = self.selected > 0 && matches!(self.lines.get(self.selected - 1), Some(Line::Group(_)));
+        let first = self.selected - usize::from(group && self.height > 1);
+        self.top = self
+            .top
+            .min(first)
+            .max((self.selected + 1).saturating_sub(self.height));
+        self.top = self.top.min(self.lines.len().saturating_sub(self.height));
+    }
+}
+
+/// Whether a line is the selected one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Selected {
+    Yes,
+    No,
+}

@@ -1,0 +1,362 @@
+//! The view without a terminal: keys go in, screens come out.
+
+#![allow(clippy::unwrap_used, reason = "a test may stop on any error")]
+
+use std::path::Path;
+
+use insta::assert_snapshot;
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ratatui::layout::Rect;
+use ratatui::style::{Color, Modifier};
+use tracesmith_format::tables::{Kernel, KernelShape, Place};
+use tracesmith_format::{ClockId, DeviceId, StreamId, Timestamp, Writer, WriterOptions};
+use tracesmith_trace::Trace;
+use tracesmith_trace::overview::{DEVICE_KINDS, HOST_KINDS, RowKey};
+
+use super::data::Data;
+use super::draw::Look;
+use super::state::{Mode, RowsShown};
+use super::{Going, Top, keys};
+use crate::output::Colors;
+use crate::progress::Bar;
+use crate::timeline::Charset;
+
+const PLAIN: Look = Look {
+    charset: Charset::Unicode,
+    colors: Colors::Hidden,
+};
+
+fn fixture(name: &str) -> Trace {
+    Trace::open(
+        &Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../../fixtures")
+            .join(name),
+    )
+    .unwrap()
+}
+
+fn top(trace: &Trace, look: Look) -> Top<'_> {
+    let data = Data::new(trace, [DEVICE_KINDS, HOST_KINDS].concat(), Bar::Hidden).unwrap();
+    let window = data.summary.window();
+    Top::new(data, window, "test.sbt".to_owned(), look)
+}
+
+/// Presses keys as they are written; names of others stand in brackets.
+fn press(top: &mut Top<'_>, keys: &str) -> Going {
+    let mut rest = keys;
+    let mut going = Going::On;
+    while let Some(char) = rest.chars().next() {
+        let (code, length) = match rest.strip_prefix('<').and_then(|rest| rest.split_once('>')) {
+            Some((name, _)) => (
+                match name {
+                    "enter" => KeyCode::Enter,
+                    "esc" => KeyCode::Esc,
+                    "tab" => KeyCode::Tab,
+                    "backtab" => KeyCode::BackTab,
+                    "down" => KeyCode::Down,
+                    "up" => KeyCode::Up,
+                    "pagedown" => KeyCode::PageDown,
+                    "back" => KeyCode::Backspace,
+                    other => panic!("no key {other}"),
+                },
+                name.len() + 2,
+            ),
+            None => (KeyCode::Char(char), char.len_utf8()),
+        };
+        rest = &rest[length..];
+        top.read();
+        if let Some(action) = keys::action(KeyEvent::new(code, KeyModifiers::NONE), top.state.mode) {
+            going = top.act(action);
+        }
+    }
+    going
+}
+
+fn screen(top: &mut Top<'_>, width: u16, height: u16) -> Terminal<TestBackend> {
+    let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+    top.resize(Rect::new(0, 0, width, height));
+    top.read();
+    terminal.draw(|frame| top.draw(frame)).unwrap();
+    terminal
+}
+
+fn shown(top: &mut Top<'_>, width: u16, height: u16) -> String {
+    screen(top, width, height).backend().to_string()
+}
+
+/// A trace of kernels: start, end and stream of each, all with one name.
+fn trace_of(rows: impl IntoIterator<Item = (u64, u64, u64)>) -> Trace {
+    let mut writer = Writer::new(Vec::new(), WriterOptions::default()).unwrap();
+    let name = writer.string("kernel").unwrap();
+    for (start, end, stream) in rows {
+        let kernel = Kernel {
+            start: Timestamp(start),
+            end: Timestamp(end),
+            place: Place {
+                device: DeviceId(1),
+                stream: StreamId(stream),
+                ..Place::default()
+            },
+            shape: KernelShape {
+                name,
+                ..KernelShape::default()
+            },
+            ..Kernel::default()
+        };
+        writer.push(ClockId(1), &kernel).unwrap();
+    }
+    Trace::from_bytes(writer.finish().unwrap()).unwrap()
+}
+
+#[test]
+fn the_first_screen_shows_the_whole_trace() {
+    let trace = fixture("synthetic-v1.sbt");
+    assert_snapshot!("whole", shown(&mut top(&trace, PLAIN), 100, 24));
+    let ascii = Look {
+        charset: Charset::Ascii,
+        ..PLAIN
+    };
+    let plain = shown(&mut top(&trace, ascii), 100, 24);
+    assert!(plain.is_ascii(), "{plain}");
+}
+
+#[test]
+fn an_event_is_selected_and_inspected() {
+    let trace = fixture("synthetic-v1.sbt");
+    let mut top = top(&trace, PLAIN);
+    shown(&mut top, 100, 24);
+    press(&mut top, "j<tab><tab><tab>f");
+    assert_snapshot!("selected", shown(&mut top, 100, 24));
+    press(&mut top, "<enter>");
+    assert_eq!(top.state.mode, Mode::Inspect);
+    assert_snapshot!("inspected", shown(&mut top, 100, 30));
+    press(&mut top, "<pagedown>");
+    assert_snapshot!("inspected_further", shown(&mut top, 100, 12));
+    press(&mut top, "<esc>");
+    assert_eq!(top.state.mode, Mode::Browse);
+}
+
+#[test]
+fn names_are_searched_for_as_view_does() {
+    let trace = fixture("synthetic-v1.sbt");
+    let mut top = top(&trace, PLAIN);
+    shown(&mut top, 100, 24);
+    press(&mut top, "/flash*");
+    assert!(shown(&mut top, 100, 24).contains("/flash*"));
+    press(&mut top, "<enter>");
+    assert_snapshot!("searched", shown(&mut top, 100, 24));
+    let mut starts = vec![top.state.picked.as_ref().unwrap().event.start];
+    for _ in 0..20 {
+        press(&mut top, "n");
+        starts.push(top.state.picked.as_ref().unwrap().event.start);
+    }
+    assert!(starts.is_sorted());
+    starts.dedup();
+    assert_eq!(starts.len(), 18, "view finds as many");
+    assert_eq!(top.state.message, "there is none later");
+    press(&mut top, "N");
+    assert_eq!(top.state.picked.as_ref().unwrap().event.start, starts[16]);
+    press(&mut top, "/no such name<enter>");
+    assert_eq!(top.state.message, "no event is named like no such name");
+    press(&mut top, "//[/<enter>");
+    assert!(
+        top.state
+            .message
+            .starts_with("reading the regular expression /[/")
+    );
+}
+
+#[test]
+fn events_of_a_row_come_one_after_the_other() {
+    let trace = fixture("demo-h200.sbt");
+    let mut top = top(&trace, PLAIN);
+    shown(&mut top, 100, 40);
+    press(&mut top, "jj<tab>");
+    let mut seen = Vec::new();
+    for _ in 0..10_000 {
+        let picked = top.state.picked.as_ref().unwrap();
+        if seen.last() == Some(&picked.position) {
+            break;
+        }
+        assert!(matches!(picked.key, RowKey::Stream { stream, .. } if stream == StreamId(14)));
+        assert!(top.state.window.from <= picked.event.start && picked.event.start <= top.state.window.to);
+        seen.push(picked.position);
+        press(&mut top, "<tab>");
+    }
+    assert!(seen.is_sorted());
+    let overview = &top.data.summary;
+    let row = overview.rows.iter().find(|row| Some(row.key) == top.state.row());
+    assert_eq!(seen.len() as u64, row.unwrap().events);
+    for position in seen.iter().rev().skip(1) {
+        press(&mut top, "<backtab>");
+        assert_eq!(top.state.picked.as_ref().unwrap().position, *position);
+    }
+}
+
+#[test]
+fn the_window_moves_within_the_trace() {
+    let trace = fixture("synthetic-v1.sbt");
+    let mut top = top(&trace, PLAIN);
+    shown(&mut top, 100, 24);
+    let whole = top.state.whole;
+    press(&mut top, "-hHlL");
+    assert_eq!(top.state.window, whole, "there is nothing beyond");
+    press(&mut top, "++");
+    assert_eq!(top.state.window.nanos(), whole.nanos() / 4);
+    press(&mut top, "g");
+    assert_eq!(top.state.window.from, whole.from);
+    press(&mut top, "G");
+    assert_eq!(top.state.window.to, whole.to);
+    for _ in 0..100 {
+        press(&mut top, "+");
+    }
+    assert_eq!(top.state.window.nanos(), 66, "a nanosecond a cell");
+    press(&mut top, "0");
+    assert_eq!(top.state.window, whole);
+    let at_most_one = |top: &mut Top<'_>| {
+        top.read();
+        let (.., picture) = top.picture.as_ref().unwrap();
+        let overview = &picture.overview;
+        let shares = overview
+            .rows
+            .iter()
+            .flat_map(|row| (0..overview.cells()).map(|cell| overview.share(row, cell)));
+        assert!(shares.into_iter().all(|share| share <= 1.0));
+    };
+    for key in ["+", "l", "+", "l", "+", "h", "+", "+", "+", "+", "+"] {
+        press(&mut top, key);
+        at_most_one(&mut top);
+    }
+}
+
+#[test]
+fn colours_and_highlights_are_there_where_they_may_be() {
+    let trace = fixture("synthetic-v1.sbt");
+    let colored = Look {
+        charset: Charset::Unicode,
+        colors: Colors::Shown,
+    };
+    let mut top = top(&trace, colored);
+    shown(&mut top, 100, 24);
+    press(&mut top, "/flash<enter>");
+    let terminal = screen(&mut top, 100, 24);
+    let buffer = terminal.backend().buffer();
+    let has = |test: &dyn Fn(&ratatui::buffer::Cell) -> bool| buffer.content.iter().any(test);
+    for color in [
+        Color::Green,
+        Color::Magenta,
+        Color::Yellow,
+        Color::Cyan,
+        Color::LightBlue,
+    ] {
+        assert!(has(&|cell| cell.fg == color), "{color}");
+    }
+    assert!(has(
+        &|cell| cell.modifier.contains(Modifier::UNDERLINED) && cell.fg == Color::Green
+    ));
+    top.look = PLAIN;
+    let terminal = screen(&mut top, 100, 24);
+    assert!(
+        terminal
+            .backend()
+            .buffer()
+            .content
+            .iter()
+            .all(|cell| cell.fg == Color::Reset)
+    );
+}
+
+#[test]
+fn help_lies_over_everything() {
+    let trace = fixture("synthetic-v1.sbt");
+    let mut top = top(&trace, PLAIN);
+    shown(&mut top, 100, 24);
+    press(&mut top, "?");
+    assert_snapshot!("help", shown(&mut top, 100, 24));
+    press(&mut top, "x");
+    assert_eq!(top.state.mode, Mode::Help, "a key that nobody knows does nothing");
+    press(&mut top, "?");
+    assert_eq!(top.state.mode, Mode::Browse);
+    assert_eq!(press(&mut top, "q"), Going::Over);
+}
+
+#[test]
+fn any_size_of_terminal_will_do() {
+    let trace = fixture("synthetic-v1.sbt");
+    let mut top = top(&trace, PLAIN);
+    shown(&mut top, 100, 24);
+    press(&mut top, "j<tab><enter>");
+    for mode in ["", "<esc>?", "?/abc", "<esc>"] {
+        press(&mut top, mode);
+        for (width, height) in [(1, 1), (2, 3), (10, 4), (24, 14), (300, 100), (80, 2), (3, 80)] {
+            shown(&mut top, width, height);
+        }
+    }
+    assert_snapshot!("small", shown(&mut top, 40, 10));
+}
+
+#[test]
+fn one_event_none_and_moments_can_be_looked_at() {
+    let none = trace_of([]);
+    assert!(Data::new(&none, DEVICE_KINDS.to_vec(), Bar::Hidden).is_none());
+    let one = trace_of([(500, 700, 1)]);
+    let mut view = top(&one, PLAIN);
+    shown(&mut view, 80, 16);
+    press(&mut view, "<tab>");
+    assert_snapshot!("one", shown(&mut view, 80, 16));
+    let moments = trace_of([
+        (500, 500, 1),
+        (500, 500, 1),
+        (400, 300, 1),
+        (450, 0, 1),
+        (0, 0, 1),
+    ]);
+    let mut view = top(&moments, PLAIN);
+    shown(&mut view, 80, 16);
+    let mut positions = Vec::new();
+    for _ in 0..5 {
+        press(&mut view, "<tab>");
+        positions.push(view.state.picked.as_ref().unwrap().position);
+    }
+    positions.dedup();
+    assert_eq!(positions.len(), 4, "all that have a time: {positions:?}");
+}
+
+#[test]
+fn ten_thousand_rows_are_scrolled_and_counted() {
+    let trace = trace_of((0..10_000).map(|at| (1_000 + at, 1_100 + at, at)));
+    let mut top = top(&trace, PLAIN);
+    let first = shown(&mut top, 80, 20);
+    assert!(first.contains("9,990 more rows"), "{first}");
+    for _ in 0..2_000 {
+        press(&mut top, "<pagedown>");
+    }
+    let last = shown(&mut top, 80, 20);
+    assert!(last.contains("> stream 9999"), "{last}");
+    assert!(top.data.summary.cells() * 10_001 <= 4 << 20);
+    press(&mut top, "<tab>");
+    let picked = top.state.picked.as_ref().unwrap();
+    assert!(matches!(picked.key, RowKey::Stream { stream, .. } if stream == StreamId(9_999)));
+}
+
+#[test]
+fn rows_of_threads_can_be_hidden() {
+    let trace = fixture("synthetic-v1.sbt");
+    let mut top = top(&trace, PLAIN);
+    assert!(shown(&mut top, 100, 40).contains("api 4000 main"));
+    press(&mut top, "t");
+    assert_eq!(top.state.rows_shown, RowsShown::Devices);
+    let devices = shown(&mut top, 100, 40);
+    assert!(
+        !devices.contains("api 4000") && !devices.contains("python pid"),
+        "{devices}"
+    );
+    press(&mut top, "/cudaLaunchKernel<enter>");
+    assert_eq!(
+        top.state.rows_shown,
+        RowsShown::All,
+        "a match is shown wherever it is"
+    );
+}

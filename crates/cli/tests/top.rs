@@ -1,0 +1,111 @@
+//! `top` in a terminal, as a user sees it.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::tests_outside_test_module,
+    reason = "a test may stop on any error"
+)]
+#![allow(missing_docs, unreachable_pub, reason = "nobody uses a test from outside")]
+
+mod support;
+
+use std::os::unix::process::ExitStatusExt;
+
+use rustix::process::Signal;
+use support::terminal::Terminal;
+use support::{FIXTURE, command, run};
+
+fn top() -> Terminal {
+    let mut command = command();
+    command
+        .env_remove("LC_ALL")
+        .env_remove("LC_CTYPE")
+        .env("LANG", "C.UTF-8")
+        .env("TERM", "xterm")
+        .args(["top", FIXTURE]);
+    let mut terminal = Terminal::start(command, 100, 30);
+    terminal.wait_for("first picture", |screen| {
+        screen.contains("synthetic-v1.sbt") && screen.contains("q quit")
+    });
+    terminal
+}
+
+#[test]
+fn a_trace_is_walked_through_with_keys() {
+    let mut terminal = top();
+    assert!(terminal.screen.alternate && !terminal.screen.cursor_shown);
+    assert!(!terminal.is_cooked(), "keys come one by one");
+    assert!(terminal.screen.contains("gpu 0 Example GPU") && terminal.screen.contains("> all streams"));
+    terminal.send("/flash*\r");
+    terminal.wait_for("match", |screen| {
+        screen.contains("kernel flash_fwd_kernel") && screen.contains("asked for by cudaLaunchKernel")
+    });
+    terminal.send("\r");
+    terminal.wait_for("inspection", |screen| screen.contains("columns, as stored"));
+    terminal.send("\u{1b}");
+    terminal.wait_for("end of it", |screen| !screen.contains("columns, as stored"));
+    terminal.send("?");
+    terminal.wait_for("help", |screen| screen.contains("fit the window to it"));
+    terminal.send("q");
+    let status = terminal.end();
+    assert_eq!(status.code(), Some(0));
+    assert_given_back(&terminal);
+}
+
+#[test]
+fn a_terminal_of_another_size_is_drawn_anew() {
+    let mut terminal = top();
+    terminal.resize(60, 12);
+    terminal.wait_for("picture of the new size", |screen| {
+        let text = screen.text();
+        let last = text.lines().last().unwrap_or_default();
+        text.lines().count() == 12 && last.starts_with("? help")
+    });
+    terminal.send("q");
+    assert_eq!(terminal.end().code(), Some(0));
+    assert_given_back(&terminal);
+}
+
+#[test]
+fn whatever_ends_it_gives_the_terminal_back() {
+    let mut by_key = top();
+    by_key.send("\u{3}");
+    assert_eq!(by_key.end().code(), Some(0));
+    assert_given_back(&by_key);
+    for signal in [Signal::TERM, Signal::HUP, Signal::INT] {
+        let mut terminal = top();
+        terminal.signal(signal);
+        let status = terminal.end();
+        assert_eq!(status.signal(), Some(signal.as_raw()), "{status}");
+        assert_given_back(&terminal);
+    }
+}
+
+fn assert_given_back(terminal: &Terminal) {
+    assert!(!terminal.screen.alternate, "the first screen is back");
+    assert!(terminal.screen.cursor_shown, "with its cursor");
+    assert!(terminal.is_cooked(), "and lines are edited");
+}
+
+#[test]
+fn without_a_terminal_it_says_so() {
+    let piped = run(command().args(["top", FIXTURE]));
+    assert_eq!(piped.code, Some(2));
+    assert_eq!(
+        piped.stderr,
+        "error: top needs a terminal, and standard output is none\n\nhint: 'tracesmith view --timeline' prints the same picture anywhere\n"
+    );
+    let json = run(command().args(["top", FIXTURE, "--format", "json"]));
+    assert_eq!(json.code, Some(2));
+    assert!(json.stderr.contains("view --timeline"), "{}", json.stderr);
+}
+
+#[test]
+fn a_file_that_is_no_trace_leaves_the_terminal_alone() {
+    let mut command = command();
+    command.args(["top", "Cargo.toml"]);
+    let mut terminal = Terminal::start(command, 80, 24);
+    assert_eq!(terminal.end().code(), Some(2));
+    assert!(terminal.screen.contains("error: reading trace Cargo.toml"));
+    assert_given_back(&terminal);
+}

@@ -1,0 +1,312 @@
+//! Reading blocks for a picture: in the order of their first time, several at once, none of them kept.
+
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+use tracesmith_format::{Block, Decoder, Timestamp};
+
+use super::cells::Overview;
+use super::pieces::{Pieces, Whose};
+use super::sweep::{Span, Sweep};
+use super::{Doubtful, RowKey, Window};
+use crate::import::sbt::AnySource;
+use crate::model::trace::Trace;
+use crate::query::{Progress, Query};
+
+/// Spans that may wait for blocks that are still to come: 48 MB of them. A trace in any usual order stays far below.
+const MOST_WAITING: usize = 2 << 20;
+
+/// First and last time on the trace's timeline, and the block.
+pub(super) type TimedBlock<'t> = (u64, u64, &'t Block);
+
+/// The blocks that a query wants and that can be drawn, in the order of their first time. Those without any times hold
+/// nothing to draw.
+pub(super) fn blocks<'t>(trace: &'t Trace, query: &Query) -> Vec<TimedBlock<'t>> {
+    let mut blocks: Vec<TimedBlock<'t>> = trace
+        .blocks()
+        .iter()
+        .filter(|block| block.header.last_time != 0 && query.wants_block(trace, block))
+        .filter(|block| super::can_be_drawn(block.header.kind))
+        .map(|block| {
+            let (first, last) = trace.block_span(block);
+            // A clock that runs backwards against the reference turns them round.
+            (first.0.min(last.0), first.0.max(last.0), block)
+        })
+        .collect();
+    blocks.sort_by_key(|(first, ..)| *first);
+    blocks
+}
+
+/// What is needed of a block. One that cannot be read is left out, and the trace's health says so.
+pub(super) fn pieces_of(
+    trace: &Trace,
+    query: &Query,
+    decoder: &mut Decoder<'_, AnySource>,
+    block: &Block,
+) -> Option<Pieces> {
+    Pieces::read(decoder, block, trace, query)?
+        .map_err(|error| trace.file.note(block, error))
+        .ok()
+}
+
+impl Overview {
+    /// Divides a window into cells and fills them with what a query finds. Of the query's own times only what lies within
+    /// the window is seen.
+    pub fn new(trace: &Trace, query: &Query, window: Window, cells: usize) -> Self {
+        let sweep = Sweep::new(Overview::empty(window, cells.max(1)), usize::MAX);
+        Self::with_limit(trace, query, window, sweep, MOST_WAITING)
+    }
+
+    /// The same with a bound on the cells of all rows together: where rows are many, cells are put together two by two
+    /// until they fit. Best started with a power of two.
+    pub fn bounded(
+        trace: &Trace,
+        query: &Query,
+        window: Window,
+        cells: usize,
+        most_of_all_rows: usize,
+    ) -> Self {
+        let sweep = Sweep::new(Overview::empty(window, cells.max(1)), most_of_all_rows);
+        Self::with_limit(trace, query, window, sweep, MOST_WAITING)
+    }
+
+    fn with_limit(
+        trace: &Trace,
+        query: &Query,
+        window: Window,
+        mut sweep: Sweep,
+        most_waiting: usize,
+    ) -> Self {
+        let blocks: Vec<TimedBlock<'_>> = blocks(trace, query)
+            .into_iter()
+            .filter(|(first, last, _)| *last >= window.from.0 && *first <= window.to.0)
+            .collect();
+        let mut pass = Pass {
+            trace,
+            query,
+            window,
+            from: 0,
+            to: u64::MAX,
+        };
+        loop {
+            pass.run(&blocks, &mut sweep, most_waiting);
+            if pass.to == u64::MAX {
+                break;
+            }
+            (pass.from, pass.to) = (pass.to, u64::MAX);
+        }
+        query.note(Progress::Done);
+        sweep.finish()
+    }
+}
+
+/// One reading of the blocks: of what starts in a stretch of time. Usually there is one, and the stretch is all of it.
+struct Pass<'a> {
+    trace: &'a Trace,
+    query: &'a Query,
+    window: Window,
+    from: u64,
+    to: u64,
+}
+
+impl Pass<'_> {
+    fn run(&mut self, blocks: &[TimedBlock<'_>], sweep: &mut Sweep, most_waiting: usize) {
+        let at_once = rayon::current_num_threads().max(1) * 2;
+        for (number, batch) in blocks.chunks(at_once).enumerate() {
+            let this: &Self = self;
+            let parts: Vec<Option<Part>> = batch
+                .par_iter()
+                .filter(|(first, last, _)| *first < this.to && *last >= this.from)
+                .map_init(
+                    || this.trace.file.reader.decoder(),
+                    |decoder, (.., block)| this.part(decoder, block),
+                )
+                .collect();
+            for part in parts.into_iter().flatten() {
+                sweep.doubt(part.doubtful);
+                for (key, spans) in part.rows {
+                    sweep.add(key, spans);
+                }
+            }
+            let next = blocks.get((number + 1) * at_once);
+            sweep.pass(next.map_or(self.to, |(first, ..)| (*first).min(self.to)));
+            while sweep.waiting() > most_waiting
+                && let Some(from) = sweep.let_go()
+            {
+                self.to = from;
+            }
+        }
+        sweep.pass(self.to);
+    }
+
+    /// What one block adds.
+    fn part(&self, decoder: &mut Decoder<'_, AnySource>, block: &Block) -> Option<Part> {
+        self.query.note(Progress::Read(block.header.total_length()));
+        let pieces = pieces_of(self.trace, self.query, decoder, block)?;
+        let mut rows = Rows::default();
+        let lanes: Vec<Lanes> = pieces.spots().iter().map(|spot| rows.lanes(spot)).collect();
+        let mut doubtful = Doubtful::default();
+        let clocks = &self.trace.clock_map;
+        let convert = block.header.clock != clocks.reference();
+        for row in 0..pieces.start.len() {
+            let Some((whose, activity)) = pieces.what(row) else {
+                continue;
+            };
+            let lanes = &lanes[pieces.spot_number(row)];
+            let Some(lane) = lanes.of(whose) else { continue };
+            let (mut start, mut end) = (pieces.start[row], pieces.end[row]);
+            if convert {
+                start = clocks.convert(block.header.clock, start).time;
+                end = clocks.convert(block.header.clock, end).time;
+            }
+            if !self.wants(start, end, &mut doubtful) {
+                continue;
+            }
+            let span = Span {
+                start: start.0,
+                end: end.0.max(start.0),
+                count: 1,
+                activity,
+            };
+            rows.spans[lane].push(span);
+            if let Some(device) = lanes.device
+                && activity.is_work()
+            {
+                rows.spans[device].push(span);
+            }
+        }
+        for spans in &mut rows.spans {
+            spans.sort_by_key(|span| span.start);
+        }
+        let rows = rows.keys.into_iter().zip(rows.spans);
+        Some(Part {
+            rows: rows.filter(|(_, spans)| !spans.is_empty()).collect(),
+            doubtful,
+        })
+    }
+
+    /// Whether a row starts in this pass and lies in the window; what is odd about its times is counted.
+    fn wants(&self, start: Timestamp, end: Timestamp, doubtful: &mut Doubtful) -> bool {
+        if !start.is_some() {
+            // It belongs to no stretch of time: the first pass counts it.
+            doubtful.without_time += u64::from(self.from == 0);
+            return false;
+        }
+        let wanted = (self.from..self.to).contains(&start.0)
+            && self.query.wants_time(start, end)
+            && start <= self.window.to
+            && end.max(start) >= self.window.from;
+        if wanted && end < start {
+            if end.is_some() {
+                doubtful.backwards += 1;
+            } else {
+                doubtful.without_end += 1;
+            }
+        }
+        wanted
+    }
+}
+
+/// What one block adds to a picture.
+struct Part {
+    rows: Vec<(RowKey, Vec<Span>)>,
+    doubtful: Doubtful,
+}
+
+/// Rows of the picture that a block has something of.
+#[derive(Default)]
+struct Rows {
+    known: FxHashMap<RowKey, usize>,
+    keys: Vec<RowKey>,
+    spans: Vec<Vec<Span>>,
+}
+
+/// Where what happened at one place goes.
+struct Lanes {
+    own: Option<usize>,
+    waits: Option<usize>,
+    /// The row of the whole device.
+    device: Option<usize>,
+}
+
+impl Lanes {
+    fn of(&self, whose: Whose) -> Option<usize> {
+        match whose {
+            Whose::Own => self.own,
+            Whose::Device => self.waits,
+        }
+    }
+}
+
+impl Rows {
+    fn lanes(&mut self, spot: &super::pieces::Spot) -> Lanes {
+        let own = spot.key(Whose::Own);
+        let device = own
+            .and_then(RowKey::device)
+            .filter(|device| device.is_some())
+            .map(|device| RowKey::Device { device });
+        Lanes {
+            own: own.map(|key| self.lane(key)),
+            waits: spot.key(Whose::Device).map(|key| self.lane(key)),
+            device: device.map(|key| self.lane(key)),
+        }
+    }
+
+    fn lane(&mut self, key: RowKey) -> usize {
+        *self.known.entry(key).or_insert_with(|| {
+            self.keys.push(key);
+            self.spans.push(Vec::new());
+            self.keys.len() - 1
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tracesmith_format::tables::{Kernel, Place};
+    use tracesmith_format::{ClockId, StreamId, Writer, WriterOptions};
+
+    /// Blocks that all reach from the begin to the end of the trace.
+    fn crowded() -> Trace {
+        let options = WriterOptions {
+            rows_per_block: 50,
+            ..WriterOptions::default()
+        };
+        let mut writer = Writer::new(Vec::new(), options).expect("memory takes all");
+        for at in 0..2_000_u64 {
+            let start = 1 + (at * 7_919) % 2_000 * 10;
+            let kernel = Kernel {
+                start: Timestamp(start),
+                end: Timestamp(start + at % 40),
+                place: Place {
+                    stream: StreamId(at % 3),
+                    ..Place::default()
+                },
+                ..Kernel::default()
+            };
+            writer.push(ClockId(1), &kernel).expect("memory takes all");
+        }
+        Trace::from_bytes(writer.finish().expect("memory takes all")).expect("it was just written")
+    }
+
+    #[test]
+    fn a_crowded_trace_is_read_in_several_passes_with_the_same_result() {
+        let trace = crowded();
+        let query = Query::default();
+        let window = Window::of(&trace, &query).expect("it has kernels");
+        let sweep = || Sweep::new(Overview::empty(window, 60), usize::MAX);
+        let at_once = Overview::with_limit(&trace, &query, window, sweep(), usize::MAX);
+        for limit in [1, 7, 100, 1_500] {
+            let parts = Overview::with_limit(&trace, &query, window, sweep(), limit);
+            assert_eq!(parts.rows.len(), at_once.rows.len());
+            for (part, whole) in parts.rows.iter().zip(&at_once.rows) {
+                assert_eq!((part.key, part.events), (whole.key, whole.events));
+                assert_eq!(
+                    (&part.busy, &part.starts),
+                    (&whole.busy, &whole.starts),
+                    "limit {limit}"
+                );
+            }
+        }
+    }
+}

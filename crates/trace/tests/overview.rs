@@ -1,0 +1,446 @@
+//! Traces seen from afar, against what plain loops over the same rows say.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::tests_outside_test_module,
+    reason = "a test may stop on any error"
+)]
+
+use proptest::prelude::*;
+use tracesmith_format::tables::*;
+use tracesmith_format::*;
+use tracesmith_trace::overview::{
+    Activity, Direction, Overview, Position, RowKey, Surroundings, ThreadRole, Window, named_within,
+};
+use tracesmith_trace::{EventKind, Query, Trace};
+
+/// Start, end and stream of a kernel.
+type Row = (u64, u64, u64);
+
+fn kernel(start: u64, end: u64, stream: u64) -> Kernel {
+    Kernel {
+        start: Timestamp(start),
+        end: Timestamp(end),
+        place: Place {
+            process: ProcessId(1),
+            device: DeviceId(1),
+            context: ContextId(1),
+            stream: StreamId(stream),
+            ..Place::default()
+        },
+        ..Kernel::default()
+    }
+}
+
+fn bytes_of(rows: &[Row], rows_per_block: u32) -> Vec<u8> {
+    let options = WriterOptions {
+        rows_per_block,
+        ..WriterOptions::default()
+    };
+    let mut writer = Writer::new(Vec::new(), options).unwrap();
+    for (start, end, stream) in rows {
+        writer.push(ClockId(1), &kernel(*start, *end, *stream)).unwrap();
+    }
+    writer.finish().unwrap()
+}
+
+fn trace_of(rows: &[Row], rows_per_block: u32) -> Trace {
+    Trace::from_bytes(bytes_of(rows, rows_per_block)).unwrap()
+}
+
+fn stream(number: u64) -> RowKey {
+    RowKey::Stream {
+        device: DeviceId(1),
+        process: ProcessId(1),
+        context: ContextId(1),
+        stream: StreamId(number),
+    }
+}
+
+const DEVICE: RowKey = RowKey::Device { device: DeviceId(1) };
+
+fn window(from: u64, to: u64) -> Window {
+    Window::new(Timestamp(from), Timestamp(to))
+}
+
+/// Busy nanoseconds between two moments: each nanosecond by itself.
+fn busy_by_loop(rows: &[Row], from: u64, to: u64, wanted: impl Fn(u64) -> bool) -> u64 {
+    (from..to)
+        .filter(|at| {
+            let runs = |row: &&Row| wanted(row.2) && row.0 != 0 && row.0 <= *at && *at < row.1;
+            rows.iter().any(|row| runs(&row))
+        })
+        .count() as u64
+}
+
+fn rows() -> impl Strategy<Value = Vec<Row>> {
+    let time = prop_oneof![12 => 1..2_000u64, 1 => Just(0)];
+    let row = (time, 0..300u64, 0..3u64, 0..20u8).prop_map(|(start, length, stream, odd)| match odd {
+        0 => (start, 0, stream),
+        1 => (start, start / 2, stream),
+        _ => (start, start + length, stream),
+    });
+    prop::collection::vec(row, 0..60)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn every_cell_holds_the_union_of_its_events(
+        rows in rows(), rows_per_block in 1..20u32, cells in 1..40usize, from in 1..1_500u64, length in 1..2_000u64,
+    ) {
+        let trace = trace_of(&rows, rows_per_block);
+        let overview = Overview::new(&trace, &Query::default(), window(from, from + length), cells);
+        prop_assert_eq!(overview.cells(), cells);
+        for row in &overview.rows {
+            let is_wanted = |number: u64| row.key == DEVICE || row.key == stream(number);
+            for cell in 0..cells {
+                let (begin, end) = overview.cell(cell);
+                prop_assert_eq!(
+                    row.busy_nanos_of(cell),
+                    busy_by_loop(&rows, begin.0, end.0, is_wanted),
+                    "{:?} cell {}", row.key, cell
+                );
+            }
+            let within = |row: &&Row| {
+                is_wanted(row.2) && row.0 != 0 && row.0 <= from + length && row.0.max(row.1) >= from
+            };
+            prop_assert_eq!(row.events, rows.iter().filter(within).count() as u64);
+        }
+    }
+}
+
+/// All events of a row, or of all rows, one after the other.
+fn walk(trace: &Trace, overview: &Overview, key: Option<RowKey>, direction: Direction) -> Vec<Position> {
+    let query = Query::default();
+    let mut from = match direction {
+        Direction::Forward => Position::before(Timestamp(0)),
+        Direction::Back => Position::behind(Timestamp(u64::MAX)),
+    };
+    let mut seen = Vec::new();
+    while let Some(picked) = overview.seek(trace, &query, key, from, direction) {
+        assert_eq!(picked.event.start, picked.position.start);
+        assert!(key.is_none_or(|key| key == DEVICE || key == picked.key));
+        from = picked.position;
+        seen.push(picked.position);
+    }
+    seen
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    #[test]
+    fn events_are_walked_in_the_order_of_their_starts(
+        rows in rows(), rows_per_block in 1..20u32, cells in 1..40usize,
+    ) {
+        let trace = trace_of(&rows, rows_per_block);
+        let Some(window) = Window::of(&trace, &Query::default()) else { return Ok(()) };
+        let overview = Overview::new(&trace, &Query::default(), window, cells);
+        for key in [None, Some(DEVICE), Some(stream(0)), Some(stream(2))] {
+            let is_wanted = |row: &&Row| row.0 != 0 && key.is_none_or(|key| key == DEVICE || key == stream(row.2));
+            let mut starts: Vec<u64> = rows.iter().filter(is_wanted).map(|row| row.0).collect();
+            starts.sort_unstable();
+            let forward = walk(&trace, &overview, key, Direction::Forward);
+            let found: Vec<u64> = forward.iter().map(|position| position.start.0).collect();
+            prop_assert_eq!(found, starts);
+            let mut back = walk(&trace, &overview, key, Direction::Back);
+            back.reverse();
+            prop_assert_eq!(back, forward);
+        }
+    }
+}
+
+#[test]
+fn an_event_knows_its_call_and_what_that_was_made_in() {
+    let mut writer = Writer::new(Vec::new(), WriterOptions::default()).unwrap();
+    let names = [
+        "cudaLaunchKernel",
+        "cuLaunchKernel",
+        "step",
+        "forward",
+        "aten::mm",
+    ];
+    let [runtime, driver, step, forward, operator] = names.map(|name| writer.string(name).unwrap());
+    let caller = Caller {
+        process: ProcessId(1),
+        thread: ThreadId(9),
+    };
+    for (name, start, end) in [(runtime, 50, 60), (driver, 52, 58)] {
+        let call = ApiCall {
+            start: Timestamp(start),
+            end: Timestamp(end),
+            correlation: CorrelationId(7),
+            caller,
+            shape: ApiShape {
+                name,
+                ..ApiShape::default()
+            },
+            ..ApiCall::default()
+        };
+        writer.push(ClockId(1), &call).unwrap();
+    }
+    let other = Caller {
+        thread: ThreadId(10),
+        ..caller
+    };
+    for (name, start, end, caller) in [
+        (forward, 40, 70, caller),
+        (step, 10, 100, caller),
+        (step, 10, 100, other),
+        (forward, 60, 70, caller),
+    ] {
+        let marker = Marker {
+            start: Timestamp(start),
+            end: Timestamp(end),
+            caller,
+            shape: MarkerShape {
+                name,
+                ..MarkerShape::default()
+            },
+            ..Marker::default()
+        };
+        writer.push(ClockId(1), &marker).unwrap();
+    }
+    let host = HostCall {
+        start: Timestamp(45),
+        end: Timestamp(65),
+        caller,
+        shape: HostShape {
+            name: operator,
+            ..HostShape::default()
+        },
+        ..HostCall::default()
+    };
+    writer.push(ClockId(1), &host).unwrap();
+    let launched = Kernel {
+        correlation: CorrelationId(7),
+        ..kernel(80, 90, 3)
+    };
+    writer.push(ClockId(1), &launched).unwrap();
+    writer.push(ClockId(1), &kernel(91, 92, 3)).unwrap();
+    let trace = Trace::from_bytes(writer.finish().unwrap()).unwrap();
+    let overview = Overview::new(&trace, &Query::default(), window(1, 101), 10);
+    let query = Query::default();
+    let seek = |from, key| overview.seek(&trace, &query, Some(key), from, Direction::Forward);
+    let picked = seek(Position::before(Timestamp(1)), stream(3)).unwrap();
+    assert!(
+        picked
+            .fields
+            .contains(&("place.stream".to_owned(), "3".to_owned()))
+    );
+    let around = Surroundings::of(&trace, &picked.event);
+    let call = around.call.unwrap();
+    assert_eq!(
+        trace.event_name(&call),
+        "cuLaunchKernel",
+        "the last of those with its number"
+    );
+    let path: Vec<&str> = around
+        .inside
+        .iter()
+        .map(|event| trace.event_name(event))
+        .collect();
+    assert_eq!(path, ["step", "forward", "aten::mm"]);
+
+    let alone = seek(picked.position, stream(3)).unwrap();
+    assert_eq!(alone.event.start, Timestamp(91));
+    let around = Surroundings::of(&trace, &alone.event);
+    assert_eq!(
+        (around.call, around.inside.len()),
+        (None, 0),
+        "it has no correlation"
+    );
+
+    let markers = RowKey::Thread {
+        process: ProcessId(1),
+        thread: ThreadId(9),
+        role: ThreadRole::Markers,
+    };
+    let first = seek(Position::before(Timestamp(1)), markers).unwrap();
+    assert_eq!(trace.event_name(&first.event), "step");
+    assert_eq!(Surroundings::of(&trace, &first.event).inside, []);
+    let second = seek(first.position, markers).unwrap();
+    assert_eq!(Surroundings::of(&trace, &second.event).inside.len(), 1);
+    let named = named_within(&trace, &query, window(75, 85), 10).unwrap();
+    assert_eq!(named.len(), 3, "two ranges and a kernel: {named:?}");
+    assert_eq!(named_within(&trace, &query, window(75, 85), 2), None);
+}
+
+#[test]
+fn a_trace_without_events_has_nothing_to_show() {
+    let trace = trace_of(&[], 8);
+    assert_eq!(Window::of(&trace, &Query::default()), None);
+    let overview = Overview::new(&trace, &Query::default(), window(1, 100), 10);
+    assert!(overview.rows.is_empty());
+}
+
+#[test]
+fn one_event_fills_its_window() {
+    let trace = trace_of(&[(500, 700, 3)], 8);
+    let window = Window::of(&trace, &Query::default()).unwrap();
+    assert_eq!((window.from, window.to), (Timestamp(500), Timestamp(700)));
+    let overview = Overview::new(&trace, &Query::default(), window, 7);
+    let row = overview.row(stream(3)).unwrap();
+    assert_eq!(overview.utilization(row), 1.0);
+    assert!((0..7).all(|cell| overview.share(row, cell) == 1.0));
+}
+
+#[test]
+fn a_moment_is_a_window_of_a_nanosecond() {
+    let trace = trace_of(&[(500, 500, 3)], 8);
+    let window = Window::of(&trace, &Query::default()).unwrap();
+    assert_eq!(window.nanos(), 1);
+    let overview = Overview::new(&trace, &Query::default(), window, 5);
+    let row = overview.row(stream(3)).unwrap();
+    assert_eq!((row.events, row.busy_nanos()), (1, 0));
+    let starts: u32 = (0..5).map(|cell| row.starts(cell)).sum();
+    assert_eq!(starts, 1);
+}
+
+#[test]
+fn doubtful_times_are_counted() {
+    let trace = trace_of(&[(0, 50, 1), (100, 0, 1), (200, 150, 1), (100, 300, 1)], 8);
+    let overview = Overview::new(&trace, &Query::default(), window(100, 300), 4);
+    let doubtful = overview.doubtful;
+    assert_eq!(
+        (doubtful.without_time, doubtful.without_end, doubtful.backwards),
+        (1, 1, 1)
+    );
+    assert_eq!(overview.row(stream(1)).unwrap().events, 3);
+}
+
+#[test]
+fn a_cut_file_shows_what_is_left_of_it() {
+    let rows: Vec<Row> = (0..2_000).map(|at| (10 + at * 10, 15 + at * 10, 1)).collect();
+    let bytes = bytes_of(&rows, 10);
+    let cut = Trace::from_bytes(bytes[..bytes.len() * 2 / 3].to_vec()).unwrap();
+    assert!(!cut.health().damage.is_empty());
+    let window = Window::of(&cut, &Query::default()).unwrap();
+    let left = Overview::new(&cut, &Query::default(), window, 10);
+    let row = left.row(stream(1)).unwrap();
+    assert!(row.events > 0 && row.events < 2_000);
+    assert_eq!(row.busy_nanos(), row.events * 5);
+}
+
+#[test]
+fn ten_thousand_streams_are_ten_thousand_rows() {
+    let rows: Vec<Row> = (0..10_000).map(|at| (1_000 + at, 1_010 + at, at)).collect();
+    let trace = trace_of(&rows, 1 << 10);
+    let overview = Overview::new(&trace, &Query::default(), window(1_000, 11_010), 100);
+    assert_eq!(overview.rows.len(), 10_001);
+    assert_eq!(overview.rows[0].key, DEVICE);
+    assert_eq!(overview.rows[0].busy_nanos(), 10_009);
+    assert_eq!(overview.rows[10_000].key, stream(9_999));
+}
+
+#[test]
+fn communication_waits_and_threads_are_told_apart() {
+    let mut writer = Writer::new(Vec::new(), WriterOptions::default()).unwrap();
+    let name = writer.string("ncclDevKernel_AllReduce").unwrap();
+    writer
+        .define(&Context {
+            process: ProcessId(1),
+            context: ContextId(1),
+            device: DeviceId(1),
+            ..Context::default()
+        })
+        .unwrap();
+    let all_reduce = Kernel {
+        shape: KernelShape {
+            name,
+            ..KernelShape::default()
+        },
+        ..kernel(10, 20, 7)
+    };
+    writer.push(ClockId(1), &all_reduce).unwrap();
+    writer.push(ClockId(1), &kernel(30, 35, 7)).unwrap();
+    let place = Place {
+        device: DeviceId::NONE,
+        ..all_reduce.place
+    };
+    for kind in [SyncKind::STREAM_WAIT, SyncKind::CONTEXT_WAIT] {
+        let wait = Synchronization {
+            start: Timestamp(40),
+            end: Timestamp(50),
+            place,
+            shape: SyncShape { kind, result: 0 },
+            ..Synchronization::default()
+        };
+        writer.push(ClockId(1), &wait).unwrap();
+    }
+    let call = ApiCall {
+        start: Timestamp(5),
+        end: Timestamp(9),
+        caller: Caller {
+            process: ProcessId(1),
+            thread: ThreadId(4),
+        },
+        ..ApiCall::default()
+    };
+    writer.push(ClockId(1), &call).unwrap();
+    let trace = Trace::from_bytes(writer.finish().unwrap()).unwrap();
+    let overview = Overview::new(&trace, &Query::default(), window(1, 51), 50);
+    let waits = RowKey::Waits {
+        device: DeviceId(1),
+        process: ProcessId(1),
+    };
+    let thread = RowKey::Thread {
+        process: ProcessId(1),
+        thread: ThreadId(4),
+        role: ThreadRole::Calls,
+    };
+    let keys: Vec<RowKey> = overview.rows.iter().map(|row| row.key).collect();
+    assert_eq!(keys, [DEVICE, stream(7), waits, thread]);
+    let row = overview.row(stream(7)).unwrap();
+    let nanos = |activity| row.nanos_of(activity);
+    assert_eq!(
+        (
+            nanos(Activity::Communication),
+            nanos(Activity::Kernel),
+            nanos(Activity::Sync)
+        ),
+        (10, 5, 10)
+    );
+    assert_eq!(row.busy_nanos(), 15, "the wait is no work of the stream");
+    assert_eq!(overview.row(thread).unwrap().nanos_of(Activity::Call), 4);
+
+    let kernels = Query {
+        kinds: Some(vec![EventKind::Kernel]),
+        name: Some(Box::new(|name| name.contains("AllReduce"))),
+        ..Query::default()
+    };
+    let overview = Overview::new(&trace, &kernels, window(1, 51), 50);
+    assert_eq!(overview.rows.len(), 2);
+    assert_eq!(overview.rows[1].busy_nanos(), 10);
+}
+
+#[test]
+fn times_of_another_clock_come_to_the_traces_own() {
+    let mut writer = Writer::new(Vec::new(), WriterOptions::default()).unwrap();
+    for (id, kind) in [(1, ClockKind::MONOTONIC), (2, ClockKind::DEVICE)] {
+        writer
+            .define(&Clock {
+                id: ClockId(id),
+                kind,
+                ..Clock::default()
+            })
+            .unwrap();
+    }
+    writer
+        .define(&ClockPair {
+            first: ClockId(2),
+            second: ClockId(1),
+            first_time: Timestamp(1_000),
+            second_time: Timestamp(5_000),
+            uncertainty: 0,
+        })
+        .unwrap();
+    writer.push(ClockId(2), &kernel(1_100, 1_200, 7)).unwrap();
+    let trace = Trace::from_bytes(writer.finish().unwrap()).unwrap();
+    let window = Window::of(&trace, &Query::default()).unwrap();
+    assert_eq!((window.from, window.to), (Timestamp(5_100), Timestamp(5_200)));
+    let overview = Overview::new(&trace, &Query::default(), window, 2);
+    assert_eq!(overview.row(stream(7)).unwrap().busy_nanos(), 100);
+}
