@@ -1,5 +1,6 @@
 //! What can be asked on the command line. Parsing only: commands get plain structs.
 
+mod analysis;
 mod capture;
 mod machine;
 mod stacks;
@@ -14,6 +15,7 @@ use tracesmith_trace::import::{IMPORTERS, Importer};
 use tracesmith_trace::{EventKind, SortKey};
 
 use crate::time_arg::TimeArg;
+pub(crate) use analysis::{AnalysisArg, AnalyzeArgs, KernelKeyArg};
 pub(crate) use capture::{
     CaptureArgs, EnvArgs, GraphsArg, KindArg, LevelArg, ProfileArgs, RecordArgs, StackArg, WaitArg,
 };
@@ -111,6 +113,16 @@ absolute nanoseconds of its clock (@1700000000000000000).
 Names are matched as a glob when they hold *, ? or [, as a regular expression between slashes
 (/gemm_[0-9]+/), and as a part of the name otherwise.")]
     View(Box<ViewArgs>),
+    /// Say what a trace means: how busy devices were, why not, and with what
+    #[command(after_help = "\
+Examples:
+  tracesmith analyze train.sbt
+  tracesmith analyze train.sbt --only kernels --by stack --limit 20
+  tracesmith analyze trace.json.gz --step 3 --format json
+
+Busy time is the union of all that ran: what ran at once counts once. Times as in
+'tracesmith view --help'.")]
+    Analyze(Box<AnalyzeArgs>),
     /// Save what is left of a damaged or unfinished trace
     #[command(after_help = "Example: tracesmith repair crashed.sbt -o saved.sbt")]
     Repair(RepairArgs),

@@ -29,6 +29,7 @@ pub mod import;
 mod model;
 mod perfetto;
 mod query;
+pub mod reconstruct;
 mod repair;
 mod rewrite;
 pub mod units;

@@ -1,5 +1,6 @@
 //! The commands: one a file.
 
+mod analyze;
 mod benchmark;
 mod capture;
 mod completions;
@@ -39,6 +40,7 @@ pub(crate) fn run(args: Args, output: &mut Output) -> anyhow::Result<Exit> {
         Command::Env(args) => env::run(&args, output),
         Command::Info(args) => info::run(&args, output),
         Command::View(args) => view::run(*args, output),
+        Command::Analyze(args) => analyze::run(&args, output),
         Command::Repair(args) => repair::run(&args, output),
         Command::Merge(args) => merge::run(&args, output),
         Command::Cut(args) => cut::run(&args, output),
