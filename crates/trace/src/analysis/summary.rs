@@ -3,11 +3,15 @@
 use serde::Serialize;
 
 use super::copies::CopiesReport;
+use super::critical_path::CriticalPathReport;
+use super::findings::FindingsReport;
 use super::idle::{IdleReport, IdleSums};
 use super::kernels::{KernelKey, KernelsReport};
 use super::launches::LaunchesReport;
+use super::memory::MemoryReport;
 use super::steps::StepsReport;
 use super::utilization::UtilizationReport;
+use super::what_if::{WhatIf, WhatIfReport};
 use crate::error::Error;
 use crate::model::trace::Trace;
 use crate::reconstruct::{Activity, Doubts, Steps, Timeline, Window};
@@ -96,6 +100,22 @@ impl<'t> Analysis<'t> {
     /// The copies.
     pub fn copies(&self) -> Result<CopiesReport, Error> {
         CopiesReport::of(self.trace, &self.activity.window)
+    }
+
+    /// The critical path.
+    pub fn critical_path(&self) -> CriticalPathReport {
+        CriticalPathReport::of(self.trace, &self.activity)
+    }
+
+    /// What the time would have been.
+    pub fn what_if(&self, what_if: &WhatIf<'_>) -> WhatIfReport {
+        WhatIfReport::of(self.trace, &self.activity, what_if)
+    }
+
+    /// What is wrong, by a summary that was made before.
+    pub fn findings(&self, summary: &SummaryReport) -> Result<FindingsReport, Error> {
+        let memory = MemoryReport::of(self.trace)?;
+        Ok(FindingsReport::of(self.trace, &self.activity, summary, &memory))
     }
 
     /// The launches.
