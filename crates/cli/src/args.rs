@@ -15,7 +15,7 @@ use tracesmith_trace::import::{IMPORTERS, Importer};
 use tracesmith_trace::{EventKind, SortKey};
 
 use crate::time_arg::TimeArg;
-pub(crate) use analysis::{AnalysisArg, AnalyzeArgs, KernelKeyArg};
+pub(crate) use analysis::{AnalysisArg, AnalyzeArgs, DiffArgs, KernelKeyArg, StatesArgs, StreamsArg};
 pub(crate) use capture::{
     CaptureArgs, EnvArgs, GraphsArg, KindArg, LevelArg, ProfileArgs, RecordArgs, StackArg, WaitArg,
 };
@@ -119,10 +119,28 @@ Examples:
   tracesmith analyze train.sbt
   tracesmith analyze train.sbt --only kernels --by stack --limit 20
   tracesmith analyze trace.json.gz --step 3 --format json
+  tracesmith analyze train.sbt --scale 'flash*=0.5'
 
 Busy time is the union of all that ran: what ran at once counts once. Times as in
 'tracesmith view --help'.")]
     Analyze(Box<AnalyzeArgs>),
+    /// Show what streams, contexts and devices were doing: idle, pending, waiting, running
+    #[command(after_help = "\
+Examples:
+  tracesmith states train.sbt
+  tracesmith states train.sbt --at 1.5s
+  tracesmith states train.sbt --stream 7 --intervals --from 1s --to 1.01s
+
+Times as in 'tracesmith view --help'.")]
+    States(StatesArgs),
+    /// Compare two traces: what got slower, and whether that is more than noise
+    #[command(after_help = "\
+Examples:
+  tracesmith diff before.sbt after.sbt
+  tracesmith diff before.sbt after.sbt --fail-over 5%
+
+Exit code 1 when the second takes more time than --fail-over allows.")]
+    Diff(DiffArgs),
     /// Save what is left of a damaged or unfinished trace
     #[command(after_help = "Example: tracesmith repair crashed.sbt -o saved.sbt")]
     Repair(RepairArgs),

@@ -69,6 +69,35 @@ fn an_event_ties_two_streams() {
 }
 
 #[test]
+fn a_stream_that_waits_for_another_is_idle_because_of_it() {
+    use tracesmith_trace::analysis::IdleCause;
+    let mut made = Made::new();
+    made.launched("embed", 2, (50, 60), (70, 100));
+    made.launched("gemm", 1, (100, 110), (120, 300));
+    let record = made.call("cudaEventRecord", (115, 118));
+    made.sync(SyncKind::EVENT_RECORD, 1, (115, 118), record, (9, 1));
+    let wait = made.call("cudaStreamWaitEvent", (120, 125));
+    made.sync(SyncKind::STREAM_WAIT_EVENT, 2, (120, 125), wait, (9, 1));
+    made.launched("norm", 2, (130, 140), (310, 400));
+    let report = Analysis::of(&made.finish(), Window::default()).unwrap().idle();
+    let causes = |stream: usize| -> Vec<(IdleCause, u64)> {
+        let causes = &report.streams[stream].causes;
+        causes.iter().map(|cause| (cause.cause, cause.total_ns)).collect()
+    };
+    assert_eq!(causes(0), []);
+    assert_eq!(
+        causes(1),
+        [
+            (IdleCause::OtherStream, 170),
+            (IdleCause::LaunchGap, 10 + 10),
+            (IdleCause::HostBusy, 5 + 2 + 5),
+            (IdleCause::HostCall, 5 + 3),
+        ]
+    );
+    assert_eq!(report.streams[1].idle_ns, 210);
+}
+
+#[test]
 fn a_wait_that_the_times_contradict_is_left_out_and_counted() {
     let mut made = Made::new();
     made.launched("gemm", 1, (100, 110), (120, 30_000));

@@ -1,15 +1,19 @@
 //! `tracesmith analyze`.
 
+mod answers;
 mod tables;
 
 use anyhow::{Context, bail};
 use serde::Serialize;
 use serde_json::{Value, json};
-use tracesmith_trace::analysis::{Analysis, KernelKey, KernelsReport};
+use tracesmith_trace::analysis::{
+    Analysis, HostWaits, KernelKey, KernelsReport, MemoryReport, Scale, StreamCount, WhatIf,
+};
 use tracesmith_trace::reconstruct::{Doubts, Window};
 use tracesmith_trace::{Trace, units};
 
-use crate::args::{AnalysisArg, AnalyzeArgs, Format, KernelKeyArg};
+use crate::args::{AnalysisArg, AnalyzeArgs, Format, KernelKeyArg, StreamsArg};
+use crate::commands::view::name_filter;
 use crate::input::open_trace;
 use crate::output::Output;
 
@@ -24,7 +28,9 @@ pub(crate) fn run(args: &AnalyzeArgs, output: &mut Output) -> anyhow::Result<()>
         (Some(limit), _) => limit,
         (None, Format::Table) => 10,
     };
+    let asks_what_if = !args.scale.is_empty() || args.streams.is_some() || args.without_sync;
     match args.only {
+        None if asks_what_if => one(AnalysisArg::WhatIf, args, &analysis, limit, output)?,
         None => summary(args, &analysis, limit, output)?,
         Some(only) => one(only, args, &analysis, limit, output)?,
     }
@@ -87,8 +93,11 @@ fn summary(
     if args.by != KernelKeyArg::Name {
         report.kernels = analysis.kernels(key(args.by));
     }
+    let findings = analysis.findings(&report)?;
     if output.format == Format::Json {
-        return Ok(output.json(&value(&report)?)?);
+        let mut answer = value(&report)?;
+        answer["findings"] = value(&findings.findings)?;
+        return Ok(output.json(&answer)?);
     }
     if analysis.activity.ops.is_empty() {
         output.note("no device work in this stretch of time");
@@ -101,7 +110,8 @@ fn summary(
     tables::kernels(&report.kernels, hidden, output)?;
     tables::copies(&report.copies, output)?;
     tables::launches(&report.launches, output)?;
-    Ok(())
+    output.line("")?;
+    answers::findings(&findings, limit, analysis.activity.span, output)
 }
 
 fn one(
@@ -129,13 +139,15 @@ fn one(
             }
         }
         AnalysisArg::Idle => {
-            let (_, report, _) = analysis.swept();
+            let report = analysis.idle();
             match format {
                 Format::Table => {
                     tables::idle(&report, output)?;
+                    tables::stream_idle(&report, limit, output)?;
                     tables::gaps(&report, analysis.activity.span, output)
                 }
-                _ => rows(&report.devices, "devices", doubts, output),
+                Format::Csv => rows(&report.devices, "devices", doubts, output),
+                Format::Json => Ok(output.json(&with_doubts(value(&report)?, doubts)?)?),
             }
         }
         AnalysisArg::Steps => {
@@ -172,7 +184,66 @@ fn one(
                 Format::Json => Ok(output.json(&with_doubts(value(&report)?, doubts)?)?),
             }
         }
+        AnalysisArg::Memory => {
+            let report = MemoryReport::of(analysis.trace)?;
+            match format {
+                Format::Table => answers::memory(&report, limit, analysis.activity.span, output),
+                Format::Csv => rows(&report.pools, "pools", doubts, output),
+                Format::Json => Ok(output.json(&with_doubts(value(&report)?, doubts)?)?),
+            }
+        }
+        AnalysisArg::CriticalPath => {
+            let report = analysis.critical_path();
+            match format {
+                Format::Table => answers::critical_path(&report, limit, output),
+                Format::Csv => rows(&report.segments, "segments", doubts, output),
+                Format::Json => Ok(output.json(&with_doubts(value(&report)?, doubts)?)?),
+            }
+        }
+        AnalysisArg::WhatIf => {
+            let report = analysis.what_if(&what_if(args)?);
+            match format {
+                Format::Table => answers::what_if(&report, output),
+                _ => rows(std::slice::from_ref(&report), "what_if", doubts, output),
+            }
+        }
+        AnalysisArg::Findings => {
+            let report = analysis.findings(&analysis.summary()?)?;
+            match format {
+                Format::Table => answers::findings(&report, limit, analysis.activity.span, output),
+                _ => rows(&report.findings, "findings", doubts, output),
+            }
+        }
     }
+}
+
+fn what_if(args: &AnalyzeArgs) -> anyhow::Result<WhatIf<'static>> {
+    let mut scales = Vec::new();
+    for text in &args.scale {
+        let factor = text.rsplit_once('=').and_then(|(pattern, factor)| {
+            let factor: f64 = factor.trim().parse().ok()?;
+            (factor.is_finite() && factor >= 0.0).then_some((pattern, factor))
+        });
+        let (pattern, factor) =
+            factor.with_context(|| format!("{text} is no pattern and factor, such as 'flash*=0.5'"))?;
+        scales.push(Scale {
+            is_meant: name_filter(pattern)?,
+            factor,
+        });
+    }
+    Ok(WhatIf {
+        scales,
+        streams: match args.streams {
+            None => StreamCount::AsRecorded,
+            Some(StreamsArg::Unlimited) => StreamCount::Unlimited,
+            Some(StreamsArg::AtMost(count)) => StreamCount::AtMost(count),
+        },
+        host_waits: if args.without_sync {
+            HostWaits::Left
+        } else {
+            HostWaits::Kept
+        },
+    })
 }
 
 fn value(report: &impl Serialize) -> anyhow::Result<Value> {

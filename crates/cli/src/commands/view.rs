@@ -128,7 +128,7 @@ fn query(args: &ViewArgs, trace: &Trace) -> anyhow::Result<Query> {
 }
 
 /// A glob when it holds wildcards, a regular expression between slashes, else a part of the name.
-fn name_filter(pattern: &str) -> anyhow::Result<NameFilter> {
+pub(super) fn name_filter(pattern: &str) -> anyhow::Result<NameFilter> {
     if let Some(regex) = pattern.strip_prefix('/').and_then(|rest| rest.strip_suffix('/')) {
         let regex = Regex::new(regex).with_context(|| format!("reading the regular expression {pattern}"))?;
         return Ok(Box::new(move |name| regex.is_match(name)));

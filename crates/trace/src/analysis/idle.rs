@@ -10,7 +10,7 @@ use tracesmith_format::DeviceId;
 use super::kernels::share;
 use super::utilization::device_name;
 use crate::model::trace::Trace;
-use crate::reconstruct::{Activity, CallClass, Gap, OpId, Timeline};
+use crate::reconstruct::{Activity, CallClass, Dependencies, Gap, OpClass, OpId, Timeline};
 
 /// Why nothing ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -103,6 +103,8 @@ impl IdleCause {
 pub struct IdleReport {
     /// The devices.
     pub devices: Vec<DeviceIdle>,
+    /// The streams, where they were asked for.
+    pub streams: Vec<StreamIdle>,
 }
 
 /// Why one device had nothing to do.
@@ -122,6 +124,81 @@ pub struct DeviceIdle {
     pub causes: Vec<CauseTotal>,
     /// The longest gaps.
     pub longest: Vec<LongGap>,
+}
+
+/// Why one stream had nothing to do, between its first and its last work.
+#[derive(Clone, Debug, Serialize)]
+pub struct StreamIdle {
+    /// The device.
+    pub device: u32,
+    /// The process.
+    pub process: u32,
+    /// The context.
+    pub context: u32,
+    /// The stream.
+    pub stream: u64,
+    /// From its first to its last work.
+    pub span_ns: u64,
+    /// Idle time in it.
+    pub idle_ns: u64,
+    /// Gaps between pieces of work.
+    pub gaps: u64,
+    /// The causes, the longest first.
+    pub causes: Vec<CauseTotal>,
+}
+
+impl StreamIdle {
+    /// Of all streams.
+    pub fn of(activity: &Activity, dependencies: &Dependencies) -> Vec<Self> {
+        let ops = &activity.ops;
+        activity
+            .lane_ids()
+            .filter_map(|id| {
+                let (lane, work) = (activity.lane(id), activity.ops_of(id));
+                let mut sums = Sums::default();
+                let (first, mut until) = activity.window.clipped(ops.start[work.first()?.index()], 0);
+                until = until.max(first);
+                for op in work {
+                    let (start, end) = activity
+                        .window
+                        .clipped(ops.start[op.index()], ops.end[op.index()]);
+                    if start > until {
+                        let gap = Gap {
+                            device: lane.device,
+                            from: until,
+                            to: start,
+                            next: *op,
+                        };
+                        sums.add(activity, gap, held_up(activity, dependencies, *op));
+                    }
+                    until = until.max(end);
+                }
+                Some(StreamIdle {
+                    device: lane.device.0,
+                    process: lane.process.0,
+                    context: lane.context.0,
+                    stream: lane.stream.0,
+                    span_ns: until - first,
+                    idle_ns: sums.nanos.iter().sum(),
+                    gaps: sums.gaps,
+                    causes: sums.causes(until - first),
+                })
+            })
+            .collect()
+    }
+}
+
+/// The work of another stream that held up a piece of work longest.
+fn held_up(activity: &Activity, dependencies: &Dependencies, op: OpId) -> Option<Held> {
+    let edges = dependencies.edges_to(op).iter();
+    let last = edges.max_by_key(|edge| activity.ops.end[edge.from.index()])?;
+    Some(Held {
+        until: activity.ops.end[last.from.index()],
+        cause: match activity.ops.class(last.from) {
+            OpClass::Communication => IdleCause::Communication,
+            _ => IdleCause::OtherStream,
+        },
+    })
 }
 
 /// One cause of idle time.
@@ -178,7 +255,7 @@ impl IdleSums {
                 self.devices.len() - 1
             }
         };
-        self.devices[at].1.add(activity, gap);
+        self.devices[at].1.add(activity, gap, None);
     }
 
     pub(crate) fn report(self, trace: &Trace, activity: &Activity, timeline: &Timeline) -> IdleReport {
@@ -209,14 +286,17 @@ impl IdleSums {
         });
         IdleReport {
             devices: devices.collect(),
+            streams: Vec::new(),
         }
     }
 }
 
 impl Sums {
-    fn add(&mut self, activity: &Activity, gap: Gap) {
+    fn add(&mut self, activity: &Activity, gap: Gap, held: Option<Held>) {
         let mut parts = [0u64; IdleCause::ALL.len()];
-        split(activity, gap, &mut |cause, nanos| parts[cause as usize] += nanos);
+        split(activity, gap, held, &mut |cause, nanos| {
+            parts[cause as usize] += nanos
+        });
         self.gaps += 1;
         let mut main = (0, IdleCause::Unknown);
         for cause in IdleCause::ALL {
@@ -271,27 +351,43 @@ impl Sums {
     }
 }
 
+/// Work of another stream that held up what ended a gap.
+#[derive(Clone, Copy)]
+struct Held {
+    until: u64,
+    cause: IdleCause,
+}
+
 /// Splits a gap by what caused it; the parts add up to the gap.
-pub(crate) fn split(activity: &Activity, gap: Gap, take: &mut dyn FnMut(IdleCause, u64)) {
+fn split(activity: &Activity, gap: Gap, held: Option<Held>, take: &mut dyn FnMut(IdleCause, u64)) {
     let Gap { from, to, next, .. } = gap;
     let call = activity.ops.call[next.index()];
-    if !call.is_some() {
-        take(IdleCause::Unknown, to - from);
-        return;
-    }
-    let at = call.index();
-    let (start, end) = (activity.calls.start[at], activity.calls.end[at]);
-    let asked = start.clamp(from, to);
-    if asked > from {
-        split_host(activity, next, from, asked, take);
-    }
-    if to > asked {
-        let cause = if end <= from {
+    let (mut at, launch) = if call.is_some() {
+        let (start, end) = (
+            activity.calls.start[call.index()],
+            activity.calls.end[call.index()],
+        );
+        let asked = start.clamp(from, to);
+        if asked > from {
+            split_host(activity, next, from, asked, take);
+        }
+        let launch = if end <= from {
             IdleCause::Dispatch
         } else {
             IdleCause::LaunchGap
         };
-        take(cause, to - asked);
+        (asked, launch)
+    } else {
+        (from, IdleCause::Unknown)
+    };
+    if let Some(held) = held
+        && held.until.min(to) > at
+    {
+        take(held.cause, held.until.min(to) - at);
+        at = held.until.min(to);
+    }
+    if to > at {
+        take(launch, to - at);
     }
 }
 

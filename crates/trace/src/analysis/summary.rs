@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::copies::CopiesReport;
 use super::critical_path::CriticalPathReport;
 use super::findings::FindingsReport;
-use super::idle::{IdleReport, IdleSums};
+use super::idle::{IdleReport, IdleSums, StreamIdle};
 use super::kernels::{KernelKey, KernelsReport};
 use super::launches::LaunchesReport;
 use super::memory::MemoryReport;
@@ -14,7 +14,7 @@ use super::utilization::UtilizationReport;
 use super::what_if::{WhatIf, WhatIfReport};
 use crate::error::Error;
 use crate::model::trace::Trace;
-use crate::reconstruct::{Activity, Doubts, Steps, Timeline, Window};
+use crate::reconstruct::{Activity, Dependencies, Doubts, Steps, Timeline, Window};
 
 /// A trace with its work rebuilt and its steps found: what all answers start from.
 #[derive(Debug)]
@@ -90,6 +90,13 @@ impl<'t> Analysis<'t> {
             sums.report(self.trace, &self.activity, &timeline),
             StepsReport::of(&self.activity, &self.steps, &timeline),
         )
+    }
+
+    /// Why devices and streams had nothing to do.
+    pub fn idle(&self) -> IdleReport {
+        let (_, mut report, _) = self.swept();
+        report.streams = StreamIdle::of(&self.activity, &Dependencies::of(&self.activity));
+        report
     }
 
     /// The kernel table.

@@ -11,11 +11,11 @@ use super::offset;
 use crate::output::table::{Align, Cell, TextTable};
 use crate::output::{FAINT, HEADING, Output};
 
-fn heading(text: &str, output: &mut Output) -> anyhow::Result<()> {
+pub(super) fn heading(text: &str, output: &mut Output) -> anyhow::Result<()> {
     Ok(output.line(&format!("{HEADING}{text}{HEADING:#}"))?)
 }
 
-fn percent(share: f64) -> String {
+pub(super) fn percent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
 }
 
@@ -97,7 +97,7 @@ pub(super) fn streams(
     Ok(())
 }
 
-fn more(hidden: usize, what: &str, output: &mut Output) {
+pub(super) fn more(hidden: usize, what: &str, output: &mut Output) {
     if hidden > 0 {
         output.note(&format!(
             "{} more {what}; --limit 0 shows all",
@@ -133,6 +133,48 @@ pub(super) fn idle(report: &IdleReport, output: &mut Output) -> anyhow::Result<(
         output.line("")?;
     }
     Ok(())
+}
+
+pub(super) fn stream_idle(report: &IdleReport, limit: usize, output: &mut Output) -> anyhow::Result<()> {
+    let idle: Vec<_> = report
+        .streams
+        .iter()
+        .filter(|stream| stream.idle_ns > 0)
+        .collect();
+    if idle.is_empty() {
+        return Ok(());
+    }
+    heading("Streams, between their first and their last work", output)?;
+    let mut table = TextTable::new(&[
+        ("process", Align::Right),
+        ("context", Align::Right),
+        ("stream", Align::Right),
+        ("idle", Align::Right),
+        ("time", Align::Right),
+        ("gaps", Align::Right),
+        ("cause", Align::Left),
+    ]);
+    for stream in idle.iter().take(limit) {
+        for (number, cause) in stream.causes.iter().enumerate() {
+            let once = |text: String| if number == 0 { text } else { String::new() };
+            table.row([
+                once(stream.process.to_string()).into(),
+                once(stream.context.to_string()).into(),
+                once(stream.stream.to_string()).into(),
+                if number == 0 {
+                    part(stream.idle_ns, stream.span_ns)
+                } else {
+                    "".into()
+                },
+                units::nanos(cause.total_ns).into(),
+                units::count(cause.gaps).into(),
+                cause.cause.words().into(),
+            ]);
+        }
+    }
+    output.table(&table)?;
+    more(idle.len().saturating_sub(limit), "streams", output);
+    Ok(output.line("")?)
 }
 
 pub(super) fn gaps(report: &IdleReport, span: Option<(u64, u64)>, output: &mut Output) -> anyhow::Result<()> {

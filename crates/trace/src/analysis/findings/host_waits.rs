@@ -16,7 +16,13 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
     let calls = &facts.activity.calls;
     let mut groups: FxHashMap<(u32, StackId), (u64, u64, usize)> = FxHashMap::default();
     let (mut all, window) = (0, &facts.activity.window);
-    for at in 0..calls.len() {
+    // Other processes wait at the same time, for devices of their own.
+    let processes = facts.processes();
+    let threads = calls
+        .threads
+        .iter()
+        .filter(|thread| processes.contains(&thread.process));
+    for at in threads.flat_map(|thread| thread.calls.clone()) {
         if calls.class(at) != CallClass::Sync
             || calls.is_nested(at)
             || !window.touches(calls.start[at], calls.end[at])

@@ -17,6 +17,7 @@ mod small_copies;
 mod uneven_steps;
 
 use serde::Serialize;
+use tracesmith_format::ProcessId;
 
 use super::idle::{DeviceIdle, IdleCause, LongGap};
 use super::kernels::share;
@@ -125,6 +126,19 @@ impl Facts<'_> {
         devices
             .iter()
             .max_by_key(|device| (device.breakdown.busy_ns, std::cmp::Reverse(device.device)))
+    }
+
+    /// The processes that used it.
+    fn processes(&self) -> Vec<ProcessId> {
+        let Some(device) = self.device() else {
+            return Vec::new();
+        };
+        let lanes = self
+            .activity
+            .lanes
+            .iter()
+            .filter(|lane| lane.device.0 == device.device);
+        lanes.map(|lane| lane.process).collect()
     }
 
     fn idle(&self) -> Option<&DeviceIdle> {
