@@ -137,6 +137,34 @@ fn the_legacy_default_stream_waits_for_all_and_all_for_it() {
     assert_eq!(edges(&made.finish()), []);
 }
 
+fn dot(trace: &Trace) -> String {
+    use tracesmith_trace::export::{ExportOptions, Out, Way, exporter};
+    let Way::Stream(write) = exporter("dot").unwrap().way else {
+        panic!("dot is streamed");
+    };
+    let mut bytes = Vec::new();
+    let mut out = Out::new(&mut bytes);
+    write(trace, &ExportOptions::default(), &mut out).unwrap();
+    out.finish().unwrap();
+    String::from_utf8(bytes).unwrap()
+}
+
+#[test]
+fn the_drawn_graph_has_default_streams_waits_and_calls_that_waited() {
+    let mut made = Made::new();
+    made.stream(0, StreamKind::LEGACY_DEFAULT);
+    made.stream(1, StreamKind::BLOCKING);
+    made.launched("a", 1, (10, 11), (20, 50));
+    made.launched("default", 0, (16, 17), (70, 80));
+    let wait = made.call("cudaStreamSynchronize", (60, 90));
+    made.sync(SyncKind::STREAM_WAIT, 0, (60, 90), wait, (0, 0));
+    let text = dot(&made.finish());
+    assert_eq!(text.matches("color=blue").count(), 1, "{text}");
+    assert_eq!(text.matches("color=darkgreen").count(), 1, "{text}");
+    let recorded = dot(&with_event().finish());
+    assert_eq!(recorded.matches("color=red").count(), 1, "{recorded}");
+}
+
 #[test]
 fn states_follow_each_other_without_a_hole() {
     let trace = with_event().finish();

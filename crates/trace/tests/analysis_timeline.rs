@@ -120,6 +120,30 @@ fn times_that_cannot_be_are_counted_and_said() {
 }
 
 #[test]
+fn a_trace_that_was_cut_off_says_so() {
+    // Lengths without a pattern, so that the rows take several blocks.
+    let length = |at: u64| at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48;
+    let mut made = Made::new();
+    for at in 0..200_000u64 {
+        made.kernel("k", 1, (at + 1) * 100_000, (at + 1) * 100_000 + length(at));
+    }
+    let mut bytes = made.writer.finish().unwrap();
+    bytes.truncate(bytes.len() / 2);
+    let trace = Trace::from_bytes(bytes).unwrap();
+    let activity = Activity::of(&trace).unwrap();
+    let kept = activity.ops.len() as u64;
+    assert!(kept > 0 && kept < 200_000, "{kept}");
+    assert!(activity.doubts.damaged_blocks > 0);
+    let said = activity.doubts.sentences();
+    assert!(
+        said.iter().any(|sentence| sentence.contains("cannot be read")),
+        "{said:?}"
+    );
+    let busy: u64 = (0..kept).map(length).sum();
+    assert_eq!(breakdown(&trace).busy_ns, busy, "what is left counts as it is");
+}
+
+#[test]
 fn communication_is_exposed_where_nothing_computes() {
     let mut made = Made::new();
     made.kernel("gemm", 1, 10, 110);
