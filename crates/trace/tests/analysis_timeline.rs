@@ -58,6 +58,17 @@ fn what_runs_at_once_counts_once() {
     assert_eq!(all.utilization, 0.6);
     assert_eq!((device.max_concurrency, device.max_at), (3, 160));
     assert_eq!(device.concurrency, [200, 50 + 50 + 50 + 100, 10 + 30, 10]);
+    // 500 ns in stretches of three.
+    assert_eq!(
+        (device.load.len(), device.load[20].start, device.load[20].end),
+        (167, 160, 163)
+    );
+    assert_eq!((device.load[20].busy, device.load[20].work), (3, 9));
+    assert_eq!(device.load.iter().map(|load| load.busy).sum::<u64>(), 300);
+    assert_eq!(
+        device.load.iter().map(|load| load.work).sum::<u64>(),
+        100 + 100 + 10 + 50 + 100
+    );
 }
 
 #[test]

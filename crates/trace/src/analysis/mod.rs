@@ -35,5 +35,7 @@ pub use source_line::source_line;
 pub use steps::{StepDevice, StepRow, StepsReport};
 pub use summary::{Analysis, SummaryReport};
 pub use totals::{NameTotal, Total, TotalsReport};
-pub use utilization::{Breakdown, DeviceUtilization, StreamUtilization, UtilizationReport, device_name};
+pub use utilization::{
+    Breakdown, DeviceUtilization, LoadPoint, StreamUtilization, UtilizationReport, device_name,
+};
 pub use what_if::{HostWaits, Scale, StreamCount, WhatIf, WhatIfReport};

@@ -5,7 +5,7 @@ use tracesmith_format::DeviceId;
 
 use super::kernels::share;
 use crate::model::trace::Trace;
-use crate::reconstruct::{Activity, ClassSet, DeviceTimeline, OpClass, Span, Timeline};
+use crate::reconstruct::{Activity, ClassSet, DeviceTimeline, Load, OpClass, Span, Timeline};
 
 /// How busy devices were.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -38,6 +38,30 @@ pub struct DeviceUtilization {
     pub max_concurrency: usize,
     /// When that was first so.
     pub max_concurrency_at_ns: u64,
+    /// Over time: even stretches of what was looked at.
+    pub load: Vec<LoadPoint>,
+}
+
+/// How much ran in a stretch of time.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct LoadPoint {
+    /// Where it starts.
+    pub start_ns: u64,
+    /// Share of it in which anything ran.
+    pub utilization: f64,
+    /// Pieces of work that ran at once, on average.
+    pub concurrency: f64,
+}
+
+impl LoadPoint {
+    fn of(load: &Load) -> Self {
+        let length = load.end - load.start;
+        LoadPoint {
+            start_ns: load.start,
+            utilization: share(load.busy, length),
+            concurrency: share(load.work, length),
+        }
+    }
 }
 
 /// What a device did in a stretch of time. Times are unions: what ran at once counts once.
@@ -146,6 +170,7 @@ fn of_device(trace: &Trace, timeline: &DeviceTimeline) -> DeviceUtilization {
         concurrency_ns: timeline.concurrency.clone(),
         max_concurrency: timeline.max_concurrency,
         max_concurrency_at_ns: timeline.max_at,
+        load: timeline.load.iter().map(LoadPoint::of).collect(),
     }
 }
 

@@ -28,7 +28,7 @@ pub use ranges::RangePaths;
 pub use states::{Interval, State, StateLine, States, Subject};
 pub use steps::{Step, StepSource, Steps};
 pub use syncs::Sync;
-pub use timeline::{ClassSet, DeviceTimeline, Gap, Span, Timeline};
+pub use timeline::{ClassSet, DeviceTimeline, Gap, Load, Span, Timeline};
 
 pub(crate) use activity::name_of;
 pub(crate) use ops::times_on;

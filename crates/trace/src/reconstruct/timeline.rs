@@ -125,6 +125,35 @@ pub struct DeviceTimeline {
     pub max_at: u64,
     /// What ran between each two of the moments that were asked for.
     pub between: Vec<Span>,
+    /// How much ran over time: even stretches from the start of the activity to its end.
+    pub load: Vec<Load>,
+}
+
+/// How much ran in a stretch of time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Load {
+    /// Where it starts.
+    pub start: u64,
+    /// Where it ends.
+    pub end: u64,
+    /// Nanoseconds in which anything ran.
+    pub busy: u64,
+    /// Nanoseconds of all that ran; what ran at once counts each.
+    pub work: u64,
+}
+
+/// Stretches that the load is told of.
+const LOADS: u64 = 200;
+
+fn loads(span: (u64, u64)) -> Vec<Load> {
+    let width = (span.1 - span.0).div_ceil(LOADS).max(1);
+    (0..(span.1 - span.0).div_ceil(width))
+        .map(|at| Load {
+            start: span.0 + at * width,
+            end: (span.0 + (at + 1) * width).min(span.1),
+            ..Load::default()
+        })
+        .collect()
 }
 
 /// What all devices did.
@@ -149,9 +178,10 @@ impl Timeline {
             .iter()
             .map(|lane| devices.partition_point(|device| *device < lane.device))
             .collect();
+        let span = activity.span.unwrap_or((0, 0));
         let mut sweeps: Vec<Sweep<'_>> = devices
             .iter()
-            .map(|device| Sweep::new(*device, moments))
+            .map(|device| Sweep::new(*device, moments, span))
             .collect();
         let ops = &activity.ops;
         for op in ops.ids() {
@@ -203,10 +233,12 @@ struct Sweep<'m> {
     set: u8,
     moments: &'m [u64],
     passed: Vec<Span>,
+    /// The stretch of the load that the time is in.
+    load: usize,
 }
 
 impl<'m> Sweep<'m> {
-    fn new(device: DeviceId, moments: &'m [u64]) -> Self {
+    fn new(device: DeviceId, moments: &'m [u64], span: (u64, u64)) -> Self {
         Sweep {
             timeline: DeviceTimeline {
                 device,
@@ -218,8 +250,10 @@ impl<'m> Sweep<'m> {
                 max_concurrency: 0,
                 max_at: 0,
                 between: Vec::new(),
+                load: loads(span),
             },
             time: 0,
+            load: 0,
             running: BinaryHeap::new(),
             counts: [0; 4],
             set: 0,
@@ -283,7 +317,26 @@ impl<'m> Sweep<'m> {
         }
         self.timeline.concurrency[running] += nanos;
         self.timeline.span.by_set[self.set as usize] += nanos;
+        self.load_until(to, running as u64);
         self.time = to;
+    }
+
+    fn load_until(&mut self, to: u64, running: u64) {
+        let mut time = self.time;
+        while time < to
+            && let Some(load) = self.timeline.load.get_mut(self.load)
+        {
+            if time >= load.end {
+                self.load += 1;
+                continue;
+            }
+            let until = to.min(load.end);
+            if running > 0 {
+                load.busy += until - time;
+                load.work += (until - time) * running;
+            }
+            time = until;
+        }
     }
 
     fn finish(mut self) -> DeviceTimeline {
