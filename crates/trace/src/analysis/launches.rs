@@ -97,9 +97,9 @@ impl LaunchesReport {
         let (ops, calls) = (&activity.ops, &activity.calls);
         let is_wanted =
             |op: &OpId| ops.call[op.index()].is_some() && activity.window.holds(ops.start[op.index()]);
-        let mut latency = Vec::new();
-        let mut delay = Vec::new();
-        let mut spent = Vec::new();
+        let mut latency = Vec::with_capacity(ops.len());
+        let mut delay = Vec::with_capacity(ops.len());
+        let mut spent = Vec::with_capacity(ops.len());
         let mut short_kernels = ShortKernels::default();
         let mut kernels = 0;
         for op in ops.ids().filter(is_wanted) {
@@ -144,22 +144,22 @@ fn queues(trace: &Trace, activity: &Activity) -> Vec<Queue> {
         .into_iter()
         .filter_map(|device| {
             let is_here: Vec<bool> = activity.lanes.iter().map(|lane| lane.device == device).collect();
-            let (mut asked, mut begun): (Vec<u64>, Vec<u64>) = ops
-                .ids()
-                .filter(|op| is_here[ops.lane[op.index()].index()] && ops.call[op.index()].is_some())
-                .map(|op| {
-                    let start = ops.start[op.index()];
+            let mut asked = Vec::with_capacity(ops.len());
+            let mut begun = Vec::with_capacity(ops.len());
+            for op in ops.ids() {
+                let (call, start) = (ops.call[op.index()], ops.start[op.index()]);
+                if call.is_some() && is_here[ops.lane[op.index()].index()] {
                     // A start before its call is the clocks' doing: it never stood in line.
-                    (
-                        activity.calls.start[ops.call[op.index()].index()].min(start),
-                        start,
-                    )
-                })
-                .unzip();
+                    asked.push(activity.calls.start[call.index()].min(start));
+                    begun.push(start);
+                }
+            }
             if asked.is_empty() {
                 return None;
             }
-            asked.par_sort_unstable();
+            if !asked.is_sorted() {
+                asked.par_sort_unstable();
+            }
             if !begun.is_sorted() {
                 begun.par_sort_unstable();
             }

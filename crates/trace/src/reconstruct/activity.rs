@@ -100,14 +100,25 @@ impl Activity {
 
     /// Rebuilds what a stretch of a trace holds. Device work that reaches into it is taken whole.
     pub fn within(trace: &Trace, window: Window) -> Result<Self, Error> {
-        let mut doubts = Doubts::default();
-        let gathered = Gathered::read(trace, &window, &mut doubts)?;
-        let (mut ops, correlations, lanes) = gathered.in_order();
+        // Each reads its blocks on all cores and puts the rows together on one: side by side, these parts overlap.
+        let (of_ops, of_calls) = rayon::join(
+            || -> Result<_, Error> {
+                let mut doubts = Doubts::default();
+                let gathered = Gathered::read(trace, &window, &mut doubts)?;
+                Ok((gathered.in_order(), doubts))
+            },
+            || -> Result<_, Error> {
+                let mut doubts = Doubts::default();
+                Ok((Calls::read(trace, &mut doubts)?, doubts))
+            },
+        );
+        let ((mut ops, correlations, lanes), mut doubts) = of_ops?;
+        let ((calls, joins), call_doubts) = of_calls?;
+        doubts.calls_without_time = call_doubts.calls_without_time;
         let (lanes, numbers) = sorted_lanes(lanes);
         for lane in &mut ops.lane {
             *lane = numbers[lane.index()];
         }
-        let (calls, joins) = Calls::read(trace, &mut doubts)?;
         join(&mut ops, &correlations, &lanes, &calls, &joins, &mut doubts);
         let syncs = syncs::read(trace, &joins)?;
         drop((joins, correlations));

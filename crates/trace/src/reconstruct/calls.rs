@@ -7,7 +7,7 @@ use tracesmith_format::{CorrelationId, ProcessId, Projection, StackId, StringId,
 use super::class::CallClass;
 use super::doubts::Doubts;
 use super::intern::Interner;
-use super::ops::{picked, times_on};
+use super::ops::{expected_rows, picked, times_on};
 use crate::error::Error;
 use crate::model::trace::Trace;
 
@@ -122,6 +122,13 @@ impl Calls {
     /// Reads all calls. The joins go with them: they are of no use once device work is joined.
     pub(super) fn read(trace: &Trace, doubts: &mut Doubts) -> Result<(Self, Joins), Error> {
         let mut gathered = Gathered::default();
+        let rows = expected_rows(trace, &[trace.api_calls.rows()]);
+        gathered.start.reserve(rows);
+        gathered.end.reserve(rows);
+        gathered.thread.reserve(rows);
+        gathered.function.reserve(rows);
+        gathered.correlation.reserve(rows);
+        gathered.stack.reserve(rows);
         let wanted = Projection::of::<ApiCall>(&[
             "start",
             "end",

@@ -264,6 +264,12 @@ impl Gathered {
     /// Reads all device work that reaches into the window.
     pub(super) fn read(trace: &Trace, window: &Window, doubts: &mut Doubts) -> Result<Self, Error> {
         let mut gathered = Gathered::default();
+        if *window == Window::default() {
+            gathered.reserve(expected_rows(
+                trace,
+                &[trace.kernels.rows(), trace.copies.rows(), trace.sets.rows()],
+            ));
+        }
         let mut classes: rustc_hash::FxHashMap<StringId, OpClass> = rustc_hash::FxHashMap::default();
         let mut kernel = |shape: &KernelShape| {
             let name = if shape.demangled.is_some() {
@@ -296,6 +302,16 @@ impl Gathered {
             gathered.read_graphs(trace, window, doubts)?;
         }
         Ok(gathered)
+    }
+
+    fn reserve(&mut self, rows: usize) {
+        self.start.reserve(rows);
+        self.end.reserve(rows);
+        self.lane.reserve(rows);
+        self.kind.reserve(rows);
+        self.row.reserve(rows);
+        self.stack.reserve(rows);
+        self.correlation.reserve(rows);
     }
 
     /// Graphs that were recorded as a whole. One whose nodes were recorded too is no work of its own.
@@ -391,6 +407,12 @@ impl Gathered {
         };
         (ops, picked(self.correlation, &order), self.lanes.values)
     }
+}
+
+/// Rows to make room for at once. Block headers may claim anything, so no more than a file of that size can well hold.
+pub(super) fn expected_rows(trace: &Trace, rows: &[u64]) -> usize {
+    let claimed = rows.iter().fold(0u64, |sum, rows| sum.saturating_add(*rows));
+    usize::try_from(claimed.min(trace.file_bytes())).unwrap_or(0)
 }
 
 /// The order of some times; `None` when they are in order already.
