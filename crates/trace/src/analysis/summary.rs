@@ -62,9 +62,9 @@ impl<'t> Analysis<'t> {
 
     /// Everything that a first look wants. What is independent of each other is worked out at once.
     pub fn summary(&self) -> Result<SummaryReport, Error> {
-        let ((swept, launches), (kernels, copies)) = rayon::join(
-            || (self.swept(), LaunchesReport::of(self.trace, &self.activity)),
-            || (self.kernels(KernelKey::Name), self.copies()),
+        let (swept, (kernels, copies, launches)) = rayon::join(
+            || self.swept(),
+            || (self.kernels(KernelKey::Name), self.copies(), self.launches()),
         );
         let (utilization, idle, steps) = swept;
         Ok(SummaryReport {
