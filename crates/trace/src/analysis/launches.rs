@@ -97,17 +97,24 @@ impl LaunchesReport {
         let (ops, calls) = (&activity.ops, &activity.calls);
         let is_wanted =
             |op: &OpId| ops.call[op.index()].is_some() && activity.window.holds(ops.start[op.index()]);
-        let mut latency = Vec::with_capacity(ops.len());
-        let mut delay = Vec::with_capacity(ops.len());
-        let mut spent = Vec::with_capacity(ops.len());
+        // One list of durations at a time: memory that was touched once costs less than new memory.
+        let mut durations = Vec::with_capacity(ops.len());
+        let mut distribution = |duration: &dyn Fn(u64, usize) -> u64| {
+            durations.clear();
+            durations.extend(ops.ids().filter(is_wanted).map(|op| {
+                let call = ops.call[op.index()].index();
+                duration(ops.start[op.index()], call)
+            }));
+            Distribution::of(&mut durations)
+        };
+        let latency = distribution(&|start, call| start.saturating_sub(calls.start[call]));
+        let delay = distribution(&|start, call| start.saturating_sub(calls.end[call]));
+        let call = distribution(&|_, call| calls.end[call] - calls.start[call]);
         let mut short_kernels = ShortKernels::default();
         let mut kernels = 0;
         for op in ops.ids().filter(is_wanted) {
             let call = ops.call[op.index()].index();
-            let (start, call_ns) = (ops.start[op.index()], calls.end[call] - calls.start[call]);
-            latency.push(start.saturating_sub(calls.start[call]));
-            delay.push(start.saturating_sub(calls.end[call]));
-            spent.push(call_ns);
+            let call_ns = calls.end[call] - calls.start[call];
             let kind = ops.kind(op);
             if kind.table == OpTable::Kernels && !kind.graph.is_some() {
                 kernels += 1;
@@ -119,13 +126,6 @@ impl LaunchesReport {
             }
         }
         short_kernels.share = share(short_kernels.count, kernels);
-        let mut distributions: Vec<Distribution> = [latency, delay, spent]
-            .into_par_iter()
-            .map(|mut durations| Distribution::of(&mut durations))
-            .collect();
-        let call = distributions.pop().unwrap_or_default();
-        let delay = distributions.pop().unwrap_or_default();
-        let latency = distributions.pop().unwrap_or_default();
         LaunchesReport {
             latency,
             delay,

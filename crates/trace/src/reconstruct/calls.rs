@@ -7,7 +7,7 @@ use tracesmith_format::{CorrelationId, ProcessId, Projection, StackId, StringId,
 use super::class::CallClass;
 use super::doubts::Doubts;
 use super::intern::Interner;
-use super::ops::{expected_rows, picked, times_on};
+use super::ops::{expected_rows, filled_up, picked, push_stack, times_on};
 use crate::error::Error;
 use crate::model::trace::Trace;
 
@@ -128,7 +128,6 @@ impl Calls {
         gathered.thread.reserve(rows);
         gathered.function.reserve(rows);
         gathered.correlation.reserve(rows);
-        gathered.stack.reserve(rows);
         let wanted = Projection::of::<ApiCall>(&[
             "start",
             "end",
@@ -172,8 +171,7 @@ impl Calls {
                     gathered.thread.push(threads[rows.caller.index[row] as usize]);
                     gathered.function.push(functions[rows.shape.index[row] as usize]);
                     gathered.correlation.push(rows.correlation[row].0);
-                    gathered.has_stacks |= rows.stack[row].is_some();
-                    gathered.stack.push(rows.stack[row]);
+                    push_stack(&mut gathered.stack, gathered.start.len(), rows.stack[row]);
                 }
             },
         );
@@ -203,7 +201,6 @@ struct Gathered {
     stack: Vec<StackId>,
     threads: Interner<Caller>,
     functions: Interner<(StringId, CallClass)>,
-    has_stacks: bool,
 }
 
 impl Gathered {
@@ -211,11 +208,7 @@ impl Gathered {
         let (order, threads) = self.order();
         let thread = std::mem::take(&mut self.thread);
         drop(thread);
-        let stack = if self.has_stacks {
-            picked(self.stack, &order)
-        } else {
-            Vec::new()
-        };
+        let stack = picked(filled_up(self.stack, self.start.len()), &order);
         let start = picked(self.start, &order);
         let end = picked(self.end, &order);
         let function = picked(self.function, &order);

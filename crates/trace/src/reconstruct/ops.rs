@@ -177,7 +177,6 @@ pub(super) struct Gathered {
     correlation: Vec<CorrelationId>,
     lanes: Interner<Lane>,
     kinds: Interner<OpKind>,
-    has_stacks: bool,
 }
 
 /// What all tables of device work have, of one block: times on the timeline, and what else is needed of each row.
@@ -310,7 +309,6 @@ impl Gathered {
         self.lane.reserve(rows);
         self.kind.reserve(rows);
         self.row.reserve(rows);
-        self.stack.reserve(rows);
         self.correlation.reserve(rows);
     }
 
@@ -341,9 +339,9 @@ impl Gathered {
                 .push(self.kinds.number(whole.kinds.values[whole.kind[at] as usize]));
             self.row.push(whole.row[at]);
             self.correlation.push(whole.correlation[at]);
-            self.stack.push(whole.stack[at]);
+            let stack = whole.stack.get(at).copied().unwrap_or(StackId::NONE);
+            push_stack(&mut self.stack, self.start.len(), stack);
         }
-        self.has_stacks |= whole.has_stacks;
         Ok(())
     }
 
@@ -379,9 +377,7 @@ impl Gathered {
             self.kind.push(kinds[part.shape.1[row] as usize]);
             self.row.push((part.first_row + row as u64) as u32);
             self.correlation.push(part.correlation[row]);
-            let stack = part.stack[row];
-            self.has_stacks |= stack.is_some();
-            self.stack.push(stack);
+            push_stack(&mut self.stack, self.start.len(), part.stack[row]);
         }
         true
     }
@@ -390,23 +386,36 @@ impl Gathered {
     /// lanes come along.
     pub(super) fn in_order(self) -> (Ops, Vec<CorrelationId>, Vec<Lane>) {
         let order = order_of(&self.start);
-        let stack = if self.has_stacks {
-            picked(self.stack, &order)
-        } else {
-            Vec::new()
-        };
+        let stack = filled_up(self.stack, self.start.len());
         let ops = Ops {
             start: picked(self.start, &order),
             end: picked(self.end, &order),
             lane: picked(self.lane, &order).into_iter().map(LaneId).collect(),
             kind: picked(self.kind, &order),
             row: picked(self.row, &order),
-            stack,
+            stack: picked(stack, &order),
             call: Vec::new(),
             kinds: self.kinds.values,
         };
         (ops, picked(self.correlation, &order), self.lanes.values)
     }
+}
+
+/// Notes the stack of the last of `rows` rows. Most traces have none: the column begins with the first, and ends with the
+/// last one.
+pub(super) fn push_stack(stacks: &mut Vec<StackId>, rows: usize, stack: StackId) {
+    if stack.is_some() {
+        stacks.resize(rows - 1, StackId::NONE);
+        stacks.push(stack);
+    }
+}
+
+/// The column with an entry for every row; empty when no row has a stack.
+pub(super) fn filled_up(mut stacks: Vec<StackId>, rows: usize) -> Vec<StackId> {
+    if !stacks.is_empty() {
+        stacks.resize(rows, StackId::NONE);
+    }
+    stacks
 }
 
 /// Rows to make room for at once. Block headers may claim anything, so no more than a file of that size can well hold.
@@ -430,6 +439,7 @@ pub(super) fn order_of(times: &[u64]) -> Option<Vec<u32>> {
 pub(super) fn picked<T: Copy>(column: Vec<T>, order: &Option<Vec<u32>>) -> Vec<T> {
     match order {
         None => column,
+        Some(_) if column.is_empty() => column,
         Some(order) => order.iter().map(|at| column[*at as usize]).collect(),
     }
 }
