@@ -211,6 +211,34 @@ impl Training {
         (0..count).map(|_| self.launch().0).collect()
     }
 
+    /// The next `count` launches as a trace has them: two calls each, by time, and their kernels in the order in which they
+    /// end. The calls are of the functions that launch, ask and wait; every thousandth launch the host waits.
+    pub fn launches(&mut self, count: usize, functions: [StringId; 3]) -> (Vec<ApiCall>, Vec<Kernel>) {
+        let [launch, ask, wait] = functions;
+        let mut calls = Vec::with_capacity(2 * count);
+        let mut kernels = Vec::with_capacity(count);
+        for _ in 0..count {
+            let (mut call, kernel) = self.launch();
+            call.shape.name = launch;
+            let mut other = call.clone();
+            let start = self.host_time + 20;
+            let waits = self.launched.is_multiple_of(1_000);
+            let until = self.stream_free.iter().copied().max().unwrap_or(start);
+            self.host_time = if waits {
+                until.max(start) + 2_000
+            } else {
+                start + 150
+            };
+            (other.start, other.end) = (Timestamp(start), Timestamp(self.host_time));
+            other.correlation = CorrelationId(call.correlation.0 + 1);
+            other.shape.name = if waits { wait } else { ask };
+            calls.extend([call, other]);
+            kernels.push(kernel);
+        }
+        kernels.sort_by_key(|kernel| kernel.end);
+        (calls, kernels)
+    }
+
     /// The next `count` kernels in the order in which they end.
     pub fn kernels(&mut self, count: usize) -> Vec<Kernel> {
         let mut kernels = Vec::with_capacity(count);

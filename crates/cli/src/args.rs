@@ -1,5 +1,6 @@
 //! What can be asked on the command line. Parsing only: commands get plain structs.
 
+mod analysis;
 mod capture;
 mod machine;
 mod replay;
@@ -15,6 +16,7 @@ use tracesmith_trace::import::{IMPORTERS, Importer};
 use tracesmith_trace::{EventKind, SortKey};
 
 use crate::time_arg::TimeArg;
+pub(crate) use analysis::{AnalysisArg, AnalyzeArgs, DiffArgs, KernelKeyArg, StatesArgs, StreamsArg};
 pub(crate) use capture::{
     CaptureArgs, EnvArgs, GraphsArg, KindArg, LevelArg, ProfileArgs, RecordArgs, StackArg, WaitArg,
 };
@@ -114,6 +116,34 @@ absolute nanoseconds of its clock (@1700000000000000000).
 Names are matched as a glob when they hold *, ? or [, as a regular expression between slashes
 (/gemm_[0-9]+/), and as a part of the name otherwise.")]
     View(Box<ViewArgs>),
+    /// Say what a trace means: how busy devices were, why not, and with what
+    #[command(after_help = "\
+Examples:
+  tracesmith analyze train.sbt
+  tracesmith analyze train.sbt --only kernels --by stack --limit 20
+  tracesmith analyze trace.json.gz --step 3 --format json
+  tracesmith analyze train.sbt --scale 'flash*=0.5'
+
+Busy time is the union of all that ran: what ran at once counts once. Times as in
+'tracesmith view --help'.")]
+    Analyze(Box<AnalyzeArgs>),
+    /// Show what streams, contexts and devices were doing: idle, pending, waiting, running
+    #[command(after_help = "\
+Examples:
+  tracesmith states train.sbt
+  tracesmith states train.sbt --at 1.5s
+  tracesmith states train.sbt --stream 7 --intervals --from 1s --to 1.01s
+
+Times as in 'tracesmith view --help'.")]
+    States(StatesArgs),
+    /// Compare two traces: what got slower, and whether that is more than noise
+    #[command(after_help = "\
+Examples:
+  tracesmith diff before.sbt after.sbt
+  tracesmith diff before.sbt after.sbt --fail-over 5%
+
+Exit code 1 when the second takes more time than --fail-over allows.")]
+    Diff(DiffArgs),
     /// Move around in a trace: zoom, search, inspect, in the terminal
     #[command(after_help = "\
 Example: tracesmith top train.sbt

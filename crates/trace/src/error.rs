@@ -79,6 +79,12 @@ pub enum Error {
         /// Where it ends.
         to: u64,
     },
+    /// A trace holds more than can be looked at as a whole.
+    #[error("more than four billion {what}; cut a part out of the trace")]
+    TooLarge {
+        /// Of what.
+        what: &'static str,
+    },
     /// Nothing was given to merge.
     #[error("no traces to merge")]
     NothingToMerge,

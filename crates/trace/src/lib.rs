@@ -30,6 +30,7 @@ mod model;
 pub mod overview;
 mod perfetto;
 mod query;
+pub mod reconstruct;
 mod repair;
 mod rewrite;
 pub mod units;

@@ -1,11 +1,13 @@
 //! The commands: one a file.
 
+mod analyze;
 mod benchmark;
 mod capture;
 mod completions;
 mod cut;
 mod demo;
 mod devices;
+mod diff;
 mod doctor;
 mod env;
 mod export;
@@ -20,6 +22,7 @@ mod profile;
 mod record;
 mod repair;
 mod replay;
+mod states;
 mod symbolize;
 mod top;
 mod version;
@@ -37,12 +40,15 @@ pub(crate) fn run(args: Args, output: &mut Output) -> anyhow::Result<Exit> {
         Command::Record(args) => return record::run(&args, output),
         Command::Benchmark(args) => return benchmark::run(&args, output),
         Command::Devices => return devices::run(output),
+        Command::Diff(args) => return diff::run(&args, output),
         Command::Doctor(args) => return doctor::run(&args, output),
         Command::Top(args) => return top::run(&args, output),
         Command::Replay(args) => return replay::run(&args, output),
         Command::Env(args) => env::run(&args, output),
         Command::Info(args) => info::run(&args, output),
         Command::View(args) => view::run(*args, output),
+        Command::Analyze(args) => analyze::run(&args, output),
+        Command::States(args) => states::run(&args, output),
         Command::Repair(args) => repair::run(&args, output),
         Command::Merge(args) => merge::run(&args, output),
         Command::Cut(args) => cut::run(&args, output),

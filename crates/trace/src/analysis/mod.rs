@@ -1,7 +1,41 @@
 //! Answers about a trace: one subject a file, a report struct each.
 
+mod copies;
+mod critical_path;
+mod diff;
+mod distribution;
+mod findings;
 mod forward;
+mod idle;
+mod kernels;
+mod launches;
+mod memory;
+mod short_name;
+mod significance;
+mod source_line;
+mod steps;
+mod summary;
 mod totals;
+mod utilization;
+mod what_if;
 
+pub use copies::{CopiesReport, CopyRow};
+pub use critical_path::{CriticalPathReport, PathPart, PathTotal, Segment, SlackRow};
+pub use diff::{Compared, DiffReport, DiffUnit, Fate, KernelDiff};
+pub use distribution::{Distribution, mean_and_deviation};
+pub use findings::{Evidence, Finding, FindingsReport};
 pub use forward::{Forward, ForwardReport};
+pub use idle::{CauseTotal, DeviceIdle, IdleCause, IdleReport, LongGap, StreamIdle};
+pub use kernels::{KernelKey, KernelRow, KernelsReport};
+pub use launches::{LaunchBound, LaunchesReport, Queue, QueuePoint, ShortKernels};
+pub use memory::{BadFree, Churn, Holder, MemoryPoint, MemoryPool, MemoryReport};
+pub use short_name::short_name;
+pub use significance::p_value;
+pub use source_line::source_line;
+pub use steps::{StepDevice, StepRow, StepsReport};
+pub use summary::{Analysis, SummaryReport};
 pub use totals::{NameTotal, Total, TotalsReport};
+pub use utilization::{
+    Breakdown, DeviceUtilization, LoadPoint, StreamUtilization, UtilizationReport, device_name,
+};
+pub use what_if::{HostWaits, Scale, StreamCount, WhatIf, WhatIfReport};

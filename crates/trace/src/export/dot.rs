@@ -1,5 +1,5 @@
-//! The dependencies of device work as a graph for Graphviz: what launched it, what stands before it on its stream, and
-//! which waits hold it back.
+//! The dependencies of device work as a graph for Graphviz: what launched it, what stands before it on its stream, which
+//! waits hold it back, and which calls waited for it.
 //!
 //! A box is a piece of device work, a record of an event, a wait, or a call that asked for one of them; boxes of a thread or
 //! stream stand together. A graph of more than a few thousand boxes can be neither laid out nor read, so larger ones
@@ -19,6 +19,7 @@ use crate::export::{ExportOptions, ExportReport, Exporter, Out, Way};
 use crate::model::event::{Event, EventKind};
 use crate::model::trace::Trace;
 use crate::query::{Found, Query};
+use crate::reconstruct::{Activity, Dependencies, EdgeWhy, OpId, Window};
 use crate::units;
 
 pub(super) const EXPORTER: Exporter = Exporter {
@@ -49,11 +50,16 @@ enum Why {
     Launch,
     Order,
     Wait,
+    DefaultStream,
+    HostWait,
 }
 
 fn write(trace: &Trace, options: &ExportOptions, out: &mut Out<'_>) -> Result<ExportReport, Error> {
     let (nodes, report) = nodes(trace, options)?;
-    let edges = edges(&nodes);
+    let mut edges = edges(&nodes);
+    edges.extend(rebuilt_edges(trace, options, &nodes)?);
+    edges.sort_unstable();
+    edges.dedup_by_key(|edge| (edge.0, edge.1));
     out.put(b"digraph trace {\n  rankdir=LR;\n  node [shape=box, fontname=\"sans-serif\", fontsize=10];\n")?;
     let mut clusters: BTreeMap<Track, Vec<usize>> = BTreeMap::new();
     for (at, node) in nodes.iter().enumerate() {
@@ -73,6 +79,8 @@ fn write(trace: &Trace, options: &ExportOptions, out: &mut Out<'_>) -> Result<Ex
             Why::Launch => " [style=dashed]",
             Why::Order => "",
             Why::Wait => " [color=red]",
+            Why::DefaultStream => " [color=blue]",
+            Why::HostWait => " [color=darkgreen]",
         };
         out.put(format!("  n{from} -> n{to}{style};\n").as_bytes())?;
     }
@@ -230,6 +238,65 @@ fn edges(nodes: &[Node]) -> Vec<(usize, usize, Why)> {
     }
     edges.sort_unstable();
     edges
+}
+
+/// Dependencies that no row states by itself: those that the default stream imposes, calls that waited for work, and waits
+/// for events whose record is not in the trace as a row.
+fn rebuilt_edges(
+    trace: &Trace,
+    options: &ExportOptions,
+    nodes: &[Node],
+) -> Result<Vec<(usize, usize, Why)>, Error> {
+    let window = Window {
+        from: options.range.from.map(|time| time.0),
+        to: options.range.to.map(|time| time.0),
+    };
+    let activity = Activity::within(trace, window)?;
+    let dependencies = Dependencies::of(&activity);
+    let has_records = activity
+        .syncs
+        .iter()
+        .any(|sync| sync.kind == SyncKind::EVENT_RECORD);
+    let mut works: FxHashMap<_, usize> = FxHashMap::default();
+    let mut calls: FxHashMap<_, usize> = FxHashMap::default();
+    for (at, node) in nodes.iter().enumerate() {
+        let event = &node.event;
+        if event.kind == EventKind::ApiCall {
+            calls.insert((event.process, event.thread, event.start.0), at);
+        } else if node.marked.is_none() {
+            works.insert((event.process, event.device, event.stream, event.start.0), at);
+        }
+    }
+    let work_of = |op: OpId| {
+        let lane = activity.lane(activity.ops.lane[op.index()]);
+        let start = activity.ops.start[op.index()];
+        works
+            .get(&(lane.process, lane.device, Some(lane.stream), start))
+            .copied()
+    };
+    let mut found = Vec::new();
+    for edge in &dependencies.edges {
+        let why = match edge.why {
+            EdgeWhy::DefaultStream => Why::DefaultStream,
+            EdgeWhy::Event if has_records => continue,
+            EdgeWhy::Event => Why::Wait,
+        };
+        if let (Some(from), Some(to)) = (work_of(edge.from), work_of(edge.to)) {
+            found.push((from, to, why));
+        }
+    }
+    for wait in &dependencies.host_waits {
+        let thread = &activity.calls.threads[activity.calls.thread_of(wait.call)];
+        let key = (
+            thread.process,
+            thread.thread,
+            activity.calls.start[wait.call.index()],
+        );
+        if let (Some(from), Some(to)) = (work_of(wait.op), calls.get(&key)) {
+            found.push((from, *to, Why::HostWait));
+        }
+    }
+    Ok(found)
 }
 
 /// Whether the host waits, and no stream is held back.

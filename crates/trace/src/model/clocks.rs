@@ -92,6 +92,14 @@ impl ClockMap {
         self.paths.contains_key(&clock)
     }
 
+    /// The way of one clock's times to the reference, for many of them.
+    pub(crate) fn line(&self, clock: ClockId) -> ClockLine<'_> {
+        let path = self.paths.get(&clock);
+        ClockLine {
+            steps: path.into_iter().flatten().map(|step| (step, 0)).collect(),
+        }
+    }
+
     /// A time of `clock` on the reference clock. An unknown time stays unknown.
     pub fn convert(&self, clock: ClockId, time: Timestamp) -> ClockTime {
         let mut converted = ClockTime { time, uncertainty: 0 };
@@ -107,7 +115,52 @@ impl ClockMap {
     }
 }
 
+/// Converts times of one clock, most of them close to the one before: the segment that was found last is tried first.
+pub(crate) struct ClockLine<'m> {
+    steps: Vec<(&'m Step, usize)>,
+}
+
+impl ClockLine<'_> {
+    /// The time on the reference clock. An unknown time stays unknown.
+    #[inline]
+    pub(crate) fn convert(&mut self, time: Timestamp) -> u64 {
+        if self.steps.is_empty() || !time.is_some() {
+            return time.0;
+        }
+        let mut time = time.0;
+        for (step, at) in &mut self.steps {
+            time = step.convert_near(time, at);
+        }
+        time
+    }
+}
+
 impl Step {
+    /// As [`Step::convert`], with a guess of the segment. Within a segment whose numbers are small enough 64 bits do.
+    fn convert_near(&self, time: u64, at: &mut usize) -> u64 {
+        let is_in = |at: usize| {
+            self.pairs.get(at).is_some_and(|pair| pair.0 <= time)
+                && self.pairs.get(at + 1).is_some_and(|next| time < next.0)
+        };
+        if !is_in(*at) {
+            *at = self
+                .pairs
+                .partition_point(|(from, ..)| *from <= time)
+                .saturating_sub(1);
+        }
+        if is_in(*at) {
+            let ((from, to, _), (next_from, next_to, _)) = (self.pairs[*at], self.pairs[*at + 1]);
+            let (offset, run) = (time - from, next_from - from);
+            if let Some(rise) = next_to.checked_sub(to)
+                && let Some(product) = offset.checked_mul(rise)
+                && let Some(rounded) = product.checked_add(run / 2)
+            {
+                return to.saturating_add(rounded / run).max(1);
+            }
+        }
+        self.convert(time).0
+    }
+
     /// Of several readings at the same moment the most certain one counts.
     fn new(mut pairs: Vec<Reading>) -> Self {
         pairs.sort_unstable_by_key(|(from, to, uncertainty)| (*from, *uncertainty, *to));
@@ -216,6 +269,42 @@ mod tests {
         assert_eq!(at(&map, 2, 4_000), (5_000, 3));
         for pair in pairs {
             assert_eq!(at(&map, 2, pair.first_time.0).0, pair.second_time.0);
+        }
+    }
+
+    #[test]
+    fn many_times_are_converted_as_one_is() {
+        let clocks = [clock(1, ClockKind::MONOTONIC)];
+        let pairs = [
+            pair(2, 1_000, 1, 1_000, 1),
+            pair(2, 2_000, 1, 3_001, 2),
+            pair(2, 3_000, 1, 2_000, 3),
+            pair(2, 1 << 62, 1, 1 << 63, 3),
+            pair(3, 700, 2, 900, 0),
+        ];
+        let map = ClockMap::new(&clocks, &pairs);
+        for id in 1..5 {
+            let mut line = map.line(ClockId(id));
+            for time in [
+                0,
+                1,
+                999,
+                1_000,
+                1_001,
+                1_777,
+                2_500,
+                999,
+                3_500,
+                1 << 61,
+                1 << 63,
+                u64::MAX,
+            ] {
+                assert_eq!(
+                    line.convert(Timestamp(time)),
+                    at(&map, id, time).0,
+                    "clock {id}, {time}"
+                );
+            }
         }
     }
 

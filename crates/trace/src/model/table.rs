@@ -192,9 +192,38 @@ impl<T: Table> TableView<T> {
         Ok(())
     }
 
+    /// Like [`TableView::stream_parallel`], with only the columns that are wanted: the others stay empty.
+    pub(crate) fn stream_wanted<R: Send>(
+        &self,
+        wanted: &Projection,
+        f: impl Fn(&Block, T::Columns) -> R + Sync,
+        mut take: impl FnMut(R),
+    ) {
+        let blocks: Vec<&Block> = self.blocks().collect();
+        for batch in blocks.chunks(rayon::current_num_threads().max(1) * 2) {
+            let results: Vec<Option<R>> = batch
+                .par_iter()
+                .map_init(
+                    || self.file.reader.decoder(),
+                    |decoder, block| Some(f(block, self.decode_wanted(decoder, block, wanted)?)),
+                )
+                .collect();
+            results.into_iter().flatten().for_each(&mut take);
+        }
+    }
+
     fn decode(&self, decoder: &mut Decoder<'_, AnySource>, block: &Block) -> Option<T::Columns> {
+        self.decode_wanted(decoder, block, &Projection::all())
+    }
+
+    fn decode_wanted(
+        &self,
+        decoder: &mut Decoder<'_, AnySource>,
+        block: &Block,
+        wanted: &Projection,
+    ) -> Option<T::Columns> {
         decoder
-            .read::<T>(block, &Projection::all())
+            .read::<T>(block, wanted)
             .map_err(|error| self.file.note(block, error))
             .ok() // the error is in the trace's health now
     }

@@ -1,0 +1,194 @@
+//! The figures of analysis: time and memory for ten million kernels with twenty million calls, how time grows, and the
+//! same by HolisticTraceAnalysis.
+//!
+//! `cargo bench -p tracesmith-bench --bench analyze`. `TRACESMITH_BENCH_KERNELS` sets the number of kernels (10 million),
+//! `TRACESMITH_BENCH_MB` the size of the Kineto file (100), `TRACESMITH_PYTHON` the interpreter that is compared with.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a bench may stop on any error, and prints"
+)]
+
+use std::env;
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use tracesmith_bench::figure::{print, print_head};
+use tracesmith_bench::kineto::write_kineto;
+use tracesmith_bench::memory::{forget_peak, peak_bytes};
+use tracesmith_bench::workload::{Training, kernel_names};
+use tracesmith_format::{ClockId, Writer, WriterOptions};
+use tracesmith_trace::Trace;
+use tracesmith_trace::analysis::{Analysis, FindingsReport, SummaryReport};
+use tracesmith_trace::reconstruct::Window;
+
+fn main() {
+    let kernels: usize =
+        env::var("TRACESMITH_BENCH_KERNELS").map_or(10_000_000, |text| text.parse().unwrap());
+    let folder = Folder::new();
+    let small = measured(&folder, kernels / 10);
+    let large = measured(&folder, kernels);
+    print(
+        "ten times the kernels",
+        format!("{:.1} x", large.as_secs_f64() / small.as_secs_f64()),
+        "at most 11 x",
+    );
+    compared(&folder);
+}
+
+/// A folder that goes with the bench.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Self {
+        let path = env::temp_dir().join(format!("tracesmith-bench-analyze-{}", std::process::id()));
+        fs::create_dir(&path).unwrap();
+        Folder(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        fs::remove_dir_all(&self.0).unwrap();
+    }
+}
+
+fn write_trace(path: &Path, kernels: usize) {
+    let mut writer = Writer::new(
+        BufWriter::new(File::create(path).unwrap()),
+        WriterOptions::default(),
+    )
+    .unwrap();
+    let names: Vec<_> = kernel_names()
+        .iter()
+        .map(|name| writer.string(name).unwrap())
+        .collect();
+    let functions = [
+        "cudaLaunchKernel",
+        "cudaStreamIsCapturing",
+        "cudaStreamSynchronize",
+    ]
+    .map(|name| writer.string(name).unwrap());
+    let mut job = Training::new(7, &names);
+    let mut left = kernels;
+    while left > 0 {
+        let count = left.min(100_000);
+        let (calls, kernels) = job.launches(count, functions);
+        calls
+            .iter()
+            .for_each(|call| writer.push(ClockId(1), call).unwrap());
+        kernels
+            .iter()
+            .for_each(|kernel| writer.push(ClockId(1), kernel).unwrap());
+        left -= count;
+    }
+    writer.finish().unwrap().flush().unwrap();
+}
+
+/// What `tracesmith analyze` does: opens, rebuilds, answers, finds.
+fn analyze(path: &Path) -> (SummaryReport, FindingsReport) {
+    let trace = Trace::open(path).unwrap();
+    let analysis = Analysis::of(&trace, Window::default()).unwrap();
+    let summary = analysis.summary().unwrap();
+    let findings = analysis.findings(&summary).unwrap();
+    (summary, findings)
+}
+
+fn measured(folder: &Folder, kernels: usize) -> Duration {
+    let path = folder.0.join("bench.sbt");
+    write_trace(&path, kernels);
+    print_head(&format!(
+        "{kernels} kernels, {} calls, {} cores",
+        2 * kernels,
+        cores()
+    ));
+    forget_peak();
+    let before = peak_bytes().unwrap_or(0);
+    let mut times: Vec<Duration> = (0..3)
+        .map(|_| {
+            let start = Instant::now();
+            let (summary, _) = analyze(&path);
+            assert_eq!(summary.utilization.devices[0].ops, kernels as u64);
+            assert_eq!(summary.doubts.without_call, 0);
+            start.elapsed()
+        })
+        .collect();
+    times.sort_unstable();
+    let is_whole = kernels >= 10_000_000;
+    print(
+        "analyze, median of three",
+        format!("{:.2} s", times[1].as_secs_f64()),
+        if is_whole { "under 6 s" } else { "" },
+    );
+    print(
+        "slowest and fastest",
+        format!("{:.2}, {:.2} s", times[2].as_secs_f64(), times[0].as_secs_f64()),
+        "",
+    );
+    if let Some(peak) = peak_bytes() {
+        let asked = if is_whole { "under 2500 MB" } else { "" };
+        print("peak memory", format!("{} MB", peak / 1_000_000), asked);
+        print("of it before", format!("{} MB", before / 1_000_000), "");
+    }
+    times[1]
+}
+
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// The same Kineto file, import included, by us and by HolisticTraceAnalysis.
+fn compared(folder: &Folder) {
+    const SCRIPT: &str = r"
+import sys, time, warnings, logging
+warnings.filterwarnings('ignore')
+logging.disable(logging.CRITICAL)
+from hta.trace_analysis import TraceAnalysis
+start = time.time()
+analysis = TraceAnalysis(trace_files={0: sys.argv[1]}, include_last_profiler_step=True)
+analysis.get_temporal_breakdown(visualize=False)
+analysis.get_idle_time_breakdown(visualize=False)
+analysis.get_gpu_kernel_breakdown(visualize=False)
+analysis.get_comm_comp_overlap(visualize=False)
+analysis.get_queue_length_summary()
+analysis.get_cuda_kernel_launch_stats(visualize=False)
+print(time.time() - start)
+";
+    let megabytes: u64 = env::var("TRACESMITH_BENCH_MB").map_or(100, |text| text.parse().unwrap());
+    let path = folder.0.join("bench.json");
+    let mut out = BufWriter::new(File::create(&path).unwrap());
+    let (kernels, _) = write_kineto(&mut out, megabytes * 1_000_000, 7).unwrap();
+    out.flush().unwrap();
+    print_head(&format!(
+        "a Kineto file of {megabytes} MB, {kernels} kernels, import included"
+    ));
+    let start = Instant::now();
+    analyze(&path);
+    let ours = start.elapsed().as_secs_f64();
+    print("tracesmith", format!("{ours:.2} s"), "");
+    let interpreter = env::var_os("TRACESMITH_PYTHON").unwrap_or("python3".into());
+    let output = Command::new(&interpreter)
+        .args(["-c", SCRIPT])
+        .arg(&path)
+        .output();
+    let seconds: Option<f64> = output
+        .ok()
+        .filter(|output| output.status.success())
+        .and_then(|output| String::from_utf8(output.stdout).ok())
+        .and_then(|text| text.lines().last()?.trim().parse().ok());
+    match seconds {
+        Some(seconds) => print(
+            "HolisticTraceAnalysis, six of its analyses",
+            format!("{seconds:.1} s, {:.1} x", seconds / ours),
+            "at least 20 times as long",
+        ),
+        None => println!(
+            "no comparison: {} has no hta, or it fails on this file",
+            Path::new(&interpreter).display()
+        ),
+    }
+}

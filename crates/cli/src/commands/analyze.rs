@@ -1,0 +1,305 @@
+//! `tracesmith analyze`.
+
+mod answers;
+mod tables;
+
+use anyhow::{Context, bail};
+use serde::Serialize;
+use serde_json::{Value, json};
+use tracesmith_trace::analysis::{
+    Analysis, HostWaits, KernelKey, KernelsReport, MemoryReport, Scale, StreamCount, WhatIf,
+};
+use tracesmith_trace::reconstruct::{Doubts, Window};
+use tracesmith_trace::{Trace, units};
+
+use crate::args::{AnalysisArg, AnalyzeArgs, Format, KernelKeyArg, StreamsArg};
+use crate::input::open_trace;
+use crate::name_pattern::name_filter;
+use crate::output::Output;
+
+pub(crate) fn run(args: &AnalyzeArgs, output: &mut Output) -> anyhow::Result<()> {
+    if output.format == Format::Csv && args.only.is_none() {
+        bail!("the summary is several tables; choose one with --only for csv");
+    }
+    let trace = open_trace(&args.file)?;
+    let analysis = Analysis::of(&trace, window(args, &trace)?)?;
+    let limit = match (args.limit, output.format) {
+        (Some(0), _) | (None, Format::Json | Format::Csv) => usize::MAX,
+        (Some(limit), _) => limit,
+        (None, Format::Table) => 10,
+    };
+    let asks_what_if = !args.scale.is_empty() || args.streams.is_some() || args.without_sync;
+    match args.only {
+        None if asks_what_if => one(AnalysisArg::WhatIf, args, &analysis, limit, output)?,
+        None => summary(args, &analysis, limit, output)?,
+        Some(only) => one(only, args, &analysis, limit, output)?,
+    }
+    if output.format != Format::Json {
+        say_doubts(&analysis.activity.doubts, output);
+    }
+    Ok(())
+}
+
+/// The stretch of time that is asked for.
+fn window(args: &AnalyzeArgs, trace: &Trace) -> anyhow::Result<Window> {
+    if let Some(number) = args.step {
+        let whole = Analysis::of(trace, Window::default())?;
+        let step = whole.steps.steps.get(number).with_context(|| {
+            let count = whole.steps.steps.len();
+            format!("there is no step {number}; the trace has {count}, counted from 0")
+        })?;
+        return Ok(Window {
+            from: Some(step.start_ns),
+            to: Some(step.end_ns),
+        });
+    }
+    let span = trace.span();
+    let window = Window {
+        from: args.from.map(|time| time.resolve(span).0),
+        to: args.to.map(|time| time.resolve(span).0),
+    };
+    if let (Some(from), Some(to)) = (window.from, window.to)
+        && from >= to
+    {
+        bail!("the stretch of time is empty: it ends before it starts");
+    }
+    Ok(window)
+}
+
+fn key(arg: KernelKeyArg) -> KernelKey {
+    match arg {
+        KernelKeyArg::Name => KernelKey::Name,
+        KernelKeyArg::Short => KernelKey::ShortName,
+        KernelKeyArg::Shape => KernelKey::Shape,
+        KernelKeyArg::Stack => KernelKey::Stack,
+        KernelKeyArg::Nvtx => KernelKey::Ranges,
+    }
+}
+
+fn kernels(args: &AnalyzeArgs, analysis: &Analysis<'_>, limit: usize) -> (KernelsReport, usize) {
+    let mut report = analysis.kernels(key(args.by));
+    let hidden = report.rows.len().saturating_sub(limit);
+    report.rows.truncate(limit);
+    (report, hidden)
+}
+
+fn summary(
+    args: &AnalyzeArgs,
+    analysis: &Analysis<'_>,
+    limit: usize,
+    output: &mut Output,
+) -> anyhow::Result<()> {
+    let mut report = analysis.summary()?;
+    if args.by != KernelKeyArg::Name {
+        report.kernels = analysis.kernels(key(args.by));
+    }
+    let findings = analysis.findings(&report)?;
+    if output.format == Format::Json {
+        let mut answer = value(&report)?;
+        answer["findings"] = value(&findings.findings)?;
+        return Ok(output.json(&answer)?);
+    }
+    if analysis.activity.ops.is_empty() {
+        output.note("no device work in this stretch of time");
+    }
+    let hidden = report.kernels.rows.len().saturating_sub(limit);
+    report.kernels.rows.truncate(limit);
+    tables::devices(&report.utilization, output)?;
+    tables::idle(&report.idle, output)?;
+    tables::step_line(&report.steps, output)?;
+    tables::kernels(&report.kernels, hidden, output)?;
+    tables::copies(&report.copies, output)?;
+    tables::launches(&report.launches, output)?;
+    output.line("")?;
+    answers::findings(&findings, limit, analysis.activity.span, output)
+}
+
+fn one(
+    only: AnalysisArg,
+    args: &AnalyzeArgs,
+    analysis: &Analysis<'_>,
+    limit: usize,
+    output: &mut Output,
+) -> anyhow::Result<()> {
+    let format = output.format;
+    let doubts = &analysis.activity.doubts;
+    match only {
+        AnalysisArg::Utilization => {
+            let (report, ..) = analysis.swept();
+            match format {
+                Format::Table => tables::devices(&report, output),
+                _ => rows(&report.devices, "devices", doubts, output),
+            }
+        }
+        AnalysisArg::Streams => {
+            let (report, ..) = analysis.swept();
+            match format {
+                Format::Table => tables::streams(&report.streams, limit, output),
+                _ => rows(&report.streams, "streams", doubts, output),
+            }
+        }
+        AnalysisArg::Idle => {
+            let report = analysis.idle();
+            match format {
+                Format::Table => {
+                    tables::idle(&report, output)?;
+                    tables::stream_idle(&report, limit, output)?;
+                    tables::gaps(&report, analysis.activity.span, output)
+                }
+                Format::Csv => rows(&report.devices, "devices", doubts, output),
+                Format::Json => Ok(output.json(&with_doubts(value(&report)?, doubts)?)?),
+            }
+        }
+        AnalysisArg::Steps => {
+            let (.., report) = analysis.swept();
+            match format {
+                Format::Table => tables::steps(&report, limit, output),
+                Format::Csv => rows(&report.steps, "steps", doubts, output),
+                Format::Json => Ok(output.json(&with_doubts(value(&report)?, doubts)?)?),
+            }
+        }
+        AnalysisArg::Kernels => {
+            let (report, hidden) = kernels(args, analysis, limit);
+            match format {
+                Format::Table => tables::kernels(&report, hidden, output),
+                Format::Csv => rows(&report.rows, "rows", doubts, output),
+                Format::Json => Ok(output.json(&with_doubts(value(&report)?, doubts)?)?),
+            }
+        }
+        AnalysisArg::Copies => {
+            let report = analysis.copies()?;
+            match format {
+                Format::Table => tables::copies(&report, output),
+                _ => rows(&report.rows, "rows", doubts, output),
+            }
+        }
+        AnalysisArg::Launches => {
+            let report = analysis.launches();
+            match format {
+                Format::Table => {
+                    tables::launches(&report, output)?;
+                    tables::launch_bound(&report, analysis.activity.span, output)
+                }
+                Format::Csv => bail!("the launches are several tables; --format json has them"),
+                Format::Json => Ok(output.json(&with_doubts(value(&report)?, doubts)?)?),
+            }
+        }
+        AnalysisArg::Memory => {
+            let report = MemoryReport::of(analysis.trace)?;
+            match format {
+                Format::Table => answers::memory(&report, limit, analysis.activity.span, output),
+                Format::Csv => rows(&report.pools, "pools", doubts, output),
+                Format::Json => Ok(output.json(&with_doubts(value(&report)?, doubts)?)?),
+            }
+        }
+        AnalysisArg::CriticalPath => {
+            let report = analysis.critical_path();
+            match format {
+                Format::Table => answers::critical_path(&report, limit, output),
+                Format::Csv => rows(&report.segments, "segments", doubts, output),
+                Format::Json => Ok(output.json(&with_doubts(value(&report)?, doubts)?)?),
+            }
+        }
+        AnalysisArg::WhatIf => {
+            let report = analysis.what_if(&what_if(args)?);
+            match format {
+                Format::Table => answers::what_if(&report, output),
+                _ => rows(std::slice::from_ref(&report), "what_if", doubts, output),
+            }
+        }
+        AnalysisArg::Findings => {
+            let report = analysis.findings(&analysis.summary()?)?;
+            match format {
+                Format::Table => answers::findings(&report, limit, analysis.activity.span, output),
+                _ => rows(&report.findings, "findings", doubts, output),
+            }
+        }
+    }
+}
+
+fn what_if(args: &AnalyzeArgs) -> anyhow::Result<WhatIf<'static>> {
+    let mut scales = Vec::new();
+    for text in &args.scale {
+        let factor = text.rsplit_once('=').and_then(|(pattern, factor)| {
+            let factor: f64 = factor.trim().parse().ok()?;
+            (factor.is_finite() && factor >= 0.0).then_some((pattern, factor))
+        });
+        let (pattern, factor) =
+            factor.with_context(|| format!("{text} is no pattern and factor, such as 'flash*=0.5'"))?;
+        scales.push(Scale {
+            is_meant: name_filter(pattern)?,
+            factor,
+        });
+    }
+    Ok(WhatIf {
+        scales,
+        streams: match args.streams {
+            None => StreamCount::AsRecorded,
+            Some(StreamsArg::Unlimited) => StreamCount::Unlimited,
+            Some(StreamsArg::AtMost(count)) => StreamCount::AtMost(count),
+        },
+        host_waits: if args.without_sync {
+            HostWaits::Left
+        } else {
+            HostWaits::Kept
+        },
+    })
+}
+
+fn value(report: &impl Serialize) -> anyhow::Result<Value> {
+    serde_json::to_value(report).context("putting the answer into JSON")
+}
+
+fn with_doubts(mut report: Value, doubts: &Doubts) -> anyhow::Result<Value> {
+    report["doubts"] = value(doubts)?;
+    Ok(report)
+}
+
+/// Rows as a JSON array under a name, or as CSV with the names of their plain members above.
+fn rows<T: Serialize>(rows: &[T], name: &str, doubts: &Doubts, output: &mut Output) -> anyhow::Result<()> {
+    let rows = rows.iter().map(value).collect::<anyhow::Result<Vec<Value>>>()?;
+    if output.format == Format::Json {
+        return Ok(output.json(&with_doubts(json!({ name: rows }), doubts)?)?);
+    }
+    let is_plain = |value: &Value| !value.is_array() && !value.is_object();
+    let plain = |row: &Value| -> Vec<(String, String)> {
+        let members = row
+            .as_object()
+            .into_iter()
+            .flatten()
+            .filter(|(_, value)| is_plain(value));
+        members
+            .map(|(key, value)| {
+                let text = match value {
+                    Value::String(text) => text.clone(),
+                    Value::Null => String::new(),
+                    other => other.to_string(),
+                };
+                (key.clone(), text)
+            })
+            .collect()
+    };
+    for (number, row) in rows.iter().enumerate() {
+        let members = plain(row);
+        if number == 0 {
+            output.csv(members.iter().map(|(key, _)| key))?;
+        }
+        output.csv(members.iter().map(|(_, value)| value))?;
+    }
+    Ok(())
+}
+
+/// Says what the figures cannot be sure of.
+pub(crate) fn say_doubts(doubts: &Doubts, output: &mut Output) {
+    for sentence in doubts.sentences() {
+        output.warning(&sentence);
+    }
+}
+
+/// A time as an offset from the start of what was looked at.
+pub(crate) fn offset(span: Option<(u64, u64)>, time: u64) -> String {
+    match span {
+        Some((start, _)) if time >= start => format!("+{}", units::nanos(time - start)),
+        _ => format!("@{time}"),
+    }
+}

@@ -1,0 +1,269 @@
+//! Findings, critical path, what-if and memory as text for people.
+
+use tracesmith_trace::analysis::{CriticalPathReport, FindingsReport, MemoryReport, WhatIfReport};
+use tracesmith_trace::units;
+
+use super::offset;
+use super::tables::{heading, more, percent};
+use crate::output::table::{Align, TextTable};
+use crate::output::{CAREFUL, FAINT, GOOD, Output};
+
+pub(super) fn findings(
+    report: &FindingsReport,
+    limit: usize,
+    span: Option<(u64, u64)>,
+    output: &mut Output,
+) -> anyhow::Result<()> {
+    heading("Findings", output)?;
+    if report.findings.is_empty() {
+        return Ok(output.line(&format!("{GOOD}nothing stands out{GOOD:#}"))?);
+    }
+    for (number, finding) in report.findings.iter().enumerate().take(limit) {
+        let saves = match (finding.saves_ns, finding.saves_share) {
+            (Some(nanos), Some(share)) if nanos > 0 => {
+                format!(" (up to {}, {})", units::nanos(nanos), percent(share))
+            }
+            _ => String::new(),
+        };
+        output.line(&format!(
+            "{}. {CAREFUL}{}{CAREFUL:#}{saves}",
+            number + 1,
+            finding.sentence
+        ))?;
+        output.line(&format!("   {}", finding.advice))?;
+        for evidence in &finding.evidence {
+            let row = evidence.row.map_or(String::new(), |row| format!(", row {row}"));
+            output.line(&format!(
+                "   {FAINT}{} at {}, {}{row}{FAINT:#}",
+                evidence.what,
+                offset(span, evidence.start_ns),
+                units::nanos(evidence.end_ns - evidence.start_ns)
+            ))?;
+        }
+    }
+    more(report.findings.len().saturating_sub(limit), "findings", output);
+    Ok(())
+}
+
+pub(super) fn critical_path(
+    report: &CriticalPathReport,
+    limit: usize,
+    output: &mut Output,
+) -> anyhow::Result<()> {
+    let text = format!(
+        "Critical path: {} of {}",
+        units::nanos(report.path_ns),
+        units::nanos(report.span_ns)
+    );
+    heading(&text, output)?;
+    let mut table = TextTable::new(&[
+        ("share", Align::Right),
+        ("time", Align::Right),
+        ("count", Align::Right),
+        ("spent with", Align::Left),
+        ("name", Align::Flexible),
+    ]);
+    for total in report.totals.iter().take(limit) {
+        table.row([
+            percent(total.share).into(),
+            units::nanos(total.total_ns).into(),
+            units::count(total.count).into(),
+            total.part.words().into(),
+            total.name.clone().into(),
+        ]);
+    }
+    output.table(&table)?;
+    more(report.totals.len().saturating_sub(limit), "parts", output);
+    output.line("")?;
+    heading("Room to be later without making the end later", output)?;
+    let mut table = TextTable::new(&[
+        ("least", Align::Right),
+        ("mean", Align::Right),
+        ("count", Align::Right),
+        ("without any", Align::Right),
+        ("name", Align::Flexible),
+    ]);
+    for row in report.slack.iter().take(limit) {
+        table.row([
+            units::nanos(row.min_slack_ns).into(),
+            units::nanos(row.mean_slack_ns as u64).into(),
+            units::count(row.count).into(),
+            units::count(row.on_path).into(),
+            row.name.clone().into(),
+        ]);
+    }
+    output.table(&table)?;
+    more(report.slack.len().saturating_sub(limit), "names", output);
+    unsure(report.assumed_records, report.unknown_records, output);
+    if report.contradicted > 0 {
+        output.warning(&format!(
+            "{} dependencies do not fit the times and were left out",
+            units::count(report.contradicted)
+        ));
+    }
+    Ok(())
+}
+
+fn unsure(assumed: u64, unknown: u64, output: &mut Output) {
+    if assumed > 0 {
+        output.note(&format!(
+            "{} events were recorded on streams that the trace does not name; the one that the thread used last was taken",
+            units::count(assumed)
+        ));
+    }
+    if unknown > 0 {
+        output.warning(&format!(
+            "{} waits are for events whose record is not in the trace",
+            units::count(unknown)
+        ));
+    }
+}
+
+pub(super) fn what_if(report: &WhatIfReport, output: &mut Output) -> anyhow::Result<()> {
+    if report.measured_ns == 0 {
+        output.note("nothing to replay: no device work and no calls in this stretch of time");
+        return Ok(());
+    }
+    let change = 100.0 * (report.changed_ns as f64 / report.measured_ns.max(1) as f64 - 1.0);
+    output.line(&format!(
+        "measured             {}",
+        units::nanos(report.measured_ns)
+    ))?;
+    let off = 100.0 * (report.unchanged_ns as f64 / report.measured_ns.max(1) as f64 - 1.0);
+    output.line(&format!(
+        "replayed, unchanged  {} ({off:+.1} %)",
+        units::nanos(report.unchanged_ns)
+    ))?;
+    output.line(&format!(
+        "with the changes     {} ({change:+.1} %, {:.2} times as fast)",
+        units::nanos(report.changed_ns),
+        report.speedup
+    ))?;
+    if report.scaled_ops > 0 {
+        output.note(&format!(
+            "{} pieces of work took another time",
+            units::count(report.scaled_ops)
+        ));
+    }
+    if off.abs() > 2.0 {
+        output.warning(
+            "the replay of what was recorded is more than 2 % off: work and calls depend on each other in ways that the \
+             trace does not tell, and so may the answer be",
+        );
+    }
+    unsure(report.assumed_records, report.unknown_records, output);
+    Ok(())
+}
+
+pub(super) fn memory(
+    report: &MemoryReport,
+    limit: usize,
+    span: Option<(u64, u64)>,
+    output: &mut Output,
+) -> anyhow::Result<()> {
+    if report.pools.is_empty() {
+        output.note("no allocations in this trace");
+        return Ok(());
+    }
+    let mut table = TextTable::new(&[
+        ("device", Align::Left),
+        ("memory", Align::Left),
+        ("allocator", Align::Left),
+        ("taken", Align::Right),
+        ("freed", Align::Right),
+        ("peak", Align::Right),
+        ("at", Align::Right),
+        ("left at the end", Align::Right),
+        ("reserved", Align::Right),
+        ("unused of it", Align::Right),
+    ]);
+    for pool in report.pools.iter().take(limit) {
+        table.row([
+            pool.device_name.clone().into(),
+            pool.memory.into(),
+            pool.allocator.clone().into(),
+            units::count(pool.allocations).into(),
+            units::count(pool.frees).into(),
+            units::bytes(pool.peak_bytes).into(),
+            offset(span, pool.peak_at_ns).into(),
+            units::bytes(pool.live_bytes).into(),
+            pool.reserved_peak_bytes
+                .map_or(String::new(), units::bytes)
+                .into(),
+            pool.fragmentation.map_or(String::new(), percent).into(),
+        ]);
+    }
+    output.table(&table)?;
+    for pool in report.pools.iter().take(limit) {
+        let lists = [
+            ("held at the peak", &pool.holders),
+            ("never given back", &pool.never_freed),
+        ];
+        for (what, holders) in lists.into_iter().filter(|(_, holders)| !holders.is_empty()) {
+            output.line("")?;
+            heading(
+                &format!("{} {} memory: {what}", pool.device_name, pool.memory),
+                output,
+            )?;
+            let mut table = TextTable::new(&[
+                ("bytes", Align::Right),
+                ("pieces", Align::Right),
+                ("by", Align::Flexible),
+            ]);
+            for holder in holders.iter().take(limit) {
+                table.row([
+                    units::bytes(holder.bytes).into(),
+                    units::count(holder.count).into(),
+                    holder.stack.clone().into(),
+                ]);
+            }
+            output.table(&table)?;
+        }
+        if !pool.churn.is_empty() {
+            output.line("")?;
+            heading(
+                &format!(
+                    "{} {} memory: taken and freed again and again",
+                    pool.device_name, pool.memory
+                ),
+                output,
+            )?;
+            let mut table = TextTable::new(&[
+                ("times", Align::Right),
+                ("bytes", Align::Right),
+                ("kept for", Align::Right),
+                ("by", Align::Flexible),
+            ]);
+            for churn in pool.churn.iter().take(limit) {
+                table.row([
+                    units::count(churn.count).into(),
+                    units::bytes(churn.bytes).into(),
+                    units::nanos(churn.held_ns / churn.count.max(1)).into(),
+                    churn.stack.clone().into(),
+                ]);
+            }
+            output.table(&table)?;
+        }
+    }
+    for (frees, what) in [
+        (&report.double_frees, "were given back before"),
+        (&report.unknown_frees, "were never taken while recording"),
+    ] {
+        if let Some(first) = frees.first() {
+            output.warning(&format!(
+                "{} releases are of addresses that {what}, first {:#x} at {} by {}",
+                units::count(frees.len() as u64),
+                first.address,
+                offset(span, first.time_ns),
+                first.stack
+            ));
+        }
+    }
+    if report.without_time > 0 {
+        output.warning(&format!(
+            "{} allocations have no time and were left out",
+            units::count(report.without_time)
+        ));
+    }
+    Ok(())
+}

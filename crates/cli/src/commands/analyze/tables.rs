@@ -1,0 +1,452 @@
+//! The answers of `analyze` as tables for people.
+
+use tracesmith_trace::analysis::{
+    CopiesReport, IdleReport, KernelsReport, LaunchesReport, StepsReport, StreamUtilization,
+    UtilizationReport,
+};
+use tracesmith_trace::reconstruct::StepSource;
+use tracesmith_trace::units;
+
+use super::offset;
+use crate::output::table::{Align, Cell, TextTable};
+use crate::output::{FAINT, HEADING, Output};
+
+pub(super) fn heading(text: &str, output: &mut Output) -> anyhow::Result<()> {
+    Ok(output.line(&format!("{HEADING}{text}{HEADING:#}"))?)
+}
+
+pub(super) fn percent(share: f64) -> String {
+    format!("{:.1} %", 100.0 * share)
+}
+
+fn part(nanos: u64, of: u64) -> Cell {
+    if nanos == 0 {
+        return "".into();
+    }
+    if of == 0 {
+        return units::nanos(nanos).into();
+    }
+    format!("{} ({})", units::nanos(nanos), percent(nanos as f64 / of as f64)).into()
+}
+
+pub(super) fn devices(report: &UtilizationReport, output: &mut Output) -> anyhow::Result<()> {
+    if report.devices.is_empty() {
+        return Ok(());
+    }
+    heading("Devices, from their first to their last work", output)?;
+    let mut table = TextTable::new(&[
+        ("device", Align::Left),
+        ("work", Align::Right),
+        ("span", Align::Right),
+        ("busy", Align::Right),
+        ("compute", Align::Right),
+        ("communication", Align::Right),
+        ("exposed", Align::Right),
+        ("copies", Align::Right),
+        ("at once", Align::Right),
+    ]);
+    for device in &report.devices {
+        let breakdown = &device.breakdown;
+        let span = breakdown.span_ns;
+        table.row([
+            device.name.clone().into(),
+            units::count(device.ops).into(),
+            units::nanos(span).into(),
+            part(breakdown.busy_ns, span),
+            part(breakdown.compute_ns, span),
+            part(breakdown.communication_ns, span),
+            part(breakdown.communication_exposed_ns, span),
+            part(breakdown.copy_ns, span),
+            format!("up to {}", device.max_concurrency).into(),
+        ]);
+    }
+    output.table(&table)?;
+    Ok(output.line("")?)
+}
+
+pub(super) fn streams(
+    streams: &[StreamUtilization],
+    limit: usize,
+    output: &mut Output,
+) -> anyhow::Result<()> {
+    let mut table = TextTable::new(&[
+        ("device", Align::Right),
+        ("process", Align::Right),
+        ("context", Align::Right),
+        ("stream", Align::Right),
+        ("kind", Align::Left),
+        ("work", Align::Right),
+        ("from first to last", Align::Right),
+        ("busy", Align::Right),
+    ]);
+    for stream in streams.iter().take(limit) {
+        let span = stream.last_ns - stream.first_ns;
+        table.row([
+            stream.device.to_string().into(),
+            stream.process.to_string().into(),
+            stream.context.to_string().into(),
+            stream.stream.to_string().into(),
+            stream.kind.into(),
+            units::count(stream.ops).into(),
+            units::nanos(span).into(),
+            part(stream.busy_ns, span),
+        ]);
+    }
+    output.table(&table)?;
+    more(streams.len().saturating_sub(limit), "streams", output);
+    Ok(())
+}
+
+pub(super) fn more(hidden: usize, what: &str, output: &mut Output) {
+    if hidden > 0 {
+        output.note(&format!(
+            "{} more {what}; --limit 0 shows all",
+            units::count(hidden as u64)
+        ));
+    }
+}
+
+pub(super) fn idle(report: &IdleReport, output: &mut Output) -> anyhow::Result<()> {
+    for device in report.devices.iter().filter(|device| device.idle_ns > 0) {
+        let text = format!(
+            "Idle time of {}: {} of {}",
+            device.name,
+            units::nanos(device.idle_ns),
+            units::nanos(device.span_ns)
+        );
+        heading(&text, output)?;
+        let mut table = TextTable::new(&[
+            ("time", Align::Right),
+            ("share", Align::Right),
+            ("gaps", Align::Right),
+            ("cause", Align::Left),
+        ]);
+        for cause in &device.causes {
+            table.row([
+                units::nanos(cause.total_ns).into(),
+                percent(cause.share).into(),
+                units::count(cause.gaps).into(),
+                cause.cause.words().into(),
+            ]);
+        }
+        output.table(&table)?;
+        output.line("")?;
+    }
+    Ok(())
+}
+
+pub(super) fn stream_idle(report: &IdleReport, limit: usize, output: &mut Output) -> anyhow::Result<()> {
+    let idle: Vec<_> = report
+        .streams
+        .iter()
+        .filter(|stream| stream.idle_ns > 0)
+        .collect();
+    if idle.is_empty() {
+        return Ok(());
+    }
+    heading("Streams, between their first and their last work", output)?;
+    let mut table = TextTable::new(&[
+        ("process", Align::Right),
+        ("context", Align::Right),
+        ("stream", Align::Right),
+        ("idle", Align::Right),
+        ("time", Align::Right),
+        ("gaps", Align::Right),
+        ("cause", Align::Left),
+    ]);
+    for stream in idle.iter().take(limit) {
+        for (number, cause) in stream.causes.iter().enumerate() {
+            let once = |text: String| if number == 0 { text } else { String::new() };
+            table.row([
+                once(stream.process.to_string()).into(),
+                once(stream.context.to_string()).into(),
+                once(stream.stream.to_string()).into(),
+                if number == 0 {
+                    part(stream.idle_ns, stream.span_ns)
+                } else {
+                    "".into()
+                },
+                units::nanos(cause.total_ns).into(),
+                units::count(cause.gaps).into(),
+                cause.cause.words().into(),
+            ]);
+        }
+    }
+    output.table(&table)?;
+    more(idle.len().saturating_sub(limit), "streams", output);
+    Ok(output.line("")?)
+}
+
+pub(super) fn gaps(report: &IdleReport, span: Option<(u64, u64)>, output: &mut Output) -> anyhow::Result<()> {
+    for device in report.devices.iter().filter(|device| !device.longest.is_empty()) {
+        heading(&format!("Longest gaps of {}", device.name), output)?;
+        let mut table = TextTable::new(&[
+            ("at", Align::Right),
+            ("length", Align::Right),
+            ("mostly", Align::Left),
+            ("row", Align::Right),
+            ("ended by", Align::Flexible),
+        ]);
+        for gap in &device.longest {
+            table.row([
+                offset(span, gap.from_ns).into(),
+                units::nanos(gap.to_ns - gap.from_ns).into(),
+                gap.cause.words().into(),
+                gap.next_row.to_string().into(),
+                gap.next.clone().into(),
+            ]);
+        }
+        output.table(&table)?;
+        output.line("")?;
+    }
+    Ok(())
+}
+
+fn found(source: &StepSource) -> String {
+    match source {
+        StepSource::Markers { name } => format!("by ranges named {name}"),
+        StepSource::Pattern { anchor, kernels } => {
+            format!(
+                "by {} kernels that come again and again, from {anchor} on",
+                units::count(*kernels as u64)
+            )
+        }
+        StepSource::None => "none".to_owned(),
+    }
+}
+
+/// The steps in a line.
+pub(super) fn step_line(report: &StepsReport, output: &mut Output) -> anyhow::Result<()> {
+    if report.steps.is_empty() {
+        return Ok(());
+    }
+    let warm_up = report.steps.iter().filter(|row| row.step.is_warm_up).count();
+    let settled = &report.settled;
+    heading(
+        &format!("Steps: {}, found {}", report.steps.len(), found(&report.source)),
+        output,
+    )?;
+    output.line(&format!(
+        "{warm_up} of warming up; the others took {} on average, {} to {}",
+        units::nanos(settled.mean_ns as u64),
+        units::nanos(settled.min_ns),
+        units::nanos(settled.max_ns)
+    ))?;
+    Ok(output.line("")?)
+}
+
+pub(super) fn steps(report: &StepsReport, limit: usize, output: &mut Output) -> anyhow::Result<()> {
+    if report.steps.is_empty() {
+        output.note("no steps: nothing is marked as one, and no kernels come again and again");
+        return Ok(());
+    }
+    step_line(report, output)?;
+    let mut table = TextTable::new(&[
+        ("number", Align::Right),
+        ("time", Align::Right),
+        ("", Align::Left),
+        ("work", Align::Right),
+        ("device", Align::Right),
+        ("busy", Align::Right),
+        ("compute", Align::Right),
+        ("exposed communication", Align::Right),
+        ("step", Align::Flexible),
+    ]);
+    for (number, row) in report.steps.iter().enumerate().take(limit) {
+        let warm_up = if row.step.is_warm_up { "warm-up" } else { "" };
+        let mut add = |device: String, busy: Cell, compute: Cell, exposed: Cell| {
+            table.row([
+                number.to_string().into(),
+                units::nanos(row.step.duration()).into(),
+                Cell::styled(warm_up, FAINT),
+                units::count(row.ops).into(),
+                device.into(),
+                busy,
+                compute,
+                exposed,
+                row.step.name.clone().into(),
+            ]);
+        };
+        if row.devices.is_empty() {
+            add(String::new(), "".into(), "".into(), "".into());
+        }
+        for device in &row.devices {
+            let breakdown = &device.breakdown;
+            let span = breakdown.span_ns;
+            add(
+                device.device.to_string(),
+                part(breakdown.busy_ns, span),
+                part(breakdown.compute_ns, span),
+                part(breakdown.communication_exposed_ns, span),
+            );
+        }
+    }
+    output.table(&table)?;
+    more(report.steps.len().saturating_sub(limit), "steps", output);
+    Ok(())
+}
+
+pub(super) fn kernels(report: &KernelsReport, hidden: usize, output: &mut Output) -> anyhow::Result<()> {
+    if report.rows.is_empty() {
+        return Ok(());
+    }
+    heading(
+        &format!("Kernels: {} of device time", units::nanos(report.total_ns)),
+        output,
+    )?;
+    let mut table = TextTable::new(&[
+        ("share", Align::Right),
+        ("total", Align::Right),
+        ("count", Align::Right),
+        ("mean", Align::Right),
+        ("min", Align::Right),
+        ("p50", Align::Right),
+        ("p95", Align::Right),
+        ("p99", Align::Right),
+        ("max", Align::Right),
+        ("over steps", Align::Right),
+        ("name", Align::Flexible),
+    ]);
+    for row in &report.rows {
+        let durations = &row.durations;
+        table.row([
+            percent(row.share).into(),
+            units::nanos(durations.total_ns).into(),
+            units::count(durations.count).into(),
+            units::nanos(durations.mean_ns as u64).into(),
+            units::nanos(durations.min_ns).into(),
+            units::nanos(durations.p50_ns).into(),
+            units::nanos(durations.p95_ns).into(),
+            units::nanos(durations.p99_ns).into(),
+            units::nanos(durations.max_ns).into(),
+            row.step_spread
+                .map_or(String::new(), |spread| format!("± {}", percent(spread)))
+                .into(),
+            row.name.clone().into(),
+        ]);
+    }
+    output.table(&table)?;
+    more(hidden, "kernels", output);
+    Ok(output.line("")?)
+}
+
+pub(super) fn copies(report: &CopiesReport, output: &mut Output) -> anyhow::Result<()> {
+    if report.rows.is_empty() {
+        return Ok(());
+    }
+    heading("Copies and sets", output)?;
+    let mut table = TextTable::new(&[
+        ("device", Align::Right),
+        ("direction", Align::Left),
+        ("from", Align::Left),
+        ("to", Align::Left),
+        ("count", Align::Right),
+        ("small", Align::Right),
+        ("bytes", Align::Right),
+        ("total", Align::Right),
+        ("speed", Align::Right),
+        ("best", Align::Right),
+        ("peak", Align::Right),
+    ]);
+    let speed = |speed: Option<f64>| speed.map_or(String::new(), |speed| format!("{speed:.1} GB/s"));
+    for row in &report.rows {
+        let small = if row.small == 0 {
+            String::new()
+        } else {
+            units::count(row.small)
+        };
+        table.row([
+            row.device.to_string().into(),
+            row.direction.into(),
+            row.source.into(),
+            row.destination.into(),
+            units::count(row.durations.count).into(),
+            small.into(),
+            units::bytes(row.bytes).into(),
+            units::nanos(row.durations.total_ns).into(),
+            speed(row.gigabytes_per_second).into(),
+            speed(row.best_gigabytes_per_second).into(),
+            speed(row.peak_gigabytes_per_second).into(),
+        ]);
+    }
+    output.table(&table)?;
+    Ok(output.line("")?)
+}
+
+pub(super) fn launches(report: &LaunchesReport, output: &mut Output) -> anyhow::Result<()> {
+    if report.latency.count == 0 {
+        return Ok(());
+    }
+    heading("Launches", output)?;
+    let mut table = TextTable::new(&[
+        ("", Align::Left),
+        ("mean", Align::Right),
+        ("p50", Align::Right),
+        ("p95", Align::Right),
+        ("p99", Align::Right),
+        ("max", Align::Right),
+    ]);
+    for (name, durations) in [
+        ("in the call", &report.call),
+        ("from call to start", &report.latency),
+        ("from the call's end to start", &report.delay),
+    ] {
+        table.row([
+            name.into(),
+            units::nanos(durations.mean_ns as u64).into(),
+            units::nanos(durations.p50_ns).into(),
+            units::nanos(durations.p95_ns).into(),
+            units::nanos(durations.p99_ns).into(),
+            units::nanos(durations.max_ns).into(),
+        ]);
+    }
+    output.table(&table)?;
+    let short = &report.short_kernels;
+    if short.count > 0 {
+        output.line(&format!(
+            "{} kernels ({}) took less time than the call that launched them",
+            units::count(short.count),
+            percent(short.share)
+        ))?;
+    }
+    for queue in &report.queues {
+        output.line(&format!(
+            "{}: {:.1} launches in line on average, {} at most, none in {} of the time",
+            queue.name,
+            queue.mean,
+            units::count(queue.max),
+            percent(queue.empty_share)
+        ))?;
+    }
+    Ok(())
+}
+
+pub(super) fn launch_bound(
+    report: &LaunchesReport,
+    span: Option<(u64, u64)>,
+    output: &mut Output,
+) -> anyhow::Result<()> {
+    if report.launch_bound.is_empty() {
+        return Ok(());
+    }
+    output.line("")?;
+    heading("Stretches in which the device waited for every launch", output)?;
+    let mut table = TextTable::new(&[
+        ("device", Align::Right),
+        ("at", Align::Right),
+        ("length", Align::Right),
+        ("work", Align::Right),
+        ("idle", Align::Right),
+    ]);
+    for stretch in &report.launch_bound {
+        let length = stretch.to_ns - stretch.from_ns;
+        table.row([
+            stretch.device.to_string().into(),
+            offset(span, stretch.from_ns).into(),
+            units::nanos(length).into(),
+            units::count(stretch.ops).into(),
+            part(stretch.idle_ns, length),
+        ]);
+    }
+    Ok(output.table(&table)?)
+}

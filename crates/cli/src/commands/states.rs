@@ -1,0 +1,339 @@
+//! `tracesmith states`.
+
+use serde_json::{Value, json};
+use tracesmith_trace::analysis::device_name;
+use tracesmith_trace::reconstruct::{
+    Activity, Dependencies, Interval, OpId, State, StateLine, States, Subject, Window,
+};
+use tracesmith_trace::{Trace, units};
+
+use crate::args::{Format, StatesArgs};
+use crate::commands::analyze::{offset, say_doubts};
+use crate::input::open_trace;
+use crate::output::Output;
+use crate::output::table::{Align, TextTable};
+
+pub(crate) fn run(args: &StatesArgs, output: &mut Output) -> anyhow::Result<()> {
+    let trace = open_trace(&args.file)?;
+    let span = trace.span();
+    let window = Window {
+        from: args.from.map(|time| time.resolve(span).0),
+        to: args.to.map(|time| time.resolve(span).0),
+    };
+    let activity = Activity::within(&trace, window)?;
+    let dependencies = Dependencies::of(&activity);
+    let states = States::of(&activity, &dependencies);
+    let shown = Shown {
+        trace: &trace,
+        activity: &activity,
+        lines: states
+            .lines
+            .iter()
+            .filter(|line| is_wanted(args, &activity, line))
+            .collect(),
+    };
+    if shown.lines.is_empty() {
+        output.note("no device work in this stretch of time");
+    }
+    let limit = match (args.limit, output.format) {
+        (Some(0), _) | (None, Format::Json | Format::Csv) => usize::MAX,
+        (Some(limit), _) => limit,
+        (None, Format::Table) => 100,
+    };
+    match args.at {
+        Some(time) => shown.at(time.resolve(span).0, output)?,
+        None if args.intervals => shown.intervals(limit, output)?,
+        None => shown.totals(output)?,
+    }
+    if output.format != Format::Json {
+        say_doubts(&activity.doubts, output);
+    }
+    Ok(())
+}
+
+fn is_wanted(args: &StatesArgs, activity: &Activity, line: &StateLine) -> bool {
+    match line.subject {
+        _ if args.stream.is_empty() => true,
+        Subject::Stream(lane) => args.stream.contains(&activity.lane(lane).stream.0),
+        _ => false,
+    }
+}
+
+struct Shown<'a> {
+    trace: &'a Trace,
+    activity: &'a Activity,
+    lines: Vec<&'a StateLine>,
+}
+
+impl Shown<'_> {
+    fn name(&self, subject: Subject) -> String {
+        match subject {
+            Subject::Device(device) => device_name(self.trace, device),
+            Subject::Context(process, context, _) => format!("process {} context {}", process.0, context.0),
+            Subject::Stream(lane) => {
+                let lane = self.activity.lane(lane);
+                format!(
+                    "process {} context {} stream {}",
+                    lane.process.0, lane.context.0, lane.stream.0
+                )
+            }
+        }
+    }
+
+    fn json_subject(&self, subject: Subject) -> Value {
+        match subject {
+            Subject::Device(device) => json!({ "kind": "device", "device": device.0 }),
+            Subject::Context(process, context, device) => {
+                json!({ "kind": "context", "device": device.0, "process": process.0, "context": context.0 })
+            }
+            Subject::Stream(lane) => {
+                let lane = self.activity.lane(lane);
+                json!({
+                    "kind": "stream",
+                    "device": lane.device.0,
+                    "process": lane.process.0,
+                    "context": lane.context.0,
+                    "stream": lane.stream.0,
+                })
+            }
+        }
+    }
+
+    fn work(&self, interval: &Interval) -> String {
+        if interval.op.is_some() {
+            self.activity.name(self.trace, interval.op).to_owned()
+        } else {
+            String::new()
+        }
+    }
+
+    fn held_by(&self, interval: &Interval) -> String {
+        if interval.waits_for.is_some() {
+            let lane = self
+                .activity
+                .lane(self.activity.ops.lane[interval.waits_for.index()]);
+            let name = self.activity.name(self.trace, interval.waits_for);
+            format!("{name} on stream {}", lane.stream.0)
+        } else {
+            String::new()
+        }
+    }
+
+    fn json_interval(&self, interval: &Interval) -> Value {
+        let row = |op: OpId| {
+            op.is_some().then(|| {
+                let name = self.activity.name(self.trace, op);
+                let op = self.activity.ops.get(op);
+                json!({ "name": name, "table": op.kind.table, "row": op.row })
+            })
+        };
+        json!({
+            "from_ns": interval.from,
+            "to_ns": interval.to,
+            "state": interval.state.name(),
+            "work": row(interval.op),
+            "waits_for": row(interval.waits_for),
+        })
+    }
+
+    fn totals(&self, output: &mut Output) -> anyhow::Result<()> {
+        match output.format {
+            Format::Json => {
+                let lines: Vec<Value> = self
+                    .lines
+                    .iter()
+                    .map(|line| {
+                        let totals = line.totals();
+                        let totals: serde_json::Map<String, Value> = State::ALL
+                            .into_iter()
+                            .map(|state| (format!("{}_ns", state.name()), json!(totals[state as usize])))
+                            .collect();
+                        json!({ "of": self.json_subject(line.subject), "intervals": line.intervals.len(), "totals": totals })
+                    })
+                    .collect();
+                Ok(output.json(&json!({ "states": lines, "doubts": self.activity.doubts }))?)
+            }
+            Format::Csv => {
+                output.csv([
+                    "of",
+                    "idle_ns",
+                    "pending_ns",
+                    "waiting_ns",
+                    "running_ns",
+                    "finished_ns",
+                ])?;
+                for line in &self.lines {
+                    let numbers = line.totals().map(|nanos| nanos.to_string());
+                    output.csv(std::iter::once(self.name(line.subject)).chain(numbers))?;
+                }
+                Ok(())
+            }
+            Format::Table => {
+                let mut table = TextTable::new(&[
+                    ("of", Align::Left),
+                    ("running", Align::Right),
+                    ("waiting", Align::Right),
+                    ("pending", Align::Right),
+                    ("idle", Align::Right),
+                    ("finished", Align::Right),
+                    ("changes", Align::Right),
+                ]);
+                for line in &self.lines {
+                    let totals = line.totals();
+                    let all: u64 = totals.iter().sum();
+                    let part = |state: State| match totals[state as usize] {
+                        0 => String::new(),
+                        nanos => {
+                            let share = 100.0 * nanos as f64 / all as f64;
+                            format!("{} ({share:.1} %)", units::nanos(nanos))
+                        }
+                    };
+                    table.row([
+                        self.name(line.subject).into(),
+                        part(State::Running).into(),
+                        part(State::Waiting).into(),
+                        part(State::Pending).into(),
+                        part(State::Idle).into(),
+                        part(State::Finished).into(),
+                        units::count(line.intervals.len() as u64).into(),
+                    ]);
+                }
+                Ok(output.table(&table)?)
+            }
+        }
+    }
+
+    fn intervals(&self, limit: usize, output: &mut Output) -> anyhow::Result<()> {
+        let all = self
+            .lines
+            .iter()
+            .flat_map(|line| line.intervals.iter().map(|interval| (line.subject, interval)));
+        match output.format {
+            Format::Json => {
+                let lines: Vec<Value> = self
+                    .lines
+                    .iter()
+                    .map(|line| {
+                        let shown = line.intervals.iter().take(limit);
+                        let intervals: Vec<Value> =
+                            shown.map(|interval| self.json_interval(interval)).collect();
+                        json!({ "of": self.json_subject(line.subject), "intervals": intervals })
+                    })
+                    .collect();
+                Ok(output.json(&json!({ "states": lines, "doubts": self.activity.doubts }))?)
+            }
+            Format::Csv => {
+                output.csv(["of", "from_ns", "to_ns", "state", "work", "waits_for"])?;
+                for (subject, interval) in all.take(limit) {
+                    output.csv([
+                        self.name(subject),
+                        interval.from.to_string(),
+                        interval.to.to_string(),
+                        interval.state.name().to_owned(),
+                        self.work(interval),
+                        self.held_by(interval),
+                    ])?;
+                }
+                Ok(())
+            }
+            Format::Table => {
+                let mut table = TextTable::new(&[
+                    ("of", Align::Left),
+                    ("from", Align::Right),
+                    ("for", Align::Right),
+                    ("state", Align::Left),
+                    ("work", Align::Flexible),
+                    ("waits for", Align::Flexible),
+                ]);
+                let count: usize = self.lines.iter().map(|line| line.intervals.len()).sum();
+                for (subject, interval) in all.take(limit) {
+                    table.row([
+                        self.name(subject).into(),
+                        offset(self.activity.span, interval.from).into(),
+                        units::nanos(interval.to - interval.from).into(),
+                        interval.state.name().into(),
+                        self.work(interval).into(),
+                        self.held_by(interval).into(),
+                    ]);
+                }
+                output.table(&table)?;
+                if count > limit {
+                    let hidden = units::count((count - limit) as u64);
+                    output.note(&format!("{hidden} more stretches; --limit 0 shows all"));
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn at(&self, time: u64, output: &mut Output) -> anyhow::Result<()> {
+        let queued = |subject: Subject| match subject {
+            Subject::Stream(lane) => Some(States::queued(self.activity, lane, time)),
+            _ => None,
+        };
+        let now: Vec<(Subject, &Interval)> = self
+            .lines
+            .iter()
+            .filter_map(|line| Some((line.subject, line.at(time)?)))
+            .collect();
+        if now.is_empty() && !self.lines.is_empty() {
+            anyhow::bail!(
+                "the trace has nothing at that time; 'tracesmith info' shows when it starts and ends"
+            );
+        }
+        match output.format {
+            Format::Json => {
+                let lines: Vec<Value> = now
+                    .iter()
+                    .map(|(subject, interval)| {
+                        let mut line = self.json_interval(interval);
+                        line["of"] = self.json_subject(*subject);
+                        line["queued"] = json!(queued(*subject));
+                        line
+                    })
+                    .collect();
+                Ok(
+                    output
+                        .json(&json!({ "at_ns": time, "states": lines, "doubts": self.activity.doubts }))?,
+                )
+            }
+            Format::Csv => {
+                output.csv(["of", "state", "since_ns", "queued", "work", "waits_for"])?;
+                for (subject, interval) in now {
+                    output.csv([
+                        self.name(subject),
+                        interval.state.name().to_owned(),
+                        interval.from.to_string(),
+                        queued(subject).map_or(String::new(), |count| count.to_string()),
+                        self.work(interval),
+                        self.held_by(interval),
+                    ])?;
+                }
+                Ok(())
+            }
+            Format::Table => {
+                let mut table = TextTable::new(&[
+                    ("of", Align::Left),
+                    ("state", Align::Left),
+                    ("for", Align::Right),
+                    ("queued", Align::Right),
+                    ("work", Align::Flexible),
+                    ("waits for", Align::Flexible),
+                ]);
+                for (subject, interval) in now {
+                    table.row([
+                        self.name(subject).into(),
+                        interval.state.name().into(),
+                        units::nanos(time - interval.from).into(),
+                        queued(subject)
+                            .map_or(String::new(), |count| units::count(count as u64))
+                            .into(),
+                        self.work(interval).into(),
+                        self.held_by(interval).into(),
+                    ]);
+                }
+                Ok(output.table(&table)?)
+            }
+        }
+    }
+}

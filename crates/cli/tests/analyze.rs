@@ -1,0 +1,201 @@
+//! The commands that say what a trace means, on fixtures.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::tests_outside_test_module,
+    reason = "a test may stop on any error"
+)]
+#![allow(missing_docs, unreachable_pub, reason = "nobody uses a test from outside")]
+
+mod support;
+
+use insta::assert_snapshot;
+use serde_json::Value;
+use support::tracesmith;
+
+const DEMO: &str = "fixtures/demo-h200.sbt";
+const SYNTHETIC: &str = "fixtures/synthetic-v1.sbt";
+
+fn json(args: &str) -> Value {
+    let answer = tracesmith(args.split(' ').chain(["--format", "json"])).ok();
+    serde_json::from_str(&answer).unwrap()
+}
+
+#[test]
+fn analyze_shows_a_summary_with_findings() {
+    assert_snapshot!("analyze_demo", tracesmith(["analyze", DEMO]).transcript());
+    assert_snapshot!(
+        "analyze_synthetic",
+        tracesmith(["analyze", SYNTHETIC]).transcript()
+    );
+}
+
+#[test]
+fn every_analysis_can_be_had_alone_in_every_form() {
+    for only in [
+        "utilization",
+        "streams",
+        "idle",
+        "steps",
+        "kernels",
+        "copies",
+        "launches",
+        "memory",
+        "critical-path",
+        "what-if",
+        "findings",
+    ] {
+        let table = tracesmith(["analyze", DEMO, "--only", only]);
+        assert!(
+            !table.stdout.is_empty() && table.code == Some(0),
+            "{only}: {table:?}"
+        );
+        let answer = json(&format!("analyze {DEMO} --only {only}"));
+        assert!(answer["doubts"]["without_time"] == 0, "{only}");
+        // The launches are several tables, and nothing is wrong with this trace.
+        if !["launches", "findings"].contains(&only) {
+            let csv = tracesmith(["analyze", DEMO, "--only", only, "--format", "csv"]).ok();
+            let widths: Vec<usize> = csv.lines().map(|line| line.split(',').count()).collect();
+            assert!(widths.len() > 1 && widths[0] > 2, "{only}: {csv}");
+        }
+    }
+    let refused = tracesmith(["analyze", DEMO, "--format", "csv"]);
+    assert_eq!(refused.code, Some(2));
+}
+
+#[test]
+fn figures_of_the_summary_agree_with_each_other() {
+    let report = json(&format!("analyze {DEMO}"));
+    let device = &report["utilization"]["devices"][0];
+    let number = |value: &Value| value.as_u64().unwrap();
+    assert_eq!(
+        number(&device["busy_ns"]) + number(&device["idle_ns"]),
+        number(&device["span_ns"])
+    );
+    assert!(device["utilization"].as_f64().unwrap() <= 1.0);
+    let idle = &report["idle"]["devices"][0];
+    let causes: u64 = idle["causes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|cause| number(&cause["total_ns"]))
+        .sum();
+    assert_eq!(causes, number(&idle["idle_ns"]));
+    assert_eq!(
+        number(&idle["idle_ns"]) + number(&device["busy_ns"]),
+        number(&idle["span_ns"])
+    );
+    let kernels: u64 = report["kernels"]["rows"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| number(&row["total_ns"]))
+        .sum();
+    assert_eq!(kernels, number(&report["kernels"]["total_ns"]));
+    let stats = json(&format!("view {DEMO} --stats"));
+    let of_kernels = stats["by_kind"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|row| row["kind"] == "kernel")
+        .unwrap();
+    assert_eq!(number(&of_kernels["totals"]["total_ns"]), kernels);
+}
+
+#[test]
+fn nothing_changed_takes_the_measured_time() {
+    for file in [DEMO, SYNTHETIC] {
+        let answer = json(&format!("analyze {file} --only what-if"));
+        let what_if = &answer["what_if"][0];
+        let (measured, unchanged) = (&what_if["measured_ns"], &what_if["unchanged_ns"]);
+        let off = unchanged.as_f64().unwrap() / measured.as_f64().unwrap() - 1.0;
+        assert!(off.abs() <= 0.02, "{file}: {off}");
+    }
+    let scaled = json(&format!("analyze {DEMO} --scale matmul=100"));
+    let what_if = &scaled["what_if"][0];
+    assert_eq!(what_if["scaled_ops"], 20);
+    assert!(what_if["changed_ns"].as_u64() > what_if["measured_ns"].as_u64());
+    for wrong in ["matmul", "matmul=", "matmul=-1", "matmul=x"] {
+        assert_eq!(
+            tracesmith(["analyze", DEMO, "--scale", wrong]).code,
+            Some(2),
+            "{wrong}"
+        );
+    }
+}
+
+#[test]
+fn a_step_or_a_stretch_can_be_asked_for() {
+    let whole = json(&format!("analyze {DEMO} --only steps"));
+    let step = &whole["steps"][3];
+    let part = json(&format!("analyze {DEMO} --step 3 --only utilization"));
+    assert_eq!(part["devices"][0]["busy_ns"], step["devices"][0]["busy_ns"]);
+    let missing = tracesmith(["analyze", DEMO, "--step", "999"]);
+    assert_eq!(missing.code, Some(2));
+    assert!(
+        missing.stderr.contains("there is no step 999"),
+        "{}",
+        missing.stderr
+    );
+    let empty = tracesmith(["analyze", DEMO, "--from", "90%", "--to", "10%"]);
+    assert_eq!(empty.code, Some(2));
+}
+
+#[test]
+fn states_are_shown_in_total_over_time_and_at_a_moment() {
+    assert_snapshot!("states", tracesmith(["states", DEMO]).transcript());
+    let stretch = ["states", DEMO, "--stream", "14", "--intervals", "--limit", "8"];
+    assert_snapshot!("states_intervals", tracesmith(stretch).transcript());
+    let answer = json(&format!("states {DEMO}"));
+    let lines = answer["states"].as_array().unwrap();
+    let sums: Vec<u64> = lines
+        .iter()
+        .map(|line| {
+            line["totals"]
+                .as_object()
+                .unwrap()
+                .values()
+                .map(|nanos| nanos.as_u64().unwrap())
+                .sum()
+        })
+        .collect();
+    assert!(sums.windows(2).all(|pair| pair[0] == pair[1]), "{sums:?}");
+    let intervals = json(&format!("states {DEMO} --stream 14 --intervals"));
+    let intervals = intervals["states"][0]["intervals"].as_array().unwrap();
+    let running = intervals
+        .iter()
+        .find(|interval| interval["state"] == "running")
+        .unwrap();
+    let now = json(&format!("states {DEMO} --stream 14 --at @{}", running["from_ns"]));
+    let now = &now["states"][0];
+    assert_eq!(
+        (&now["state"], &now["work"]["name"]),
+        (&Value::from("running"), &Value::from("matmul"))
+    );
+    assert_eq!(
+        (&now["work"], &now["queued"]),
+        (&running["work"], &Value::from(0))
+    );
+    let shown = tracesmith(["states", DEMO, "--at", &format!("@{}", running["from_ns"])]);
+    assert_snapshot!("states_at", shown.transcript());
+    assert_eq!(tracesmith(["states", DEMO, "--at", "99s"]).code, Some(2));
+}
+
+#[test]
+fn a_diff_fails_over_a_limit() {
+    let same = tracesmith(["diff", DEMO, DEMO, "--fail-over", "5%"]);
+    assert_eq!(same.code, Some(0));
+    let cut = std::env::temp_dir().join(format!("tracesmith-diff-{}.sbt", std::process::id()));
+    let path = cut.to_str().unwrap();
+    tracesmith(["cut", DEMO, "--to", "50%", "--force", "-o", path]).ok();
+    let longer = tracesmith(["diff", path, DEMO, "--fail-over", "5%"]);
+    let shorter = tracesmith(["diff", DEMO, path, "--fail-over", "5%"]);
+    std::fs::remove_file(&cut).unwrap();
+    assert_eq!(longer.code, Some(1), "{longer:?}");
+    assert_eq!(shorter.code, Some(0), "{shorter:?}");
+    let answer = json(&format!("diff {DEMO} {DEMO}"));
+    assert_eq!(
+        (answer["time"]["change_ns"].as_f64(), &answer["is_over"]),
+        (Some(0.0), &Value::Null)
+    );
+}

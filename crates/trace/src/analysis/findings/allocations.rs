@@ -1,0 +1,31 @@
+//! The device waits while the host takes memory or gives it back.
+
+use super::{Facts, Finding, percent};
+use crate::analysis::idle::IdleCause;
+use crate::units;
+
+/// Share of the time from which on it is said.
+const WORTH: f64 = 0.02;
+
+pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
+    let (idle, gaps) = facts.idle_of(IdleCause::HostAllocation);
+    let Some(device) = facts
+        .device()
+        .filter(|_| idle as f64 >= WORTH * facts.span_ns as f64 && idle > 0)
+    else {
+        return Vec::new();
+    };
+    vec![Finding {
+        rule: "allocations",
+        sentence: format!(
+            "{} of the time {} has nothing to do while the host takes or frees memory, in {} gaps",
+            percent(idle, facts.span_ns),
+            device.name,
+            units::count(gaps)
+        ),
+        advice: "take memory once and keep it, or use a pool (cudaMallocAsync, a caching allocator)",
+        saves_ns: Some(idle),
+        saves_share: None,
+        evidence: facts.gaps_of(IdleCause::HostAllocation),
+    }]
+}

@@ -1,0 +1,44 @@
+//! Communication that nothing computes beside.
+
+use super::{Evidence, Facts, Finding, percent};
+use crate::reconstruct::OpClass;
+use crate::units;
+
+/// Share of the time from which on it is said.
+const WORTH: f64 = 0.05;
+
+pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
+    let Some(device) = facts.device() else {
+        return Vec::new();
+    };
+    let exposed = device.breakdown.communication_exposed_ns;
+    if exposed == 0 || (exposed as f64) < WORTH * facts.span_ns as f64 {
+        return Vec::new();
+    }
+    let ops = &facts.activity.ops;
+    let longest = ops
+        .ids()
+        .filter(|op| ops.class(*op) == OpClass::Communication)
+        .max_by_key(|op| (ops.duration(*op), std::cmp::Reverse(*op)));
+    let evidence = longest.map(|op| Evidence {
+        what: facts.activity.name(facts.trace, op).to_owned(),
+        table: "kernels",
+        row: Some(u64::from(ops.row[op.index()])),
+        start_ns: ops.start[op.index()],
+        end_ns: ops.end[op.index()],
+    });
+    vec![Finding {
+        rule: "exposed_communication",
+        sentence: format!(
+            "{} of the time {} communicates and computes nothing: {} of {} of communication is exposed",
+            percent(exposed, facts.span_ns),
+            device.name,
+            units::nanos(exposed),
+            units::nanos(device.breakdown.communication_ns)
+        ),
+        advice: "start communication earlier or in smaller parts, so that computation can run beside it",
+        saves_ns: Some(exposed),
+        saves_share: None,
+        evidence: evidence.into_iter().collect(),
+    }]
+}

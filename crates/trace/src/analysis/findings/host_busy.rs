@@ -1,0 +1,31 @@
+//! The device waits for the host's own work between calls.
+
+use super::{Facts, Finding, percent};
+use crate::analysis::idle::IdleCause;
+use crate::units;
+
+/// Share of the time from which on it is said.
+const WORTH: f64 = 0.1;
+
+pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
+    let (idle, gaps) = facts.idle_of(IdleCause::HostBusy);
+    let Some(device) = facts
+        .device()
+        .filter(|_| idle as f64 >= WORTH * facts.span_ns as f64 && idle > 0)
+    else {
+        return Vec::new();
+    };
+    vec![Finding {
+        rule: "host_busy",
+        sentence: format!(
+            "{} of the time {} has nothing to do while the host works between its calls, in {} gaps",
+            percent(idle, facts.span_ns),
+            device.name,
+            units::count(gaps)
+        ),
+        advice: "move work of the host to other threads or behind the launches; for Python, compile the model or use CUDA graphs",
+        saves_ns: Some(idle),
+        saves_share: None,
+        evidence: facts.gaps_of(IdleCause::HostBusy),
+    }]
+}

@@ -1,0 +1,32 @@
+//! The device waits for launches.
+
+use super::{Facts, Finding, percent};
+use crate::analysis::idle::IdleCause;
+use crate::units;
+
+/// Share of the time from which on it is said.
+const WORTH: f64 = 0.05;
+
+pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
+    let (idle, gaps) = facts.idle_of(IdleCause::LaunchGap);
+    let Some(device) = facts
+        .device()
+        .filter(|_| idle as f64 >= WORTH * facts.span_ns as f64 && idle > 0)
+    else {
+        return Vec::new();
+    };
+    vec![Finding {
+        rule: "launch_gaps",
+        sentence: format!(
+            "{} of the time {} waits for launches that are under way, in {} gaps of {} on average",
+            percent(idle, facts.span_ns),
+            device.name,
+            units::count(gaps),
+            units::nanos(idle / gaps.max(1))
+        ),
+        advice: "launch less often: capture the step in a CUDA graph, or fuse small kernels",
+        saves_ns: Some(idle),
+        saves_share: None,
+        evidence: facts.gaps_of(IdleCause::LaunchGap),
+    }]
+}

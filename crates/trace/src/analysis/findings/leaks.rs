@@ -1,0 +1,42 @@
+//! Memory that one line of code takes again and again and never gives back.
+
+use super::{Evidence, Facts, Finding};
+use crate::units;
+
+/// Pieces of one line of code, never given back, from which on it is said.
+const MANY: u64 = 10;
+/// And bytes of them.
+const WORTH_BYTES: u64 = 1 << 20;
+
+pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for pool in &facts.memory.pools {
+        for holder in &pool.never_freed {
+            if holder.count < MANY || holder.bytes < WORTH_BYTES {
+                continue;
+            }
+            findings.push(Finding {
+                rule: "leaks",
+                sentence: format!(
+                    "{} of {} memory of {} in {} pieces were never given back, taken by {}",
+                    units::bytes(holder.bytes),
+                    pool.memory,
+                    pool.device_name,
+                    units::count(holder.count),
+                    holder.stack
+                ),
+                advice: "see whether these are meant to be kept until the end",
+                saves_ns: None,
+                saves_share: None,
+                evidence: vec![Evidence {
+                    what: "the first of them".to_owned(),
+                    table: "allocations",
+                    row: None,
+                    start_ns: holder.first_ns,
+                    end_ns: holder.first_ns,
+                }],
+            });
+        }
+    }
+    findings
+}

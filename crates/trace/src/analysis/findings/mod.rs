@@ -1,0 +1,186 @@
+//! What is wrong, in plain sentences: one rule a file, each with what it could save and where to look.
+//!
+//! A rule speaks only when what it saw is worth the attention: its threshold stands in its file. Rules look at one device, the one
+//! that did most, and at the time that was looked at.
+
+mod allocations;
+mod bad_frees;
+mod copies_alone;
+mod exposed_communication;
+mod host_busy;
+mod host_waits;
+mod launch_gaps;
+mod leaks;
+mod pageable_copies;
+mod short_kernels;
+mod small_copies;
+mod uneven_steps;
+
+use serde::Serialize;
+use tracesmith_format::ProcessId;
+
+use super::idle::{DeviceIdle, IdleCause, LongGap};
+use super::kernels::share;
+use super::memory::MemoryReport;
+use super::summary::SummaryReport;
+use super::utilization::DeviceUtilization;
+use crate::model::trace::Trace;
+use crate::reconstruct::Activity;
+
+/// What is wrong, what matters most first.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct FindingsReport {
+    /// The time that was looked at.
+    pub span_ns: u64,
+    /// What was found.
+    pub findings: Vec<Finding>,
+}
+
+/// One thing that is wrong.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Finding {
+    /// The rule that found it.
+    pub rule: &'static str,
+    /// What is wrong.
+    pub sentence: String,
+    /// What may help.
+    pub advice: &'static str,
+    /// What it could save at most; none when that cannot be said.
+    pub saves_ns: Option<u64>,
+    /// The same as a share of the time that was looked at.
+    pub saves_share: Option<f64>,
+    /// Where to look.
+    pub evidence: Vec<Evidence>,
+}
+
+/// Where to look.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Evidence {
+    /// What is there.
+    pub what: String,
+    /// The table.
+    pub table: &'static str,
+    /// The row in it, where it is one.
+    pub row: Option<u64>,
+    /// Where it starts.
+    pub start_ns: u64,
+    /// Where it ends.
+    pub end_ns: u64,
+}
+
+/// What rules look at.
+pub(crate) struct Facts<'a> {
+    trace: &'a Trace,
+    activity: &'a Activity,
+    summary: &'a SummaryReport,
+    memory: &'a MemoryReport,
+    span_ns: u64,
+}
+
+type Rule = fn(&Facts<'_>) -> Vec<Finding>;
+
+/// All rules.
+const RULES: &[Rule] = &[
+    host_waits::find,
+    exposed_communication::find,
+    launch_gaps::find,
+    host_busy::find,
+    short_kernels::find,
+    allocations::find,
+    pageable_copies::find,
+    small_copies::find,
+    copies_alone::find,
+    uneven_steps::find,
+    leaks::find,
+    bad_frees::find,
+];
+
+impl FindingsReport {
+    /// Asks all rules.
+    pub fn of(trace: &Trace, activity: &Activity, summary: &SummaryReport, memory: &MemoryReport) -> Self {
+        let span_ns = activity.span.map_or(0, |(start, end)| end - start);
+        let facts = Facts {
+            trace,
+            activity,
+            summary,
+            memory,
+            span_ns,
+        };
+        let mut findings: Vec<Finding> = RULES.iter().flat_map(|rule| rule(&facts)).collect();
+        for finding in &mut findings {
+            finding.saves_ns = finding.saves_ns.map(|nanos| nanos.min(span_ns));
+            finding.saves_share = finding.saves_ns.map(|nanos| share(nanos, span_ns));
+        }
+        findings.sort_by(|a, b| {
+            let key = |finding: &Finding| std::cmp::Reverse(finding.saves_ns.unwrap_or(0));
+            key(a).cmp(&key(b)).then_with(|| a.sentence.cmp(&b.sentence))
+        });
+        FindingsReport { span_ns, findings }
+    }
+}
+
+impl Facts<'_> {
+    /// The device that did most.
+    fn device(&self) -> Option<&DeviceUtilization> {
+        let devices = &self.summary.utilization.devices;
+        devices
+            .iter()
+            .max_by_key(|device| (device.breakdown.busy_ns, std::cmp::Reverse(device.device)))
+    }
+
+    /// The processes that used it.
+    fn processes(&self) -> Vec<ProcessId> {
+        let Some(device) = self.device() else {
+            return Vec::new();
+        };
+        let lanes = self
+            .activity
+            .lanes
+            .iter()
+            .filter(|lane| lane.device.0 == device.device);
+        lanes.map(|lane| lane.process).collect()
+    }
+
+    fn idle(&self) -> Option<&DeviceIdle> {
+        let device = self.device()?.device;
+        self.summary
+            .idle
+            .devices
+            .iter()
+            .find(|idle| idle.device == device)
+    }
+
+    /// Idle time of a cause on the device that did most, and the gaps that it had a part in.
+    fn idle_of(&self, cause: IdleCause) -> (u64, u64) {
+        let causes = self.idle().map(|idle| idle.causes.as_slice()).unwrap_or_default();
+        causes
+            .iter()
+            .find(|total| total.cause == cause)
+            .map_or((0, 0), |total| (total.total_ns, total.gaps))
+    }
+
+    /// The longest gaps of a cause.
+    fn gaps_of(&self, cause: IdleCause) -> Vec<Evidence> {
+        let gaps = self
+            .idle()
+            .map(|idle| idle.longest.as_slice())
+            .unwrap_or_default();
+        let evidence = |gap: &LongGap| Evidence {
+            what: format!("gap before {}", gap.next),
+            table: "kernels, copies, sets",
+            row: Some(u64::from(gap.next_row)),
+            start_ns: gap.from_ns,
+            end_ns: gap.to_ns,
+        };
+        gaps.iter()
+            .filter(|gap| gap.cause == cause)
+            .take(3)
+            .map(evidence)
+            .collect()
+    }
+}
+
+/// A share as whole percents.
+fn percent(part: u64, whole: u64) -> String {
+    format!("{:.0} %", 100.0 * share(part, whole))
+}

@@ -1,0 +1,43 @@
+//! Copies from or to host memory that is not page-locked.
+
+use super::{Facts, Finding, percent};
+use crate::units;
+
+/// Share of the time in such copies from which on it is said.
+const WORTH: f64 = 0.02;
+
+pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
+    let rows = &facts.summary.copies.rows;
+    rows.iter()
+        .filter(|row| row.is_pageable && row.durations.total_ns > 0)
+        .filter(|row| row.durations.total_ns as f64 >= WORTH * facts.span_ns as f64)
+        .map(|row| {
+            // What page-locked memory would have done is known when there are such copies too.
+            let pinned = rows
+                .iter()
+                .filter(|other| {
+                    !other.is_pageable && other.device == row.device && other.direction == row.direction
+                })
+                .filter_map(|other| other.gigabytes_per_second)
+                .reduce(f64::max);
+            let saves = pinned.map(|speed| {
+                let would_take = row.bytes as f64 / speed;
+                row.durations.total_ns.saturating_sub(would_take as u64)
+            });
+            Finding {
+                rule: "pageable_copies",
+                sentence: format!(
+                    "{} of the time is {} copies {} with pageable memory, at {}",
+                    percent(row.durations.total_ns, facts.span_ns),
+                    units::count(row.durations.count),
+                    row.direction,
+                    units::rate(row.bytes, row.durations.total_ns)
+                ),
+                advice: "page-lock the host's memory (pin_memory, cudaHostAlloc) and copy asynchronously",
+                saves_ns: saves,
+                saves_share: None,
+                evidence: Vec::new(),
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,32 @@
+//! Kernels that take less time than the calls that launch them.
+
+use super::{Facts, Finding, percent};
+use crate::units;
+
+/// Share of all kernels from which on it is said.
+const WORTH: f64 = 0.3;
+/// And share of the time in their calls.
+const WORTH_TIME: f64 = 0.05;
+
+pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
+    let short = &facts.summary.launches.short_kernels;
+    let is_worth = short.share >= WORTH && short.call_ns as f64 >= WORTH_TIME * facts.span_ns as f64;
+    if short.count == 0 || !is_worth {
+        return Vec::new();
+    }
+    vec![Finding {
+        rule: "short_kernels",
+        sentence: format!(
+            "{} kernels ({:.0} %) take less time than the call that launches them: {} of work for {} of launching, {} of the time",
+            units::count(short.count),
+            100.0 * short.share,
+            units::nanos(short.kernel_ns),
+            units::nanos(short.call_ns),
+            percent(short.call_ns, facts.span_ns)
+        ),
+        advice: "fuse them, or launch them together in a CUDA graph",
+        saves_ns: None,
+        saves_share: None,
+        evidence: Vec::new(),
+    }]
+}

@@ -1,0 +1,266 @@
+//! The kernel table: how often, how long and how evenly each kernel ran.
+
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+use serde::Serialize;
+use tracesmith_format::StackId;
+
+use super::distribution::{Distribution, mean_and_deviation};
+use super::short_name::short_name;
+use super::source_line::source_line;
+use crate::model::trace::Trace;
+use crate::reconstruct::{Activity, OpId, OpTable, RangePaths, Steps, name_of};
+
+/// What makes two kernels the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum KernelKey {
+    /// Their names.
+    #[default]
+    Name,
+    /// Their names without template and function arguments.
+    ShortName,
+    /// Their names and the shapes of grid and block.
+    Shape,
+    /// The code that launched them.
+    Stack,
+    /// The ranges that were open when they were launched.
+    Ranges,
+}
+
+/// How often, how long and how evenly kernels ran.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct KernelsReport {
+    /// What a row stands for.
+    pub by: KernelKey,
+    /// Time of all kernels together; those that ran at once count each.
+    pub total_ns: u64,
+    /// Steps over which the spread was taken; 0 when there are too few.
+    pub steps: usize,
+    /// The rows, the longest total first.
+    pub rows: Vec<KernelRow>,
+}
+
+/// The kernels of one key.
+#[derive(Clone, Debug, Serialize)]
+pub struct KernelRow {
+    /// What they have in common.
+    pub name: String,
+    /// What they do.
+    pub class: &'static str,
+    /// Their share of the time of all kernels.
+    pub share: f64,
+    /// Their durations.
+    #[serde(flatten)]
+    pub durations: Distribution,
+    /// Standard deviation of their time in a step, as a share of its mean; without the steps of warming up.
+    pub step_spread: Option<f64>,
+    /// Row and start of the longest one, to go and look.
+    pub longest_row: u32,
+    /// See `longest_row`.
+    pub longest_start_ns: u64,
+}
+
+impl KernelsReport {
+    /// The kernels that started in the activity's window.
+    pub fn of(trace: &Trace, activity: &Activity, by: KernelKey, steps: Option<&Steps>) -> Self {
+        let groups = Groups::of(trace, activity, by);
+        let mut per_group = vec![0u32; groups.names.len()];
+        let mut longest = vec![OpId::NONE; groups.names.len()];
+        let ops = &activity.ops;
+        let wanted = |op: OpId| activity.window.holds(ops.start[op.index()]);
+        for op in ops.ids().filter(|op| wanted(*op)) {
+            let Some(group) = groups.of_op(activity, op) else {
+                continue;
+            };
+            per_group[group] += 1;
+            let known = longest[group];
+            if !known.is_some() || ops.duration(op) > ops.duration(known) {
+                longest[group] = op;
+            }
+        }
+        let mut durations: Vec<Vec<u64>> = per_group
+            .iter()
+            .map(|count| Vec::with_capacity(*count as usize))
+            .collect();
+        let counted = steps.filter(|steps| steps.settled().len() > 1);
+        let mut by_step: FxHashMap<(usize, u32), u64> = FxHashMap::default();
+        for op in ops.ids().filter(|op| wanted(*op)) {
+            let Some(group) = groups.of_op(activity, op) else {
+                continue;
+            };
+            durations[group].push(ops.duration(op));
+            if let Some(step) = counted.and_then(|steps| steps.settled_of(activity, op)) {
+                *by_step.entry((group, step)).or_default() += ops.duration(op);
+            }
+        }
+        let total_ns = durations.iter().flatten().sum();
+        let distributions: Vec<Distribution> = durations
+            .into_par_iter()
+            .map(|mut durations| Distribution::of(&mut durations))
+            .collect();
+        let spreads = spreads(groups.names.len(), counted, &by_step);
+        let mut rows: Vec<KernelRow> = groups
+            .names
+            .into_iter()
+            .enumerate()
+            .filter(|(group, _)| per_group[*group] > 0)
+            .map(|(group, name)| KernelRow {
+                name,
+                class: ops.class(longest[group]).name(),
+                share: share(distributions[group].total_ns, total_ns),
+                durations: distributions[group],
+                step_spread: spreads[group],
+                longest_row: ops.row[longest[group].index()],
+                longest_start_ns: ops.start[longest[group].index()],
+            })
+            .collect();
+        rows.sort_by(|a, b| {
+            let key = |row: &KernelRow| (std::cmp::Reverse(row.durations.total_ns), row.durations.count);
+            key(a).cmp(&key(b)).then_with(|| a.name.cmp(&b.name))
+        });
+        KernelsReport {
+            by,
+            total_ns,
+            steps: counted.map_or(0, |steps| steps.settled().len()),
+            rows,
+        }
+    }
+}
+
+/// A part of a whole; 0 of nothing.
+pub(super) fn share(part: u64, whole: u64) -> f64 {
+    if whole == 0 {
+        0.0
+    } else {
+        part as f64 / whole as f64
+    }
+}
+
+fn spreads(groups: usize, steps: Option<&Steps>, by_step: &FxHashMap<(usize, u32), u64>) -> Vec<Option<f64>> {
+    let Some(steps) = steps else {
+        return vec![None; groups];
+    };
+    let settled = steps.settled();
+    (0..groups)
+        .map(|group| {
+            let totals: Vec<f64> = settled
+                .iter()
+                .map(|step| by_step.get(&(group, *step)).copied().unwrap_or(0) as f64)
+                .collect();
+            let (mean, deviation) = mean_and_deviation(&totals);
+            (mean > 0.0).then(|| deviation / mean)
+        })
+        .collect()
+}
+
+/// Which key each kernel has. Keys that follow from what a kernel is are worked out once for each kind of kernel.
+struct Groups {
+    names: Vec<String>,
+    of: GroupOf,
+}
+
+enum GroupOf {
+    Kind(Vec<Option<u32>>),
+    Op(Vec<u32>),
+}
+
+impl Groups {
+    fn of(trace: &Trace, activity: &Activity, by: KernelKey) -> Self {
+        let mut numbered = Numbered::default();
+        let of = match by {
+            KernelKey::Name | KernelKey::ShortName | KernelKey::Shape => {
+                GroupOf::Kind(by_kind(trace, activity, by, &mut numbered))
+            }
+            KernelKey::Stack => {
+                let mut known: FxHashMap<StackId, u32> = FxHashMap::default();
+                let ops = &activity.ops;
+                GroupOf::Op(
+                    ops.ids()
+                        .map(|op| {
+                            let stack = ops.stack.get(op.index()).copied().unwrap_or(StackId::NONE);
+                            *known
+                                .entry(stack)
+                                .or_insert_with(|| numbered.number(source_line(trace, stack)))
+                        })
+                        .collect(),
+                )
+            }
+            KernelKey::Ranges => {
+                let paths = RangePaths::of(trace, activity);
+                let numbers: Vec<u32> = (0..paths.len())
+                    .map(|path| numbered.number(paths.text(trace, path)))
+                    .collect();
+                GroupOf::Op(
+                    activity
+                        .ops
+                        .ids()
+                        .map(|op| numbers[paths.of_op(activity, op)])
+                        .collect(),
+                )
+            }
+        };
+        Groups {
+            names: numbered.names,
+            of,
+        }
+    }
+
+    #[inline]
+    fn of_op(&self, activity: &Activity, op: OpId) -> Option<usize> {
+        match &self.of {
+            GroupOf::Kind(groups) => {
+                groups[activity.ops.kind[op.index()] as usize].map(|group| group as usize)
+            }
+            GroupOf::Op(groups) => is_kernel(activity, op).then(|| groups[op.index()] as usize),
+        }
+    }
+}
+
+fn is_kernel(activity: &Activity, op: OpId) -> bool {
+    matches!(
+        activity.ops.kind(op).table,
+        OpTable::Kernels | OpTable::GraphLaunches
+    )
+}
+
+fn by_kind(trace: &Trace, activity: &Activity, by: KernelKey, numbered: &mut Numbered) -> Vec<Option<u32>> {
+    activity
+        .ops
+        .kinds
+        .iter()
+        .map(|kind| {
+            if !matches!(kind.table, OpTable::Kernels | OpTable::GraphLaunches) {
+                return None;
+            }
+            let name = name_of(trace, kind.name);
+            let name = match by {
+                KernelKey::ShortName => short_name(name),
+                KernelKey::Shape => {
+                    let ([x, y, z], [bx, by, bz]) = (kind.grid, kind.block);
+                    format!("{name} grid {x}×{y}×{z} block {bx}×{by}×{bz}")
+                }
+                _ => name.to_owned(),
+            };
+            Some(numbered.number(name))
+        })
+        .collect()
+}
+
+#[derive(Default)]
+struct Numbered {
+    names: Vec<String>,
+    numbers: FxHashMap<String, u32>,
+}
+
+impl Numbered {
+    fn number(&mut self, name: String) -> u32 {
+        if let Some(number) = self.numbers.get(&name) {
+            return *number;
+        }
+        let number = self.names.len() as u32;
+        self.names.push(name.clone());
+        self.numbers.insert(name, number);
+        number
+    }
+}

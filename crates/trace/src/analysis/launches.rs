@@ -1,0 +1,294 @@
+//! What it took to get work to the device: latency of launches, how much stood in line, and where the device outran the host.
+
+use rayon::prelude::*;
+use serde::Serialize;
+
+use super::distribution::Distribution;
+use super::kernels::share;
+use super::utilization::device_name;
+use crate::model::trace::Trace;
+use crate::reconstruct::{Activity, OpId, OpTable};
+
+/// What it took to get work to the device. Only work whose call is in the trace counts.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct LaunchesReport {
+    /// From the start of the call to the start on the device.
+    pub latency: Distribution,
+    /// From the end of the call to the start on the device; 0 for work that started before.
+    pub delay: Distribution,
+    /// Time in the call.
+    pub call: Distribution,
+    /// Kernels that took less time than the call that launched them.
+    pub short_kernels: ShortKernels,
+    /// Work that was asked for and had not started, device by device.
+    pub queues: Vec<Queue>,
+    /// Stretches in which the device waited for every launch, the longest first.
+    pub launch_bound: Vec<LaunchBound>,
+}
+
+/// Kernels that took less time than the call that launched them.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct ShortKernels {
+    /// How many.
+    pub count: u64,
+    /// Share of all kernels with a call.
+    pub share: f64,
+    /// Their time on the device.
+    pub kernel_ns: u64,
+    /// The time in their calls.
+    pub call_ns: u64,
+}
+
+/// How much stood in line for a device.
+#[derive(Clone, Debug, Serialize)]
+pub struct Queue {
+    /// The device.
+    pub device: u32,
+    /// Its name.
+    pub name: String,
+    /// The most that stood in line.
+    pub max: u64,
+    /// When that was first so.
+    pub max_at_ns: u64,
+    /// On average over time.
+    pub mean: f64,
+    /// Share of the time in which nothing stood in line.
+    pub empty_share: f64,
+    /// Over time: for each of even stretches where it starts, the average and the most.
+    pub series: Vec<QueuePoint>,
+}
+
+/// How much stood in line in a stretch of time.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct QueuePoint {
+    /// Where the stretch starts.
+    pub start_ns: u64,
+    /// On average.
+    pub mean: f64,
+    /// At most.
+    pub max: u64,
+}
+
+/// A stretch in which a device waited for every launch.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LaunchBound {
+    /// The device.
+    pub device: u32,
+    /// Where it starts.
+    pub from_ns: u64,
+    /// Where it ends.
+    pub to_ns: u64,
+    /// Pieces of work in it.
+    pub ops: u64,
+    /// Idle time in it.
+    pub idle_ns: u64,
+}
+
+/// Pieces of work in a row that make a stretch.
+const STRETCH: u64 = 10;
+/// Stretches that are listed.
+const STRETCHES: usize = 10;
+/// Points of a series.
+const POINTS: u64 = 200;
+
+impl LaunchesReport {
+    /// Of all work that started in the window.
+    pub fn of(trace: &Trace, activity: &Activity) -> Self {
+        let (ops, calls) = (&activity.ops, &activity.calls);
+        let is_wanted =
+            |op: &OpId| ops.call[op.index()].is_some() && activity.window.holds(ops.start[op.index()]);
+        // One list of durations at a time: memory that was touched once costs less than new memory.
+        let mut durations = Vec::with_capacity(ops.len());
+        let mut distribution = |duration: &dyn Fn(u64, usize) -> u64| {
+            durations.clear();
+            durations.extend(ops.ids().filter(is_wanted).map(|op| {
+                let call = ops.call[op.index()].index();
+                duration(ops.start[op.index()], call)
+            }));
+            Distribution::of(&mut durations)
+        };
+        let latency = distribution(&|start, call| start.saturating_sub(calls.start[call]));
+        let delay = distribution(&|start, call| start.saturating_sub(calls.end[call]));
+        let call = distribution(&|_, call| calls.end[call] - calls.start[call]);
+        let mut short_kernels = ShortKernels::default();
+        let mut kernels = 0;
+        for op in ops.ids().filter(is_wanted) {
+            let call = ops.call[op.index()].index();
+            let call_ns = calls.end[call] - calls.start[call];
+            let kind = ops.kind(op);
+            if kind.table == OpTable::Kernels && !kind.graph.is_some() {
+                kernels += 1;
+                if ops.duration(op) < call_ns {
+                    short_kernels.count += 1;
+                    short_kernels.kernel_ns += ops.duration(op);
+                    short_kernels.call_ns += call_ns;
+                }
+            }
+        }
+        short_kernels.share = share(short_kernels.count, kernels);
+        LaunchesReport {
+            latency,
+            delay,
+            call,
+            short_kernels,
+            queues: queues(trace, activity),
+            launch_bound: launch_bound(activity),
+        }
+    }
+}
+
+fn queues(trace: &Trace, activity: &Activity) -> Vec<Queue> {
+    let ops = &activity.ops;
+    activity
+        .devices()
+        .into_iter()
+        .filter_map(|device| {
+            let is_here: Vec<bool> = activity.lanes.iter().map(|lane| lane.device == device).collect();
+            let mut asked = Vec::with_capacity(ops.len());
+            let mut begun = Vec::with_capacity(ops.len());
+            for op in ops.ids() {
+                let (call, start) = (ops.call[op.index()], ops.start[op.index()]);
+                if call.is_some() && is_here[ops.lane[op.index()].index()] {
+                    // A start before its call is the clocks' doing: it never stood in line.
+                    asked.push(activity.calls.start[call.index()].min(start));
+                    begun.push(start);
+                }
+            }
+            if asked.is_empty() {
+                return None;
+            }
+            if !asked.is_sorted() {
+                asked.par_sort_unstable();
+            }
+            if !begun.is_sorted() {
+                begun.par_sort_unstable();
+            }
+            let mut queue = queue_of(&asked, &begun);
+            queue.device = device.0;
+            queue.name = device_name(trace, device);
+            Some(queue)
+        })
+        .collect()
+}
+
+/// How much stood in line, by the times at which it was asked for and at which it began, both sorted.
+fn queue_of(asked: &[u64], begun: &[u64]) -> Queue {
+    let (first, last) = (asked[0], begun[begun.len() - 1]);
+    let width = (last - first).div_ceil(POINTS).max(1);
+    let mut series: Vec<(u128, u64)> = vec![(0, 0); (last - first).div_ceil(width).max(1) as usize];
+    let (mut time, mut depth, mut empty) = (first, 0u64, 0u64);
+    let (mut max, mut max_at) = (0, first);
+    let mut next = (0, 0);
+    while next.1 < begun.len() {
+        let is_asked = next.0 < asked.len() && asked[next.0] <= begun[next.1];
+        let to = if is_asked { asked[next.0] } else { begun[next.1] };
+        if depth == 0 {
+            empty += to - time;
+        }
+        while time < to {
+            let bucket = ((time - first) / width) as usize;
+            let until = to.min(first + (bucket as u64 + 1) * width);
+            series[bucket].0 += u128::from(depth) * u128::from(until - time);
+            series[bucket].1 = series[bucket].1.max(depth);
+            time = until;
+        }
+        if is_asked {
+            next.0 += 1;
+            depth += 1;
+            if depth > max {
+                (max, max_at) = (depth, to);
+            }
+        } else {
+            next.1 += 1;
+            depth -= 1;
+        }
+    }
+    let area: u128 = series.iter().map(|(area, _)| area).sum();
+    let points = series.iter().enumerate().map(|(bucket, (area, most))| {
+        let start_ns = first + bucket as u64 * width;
+        let nanos = width.min(last - start_ns).max(1);
+        QueuePoint {
+            start_ns,
+            mean: *area as f64 / nanos as f64,
+            max: *most,
+        }
+    });
+    Queue {
+        device: 0,
+        name: String::new(),
+        max,
+        max_at_ns: max_at,
+        mean: area as f64 / (last - first).max(1) as f64,
+        empty_share: share(empty, last - first),
+        series: points.collect(),
+    }
+}
+
+/// Runs of work that was each asked for only when the device had nothing left to do.
+fn launch_bound(activity: &Activity) -> Vec<LaunchBound> {
+    let ops = &activity.ops;
+    let devices = activity.devices();
+    let mut open: Vec<Option<LaunchBound>> = vec![None; devices.len()];
+    let mut until: Vec<u64> = vec![0; devices.len()];
+    let mut found = Vec::new();
+    let mut close =
+        |stretch: Option<LaunchBound>| found.extend(stretch.filter(|stretch| stretch.ops >= STRETCH));
+    for op in ops.ids() {
+        let at = op.index();
+        let device = activity.lane(ops.lane[at]).device;
+        let place = devices.partition_point(|other| *other < device);
+        let call = ops.call[at];
+        let (start, end) = activity.window.clipped(ops.start[at], ops.end[at]);
+        let is_bound = call.is_some() && until[place] > 0 && activity.calls.end[call.index()] > until[place];
+        if is_bound && start > until[place] {
+            let stretch = open[place].get_or_insert(LaunchBound {
+                device: device.0,
+                from_ns: until[place],
+                to_ns: 0,
+                ops: 0,
+                idle_ns: 0,
+            });
+            stretch.ops += 1;
+            stretch.idle_ns += start - until[place];
+            stretch.to_ns = end;
+        } else {
+            close(open[place].take());
+        }
+        until[place] = until[place].max(end);
+    }
+    open.into_iter().for_each(&mut close);
+    found.sort_by_key(|stretch| {
+        (
+            std::cmp::Reverse(stretch.idle_ns),
+            stretch.from_ns,
+            stretch.device,
+        )
+    });
+    found.truncate(STRETCHES);
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_queue_is_what_was_asked_for_and_not_begun() {
+        // Two asked at 0, one begins at 100, the other at 300; one more from 400 to 1000.
+        let queue = queue_of(&[0, 0, 400], &[100, 300, 1_000]);
+        assert_eq!((queue.max, queue.max_at_ns), (2, 0));
+        assert_eq!(queue.mean, (2.0 * 100.0 + 200.0 + 600.0) / 1_000.0);
+        assert_eq!(queue.empty_share, 0.1);
+        assert_eq!(queue.series.len(), POINTS as usize);
+        let point = |start, mean, max| QueuePoint {
+            start_ns: start,
+            mean,
+            max,
+        };
+        assert_eq!(queue.series[19], point(95, 2.0, 2));
+        assert_eq!(queue.series[20], point(100, 1.0, 1));
+        assert_eq!(queue.series[60], point(300, 0.0, 0));
+        let at_once = queue_of(&[5], &[5]);
+        assert_eq!((at_once.max, at_once.mean, at_once.series.len()), (1, 0.0, 1));
+    }
+}

@@ -1,0 +1,78 @@
+//! Names of kernels without what makes them long.
+
+/// A name without return type, template arguments, function arguments and namespaces of its last part:
+/// `void at::native::vectorized_elementwise_kernel<4, F>(int, F)` is `at::native::vectorized_elementwise_kernel`.
+pub fn short_name(name: &str) -> String {
+    let mut short = String::with_capacity(name.len().min(64));
+    let mut depth = 0usize;
+    let mut letters = name.chars().peekable();
+    while let Some(letter) = letters.next() {
+        match letter {
+            // `operator<` and `operator()` are names, not brackets.
+            '<' | '(' if short.ends_with("operator") => {
+                short.push(letter);
+                if letter == '(' && letters.peek() == Some(&')') {
+                    letters.next();
+                    short.push(')');
+                }
+            }
+            '(' if depth == 0 && name_follows(letters.clone()) => {
+                // `(anonymous namespace)::kernel`
+                for inner in letters.by_ref() {
+                    if inner == ')' {
+                        break;
+                    }
+                }
+                short.push_str("(anonymous)");
+            }
+            '(' if depth == 0 => break,
+            '<' | '(' => depth += 1,
+            '>' | ')' => depth = depth.saturating_sub(1),
+            _ if depth > 0 => {}
+            ' ' if letters.peek() == Some(&'[') => break,
+            ' ' => short.clear(),
+            _ => short.push(letter),
+        }
+    }
+    if short.is_empty() { name.to_owned() } else { short }
+}
+
+fn name_follows(letters: impl Iterator<Item = char>) -> bool {
+    let text: String = letters.take("anonymous namespace)".len()).collect();
+    text == "anonymous namespace)"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::short_name;
+
+    #[test]
+    fn arguments_and_return_types_are_left_out() {
+        for (name, short) in [
+            (
+                "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, std::array<char*, 3ul> >(int, at::native::CUDAFunctor_add<float>)",
+                "at::native::vectorized_elementwise_kernel",
+            ),
+            ("saxpy", "saxpy"),
+            ("saxpy(float*, int)", "saxpy"),
+            (
+                "void (anonymous namespace)::softmax<float>(float*)",
+                "(anonymous)::softmax",
+            ),
+            (
+                "void cutlass::Kernel2<cutlass_80_tensorop>(Params)",
+                "cutlass::Kernel2",
+            ),
+            ("void ns::f<(anonymous namespace)::g>(int) [clone .kd]", "ns::f"),
+            ("Foo::operator()(int)", "Foo::operator()"),
+            (
+                "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
+                "ncclDevKernel_AllReduce_Sum_f32_RING_LL",
+            ),
+            ("", ""),
+            ("<>", "<>"),
+        ] {
+            assert_eq!(short_name(name), short);
+        }
+    }
+}

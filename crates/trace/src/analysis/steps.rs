@@ -1,0 +1,91 @@
+//! The iterations of a program, and what the devices did in each.
+
+use serde::Serialize;
+
+use super::distribution::Distribution;
+use super::utilization::Breakdown;
+use crate::reconstruct::{Activity, Step, StepSource, Steps, Timeline};
+
+/// The iterations of a program.
+#[derive(Clone, Debug, Serialize)]
+pub struct StepsReport {
+    /// How they were found.
+    pub source: StepSource,
+    /// Durations of those after the warming up.
+    pub settled: Distribution,
+    /// All of them.
+    pub steps: Vec<StepRow>,
+}
+
+/// One iteration.
+#[derive(Clone, Debug, Serialize)]
+pub struct StepRow {
+    /// Name and times.
+    #[serde(flatten)]
+    pub step: Step,
+    /// Pieces of device work that it asked for.
+    pub ops: u64,
+    /// What each device did while it lasted.
+    pub devices: Vec<StepDevice>,
+}
+
+/// What a device did while a step lasted.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct StepDevice {
+    /// The device.
+    pub device: u32,
+    /// What it did.
+    #[serde(flatten)]
+    pub breakdown: Breakdown,
+}
+
+impl StepsReport {
+    /// Of steps and a timeline that was swept with their moments.
+    pub fn of(activity: &Activity, steps: &Steps, timeline: &Timeline) -> Self {
+        let moments = steps.moments();
+        let mut ops = vec![0u64; steps.steps.len()];
+        for op in activity.ops.ids() {
+            if let Some(step) = steps.of_op(activity, op) {
+                ops[step as usize] += 1;
+            }
+        }
+        let rows = steps.steps.iter().zip(ops).map(|(step, ops)| {
+            let first = moments.partition_point(|moment| *moment < step.start_ns);
+            let last = moments.partition_point(|moment| *moment < step.end_ns);
+            let devices = timeline.devices.iter().filter_map(|device| {
+                // Other processes may have steps of their own, which cut this one into several parts.
+                let breakdown = device
+                    .between
+                    .get(first..last)?
+                    .iter()
+                    .map(Breakdown::of)
+                    .reduce(|a, b| a.plus(&b))?;
+                let used = activity
+                    .lanes
+                    .iter()
+                    .any(|lane| lane.device == device.device && lane.process == step.process);
+                used.then_some(StepDevice {
+                    device: device.device.0,
+                    // Before a device's first work and after its last it is idle as well.
+                    breakdown: breakdown.over(step.duration()),
+                })
+            });
+            StepRow {
+                step: step.clone(),
+                ops,
+                devices: devices.collect(),
+            }
+        });
+        let rows: Vec<StepRow> = rows.collect();
+        let mut durations: Vec<u64> = steps
+            .settled()
+            .iter()
+            .map(|at| steps.steps[*at as usize].duration())
+            .collect();
+        StepsReport {
+            source: steps.source.clone(),
+            settled: Distribution::of(&mut durations),
+            steps: rows,
+        }
+    }
+}

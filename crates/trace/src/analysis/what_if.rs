@@ -1,0 +1,170 @@
+//! What if: the dependency graph replayed on paper with something changed.
+
+use serde::Serialize;
+
+use crate::model::trace::Trace;
+use crate::reconstruct::{
+    Activity, Because, Change, Dependencies, FewLanes, Link, Moment, OpId, Plan, Unchanged, name_of,
+};
+
+/// Which streams there are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StreamCount {
+    /// As recorded.
+    #[default]
+    AsRecorded,
+    /// Work waits for nothing but its launch and the events that its stream was told to wait for.
+    Unlimited,
+    /// So many on each device.
+    AtMost(usize),
+}
+
+/// Whether the host waits for devices.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HostWaits {
+    /// As recorded.
+    #[default]
+    Kept,
+    /// It never does.
+    Left,
+}
+
+/// What is to be different.
+#[derive(Debug, Default)]
+pub struct WhatIf<'n> {
+    /// Whose work takes how many times as long: a test of names, and the factor. The first that fits counts.
+    pub scales: Vec<Scale<'n>>,
+    /// Which streams there are.
+    pub streams: StreamCount,
+    /// Whether the host waits.
+    pub host_waits: HostWaits,
+}
+
+/// Work that takes longer or shorter.
+pub struct Scale<'n> {
+    /// Says whether a name is meant.
+    pub is_meant: Box<dyn Fn(&str) -> bool + 'n>,
+    /// How many times as long it takes.
+    pub factor: f64,
+}
+
+impl std::fmt::Debug for Scale<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Scale")
+            .field("factor", &self.factor)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What the time would have been.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct WhatIfReport {
+    /// From the first to the last moment, as measured.
+    pub measured_ns: u64,
+    /// The same, replayed with nothing changed: how well the graph explains what was measured.
+    pub unchanged_ns: u64,
+    /// The same, replayed with the changes.
+    pub changed_ns: u64,
+    /// The measured time divided by the changed one.
+    pub speedup: f64,
+    /// Pieces of work whose duration was changed.
+    pub scaled_ops: u64,
+    /// Waits for events whose stream was assumed.
+    pub assumed_records: u64,
+    /// Waits for events that were not found: the real ones may hold up more.
+    pub unknown_records: u64,
+}
+
+impl WhatIfReport {
+    /// Replays a trace.
+    pub fn of(trace: &Trace, activity: &Activity, what_if: &WhatIf<'_>) -> Self {
+        let dependencies = Dependencies::of(activity);
+        let plan = Plan::of(activity, &dependencies);
+        let length = |times: &[u64]| {
+            let end = times.iter().copied().max().unwrap_or(plan.start);
+            // Calls after the last moment stay as far behind it as they were.
+            let rest = activity
+                .span
+                .map_or(0, |(_, last)| last.saturating_sub(plan.end()));
+            end.saturating_sub(plan.start) + rest
+        };
+        let mut changed = Changed::new(trace, activity, what_if);
+        let unchanged_ns = length(&plan.replayed(activity, &mut Unchanged));
+        let changed_ns = length(&plan.replayed(activity, &mut changed));
+        let measured_ns = activity.span.map_or(0, |(start, end)| end - start);
+        WhatIfReport {
+            measured_ns,
+            unchanged_ns,
+            changed_ns,
+            speedup: measured_ns as f64 / changed_ns.max(1) as f64,
+            scaled_ops: changed.scaled_ops,
+            assumed_records: dependencies.assumed_records,
+            unknown_records: dependencies.unknown_records,
+        }
+    }
+}
+
+struct Changed {
+    /// For each kind of work the factor.
+    factors: Vec<Option<f64>>,
+    streams: StreamCount,
+    host_waits: HostWaits,
+    few: Option<FewLanes>,
+    scaled_ops: u64,
+}
+
+impl Changed {
+    fn new(trace: &Trace, activity: &Activity, what_if: &WhatIf<'_>) -> Self {
+        let factor = |name: &str| {
+            let scale = what_if.scales.iter().find(|scale| (scale.is_meant)(name))?;
+            Some(scale.factor)
+        };
+        Changed {
+            factors: activity
+                .ops
+                .kinds
+                .iter()
+                .map(|kind| factor(name_of(trace, kind.name)))
+                .collect(),
+            streams: what_if.streams,
+            host_waits: what_if.host_waits,
+            few: match what_if.streams {
+                StreamCount::AtMost(count) => Some(FewLanes::new(activity, count.max(1))),
+                _ => None,
+            },
+            scaled_ops: 0,
+        }
+    }
+}
+
+impl Change for Changed {
+    fn duration(&mut self, activity: &Activity, op: OpId, measured: u64) -> u64 {
+        match self.factors[activity.ops.kind[op.index()] as usize] {
+            Some(factor) => {
+                self.scaled_ops += 1;
+                (measured as f64 * factor).round() as u64
+            }
+            None => measured,
+        }
+    }
+
+    fn keeps(&mut self, _: &Activity, _: Moment, link: &Link) -> bool {
+        match link.because {
+            Because::Stream => self.streams != StreamCount::Unlimited,
+            Because::HostWaited => self.host_waits == HostWaits::Kept,
+            _ => true,
+        }
+    }
+
+    fn lane_free(&mut self, activity: &Activity, op: OpId) -> Option<u64> {
+        self.few.as_ref().map(|few| few.free_at(activity, op))
+    }
+
+    fn done(&mut self, activity: &Activity, op: OpId, time: u64) {
+        if let Some(few) = &mut self.few {
+            few.done(activity, op, time);
+        }
+    }
+}

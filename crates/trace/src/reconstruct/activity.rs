@@ -1,0 +1,312 @@
+//! Everything that the devices and the host did: the base of all that is rebuilt.
+
+use std::collections::BTreeMap;
+
+use tracesmith_format::tables::StreamKind;
+use tracesmith_format::{ContextId, CorrelationId, DeviceId, ProcessId, StreamId, Timestamp};
+
+use super::calls::{CallId, Calls, Joins};
+use super::doubts::Doubts;
+use super::ops::{Gathered, OpId, Ops};
+use super::syncs::{self, Sync};
+use crate::error::Error;
+use crate::model::event::EventName;
+use crate::model::trace::Trace;
+
+/// Number of a lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LaneId(pub u32);
+
+impl LaneId {
+    /// As an index.
+    #[inline]
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A stream of a device as one process sees it: work on it runs one after the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Lane {
+    /// The process.
+    pub process: ProcessId,
+    /// The device.
+    pub device: DeviceId,
+    /// The context.
+    pub context: ContextId,
+    /// The stream.
+    pub stream: StreamId,
+}
+
+/// A stretch of the timeline; an open end is `None`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Window {
+    /// Where it starts.
+    pub from: Option<u64>,
+    /// Where it ends, this moment not included.
+    pub to: Option<u64>,
+}
+
+impl Window {
+    /// Whether something reaches into it. What touches only its edge does not, unless it is of no length.
+    #[inline]
+    pub fn touches(&self, start: u64, end: u64) -> bool {
+        self.from.is_none_or(|from| end > from || start >= from) && self.to.is_none_or(|to| start < to)
+    }
+
+    /// Whether a moment is in it.
+    #[inline]
+    pub fn holds(&self, time: u64) -> bool {
+        self.from.is_none_or(|from| time >= from) && self.to.is_none_or(|to| time < to)
+    }
+
+    /// The part of a span that is in it; of no length when none is.
+    #[inline]
+    pub fn clipped(&self, start: u64, end: u64) -> (u64, u64) {
+        let start = self.from.map_or(start, |from| start.max(from));
+        let end = self.to.map_or(end, |to| end.min(to));
+        (start, end.max(start))
+    }
+}
+
+/// Everything that the devices and the host did.
+#[derive(Debug)]
+pub struct Activity {
+    /// Device work, in the order of its start.
+    pub ops: Ops,
+    /// Calls of the host.
+    pub calls: Calls,
+    /// Waits and records of events, by time.
+    pub syncs: Vec<Sync>,
+    /// Streams, sorted.
+    pub lanes: Vec<Lane>,
+    /// What is doubtful.
+    pub doubts: Doubts,
+    /// The stretch of time that device work was taken from.
+    pub window: Window,
+    /// Earliest and latest time of work and calls in the window; `None` without any.
+    pub span: Option<(u64, u64)>,
+    /// Device work by lane: those of lane `n` are `by_lane[first[n]..first[n + 1]]`.
+    by_lane: Vec<OpId>,
+    first: Vec<usize>,
+    stream_kinds: Vec<StreamKind>,
+}
+
+impl Activity {
+    /// Rebuilds what a trace holds.
+    pub fn of(trace: &Trace) -> Result<Self, Error> {
+        Self::within(trace, Window::default())
+    }
+
+    /// Rebuilds what a stretch of a trace holds. Device work that reaches into it is taken whole.
+    pub fn within(trace: &Trace, window: Window) -> Result<Self, Error> {
+        // Each reads its blocks on all cores and puts the rows together on one: side by side, these parts overlap.
+        let (of_ops, of_calls) = rayon::join(
+            || -> Result<_, Error> {
+                let mut doubts = Doubts::default();
+                let gathered = Gathered::read(trace, &window, &mut doubts)?;
+                Ok((gathered.in_order(), doubts))
+            },
+            || -> Result<_, Error> {
+                let mut doubts = Doubts::default();
+                Ok((Calls::read(trace, &mut doubts)?, doubts))
+            },
+        );
+        let ((mut ops, correlations, lanes), mut doubts) = of_ops?;
+        let ((calls, joins), call_doubts) = of_calls?;
+        doubts.calls_without_time = call_doubts.calls_without_time;
+        let (lanes, numbers) = sorted_lanes(lanes);
+        for lane in &mut ops.lane {
+            *lane = numbers[lane.index()];
+        }
+        join(&mut ops, &correlations, &lanes, &calls, &joins, &mut doubts);
+        let syncs = syncs::read(trace, &joins)?;
+        drop((joins, correlations));
+        doubts.uncertainty = uncertainty(trace);
+        doubts.add_health(trace);
+        let (by_lane, first) = by_lane(&ops, lanes.len());
+        let span = span(&ops, &calls, &window);
+        let stream_kinds = stream_kinds(trace, &lanes);
+        Ok(Activity {
+            ops,
+            calls,
+            syncs,
+            lanes,
+            doubts,
+            window,
+            span,
+            by_lane,
+            first,
+            stream_kinds,
+        })
+    }
+
+    /// Numbers of all lanes.
+    pub fn lane_ids(&self) -> impl ExactSizeIterator<Item = LaneId> + use<> {
+        (0..self.lanes.len() as u32).map(LaneId)
+    }
+
+    /// A lane.
+    #[inline]
+    pub fn lane(&self, id: LaneId) -> &Lane {
+        &self.lanes[id.index()]
+    }
+
+    /// The work of a lane, in the order of its start.
+    pub fn ops_of(&self, lane: LaneId) -> &[OpId] {
+        &self.by_lane[self.first[lane.index()]..self.first[lane.index() + 1]]
+    }
+
+    /// The devices that did something, sorted.
+    pub fn devices(&self) -> Vec<DeviceId> {
+        let mut devices: Vec<DeviceId> = self.lanes.iter().map(|lane| lane.device).collect();
+        devices.sort_unstable();
+        devices.dedup();
+        devices
+    }
+
+    /// What orders a lane against others, as far as the trace knows.
+    pub fn stream_kind(&self, lane: LaneId) -> StreamKind {
+        self.stream_kinds[lane.index()]
+    }
+
+    /// When a piece of work was asked for: at the start of its call, else at its own start.
+    #[inline]
+    pub fn asked(&self, op: OpId) -> u64 {
+        let (call, start) = (self.ops.call[op.index()], self.ops.start[op.index()]);
+        match call.is_some() {
+            true => self.calls.start[call.index()].min(start),
+            false => start,
+        }
+    }
+
+    /// A work's name.
+    pub fn name<'t>(&self, trace: &'t Trace, op: OpId) -> &'t str {
+        name_of(trace, self.ops.kind(op).name)
+    }
+}
+
+/// The text of a name.
+pub(crate) fn name_of(trace: &Trace, name: EventName) -> &str {
+    match name {
+        EventName::Id(id) => trace.string(id),
+        EventName::Word(word) => word,
+    }
+}
+
+fn sorted_lanes(lanes: Vec<Lane>) -> (Vec<Lane>, Vec<LaneId>) {
+    let mut order: Vec<usize> = (0..lanes.len()).collect();
+    order.sort_by_key(|at| {
+        let lane = lanes[*at];
+        (lane.device, lane.process, lane.context, lane.stream)
+    });
+    let mut numbers = vec![LaneId(0); lanes.len()];
+    for (number, at) in order.iter().enumerate() {
+        numbers[*at] = LaneId(number as u32);
+    }
+    (order.iter().map(|at| lanes[*at]).collect(), numbers)
+}
+
+fn join(
+    ops: &mut Ops,
+    correlations: &[CorrelationId],
+    lanes: &[Lane],
+    calls: &Calls,
+    joins: &Joins,
+    doubts: &mut Doubts,
+) {
+    ops.call = (0..ops.len())
+        .map(|at| {
+            let call = joins.find(lanes[ops.lane[at].index()].process, correlations[at]);
+            if !call.is_some() {
+                doubts.without_call += 1;
+            } else if let Some(early) = calls.start[call.index()].checked_sub(ops.start[at])
+                && early > 0
+            {
+                doubts.before_its_call += 1;
+                doubts.before_its_call_by = doubts.before_its_call_by.max(early);
+            }
+            call
+        })
+        .collect();
+    if ops.stack.is_empty() && !calls.stack.is_empty() {
+        let stack_of = |call: &CallId| match call.is_some() {
+            true => calls.stack[call.index()],
+            false => tracesmith_format::StackId::NONE,
+        };
+        ops.stack = ops.call.iter().map(stack_of).collect();
+    }
+}
+
+fn by_lane(ops: &Ops, lanes: usize) -> (Vec<OpId>, Vec<usize>) {
+    let mut first = vec![0usize; lanes + 1];
+    for lane in &ops.lane {
+        first[lane.index() + 1] += 1;
+    }
+    for at in 0..lanes {
+        first[at + 1] += first[at];
+    }
+    let mut next = first.clone();
+    let mut by_lane = vec![OpId(0); ops.len()];
+    for id in ops.ids() {
+        let place = &mut next[ops.lane[id.index()].index()];
+        by_lane[*place] = id;
+        *place += 1;
+    }
+    (by_lane, first)
+}
+
+fn span(ops: &Ops, calls: &Calls, window: &Window) -> Option<(u64, u64)> {
+    let work = ops
+        .start
+        .first()
+        .map(|first| (*first, ops.end.iter().copied().max().unwrap_or(*first)));
+    let called = calls
+        .threads
+        .iter()
+        .filter(|thread| !thread.calls.is_empty())
+        .map(|thread| {
+            let ends = calls.end[thread.calls.clone()].iter().copied().max();
+            (calls.start[thread.calls.start], ends.unwrap_or(0))
+        })
+        .reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
+    let (start, end) = work
+        .into_iter()
+        .chain(called)
+        .reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))?;
+    Some((window.from.unwrap_or(start), window.to.unwrap_or(end))).map(|(from, to)| {
+        let (from, to) = (from.max(start).min(end), to.min(end));
+        (from, to.max(from))
+    })
+}
+
+fn stream_kinds(trace: &Trace, lanes: &[Lane]) -> Vec<StreamKind> {
+    let known: BTreeMap<_, _> = trace
+        .streams
+        .iter()
+        .map(|stream| ((stream.process, stream.context, stream.stream), stream.kind))
+        .collect();
+    lanes
+        .iter()
+        .map(|lane| {
+            let key = (lane.process, lane.context, lane.stream);
+            known.get(&key).copied().unwrap_or(StreamKind::UNKNOWN)
+        })
+        .collect()
+}
+
+/// How far off the timeline device times can be, by the clock pairs of their blocks.
+fn uncertainty(trace: &Trace) -> u64 {
+    use tracesmith_format::BlockKind;
+    let device_work = [BlockKind::KERNELS, BlockKind::COPIES, BlockKind::SETS];
+    trace
+        .blocks()
+        .iter()
+        .filter(|block| device_work.contains(&block.header.kind))
+        .map(|block| {
+            let time = Timestamp(block.header.first_time);
+            trace.clock_map.convert(block.header.clock, time).uncertainty
+        })
+        .max()
+        .unwrap_or(0)
+}

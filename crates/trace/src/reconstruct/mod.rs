@@ -1,0 +1,35 @@
+//! What the devices and the host did, rebuilt from the rows of a trace: one subject a file.
+//!
+//! [`Activity`] is the base that everything else stands on: device work and calls in compact columns, joined and put in
+//! order. It holds every piece of work of the trace, so its columns are as narrow as they can be.
+
+mod activity;
+mod calls;
+mod class;
+mod dependencies;
+mod doubts;
+mod intern;
+mod ops;
+mod plan;
+mod ranges;
+mod states;
+mod steps;
+mod syncs;
+mod timeline;
+
+pub use activity::{Activity, Lane, LaneId, Window};
+pub use calls::{Call, CallId, Calls, HostThread};
+pub use class::{CallClass, OpClass};
+pub use dependencies::{Dependencies, Edge, EdgeWhy, HostWait};
+pub use doubts::Doubts;
+pub use ops::{Op, OpId, OpKind, OpTable, Ops};
+pub use plan::{Because, Change, Link, Moment, Plan, Unchanged};
+pub use ranges::RangePaths;
+pub use states::{Interval, State, StateLine, States, Subject};
+pub use steps::{Step, StepSource, Steps};
+pub use syncs::Sync;
+pub use timeline::{ClassSet, DeviceTimeline, Gap, Load, Span, Timeline};
+
+pub(crate) use activity::name_of;
+pub(crate) use ops::times_on;
+pub(crate) use plan::FewLanes;

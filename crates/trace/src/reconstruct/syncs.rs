@@ -1,0 +1,72 @@
+//! Waits and records of events, joined with the calls that made them.
+
+use tracesmith_format::tables::{Place, SyncKind, Synchronization};
+use tracesmith_format::{CorrelationId, Projection};
+
+use super::activity::Lane;
+use super::calls::{CallId, Joins};
+use super::ops::times_on;
+use crate::error::Error;
+use crate::model::trace::Trace;
+
+/// One wait, or one record of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sync {
+    /// What it is.
+    pub kind: SyncKind,
+    /// When it began.
+    pub start: u64,
+    /// When it was over.
+    pub end: u64,
+    /// The stream that was recorded in, or that waited or was waited for.
+    pub lane: Lane,
+    /// The event.
+    pub event: u64,
+    /// Which of its records.
+    pub record: u64,
+    /// The call that made it.
+    pub call: CallId,
+    /// The call that recorded the event, where `record` is its correlation, as PyTorch's profiler writes it.
+    pub record_call: CallId,
+}
+
+/// Reads all, by time.
+pub(super) fn read(trace: &Trace, joins: &Joins) -> Result<Vec<Sync>, Error> {
+    let mut syncs = Vec::new();
+    let columns = [
+        "start",
+        "end",
+        "correlation",
+        "event",
+        "event_record",
+        "place",
+        "shape.kind",
+    ];
+    trace.syncs.stream_wanted(
+        &Projection::of::<Synchronization>(&columns)?,
+        |block, rows| {
+            (
+                times_on(trace.clock_map.line(block.header.clock), &rows.start, &rows.end),
+                rows,
+            )
+        },
+        |((start, end), rows)| {
+            for row in 0..start.len() {
+                let place: &Place = rows.place.get(row);
+                let find = |correlation| joins.find(place.process, correlation);
+                syncs.push(Sync {
+                    kind: rows.shape.get(row).kind,
+                    start: start[row],
+                    end: end[row].max(start[row]),
+                    lane: Lane::of(place),
+                    event: rows.event[row],
+                    record: rows.event_record[row],
+                    call: find(rows.correlation[row]),
+                    record_call: find(CorrelationId(rows.event_record[row])),
+                });
+            }
+        },
+    );
+    syncs.sort_by_key(|sync| (sync.start, sync.end, sync.lane, sync.event));
+    Ok(syncs)
+}

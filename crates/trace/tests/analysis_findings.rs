@@ -1,0 +1,384 @@
+//! Memory, findings and differences of traces made by hand: every rule has one that makes it speak and one that does not.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::tests_outside_test_module,
+    reason = "a test may stop on any error"
+)]
+#![allow(missing_docs, unreachable_pub, reason = "nobody uses a test from outside")]
+
+#[path = "support/made.rs"]
+mod made;
+
+use made::{Made, THREAD};
+use tracesmith_format::StackId;
+use tracesmith_format::tables::{CopyDirection, CopyShape, MemoryKind, MemoryOperation};
+use tracesmith_trace::Trace;
+use tracesmith_trace::analysis::{Analysis, DiffReport, DiffUnit, Fate, Finding, MemoryReport};
+use tracesmith_trace::reconstruct::Window;
+
+const ALLOCATE: MemoryOperation = MemoryOperation::ALLOCATE;
+const FREE: MemoryOperation = MemoryOperation::FREE;
+
+fn findings(made: Made) -> Vec<Finding> {
+    let trace = made.finish();
+    let analysis = Analysis::of(&trace, Window::default()).unwrap();
+    let summary = analysis.summary().unwrap();
+    analysis.findings(&summary).unwrap().findings
+}
+
+fn rules(made: Made) -> Vec<&'static str> {
+    let mut rules: Vec<&'static str> = findings(made).iter().map(|finding| finding.rule).collect();
+    rules.sort_unstable();
+    rules
+}
+
+/// A device that is busy from 1 ms to 11 ms, launched ahead of time: nothing to complain of.
+fn healthy() -> Made {
+    let mut made = Made::new();
+    for at in 0..10u64 {
+        let launch = 900_000 + at * 1_000;
+        let start = 1_000_000 + at * 1_000_000;
+        made.launched("gemm", 1, (launch, launch + 500), (start, start + 1_000_000));
+    }
+    made
+}
+
+#[test]
+fn nothing_is_found_where_nothing_is_wrong() {
+    assert_eq!(rules(healthy()), [""; 0]);
+    assert_eq!(rules(Made::new()), [""; 0]);
+}
+
+#[test]
+fn waits_are_found_with_the_line_that_waits() {
+    let mut made = healthy();
+    let stack = made.stack("/home/me/model.py", 88, "loss_item");
+    made.launched("gemm", 1, (11_500_000, 11_500_500), (11_500_600, 11_600_000));
+    for at in 0..4u64 {
+        let start = 1_000_000 + at * 2_600_000;
+        made.call_of(THREAD, "cudaStreamSynchronize", (start, start + 2_500_000), stack);
+    }
+    let found = findings(made);
+    let wait = found.iter().find(|finding| finding.rule == "host_waits").unwrap();
+    assert_eq!(
+        wait.sentence,
+        "93 % of the time is 4 cudaStreamSynchronize calls from model.py:88 (loss_item)"
+    );
+    assert_eq!(
+        (wait.evidence[0].start_ns, wait.evidence[0].table),
+        (1_000_000, "api_calls")
+    );
+    let mut made = healthy();
+    made.call("cudaStreamSynchronize", (1_000_000, 1_100_000));
+    assert!(!rules(made).contains(&"host_waits"));
+}
+
+#[test]
+fn exposed_communication_is_found_and_hidden_is_not() {
+    let mut made = healthy();
+    made.launched(
+        "ncclDevKernel_AllReduce",
+        2,
+        (950_000, 950_100),
+        (11_000_000, 13_000_000),
+    );
+    let found = findings(made);
+    let exposed = found
+        .iter()
+        .find(|finding| finding.rule == "exposed_communication")
+        .unwrap();
+    assert_eq!(exposed.saves_ns, Some(2_000_000));
+    assert_eq!(exposed.evidence[0].what, "ncclDevKernel_AllReduce");
+    let mut made = healthy();
+    made.launched(
+        "ncclDevKernel_AllReduce",
+        2,
+        (950_000, 950_100),
+        (2_000_000, 4_000_000),
+    );
+    assert_eq!(rules(made), [""; 0]);
+}
+
+/// Work that is launched one by one, each when the device has run out of work.
+fn one_by_one(host_nanos: u64, call_nanos: u64, kernel_nanos: u64) -> Made {
+    let mut made = Made::new();
+    let mut time = 1_000_000;
+    for _ in 0..50 {
+        made.launched(
+            "k",
+            1,
+            (time, time + call_nanos),
+            (time + call_nanos, time + call_nanos + kernel_nanos),
+        );
+        time += call_nanos + kernel_nanos + host_nanos;
+    }
+    made
+}
+
+#[test]
+fn launches_and_the_host_are_told_apart() {
+    assert_eq!(rules(one_by_one(0, 5_000, 20_000)), ["launch_gaps"]);
+    assert_eq!(rules(one_by_one(20_000, 100, 20_000)), ["host_busy"]);
+    assert_eq!(
+        rules(one_by_one(0, 5_000, 4_000)),
+        ["launch_gaps", "short_kernels"]
+    );
+    assert_eq!(rules(one_by_one(0, 100, 20_000)), [""; 0]);
+}
+
+#[test]
+fn memory_that_is_taken_between_launches_is_found() {
+    let with = |nanos: u64| {
+        let mut made = Made::new();
+        let mut time = 1_000_000;
+        for _ in 0..20 {
+            made.call("cudaMalloc", (time, time + nanos));
+            time += nanos;
+            made.launched("k", 1, (time, time + 100), (time + 100, time + 100_000));
+            time += 100_000;
+        }
+        made
+    };
+    assert_eq!(rules(with(50_000)), ["allocations"]);
+    assert_eq!(rules(with(500)), [""; 0]);
+}
+
+fn copies(source: MemoryKind, count: u64, bytes: u64, nanos: u64) -> Made {
+    let mut made = healthy();
+    let shape = CopyShape {
+        direction: CopyDirection::HOST_TO_DEVICE,
+        source_memory: source,
+        destination_memory: MemoryKind::DEVICE,
+        ..CopyShape::default()
+    };
+    for at in 0..count {
+        let start = 1_000_000 + at * nanos;
+        made.copy(2, (start, start + nanos), bytes, shape);
+    }
+    made
+}
+
+#[test]
+fn copies_are_found_by_memory_size_and_company() {
+    assert_eq!(
+        rules(copies(MemoryKind::PAGEABLE, 4, 4 << 20, 500_000)),
+        ["pageable_copies"]
+    );
+    assert_eq!(rules(copies(MemoryKind::PINNED, 4, 4 << 20, 500_000)), [""; 0]);
+    assert_eq!(
+        rules(copies(MemoryKind::PINNED, 200, 1_000, 2_000)),
+        ["small_copies"]
+    );
+    assert_eq!(rules(copies(MemoryKind::PINNED, 50, 1_000, 2_000)), [""; 0]);
+    // Twenty of them, the second half after all kernels.
+    assert_eq!(
+        rules(copies(MemoryKind::PINNED, 20, 4 << 20, 1_000_000)),
+        ["copies_alone"]
+    );
+    // What page-locked memory would do is known from copies that use it.
+    let mut made = copies(MemoryKind::PAGEABLE, 4, 4 << 20, 500_000);
+    let shape = CopyShape {
+        direction: CopyDirection::HOST_TO_DEVICE,
+        source_memory: MemoryKind::PINNED,
+        destination_memory: MemoryKind::DEVICE,
+        ..CopyShape::default()
+    };
+    made.copy(3, (5_000_000, 5_125_000), 4 << 20, shape);
+    let found = findings(made);
+    assert_eq!(found[0].saves_ns, Some(4 * (500_000 - 125_000)));
+}
+
+#[test]
+fn steps_that_stand_out_are_found() {
+    let with = |long: u64| {
+        let mut made = healthy();
+        let mut time = 1_000_000;
+        for step in 0..8u64 {
+            let length = if step == 5 { long } else { 1_000_000 };
+            made.range(&format!("step {step}"), (time, time + length));
+            time += length;
+        }
+        made
+    };
+    let found = findings(with(2_000_000));
+    assert_eq!(
+        (found[0].rule, found[0].saves_ns),
+        ("uneven_steps", Some(1_000_000))
+    );
+    assert_eq!(found[0].evidence[0].what, "step 5");
+    assert_eq!(rules(with(1_200_000)), [""; 0]);
+}
+
+#[test]
+fn leaks_and_double_frees_are_found() {
+    let with = |pieces: u64, frees: u64| {
+        let mut made = healthy();
+        let stack = made.stack("cache.py", 12, "grow");
+        for at in 0..pieces {
+            made.memory(ALLOCATE, 2_000_000 + at, 0x1000 + at * 0x10_0000, 1 << 18, stack);
+        }
+        made.memory(ALLOCATE, 3_000_000, 0x10, 64, StackId::NONE);
+        for at in 0..frees {
+            made.memory(FREE, 3_000_001 + at, 0x10, 0, stack);
+        }
+        made
+    };
+    assert_eq!(rules(with(12, 1)), ["leaks"]);
+    assert_eq!(rules(with(3, 1)), [""; 0]);
+    assert_eq!(rules(with(3, 2)), ["bad_frees"]);
+}
+
+fn memory(made: Made) -> MemoryReport {
+    MemoryReport::of(&made.finish()).unwrap()
+}
+
+#[test]
+fn memory_knows_its_peak_and_who_held_it() {
+    let mut made = Made::new();
+    let (model, cache) = (
+        made.stack("model.py", 1, "init"),
+        made.stack("cache.py", 2, "get"),
+    );
+    made.memory(ALLOCATE, 100, 0x100, 1_000, model);
+    made.memory(ALLOCATE, 200, 0x200, 500, cache);
+    made.memory(FREE, 300, 0x200, 0, cache);
+    made.memory(ALLOCATE, 400, 0x300, 300, cache);
+    made.memory(FREE, 500, 0x999, 0, cache); // never taken
+    made.memory(FREE, 600, 0x200, 0, cache); // given back before
+    let report = memory(made);
+    let pool = &report.pools[0];
+    assert_eq!(
+        (pool.allocations, pool.frees, pool.allocated_bytes),
+        (3, 3, 1_800)
+    );
+    assert_eq!(
+        (pool.peak_bytes, pool.peak_at_ns, pool.live_bytes),
+        (1_500, 200, 1_300)
+    );
+    let held: Vec<(&str, u64)> = pool
+        .holders
+        .iter()
+        .map(|holder| (holder.stack.as_str(), holder.bytes))
+        .collect();
+    assert_eq!(held, [("model.py:1 (init)", 1_000), ("cache.py:2 (get)", 500)]);
+    let left: Vec<(&str, u64)> = pool
+        .never_freed
+        .iter()
+        .map(|holder| (holder.stack.as_str(), holder.bytes))
+        .collect();
+    assert_eq!(left, [("model.py:1 (init)", 1_000), ("cache.py:2 (get)", 300)]);
+    assert_eq!(
+        (report.unknown_frees.len(), report.unknown_frees[0].address),
+        (1, 0x999)
+    );
+    assert_eq!((report.double_frees.len(), report.double_frees[0].row), (1, 5));
+    let series: Vec<(u64, u64)> = pool
+        .series
+        .iter()
+        .map(|point| (point.time_ns, point.bytes))
+        .collect();
+    assert_eq!(
+        series[..4],
+        [(100, 1_000), (200, 1_500), (300, 1_000), (400, 1_300)]
+    );
+}
+
+#[test]
+fn memory_taken_again_and_again_is_churn() {
+    let mut made = Made::new();
+    let stack = made.stack("loop.py", 3, "step");
+    for at in 0..20u64 {
+        made.memory(ALLOCATE, 100 + at * 10, 0x100, 64, stack);
+        made.memory(FREE, 104 + at * 10, 0x100, 0, stack);
+    }
+    let report = memory(made);
+    let churn = &report.pools[0].churn[0];
+    assert_eq!((churn.count, churn.bytes, churn.held_ns), (20, 1_280, 80));
+    assert_eq!((report.pools[0].peak_bytes, report.pools[0].live_bytes), (64, 0));
+    assert!(memory(Made::new()).pools.is_empty());
+    // An address that is taken again was given back unseen: it does not count twice.
+    let mut made = Made::new();
+    made.memory(ALLOCATE, 100, 0x100, 64, StackId::NONE);
+    made.memory(ALLOCATE, 200, 0x100, 32, StackId::NONE);
+    assert_eq!(memory(made).pools[0].live_bytes, 32);
+}
+
+/// Ten steps of two kernels; the second takes `nanos` and a little noise.
+fn steps(nanos: u64, other: &str) -> Trace {
+    let mut made = Made::new();
+    let mut time = 1_000_000;
+    for step in 0..10u64 {
+        let noise = [0, 300, 100, 500, 200][step as usize % 5];
+        made.range(&format!("step {step}"), (time, time + 100_000 + nanos + noise));
+        made.launched("same", 1, (time, time + 10), (time + 20, time + 50_020));
+        let start = time + 60_000;
+        made.launched(
+            "changed",
+            1,
+            (time + 20, time + 30),
+            (start, start + nanos + noise),
+        );
+        made.launched(other, 2, (time + 40, time + 50), (time + 60, time + 1_060));
+        time += 110_000 + nanos + noise;
+    }
+    made.finish()
+}
+
+fn diff(a: &Trace, b: &Trace) -> DiffReport {
+    let analysis = |trace| Analysis::of(trace, Window::default()).unwrap();
+    DiffReport::of(&analysis(a), &analysis(b))
+}
+
+#[test]
+fn a_slower_kernel_is_told_from_noise() {
+    let report = diff(&steps(20_000, "old"), &steps(30_000, "new"));
+    assert_eq!(
+        (report.unit, report.steps_a, report.steps_b),
+        (DiffUnit::Step, 10, 10)
+    );
+    assert!(report.time.is_significant());
+    assert_eq!(report.time.change_ns, 10_000.0);
+    let kernel = &report.kernels[0];
+    assert_eq!(
+        (kernel.name.as_str(), kernel.fate, kernel.time.change_ns),
+        ("changed", Fate::Kept, 10_000.0)
+    );
+    assert!(kernel.is_significant && kernel.time.p.unwrap() < 1e-6);
+    let fates: Vec<(&str, Fate)> = report
+        .kernels
+        .iter()
+        .map(|kernel| (kernel.name.as_str(), kernel.fate))
+        .collect();
+    assert_eq!(fates[1..3], [("new", Fate::New), ("old", Fate::Gone)]);
+    assert!(
+        !report
+            .kernels
+            .iter()
+            .find(|kernel| kernel.name == "same")
+            .unwrap()
+            .is_significant
+    );
+    let noise = diff(&steps(20_000, "x"), &steps(20_050, "x"));
+    assert!(!noise.time.is_significant(), "{:?}", noise.time);
+    let same = diff(&steps(20_000, "x"), &steps(20_000, "x"));
+    assert_eq!((same.time.change_ns, same.time.is_significant()), (0.0, false));
+}
+
+#[test]
+fn traces_without_steps_are_compared_as_a_whole() {
+    let one = |nanos: u64| {
+        let mut made = Made::new();
+        made.kernel("k", 1, 100, 100 + nanos);
+        made.finish()
+    };
+    let report = diff(&one(1_000), &one(2_000));
+    assert_eq!((report.unit, report.time.p), (DiffUnit::Trace, None));
+    assert_eq!(report.time.change, Some(1.0));
+    assert!(
+        report.time.is_significant(),
+        "a single measurement is taken at its word"
+    );
+    let empty = diff(&Made::new().finish(), &Made::new().finish());
+    assert_eq!((empty.time.change, empty.kernels.len()), (None, 0));
+}

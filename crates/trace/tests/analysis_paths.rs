@@ -1,0 +1,405 @@
+//! Dependencies, states, critical path and what-if of traces whose answers were worked out by hand.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::tests_outside_test_module,
+    reason = "a test may stop on any error"
+)]
+#![allow(missing_docs, unreachable_pub, reason = "nobody uses a test from outside")]
+
+#[path = "support/made.rs"]
+mod made;
+
+use made::Made;
+use proptest::prelude::*;
+use tracesmith_format::tables::{StreamKind, SyncKind};
+use tracesmith_trace::Trace;
+use tracesmith_trace::analysis::{Analysis, HostWaits, PathPart, Scale, StreamCount, WhatIf, WhatIfReport};
+use tracesmith_trace::reconstruct::{Activity, Dependencies, EdgeWhy, OpId, State, States, Subject, Window};
+
+fn edges(trace: &Trace) -> Vec<(u32, u32, EdgeWhy)> {
+    let dependencies = Dependencies::of(&Activity::of(trace).unwrap());
+    dependencies
+        .edges
+        .iter()
+        .map(|edge| (edge.from.0, edge.to.0, edge.why))
+        .collect()
+}
+
+fn what_if(trace: &Trace, what_if: &WhatIf<'_>) -> WhatIfReport {
+    Analysis::of(trace, Window::default()).unwrap().what_if(what_if)
+}
+
+fn scale(part: &'static str, factor: f64) -> Vec<Scale<'static>> {
+    vec![Scale {
+        is_meant: Box::new(move |name| name.contains(part)),
+        factor,
+    }]
+}
+
+/// Stream 1 computes, an event is recorded behind it, stream 2 waits for that and communicates.
+fn with_event() -> Made {
+    let mut made = Made::new();
+    made.launched("gemm", 1, (100, 110), (120, 300)); // op 0
+    let record = made.call("cudaEventRecord", (115, 118));
+    made.sync(SyncKind::EVENT_RECORD, 1, (115, 118), record, (9, 1));
+    let wait = made.call("cudaStreamWaitEvent", (120, 125));
+    made.sync(SyncKind::STREAM_WAIT_EVENT, 2, (120, 125), wait, (9, 1));
+    made.launched("ncclAllReduce", 2, (130, 140), (310, 400)); // op 1
+    made
+}
+
+#[test]
+fn an_event_ties_two_streams() {
+    assert_eq!(edges(&with_event().finish()), [(0, 1, EdgeWhy::Event)]);
+    // As PyTorch's profiler writes it: no row for the record, whose call is named instead.
+    let mut made = Made::new();
+    made.launched("gemm", 1, (100, 110), (120, 300));
+    let record = made.call("cudaEventRecord", (115, 118));
+    let wait = made.call("cudaStreamWaitEvent", (120, 125));
+    made.sync(SyncKind::STREAM_WAIT_EVENT, 2, (120, 125), wait, (9, record.0));
+    made.launched("ncclAllReduce", 2, (130, 140), (310, 400));
+    let trace = made.finish();
+    assert_eq!(edges(&trace), [(0, 1, EdgeWhy::Event)]);
+    let dependencies = Dependencies::of(&Activity::of(&trace).unwrap());
+    assert_eq!(
+        (dependencies.assumed_records, dependencies.unknown_records),
+        (1, 0)
+    );
+}
+
+#[test]
+fn a_stream_that_waits_for_another_is_idle_because_of_it() {
+    use tracesmith_trace::analysis::IdleCause;
+    let mut made = Made::new();
+    made.launched("embed", 2, (50, 60), (70, 100));
+    made.launched("gemm", 1, (100, 110), (120, 300));
+    let record = made.call("cudaEventRecord", (115, 118));
+    made.sync(SyncKind::EVENT_RECORD, 1, (115, 118), record, (9, 1));
+    let wait = made.call("cudaStreamWaitEvent", (120, 125));
+    made.sync(SyncKind::STREAM_WAIT_EVENT, 2, (120, 125), wait, (9, 1));
+    made.launched("norm", 2, (130, 140), (310, 400));
+    let report = Analysis::of(&made.finish(), Window::default()).unwrap().idle();
+    let causes = |stream: usize| -> Vec<(IdleCause, u64)> {
+        let causes = &report.streams[stream].causes;
+        causes.iter().map(|cause| (cause.cause, cause.total_ns)).collect()
+    };
+    assert_eq!(causes(0), []);
+    assert_eq!(
+        causes(1),
+        [
+            (IdleCause::OtherStream, 170),
+            (IdleCause::LaunchGap, 10 + 10),
+            (IdleCause::HostBusy, 5 + 2 + 5),
+            (IdleCause::HostCall, 5 + 3),
+        ]
+    );
+    assert_eq!(report.streams[1].idle_ns, 210);
+}
+
+#[test]
+fn a_wait_that_the_times_contradict_is_left_out_and_counted() {
+    let mut made = Made::new();
+    made.launched("gemm", 1, (100, 110), (120, 30_000));
+    let record = made.call("cudaEventRecord", (115, 118));
+    made.sync(SyncKind::EVENT_RECORD, 1, (115, 118), record, (9, 1));
+    let wait = made.call("cudaStreamWaitEvent", (120, 125));
+    made.sync(SyncKind::STREAM_WAIT_EVENT, 2, (120, 125), wait, (9, 1));
+    made.launched("other", 2, (130, 140), (200, 400));
+    let dependencies = Dependencies::of(&Activity::of(&made.finish()).unwrap());
+    assert_eq!((dependencies.edges.len(), dependencies.contradicted), (0, 1));
+}
+
+#[test]
+fn the_legacy_default_stream_waits_for_all_and_all_for_it() {
+    let mut made = Made::new();
+    for (stream, kind) in [
+        (0, StreamKind::LEGACY_DEFAULT),
+        (1, StreamKind::BLOCKING),
+        (2, StreamKind::BLOCKING),
+        (3, StreamKind::NON_BLOCKING),
+    ] {
+        made.stream(stream, kind);
+    }
+    made.launched("a", 1, (10, 11), (20, 50)); // op 0
+    made.launched("b", 2, (12, 13), (21, 60)); // op 1
+    made.launched("free", 3, (14, 15), (22, 500)); // op 2
+    made.launched("default", 0, (16, 17), (70, 80)); // op 3
+    made.launched("c", 1, (18, 19), (90, 95)); // op 4
+    made.launched("d", 1, (20, 21), (96, 97)); // op 5: follows c
+    let trace = made.finish();
+    let why = EdgeWhy::DefaultStream;
+    assert_eq!(edges(&trace), [(0, 3, why), (1, 3, why), (3, 4, why)]);
+    // A per-thread default stream is a blocking one; of unknown kinds nothing is assumed.
+    let mut made = Made::new();
+    made.launched("a", 1, (10, 11), (20, 50));
+    made.launched("default", 0, (16, 17), (70, 80));
+    assert_eq!(edges(&made.finish()), []);
+}
+
+fn dot(trace: &Trace) -> String {
+    use tracesmith_trace::export::{ExportOptions, Out, Way, exporter};
+    let Way::Stream(write) = exporter("dot").unwrap().way else {
+        panic!("dot is streamed");
+    };
+    let mut bytes = Vec::new();
+    let mut out = Out::new(&mut bytes);
+    write(trace, &ExportOptions::default(), &mut out).unwrap();
+    out.finish().unwrap();
+    String::from_utf8(bytes).unwrap()
+}
+
+#[test]
+fn the_drawn_graph_has_default_streams_waits_and_calls_that_waited() {
+    let mut made = Made::new();
+    made.stream(0, StreamKind::LEGACY_DEFAULT);
+    made.stream(1, StreamKind::BLOCKING);
+    made.launched("a", 1, (10, 11), (20, 50));
+    made.launched("default", 0, (16, 17), (70, 80));
+    let wait = made.call("cudaStreamSynchronize", (60, 90));
+    made.sync(SyncKind::STREAM_WAIT, 0, (60, 90), wait, (0, 0));
+    let text = dot(&made.finish());
+    assert_eq!(text.matches("color=blue").count(), 1, "{text}");
+    assert_eq!(text.matches("color=darkgreen").count(), 1, "{text}");
+    let recorded = dot(&with_event().finish());
+    assert_eq!(recorded.matches("color=red").count(), 1, "{recorded}");
+}
+
+#[test]
+fn states_follow_each_other_without_a_hole() {
+    let trace = with_event().finish();
+    let activity = Activity::of(&trace).unwrap();
+    let states = States::of(&activity, &Dependencies::of(&activity));
+    let line = |subject| states.lines.iter().find(|line| line.subject == subject).unwrap();
+    let lanes: Vec<_> = activity.lane_ids().collect();
+    let shown = |subject| -> Vec<(u64, u64, State)> {
+        let intervals = &line(subject).intervals;
+        intervals
+            .iter()
+            .map(|interval| (interval.from, interval.to, interval.state))
+            .collect()
+    };
+    assert_eq!(
+        shown(Subject::Stream(lanes[0])),
+        [
+            (100, 120, State::Pending),
+            (120, 300, State::Running),
+            (300, 400, State::Finished)
+        ]
+    );
+    assert_eq!(
+        shown(Subject::Stream(lanes[1])),
+        [
+            (100, 130, State::Idle),
+            (130, 300, State::Waiting),
+            (300, 310, State::Pending),
+            (310, 400, State::Running),
+        ]
+    );
+    let waiting = line(Subject::Stream(lanes[1])).at(200).unwrap();
+    assert_eq!((waiting.op, waiting.waits_for), (OpId(1), OpId(0)));
+    assert_eq!(line(Subject::Stream(lanes[1])).totals(), [30, 10, 170, 90, 0]);
+    assert_eq!(
+        shown(Subject::Device(made::DEVICE)),
+        [
+            (100, 120, State::Pending),
+            (120, 300, State::Running),
+            (300, 310, State::Pending),
+            (310, 400, State::Running),
+        ]
+    );
+    assert_eq!(States::queued(&activity, lanes[1], 200), 1);
+    assert_eq!(States::queued(&activity, lanes[1], 120), 0);
+    assert!(
+        line(Subject::Stream(lanes[0])).at(99).is_none() && line(Subject::Stream(lanes[0])).at(401).is_none()
+    );
+    assert_eq!(
+        line(Subject::Stream(lanes[0])).at(400).unwrap().state,
+        State::Finished
+    );
+}
+
+#[test]
+fn an_empty_trace_has_no_states() {
+    let activity = Activity::of(&Made::new().finish()).unwrap();
+    assert!(
+        States::of(&activity, &Dependencies::of(&activity))
+            .lines
+            .is_empty()
+    );
+}
+
+/// The host launches, waits, works for a while, and launches again.
+fn with_wait() -> Made {
+    let mut made = Made::new();
+    made.launched("gemm", 1, (100, 110), (120, 1_120));
+    made.call("cudaDeviceSynchronize", (200, 1_130));
+    made.launched("norm", 1, (1_230, 1_240), (1_250, 1_350));
+    made
+}
+
+#[test]
+fn the_critical_path_goes_through_host_and_device() {
+    let trace = with_wait().finish();
+    let report = Analysis::of(&trace, Window::default()).unwrap().critical_path();
+    let segments: Vec<(PathPart, u64, u64)> = report
+        .segments
+        .iter()
+        .map(|segment| (segment.part, segment.from_ns, segment.to_ns))
+        .collect();
+    assert_eq!(
+        segments,
+        [
+            (PathPart::Launch, 100, 120),
+            (PathPart::Work, 120, 1_120),
+            (PathPart::HostWait, 1_120, 1_130),
+            (PathPart::Host, 1_130, 1_230),
+            (PathPart::Launch, 1_230, 1_250),
+            (PathPart::Work, 1_250, 1_350),
+        ]
+    );
+    assert_eq!((report.path_ns, report.span_ns), (1_250, 1_250));
+    assert_eq!(
+        (report.totals[0].name.as_str(), report.totals[0].total_ns),
+        ("gemm", 1_000)
+    );
+    let total: u64 = report.totals.iter().map(|total| total.total_ns).sum();
+    assert_eq!(total, report.path_ns);
+}
+
+#[test]
+fn what_is_off_the_path_has_slack() {
+    let mut made = Made::new();
+    made.launched("long", 1, (100, 110), (120, 1_120));
+    made.launched("short", 2, (115, 118), (130, 230));
+    let trace = made.finish();
+    let report = Analysis::of(&trace, Window::default()).unwrap().critical_path();
+    let slack: Vec<(&str, u64, u64)> = report
+        .slack
+        .iter()
+        .map(|row| (row.name.as_str(), row.on_path, row.min_slack_ns))
+        .collect();
+    assert_eq!(slack, [("long", 1, 0), ("short", 0, 890)]);
+}
+
+#[test]
+fn half_the_time_of_a_kernel_is_saved_where_it_is_waited_for() {
+    let trace = with_wait().finish();
+    let same = what_if(&trace, &WhatIf::default());
+    assert_eq!(
+        (same.measured_ns, same.unchanged_ns, same.changed_ns),
+        (1_250, 1_250, 1_250)
+    );
+    let halved = WhatIf {
+        scales: scale("gemm", 0.5),
+        ..WhatIf::default()
+    };
+    let report = what_if(&trace, &halved);
+    assert_eq!((report.changed_ns, report.scaled_ops), (750, 1));
+    // Without the wait its launch comes at 300, and it starts 20 after its stream is free at 1120.
+    let without = WhatIf {
+        host_waits: HostWaits::Left,
+        ..WhatIf::default()
+    };
+    assert_eq!(what_if(&trace, &without).changed_ns, 1_140);
+    // A wait does not get longer than what it waits for.
+    let instant = WhatIf {
+        scales: scale("gemm", 0.0),
+        ..WhatIf::default()
+    };
+    assert_eq!(what_if(&trace, &instant).changed_ns, 100 + 100 + 20 + 100);
+}
+
+#[test]
+fn streams_can_be_more_or_fewer() {
+    let mut made = Made::new();
+    made.launched("a", 1, (100, 101), (110, 210));
+    made.launched("b", 2, (102, 103), (112, 212));
+    made.launched("c", 1, (104, 105), (210, 310));
+    let trace = made.finish();
+    let with = |streams| {
+        what_if(
+            &trace,
+            &WhatIf {
+                streams,
+                ..WhatIf::default()
+            },
+        )
+        .changed_ns
+    };
+    assert_eq!(with(StreamCount::AsRecorded), 210);
+    assert_eq!(
+        with(StreamCount::Unlimited),
+        112,
+        "c waits for its launch alone, then b is the last"
+    );
+    assert_eq!(
+        with(StreamCount::AtMost(1)),
+        310,
+        "b and c wait for the one before"
+    );
+    assert_eq!(with(StreamCount::AtMost(2)), 210);
+}
+
+#[test]
+fn threads_that_hand_over_are_followed() {
+    use tracesmith_format::{StackId, ThreadId};
+    let mut made = Made::new();
+    made.launched("forward", 1, (1_000, 1_010), (1_020, 500_000));
+    made.call("cudaStreamSynchronize", (1_100, 500_010));
+    let backward = made.call_of(ThreadId(8), "cudaLaunchKernel", (600_000, 600_010), StackId::NONE);
+    made.kernel_row("backward", (600_020, 700_000), backward, made::place(1));
+    let trace = made.finish();
+    let halved = WhatIf {
+        scales: scale("forward", 0.5),
+        ..WhatIf::default()
+    };
+    let report = what_if(&trace, &halved);
+    assert_eq!(report.measured_ns - report.changed_ns, (500_000 - 1_020) / 2);
+}
+
+proptest! {
+    /// Replayed with nothing changed, any trace takes the time that was measured; states cover every moment; the critical
+    /// path never exceeds the trace and its parts add up.
+    #[test]
+    fn nothing_changed_is_what_was_measured(
+        steps in prop::collection::vec((0u64..200, 0u64..50, 0u64..300, 1u64..4, 0u8..4), 1..40)
+    ) {
+        let mut made = Made::new();
+        let mut host = 1_000u64;
+        let mut free = [0u64; 4];
+        for (gap, call, length, stream, what) in steps {
+            host += gap + 1;
+            match what {
+                0 => {
+                    let until = free.iter().copied().max().unwrap().max(host) + 5;
+                    made.call("cudaDeviceSynchronize", (host, until));
+                    host = until;
+                }
+                _ => {
+                    let start = (host + 10).max(free[stream as usize] + 1);
+                    made.launched("k", stream, (host, host + call), (start, start + length));
+                    free[stream as usize] = start + length;
+                    host += call;
+                }
+            }
+        }
+        let trace = made.finish();
+        let analysis = Analysis::of(&trace, Window::default()).unwrap();
+        let report = analysis.what_if(&WhatIf::default());
+        prop_assert_eq!(report.unchanged_ns, report.measured_ns);
+        prop_assert_eq!(report.changed_ns, report.measured_ns);
+        let path = analysis.critical_path();
+        prop_assert!(path.path_ns <= path.span_ns);
+        prop_assert_eq!(path.totals.iter().map(|total| total.total_ns).sum::<u64>(), path.path_ns);
+        let activity = &analysis.activity;
+        let states = States::of(activity, &Dependencies::of(activity));
+        let (first, last) = activity.span.unwrap();
+        for line in &states.lines {
+            prop_assert_eq!(line.totals().iter().sum::<u64>(), last - first);
+            prop_assert!(line.intervals.windows(2).all(|pair| pair[0].to == pair[1].from));
+        }
+        let slower = WhatIf { scales: scale("k", 2.0), ..WhatIf::default() };
+        prop_assert!(analysis.what_if(&slower).changed_ns >= report.measured_ns);
+    }
+}

@@ -1,0 +1,216 @@
+//! Small traces made by hand, for answers that can be worked out on paper.
+
+#![allow(dead_code, unreachable_pub, reason = "each test program uses its own part")]
+
+use tracesmith_format::tables::*;
+use tracesmith_format::{
+    Address, Bytes, ClockId, ContextId, CorrelationId, DeviceId, ProcessId, StackId, StreamId, ThreadId,
+    Timestamp, Writer, WriterOptions,
+};
+use tracesmith_trace::Trace;
+
+pub const CLOCK: ClockId = ClockId(1);
+pub const PROCESS: ProcessId = ProcessId(1);
+pub const THREAD: ThreadId = ThreadId(7);
+pub const DEVICE: DeviceId = DeviceId(1);
+
+pub struct Made {
+    pub writer: Writer<Vec<u8>>,
+    correlation: u64,
+}
+
+pub fn place(stream: u64) -> Place {
+    Place {
+        process: PROCESS,
+        device: DEVICE,
+        context: ContextId(1),
+        stream: StreamId(stream),
+        ..Place::default()
+    }
+}
+
+impl Made {
+    pub fn new() -> Self {
+        Made {
+            writer: Writer::new(Vec::new(), WriterOptions::default()).unwrap(),
+            correlation: 0,
+        }
+    }
+
+    pub fn finish(self) -> Trace {
+        Trace::from_bytes(self.writer.finish().unwrap()).unwrap()
+    }
+
+    pub fn next_correlation(&mut self) -> CorrelationId {
+        self.correlation += 1;
+        CorrelationId(self.correlation)
+    }
+
+    pub fn kernel_row(&mut self, name: &str, times: (u64, u64), correlation: CorrelationId, place: Place) {
+        let shape = KernelShape {
+            name: self.writer.string(name).unwrap(),
+            grid_x: 8,
+            grid_y: 1,
+            grid_z: 1,
+            block_x: 128,
+            block_y: 1,
+            block_z: 1,
+            ..KernelShape::default()
+        };
+        let row = Kernel {
+            start: Timestamp(times.0),
+            end: Timestamp(times.1),
+            correlation,
+            place,
+            shape,
+            ..Kernel::default()
+        };
+        self.writer.push(CLOCK, &row).unwrap();
+    }
+
+    /// A kernel without a call.
+    pub fn kernel(&mut self, name: &str, stream: u64, start: u64, end: u64) {
+        self.kernel_row(name, (start, end), CorrelationId::NONE, place(stream));
+    }
+
+    /// A kernel and the call that launched it.
+    pub fn launched(&mut self, name: &str, stream: u64, call: (u64, u64), times: (u64, u64)) {
+        let correlation = self.call("cudaLaunchKernel", call);
+        self.kernel_row(name, times, correlation, place(stream));
+    }
+
+    pub fn copy(&mut self, stream: u64, times: (u64, u64), bytes: u64, shape: CopyShape) {
+        let row = MemoryCopy {
+            start: Timestamp(times.0),
+            end: Timestamp(times.1),
+            bytes: Bytes(bytes),
+            place: place(stream),
+            shape,
+            ..MemoryCopy::default()
+        };
+        self.writer.push(CLOCK, &row).unwrap();
+    }
+
+    pub fn call(&mut self, name: &str, times: (u64, u64)) -> CorrelationId {
+        self.call_of(THREAD, name, times, StackId::NONE)
+    }
+
+    pub fn call_of(
+        &mut self,
+        thread: ThreadId,
+        name: &str,
+        times: (u64, u64),
+        stack: StackId,
+    ) -> CorrelationId {
+        let correlation = self.next_correlation();
+        let row = ApiCall {
+            start: Timestamp(times.0),
+            end: Timestamp(times.1),
+            correlation,
+            stack,
+            caller: Caller {
+                process: PROCESS,
+                thread,
+            },
+            shape: ApiShape {
+                name: self.writer.string(name).unwrap(),
+                domain: ApiDomain::CUDA_RUNTIME,
+                ..ApiShape::default()
+            },
+        };
+        self.writer.push(CLOCK, &row).unwrap();
+        correlation
+    }
+
+    pub fn range(&mut self, name: &str, times: (u64, u64)) {
+        let row = Marker {
+            start: Timestamp(times.0),
+            end: Timestamp(times.1),
+            caller: Caller {
+                process: PROCESS,
+                thread: THREAD,
+            },
+            shape: MarkerShape {
+                name: self.writer.string(name).unwrap(),
+                kind: MarkerKind::NESTED_RANGE,
+                ..MarkerShape::default()
+            },
+            ..Marker::default()
+        };
+        self.writer.push(CLOCK, &row).unwrap();
+    }
+
+    pub fn sync(
+        &mut self,
+        kind: SyncKind,
+        stream: u64,
+        times: (u64, u64),
+        correlation: CorrelationId,
+        event: (u64, u64),
+    ) {
+        let row = Synchronization {
+            start: Timestamp(times.0),
+            end: Timestamp(times.1),
+            correlation,
+            event: event.0,
+            event_record: event.1,
+            place: place(stream),
+            shape: SyncShape { kind, result: 0 },
+            ..Synchronization::default()
+        };
+        self.writer.push(CLOCK, &row).unwrap();
+    }
+
+    pub fn stream(&mut self, stream: u64, kind: StreamKind) {
+        let row = Stream {
+            process: PROCESS,
+            context: ContextId(1),
+            stream: StreamId(stream),
+            device: DEVICE,
+            kind,
+            ..Stream::default()
+        };
+        self.writer.push(CLOCK, &row).unwrap();
+    }
+
+    pub fn memory(
+        &mut self,
+        operation: MemoryOperation,
+        time: u64,
+        address: u64,
+        bytes: u64,
+        stack: StackId,
+    ) {
+        let row = Allocation {
+            time: Timestamp(time),
+            address: Address(address),
+            bytes: Bytes(bytes),
+            stack,
+            place: place(0),
+            shape: AllocationShape {
+                operation,
+                memory: MemoryKind::DEVICE,
+                ..AllocationShape::default()
+            },
+            ..Allocation::default()
+        };
+        self.writer.push(CLOCK, &row).unwrap();
+    }
+
+    /// A stack of one Python line.
+    pub fn stack(&mut self, file: &str, line: u32, function: &str) -> StackId {
+        let frame = Frame {
+            kind: FrameKind::PYTHON,
+            function: self.writer.string(function).unwrap(),
+            file: self.writer.string(file).unwrap(),
+            line,
+            ..Frame::default()
+        };
+        let frame = self.writer.frame(frame).unwrap();
+        let stack = Stack {
+            frame,
+            ..Stack::default()
+        };
+        self.writer.stack(stack).unwrap()
+    }
+}
