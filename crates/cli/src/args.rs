@@ -136,6 +136,9 @@ Examples:
 
 Times as in 'tracesmith view --help'.")]
     States(StatesArgs),
+    /// Write a page about a trace to send around: timeline, busy and idle time, kernels, memory, findings
+    #[command(after_help = "Example: tracesmith report train.sbt -o report.html")]
+    Report(ReportArgs),
     /// Compare two traces: what got slower, and whether that is more than noise
     #[command(after_help = "\
 Examples:
@@ -327,6 +330,17 @@ pub(crate) struct OutArgs {
     /// Replace the file if it exists
     #[arg(long)]
     pub(crate) force: bool,
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct ReportArgs {
+    /// The trace, of any format that can be read, or - for standard input
+    pub(crate) file: PathBuf,
+    /// The page's heading; the trace's name without it
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) title: Option<String>,
+    #[command(flatten)]
+    pub(crate) out: OutArgs,
 }
 
 #[derive(ClapArgs)]

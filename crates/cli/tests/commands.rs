@@ -25,6 +25,7 @@ fn help_says_what_can_be_asked() {
         "top",
         "analyze",
         "states",
+        "report",
         "diff",
         "replay",
         "repair",

@@ -22,6 +22,7 @@ mod profile;
 mod record;
 mod repair;
 mod replay;
+mod report;
 mod states;
 mod symbolize;
 mod top;
@@ -54,6 +55,7 @@ pub(crate) fn run(args: Args, output: &mut Output) -> anyhow::Result<Exit> {
         Command::Cut(args) => cut::run(&args, output),
         Command::Export(args) => export::run(&args, output),
         Command::Flame(args) => flame::run(&args, output),
+        Command::Report(args) => report::run(&args, output),
         Command::Symbolize(args) => symbolize::run(&args, output),
         Command::Import(args) => import::run(&args, output),
         Command::Demo(args) => demo::run(&args, output),

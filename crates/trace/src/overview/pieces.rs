@@ -10,6 +10,7 @@ use crate::model::event::EventName;
 use crate::model::strings::Strings;
 use crate::model::trace::Trace;
 use crate::query::Query;
+use crate::reconstruct::OpClass;
 
 /// The wanted part of a block.
 pub(super) struct Pieces {
@@ -202,11 +203,9 @@ fn shape(name: EventName, activity: Activity, trace: &Trace, query: &Query) -> S
     }
 }
 
-/// Whether a kernel is one of a communication library: they are named after it.
+/// Whether a kernel exchanges data, as analysis tells it.
 fn communicates(name: &str) -> bool {
-    ["nccl", "rccl", "nvshmem", "mscclpp"]
-        .iter()
-        .any(|library| name.starts_with(library))
+    OpClass::of_kernel(name) == OpClass::Communication
 }
 
 fn kernel_activity(shape: &KernelShape, strings: &Strings) -> Activity {

@@ -1,0 +1,179 @@
+//! Pictures of a page, as SVG.
+
+use std::fmt::Write;
+
+use tracesmith_trace::analysis::{MemoryPool, StepsReport};
+use tracesmith_trace::overview::{Activity, Overview, OverviewRow, RowKey};
+use tracesmith_trace::units;
+
+use super::page::{escaped, percent};
+use crate::timeline::Labels;
+
+/// Widths and heights in pixels of a page that is as wide as it gets.
+const WIDTH: f64 = 1100.0;
+const LABEL: f64 = 170.0;
+const SHARE: f64 = 60.0;
+const ROW: f64 = 26.0;
+const AXIS: f64 = 18.0;
+
+/// Rows of a timeline, at most: the busiest.
+const MOST_ROWS: usize = 40;
+
+/// The colour of an activity, by the name that the style has for it.
+pub(super) fn color(activity: Activity) -> &'static str {
+    match activity {
+        Activity::Kernel => "var(--kernel)",
+        Activity::Communication => "var(--communication)",
+        Activity::Copy => "var(--copy)",
+        Activity::Set => "var(--set)",
+        Activity::Graph => "var(--graph)",
+        _ => "var(--idle)",
+    }
+}
+
+/// What every device and stream was busy with. Gives back the picture, and how many rows it leaves out.
+pub(super) fn timeline(overview: &Overview, labels: &Labels<'_>, zero: u64) -> (String, usize) {
+    let busy: Vec<&OverviewRow> = overview.rows.iter().filter(|row| row.has_work()).collect();
+    let mut shown = busy.clone();
+    shown.sort_by_key(|row| std::cmp::Reverse(row.busy_nanos()));
+    shown.truncate(MOST_ROWS);
+    let rows: Vec<&OverviewRow> = busy
+        .iter()
+        .copied()
+        .filter(|row| shown.iter().any(|other| other.key == row.key))
+        .collect();
+    let height = AXIS + ROW * rows.len() as f64;
+    let width = WIDTH - LABEL - SHARE;
+    let cells = overview.cells().max(1);
+    let cell_width = width / cells as f64;
+    let mut svg = open(height, "timeline");
+    for tick in 0..=4 {
+        let share = f64::from(tick) / 4.0;
+        let time =
+            overview.window().from.0.saturating_sub(zero) as f64 + share * overview.window().nanos() as f64;
+        let x = LABEL + share * width;
+        let anchor = match tick {
+            0 => "start",
+            4 => "end",
+            _ => "middle",
+        };
+        let _ = write!(
+            svg,
+            "<text class=\"faint\" x=\"{x:.1}\" y=\"12\" text-anchor=\"{anchor}\">{}</text>",
+            units::nanos(time as u64)
+        );
+    }
+    for (place, row) in rows.iter().enumerate() {
+        let y = AXIS + ROW * place as f64;
+        let name = match row.key {
+            RowKey::Device { .. } => labels.group(row.key),
+            _ => format!("  {}", labels.row(row.key)),
+        };
+        let share = overview.utilization(row);
+        let _ = write!(
+            svg,
+            "<text x=\"0\" y=\"{:.1}\" xml:space=\"preserve\">{}</text><text class=\"faint\" x=\"{WIDTH}\" y=\"{:.1}\" \
+             text-anchor=\"end\">{}</text>",
+            y + 20.0,
+            escaped(&clipped(&name)),
+            y + 20.0,
+            percent(share)
+        );
+        cells_of(overview, row, y, cell_width, &mut svg);
+    }
+    svg.push_str("</svg>");
+    (svg, busy.len() - rows.len())
+}
+
+/// A row's cells: how high one is says what share of it was busy, its colour what with. Cells alike are one rectangle.
+fn cells_of(overview: &Overview, row: &OverviewRow, y: f64, cell_width: f64, svg: &mut String) {
+    let level = |cell: usize| {
+        let activity = row.activity(cell).filter(|activity| activity.is_work())?;
+        let share = overview.share(row, cell);
+        (share > 0.0).then(|| ((share * 22.0).ceil() as u32, activity))
+    };
+    let mut cell = 0;
+    while cell < overview.cells() {
+        let found = level(cell);
+        let first = cell;
+        while cell < overview.cells() && level(cell) == found {
+            cell += 1;
+        }
+        if let Some((height, activity)) = found {
+            let _ = write!(
+                svg,
+                "<rect x=\"{:.2}\" y=\"{:.1}\" width=\"{:.2}\" height=\"{height}\" fill=\"{}\"/>",
+                LABEL + first as f64 * cell_width,
+                y + 24.0 - f64::from(height),
+                (cell - first) as f64 * cell_width,
+                color(activity)
+            );
+        }
+    }
+}
+
+/// How long each step took.
+pub(super) fn steps(report: &StepsReport) -> String {
+    const HEIGHT: f64 = 90.0;
+    let longest = report.steps.iter().map(|row| row.step.duration()).max();
+    let longest = longest.unwrap_or(0).max(1) as f64;
+    let each = WIDTH / report.steps.len().max(1) as f64;
+    let mut svg = open(HEIGHT, "time of each step");
+    for (place, row) in report.steps.iter().enumerate() {
+        let height = row.step.duration() as f64 / longest * (HEIGHT - 4.0);
+        let fill = if row.step.is_warm_up {
+            "var(--idle)"
+        } else {
+            "var(--kernel)"
+        };
+        let _ = write!(
+            svg,
+            "<rect x=\"{:.2}\" y=\"{:.2}\" width=\"{:.2}\" height=\"{height:.2}\" fill=\"{fill}\"><title>{}: {}</title></rect>",
+            place as f64 * each,
+            HEIGHT - height,
+            (each - 1.0).clamp(0.5, 80.0),
+            escaped(&row.step.name),
+            units::nanos(row.step.duration())
+        );
+    }
+    svg.push_str("</svg>");
+    svg
+}
+
+/// Bytes that were taken, over time.
+pub(super) fn memory(pool: &MemoryPool, span: (u64, u64)) -> String {
+    const HEIGHT: f64 = 120.0;
+    let (from, to) = span;
+    let length = to.saturating_sub(from).max(1) as f64;
+    let peak = pool.peak_bytes.max(1) as f64;
+    let mut path = String::new();
+    let mut last = HEIGHT;
+    for point in &pool.series {
+        let x = point.time_ns.saturating_sub(from) as f64 / length * WIDTH;
+        let y = HEIGHT - point.bytes as f64 / peak * (HEIGHT - 14.0);
+        let _ = write!(path, "L{x:.1} {last:.1}L{x:.1} {y:.1}");
+        last = y;
+    }
+    let mut svg = open(HEIGHT, "memory over time");
+    let _ = write!(
+        svg,
+        "<path d=\"M0 {HEIGHT}{path}L{WIDTH} {last:.1}L{WIDTH} {HEIGHT}Z\" fill=\"var(--set)\" fill-opacity=\"0.35\" \
+         stroke=\"var(--set)\"/><text x=\"4\" y=\"11\">{}</text></svg>",
+        units::bytes(pool.peak_bytes)
+    );
+    svg
+}
+
+fn open(height: f64, what: &str) -> String {
+    format!("<svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{what}\">")
+}
+
+/// As much of a label as there is room for.
+fn clipped(label: &str) -> String {
+    const MOST: usize = 27;
+    if label.chars().count() <= MOST {
+        return label.to_owned();
+    }
+    let kept: String = label.chars().take(MOST - 1).collect();
+    kept + "…"
+}

@@ -1,0 +1,391 @@
+//! The page itself.
+
+use std::borrow::Cow;
+use std::fmt::Write;
+
+use tracesmith_trace::analysis::{
+    Breakdown, CopiesReport, FindingsReport, IdleReport, KernelsReport, MemoryReport, SummaryReport,
+    short_name,
+};
+use tracesmith_trace::overview::{Activity, Overview};
+use tracesmith_trace::{Trace, units};
+
+use super::charts;
+use crate::commands::analyze::offset;
+use crate::timeline::Labels;
+
+/// Kernels, copies and findings on a page.
+const MOST_KERNELS: usize = 25;
+const MOST_FINDINGS: usize = 12;
+const MOST_EVIDENCE: usize = 4;
+const MOST_HOLDERS: usize = 8;
+
+const STYLE: &str = include_str!("style.css");
+
+/// What a page is made of.
+pub(super) struct Page<'a> {
+    pub(super) trace: &'a Trace,
+    pub(super) title: &'a str,
+    pub(super) summary: &'a SummaryReport,
+    pub(super) findings: &'a FindingsReport,
+    pub(super) memory: &'a MemoryReport,
+    pub(super) overview: &'a Overview,
+}
+
+impl Page<'_> {
+    pub(super) fn html(&self) -> String {
+        let title = escaped(self.title);
+        let mut html = format!(
+            "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
+             <meta name=\"viewport\" content=\"width=device-width\"><title>{title} – TraceSmith</title>\
+             <style>{STYLE}</style></head><body>\n<h1>{title}</h1>\n"
+        );
+        self.origin(&mut html);
+        self.findings(&mut html);
+        self.devices(&mut html);
+        self.timeline(&mut html);
+        idle(&self.summary.idle, &mut html);
+        self.steps(&mut html);
+        kernels(&self.summary.kernels, &mut html);
+        copies(&self.summary.copies, &mut html);
+        self.memory(&mut html);
+        self.doubts(&mut html);
+        let _ = writeln!(
+            html,
+            "<p class=\"faint\">Made by tracesmith {}. docs/analysis.md of the project says what each figure means.</p>\
+             </body></html>",
+            env!("CARGO_PKG_VERSION")
+        );
+        html
+    }
+
+    fn origin(&self, html: &mut String) {
+        let mut parts = Vec::new();
+        if let Some((from, to)) = self.summary.span_ns {
+            parts.push(units::nanos(to - from));
+        }
+        let devices = &self.summary.utilization.devices;
+        parts.extend(devices.iter().map(|device| device.name.clone()));
+        let command = self
+            .trace
+            .processes
+            .iter()
+            .map(|process| self.trace.string(process.command))
+            .find(|command| !command.is_empty());
+        parts.extend(command.map(str::to_owned));
+        let _ = writeln!(html, "<p class=\"faint\">{}</p>", escaped(&parts.join(" · ")));
+    }
+
+    fn findings(&self, html: &mut String) {
+        html.push_str("<h2>Findings</h2>\n");
+        if self.findings.findings.is_empty() {
+            html.push_str("<p>Nothing stands out.</p>\n");
+        }
+        for finding in self.findings.findings.iter().take(MOST_FINDINGS) {
+            let saves = finding.saves_ns.map_or_else(String::new, |saved| {
+                format!(" <b>Up to {}.</b>", units::nanos(saved))
+            });
+            let _ = write!(
+                html,
+                "<div class=\"finding\"><p>{}.{saves}</p><p class=\"faint\">{}</p>",
+                escaped(&finding.sentence),
+                escaped(finding.advice)
+            );
+            if !finding.evidence.is_empty() {
+                html.push_str("<ul class=\"faint\">");
+                for evidence in finding.evidence.iter().take(MOST_EVIDENCE) {
+                    let _ = write!(
+                        html,
+                        "<li>{} at {}</li>",
+                        escaped(&evidence.what),
+                        offset(self.summary.span_ns, evidence.start_ns)
+                    );
+                }
+                html.push_str("</ul>");
+            }
+            html.push_str("</div>\n");
+        }
+    }
+
+    fn devices(&self, html: &mut String) {
+        html.push_str("<h2>How busy devices were</h2>\n");
+        if self.summary.utilization.devices.is_empty() {
+            html.push_str("<p>The trace holds no work of a device.</p>\n");
+            return;
+        }
+        for device in &self.summary.utilization.devices {
+            let _ = write!(
+                html,
+                "<h3>{}</h3><p>{} of {} busy ({}), {} pieces of work, up to {} at once</p>",
+                escaped(&device.name),
+                units::nanos(device.breakdown.busy_ns),
+                units::nanos(device.breakdown.span_ns),
+                percent(device.breakdown.utilization),
+                units::count(device.ops),
+                device.max_concurrency
+            );
+            breakdown(&device.breakdown, html);
+        }
+    }
+
+    fn timeline(&self, html: &mut String) {
+        if self.overview.rows.is_empty() {
+            return;
+        }
+        html.push_str("<h2>Timeline</h2>\n<p class=\"legend\">");
+        for activity in [
+            Activity::Kernel,
+            Activity::Communication,
+            Activity::Copy,
+            Activity::Set,
+            Activity::Graph,
+        ] {
+            if self.overview.rows.iter().any(|row| row.nanos_of(activity) > 0) {
+                legend(charts::color(activity), activity.name(), html);
+            }
+        }
+        let zero = self.trace.span().map_or(0, |(first, _)| first.0);
+        let labels = Labels::new(self.trace, self.overview);
+        let (picture, hidden) = charts::timeline(self.overview, &labels, zero);
+        let _ = writeln!(html, "</p>{picture}");
+        if hidden > 0 {
+            let _ = writeln!(
+                html,
+                "<p class=\"faint\">{hidden} less busy rows are not shown.</p>"
+            );
+        }
+    }
+
+    fn steps(&self, html: &mut String) {
+        let steps = &self.summary.steps;
+        if steps.steps.len() < 2 {
+            return;
+        }
+        let _ = writeln!(
+            html,
+            "<h2>Steps</h2><p>{} steps; without those of warming up {} on average, {} to {}</p>{}",
+            steps.steps.len(),
+            units::nanos(steps.settled.mean_ns as u64),
+            units::nanos(steps.settled.min_ns),
+            units::nanos(steps.settled.max_ns),
+            charts::steps(steps)
+        );
+    }
+
+    fn memory(&self, html: &mut String) {
+        if self.memory.pools.is_empty() {
+            return;
+        }
+        html.push_str("<h2>Memory</h2>\n");
+        let span = self.summary.span_ns.unwrap_or_default();
+        for pool in &self.memory.pools {
+            let of = [pool.device_name.as_str(), pool.memory, &pool.allocator]
+                .into_iter()
+                .filter(|part| !part.is_empty())
+                .collect::<Vec<_>>()
+                .join(", ");
+            let _ = write!(
+                html,
+                "<h3>{}</h3><p>at most {}, {} never given back, {} allocations</p>{}",
+                escaped(&of),
+                units::bytes(pool.peak_bytes),
+                units::bytes(pool.live_bytes),
+                units::count(pool.allocations),
+                charts::memory(pool, span)
+            );
+            let holders: Vec<_> = pool
+                .holders
+                .iter()
+                .filter(|holder| !holder.stack.is_empty())
+                .collect();
+            if !holders.is_empty() {
+                html.push_str("<table><tr><th>at the peak</th><th class=\"text\">taken by</th></tr>");
+                for holder in holders.iter().take(MOST_HOLDERS) {
+                    let _ = write!(
+                        html,
+                        "<tr><td>{}</td><td class=\"name\">{}</td></tr>",
+                        units::bytes(holder.bytes),
+                        escaped(&holder.stack)
+                    );
+                }
+                html.push_str("</table>\n");
+            }
+        }
+    }
+
+    fn doubts(&self, html: &mut String) {
+        let sentences = self.summary.doubts.sentences();
+        if sentences.is_empty() {
+            return;
+        }
+        html.push_str("<h2>What is doubtful</h2>\n<ul>");
+        for sentence in sentences {
+            let _ = write!(html, "<li>{}</li>", escaped(&sentence));
+        }
+        html.push_str("</ul>\n");
+    }
+}
+
+/// A bar with a part for each thing that a device did, and what is left of it idle. Communication and copies count where
+/// nothing was computed beside them, so that the parts add up.
+fn breakdown(of: &Breakdown, html: &mut String) {
+    let sets = of
+        .busy_ns
+        .saturating_sub(of.compute_ns + of.communication_exposed_ns + of.copy_exposed_ns);
+    let parts = [
+        ("compute", "var(--kernel)", of.compute_ns),
+        (
+            "communication alone",
+            "var(--communication)",
+            of.communication_exposed_ns,
+        ),
+        ("copies alone", "var(--copy)", of.copy_exposed_ns),
+        ("other", "var(--set)", sets),
+        ("idle", "var(--idle)", of.idle_ns),
+    ];
+    let share = |nanos: u64| nanos as f64 / of.span_ns.max(1) as f64;
+    html.push_str("<div class=\"stack\">");
+    for (_, color, nanos) in parts {
+        let _ = write!(
+            html,
+            "<span style=\"width:{:.3}%;background:{color}\"></span>",
+            share(nanos) * 100.0
+        );
+    }
+    html.push_str("</div><p class=\"legend\">");
+    for (name, color, nanos) in parts.into_iter().filter(|(.., nanos)| *nanos > 0) {
+        let words = format!("{name} {} ({})", units::nanos(nanos), percent(share(nanos)));
+        legend(color, &words, html);
+    }
+    html.push_str("</p>\n");
+}
+
+fn legend(color: &str, words: &str, html: &mut String) {
+    let _ = write!(
+        html,
+        "<span><i style=\"background:{color}\"></i>{}</span>",
+        escaped(words)
+    );
+}
+
+fn idle(report: &IdleReport, html: &mut String) {
+    html.push_str("<h2>Why they were idle</h2>\n");
+    for device in &report.devices {
+        let _ = write!(
+            html,
+            "<h3>{}</h3><div class=\"wide\"><table><tr><th>time</th><th>share</th><th>gaps</th><th class=\"text\">cause</th>\
+             <th></th></tr>",
+            escaped(&device.name)
+        );
+        for cause in device.causes.iter().filter(|cause| cause.total_ns > 0) {
+            let _ = write!(
+                html,
+                "<tr><td>{}</td><td>{}</td><td>{}</td><td class=\"text\">{}</td><td class=\"text\">{}</td></tr>",
+                units::nanos(cause.total_ns),
+                percent(cause.share),
+                units::count(cause.gaps),
+                cause.cause.words(),
+                bar(cause.share)
+            );
+        }
+        html.push_str("</table></div>\n");
+    }
+}
+
+fn kernels(report: &KernelsReport, html: &mut String) {
+    let _ = write!(
+        html,
+        "<h2>Kernels</h2><p>{} of device time in {} kernels by name</p><div class=\"wide\"><table><tr><th>share</th>\
+         <th>total</th><th>count</th><th>mean</th><th>p50</th><th>p99</th><th class=\"text\">name</th></tr>",
+        units::nanos(report.total_ns),
+        units::count(report.rows.len() as u64)
+    );
+    for row in report.rows.iter().take(MOST_KERNELS) {
+        let of = &row.durations;
+        let _ = write!(
+            html,
+            "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td class=\"name\">{}<br>{}</td></tr>",
+            percent(row.share),
+            units::nanos(of.total_ns),
+            units::count(of.count),
+            units::nanos(of.mean_ns as u64),
+            units::nanos(of.p50_ns),
+            units::nanos(of.p99_ns),
+            named(&row.name),
+            bar(row.share)
+        );
+    }
+    html.push_str("</table></div>\n");
+    if report.rows.len() > MOST_KERNELS {
+        let _ = writeln!(
+            html,
+            "<p class=\"faint\">{} more are not shown.</p>",
+            report.rows.len() - MOST_KERNELS
+        );
+    }
+}
+
+fn copies(report: &CopiesReport, html: &mut String) {
+    if report.rows.is_empty() {
+        return;
+    }
+    html.push_str(
+        "<h2>Copies and sets</h2><div class=\"wide\"><table><tr><th class=\"text\">direction</th><th class=\"text\">from</th>\
+         <th class=\"text\">to</th><th>count</th><th>bytes</th><th>time</th><th>speed</th></tr>",
+    );
+    for row in &report.rows {
+        let _ = write!(
+            html,
+            "<tr><td class=\"text\">{}</td><td class=\"text\">{}</td><td class=\"text\">{}</td><td>{}</td><td>{}</td><td>{}</td>\
+             <td>{}</td></tr>",
+            escaped(row.direction),
+            escaped(row.source),
+            escaped(row.destination),
+            units::count(row.durations.count),
+            units::bytes(row.bytes),
+            units::nanos(row.durations.total_ns),
+            units::rate(row.bytes, row.durations.total_ns)
+        );
+    }
+    html.push_str("</table></div>\n");
+}
+
+/// A kernel's name without its arguments; a browser shows the whole one where the pointer is.
+fn named(name: &str) -> String {
+    let short = short_name(name);
+    if *short == *name {
+        return escaped(name).into_owned();
+    }
+    format!("<span title=\"{}\">{}</span>", escaped(name), escaped(&short))
+}
+
+/// A share as analysis writes it.
+pub(super) fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+fn bar(share: f64) -> String {
+    format!(
+        "<span class=\"bar\" style=\"width:{:.1}rem\"></span>",
+        share * 16.0
+    )
+}
+
+/// Text that means nothing to a browser.
+pub(super) fn escaped(text: &str) -> Cow<'_, str> {
+    if !text.contains(['&', '<', '>', '"', '\'']) {
+        return Cow::Borrowed(text);
+    }
+    let mut safe = String::with_capacity(text.len() + 16);
+    for character in text.chars() {
+        match character {
+            '&' => safe.push_str("&amp;"),
+            '<' => safe.push_str("&lt;"),
+            '>' => safe.push_str("&gt;"),
+            '"' => safe.push_str("&quot;"),
+            '\'' => safe.push_str("&#39;"),
+            other => safe.push(other),
+        }
+    }
+    Cow::Owned(safe)
+}
