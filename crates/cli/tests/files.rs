@@ -75,7 +75,10 @@ fn a_cut_holds_what_a_view_of_the_range_shows() {
             .unwrap()["rows"]
             .as_u64()
     };
-    let whole: Value = serde_json::from_str(&tracesmith(["info", FIXTURE, "--format", "json"]).ok()).unwrap();
+    // Written anew too: the fixture is of a version with fewer tables, and so with fewer names of columns.
+    let all = path(&dir, "all.sbt");
+    tracesmith(["cut", FIXTURE, "--from", "0%", "--to", "100%", "-o", &all]).ok();
+    let whole: Value = serde_json::from_str(&tracesmith(["info", &all, "--format", "json"]).ok()).unwrap();
     assert!(
         strings(&info) < strings(&whole),
         "only the strings in use are kept"

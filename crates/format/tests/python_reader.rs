@@ -74,9 +74,14 @@ fn python() -> Option<PathBuf> {
 /// One line of output: the keys and values of a row. A measured value is written by its bits.
 type Row = Vec<(String, String)>;
 
+/// Rust knows columns that a file of an older version has not, which then read as nothing; Python shows what is there.
 fn assert_same(expected: &[Row], found: &[Row]) {
     for (expected, found) in expected.iter().zip(found) {
-        assert_eq!(expected, found);
+        let in_file = |key: &str| found.iter().any(|(other, _)| other == key);
+        let shown = expected
+            .iter()
+            .filter(|(key, value)| in_file(key) || !matches!(value.as_str(), "" | "0"));
+        assert_eq!(shown.cloned().collect::<Row>(), *found);
     }
     assert_eq!(expected.len(), found.len());
 }
