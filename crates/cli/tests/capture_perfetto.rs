@@ -37,7 +37,10 @@ fn a_recording_is_written_for_perfetto_too() {
         return;
     };
     assert_eq!(answers[0], Vec::<Value>::new());
-    assert_eq!(answers[1], [json!([1000, nanos])]);
+    // Each time is brought to Perfetto's clock by itself, which may round the two ends of a kernel differently.
+    let [counted, summed] = [0, 1].map(|column| answers[1][0][column].as_u64().unwrap());
+    assert_eq!(counted, 1000);
+    assert!(summed.abs_diff(nanos) <= counted, "{summed} of {nanos}");
     assert_eq!(answers[2], [json!([calls])]);
     assert_eq!(answers[3], [json!([1000])]);
     assert_eq!(answers[4], [json!(["launcher"])]);
