@@ -94,7 +94,7 @@ impl Stage {
         self.mapped.iter().map(|(range, _)| range.end - range.start).sum()
     }
 
-    /// Copies from the host; what is in `stream` before it comes first.
+    /// Copies from the host. Work that is under way in streams goes on beside it.
     ///
     /// # Errors
     ///

@@ -497,9 +497,6 @@ impl Hub {
     pub(super) fn watch_recorded(&self, functions: &[u32], switch: Switch) {
         for id in functions {
             self.kept.set(*id, switch);
-            if PROFILER_CALLS.contains(id) {
-                continue;
-            }
             // Not every number that has a name has a function in every version.
             let _ = self.set_callback(Side::Ours, domain::DRIVER, *id, switch);
         }

@@ -50,7 +50,7 @@ pub(super) unsafe fn callback(hub: &Hub, number: u32, id: u32, data: *const c_vo
 
 /// A call of the driver that we watch.
 fn driver_call(agent: &Agent, hub: &Hub, id: u32, call: &ApiCallback) {
-    if recording::is_inside() {
+    if agent.recording.is_on() && recording::is_inside() {
         agent.recording.note_own(call.correlation);
         return;
     }

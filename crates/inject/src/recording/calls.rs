@@ -60,7 +60,6 @@ macro_rules! pointed {
 /// What a call is: the arguments, and how it went.
 struct Call<'c> {
     callback: &'c ApiCallback,
-    id: u32,
 }
 
 impl Call<'_> {
@@ -103,7 +102,7 @@ impl Recording {
             return;
         };
         state.context = callback.context as usize;
-        let call = Call { callback, id };
+        let call = Call { callback };
         inside(|| {
             if callback.site == SITE_EXIT {
                 // SAFETY: the arguments are those of the function that the action is for.
@@ -416,6 +415,7 @@ impl State {
         if !self.is_window {
             return;
         }
+        self.memory.reach_fresh(address);
         let command = Command {
             kind: code::ALLOCATE,
             destination: address,
@@ -475,7 +475,6 @@ impl State {
 
     /// A call that cannot be run again.
     fn refuse(&mut self, call: &Call<'_>, why: &str) {
-        self.refused.insert(call.id);
         let command = Command {
             kind: code::REFUSED,
             ..self.command(call)

@@ -41,35 +41,31 @@ struct Allocation {
 pub(super) struct Memory {
     live: BTreeMap<u64, Allocation>,
     reached: BTreeSet<u64>,
-    /// Taken within the window: it has no content of before.
-    fresh: BTreeSet<u64>,
     misses: HashSet<u64>,
     staging: Vec<u8>,
-    is_window: bool,
 }
 
 impl Memory {
     /// A window begins, in which nothing is reached yet.
     pub(super) fn begin(&mut self) {
         self.reached.clear();
-        self.fresh.clear();
         self.misses.clear();
-        self.is_window = true;
     }
 
     pub(super) fn took(&mut self, address: u64, bytes: u64, kind: Kind, context: u32) {
         self.misses.clear();
         self.live.insert(address, Allocation { bytes, kind, context });
-        if self.is_window {
-            self.fresh.insert(address);
-            self.reached.insert(address);
-        }
+    }
+
+    /// Memory that is taken within the window is reached, and has no content of
+    /// before.
+    pub(super) fn reach_fresh(&mut self, address: u64) {
+        self.reached.insert(address);
     }
 
     /// Whether it was known.
     pub(super) fn gave_back(&mut self, address: u64) -> bool {
         self.reached.remove(&address);
-        self.fresh.remove(&address);
         self.live.remove(&address).is_some()
     }
 
@@ -217,7 +213,6 @@ impl State {
 
     /// Tells what all memory that is reached holds at the end.
     pub(super) fn read_end(&mut self) {
-        self.memory.is_window = false;
         if !self.peek.synchronize() {
             self.break_off("the driver would not wait for the program's work");
         }

@@ -17,7 +17,7 @@ mod memory;
 
 use std::{
     cell::{Cell, RefCell},
-    collections::{HashMap, HashSet},
+    collections::HashMap,
     sync::{
         Mutex,
         atomic::{AtomicBool, Ordering},
@@ -78,7 +78,6 @@ struct State {
     /// One window is recorded, and no second one.
     is_over: bool,
     commands: u64,
-    refused: HashSet<u32>,
     /// Why the recording is not whole.
     broken: Option<String>,
 }
@@ -131,7 +130,6 @@ impl Recording {
             is_window: false,
             is_over: false,
             commands: 0,
-            refused: HashSet::new(),
             broken: None,
         });
         self.on.store(true, Ordering::Release);

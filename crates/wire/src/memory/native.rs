@@ -151,7 +151,7 @@ impl Data<'_> {
 
     /// Has the lines at `position` fetched for writing, while the caller does
     /// something else. The consumer has read what was there, so they are in its
-    /// cache: a push that comes upon them waits a hundred nanoseconds.
+    /// cache, and a push that comes upon them takes twice as long (bench `ring`).
     #[inline]
     pub(crate) fn expect(self, position: u64) {
         #[cfg(all(target_arch = "x86_64", not(miri)))]

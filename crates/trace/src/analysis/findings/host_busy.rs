@@ -8,11 +8,7 @@ use crate::units;
 const WORTH: f64 = 0.1;
 
 pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
-    let (idle, gaps) = facts.idle_of(IdleCause::HostBusy);
-    let Some(device) = facts
-        .device()
-        .filter(|_| idle as f64 >= WORTH * facts.span_ns as f64 && idle > 0)
-    else {
+    let Some((device, idle, gaps)) = facts.idle_worth(IdleCause::HostBusy, WORTH) else {
         return Vec::new();
     };
     vec![Finding {

@@ -8,11 +8,7 @@ use crate::units;
 const WORTH: f64 = 0.05;
 
 pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
-    let (idle, gaps) = facts.idle_of(IdleCause::LaunchGap);
-    let Some(device) = facts
-        .device()
-        .filter(|_| idle as f64 >= WORTH * facts.span_ns as f64 && idle > 0)
-    else {
+    let Some((device, idle, gaps)) = facts.idle_worth(IdleCause::LaunchGap, WORTH) else {
         return Vec::new();
     };
     vec![Finding {

@@ -159,6 +159,13 @@ impl Facts<'_> {
             .map_or((0, 0), |total| (total.total_ns, total.gaps))
     }
 
+    /// The same where it is at least such a share of the time, with the device.
+    fn idle_worth(&self, cause: IdleCause, share: f64) -> Option<(&DeviceUtilization, u64, u64)> {
+        let (idle, gaps) = self.idle_of(cause);
+        let is_worth_it = idle > 0 && idle as f64 >= share * self.span_ns as f64;
+        Some((self.device().filter(|_| is_worth_it)?, idle, gaps))
+    }
+
     /// The longest gaps of a cause.
     fn gaps_of(&self, cause: IdleCause) -> Vec<Evidence> {
         let gaps = self
