@@ -73,7 +73,7 @@ int main(int argc, char **argv) {
     float constants[4] = {0.5f, 0.25f, 0.125f, 2.0f};
     CHECK(cudaMemcpyToSymbol(offsets, constants, sizeof constants));
     std::vector<float> host(COUNT);
-    for (int i = 0; i < COUNT; i++) host[i] = (float)((i * 7919) % 1013) / 17.0f;
+    for (int i = 0; i < COUNT; i++) host[i] = (float)((i % 1013 * 7919) % 1013) / 17.0f;
     CHECK(cudaMemcpy(a, host.data(), bytes, cudaMemcpyHostToDevice));
     fill<<<GRID, BLOCK>>>(b, 3);
     rescale<<<1, 1>>>(1.5f);

@@ -5,6 +5,7 @@
 //! bindings are those few functions and structs that TraceSmith uses, each
 //! struct with its size and offsets asserted when this crate is compiled.
 //!
+//! - [`cubin`]: the names in compiled code.
 //! - [`cupti`]: activity records and callbacks, of CUDA 12 and 13 alike.
 //! - [`driver`]: devices, and work of our own on them; [`kernels`] is that work.
 //! - `nvml`: what the management library knows of devices (feature `nvml`).
@@ -12,6 +13,7 @@
 
 #![allow(unsafe_code, reason = "this crate is where C is called")]
 
+pub mod cubin;
 pub mod cupti;
 pub mod driver;
 mod error;

@@ -2,23 +2,26 @@
 //!
 //! After every call the memory that it can write is digested on the device. Two runs whose digests agree repeated each
 //! other; else the first that differs names the call. To find out why, memory that is taken within the window is filled
-//! with different patterns, and streams are run one after another.
+//! with different patterns, and the work of each stream is held back in turn.
 
 use std::collections::BTreeSet;
 
-use tracesmith_cuda::kernels::Digester;
-use tracesmith_format::tables::{CommandKind, MemoryKind};
+use rustc_hash::FxHashMap;
+use tracesmith_cuda::kernels::{Digester, Digests};
+use tracesmith_format::tables::CommandKind;
 
 use crate::error::Error;
+use crate::race::Held;
 use crate::recording::{Buffer, Command};
-use crate::run::{Order, Replay};
+use crate::run::{Order, Replay, planes};
 use crate::verdict::Difference;
 
 /// Tries to see a difference again, whose bytes are then told.
 const TRIES: usize = 16;
 
-/// What fresh memory is filled with.
-const PATTERNS: [u8; 2] = [0x00, 0xA5];
+/// What fresh memory is filled with: as numbers of any kind one is nothing and the other is large, so that a sum or a
+/// product shows it.
+const PATTERNS: [u8; 2] = [0x00, 0x7F];
 
 /// What a check found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,7 +40,7 @@ pub enum Determinism {
 /// The first call that does not repeat itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Culprit {
-    /// Its number; none when only several streams together do not repeat.
+    /// Its number; none when no call is told of the buffer.
     pub command: Option<u64>,
     /// The kernel, or what it does.
     pub name: String,
@@ -45,8 +48,8 @@ pub struct Culprit {
     pub cause: Cause,
     /// The buffer, and two values that it had; the first run's is `expected`. None when it could not be seen again.
     pub difference: Option<Difference>,
-    /// Where the buffer lies.
-    pub buffer: u64,
+    /// Where the buffer lies; none when the call did not come to its end.
+    pub buffer: Option<u64>,
 }
 
 /// Why a call does not repeat itself.
@@ -56,27 +59,54 @@ pub enum Cause {
     Uninitialised,
     /// With the same memory before it comes out differently: the order of atomic operations, or a race within the kernel.
     Within,
-    /// Only when streams run beside each other: an event or a wait is missing between them.
-    Streams,
+    /// Only when another stream is slower: an event or a wait is missing between the two.
+    Stream {
+        /// Where it runs itself.
+        own: u64,
+        /// The stream that it does not wait for.
+        other: u64,
+    },
+    /// It does not come to its end when memory that nobody wrote holds other values.
+    Fails,
 }
 
 impl std::fmt::Display for Cause {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Uninitialised => "it reads memory that nobody wrote",
-            Self::Within => "the order of its atomic operations, or a race within it",
-            Self::Streams => "streams that do not wait for each other",
-        })
+        match self {
+            Self::Uninitialised => f.write_str("it reads memory that nobody wrote"),
+            Self::Within => f.write_str("the order of its atomic operations, or a race within it"),
+            Self::Stream { own, other } => {
+                write!(f, "in stream {own:#x} it does not wait for stream {other:#x}")
+            }
+            Self::Fails => f.write_str("it reads memory that nobody wrote, and fails of what it finds there"),
+        }
     }
 }
 
+/// How a run is made.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Way {
+    pub(crate) order: Order,
+    pub(crate) pattern: u8,
+    pub(crate) held: Option<Held>,
+}
+
+impl Way {
+    /// One call after another.
+    pub(crate) const SERIAL: Self = Self {
+        order: Order::Serial,
+        pattern: PATTERNS[0],
+        held: None,
+    };
+}
+
 /// Digests of a run: those after each call.
-type Trail = Vec<u64>;
+pub(crate) type Trail = Vec<u64>;
 
 /// What is digested after one call.
-struct Look {
-    place: usize,
-    buffers: Vec<(u64, u64)>,
+pub(crate) struct Look {
+    pub(crate) place: usize,
+    pub(crate) buffers: Vec<(u64, u64)>,
 }
 
 impl Replay<'_> {
@@ -86,96 +116,114 @@ impl Replay<'_> {
     ///
     /// What the driver says.
     pub fn check(&mut self, runs: u32) -> Result<Determinism, Error> {
+        let found = self.look_for_culprit(runs);
+        self.go(Way::SERIAL);
+        self.pattern = None;
+        found
+    }
+
+    fn look_for_culprit(&mut self, runs: u32) -> Result<Determinism, Error> {
         let digester = Digester::load(&self.context).map_err(Error::device("loading the digest"))?;
         let looks = self.looks();
         let calls = looks.len();
-        self.set_order(Order::Serial);
-        self.pattern = Some(PATTERNS[0]);
+        self.go(Way::SERIAL);
         let first = self.trail(&digester, &looks)?;
         for _ in 1..runs.max(2) {
             let again = self.trail(&digester, &looks)?;
             if let Some((look, buffer)) = first_difference(&looks, &first, &again) {
-                return self.culprit(look.place, buffer, Cause::Within);
+                return self.culprit(look.place, buffer, Cause::Within, [Way::SERIAL; 2]);
             }
         }
-        self.pattern = Some(PATTERNS[1]);
-        let other = self.trail(&digester, &looks)?;
-        // What is fresh itself differs of course: that something else does is the point.
         let fresh = self.fresh();
-        let initialised: Vec<bool> = looks
-            .iter()
-            .flat_map(|look| &look.buffers)
-            .map(|(address, _)| !fresh.contains(address))
-            .collect();
-        let masked = |trail: &Trail| -> Trail {
-            let pairs = trail.iter().zip(&initialised);
-            pairs
-                .map(|(digest, counts)| if *counts { *digest } else { 0 })
-                .collect()
-        };
-        if let Some((look, buffer)) = first_difference(&looks, &masked(&first), &masked(&other)) {
-            return self.culprit(look.place, buffer, Cause::Uninitialised);
-        }
-        self.pattern = Some(PATTERNS[0]);
-        self.set_order(Order::Streams);
-        for _ in 0..runs.max(2) {
-            if let Some(buffer) = self.free_run(&digester, &looks, &first)? {
-                return self.culprit(usize::MAX, buffer, Cause::Streams);
+        if !fresh.is_empty() {
+            let other = Way {
+                pattern: PATTERNS[1],
+                ..Way::SERIAL
+            };
+            self.go(other);
+            let trail = match self.trail(&digester, &looks) {
+                Ok(trail) => trail,
+                Err(Error::Device {
+                    call: Some(number), ..
+                }) => return Ok(self.failing(number)),
+                Err(error) => return Err(error),
+            };
+            // What is fresh itself differs of course: that something else does is the point.
+            let initialised: Vec<bool> = looks
+                .iter()
+                .flat_map(|look| &look.buffers)
+                .map(|(address, _)| !fresh.contains(address))
+                .collect();
+            let masked = |trail: &Trail| -> Trail {
+                let pairs = trail.iter().zip(&initialised);
+                pairs
+                    .map(|(digest, counts)| if *counts { *digest } else { 0 })
+                    .collect()
+            };
+            if let Some((look, buffer)) = first_difference(&looks, &masked(&first), &masked(&trail)) {
+                return self.culprit(look.place, buffer, Cause::Uninitialised, [Way::SERIAL, other]);
             }
         }
-        self.pattern = None;
+        if let Some(race) = self.race(&digester, &looks, &first)? {
+            let cause = Cause::Stream {
+                own: race.own,
+                other: race.way.held.map_or(0, |held| held.stream),
+            };
+            return self.culprit(race.place, race.buffer, cause, [Way::SERIAL, race.way]);
+        }
         Ok(Determinism::Repeats { runs, calls })
+    }
+
+    /// Makes runs in this way from now on.
+    pub(crate) fn go(&mut self, way: Way) {
+        self.set_order(way.order);
+        self.pattern = Some(way.pattern);
+        self.held = way.held;
     }
 
     /// The memory that each call can write: what it is told of. What it finds through memory shows in later calls, or at
     /// the end, where all is looked at.
     fn looks(&self) -> Vec<Look> {
-        let device = |buffer: &&Buffer| !matches!(buffer.memory, MemoryKind::PINNED | MemoryKind::PAGEABLE);
-        let mut all: Vec<(u64, u64)> = self
-            .recording
-            .begin
+        let here = |(address, bytes): &(u64, u64)| self.stage.holds(self.place(*address), *bytes);
+        let extent = |buffer: &Buffer| (buffer.address, buffer.bytes);
+        let recording = &*self.recording;
+        let commands = &recording.commands;
+        let taken = commands
             .iter()
-            .chain(&self.recording.end)
-            .filter(device)
-            .map(|buffer| (buffer.address, buffer.bytes))
-            .collect();
-        let allocations = self
-            .recording
-            .commands
-            .iter()
-            .filter(|command| is_device_memory(command));
-        all.extend(allocations.map(|command| (command.destination, command.bytes)));
+            .filter(|command| command.kind == CommandKind::ALLOCATE)
+            .map(|command| (command.destination, command.bytes));
+        let known = recording.begin.iter().chain(&recording.end);
+        let mut all: Vec<(u64, u64)> = known.clone().map(extent).chain(taken).filter(here).collect();
         all.sort_unstable();
         all.dedup();
-        let commands = &self.recording.commands;
+        // A kernel knows the variables of its own code without being told.
+        let mut variables: FxHashMap<u64, BTreeSet<(u64, u64)>> = FxHashMap::default();
+        for buffer in known.filter(|buffer| !buffer.variable.is_empty()) {
+            variables.entry(buffer.module).or_default().insert(extent(buffer));
+        }
+        let written = |command: &Command| -> Vec<(u64, u64)> {
+            let mut written: BTreeSet<(u64, u64)> = told(command)
+                .into_iter()
+                .filter_map(|address| holder(&all, address))
+                .collect();
+            if command.kind == CommandKind::LAUNCH {
+                let own = variables.get(&command.module).into_iter().flatten();
+                written.extend(own.copied().filter(here));
+            }
+            written.into_iter().collect()
+        };
         let mut looks: Vec<Look> = commands
             .iter()
             .enumerate()
             .map(|(place, command)| Look {
                 place,
-                buffers: told(command)
-                    .into_iter()
-                    .flat_map(|address| {
-                        all.iter()
-                            .filter(move |(base, bytes)| address.wrapping_sub(*base) < *bytes)
-                    })
-                    .copied()
-                    .collect::<BTreeSet<_>>()
-                    .into_iter()
-                    .collect(),
+                buffers: written(command),
             })
             .filter(|look| !look.buffers.is_empty())
             .collect();
-        let end: Vec<(u64, u64)> = self
-            .recording
-            .end
-            .iter()
-            .filter(device)
-            .map(|buffer| (buffer.address, buffer.bytes))
-            .collect();
         looks.push(Look {
             place: commands.len(),
-            buffers: end,
+            buffers: recording.end.iter().map(extent).filter(here).collect(),
         });
         looks
     }
@@ -192,48 +240,50 @@ impl Replay<'_> {
     /// One run, with a digest of what each call can have written.
     fn trail(&mut self, digester: &Digester, looks: &[Look]) -> Result<Trail, Error> {
         self.restore()?;
-        let failed = || Error::device("digesting memory");
         let count = looks.iter().map(|look| look.buffers.len()).sum::<usize>().max(1);
-        let mut digests = digester.room(count, &self.marks).map_err(failed())?;
+        let mut digests = digester
+            .room(count, &self.marks)
+            .map_err(Error::device("digesting memory"))?;
         let mut issued = 0;
         for look in looks {
             let end = (look.place + 1).min(self.recording.commands.len());
             self.issue_all(issued..end)?;
             issued = end;
-            self.wait()?;
-            for (address, bytes) in &look.buffers {
-                digester
-                    .begin(&self.stage, *address, *bytes, &mut digests, &self.marks)
-                    .map_err(failed())?;
-            }
+            self.wait()
+                .map_err(|error| match self.recording.commands.get(look.place) {
+                    Some(command) => error.of_call(command),
+                    None => error,
+                })?;
+            self.digest(digester, &look.buffers, &mut digests)?;
             self.wait()?;
         }
-        digests.read(&self.marks).map_err(failed())
+        digests
+            .read(&self.marks)
+            .map_err(Error::device("digesting memory"))
     }
 
-    /// A run with all its streams; gives back a buffer that came out otherwise at the end.
-    fn free_run(&mut self, digester: &Digester, looks: &[Look], first: &Trail) -> Result<Option<u64>, Error> {
-        let failed = || Error::device("digesting memory");
-        self.run_until(usize::MAX)?;
-        let Some(last) = looks.last() else {
-            return Ok(None);
-        };
-        let mut digests = digester
-            .room(last.buffers.len().max(1), &self.marks)
-            .map_err(failed())?;
-        for (address, bytes) in &last.buffers {
+    pub(crate) fn digest(
+        &self,
+        digester: &Digester,
+        buffers: &[(u64, u64)],
+        digests: &mut Digests,
+    ) -> Result<(), Error> {
+        for (address, bytes) in buffers {
             digester
-                .begin(&self.stage, *address, *bytes, &mut digests, &self.marks)
-                .map_err(failed())?;
+                .begin(&self.stage, self.place(*address), *bytes, digests, &self.marks)
+                .map_err(Error::device("digesting memory"))?;
         }
-        let found = digests.read(&self.marks).map_err(failed())?;
-        let expected = &first[first.len() - found.len()..];
-        let differs = found.iter().zip(expected).position(|(one, other)| one != other);
-        Ok(differs.map(|at| last.buffers[at].0))
+        Ok(())
     }
 
-    /// Tells of a call, and shows two values if they can be seen again.
-    fn culprit(&mut self, place: usize, buffer: u64, cause: Cause) -> Result<Determinism, Error> {
+    /// Tells of a call, and shows two values that two ways of running it gave, if they can be seen again.
+    fn culprit(
+        &mut self,
+        place: usize,
+        buffer: u64,
+        cause: Cause,
+        ways: [Way; 2],
+    ) -> Result<Determinism, Error> {
         let commands = &self.recording.commands;
         // At the end: the last call that is told of the buffer.
         let command = commands.get(place).or_else(|| {
@@ -246,14 +296,10 @@ impl Replay<'_> {
         let until = place.saturating_add(1).min(commands.len());
         let bytes = self.extent(buffer);
         let mut difference = None;
-        let patterns = match cause {
-            Cause::Uninitialised => PATTERNS,
-            _ => [PATTERNS[0]; 2],
-        };
         for _ in 0..TRIES {
             let mut contents = Vec::new();
-            for pattern in patterns {
-                self.pattern = Some(pattern);
+            for way in ways {
+                self.go(way);
                 self.run_until(until)?;
                 contents.push(self.read(buffer, bytes)?);
             }
@@ -262,14 +308,26 @@ impl Replay<'_> {
                 break;
             }
         }
-        self.pattern = None;
         Ok(Determinism::Differs(Box::new(Culprit {
-            command: number.filter(|_| cause != Cause::Streams),
+            command: number,
             name,
             cause,
             difference,
-            buffer,
+            buffer: Some(buffer),
         })))
+    }
+
+    /// A call that ends with an error when fresh memory holds other values.
+    fn failing(&self, number: u64) -> Determinism {
+        let mut commands = self.recording.commands.iter();
+        let command = commands.find(|command| command.number == number);
+        Determinism::Differs(Box::new(Culprit {
+            command: Some(number),
+            name: command.map(Command::name).unwrap_or_default(),
+            cause: Cause::Fails,
+            difference: None,
+            buffer: None,
+        }))
     }
 
     fn extent(&self, buffer: u64) -> u64 {
@@ -284,9 +342,11 @@ impl Replay<'_> {
     }
 }
 
-fn is_device_memory(command: &Command) -> bool {
-    let memory = MemoryKind(command.value as u8);
-    command.kind == CommandKind::ALLOCATE && !matches!(memory, MemoryKind::PINNED | MemoryKind::PAGEABLE)
+/// The memory among sorted ones that an address lies in.
+fn holder(all: &[(u64, u64)], address: u64) -> Option<(u64, u64)> {
+    let behind = all.partition_point(|(base, _)| *base <= address);
+    let (base, bytes) = *all.get(behind.checked_sub(1)?)?;
+    (address - base < bytes).then_some((base, bytes))
 }
 
 /// Addresses that a call was told and may write to.
@@ -297,12 +357,16 @@ fn told(command: &Command) -> Vec<u64> {
             words.map(|word| u64::from_le_bytes(*word)).collect()
         }
         CommandKind::COPY | CommandKind::SET => vec![command.destination],
+        CommandKind::COPY_PLANES => planes(&command.parameters)
+            .map(|planes| planes.destination.device)
+            .into_iter()
+            .collect(),
         _ => Vec::new(),
     }
 }
 
 /// The first call after which two runs differ, and the buffer.
-fn first_difference<'l>(looks: &'l [Look], one: &Trail, other: &Trail) -> Option<(&'l Look, u64)> {
+pub(crate) fn first_difference<'l>(looks: &'l [Look], one: &Trail, other: &Trail) -> Option<(&'l Look, u64)> {
     let all = looks
         .iter()
         .flat_map(|look| look.buffers.iter().map(move |(address, _)| (look, *address)));

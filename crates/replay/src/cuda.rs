@@ -15,7 +15,12 @@ const ATTRIBUTE_BYTES: usize = 72;
 const KEPT_ATTRIBUTES: [u32; 3] = [2, 4, 5];
 
 /// Launches what a program launched, with the same parameters.
-pub(crate) fn launch(function: &Function, command: &Command, stream: Option<&Stream>) -> Result<(), Error> {
+pub(crate) fn launch(
+    function: &Function,
+    command: &Command,
+    parameters: &[u8],
+    stream: Option<&Stream>,
+) -> Result<(), Error> {
     let attributes: Vec<LaunchAttribute> = attributes(&command.attributes)
         .filter(|attribute| KEPT_ATTRIBUTES.contains(&attribute.id))
         .collect();
@@ -26,7 +31,7 @@ pub(crate) fn launch(function: &Function, command: &Command, stream: Option<&Str
     };
     // SAFETY: the kernel and its parameters are those of a launch that a program made, and the memory that it reached
     // lies where it lay. What else it may reach is nobody's: this process has no other memory on the device.
-    unsafe { function.launch_with(launch, &command.parameters, &attributes, stream) }
+    unsafe { function.launch_with(launch, parameters, &attributes, stream) }
 }
 
 fn attributes(bytes: &[u8]) -> impl Iterator<Item = LaunchAttribute> {

@@ -1,5 +1,7 @@
 //! What can go wrong with a replay.
 
+use crate::recording::Command;
+
 /// Why a recording could not be read or run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -22,6 +24,8 @@ pub enum Error {
     /// The driver, or what it was asked to do.
     #[error("{what}: {source}")]
     Device {
+        /// The number of the call that was being made, if it was one.
+        call: Option<u64>,
         /// What was being done.
         what: String,
         /// The driver's words.
@@ -33,6 +37,32 @@ impl Error {
     /// With what was being done.
     pub(crate) fn device(what: impl Into<String>) -> impl FnOnce(tracesmith_cuda::Error) -> Self {
         let what = what.into();
-        move |source| Self::Device { what, source }
+        move |source| Self::Device {
+            call: None,
+            what,
+            source,
+        }
+    }
+
+    /// With the call that was being made.
+    pub(crate) fn of_call(self, command: &Command) -> Self {
+        match self {
+            Self::Device {
+                call: None,
+                what,
+                source,
+            } => Self::Device {
+                call: Some(command.number),
+                what: format!("#{} {}: {what}", command.number, command.name()),
+                source,
+            },
+            other => other,
+        }
+    }
+}
+
+impl From<tracesmith_cuda::Error> for Error {
+    fn from(source: tracesmith_cuda::Error) -> Self {
+        Self::device("making a graph")(source)
     }
 }

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use memchr::memmem;
 use rustc_hash::FxHashMap;
+use tracesmith_cuda::cubin;
 use tracesmith_format::tables::{CommandKind, MemoryKind};
 
 use crate::contents::Hash;
@@ -18,8 +19,19 @@ pub struct Plan {
     pub host: Vec<Range<u64>>,
     /// The code of each kernel that is launched, by handle and name.
     pub(crate) code: FxHashMap<(u64, String), Hash>,
+    /// Variables of device code: they lie where the code is loaded.
+    pub(crate) variables: Vec<Variable>,
     /// What cannot be done.
     pub obstacles: Vec<Obstacle>,
+}
+
+/// A variable of device code.
+#[derive(Clone, Debug)]
+pub(crate) struct Variable {
+    /// Where it lay.
+    pub(crate) was: Range<u64>,
+    pub(crate) name: String,
+    pub(crate) code: Hash,
 }
 
 /// Something that a replay cannot do.
@@ -53,6 +65,7 @@ impl Plan {
             memory: Vec::new(),
             host: Vec::new(),
             code: FxHashMap::default(),
+            variables: Vec::new(),
             obstacles: Vec::new(),
         };
         if let Some(why) = &recording.broken {
@@ -62,13 +75,22 @@ impl Plan {
                 reason: why.clone(),
             });
         }
+        plan.find_code(recording)?;
+        plan.find_variables(recording)?;
         for buffer in recording.begin.iter().chain(&recording.end) {
-            plan.add(buffer.memory, buffer.address..buffer.address + buffer.bytes);
+            if !plan
+                .variables
+                .iter()
+                .any(|variable| variable.was.contains(&buffer.address))
+            {
+                plan.add(buffer.memory, buffer.range());
+            }
         }
         for command in &recording.commands {
             if command.kind == CommandKind::ALLOCATE {
                 let memory = MemoryKind(command.value as u8);
-                plan.add(memory, command.destination..command.destination + command.bytes);
+                let end = command.destination.saturating_add(command.bytes);
+                plan.add(memory, command.destination..end);
             }
         }
         for ranges in [&mut plan.memory, &mut plan.host] {
@@ -77,7 +99,7 @@ impl Plan {
         }
         let Recording { commands, .. } = &*recording;
         for command in commands {
-            if let Some(reason) = plan.objection(command) {
+            if let Some(reason) = Self::objection(command) {
                 plan.obstacles.push(Obstacle {
                     command: Some(command.number),
                     function: command.name(),
@@ -85,7 +107,6 @@ impl Plan {
                 });
             }
         }
-        plan.find_code(recording)?;
         Ok(plan)
     }
 
@@ -97,23 +118,61 @@ impl Plan {
     }
 
     /// Why a call cannot be made again, if so.
-    fn objection(&self, command: &Command) -> Option<String> {
+    fn objection(command: &Command) -> Option<String> {
         match command.kind {
             CommandKind::REFUSED => Some(command.reason.clone()),
-            CommandKind::LAUNCH => {
-                let words = command.parameters.as_chunks::<8>().0;
-                let reaches_host = words.iter().any(|word| {
-                    let word = u64::from_le_bytes(*word);
-                    self.host.iter().any(|range| range.contains(&word))
-                });
-                reaches_host.then(|| "it reaches page-locked memory of the host".to_owned())
-            }
             kind if kind.name().is_none() => Some(format!(
                 "a call of kind {}, which is newer than this version",
                 kind.0
             )),
             _ => None,
         }
+    }
+
+    /// Which code holds each variable. One of code that is not loaded is memory like any other.
+    fn find_variables(&mut self, recording: &mut Recording) -> Result<(), Error> {
+        let mut wanted: Vec<(u64, String, Range<u64>)> = recording
+            .begin
+            .iter()
+            .chain(&recording.end)
+            .filter(|buffer| !buffer.variable.is_empty())
+            .map(|buffer| (buffer.module, buffer.variable.clone(), buffer.range()))
+            .collect();
+        wanted.sort_by_key(|(module, _, range)| (range.start, *module));
+        wanted.dedup();
+        let mut loaded: Vec<Hash> = self.code.values().copied().collect();
+        loaded.sort_unstable();
+        loaded.dedup();
+        let mut by_name: FxHashMap<Vec<u8>, Vec<Hash>> = FxHashMap::default();
+        if wanted
+            .iter()
+            .any(|(module, _, _)| !recording.handles.contains_key(module))
+        {
+            for hash in &loaded {
+                let code = recording.store.code(*hash)?;
+                for name in cubin::names(&code).variables {
+                    by_name.entry(name.to_owned()).or_default().push(*hash);
+                }
+            }
+        }
+        for (module, name, was) in wanted {
+            let of_module = self
+                .code
+                .iter()
+                .find(|((handle, _), _)| *handle == module && module != 0);
+            let by_handle = of_module
+                .map(|(_, hash)| *hash)
+                .or_else(|| recording.handles.get(&module).copied())
+                .filter(|hash| loaded.contains(hash));
+            let code = by_handle.or_else(|| match by_name.get(name.as_bytes()).map(Vec::as_slice) {
+                Some([hash]) => Some(*hash),
+                _ => None,
+            });
+            if let Some(code) = code {
+                self.variables.push(Variable { was, name, code });
+            }
+        }
+        Ok(())
     }
 
     /// Which code holds each kernel: that which its handle stands for, or else the only one that has a kernel of that

@@ -56,6 +56,9 @@ pub struct Command {
     pub bytes: u64,
     pub value: u64,
     pub width: u8,
+    pub graph: u64,
+    pub follows: Vec<u64>,
+    pub time: u64,
 }
 
 /// Memory at one moment.
@@ -67,6 +70,9 @@ pub struct Buffer {
     pub bytes: u64,
     /// What kind of memory it is.
     pub memory: MemoryKind,
+    /// The variable of device code that it is; empty of memory that was taken.
+    pub variable: String,
+    pub(crate) module: u64,
     pub(crate) pieces: Vec<Piece>,
 }
 
@@ -76,6 +82,13 @@ pub(crate) struct Piece {
     pub(crate) address: u64,
     pub(crate) bytes: u64,
     pub(crate) hash: Hash,
+}
+
+impl Buffer {
+    /// The addresses that it takes.
+    pub fn range(&self) -> Range<u64> {
+        self.address..self.address.saturating_add(self.bytes)
+    }
 }
 
 impl Command {
@@ -109,7 +122,7 @@ impl Recording {
             .map(|row| command(row, &strings))
             .collect();
         commands.sort_by_key(|command| command.number);
-        let (begin, end, brought) = memory(store.reader(), process)?;
+        let (begin, end, brought) = memory(store.reader(), &strings, process)?;
         let handles = rows_of_modules(store.reader(), process)?;
         let times = times(store.reader(), process)?;
         let broken = broken(store.reader(), &strings)?;
@@ -208,12 +221,22 @@ fn command(row: tables::Command, strings: &[String]) -> Command {
         bytes: row.bytes.0,
         value: row.value,
         width: row.width,
+        graph: row.graph,
+        follows: row
+            .follows
+            .0
+            .as_chunks::<8>()
+            .0
+            .iter()
+            .map(|number| u64::from_le_bytes(*number))
+            .collect(),
+        time: row.time.0,
     }
 }
 
 type Memory = (Vec<Buffer>, Vec<Buffer>, FxHashMap<u64, Vec<Piece>>);
 
-fn memory(reader: &Reader<FileSource>, process: ProcessId) -> Result<Memory, Error> {
+fn memory(reader: &Reader<FileSource>, strings: &[String], process: ProcessId) -> Result<Memory, Error> {
     let mut pieces = [Vec::new(), Vec::new()];
     let mut brought: FxHashMap<u64, Vec<Piece>> = FxHashMap::default();
     for row in rows::<tables::Piece>(reader)?
@@ -241,6 +264,8 @@ fn memory(reader: &Reader<FileSource>, process: ProcessId) -> Result<Memory, Err
             address: row.address.0,
             bytes: row.bytes.0,
             memory: row.memory,
+            variable: text(strings, row.variable),
+            module: row.module,
             pieces: Vec::new(),
         });
     }
@@ -249,7 +274,7 @@ fn memory(reader: &Reader<FileSource>, process: ProcessId) -> Result<Memory, Err
         pieces.sort_by_key(|piece| piece.address);
         for buffer in buffers {
             let first = pieces.partition_point(|piece| piece.address < buffer.address);
-            let end = buffer.address + buffer.bytes;
+            let end = buffer.address.saturating_add(buffer.bytes);
             let own = pieces[first..].iter().take_while(|piece| piece.address < end);
             buffer.pieces = own.copied().collect();
         }

@@ -2,10 +2,15 @@
 
 use std::ffi::CString;
 use std::ops::Range;
+use std::rc::Rc;
 use std::time::Duration;
 
 use rustc_hash::FxHashMap;
-use tracesmith_cuda::driver::{Context, Driver, Event, Function, Module, Stage, Stream};
+use tracesmith_cuda::cupti::parameters::{Planes, SIDE_UNIFIED, Side};
+use tracesmith_cuda::driver::{
+    Context, Driver, Event, Function, Graph, HostMemory, Module, Setting, Stage, Stream, StreamMake,
+};
+use tracesmith_cuda::kernels::Delayer;
 use tracesmith_format::tables::CommandKind;
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -13,6 +18,7 @@ use crate::contents::Hash;
 use crate::cuda;
 use crate::error::Error;
 use crate::plan::Plan;
+use crate::race::Held;
 use crate::recording::{Buffer, Command, Piece, Recording};
 use crate::verdict::{Difference, Verdict};
 
@@ -23,6 +29,12 @@ const NON_PORTABLE_CLUSTER: u32 = 14;
 /// Shared memory that a kernel has without asking for it.
 const FREE_SHARED: u32 = 48 << 10;
 
+/// Where what a call brings may begin.
+const ALIGNMENT: usize = 256;
+
+/// More is not made ready beforehand.
+const MOST_BROUGHT: usize = 4 << 30;
+
 /// The default streams, as handles.
 const LEGACY: [u64; 2] = [0, 1];
 
@@ -32,9 +44,18 @@ pub struct Replay<'r> {
     plan: &'r Plan,
     pub(crate) stage: Stage,
     functions: FxHashMap<(u64, String), Function>,
+    /// Memory that does not lie where it lay, by where it was: variables of device code.
+    pub(crate) moved: Vec<Moved>,
     streams: FxHashMap<u64, Stream>,
     events: FxHashMap<u64, Event>,
-    /// Page-locked memory of the host: what copies see of it.
+    /// Graphs that were made again, by the number of the call that launches them.
+    pub(crate) graphs: FxHashMap<u64, Graph<'static>>,
+    /// What calls bring from the host, ready for the device, and where each call's begins.
+    brought: Option<HostMemory<u32>>,
+    pub(crate) brought_at: FxHashMap<u64, u64>,
+    /// Where the work of a graph goes that is being made again.
+    pub(crate) captured: Option<Rc<Stream>>,
+    /// Page-locked memory of the host that the driver would not put where it was: what copies see of it.
     host: FxHashMap<u64, Vec<u8>>,
     begin: Event,
     end: Event,
@@ -42,7 +63,17 @@ pub struct Replay<'r> {
     order: Order,
     /// What memory holds that is taken within the window; nothing in particular without it.
     pub(crate) pattern: Option<u8>,
+    /// A stream whose work is held back.
+    pub(crate) held: Option<Held>,
+    pub(crate) delayer: Option<Delayer>,
     pub(crate) context: Context,
+}
+
+/// Memory that lies elsewhere now.
+#[derive(Clone, Debug)]
+pub(crate) struct Moved {
+    pub(crate) was: Range<u64>,
+    pub(crate) is: u64,
 }
 
 /// How calls are made.
@@ -81,8 +112,12 @@ impl<'r> Replay<'r> {
             .device(ordinal)
             .map_err(Error::device("opening the device"))?;
         let context = Context::of(&device).map_err(Error::device("making a context"))?;
-        let stage = Stage::at(&context, &plan.memory).map_err(Error::device("taking the memory"))?;
-        let functions = load(&context, recording, plan)?;
+        let mut stage =
+            Stage::at(&context, &plan.memory, &plan.host).map_err(Error::device("taking the memory"))?;
+        let (functions, moved) = load(&context, recording, plan)?;
+        for moved in &moved {
+            stage.admit(moved.is..moved.is + (moved.was.end - moved.was.start));
+        }
         let made = Error::device("making streams and events");
         let parts = || Ok((context.event()?, context.event()?, context.ordered_stream()?));
         let (begin, end, marks) = parts().map_err(made)?;
@@ -91,17 +126,26 @@ impl<'r> Replay<'r> {
             plan,
             stage,
             functions,
+            moved,
             streams: FxHashMap::default(),
             events: FxHashMap::default(),
+            graphs: FxHashMap::default(),
+            brought: None,
+            brought_at: FxHashMap::default(),
+            captured: None,
             host: FxHashMap::default(),
             begin,
             end,
             marks,
             order: Order::default(),
             pattern: None,
+            held: None,
+            delayer: None,
             context,
         };
         replay.make_streams()?;
+        replay.check_host()?;
+        replay.stage_brought()?;
         Ok(replay)
     }
 
@@ -122,6 +166,9 @@ impl<'r> Replay<'r> {
     /// What the driver says, with the call that it said it of.
     pub fn run(&mut self) -> Result<Run, Error> {
         self.restore()?;
+        if self.order == Order::Streams {
+            self.make_graphs()?;
+        }
         self.begin
             .record(&self.marks)
             .map_err(Error::device("marking the beginning"))?;
@@ -147,17 +194,26 @@ impl<'r> Replay<'r> {
         let commands = std::mem::take(&mut self.recording.commands);
         let places = places.start.min(commands.len())..places.end.min(commands.len());
         let chosen = commands.get(places).unwrap_or_default();
-        let issued = chosen.iter().try_for_each(|command| {
-            self.issue(command).map_err(|error| match error {
-                Error::Device { what, source } => Error::Device {
-                    what: format!("#{} {}: {what}", command.number, command.name()),
-                    source,
-                },
-                other => other,
-            })
-        });
+        let issued = self.issue_each(chosen);
         self.recording.commands = commands;
         issued
+    }
+
+    fn issue_each(&mut self, commands: &[Command]) -> Result<(), Error> {
+        let mut place = 0;
+        while let Some(command) = commands.get(place) {
+            place += 1;
+            self.hold_back(command)?;
+            let issued = match nodes_of(command, &commands[place..]) {
+                Some(nodes) if self.order == Order::Streams && self.launches_whole(nodes) => {
+                    place += nodes.len();
+                    self.launch_graph(command, nodes)
+                }
+                _ => self.issue(command),
+            };
+            issued.map_err(|error| error.of_call(command))?;
+        }
+        Ok(())
     }
 
     /// Waits for all work.
@@ -169,6 +225,9 @@ impl<'r> Replay<'r> {
 
     /// The stream of a call; none is the one that is everyone's.
     pub(crate) fn stream(&self, command: &Command) -> Option<&Stream> {
+        if let Some(stream) = &self.captured {
+            return Some(stream);
+        }
         match self.order {
             Order::Streams => self.streams.get(&command.stream),
             Order::Serial => None,
@@ -182,6 +241,7 @@ impl<'r> Replay<'r> {
     /// When it is no memory of the recording's, or what the driver says.
     pub fn read(&mut self, address: u64, bytes: u64) -> Result<Vec<u8>, Error> {
         self.wait()?;
+        let address = self.place(address);
         let mut content = vec![0; bytes as usize];
         match host_slice(&mut self.host, address, bytes) {
             Some(host) => content.copy_from_slice(host),
@@ -205,23 +265,108 @@ impl<'r> Replay<'r> {
     }
 
     fn make_streams(&mut self) -> Result<(), Error> {
+        let mut makes: FxHashMap<u64, StreamMake> = FxHashMap::default();
         for command in &self.recording.commands {
             let handle = command.stream;
-            if !LEGACY.contains(&handle) && !self.streams.contains_key(&handle) {
-                let stream = self
-                    .context
-                    .ordered_stream()
-                    .map_err(Error::device("making a stream"))?;
-                self.streams.insert(handle, stream);
+            if LEGACY.contains(&handle) {
+                continue;
+            }
+            let make = makes.entry(handle).or_default();
+            if command.kind == CommandKind::STREAM {
+                *make = StreamMake {
+                    flags: command.value as u32,
+                    priority: command.object as u32 as i32,
+                };
+            }
+        }
+        for (handle, make) in makes {
+            let stream = self
+                .context
+                .stream_like(make)
+                .map_err(Error::device("making a stream"))?;
+            self.streams.insert(handle, stream);
+        }
+        Ok(())
+    }
+
+    /// Kernels that use page-locked memory of the host need it where it was.
+    fn check_host(&self) -> Result<(), Error> {
+        let commands = self.recording.commands.iter();
+        for command in commands.filter(|command| command.kind == CommandKind::LAUNCH) {
+            for word in command.parameters.as_chunks::<8>().0 {
+                let word = u64::from_le_bytes(*word);
+                let is_host = self.plan.host.iter().any(|range| range.contains(&word));
+                if is_host && !self.stage.holds(word, 1) {
+                    return Err(Error::Obstacle(format!(
+                        "#{} {}: the driver puts no memory of the host at {word:#x}, which it reaches",
+                        command.number,
+                        command.name()
+                    )));
+                }
             }
         }
         Ok(())
     }
 
+    /// What copies bring from the host is made ready, so that the device can take it when a stream comes to it.
+    fn stage_brought(&mut self) -> Result<(), Error> {
+        let mut bytes = Vec::new();
+        let numbers: Vec<u64> = self
+            .recording
+            .commands
+            .iter()
+            .filter(|command| matches!(command.kind, CommandKind::COPY | CommandKind::COPY_PLANES))
+            .map(|command| command.number)
+            .collect();
+        for number in numbers {
+            let Some(pieces) = self.recording.brought.get(&number).cloned() else {
+                continue;
+            };
+            let begin = bytes.len().next_multiple_of(ALIGNMENT);
+            bytes.resize(begin, 0);
+            for piece in pieces {
+                bytes.extend_from_slice(self.recording.store.piece(piece.hash)?);
+            }
+            if bytes.len() > MOST_BROUGHT {
+                // The rest is brought when a stream has come to it.
+                bytes.truncate(begin);
+                break;
+            }
+            self.brought_at.insert(number, begin as u64);
+        }
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let words: Vec<u32> = bytes
+            .chunks(4)
+            .map(|chunk| {
+                let mut word = [0; 4];
+                word[..chunk.len()].copy_from_slice(chunk);
+                u32::from_ne_bytes(word)
+            })
+            .collect();
+        let failed = || Error::device("taking memory of the host");
+        let mut memory = self.context.host_memory(words.len()).map_err(failed())?;
+        memory.write(&words).map_err(failed())?;
+        self.brought = Some(memory);
+        Ok(())
+    }
+
+    /// Where memory lies now.
+    pub(crate) fn place(&self, address: u64) -> u64 {
+        let behind = self.moved.partition_point(|moved| moved.was.start <= address);
+        let moved = behind.checked_sub(1).map(|before| &self.moved[before]);
+        match moved.filter(|moved| moved.was.contains(&address)) {
+            Some(moved) => moved.is + (address - moved.was.start),
+            None => address,
+        }
+    }
+
     /// The memory as it was at the beginning.
     pub(crate) fn restore(&mut self) -> Result<(), Error> {
         self.host.clear();
-        for range in &self.plan.host {
+        let own = |range: &&Range<u64>| !self.stage.holds(range.start, range.end - range.start);
+        for range in self.plan.host.iter().filter(own) {
             self.host
                 .insert(range.start, vec![0; (range.end - range.start) as usize]);
         }
@@ -235,6 +380,7 @@ impl<'r> Replay<'r> {
     }
 
     fn write(&mut self, piece: &Piece) -> Result<(), Error> {
+        let address = self.place(piece.address);
         let bytes = self.recording.store.piece(piece.hash)?;
         if bytes.len() as u64 != piece.bytes {
             return Err(Error::Missing(format!(
@@ -247,27 +393,33 @@ impl<'r> Replay<'r> {
             return Ok(());
         }
         self.stage
-            .write(piece.address, bytes)
+            .write(address, bytes)
             .map_err(Error::device("restoring memory"))
     }
 
     /// Makes one call.
-    fn issue(&mut self, command: &Command) -> Result<(), Error> {
+    pub(crate) fn issue(&mut self, command: &Command) -> Result<(), Error> {
         match command.kind {
             CommandKind::LAUNCH => self.launch(command),
             CommandKind::COPY => self.copy(command),
+            CommandKind::COPY_PLANES => self.copy_planes(command),
             CommandKind::SET => {
                 let width = command.width.max(1);
-                let count = command.bytes / u64::from(width);
+                let set = Setting {
+                    address: self.place(command.destination),
+                    value: command.value as u32,
+                    width,
+                    count: command.bytes / u64::from(width),
+                    rows: command.object,
+                    pitch: command.source,
+                };
                 self.stage
-                    .set(
-                        command.destination,
-                        command.value as u32,
-                        width,
-                        count,
-                        self.stream(command),
-                    )
+                    .set(&set, self.stream(command))
                     .map_err(Error::device("setting memory"))
+            }
+            CommandKind::HOST_FUNCTION => {
+                self.wait_for(command.stream)?;
+                self.bring(command)
             }
             CommandKind::ALLOCATE => self.fill(command),
             CommandKind::RECORD_EVENT => self.record_event(command),
@@ -287,72 +439,119 @@ impl<'r> Replay<'r> {
             return Ok(());
         };
         self.wait()?;
-        let value = u32::from(pattern);
+        let set = Setting {
+            address: command.destination,
+            value: u32::from(pattern),
+            width: 1,
+            count: command.bytes,
+            rows: 1,
+            pitch: 0,
+        };
         self.stage
-            .set(command.destination, value, 1, command.bytes, None)
+            .set(&set, None)
             .map_err(Error::device("filling memory"))?;
         self.wait()
     }
 
-    fn launch(&self, command: &Command) -> Result<(), Error> {
+    fn launch(&mut self, command: &Command) -> Result<(), Error> {
+        if self.recording.brought.contains_key(&command.number) {
+            // The program had changed memory of the host that the kernel uses.
+            self.wait()?;
+            self.bring(command)?;
+        }
         let key = (command.module, command.function.clone());
         let function = self
             .functions
             .get(&key)
             .ok_or_else(|| Error::Missing(format!("the code of {}", command.function)))?;
-        cuda::launch(function, command, self.stream(command)).map_err(Error::device("launching"))
+        let parameters = self.parameters(command);
+        cuda::launch(function, command, &parameters, self.stream(command)).map_err(Error::device("launching"))
+    }
+
+    /// A launch's parameters, with addresses of what lies elsewhere now.
+    pub(crate) fn parameters(&self, command: &Command) -> Vec<u8> {
+        let mut parameters = command.parameters.clone();
+        if !self.moved.is_empty() {
+            for bytes in parameters.as_chunks_mut::<8>().0 {
+                *bytes = self.place(u64::from_le_bytes(*bytes)).to_le_bytes();
+            }
+        }
+        parameters
+    }
+
+    /// Writes what a call brings from the host to where it goes, now.
+    fn bring(&mut self, command: &Command) -> Result<(), Error> {
+        let pieces = self.recording.brought.get(&command.number).cloned();
+        pieces
+            .unwrap_or_default()
+            .iter()
+            .try_for_each(|piece| self.write(piece))
     }
 
     fn copy(&mut self, command: &Command) -> Result<(), Error> {
-        if let Some(pieces) = self.recording.brought.get(&command.number).cloned() {
-            // Bytes of the host come when the stream has come to it.
-            self.wait_for(command.stream)?;
-            return pieces.iter().try_for_each(|piece| self.write(piece));
-        }
-        let to_host = host_slice(&mut self.host, command.destination, command.bytes).is_some();
-        let from_host = host_slice(&mut self.host, command.source, command.bytes).is_some();
-        match (to_host, from_host) {
-            (false, false) if self.stage.holds(command.destination, command.bytes) => self
+        let (to, from, bytes) = (
+            self.place(command.destination),
+            self.place(command.source),
+            command.bytes,
+        );
+        let is_brought = self.recording.brought.contains_key(&command.number);
+        let failed = || Error::device("copying");
+        if is_brought
+            && self.stage.holds(to, bytes)
+            && let (Some(host), Some(offset)) = (&self.brought, self.brought_at.get(&command.number))
+        {
+            let stream = self.stream(command);
+            return self
                 .stage
-                .copy(
-                    command.destination,
-                    command.source,
-                    command.bytes,
-                    self.stream(command),
-                )
-                .map_err(Error::device("copying")),
-            // To memory of the host that no other call looks at.
-            (false, false) => Ok(()),
-            (true, true) => {
-                let from =
-                    host_slice(&mut self.host, command.source, command.bytes).map(|from| from.to_vec());
-                if let (Some(from), Some(to)) = (
-                    from,
-                    host_slice(&mut self.host, command.destination, command.bytes),
-                ) {
-                    to.copy_from_slice(&from);
-                }
-                Ok(())
-            }
-            (true, false) => {
-                self.wait_for(command.stream)?;
-                let Some(to) = host_slice(&mut self.host, command.destination, command.bytes) else {
-                    return Ok(());
-                };
-                self.stage
-                    .read(command.source, to)
-                    .map_err(Error::device("copying to the host"))
-            }
-            (false, true) => {
-                self.wait_for(command.stream)?;
-                let Some(from) = host_slice(&mut self.host, command.source, command.bytes) else {
-                    return Ok(());
-                };
-                self.stage
-                    .write(command.destination, from)
-                    .map_err(Error::device("copying from the host"))
-            }
+                .bring(to, host, *offset, bytes, stream)
+                .map_err(failed());
         }
+        if is_brought {
+            self.wait_for(command.stream)?;
+            return self.bring(command);
+        }
+        if self.stage.holds(to, bytes) && self.stage.holds(from, bytes) {
+            return self
+                .stage
+                .copy(to, from, bytes, self.stream(command))
+                .map_err(failed());
+        }
+        // From the device to memory of the host: nobody looks at it but copies that bring their own bytes.
+        let Some(to) = host_slice(&mut self.host, command.destination, bytes).map(|to| to.len()) else {
+            return Ok(());
+        };
+        self.wait_for(command.stream)?;
+        let mut content = vec![0; to];
+        self.stage.read(from, &mut content).map_err(failed())?;
+        if let Some(to) = host_slice(&mut self.host, command.destination, bytes) {
+            to.copy_from_slice(&content);
+        }
+        Ok(())
+    }
+
+    fn copy_planes(&mut self, command: &Command) -> Result<(), Error> {
+        let mut planes = planes(&command.parameters)
+            .ok_or_else(|| Error::Missing("the sizes of a copy of planes".to_owned()))?;
+        for side in [&mut planes.source, &mut planes.destination] {
+            side.device = self.place(side.device);
+        }
+        let brought = match (&self.brought, self.brought_at.get(&command.number)) {
+            (Some(host), Some(offset)) => Some((host, *offset)),
+            _ => None,
+        };
+        if brought.is_none() && self.recording.brought.contains_key(&command.number) {
+            return Err(Error::Obstacle(format!(
+                "#{}: its copies bring more than {MOST_BROUGHT} bytes from the host",
+                command.number
+            )));
+        }
+        if !self.stage.holds(planes.destination.device, 1) {
+            // To memory of the host that no other call looks at.
+            return Ok(());
+        }
+        self.stage
+            .copy_planes(&planes, brought, self.stream(command))
+            .map_err(Error::device("copying planes"))
     }
 
     fn wait_for(&self, stream: u64) -> Result<(), Error> {
@@ -412,11 +611,12 @@ impl<'r> Replay<'r> {
         let mut found = Vec::new();
         for piece in &buffer.pieces {
             found.resize(piece.bytes as usize, 0);
+            let address = self.place(piece.address);
             match host_slice(&mut self.host, piece.address, piece.bytes) {
                 Some(host) => found.copy_from_slice(host),
                 None => self
                     .stage
-                    .read(piece.address, &mut found)
+                    .read(address, &mut found)
                     .map_err(Error::device("reading memory"))?,
             }
             if xxh3_128(&found) == piece.hash {
@@ -451,12 +651,60 @@ fn host_slice(host: &mut FxHashMap<u64, Vec<u8>>, address: u64, bytes: u64) -> O
     })
 }
 
-/// Loads the code of every kernel that is launched, and sets what was set of them.
-fn load(
-    context: &Context,
-    recording: &mut Recording,
-    plan: &Plan,
-) -> Result<FxHashMap<(u64, String), Function>, Error> {
+/// The nodes of a graph that a call launches, if it does and all of them are there.
+pub(crate) fn nodes_of<'c>(command: &Command, behind: &'c [Command]) -> Option<&'c [Command]> {
+    if command.kind != CommandKind::GRAPH {
+        return None;
+    }
+    let count = behind
+        .iter()
+        .take_while(|node| node.graph == command.number)
+        .count();
+    (count as u64 == command.bytes).then(|| &behind[..count])
+}
+
+/// A copy of planes, as the format has it.
+pub(crate) fn planes(words: &[u8]) -> Option<Planes> {
+    let words: Vec<usize> = words
+        .as_chunks::<8>()
+        .0
+        .iter()
+        .map(|word| u64::from_le_bytes(*word) as usize)
+        .collect();
+    let [
+        from,
+        from_pitch,
+        from_height,
+        to,
+        to_pitch,
+        to_height,
+        width,
+        height,
+        depth,
+    ] = words[..]
+    else {
+        return None;
+    };
+    let side = |address: usize, pitch, height| Side {
+        kind: u64::from(SIDE_UNIFIED),
+        device: address as u64,
+        pitch,
+        height,
+        ..Side::default()
+    };
+    Some(Planes {
+        source: side(from, from_pitch, from_height),
+        destination: side(to, to_pitch, to_height),
+        width,
+        height,
+        depth,
+    })
+}
+
+type Loaded = (FxHashMap<(u64, String), Function>, Vec<Moved>);
+
+/// Loads the code of every kernel that is launched, and sets what was set of them. Says where variables lie.
+fn load(context: &Context, recording: &mut Recording, plan: &Plan) -> Result<Loaded, Error> {
     let mut modules: FxHashMap<Hash, Module> = FxHashMap::default();
     let mut functions = FxHashMap::default();
     for (key, hash) in &plan.code {
@@ -493,5 +741,22 @@ fn load(
             _ => {}
         }
     }
-    Ok(functions)
+    let mut moved = Vec::new();
+    for variable in &plan.variables {
+        let name = CString::new(variable.name.as_str())
+            .map_err(|_| Error::Missing("a variable's name".to_owned()))?;
+        let (address, bytes) = modules[&variable.code]
+            .variable(&name)
+            .map_err(Error::device(format!("finding the variable {}", variable.name)))?;
+        let was = variable.was.clone();
+        if bytes != was.end - was.start {
+            return Err(Error::Missing(format!(
+                "the size of {}, which has changed",
+                variable.name
+            )));
+        }
+        moved.push(Moved { was, is: address });
+    }
+    moved.sort_by_key(|moved: &Moved| moved.was.start);
+    Ok((functions, moved))
 }

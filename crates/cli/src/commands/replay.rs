@@ -312,10 +312,11 @@ fn show_check(found: &Determinism, output: &mut Output) -> anyhow::Result<Exit> 
     let call = culprit
         .command
         .map_or_else(String::new, |number| format!("#{number} {}", culprit.name));
-    output.line(&format!(
-        "does not repeat: {call} leaves {:#x} differently ({})",
-        culprit.buffer, culprit.cause
-    ))?;
+    let leaves = culprit.buffer.map_or_else(
+        || "fails".to_owned(),
+        |buffer| format!("leaves {buffer:#x} differently"),
+    );
+    output.line(&format!("does not repeat: {call} {leaves} ({})", culprit.cause))?;
     if let Some(difference) = &culprit.difference {
         output.line(&format!("  {difference}"))?;
     }

@@ -283,7 +283,7 @@ impl ProcessRows {
             GOODBYE => self.define(record, |rows, row, _| rows.goodbye(&row)),
             PIECE => self.define(record, |rows, row, bytes| rows.piece(&row, bytes, trace)),
             COMMAND => self.define(record, |rows, row, behind| rows.command(&row, behind, trace)),
-            BUFFER => self.define(record, |rows, row, _| rows.buffer(&row, trace)),
+            BUFFER => self.define(record, |rows, row, behind| rows.buffer(&row, behind, trace)),
             CODE => self.define(record, |rows, row, bytes| rows.code(&row, bytes, trace)),
             MODULE_HANDLE => self.define(record, |rows, row, _| rows.module_handle(&row, trace)),
             RECORDING_END => self.define(record, |rows, row, words| {

@@ -24,10 +24,11 @@ impl ProcessRows {
         let parts = || {
             let (name, behind) = behind.split_at_checked(record.name_bytes as usize)?;
             let (parameters, behind) = behind.split_at_checked(record.parameter_bytes as usize)?;
-            let (attributes, reason) = behind.split_at_checked(record.attribute_bytes as usize)?;
-            Some((name, parameters, attributes, reason))
+            let (attributes, behind) = behind.split_at_checked(record.attribute_bytes as usize)?;
+            let (follows, reason) = behind.split_at_checked(record.follows_bytes as usize)?;
+            Some((name, parameters, attributes, follows, reason))
         };
-        let Some((name, parameters, attributes, reason)) = parts() else {
+        let Some((name, parameters, attributes, follows, reason)) = parts() else {
             self.count_unknown();
             return;
         };
@@ -60,11 +61,14 @@ impl ProcessRows {
             bytes: Bytes(record.bytes),
             value: record.value,
             width: record.width,
+            graph: record.graph,
+            follows: Blob(follows.to_owned()),
         };
         trace.push(HOST_CLOCK, &row);
     }
 
-    pub(super) fn buffer(&mut self, record: &wire::Buffer, trace: &mut TraceRows) {
+    pub(super) fn buffer(&mut self, record: &wire::Buffer, variable: &[u8], trace: &mut TraceRows) {
+        let variable = trace.file.string(&readable(variable));
         trace.file.define(&Buffer {
             process: self.id,
             moment: Moment(record.moment),
@@ -72,6 +76,8 @@ impl ProcessRows {
             bytes: Bytes(record.bytes),
             memory: MemoryKind(record.memory),
             context: ContextId(record.context),
+            variable,
+            module: record.module,
         });
     }
 

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use super::functions::Handle;
 use super::memory::{DeviceMemory, HostMemory, Word};
-use super::{Device, Driver, Event, Module, Stream};
+use super::{Device, Driver, Event, Module, Stream, StreamMake};
 use crate::Error;
 
 thread_local! {
@@ -144,6 +144,15 @@ impl Context {
     /// What the driver says.
     pub fn ordered_stream(&self) -> Result<Stream, Error> {
         Stream::ordered(self)
+    }
+
+    /// A new stream, made as another one was.
+    ///
+    /// # Errors
+    ///
+    /// What the driver says.
+    pub fn stream_like(&self, make: StreamMake) -> Result<Stream, Error> {
+        Stream::made(self, make)
     }
 
     /// Makes this the thread's context for the calls to come.

@@ -6,7 +6,7 @@
 use std::ffi::{c_char, c_int, c_uint, c_ulonglong, c_void};
 
 use super::stage::{AccessDescription, AllocationProperties, Physical};
-use crate::cupti::parameters::LaunchConfig;
+use crate::cupti::parameters::{LaunchConfig, Planes};
 use crate::functions::functions;
 
 /// What a call gives back; 0 is success.
@@ -143,10 +143,43 @@ functions! {
         ) -> Status;
 
         // <https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MEM.html>
-        fn cuMemcpyHtoD_v2(to: DeviceAddress, from: *const c_void, bytes: usize) -> Status;
-        fn cuMemcpyDtoH_v2(to: *mut c_void, from: DeviceAddress, bytes: usize) -> Status;
+        fn cuMemcpyAsync(to: DeviceAddress, from: DeviceAddress, bytes: usize, stream: Handle) -> Status;
+        fn cuMemcpy(to: DeviceAddress, from: DeviceAddress, bytes: usize) -> Status;
+        fn cuMemcpy3DAsync_v2(copy: *const Planes, stream: Handle) -> Status;
+        fn cuMemsetD2D8Async(
+            to: DeviceAddress,
+            pitch: usize,
+            value: u8,
+            width: usize,
+            height: usize,
+            stream: Handle,
+        ) -> Status;
+        fn cuMemsetD2D16Async(
+            to: DeviceAddress,
+            pitch: usize,
+            value: u16,
+            width: usize,
+            height: usize,
+            stream: Handle,
+        ) -> Status;
+        fn cuMemsetD2D32Async(
+            to: DeviceAddress,
+            pitch: usize,
+            value: u32,
+            width: usize,
+            height: usize,
+            stream: Handle,
+        ) -> Status;
         fn cuMemsetD8Async(to: DeviceAddress, value: u8, count: usize, stream: Handle) -> Status;
         fn cuMemsetD16Async(to: DeviceAddress, value: u16, count: usize, stream: Handle) -> Status;
+
+        // <https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html>
+        fn cuModuleGetGlobal_v2(
+            address: *mut DeviceAddress,
+            bytes: *mut usize,
+            module: Handle,
+            name: *const c_char,
+        ) -> Status;
 
         // <https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__EXEC.html>
         /// Since CUDA 11.8.
@@ -159,6 +192,38 @@ functions! {
         fn cuFuncSetAttribute(function: Handle, attribute: c_uint, value: c_int) -> Status;
 
         // <https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html>
+        fn cuStreamCreateWithPriority(stream: *mut Handle, flags: c_uint, priority: c_int) -> Status;
+        /// Since CUDA 11.3; the second version, since 12.3, has kinds of edges.
+        fn cuStreamUpdateCaptureDependencies(
+            stream: Handle,
+            nodes: *mut Handle,
+            count: usize,
+            flags: c_uint,
+        ) -> Status;
+        fn cuStreamUpdateCaptureDependencies_v2(
+            stream: Handle,
+            nodes: *mut Handle,
+            kinds: *const c_void,
+            count: usize,
+            flags: c_uint,
+        ) -> Status;
+        fn cuStreamGetCaptureInfo_v2(
+            stream: Handle,
+            status: *mut c_uint,
+            id: *mut c_ulonglong,
+            graph: *mut Handle,
+            nodes: *mut *const Handle,
+            count: *mut usize,
+        ) -> Status;
+        fn cuStreamGetCaptureInfo_v3(
+            stream: Handle,
+            status: *mut c_uint,
+            id: *mut c_ulonglong,
+            graph: *mut Handle,
+            nodes: *mut *const Handle,
+            kinds: *mut *const c_void,
+            count: *mut usize,
+        ) -> Status;
         fn cuStreamBeginCapture_v2(stream: Handle, mode: c_uint) -> Status;
         fn cuStreamEndCapture(stream: Handle, graph: *mut Handle) -> Status;
 

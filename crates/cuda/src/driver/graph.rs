@@ -30,32 +30,62 @@ impl<'a> Graph<'a> {
         let begin = functions
             .cuStreamBeginCapture_v2
             .ok_or_else(|| missing("cuStreamBeginCapture"))?;
-        let end = functions
-            .cuStreamEndCapture
-            .ok_or_else(|| missing("cuStreamEndCapture"))?;
-        let instantiate = functions
-            .cuGraphInstantiateWithFlags
-            .ok_or_else(|| missing("cuGraphInstantiateWithFlags"))?;
 
         // SAFETY: the stream is alive.
         driver.check("cuStreamBeginCapture", unsafe {
             begin(stream.handle, THREAD_LOCAL)
         })?;
         let worked = work(stream);
-        let mut graph = Graph {
-            context: stream.context.clone(),
+        let mut graph = Graph::empty(&stream.context);
+        graph._work = Box::new(work);
+        // A capture that went wrong is ended by this, too.
+        let ended = graph.end_capture(stream);
+        worked?;
+        ended?;
+        graph.instantiate()?;
+        Ok(graph)
+    }
+
+    /// One that holds nothing yet.
+    pub(super) fn empty(context: &Context) -> Self {
+        Self {
+            context: context.clone(),
             handle: std::ptr::null_mut(),
             executable: std::ptr::null_mut(),
-            _work: Box::new(work),
-        };
-        // SAFETY: writes one pointer; a capture that went wrong is ended by this, too.
-        let status = unsafe { end(stream.handle, &raw mut graph.handle) };
-        worked?;
-        driver.check("cuStreamEndCapture", status)?;
+            _work: Box::new(|_| Ok(())),
+        }
+    }
+
+    /// Holds what a stream took down.
+    pub(super) fn end_capture(&mut self, stream: &Stream) -> Result<(), Error> {
+        let driver = self.context.enter()?;
+        let end = driver
+            .functions()
+            .cuStreamEndCapture
+            .ok_or_else(|| missing("cuStreamEndCapture"))?;
+        // SAFETY: writes one pointer.
+        let status = unsafe { end(stream.handle, &raw mut self.handle) };
+        driver.check("cuStreamEndCapture", status)
+    }
+
+    pub(super) fn instantiate(&mut self) -> Result<(), Error> {
+        let driver = self.context.enter()?;
+        let instantiate = driver
+            .functions()
+            .cuGraphInstantiateWithFlags
+            .ok_or_else(|| missing("cuGraphInstantiateWithFlags"))?;
         // SAFETY: writes one pointer; the graph is alive.
-        let status = unsafe { instantiate(&raw mut graph.executable, graph.handle, 0) };
-        driver.check("cuGraphInstantiate", status)?;
-        Ok(graph)
+        let status = unsafe { instantiate(&raw mut self.executable, self.handle, 0) };
+        driver.check("cuGraphInstantiate", status)
+    }
+
+    /// Puts the whole graph into the queue that is everyone's.
+    ///
+    /// # Errors
+    ///
+    /// What the driver says.
+    pub fn launch_everywhere(&self) -> Result<(), Error> {
+        self.launch_in(std::ptr::null_mut())
     }
 
     /// Puts the whole graph into a queue. Returns before it is done.
@@ -64,13 +94,17 @@ impl<'a> Graph<'a> {
     ///
     /// What the driver says.
     pub fn launch(&self, stream: &Stream) -> Result<(), Error> {
+        self.launch_in(stream.handle)
+    }
+
+    fn launch_in(&self, stream: Handle) -> Result<(), Error> {
         let driver = self.context.enter()?;
         let call = driver
             .functions()
             .cuGraphLaunch
             .ok_or_else(|| missing("cuGraphLaunch"))?;
         // SAFETY: graph and stream are alive, and what the graph works on is kept by it.
-        let status = unsafe { call(self.executable, stream.handle) };
+        let status = unsafe { call(self.executable, stream) };
         driver.check("cuGraphLaunch", status)
     }
 }

@@ -231,6 +231,12 @@ impl<T: Word> HostMemory<T> {
         self.length == 0
     }
 
+    /// Where some of its bytes lie; none when it has not so many.
+    pub(super) fn place(&self, offset: u64, bytes: u64) -> Option<DeviceAddress> {
+        let end = offset.checked_add(bytes)?;
+        (end <= (self.length * size_of::<T>()) as u64).then(|| self.address.as_ptr() as u64 + offset)
+    }
+
     /// Waits for all work of the context and gives the content.
     ///
     /// # Errors

@@ -23,6 +23,7 @@
 //! A context belongs to the thread that made it, and everything made in it is
 //! tied to that thread too. Things are given back when they are dropped.
 
+mod capture;
 mod context;
 mod device;
 mod event;
@@ -31,20 +32,23 @@ mod graph;
 mod memory;
 mod module;
 mod peek;
+mod peek_graph;
 mod stage;
 mod stream;
 
 use std::ffi::CStr;
 use std::sync::Arc;
 
+pub use capture::{Capture, Nodes};
 pub use context::Context;
 pub use device::{Attribute, Device, Uuid};
 pub use event::Event;
 pub use graph::Graph;
 pub use memory::{DeviceMemory, HostMemory, Word};
 pub use module::{Argument, Function, Launch, LaunchAttribute, Module};
-pub use peek::{Extent, FunctionHandle, MemoryPlace, Parameter, Peek};
-pub use stage::{Snapshot, Stage};
+pub use peek::{Extent, FunctionHandle, MemoryPlace, Parameter, Peek, StreamMake};
+pub use peek_graph::{Edge, GraphHandle, NodeHandle, NodeKind};
+pub use stage::{Setting, Snapshot, Stage};
 pub use stream::Stream;
 
 use crate::{Error, library::Library};

@@ -119,6 +119,31 @@ impl Module {
         let module = Rc::clone(&self.loaded);
         Ok(Function { module, handle })
     }
+
+    /// Where a variable lies, and how many bytes it has.
+    ///
+    /// # Errors
+    ///
+    /// 500 when the module has none of that name.
+    pub fn variable(&self, name: &CStr) -> Result<(u64, u64), Error> {
+        let driver = self.loaded.context.enter()?;
+        let call = driver
+            .functions()
+            .cuModuleGetGlobal_v2
+            .ok_or_else(|| super::missing("cuModuleGetGlobal"))?;
+        let (mut address, mut bytes) = (0, 0);
+        // SAFETY: writes an address and a size; module and name are alive.
+        let status = unsafe {
+            call(
+                &raw mut address,
+                &raw mut bytes,
+                self.loaded.handle,
+                name.as_ptr(),
+            )
+        };
+        driver.check("cuModuleGetGlobal", status)?;
+        Ok((address, bytes as u64))
+    }
 }
 
 /// Something that is said of a launch beside its size: its number and its value,

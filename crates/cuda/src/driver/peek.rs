@@ -3,9 +3,11 @@
 //! For the library that lives in the program. It works with the program's own
 //! handles, which a callback has just been given, in the program's own context.
 
-use std::ffi::{CStr, c_char, c_uint, c_void};
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
 use super::functions::{DeviceAddress, Handle, Status};
+use super::peek_graph::EdgeData;
+use crate::cupti::parameters::{AllocateNode, KernelNode, Planes, SetNode};
 use crate::{Error, functions::functions, library::Library};
 
 functions! {
@@ -30,6 +32,37 @@ functions! {
         fn cuFuncGetModule(module: *mut Handle, function: Handle) -> Status;
         /// Since CUDA 12.0.
         fn cuKernelGetFunction(function: *mut Handle, kernel: Handle) -> Status;
+        fn cuModuleGetGlobal_v2(
+            address: *mut DeviceAddress,
+            bytes: *mut usize,
+            module: Handle,
+            name: *const c_char,
+        ) -> Status;
+        fn cuStreamGetFlags(stream: Handle, flags: *mut c_uint) -> Status;
+        fn cuStreamGetPriority(stream: Handle, priority: *mut c_int) -> Status;
+        fn cuStreamQuery(stream: Handle) -> Status;
+
+        // <https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html>
+        fn cuGraphGetNodes(graph: Handle, nodes: *mut Handle, count: *mut usize) -> Status;
+        fn cuGraphGetEdges(graph: Handle, from: *mut Handle, to: *mut Handle, count: *mut usize) -> Status;
+        /// Since CUDA 12.3; the older one refuses graphs whose edges have kinds.
+        fn cuGraphGetEdges_v2(
+            graph: Handle,
+            from: *mut Handle,
+            to: *mut Handle,
+            kinds: *mut EdgeData,
+            count: *mut usize,
+        ) -> Status;
+        fn cuGraphNodeGetType(node: Handle, kind: *mut c_uint) -> Status;
+        fn cuGraphKernelNodeGetParams_v2(node: Handle, parameters: *mut KernelNode) -> Status;
+        fn cuGraphKernelNodeGetAttribute(node: Handle, attribute: c_uint, value: *mut [u8; 64]) -> Status;
+        fn cuGraphMemcpyNodeGetParams(node: Handle, parameters: *mut Planes) -> Status;
+        fn cuGraphMemsetNodeGetParams(node: Handle, parameters: *mut SetNode) -> Status;
+        fn cuGraphMemAllocNodeGetParams(node: Handle, parameters: *mut AllocateNode) -> Status;
+        fn cuGraphMemFreeNodeGetParams(node: Handle, address: *mut DeviceAddress) -> Status;
+        fn cuGraphChildGraphNodeGetGraph(node: Handle, graph: *mut Handle) -> Status;
+        fn cuGraphEventRecordNodeGetEvent(node: Handle, event: *mut Handle) -> Status;
+        fn cuGraphEventWaitNodeGetEvent(node: Handle, event: *mut Handle) -> Status;
     }
 }
 
@@ -77,7 +110,16 @@ pub struct FunctionHandle(pub usize);
 /// The driver that the program has loaded.
 #[derive(Clone)]
 pub struct Peek {
-    functions: Functions,
+    pub(super) functions: Functions,
+}
+
+/// How a stream was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StreamMake {
+    /// As given to `cuStreamCreate`.
+    pub flags: u32,
+    /// The lower the more urgent.
+    pub priority: i32,
 }
 
 impl Peek {
@@ -196,6 +238,44 @@ impl Peek {
                 }
             }
         })
+    }
+
+    /// Where a variable of a module lies, and how long it is.
+    pub fn variable(&self, module: u64, name: &CStr) -> Option<(u64, u64)> {
+        let (mut address, mut bytes) = (0, 0);
+        // SAFETY: writes an address and a size; the module is the program's.
+        let status = unsafe {
+            (self.functions.cuModuleGetGlobal_v2?)(
+                &raw mut address,
+                &raw mut bytes,
+                module as Handle,
+                name.as_ptr(),
+            )
+        };
+        (status == 0 && address != 0).then_some((address, bytes as u64))
+    }
+
+    /// How a stream was made.
+    pub fn stream(&self, stream: usize) -> StreamMake {
+        let mut make = StreamMake::default();
+        if let (Some(flags), Some(priority)) = (
+            self.functions.cuStreamGetFlags,
+            self.functions.cuStreamGetPriority,
+        ) {
+            // SAFETY: writes one word; the stream is the program's.
+            let _ = unsafe { flags(stream as Handle, &raw mut make.flags) };
+            // SAFETY: as above.
+            let _ = unsafe { priority(stream as Handle, &raw mut make.priority) };
+        }
+        make
+    }
+
+    /// Whether all work in a stream is done.
+    pub fn is_done(&self, stream: usize) -> bool {
+        // SAFETY: the stream is the program's.
+        self.functions
+            .cuStreamQuery
+            .is_none_or(|ask| unsafe { ask(stream as Handle) } == 0)
     }
 
     /// The module that a function is of.

@@ -7,9 +7,10 @@
 use std::ffi::{c_int, c_uint, c_ulonglong};
 use std::ops::Range;
 
-use super::functions::DeviceAddress;
-use super::{Context, DeviceMemory, Stream, missing};
+use super::functions::{DeviceAddress, Handle};
+use super::{Context, DeviceMemory, HostMemory, Stream, missing};
 use crate::Error;
+use crate::cupti::parameters::{Planes, SIDE_HOST, Side};
 
 /// Reservations begin and end at multiples of this.
 const UNIT: u64 = 32 << 20;
@@ -17,6 +18,8 @@ const UNIT: u64 = 32 << 20;
 /// `CU_MEM_ALLOCATION_TYPE_PINNED`, `CU_MEM_LOCATION_TYPE_DEVICE`.
 const PINNED: c_uint = 1;
 const ON_DEVICE: c_uint = 1;
+/// `CU_MEM_LOCATION_TYPE_HOST_NUMA`: memory of the host, by its node.
+const ON_HOST: c_uint = 3;
 /// `CU_MEM_ACCESS_FLAGS_PROT_READWRITE`.
 const READ_WRITE: c_uint = 3;
 
@@ -48,11 +51,42 @@ const _: () = assert!(size_of::<AccessDescription>() == 12);
 /// Physical memory.
 pub(crate) type Physical = c_ulonglong;
 
-/// Memory of a device at chosen addresses.
+/// Memory of a device and of the host at chosen addresses.
 pub struct Stage {
     context: Context,
     reserved: Vec<Range<u64>>,
-    mapped: Vec<(Range<u64>, Physical)>,
+    mapped: Vec<Mapped>,
+    /// Memory of others that counts as part of it: variables of loaded code.
+    admitted: Vec<Range<u64>>,
+}
+
+struct Mapped {
+    range: Range<u64>,
+    physical: Physical,
+    place: Place,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Device,
+    Host,
+}
+
+/// What memory is set to, and where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// Where it begins.
+    pub address: u64,
+    /// The element's bits.
+    pub value: u32,
+    /// Bytes of an element: 1, 2 or 4.
+    pub width: u8,
+    /// Elements of a row.
+    pub count: u64,
+    /// Rows; 0 and 1 are one.
+    pub rows: u64,
+    /// Bytes from row to row.
+    pub pitch: u64,
 }
 
 /// What a [`Stage`] held.
@@ -67,31 +101,55 @@ impl std::fmt::Debug for Snapshot {
 }
 
 impl Stage {
-    /// Takes memory for all of `wanted`, its content unknown.
+    /// Takes memory of the device for all of `wanted`, and of the host, which both
+    /// can use, for as much of `host` as the driver gives. What it holds is
+    /// unknown.
     ///
     /// # Errors
     ///
     /// When an address is not to be had, or there is not enough memory.
-    pub fn at(context: &Context, wanted: &[Range<u64>]) -> Result<Self, Error> {
+    pub fn at(context: &Context, wanted: &[Range<u64>], host: &[Range<u64>]) -> Result<Self, Error> {
         let granularity = granularity(context)?;
         let mut stage = Self {
             context: context.clone(),
             reserved: Vec::new(),
             mapped: Vec::new(),
+            admitted: Vec::new(),
         };
         let pages = widened(wanted, granularity);
-        for unit in widened(&pages, UNIT.max(granularity)) {
+        // Memory of the host that shares a page with the device's stays the host's own affair.
+        let apart = |page: &Range<u64>| {
+            !pages
+                .iter()
+                .any(|own| own.start < page.end && page.start < own.end)
+        };
+        let host_pages: Vec<Range<u64>> = widened(host, granularity).into_iter().filter(apart).collect();
+        let all: Vec<Range<u64>> = pages.iter().chain(&host_pages).cloned().collect();
+        for unit in widened(&all, UNIT.max(granularity)) {
             stage.reserve(unit)?;
         }
         for range in pages {
-            stage.map(range)?;
+            stage.map(range, Place::Device)?;
+        }
+        for range in host_pages {
+            // A driver without it leaves this memory to copies alone, which need no address.
+            let _ = stage.map(range, Place::Host);
         }
         Ok(stage)
     }
 
+    /// Memory that lies elsewhere may be used like that of the stage: a variable
+    /// of code that stays loaded as long as the stage is there.
+    pub fn admit(&mut self, range: Range<u64>) {
+        self.admitted.push(range);
+    }
+
     /// Bytes of physical memory that it takes.
     pub fn bytes(&self) -> u64 {
-        self.mapped.iter().map(|(range, _)| range.end - range.start).sum()
+        let on_device = self.mapped.iter().filter(|mapped| mapped.place == Place::Device);
+        on_device
+            .map(|mapped| mapped.range.end - mapped.range.start)
+            .sum()
     }
 
     /// Copies from the host. Work that is under way in streams goes on beside it.
@@ -102,13 +160,10 @@ impl Stage {
     pub fn write(&self, address: u64, bytes: &[u8]) -> Result<(), Error> {
         self.check(address, bytes.len() as u64)?;
         let driver = self.context.enter()?;
-        let call = driver
-            .functions()
-            .cuMemcpyHtoD_v2
-            .ok_or_else(|| missing("cuMemcpyHtoD_v2"))?;
+        let call = driver.functions().cuMemcpy.ok_or_else(|| missing("cuMemcpy"))?;
         // SAFETY: reads so many bytes of the slice, and writes memory of ours, before it returns.
-        let status = unsafe { call(address, bytes.as_ptr().cast(), bytes.len()) };
-        driver.check("cuMemcpyHtoD", status)
+        let status = unsafe { call(address, bytes.as_ptr() as DeviceAddress, bytes.len()) };
+        driver.check("cuMemcpy", status)
     }
 
     /// Copies to the host.
@@ -119,13 +174,10 @@ impl Stage {
     pub fn read(&self, address: u64, to: &mut [u8]) -> Result<(), Error> {
         self.check(address, to.len() as u64)?;
         let driver = self.context.enter()?;
-        let call = driver
-            .functions()
-            .cuMemcpyDtoH_v2
-            .ok_or_else(|| missing("cuMemcpyDtoH_v2"))?;
+        let call = driver.functions().cuMemcpy.ok_or_else(|| missing("cuMemcpy"))?;
         // SAFETY: writes so many bytes of the slice before it returns.
-        let status = unsafe { call(to.as_mut_ptr().cast(), address, to.len()) };
-        driver.check("cuMemcpyDtoH", status)
+        let status = unsafe { call(to.as_mut_ptr() as DeviceAddress, address, to.len()) };
+        driver.check("cuMemcpy", status)
     }
 
     /// Copies within the stage, in a stream.
@@ -138,9 +190,95 @@ impl Stage {
         self.check(from, bytes)?;
         let driver = self.context.enter()?;
         let handle = stream.map_or(std::ptr::null_mut(), |stream| stream.handle);
+        let call = driver
+            .functions()
+            .cuMemcpyAsync
+            .ok_or_else(|| missing("cuMemcpyAsync"))?;
         // SAFETY: memory of ours, as checked.
-        let status = unsafe { (driver.functions().cuMemcpyDtoDAsync_v2)(to, from, bytes as usize, handle) };
-        driver.check("cuMemcpyDtoDAsync", status)
+        let status = unsafe { call(to, from, bytes as usize, handle) };
+        driver.check("cuMemcpyAsync", status)
+    }
+
+    /// Copies from memory of the host, in a stream: `bytes` from `offset` on.
+    ///
+    /// # Errors
+    ///
+    /// As [`write`](Self::write).
+    pub fn bring(
+        &self,
+        to: u64,
+        from: &HostMemory<u32>,
+        offset: u64,
+        bytes: u64,
+        stream: Option<&Stream>,
+    ) -> Result<(), Error> {
+        self.check(to, bytes)?;
+        let address = from.place(offset, bytes).ok_or(Error::NoMemoryThere {
+            address: offset,
+            bytes,
+        })?;
+        let driver = self.context.enter()?;
+        let call = driver
+            .functions()
+            .cuMemcpyAsync
+            .ok_or_else(|| missing("cuMemcpyAsync"))?;
+        let handle = stream.map_or(std::ptr::null_mut(), |stream| stream.handle);
+        // SAFETY: memory of ours, as checked; the host's waits for all work before it goes.
+        let status = unsafe { call(to, address, bytes as usize, handle) };
+        driver.check("cuMemcpyAsync", status)
+    }
+
+    /// Copies rows or planes, in a stream. A source on the host is memory of ours,
+    /// from `offset` on.
+    ///
+    /// # Errors
+    ///
+    /// As [`write`](Self::write).
+    pub fn copy_planes(
+        &self,
+        planes: &Planes,
+        brought: Option<(&HostMemory<u32>, u64)>,
+        stream: Option<&Stream>,
+    ) -> Result<(), Error> {
+        let mut planes = *planes;
+        self.check_planes(&planes.destination, &planes)?;
+        match brought {
+            None => self.check_planes(&planes.source, &planes)?,
+            Some((host, offset)) => {
+                let bytes = (planes.width * planes.height * planes.depth) as u64;
+                let address = host.place(offset, bytes).ok_or(Error::NoMemoryThere {
+                    address: offset,
+                    bytes,
+                })?;
+                planes.source = Side {
+                    kind: u64::from(SIDE_HOST),
+                    host: address,
+                    pitch: planes.width,
+                    height: planes.height,
+                    ..Side::default()
+                };
+            }
+        }
+        let driver = self.context.enter()?;
+        let call = driver
+            .functions()
+            .cuMemcpy3DAsync_v2
+            .ok_or_else(|| missing("cuMemcpy3DAsync"))?;
+        let handle = stream.map_or(std::ptr::null_mut(), |stream| stream.handle);
+        // SAFETY: memory of ours from the first byte to the last, as checked.
+        let status = unsafe { call(&raw const planes, handle) };
+        driver.check("cuMemcpy3DAsync", status)
+    }
+
+    /// All from the first byte of one end of such a copy to its last is ours.
+    fn check_planes(&self, side: &Side, planes: &Planes) -> Result<(), Error> {
+        let address = side.address().unwrap_or(0);
+        let span = || {
+            let last = planes.depth.checked_sub(1)?.checked_mul(side.height)?;
+            let last = last.checked_add(planes.height.checked_sub(1)?)?;
+            last.checked_mul(side.pitch)?.checked_add(planes.width)
+        };
+        self.check(address, span().unwrap_or(usize::MAX) as u64)
     }
 
     /// Sets elements of one, two or four bytes, in a stream.
@@ -148,28 +286,27 @@ impl Stage {
     /// # Errors
     ///
     /// As [`write`](Self::write).
-    pub fn set(
-        &self,
-        address: u64,
-        value: u32,
-        width: u8,
-        count: u64,
-        stream: Option<&Stream>,
-    ) -> Result<(), Error> {
-        self.check(address, count.saturating_mul(u64::from(width)))?;
+    pub fn set(&self, set: &Setting, stream: Option<&Stream>) -> Result<(), Error> {
+        let row = set.count.saturating_mul(u64::from(set.width));
+        let rows = set.rows.max(1);
+        self.check(
+            set.address,
+            (rows - 1).saturating_mul(set.pitch).saturating_add(row),
+        )?;
         let driver = self.context.enter()?;
         let functions = driver.functions();
         let handle = stream.map_or(std::ptr::null_mut(), |stream| stream.handle);
-        let count = count as usize;
-        let (name, status) = match width {
+        let (to, value, count) = (set.address, set.value, set.count as usize);
+        if rows > 1 {
+            return self.set_rows(set, handle);
+        }
+        let (name, status) = match set.width {
             1 => {
                 let call = functions
                     .cuMemsetD8Async
                     .ok_or_else(|| missing("cuMemsetD8Async"))?;
                 // SAFETY: memory of ours, as checked; so below.
-                ("cuMemsetD8Async", unsafe {
-                    call(address, value as u8, count, handle)
-                })
+                ("cuMemsetD8Async", unsafe { call(to, value as u8, count, handle) })
             }
             2 => {
                 let call = functions
@@ -177,15 +314,42 @@ impl Stage {
                     .ok_or_else(|| missing("cuMemsetD16Async"))?;
                 // SAFETY: as above.
                 ("cuMemsetD16Async", unsafe {
-                    call(address, value as u16, count, handle)
+                    call(to, value as u16, count, handle)
                 })
             }
             // SAFETY: as above.
             _ => ("cuMemsetD32Async", unsafe {
-                (functions.cuMemsetD32Async)(address, value, count, handle)
+                (functions.cuMemsetD32Async)(to, value, count, handle)
             }),
         };
         driver.check(name, status)
+    }
+
+    /// Memory that was checked.
+    fn set_rows(&self, set: &Setting, stream: Handle) -> Result<(), Error> {
+        let driver = self.context.enter()?;
+        let functions = driver.functions();
+        let (to, pitch, value) = (set.address, set.pitch as usize, set.value);
+        let (width, height) = (set.count as usize, set.rows as usize);
+        let missing = || missing("cuMemsetD2DAsync");
+        let status = match set.width {
+            1 => {
+                let call = functions.cuMemsetD2D8Async.ok_or_else(missing)?;
+                // SAFETY: memory of ours, as our caller checked; so below.
+                unsafe { call(to, pitch, value as u8, width, height, stream) }
+            }
+            2 => {
+                let call = functions.cuMemsetD2D16Async.ok_or_else(missing)?;
+                // SAFETY: as above.
+                unsafe { call(to, pitch, value as u16, width, height, stream) }
+            }
+            _ => {
+                let call = functions.cuMemsetD2D32Async.ok_or_else(missing)?;
+                // SAFETY: as above.
+                unsafe { call(to, pitch, value, width, height, stream) }
+            }
+        };
+        driver.check("cuMemsetD2DAsync", status)
     }
 
     /// A copy of all its content, on the device.
@@ -197,8 +361,10 @@ impl Stage {
         let copies = self
             .mapped
             .iter()
-            .map(|(range, _)| {
-                let words = ((range.end - range.start) / 4) as usize;
+            .map(|mapped| &mapped.range)
+            .chain(&self.admitted)
+            .map(|range| {
+                let words = (range.end - range.start).div_ceil(4) as usize;
                 Ok((range.clone(), self.context.memory::<u32>(words)?))
             })
             .collect::<Result<Vec<_>, Error>>()?;
@@ -225,17 +391,21 @@ impl Stage {
     /// One of the two is memory of this stage, the other of a snapshot.
     fn transfer(&self, to: u64, from: u64, bytes: u64) -> Result<(), Error> {
         let driver = self.context.enter()?;
-        let call = driver.functions().cuMemcpyDtoDAsync_v2;
+        let call = driver
+            .functions()
+            .cuMemcpyAsync
+            .ok_or_else(|| missing("cuMemcpyAsync"))?;
         // SAFETY: both are ours and so long.
         let status = unsafe { call(to, from, bytes as usize, std::ptr::null_mut()) };
-        driver.check("cuMemcpyDtoDAsync", status)
+        driver.check("cuMemcpyAsync", status)
     }
 
     /// Whether all of a range is memory of this stage.
     pub fn holds(&self, address: u64, bytes: u64) -> bool {
-        self.mapped
-            .iter()
-            .any(|(range, _)| range.contains(&address) && bytes <= range.end - address)
+        let mapped = self.mapped.iter().map(|mapped| &mapped.range);
+        mapped
+            .chain(&self.admitted)
+            .any(|range| range.contains(&address) && bytes <= range.end - address)
     }
 
     fn check(&self, address: u64, bytes: u64) -> Result<(), Error> {
@@ -266,7 +436,7 @@ impl Stage {
         })
     }
 
-    fn map(&mut self, range: Range<u64>) -> Result<(), Error> {
+    fn map(&mut self, range: Range<u64>, place: Place) -> Result<(), Error> {
         let driver = self.context.enter()?;
         let functions = driver.functions();
         let bytes = (range.end - range.start) as usize;
@@ -275,7 +445,11 @@ impl Stage {
         let allow = functions
             .cuMemSetAccess
             .ok_or_else(|| missing("cuMemSetAccess"))?;
-        let properties = properties(&self.context);
+        let mut properties = properties(&self.context);
+        let device = properties.location;
+        if place == Place::Host {
+            (properties.location_type, properties.location) = (ON_HOST, 0);
+        }
         let mut physical = 0;
         // SAFETY: writes one handle, reads the properties.
         driver.check("cuMemCreate", unsafe {
@@ -290,15 +464,32 @@ impl Stage {
             unsafe { release(physical) };
         }
         driver.check("cuMemMap", status)?;
-        self.mapped.push((range.clone(), physical));
-        let access = AccessDescription {
-            location_type: ON_DEVICE,
-            location: properties.location,
+        let to = |location_type, location| AccessDescription {
+            location_type,
+            location,
             flags: READ_WRITE,
         };
-        // SAFETY: reads one description; the range was mapped above.
-        let status = unsafe { allow(range.start, bytes, &raw const access, 1) };
-        driver.check("cuMemSetAccess", status)
+        let access = match place {
+            Place::Device => vec![to(ON_DEVICE, device)],
+            Place::Host => vec![to(ON_DEVICE, device), to(ON_HOST, 0)],
+        };
+        // SAFETY: reads so many descriptions; the range was mapped above.
+        let status = unsafe { allow(range.start, bytes, access.as_ptr(), access.len()) };
+        if status != 0
+            && let (Some(unmap), Some(release)) = (functions.cuMemUnmap, functions.cuMemRelease)
+        {
+            // SAFETY: mapped above, and nothing has used it.
+            let _ = unsafe { unmap(range.start, bytes) };
+            // SAFETY: created above, and mapped nowhere.
+            let _ = unsafe { release(physical) };
+        }
+        driver.check("cuMemSetAccess", status)?;
+        self.mapped.push(Mapped {
+            range,
+            physical,
+            place,
+        });
+        Ok(())
     }
 }
 
@@ -319,7 +510,7 @@ impl Drop for Stage {
             ) else {
                 return;
             };
-            for (range, physical) in mapped {
+            for Mapped { range, physical, .. } in mapped {
                 // SAFETY: mapped by us; nothing works on it any more.
                 unsafe { unmap(range.start, (range.end - range.start) as usize) };
                 // SAFETY: made by us.

@@ -2,7 +2,7 @@
 
 use super::functions::Handle;
 use super::graph::Graph;
-use super::{Context, Event};
+use super::{Context, Event, StreamMake};
 use crate::Error;
 
 /// `CU_STREAM_NON_BLOCKING`: does not wait for the stream that is everyone's.
@@ -21,6 +21,20 @@ impl Stream {
 
     pub(super) fn ordered(context: &Context) -> Result<Self, Error> {
         Self::with(context, 0)
+    }
+
+    /// As a program made one: its flags and its priority.
+    pub(super) fn made(context: &Context, make: StreamMake) -> Result<Self, Error> {
+        let driver = context.enter()?;
+        let Some(create) = driver.functions().cuStreamCreateWithPriority else {
+            return Self::with(context, make.flags);
+        };
+        let mut handle = std::ptr::null_mut();
+        // SAFETY: writes one pointer; a priority out of bounds is taken for the nearest one.
+        let status = unsafe { create(&raw mut handle, make.flags, make.priority) };
+        driver.check("cuStreamCreateWithPriority", status)?;
+        let context = context.clone();
+        Ok(Self { context, handle })
     }
 
     fn with(context: &Context, flags: u32) -> Result<Self, Error> {

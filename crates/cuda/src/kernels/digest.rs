@@ -46,7 +46,7 @@ impl Digester {
         Ok(Digests { sums, begun: 0 })
     }
 
-    /// Begins the digest of some memory, of whole words.
+    /// Begins the digest of some memory; what is left behind the last whole word does not count.
     ///
     /// # Panics
     ///
@@ -63,7 +63,7 @@ impl Digester {
         digests: &mut Digests,
         stream: &Stream,
     ) -> Result<(), Error> {
-        let words = bytes.div_ceil(4);
+        let words = bytes / 4;
         if !stage.holds(address, words * 4) {
             return Err(Error::NoMemoryThere { address, bytes });
         }

@@ -4,8 +4,10 @@
 //! here: each kernel has a function that takes the memory it works on, and no
 //! thread reaches beyond it.
 
+mod delay;
 mod digest;
 
+pub use delay::Delayer;
 pub use digest::{Digester, Digests};
 
 use crate::Error;

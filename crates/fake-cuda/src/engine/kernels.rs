@@ -2,6 +2,7 @@
 //! in `targets/` does on a GPU: a thread works on the element that its global index names, if there is one.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use super::memory::View;
 use crate::code::Code;
@@ -26,6 +27,7 @@ pub(crate) enum Body {
     Matmul,
     Accumulate,
     Digest,
+    Delay,
 }
 
 impl Body {
@@ -38,6 +40,7 @@ impl Body {
             "matmul" => Self::Matmul,
             "accumulate" => Self::Accumulate,
             "digest" => Self::Digest,
+            "delay" => Self::Delay,
             _ => return None,
         })
     }
@@ -51,6 +54,7 @@ impl Body {
             Self::Matmul => matmul(arguments),
             Self::Accumulate => accumulate(arguments),
             Self::Digest => digest(arguments),
+            Self::Delay => delay(arguments),
         }
     }
 }
@@ -143,6 +147,13 @@ fn digest(arguments: &Arguments<'_>) -> Result<(), Code> {
     };
     let sum = (0..count).map(mixed).fold(to.get(0), u64::wrapping_add);
     to.set(0, sum);
+    Ok(())
+}
+
+/// Lets time pass.
+fn delay(arguments: &Arguments<'_>) -> Result<(), Code> {
+    let nanoseconds = u64::from_le_bytes(arguments.bytes_of(0)?);
+    std::thread::sleep(Duration::from_nanos(nanoseconds));
     Ok(())
 }
 

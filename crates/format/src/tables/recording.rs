@@ -53,7 +53,7 @@ table! {
     20 parameters: Blob, plain;
     /// The launch's attributes: 8 bytes of number and 64 of value for each.
     21 attributes: Blob, plain;
-    /// Where it writes.
+    /// Where it writes. When rows are set, `source` holds the bytes from row to row and `object` how many there are.
     22 destination: Address, delta;
     /// Where it reads.
     23 source: Address, delta;
@@ -63,6 +63,10 @@ table! {
     25 value: u64, plain;
     /// Bytes of one element that is set.
     26 width: u8, plain;
+    /// The number of the call that launched the graph of which this is a node; 0 of what the program called itself.
+    27 graph: u64, delta;
+    /// Numbers of the nodes of that graph which come before, 8 bytes each.
+    28 follows: Blob, plain;
 }
 
 table! {
@@ -80,6 +84,10 @@ table! {
     5 memory: MemoryKind, plain;
     /// The context that it belongs to.
     6 context: ContextId, plain;
+    /// The variable of device code that it is; none of memory that was taken.
+    7 variable: StringId, plain;
+    /// The program's handle of the module that holds the variable.
+    8 module: u64, plain;
 }
 
 table! {
@@ -135,6 +143,16 @@ codes! {
         SYNCHRONIZE = 8 "synchronize",
         /// Sets an attribute of a kernel.
         ATTRIBUTE = 9 "attribute",
+        /// Says how a stream was made: `value` holds its flags, `object` its priority.
+        STREAM = 10 "stream",
+        /// A function of the host within a stream; what it changed in page-locked memory is stored.
+        HOST_FUNCTION = 11 "host function",
+        /// Launches a graph; its nodes stand behind it, as many as `bytes` says.
+        GRAPH = 12 "graph",
+        /// Copies rows or planes. `parameters` holds nine words: for the source and then for the destination where it
+        /// begins, bytes from row to row and rows from plane to plane; then bytes of a row, rows and planes. What comes
+        /// from the host is stored row upon row.
+        COPY_PLANES = 13 "copy of planes",
     }
 
     /// A moment of a recording.

@@ -493,13 +493,17 @@ impl Hub {
         self.recorded[which as usize].contains(id)
     }
 
-    /// Calls that are kept to be made again, and the code that they run.
+    /// Calls that are kept to be made again.
     pub(super) fn watch_recorded(&self, functions: &[u32], switch: Switch) {
         for id in functions {
             self.kept.set(*id, switch);
             // Not every number that has a name has a function in every version.
             let _ = self.set_callback(Side::Ours, domain::DRIVER, *id, switch);
         }
+    }
+
+    /// The code that such calls run.
+    pub(super) fn watch_code(&self, switch: Switch) {
         // Without it the recording lacks its code, and says so.
         let _ = self.set_callback(Side::Ours, domain::RESOURCE, resource::MODULE_LOADED, switch);
     }

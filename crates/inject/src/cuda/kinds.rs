@@ -4,7 +4,7 @@ use tracesmith_cuda::cupti::{ApiDomain, Cupti, abi::kind};
 use tracesmith_wire::control::Kinds;
 
 /// The largest callback number that is looked at: well above those of CUDA 13.
-const LAST_FUNCTION: u32 = 1200;
+pub(crate) const LAST_FUNCTION: u32 = 1200;
 
 /// What other records refer to: recorded from the opening of a window on, and
 /// those that exist already with it.
@@ -91,7 +91,7 @@ pub(crate) type Functions = Vec<(ApiDomain, u32)>;
 /// Whether a function only asks, or switches between contexts. A launch of
 /// PyTorch makes twenty such calls, and their records cost more than the rest
 /// of capture.
-pub(super) fn only_asks(name: &str) -> bool {
+pub(crate) fn only_asks(name: &str) -> bool {
     let name = plain_name(name);
     // These look like questions and load code when it is first asked for.
     const KEPT: [&str; 6] = [

@@ -38,7 +38,7 @@ use tracesmith_wire::{
     record::StreamName,
 };
 
-use crate::{agent::Agent, clock, facts, guard::lock, sink::Cause};
+use crate::{agent::Agent, clock, facts, guard::lock, recording::Watched, sink::Cause};
 
 /// How often the clocks are compared.
 const PAIR_PERIOD: Duration = Duration::from_secs(1);
@@ -66,7 +66,7 @@ struct State {
     /// Functions whose callers' stacks are taken.
     callers: Vec<u32>,
     /// Functions whose calls are kept to be made again.
-    recorded: Vec<u32>,
+    kept: Watched,
     last_pair: Option<Instant>,
 }
 
@@ -124,9 +124,10 @@ impl Backend {
         }
         if settings.kinds.contains(Kinds::RECORDING) {
             match agent.recording.open(hub.cupti(), settings) {
-                Ok(functions) => {
-                    state.recorded = functions;
-                    hub.watch_recorded(&state.recorded, Switch::On);
+                Ok(watched) => {
+                    state.kept = watched;
+                    hub.watch_recorded(&state.kept.always, Switch::On);
+                    hub.watch_code(Switch::On);
                 }
                 Err(words) => agent.sink.note(Cause::Unavailable, &words),
             }
@@ -143,6 +144,7 @@ impl Backend {
         };
         self.pair(agent, hub, &mut state);
         agent.recording.begin();
+        hub.watch_recorded(&state.kept.in_window, Switch::On);
         hub.begin_ours();
         if settings.kinds.contains(Kinds::LATENCY) {
             say(agent, hub.cupti().enable_latency(Switch::On));
@@ -201,6 +203,7 @@ impl Backend {
             // What could not be watched cannot be left either.
             let _ = hub.watch_callers(&callers, Switch::Off);
         }
+        hub.watch_recorded(&state.kept.in_window, Switch::Off);
         // Absent or off already: nothing is lost by it.
         let _ = hub.cupti().enable_latency(Switch::Off);
         say(agent, hub.cupti().flush(Flush::Forced));
@@ -223,8 +226,9 @@ impl Backend {
             return;
         };
         state.open = false;
-        if !state.recorded.is_empty() {
-            hub.watch_recorded(&std::mem::take(&mut state.recorded), Switch::Off);
+        if !state.kept.always.is_empty() {
+            hub.watch_recorded(&std::mem::take(&mut state.kept).always, Switch::Off);
+            hub.watch_code(Switch::Off);
             agent.recording.close();
         }
         for object in kinds::OBJECTS {

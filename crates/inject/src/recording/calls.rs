@@ -1,45 +1,59 @@
 //! Calls of the driver as commands.
 
-use std::ffi::c_void;
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use tracesmith_cuda::{
     cupti::{
         abi::{ApiCallback, SITE_EXIT},
         parameters::{
-            Allocate, AllocatePitch, Copy, EXTRA_END, EXTRA_POINTER, EXTRA_SIZE, Handles, Launch,
-            LaunchAttribute, LaunchEx, Range, Set, SetFunctionAttribute, SetKernelAttribute,
+            Allocate, AllocatePitch, Copy, CopyOf, EXTRA_END, EXTRA_POINTER, EXTRA_SIZE, GetVariable,
+            Handles, Instantiate, KernelNode, Launch, LaunchAttribute, LaunchEx, Planes, Range, Rows, Set,
+            SetFunctionAttribute, SetKernelAttribute, SetNode, SetNodeParameters, SetRows,
         },
     },
     driver::FunctionHandle,
 };
-use tracesmith_wire::record::{Command, Piece};
+use tracesmith_wire::record::Command;
 
 use super::{
-    Function, PIECE_BYTES, Recording, State,
+    Function, Recording, State,
+    copies::Setting,
     functions::{Action, Order, Taking},
     has_loaded, inside,
-    memory::Kind,
+    memory::{Kind, Neighbours, Reached},
     take_loaded,
 };
 use crate::{clock, cuda::kinds::plain_name, guard::lock, threads};
 
-/// Numbers of the format's kinds of commands, and of its moments.
-mod code {
-    pub(super) const REFUSED: u8 = 0;
-    pub(super) const LAUNCH: u8 = 1;
-    pub(super) const COPY: u8 = 2;
-    pub(super) const SET: u8 = 3;
-    pub(super) const ALLOCATE: u8 = 4;
-    pub(super) const FREE: u8 = 5;
-    pub(super) const RECORD_EVENT: u8 = 6;
-    pub(super) const WAIT_EVENT: u8 = 7;
-    pub(super) const SYNCHRONIZE: u8 = 8;
-    pub(super) const ATTRIBUTE: u8 = 9;
-    pub(super) const CALL: u32 = 2;
+/// Numbers of the format's kinds of commands.
+pub(super) mod code {
+    pub(in super::super) const REFUSED: u8 = 0;
+    pub(in super::super) const LAUNCH: u8 = 1;
+    pub(in super::super) const COPY: u8 = 2;
+    pub(in super::super) const SET: u8 = 3;
+    pub(in super::super) const ALLOCATE: u8 = 4;
+    pub(in super::super) const FREE: u8 = 5;
+    pub(in super::super) const RECORD_EVENT: u8 = 6;
+    pub(in super::super) const WAIT_EVENT: u8 = 7;
+    pub(in super::super) const SYNCHRONIZE: u8 = 8;
+    pub(in super::super) const ATTRIBUTE: u8 = 9;
+    pub(in super::super) const STREAM: u8 = 10;
+    pub(in super::super) const HOST_FUNCTION: u8 = 11;
+    pub(in super::super) const GRAPH: u8 = 12;
+    pub(in super::super) const COPY_PLANES: u8 = 13;
 }
 
 /// The attribute that makes a launch cooperative: `CU_LAUNCH_ATTRIBUTE_COOPERATIVE`.
 const COOPERATIVE: u32 = 2;
+
+/// The default stream of a thread, as a handle.
+const PER_THREAD: u64 = 2;
+
+/// How long a function of the host may take: it may itself wait for the thread that we hold up.
+const HOST_LIMIT: Duration = Duration::from_secs(5);
 
 /// The arguments of a call.
 macro_rules! given {
@@ -58,7 +72,7 @@ macro_rules! pointed {
 }
 
 /// What a call is: the arguments, and how it went.
-struct Call<'c> {
+pub(super) struct Call<'c> {
     callback: &'c ApiCallback,
 }
 
@@ -79,15 +93,23 @@ impl Call<'_> {
         unsafe { self.callback.result.cast::<i32>().as_ref() }.is_some_and(|result| *result != 0)
     }
 
-    fn name(&self) -> Vec<u8> {
+    fn full_name(&self) -> &str {
         if self.callback.function_name.is_null() {
-            return Vec::new();
+            return "";
         }
         // SAFETY: CUPTI's text.
         let name = unsafe { std::ffi::CStr::from_ptr(self.callback.function_name) };
-        plain_name(name.to_str().unwrap_or_default())
-            .as_bytes()
-            .to_owned()
+        name.to_str().unwrap_or_default()
+    }
+
+    fn name(&self) -> Vec<u8> {
+        plain_name(self.full_name()).as_bytes().to_owned()
+    }
+
+    /// Whether the default stream is, to this call, the thread's own.
+    fn means_own_stream(&self) -> bool {
+        let name = self.full_name();
+        name.ends_with("_ptsz") || name.ends_with("_ptds")
     }
 }
 
@@ -166,9 +188,35 @@ impl State {
                     unsafe { self.copy(call, &copy, order) };
                 }
             }
+            Action::CopyRows(order) if self.is_window => {
+                if let Some(copy) = given!(call, CopyOf<Rows>)
+                    && let Some(rows) = pointed!(copy.what)
+                {
+                    // SAFETY: the program's own copy.
+                    unsafe { self.copy_planes(call, &Planes::from(*rows), order, copy.stream) };
+                }
+            }
+            Action::CopyPlanes(order) if self.is_window => {
+                if let Some(copy) = given!(call, CopyOf<Planes>)
+                    && let Some(planes) = pointed!(copy.what)
+                {
+                    // SAFETY: the program's own copy.
+                    unsafe { self.copy_planes(call, planes, order, copy.stream) };
+                }
+            }
             Action::Set(width, order) if self.is_window => {
                 if let Some(set) = given!(call, Set) {
-                    self.set(call, &set, width, order);
+                    self.set(call, &Setting::of(&set, width), order, set.stream);
+                }
+            }
+            Action::SetRows(width, order) if self.is_window => {
+                if let Some(set) = given!(call, SetRows) {
+                    self.set(call, &Setting::of_rows(&set, width), order, set.stream);
+                }
+            }
+            Action::LaunchGraph if self.is_window => {
+                if let Some(handles) = given!(call, Handles) {
+                    self.launch_graph(call, handles.first, handles.second as usize);
                 }
             }
             // While it is still there.
@@ -214,12 +262,84 @@ impl State {
             }
             Action::RegisterHost => {
                 if let Some(range) = given!(call, Range) {
-                    self.took(call, range.address, range.second, Kind::Host);
+                    self.took(call, range.address, range.second, Kind::Host, Neighbours::Apart);
                 }
             }
             Action::Map => {
                 if let Some(range) = given!(call, Range) {
-                    self.took(call, range.address, range.second, Kind::Device);
+                    self.took(
+                        call,
+                        range.address,
+                        range.second,
+                        Kind::Device,
+                        Neighbours::Joined,
+                    );
+                }
+            }
+            Action::HostFunction if self.is_window => {
+                if let Some(handles) = given!(call, Handles) {
+                    self.host_function(call, handles.first as usize);
+                }
+            }
+            Action::FindVariable => {
+                if let Some(asked) = given!(call, GetVariable)
+                    && let (Some(address), Some(bytes)) = (pointed!(asked.address), pointed!(asked.bytes))
+                    && !asked.name.is_null()
+                {
+                    // SAFETY: the name that the driver has read too.
+                    let name = unsafe { std::ffi::CStr::from_ptr(asked.name) };
+                    let module = if call.full_name().starts_with("cuModule") {
+                        asked.module
+                    } else {
+                        0
+                    };
+                    let context = call.callback.context_id;
+                    let variables = &mut self.memory.variables;
+                    variables.found(*address, *bytes as u64, name, module, context);
+                }
+            }
+            Action::Instantiate => {
+                if let Some(made) = given!(call, Instantiate)
+                    && let Some(executable) = pointed!(made.executable)
+                {
+                    self.learn_graph(*executable, made.graph);
+                }
+            }
+            Action::UpdateGraph => {
+                if let Some(handles) = given!(call, Handles) {
+                    self.learn_graph(handles.first, handles.second);
+                }
+            }
+            Action::SetKernelNode => {
+                if let Some(set) = given!(call, SetNodeParameters)
+                    && let Some(kernel) = pointed!(set.parameters.cast::<KernelNode>())
+                {
+                    // SAFETY: what the driver has read too.
+                    unsafe { self.set_kernel_node(set.executable, set.node, kernel) };
+                }
+            }
+            Action::SetCopyNode => {
+                if let Some(set) = given!(call, SetNodeParameters)
+                    && let Some(planes) = pointed!(set.parameters.cast::<Planes>())
+                {
+                    self.set_copy_node(set.executable, set.node, planes);
+                }
+            }
+            Action::SetSetNode => {
+                if let Some(set) = given!(call, SetNodeParameters)
+                    && let Some(node) = pointed!(set.parameters.cast::<SetNode>())
+                {
+                    self.set_set_node(set.executable, set.node, node);
+                }
+            }
+            Action::ChangeGraph => {
+                if let Some(handles) = given!(call, Handles) {
+                    self.graph_changed(handles.first);
+                }
+            }
+            Action::DestroyGraph => {
+                if let Some(handles) = given!(call, Handles) {
+                    self.forget_graph(handles.first);
                 }
             }
             Action::FunctionAttribute => {
@@ -284,102 +404,120 @@ impl State {
             return;
         }
         let handle = FunctionHandle(launch.function as usize);
-        if !self.functions.contains_key(&handle) {
-            let Some(function) = self.look_at(handle) else {
-                self.refuse(call, "a kernel whose parameters the driver does not tell");
-                return;
-            };
-            self.functions.insert(handle, function);
-        }
-        let function = &self.functions[&handle];
+        let Some(function) = self.known(handle) else {
+            self.refuse(call, "a kernel whose parameters the driver does not tell");
+            return;
+        };
         // SAFETY: the caller vouches for it.
-        let parameters = unsafe { parameters(function, launch) };
+        let parameters = unsafe { parameters(&function, launch) };
         let Some(parameters) = parameters else {
             self.refuse(call, "a kernel whose parameters cannot be read");
             return;
         };
-        let (name, module) = (function.name.clone(), function.module);
-        for word in words(&parameters) {
-            self.reach(word, call.callback.context_id);
-        }
-        let attributes: Vec<u8> = attributes.iter().flat_map(bytes_of).collect();
         let command = Command {
-            kind: code::LAUNCH,
-            stream: launch.stream as u64,
-            module,
+            stream: self.stream(call, launch.stream as usize),
             grid: launch.grid,
             block: launch.block,
             shared: launch.shared,
             ..self.command(call)
         };
-        self.tell_command(command, &name, &parameters, &attributes, "");
+        self.tell_launch(command, &function, &parameters, attributes);
     }
 
-    fn look_at(&self, handle: FunctionHandle) -> Option<Function> {
+    /// What is known of a kernel; the driver is asked once.
+    pub(super) fn known(&mut self, handle: FunctionHandle) -> Option<Arc<Function>> {
+        if let Some(function) = self.functions.get(&handle) {
+            return Some(function.clone());
+        }
+        let function = Arc::new(self.look_at(handle)?);
+        self.functions.insert(handle, function.clone());
+        Some(function)
+    }
+
+    /// Tells a launch, with what must be known of the memory that it reaches.
+    pub(super) fn tell_launch(
+        &mut self,
+        command: Command,
+        function: &Function,
+        parameters: &[u8],
+        attributes: &[LaunchAttribute],
+    ) {
+        self.reach_variables(function.module, &function.name, command.context);
+        let mut host = self.pointed_to();
+        for word in words(parameters) {
+            if let Reached::Host(base) = self.reach(word, command.context)
+                && !host.contains(&base)
+            {
+                host.push(base);
+            }
+        }
+        let attributes: Vec<u8> = attributes.iter().flat_map(bytes_of).collect();
+        let command = Command {
+            kind: code::LAUNCH,
+            module: function.module,
+            ..command
+        };
+        let number = command.number;
+        self.tell_command(command, &function.name, parameters, &attributes, "");
+        self.tell_changes(&host, number);
+        if !host.is_empty() {
+            self.memory.host_is_written();
+        }
+    }
+
+    /// A function of the host has its turn in a stream. What it changes in memory
+    /// of the host belongs to the recording, so it must have run.
+    fn host_function(&mut self, call: &Call<'_>, stream: usize) {
+        if self.is_captured(stream) {
+            return;
+        }
+        let command = Command {
+            kind: code::HOST_FUNCTION,
+            stream: self.stream(call, stream),
+            ..self.command(call)
+        };
+        let number = command.number;
+        self.tell_command(command, &[], &[], &[], "");
+        let began = Instant::now();
+        while !self.peek.is_done(stream) {
+            if began.elapsed() > HOST_LIMIT {
+                self.break_off("a function of the host did not end within 5 s");
+                return;
+            }
+            std::thread::sleep(Duration::from_micros(50));
+        }
+        let host = self.reached_host();
+        self.tell_changes(&host, number);
+    }
+
+    /// The stream of a command. How it was made is told before it is used first.
+    pub(super) fn stream(&mut self, call: &Call<'_>, handle: usize) -> u64 {
+        let own = handle as u64 == PER_THREAD || (handle == 0 && call.means_own_stream());
+        let stream = if own {
+            PER_THREAD | u64::from(threads::thread_id()) << 32
+        } else {
+            handle as u64
+        };
+        if stream > PER_THREAD && self.streams.insert(stream) {
+            let make = self.peek.stream(handle);
+            let command = Command {
+                kind: code::STREAM,
+                stream,
+                value: u64::from(make.flags),
+                object: u64::from(make.priority as u32),
+                ..self.command(call)
+            };
+            self.tell_command(command, &[], &[], &[], "");
+        }
+        stream
+    }
+
+    pub(super) fn look_at(&self, handle: FunctionHandle) -> Option<Function> {
         Some(Function {
             name: self.peek.name(handle)?.into(),
             parameters: self.peek.parameters(handle)?,
             module: self.peek.module(handle).unwrap_or(0),
         })
-    }
-
-    /// # Safety
-    ///
-    /// The copy's addresses are as the driver wants them.
-    unsafe fn copy(&mut self, call: &Call<'_>, copy: &Copy, order: Order) {
-        let stream = stream(order, copy.stream);
-        if self.is_captured(stream) {
-            return;
-        }
-        let context = call.callback.context_id;
-        self.reach(copy.destination, context);
-        let from_device = self.reach(copy.source, context);
-        let command = Command {
-            kind: code::COPY,
-            stream: stream as u64,
-            destination: copy.destination,
-            source: copy.source,
-            bytes: copy.bytes as u64,
-            ..self.command(call)
-        };
-        let number = command.number;
-        self.tell_command(command, &[], &[], &[], "");
-        let to_device = self.memory.is_reached(copy.destination);
-        if from_device || !to_device {
-            return;
-        }
-        for at in (0..copy.bytes).step_by(PIECE_BYTES) {
-            let length = PIECE_BYTES.min(copy.bytes - at);
-            // SAFETY: memory of the host that the call reads too.
-            let bytes =
-                unsafe { std::slice::from_raw_parts((copy.source as usize + at) as *const u8, length) };
-            let piece = Piece {
-                address: copy.destination + at as u64,
-                command: number,
-                moment: code::CALL,
-                reserved: 0,
-            };
-            self.tell(&piece, &[bytes]);
-        }
-    }
-
-    fn set(&mut self, call: &Call<'_>, set: &Set, width: u8, order: Order) {
-        let stream = stream(order, set.stream);
-        if self.is_captured(stream) {
-            return;
-        }
-        self.reach(set.destination, call.callback.context_id);
-        let mask = u32::MAX >> (32 - 8 * u32::from(width));
-        let command = Command {
-            kind: code::SET,
-            stream: stream as u64,
-            destination: set.destination,
-            bytes: set.count as u64 * u64::from(width),
-            value: u64::from(set.value & mask),
-            width,
-            ..self.command(call)
-        };
-        self.tell_command(command, &[], &[], &[], "");
     }
 
     /// # Safety
@@ -406,12 +544,13 @@ impl State {
             Taking::Managed => Kind::Managed,
             _ => Kind::Device,
         };
-        self.took(call, address, bytes as u64, kind);
+        self.took(call, address, bytes as u64, kind, Neighbours::Apart);
     }
 
     /// The program has memory that it did not have.
-    fn took(&mut self, call: &Call<'_>, address: u64, bytes: u64, kind: Kind) {
-        self.memory.took(address, bytes, kind, call.callback.context_id);
+    fn took(&mut self, call: &Call<'_>, address: u64, bytes: u64, kind: Kind, neighbours: Neighbours) {
+        self.memory
+            .took(address, bytes, kind, call.callback.context_id, neighbours);
         if !self.is_window {
             return;
         }
@@ -429,9 +568,13 @@ impl State {
     fn free(&mut self, call: &Call<'_>, address: u64, order: Order, stream: u64) {
         let known = self.memory.gave_back(address);
         if self.is_window && known {
+            let stream = match order {
+                Order::InStream => self.stream(call, stream as usize),
+                Order::Now => 0,
+            };
             let command = Command {
                 kind: code::FREE,
-                stream: if order == Order::InStream { stream } else { 0 },
+                stream,
                 destination: address,
                 ..self.command(call)
             };
@@ -460,7 +603,7 @@ impl State {
         }
         let command = Command {
             kind,
-            stream,
+            stream: self.stream(call, stream as usize),
             object,
             ..self.command(call)
         };
@@ -469,21 +612,27 @@ impl State {
 
     /// Whether the call becomes part of a graph and does nothing by itself; then
     /// nothing may be read either.
-    fn is_captured(&mut self, stream: usize) -> bool {
+    pub(super) fn is_captured(&mut self, stream: usize) -> bool {
         self.peek.is_capturing(stream)
     }
 
     /// A call that cannot be run again.
-    fn refuse(&mut self, call: &Call<'_>, why: &str) {
+    pub(super) fn refuse(&mut self, call: &Call<'_>, why: &str) {
+        let command = self.command(call);
+        self.refuse_in(command, call, why);
+    }
+
+    /// The same, of what a graph does.
+    pub(super) fn refuse_in(&mut self, command: Command, call: &Call<'_>, why: &str) {
         let command = Command {
             kind: code::REFUSED,
-            ..self.command(call)
+            ..command
         };
         self.tell_command(command, &call.name(), &[], &[], why);
     }
 
     /// What all commands have.
-    fn command(&self, call: &Call<'_>) -> Command {
+    pub(super) fn command(&self, call: &Call<'_>) -> Command {
         Command {
             number: self.commands + 1,
             time: clock::now(),
@@ -494,7 +643,7 @@ impl State {
         }
     }
 
-    fn tell_command(
+    pub(super) fn tell_command(
         &mut self,
         mut command: Command,
         name: &[u8],
@@ -506,14 +655,16 @@ impl State {
         command.name_bytes = name.len() as u32;
         command.parameter_bytes = parameters.len() as u32;
         command.attribute_bytes = attributes.len() as u32;
-        self.tell(&command, &[name, parameters, attributes, why.as_bytes()]);
-    }
-}
-
-fn stream(order: Order, given: *mut c_void) -> usize {
-    match order {
-        Order::Now => 0,
-        Order::InStream => given as usize,
+        let follows = if command.graph == 0 {
+            Vec::new()
+        } else {
+            std::mem::take(&mut self.follows)
+        };
+        command.follows_bytes = follows.len() as u32;
+        self.tell(
+            &command,
+            &[name, parameters, attributes, &follows, why.as_bytes()],
+        );
     }
 }
 
@@ -547,7 +698,7 @@ fn words(bytes: &[u8]) -> impl Iterator<Item = u64> {
 /// # Safety
 ///
 /// The launch's pointers are as the driver wants them.
-unsafe fn parameters(function: &Function, launch: &Launch) -> Option<Vec<u8>> {
+pub(super) unsafe fn parameters(function: &Function, launch: &Launch) -> Option<Vec<u8>> {
     if !launch.parameters.is_null() {
         let end = function
             .parameters

@@ -18,6 +18,11 @@ pub(super) enum Action {
     RegisterHost,
     Map,
     Unmap,
+    CopyRows(Order),
+    CopyPlanes(Order),
+    /// So many bytes an element.
+    SetRows(u8, Order),
+    HostFunction,
     RecordEvent,
     WaitEvent,
     Synchronize,
@@ -29,6 +34,20 @@ pub(super) enum Action {
     FindFunction,
     /// Gives out the function of a kernel.
     LoadKernel,
+    /// Gives out the address of a variable.
+    FindVariable,
+    /// Makes a graph ready to be launched.
+    Instantiate,
+    /// Makes it do what another graph does.
+    UpdateGraph,
+    /// Changes a kernel of a graph that is ready.
+    SetKernelNode,
+    SetCopyNode,
+    SetSetNode,
+    /// Changes a graph that is ready in a way that is not followed.
+    ChangeGraph,
+    DestroyGraph,
+    LaunchGraph,
     /// Changes nothing that a replay must do too.
     Nothing,
     /// A replay cannot do it.
@@ -56,7 +75,7 @@ pub(super) enum Taking {
 }
 
 /// Functions by the beginning of their names; the first that fits counts.
-const ACTIONS: [(&str, Action); 56] = [
+const ACTIONS: [(&str, Action); 84] = [
     ("cuLaunchKernelEx", Action::LaunchEx),
     ("cuLaunchKernel", Action::Launch),
     (
@@ -64,10 +83,8 @@ const ACTIONS: [(&str, Action); 56] = [
         Action::Refuse("one launch on several devices"),
     ),
     ("cuLaunchCooperativeKernel", Action::LaunchCooperative),
-    (
-        "cuLaunchHostFunc",
-        Action::Refuse("a function of the host within a stream"),
-    ),
+    ("cuLaunchHostFunc", Action::HostFunction),
+    ("cuStreamAddCallback", Action::HostFunction),
     (
         "cuLaunch",
         Action::Refuse("a launch of the interface before CUDA 4"),
@@ -79,8 +96,12 @@ const ACTIONS: [(&str, Action); 56] = [
     ("cuMemcpyDtoH", Action::Copy(Order::Now)),
     ("cuMemcpyDtoD", Action::Copy(Order::Now)),
     ("cuMemcpyPeer", Action::Refuse("a copy to another device")),
-    ("cuMemcpy2D", Action::Refuse("a copy of rows")),
-    ("cuMemcpy3D", Action::Refuse("a copy of planes")),
+    ("cuMemcpy2DAsync", Action::CopyRows(Order::InStream)),
+    ("cuMemcpy2D", Action::CopyRows(Order::Now)),
+    ("cuMemcpy3DPeer", Action::Refuse("a copy to another device")),
+    ("cuMemcpy3DBatch", Action::Refuse("several copies at once")),
+    ("cuMemcpy3DAsync", Action::CopyPlanes(Order::InStream)),
+    ("cuMemcpy3D", Action::CopyPlanes(Order::Now)),
     ("cuMemcpyAto", Action::Refuse("a copy from an array")),
     ("cuMemcpyHtoA", Action::Refuse("a copy to an array")),
     ("cuMemcpyDtoA", Action::Refuse("a copy to an array")),
@@ -90,7 +111,12 @@ const ACTIONS: [(&str, Action); 56] = [
     ("cuMemsetD8Async", Action::Set(1, Order::InStream)),
     ("cuMemsetD16Async", Action::Set(2, Order::InStream)),
     ("cuMemsetD32Async", Action::Set(4, Order::InStream)),
-    ("cuMemsetD2D", Action::Refuse("setting rows")),
+    ("cuMemsetD2D8Async", Action::SetRows(1, Order::InStream)),
+    ("cuMemsetD2D16Async", Action::SetRows(2, Order::InStream)),
+    ("cuMemsetD2D32Async", Action::SetRows(4, Order::InStream)),
+    ("cuMemsetD2D8", Action::SetRows(1, Order::Now)),
+    ("cuMemsetD2D16", Action::SetRows(2, Order::Now)),
+    ("cuMemsetD2D32", Action::SetRows(4, Order::Now)),
     ("cuMemsetD8", Action::Set(1, Order::Now)),
     ("cuMemsetD16", Action::Set(2, Order::Now)),
     ("cuMemsetD32", Action::Set(4, Order::Now)),
@@ -118,7 +144,18 @@ const ACTIONS: [(&str, Action); 56] = [
     ("cuLibraryGetModule", Action::LoadModule),
     ("cuModuleGetFunction", Action::FindFunction),
     ("cuKernelGetFunction", Action::LoadKernel),
-    ("cuGraphLaunch", Action::Refuse("a launch of a graph")),
+    ("cuModuleGetGlobal", Action::FindVariable),
+    ("cuLibraryGetGlobal", Action::FindVariable),
+    ("cuGraphInstantiate", Action::Instantiate),
+    ("cuGraphExecUpdate", Action::UpdateGraph),
+    ("cuGraphExecKernelNodeSetParams", Action::SetKernelNode),
+    ("cuGraphExecMemcpyNodeSetParams", Action::SetCopyNode),
+    ("cuGraphExecMemsetNodeSetParams", Action::SetSetNode),
+    ("cuGraphExecDestroy", Action::DestroyGraph),
+    ("cuGraphExecGet", Action::Nothing),
+    ("cuGraphExec", Action::ChangeGraph),
+    ("cuGraphNodeSetEnabled", Action::ChangeGraph),
+    ("cuGraphLaunch", Action::LaunchGraph),
     ("cuGraphicsMap", Action::Refuse("memory of a graphics interface")),
     (
         "cuIpcOpen",
@@ -128,11 +165,33 @@ const ACTIONS: [(&str, Action); 56] = [
         "cuImportExternal",
         Action::Refuse("memory or a semaphore of another interface"),
     ),
+    (
+        "cuMemImport",
+        Action::Refuse("memory or an event of another process"),
+    ),
+    ("cuMulticast", Action::Refuse("memory that several devices share")),
+    (
+        "cuStreamWaitValue",
+        Action::Refuse("a stream that waits for a value in memory"),
+    ),
+    (
+        "cuStreamWriteValue",
+        Action::Refuse("a value that a stream writes to memory"),
+    ),
+    (
+        "cuStreamBatchMemOp",
+        Action::Refuse("a stream that waits for a value in memory"),
+    ),
+    ("cuArray", Action::Refuse("an array, whose memory has no address")),
+    (
+        "cuMipmappedArray",
+        Action::Refuse("an array, whose memory has no address"),
+    ),
 ];
 
 /// Beginnings of the names of functions that a replay need not make: they make or
 /// end what it makes by itself when it is used, or are about the host alone.
-const HARMLESS: [&str; 24] = [
+const HARMLESS: [&str; 33] = [
     "cuInit",
     "cuCtx",
     "cuDevice",
@@ -144,6 +203,15 @@ const HARMLESS: [&str; 24] = [
     "cuStreamCreate",
     "cuStreamDestroy",
     "cuStreamAttachMemAsync",
+    "cuStreamBeginCapture",
+    "cuStreamEndCapture",
+    "cuStreamUpdateCaptureDependencies",
+    "cuStreamCopyAttributes",
+    "cuStreamSetAttribute",
+    "cuTensorMap",
+    "cuPointerSetAttribute",
+    "cuUserObject",
+    "cuGreenCtx",
     "cuEventCreate",
     "cuEventDestroy",
     "cuMemAddress",
@@ -161,17 +229,41 @@ const HARMLESS: [&str; 24] = [
 
 /// The functions that are watched while recording, with what they do.
 pub(super) fn watched(cupti: &Cupti) -> Vec<(u32, Action)> {
-    kinds::work(cupti)
-        .into_iter()
-        .filter(|(domain, _)| *domain == ApiDomain::Driver)
-        .filter_map(|(_, id)| {
-            Some((
-                id,
-                action(kinds::plain_name(cupti.function_name(ApiDomain::Driver, id)?)),
-            ))
+    (1..kinds::LAST_FUNCTION)
+        .filter_map(|id| {
+            let name = cupti.function_name(ApiDomain::Driver, id)?;
+            Some((id, action(kinds::plain_name(name))))
         })
         .filter(|(_, action)| *action != Action::Nothing)
         .collect()
+}
+
+impl Action {
+    /// Whether it must be known before the window begins: what memory, code and
+    /// graphs there are.
+    pub(super) fn is_watched_before(self) -> bool {
+        matches!(
+            self,
+            Self::Allocate(_)
+                | Self::Free(_)
+                | Self::RegisterHost
+                | Self::Map
+                | Self::Unmap
+                | Self::FunctionAttribute
+                | Self::KernelAttribute
+                | Self::LoadModule
+                | Self::FindFunction
+                | Self::LoadKernel
+                | Self::FindVariable
+                | Self::Instantiate
+                | Self::UpdateGraph
+                | Self::SetKernelNode
+                | Self::SetCopyNode
+                | Self::SetSetNode
+                | Self::ChangeGraph
+                | Self::DestroyGraph
+        )
+    }
 }
 
 /// What a function does. One that nobody has thought of is refused rather than
@@ -180,7 +272,7 @@ pub(super) fn action(name: &str) -> Action {
     if let Some((_, action)) = ACTIONS.iter().find(|(beginning, _)| name.starts_with(beginning)) {
         return *action;
     }
-    if HARMLESS.iter().any(|beginning| name.starts_with(beginning)) {
+    if kinds::only_asks(name) || HARMLESS.iter().any(|beginning| name.starts_with(beginning)) {
         return Action::Nothing;
     }
     Action::Refuse("a function that recordings do not know")
@@ -199,11 +291,15 @@ mod tests {
         assert_eq!(action("cuMemAllocHost"), Action::Allocate(Taking::Host));
         assert_eq!(action("cuMemAllocAsync"), Action::Allocate(Taking::InStream));
         assert_eq!(action("cuMemsetD8"), Action::Set(1, Order::Now));
-        assert!(matches!(action("cuMemsetD2D32"), Action::Refuse(_)));
-        assert_eq!(action("cuGraphInstantiate"), Action::Nothing);
-        assert!(matches!(action("cuGraphLaunch"), Action::Refuse(_)));
+        assert_eq!(action("cuMemsetD2D32"), Action::SetRows(4, Order::Now));
+        assert_eq!(action("cuGraphInstantiateWithFlags"), Action::Instantiate);
+        assert_eq!(action("cuGraphExecDestroy"), Action::DestroyGraph);
+        assert_eq!(action("cuGraphExecEventRecordNodeSetEvent"), Action::ChangeGraph);
+        assert_eq!(action("cuGraphAddKernelNode"), Action::Nothing);
         assert_eq!(action("cuModuleLoadData"), Action::LoadModule);
         assert_eq!(action("cuModuleUnload"), Action::Nothing);
+        assert_eq!(action("cuStreamBeginCapture"), Action::Nothing);
+        assert_eq!(action("cuTensorMapEncodeTiled"), Action::Nothing);
         assert!(matches!(action("cuSomethingNew"), Action::Refuse(_)));
     }
 

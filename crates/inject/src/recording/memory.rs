@@ -1,11 +1,12 @@
 //! The memory that a window reaches, and its contents.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use tracesmith_cuda::driver::MemoryPlace;
 use tracesmith_wire::record::{Buffer, Piece};
+use xxhash_rust::xxh3::Xxh3;
 
-use super::{PIECE_BYTES, State};
+use super::{PIECE_BYTES, State, variables::Variables};
 
 /// Numbers of the format's kinds of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,9 +17,17 @@ pub(super) enum Kind {
     Managed = 5,
 }
 
+impl Kind {
+    /// Whether the program can change it without a call.
+    fn is_on_host(self) -> bool {
+        self != Self::Device
+    }
+}
+
 /// Numbers of the format's moments.
 const BEGIN: u8 = 0;
 const END: u8 = 1;
+const CALL: u32 = 2;
 
 /// Addresses below are never given out.
 const LOWEST: u64 = 1 << 16;
@@ -28,12 +37,22 @@ const HIGHEST: u64 = 1 << 57;
 /// Words that were asked for and are no address, as many as are kept in mind.
 const MISSES: usize = 1 << 16;
 
+/// How memory stands to what lies right beside it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Neighbours {
+    /// It is an allocation of its own.
+    Apart,
+    /// It was mapped, and what begins in it may reach into the next.
+    Joined,
+}
+
 /// An allocation of the program's.
 #[derive(Clone, Copy, Debug)]
 struct Allocation {
     bytes: u64,
     kind: Kind,
     context: u32,
+    neighbours: Neighbours,
 }
 
 /// What the program has, and what of it is reached.
@@ -43,6 +62,22 @@ pub(super) struct Memory {
     reached: BTreeSet<u64>,
     misses: HashSet<u64>,
     staging: Vec<u8>,
+    pub(super) variables: Variables,
+    /// What memory of the host held when it was told last.
+    told: HashMap<u64, u128>,
+    /// Memory of the host that other memory points to: any kernel may use it.
+    pointed_to: BTreeSet<u64>,
+    /// Whether work that was begun may still write memory of the host.
+    is_host_written: bool,
+}
+
+/// What a word points to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reached {
+    Nothing,
+    Device,
+    /// Memory that begins there, and that the host can change by itself.
+    Host(u64),
 }
 
 impl Memory {
@@ -50,11 +85,26 @@ impl Memory {
     pub(super) fn begin(&mut self) {
         self.reached.clear();
         self.misses.clear();
+        self.told.clear();
+        self.pointed_to.clear();
     }
 
-    pub(super) fn took(&mut self, address: u64, bytes: u64, kind: Kind, context: u32) {
+    pub(super) fn took(
+        &mut self,
+        address: u64,
+        bytes: u64,
+        kind: Kind,
+        context: u32,
+        neighbours: Neighbours,
+    ) {
         self.misses.clear();
-        self.live.insert(address, Allocation { bytes, kind, context });
+        let allocation = Allocation {
+            bytes,
+            kind,
+            context,
+            neighbours,
+        };
+        self.live.insert(address, allocation);
     }
 
     /// Memory that is taken within the window is reached, and has no content of
@@ -66,7 +116,14 @@ impl Memory {
     /// Whether it was known.
     pub(super) fn gave_back(&mut self, address: u64) -> bool {
         self.reached.remove(&address);
+        self.pointed_to.remove(&address);
+        self.told.remove(&address);
         self.live.remove(&address).is_some()
+    }
+
+    /// Work is begun that may write memory of the host.
+    pub(super) fn host_is_written(&mut self) {
+        self.is_host_written = true;
     }
 
     /// The allocation that an address lies in.
@@ -75,31 +132,126 @@ impl Memory {
         (address - base < allocation.bytes).then_some((*base, *allocation))
     }
 
-    /// Whether an address lies in memory that is reached.
-    pub(super) fn is_reached(&self, address: u64) -> bool {
-        self.find(address)
-            .is_some_and(|(base, _)| self.reached.contains(&base))
+    /// What lies right beside mapped memory and belongs to it.
+    fn joined(&self, base: u64) -> impl Iterator<Item = u64> + use<> {
+        let own = self
+            .live
+            .get(&base)
+            .filter(|own| own.neighbours == Neighbours::Joined);
+        let before = own.and_then(|_| {
+            let (address, before) = self.live.range(..base).next_back()?;
+            (before.neighbours == Neighbours::Joined && address + before.bytes == base).then_some(*address)
+        });
+        let behind = own.and_then(|own| {
+            let address = base + own.bytes;
+            let behind = self.live.get(&address)?;
+            (behind.neighbours == Neighbours::Joined).then_some(address)
+        });
+        before.into_iter().chain(behind)
     }
 }
 
 impl State {
     /// A word that may be an address: the memory there is reached, and what that
-    /// memory points to. Says whether it is one.
-    pub(super) fn reach(&mut self, word: u64, context: u32) -> bool {
+    /// memory points to.
+    pub(super) fn reach(&mut self, word: u64, context: u32) -> Reached {
+        if self.memory.variables.holds(word) {
+            self.reach_variable(word);
+            return Reached::Device;
+        }
         let Some(base) = self.locate(word, context) else {
-            return false;
+            return Reached::Nothing;
         };
         if self.memory.reached.insert(base) {
             // All that was begun before is over before anything is read.
-            if !self.peek.synchronize() {
-                self.break_off("the driver would not wait for the program's work");
-            }
-            let mut waiting = vec![base];
-            while let Some(base) = waiting.pop() {
-                waiting.extend(self.read_buffer(base, BEGIN));
+            self.synchronize();
+            self.read_all(vec![base]);
+        }
+        match self.memory.live.get(&base) {
+            Some(allocation) if allocation.kind.is_on_host() => Reached::Host(base),
+            _ => Reached::Device,
+        }
+    }
+
+    /// Tells what buffers hold that are reached for the first time, and what they
+    /// point to.
+    pub(super) fn read_all(&mut self, mut waiting: Vec<u64>) {
+        while let Some(base) = waiting.pop() {
+            waiting.extend(self.read_buffer(base, BEGIN));
+            for beside in self.memory.joined(base).collect::<Vec<_>>() {
+                if self.memory.reached.insert(beside) {
+                    waiting.push(beside);
+                }
             }
         }
-        true
+    }
+
+    /// All work of the program is over when this returns.
+    pub(super) fn synchronize(&mut self) {
+        if !self.peek.synchronize() {
+            self.break_off("the driver would not wait for the program's work");
+        }
+        self.memory.is_host_written = false;
+    }
+
+    /// Memory of the host that a kernel may use whatever it is told.
+    pub(super) fn pointed_to(&self) -> Vec<u64> {
+        self.memory.pointed_to.iter().copied().collect()
+    }
+
+    /// All memory of the host that is reached.
+    pub(super) fn reached_host(&self) -> Vec<u64> {
+        let memory = &self.memory;
+        let on_host = |base: &&u64| {
+            memory
+                .live
+                .get(base)
+                .is_some_and(|allocation| allocation.kind.is_on_host())
+        };
+        memory.reached.iter().filter(on_host).copied().collect()
+    }
+
+    /// Tells what memory of the host holds where the program has changed it since
+    /// it was told last: a call is going to use it.
+    pub(super) fn tell_changes(&mut self, bases: &[u64], command: u64) {
+        if bases.is_empty() {
+            return;
+        }
+        self.await_host();
+        for base in bases {
+            let Some(allocation) = self.memory.live.get(base).copied() else {
+                continue;
+            };
+            // SAFETY: memory that the program has and the host can read; what other threads do to it meanwhile is theirs.
+            let bytes = unsafe { std::slice::from_raw_parts(*base as *const u8, allocation.bytes as usize) };
+            let mut hasher = Xxh3::new();
+            hasher.update(bytes);
+            let hash = hasher.digest128();
+            if self.memory.told.insert(*base, hash) == Some(hash) {
+                continue;
+            }
+            self.tell_bytes(bytes, *base, command);
+        }
+    }
+
+    /// Work that may write memory of the host is over when this returns.
+    pub(super) fn await_host(&mut self) {
+        if self.memory.is_host_written {
+            self.synchronize();
+        }
+    }
+
+    /// Tells bytes that a call brings from the host to an address.
+    pub(super) fn tell_bytes(&mut self, bytes: &[u8], address: u64, command: u64) {
+        for (index, piece) in bytes.chunks(PIECE_BYTES).enumerate() {
+            let record = Piece {
+                address: address + (index * PIECE_BYTES) as u64,
+                command,
+                moment: CALL,
+                reserved: 0,
+            };
+            self.tell(&record, &[piece]);
+        }
     }
 
     /// The allocation that a word points into, if it does.
@@ -125,14 +277,13 @@ impl State {
             MemoryPlace::Host => Kind::Host,
             MemoryPlace::Managed => Kind::Managed,
         };
-        self.memory.live.insert(
-            extent.address,
-            Allocation {
-                bytes: extent.bytes,
-                kind,
-                context,
-            },
-        );
+        let allocation = Allocation {
+            bytes: extent.bytes,
+            kind,
+            context,
+            neighbours: Neighbours::Apart,
+        };
+        self.memory.live.insert(extent.address, allocation);
         Some(extent.address)
     }
 
@@ -143,17 +294,16 @@ impl State {
         let Some(allocation) = self.memory.live.get(&base).copied() else {
             return found;
         };
-        self.tell(
-            &Buffer {
-                address: base,
-                bytes: allocation.bytes,
-                context: allocation.context,
-                moment,
-                memory: allocation.kind as u8,
-                reserved: [0; 2],
-            },
-            &[],
-        );
+        let buffer = Buffer {
+            address: base,
+            bytes: allocation.bytes,
+            context: allocation.context,
+            moment,
+            memory: allocation.kind as u8,
+            ..Buffer::default()
+        };
+        self.tell(&buffer, &[]);
+        let mut hasher = Xxh3::new();
         let mut staging = std::mem::take(&mut self.memory.staging);
         staging.resize(PIECE_BYTES, 0);
         let mut at = 0;
@@ -167,17 +317,27 @@ impl State {
             if moment == BEGIN {
                 self.find_addresses(piece, &mut found);
             }
-            let record = Piece {
-                address: base + at,
-                command: 0,
-                moment: u32::from(moment),
-                reserved: 0,
-            };
-            self.tell(&record, &[&staging[..length]]);
+            if allocation.kind.is_on_host() {
+                hasher.update(piece);
+            }
+            self.tell_piece(base + at, moment, &staging[..length]);
             at += length as u64;
+        }
+        if allocation.kind.is_on_host() {
+            self.memory.told.insert(base, hasher.digest128());
         }
         self.memory.staging = staging;
         found
+    }
+
+    pub(super) fn tell_piece(&mut self, address: u64, moment: u8, bytes: &[u8]) {
+        let record = Piece {
+            address,
+            command: 0,
+            moment: u32::from(moment),
+            reserved: 0,
+        };
+        self.tell(&record, &[bytes]);
     }
 
     fn read_piece(&self, address: u64, to: &mut [u8], kind: Kind) -> bool {
@@ -192,7 +352,7 @@ impl State {
     /// Words of a buffer that point to memory which was not reached before. Only
     /// what is known is looked for: asking the driver for each word would take
     /// for ever.
-    fn find_addresses(&mut self, bytes: &[u8], found: &mut Vec<u64>) {
+    pub(super) fn find_addresses(&mut self, bytes: &[u8], found: &mut Vec<u64>) {
         let (Some((lowest, _)), Some((highest, last))) = (
             self.memory.live.first_key_value(),
             self.memory.live.last_key_value(),
@@ -202,10 +362,16 @@ impl State {
         let possible = *lowest..*highest + last.bytes;
         for word in bytes.as_chunks::<8>().0 {
             let word = u64::from_le_bytes(*word);
-            if possible.contains(&word)
-                && let Some((base, _)) = self.memory.find(word)
-                && self.memory.reached.insert(base)
-            {
+            if !possible.contains(&word) {
+                continue;
+            }
+            let Some((base, allocation)) = self.memory.find(word) else {
+                continue;
+            };
+            if allocation.kind.is_on_host() {
+                self.memory.pointed_to.insert(base);
+            }
+            if self.memory.reached.insert(base) {
                 found.push(base);
             }
         }
@@ -213,11 +379,10 @@ impl State {
 
     /// Tells what all memory that is reached holds at the end.
     pub(super) fn read_end(&mut self) {
-        if !self.peek.synchronize() {
-            self.break_off("the driver would not wait for the program's work");
-        }
+        self.synchronize();
         for base in std::mem::take(&mut self.memory.reached) {
             self.read_buffer(base, END);
         }
+        self.read_variables_at_end();
     }
 }

@@ -9,23 +9,30 @@
 //!
 //! - [`functions`]: what each function of the driver does.
 //! - [`calls`]: calls as commands.
+//! - [`copies`]: those that copy or set, of them.
+//! - [`graphs`]: what graphs do that are launched.
 //! - [`memory`]: what is reached, and its contents.
+//! - [`variables`]: those of device code.
 
 mod calls;
+mod copies;
 mod functions;
+mod graphs;
 mod memory;
+mod variables;
 
 use std::{
     cell::{Cell, RefCell},
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{
-        Mutex,
+        Arc, Mutex,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
 
 use functions::Action;
+use graphs::Graphs;
 use memory::Memory;
 use tracesmith_cuda::{
     cupti::Cupti,
@@ -65,12 +72,26 @@ pub(crate) struct Recording {
     state: Mutex<Option<State>>,
 }
 
+/// Functions of the driver whose calls are told, by their numbers.
+#[derive(Default)]
+pub(crate) struct Watched {
+    /// From the beginning on: memory, code and graphs.
+    pub(crate) always: Vec<u32>,
+    /// While the window is open.
+    pub(crate) in_window: Vec<u32>,
+}
+
 struct State {
     producer: Producer,
     peek: Peek,
     actions: HashMap<u32, Action>,
-    functions: HashMap<FunctionHandle, Function>,
+    functions: HashMap<FunctionHandle, Arc<Function>>,
     memory: Memory,
+    graphs: Graphs,
+    /// Streams whose making was told.
+    streams: HashSet<u64>,
+    /// What the node of a graph follows that is told next.
+    follows: Vec<u8>,
     /// The context of the last call: the handle.
     context: usize,
     /// Whether commands are told; else only memory and modules are kept in mind.
@@ -112,13 +133,21 @@ fn inside<T>(body: impl FnOnce() -> T) -> T {
 impl Recording {
     /// A window opens that is to be recorded: from now on memory and modules are
     /// kept in mind. Gives back the functions whose calls must be told.
-    pub(crate) fn open(&self, cupti: &Cupti, settings: &Settings) -> Result<Vec<u32>, String> {
+    pub(crate) fn open(&self, cupti: &Cupti, settings: &Settings) -> Result<Watched, String> {
         let capacity = Capacity::at_least(RING_BYTES);
         let producer = handshake::connect(&settings.collector, Purpose::Recording, capacity, GRANT_LIMIT)
             .map_err(|error| format!("the collector gave no ring for the recording: {error}"))?;
         let peek = Peek::open().map_err(|error| error.to_string())?;
         let actions = functions::watched(cupti);
-        let numbers = actions.iter().map(|(id, _)| *id).collect();
+        let mut watched = Watched::default();
+        for (id, action) in &actions {
+            let list = if action.is_watched_before() {
+                &mut watched.always
+            } else {
+                &mut watched.in_window
+            };
+            list.push(*id);
+        }
         lock(&OWN).clear();
         *lock(&self.state) = Some(State {
             producer,
@@ -126,6 +155,9 @@ impl Recording {
             actions: actions.into_iter().collect(),
             functions: HashMap::new(),
             memory: Memory::default(),
+            graphs: Graphs::default(),
+            streams: HashSet::new(),
+            follows: Vec::new(),
             context: 0,
             is_window: false,
             is_over: false,
@@ -133,7 +165,7 @@ impl Recording {
             broken: None,
         });
         self.on.store(true, Ordering::Release);
-        Ok(numbers)
+        Ok(watched)
     }
 
     /// Whether calls are watched.
@@ -201,6 +233,7 @@ impl Recording {
         let Some(state) = guard.as_mut() else {
             return;
         };
+        state.memory.variables.loaded(code);
         for (index, piece) in code.chunks(PIECE_BYTES).enumerate() {
             let record = Code {
                 hash_high: (hash >> 64) as u64,

@@ -24,6 +24,8 @@ records! {
         bytes: u64,
         /// What is set, or flags.
         value: u64,
+        /// The number of the launch of the graph whose node it is, or 0.
+        graph: u64,
         /// Blocks in the grid.
         grid: [u32; 3],
         /// Threads in a block.
@@ -42,20 +44,24 @@ records! {
         parameter_bytes: u32,
         /// Bytes of the attributes behind those.
         attribute_bytes: u32,
+        /// Bytes of the numbers of nodes that come before, behind those.
+        follows_bytes: u32,
         /// What it does: a code of the format.
         kind: u8,
         /// Bytes of one element that is set.
         width: u8,
         /// Zero.
-        reserved: [u8; 2],
+        reserved: [u8; 6],
     }
 
-    /// Memory that the window can reach.
+    /// Memory that the window can reach; a variable's name stands behind it.
     71 Buffer {
         /// Where it lies.
         address: u64,
         /// How much.
         bytes: u64,
+        /// The module whose variable it is, or 0.
+        module: u64,
         /// Its context.
         context: u32,
         /// A moment: a code of the format.

@@ -1,0 +1,236 @@
+//! Copies and sets, of bytes, rows and planes.
+
+use std::ffi::c_void;
+
+use tracesmith_cuda::cupti::parameters::{Copy, Planes, Set, SetNode, SetRows, Side};
+use tracesmith_wire::record::Command;
+
+use super::{
+    PIECE_BYTES, State,
+    calls::{Call, code},
+    functions::Order,
+    memory::Reached,
+};
+
+/// What is set, where.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Setting {
+    pub(super) destination: u64,
+    /// Bytes from row to row.
+    pub(super) pitch: u64,
+    pub(super) value: u32,
+    /// Bytes of an element.
+    pub(super) element: u8,
+    /// Elements of a row.
+    pub(super) width: u64,
+    /// Rows.
+    pub(super) height: u64,
+}
+
+impl Setting {
+    pub(super) fn of(set: &Set, element: u8) -> Self {
+        Self {
+            destination: set.destination,
+            pitch: 0,
+            value: set.value,
+            element,
+            width: set.count as u64,
+            height: 1,
+        }
+    }
+
+    pub(super) fn of_rows(set: &SetRows, element: u8) -> Self {
+        Self {
+            destination: set.destination,
+            pitch: set.pitch as u64,
+            value: set.value,
+            element,
+            width: set.width as u64,
+            height: set.height as u64,
+        }
+    }
+
+    pub(super) fn of_node(set: &SetNode) -> Self {
+        Self {
+            destination: set.destination,
+            pitch: set.pitch as u64,
+            value: set.value,
+            element: set.element as u8,
+            width: set.width as u64,
+            height: set.height as u64,
+        }
+    }
+}
+
+impl State {
+    /// # Safety
+    ///
+    /// The copy's addresses are as the driver wants them.
+    pub(super) unsafe fn copy(&mut self, call: &Call<'_>, copy: &Copy, order: Order) {
+        let stream = handle_in(order, copy.stream);
+        if self.is_captured(stream) {
+            return;
+        }
+        let command = Command {
+            kind: code::COPY,
+            stream: self.stream(call, stream),
+            destination: copy.destination,
+            source: copy.source,
+            bytes: copy.bytes as u64,
+            ..self.command(call)
+        };
+        // SAFETY: the caller vouches for it.
+        unsafe { self.tell_copy(command) };
+    }
+
+    /// Tells a copy of bytes, with those of the host.
+    ///
+    /// # Safety
+    ///
+    /// Its addresses are as the driver wants them.
+    pub(super) unsafe fn tell_copy(&mut self, command: Command) {
+        let (bytes, source, destination) = (command.bytes as usize, command.source, command.destination);
+        let to = self.reach(destination, command.context);
+        let from = self.reach(source, command.context);
+        let number = command.number;
+        self.tell_command(command, &[], &[], &[], "");
+        if matches!(to, Reached::Host(_)) {
+            self.memory.host_is_written();
+        }
+        if from == Reached::Device || to == Reached::Nothing {
+            return;
+        }
+        self.await_host();
+        // SAFETY: memory of the host that the call reads too.
+        let bytes = unsafe { std::slice::from_raw_parts(source as *const u8, bytes) };
+        self.tell_bytes(bytes, destination, number);
+    }
+
+    /// # Safety
+    ///
+    /// The copy's addresses are as the driver wants them.
+    pub(super) unsafe fn copy_planes(
+        &mut self,
+        call: &Call<'_>,
+        planes: &Planes,
+        order: Order,
+        stream: *mut c_void,
+    ) {
+        let stream = handle_in(order, stream);
+        if self.is_captured(stream) {
+            return;
+        }
+        let command = Command {
+            kind: code::COPY_PLANES,
+            stream: self.stream(call, stream),
+            ..self.command(call)
+        };
+        // SAFETY: the caller vouches for it.
+        if unsafe { self.tell_planes(command, planes) }.is_none() {
+            self.refuse(call, ARRAY);
+        }
+    }
+
+    /// Tells a copy of planes, with the bytes of the host; none when it is about
+    /// an array.
+    ///
+    /// # Safety
+    ///
+    /// Its addresses are as the driver wants them.
+    pub(super) unsafe fn tell_planes(&mut self, mut command: Command, planes: &Planes) -> Option<()> {
+        let (from, to) = (planes.source.address()?, planes.destination.address()?);
+        let reached_to = self.reach(to, command.context);
+        let reached_from = self.reach(from, command.context);
+        let number = command.number;
+        command.destination = to;
+        command.source = from;
+        command.bytes = (planes.width * planes.height * planes.depth) as u64;
+        self.tell_command(command, &[], &words(planes), &[], "");
+        if matches!(reached_to, Reached::Host(_)) {
+            self.memory.host_is_written();
+        }
+        if reached_from != Reached::Device && reached_to != Reached::Nothing {
+            self.await_host();
+            // SAFETY: the caller vouches for it.
+            let bytes = unsafe { gather(&planes.source, planes, from) };
+            for (index, piece) in bytes.chunks(PIECE_BYTES).enumerate() {
+                // They have no place of their own: row upon row, from the first on.
+                self.tell_bytes(piece, (index * PIECE_BYTES) as u64, number);
+            }
+        }
+        Some(())
+    }
+
+    pub(super) fn set(&mut self, call: &Call<'_>, set: &Setting, order: Order, stream: *mut c_void) {
+        let stream = handle_in(order, stream);
+        if self.is_captured(stream) {
+            return;
+        }
+        let command = Command {
+            kind: code::SET,
+            stream: self.stream(call, stream),
+            ..self.command(call)
+        };
+        self.tell_set(command, set);
+    }
+
+    pub(super) fn tell_set(&mut self, command: Command, set: &Setting) {
+        let reached = self.reach(set.destination, command.context);
+        if matches!(reached, Reached::Host(_)) {
+            self.memory.host_is_written();
+        }
+        let mask = u32::MAX >> (32 - 8 * u32::from(set.element.clamp(1, 4)));
+        let command = Command {
+            destination: set.destination,
+            bytes: set.width * u64::from(set.element),
+            value: u64::from(set.value & mask),
+            width: set.element,
+            // Of several rows: from row to row, and how many.
+            source: if set.height > 1 { set.pitch } else { 0 },
+            object: if set.height > 1 { set.height } else { 0 },
+            ..command
+        };
+        self.tell_command(command, &[], &[], &[], "");
+    }
+}
+
+/// Why a copy of an array is refused.
+pub(super) const ARRAY: &str = "a copy from or to an array, whose memory has no address";
+
+/// The rows of one end of a copy, one upon the other.
+///
+/// # Safety
+///
+/// It is memory of the host that the copy may read.
+unsafe fn gather(side: &Side, planes: &Planes, first: u64) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(planes.width * planes.height * planes.depth);
+    for plane in 0..planes.depth {
+        for row in 0..planes.height {
+            let offset = (plane * side.height + row) * side.pitch;
+            let row = (first as usize + offset) as *const u8;
+            // SAFETY: the caller vouches for it.
+            bytes.extend_from_slice(unsafe { std::slice::from_raw_parts(row, planes.width) });
+        }
+    }
+    bytes
+}
+
+/// A copy of planes as the format has it: where each end begins, its pitch and
+/// rows of a plane; then width, height and depth.
+fn words(planes: &Planes) -> Vec<u8> {
+    let side = |side: &Side| [side.address().unwrap_or(0), side.pitch as u64, side.height as u64];
+    let sizes = [planes.width, planes.height, planes.depth].map(|size| size as u64);
+    [side(&planes.source), side(&planes.destination), sizes]
+        .into_iter()
+        .flatten()
+        .flat_map(u64::to_le_bytes)
+        .collect()
+}
+
+/// The stream's handle; work that is waited for takes none.
+pub(super) fn handle_in(order: Order, given: *mut c_void) -> usize {
+    match order {
+        Order::Now => 0,
+        Order::InStream => given as usize,
+    }
+}

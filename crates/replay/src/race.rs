@@ -1,0 +1,186 @@
+//! Calls of several streams that give something else when one of the streams is slower.
+//!
+//! A stream that is held back does its work later than it did when the program ran. Where another stream waits for it,
+//! nothing changes; where a wait is missing, the other one reads what is not written yet, or writes what is still to be
+//! read. So each stream is held back in turn, and the memory compared with that of a run without streams.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use tracesmith_cuda::kernels::{Delayer, Digester};
+
+use crate::check::{Look, Trail, Way};
+use crate::error::Error;
+use crate::recording::Command;
+use crate::run::{Order, Replay};
+use crate::timing::works;
+
+/// How much later the work of a stream begins, each call of it.
+const DELAY: Duration = Duration::from_micros(200);
+
+/// All the delays of a run take no longer.
+const LONGEST: Duration = Duration::from_secs(2);
+
+/// A stream that is slower than it was.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Held {
+    /// As the program knew it.
+    pub(crate) stream: u64,
+    /// Before each of its calls.
+    pub(crate) time: Duration,
+}
+
+/// A call that does not wait.
+pub(crate) struct Race {
+    /// Its place among the calls.
+    pub(crate) place: usize,
+    /// Where it runs.
+    pub(crate) own: u64,
+    /// What comes out differently.
+    pub(crate) buffer: u64,
+    /// How it was found.
+    pub(crate) way: Way,
+}
+
+impl Replay<'_> {
+    /// Looks for a call that does not wait for another stream. `serial` is the trail of a run without streams.
+    pub(crate) fn race(
+        &mut self,
+        digester: &Digester,
+        looks: &[Look],
+        serial: &Trail,
+    ) -> Result<Option<Race>, Error> {
+        let Some(last) = looks.last() else { return Ok(None) };
+        let expected = &serial[serial.len() - last.buffers.len()..];
+        for way in self.slower_ways() {
+            self.go(way);
+            self.load_delay()?;
+            let found = self.outcome(digester, &last.buffers, usize::MAX)?;
+            if found == expected {
+                continue;
+            }
+            let place = self.first_place(digester, &last.buffers, way)?;
+            let (own, buffer) = self.differing(digester, &last.buffers, way, place)?;
+            return Ok(Some(Race {
+                place,
+                own,
+                buffer,
+                way,
+            }));
+        }
+        Ok(None)
+    }
+
+    /// Holds back each stream that does some work, when there are several; and none, for races that show by themselves.
+    fn slower_ways(&self) -> Vec<Way> {
+        let commands = &self.recording.commands;
+        let busy = commands
+            .iter()
+            .filter(|command| works(command) && command.graph == 0 || command.bytes > 0 && is_graph(command));
+        let streams: Vec<u64> = busy.map(|command| command.stream).collect();
+        let all: BTreeSet<u64> = streams.iter().copied().collect();
+        if all.len() < 2 {
+            return Vec::new();
+        }
+        let free = Way {
+            order: Order::Streams,
+            ..Way::SERIAL
+        };
+        let slower = all.into_iter().map(|stream| {
+            let calls = streams.iter().filter(|other| **other == stream).count().max(1) as u32;
+            let time = DELAY.min(LONGEST / calls);
+            Way {
+                held: Some(Held { stream, time }),
+                ..free
+            }
+        });
+        std::iter::once(free).chain(slower).collect()
+    }
+
+    /// The digests of some memory after the calls before a place.
+    fn outcome(&mut self, digester: &Digester, buffers: &[(u64, u64)], until: usize) -> Result<Trail, Error> {
+        let failed = || Error::device("digesting memory");
+        self.run_until(until)?;
+        let mut digests = digester
+            .room(buffers.len().max(1), &self.marks)
+            .map_err(failed())?;
+        self.digest(digester, buffers, &mut digests)?;
+        digests.read(&self.marks).map_err(failed())
+    }
+
+    /// The first place whose call makes the difference, by halving.
+    fn first_place(&mut self, digester: &Digester, buffers: &[(u64, u64)], way: Way) -> Result<usize, Error> {
+        let (mut same, mut differs) = (0, self.recording.commands.len());
+        while same + 1 < differs {
+            let until = same.midpoint(differs);
+            if self.is_same(digester, buffers, way, until)?.is_none() {
+                same = until;
+            } else {
+                differs = until;
+            }
+        }
+        Ok(differs - 1)
+    }
+
+    /// Which memory comes out differently after the calls before a place, if any does.
+    fn is_same(
+        &mut self,
+        digester: &Digester,
+        buffers: &[(u64, u64)],
+        way: Way,
+        until: usize,
+    ) -> Result<Option<u64>, Error> {
+        self.go(Way::SERIAL);
+        let serial = self.outcome(digester, buffers, until)?;
+        self.go(way);
+        let slower = self.outcome(digester, buffers, until)?;
+        let mut pairs = serial.iter().zip(&slower).zip(buffers);
+        Ok(pairs
+            .find(|((one, other), _)| one != other)
+            .map(|(_, (address, _))| *address))
+    }
+
+    fn differing(
+        &mut self,
+        digester: &Digester,
+        buffers: &[(u64, u64)],
+        way: Way,
+        place: usize,
+    ) -> Result<(u64, u64), Error> {
+        let buffer = self.is_same(digester, buffers, way, place + 1)?;
+        let own = self
+            .recording
+            .commands
+            .get(place)
+            .map_or(0, |command| command.stream);
+        // It showed a moment ago; that which is looked at first is told when it does not show again.
+        let buffer = buffer.or_else(|| buffers.first().map(|(address, _)| *address));
+        Ok((own, buffer.unwrap_or(0)))
+    }
+
+    pub(crate) fn load_delay(&mut self) -> Result<(), Error> {
+        if self.delayer.is_none() {
+            let delayer = Delayer::load(&self.context).map_err(Error::device("loading the delay"))?;
+            self.delayer = Some(delayer);
+        }
+        Ok(())
+    }
+
+    /// Lets a call begin later, if its stream is the one that is held back.
+    pub(crate) fn hold_back(&self, command: &Command) -> Result<(), Error> {
+        let held = self.held.filter(|held| held.stream == command.stream);
+        let (Some(held), Some(delayer)) = (held, &self.delayer) else {
+            return Ok(());
+        };
+        if !works(command) && !is_graph(command) {
+            return Ok(());
+        }
+        delayer
+            .delay(held.time, self.stream(command))
+            .map_err(Error::device("holding a stream back"))
+    }
+}
+
+fn is_graph(command: &Command) -> bool {
+    command.kind == tracesmith_format::tables::CommandKind::GRAPH
+}
