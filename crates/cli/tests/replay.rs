@@ -50,9 +50,10 @@ fn a_window_comes_out_the_same_as_often_as_one_likes() {
     assert_eq!(answer["verdict"], "same");
     let runs = answer["runs"].as_array().unwrap();
     assert_eq!(runs.len(), 3);
-    // x, y, total, table, what that points to, and the page-locked memory; not what nobody reached.
-    assert_eq!(runs[0]["buffers"], 6, "{answer}");
-    assert_eq!(runs[0]["bytes"], 4 * 400_000 + 4 + 64);
+    // x, y, total, table, what that points to, the page-locked memory and the module's variable; not what nobody
+    // reached.
+    assert_eq!(runs[0]["buffers"], 7, "{answer}");
+    assert_eq!(runs[0]["bytes"], 4 * 400_000 + 4 + 64 + 4);
 }
 
 #[test]
@@ -101,13 +102,7 @@ fn the_first_call_that_does_not_repeat_is_named() {
     place.profiled(WINDOW, "launcher window 100000 3");
     let (code, answer) = replayed(&place, "--check determinism");
     assert_eq!(code, Some(1), "{answer}");
-    assert_eq!(
-        (&answer["command"], &answer["name"]),
-        (
-            &planned(&place, "function", "accumulate")["number"],
-            &Value::from("accumulate")
-        )
-    );
+    assert_eq!(answer["name"], "accumulate");
     assert!(answer["cause"].as_str().unwrap().contains("atomic"), "{answer}");
     let difference = &answer["difference"];
     assert_eq!(
@@ -116,8 +111,10 @@ fn the_first_call_that_does_not_repeat_is_named() {
     );
     assert_ne!(difference["expected"], difference["found"]);
     let text = run(&mut place.tracesmith("replay t.sbt --check determinism"));
-    let beginning = format!("does not repeat: #{} accumulate leaves 0x", answer["command"]);
-    assert!(text.stdout.starts_with(&beginning), "{}", text.stdout);
+    // Which of the three sums differs first is chance.
+    let is_named =
+        text.stdout.starts_with("does not repeat: #") && text.stdout.contains(" accumulate leaves 0x");
+    assert!(is_named, "{}", text.stdout);
 }
 
 #[test]
@@ -241,12 +238,17 @@ fn a_plan_needs_no_driver() {
 #[test]
 fn what_cannot_be_replayed_is_said() {
     let Some(stage) = stage() else { return };
-    let place = Place::new(stage);
-    place.profiled("--record", "launcher graph 3 2");
+    let options = Options {
+        devices: 2,
+        ..Options::default()
+    };
+    let place = Place::with(stage, options);
+    place.profiled("--record", "launcher peer");
     let plan = run(&mut place.tracesmith("replay t.sbt --mode dry-run"));
     assert_eq!(plan.code, Some(1), "{}", plan.stderr);
     assert!(
-        plan.stdout.contains("cuGraphLaunch: a graph that"),
+        plan.stdout
+            .contains("cuMemcpyPeerAsync: a copy to another device"),
         "{}",
         plan.stdout
     );

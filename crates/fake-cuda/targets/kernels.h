@@ -26,6 +26,19 @@ static const char KERNELS_PTX[] =
     ".target sm_52\n"
     ".address_size 64\n"
 
+    ".visible .global .align 4 .u32 counter;\n"
+
+    /* *out = counter; counter += by */
+    ".visible .entry bump(.param .u64 bump_out, .param .u32 bump_by)\n"
+    "{\n" REGISTERS
+    "ld.param.u32 %r5, [bump_by];\n"
+    GLOBAL_POINTER(1, "bump_out")
+    "ld.global.u32 %r6, [counter];\n"
+    "st.global.u32 [%rd1], %r6;\n"
+    "add.u32 %r6, %r6, %r5;\n"
+    "st.global.u32 [counter], %r6;\n"
+    "ret;\n}\n"
+
     ".visible .entry noop()\n"
     "{\nret;\n}\n"
 

@@ -35,6 +35,10 @@ const ALIGNMENT: usize = 256;
 /// More is not made ready beforehand.
 const MOST_BROUGHT: usize = 4 << 30;
 
+/// What the host waits for, as the format has it.
+const WAIT_FOR_STREAM: u64 = 1;
+const WAIT_FOR_EVENT: u64 = 2;
+
 /// The default streams, as handles.
 const LEGACY: [u64; 2] = [0, 1];
 
@@ -424,7 +428,7 @@ impl<'r> Replay<'r> {
             CommandKind::ALLOCATE => self.fill(command),
             CommandKind::RECORD_EVENT => self.record_event(command),
             CommandKind::WAIT_EVENT => self.wait_event(command),
-            CommandKind::SYNCHRONIZE => self.context.synchronize().map_err(Error::device("waiting")),
+            CommandKind::SYNCHRONIZE => self.host_waits(command),
             // Memory is there from the beginning to the end, and attributes are set when a kernel is loaded.
             _ => Ok(()),
         }
@@ -554,12 +558,27 @@ impl<'r> Replay<'r> {
             .map_err(Error::device("copying planes"))
     }
 
-    fn wait_for(&self, stream: u64) -> Result<(), Error> {
-        match self.streams.get(&stream) {
-            Some(stream) => stream.synchronize(),
-            None => self.context.synchronize(),
+    /// The host goes on when that is done which the program waited for.
+    fn host_waits(&self, command: &Command) -> Result<(), Error> {
+        match (command.value, self.events.get(&command.object)) {
+            (WAIT_FOR_STREAM, _) => self.wait_for(command.stream),
+            (WAIT_FOR_EVENT, Some(event)) => event.synchronize().map_err(Error::device("waiting")),
+            // One that was recorded before the window is long over.
+            (WAIT_FOR_EVENT, None) => Ok(()),
+            _ => self.context.synchronize().map_err(Error::device("waiting")),
         }
-        .map_err(Error::device("waiting for the stream"))
+    }
+
+    fn wait_for(&self, stream: u64) -> Result<(), Error> {
+        let wait = || match self.streams.get(&stream).filter(|_| self.order == Order::Streams) {
+            Some(stream) => stream.synchronize(),
+            None => {
+                let here = self.context.event()?;
+                here.record_everywhere()?;
+                here.synchronize()
+            }
+        };
+        wait().map_err(Error::device("waiting for the stream"))
     }
 
     fn record_event(&mut self, command: &Command) -> Result<(), Error> {

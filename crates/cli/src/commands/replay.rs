@@ -171,12 +171,14 @@ fn show_plan(recording: &Recording, plan: &Plan, output: &mut Output) -> anyhow:
         ("buffer", Align::Right),
         ("size", Align::Right),
         ("memory", Align::Left),
+        ("variable", Align::Left),
     ]);
     for buffer in recording.begin.iter().take(SHOWN) {
         buffers.row([
             format!("{:#x}", buffer.address).into(),
             units::bytes(buffer.bytes).into(),
             buffer.memory.name().unwrap_or("unknown").into(),
+            buffer.variable.clone().into(),
         ]);
     }
     output.table(&buffers)?;
@@ -213,7 +215,7 @@ fn what(command: &RecordedCommand) -> String {
             let [a, b, c] = command.block;
             format!("{} ({x}, {y}, {z}) × ({a}, {b}, {c})", command.function)
         }
-        CommandKind::COPY => format!(
+        CommandKind::COPY | CommandKind::COPY_PLANES => format!(
             "{} from {:#x} to {:#x}",
             units::bytes(command.bytes),
             command.source,
@@ -224,6 +226,7 @@ fn what(command: &RecordedCommand) -> String {
         }
         CommandKind::FREE => format!("{:#x}", command.destination),
         CommandKind::RECORD_EVENT | CommandKind::WAIT_EVENT => format!("{:#x}", command.object),
+        CommandKind::GRAPH => format!("{} nodes, which follow", command.bytes),
         _ => command.function.clone(),
     }
 }
@@ -233,11 +236,15 @@ fn command_value(command: &RecordedCommand) -> Value {
         "number": command.number, "kind": command.kind.name(), "function": command.function,
         "stream": command.stream, "grid": command.grid, "block": command.block, "shared": command.shared,
         "destination": command.destination, "source": command.source, "bytes": command.bytes,
+        "graph": command.graph, "follows": command.follows, "reason": command.reason,
     })
 }
 
 fn buffer_value(buffer: &Buffer) -> Value {
-    json!({ "address": buffer.address, "bytes": buffer.bytes, "memory": buffer.memory.name() })
+    json!({
+        "address": buffer.address, "bytes": buffer.bytes, "memory": buffer.memory.name(),
+        "variable": buffer.variable,
+    })
 }
 
 fn obstacle_value(obstacle: &Obstacle) -> Value {

@@ -99,6 +99,7 @@ fn build(folder: &Path) {
     compile(folder, "libcupti.so.13", "cupti_file.c", &cupti);
     symlink("libcupti.so.13", folder.join("libcupti.so")).unwrap();
     compile(folder, "launcher", "launcher.c", &["-ldl", "-lpthread"]);
+    compile(folder, "windows", "windows.c", &["-ldl"]);
     build_paths(folder);
     let search = format!("-L{}", folder.display());
     for name in ["linked_client", "guest"] {

@@ -194,7 +194,7 @@ fn memset(place: &Place<'_>, set: &Set) -> Memset {
     Memset {
         kind: kind::MEMSET,
         value: set.value,
-        bytes: set.size,
+        bytes: set.size * set.rows,
         device_id: place.context.device.ordinal,
         context_id: place.context.id,
         stream_id: place.stream.id,

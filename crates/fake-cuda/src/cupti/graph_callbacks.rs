@@ -18,10 +18,10 @@ pub(crate) fn graph_created(graph: Handle) {
     );
 }
 
-/// `before` is the node that this one depends on.
-pub(crate) fn node_created(graph: Handle, node: &Arc<Node>, before: Option<&Arc<Node>>) {
+/// `before` are the nodes that this one depends on.
+pub(crate) fn node_created(graph: Handle, node: &Arc<Node>, before: &[Arc<Node>]) {
     send(resource::GRAPHNODE_CREATE_STARTING, &about(graph, node));
-    if let Some(before) = before {
+    for before in before {
         node_depends(graph, node, before);
     }
     send(resource::GRAPHNODE_CREATED, &about(graph, node));
@@ -34,8 +34,9 @@ pub(crate) fn executable_created(
 ) {
     let clone = Registry::handle_of(made);
     graph_created(clone);
-    for (node, original_node) in made.nodes.iter().zip(original.nodes()) {
-        node_created(clone, node, None);
+    let nodes = made.nodes();
+    for (node, original_node) in nodes.iter().zip(original.nodes()) {
+        node_created(clone, node, &[]);
         send(
             resource::GRAPHNODE_CLONED,
             &GraphData {
@@ -45,7 +46,7 @@ pub(crate) fn executable_created(
             },
         );
     }
-    depend_in_order(clone, &made.nodes);
+    depend_in_order(clone, &nodes);
     let inner = Registry::handle_of(&made.inner);
     graph_created(inner);
     for node in made.inner.nodes() {
@@ -72,7 +73,7 @@ pub(crate) fn executable_destroyed(handle: Handle, executable: &Executable) {
     let inner = Registry::handle_of(&executable.inner);
     graph_destroy_starting(handle);
     graph_destroy_starting(inner);
-    nodes_destroyed(handle, &executable.nodes);
+    nodes_destroyed(handle, &executable.nodes());
     nodes_destroyed(inner, &executable.inner.nodes());
 }
 

@@ -69,6 +69,7 @@ pub(crate) fn copy(
         source_kind,
         is_async: wait == Wait::No,
         peers: None,
+        shape: None,
     };
     run(operation, stream, wait)
 }
@@ -89,11 +90,12 @@ fn copy_between(
         source_kind,
         is_async: true,
         peers: Some((CONTEXTS.get(source.1)?.id, CONTEXTS.get(destination.1)?.id)),
+        shape: None,
     };
     run(operation, stream, Wait::No)
 }
 
-fn run(operation: Copy, stream: usize, wait: Wait) -> Result<(), Code> {
+pub(crate) fn run(operation: Copy, stream: usize, wait: Wait) -> Result<(), Code> {
     check_initialised()?;
     let (context, stream) = stream_by_handle(stream)?;
     if operation.size == 0 {
@@ -111,7 +113,7 @@ fn run(operation: Copy, stream: usize, wait: Wait) -> Result<(), Code> {
 }
 
 /// The address and kind of one side; a device range must be allocated.
-fn side(side: Side, size: usize) -> Result<(u64, MemoryKind), Code> {
+pub(crate) fn side(side: Side, size: usize) -> Result<(u64, MemoryKind), Code> {
     let address = match side {
         Host(address) | Device(address) | Any(address) => address,
     };

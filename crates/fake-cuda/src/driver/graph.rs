@@ -34,6 +34,22 @@ pub(crate) struct KernelNodeParameters {
 
 const _: () = assert!(size_of::<KernelNodeParameters>() == 72);
 
+impl KernelNodeParameters {
+    pub(crate) fn operation(&self) -> Result<Operation, Code> {
+        let handle = if self.function == 0 {
+            self.kernel
+        } else {
+            self.function
+        };
+        let arguments = ArgumentPointers {
+            each: self.arguments,
+            extra: self.extra,
+        };
+        let function = function_by_handle(handle)?;
+        launch_from(&function, self.grid, self.block, self.shared_bytes, arguments).map(Operation::Kernel)
+    }
+}
+
 api! { Driver:
     fn cuStreamBeginCapture_v2 = 539 (hStream: usize, _mode: u32) => {
         check_initialised()?;
@@ -57,15 +73,12 @@ api! { Driver:
         phGraph.put(Registry::handle_of(&created()))
     };
     fn cuGraphAddKernelNode_v2 = 689 (
-        phGraphNode: Out<usize>, hGraph: usize, _dependencies: In<usize>, _numDependencies: usize,
+        phGraphNode: Out<usize>, hGraph: usize, dependencies: In<usize>, numDependencies: usize,
         nodeParams: In<KernelNodeParameters>,
     ) => {
         let graph = GRAPHS.get(hGraph)?;
-        let node = nodeParams.get().ok_or(Code::INVALID_VALUE)?;
-        let function = function_by_handle(if node.function == 0 { node.kernel } else { node.function })?;
-        let arguments = ArgumentPointers { each: node.arguments, extra: node.extra };
-        let launch = launch_from(&function, node.grid, node.block, node.shared_bytes, arguments)?;
-        let node = work::add_node(&graph, Operation::Kernel(launch));
+        let operation = nodeParams.get().ok_or(Code::INVALID_VALUE)?.operation()?;
+        let node = work::add_node(&graph, operation, dependencies.list(numDependencies));
         phGraphNode.put(Registry::handle_of(&node))
     };
     fn cuGraphKernelNodeGetParams_v2 = 690 (hNode: usize, nodeParams: Out<KernelNodeParameters>) => {
@@ -104,7 +117,7 @@ api! { Driver:
     fn cuGraphExecDestroy = 516 (hGraphExec: usize) => {
         let executable = EXECUTABLES.get(hGraphExec)?;
         graph_callbacks::executable_destroyed(hGraphExec, &executable);
-        for node in executable.nodes.iter().chain(&executable.inner.nodes()) {
+        for node in executable.nodes().iter().chain(&executable.inner.nodes()) {
             NODES.remove(Registry::handle_of(node))?;
         }
         EXECUTABLES.remove(hGraphExec).map(|_| ())
@@ -147,7 +160,7 @@ fn launch(handle: usize, stream: usize) -> Result<(), Code> {
         context.submit(&stream, Vec::new(), move || {
             let start = clock::now();
             let mut outcome = Ok(());
-            for node in &executable.nodes {
+            for node in &executable.nodes() {
                 outcome = outcome.and(node.operation.run());
             }
             record.finish(start, clock::now());
@@ -155,7 +168,7 @@ fn launch(handle: usize, stream: usize) -> Result<(), Code> {
         });
         return Ok(());
     }
-    for node in &executable.nodes {
+    for node in &executable.nodes() {
         let place = GraphPlace {
             graph_id: executable.graph_id,
             node_id: node.id,

@@ -38,6 +38,10 @@ api! { Driver:
     fn cuModuleUnload = 22 (hmod: usize) => unload(hmod);
     fn cuModuleGetFunction = 23 (hfunc: Out<usize>, hmod: usize, name: In<c_char>)
         => function_of(&MODULES.get(hmod)?, name).and_then(|function| hfunc.put(FUNCTIONS.add(function)));
+    fn cuModuleGetGlobal_v2 = 241 (dptr: Out<u64>, bytes: Out<usize>, hmod: usize, name: In<c_char>)
+        => variable_of(hmod, name, dptr, bytes);
+    fn cuLibraryGetGlobal = 684 (dptr: Out<u64>, bytes: Out<usize>, library: usize, name: In<c_char>)
+        => variable_of(library, name, dptr, bytes);
     fn cuModuleGetLoadingMode = 673 (mode: Out<u32>) => mode.put(1);
     fn cuModuleGetFunctionCount = 737 (count: Out<u32>, module: usize)
         => MODULES.get(module).and_then(|module| count.put(module.names().len() as u32));
@@ -107,7 +111,7 @@ pub(crate) fn function_by_handle(handle: usize) -> Result<Arc<Function>, Code> {
 fn load(handle: Out<usize>, image: In<c_char>) -> Result<(), Code> {
     check_initialised()?;
     let context = context::current()?;
-    let module = Module::load(&text_of(image)?)?;
+    let module = Module::load(&text_of(image)?, context.device.ordinal)?;
     callbacks::about_module(resource::MODULE_LOADED, Some(&context), &data_of(&module));
     handle.put(MODULES.add(module))
 }
@@ -162,6 +166,15 @@ fn data_of(module: &Module) -> ModuleData {
 fn function_of(module: &Arc<Module>, name: In<c_char>) -> Result<Arc<Function>, Code> {
     let name: CString = name.text().ok_or(Code::INVALID_VALUE)?;
     module.function(&name.to_string_lossy())
+}
+
+fn variable_of(module: usize, name: In<c_char>, address: Out<u64>, size: Out<usize>) -> Result<(), Code> {
+    let module = MODULES.get(module)?;
+    let name: CString = name.text().ok_or(Code::INVALID_VALUE)?;
+    let variable = module.variable(&name.to_string_lossy())?;
+    address.put_if_wanted(variable.address);
+    size.put_if_wanted(variable.size);
+    Ok(())
 }
 
 fn parameter_info(

@@ -12,6 +12,9 @@ use crate::engine::memory::{self, Access, Allocation, MemoryKind, Origin};
 use crate::engine::registry::Registry;
 use crate::pointer::{In, Out};
 
+/// `CU_MEM_LOCATION_TYPE_DEVICE`; the others are the host's.
+const ON_DEVICE: u32 = 1;
+
 /// All sizes and addresses are multiples of this.
 const GRANULARITY: usize = 2 << 20;
 
@@ -20,6 +23,7 @@ struct Physical {
     base: u64,
     size: usize,
     device: u32,
+    kind: MemoryKind,
 }
 
 static PHYSICAL: Registry<Physical> = Registry::new();
@@ -127,6 +131,11 @@ fn create(size: usize, properties: In<AllocationProperties>) -> Result<usize, Co
         base: base as u64,
         size,
         device: u32::try_from(properties.location_id).unwrap_or(0),
+        kind: if properties.location_type == ON_DEVICE {
+            MemoryKind::Device
+        } else {
+            MemoryKind::Pinned
+        },
     })))
 }
 
@@ -144,7 +153,7 @@ fn map(address: u64, size: usize, offset: usize, physical: &Arc<Physical>) -> Re
     memory::note(Allocation {
         base: address,
         size: size as u64,
-        kind: MemoryKind::Device,
+        kind: physical.kind,
         device: physical.device,
         // Mapped memory belongs to no context.
         context_id: u32::MAX,

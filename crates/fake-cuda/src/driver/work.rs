@@ -8,7 +8,7 @@ use crate::clock;
 use crate::code::Code;
 use crate::cupti::{activity, device_work, graph_callbacks};
 use crate::engine::context::Context;
-use crate::engine::graph::{Graph, Node};
+use crate::engine::graph::{Graph, NODES, Node};
 use crate::engine::operation::Operation;
 use crate::engine::registry::Registry;
 use crate::engine::stream::Stream;
@@ -29,7 +29,8 @@ pub(crate) fn submit(
 ) -> Result<Option<Ticket>, Code> {
     context.check()?;
     if let Some(graph) = stream.captured_by() {
-        add_node(&graph, operation);
+        let node = add_node(&graph, operation, graph.tips().to_vec());
+        graph.set_tips(vec![Registry::handle_of(&node)]);
         return Ok(None);
     }
     Ok(Some(queue(context, stream, operation, GraphPlace::default())))
@@ -60,9 +61,12 @@ pub(crate) fn queue(
 }
 
 /// Adds a node and tells the subscriber of it.
-pub(crate) fn add_node(graph: &Arc<Graph>, operation: Operation) -> Arc<Node> {
-    let before = graph.nodes().last().cloned();
-    let node = graph.add(operation);
-    graph_callbacks::node_created(Registry::handle_of(graph), &node, before.as_ref());
+pub(crate) fn add_node(graph: &Arc<Graph>, operation: Operation, follows: Vec<usize>) -> Arc<Node> {
+    let before: Vec<Arc<Node>> = follows
+        .iter()
+        .filter_map(|handle| NODES.get(*handle).ok())
+        .collect();
+    let node = graph.add(operation, follows);
+    graph_callbacks::node_created(Registry::handle_of(graph), &node, &before);
     node
 }

@@ -7,22 +7,33 @@ const HEADER: usize = 64;
 const SECTION: usize = 64;
 const SYMBOL: usize = 24;
 const PTX_SECTION: &str = ".nv_fake_ptx";
-const NAMES: [&str; 5] = ["", ".shstrtab", ".strtab", ".symtab", PTX_SECTION];
+const NAMES: [&str; 6] = ["", ".shstrtab", ".strtab", ".symtab", ".nv.global", PTX_SECTION];
 
-/// The cubin of a PTX text with these kernels.
-pub(crate) fn wrap(ptx: &str, kernels: &[&str]) -> Vec<u8> {
+/// The cubin of a PTX text with these kernels and variables.
+pub(crate) fn wrap(ptx: &str, kernels: &[&str], variables: &[&str]) -> Vec<u8> {
     let (names, name_offsets) = strings(&NAMES);
-    let symbols: Vec<&str> = std::iter::once("").chain(kernels.iter().copied()).collect();
+    let symbols: Vec<&str> = [""].iter().chain(kernels).chain(variables).copied().collect();
     let (symbol_names, symbol_offsets) = strings(&symbols);
     let mut table = vec![0; SYMBOL];
-    for &offset in &symbol_offsets[1..] {
+    for (index, &offset) in symbol_offsets.iter().enumerate().skip(1) {
         table.extend((offset as u32).to_le_bytes());
-        // A global function in the section that holds the text.
-        table.extend([0x12, 0, 4, 0]);
+        // A global function in the section that holds the text, or an object in that of variables.
+        table.extend(if index <= kernels.len() {
+            [0x12, 0, 5, 0]
+        } else {
+            [0x11, 0, 4, 0]
+        });
         table.extend([0; 16]);
     }
-    let contents = [Vec::new(), names, symbol_names, table, ptx.as_bytes().to_vec()];
-    let kinds: [u32; 5] = [0, 3, 3, 2, 1];
+    let contents = [
+        Vec::new(),
+        names,
+        symbol_names,
+        table,
+        Vec::new(),
+        ptx.as_bytes().to_vec(),
+    ];
+    let kinds: [u32; 6] = [0, 3, 3, 2, 8, 1];
     let mut file = vec![0; HEADER];
     let mut sections = Vec::new();
     for (index, content) in contents.iter().enumerate() {
@@ -104,7 +115,7 @@ mod tests {
 
     #[test]
     fn a_cubin_gives_its_text_back() {
-        let file = wrap(".version 7.0 // text", &["noop", "fill"]);
+        let file = wrap(".version 7.0 // text", &["noop", "fill"], &["counter"]);
         assert_eq!(length(&file[..HEADER_BYTES]), Some(file.len()));
         assert_eq!(unwrap(&file).as_deref(), Some(".version 7.0 // text"));
         assert_eq!(length(b".version 7.0"), None);

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::operation::Operation;
 use super::registry::Registry;
+use crate::code::Code;
 
 pub(crate) static GRAPHS: Registry<Graph> = Registry::new();
 pub(crate) static NODES: Registry<Node> = Registry::new();
@@ -14,18 +15,22 @@ pub(crate) struct Graph {
     /// The number in records.
     pub(crate) id: u32,
     nodes: Mutex<Vec<Arc<Node>>>,
+    /// Handles of the nodes that the next one follows, while a stream is captured.
+    tips: Mutex<Arc<Vec<usize>>>,
 }
 
 pub(crate) struct Node {
     /// The number in records: the graph's in the upper half, the node's own in the lower.
     pub(crate) id: u64,
     pub(crate) operation: Operation,
+    /// Handles of those that it follows.
+    pub(crate) follows: Vec<usize>,
     /// Where each argument of a kernel lies in the operation's parameter block, as C wants to see it.
     argument_pointers: Vec<usize>,
 }
 
 impl Node {
-    fn new(id: u64, operation: Operation) -> Arc<Self> {
+    fn new(id: u64, operation: Operation, follows: Vec<usize>) -> Arc<Self> {
         let argument_pointers = match &operation {
             Operation::Kernel(launch) => {
                 let base = launch.arguments.as_ptr() as usize;
@@ -37,6 +42,7 @@ impl Node {
         Arc::new(Self {
             id,
             operation,
+            follows,
             argument_pointers,
         })
     }
@@ -53,7 +59,9 @@ pub(crate) struct Executable {
     pub(crate) id: u32,
     /// The number that records of its launches carry.
     pub(crate) graph_id: u32,
-    pub(crate) nodes: Vec<Arc<Node>>,
+    nodes: Mutex<Vec<Arc<Node>>>,
+    /// Handles of the nodes that these were made of, in the same order.
+    originals: Vec<usize>,
     /// The driver keeps a second copy for itself, which shows in callbacks only.
     pub(crate) inner: Arc<Graph>,
 }
@@ -63,12 +71,22 @@ impl Graph {
         Arc::new(Self {
             id: next_graph_id(),
             nodes: Mutex::default(),
+            tips: Mutex::default(),
         })
     }
 
-    pub(crate) fn add(&self, operation: Operation) -> Arc<Node> {
+    /// The nodes that the next one follows.
+    pub(crate) fn tips(&self) -> Arc<Vec<usize>> {
+        self.tips.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn set_tips(&self, tips: Vec<usize>) {
+        *self.tips.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(tips);
+    }
+
+    pub(crate) fn add(&self, operation: Operation, follows: Vec<usize>) -> Arc<Node> {
         let mut nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
-        let node = Node::new(node_id(self.id, nodes.len()), operation);
+        let node = Node::new(node_id(self.id, nodes.len()), operation, follows);
         NODES.add(node.clone());
         nodes.push(node.clone());
         node
@@ -84,22 +102,44 @@ impl Executable {
     pub(crate) fn of(graph: &Graph) -> Arc<Self> {
         let graph_id = next_graph_id();
         let originals = graph.nodes();
-        let clone =
-            |(index, node): (usize, &Arc<Node>)| Node::new(node_id(graph_id, index), node.operation.clone());
+        let clone = |(index, node): (usize, &Arc<Node>)| {
+            Node::new(node_id(graph_id, index), node.operation.clone(), Vec::new())
+        };
         let nodes: Vec<Arc<Node>> = originals.iter().enumerate().map(clone).collect();
         for node in &nodes {
             NODES.add(node.clone());
         }
         let inner = Graph::new();
         for node in &nodes {
-            inner.add(node.operation.clone());
+            inner.add(node.operation.clone(), Vec::new());
         }
         Arc::new(Self {
             id: graph_id,
             graph_id,
-            nodes,
+            nodes: Mutex::new(nodes),
+            originals: originals.iter().map(Registry::handle_of).collect(),
             inner,
         })
+    }
+
+    pub(crate) fn nodes(&self) -> Vec<Arc<Node>> {
+        self.nodes.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The node that was made of another does something else from now on.
+    pub(crate) fn set(&self, original: usize, operation: Operation) -> Result<(), Code> {
+        let place = self.originals.iter().position(|handle| *handle == original);
+        let place = place.ok_or(Code::INVALID_VALUE)?;
+        let mut nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
+        let old = nodes[place].clone();
+        if old.operation.node_type() != operation.node_type() {
+            return Err(Code::INVALID_VALUE);
+        }
+        let node = Node::new(old.id, operation, Vec::new());
+        NODES.remove(Registry::handle_of(&old))?;
+        NODES.add(node.clone());
+        nodes[place] = node;
+        Ok(())
     }
 }
 

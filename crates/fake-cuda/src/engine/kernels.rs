@@ -15,6 +15,8 @@ pub(crate) struct Arguments<'a> {
     pub(crate) parameters: &'a [super::ptx::Parameter],
     /// Threads of the whole grid.
     pub(crate) threads: u64,
+    /// The kernel itself.
+    pub(crate) function: &'a super::module::Function,
 }
 
 /// A known kernel.
@@ -28,6 +30,7 @@ pub(crate) enum Body {
     Accumulate,
     Digest,
     Delay,
+    Bump,
 }
 
 impl Body {
@@ -41,6 +44,7 @@ impl Body {
             "accumulate" => Self::Accumulate,
             "digest" => Self::Digest,
             "delay" => Self::Delay,
+            "bump" => Self::Bump,
             _ => return None,
         })
     }
@@ -55,6 +59,7 @@ impl Body {
             Self::Accumulate => accumulate(arguments),
             Self::Digest => digest(arguments),
             Self::Delay => delay(arguments),
+            Self::Bump => bump(arguments),
         }
     }
 }
@@ -147,6 +152,16 @@ fn digest(arguments: &Arguments<'_>) -> Result<(), Code> {
     };
     let sum = (0..count).map(mixed).fold(to.get(0), u64::wrapping_add);
     to.set(0, sum);
+    Ok(())
+}
+
+/// Hands out the variable `counter` and adds to it.
+fn bump(arguments: &Arguments<'_>) -> Result<(), Code> {
+    let counter = arguments.function.variable("counter")?;
+    let counter = View::<u32>::new(counter.address, 1)?;
+    let out = arguments.view::<u32>(0, 1)?;
+    out.set(0, counter.get(0));
+    counter.set(0, counter.get(0).wrapping_add(arguments.number(1)?));
     Ok(())
 }
 

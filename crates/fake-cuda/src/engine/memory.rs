@@ -41,12 +41,16 @@ pub(crate) enum Origin {
     HostAlloc,
     HostRegister,
     Mapped,
+    /// A module was loaded.
+    Variable,
 }
 
 const CHUNK: u64 = 2 << 20;
 const GRAIN: u64 = 512;
 const FIRST_ADDRESS: u64 = 0x0200_0000_0000;
 const DEVICE_STRIDE: u64 = 0x0080_0000_0000;
+/// More than there are devices.
+const HOST_ARENAS: u32 = 64;
 
 static TABLE: Mutex<Table> = Mutex::new(Table {
     allocations: BTreeMap::new(),
@@ -73,8 +77,8 @@ pub(crate) fn allocate(wanted: Allocation) -> Result<u64, Code> {
         return Err(Code::INVALID_VALUE);
     }
     let mut table = lock();
-    let arena = table.arenas.entry(wanted.device).or_insert_with(|| Arena {
-        next: FIRST_ADDRESS + u64::from(wanted.device) * DEVICE_STRIDE,
+    let arena = table.arenas.entry(arena_of(&wanted)).or_insert_with(|| Arena {
+        next: FIRST_ADDRESS + u64::from(arena_of(&wanted)) * DEVICE_STRIDE,
         chunk_end: 0,
         free: BTreeMap::new(),
         used: 0,
@@ -98,7 +102,7 @@ pub(crate) fn free(base: u64, origins: &[Origin]) -> Result<Allocation, Code> {
     }
     table.allocations.remove(&base);
     let rounded = rounded(allocation.size);
-    if let Some(arena) = table.arenas.get_mut(&allocation.device) {
+    if let Some(arena) = table.arenas.get_mut(&arena_of(&allocation)) {
         arena.used -= rounded;
         arena.free.entry(rounded).or_default().push(base);
     }
@@ -158,6 +162,14 @@ fn overlap(table: &Table, address: u64, size: u64) -> Option<Allocation> {
         .range(..address.saturating_add(size.max(1)))
         .next_back()?;
     (last.base + last.size > address).then_some(*last)
+}
+
+/// Memory of the host has pages of its own.
+fn arena_of(allocation: &Allocation) -> u32 {
+    match allocation.kind {
+        MemoryKind::Pinned | MemoryKind::Pageable => HOST_ARENAS + allocation.device,
+        MemoryKind::Device | MemoryKind::Managed => allocation.device,
+    }
 }
 
 fn rounded(size: u64) -> u64 {

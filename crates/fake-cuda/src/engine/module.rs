@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::cubin;
 use super::kernels::Body;
+use super::memory::{self, Allocation, MemoryKind, Origin};
 use super::ptx::{self, Parameter};
 use crate::code::Code;
 
@@ -16,7 +17,40 @@ pub(crate) struct Module {
     /// The module as callbacks see it.
     pub(crate) cubin: Vec<u8>,
     entries: Vec<ptx::Entry>,
+    variables: Arc<Vec<Variable>>,
     functions: Mutex<BTreeMap<String, Arc<Function>>>,
+}
+
+/// A variable of a module: memory that is there as long as the module is.
+pub(crate) struct Variable {
+    name: String,
+    pub(crate) address: u64,
+    pub(crate) size: usize,
+}
+
+impl Variable {
+    fn new(declared: ptx::Variable, device: u32) -> Result<Self, Code> {
+        let address = memory::allocate(Allocation {
+            base: 0,
+            size: declared.size as u64,
+            kind: MemoryKind::Device,
+            device,
+            context_id: u32::MAX,
+            origin: Origin::Variable,
+        })?;
+        memory::set(address, &[0], declared.size as u64);
+        Ok(Self {
+            name: declared.name,
+            address,
+            size: declared.size,
+        })
+    }
+}
+
+impl Drop for Variable {
+    fn drop(&mut self) {
+        let _ = memory::free(self.address, &[Origin::Variable]);
+    }
 }
 
 /// A kernel of a module.
@@ -28,10 +62,11 @@ pub(crate) struct Function {
     pub(crate) max_dynamic_shared_bytes: AtomicI32,
     /// The handle of the module.
     pub(crate) module: usize,
+    variables: Arc<Vec<Variable>>,
 }
 
 impl Module {
-    pub(crate) fn load(text: &str) -> Result<Arc<Self>, Code> {
+    pub(crate) fn load(text: &str, device: u32) -> Result<Arc<Self>, Code> {
         // The driver loads some of its own first.
         static NEXT: AtomicU32 = AtomicU32::new(23);
         if !text.contains(".version") {
@@ -39,11 +74,18 @@ impl Module {
         }
         let entries = ptx::entries(text);
         let names: Vec<&str> = entries.iter().map(|entry| entry.name.as_str()).collect();
-        let cubin = cubin::wrap(text, &names);
+        let declared = ptx::variables(text);
+        let variable_names: Vec<&str> = declared.iter().map(|variable| variable.name.as_str()).collect();
+        let cubin = cubin::wrap(text, &names, &variable_names);
+        let variables: Result<Vec<Variable>, Code> = declared
+            .into_iter()
+            .map(|declared| Variable::new(declared, device))
+            .collect();
         Ok(Arc::new(Self {
             id: NEXT.fetch_add(1, Ordering::Relaxed),
             cubin,
             entries,
+            variables: Arc::new(variables?),
             functions: Mutex::default(),
         }))
     }
@@ -66,9 +108,15 @@ impl Module {
             body,
             max_dynamic_shared_bytes: AtomicI32::new(49_152),
             module: Arc::as_ptr(self) as usize,
+            variables: self.variables.clone(),
         });
         functions.insert(name.to_owned(), function.clone());
         Ok(function)
+    }
+
+    /// The variable of that name.
+    pub(crate) fn variable(&self, name: &str) -> Result<&Variable, Code> {
+        find(&self.variables, name)
     }
 
     /// The functions that someone has asked for.
@@ -87,7 +135,19 @@ impl Module {
     }
 }
 
+fn find<'v>(variables: &'v [Variable], name: &str) -> Result<&'v Variable, Code> {
+    variables
+        .iter()
+        .find(|variable| variable.name == name)
+        .ok_or(Code::NOT_FOUND)
+}
+
 impl Function {
+    /// A variable of the kernel's module.
+    pub(crate) fn variable(&self, name: &str) -> Result<&Variable, Code> {
+        find(&self.variables, name)
+    }
+
     /// Bytes of the whole parameter block.
     pub(crate) fn parameter_bytes(&self) -> usize {
         self.parameters.last().map_or(0, |last| last.offset + last.size)

@@ -42,6 +42,34 @@ pub(crate) struct Copy {
     pub(crate) is_async: bool,
     /// Contexts of source and destination when the copy goes between devices.
     pub(crate) peers: Option<(u32, u32)>,
+    /// Rows and planes; none for bytes one after another.
+    pub(crate) shape: Option<Shape>,
+}
+
+/// How the rows of a copy lie at its two ends, destination first.
+#[derive(Clone, Copy)]
+pub(crate) struct Shape {
+    pub(crate) pitches: [u64; 2],
+    /// Rows from plane to plane.
+    pub(crate) heights: [u64; 2],
+    pub(crate) width: u64,
+    pub(crate) height: u64,
+    pub(crate) depth: u64,
+}
+
+impl Copy {
+    fn run(&self) {
+        let Some(shape) = self.shape else {
+            memory::copy(self.destination, self.source, self.size);
+            return;
+        };
+        for plane in 0..shape.depth {
+            for row in 0..shape.height {
+                let at = |end: usize| (plane * shape.heights[end] + row) * shape.pitches[end];
+                memory::copy(self.destination + at(0), self.source + at(1), shape.width);
+            }
+        }
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -50,7 +78,10 @@ pub(crate) struct Set {
     pub(crate) value: u32,
     /// Bytes of one element: 1, 2 or 4.
     pub(crate) width: u8,
+    /// Bytes of one row.
     pub(crate) size: u64,
+    pub(crate) rows: u64,
+    pub(crate) pitch: u64,
     pub(crate) kind: MemoryKind,
     pub(crate) is_async: bool,
 }
@@ -66,12 +97,14 @@ impl Operation {
         match self {
             Self::Kernel(launch) => launch.run(),
             Self::Copy(copy) => {
-                memory::copy(copy.destination, copy.source, copy.size);
+                copy.run();
                 Ok(())
             }
             Self::Set(set) => {
                 let pattern = &set.value.to_le_bytes()[..usize::from(set.width)];
-                memory::set(set.destination, pattern, set.size);
+                for row in 0..set.rows {
+                    memory::set(set.destination + row * set.pitch, pattern, set.size);
+                }
                 Ok(())
             }
             Self::Host(call) => {
@@ -90,6 +123,7 @@ impl Launch {
         let outcome = self.function.body.run(&Arguments {
             bytes: &self.arguments,
             parameters: &self.function.parameters,
+            function: &self.function,
             threads: threads(self.grid) * threads(self.block),
         });
         let least = Duration::from_nanos(config().kernel_nanos);

@@ -14,6 +14,32 @@ pub(crate) struct Parameter {
     pub(crate) size: usize,
 }
 
+/// A variable in global or constant memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Variable {
+    pub(crate) name: String,
+    pub(crate) size: usize,
+}
+
+/// All variables of a text, in order: declarations outside of kernels, each on a line of its own. They begin as zeros.
+pub(crate) fn variables(ptx: &str) -> Vec<Variable> {
+    let text = without_comments(ptx);
+    let declarations = text.lines().filter_map(|line| {
+        let line = line.trim().trim_start_matches(".visible").trim_start();
+        let is_variable = line.starts_with(".global ") || line.starts_with(".const ");
+        line.strip_suffix(';').filter(|_| is_variable)
+    });
+    declarations
+        .map(|declaration| {
+            let before = declaration.split(['[', '=']).next().unwrap_or(declaration);
+            Variable {
+                name: before.split_whitespace().last().unwrap_or_default().to_owned(),
+                size: size_and_alignment(declaration).0,
+            }
+        })
+        .collect()
+}
+
 /// All `.entry` declarations of a text, in order.
 pub(crate) fn entries(ptx: &str) -> Vec<Entry> {
     let text = without_comments(ptx);
@@ -105,12 +131,16 @@ mod tests {
                 .param .u8 flag
             ) { ret; }
             /* .entry hidden() */
-            .visible .entry second() { ret; }";
+            .visible .global .align 4 .u32 counter;
+            .const .align 8 .f64 table[4];
+            .visible .entry second() { ld.global.u32 %r1, [counter]; ret; }";
         let found = entries(ptx);
         let offsets: Vec<_> = found[0].parameters.iter().map(|p| (p.offset, p.size)).collect();
         assert_eq!(found[0].name, "first");
         assert_eq!(offsets, [(0, 8), (8, 4), (16, 8), (24, 24), (48, 1)]);
         assert_eq!((found.len(), found[1].name.as_str()), (2, "second"));
         assert!(found[1].parameters.is_empty());
+        let sizes: Vec<_> = variables(ptx).into_iter().map(|v| (v.name, v.size)).collect();
+        assert_eq!(sizes, [("counter".to_owned(), 4), ("table".to_owned(), 32)]);
     }
 }

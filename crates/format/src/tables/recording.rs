@@ -59,7 +59,8 @@ table! {
     23 source: Address, delta;
     /// How much.
     24 bytes: Bytes, plain;
-    /// What memory is set to, or the flags of a call.
+    /// What memory is set to, the flags of a call, or what the host waits for: 0 for all work, 1 for `stream`, 2 for the
+    /// event in `object`.
     25 value: u64, plain;
     /// Bytes of one element that is set.
     26 width: u8, plain;

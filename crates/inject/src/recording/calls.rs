@@ -21,7 +21,7 @@ use tracesmith_wire::record::Command;
 use super::{
     Function, Recording, State,
     copies::Setting,
-    functions::{Action, Order, Taking},
+    functions::{Action, Order, Taking, Wait},
     has_loaded, inside,
     memory::{Kind, Neighbours, Reached},
     take_loaded,
@@ -240,7 +240,13 @@ impl State {
                     self.simple(call, code::WAIT_EVENT, handles.first, handles.second);
                 }
             }
-            Action::Synchronize if self.is_window => self.simple(call, code::SYNCHRONIZE, 0, 0),
+            Action::Synchronize(what) if self.is_window => {
+                let handle = match what {
+                    Wait::All => 0,
+                    Wait::Stream | Wait::Event => given!(call, u64).unwrap_or(0),
+                };
+                self.host_waits(call, what, handle);
+            }
             Action::Refuse(why) if self.is_window => self.refuse(call, why),
             _ => {}
         }
@@ -579,6 +585,10 @@ impl State {
                 ..self.command(call)
             };
             self.tell_command(command, &[], &[], &[], "");
+            if order == Order::Now {
+                // Memory does not go before all work on it is done.
+                self.host_waits(call, Wait::All, 0);
+            }
         }
     }
 
@@ -597,8 +607,25 @@ impl State {
         self.tell_command(command, &function.name, &[], &[], "");
     }
 
+    /// The program goes on only when some work is done, and may rely on that.
+    pub(super) fn host_waits(&mut self, call: &Call<'_>, what: Wait, handle: u64) {
+        let (stream, object) = match what {
+            Wait::All => (0, 0),
+            Wait::Stream => (self.stream(call, handle as usize), 0),
+            Wait::Event => (0, handle),
+        };
+        let command = Command {
+            kind: code::SYNCHRONIZE,
+            stream,
+            object,
+            value: what as u64,
+            ..self.command(call)
+        };
+        self.tell_command(command, &[], &[], &[], "");
+    }
+
     fn simple(&mut self, call: &Call<'_>, kind: u8, stream: u64, object: u64) {
-        if kind != code::SYNCHRONIZE && self.is_captured(stream as usize) {
+        if self.is_captured(stream as usize) {
             return;
         }
         let command = Command {

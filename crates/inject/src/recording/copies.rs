@@ -8,7 +8,7 @@ use tracesmith_wire::record::Command;
 use super::{
     PIECE_BYTES, State,
     calls::{Call, code},
-    functions::Order,
+    functions::{Order, Wait},
     memory::Reached,
 };
 
@@ -79,8 +79,19 @@ impl State {
             bytes: copy.bytes as u64,
             ..self.command(call)
         };
+        let context = command.context;
+        let ends = [copy.destination, copy.source];
         // SAFETY: the caller vouches for it.
         unsafe { self.tell_copy(command) };
+        self.wait_after(call, order, ends, context);
+    }
+
+    /// A copy with the host that takes no stream is done when the call returns.
+    fn wait_after(&mut self, call: &Call<'_>, order: Order, ends: [u64; 2], context: u32) {
+        let is_device = |end| self.reach(end, context) == Reached::Device;
+        if order == Order::Now && !ends.map(is_device).into_iter().all(|is_device| is_device) {
+            self.host_waits(call, Wait::Stream, 0);
+        }
     }
 
     /// Tells a copy of bytes, with those of the host.
@@ -125,9 +136,14 @@ impl State {
             stream: self.stream(call, stream),
             ..self.command(call)
         };
+        let context = command.context;
         // SAFETY: the caller vouches for it.
         if unsafe { self.tell_planes(command, planes) }.is_none() {
             self.refuse(call, ARRAY);
+            return;
+        }
+        if let (Some(to), Some(from)) = (planes.destination.address(), planes.source.address()) {
+            self.wait_after(call, order, [to, from], context);
         }
     }
 

@@ -25,7 +25,7 @@ pub(super) enum Action {
     HostFunction,
     RecordEvent,
     WaitEvent,
-    Synchronize,
+    Synchronize(Wait),
     FunctionAttribute,
     KernelAttribute,
     /// Gives out a module.
@@ -61,6 +61,14 @@ pub(super) enum Order {
     Now,
     /// Its work waits for its turn in a stream.
     InStream,
+}
+
+/// What the host waits for. The numbers are those of the format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wait {
+    All = 0,
+    Stream = 1,
+    Event = 2,
 }
 
 /// How memory is taken.
@@ -135,9 +143,9 @@ const ACTIONS: [(&str, Action); 84] = [
     ("cuMemUnmap", Action::Unmap),
     ("cuEventRecord", Action::RecordEvent),
     ("cuStreamWaitEvent", Action::WaitEvent),
-    ("cuCtxSynchronize", Action::Synchronize),
-    ("cuStreamSynchronize", Action::Synchronize),
-    ("cuEventSynchronize", Action::Synchronize),
+    ("cuCtxSynchronize", Action::Synchronize(Wait::All)),
+    ("cuStreamSynchronize", Action::Synchronize(Wait::Stream)),
+    ("cuEventSynchronize", Action::Synchronize(Wait::Event)),
     ("cuFuncSetAttribute", Action::FunctionAttribute),
     ("cuKernelSetAttribute", Action::KernelAttribute),
     ("cuModuleLoad", Action::LoadModule),

@@ -1,0 +1,278 @@
+/* A program whose window is recorded and run again: `windows CASE`. Between cuProfilerStart and cuProfilerStop each case
+ * does one thing that a replay must get right, and says in one line what came out.
+ *
+ *   variables   a kernel that uses a variable of its module
+ *   graph       a captured graph, launched twice
+ *   changed     a graph whose kernel gets another parameter between two launches
+ *   host        a function of the host within a stream, which writes what is then copied
+ *   planes      copies and sets of rows and planes
+ *   pinned      a kernel that reads memory of the host, which the program changes between two launches
+ *   mapped      a kernel on memory that two mappings lie side by side for
+ *   race        a kernel that does not wait for the stream that writes what it reads
+ */
+#define _GNU_SOURCE 1
+#include <string.h>
+#include <unistd.h>
+
+#include "driver.h"
+
+#define COUNT 1000u
+#define BYTES (COUNT * sizeof(float))
+
+typedef struct {
+    size_t x, y;
+    unsigned kind;
+    const void *host;
+    CUdeviceptr device;
+    void *array;
+    size_t pitch;
+} rows_end;
+
+typedef struct {
+    rows_end source, destination;
+    size_t width, height;
+} rows;
+
+typedef struct {
+    size_t x, y, z, level;
+    unsigned kind;
+    const void *host;
+    CUdeviceptr device;
+    void *array, *reserved;
+    size_t pitch, height;
+} planes_end;
+
+typedef struct {
+    planes_end source, destination;
+    size_t width, height, depth;
+} planes;
+
+typedef struct {
+    CUfunction function;
+    unsigned grid[3], block[3], shared;
+    void **arguments, **extra;
+    void *kernel, *context;
+} kernel_node;
+
+typedef struct {
+    unsigned kind, handles;
+    unsigned place_kind;
+    int place;
+    void *security;
+    unsigned char rest[16];
+} physical;
+
+typedef struct {
+    unsigned place_kind;
+    int place;
+    unsigned flags;
+} access_to;
+
+static CUresult (*cuModuleGetGlobal_v2)(CUdeviceptr *, size_t *, CUmodule, const char *);
+static CUresult (*cuLaunchHostFunc)(CUstream, void (*)(void *), void *);
+static CUresult (*cuMemcpy2DAsync_v2)(const rows *, CUstream);
+static CUresult (*cuMemcpy3D_v2)(const planes *);
+static CUresult (*cuMemsetD2D32Async)(CUdeviceptr, size_t, unsigned, size_t, size_t, CUstream);
+static CUresult (*cuGraphGetNodes)(CUgraph, void **, size_t *);
+static CUresult (*cuGraphExecKernelNodeSetParams_v2)(CUgraphExec, void *, const kernel_node *);
+
+static float host[COUNT];
+static CUdeviceptr x, y;
+static CUstream first, second;
+
+static void find(void *where, const char *name) {
+    *(void **)where = dlsym(driver_library, name);
+    if (!*(void **)where) {
+        fprintf(stderr, "failed dlsym %s\n", name);
+        exit(2);
+    }
+}
+
+static void fill(CUdeviceptr to, unsigned value, unsigned count, CUstream stream) {
+    launch(kernel("fill"), (count + 255) / 256, 256, stream, (void *[]){&to, &value, &count});
+}
+
+static void saxpy(CUdeviceptr to, CUdeviceptr from, float factor, CUstream stream) {
+    unsigned count = COUNT;
+    launch(kernel("saxpy"), 4, 256, stream, (void *[]){&to, &from, &factor, &count});
+}
+
+static void begin(void) {
+    CHECK(cuCtxSynchronize());
+    CHECK(cuProfilerStart());
+}
+
+/* The window ends; says what the first and the last number of y are. */
+static void end(void) {
+    CHECK(cuCtxSynchronize());
+    CHECK(cuProfilerStop());
+    CHECK(cuMemcpyDtoH_v2(host, y, BYTES));
+    printf("window %g %g\n", host[0], host[COUNT - 1]);
+}
+
+static void variables(void) {
+    CUdeviceptr counter;
+    size_t bytes;
+    unsigned start = 40, by = 2, got[3];
+    find(&cuModuleGetGlobal_v2, "cuModuleGetGlobal_v2");
+    CHECK(cuModuleGetGlobal_v2(&counter, &bytes, module, "counter"));
+    CHECK(cuMemcpyHtoD_v2(counter, &start, sizeof start));
+    begin();
+    for (unsigned i = 0; i < 3; i++) {
+        CUdeviceptr to = y + 4 * i;
+        launch(kernel("bump"), 1, 1, first, (void *[]){&to, &by});
+    }
+    CHECK(cuCtxSynchronize());
+    CHECK(cuProfilerStop());
+    CHECK(cuMemcpyDtoH_v2(got, y, sizeof got));
+    printf("window %u %u %u of %zu bytes\n", got[0], got[1], got[2], bytes);
+}
+
+static CUgraphExec captured(CUgraph *graph) {
+    CUgraphExec ready;
+    CHECK(cuStreamBeginCapture_v2(first, 0));
+    CHECK(cuMemsetD8Async(y, 0, BYTES / 2, first));
+    saxpy(y, x, 0.5f, first);
+    CHECK(cuMemcpyDtoDAsync_v2(x, y, 64, first));
+    CHECK(cuStreamEndCapture(first, graph));
+    CHECK(cuGraphInstantiateWithFlags(&ready, *graph, 0));
+    return ready;
+}
+
+static void graph(void) {
+    CUgraph graph;
+    CUgraphExec ready = captured(&graph);
+    begin();
+    CHECK(cuGraphLaunch(ready, first));
+    saxpy(y, x, 2.0f, first);
+    CHECK(cuGraphLaunch(ready, first));
+    end();
+}
+
+static void changed(void) {
+    CUgraph graph;
+    void *nodes[8];
+    size_t count = 8;
+    unsigned elements = COUNT;
+    float factor = 3.0f;
+    kernel_node node = {kernel("saxpy"), {4, 1, 1}, {256, 1, 1}, 0, (void *[]){&y, &x, &factor, &elements}, 0, 0, 0};
+    CUgraphExec ready = captured(&graph);
+    find(&cuGraphGetNodes, "cuGraphGetNodes");
+    find(&cuGraphExecKernelNodeSetParams_v2, "cuGraphExecKernelNodeSetParams_v2");
+    CHECK(cuGraphGetNodes(graph, nodes, &count));
+    begin();
+    CHECK(cuGraphLaunch(ready, first));
+    CHECK(cuGraphExecKernelNodeSetParams_v2(ready, nodes[1], &node));
+    CHECK(cuGraphLaunch(ready, first));
+    end();
+}
+
+static void double_all(void *numbers) {
+    usleep(20000);
+    for (unsigned i = 0; i < COUNT; i++)
+        ((float *)numbers)[i] *= 2;
+}
+
+static void host_function(void) {
+    float *pinned;
+    find(&cuLaunchHostFunc, "cuLaunchHostFunc");
+    CHECK(cuMemHostAlloc((void **)&pinned, BYTES, 0));
+    memcpy(pinned, host, BYTES);
+    begin();
+    CHECK(cuMemcpyDtoHAsync_v2(pinned, x, BYTES, first));
+    CHECK(cuLaunchHostFunc(first, double_all, pinned));
+    CHECK(cuMemcpyHtoDAsync_v2(y, pinned, BYTES, first));
+    saxpy(y, x, 1.0f, first);
+    end();
+}
+
+static void plane_copies(void) {
+    rows of_rows = {{4, 1, 1, host, 0, 0, 40}, {0, 0, 2, 0, y, 0, 80}, 32, 10};
+    planes of_planes = {{0, 1, 1, 0, 2, 0, x, 0, 0, 40, 5}, {8, 0, 0, 0, 2, 0, y, 0, 0, 80, 4}, 20, 3, 2};
+    find(&cuMemcpy2DAsync_v2, "cuMemcpy2DAsync_v2");
+    find(&cuMemcpy3D_v2, "cuMemcpy3D_v2");
+    find(&cuMemsetD2D32Async, "cuMemsetD2D32Async");
+    begin();
+    CHECK(cuMemcpy2DAsync_v2(&of_rows, first));
+    CHECK(cuMemsetD2D32Async(y + 40, 80, 7, 5, 3, first));
+    CHECK(cuStreamSynchronize(first));
+    CHECK(cuMemcpy3D_v2(&of_planes));
+    CHECK(cuCtxSynchronize());
+    saxpy(y, x, 1.0f, first);
+    end();
+}
+
+static void pinned_memory(void) {
+    float *pinned;
+    CHECK(cuMemHostAlloc((void **)&pinned, BYTES, 0));
+    memcpy(pinned, host, BYTES);
+    begin();
+    saxpy(y, (CUdeviceptr)(size_t)pinned, 1.0f, first);
+    CHECK(cuStreamSynchronize(first));
+    for (unsigned i = 0; i < COUNT; i++)
+        pinned[i] = 100;
+    saxpy(y, (CUdeviceptr)(size_t)pinned, 1.0f, first);
+    end();
+}
+
+static void mapped(void) {
+    const size_t part = 2 << 20;
+    CUdeviceptr base;
+    unsigned long long handles[2];
+    physical properties = {.kind = 1, .place_kind = 1};
+    access_to all = {1, 0, 3};
+    CHECK(cuMemAddressReserve(&base, 2 * part, 0, 0, 0));
+    for (int i = 0; i < 2; i++) {
+        CHECK(cuMemCreate(&handles[i], part, &properties, 0));
+        CHECK(cuMemMap(base + i * part, part, 0, handles[i], 0));
+    }
+    CHECK(cuMemSetAccess(base, 2 * part, &all, 1));
+    /* Half before the border and half behind it. */
+    CUdeviceptr middle = base + part - BYTES / 2;
+    CHECK(cuMemcpyHtoD_v2(middle, host, BYTES));
+    begin();
+    saxpy(y, middle, 1.0f, first);
+    saxpy(middle, y, 1.0f, first);
+    end();
+}
+
+static void race(void) {
+    CUevent ready;
+    CHECK(cuEventCreate(&ready, 0));
+    begin();
+    fill(x, 5, COUNT, first);
+    CHECK(cuEventRecord(ready, first));
+    CHECK(cuStreamWaitEvent(second, ready, 0));
+    fill(x, 0x40000000, COUNT, first);
+    /* A wait is missing here. */
+    saxpy(y, x, 1.0f, second);
+    end();
+}
+
+static const struct {
+    const char *name;
+    void (*run)(void);
+} CASES[] = {
+    {"variables", variables}, {"graph", graph},          {"changed", changed}, {"host", host_function},
+    {"planes", plane_copies}, {"pinned", pinned_memory}, {"mapped", mapped},   {"race", race},
+};
+
+int main(int count, char **values) {
+    start_device();
+    for (unsigned i = 0; i < COUNT; i++)
+        host[i] = (float)i * 0.25f;
+    CHECK(cuMemAlloc_v2(&x, BYTES));
+    CHECK(cuMemAlloc_v2(&y, BYTES));
+    CHECK(cuMemcpyHtoD_v2(x, host, BYTES));
+    fill(y, 0, COUNT, NULL);
+    CHECK(cuStreamCreate(&first, 1));
+    CHECK(cuStreamCreate(&second, 1));
+    for (size_t i = 0; count > 1 && i < sizeof CASES / sizeof *CASES; i++) {
+        if (strcmp(values[1], CASES[i].name) == 0) {
+            CASES[i].run();
+            return 0;
+        }
+    }
+    fprintf(stderr, "usage: windows CASE\n");
+    return 64;
+}
