@@ -167,6 +167,7 @@ fn calls_are_timed_each_with_the_memory_that_it_had() {
         let [least, median, most] = ["min_ns", "median_ns", "max_ns"].map(|key| call[key].as_u64().unwrap());
         assert!(least <= median && median <= most, "{call}");
     }
+    assert_eq!(answer["by_events"], false, "{answer}");
     let recorded = calls[1]["recorded_ns"].as_u64().unwrap();
     let median = calls[1]["median_ns"].as_u64().unwrap();
     assert!(recorded >= 200_000 && median >= 200_000, "{answer}");

@@ -17,6 +17,7 @@ mod graph;
 pub mod npy;
 mod plan;
 mod race;
+mod recorded;
 mod recording;
 mod run;
 mod timing;

@@ -16,7 +16,7 @@ use crate::run::{Order, Replay};
 use crate::timing::works;
 
 /// How much later the work of a stream begins, each call of it.
-const DELAY: Duration = Duration::from_micros(200);
+const DELAY: Duration = Duration::from_millis(2);
 
 /// All the delays of a run take no longer.
 const LONGEST: Duration = Duration::from_secs(2);

@@ -6,12 +6,11 @@ use std::time::Duration;
 
 use rustc_hash::FxHashMap;
 use tracesmith_format::tables::{self, CommandKind, MemoryKind, Metadata, Moment, Text};
-use tracesmith_format::{
-    Columns, CorrelationId, FileSource, ProcessId, Projection, Reader, StringId, Table, Timestamp,
-};
+use tracesmith_format::{Columns, FileSource, ProcessId, Projection, Reader, StringId, Table};
 
 use crate::contents::{Hash, Store, join};
 use crate::error::Error;
+use crate::recorded;
 
 /// A recorded window of one process.
 pub struct Recording {
@@ -29,8 +28,6 @@ pub struct Recording {
     pub(crate) brought: FxHashMap<u64, Vec<Piece>>,
     /// The code that a handle stands for.
     pub(crate) handles: FxHashMap<u64, Hash>,
-    /// What calls took on the device when they were recorded, by their correlations.
-    pub(crate) times: FxHashMap<u64, Duration>,
     pub(crate) store: Store,
 }
 
@@ -59,6 +56,8 @@ pub struct Command {
     pub graph: u64,
     pub follows: Vec<u64>,
     pub time: u64,
+    /// What it took on the device when it was recorded; none when the trace does not tell.
+    pub recorded: Option<Duration>,
 }
 
 /// Memory at one moment.
@@ -124,7 +123,7 @@ impl Recording {
         commands.sort_by_key(|command| command.number);
         let (begin, end, brought) = memory(store.reader(), &strings, process)?;
         let handles = rows_of_modules(store.reader(), process)?;
-        let times = times(store.reader(), process)?;
+        recorded::fill_in(&mut commands, store.reader(), &strings, process)?;
         let broken = broken(store.reader(), &strings)?;
         Ok(Self {
             commands,
@@ -134,7 +133,6 @@ impl Recording {
             others: processes.len() - 1,
             brought,
             handles,
-            times,
             store,
         })
     }
@@ -167,7 +165,7 @@ impl Recording {
     }
 }
 
-fn rows<T: Table>(reader: &Reader<FileSource>) -> Result<Vec<T>, Error> {
+pub(crate) fn rows<T: Table>(reader: &Reader<FileSource>) -> Result<Vec<T>, Error> {
     let mut rows = Vec::new();
     for block in reader
         .blocks()
@@ -197,7 +195,7 @@ fn strings(reader: &Reader<FileSource>) -> Result<Vec<String>, Error> {
     Ok(strings)
 }
 
-fn text(strings: &[String], id: StringId) -> String {
+pub(crate) fn text(strings: &[String], id: StringId) -> String {
     strings.get(id.0 as usize).cloned().unwrap_or_default()
 }
 
@@ -231,6 +229,7 @@ fn command(row: tables::Command, strings: &[String]) -> Command {
             .map(|number| u64::from_le_bytes(*number))
             .collect(),
         time: row.time.0,
+        recorded: None,
     }
 }
 
@@ -305,30 +304,6 @@ fn rows_of_modules(reader: &Reader<FileSource>, process: ProcessId) -> Result<Fx
 }
 
 /// How long each kernel, copy and set took.
-fn times(reader: &Reader<FileSource>, process: ProcessId) -> Result<FxHashMap<u64, Duration>, Error> {
-    let mut times = FxHashMap::default();
-    let mut add = |correlation: CorrelationId, start: Timestamp, end: Timestamp| {
-        let took = Duration::from_nanos(end.0.saturating_sub(start.0));
-        *times.entry(correlation.0).or_default() += took;
-    };
-    for row in rows::<tables::Kernel>(reader)? {
-        if row.place.process == process {
-            add(row.correlation, row.start, row.end);
-        }
-    }
-    for row in rows::<tables::MemoryCopy>(reader)? {
-        if row.place.process == process {
-            add(row.correlation, row.start, row.end);
-        }
-    }
-    for row in rows::<tables::MemorySet>(reader)? {
-        if row.place.process == process {
-            add(row.correlation, row.start, row.end);
-        }
-    }
-    Ok(times)
-}
-
 fn broken(reader: &Reader<FileSource>, strings: &[String]) -> Result<Option<String>, Error> {
     let facts = rows::<Metadata>(reader)?;
     let found = facts

@@ -20,6 +20,8 @@ pub struct Timing {
     pub command: u64,
     /// The kernel, or what the call does.
     pub name: String,
+    /// Bytes that are copied or set.
+    pub bytes: u64,
     /// What it took in the recorded program; none when the trace does not tell.
     pub recorded: Option<Duration>,
     /// What it took in each run.
@@ -63,7 +65,8 @@ impl Replay<'_> {
             let mut timing = Timing {
                 command: command.number,
                 name: command.name(),
-                recorded: self.recording.times.get(&command.correlation).copied(),
+                bytes: command.bytes,
+                recorded: command.recorded,
                 runs: Vec::new(),
             };
             let failed = || Error::device("copying the memory");

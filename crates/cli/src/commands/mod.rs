@@ -22,6 +22,7 @@ mod profile;
 mod record;
 mod repair;
 mod replay;
+mod replay_timing;
 mod report;
 mod states;
 mod symbolize;

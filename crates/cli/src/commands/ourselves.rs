@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 use serde_json::Value;
 
 /// Variables that make the driver load a recorder into a process.
-const ARMING: [&str; 2] = ["CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH"];
+pub(crate) const ARMING: [&str; 2] = ["CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH"];
 
 /// Runs built-in work without any recorder and gives what it reported.
 pub(crate) fn run_bare<S: AsRef<OsStr>>(work: &[S]) -> anyhow::Result<Value> {

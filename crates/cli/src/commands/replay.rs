@@ -15,10 +15,11 @@ use tracesmith_format::tables::CommandKind;
 use tracesmith_replay::npy::{self, Element};
 use tracesmith_replay::{
     Buffer, Command as RecordedCommand, Determinism, Difference, Obstacle, Order, Plan, Recording, Replay,
-    Run, Timing, Verdict,
+    Run, Verdict,
 };
 use tracesmith_trace::units;
 
+use super::replay_timing::{self, Method, Timed};
 use crate::args::{ElementArg, Format, ReplayArgs, ReplayMode};
 use crate::exit::Exit;
 use crate::output::Output;
@@ -27,10 +28,20 @@ use crate::output::table::{Align, TextTable};
 /// Calls, buffers and differences that are shown; the others are counted.
 const SHOWN: usize = 20;
 
+/// How a replay ends that could not be made.
+const FAILED: Exit = Exit::Code(2);
+
 /// Set in the process that has its addresses where they are in every run.
 const SETTLED: &str = "TRACESMITH_SETTLED";
 
 pub(crate) fn run(args: &ReplayArgs, output: &mut Output) -> anyhow::Result<Exit> {
+    let is_timed = args.mode == ReplayMode::Timing && args.dump.is_none() && args.check.is_none();
+    if is_timed && !replay_timing::is_inner() {
+        return match replay_timing::timed()? {
+            Some(timed) => show_timings(&timed, output),
+            None => Ok(FAILED),
+        };
+    }
     if args.mode != ReplayMode::DryRun {
         settle_addresses();
     }
@@ -63,7 +74,7 @@ pub(crate) fn run(args: &ReplayArgs, output: &mut Output) -> anyhow::Result<Exit
     }
     if args.mode == ReplayMode::Timing {
         let timings = replay.time(places, args.repeat)?;
-        show_timings(&timings, output)?;
+        output.json(&replay_timing::report_value(&timings))?;
         return Ok(Exit::Done);
     }
     if args.mode == ReplayMode::Serial {
@@ -251,7 +262,8 @@ fn obstacle_value(obstacle: &Obstacle) -> Value {
     json!({ "command": obstacle.command, "function": obstacle.function, "reason": obstacle.reason })
 }
 
-fn show_timings(timings: &[Timing], output: &mut Output) -> anyhow::Result<()> {
+fn show_timings(timed: &Timed, output: &mut Output) -> anyhow::Result<Exit> {
+    let Timed { timings, method } = timed;
     let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     if output.format == Format::Json {
         let calls: Vec<Value> = timings
@@ -265,8 +277,9 @@ fn show_timings(timings: &[Timing], output: &mut Output) -> anyhow::Result<()> {
                 })
             })
             .collect();
-        output.json(&json!({ "calls": calls }))?;
-        return Ok(());
+        let by_events = *method == Method::Events;
+        output.json(&json!({ "calls": calls, "by_events": by_events }))?;
+        return Ok(Exit::Done);
     }
     let mut table = TextTable::new(&[
         ("call", Align::Right),
@@ -291,7 +304,12 @@ fn show_timings(timings: &[Timing], output: &mut Output) -> anyhow::Result<()> {
         ]);
     }
     output.table(&table)?;
-    Ok(())
+    if *method == Method::Events {
+        output.warning(
+            "nothing could be recorded here: times are of events around each call, which adds to them",
+        );
+    }
+    Ok(Exit::Done)
 }
 
 fn show_check(found: &Determinism, output: &mut Output) -> anyhow::Result<Exit> {

@@ -1,0 +1,64 @@
+//! What each call took on the device when it was recorded.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use rustc_hash::FxHashMap;
+use tracesmith_format::tables::{self, CommandKind};
+use tracesmith_format::{CorrelationId, FileSource, ProcessId, Reader, Timestamp};
+
+use crate::error::Error;
+use crate::recording::{Command, rows, text};
+
+/// Work on the device: what joins it with a call, and what it is. All nodes of a graph have the same number, so that
+/// kernels are told apart by their names, and those of one name by their order.
+type Work = (u64, String);
+
+/// Gives each call its time.
+pub(crate) fn fill_in(
+    commands: &mut [Command],
+    reader: &Reader<FileSource>,
+    strings: &[String],
+    process: ProcessId,
+) -> Result<(), Error> {
+    let mut found: Vec<(Timestamp, Work, Duration)> = Vec::new();
+    let mut add = |correlation: CorrelationId, name: String, start: Timestamp, end: Timestamp| {
+        let took = Duration::from_nanos(end.0.saturating_sub(start.0));
+        found.push((start, (correlation.0, name), took));
+    };
+    for row in rows::<tables::Kernel>(reader)? {
+        if row.place.process == process {
+            add(row.correlation, text(strings, row.shape.name), row.start, row.end);
+        }
+    }
+    for row in rows::<tables::MemoryCopy>(reader)? {
+        if row.place.process == process {
+            add(row.correlation, COPY.to_owned(), row.start, row.end);
+        }
+    }
+    for row in rows::<tables::MemorySet>(reader)? {
+        if row.place.process == process {
+            add(row.correlation, SET.to_owned(), row.start, row.end);
+        }
+    }
+    found.sort_by_key(|(start, ..)| *start);
+    let mut times: FxHashMap<Work, VecDeque<Duration>> = FxHashMap::default();
+    for (_, work, took) in found {
+        times.entry(work).or_default().push_back(took);
+    }
+    for command in commands {
+        let name = match command.kind {
+            CommandKind::LAUNCH => command.function.clone(),
+            CommandKind::COPY | CommandKind::COPY_PLANES => COPY.to_owned(),
+            CommandKind::SET => SET.to_owned(),
+            _ => continue,
+        };
+        let own = times.get_mut(&(command.correlation, name));
+        command.recorded = own.and_then(VecDeque::pop_front);
+    }
+    Ok(())
+}
+
+/// No kernel is called so: names of C and C++ have no spaces.
+const COPY: &str = "a copy";
+const SET: &str = "a set";
