@@ -101,6 +101,10 @@ fn pass_on(arrived: Arrived, program: Pid, session: &mut Session) {
         let _ = session.dump();
         return;
     }
+    if arrived.signal == NixSignal::SIGUSR2 && session.gives_orders() {
+        session.turn_range();
+        return;
+    }
     if arrived.sender == Sender::Terminal {
         return;
     }
@@ -142,6 +146,7 @@ pub(crate) fn is_stop(signals: &Signals, session: &mut Session) -> Result<bool, 
     while let Some(arrived) = signals.next()? {
         match arrived.signal {
             NixSignal::SIGUSR2 if session.keeps_last_part() => drop(session.dump()),
+            NixSignal::SIGUSR2 if session.gives_orders() => session.turn_range(),
             NixSignal::SIGUSR1 | NixSignal::SIGUSR2 => {}
             _ => stop = true,
         }

@@ -20,7 +20,7 @@ use rustix::{
 };
 use tracesmith_format::{ProcessId, tables::HealthCause};
 use tracesmith_wire::{
-    control::{Message, Settings},
+    control::{CaptureRange, Message, Settings},
     handshake::Listener,
 };
 
@@ -63,6 +63,7 @@ pub(crate) struct Session {
     /// How children of ours ended.
     known_ends: BTreeMap<u32, End>,
     window: WindowState,
+    in_range: Turned,
     sampler: Option<Sampler>,
     next_flush: Instant,
     pause: Duration,
@@ -73,6 +74,13 @@ pub(crate) struct Session {
 enum Store {
     Stream(Box<TraceRows>),
     Flight(FlightStore),
+}
+
+/// Whether a range was begun that we say the ends of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Turned {
+    Begun,
+    Ended,
 }
 
 /// Where we stand.
@@ -121,6 +129,7 @@ impl Session {
                 opens: now + capture.window.delay,
                 duration: capture.window.duration,
             },
+            in_range: Turned::Ended,
             sampler: None,
             next_flush: now + FLUSH_PERIOD,
             pause: LONG_PAUSE,
@@ -188,6 +197,27 @@ impl Session {
         self.window = WindowState::Over;
         for target in &mut self.targets {
             target.order(Order::Close, &Message::Close);
+        }
+    }
+
+    /// Whether ranges begin and end when we say so.
+    pub(crate) fn gives_orders(&self) -> bool {
+        self.settings.range == CaptureRange::Order
+    }
+
+    /// Begins a range in all targets, or ends the one that was begun.
+    pub(crate) fn turn_range(&mut self) {
+        let message = match self.in_range {
+            Turned::Begun => Message::End,
+            Turned::Ended => Message::Begin,
+        };
+        self.in_range = match self.in_range {
+            Turned::Begun => Turned::Ended,
+            Turned::Ended => Turned::Begun,
+        };
+        for target in &mut self.targets {
+            // One that is gone is noticed by the end of its connection.
+            let _ = target.send(&message);
         }
     }
 

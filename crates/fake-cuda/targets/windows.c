@@ -9,6 +9,7 @@
  *   pinned      a kernel that reads memory of the host, which the program changes between two launches
  *   mapped      a kernel on memory that two mappings lie side by side for
  *   race        a kernel that does not wait for the stream that writes what it reads
+ *   forever     kernels in a stream, until killed; the window is somebody else's
  */
 #define _GNU_SOURCE 1
 #include <string.h>
@@ -249,12 +250,24 @@ static void race(void) {
     end();
 }
 
+static void forever(void) {
+    for (;;) {
+        saxpy(y, x, 1.0f, first);
+        CHECK(cuMemcpyDtoDAsync_v2(x, y, 64, first));
+        CHECK(cuStreamSynchronize(first));
+        puts("round");
+        fflush(stdout);
+        usleep(1000);
+    }
+}
+
 static const struct {
     const char *name;
     void (*run)(void);
 } CASES[] = {
     {"variables", variables}, {"graph", graph},          {"changed", changed}, {"host", host_function},
     {"planes", plane_copies}, {"pinned", pinned_memory}, {"mapped", mapped},   {"race", race},
+    {"forever", forever},
 };
 
 int main(int count, char **values) {

@@ -27,6 +27,7 @@ use tracesmith_wire::{
 use crate::{
     agent::{Agent, Mode},
     guard,
+    range::Turn,
 };
 
 /// How long one exchange with the other side may take.
@@ -122,6 +123,8 @@ fn obey(agent: &Agent, control: &Control, message: Message) {
             agent.close();
             Message::Done
         }
+        Message::Begin => return agent.turn(Turn::Begin),
+        Message::End => return agent.turn(Turn::End),
         Message::Done | Message::Failed(_) | Message::Dump | Message::Dumped(_) => return,
     };
     // A collector that went away is noticed by the end of the connection.

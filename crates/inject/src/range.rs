@@ -52,7 +52,10 @@ impl Range {
                 name: name.clone().into_bytes(),
                 domain: domain.clone().map(String::into_bytes),
             }),
-            CaptureRange::Everything | CaptureRange::ProfilerApi => None,
+            CaptureRange::Everything
+            | CaptureRange::ProfilerApi
+            | CaptureRange::Launch { .. }
+            | CaptureRange::Order => None,
         }
     }
 

@@ -105,12 +105,19 @@ pub(crate) struct CaptureArgs {
     /// Time that recording goes on [default: to the end]
     #[arg(short, long, value_name = "TIME")]
     pub(crate) duration: Option<DurationArg>,
-    /// Record only within such ranges: cuda-profiler-api, nvtx:NAME or nvtx:NAME@DOMAIN
+    /// Record only within such ranges: cuda-profiler-api, nvtx:NAME, nvtx:NAME@DOMAIN, or from one SIGUSR2 that tracesmith
+    /// gets to the next (signal)
     #[arg(long, value_name = "RANGE")]
     pub(crate) capture_range: Option<RangeArg>,
     /// Record only these of the ranges, counted from 0; the second number is not among them
     #[arg(long, value_name = "A..B", requires = "capture_range")]
     pub(crate) steps: Option<StepsArg>,
+    /// Record only the launch of a kernel with such a name: '*' and '?' stand for anything
+    #[arg(long, value_name = "NAME", conflicts_with = "capture_range")]
+    pub(crate) kernel: Option<String>,
+    /// Which of its launches, counted from 1
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "kernel", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) nth: u64,
     /// Keep only the last part, this much for each process; SIGUSR2 or the program's death writes it
     #[arg(long, value_name = "SIZE")]
     pub(crate) flight_recorder: Option<SizeArg>,

@@ -60,9 +60,12 @@ impl FromStr for RangeArg {
         if text == "cuda-profiler-api" {
             return Ok(RangeArg(CaptureRange::ProfilerApi));
         }
+        if text == "signal" {
+            return Ok(RangeArg(CaptureRange::Order));
+        }
         let range = text.strip_prefix("nvtx:").filter(|range| !range.is_empty());
         let range = range.ok_or_else(|| {
-            format!("'{text}' is no range; write cuda-profiler-api, nvtx:NAME or nvtx:NAME@DOMAIN")
+            format!("'{text}' is no range; write cuda-profiler-api, nvtx:NAME, nvtx:NAME@DOMAIN or signal")
         })?;
         let (name, domain) = match range.rsplit_once('@') {
             Some((name, domain)) if !name.is_empty() && !domain.is_empty() => (name, Some(domain)),

@@ -5,7 +5,9 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
-use tracesmith_collect::{Capture, CaptureRange, Destination, Existing, Kinds, Report, RowCounts, Window};
+use tracesmith_collect::{
+    Capture, CaptureRange, Destination, Existing, Kinds, Report, RowCounts, Steps, Window,
+};
 use tracesmith_trace::units;
 
 use crate::args::{CaptureArgs, GraphsArg, KindArg, LevelArg, StackArg};
@@ -60,7 +62,7 @@ pub(crate) fn capture(args: &CaptureArgs) -> anyhow::Result<Capture> {
         level: level_name(args).to_owned(),
         kinds: wire_kinds(&kinds, args),
         range: range(args),
-        steps: args.steps.map(|steps| steps.0),
+        steps: steps(args),
         window: Window {
             delay: args.delay.0,
             duration: args.duration.map(|duration| duration.0),
@@ -294,9 +296,24 @@ fn names<T: clap::ValueEnum>(values: &[T]) -> String {
 }
 
 fn range(args: &CaptureArgs) -> CaptureRange {
+    if let Some(pattern) = &args.kernel {
+        return CaptureRange::Launch {
+            pattern: pattern.clone(),
+        };
+    }
     args.capture_range
         .as_ref()
         .map_or(CaptureRange::Everything, |range| range.0.clone())
+}
+
+fn steps(args: &CaptureArgs) -> Option<Steps> {
+    let launch = Steps {
+        first: args.nth - 1,
+        last: args.nth,
+    };
+    args.steps
+        .map(|steps| steps.0)
+        .or_else(|| args.kernel.is_some().then_some(launch))
 }
 
 fn range_in_words(args: &CaptureArgs) -> String {
@@ -308,9 +325,11 @@ fn range_in_words(args: &CaptureArgs) -> String {
             name,
             domain: Some(domain),
         } => format!("nvtx:{name}@{domain}"),
+        CaptureRange::Launch { pattern } => format!("kernel:{pattern}"),
+        CaptureRange::Order => "signal".to_owned(),
     };
-    match args.steps {
-        Some(steps) => format!("{range} {}..{}", steps.0.first, steps.0.last),
+    match steps(args) {
+        Some(steps) => format!("{range} {}..{}", steps.first, steps.last),
         None => range,
     }
 }

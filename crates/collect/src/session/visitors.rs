@@ -119,7 +119,7 @@ impl Session {
                 }
             }
             // Orders are ours to give, and dumps ours to write.
-            Message::Open(_) | Message::Close | Message::Dumped(_) => {}
+            Message::Open(_) | Message::Close | Message::Begin | Message::End | Message::Dumped(_) => {}
         }
     }
 

@@ -50,6 +50,7 @@ pub mod resource {
     pub const STREAM_DESTROY_STARTING: u32 = 4;
     pub const MODULE_LOADED: u32 = 6;
     pub const MODULE_UNLOAD_STARTING: u32 = 7;
+    pub const MODULE_PROFILED: u32 = 8;
     pub const GRAPHNODE_CREATED: u32 = 13;
     pub const GRAPHNODE_DESTROY_STARTING: u32 = 14;
     pub const GRAPHNODE_CLONED: u32 = 20;

@@ -67,6 +67,8 @@ pub(super) struct Hub {
     recorded: [Bits; 2],
     /// Functions of the driver whose calls are kept to be made again.
     kept: Bits,
+    /// Functions whose calls may open and close the window.
+    opening: Bits,
 }
 
 #[derive(Default)]
@@ -186,6 +188,7 @@ impl Hub {
             with_stack: Bits::new(),
             recorded: [const { Bits::new() }; 2],
             kept: Bits::new(),
+            opening: Bits::new(),
         }));
         CURRENT.store(hub, Ordering::Release);
         agent::close_at_exit();
@@ -432,6 +435,27 @@ impl Hub {
         }
     }
 
+    /// Launches, some of which open and close the window.
+    pub(super) fn watch_launches(&self, functions: &[u32], switch: Switch) {
+        for id in functions {
+            self.opening.set(*id, switch);
+            // Not every number that has a name has a function in every version.
+            let _ = self.set_callback(Side::Ours, domain::DRIVER, *id, switch);
+        }
+    }
+
+    /// Whether a call of this function may open and close the window.
+    #[inline]
+    pub(super) fn may_open(&self, id: u32) -> bool {
+        self.opening.contains(id)
+    }
+
+    /// Whether calls of a function are watched for another reason than the window
+    /// that ends.
+    fn outlasts_window(&self, id: u32) -> bool {
+        self.keeps_call(id) || self.may_open(id)
+    }
+
     /// Whether those calls open and close the window.
     pub(super) fn has_range(&self) -> bool {
         self.has_range.load(Ordering::Relaxed)
@@ -454,7 +478,7 @@ impl Hub {
         calls
             .chain(nodes)
             .filter(|(domain, id)| {
-                let is_kept = *domain == domain::DRIVER && self.keeps_call(*id);
+                let is_kept = *domain == domain::DRIVER && self.outlasts_window(*id);
                 !(is_kept && switch == Switch::Off)
                     && self.set_callback(Side::Ours, *domain, *id, switch).is_err()
             })
@@ -479,7 +503,7 @@ impl Hub {
             if number == domain::DRIVER && PROFILER_CALLS.contains(id) && self.has_range() {
                 continue;
             }
-            if number == domain::DRIVER && switch == Switch::Off && self.keeps_call(*id) {
+            if number == domain::DRIVER && switch == Switch::Off && self.outlasts_window(*id) {
                 continue;
             }
             // Not every number that has a name has a function in every version.
@@ -497,6 +521,9 @@ impl Hub {
     pub(super) fn watch_recorded(&self, functions: &[u32], switch: Switch) {
         for id in functions {
             self.kept.set(*id, switch);
+            if switch == Switch::Off && self.may_open(*id) {
+                continue;
+            }
             // Not every number that has a name has a function in every version.
             let _ = self.set_callback(Side::Ours, domain::DRIVER, *id, switch);
         }
@@ -504,8 +531,10 @@ impl Hub {
 
     /// The code that such calls run.
     pub(super) fn watch_code(&self, switch: Switch) {
-        // Without it the recording lacks its code, and says so.
-        let _ = self.set_callback(Side::Ours, domain::RESOURCE, resource::MODULE_LOADED, switch);
+        for id in [resource::MODULE_LOADED, resource::MODULE_PROFILED] {
+            // Without it the recording lacks its code, and says so.
+            let _ = self.set_callback(Side::Ours, domain::RESOURCE, id, switch);
+        }
     }
 
     /// Whether calls of a function of the driver are kept to be made again.

@@ -61,6 +61,18 @@ pub(super) fn with_stacks(cupti: &Cupti) -> Vec<u32> {
         .collect()
 }
 
+/// Functions of the driver that launch one kernel.
+pub(super) fn launches(cupti: &Cupti) -> Vec<u32> {
+    const BEGINNINGS: [&str; 2] = ["cuLaunchKernel", "cuLaunchCooperativeKernel"];
+    (1..LAST_FUNCTION)
+        .filter(|id| {
+            cupti
+                .function_name(ApiDomain::Driver, *id)
+                .is_some_and(|name| BEGINNINGS.iter().any(|beginning| name.starts_with(beginning)))
+        })
+        .collect()
+}
+
 /// Whether the callers of a driver function are worth knowing.
 fn wants_stack(name: &str) -> bool {
     const BEGINNINGS: [&str; 16] = [

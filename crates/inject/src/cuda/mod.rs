@@ -5,6 +5,7 @@
 //! - [`buffers`]: the memory that CUPTI fills.
 //! - [`kinds`]: what is asked for, and which calls only ask.
 //! - [`calls`]: calls, by their callbacks.
+//! - [`pattern`]: kernels by their names.
 //! - [`translate`]: records as they travel.
 //! - [`resources`]: modules, and what else is told by callbacks.
 //! - [`interpose`], [`lookup`], [`symbols`]: the functions that the program finds instead of
@@ -17,12 +18,13 @@ mod interpose;
 pub(crate) mod kinds;
 mod lookup;
 mod neighbour;
+mod pattern;
 mod resources;
 mod symbols;
 mod translate;
 
 use std::{
-    ffi::c_void,
+    ffi::{CStr, c_void},
     sync::{
         Mutex,
         atomic::{AtomicBool, Ordering},
@@ -32,6 +34,7 @@ use std::{
 
 pub(crate) use buffers::POOL_BYTES as BUFFER_POOL_BYTES;
 use hub::{Hub, Side};
+use pattern::KernelPattern;
 use tracesmith_cuda::cupti::{ContextHandle, Flush, StreamHandle, Switch, abi};
 use tracesmith_wire::{
     control::{CaptureRange, Kinds, Settings},
@@ -54,6 +57,8 @@ pub(crate) struct Backend {
     loaded: AtomicBool,
     /// Whether it was left to a profiler of the program's.
     aside: AtomicBool,
+    /// The kernel whose launches are recorded.
+    wanted_kernel: Mutex<Option<KernelPattern>>,
     state: Mutex<State>,
 }
 
@@ -67,6 +72,8 @@ struct State {
     callers: Vec<u32>,
     /// Functions whose calls are kept to be made again.
     kept: Watched,
+    /// Functions that launch kernels, some of which are to be recorded.
+    launches: Vec<u32>,
     last_pair: Option<Instant>,
 }
 
@@ -121,6 +128,11 @@ impl Backend {
         }
         if settings.range == CaptureRange::ProfilerApi {
             hub.watch_profiler_calls(Switch::On);
+        }
+        if let CaptureRange::Launch { pattern } = &settings.range {
+            state.launches = kinds::launches(hub.cupti());
+            hub.watch_launches(&state.launches, Switch::On);
+            *lock(&self.wanted_kernel) = Some(KernelPattern::new(pattern));
         }
         if settings.kinds.contains(Kinds::RECORDING) {
             match agent.recording.open(hub.cupti(), settings) {
@@ -237,6 +249,7 @@ impl Backend {
         }
         hub.refuse();
         hub.watch_profiler_calls(Switch::Off);
+        hub.watch_launches(&std::mem::take(&mut state.launches), Switch::Off);
         if hub.is_ours_alone() {
             hub.release();
         }
@@ -257,6 +270,14 @@ impl Backend {
         if was_open {
             agent.sink.note(Cause::Conflict, ASIDE);
         }
+    }
+
+    /// Whether the launch of a kernel opens and closes the window.
+    fn wants_kernel(&self, symbol: &CStr) -> bool {
+        let wanted = lock(&self.wanted_kernel);
+        wanted
+            .as_ref()
+            .is_some_and(|wanted| wanted.fits(symbol.to_bytes()))
     }
 
     /// Hands over what has gathered.

@@ -1,7 +1,7 @@
 //! What is told by callbacks: modules, contexts, streams, and the program's own
 //! calls that open and close a window.
 
-use std::ffi::c_void;
+use std::ffi::{CStr, c_void};
 
 use tracesmith_cuda::cupti::{
     ApiDomain, ContextHandle, NodeHandle, StreamHandle,
@@ -54,6 +54,10 @@ fn driver_call(agent: &Agent, hub: &Hub, id: u32, call: &ApiCallback) {
         agent.recording.note_own(call.correlation);
         return;
     }
+    let opens = hub.may_open(id) && opens_window(agent, call);
+    if opens && call.site != SITE_EXIT {
+        agent.turn(Turn::Begin);
+    }
     if call.site != SITE_EXIT && hub.takes_stack(id) {
         agent.stacks.take(&agent.sink, call.correlation);
     }
@@ -66,6 +70,19 @@ fn driver_call(agent: &Agent, hub: &Hub, id: u32, call: &ApiCallback) {
     if hub.has_range() && matches!(id, driver::CU_PROFILER_START | driver::CU_PROFILER_STOP) {
         profiler_call(agent, id, call.site);
     }
+    if opens && call.site == SITE_EXIT {
+        agent.turn(Turn::End);
+    }
+}
+
+/// Whether the window is open during this launch.
+fn opens_window(agent: &Agent, call: &ApiCallback) -> bool {
+    if call.symbol_name.is_null() {
+        return false;
+    }
+    // SAFETY: CUPTI's text.
+    let symbol = unsafe { CStr::from_ptr(call.symbol_name) };
+    agent.cuda.wants_kernel(symbol)
 }
 
 /// Recording begins when the start call is left and ends when the stop call is
@@ -95,7 +112,7 @@ unsafe fn resource(agent: &Agent, hub: &Hub, id: u32, data: &ResourceCallback) {
     let handle = ContextHandle(data.context as usize);
     let context = hub.cupti().context_id(handle).unwrap_or(0);
     match id {
-        resource::MODULE_LOADED | resource::MODULE_UNLOAD_STARTING => {
+        resource::MODULE_LOADED | resource::MODULE_UNLOAD_STARTING | resource::MODULE_PROFILED => {
             // SAFETY: the caller vouches for it.
             if let Some(module) = unsafe { data.descriptor.cast::<ModuleResource>().as_ref() } {
                 // SAFETY: as above; valid during the callback.
@@ -147,6 +164,11 @@ fn graph_node(agent: &Agent, hub: &Hub, id: u32, graph: &GraphResource) {
 ///
 /// The module's code is readable.
 unsafe fn tell_module(agent: &Agent, context: u32, id: u32, module: &ModuleResource) {
+    // One that is used is news when it was loaded before anyone watched.
+    let is_known = || !agent.recording.is_on() || agent.recording.knows_module(context, module.module);
+    if id == resource::MODULE_PROFILED && is_known() {
+        return;
+    }
     let code = if module.code.is_null() {
         &[][..]
     } else {
@@ -154,7 +176,7 @@ unsafe fn tell_module(agent: &Agent, context: u32, id: u32, module: &ModuleResou
         unsafe { std::slice::from_raw_parts(module.code, module.size) }
     };
     let hash = if code.is_empty() { 0 } else { xxh3_128(code) };
-    if id == resource::MODULE_LOADED && agent.recording.is_on() {
+    if id != resource::MODULE_UNLOAD_STARTING && agent.recording.is_on() {
         agent.recording.module_loaded(context, module.module, hash, code);
     }
     agent.sink.define(&Module {

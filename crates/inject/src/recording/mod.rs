@@ -88,6 +88,8 @@ struct State {
     functions: HashMap<FunctionHandle, Arc<Function>>,
     memory: Memory,
     graphs: Graphs,
+    /// Modules whose code was told: context and number.
+    modules: HashSet<(u32, u32)>,
     /// Streams whose making was told.
     streams: HashSet<u64>,
     /// What the node of a graph follows that is told next.
@@ -156,6 +158,7 @@ impl Recording {
             functions: HashMap::new(),
             memory: Memory::default(),
             graphs: Graphs::default(),
+            modules: HashSet::new(),
             streams: HashSet::new(),
             follows: Vec::new(),
             context: 0,
@@ -222,7 +225,15 @@ impl Recording {
         self.is_on() && lock(&OWN).contains(&correlation)
     }
 
-    /// Code was loaded.
+    /// Whether the code of a module was told.
+    pub(crate) fn knows_module(&self, context: u32, module: u32) -> bool {
+        let state = lock(&self.state);
+        state
+            .as_ref()
+            .is_some_and(|state| state.modules.contains(&(context, module)))
+    }
+
+    /// Code was loaded, or is used that was loaded before.
     pub(crate) fn module_loaded(&self, context: u32, module: u32, hash: u128, code: &[u8]) {
         let _ = LOADED.try_with(|loaded| {
             if let Ok(mut loaded) = loaded.try_borrow_mut() {
@@ -233,6 +244,7 @@ impl Recording {
         let Some(state) = guard.as_mut() else {
             return;
         };
+        state.modules.insert((context, module));
         state.memory.variables.loaded(code);
         for (index, piece) in code.chunks(PIECE_BYTES).enumerate() {
             let record = Code {

@@ -13,6 +13,11 @@ pub enum Message {
     Open(Box<Settings>),
     /// To the target: stop recording and hand over what there is.
     Close,
+    /// To the target: a range begins, of those that are recorded when the
+    /// collector says so. Not answered.
+    Begin,
+    /// To the target: it ends. Not answered.
+    End,
     /// From the target: the last order was carried out.
     Done,
     /// From the target: it was not, and this is why.
@@ -37,6 +42,8 @@ impl Message {
             Self::Dump => encoder.word(5),
             Self::Dumped(Ok(path)) => encoder.word(6).text(path.as_bytes()),
             Self::Dumped(Err(reason)) => encoder.word(7).text(reason.as_bytes()),
+            Self::Begin => encoder.word(8),
+            Self::End => encoder.word(9),
         };
         encoder.finish()
     }
@@ -59,6 +66,8 @@ impl Message {
             5 => Self::Dump,
             6 => Self::Dumped(Ok(decoder.string()?)),
             7 => Self::Dumped(Err(decoder.string()?)),
+            8 => Self::Begin,
+            9 => Self::End,
             _ => return Err(malformed("it is none that this build knows")),
         })
     }
@@ -95,7 +104,17 @@ mod tests {
         let mut plain = settings();
         plain.range = CaptureRange::Everything;
         plain.steps = None;
+        let mut launch = settings();
+        launch.range = CaptureRange::Launch {
+            pattern: "flash*".to_owned(),
+        };
+        let mut order = settings();
+        order.range = CaptureRange::Order;
         for message in [
+            Message::Open(Box::new(launch)),
+            Message::Open(Box::new(order)),
+            Message::Begin,
+            Message::End,
             Message::Open(Box::new(settings())),
             Message::Open(Box::new(plain)),
             Message::Close,

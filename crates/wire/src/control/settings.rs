@@ -46,6 +46,13 @@ pub enum CaptureRange {
         /// Its domain; any without it.
         domain: Option<String>,
     },
+    /// During the launch of a kernel.
+    Launch {
+        /// What its name is like, with `*` and `?`.
+        pattern: String,
+    },
+    /// When the collector says so.
+    Order,
 }
 
 /// Some of the ranges that a program opens.
@@ -135,6 +142,8 @@ impl Settings {
                 name,
                 domain: Some(domain),
             } => encoder.word(3).text(name.as_bytes()).text(domain.as_bytes()),
+            CaptureRange::Launch { pattern } => encoder.word(4).text(pattern.as_bytes()),
+            CaptureRange::Order => encoder.word(5),
         };
         match self.steps {
             None => encoder.word(0),
@@ -161,6 +170,10 @@ impl Settings {
                 name: decoder.string()?,
                 domain: Some(decoder.string()?),
             },
+            4 => CaptureRange::Launch {
+                pattern: decoder.string()?,
+            },
+            5 => CaptureRange::Order,
             _ => return Err(malformed("its range is not known")),
         };
         let steps = match decoder.word()? {

@@ -1,0 +1,95 @@
+//! Windows that are recorded to be run again, however they are chosen.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::tests_outside_test_module,
+    clippy::print_stdout,
+    reason = "a test may stop on any error and say what it skips"
+)]
+#![allow(missing_docs, unreachable_pub, reason = "nobody uses a test from outside")]
+
+mod support;
+
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use serde_json::Value;
+use support::stage::{Place, Talk, ended, run, signal, stage, start};
+
+/// What a replay answers that comes out the same.
+fn same(place: &Place, options: &str) -> Value {
+    let run = run(&mut place.tracesmith(&format!("replay t.sbt --format json {options}")));
+    assert_eq!(run.code, Some(0), "{}{}", run.stdout, run.stderr);
+    serde_json::from_str(&run.stdout).unwrap()
+}
+
+/// The kernels of a recording, in order.
+fn launches(place: &Place) -> Vec<String> {
+    let plan = same(place, "--mode dry-run");
+    let commands = plan["commands"].as_array().unwrap().iter();
+    commands
+        .filter(|command| command["kind"] == "launch")
+        .map(|command| command["function"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+#[test]
+fn one_launch_of_one_kernel() {
+    let Some(stage) = stage() else { return };
+    let place = Place::new(stage);
+    // The second that fits: `fill` comes before the window of the program, and in it.
+    let (_, trace) = place.profiled("--record --kernel fi* --nth 3", "launcher window 1000 0");
+    assert_eq!(launches(&place), ["fill"]);
+    assert_eq!(trace.kernels.rows(), 1);
+    same(&place, "--repeat 2");
+    let (_, trace) = place.profiled("--kernel accumulate", "launcher window 1000 3");
+    assert_eq!(trace.kernels.rows(), 1, "also without a recording");
+    let (_, trace) = place.profiled("--kernel accumulate --nth 9", "launcher window 1000 3");
+    assert_eq!(trace.kernels.rows(), 0);
+    let wrong = run(&mut place.tracesmith("profile --nth 2 -- true"));
+    assert_eq!(wrong.code, Some(2));
+}
+
+#[test]
+fn from_one_signal_to_the_next() {
+    let Some(stage) = stage() else { return };
+    let place = Place::new(stage);
+    let recorder = start(&mut place.profile("--record --capture-range signal", "windows forever"));
+    for _ in 0..2 {
+        thread::sleep(Duration::from_millis(500));
+        signal(&recorder, Signal::USR2);
+    }
+    thread::sleep(Duration::from_millis(300));
+    signal(&recorder, Signal::TERM);
+    ended(recorder);
+    let launches = launches(&place);
+    assert!(launches.len() > 1, "{launches:?}");
+    assert!(launches.iter().all(|name| name == "saxpy"));
+    same(&place, "");
+}
+
+#[test]
+fn a_while_of_a_program_that_runs_already() {
+    let Some(stage) = stage() else { return };
+    let place = Place::new(stage);
+    let mut armed = Talk::start(&mut place.armed("", "windows forever"));
+    armed.hear("round");
+    let recorded = run(&mut place.record(armed.child().id(), "-d 0.3 --record"));
+    assert_eq!(recorded.code, Some(0), "{}", recorded.stderr);
+    signal(armed.child(), Signal::KILL);
+    armed.end();
+    let launches = launches(&place);
+    assert!(launches.len() > 1, "{launches:?}");
+    same(&place, "");
+}
+
+#[test]
+fn a_range_that_the_program_marks() {
+    let Some(stage) = stage() else { return };
+    let place = Place::new(stage);
+    place.profiled("--record --capture-range nvtx:outer", "launcher nvtx");
+    let launches = launches(&place);
+    assert_eq!(launches, ["noop"; 5]);
+    same(&place, "");
+}
