@@ -19,6 +19,8 @@ import threading
 import time
 from pathlib import Path
 
+import replayed
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 BENCH = ROOT / "bench" / "gpu"
 PROGRAMS, OUTPUT = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
@@ -623,6 +625,11 @@ def flight(launcher):
         raise RuntimeError(f"{error}; the recorder said: {words.read_text()}; files: {sorted(OUTPUT.glob('flight*'))}") from error
 
 
+def replay():
+    """Windows that are recorded and run again."""
+    replayed.measure(sys.modules[__name__])
+
+
 SECTIONS = {
     "million": million,
     "launches": launches,
@@ -635,6 +642,7 @@ SECTIONS = {
     "benchmark": benchmark,
     "stacks": stacks,
     "frameworks": frameworks,
+    "replay": replay,
 }
 
 

@@ -39,6 +39,8 @@ fn a_window_comes_out_the_same_as_often_as_one_likes() {
     let Some(stage) = stage() else { return };
     let place = Place::new(stage);
     let (profiled, trace) = place.profiled(WINDOW, "launcher window 100000 3");
+    let said = "to be run again: 19 calls, 3.1 MiB of memory, read while the program stood still for";
+    assert!(profiled.stderr.contains(said), "{}", profiled.stderr);
     let alone = run(&mut place.target("launcher window 100000 3"));
     assert_eq!(profiled.stdout, alone.stdout);
     assert_whole(&trace);
@@ -244,7 +246,9 @@ fn what_cannot_be_replayed_is_said() {
         ..Options::default()
     };
     let place = Place::with(stage, options);
-    place.profiled("--record", "launcher peer");
+    let (profiled, _) = place.profiled("--record", "launcher peer");
+    let said = "not replayable: cuMemcpyPeerAsync: a copy to another device";
+    assert_eq!(profiled.stderr.matches(said).count(), 1, "{}", profiled.stderr);
     let plan = run(&mut place.tracesmith("replay t.sbt --mode dry-run"));
     assert_eq!(plan.code, Some(1), "{}", plan.stderr);
     assert!(
@@ -270,4 +274,21 @@ fn a_trace_without_a_recording_says_so() {
         "{}",
         replay.stderr
     );
+}
+
+#[test]
+fn a_program_that_is_killed_in_its_window_leaves_no_recording() {
+    let Some(stage) = stage() else { return };
+    let place = Place::new(stage);
+    let killed = run(&mut place.profile("--record", "launcher exit_early"));
+    assert_eq!(killed.code, Some(3), "{}", killed.stderr);
+    let plan = run(&mut place.tracesmith("replay t.sbt --mode dry-run"));
+    assert_eq!(plan.code, Some(1), "{}", plan.stdout);
+    assert!(
+        plan.stdout.contains("it ends within its window"),
+        "{}",
+        plan.stdout
+    );
+    let replay = run(&mut place.tracesmith("replay t.sbt"));
+    assert_eq!(replay.code, Some(2), "{}", replay.stdout);
 }

@@ -45,6 +45,12 @@ pub struct RowCounts {
     pub host_calls: u64,
     /// Samples of counters.
     pub counters: u64,
+    /// Calls that can be made again.
+    pub recorded_calls: u64,
+    /// Bytes of memory that were read for them.
+    pub recorded_bytes: u64,
+    /// Nanoseconds that programs stood still for that.
+    pub recorded_nanos: u64,
 }
 
 /// One cause of loss or doubt.
@@ -118,6 +124,9 @@ impl std::ops::AddAssign for RowCounts {
             graph_launches,
             host_calls,
             counters,
+            recorded_calls,
+            recorded_bytes,
+            recorded_nanos,
         } = other;
         self.kernels += kernels;
         self.copies += copies;
@@ -128,5 +137,8 @@ impl std::ops::AddAssign for RowCounts {
         self.graph_launches += graph_launches;
         self.host_calls += host_calls;
         self.counters += counters;
+        self.recorded_calls += recorded_calls;
+        self.recorded_bytes += recorded_bytes;
+        self.recorded_nanos += recorded_nanos;
     }
 }

@@ -304,8 +304,16 @@ fn rows_of_modules(reader: &Reader<FileSource>, process: ProcessId) -> Result<Fx
 }
 
 /// How long each kernel, copy and set took.
+/// Why the recording is not whole, if so. The last thing that is said of one is how many calls it has.
 fn broken(reader: &Reader<FileSource>, strings: &[String]) -> Result<Option<String>, Error> {
     let facts = rows::<Metadata>(reader)?;
+    let has_end = facts
+        .iter()
+        .any(|fact| text(strings, fact.key).ends_with("recording.commands"));
+    if !has_end {
+        let words = "the recording is not whole: it ends within its window";
+        return Ok(Some(words.to_owned()));
+    }
     let found = facts
         .iter()
         .find(|fact| text(strings, fact.key).ends_with("recording.broken"));

@@ -117,6 +117,9 @@ pub(crate) fn show(report: &Report, output: &mut Output) {
         output.note(&format!("wrote {} ({})", path.display(), units::bytes(*bytes)));
     }
     output.note(&contents(report));
+    if let Some(words) = recorded(report) {
+        output.note(&words);
+    }
     for loss in &report.losses {
         if loss.is_missing_data() {
             output.warning(&format!("not whole: {loss}"));
@@ -184,6 +187,9 @@ fn contents(report: &Report) -> String {
         graph_launches,
         host_calls: _,
         counters,
+        recorded_calls: _,
+        recorded_bytes: _,
+        recorded_nanos: _,
     } = report.rows;
     let mut parts = vec![
         counted(kernels, "kernel", "kernels"),
@@ -203,6 +209,21 @@ fn contents(report: &Report) -> String {
     }
     let processes = counted(u64::from(report.processes), "process", "processes");
     format!("{} of {processes}", parts.join(", "))
+}
+
+/// What can be run again, if anything was to be.
+fn recorded(report: &Report) -> Option<String> {
+    let rows = report.rows;
+    let (path, _) = report.files.last()?;
+    (rows.recorded_calls > 0).then(|| {
+        format!(
+            "to be run again: {}, {} of memory, read while the program stood still for {}; tracesmith replay {}",
+            counted(rows.recorded_calls, "call", "calls"),
+            units::bytes(rows.recorded_bytes),
+            units::nanos(rows.recorded_nanos),
+            path.display()
+        )
+    })
 }
 
 fn counted(count: u64, one: &str, many: &str) -> String {

@@ -182,22 +182,32 @@ fn show_plan(recording: &Recording, plan: &Plan, output: &mut Output) -> anyhow:
         ("buffer", Align::Right),
         ("size", Align::Right),
         ("memory", Align::Left),
-        ("variable", Align::Left),
     ]);
-    for buffer in recording.begin.iter().take(SHOWN) {
+    // Code has variables by the hundred, texts for the most part.
+    let (variables, taken): (Vec<&Buffer>, Vec<&Buffer>) = recording
+        .begin
+        .iter()
+        .partition(|buffer| !buffer.variable.is_empty());
+    for buffer in taken.iter().take(SHOWN) {
         buffers.row([
             format!("{:#x}", buffer.address).into(),
             units::bytes(buffer.bytes).into(),
             buffer.memory.name().unwrap_or("unknown").into(),
-            buffer.variable.clone().into(),
         ]);
     }
     output.table(&buffers)?;
-    rest(recording.begin.len(), output)?;
+    rest(taken.len(), output)?;
+    if !variables.is_empty() {
+        output.line(&format!(
+            "and {} variables of device code, {}",
+            variables.len(),
+            units::bytes(variables.iter().map(|variable| variable.bytes).sum())
+        ))?;
+    }
     output.line(&format!(
         "{} calls on {} buffers: {} of device memory, {} of the host's",
         recording.commands.len(),
-        recording.begin.len(),
+        taken.len(),
         units::bytes(device),
         units::bytes(host)
     ))?;

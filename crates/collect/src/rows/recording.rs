@@ -1,5 +1,7 @@
 //! What a recorded window needs to run again.
 
+use std::path::Path;
+
 use rustc_hash::FxHashSet;
 use tracesmith_format::{
     Address, Blob, Bytes, ContextId, CorrelationId, ModuleId, ThreadId, Timestamp,
@@ -16,6 +18,31 @@ use crate::health::Notice;
 pub(crate) struct Stored {
     contents: FxHashSet<u128>,
     code: FxHashSet<(u64, u64, u64)>,
+    /// What cannot be made again, and why: each is said once.
+    refused: FxHashSet<String>,
+    /// Bytes since the disk was looked at.
+    unchecked: u64,
+    /// What the disk had left when it was too little.
+    left: Option<u64>,
+}
+
+/// The disk is looked at each time so much was stored.
+const CHECK_EVERY: u64 = 64 << 20;
+
+/// So much stays free: the trace itself goes on, and others use the disk too.
+const ROOM_KEPT: u64 = 256 << 20;
+
+impl Stored {
+    /// Whether there is room for so much more. Once there was not, there is none: a recording with a hole is none.
+    fn has_room(&mut self, bytes: u64, path: &Path) -> bool {
+        self.unchecked += bytes;
+        if self.left.is_none() && self.unchecked >= CHECK_EVERY {
+            self.unchecked = 0;
+            let left = rustix::fs::statvfs(path).map(|disk| disk.f_bavail.saturating_mul(disk.f_frsize));
+            self.left = left.ok().filter(|left| *left < ROOM_KEPT);
+        }
+        self.left.is_none()
+    }
 }
 
 impl ProcessRows {
@@ -32,6 +59,12 @@ impl ProcessRows {
             self.count_unknown();
             return;
         };
+        if CommandKind(record.kind) == CommandKind::REFUSED {
+            let words = format!("not replayable: {}: {}", readable(name), readable(reason));
+            if trace.contents.refused.insert(words.clone()) {
+                trace.note(Notice::new(HealthCause::OTHER, self.id, &words));
+            }
+        }
         let [grid_x, grid_y, grid_z] = record.grid;
         let [block_x, block_y, block_z] = record.block;
         let row = Command {
@@ -84,7 +117,9 @@ impl ProcessRows {
     pub(super) fn piece(&mut self, record: &wire::Piece, bytes: &[u8], trace: &mut TraceRows) {
         let hash = xxh3_128(bytes);
         let (hash_high, hash_low) = ((hash >> 64) as u64, hash as u64);
-        if trace.contents.contents.insert(hash) {
+        let is_new = !trace.contents.contents.contains(&hash);
+        if is_new && trace.contents.has_room(bytes.len() as u64, trace.file.path()) {
+            trace.contents.contents.insert(hash);
             trace.file.define(&Content {
                 hash_high,
                 hash_low,
@@ -138,8 +173,21 @@ impl ProcessRows {
     pub(super) fn recording_end(&mut self, record: &wire::RecordingEnd, words: &[u8], trace: &mut TraceRows) {
         self.saw(record.time);
         self.fact("recording.commands", &record.commands.to_string(), trace);
-        if record.broken != 0 {
-            let words = format!("the recording is not whole: {}", readable(words));
+        self.fact("recording.bytes", &record.bytes.to_string(), trace);
+        self.fact("recording.nanos", &record.nanos.to_string(), trace);
+        trace.counts.recorded_calls += record.commands;
+        trace.counts.recorded_bytes += record.bytes;
+        trace.counts.recorded_nanos += record.nanos;
+        let full = trace.contents.left.map(|left| {
+            format!(
+                "the disk has no room for the memory that it reaches: {} MiB are left, {} MiB are to be read",
+                left >> 20,
+                record.bytes >> 20
+            )
+        });
+        if record.broken != 0 || full.is_some() {
+            let why = full.unwrap_or_else(|| readable(words).into_owned());
+            let words = format!("the recording is not whole: {why}");
             self.fact("recording.broken", &readable(words.as_bytes()), trace);
             trace.note(Notice::new(HealthCause::OTHER, self.id, &words));
         }

@@ -1,6 +1,9 @@
 //! The memory that a window reaches, and its contents.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+    time::{Duration, Instant},
+};
 
 use tracesmith_cuda::driver::MemoryPlace;
 use tracesmith_wire::record::{Buffer, Piece};
@@ -69,6 +72,10 @@ pub(super) struct Memory {
     pointed_to: BTreeSet<u64>,
     /// Whether work that was begun may still write memory of the host.
     is_host_written: bool,
+    /// What was read for the recording, and how long the program stood still for
+    /// it.
+    pub(super) read_bytes: u64,
+    pub(super) read_time: Duration,
 }
 
 /// What a word points to.
@@ -163,9 +170,11 @@ impl State {
             return Reached::Nothing;
         };
         if self.memory.reached.insert(base) {
+            let began = Instant::now();
             // All that was begun before is over before anything is read.
             self.synchronize();
             self.read_all(vec![base]);
+            self.memory.read_time += began.elapsed();
         }
         match self.memory.live.get(&base) {
             Some(allocation) if allocation.kind.is_on_host() => Reached::Host(base),
@@ -321,6 +330,7 @@ impl State {
                 hasher.update(piece);
             }
             self.tell_piece(base + at, moment, &staging[..length]);
+            self.memory.read_bytes += length as u64;
             at += length as u64;
         }
         if allocation.kind.is_on_host() {
@@ -379,10 +389,12 @@ impl State {
 
     /// Tells what all memory that is reached holds at the end.
     pub(super) fn read_end(&mut self) {
+        let began = Instant::now();
         self.synchronize();
         for base in std::mem::take(&mut self.memory.reached) {
             self.read_buffer(base, END);
         }
         self.read_variables_at_end();
+        self.memory.read_time += began.elapsed();
     }
 }

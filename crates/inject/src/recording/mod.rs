@@ -201,6 +201,8 @@ impl Recording {
         let end = RecordingEnd {
             time: clock::now(),
             commands: state.commands,
+            bytes: state.memory.read_bytes,
+            nanos: u64::try_from(state.memory.read_time.as_nanos()).unwrap_or(u64::MAX),
             broken: u32::from(broken.is_some()),
             reserved: 0,
         };

@@ -117,6 +117,10 @@ records! {
         time: u64,
         /// Commands in it.
         commands: u64,
+        /// Bytes of memory that were read for it.
+        bytes: u64,
+        /// Time that the program stood still for that, in nanoseconds.
+        nanos: u64,
         /// 1 when something is missing; the reason stands behind.
         broken: u32,
         /// Zero.

@@ -1,0 +1,170 @@
+"""Windows that are recorded and run again: whether they come out the same, what faults are found, and what it costs."""
+
+import json
+import os
+import re
+import statistics
+import subprocess
+import time
+
+RUNS = 3
+
+# Windows of real programs, by the name of the trace.
+FRAMEWORKS = {
+    "train": ("one AdamW step of a transformer under autocast", "train", {}),
+    "expandable": ("the same with expandable segments", "train", {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}),
+    "pool": ("the same with cudaMallocAsync", "train", {"PYTORCH_CUDA_ALLOC_CONF": "backend:cudaMallocAsync"}),
+    "graph": ("an inference step captured as a CUDA graph", "graph", {}),
+    "triton": ("two Triton kernels", "triton", {}),
+    "matmul": ("cuBLASLt, bf16 and fp8", "matmul", {}),
+    "convolution": ("a cuDNN convolution, forward and backward", "convolution", {}),
+    "attention": ("cuDNN's attention, with tensor maps and clusters", "attention", {}),
+}
+
+# What each planted fault must be called.
+FAULTS = {
+    "atomics": ("a float atomicAdd", "atomic_sum", "atomic operations"),
+    "fresh": ("an uninitialised read", "copy_fresh", "nobody wrote"),
+    "race": ("a missing stream wait", "add", "does not wait for stream"),
+}
+
+WINDOWS = ["variables", "graph", "changed", "host", "planes", "pinned", "mapped"]
+
+
+class Replays:
+    def __init__(self, tools):
+        self.tools, self.row = tools, tools.row
+
+    def record(self, name, command, *options, env=None):
+        """Records the window of a program; the seconds that it took."""
+        window = options or ("--capture-range", "cuda-profiler-api")
+        start = time.monotonic()
+        self.tools.run(self.tools.profile(f"{name}.sbt", command, "--record", *window), env)
+        return time.monotonic() - start
+
+    def answer(self, name, *options, codes=(0,)):
+        command = [self.tools.TRACESMITH, "replay", str(self.tools.OUTPUT / f"{name}.sbt"), "--format", "json", *options]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=200)
+        if done.returncode not in codes:
+            raise RuntimeError(f"{command} gave {done.returncode}: {done.stdout[-800:]} {done.stderr[-800:]}")
+        return json.loads(done.stdout)
+
+    def same(self, name, what):
+        """Runs it three times; how often it came out the same is a row."""
+        section = "replay"
+        try:
+            answer = self.answer(name, "--repeat", str(RUNS), codes=(0, 1))
+        except RuntimeError as error:
+            self.row(section, f"{what}: the same byte for byte", f"FAILED: {str(error)[-600:]}", f"{RUNS} of {RUNS}")
+            return None
+        runs = answer["runs"]
+        good = sum(run["verdict"] == "same" for run in runs)
+        self.row(section, f"{what}: the same byte for byte", f"{good} of {len(runs)}", f"{RUNS} of {RUNS}")
+        return answer
+
+    def sizes(self, name, what, answer, seconds):
+        plan = self.answer(name, "--mode", "dry-run")
+        touched = plan["device_bytes"] + plan["host_bytes"]
+        file = (self.tools.OUTPUT / f"{name}.sbt").stat().st_size
+        calls = answer["runs"][0]["commands"]
+        self.row(
+            "replay",
+            f"{what}: calls; buffers; bytes touched; bytes of the file; of those touched; seconds to record",
+            f"{calls}; {len(plan['buffers'])}; {touched:,}; {file:,}; {file / touched:.2f}; {seconds:.1f}",
+            "at most 1.2",
+        )
+
+    def fault(self, name):
+        what, kernel, cause = FAULTS[name]
+        answer = self.answer(name, "--check", "determinism", "--repeat", "3", codes=(0, 1))
+        found = re.search(rf"\d{kernel}P|^{kernel}$", answer.get("name", "")) and cause in answer.get("cause", "")
+        words = f"#{answer.get('command')} {answer.get('name')}: {answer.get('cause')}" if found else f"not found: {answer}"
+        self.row("replay", f"{what}: found by name", words, kernel)
+
+    def times(self, name):
+        """Time of the replayed calls on the GPU beside that of the recorded ones."""
+        answer = self.answer(name, "--mode", "timing", "--repeat", "5")
+        calls = [call for call in answer["calls"] if call["recorded_ns"]]
+        recorded = sum(call["recorded_ns"] for call in calls)
+        replayed = sum(call["median_ns"] for call in calls)
+        self.row("replay", f"{name}: GPU time of its {len(calls)} calls, recorded and one by one again",
+                 f"{recorded / 1e3:.1f} µs, {replayed / 1e3:.1f} µs ({(replayed / recorded - 1) * 100:+.1f} %)")
+        trace = f"{name}-again.sbt"
+        self.tools.run(self.tools.profile(trace, [self.tools.TRACESMITH, "replay", str(self.tools.OUTPUT / f"{name}.sbt"), "--repeat", "5"],
+                                          "--level", "light"))
+        kernels = lambda file: json.loads(self.tools.run(
+            [self.tools.TRACESMITH, "analyze", str(self.tools.OUTPUT / file), "--only", "kernels", "--limit", "0", "--format", "json"]))
+        before, again = kernels(f"{name}.sbt")["total_ns"], kernels(trace)["total_ns"] / 5
+        self.row("replay", f"{name}: GPU time of its kernels, recorded and in whole replays",
+                 f"{before / 1e3:.1f} µs, {again / 1e3:.1f} µs ({(again / before - 1) * 100:+.1f} %)", "within 5 %")
+
+
+def measure(tools):
+    replays = Replays(tools)
+    programs = tools.PROGRAMS
+    streams, windows = str(programs / "streams"), str(programs / "windows")
+    seconds = replays.record("streams", [streams, "streams"])
+    answer = replays.same("streams", "a C++ program with several streams and events")
+    if answer:
+        replays.sizes("streams", "a C++ program with several streams and events", answer, seconds)
+    for case in WINDOWS:
+        replays.record(f"window-{case}", [windows, case])
+        replays.same(f"window-{case}", f"windows {case}")
+    for case in FAULTS:
+        replays.record(case, [streams, case])
+        replays.fault(case)
+    replays.record("kernel", [streams, "streams"], "--kernel", "scatter")
+    replays.same("kernel", "one launch of one kernel (--kernel scatter)")
+    running(replays, windows)
+    interpreter = tools.python()
+    if interpreter is None:
+        tools.row("replay", "PyTorch", "not on this machine")
+        return
+    steps = [interpreter, str(tools.BENCH / "replay" / "steps.py")]
+    for name, (what, case, env) in FRAMEWORKS.items():
+        try:
+            seconds = replays.record(name, [*steps, case], env=env)
+        except RuntimeError as error:
+            tools.row("replay", what, f"FAILED: {str(error)[-600:]}", f"{RUNS} of {RUNS}")
+            continue
+        answer = replays.same(name, what)
+        if answer:
+            replays.sizes(name, what, answer, seconds)
+    repeats = replays.answer("train", "--check", "determinism", "--repeat", "2", codes=(0, 1))
+    tools.row("replay", "train: --check determinism", f"{repeats['verdict']} ({repeats.get('calls')} calls)", "repeats")
+    replays.times("train")
+    replays.times("graph")
+    outside(replays, streams)
+
+
+def running(replays, windows):
+    """A window in a program that runs already."""
+    tools = replays.tools
+    target = subprocess.Popen([windows, "forever"], env=dict(os.environ, **tools.armed()), stdout=subprocess.DEVNULL)
+    try:
+        time.sleep(2)
+        tools.run([tools.TRACESMITH, "record", "--pid", str(target.pid), "-d", "0.2", "--record", "--force",
+                   "-o", str(tools.OUTPUT / "running.sbt")])
+    finally:
+        target.kill()
+    replays.same("running", "a while of a program that runs already (record --pid)")
+
+
+def outside(replays, streams):
+    """What recording costs where the window is not."""
+    tools = replays.tools
+    loop = [str(tools.PROGRAMS / "launch_loop"), "40000", "1", "2"]
+    cases = {
+        "bare": loop,
+        "light": tools.profile("outside-light.sbt", loop, "--level", "light"),
+        "recording, outside of its window": tools.profile(
+            "outside.sbt", loop, "--record", "--capture-range", "cuda-profiler-api"),
+        "recording, waiting for a kernel": tools.profile("outside-kernel.sbt", loop, "--record", "--kernel", "nothing"),
+    }
+    taken = {name: [] for name in cases}
+    for _ in range(int(os.environ.get("ROUNDS", "7"))):
+        for name, command in cases.items():
+            taken[name] += tools.numbers(tools.run(command), "us_per_launch")
+    for name, times in taken.items():
+        tools.row("replay", f"{name}: µs per launch (fastest; median)", f"{min(times):.3f}; {statistics.median(times):.3f}",
+                  "at most that of light" if "recording" in name else "")
