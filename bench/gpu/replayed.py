@@ -28,7 +28,7 @@ FAULTS = {
     "race": ("a missing stream wait", "add", "does not wait for stream"),
 }
 
-WINDOWS = ["variables", "graph", "changed", "host", "planes", "pinned", "mapped"]
+WINDOWS = ["variables", "graph", "changed", "host", "planes", "pinned", "mapped", "managed", "registered"]
 
 
 class Replays:
@@ -110,6 +110,9 @@ def measure(tools):
     for case in WINDOWS:
         replays.record(f"window-{case}", [windows, case])
         replays.same(f"window-{case}", f"windows {case}")
+    replays.record("collective", [windows, "collective"], "--stub-collectives", "--capture-range", "cuda-profiler-api")
+    replays.same("collective", "windows collective, by what it left (--stub-collectives)")
+    refused(replays, windows)
     for case in FAULTS:
         replays.record(case, [streams, case])
         replays.fault(case)
@@ -135,6 +138,15 @@ def measure(tools):
     replays.times("train")
     replays.times("graph")
     outside(replays, streams)
+
+
+def refused(replays, windows):
+    """What cannot be replayed is said."""
+    for case in ("collective", "texture"):
+        replays.record(f"refused-{case}", [windows, case])
+        plan = replays.answer(f"refused-{case}", "--mode", "dry-run", codes=(0, 1))
+        reasons = [obstacle["reason"] for obstacle in plan["obstacles"]]
+        replays.row("replay", f"windows {case}: not replayable because", "; ".join(reasons) or "NOTHING SAID", "a reason")
 
 
 def running(replays, windows):

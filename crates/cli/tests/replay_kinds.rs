@@ -117,3 +117,46 @@ fn a_missing_wait_is_named() {
     assert_eq!(answer["name"], "saxpy", "{answer}");
     assert_ne!(answer["difference"]["expected"], answer["difference"]["found"]);
 }
+
+#[test]
+fn memory_that_host_and_device_share_is_as_each_left_it() {
+    same("managed");
+}
+
+#[test]
+fn memory_that_the_program_registered_is_the_hosts() {
+    same("registered");
+}
+
+#[test]
+fn a_collective_is_refused_or_stands_for_what_it_left() {
+    let Some(place) = recorded("collective") else {
+        return;
+    };
+    let (code, plan) = replayed(&place, "--mode dry-run");
+    assert_eq!(code, Some(1), "{plan}");
+    let obstacle = &plan["obstacles"][0];
+    assert_eq!(obstacle["function"], "ncclDevKernel_AllReduce_Sum_f32");
+    assert!(
+        obstacle["reason"]
+            .as_str()
+            .unwrap()
+            .contains("--stub-collectives"),
+        "{plan}"
+    );
+    place.profiled(&format!("{WINDOW} --stub-collectives"), "windows collective");
+    let (code, answer) = replayed(&place, "--repeat 2");
+    assert_eq!(code, Some(0), "{answer}");
+    let (_, plan) = replayed(&place, "--mode dry-run");
+    let launches = kinds(&plan).iter().filter(|kind| **kind == "launch").count();
+    assert_eq!(launches, 2, "{plan}");
+}
+
+#[test]
+fn a_kernel_with_a_texture_is_refused() {
+    let Some(place) = recorded("texture") else { return };
+    let (code, plan) = replayed(&place, "--mode dry-run");
+    assert_eq!(code, Some(1), "{plan}");
+    let obstacle = &plan["obstacles"][0];
+    assert_eq!(obstacle["reason"], "a kernel that may use a texture or a surface");
+}

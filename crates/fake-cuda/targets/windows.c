@@ -8,6 +8,10 @@
  *   planes      copies and sets of rows and planes
  *   pinned      a kernel that reads memory of the host, which the program changes between two launches
  *   mapped      a kernel on memory that two mappings lie side by side for
+ *   managed     a kernel and the host, in turns, on managed memory
+ *   registered  a kernel that reads memory which the program took itself and registered
+ *   collective  a kernel with the name of a collective
+ *   texture     a kernel that is told the handle of a texture; where there are textures
  *   race        a kernel that does not wait for the stream that writes what it reads
  *   forever     kernels in a stream, until killed; the window is somebody else's
  */
@@ -74,6 +78,8 @@ static CUresult (*cuLaunchHostFunc)(CUstream, void (*)(void *), void *);
 static CUresult (*cuMemcpy2DAsync_v2)(const rows *, CUstream);
 static CUresult (*cuMemcpy3D_v2)(const planes *);
 static CUresult (*cuMemsetD2D32Async)(CUdeviceptr, size_t, unsigned, size_t, size_t, CUstream);
+static CUresult (*cuMemHostRegister_v2)(void *, size_t, unsigned);
+static CUresult (*cuTexObjectCreate)(unsigned long long *, const void *, const void *, const void *);
 static CUresult (*cuGraphGetNodes)(CUgraph, void **, size_t *);
 static CUresult (*cuGraphExecKernelNodeSetParams_v2)(CUgraphExec, void *, const kernel_node *);
 
@@ -237,6 +243,56 @@ static void mapped(void) {
     end();
 }
 
+static void managed(void) {
+    CUdeviceptr both;
+    CHECK(cuMemAllocManaged(&both, BYTES, 1));
+    float *numbers = (float *)(size_t)both;
+    memcpy(numbers, host, BYTES);
+    begin();
+    saxpy(both, x, 1.0f, first);
+    CHECK(cuStreamSynchronize(first));
+    for (unsigned i = 0; i < COUNT; i++)
+        numbers[i] += 1;
+    saxpy(y, both, 2.0f, first);
+    end();
+}
+
+static void registered(void) {
+    float *own;
+    find(&cuMemHostRegister_v2, "cuMemHostRegister_v2");
+    if (posix_memalign((void **)&own, 4096, BYTES) != 0)
+        exit(2);
+    memcpy(own, host, BYTES);
+    CHECK(cuMemHostRegister_v2(own, BYTES, 0));
+    begin();
+    CHECK(cuMemcpyHtoDAsync_v2(y, own, BYTES, first));
+    saxpy(y, x, 1.0f, first);
+    CHECK(cuMemcpyDtoHAsync_v2(own, y, BYTES, first));
+    end();
+}
+
+static void collective(void) {
+    unsigned count = COUNT;
+    float factor = 1.0f;
+    begin();
+    saxpy(y, x, 0.5f, first);
+    launch(kernel("ncclDevKernel_AllReduce_Sum_f32"), 4, 256, first, (void *[]){&y, &x, &factor, &count});
+    saxpy(y, x, 0.25f, first);
+    end();
+}
+
+static void texture(void) {
+    /* CUDA_RESOURCE_DESC of linear memory, 144 bytes, and CUDA_TEXTURE_DESC, 104. */
+    unsigned long long resource[18] = {2, x, 0x0000000100000020ull, BYTES}, how[13] = {0}, handle;
+    find(&cuTexObjectCreate, "cuTexObjectCreate");
+    CHECK(cuTexObjectCreate(&handle, resource, how, NULL));
+    begin();
+    unsigned count = 0;
+    float factor = 1.0f;
+    launch(kernel("saxpy"), 1, 1, first, (void *[]){&y, &handle, &factor, &count});
+    end();
+}
+
 static void race(void) {
     CUevent ready;
     CHECK(cuEventCreate(&ready, 0));
@@ -267,6 +323,7 @@ static const struct {
 } CASES[] = {
     {"variables", variables}, {"graph", graph},          {"changed", changed}, {"host", host_function},
     {"planes", plane_copies}, {"pinned", pinned_memory}, {"mapped", mapped},   {"race", race},
+    {"managed", managed},     {"registered", registered}, {"collective", collective}, {"texture", texture},
     {"forever", forever},
 };
 

@@ -124,6 +124,9 @@ pub(crate) struct CaptureArgs {
     /// Also record what is needed to run the window again (`tracesmith replay`): calls, code, and the memory that they reach
     #[arg(long, conflicts_with = "flight_recorder")]
     pub(crate) record: bool,
+    /// Record what a collective of NCCL left in memory in its place, which no replay could make again
+    #[arg(long, requires = "record")]
+    pub(crate) stub_collectives: bool,
     /// The most memory that we take within each process
     #[arg(short, long, value_name = "SIZE", default_value = "64M")]
     pub(crate) buffer_size: SizeArg,

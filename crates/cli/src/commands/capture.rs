@@ -289,6 +289,9 @@ fn wire_kinds(kinds: &[KindArg], args: &CaptureArgs) -> Kinds {
     if args.record {
         wire |= Kinds::RECORDING;
     }
+    if args.stub_collectives {
+        wire |= Kinds::STUB_COLLECTIVES;
+    }
     wire
 }
 

@@ -97,6 +97,8 @@ const DRIVER: &[(u32, &CStr)] = &[
     (325, c"cuEventDestroy_v2"),
     (326, c"cuStreamDestroy_v2"),
     (332, c"cuDeviceGetPCIBusId"),
+    (339, c"cuTexObjectCreate"),
+    (340, c"cuTexObjectDestroy"),
     (367, c"cuStreamCreateWithPriority"),
     (368, c"cuStreamGetPriority"),
     (369, c"cuStreamGetFlags"),

@@ -38,7 +38,7 @@ impl Body {
         Some(match name {
             "noop" => Self::Noop,
             "fill" => Self::Fill,
-            "saxpy" => Self::Saxpy,
+            "saxpy" | "ncclDevKernel_AllReduce_Sum_f32" => Self::Saxpy,
             "vector_add" => Self::VectorAdd,
             "matmul" => Self::Matmul,
             "accumulate" => Self::Accumulate,

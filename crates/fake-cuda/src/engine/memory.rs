@@ -282,7 +282,7 @@ impl<T: Copy> View<T> {
         if !is_known(base, (count * size_of::<T>()) as u64) {
             return Err(Code::ILLEGAL_ADDRESS);
         }
-        if !base.is_multiple_of(align_of::<T>() as u64) {
+        if count > 0 && !base.is_multiple_of(align_of::<T>() as u64) {
             return Err(Code::MISALIGNED_ADDRESS);
         }
         Ok(Self {

@@ -21,6 +21,7 @@ use tracesmith_wire::record::Command;
 use super::{
     Function, Recording, State,
     copies::Setting,
+    foreign::is_collective,
     functions::{Action, Order, Taking, Wait},
     has_loaded, inside,
     memory::{Kind, Neighbours, Reached},
@@ -53,7 +54,7 @@ const COOPERATIVE: u32 = 2;
 const PER_THREAD: u64 = 2;
 
 /// How long a function of the host may take: it may itself wait for the thread that we hold up.
-const HOST_LIMIT: Duration = Duration::from_secs(5);
+pub(super) const HOST_LIMIT: Duration = Duration::from_secs(5);
 
 /// The arguments of a call.
 macro_rules! given {
@@ -230,6 +231,16 @@ impl State {
                     self.free(call, range.address, Order::Now, 0);
                 }
             }
+            Action::DropTexture => {
+                if let Some(handle) = given!(call, u64) {
+                    self.memory.foreign.textures.remove(&handle);
+                }
+            }
+            Action::CloseForeign => {
+                if let Some(address) = given!(call, u64) {
+                    self.memory.foreign.ranges.remove(&address);
+                }
+            }
             Action::RecordEvent if self.is_window => {
                 if let Some(handles) = given!(call, Handles) {
                     self.simple(call, code::RECORD_EVENT, handles.second, handles.first);
@@ -259,7 +270,11 @@ impl State {
     /// As [`State::begins`].
     unsafe fn ended(&mut self, action: Action, call: &Call<'_>) {
         if call.has_failed() {
+            self.stub = None;
             return;
+        }
+        if self.stub.is_some() {
+            self.collective_launched(call);
         }
         match action {
             Action::Allocate(taking) => {
@@ -302,6 +317,21 @@ impl State {
                     let context = call.callback.context_id;
                     let variables = &mut self.memory.variables;
                     variables.found(*address, *bytes as u64, name, module, context);
+                }
+            }
+            Action::MakeTexture => {
+                let given = given!(call, *const u64);
+                if let Some(handle) = given.and_then(|given| pointed!(given)) {
+                    self.memory.foreign.textures.insert(*handle);
+                }
+            }
+            Action::OpenForeign => {
+                let given = given!(call, *const u64);
+                if let Some(address) = given.and_then(|given| pointed!(given)) {
+                    let bytes = self.peek.extent(*address).map_or(1, |extent| {
+                        (extent.address + extent.bytes).saturating_sub(*address)
+                    });
+                    self.memory.foreign.ranges.insert(*address, bytes);
                 }
             }
             Action::Instantiate => {
@@ -420,6 +450,17 @@ impl State {
             self.refuse(call, "a kernel whose parameters cannot be read");
             return;
         };
+        if let Some(why) = self.memory.foreign.objection(&parameters) {
+            self.refuse_launch(call, &function, why);
+            return;
+        }
+        if is_collective(&function.name) {
+            for word in words(&parameters) {
+                self.reach(word, call.callback.context_id);
+            }
+            self.collective(call, &function, launch.stream as usize);
+            return;
+        }
         let command = Command {
             stream: self.stream(call, launch.stream as usize),
             grid: launch.grid,
@@ -712,7 +753,7 @@ fn bytes_of(attribute: &LaunchAttribute) -> Vec<u8> {
 }
 
 /// The aligned words of some bytes: any of them may be an address.
-fn words(bytes: &[u8]) -> impl Iterator<Item = u64> {
+pub(super) fn words(bytes: &[u8]) -> impl Iterator<Item = u64> {
     bytes
         .as_chunks::<8>()
         .0

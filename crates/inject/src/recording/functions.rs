@@ -48,6 +48,12 @@ pub(super) enum Action {
     ChangeGraph,
     DestroyGraph,
     LaunchGraph,
+    /// Gives out a texture or a surface, which a kernel knows by its handle.
+    MakeTexture,
+    DropTexture,
+    /// Gives out memory of another process.
+    OpenForeign,
+    CloseForeign,
     /// Changes nothing that a replay must do too.
     Nothing,
     /// A replay cannot do it.
@@ -83,7 +89,7 @@ pub(super) enum Taking {
 }
 
 /// Functions by the beginning of their names; the first that fits counts.
-const ACTIONS: [(&str, Action); 84] = [
+const ACTIONS: [(&str, Action); 90] = [
     ("cuLaunchKernelEx", Action::LaunchEx),
     ("cuLaunchKernel", Action::Launch),
     (
@@ -165,6 +171,12 @@ const ACTIONS: [(&str, Action); 84] = [
     ("cuGraphNodeSetEnabled", Action::ChangeGraph),
     ("cuGraphLaunch", Action::LaunchGraph),
     ("cuGraphicsMap", Action::Refuse("memory of a graphics interface")),
+    ("cuTexObjectCreate", Action::MakeTexture),
+    ("cuSurfObjectCreate", Action::MakeTexture),
+    ("cuTexObjectDestroy", Action::DropTexture),
+    ("cuSurfObjectDestroy", Action::DropTexture),
+    ("cuIpcOpenMemHandle", Action::OpenForeign),
+    ("cuIpcCloseMemHandle", Action::CloseForeign),
     (
         "cuIpcOpen",
         Action::Refuse("memory or an event of another process"),
@@ -270,6 +282,10 @@ impl Action {
                 | Self::SetSetNode
                 | Self::ChangeGraph
                 | Self::DestroyGraph
+                | Self::MakeTexture
+                | Self::DropTexture
+                | Self::OpenForeign
+                | Self::CloseForeign
         )
     }
 }

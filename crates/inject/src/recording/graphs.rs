@@ -13,6 +13,7 @@ use super::{
     State,
     calls::{Call, code},
     copies::{ARRAY, Setting},
+    foreign::{COLLECTIVE, is_collective},
     memory::{Kind, Neighbours},
 };
 
@@ -320,6 +321,14 @@ impl State {
                     );
                     return;
                 };
+                if is_collective(&function.name) {
+                    self.refuse_in(command, call, COLLECTIVE);
+                    return;
+                }
+                if let Some(why) = self.memory.foreign.objection(parameters) {
+                    self.refuse_in(command, call, why);
+                    return;
+                }
                 let command = Command {
                     grid: kernel.grid,
                     block: kernel.block,

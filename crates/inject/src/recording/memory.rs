@@ -9,7 +9,7 @@ use tracesmith_cuda::driver::MemoryPlace;
 use tracesmith_wire::record::{Buffer, Piece};
 use xxhash_rust::xxh3::Xxh3;
 
-use super::{PIECE_BYTES, State, variables::Variables};
+use super::{PIECE_BYTES, State, foreign::Foreign, variables::Variables};
 
 /// Numbers of the format's kinds of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +66,7 @@ pub(super) struct Memory {
     misses: HashSet<u64>,
     staging: Vec<u8>,
     pub(super) variables: Variables,
+    pub(super) foreign: Foreign,
     /// What memory of the host held when it was told last.
     told: HashMap<u64, u128>,
     /// Memory of the host that other memory points to: any kernel may use it.
@@ -218,6 +219,16 @@ impl State {
                 .is_some_and(|allocation| allocation.kind.is_on_host())
         };
         memory.reached.iter().filter(on_host).copied().collect()
+    }
+
+    /// Memory of the device that is reached: where it begins, and how much.
+    pub(super) fn reached_device(&self) -> Vec<(u64, u64)> {
+        let memory = &self.memory;
+        let extent = |base: &u64| {
+            let allocation = memory.live.get(base)?;
+            (!allocation.kind.is_on_host()).then_some((*base, allocation.bytes))
+        };
+        memory.reached.iter().filter_map(extent).collect()
     }
 
     /// Tells what memory of the host holds where the program has changed it since

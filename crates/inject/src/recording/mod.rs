@@ -16,6 +16,7 @@
 
 mod calls;
 mod copies;
+mod foreign;
 mod functions;
 mod graphs;
 mod memory;
@@ -31,6 +32,7 @@ use std::{
     time::Duration,
 };
 
+use foreign::{Collectives, Stub};
 use functions::Action;
 use graphs::Graphs;
 use memory::Memory;
@@ -40,7 +42,7 @@ use tracesmith_cuda::{
 };
 use tracesmith_wire::{
     Capacity, Producer, Pushed, Tag,
-    control::Settings,
+    control::{Kinds, Settings},
     handshake::{self, Purpose},
     record::{Code, ModuleHandle, Payload, RecordingEnd},
 };
@@ -94,6 +96,8 @@ struct State {
     streams: HashSet<u64>,
     /// What the node of a graph follows that is told next.
     follows: Vec<u8>,
+    collectives: Collectives,
+    stub: Option<Stub>,
     /// The context of the last call: the handle.
     context: usize,
     /// Whether commands are told; else only memory and modules are kept in mind.
@@ -161,6 +165,12 @@ impl Recording {
             modules: HashSet::new(),
             streams: HashSet::new(),
             follows: Vec::new(),
+            collectives: if settings.kinds.contains(Kinds::STUB_COLLECTIVES) {
+                Collectives::Stubbed
+            } else {
+                Collectives::Refused
+            },
+            stub: None,
             context: 0,
             is_window: false,
             is_over: false,

@@ -103,6 +103,9 @@ impl Kinds {
     /// Calls and memory, so that the window can be run again.
     pub const RECORDING: Self = Self(1 << 14);
 
+    /// Also collectives, by what they leave in memory.
+    pub const STUB_COLLECTIVES: Self = Self(1 << 15);
+
     /// Whether all of `other` is in the set.
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0

@@ -1,0 +1,143 @@
+//! What a kernel can use that a replay cannot give it: textures and surfaces,
+//! memory of other processes, and other devices that take part in its work.
+
+use std::{
+    collections::{BTreeMap, HashSet},
+    time::Instant,
+};
+
+use tracesmith_wire::record::Command;
+use xxhash_rust::xxh3::xxh3_128;
+
+use super::{
+    Function, PIECE_BYTES, State,
+    calls::{Call, HOST_LIMIT, code, words},
+};
+
+/// Why such a launch is refused.
+const TEXTURE: &str = "a kernel that may use a texture or a surface";
+const OTHER_PROCESS: &str = "a kernel that uses memory of another process";
+pub(super) const COLLECTIVE: &str =
+    "a collective of NCCL, in which other devices take part (--stub-collectives keeps its result)";
+
+/// Beginnings of the names of NCCL's kernels.
+const COLLECTIVES: [&[u8]; 2] = [b"ncclDevKernel", b"ncclKernel"];
+
+/// Handles and memory that are not the window's own.
+#[derive(Default)]
+pub(super) struct Foreign {
+    /// Textures and surfaces. A handle is a number like any other: a launch that
+    /// is told one by chance is refused too.
+    pub(super) textures: HashSet<u64>,
+    /// Memory of other processes: where it begins, and how much.
+    pub(super) ranges: BTreeMap<u64, u64>,
+}
+
+impl Foreign {
+    /// Why a launch with these parameters cannot be made again.
+    pub(super) fn objection(&self, parameters: &[u8]) -> Option<&'static str> {
+        if self.textures.is_empty() && self.ranges.is_empty() {
+            return None;
+        }
+        words(parameters).find_map(|word| {
+            let before = self.ranges.range(..=word).next_back();
+            if before.is_some_and(|(address, bytes)| word - address < *bytes) {
+                return Some(OTHER_PROCESS);
+            }
+            self.textures.contains(&word).then_some(TEXTURE)
+        })
+    }
+}
+
+/// What becomes of collectives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Collectives {
+    Refused,
+    /// What one leaves in memory stands for it.
+    Stubbed,
+}
+
+/// Pieces of memory, and what they hold.
+type Hashes = Vec<((u64, usize), u128)>;
+
+/// A collective that is being launched.
+pub(super) struct Stub {
+    name: Box<[u8]>,
+    stream: usize,
+    before: Hashes,
+}
+
+/// Whether a kernel is one of NCCL's.
+pub(super) fn is_collective(name: &[u8]) -> bool {
+    COLLECTIVES.iter().any(|beginning| name.starts_with(beginning))
+}
+
+impl State {
+    /// A collective is launched: what it leaves stands for it, if that is wanted.
+    pub(super) fn collective(&mut self, call: &Call<'_>, function: &Function, stream: usize) {
+        if self.collectives == Collectives::Refused {
+            self.refuse_launch(call, function, COLLECTIVE);
+            return;
+        }
+        self.stub = Some(Stub {
+            name: function.name.clone(),
+            stream,
+            before: self.hashes(),
+        });
+    }
+
+    /// A launch that cannot be made again, by the kernel's name.
+    pub(super) fn refuse_launch(&mut self, call: &Call<'_>, function: &Function, why: &str) {
+        let command = Command {
+            kind: code::REFUSED,
+            ..self.command(call)
+        };
+        self.tell_command(command, &function.name, &[], &[], why);
+    }
+
+    /// The launch of a collective has been made: waits for its end, and tells
+    /// which memory it has changed.
+    pub(super) fn collective_launched(&mut self, call: &Call<'_>) {
+        let Some(Stub { name, stream, before }) = self.stub.take() else {
+            return;
+        };
+        let began = Instant::now();
+        while !self.peek.is_done(stream) {
+            if began.elapsed() > HOST_LIMIT {
+                self.break_off("a collective did not end within 5 s");
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_micros(50));
+        }
+        let command = Command {
+            kind: code::HOST_FUNCTION,
+            stream: self.stream(call, stream),
+            ..self.command(call)
+        };
+        let number = command.number;
+        self.tell_command(command, &name, &[], &[], "");
+        for ((address, bytes), old) in before {
+            let mut piece = vec![0; bytes];
+            if self.peek.read(address, &mut piece) && xxh3_128(&piece) != old {
+                self.tell_bytes(&piece, address, number);
+            }
+        }
+        self.memory.read_time += began.elapsed();
+    }
+
+    /// What all memory of the device holds that is reached, by pieces.
+    fn hashes(&mut self) -> Hashes {
+        self.synchronize();
+        let mut hashes = Vec::new();
+        for (base, bytes) in self.reached_device() {
+            let mut piece = vec![0; PIECE_BYTES];
+            for at in (0..bytes).step_by(PIECE_BYTES) {
+                let length = (bytes - at).min(PIECE_BYTES as u64) as usize;
+                if self.peek.read(base + at, &mut piece[..length]) {
+                    hashes.push(((base + at, length), xxh3_128(&piece[..length])));
+                }
+            }
+        }
+        hashes
+    }
+}
