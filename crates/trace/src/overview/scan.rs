@@ -145,19 +145,14 @@ impl Pass<'_> {
         let mut rows = Rows::default();
         let lanes: Vec<Lanes> = pieces.spots().iter().map(|spot| rows.lanes(spot)).collect();
         let mut doubtful = Doubtful::default();
-        let clocks = &self.trace.clock_map;
-        let convert = block.header.clock != clocks.reference();
+        let mut line = self.trace.clock_map.line(block.header.clock);
         for row in 0..pieces.start.len() {
             let Some((whose, activity)) = pieces.what(row) else {
                 continue;
             };
             let lanes = &lanes[pieces.spot_number(row)];
             let Some(lane) = lanes.of(whose) else { continue };
-            let (mut start, mut end) = (pieces.start[row], pieces.end[row]);
-            if convert {
-                start = clocks.convert(block.header.clock, start).time;
-                end = clocks.convert(block.header.clock, end).time;
-            }
+            let [start, end] = [pieces.start[row], pieces.end[row]].map(|time| Timestamp(line.convert(time)));
             if !self.wants(start, end, &mut doubtful) {
                 continue;
             }
