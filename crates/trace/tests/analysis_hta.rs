@@ -13,14 +13,19 @@
 
 mod support;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
 use support::{data, skipped};
 use tracesmith_trace::Trace;
-use tracesmith_trace::analysis::{Breakdown, KernelKey, KernelsReport, LaunchesReport};
-use tracesmith_trace::reconstruct::{Activity, ClassSet, OpClass, Span, Timeline};
+use tracesmith_trace::analysis::{
+    Breakdown, IdleCause, KernelKey, KernelsReport, LaunchesReport, StreamIdle,
+};
+use tracesmith_trace::reconstruct::{
+    Activity, ClassSet, Dependencies, LaneId, OpClass, OpId, Span, Timeline,
+};
 
 const SCRIPT: &str = r"
 import gzip, json, logging, sys, warnings
@@ -35,6 +40,7 @@ types, kernels = analysis.get_gpu_kernel_breakdown(visualize=False, num_kernels=
 overlap = analysis.get_comm_comp_overlap(visualize=False).iloc[0]['comp_comm_overlap_pctg']
 launches = analysis.get_cuda_kernel_launch_stats(visualize=False)[0]
 queues = analysis.get_queue_length_summary()['queue_length']['max']
+idle = analysis.get_idle_time_breakdown(visualize=False)[0]
 print(json.dumps({
     'base': json.load(gzip.open(sys.argv[1])).get('baseTimeNanoseconds', 0),
     'work': int(frame.stream.ne(-1).sum()),
@@ -43,6 +49,7 @@ print(json.dumps({
     'overlap': None if overlap != overlap else float(overlap),
     'launches': [len(launches), int(launches.cpu_duration.sum()), int(launches.launch_delay.sum())],
     'queues': [int(number) for number in queues],
+    'stream_idle': [[int(row['stream']), row['idle_category'], int(row['idle_time'])] for _, row in idle.iterrows()],
     'kernels': sorted([row['name'], int(row['sum (us)'])] for _, row in kernels.iterrows() if row['kernel_type'] != 'MEMORY'),
 }))
 ";
@@ -80,9 +87,67 @@ fn round(base: u64, start: &mut [u64], end: &mut [u64]) {
     }
 }
 
+/// Idle time of streams. They give a gap as a whole to the host when the call that ended it came after the gap began; ours
+/// goes on to say what the host did, and what of it was the launch. So the sums of the gaps are the same, and our parts lie
+/// within theirs.
+fn compare_idle(name: &str, activity: &Activity, theirs: &Value, calls: Calls) {
+    let mut by_stream: BTreeMap<u64, (i64, i64)> = BTreeMap::new();
+    for row in theirs.as_array().unwrap() {
+        let micros = row[2].as_i64().unwrap();
+        let (all, host) = by_stream.entry(row[0].as_u64().unwrap()).or_default();
+        *all += micros;
+        *host += if row[1] == "host_wait" { micros } else { 0 };
+    }
+    let streams = StreamIdle::of(activity, &Dependencies::of(activity));
+    assert_eq!(streams.len(), by_stream.len(), "{name}: streams");
+    for (ours, lane) in streams.iter().zip(activity.lane_ids()) {
+        let (all, host) = by_stream[&ours.stream];
+        assert_eq!(ours.idle_ns as i64 / 1_000, all, "{name}: stream {}", ours.stream);
+        if calls == Calls::SomeMissing {
+            continue;
+        }
+        let of = |is_meant: &dyn Fn(IdleCause) -> bool| {
+            let causes = ours.causes.iter().filter(|total| is_meant(total.cause));
+            causes.map(|total| total.total_ns as i64 / 1_000).sum::<i64>()
+        };
+        let by_host = of(&|cause| cause < IdleCause::LaunchGap);
+        let by_device = of(&|cause| matches!(cause, IdleCause::Dispatch | IdleCause::Unknown));
+        assert!(
+            by_host <= host,
+            "{name}: stream {}: {by_host}, {host}",
+            ours.stream
+        );
+        assert!(
+            by_device <= all - host,
+            "{name}: stream {}: {by_device}",
+            ours.stream
+        );
+        assert_eq!(whole_gaps_of_the_host(activity, lane) / 1_000, host, "{name}");
+    }
+}
+
+/// Whether they know the calls of all work.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Calls {
+    All,
+    SomeMissing,
+}
+
+/// Nanoseconds of all gaps of a stream that began before the call that ended them.
+fn whole_gaps_of_the_host(activity: &Activity, lane: LaneId) -> i64 {
+    let (ops, calls) = (&activity.ops, &activity.calls);
+    let gap = |pair: &[OpId]| {
+        let (from, to) = (ops.end[pair[0].index()], ops.start[pair[1].index()]);
+        let call = ops.call[pair[1].index()];
+        let is_hosts = call.is_some() && calls.start[call.index()] > from;
+        if is_hosts { to as i64 - from as i64 } else { 0 }
+    };
+    activity.ops_of(lane).windows(2).map(gap).sum()
+}
+
 /// Microseconds in which exactly these kinds of kernels ran, by HTA's names for them.
 fn type_times(span: &Span) -> Vec<(String, i64)> {
-    let mut times: std::collections::BTreeMap<String, i64> = Default::default();
+    let mut times: BTreeMap<String, i64> = BTreeMap::new();
     for set in ClassSet::all().filter(|set| !set.is_empty()) {
         let mut words = Vec::new();
         if set.has(OpClass::Compute) {
@@ -155,7 +220,10 @@ fn compare(name: &str) {
         .iter()
         .map(|n| n.as_i64().unwrap())
         .collect();
-    if counts[0] == launches.call.count as i64 {
+    let is_all = counts[0] == launches.call.count as i64;
+    let calls = if is_all { Calls::All } else { Calls::SomeMissing };
+    compare_idle(name, &activity, &theirs["stream_idle"], calls);
+    if is_all {
         assert_eq!(
             launches.call.total_ns as i64 / 1_000,
             counts[1],
