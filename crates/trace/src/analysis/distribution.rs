@@ -51,6 +51,117 @@ impl Distribution {
     }
 }
 
+/// The figures of durations that are walked twice and never held: counted by size first, then only those of the sizes that
+/// percentiles fall into are kept. For lists so long that memory for them costs more than the second walk.
+pub(crate) struct Counted {
+    count: u64,
+    total: u64,
+    min: u64,
+    max: u64,
+    by_size: Vec<u64>,
+}
+
+/// Sizes with the same leading bits are one: this many bits behind the first.
+const SIZE_BITS: u32 = 6;
+
+/// Small numbers have a size of their own, larger ones share it with those that are 1/64 longer or shorter.
+fn size_of(duration: u64) -> usize {
+    let shift = (u64::BITS - duration.leading_zeros()).saturating_sub(SIZE_BITS + 1);
+    ((u64::from(shift) << SIZE_BITS) + (duration >> shift)) as usize
+}
+
+impl Default for Counted {
+    fn default() -> Self {
+        Counted {
+            count: 0,
+            total: 0,
+            min: u64::MAX,
+            max: 0,
+            by_size: vec![0; size_of(u64::MAX) + 1],
+        }
+    }
+}
+
+impl Counted {
+    /// Counts one, on the first walk.
+    #[inline]
+    pub(crate) fn add(&mut self, duration: u64) {
+        self.count += 1;
+        self.total = self.total.saturating_add(duration);
+        self.min = self.min.min(duration);
+        self.max = self.max.max(duration);
+        self.by_size[size_of(duration)] += 1;
+    }
+
+    /// What the second walk is for.
+    pub(crate) fn ranked(self) -> Ranked {
+        let ranks = [50, 95, 99].map(|percent| (self.count * percent).div_ceil(100).max(1) - 1);
+        let mut kept: Vec<Option<Vec<u64>>> = vec![None; self.by_size.len()];
+        let places = ranks.map(|rank| {
+            let mut before = 0;
+            let size = self.by_size.iter().position(|count| {
+                before += count;
+                before > rank
+            })?;
+            let count = self.by_size[size];
+            kept[size].get_or_insert_with(|| Vec::with_capacity(count as usize));
+            Some((size, rank - (before - count)))
+        });
+        Ranked {
+            counted: self,
+            places,
+            kept,
+        }
+    }
+}
+
+/// See [`Counted`]: the second walk.
+pub(crate) struct Ranked {
+    counted: Counted,
+    /// For each percentile its size, and which of that size it is.
+    places: [Option<(usize, u64)>; 3],
+    kept: Vec<Option<Vec<u64>>>,
+}
+
+impl Ranked {
+    /// Looks at one again, on the second walk.
+    #[inline]
+    pub(crate) fn add(&mut self, duration: u64) {
+        if let Some(kept) = &mut self.kept[size_of(duration)] {
+            kept.push(duration);
+        }
+    }
+
+    /// The figures.
+    pub(crate) fn distribution(mut self) -> Distribution {
+        let [p50_ns, p95_ns, p99_ns] = self.places.map(|place| {
+            let (size, rank) = place?;
+            let kept = self.kept[size].as_mut()?;
+            Some(*kept.select_nth_unstable(rank as usize).1)
+        });
+        let Counted {
+            count,
+            total,
+            min,
+            max,
+            ..
+        } = self.counted;
+        if count == 0 {
+            return Distribution::default();
+        }
+        Distribution {
+            count,
+            total_ns: total,
+            mean_ns: total as f64 / count as f64,
+            min_ns: min,
+            p50_ns: p50_ns.unwrap_or(min),
+            p95_ns: p95_ns.unwrap_or(min),
+            p99_ns: p99_ns.unwrap_or(min),
+            max_ns: max,
+        }
+    }
+}
+
 /// Mean and standard deviation of some numbers; the deviation is that of a sample, and 0 for one number.
 pub fn mean_and_deviation(numbers: &[f64]) -> (f64, f64) {
     if numbers.is_empty() {
@@ -85,6 +196,33 @@ mod tests {
         let two = Distribution::of(&mut [9, 3]);
         assert_eq!((two.min_ns, two.p50_ns, two.p95_ns, two.max_ns), (3, 3, 9, 9));
         assert_eq!(Distribution::of(&mut []), Distribution::default());
+    }
+
+    #[test]
+    fn durations_that_are_walked_twice_give_the_same_figures() {
+        let mut state = 1u64;
+        let mut scattered = |bits: u32| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            state >> (64 - bits)
+        };
+        let lists: Vec<Vec<u64>> = vec![
+            vec![],
+            vec![0],
+            vec![7],
+            vec![9, 3],
+            (1..=100).rev().collect(),
+            vec![5; 1_000],
+            (0..5_000).map(|_| scattered(12)).collect(),
+            (0..5_000).map(|at| scattered(1 + at % 63)).collect(),
+            vec![u64::MAX, 0, u64::MAX - 1],
+        ];
+        for mut list in lists {
+            let mut counted = Counted::default();
+            list.iter().for_each(|duration| counted.add(*duration));
+            let mut ranked = counted.ranked();
+            list.iter().for_each(|duration| ranked.add(*duration));
+            assert_eq!(ranked.distribution(), Distribution::of(&mut list));
+        }
     }
 
     #[test]

@@ -1,13 +1,12 @@
 //! What it took to get work to the device: latency of launches, how much stood in line, and where the device outran the host.
 
-use rayon::prelude::*;
 use serde::Serialize;
 
-use super::distribution::Distribution;
+use super::distribution::{Counted, Distribution, Ranked};
 use super::kernels::share;
 use super::utilization::device_name;
 use crate::model::trace::Trace;
-use crate::reconstruct::{Activity, OpId, OpTable};
+use crate::reconstruct::{Activity, OpId, OpTable, sort_nearly_sorted};
 
 /// What it took to get work to the device. Only work whose call is in the trace counts.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -97,24 +96,26 @@ impl LaunchesReport {
         let (ops, calls) = (&activity.ops, &activity.calls);
         let is_wanted =
             |op: &OpId| ops.call[op.index()].is_some() && activity.window.holds(ops.start[op.index()]);
-        // One list of durations at a time: memory that was touched once costs less than new memory.
-        let mut durations = Vec::with_capacity(ops.len());
-        let mut distribution = |duration: &dyn Fn(u64, usize) -> u64| {
-            durations.clear();
-            durations.extend(ops.ids().filter(is_wanted).map(|op| {
-                let call = ops.call[op.index()].index();
-                duration(ops.start[op.index()], call)
-            }));
-            Distribution::of(&mut durations)
+        // Latency, delay and time in the call.
+        let durations = |op: OpId| {
+            let (start, call) = (ops.start[op.index()], ops.call[op.index()].index());
+            let (called, returned) = (calls.start[call], calls.end[call]);
+            [
+                start.saturating_sub(called),
+                start.saturating_sub(returned),
+                returned - called,
+            ]
         };
-        let latency = distribution(&|start, call| start.saturating_sub(calls.start[call]));
-        let delay = distribution(&|start, call| start.saturating_sub(calls.end[call]));
-        let call = distribution(&|_, call| calls.end[call] - calls.start[call]);
+        let mut counted: [Counted; 3] = Default::default();
         let mut short_kernels = ShortKernels::default();
         let mut kernels = 0;
         for op in ops.ids().filter(is_wanted) {
-            let call = ops.call[op.index()].index();
-            let call_ns = calls.end[call] - calls.start[call];
+            let durations = durations(op);
+            counted
+                .iter_mut()
+                .zip(durations)
+                .for_each(|(counted, nanos)| counted.add(nanos));
+            let [.., call_ns] = durations;
             let kind = ops.kind(op);
             if kind.table == OpTable::Kernels && !kind.graph.is_some() {
                 kernels += 1;
@@ -125,6 +126,14 @@ impl LaunchesReport {
                 }
             }
         }
+        let mut ranked = counted.map(Counted::ranked);
+        for op in ops.ids().filter(is_wanted) {
+            ranked
+                .iter_mut()
+                .zip(durations(op))
+                .for_each(|(ranked, nanos)| ranked.add(nanos));
+        }
+        let [latency, delay, call] = ranked.map(Ranked::distribution);
         short_kernels.share = share(short_kernels.count, kernels);
         LaunchesReport {
             latency,
@@ -139,31 +148,20 @@ impl LaunchesReport {
 
 fn queues(trace: &Trace, activity: &Activity) -> Vec<Queue> {
     let ops = &activity.ops;
+    let mut asked: Vec<u64> = Vec::with_capacity(ops.len());
     activity
         .devices()
         .into_iter()
         .filter_map(|device| {
             let is_here: Vec<bool> = activity.lanes.iter().map(|lane| lane.device == device).collect();
-            let mut asked = Vec::with_capacity(ops.len());
-            let mut begun = Vec::with_capacity(ops.len());
-            for op in ops.ids() {
-                let (call, start) = (ops.call[op.index()], ops.start[op.index()]);
-                if call.is_some() && is_here[ops.lane[op.index()].index()] {
-                    // A start before its call is the clocks' doing: it never stood in line.
-                    asked.push(activity.calls.start[call.index()].min(start));
-                    begun.push(start);
-                }
-            }
-            if asked.is_empty() {
-                return None;
-            }
-            if !asked.is_sorted() {
-                asked.par_sort_unstable();
-            }
-            if !begun.is_sorted() {
-                begun.par_sort_unstable();
-            }
-            let mut queue = queue_of(&asked, &begun);
+            let stood_in_line =
+                |op: &OpId| ops.call[op.index()].is_some() && is_here[ops.lane[op.index()].index()];
+            asked.clear();
+            // A start before its call is the clocks' doing: it never stood in line.
+            asked.extend(ops.ids().filter(stood_in_line).map(|op| activity.asked(op)));
+            sort_nearly_sorted(&mut asked, |time| *time);
+            let begun = ops.ids().filter(stood_in_line).map(|op| ops.start[op.index()]);
+            let mut queue = queue_of(&asked, begun)?;
             queue.device = device.0;
             queue.name = device_name(trace, device);
             Some(queue)
@@ -171,17 +169,17 @@ fn queues(trace: &Trace, activity: &Activity) -> Vec<Queue> {
         .collect()
 }
 
-/// How much stood in line, by the times at which it was asked for and at which it began, both sorted.
-fn queue_of(asked: &[u64], begun: &[u64]) -> Queue {
-    let (first, last) = (asked[0], begun[begun.len() - 1]);
+/// How much stood in line, by the times at which it was asked for and at which it began, both sorted; `None` of nothing.
+fn queue_of(asked: &[u64], begun: impl DoubleEndedIterator<Item = u64> + Clone) -> Option<Queue> {
+    let (first, last) = (*asked.first()?, begun.clone().next_back()?);
     let width = (last - first).div_ceil(POINTS).max(1);
     let mut series: Vec<(u128, u64)> = vec![(0, 0); (last - first).div_ceil(width).max(1) as usize];
     let (mut time, mut depth, mut empty) = (first, 0u64, 0u64);
     let (mut max, mut max_at) = (0, first);
-    let mut next = (0, 0);
-    while next.1 < begun.len() {
-        let is_asked = next.0 < asked.len() && asked[next.0] <= begun[next.1];
-        let to = if is_asked { asked[next.0] } else { begun[next.1] };
+    let (mut asked, mut begun) = (asked.iter().copied().peekable(), begun.peekable());
+    while let Some(begins) = begun.peek().copied() {
+        let is_asked = asked.peek().is_some_and(|asks| *asks <= begins);
+        let to = if is_asked { asked.next() } else { begun.next() }.unwrap_or(begins);
         if depth == 0 {
             empty += to - time;
         }
@@ -193,13 +191,11 @@ fn queue_of(asked: &[u64], begun: &[u64]) -> Queue {
             time = until;
         }
         if is_asked {
-            next.0 += 1;
             depth += 1;
             if depth > max {
                 (max, max_at) = (depth, to);
             }
         } else {
-            next.1 += 1;
             depth -= 1;
         }
     }
@@ -213,7 +209,7 @@ fn queue_of(asked: &[u64], begun: &[u64]) -> Queue {
             max: *most,
         }
     });
-    Queue {
+    Some(Queue {
         device: 0,
         name: String::new(),
         max,
@@ -221,7 +217,7 @@ fn queue_of(asked: &[u64], begun: &[u64]) -> Queue {
         mean: area as f64 / (last - first).max(1) as f64,
         empty_share: share(empty, last - first),
         series: points.collect(),
-    }
+    })
 }
 
 /// Runs of work that was each asked for only when the device had nothing left to do.
@@ -275,7 +271,7 @@ mod tests {
     #[test]
     fn a_queue_is_what_was_asked_for_and_not_begun() {
         // Two asked at 0, one begins at 100, the other at 300; one more from 400 to 1000.
-        let queue = queue_of(&[0, 0, 400], &[100, 300, 1_000]);
+        let queue = queue_of(&[0, 0, 400], [100, 300, 1_000].into_iter()).unwrap();
         assert_eq!((queue.max, queue.max_at_ns), (2, 0));
         assert_eq!(queue.mean, (2.0 * 100.0 + 200.0 + 600.0) / 1_000.0);
         assert_eq!(queue.empty_share, 0.1);
@@ -288,7 +284,8 @@ mod tests {
         assert_eq!(queue.series[19], point(95, 2.0, 2));
         assert_eq!(queue.series[20], point(100, 1.0, 1));
         assert_eq!(queue.series[60], point(300, 0.0, 0));
-        let at_once = queue_of(&[5], &[5]);
+        let at_once = queue_of(&[5], std::iter::once(5)).unwrap();
+        assert!(queue_of(&[], std::iter::empty()).is_none());
         assert_eq!((at_once.max, at_once.mean, at_once.series.len()), (1, 0.0, 1));
     }
 }

@@ -154,7 +154,7 @@ impl UtilizationReport {
                 .iter()
                 .map(|device| of_device(trace, device))
                 .collect(),
-            streams: streams(activity),
+            streams: streams(activity, timeline),
         }
     }
 }
@@ -185,7 +185,7 @@ pub fn device_name(trace: &Trace, id: DeviceId) -> String {
     }
 }
 
-fn streams(activity: &Activity) -> Vec<StreamUtilization> {
+fn streams(activity: &Activity, timeline: &Timeline) -> Vec<StreamUtilization> {
     let ops = &activity.ops;
     activity
         .lane_ids()
@@ -201,8 +201,8 @@ fn streams(activity: &Activity) -> Vec<StreamUtilization> {
                 kind: activity.stream_kind(id).name().unwrap_or("unknown"),
                 ops: work.len() as u64,
                 first_ns: ops.start[first.index()],
-                last_ns: work.iter().map(|op| ops.end[op.index()]).max().unwrap_or(0),
-                busy_ns: Timeline::busy_of_lane(activity, id),
+                last_ns: timeline.lanes[id.index()].last,
+                busy_ns: timeline.lanes[id.index()].busy,
             })
         })
         .collect()

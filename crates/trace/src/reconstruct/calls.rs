@@ -1,5 +1,7 @@
 //! Calls of the host in compact columns, thread by thread in the order of their start.
 
+use std::cmp::Reverse;
+
 use rustc_hash::FxHashMap;
 use tracesmith_format::tables::{ApiCall, ApiDomain, Caller};
 use tracesmith_format::{CorrelationId, ProcessId, Projection, StackId, StringId, Table, ThreadId};
@@ -7,7 +9,8 @@ use tracesmith_format::{CorrelationId, ProcessId, Projection, StackId, StringId,
 use super::class::CallClass;
 use super::doubts::Doubts;
 use super::intern::Interner;
-use super::ops::{expected_rows, filled_up, picked, push_stack, times_on};
+use super::ops::times_on;
+use super::order::{order_by, put_in_order};
 use crate::error::Error;
 use crate::model::trace::Trace;
 
@@ -121,13 +124,92 @@ impl Calls {
 
     /// Reads all calls. The joins go with them: they are of no use once device work is joined.
     pub(super) fn read(trace: &Trace, doubts: &mut Doubts) -> Result<(Self, Joins), Error> {
-        let mut gathered = Gathered::default();
-        let rows = expected_rows(trace, &[trace.api_calls.rows()]);
-        gathered.start.reserve(rows);
-        gathered.end.reserve(rows);
-        gathered.thread.reserve(rows);
-        gathered.function.reserve(rows);
-        gathered.correlation.reserve(rows);
+        let mut gathered = Gathered::counted(trace)?;
+        gathered.read(trace, doubts)?;
+        Ok(gathered.in_order())
+    }
+}
+
+fn class_of(name: &str, domain: ApiDomain) -> CallClass {
+    match (CallClass::of_function(name), domain) {
+        (CallClass::Other, ApiDomain::OS) if name.contains("lock") || name.contains("wait") => {
+            CallClass::Lock
+        }
+        (class, _) => class,
+    }
+}
+
+/// Calls as they are read. Each goes to the place of its thread at once, for which calls are counted before.
+struct Gathered {
+    start: Vec<u64>,
+    end: Vec<u64>,
+    function: Vec<u32>,
+    correlation: Vec<u64>,
+    /// Empty until a call has one.
+    stack: Vec<StackId>,
+    callers: Interner<Caller>,
+    /// Where the calls of each caller stand, and how many of them are there.
+    threads: Vec<(HostThread, usize)>,
+    functions: Interner<(StringId, CallClass)>,
+}
+
+impl Gathered {
+    /// Makes room for the calls of each thread, in the order of process and number.
+    fn counted(trace: &Trace) -> Result<Self, Error> {
+        let mut callers = Interner::default();
+        let mut counts: Vec<usize> = Vec::new();
+        trace.api_calls.stream_wanted(
+            &Projection::of::<ApiCall>(&["caller"])?,
+            |_, rows: <ApiCall as Table>::Columns| {
+                let mut counts = vec![0usize; rows.caller.values.len()];
+                rows.caller.index.iter().for_each(|at| counts[*at as usize] += 1);
+                (rows.caller.values, counts)
+            },
+            |(values, of_block)| {
+                let numbers = callers.numbers(values);
+                counts.resize(callers.values.len(), 0);
+                for (number, count) in numbers.iter().zip(of_block) {
+                    counts[*number as usize] += count;
+                }
+            },
+        );
+        let rows: usize = counts.iter().sum();
+        if rows >= u32::MAX as usize {
+            return Err(Error::TooLarge { what: "calls" });
+        }
+        let mut ranked: Vec<usize> = (0..counts.len()).collect();
+        ranked.sort_by_key(|number| {
+            let caller: &Caller = &callers.values[*number];
+            (caller.process, caller.thread)
+        });
+        let mut firsts = vec![0; counts.len()];
+        let mut first = 0;
+        for number in ranked {
+            firsts[number] = first;
+            first += counts[number];
+        }
+        let threads = callers.values.iter().zip(firsts).zip(counts);
+        let threads = threads.map(|((caller, first), count)| {
+            let thread = HostThread {
+                process: caller.process,
+                thread: caller.thread,
+                calls: first..first + count,
+            };
+            (thread, 0)
+        });
+        Ok(Gathered {
+            start: vec![0; rows],
+            end: vec![0; rows],
+            function: vec![0; rows],
+            correlation: vec![0; rows],
+            stack: Vec::new(),
+            threads: threads.collect(),
+            callers,
+            functions: Interner::default(),
+        })
+    }
+
+    fn read(&mut self, trace: &Trace, doubts: &mut Doubts) -> Result<(), Error> {
         let wanted = Projection::of::<ApiCall>(&[
             "start",
             "end",
@@ -138,7 +220,6 @@ impl Calls {
             "shape.domain",
         ])?;
         let mut classes: FxHashMap<StringId, CallClass> = FxHashMap::default();
-        let mut is_full = false;
         trace.api_calls.stream_wanted(
             &wanted,
             |block, rows: <ApiCall as Table>::Columns| {
@@ -146,12 +227,8 @@ impl Calls {
                 (times_on(line, &rows.start, &rows.end), rows)
             },
             |((start, end), rows)| {
-                if gathered.start.len() + start.len() >= u32::MAX as usize {
-                    is_full = true;
-                    return;
-                }
-                let threads = gathered.threads.numbers(rows.caller.values.iter().copied());
-                let functions = gathered.functions.numbers(rows.shape.values.iter().map(|shape| {
+                let callers = self.callers.numbers(rows.caller.values.iter().copied());
+                let functions = self.functions.numbers(rows.shape.values.iter().map(|shape| {
                     let class = *classes
                         .entry(shape.name)
                         .or_insert_with(|| class_of(trace.string(shape.name), shape.domain));
@@ -166,70 +243,54 @@ impl Calls {
                         }
                         end = start;
                     }
-                    gathered.start.push(start);
-                    gathered.end.push(end);
-                    gathered.thread.push(threads[rows.caller.index[row] as usize]);
-                    gathered.function.push(functions[rows.shape.index[row] as usize]);
-                    gathered.correlation.push(rows.correlation[row].0);
-                    push_stack(&mut gathered.stack, gathered.start.len(), rows.stack[row]);
+                    let caller = callers[rows.caller.index[row] as usize] as usize;
+                    // A block that could not be read when calls were counted, and can be now, is damage that was noted.
+                    let Some((thread, count)) = self
+                        .threads
+                        .get_mut(caller)
+                        .filter(|(thread, count)| *count < thread.calls.len())
+                    else {
+                        continue;
+                    };
+                    let at = thread.calls.start + *count;
+                    *count += 1;
+                    self.start[at] = start;
+                    self.end[at] = end;
+                    self.function[at] = functions[rows.shape.index[row] as usize];
+                    self.correlation[at] = rows.correlation[row].0;
+                    if rows.stack[row].is_some() {
+                        self.stack.resize(self.start.len(), StackId::NONE);
+                        self.stack[at] = rows.stack[row];
+                    }
                 }
             },
         );
-        if is_full {
-            return Err(Error::TooLarge { what: "calls" });
-        }
-        Ok(gathered.in_order())
+        Ok(())
     }
-}
 
-fn class_of(name: &str, domain: ApiDomain) -> CallClass {
-    match (CallClass::of_function(name), domain) {
-        (CallClass::Other, ApiDomain::OS) if name.contains("lock") || name.contains("wait") => {
-            CallClass::Lock
-        }
-        (class, _) => class,
-    }
-}
-
-#[derive(Default)]
-struct Gathered {
-    start: Vec<u64>,
-    end: Vec<u64>,
-    thread: Vec<u32>,
-    function: Vec<u32>,
-    correlation: Vec<u64>,
-    stack: Vec<StackId>,
-    threads: Interner<Caller>,
-    functions: Interner<(StringId, CallClass)>,
-}
-
-impl Gathered {
     fn in_order(mut self) -> (Calls, Joins) {
-        let (order, threads) = self.order();
-        let thread = std::mem::take(&mut self.thread);
-        drop(thread);
-        let stack = picked(filled_up(self.stack, self.start.len()), &order);
-        let start = picked(self.start, &order);
-        let end = picked(self.end, &order);
-        let function = picked(self.function, &order);
-        let correlation = picked(self.correlation, &order);
-        drop(order);
-        let mut nested = vec![false; start.len()];
+        self.threads.sort_by_key(|(thread, _)| thread.calls.start);
+        self.close_up();
+        for number in 0..self.threads.len() {
+            self.sort(self.threads[number].0.calls.clone());
+        }
+        let threads: Vec<HostThread> = self.threads.into_iter().map(|(thread, _)| thread).collect();
+        let mut nested = vec![false; self.start.len()];
         for thread in &threads {
             let mut open_until = 0;
             for at in thread.calls.clone() {
-                nested[at] = start[at] < open_until;
+                nested[at] = self.start[at] < open_until;
                 if !nested[at] {
-                    open_until = end[at];
+                    open_until = self.end[at];
                 }
             }
         }
-        let joins = Joins::new(&threads, &correlation);
+        let joins = Joins::new(&threads, &self.correlation);
         let calls = Calls {
-            start,
-            end,
-            function,
-            stack,
+            start: self.start,
+            end: self.end,
+            function: self.function,
+            stack: self.stack,
             nested,
             functions: self.functions.values,
             threads,
@@ -237,47 +298,48 @@ impl Gathered {
         (calls, joins)
     }
 
-    /// By thread, and by time within it: a bucket for each thread, which is sorted unless it is in order already. Of two
-    /// that start together the longer one, which holds the other, comes first.
-    fn order(&self) -> (Option<Vec<u32>>, Vec<HostThread>) {
-        let mut ranked: Vec<(Caller, u32)> = self.threads.values.iter().copied().zip(0..).collect();
-        ranked.sort_by_key(|(caller, _)| (caller.process, caller.thread));
-        let mut sizes = vec![0usize; ranked.len()];
-        for thread in &self.thread {
-            sizes[*thread as usize] += 1;
-        }
-        let mut next = vec![0usize; ranked.len()];
-        let mut threads = Vec::with_capacity(ranked.len());
+    /// Gives back the room of calls that were counted and have no time, or could not be read.
+    fn close_up(&mut self) {
         let mut first = 0;
-        for (caller, number) in ranked {
-            let end = first + sizes[number as usize];
-            next[number as usize] = first;
-            threads.push(HostThread {
-                process: caller.process,
-                thread: caller.thread,
-                calls: first..end,
-            });
-            first = end;
-        }
-        let mut order = vec![0u32; self.start.len()];
-        for (at, thread) in self.thread.iter().enumerate() {
-            let place = &mut next[*thread as usize];
-            order[*place] = at as u32;
-            *place += 1;
-        }
-        for thread in &threads {
-            let calls = &mut order[thread.calls.clone()];
-            let key = |at: &u32| {
-                (
-                    self.start[*at as usize],
-                    std::cmp::Reverse(self.end[*at as usize]),
-                )
-            };
-            if !calls.is_sorted_by_key(key) {
-                calls.sort_by_key(key);
+        for (thread, count) in &mut self.threads {
+            let filled = thread.calls.start..thread.calls.start + *count;
+            thread.calls = first..first + *count;
+            if filled.start != first {
+                self.start.copy_within(filled.clone(), first);
+                self.end.copy_within(filled.clone(), first);
+                self.function.copy_within(filled.clone(), first);
+                self.correlation.copy_within(filled.clone(), first);
+                if !self.stack.is_empty() {
+                    self.stack.copy_within(filled, first);
+                }
             }
+            first = thread.calls.end;
         }
-        (Some(order), threads)
+        self.start.truncate(first);
+        self.end.truncate(first);
+        self.function.truncate(first);
+        self.correlation.truncate(first);
+        self.stack.truncate(first);
+    }
+
+    /// Puts calls of a thread in the order of their start. Of two that start together the longer one, which holds the
+    /// other, comes first.
+    fn sort(&mut self, calls: std::ops::Range<usize>) {
+        let first = calls.start;
+        let key = |row: usize| (self.start[first + row], Reverse(self.end[first + row]));
+        let Some(order) = order_by(calls.len(), key) else {
+            return;
+        };
+        put_in_order(order, |a, b| {
+            let (a, b) = (first + a, first + b);
+            self.start.swap(a, b);
+            self.end.swap(a, b);
+            self.function.swap(a, b);
+            self.correlation.swap(a, b);
+            if !self.stack.is_empty() {
+                self.stack.swap(a, b);
+            }
+        });
     }
 }
 

@@ -10,6 +10,7 @@ mod dependencies;
 mod doubts;
 mod intern;
 mod ops;
+mod order;
 mod plan;
 mod ranges;
 mod states;
@@ -28,8 +29,9 @@ pub use ranges::RangePaths;
 pub use states::{Interval, State, StateLine, States, Subject};
 pub use steps::{Step, StepSource, Steps};
 pub use syncs::Sync;
-pub use timeline::{ClassSet, DeviceTimeline, Gap, Load, Span, Timeline};
+pub use timeline::{ClassSet, DeviceTimeline, Gap, LaneTimeline, Load, Span, Timeline};
 
 pub(crate) use activity::name_of;
 pub(crate) use ops::times_on;
+pub(crate) use order::sort_nearly_sorted;
 pub(crate) use plan::FewLanes;

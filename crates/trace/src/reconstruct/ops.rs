@@ -16,6 +16,7 @@ use super::calls::CallId;
 use super::class::OpClass;
 use super::doubts::Doubts;
 use super::intern::Interner;
+use super::order::{order_by, put_in_order};
 use super::{Lane, LaneId, Window};
 use crate::error::Error;
 use crate::model::clocks::ClockLine;
@@ -128,7 +129,7 @@ impl Ops {
     }
 
     /// All numbers.
-    pub fn ids(&self) -> impl ExactSizeIterator<Item = OpId> + use<> {
+    pub fn ids(&self) -> impl ExactSizeIterator<Item = OpId> + DoubleEndedIterator + Clone + use<> {
         (0..self.len() as u32).map(OpId)
     }
 
@@ -170,7 +171,7 @@ impl Ops {
 pub(super) struct Gathered {
     start: Vec<u64>,
     end: Vec<u64>,
-    lane: Vec<u32>,
+    lane: Vec<LaneId>,
     kind: Vec<u32>,
     row: Vec<u32>,
     stack: Vec<StackId>,
@@ -318,7 +319,7 @@ impl Gathered {
             .filter(|at| self.kinds.values[self.kind[*at] as usize].graph.is_some())
             .map(|at| {
                 (
-                    self.lanes.values[self.lane[at] as usize].process,
+                    self.lanes.values[self.lane[at].index()].process,
                     self.correlation[at],
                 )
             })
@@ -328,13 +329,13 @@ impl Gathered {
             &mut |shape: &GraphShape| plain(OpClass::Compute, OpTable::GraphLaunches, "graph launch", shape.graph,
                 Default::default()));
         for at in 0..whole.start.len() {
-            let lane = whole.lanes.values[whole.lane[at] as usize];
+            let lane = whole.lanes.values[whole.lane[at].index()];
             if nodes.contains(&(lane.process, whole.correlation[at])) {
                 continue;
             }
             self.start.push(whole.start[at]);
             self.end.push(whole.end[at]);
-            self.lane.push(self.lanes.number(lane));
+            self.lane.push(LaneId(self.lanes.number(lane)));
             self.kind
                 .push(self.kinds.number(whole.kinds.values[whole.kind[at] as usize]));
             self.row.push(whole.row[at]);
@@ -373,7 +374,7 @@ impl Gathered {
             }
             self.start.push(start);
             self.end.push(end);
-            self.lane.push(lanes[part.place.1[row] as usize]);
+            self.lane.push(LaneId(lanes[part.place.1[row] as usize]));
             self.kind.push(kinds[part.shape.1[row] as usize]);
             self.row.push((part.first_row + row as u64) as u32);
             self.correlation.push(part.correlation[row]);
@@ -384,26 +385,40 @@ impl Gathered {
 
     /// Puts everything in the order of start; those of equal start stay as they stand in the file. Correlations and
     /// lanes come along.
-    pub(super) fn in_order(self) -> (Ops, Vec<CorrelationId>, Vec<Lane>) {
-        let order = order_of(&self.start);
-        let stack = filled_up(self.stack, self.start.len());
+    pub(super) fn in_order(mut self) -> (Ops, Vec<CorrelationId>, Vec<Lane>) {
+        self.stack = filled_up(self.stack, self.start.len());
+        if let Some(order) = order_by(self.start.len(), |row| self.start[row]) {
+            put_in_order(order, |a, b| self.swap(a, b));
+        }
         let ops = Ops {
-            start: picked(self.start, &order),
-            end: picked(self.end, &order),
-            lane: picked(self.lane, &order).into_iter().map(LaneId).collect(),
-            kind: picked(self.kind, &order),
-            row: picked(self.row, &order),
-            stack: picked(stack, &order),
+            start: self.start,
+            end: self.end,
+            lane: self.lane,
+            kind: self.kind,
+            row: self.row,
+            stack: self.stack,
             call: Vec::new(),
             kinds: self.kinds.values,
         };
-        (ops, picked(self.correlation, &order), self.lanes.values)
+        (ops, self.correlation, self.lanes.values)
+    }
+
+    fn swap(&mut self, a: usize, b: usize) {
+        self.start.swap(a, b);
+        self.end.swap(a, b);
+        self.lane.swap(a, b);
+        self.kind.swap(a, b);
+        self.row.swap(a, b);
+        self.correlation.swap(a, b);
+        if !self.stack.is_empty() {
+            self.stack.swap(a, b);
+        }
     }
 }
 
 /// Notes the stack of the last of `rows` rows. Most traces have none: the column begins with the first, and ends with the
 /// last one.
-pub(super) fn push_stack(stacks: &mut Vec<StackId>, rows: usize, stack: StackId) {
+fn push_stack(stacks: &mut Vec<StackId>, rows: usize, stack: StackId) {
     if stack.is_some() {
         stacks.resize(rows - 1, StackId::NONE);
         stacks.push(stack);
@@ -411,7 +426,7 @@ pub(super) fn push_stack(stacks: &mut Vec<StackId>, rows: usize, stack: StackId)
 }
 
 /// The column with an entry for every row; empty when no row has a stack.
-pub(super) fn filled_up(mut stacks: Vec<StackId>, rows: usize) -> Vec<StackId> {
+fn filled_up(mut stacks: Vec<StackId>, rows: usize) -> Vec<StackId> {
     if !stacks.is_empty() {
         stacks.resize(rows, StackId::NONE);
     }
@@ -419,29 +434,9 @@ pub(super) fn filled_up(mut stacks: Vec<StackId>, rows: usize) -> Vec<StackId> {
 }
 
 /// Rows to make room for at once. Block headers may claim anything, so no more than a file of that size can well hold.
-pub(super) fn expected_rows(trace: &Trace, rows: &[u64]) -> usize {
+fn expected_rows(trace: &Trace, rows: &[u64]) -> usize {
     let claimed = rows.iter().fold(0u64, |sum, rows| sum.saturating_add(*rows));
     usize::try_from(claimed.min(trace.file_bytes())).unwrap_or(0)
-}
-
-/// The order of some times; `None` when they are in order already.
-pub(super) fn order_of(times: &[u64]) -> Option<Vec<u32>> {
-    use rayon::prelude::*;
-    if times.is_sorted() {
-        return None;
-    }
-    let mut order: Vec<(u64, u32)> = times.iter().copied().zip(0..).collect();
-    order.par_sort_unstable();
-    Some(order.into_iter().map(|(_, at)| at).collect())
-}
-
-/// A column in an order.
-pub(super) fn picked<T: Copy>(column: Vec<T>, order: &Option<Vec<u32>>) -> Vec<T> {
-    match order {
-        None => column,
-        Some(_) if column.is_empty() => column,
-        Some(order) => order.iter().map(|at| column[*at as usize]).collect(),
-    }
 }
 
 fn plain(

@@ -8,7 +8,7 @@ use std::collections::BinaryHeap;
 
 use tracesmith_format::DeviceId;
 
-use super::activity::{Activity, LaneId};
+use super::activity::Activity;
 use super::class::OpClass;
 use super::ops::OpId;
 
@@ -161,6 +161,17 @@ fn loads(span: (u64, u64)) -> Vec<Load> {
 pub struct Timeline {
     /// The devices, sorted.
     pub devices: Vec<DeviceTimeline>,
+    /// The lanes, by their numbers.
+    pub lanes: Vec<LaneTimeline>,
+}
+
+/// What one lane did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LaneTimeline {
+    /// Nanoseconds during which it had something running.
+    pub busy: u64,
+    /// When its last work ended, be it after the window.
+    pub last: u64,
 }
 
 impl Timeline {
@@ -184,9 +195,13 @@ impl Timeline {
             .map(|device| Sweep::new(*device, moments, span))
             .collect();
         let ops = &activity.ops;
+        let mut lanes = vec![LaneTimeline::default(); activity.lanes.len()];
         for op in ops.ids() {
             let at = op.index();
             let (start, end) = activity.window.clipped(ops.start[at], ops.end[at]);
+            let lane = &mut lanes[ops.lane[at].index()];
+            lane.busy += end.saturating_sub(start.max(lane.last));
+            lane.last = lane.last.max(ops.end[at]);
             let sweep = &mut sweeps[device_of[ops.lane[at].index()]];
             if let Some(gap) = sweep.add(op, start, end, ops.class(op)) {
                 on_gap(gap);
@@ -194,21 +209,8 @@ impl Timeline {
         }
         Timeline {
             devices: sweeps.into_iter().map(Sweep::finish).collect(),
+            lanes,
         }
-    }
-
-    /// Nanoseconds during which a lane had something running.
-    pub fn busy_of_lane(activity: &Activity, lane: LaneId) -> u64 {
-        let (mut busy, mut until) = (0, 0);
-        for op in activity.ops_of(lane) {
-            let at = op.index();
-            let (start, end) = activity
-                .window
-                .clipped(activity.ops.start[at], activity.ops.end[at]);
-            busy += end.saturating_sub(start.max(until));
-            until = until.max(end);
-        }
-        busy
     }
 }
 
