@@ -7,15 +7,20 @@
 )]
 #![allow(missing_docs, unreachable_pub, reason = "nobody uses a test from outside")]
 
+mod support;
+
 #[path = "support/made.rs"]
 mod made;
 
-use made::Made;
+use made::{CLOCK, Made, place};
 use proptest::prelude::*;
-use tracesmith_format::tables::{StreamKind, SyncKind};
+use tracesmith_format::tables::{CopyDirection, CopyShape, MemoryCopy, Place, StreamKind, SyncKind};
+use tracesmith_format::{Bytes, ContextId, DeviceId, Timestamp};
 use tracesmith_trace::Trace;
 use tracesmith_trace::analysis::{Analysis, HostWaits, PathPart, Scale, StreamCount, WhatIf, WhatIfReport};
-use tracesmith_trace::reconstruct::{Activity, Dependencies, EdgeWhy, OpId, State, States, Subject, Window};
+use tracesmith_trace::reconstruct::{
+    Activity, Dependencies, Edge, EdgeWhy, OpId, State, States, Subject, Window,
+};
 
 fn edges(trace: &Trace) -> Vec<(u32, u32, EdgeWhy)> {
     let dependencies = Dependencies::of(&Activity::of(trace).unwrap());
@@ -65,6 +70,97 @@ fn an_event_ties_two_streams() {
     assert_eq!(
         (dependencies.assumed_records, dependencies.unknown_records),
         (1, 0)
+    );
+}
+
+#[test]
+fn a_wait_may_name_the_stream_that_its_event_was_recorded_in() {
+    let mut made = Made::new();
+    made.launched("gemm", 1, (100, 110), (120, 300)); // op 0
+    made.launched("copy", 3, (111, 113), (150, 200)); // op 1, launched last by the thread
+    let record = made.call("cudaEventRecord", (115, 118));
+    made.wait_on(2, (120, 125), record, 1);
+    made.launched("ncclAllReduce", 2, (130, 140), (310, 400)); // op 2
+    let trace = made.finish();
+    assert_eq!(edges(&trace), [(0, 2, EdgeWhy::Event)]);
+    let dependencies = Dependencies::of(&Activity::of(&trace).unwrap());
+    assert_eq!(
+        (dependencies.assumed_records, dependencies.unknown_records),
+        (0, 0)
+    );
+}
+
+#[test]
+fn waits_of_pytorchs_profiler_name_their_streams() {
+    for (name, events) in [
+        (
+            "critical_path_alexnet_benchmark_result_2869224_1695835535_trace",
+            6,
+        ),
+        ("critical_path_cuda_event_sync_multi_stream_event_sync_trace", 1),
+    ] {
+        let Some(path) = support::data(&format!("kineto/{name}.json.gz")) else {
+            continue;
+        };
+        let trace = Trace::open(&path).unwrap();
+        let activity = Activity::of(&trace).unwrap();
+        let dependencies = Dependencies::of(&activity);
+        assert_eq!(dependencies.assumed_records, 0, "{name}");
+        let is_event = |edge: &&Edge| edge.why == EdgeWhy::Event;
+        assert_eq!(
+            dependencies.edges.iter().filter(is_event).count(),
+            events,
+            "{name}"
+        );
+    }
+}
+
+/// A copy from device 1 to device 2, and work on both before and after it.
+fn with_peer_copy(function: &str) -> Trace {
+    let on = |device: u32, stream: u64| Place {
+        device: DeviceId(device),
+        context: ContextId(device),
+        ..place(stream)
+    };
+    let mut made = Made::new();
+    let launched = |made: &mut Made, name: &str, place, call, times| {
+        let correlation = made.call("cudaLaunchKernel", call);
+        made.kernel_row(name, times, correlation, place);
+    };
+    launched(&mut made, "produce", on(1, 5), (100, 105), (110, 200)); // op 0
+    launched(&mut made, "before", on(2, 6), (106, 109), (115, 300)); // op 1
+    let correlation = made.call(function, (120, 130));
+    let copy = MemoryCopy {
+        start: Timestamp(310),
+        end: Timestamp(400),
+        bytes: Bytes(1 << 20),
+        correlation,
+        place: on(1, 7),
+        shape: CopyShape {
+            direction: CopyDirection::PEER,
+            source_device: DeviceId(1),
+            destination_device: DeviceId(2),
+            ..CopyShape::default()
+        },
+        ..MemoryCopy::default()
+    };
+    made.writer.push(CLOCK, &copy).unwrap(); // op 2
+    launched(&mut made, "consume", on(2, 6), (140, 145), (410, 500)); // op 3
+    launched(&mut made, "elsewhere", on(3, 8), (146, 149), (420, 500)); // op 4
+    made.finish()
+}
+
+#[test]
+fn a_copy_between_devices_is_in_order_with_both() {
+    let why = EdgeWhy::PeerCopy;
+    assert_eq!(
+        edges(&with_peer_copy("cudaMemcpyPeer")),
+        [(0, 2, why), (1, 2, why), (2, 3, why)]
+    );
+    assert_eq!(
+        edges(&with_peer_copy("cudaMemcpyPeerAsync")),
+        [],
+        "an asynchronous one is in order with its stream alone"
     );
 }
 

@@ -38,6 +38,7 @@ impl ProcessRows {
                 kind: SyncKind(u8::try_from(record.kind).unwrap_or(0)),
                 result: record.result,
             },
+            ..Synchronization::default()
         };
         trace.counts.syncs += 1;
         trace.push(self.clock, &row);

@@ -1,6 +1,6 @@
 //! Synchronisations: who waits for what, and the events that mark points in streams.
 
-use crate::ids::{CorrelationId, StackId, Timestamp, codes};
+use crate::ids::{CorrelationId, StackId, StreamId, Timestamp, codes};
 use crate::table::{group, table};
 use crate::tables::place::Place;
 
@@ -21,6 +21,8 @@ table! {
     6 device_time: Timestamp, after(1 start);
     /// The code that asked for it.
     7 stack: StackId, plain;
+    /// For a wait, the stream that its event was recorded in, where only the wait says so.
+    8 event_stream: StreamId, plain;
     shared:
         /// The stream that was recorded in, or that waited or was waited for.
         32 place: Place;

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::kernels::share;
 use crate::model::trace::Trace;
-use crate::reconstruct::{Activity, Because, Dependencies, EdgeWhy, Link, Moment, Plan};
+use crate::reconstruct::{Activity, Because, Dependencies, Link, Moment, Plan};
 
 /// What held what up.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -151,7 +151,7 @@ fn add_segments(
         let part = match link.because {
             Because::Launched => PathPart::Launch,
             Because::Stream => PathPart::Dispatch,
-            Because::Waited(EdgeWhy::Event | EdgeWhy::DefaultStream) => PathPart::StreamWait,
+            Because::Waited(_) => PathPart::StreamWait,
             Because::HostWaited => PathPart::HostWait,
             Because::Host | Because::OtherThread => PathPart::Host,
         };

@@ -89,7 +89,7 @@ impl IdleCause {
         match class {
             CallClass::Sync => Self::HostSync,
             CallClass::Allocation => Self::HostAllocation,
-            CallClass::Copy | CallClass::Set => Self::HostCopy,
+            CallClass::Copy | CallClass::PeerCopy | CallClass::Set => Self::HostCopy,
             CallClass::Lock => Self::HostLock,
             CallClass::Module => Self::HostModule,
             CallClass::Launch | CallClass::GraphLaunch => Self::LaunchGap,

@@ -51,6 +51,7 @@ enum Why {
     Order,
     Wait,
     DefaultStream,
+    PeerCopy,
     HostWait,
 }
 
@@ -80,6 +81,7 @@ fn write(trace: &Trace, options: &ExportOptions, out: &mut Out<'_>) -> Result<Ex
             Why::Order => "",
             Why::Wait => " [color=red]",
             Why::DefaultStream => " [color=blue]",
+            Why::PeerCopy => " [color=purple]",
             Why::HostWait => " [color=darkgreen]",
         };
         out.put(format!("  n{from} -> n{to}{style};\n").as_bytes())?;
@@ -278,6 +280,7 @@ fn rebuilt_edges(
     for edge in &dependencies.edges {
         let why = match edge.why {
             EdgeWhy::DefaultStream => Why::DefaultStream,
+            EdgeWhy::PeerCopy => Why::PeerCopy,
             EdgeWhy::Event if has_records => continue,
             EdgeWhy::Event => Why::Wait,
         };

@@ -74,6 +74,8 @@ pub enum CallClass {
     Sync,
     /// A copy.
     Copy,
+    /// A copy between devices that waits for all work of both, and all work of both for it.
+    PeerCopy,
     /// A filling of memory.
     Set,
     /// Memory taken or given back.
@@ -115,6 +117,9 @@ impl CallClass {
         }
         if has(&["Memset"]) {
             return Self::Set;
+        }
+        if has(&["MemcpyPeer", "Memcpy3DPeer"]) && !has(&["Async"]) {
+            return Self::PeerCopy;
         }
         if has(&["Memcpy", "MemPrefetch"]) {
             return Self::Copy;
@@ -212,6 +217,9 @@ mod tests {
             ("cudaMemcpyAsync", Copy),
             ("cuMemcpyHtoDAsync_v2", Copy),
             ("hipMemcpyWithStream", Copy),
+            ("cudaMemcpyPeer", PeerCopy),
+            ("cuMemcpy3DPeer_ptds", PeerCopy),
+            ("cudaMemcpyPeerAsync", Copy),
             ("cudaMemsetAsync", Set),
             ("cuMemsetD8Async", Set),
             ("cudaMalloc", Allocation),

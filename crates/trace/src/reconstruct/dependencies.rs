@@ -1,7 +1,8 @@
 //! What had to be over before something could start.
 //!
 //! Two dependencies hold for all work and are not listed: on the call that asked for it, and on the work before it on its
-//! stream. Listed are those that tie streams together: waits for events, and the order that CUDA's default stream imposes.
+//! stream. Listed are those that tie streams together: waits for events, the order that CUDA's default stream imposes, and
+//! copies between devices that are in order with both.
 //! Beside them stand the calls in which the host waited, each with the work that it waited for.
 //!
 //! The order of nodes within a graph is not recorded by CUPTI; what is known of it is the order of the streams that its nodes ran on.
@@ -27,6 +28,8 @@ pub enum EdgeWhy {
     Event,
     /// One of the two is on the default stream that waits for all others.
     DefaultStream,
+    /// One of the two is a copy between devices that waits for all work of both, and the other is such work.
+    PeerCopy,
 }
 
 /// One piece of work waits for another on another stream.
@@ -76,6 +79,7 @@ impl Dependencies {
         let recorded = dependencies.records(activity, &index);
         dependencies.event_edges(activity, &index, &recorded);
         dependencies.default_stream_edges(activity);
+        dependencies.peer_copy_edges(activity, &index);
         dependencies.edges.sort_unstable();
         dependencies.edges.dedup_by_key(|edge| (edge.to, edge.from));
         dependencies.waits(activity, &index, &recorded);
@@ -130,15 +134,26 @@ impl Dependencies {
             if records.contains_key(&sync.record_key()) {
                 continue;
             }
-            let recorded = sync.record_call.is_some()
+            let is_recorded = sync.record_call.is_some()
                 && activity.calls.class(sync.record_call.index()) == CallClass::EventRecord;
-            if recorded {
-                self.assumed_records += 1;
-                records.insert(sync.record_key(), index.last_launch(activity, sync.record_call));
-            } else {
+            let before = if !is_recorded {
                 self.unknown_records += 1;
-                records.insert(sync.record_key(), None);
-            }
+                None
+            } else {
+                match index.recording_lanes(activity, sync).as_deref() {
+                    // Nothing ever ran on that stream.
+                    Some([]) => None,
+                    Some([lane]) => {
+                        let recorded = activity.calls.start[sync.record_call.index()];
+                        index.last_asked(activity, *lane, recorded)
+                    }
+                    _ => {
+                        self.assumed_records += 1;
+                        index.last_launch(activity, sync.record_call)
+                    }
+                }
+            };
+            records.insert(sync.record_key(), before);
         }
         records
     }
@@ -207,6 +222,32 @@ impl Dependencies {
                 {
                     // Only the first on a stream after it needs to be told: the others follow by their order.
                     self.add(activity, from, op, EdgeWhy::DefaultStream);
+                }
+            }
+        }
+    }
+
+    /// A copy between devices that is not asynchronous is in order with all work of both, whatever their streams:
+    /// <https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html> (`cudaMemcpyPeer`). An asynchronous one is
+    /// in order with its stream alone.
+    fn peer_copy_edges(&mut self, activity: &Activity, index: &Index) {
+        for op in activity.ops.ids() {
+            let call = activity.ops.call[op.index()];
+            if !call.is_some() || activity.calls.class(call.index()) != CallClass::PeerCopy {
+                continue;
+            }
+            let (process, peers) = (
+                activity.lane(activity.ops.lane[op.index()]).process,
+                activity.ops.kind(op).peers,
+            );
+            let lanes = index.of_process.get(&process).into_iter().flatten();
+            for lane in lanes.filter(|id| [peers.0, peers.1].contains(&activity.lane(**id).device)) {
+                let asked = activity.calls.start[call.index()];
+                if let Some(from) = index.last_asked(activity, *lane, asked) {
+                    self.add(activity, from, op, EdgeWhy::PeerCopy);
+                }
+                if let Some(to) = index.first_asked(activity, *lane, asked) {
+                    self.add(activity, op, to, EdgeWhy::PeerCopy);
                 }
             }
         }
@@ -325,6 +366,18 @@ impl Index {
 
     fn lane(&self, lane: &Lane) -> Option<LaneId> {
         self.lanes.get(lane).copied()
+    }
+
+    /// The stream that the event of a wait was recorded in, where the wait names it: that of the wait's own context, else
+    /// all of its process with that number.
+    fn recording_lanes(&self, activity: &Activity, sync: &Sync) -> Option<Vec<LaneId>> {
+        let stream = sync.event_stream?;
+        if let Some(lane) = self.lane(&Lane { stream, ..sync.lane }) {
+            return Some(vec![lane]);
+        }
+        let lanes = self.of_process.get(&sync.lane.process).into_iter().flatten();
+        let of_number = lanes.filter(|id| activity.lane(**id).stream == stream);
+        Some(of_number.copied().collect())
     }
 
     /// The last work of a stream that was asked for before a moment.

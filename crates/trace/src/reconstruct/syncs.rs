@@ -1,7 +1,7 @@
 //! Waits and records of events, joined with the calls that made them.
 
 use tracesmith_format::tables::{Place, SyncKind, Synchronization};
-use tracesmith_format::{CorrelationId, Projection};
+use tracesmith_format::{CorrelationId, Projection, StreamId};
 
 use super::activity::Lane;
 use super::calls::{CallId, Joins};
@@ -24,6 +24,8 @@ pub struct Sync {
     pub event: u64,
     /// Which of its records.
     pub record: u64,
+    /// For a wait, the stream that its event was recorded in, where the wait says so.
+    pub event_stream: Option<StreamId>,
     /// The call that made it.
     pub call: CallId,
     /// The call that recorded the event, where `record` is its correlation, as PyTorch's profiler writes it.
@@ -39,6 +41,7 @@ pub(super) fn read(trace: &Trace, joins: &Joins) -> Result<Vec<Sync>, Error> {
         "correlation",
         "event",
         "event_record",
+        "event_stream",
         "place",
         "shape.kind",
     ];
@@ -61,6 +64,7 @@ pub(super) fn read(trace: &Trace, joins: &Joins) -> Result<Vec<Sync>, Error> {
                     lane: Lane::of(place),
                     event: rows.event[row],
                     record: rows.event_record[row],
+                    event_stream: Some(rows.event_stream[row]).filter(|stream| stream.0 != 0),
                     call: find(rows.correlation[row]),
                     record_call: find(CorrelationId(rows.event_record[row])),
                 });

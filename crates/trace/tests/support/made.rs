@@ -161,6 +161,26 @@ impl Made {
         self.writer.push(CLOCK, &row).unwrap();
     }
 
+    /// A stream waits for an event that a call recorded in another, as PyTorch's profiler writes it.
+    pub fn wait_on(&mut self, stream: u64, times: (u64, u64), record: CorrelationId, recorded_in: u64) {
+        let correlation = self.call("cudaStreamWaitEvent", times);
+        let row = Synchronization {
+            start: Timestamp(times.0),
+            end: Timestamp(times.1),
+            correlation,
+            event: 9,
+            event_record: record.0,
+            event_stream: StreamId(recorded_in),
+            place: place(stream),
+            shape: SyncShape {
+                kind: SyncKind::STREAM_WAIT_EVENT,
+                result: 0,
+            },
+            ..Synchronization::default()
+        };
+        self.writer.push(CLOCK, &row).unwrap();
+    }
+
     pub fn stream(&mut self, stream: u64, kind: StreamKind) {
         let row = Stream {
             process: PROCESS,

@@ -226,6 +226,7 @@ impl Kineto<'_> {
                 let external = piece.external(at);
                 self.push_external_id(out, external);
                 push_word(out, "cuda_sync_kind", word);
+                push_positive(out, "wait_on_stream", rows.event_stream[row].0);
                 push_positive(out, "wait_on_cuda_event_record_corr_id", rows.event_record[row]);
                 push_positive(out, "wait_on_cuda_event_id", rows.event[row]);
                 if has_stream(place) || kind == SyncKind::STREAM_WAIT {

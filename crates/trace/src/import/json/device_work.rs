@@ -36,6 +36,7 @@ struct Work<'e> {
     queued: &'e [u8],
     event: u64,
     event_record: u64,
+    event_stream: u64,
     kind: &'e [u8],
     is_collective: bool,
 }
@@ -96,6 +97,9 @@ impl Reading<'_, '_, '_> {
                 b"graph id" => work.graph = number_or_none(value),
                 b"graph node id" => work.graph_node = number_or_none(value),
                 b"priority" => work.priority = signed(value).unwrap_or(0),
+                b"wait_on_stream" if unsigned(value).is_some_and(|stream| stream > 0) => {
+                    work.event_stream = number_or_none(value);
+                }
                 b"wait_on_cuda_event_id" => work.event = number_or_none(value),
                 b"wait_on_cuda_event_record_corr_id" => work.event_record = number_or_none(value),
                 b"cuda_sync_kind" => work.kind = unquoted(value),
@@ -284,6 +288,7 @@ impl Reading<'_, '_, '_> {
             correlation: work.correlation,
             event: work.event,
             event_record: work.event_record,
+            event_stream: StreamId(work.event_stream),
             place,
             shape: SyncShape { kind, result: 0 },
             ..Synchronization::default()
