@@ -142,6 +142,29 @@ fn a_step_or_a_stretch_can_be_asked_for() {
 }
 
 #[test]
+fn what_means_nothing_is_said() {
+    let scaled = tracesmith(["analyze", DEMO, "--scale", "nobody*=0.5"]);
+    assert_eq!(scaled.code, Some(0));
+    assert!(
+        scaled.stderr.contains("no work has a name that --scale means"),
+        "{}",
+        scaled.stderr
+    );
+    let stream = tracesmith(["states", DEMO, "--stream", "99"]);
+    assert_eq!(stream.code, Some(0));
+    assert!(
+        stream.stderr.contains("no work of these streams"),
+        "{}",
+        stream.stderr
+    );
+    let copies = tracesmith(["analyze", DEMO, "--only", "copies"]).ok();
+    assert!(
+        copies.contains("unknown"),
+        "no trace knows a link's peak:\n{copies}"
+    );
+}
+
+#[test]
 fn states_are_shown_in_total_over_time_and_at_a_moment() {
     assert_snapshot!("states", tracesmith(["states", DEMO]).transcript());
     let stretch = ["states", DEMO, "--stream", "14", "--intervals", "--limit", "8"];

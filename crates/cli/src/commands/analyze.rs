@@ -44,10 +44,14 @@ pub(crate) fn run(args: &AnalyzeArgs, output: &mut Output) -> anyhow::Result<()>
 fn window(args: &AnalyzeArgs, trace: &Trace) -> anyhow::Result<Window> {
     if let Some(number) = args.step {
         let whole = Analysis::of(trace, Window::default())?;
-        let step = whole.steps.steps.get(number).with_context(|| {
-            let count = whole.steps.steps.len();
-            format!("there is no step {number}; the trace has {count}, counted from 0")
-        })?;
+        let step = whole
+            .steps
+            .steps
+            .get(number)
+            .with_context(|| match whole.steps.steps.len() {
+                0 => format!("there is no step {number}: no steps were found in the trace"),
+                count => format!("there is no step {number}; the trace has {count}, counted from 0"),
+            })?;
         return Ok(Window {
             from: Some(step.start_ns),
             to: Some(step.end_ns),
@@ -202,6 +206,9 @@ fn one(
         }
         AnalysisArg::WhatIf => {
             let report = analysis.what_if(&what_if(args)?);
+            if !args.scale.is_empty() && report.scaled_ops == 0 {
+                output.warning("no work has a name that --scale means; nothing was scaled");
+            }
             match format {
                 Format::Table => answers::what_if(&report, output),
                 _ => rows(std::slice::from_ref(&report), "what_if", doubts, output),

@@ -32,8 +32,10 @@ pub(crate) fn run(args: &StatesArgs, output: &mut Output) -> anyhow::Result<()> 
             .filter(|line| is_wanted(args, &activity, line))
             .collect(),
     };
-    if shown.lines.is_empty() {
+    if shown.lines.is_empty() && states.lines.is_empty() {
         output.note("no device work in this stretch of time");
+    } else if shown.lines.is_empty() {
+        output.note("no work of these streams in this stretch of time");
     }
     let limit = match (args.limit, output.format) {
         (Some(0), _) | (None, Format::Json | Format::Csv) => usize::MAX,
@@ -41,6 +43,7 @@ pub(crate) fn run(args: &StatesArgs, output: &mut Output) -> anyhow::Result<()> 
         (None, Format::Table) => 100,
     };
     match args.at {
+        _ if shown.lines.is_empty() && output.format == Format::Table => {}
         Some(time) => shown.at(time.resolve(span).0, output)?,
         None if args.intervals => shown.intervals(limit, output)?,
         None => shown.totals(output)?,

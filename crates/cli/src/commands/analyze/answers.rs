@@ -50,6 +50,10 @@ pub(super) fn critical_path(
     limit: usize,
     output: &mut Output,
 ) -> anyhow::Result<()> {
+    if report.segments.is_empty() {
+        output.note("no path to follow: no device work and no calls that wait in this stretch of time");
+        return Ok(());
+    }
     let text = format!(
         "Critical path: {} of {}",
         units::nanos(report.path_ns),

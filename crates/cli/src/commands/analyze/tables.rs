@@ -349,6 +349,8 @@ pub(super) fn copies(report: &CopiesReport, output: &mut Output) -> anyhow::Resu
         ("peak", Align::Right),
     ]);
     let speed = |speed: Option<f64>| speed.map_or(String::new(), |speed| format!("{speed:.1} GB/s"));
+    // No trace tells what the link to the host or another device can do, and a guess would be no peak.
+    let peak = |peak: Option<f64>| peak.map_or("unknown".to_owned(), |peak| speed(Some(peak)));
     for row in &report.rows {
         let small = if row.small == 0 {
             String::new()
@@ -366,7 +368,7 @@ pub(super) fn copies(report: &CopiesReport, output: &mut Output) -> anyhow::Resu
             units::nanos(row.durations.total_ns).into(),
             speed(row.gigabytes_per_second).into(),
             speed(row.best_gigabytes_per_second).into(),
-            speed(row.peak_gigabytes_per_second).into(),
+            peak(row.peak_gigabytes_per_second).into(),
         ]);
     }
     output.table(&table)?;

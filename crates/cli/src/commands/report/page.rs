@@ -350,9 +350,16 @@ fn copies(report: &CopiesReport, html: &mut String) {
     html.push_str("</table></div>\n");
 }
 
+/// Letters of a name that are shown: a line or two. Mangled names of templates have thousands.
+const MOST_LETTERS: usize = 120;
+
 /// A kernel's name without its arguments; a browser shows the whole one where the pointer is.
 fn named(name: &str) -> String {
-    let short = short_name(name);
+    let mut short = short_name(name);
+    if let Some((end, _)) = short.char_indices().nth(MOST_LETTERS) {
+        short.truncate(end);
+        short.push('…');
+    }
     if *short == *name {
         return escaped(name).into_owned();
     }
@@ -388,4 +395,17 @@ pub(super) fn escaped(text: &str) -> Cow<'_, str> {
         }
     }
     Cow::Owned(safe)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_any_length_take_two_lines() {
+        assert_eq!(named("a<b>"), "<span title=\"a&lt;b&gt;\">a</span>");
+        let long = "x".repeat(3_000);
+        let shown = format!("<span title=\"{long}\">{}…</span>", "x".repeat(MOST_LETTERS));
+        assert_eq!(named(&long), shown);
+    }
 }
