@@ -317,6 +317,18 @@ pub(crate) struct TopArgs {
     /// Where the first window ends
     #[arg(long, value_name = "TIME")]
     pub(crate) to: Option<TimeArg>,
+    /// Only these kinds of event
+    #[arg(long, short = 't', value_delimiter = ',', value_name = "KIND", value_parser = kind_parser())]
+    pub(crate) kind: Vec<EventKind>,
+    /// Only work of these streams
+    #[arg(long, value_delimiter = ',', value_name = "ID")]
+    pub(crate) stream: Vec<u64>,
+    /// Only events of these GPUs: a number as the driver counts, HOST:NUMBER, or #ID
+    #[arg(long, value_delimiter = ',', value_name = "GPU")]
+    pub(crate) device: Vec<String>,
+    /// Only events of these processes: a pid, or #ID
+    #[arg(long, value_delimiter = ',', value_name = "PID")]
+    pub(crate) process: Vec<String>,
     /// Draw in plain ASCII, also when the locale is not UTF-8
     #[arg(long)]
     pub(crate) ascii: bool,

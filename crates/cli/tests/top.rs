@@ -9,20 +9,27 @@
 
 mod support;
 
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 
 use rustix::process::Signal;
 use support::terminal::Terminal;
 use support::{FIXTURE, command, run};
 
 fn top() -> Terminal {
+    top_with(&[])
+}
+
+fn top_with(options: &[&str]) -> Terminal {
     let mut command = command();
     command
         .env_remove("LC_ALL")
         .env_remove("LC_CTYPE")
         .env("LANG", "C.UTF-8")
         .env("TERM", "xterm")
-        .args(["top", FIXTURE]);
+        .args(["top", FIXTURE])
+        .args(options)
+        // A shell gives every job a group of its own; without one nobody could wake it.
+        .process_group(0);
     let mut terminal = Terminal::start(command, 100, 30);
     terminal.wait_for("first picture", |screen| {
         screen.contains("synthetic-v1.sbt") && screen.contains("q quit")
@@ -79,6 +86,56 @@ fn whatever_ends_it_gives_the_terminal_back() {
         assert_eq!(status.signal(), Some(signal.as_raw()), "{status}");
         assert_given_back(&terminal);
     }
+}
+
+#[test]
+fn the_shell_gets_the_terminal_while_it_is_stopped() {
+    let mut terminal = top();
+    for stop in [Stop::Key, Stop::Signal] {
+        match stop {
+            Stop::Key => terminal.send("\u{1a}"),
+            Stop::Signal => terminal.signal(Signal::TSTP),
+        }
+        terminal.wait_until_stopped();
+        assert_given_back(&terminal);
+        terminal.signal(Signal::CONT);
+        terminal.wait_for("the picture again", |screen| {
+            screen.alternate && screen.contains("synthetic-v1.sbt") && screen.contains("q quit")
+        });
+        assert!(!terminal.is_cooked(), "keys come one by one again");
+    }
+    terminal.send("?");
+    terminal.wait_for("help", |screen| screen.contains("back to the shell"));
+    terminal.send("q");
+    assert_eq!(terminal.end().code(), Some(0));
+    assert_given_back(&terminal);
+}
+
+#[derive(Clone, Copy)]
+enum Stop {
+    Key,
+    Signal,
+}
+
+#[test]
+fn only_what_is_asked_for_is_shown() {
+    let all = top();
+    assert!(all.screen.contains("gpu 0") && all.screen.contains("gpu 1") && all.screen.contains("api"));
+    let mut some = top_with(&["--device", "1", "--stream", "7", "--kind", "kernel"]);
+    assert!(
+        some.screen.contains("gpu 1") && some.screen.contains("stream 7"),
+        "{}",
+        some.screen.text()
+    );
+    assert!(!some.screen.contains("gpu 0") && !some.screen.contains("api"));
+    some.send("q");
+    assert_eq!(some.end().code(), Some(0));
+    let mut none = command();
+    none.args(["top", FIXTURE, "--stream", "99"]);
+    let mut none = Terminal::start(none, 80, 24);
+    assert_eq!(none.end().code(), Some(0));
+    assert!(none.screen.contains("no such events"));
+    assert_given_back(&none);
 }
 
 fn assert_given_back(terminal: &Terminal) {

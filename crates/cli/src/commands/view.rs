@@ -141,7 +141,8 @@ fn query(args: &ViewArgs, trace: &Trace) -> anyhow::Result<Query> {
     })
 }
 
-fn devices(wanted: &[String], trace: &Trace) -> anyhow::Result<Vec<DeviceId>> {
+/// The devices that a user names.
+pub(super) fn devices(wanted: &[String], trace: &Trace) -> anyhow::Result<Vec<DeviceId>> {
     let mut ids = Vec::new();
     for text in wanted {
         let before = ids.len();
@@ -180,7 +181,8 @@ fn devices(wanted: &[String], trace: &Trace) -> anyhow::Result<Vec<DeviceId>> {
     Ok(ids)
 }
 
-fn processes(wanted: &[String], trace: &Trace) -> anyhow::Result<Vec<ProcessId>> {
+/// The processes that a user names.
+pub(super) fn processes(wanted: &[String], trace: &Trace) -> anyhow::Result<Vec<ProcessId>> {
     let mut ids = Vec::new();
     for text in wanted {
         let before = ids.len();

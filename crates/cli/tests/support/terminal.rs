@@ -80,6 +80,25 @@ impl Terminal {
         rustix::process::kill_process(pid, signal).unwrap();
     }
 
+    /// Waits until the program is stopped, and reads what it wrote before.
+    pub fn wait_until_stopped(&mut self) {
+        use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+        let pid = WaitId::Pid(Pid::from_child(&self.child));
+        let until = Instant::now() + PATIENCE;
+        while waitid(pid.clone(), WaitIdOptions::STOPPED | WaitIdOptions::NOHANG)
+            .unwrap()
+            .is_none()
+        {
+            assert!(
+                Instant::now() < until,
+                "it does not stop:\n{}",
+                self.screen.text()
+            );
+            self.read_until(Instant::now() + Duration::from_millis(20));
+        }
+        while self.read_until(Instant::now()) {}
+    }
+
     /// Waits for the program to end and reads what it still wrote.
     pub fn end(&mut self) -> ExitStatus {
         let until = Instant::now() + PATIENCE;

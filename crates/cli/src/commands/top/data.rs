@@ -1,5 +1,6 @@
 //! What the interactive view reads: a summary of the whole trace, made once, and parts of the file where it is not fine enough.
 
+use tracesmith_format::{DeviceId, ProcessId, StreamId};
 use tracesmith_trace::overview::{
     Direction, Named, Overview, Picked, Position, RowKey, Surroundings, Window, named_within,
 };
@@ -26,7 +27,41 @@ pub(super) struct Data<'t> {
     pub(super) summary: Overview,
     /// The same of what was searched for.
     matches: Option<(Query, Overview)>,
-    kinds: Vec<EventKind>,
+    filter: Filter,
+}
+
+/// What of a trace is shown; an empty list is no bound.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Filter {
+    pub(super) kinds: Vec<EventKind>,
+    pub(super) streams: Vec<StreamId>,
+    pub(super) devices: Vec<DeviceId>,
+    pub(super) processes: Vec<ProcessId>,
+}
+
+impl Filter {
+    /// All of these kinds.
+    pub(super) fn of_kinds(kinds: Vec<EventKind>) -> Self {
+        Filter {
+            kinds,
+            streams: Vec::new(),
+            devices: Vec::new(),
+            processes: Vec::new(),
+        }
+    }
+
+    fn query(&self) -> Query {
+        fn bound<T: Clone>(list: &[T]) -> Option<Vec<T>> {
+            (!list.is_empty()).then(|| list.to_vec())
+        }
+        Query {
+            kinds: bound(&self.kinds),
+            streams: bound(&self.streams),
+            devices: bound(&self.devices),
+            processes: bound(&self.processes),
+            ..Query::default()
+        }
+    }
 }
 
 /// A stretch of time, ready to be drawn.
@@ -45,8 +80,8 @@ pub(super) struct Inspected {
 
 impl<'t> Data<'t> {
     /// Reads a trace once; `None` when it has nothing that can be drawn.
-    pub(super) fn new(trace: &'t Trace, kinds: Vec<EventKind>, bar: Bar) -> Option<Self> {
-        let mut query = query_of(&kinds);
+    pub(super) fn new(trace: &'t Trace, filter: Filter, bar: Bar) -> Option<Self> {
+        let mut query = filter.query();
         let whole = Window::of(trace, &query)?;
         query.progress = Some(Progress::new("reading", trace.file_bytes(), bar).into_fn());
         let summary = Overview::bounded(trace, &query, whole, SUMMARY_CELLS, SUMMARY_CELLS_OF_ALL_ROWS);
@@ -56,7 +91,7 @@ impl<'t> Data<'t> {
             query,
             summary,
             matches: None,
-            kinds,
+            filter,
         })
     }
 
@@ -124,7 +159,7 @@ impl<'t> Data<'t> {
     pub(super) fn search(&mut self, pattern: &str) -> anyhow::Result<u64> {
         let query = Query {
             name: Some(name_filter(pattern)?),
-            ..query_of(&self.kinds)
+            ..self.filter.query()
         };
         let found = Overview::new(self.trace, &query, self.summary.window(), self.summary.cells());
         let own = found
@@ -146,12 +181,5 @@ impl<'t> Data<'t> {
         Inspected {
             around: Surroundings::of(self.trace, &picked.event),
         }
-    }
-}
-
-fn query_of(kinds: &[EventKind]) -> Query {
-    Query {
-        kinds: Some(kinds.to_vec()),
-        ..Query::default()
     }
 }

@@ -5,7 +5,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use super::state::{Action, Mode};
 
 /// Keys and what they do, for people.
-pub(super) const HELP: [(&str, &str); 16] = [
+pub(super) const HELP: [(&str, &str); 17] = [
     ("left right  h l", "move in time"),
     ("H L", "move by a whole window"),
     ("+ -  i o", "zoom in and out"),
@@ -21,6 +21,7 @@ pub(super) const HELP: [(&str, &str); 16] = [
     ("t", "rows of threads: show or hide"),
     ("Esc", "forget selection and search"),
     ("?", "this help"),
+    ("Ctrl-Z", "back to the shell; fg comes back here"),
     ("q  Ctrl-C", "quit"),
 ];
 
@@ -32,6 +33,7 @@ pub(super) fn action(key: KeyEvent, mode: Mode) -> Option<Action> {
     if key.modifiers.contains(KeyModifiers::CONTROL) {
         return match key.code {
             KeyCode::Char('c' | 'd') => Some(Action::Quit),
+            KeyCode::Char('z') => Some(Action::Suspend),
             _ => None,
         };
     }

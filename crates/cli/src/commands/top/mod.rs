@@ -19,16 +19,17 @@ use nix::sys::signal::Signal;
 use ratatui::Frame;
 use ratatui::crossterm::event::Event;
 use ratatui::layout::Rect;
-use tracesmith_format::Timestamp;
+use tracesmith_format::{StreamId, Timestamp};
 use tracesmith_trace::Trace;
 use tracesmith_trace::overview::{DEVICE_KINDS, HOST_KINDS, Window};
 
+use super::view;
 use crate::args::{Format, TopArgs};
 use crate::exit::Exit;
 use crate::input::open_trace;
 use crate::output::{Hinted, Output};
 use crate::timeline::Charset;
-use data::{Data, Inspected, Picture};
+use data::{Data, Filter, Inspected, Picture};
 use draw::{Look, Scene};
 use state::{Action, Request, State};
 use terminal::{Input, Screen, Signals};
@@ -45,9 +46,23 @@ pub(crate) fn run(args: &TopArgs, output: &mut Output) -> anyhow::Result<Exit> {
     }
     let signals = Signals::catch()?;
     let trace = open_trace(&args.file)?;
-    let kinds = [DEVICE_KINDS, HOST_KINDS].concat();
-    let Some(data) = Data::new(&trace, kinds, output.bar()) else {
-        output.note("no events");
+    let filter = Filter {
+        kinds: if args.kind.is_empty() {
+            [DEVICE_KINDS, HOST_KINDS].concat()
+        } else {
+            args.kind.clone()
+        },
+        streams: args.stream.iter().copied().map(StreamId).collect(),
+        devices: view::devices(&args.device, &trace)?,
+        processes: view::processes(&args.process, &trace)?,
+    };
+    let is_filtered = filter != Filter::of_kinds([DEVICE_KINDS, HOST_KINDS].concat());
+    let Some(data) = Data::new(&trace, filter, output.bar()) else {
+        output.note(if is_filtered {
+            "no such events"
+        } else {
+            "no events"
+        });
         return Ok(Exit::Done);
     };
     let look = Look {
@@ -105,14 +120,18 @@ fn browse(mut top: Top<'_>, signals: Signals) -> anyhow::Result<Option<Signal>> 
         while let Some(input) = next {
             match input {
                 Input::Event(Event::Key(key)) => {
-                    if let Some(action) = keys::action(key, top.state.mode)
-                        && top.act(action) == Going::Over
-                    {
-                        return Ok(None);
+                    let action = keys::action(key, top.state.mode);
+                    match action.map_or(Going::On, |action| top.act(action)) {
+                        Going::On => {}
+                        Going::Asleep => screen.suspend()?,
+                        Going::Over => return Ok(None),
                     }
                 }
                 // A new size is seen before the next picture.
                 Input::Event(_) => {}
+                Input::Signal(Signal::SIGTSTP) => screen.suspend()?,
+                // Somebody stopped it without asking, and the terminal may be as the shell wants it.
+                Input::Signal(Signal::SIGCONT) => screen.retake()?,
                 Input::Signal(signal) => return Ok(Some(signal)),
                 Input::Gone(error) => return Err(error).context("reading keys"),
             }
@@ -125,6 +144,7 @@ fn browse(mut top: Top<'_>, signals: Signals) -> anyhow::Result<Option<Signal>> 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Going {
     On,
+    Asleep,
     Over,
 }
 
@@ -170,6 +190,7 @@ impl<'t> Top<'t> {
             match request {
                 Request::Nothing => return Going::On,
                 Request::Quit => return Going::Over,
+                Request::Suspend => return Going::Asleep,
                 Request::Seek { key, from, direction } => {
                     let picked = self.data.seek(key, from, direction);
                     self.inspected = None;

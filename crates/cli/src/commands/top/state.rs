@@ -8,6 +8,8 @@ use tracesmith_trace::overview::{Direction, Picked, Position, RowKey, Window};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
     Quit,
+    /// The shell is wanted for a while.
+    Suspend,
     Left,
     Right,
     PageLeft,
@@ -40,6 +42,7 @@ pub(super) enum Action {
 pub(super) enum Request {
     Nothing,
     Quit,
+    Suspend,
     /// The event next to a position; `None` is any row.
     Seek {
         key: Option<RowKey>,
@@ -169,6 +172,8 @@ impl State {
     pub(super) fn act(&mut self, action: Action) -> Request {
         self.message.clear();
         match self.mode {
+            // Typing and reading go on where they were.
+            _ if action == Action::Suspend => Request::Suspend,
             Mode::Prompt => self.act_in_prompt(action),
             Mode::Help => {
                 match action {
@@ -276,6 +281,7 @@ impl State {
                 self.picked = None;
                 self.search = None;
             }
+            Action::Suspend => return Request::Suspend,
             Action::Erase | Action::Type(_) => {}
         }
         if self.window.from != from || self.window.nanos() != length {

@@ -11,8 +11,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
 use anyhow::Context;
-use nix::sys::signal::{SigSet, Signal, kill};
-use nix::unistd::getpid;
+use nix::sys::signal::{SigSet, Signal, raise};
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm::cursor::Show;
@@ -30,8 +29,15 @@ pub(super) enum Input {
     Gone(io::Error),
 }
 
-/// Signals that end a process whose terminal should be in order.
-const ENDINGS: [Signal; 4] = [Signal::SIGTERM, Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT];
+/// Signals that end, stop or wake a process whose terminal should be in order.
+const CAUGHT: [Signal; 6] = [
+    Signal::SIGTERM,
+    Signal::SIGHUP,
+    Signal::SIGINT,
+    Signal::SIGQUIT,
+    Signal::SIGTSTP,
+    Signal::SIGCONT,
+];
 
 /// Signals on their way. Made before there are other threads: they take over what is blocked.
 pub(super) struct Signals {
@@ -43,17 +49,18 @@ pub(super) struct Signals {
 
 impl Signals {
     pub(super) fn catch() -> anyhow::Result<Self> {
-        let endings: SigSet = ENDINGS.into_iter().collect();
-        endings.thread_block().context("blocking signals")?;
+        let caught: SigSet = CAUGHT.into_iter().collect();
+        caught.thread_block().context("blocking signals")?;
         let (sender, receiver) = channel();
         let taken = Arc::new(AtomicBool::new(false));
         let (to_loop, is_taken) = (sender.clone(), Arc::clone(&taken));
         thread::spawn(move || {
-            while let Ok(signal) = endings.wait() {
+            while let Ok(signal) = caught.wait() {
                 if !is_taken.load(Ordering::Acquire) || to_loop.send(Input::Signal(signal)).is_err() {
-                    // Nobody listens: it ends the process here, as it would have without us.
-                    let _ = endings.thread_unblock();
-                    let _ = kill(getpid(), signal);
+                    // Nobody listens: it ends or stops the process here, as it would have without us.
+                    let _ = caught.thread_unblock();
+                    let _ = raise(signal);
+                    let _ = caught.thread_block();
                 }
             }
         });
@@ -66,9 +73,9 @@ impl Signals {
 
     /// Lets signals through again, so that one that was caught can end the process.
     pub(super) fn let_through() {
-        let endings: SigSet = ENDINGS.into_iter().collect();
+        let caught: SigSet = CAUGHT.into_iter().collect();
         // What cannot be unblocked stays caught, and the exit code tells of it.
-        let _ = endings.thread_unblock();
+        let _ = caught.thread_unblock();
     }
 }
 
@@ -89,16 +96,7 @@ impl Screen {
             give_back();
             before(panic);
         }));
-        // ratatui's own clear asks the terminal where the cursor is, and some never answer.
-        let made = execute!(stdout(), EnterAlternateScreen, Clear(ClearType::All))
-            .and_then(|()| Terminal::new(CrosstermBackend::new(stdout())));
-        let terminal = match made {
-            Ok(terminal) => terminal,
-            Err(error) => {
-                give_back();
-                return Err(error).context("drawing on the terminal");
-            }
-        };
+        let terminal = opened()?;
         let keys = signals.sender.clone();
         thread::spawn(move || {
             loop {
@@ -112,6 +110,30 @@ impl Screen {
             }
         });
         Ok(Screen { terminal, signals })
+    }
+
+    /// Gives the terminal back and stops the process, as Ctrl-Z does to others; takes the terminal over again once the shell
+    /// wakes it.
+    pub(super) fn suspend(&mut self) -> anyhow::Result<()> {
+        give_back();
+        let stop: SigSet = [Signal::SIGTSTP].into_iter().collect();
+        // Sent to this thread, it stops the process before the call comes back. Where no shell could wake it, the system
+        // lets it go on.
+        stop.thread_unblock()
+            .and_then(|()| raise(Signal::SIGTSTP))
+            .and_then(|()| stop.thread_block())
+            .context("stopping for the shell")?;
+        self.retake()
+    }
+
+    /// Takes the terminal over again and draws all of it anew.
+    pub(super) fn retake(&mut self) -> anyhow::Result<()> {
+        // Raw mode that is thought to be on would not be switched on again.
+        disable_raw_mode()
+            .and_then(|()| enable_raw_mode())
+            .context("taking over the terminal")?;
+        self.terminal = opened()?;
+        Ok(())
     }
 
     /// Waits for what happens next.
@@ -130,6 +152,15 @@ impl Drop for Screen {
         give_back();
         self.signals.taken.store(false, Ordering::Release);
     }
+}
+
+/// An empty screen of our own.
+fn opened() -> anyhow::Result<Terminal<CrosstermBackend<Stdout>>> {
+    // ratatui's own clear asks the terminal where the cursor is, and some never answer.
+    execute!(stdout(), EnterAlternateScreen, Clear(ClearType::All))
+        .and_then(|()| Terminal::new(CrosstermBackend::new(stdout())))
+        .inspect_err(|_| give_back())
+        .context("drawing on the terminal")
 }
 
 /// Leaves the terminal as it was. May be called twice.

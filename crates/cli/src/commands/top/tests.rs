@@ -15,9 +15,10 @@ use tracesmith_format::{ClockId, DeviceId, StreamId, Timestamp, Writer, WriterOp
 use tracesmith_trace::Trace;
 use tracesmith_trace::overview::{DEVICE_KINDS, HOST_KINDS, RowKey};
 
-use super::data::Data;
+use super::data::{Data, Filter};
 use super::draw::Look;
 use super::state::{Mode, RowsShown};
+use super::terminal::{Screen, Signals};
 use super::{Going, Top, keys};
 use crate::output::Colors;
 use crate::progress::Bar;
@@ -38,7 +39,12 @@ fn fixture(name: &str) -> Trace {
 }
 
 fn top(trace: &Trace, look: Look) -> Top<'_> {
-    let data = Data::new(trace, [DEVICE_KINDS, HOST_KINDS].concat(), Bar::Hidden).unwrap();
+    let data = Data::new(
+        trace,
+        Filter::of_kinds([DEVICE_KINDS, HOST_KINDS].concat()),
+        Bar::Hidden,
+    )
+    .unwrap();
     let window = data.summary.window();
     Top::new(data, window, "test.sbt".to_owned(), look)
 }
@@ -300,7 +306,7 @@ fn any_size_of_terminal_will_do() {
 #[test]
 fn one_event_none_and_moments_can_be_looked_at() {
     let none = trace_of([]);
-    assert!(Data::new(&none, DEVICE_KINDS.to_vec(), Bar::Hidden).is_none());
+    assert!(Data::new(&none, Filter::of_kinds(DEVICE_KINDS.to_vec()), Bar::Hidden).is_none());
     let one = trace_of([(500, 700, 1)]);
     let mut view = top(&one, PLAIN);
     shown(&mut view, 80, 16);
@@ -359,4 +365,36 @@ fn rows_of_threads_can_be_hidden() {
         RowsShown::All,
         "a match is shown wherever it is"
     );
+}
+
+/// The terminal that tests of the command use too.
+#[path = "../../../tests/support/terminal.rs"]
+#[allow(dead_code, unreachable_pub, reason = "each test program uses its own part")]
+mod pty;
+
+/// Set in the process that panics.
+const PANICS: &str = "TRACESMITH_TEST_TOP_PANICS";
+
+#[test]
+fn a_panic_gives_the_terminal_back() {
+    if std::env::var_os(PANICS).is_some() {
+        let _screen = Screen::take(Signals::catch().unwrap()).unwrap();
+        panic!("as a bug would");
+    }
+    let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+    command
+        .args([
+            "--exact",
+            "commands::top::tests::a_panic_gives_the_terminal_back",
+            "--nocapture",
+        ])
+        .env(PANICS, "1");
+    let mut terminal = pty::Terminal::start(command, 80, 24);
+    assert!(!terminal.end().success());
+    assert!(
+        terminal.screen.contains("as a bug would"),
+        "{}",
+        terminal.screen.text()
+    );
+    assert!(!terminal.screen.alternate && terminal.screen.cursor_shown && terminal.is_cooked());
 }
