@@ -21,7 +21,7 @@ pub(crate) use capture::{
     CaptureArgs, EnvArgs, GraphsArg, KindArg, LevelArg, ProfileArgs, RecordArgs, StackArg, WaitArg,
 };
 pub(crate) use machine::{BenchmarkArgs, DemoArgs, DoctorArgs, WorkloadArgs, WorkloadKind};
-pub(crate) use replay::{ElementArg, ReplayArgs, ReplayMode};
+pub(crate) use replay::{ElementArg, ReplaceArg, ReplayArgs, ReplayMode, ToleranceArg};
 pub(crate) use stacks::{FlameArgs, SymbolizeArgs};
 
 /// Record what programs do on GPUs, and look into the traces
@@ -160,10 +160,11 @@ Examples:
   tracesmith replay step.sbt --repeat 3
   tracesmith replay step.sbt --mode dry-run
   tracesmith replay step.sbt --mode timing --kernel flash_attn#3 --repeat 200
+  tracesmith replay step.sbt --replace flash_attn=new.cubin --tolerance f16=1e-3
   tracesmith replay step.sbt --until 40 --dump 0x7f2a40000000 --type f32 -o before.npy
 
 Exit codes: 0 the memory came out the same, 1 it differs or cannot be replayed, 2 failed.")]
-    Replay(ReplayArgs),
+    Replay(Box<ReplayArgs>),
     /// Save what is left of a damaged or unfinished trace
     #[command(after_help = "Example: tracesmith repair crashed.sbt -o saved.sbt")]
     Repair(RepairArgs),

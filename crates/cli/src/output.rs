@@ -118,6 +118,12 @@ impl Output {
         writeln!(self.out, "{line}").map_err(StdoutError)
     }
 
+    /// Asks for a line of input, behind all that was answered so far.
+    pub(crate) fn prompt(&mut self, text: &str) -> Result<(), StdoutError> {
+        self.raw(text.as_bytes())?;
+        self.finish()
+    }
+
     /// Bytes of the answer as they are.
     pub(crate) fn raw(&mut self, bytes: &[u8]) -> Result<(), StdoutError> {
         self.out.write_all(bytes).map_err(StdoutError)

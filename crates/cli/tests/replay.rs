@@ -11,18 +11,10 @@
 mod support;
 
 use serde_json::Value;
+use support::replay::{WINDOW, replayed};
 use support::rows::assert_whole;
 use support::stage::{Place, run, stage};
 use tracesmith_fake_cuda::Options;
-
-const WINDOW: &str = "--record --capture-range cuda-profiler-api";
-
-/// What a replay of t.sbt answers.
-fn replayed(place: &Place, options: &str) -> (Option<i32>, Value) {
-    let run = run(&mut place.tracesmith(&format!("replay t.sbt --format json {options}")));
-    let value = serde_json::from_str(&run.stdout).unwrap_or_else(|_| panic!("{}{}", run.stdout, run.stderr));
-    (run.code, value)
-}
 
 /// The first planned call that has such a value.
 fn planned(place: &Place, key: &str, value: &str) -> Value {

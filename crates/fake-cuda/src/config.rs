@@ -33,6 +33,12 @@ pub(crate) struct Config {
     pub(crate) kernel_nanos: u64,
     /// Adding up in another order at each launch, as atomics on a GPU do.
     pub(crate) is_racy: bool,
+    /// A kernel that reaches beyond its memory; empty: none.
+    pub(crate) faulting_kernel: String,
+    /// A kernel that does not end; empty: none.
+    pub(crate) hanging_kernel: String,
+    /// Addresses that are asked for are never given.
+    pub(crate) is_elsewhere: bool,
     pub(crate) drop_every: u64,
     pub(crate) zero_every: u64,
     /// Records leave a buffer in another order than they were made.
@@ -54,6 +60,9 @@ pub(crate) fn config() -> &'static Config {
             launch_failure_every: number(variable::LAUNCH_FAILURE_EVERY, 0),
             kernel_nanos: number(variable::KERNEL_NANOS, 0),
             is_racy: number(variable::RACY, 0) != 0,
+            faulting_kernel: text(variable::FAULTING_KERNEL),
+            hanging_kernel: text(variable::HANGING_KERNEL),
+            is_elsewhere: number(variable::ELSEWHERE, 0) != 0,
             drop_every: number(variable::DROP_EVERY, 0),
             zero_every: number(variable::ZERO_EVERY, 0),
             is_shuffled: number(variable::SHUFFLE, 0) != 0,
@@ -78,4 +87,8 @@ fn number(name: &str, default: u64) -> u64 {
         .ok()
         .and_then(|text| text.trim().parse().ok())
         .unwrap_or(default)
+}
+
+fn text(name: &str) -> String {
+    std::env::var(name).unwrap_or_default()
 }

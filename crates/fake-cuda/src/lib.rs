@@ -29,7 +29,8 @@
 //!
 //! # Kernels
 //!
-//! `noop()`, `fill(ptr, u32 value, u32 n)`, `saxpy(ptr y, ptr x, f32 a, u32 n)`, `vector_add(ptr c, ptr a, ptr b, u32 n)`,
+//! `noop()`, `fill(ptr, u32 value, u32 n)`, `saxpy(ptr y, ptr x, f32 a, u32 n)`, `saxpy_near` of the same
+//! (three units in the last place off), `vector_add(ptr c, ptr a, ptr b, u32 n)`,
 //! `matmul(ptr c, ptr a, ptr b, u32 n)` with n by n floats, `accumulate(ptr sum, ptr x, u32 n)`. A module is PTX text that
 //! declares them, or the cubin that was made of such text. Any other kernel is `CUDA_ERROR_NOT_FOUND`.
 //!
@@ -43,6 +44,9 @@
 //! | `FAKE_CUDA_LAUNCH_FAILURE_EVERY` | 0 | every n-th launch fails with `CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES` |
 //! | `FAKE_CUDA_KERNEL_NANOS` | 0 | a kernel takes at least this long |
 //! | `FAKE_CUDA_RACY` | 0 | with 1 `accumulate` adds in another order at each launch, so that its last bits differ |
+//! | `FAKE_CUDA_FAULTING_KERNEL` | none | a launch of the kernel with this name ends with `CUDA_ERROR_ILLEGAL_ADDRESS` |
+//! | `FAKE_CUDA_HANGING_KERNEL` | none | a launch of the kernel with this name does not end |
+//! | `FAKE_CUDA_ELSEWHERE` | 0 | with 1 `cuMemAddressReserve` never gives the address that is asked for |
 //! | `FAKE_CUPTI_VERSION` | 130001 | the version: 22 (12.4), 28 (12.9), 130001 (13.0), 130401 (13.4), or any between |
 //! | `FAKE_CUPTI_DROP_EVERY` | 0 | every n-th record is dropped, and counted by `cuptiActivityGetNumDroppedRecords` |
 //! | `FAKE_CUPTI_ZERO_EVERY` | 0 | every n-th record of device work keeps zero times |

@@ -15,6 +15,12 @@ pub mod variable {
     pub const KERNEL_NANOS: &str = "FAKE_CUDA_KERNEL_NANOS";
     /// Whether `accumulate` adds in another order each time.
     pub const RACY: &str = "FAKE_CUDA_RACY";
+    /// The name of a kernel that reaches beyond its memory.
+    pub const FAULTING_KERNEL: &str = "FAKE_CUDA_FAULTING_KERNEL";
+    /// The name of a kernel that does not end.
+    pub const HANGING_KERNEL: &str = "FAKE_CUDA_HANGING_KERNEL";
+    /// Whether addresses that are asked for are never given.
+    pub const ELSEWHERE: &str = "FAKE_CUDA_ELSEWHERE";
     /// The version of CUPTI that is imitated.
     pub const CUPTI_VERSION: &str = "FAKE_CUPTI_VERSION";
     /// Every n-th record is dropped.

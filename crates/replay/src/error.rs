@@ -21,6 +21,9 @@ pub enum Error {
     /// It holds what cannot be run.
     #[error("not replayable: {0}")]
     Obstacle(String),
+    /// A kernel that cannot take the place of a recorded one.
+    #[error("cannot replace: {0}")]
+    Replacement(String),
     /// The driver, or what it was asked to do.
     #[error("{what}: {source}")]
     Device {

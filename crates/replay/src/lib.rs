@@ -10,23 +10,33 @@
 //! - [`Verdict`]: whether the memory came out as it was recorded.
 
 mod check;
+mod compare;
 mod contents;
 mod cuda;
 mod error;
 mod graph;
 pub mod npy;
+mod pace;
+mod part;
 mod plan;
 mod race;
 mod recorded;
 mod recording;
+mod replace;
 mod run;
+mod snapshots;
 mod timing;
+mod tolerance;
 mod verdict;
 
 pub use check::{Cause, Culprit, Determinism};
 pub use error::Error;
+pub use pace::Pace;
+pub use part::{Against, Part};
 pub use plan::{Obstacle, Plan};
 pub use recording::{Buffer, Command, Recording};
+pub use replace::{Comparison, Replacement};
 pub use run::{Order, Replay, Run};
 pub use timing::Timing;
+pub use tolerance::{Close, Float, Tolerance};
 pub use verdict::{Difference, Verdict};

@@ -159,6 +159,21 @@ impl Recording {
         buffers.find(holds)
     }
 
+    /// The buffers that a call is told of, each once.
+    pub fn told_buffers(&self, command: &Command) -> Vec<(u64, u64)> {
+        let words = command.parameters.as_chunks::<8>().0.iter();
+        let told = words
+            .map(|word| u64::from_le_bytes(*word))
+            .chain([command.destination, command.source]);
+        let mut buffers: Vec<(u64, u64)> = told
+            .filter_map(|address| self.buffer(address))
+            .map(|buffer| (buffer.address, buffer.bytes))
+            .collect();
+        buffers.sort_unstable();
+        buffers.dedup();
+        buffers
+    }
+
     /// Bytes of the memory at the beginning.
     pub fn begin_bytes(&self) -> u64 {
         self.begin.iter().map(|buffer| buffer.bytes).sum()
@@ -303,7 +318,6 @@ fn rows_of_modules(reader: &Reader<FileSource>, process: ProcessId) -> Result<Fx
     Ok(handles)
 }
 
-/// How long each kernel, copy and set took.
 /// Why the recording is not whole, if so. The last thing that is said of one is how many calls it has.
 fn broken(reader: &Reader<FileSource>, strings: &[String]) -> Result<Option<String>, Error> {
     let facts = rows::<Metadata>(reader)?;

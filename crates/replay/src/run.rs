@@ -3,7 +3,7 @@
 use std::ffi::CString;
 use std::ops::Range;
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashMap;
 use tracesmith_cuda::cupti::parameters::{Planes, SIDE_UNIFIED, Side};
@@ -12,18 +12,21 @@ use tracesmith_cuda::driver::{
 };
 use tracesmith_cuda::kernels::Delayer;
 use tracesmith_format::tables::CommandKind;
-use xxhash_rust::xxh3::xxh3_128;
 
 use crate::contents::Hash;
 use crate::cuda;
 use crate::error::Error;
+use crate::pace::Start;
+use crate::part::Against;
 use crate::plan::Plan;
 use crate::race::Held;
-use crate::recording::{Buffer, Command, Piece, Recording};
-use crate::verdict::{Difference, Verdict};
+use crate::recording::{Command, Piece, Recording};
+use crate::snapshots::Snapshots;
+use crate::tolerance::Tolerance;
+use crate::verdict::Verdict;
 
 /// `CU_FUNC_ATTRIBUTE_` MAX_DYNAMIC_SHARED_SIZE_BYTES and NON_PORTABLE_CLUSTER_SIZE_ALLOWED.
-const MAX_DYNAMIC_SHARED: u32 = 8;
+pub(crate) const MAX_DYNAMIC_SHARED: u32 = 8;
 const NON_PORTABLE_CLUSTER: u32 = 14;
 
 /// Shared memory that a kernel has without asking for it.
@@ -47,7 +50,9 @@ pub struct Replay<'r> {
     pub(crate) recording: &'r mut Recording,
     plan: &'r Plan,
     pub(crate) stage: Stage,
-    functions: FxHashMap<(u64, String), Function>,
+    pub(crate) functions: FxHashMap<(u64, String), Function>,
+    /// Kernels that are launched instead of the recorded ones, by the number of the call.
+    pub(crate) replaced: FxHashMap<u64, Rc<Function>>,
     /// Memory that does not lie where it lay, by where it was: variables of device code.
     pub(crate) moved: Vec<Moved>,
     streams: FxHashMap<u64, Stream>,
@@ -60,11 +65,16 @@ pub struct Replay<'r> {
     /// Where the work of a graph goes that is being made again.
     pub(crate) captured: Option<Rc<Stream>>,
     /// Page-locked memory of the host that the driver would not put where it was: what copies see of it.
-    host: FxHashMap<u64, Vec<u8>>,
+    pub(crate) host: FxHashMap<u64, Vec<u8>>,
     begin: Event,
     end: Event,
     pub(crate) marks: Stream,
     order: Order,
+    /// When the host began, where its gaps are kept.
+    pub(crate) started: Option<Start>,
+    /// How far numbers may be apart.
+    pub(crate) tolerances: Vec<Tolerance>,
+    pub(crate) snapshots: Snapshots,
     /// What memory holds that is taken within the window; nothing in particular without it.
     pub(crate) pattern: Option<u8>,
     /// A stream whose work is held back.
@@ -95,6 +105,10 @@ pub enum Order {
 pub struct Run {
     /// Time on the device from the first call to the last.
     pub device_time: Duration,
+    /// Time on the host until all was done.
+    pub host_time: Duration,
+    /// What the memory was held against.
+    pub against: Against,
     /// Calls that were made.
     pub commands: usize,
     /// How the memory came out.
@@ -130,6 +144,7 @@ impl<'r> Replay<'r> {
             plan,
             stage,
             functions,
+            replaced: FxHashMap::default(),
             moved,
             streams: FxHashMap::default(),
             events: FxHashMap::default(),
@@ -142,6 +157,9 @@ impl<'r> Replay<'r> {
             end,
             marks,
             order: Order::default(),
+            started: None,
+            tolerances: Vec::new(),
+            snapshots: Snapshots::default(),
             pattern: None,
             held: None,
             delayer: None,
@@ -158,6 +176,11 @@ impl<'r> Replay<'r> {
         self.order = order;
     }
 
+    /// What it runs.
+    pub fn recording(&self) -> &Recording {
+        self.recording
+    }
+
     /// Bytes of device memory that it takes.
     pub fn bytes(&self) -> u64 {
         self.stage.bytes()
@@ -170,27 +193,50 @@ impl<'r> Replay<'r> {
     /// What the driver says, with the call that it said it of.
     pub fn run(&mut self) -> Result<Run, Error> {
         self.restore()?;
+        self.start_clock();
+        let count = self.recording.commands.len();
+        let (device_time, host_time) = self.timed(|replay| replay.issue_all(0..count))?;
+        Ok(Run {
+            device_time,
+            host_time,
+            against: Against::Recorded,
+            commands: count,
+            verdict: self.compare()?,
+        })
+    }
+
+    /// Makes calls and waits for them; gives what that takes on the device and on the host.
+    pub(crate) fn timed(
+        &mut self,
+        issue: impl FnOnce(&mut Self) -> Result<(), Error>,
+    ) -> Result<(Duration, Duration), Error> {
         if self.order == Order::Streams {
             self.make_graphs()?;
         }
+        self.wait()?;
+        let begun = Instant::now();
         self.begin
             .record(&self.marks)
             .map_err(Error::device("marking the beginning"))?;
-        let count = self.recording.commands.len();
-        self.issue_all(0..count)?;
-        self.end
-            .record(&self.marks)
-            .map_err(Error::device("marking the end"))?;
+        issue(self)?;
+        self.mark_end().map_err(Error::device("marking the end"))?;
         self.wait()?;
+        let host_time = begun.elapsed();
         let device_time = self
             .end
             .since(&self.begin)
             .map_err(Error::device("reading the time"))?;
-        Ok(Run {
-            device_time,
-            commands: count,
-            verdict: self.compare()?,
-        })
+        Ok((device_time, host_time))
+    }
+
+    /// The end is when all streams have come to it.
+    fn mark_end(&self) -> Result<(), tracesmith_cuda::Error> {
+        for stream in self.streams.values() {
+            let event = self.context.event()?;
+            event.record(stream)?;
+            self.marks.wait(&event)?;
+        }
+        self.end.record(&self.marks)
     }
 
     /// Makes some of the calls, by their places among all.
@@ -203,10 +249,11 @@ impl<'r> Replay<'r> {
         issued
     }
 
-    fn issue_each(&mut self, commands: &[Command]) -> Result<(), Error> {
+    pub(crate) fn issue_each(&mut self, commands: &[Command]) -> Result<(), Error> {
         let mut place = 0;
         while let Some(command) = commands.get(place) {
             place += 1;
+            self.keep_pace(command);
             self.hold_back(command)?;
             let issued = match nodes_of(command, &commands[place..]) {
                 Some(nodes) if self.order == Order::Streams && self.launches_whole(nodes) => {
@@ -464,9 +511,9 @@ impl<'r> Replay<'r> {
             self.bring(command)?;
         }
         let key = (command.module, command.function.clone());
-        let function = self
-            .functions
-            .get(&key)
+        let replaced = self.replaced.get(&command.number).map(Rc::as_ref);
+        let function = replaced
+            .or_else(|| self.functions.get(&key))
             .ok_or_else(|| Error::Missing(format!("the code of {}", command.function)))?;
         let parameters = self.parameters(command);
         cuda::launch(function, command, &parameters, self.stream(command)).map_err(Error::device("launching"))
@@ -601,69 +648,10 @@ impl<'r> Replay<'r> {
             None => Ok(()),
         }
     }
-
-    /// Holds the memory against what was recorded of its end.
-    fn compare(&mut self) -> Result<Verdict, Error> {
-        let end = std::mem::take(&mut self.recording.end);
-        let mut differences = Vec::new();
-        let mut result = Ok(());
-        for buffer in &end {
-            match self.compare_buffer(buffer) {
-                Ok(difference) => differences.extend(difference),
-                Err(error) => {
-                    result = Err(error);
-                    break;
-                }
-            }
-        }
-        let (buffers, bytes) = (end.len(), end.iter().map(|buffer| buffer.bytes).sum());
-        self.recording.end = end;
-        result?;
-        if differences.is_empty() {
-            return Ok(Verdict::Same { buffers, bytes });
-        }
-        Ok(Verdict::Differs { differences, buffers })
-    }
-
-    fn compare_buffer(&mut self, buffer: &Buffer) -> Result<Option<Difference>, Error> {
-        let mut difference: Option<Difference> = None;
-        let mut found = Vec::new();
-        for piece in &buffer.pieces {
-            found.resize(piece.bytes as usize, 0);
-            let address = self.place(piece.address);
-            match host_slice(&mut self.host, piece.address, piece.bytes) {
-                Some(host) => found.copy_from_slice(host),
-                None => self
-                    .stage
-                    .read(address, &mut found)
-                    .map_err(Error::device("reading memory"))?,
-            }
-            if xxh3_128(&found) == piece.hash {
-                continue;
-            }
-            let expected = self.recording.store.piece(piece.hash)?;
-            let pairs = expected.iter().zip(&found);
-            let count = pairs.clone().filter(|(one, other)| one != other).count() as u64;
-            let Some(first) = pairs.into_iter().position(|(one, other)| one != other) else {
-                continue;
-            };
-            let end = (first + 8).min(found.len());
-            let difference = difference.get_or_insert_with(|| Difference {
-                address: buffer.address,
-                bytes: buffer.bytes,
-                offset: piece.address - buffer.address + first as u64,
-                expected: expected[first..end].to_vec(),
-                found: found[first..end].to_vec(),
-                count: 0,
-            });
-            difference.count += count;
-        }
-        Ok(difference)
-    }
 }
 
 /// Memory of the host that an address lies in.
-fn host_slice(host: &mut FxHashMap<u64, Vec<u8>>, address: u64, bytes: u64) -> Option<&mut [u8]> {
+pub(crate) fn host_slice(host: &mut FxHashMap<u64, Vec<u8>>, address: u64, bytes: u64) -> Option<&mut [u8]> {
     host.iter_mut().find_map(|(base, memory)| {
         let offset = address.checked_sub(*base)? as usize;
         memory.get_mut(offset..offset.checked_add(bytes as usize)?)

@@ -80,7 +80,7 @@ impl Replay<'_> {
         Ok(timings)
     }
 
-    fn time_one(&mut self, place: usize) -> Result<Duration, Error> {
+    pub(crate) fn time_one(&mut self, place: usize) -> Result<Duration, Error> {
         let failed = || Error::device("reading the time");
         self.wait()?;
         let pair =

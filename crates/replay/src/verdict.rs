@@ -1,7 +1,9 @@
 //! Whether memory came out as it was recorded.
 
+use crate::tolerance::Close;
+
 /// The outcome of a replay.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
     /// Every byte is as it was recorded.
     Same {
@@ -10,6 +12,15 @@ pub enum Verdict {
         /// Bytes of them.
         bytes: u64,
     },
+    /// Some bytes are not, and the numbers that they are part of are near enough.
+    Within {
+        /// Buffers that were compared.
+        buffers: usize,
+        /// Bytes of them.
+        bytes: u64,
+        /// Those that are not the same to the last byte.
+        close: Vec<Close>,
+    },
     /// Something is not.
     Differs {
         /// What, by address.
@@ -17,6 +28,13 @@ pub enum Verdict {
         /// Buffers that were compared.
         buffers: usize,
     },
+}
+
+impl Verdict {
+    /// Whether it is as it was recorded, or near enough.
+    pub fn is_good(&self) -> bool {
+        !matches!(self, Self::Differs { .. })
+    }
 }
 
 /// A buffer that came out otherwise.

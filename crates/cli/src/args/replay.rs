@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{Args as ClapArgs, ValueEnum};
+use tracesmith_replay::Float;
 
 #[derive(ClapArgs)]
 pub(crate) struct ReplayArgs {
@@ -19,21 +20,36 @@ pub(crate) struct ReplayArgs {
     /// Compare the memory after every call across runs, and name the first that does not repeat itself
     #[arg(long, value_enum, value_name = "WHAT")]
     pub(crate) check: Option<CheckArg>,
-    /// Time only the calls with these numbers, the last one left out
+    /// Only the calls with these numbers, the last one left out
     #[arg(long, value_name = "A..B", conflicts_with = "kernel")]
     pub(crate) ops: Option<OpsArg>,
-    /// Time only this launch: a part of the kernel's name, and which of its launches
+    /// Only this launch: a part of the kernel's name, and which of its launches
     #[arg(long, value_name = "NAME[#N]")]
     pub(crate) kernel: Option<KernelArg>,
+    /// Only calls of this stream, as '--mode dry-run' shows it
+    #[arg(long, value_name = "STREAM", value_parser = address)]
+    pub(crate) stream: Option<u64>,
+    /// Launch another kernel instead: a part of the recorded one's name, a cubin or PTX, and the kernel in it
+    #[arg(long, value_name = "NAME=FILE[:SYMBOL]")]
+    pub(crate) replace: Vec<ReplaceArg>,
+    /// Numbers may be so far apart: |new - recorded| <= ABSOLUTE + RELATIVE × |recorded|; one number is both
+    #[arg(long, value_delimiter = ',', value_name = "[TYPE=]RELATIVE[:ABSOLUTE]")]
+    pub(crate) tolerance: Vec<ToleranceArg>,
+    /// Go through the calls one by one: next, back, buffers, dump (commands on standard input)
+    #[arg(long, conflicts_with_all = ["check", "until", "dump", "replace"])]
+    pub(crate) step: bool,
+    /// Keep a copy of the memory every N calls, so that going back is fast
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) snapshot_every: Option<u32>,
     /// Stop before the call with this number, and write a buffer as it is then
     #[arg(long, value_name = "N", requires = "dump")]
     pub(crate) until: Option<u64>,
     /// Write the buffer at this address as an array for NumPy
     #[arg(long, value_name = "ADDRESS", value_parser = address, requires = "out")]
     pub(crate) dump: Option<u64>,
-    /// What the array's elements are
-    #[arg(long = "type", value_enum, default_value = "u8", value_name = "TYPE")]
-    pub(crate) element: ElementArg,
+    /// What elements are: of the array [default: u8], and of a tolerance without a type
+    #[arg(long = "type", value_enum, value_name = "TYPE")]
+    pub(crate) element: Option<ElementArg>,
     /// The array's file
     #[arg(short, long, value_name = "FILE", requires = "dump")]
     pub(crate) out: Option<PathBuf>,
@@ -48,6 +64,8 @@ pub(crate) enum ReplayMode {
     Full,
     /// The same, with one call after another in one stream
     Serial,
+    /// As full, with the program's pauses between calls
+    AsRecorded,
     /// What each call takes on the GPU, with the same memory before it each time
     Timing,
     /// Only say what would be done; needs no GPU
@@ -59,7 +77,7 @@ pub(crate) enum CheckArg {
     Determinism,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ElementArg {
     U8,
     I32,
@@ -110,6 +128,69 @@ impl FromStr for KernelArg {
             }),
             _ => Err(format!("{nth:?} is no number from 1 on")),
         }
+    }
+}
+
+/// A kernel that takes the place of another.
+#[derive(Clone, Debug)]
+pub(crate) struct ReplaceArg {
+    pub(crate) kernel: String,
+    pub(crate) file: PathBuf,
+    pub(crate) symbol: Option<String>,
+}
+
+impl FromStr for ReplaceArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (kernel, rest) = text.split_once('=').ok_or("a name, =, and a file")?;
+        // A file's name may hold a colon; a kernel's cannot.
+        let (file, symbol) = match rest.rsplit_once(':') {
+            Some((file, symbol)) if !file.is_empty() && !symbol.contains('/') => (file, Some(symbol)),
+            _ => (rest, None),
+        };
+        if kernel.is_empty() || file.is_empty() || symbol == Some("") {
+            return Err("a name, =, and a file".to_owned());
+        }
+        Ok(Self {
+            kernel: kernel.to_owned(),
+            file: PathBuf::from(file),
+            symbol: symbol.map(str::to_owned),
+        })
+    }
+}
+
+/// How far numbers may be apart.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ToleranceArg {
+    pub(crate) float: Option<Float>,
+    pub(crate) relative: f64,
+    pub(crate) absolute: f64,
+}
+
+impl FromStr for ToleranceArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (float, numbers) = match text.split_once('=') {
+            None => (None, text),
+            Some((name, numbers)) => {
+                let all = [Float::F16, Float::Bf16, Float::F32, Float::F64];
+                let found = all.into_iter().find(|float| float.name() == name);
+                let float = found.ok_or_else(|| format!("{name:?} is none of f16, bf16, f32, f64"))?;
+                (Some(float), numbers)
+            }
+        };
+        let number = |text: &str| match text.parse::<f64>() {
+            Ok(number) if number >= 0.0 && number.is_finite() => Ok(number),
+            _ => Err(format!("{text:?} is no number from 0 on")),
+        };
+        let (relative, absolute) = numbers.split_once(':').unwrap_or((numbers, numbers));
+        Ok(Self {
+            float,
+            relative: number(relative)?,
+            absolute: number(absolute)?,
+        })
     }
 }
 

@@ -5,6 +5,7 @@
 pub mod perfetto;
 pub mod python;
 pub mod reader;
+pub mod replay;
 pub mod rows;
 pub mod stacks;
 pub mod stage;

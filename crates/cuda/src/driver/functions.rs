@@ -101,6 +101,9 @@ functions! {
         fn cuMemsetD32Async(to: DeviceAddress, value: c_uint, count: usize, stream: Handle) -> Status;
     }
     optional {
+        /// <https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__ERROR.html>
+        fn cuGetErrorString(error: Status, text: *mut *const c_char) -> Status;
+
         /// Since CUDA 11.4; tells the parts of a divided GPU apart, which the
         /// older call does not.
         fn cuDeviceGetUuid_v2(uuid: *mut RawUuid, device: DeviceHandle) -> Status;
@@ -190,6 +193,8 @@ functions! {
             extra: *mut *mut c_void,
         ) -> Status;
         fn cuFuncSetAttribute(function: Handle, attribute: c_uint, value: c_int) -> Status;
+        /// Since CUDA 12.4.
+        fn cuFuncGetParamInfo(function: Handle, index: usize, offset: *mut usize, bytes: *mut usize) -> Status;
 
         // <https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__STREAM.html>
         fn cuStreamCreateWithPriority(stream: *mut Handle, flags: c_uint, priority: c_int) -> Status;

@@ -177,6 +177,21 @@ impl Driver {
         })
     }
 
+    /// What a code means, in the driver's words; empty when it knows none.
+    pub fn words(&self, code: i64) -> String {
+        let (Some(call), Ok(status)) = (self.functions.cuGetErrorString, Status::try_from(code)) else {
+            return String::new();
+        };
+        let mut words = std::ptr::null();
+        // SAFETY: writes one pointer, to a string that is never freed or null.
+        let known = unsafe { call(status, &raw mut words) };
+        if known != 0 || words.is_null() {
+            return String::new();
+        }
+        // SAFETY: the driver's own constant, ended by a zero.
+        unsafe { CStr::from_ptr(words) }.to_string_lossy().into_owned()
+    }
+
     fn name_of(&self, status: Status) -> String {
         let mut name = std::ptr::null();
         // SAFETY: writes one pointer, to a string that is never freed or null.

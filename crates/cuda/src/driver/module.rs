@@ -4,9 +4,12 @@ use std::ffi::{CStr, CString, c_void};
 use std::rc::Rc;
 
 use super::functions::Handle;
-use super::{Context, Stream, missing};
+use super::{Context, Parameter, Stream, missing};
 use crate::Error;
 use crate::cupti::parameters;
+
+/// `CUDA_ERROR_INVALID_VALUE`: there are not so many parameters.
+const BEHIND_THE_LAST: u32 = 1;
 
 /// Code that was loaded into a context.
 pub struct Module {
@@ -213,6 +216,30 @@ impl Function {
         // kernel does with them is what our caller vouches for.
         let status = unsafe { call(&raw const config, self.handle, std::ptr::null_mut(), extra) };
         driver.check("cuLaunchKernelEx", status)
+    }
+
+    /// Where each of its parameters lies; none when the driver is too old to say
+    /// (before CUDA 12.4).
+    ///
+    /// # Errors
+    ///
+    /// What the driver says.
+    pub fn parameters(&self) -> Result<Option<Vec<Parameter>>, Error> {
+        let driver = self.module.context.enter()?;
+        let Some(call) = driver.functions().cuFuncGetParamInfo else {
+            return Ok(None);
+        };
+        let mut parameters = Vec::new();
+        loop {
+            let (mut offset, mut bytes) = (0, 0);
+            // SAFETY: writes two sizes; the function is loaded.
+            let status = unsafe { call(self.handle, parameters.len(), &raw mut offset, &raw mut bytes) };
+            if status == BEHIND_THE_LAST {
+                return Ok(Some(parameters));
+            }
+            driver.check("cuFuncGetParamInfo", status)?;
+            parameters.push(Parameter { offset, bytes });
+        }
     }
 
     /// Sets an attribute, by its number in `CUfunction_attribute`.

@@ -388,6 +388,36 @@ impl Stage {
         Ok(())
     }
 
+    /// Copies to the host what memory held when a snapshot was taken.
+    ///
+    /// # Errors
+    ///
+    /// When it was not memory of the stage, or what the driver says.
+    pub fn read_snapshot(&self, snapshot: &Snapshot, address: u64, to: &mut [u8]) -> Result<(), Error> {
+        let bytes = to.len() as u64;
+        let holds = |(range, _): &&(Range<u64>, _)| range.contains(&address) && bytes <= range.end - address;
+        let (range, copy) = snapshot
+            .copies
+            .iter()
+            .find(holds)
+            .ok_or(Error::NoMemoryThere { address, bytes })?;
+        let from = copy.address() + (address - range.start);
+        let driver = self.context.enter()?;
+        let call = driver.functions().cuMemcpy.ok_or_else(|| missing("cuMemcpy"))?;
+        // SAFETY: reads memory of the snapshot, writes so many bytes of the slice before it returns.
+        let status = unsafe { call(to.as_mut_ptr() as DeviceAddress, from, to.len()) };
+        driver.check("cuMemcpy", status)
+    }
+
+    /// Bytes of device memory that a snapshot takes.
+    pub fn snapshot_bytes(&self) -> u64 {
+        let mapped = self.mapped.iter().map(|mapped| &mapped.range);
+        mapped
+            .chain(&self.admitted)
+            .map(|range| range.end - range.start)
+            .sum()
+    }
+
     /// One of the two is memory of this stage, the other of a snapshot.
     fn transfer(&self, to: u64, from: u64, bytes: u64) -> Result<(), Error> {
         let driver = self.context.enter()?;

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::state::check_initialised;
 use crate::call::api;
 use crate::code::Code;
+use crate::config::config;
 use crate::cupti::memory_use::{self, Change};
 use crate::engine::memory::{self, Access, Allocation, MemoryKind, Origin};
 use crate::engine::registry::Registry;
@@ -77,7 +78,7 @@ fn reserve(size: usize, wanted: u64) -> Result<u64, Code> {
         return Err(Code::INVALID_VALUE);
     }
     let is_aligned = wanted != 0 && wanted.is_multiple_of(GRANULARITY as u64);
-    if is_aligned && memory::map_fixed(wanted, size as u64, Access::None) {
+    if is_aligned && !config().is_elsewhere && memory::map_fixed(wanted, size as u64, Access::None) {
         lock().push((wanted, size));
         return Ok(wanted);
     }

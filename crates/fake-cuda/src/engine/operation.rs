@@ -119,6 +119,13 @@ impl Operation {
 impl Launch {
     fn run(&self) -> Result<(), Code> {
         let start = Instant::now();
+        let name = self.function.name.to_str().unwrap_or_default();
+        if config().faulting_kernel == name {
+            return Err(Code::ILLEGAL_ADDRESS);
+        }
+        while config().hanging_kernel == name {
+            std::thread::park();
+        }
         let threads = |sizes: [u32; 3]| sizes.iter().map(|&size| u64::from(size)).product::<u64>();
         let outcome = self.function.body.run(&Arguments {
             bytes: &self.arguments,

@@ -1,0 +1,305 @@
+//! What a replay found, shown.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tracesmith_replay::{Against, Close, Comparison, Determinism, Difference, Run, Verdict};
+use tracesmith_trace::units;
+
+use super::SHOWN;
+use crate::args::Format;
+use crate::commands::replay_timing::{Method, Timed};
+use crate::exit::Exit;
+use crate::output::Output;
+use crate::output::table::{Align, TextTable};
+
+pub(super) fn show_timings(timed: &Timed, output: &mut Output) -> anyhow::Result<Exit> {
+    let Timed { timings, method } = timed;
+    if output.format == Format::Json {
+        let calls: Vec<Value> = timings
+            .iter()
+            .map(|timing| {
+                let (shortest, longest) = timing.spread();
+                json!({
+                    "command": timing.command, "name": timing.name,
+                    "recorded_ns": timing.recorded.map(nanos), "median_ns": nanos(timing.median()),
+                    "min_ns": nanos(shortest), "max_ns": nanos(longest), "runs": timing.runs.len(),
+                })
+            })
+            .collect();
+        let by_events = *method == Method::Events;
+        output.json(&json!({ "calls": calls, "by_events": by_events }))?;
+        return Ok(Exit::Done);
+    }
+    let mut table = TextTable::new(&[
+        ("call", Align::Right),
+        ("name", Align::Left),
+        ("recorded", Align::Right),
+        ("median", Align::Right),
+        ("min", Align::Right),
+        ("max", Align::Right),
+    ]);
+    for timing in timings {
+        let (shortest, longest) = timing.spread();
+        table.row([
+            format!("#{}", timing.command).into(),
+            timing.name.clone().into(),
+            timing
+                .recorded
+                .map_or_else(|| "–".to_owned(), |time| units::nanos(nanos(time)))
+                .into(),
+            units::nanos(nanos(timing.median())).into(),
+            units::nanos(nanos(shortest)).into(),
+            units::nanos(nanos(longest)).into(),
+        ]);
+    }
+    output.table(&table)?;
+    if *method == Method::Events {
+        output.warning(
+            "nothing could be recorded here: times are of events around each call, which adds to them",
+        );
+    }
+    Ok(Exit::Done)
+}
+
+pub(super) fn show_check(found: &Determinism, output: &mut Output) -> anyhow::Result<Exit> {
+    let culprit = match found {
+        Determinism::Repeats { runs, calls } => {
+            if output.format == Format::Json {
+                output.json(&json!({ "verdict": "repeats", "runs": runs, "calls": calls }))?;
+            } else {
+                output.line(&format!(
+                    "repeats: {runs} runs, the same after each of {calls} calls"
+                ))?;
+            }
+            return Ok(Exit::Done);
+        }
+        Determinism::Differs(culprit) => culprit,
+    };
+    if output.format == Format::Json {
+        output.json(&json!({
+            "verdict": "does not repeat", "command": culprit.command, "name": culprit.name,
+            "cause": culprit.cause.to_string(), "buffer": culprit.buffer,
+            "difference": culprit.difference.as_ref().map(difference_value),
+        }))?;
+        return Ok(Exit::No);
+    }
+    let call = culprit
+        .command
+        .map_or_else(String::new, |number| format!("#{number} {}", culprit.name));
+    let leaves = culprit.buffer.map_or_else(
+        || "fails".to_owned(),
+        |buffer| format!("leaves {buffer:#x} differently"),
+    );
+    output.line(&format!("does not repeat: {call} {leaves} ({})", culprit.cause))?;
+    if let Some(difference) = &culprit.difference {
+        output.line(&format!("  {difference}"))?;
+    }
+    Ok(Exit::No)
+}
+
+pub(super) fn difference_value(difference: &Difference) -> Value {
+    json!({
+        "address": difference.address, "bytes": difference.bytes, "offset": difference.offset,
+        "expected": difference.expected, "found": difference.found, "count": difference.count,
+    })
+}
+
+/// What all runs have in common.
+pub(super) struct Answer<'a> {
+    pub(super) runs: &'a [Run],
+    pub(super) compared: &'a [Comparison],
+    /// From the program's first call to its last, where its pauses were kept.
+    pub(super) recorded_span: Option<Duration>,
+}
+
+pub(super) fn show_runs(answer: &Answer<'_>, output: &mut Output) -> anyhow::Result<Exit> {
+    let runs = answer.runs;
+    let is_good = runs.iter().all(|run| run.verdict.is_good());
+    if output.format == Format::Json {
+        output.json(&json!({
+            "verdict": word(runs),
+            "against": runs.first().map(|run| against(run.against)),
+            "runs": runs.iter().map(run_value).collect::<Vec<Value>>(),
+            "recorded_host_ns": answer.recorded_span.map(nanos),
+            "replaced": answer.compared.iter().map(comparison_value).collect::<Vec<Value>>(),
+        }))?;
+        return Ok(Exit::from_check(is_good));
+    }
+    for (number, run) in (1..).zip(runs) {
+        show_run(number, run, answer.recorded_span, output)?;
+    }
+    show_compared(answer.compared, output)?;
+    Ok(Exit::from_check(is_good))
+}
+
+fn show_run(number: usize, run: &Run, span: Option<Duration>, output: &mut Output) -> anyhow::Result<()> {
+    let time = |time: Duration| units::nanos(nanos(time));
+    let mut times = format!("{} calls, {} on the GPU", run.commands, time(run.device_time));
+    if let Some(span) = span {
+        times += &format!(
+            ", {} on the host, {} when it was recorded",
+            time(run.host_time),
+            time(span)
+        );
+    }
+    let with = match run.against {
+        Against::Recorded => "",
+        Against::Replay => " as in a run of all calls up to there",
+    };
+    match &run.verdict {
+        Verdict::Same { buffers, bytes } => {
+            let bytes = units::bytes(*bytes);
+            output.line(&format!(
+                "run {number}: same{with} ({buffers} buffers, {bytes}; {times})"
+            ))?;
+        }
+        Verdict::Within { buffers, close, .. } => {
+            let elements: u64 = close.iter().map(|close| close.elements).sum();
+            let largest = close.iter().map(|close| close.largest).fold(0.0, f64::max);
+            output.line(&format!(
+                "run {number}: within tolerance{with} ({elements} elements of {} of {buffers} buffers are not the same, by \
+                 {largest:e} at most; {times})",
+                close.len()
+            ))?;
+            for close in close.iter().take(SHOWN) {
+                output.line(&format!("  {}", close_text(close)))?;
+            }
+        }
+        Verdict::Differs { differences, buffers } => {
+            let count = differences.len();
+            output.line(&format!(
+                "run {number}: differs in {count} of {buffers} buffers{} ({times})",
+                if run.against == Against::Replay {
+                    " from a run of all calls up to there"
+                } else {
+                    ""
+                }
+            ))?;
+            for difference in differences.iter().take(SHOWN) {
+                output.line(&format!("  {difference}"))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn close_text(close: &Close) -> String {
+    format!(
+        "{:#x} ({} bytes): as {}, {} elements are not the same, by {:e} at most",
+        close.address,
+        close.bytes,
+        close.float.name(),
+        close.elements,
+        close.largest
+    )
+}
+
+fn show_compared(compared: &[Comparison], output: &mut Output) -> anyhow::Result<()> {
+    if compared.is_empty() {
+        return Ok(());
+    }
+    let mut table = TextTable::new(&[
+        ("call", Align::Right),
+        ("replaced", Align::Left),
+        ("recorded", Align::Right),
+        ("old", Align::Right),
+        ("new", Align::Right),
+        ("new / old", Align::Right),
+        ("leaves", Align::Left),
+    ]);
+    for comparison in compared {
+        let (old, new) = (comparison.old.median(), median(&comparison.new));
+        let recorded = comparison.old.recorded;
+        table.row([
+            format!("#{}", comparison.old.command).into(),
+            comparison.old.name.clone().into(),
+            recorded
+                .map_or_else(|| "–".to_owned(), |time| units::nanos(nanos(time)))
+                .into(),
+            units::nanos(nanos(old)).into(),
+            units::nanos(nanos(new)).into(),
+            format!("{:.2}", new.as_secs_f64() / old.as_secs_f64().max(1e-9)).into(),
+            verdict_word(&comparison.verdict).into(),
+        ]);
+    }
+    output.table(&table)?;
+    Ok(())
+}
+
+fn median(times: &[Duration]) -> Duration {
+    let mut sorted = times.to_vec();
+    sorted.sort_unstable();
+    sorted.get(sorted.len() / 2).copied().unwrap_or_default()
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn against(against: Against) -> &'static str {
+    match against {
+        Against::Recorded => "recorded",
+        Against::Replay => "replay",
+    }
+}
+
+/// The verdict of all runs together.
+fn word(runs: &[Run]) -> &'static str {
+    let words = runs.iter().map(|run| verdict_word(&run.verdict));
+    let rank = |word: &&str| {
+        ["same", "within tolerance", "differs"]
+            .iter()
+            .position(|other| other == word)
+    };
+    words.max_by_key(rank).unwrap_or("same")
+}
+
+fn verdict_word(verdict: &Verdict) -> &'static str {
+    match verdict {
+        Verdict::Same { .. } => "same",
+        Verdict::Within { .. } => "within tolerance",
+        Verdict::Differs { .. } => "differs",
+    }
+}
+
+fn run_value(run: &Run) -> Value {
+    let mut value = verdict_value(&run.verdict);
+    value["commands"] = json!(run.commands);
+    value["device_ns"] = json!(nanos(run.device_time));
+    value["host_ns"] = json!(nanos(run.host_time));
+    value
+}
+
+fn verdict_value(verdict: &Verdict) -> Value {
+    match verdict {
+        Verdict::Same { buffers, bytes } => json!({ "verdict": "same", "buffers": buffers, "bytes": bytes }),
+        Verdict::Within {
+            buffers,
+            bytes,
+            close,
+        } => json!({
+            "verdict": "within tolerance", "buffers": buffers, "bytes": bytes,
+            "within": close.iter().map(close_value).collect::<Vec<Value>>(),
+        }),
+        Verdict::Differs { differences, buffers } => json!({
+            "verdict": "differs", "buffers": buffers,
+            "differences": differences.iter().map(difference_value).collect::<Vec<Value>>(),
+        }),
+    }
+}
+
+fn close_value(close: &Close) -> Value {
+    json!({
+        "address": close.address, "bytes": close.bytes, "type": close.float.name(),
+        "elements": close.elements, "largest": close.largest,
+    })
+}
+
+fn comparison_value(comparison: &Comparison) -> Value {
+    json!({
+        "command": comparison.old.command, "name": comparison.old.name,
+        "recorded_ns": comparison.old.recorded.map(nanos), "old_ns": nanos(comparison.old.median()),
+        "new_ns": nanos(median(&comparison.new)), "outcome": verdict_value(&comparison.verdict),
+    })
+}

@@ -1,0 +1,128 @@
+//! What a replay would do, shown.
+
+use serde_json::{Value, json};
+use tracesmith_format::tables::CommandKind;
+use tracesmith_replay::{Buffer, Command, Obstacle, Plan, Recording};
+use tracesmith_trace::units;
+
+use super::{SHOWN, rest};
+use crate::args::Format;
+use crate::exit::Exit;
+use crate::output::Output;
+use crate::output::table::{Align, TextTable};
+
+pub(super) fn show_plan(recording: &Recording, plan: &Plan, output: &mut Output) -> anyhow::Result<Exit> {
+    let device: u64 = plan.memory.iter().map(|range| range.end - range.start).sum();
+    let host: u64 = plan.host.iter().map(|range| range.end - range.start).sum();
+    if output.format == Format::Json {
+        output.json(&json!({
+            "commands": recording.commands.iter().map(command_value).collect::<Vec<_>>(),
+            "buffers": recording.begin.iter().map(buffer_value).collect::<Vec<_>>(),
+            "device_bytes": device,
+            "host_bytes": host,
+            "obstacles": plan.obstacles.iter().map(obstacle_value).collect::<Vec<_>>(),
+        }))?;
+        return Ok(Exit::from_check(plan.obstacles.is_empty()));
+    }
+    let mut calls = TextTable::new(&[
+        ("call", Align::Right),
+        ("does", Align::Left),
+        ("what", Align::Left),
+        ("stream", Align::Right),
+    ]);
+    for command in recording.commands.iter().take(SHOWN) {
+        calls.row([
+            format!("#{}", command.number).into(),
+            command.kind.name().unwrap_or("unknown").into(),
+            what(command).into(),
+            format!("{:#x}", command.stream).into(),
+        ]);
+    }
+    output.table(&calls)?;
+    rest(recording.commands.len(), output)?;
+    let mut buffers = TextTable::new(&[
+        ("buffer", Align::Right),
+        ("size", Align::Right),
+        ("memory", Align::Left),
+    ]);
+    // Code has variables by the hundred, texts for the most part.
+    let (variables, taken): (Vec<&Buffer>, Vec<&Buffer>) = recording
+        .begin
+        .iter()
+        .partition(|buffer| !buffer.variable.is_empty());
+    for buffer in taken.iter().take(SHOWN) {
+        buffers.row([
+            format!("{:#x}", buffer.address).into(),
+            units::bytes(buffer.bytes).into(),
+            buffer.memory.name().unwrap_or("unknown").into(),
+        ]);
+    }
+    output.table(&buffers)?;
+    rest(taken.len(), output)?;
+    if !variables.is_empty() {
+        let bytes = variables.iter().map(|variable| variable.bytes);
+        output.line(&format!(
+            "and {} variables of device code, {}",
+            variables.len(),
+            units::bytes(bytes.fold(0, u64::saturating_add))
+        ))?;
+    }
+    output.line(&format!(
+        "{} calls on {} buffers: {} of device memory, {} of the host's",
+        recording.commands.len(),
+        taken.len(),
+        units::bytes(device),
+        units::bytes(host)
+    ))?;
+    for obstacle in plan.obstacles.iter().take(SHOWN) {
+        output.line(&format!("not replayable: {obstacle}"))?;
+    }
+    rest(plan.obstacles.len(), output)?;
+    if plan.obstacles.is_empty() {
+        output.line("replayable")?;
+    }
+    Ok(Exit::from_check(plan.obstacles.is_empty()))
+}
+
+pub(super) fn what(command: &Command) -> String {
+    match command.kind {
+        CommandKind::LAUNCH => {
+            let [x, y, z] = command.grid;
+            let [a, b, c] = command.block;
+            format!("{} ({x}, {y}, {z}) × ({a}, {b}, {c})", command.function)
+        }
+        CommandKind::COPY | CommandKind::COPY_PLANES => format!(
+            "{} from {:#x} to {:#x}",
+            units::bytes(command.bytes),
+            command.source,
+            command.destination
+        ),
+        CommandKind::SET | CommandKind::ALLOCATE => {
+            format!("{} at {:#x}", units::bytes(command.bytes), command.destination)
+        }
+        CommandKind::FREE => format!("{:#x}", command.destination),
+        CommandKind::RECORD_EVENT | CommandKind::WAIT_EVENT => format!("{:#x}", command.object),
+        CommandKind::GRAPH => format!("{} nodes, which follow", command.bytes),
+        _ => command.function.clone(),
+    }
+}
+
+fn command_value(command: &Command) -> Value {
+    json!({
+        "number": command.number, "kind": command.kind.name(), "function": command.function,
+        "stream": command.stream, "grid": command.grid, "block": command.block, "shared": command.shared,
+        "destination": command.destination, "source": command.source, "bytes": command.bytes,
+        "graph": command.graph, "follows": command.follows, "reason": command.reason,
+    })
+}
+
+fn buffer_value(buffer: &Buffer) -> Value {
+    json!({
+        "address": buffer.address, "bytes": buffer.bytes, "memory": buffer.memory.name(),
+        "variable": buffer.variable,
+    })
+}
+
+fn obstacle_value(obstacle: &Obstacle) -> Value {
+    json!({ "command": obstacle.command, "function": obstacle.function, "reason": obstacle.reason })
+}

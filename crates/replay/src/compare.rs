@@ -1,0 +1,165 @@
+//! Memory held against what was recorded of it, or against what an earlier run left.
+
+use tracesmith_cuda::driver::Snapshot;
+use xxhash_rust::xxh3::xxh3_128;
+
+use crate::error::Error;
+use crate::recording::{Buffer, Piece};
+use crate::run::{Replay, host_slice};
+use crate::tolerance::{Attempt, Close, Tolerance};
+use crate::verdict::{Difference, Verdict};
+
+/// Memory is read in parts of this size.
+const PART: u64 = 4 << 20;
+
+/// What was found of all buffers so far.
+#[derive(Default)]
+struct Findings {
+    buffers: usize,
+    bytes: u64,
+    differences: Vec<Difference>,
+    close: Vec<Close>,
+}
+
+impl Findings {
+    fn verdict(self) -> Verdict {
+        let Self {
+            buffers,
+            bytes,
+            differences,
+            close,
+        } = self;
+        if !differences.is_empty() {
+            return Verdict::Differs { differences, buffers };
+        }
+        if !close.is_empty() {
+            return Verdict::Within {
+                buffers,
+                bytes,
+                close,
+            };
+        }
+        Verdict::Same { buffers, bytes }
+    }
+
+    fn add(&mut self, look: Look) {
+        self.buffers += 1;
+        self.bytes += look.bytes;
+        let Some(difference) = look.difference else { return };
+        let close = |attempt: &Attempt| attempt.close(look.address, look.bytes);
+        match look.attempts.iter().find_map(close) {
+            Some(close) => self.close.push(close),
+            None => self.differences.push(difference),
+        }
+    }
+}
+
+/// One buffer, looked at part by part.
+struct Look {
+    address: u64,
+    bytes: u64,
+    difference: Option<Difference>,
+    attempts: Vec<Attempt>,
+}
+
+impl Look {
+    fn new(address: u64, bytes: u64, tolerances: &[Tolerance]) -> Self {
+        Self {
+            address,
+            bytes,
+            difference: None,
+            attempts: tolerances.iter().copied().map(Attempt::new).collect(),
+        }
+    }
+
+    /// Compares the part that begins at an address.
+    fn compare(&mut self, address: u64, expected: &[u8], found: &[u8]) {
+        let pairs = expected.iter().zip(found);
+        let Some(first) = pairs.clone().position(|(one, other)| one != other) else {
+            return;
+        };
+        let count = pairs.filter(|(one, other)| one != other).count() as u64;
+        let end = (first + 8).min(found.len()).min(expected.len());
+        let difference = self.difference.get_or_insert_with(|| Difference {
+            address: self.address,
+            bytes: self.bytes,
+            offset: address - self.address + first as u64,
+            expected: expected[first..end].to_vec(),
+            found: found[first..end].to_vec(),
+            count: 0,
+        });
+        difference.count += count;
+        for attempt in &mut self.attempts {
+            attempt.look(expected, found);
+        }
+    }
+}
+
+impl Replay<'_> {
+    /// Numbers may be so far apart from now on. Memory does not tell what it holds: a buffer that is not the same to the
+    /// last byte is read as each of these kinds, and counts as the same when all of it is near enough as one of them.
+    pub fn set_tolerances(&mut self, tolerances: &[Tolerance]) {
+        self.tolerances = tolerances.to_vec();
+    }
+
+    /// Holds the memory against what was recorded of its end.
+    pub(crate) fn compare(&mut self) -> Result<Verdict, Error> {
+        let end = std::mem::take(&mut self.recording.end);
+        let mut findings = Findings::default();
+        let result = end.iter().try_for_each(|buffer| {
+            findings.add(self.compare_buffer(buffer)?);
+            Ok(())
+        });
+        self.recording.end = end;
+        result.map(|()| findings.verdict())
+    }
+
+    fn compare_buffer(&mut self, buffer: &Buffer) -> Result<Look, Error> {
+        let mut look = Look::new(buffer.address, buffer.bytes, &self.tolerances);
+        let mut found = Vec::new();
+        for piece in &buffer.pieces {
+            self.read_piece(piece, &mut found)?;
+            if xxh3_128(&found) != piece.hash {
+                let expected = self.recording.store.piece(piece.hash)?;
+                look.compare(piece.address, expected, &found);
+            }
+        }
+        Ok(look)
+    }
+
+    fn read_piece(&mut self, piece: &Piece, to: &mut Vec<u8>) -> Result<(), Error> {
+        to.resize(piece.bytes as usize, 0);
+        let address = self.place(piece.address);
+        match host_slice(&mut self.host, piece.address, piece.bytes) {
+            Some(host) => to.copy_from_slice(host),
+            None => self
+                .stage
+                .read(address, to)
+                .map_err(Error::device("reading memory"))?,
+        }
+        Ok(())
+    }
+
+    /// Holds memory against what it held when a snapshot was taken.
+    pub(crate) fn compare_with(&self, snapshot: &Snapshot, buffers: &[(u64, u64)]) -> Result<Verdict, Error> {
+        let failed = || Error::device("reading memory");
+        let mut findings = Findings::default();
+        let (mut expected, mut found) = (Vec::new(), Vec::new());
+        for (address, bytes) in buffers.iter().copied() {
+            let mut look = Look::new(address, bytes, &self.tolerances);
+            for offset in (0..bytes).step_by(PART as usize) {
+                let length = PART.min(bytes - offset) as usize;
+                expected.resize(length, 0);
+                found.resize(length, 0);
+                let from = self.place(address) + offset;
+                self.stage
+                    .read_snapshot(snapshot, from, &mut expected)
+                    .map_err(failed())?;
+                self.stage.read(from, &mut found).map_err(failed())?;
+                look.compare(address + offset, &expected, &found);
+            }
+            findings.add(look);
+        }
+        Ok(findings.verdict())
+    }
+}

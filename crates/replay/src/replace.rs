@@ -1,0 +1,262 @@
+//! Another kernel in the place of a recorded one: same inputs, other code.
+
+use std::ffi::CString;
+use std::rc::Rc;
+
+use tracesmith_cuda::cubin;
+use tracesmith_cuda::driver::{Function, Parameter};
+use tracesmith_format::tables::CommandKind;
+
+use crate::error::Error;
+use crate::recording::Command;
+use crate::run::{Order, Replay};
+use crate::timing::Timing;
+use crate::verdict::Verdict;
+
+/// A kernel that is launched instead of recorded ones.
+#[derive(Clone, Debug)]
+pub struct Replacement {
+    /// A part of the name of the recorded kernels.
+    pub kernel: String,
+    /// Which of their launches, counted from 1; all without it.
+    pub nth: Option<usize>,
+    /// A cubin, or PTX.
+    pub code: Vec<u8>,
+    /// The kernel in it; without it, that with the recorded one's name, or else the only one.
+    pub symbol: Option<String>,
+}
+
+/// A launch of a recorded kernel beside that of another one with the same memory before it.
+#[derive(Clone, Debug)]
+pub struct Comparison {
+    /// The recorded kernel's times.
+    pub old: Timing,
+    /// The other one's.
+    pub new: Vec<std::time::Duration>,
+    /// What the other one leaves, held against what the recorded one leaves.
+    pub verdict: Verdict,
+}
+
+impl Replay<'_> {
+    /// Launches another kernel from now on; gives the numbers of the calls that do.
+    ///
+    /// # Errors
+    ///
+    /// When no such launch is recorded, the code does not load or has no such kernel, or the kernel takes other
+    /// parameters.
+    pub fn replace(&mut self, replacement: &Replacement) -> Result<Vec<u64>, Error> {
+        let launches: Vec<Command> = self.launches_of(replacement);
+        let Some(first) = launches.first() else {
+            return Err(Error::Replacement(match replacement.nth {
+                Some(nth) => format!("no launch {nth} of a kernel {:?} is recorded", replacement.kernel),
+                None => format!("no launch of a kernel {:?} is recorded", replacement.kernel),
+            }));
+        };
+        let names = kernel_names(&replacement.code);
+        let symbol = symbol_of(replacement, &first.function, &names)?;
+        let function = Rc::new(self.load_replacement(replacement, &symbol, &names)?);
+        for launch in &launches {
+            self.check_parameters(launch, &function, &symbol)?;
+            if launch.shared > 0 {
+                // What it may not have shows when it is launched.
+                let _ = function.set_attribute(crate::run::MAX_DYNAMIC_SHARED, launch.shared as i32);
+            }
+            self.replaced.insert(launch.number, function.clone());
+        }
+        // Those that were made hold the old kernels.
+        self.graphs.clear();
+        Ok(launches.iter().map(|launch| launch.number).collect())
+    }
+
+    fn launches_of(&self, replacement: &Replacement) -> Vec<Command> {
+        let all = self.recording.commands.iter().filter(|command| {
+            command.kind == CommandKind::LAUNCH && command.function.contains(&replacement.kernel)
+        });
+        match replacement.nth {
+            None => all.cloned().collect(),
+            Some(nth) => all.skip(nth.saturating_sub(1)).take(1).cloned().collect(),
+        }
+    }
+
+    fn load_replacement(
+        &self,
+        replacement: &Replacement,
+        symbol: &str,
+        names: &[String],
+    ) -> Result<Function, Error> {
+        let module = self
+            .context
+            .module_of(&replacement.code)
+            .map_err(Error::device("loading the new code"))?;
+        let name = CString::new(symbol).map_err(|_| no_such(symbol, names))?;
+        const NOT_FOUND: i64 = 500;
+        match module.function(&name) {
+            Ok(function) => Ok(function),
+            Err(error) if error.code() == Some(NOT_FOUND) => Err(no_such(symbol, names)),
+            Err(error) => Err(Error::device(format!("finding {symbol} in the new code"))(error)),
+        }
+    }
+
+    /// The new kernel reads its parameters where the old one did.
+    fn check_parameters(&self, launch: &Command, function: &Function, symbol: &str) -> Result<(), Error> {
+        let asked = || Error::device("asking for parameters");
+        let key = (launch.module, launch.function.clone());
+        let old = match self.functions.get(&key) {
+            Some(old) => old.parameters().map_err(asked())?,
+            None => None,
+        };
+        let (Some(old), Some(new)) = (old, function.parameters().map_err(asked())?) else {
+            return Ok(());
+        };
+        if old == new {
+            return Ok(());
+        }
+        Err(Error::Replacement(format!(
+            "{symbol} takes other parameters than {}: {} instead of {}",
+            launch.function,
+            sizes(&new),
+            sizes(&old)
+        )))
+    }
+
+    /// Times each launch that was replaced with the old kernel and with the new one, `repeat` times each and with the
+    /// memory that it had in the recorded program before it, and compares what the two leave.
+    ///
+    /// # Errors
+    ///
+    /// What the driver says; also when the device has not room for all memory three times.
+    pub fn time_replaced(&mut self, repeat: u32) -> Result<Vec<Comparison>, Error> {
+        let replaced = std::mem::take(&mut self.replaced);
+        self.graphs.clear();
+        self.set_order(Order::Serial);
+        let places: Vec<usize> = (0..self.recording.commands.len())
+            .filter(|place| replaced.contains_key(&self.recording.commands[*place].number))
+            .collect();
+        let mut comparisons = Vec::new();
+        let mut at = 0;
+        self.go_to(0)?;
+        for place in places {
+            self.issue_all(at..place)?;
+            at = place;
+            let failed = || Error::device("copying the memory");
+            let before = self.stage.snapshot().map_err(failed())?;
+            let command = self.recording.commands[place].clone();
+            let mut times = [Vec::new(), Vec::new()];
+            let mut left = None;
+            for (kernel, times) in times.iter_mut().enumerate() {
+                if kernel == 1 {
+                    left = Some(self.stage.snapshot().map_err(failed())?);
+                    self.replaced.clone_from(&replaced);
+                }
+                for _ in 0..repeat {
+                    self.stage.restore(&before).map_err(failed())?;
+                    times.push(self.time_one(place)?);
+                }
+            }
+            let verdict = match &left {
+                Some(left) => self.compare_with(left, &self.memory_of(&[]))?,
+                None => continue,
+            };
+            self.replaced.clear();
+            self.stage.restore(&before).map_err(failed())?;
+            let [old, new] = times;
+            comparisons.push(Comparison {
+                old: Timing {
+                    command: command.number,
+                    name: command.name(),
+                    bytes: command.bytes,
+                    recorded: command.recorded,
+                    runs: old,
+                },
+                new,
+                verdict,
+            });
+        }
+        self.replaced = replaced;
+        Ok(comparisons)
+    }
+}
+
+fn symbol_of(replacement: &Replacement, recorded: &str, names: &[String]) -> Result<String, Error> {
+    if let Some(symbol) = &replacement.symbol {
+        return Ok(symbol.clone());
+    }
+    if names.iter().any(|name| name == recorded) {
+        return Ok(recorded.to_owned());
+    }
+    match names {
+        [only] => Ok(only.clone()),
+        _ => Err(no_such(recorded, names)),
+    }
+}
+
+fn no_such(symbol: &str, names: &[String]) -> Error {
+    const SHOWN: usize = 8;
+    let mut known = names.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
+    if names.len() > SHOWN {
+        known.push_str(", …");
+    }
+    Error::Replacement(match names {
+        [] => format!("the new code has no kernel {symbol:?}"),
+        _ => format!("the new code has no kernel {symbol:?}; it has {known}"),
+    })
+}
+
+fn sizes(parameters: &[Parameter]) -> String {
+    let list: Vec<String> = parameters
+        .iter()
+        .map(|parameter| parameter.bytes.to_string())
+        .collect();
+    format!("{} of {} bytes", list.len(), list.join(" + "))
+}
+
+/// The kernels in a cubin or in PTX.
+fn kernel_names(code: &[u8]) -> Vec<String> {
+    let text = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
+    if code.starts_with(b"\x7fELF") {
+        return cubin::names(code).functions.into_iter().map(text).collect();
+    }
+    let is_of_name = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$');
+    let mut names = Vec::new();
+    for at in memchr::memmem::find_iter(code, b".entry") {
+        let rest = code[at + ".entry".len()..].trim_ascii_start();
+        let end = rest
+            .iter()
+            .position(|byte| !is_of_name(byte))
+            .unwrap_or(rest.len());
+        if end > 0 {
+            names.push(text(&rest[..end]));
+        }
+    }
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernels_of_ptx_are_found() {
+        let ptx = b".version 7.0\n.visible .entry one(.param .u64 a)\n{ret;}\n.entry _Z3twov()\n{ret;}";
+        assert_eq!(kernel_names(ptx), ["one", "_Z3twov"]);
+        assert!(kernel_names(b".entry").is_empty());
+    }
+
+    #[test]
+    fn a_kernel_is_that_of_the_same_name_or_the_only_one() {
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let mut replacement = Replacement {
+            kernel: "fill".to_owned(),
+            nth: None,
+            code: Vec::new(),
+            symbol: None,
+        };
+        let found =
+            |replacement: &Replacement, all: &[&str]| symbol_of(replacement, "fill", &names(all)).ok();
+        assert_eq!(found(&replacement, &["fill", "other"]).as_deref(), Some("fill"));
+        assert_eq!(found(&replacement, &["other"]).as_deref(), Some("other"));
+        assert_eq!(found(&replacement, &["one", "other"]), None);
+        replacement.symbol = Some("one".to_owned());
+        assert_eq!(found(&replacement, &["one", "other"]).as_deref(), Some("one"));
+    }
+}

@@ -1,0 +1,213 @@
+//! How far numbers may be apart and still count as the same.
+//!
+//! As NumPy's `allclose`: a number that was found and one that was recorded are near enough when
+//! `|found - recorded| <= absolute + relative * |recorded|`. Two that are not numbers are the same, and so are two
+//! infinities of one sign; anything else beside one of these is not.
+
+/// What the numbers are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Float {
+    /// Half precision.
+    F16,
+    /// The upper half of single precision.
+    Bf16,
+    /// Single precision.
+    F32,
+    /// Double precision.
+    F64,
+}
+
+/// How far numbers of one kind may be apart.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Tolerance {
+    /// What they are.
+    pub float: Float,
+    /// By this much.
+    pub absolute: f64,
+    /// By this share of the recorded one.
+    pub relative: f64,
+}
+
+/// A buffer that is near enough to what was recorded.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Close {
+    /// The buffer.
+    pub address: u64,
+    /// Its size.
+    pub bytes: u64,
+    /// What it was read as.
+    pub float: Float,
+    /// Elements that are not the same, and near enough.
+    pub elements: u64,
+    /// The largest difference among them.
+    pub largest: f64,
+}
+
+impl Float {
+    /// As it is written on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::F16 => "f16",
+            Self::Bf16 => "bf16",
+            Self::F32 => "f32",
+            Self::F64 => "f64",
+        }
+    }
+
+    fn bytes(self) -> usize {
+        match self {
+            Self::F16 | Self::Bf16 => 2,
+            Self::F32 => 4,
+            Self::F64 => 8,
+        }
+    }
+
+    /// The number that some bytes are; none when they are not as many as it has.
+    pub fn number(self, bytes: &[u8]) -> f64 {
+        match (self, bytes) {
+            (Self::F16, [a, b]) => half(u16::from_le_bytes([*a, *b])),
+            (Self::Bf16, [a, b]) => f64::from(f32::from_le_bytes([0, 0, *a, *b])),
+            (Self::F32, [a, b, c, d]) => f64::from(f32::from_le_bytes([*a, *b, *c, *d])),
+            (_, [a, b, c, d, e, f, g, h]) => f64::from_le_bytes([*a, *b, *c, *d, *e, *f, *g, *h]),
+            _ => f64::NAN,
+        }
+    }
+}
+
+/// Half precision has one bit of sign, five of exponent and ten of fraction.
+fn half(bits: u16) -> f64 {
+    let fraction = f64::from(bits & 0x3FF) / 1024.0;
+    let size = match bits >> 10 & 0x1F {
+        0 => fraction * 2.0_f64.powi(-14),
+        0x1F if bits & 0x3FF == 0 => f64::INFINITY,
+        0x1F => f64::NAN,
+        exponent => (1.0 + fraction) * 2.0_f64.powi(i32::from(exponent) - 15),
+    };
+    if bits & 0x8000 == 0 { size } else { -size }
+}
+
+impl Tolerance {
+    fn admits(&self, recorded: f64, found: f64) -> bool {
+        if recorded.is_nan() || found.is_nan() {
+            return recorded.is_nan() && found.is_nan();
+        }
+        if recorded.is_infinite() || found.is_infinite() {
+            return recorded.total_cmp(&found).is_eq();
+        }
+        (found - recorded).abs() <= self.absolute + self.relative * recorded.abs()
+    }
+}
+
+/// Whether one buffer is near enough, as far as it was looked at.
+#[derive(Clone, Debug)]
+pub(crate) struct Attempt {
+    tolerance: Tolerance,
+    elements: u64,
+    largest: f64,
+    is_within: bool,
+}
+
+impl Attempt {
+    pub(crate) fn new(tolerance: Tolerance) -> Self {
+        Self {
+            tolerance,
+            elements: 0,
+            largest: 0.0,
+            is_within: true,
+        }
+    }
+
+    /// Looks at a part of it that begins with a whole element.
+    pub(crate) fn look(&mut self, recorded: &[u8], found: &[u8]) {
+        if !self.is_within {
+            return;
+        }
+        let Tolerance { float, .. } = self.tolerance;
+        let (recorded, found) = (recorded.chunks(float.bytes()), found.chunks(float.bytes()));
+        for (recorded, found) in recorded.zip(found).filter(|(one, other)| one != other) {
+            if recorded.len() < float.bytes() {
+                // A rest that is no whole element must be the same.
+                self.is_within = false;
+                return;
+            }
+            let (one, other) = (float.number(recorded), float.number(found));
+            if !self.tolerance.admits(one, other) {
+                self.is_within = false;
+                return;
+            }
+            self.elements += 1;
+            // Of two that are not numbers there is no difference.
+            self.largest = self.largest.max((other - one).abs());
+        }
+    }
+
+    /// What there is to say of a buffer that is near enough.
+    pub(crate) fn close(&self, address: u64, bytes: u64) -> Option<Close> {
+        self.is_within.then_some(Close {
+            address,
+            bytes,
+            float: self.tolerance.float,
+            elements: self.elements,
+            largest: self.largest,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(float: Float, absolute: f64, relative: f64, recorded: &[u8], found: &[u8]) -> Option<Close> {
+        let mut attempt = Attempt::new(Tolerance {
+            float,
+            absolute,
+            relative,
+        });
+        attempt.look(recorded, found);
+        attempt.close(0, recorded.len() as u64)
+    }
+
+    #[test]
+    fn halves_are_read_as_they_are() {
+        for (bits, number) in [
+            (0x3C00, 1.0),
+            (0xC000, -2.0),
+            (0x0001, 2.0_f64.powi(-24)),
+            (0x7BFF, 65504.0),
+        ] {
+            assert_eq!(half(bits), number);
+        }
+        assert!(half(0x7C01).is_nan() && half(0xFC00) == f64::NEG_INFINITY);
+    }
+
+    #[test]
+    fn numbers_may_be_apart_by_a_share_or_by_an_amount() {
+        let bytes = |numbers: [f32; 2]| numbers.map(f32::to_le_bytes).concat();
+        let (recorded, found) = (bytes([100.0, 0.0]), bytes([100.5, 0.0]));
+        let close = judged(Float::F32, 0.0, 0.01, &recorded, &found).unwrap();
+        assert_eq!((close.elements, close.largest), (1, 0.5));
+        assert!(judged(Float::F32, 0.0, 0.001, &recorded, &found).is_none());
+        assert!(judged(Float::F32, 0.5, 0.0, &recorded, &found).is_some());
+        // Beside zero there is no share.
+        let found = bytes([100.0, 1e-9]);
+        assert!(judged(Float::F32, 0.0, 0.5, &recorded, &found).is_none());
+        assert!(judged(Float::F32, 1e-8, 0.0, &recorded, &found).is_some());
+    }
+
+    #[test]
+    fn what_is_no_number_is_the_same_as_its_kind_only() {
+        let bytes = |number: f64| number.to_le_bytes();
+        let judged = |one: [u8; 8], other: [u8; 8]| judged(Float::F64, 1.0, 1.0, &one, &other).is_some();
+        let other_nan = f64::from_bits(f64::NAN.to_bits() | 1);
+        assert!(judged(bytes(f64::NAN), bytes(other_nan)));
+        assert!(!judged(bytes(f64::NAN), bytes(1.0)));
+        assert!(!judged(bytes(f64::INFINITY), bytes(f64::NEG_INFINITY)));
+        assert!(!judged(bytes(1.0), bytes(f64::INFINITY)));
+    }
+
+    #[test]
+    fn a_rest_must_be_the_same() {
+        assert!(judged(Float::Bf16, 1.0, 1.0, &[0, 0, 7], &[0, 0, 8]).is_none());
+        assert!(judged(Float::Bf16, 1.0, 1.0, &[0, 0, 7], &[1, 0, 7]).is_some());
+    }
+}
