@@ -21,7 +21,9 @@ pub(crate) use capture::{
     CaptureArgs, EnvArgs, GraphsArg, KindArg, LevelArg, ProfileArgs, RecordArgs, StackArg, WaitArg,
 };
 pub(crate) use machine::{BenchmarkArgs, DemoArgs, DoctorArgs, WorkloadArgs, WorkloadKind};
-pub(crate) use replay::{ElementArg, ReplaceArg, ReplayArgs, ReplayMode, ToleranceArg};
+pub(crate) use replay::{
+    ElementArg, ExtractArgs, KernelArg, ReplaceArg, ReplayArgs, ReplayMode, ToleranceArg,
+};
 pub(crate) use stacks::{FlameArgs, SymbolizeArgs};
 
 /// Record what programs do on GPUs, and look into the traces
@@ -165,6 +167,13 @@ Examples:
 
 Exit codes: 0 the memory came out the same, 1 it differs or cannot be replayed, 2 failed.")]
     Replay(Box<ReplayArgs>),
+    /// Take one launch out of a recording: its code and memory, and programs that run it without us
+    #[command(after_help = "\
+Example: tracesmith extract step.sbt --kernel flash_attn#3 -o flash && cd flash && python3 reproduce.py
+
+The folder holds a program in C++ and one in Python that need the driver and nothing else, and print
+whether the memory came out as it was recorded. What comes before the launch is run on a GPU once.")]
+    Extract(ExtractArgs),
     /// Save what is left of a damaged or unfinished trace
     #[command(after_help = "Example: tracesmith repair crashed.sbt -o saved.sbt")]
     Repair(RepairArgs),

@@ -28,6 +28,7 @@ fn help_says_what_can_be_asked() {
         "report",
         "diff",
         "replay",
+        "extract",
         "repair",
         "merge",
         "cut",

@@ -21,9 +21,7 @@ pub(crate) fn launch(
     parameters: &[u8],
     stream: Option<&Stream>,
 ) -> Result<(), Error> {
-    let attributes: Vec<LaunchAttribute> = attributes(&command.attributes)
-        .filter(|attribute| KEPT_ATTRIBUTES.contains(&attribute.id))
-        .collect();
+    let attributes = kept_attributes(command);
     let launch = Launch {
         grid: command.grid,
         block: command.block,
@@ -32,6 +30,13 @@ pub(crate) fn launch(
     // SAFETY: the kernel and its parameters are those of a launch that a program made, and the memory that it reached
     // lies where it lay. What else it may reach is nobody's: this process has no other memory on the device.
     unsafe { function.launch_with(launch, parameters, &attributes, stream) }
+}
+
+/// Those of a launch that are given again.
+pub(crate) fn kept_attributes(command: &Command) -> Vec<LaunchAttribute> {
+    attributes(&command.attributes)
+        .filter(|attribute| KEPT_ATTRIBUTES.contains(&attribute.id))
+        .collect()
 }
 
 fn attributes(bytes: &[u8]) -> impl Iterator<Item = LaunchAttribute> {

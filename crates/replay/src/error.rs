@@ -12,6 +12,9 @@ pub enum Error {
     /// It could not be opened.
     #[error("cannot be read: {0}")]
     Open(#[from] std::io::Error),
+    /// A file could not be written.
+    #[error("cannot be written: {0}")]
+    Write(std::io::Error),
     /// It is a trace without a recording.
     #[error("it holds no recording: record one with `tracesmith profile --record`")]
     NoRecording,
@@ -44,6 +47,16 @@ impl Error {
             call: None,
             what,
             source,
+        }
+    }
+
+    /// Whether work on the device went wrong, after which nothing of this process can be done there.
+    pub fn is_fault(&self) -> bool {
+        // From CUDA_ERROR_ILLEGAL_ADDRESS to CUDA_ERROR_LAUNCH_FAILED: of a kernel that ran, and it stays.
+        const FAULTS: [i64; 9] = [700, 702, 710, 714, 715, 716, 717, 718, 719];
+        match self {
+            Self::Device { source, .. } => source.code().is_some_and(|code| FAULTS.contains(&code)),
+            _ => false,
         }
     }
 

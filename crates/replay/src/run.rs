@@ -24,13 +24,14 @@ use crate::recording::{Command, Piece, Recording};
 use crate::snapshots::Snapshots;
 use crate::tolerance::Tolerance;
 use crate::verdict::Verdict;
+use crate::watch::Watch;
 
 /// `CU_FUNC_ATTRIBUTE_` MAX_DYNAMIC_SHARED_SIZE_BYTES and NON_PORTABLE_CLUSTER_SIZE_ALLOWED.
 pub(crate) const MAX_DYNAMIC_SHARED: u32 = 8;
-const NON_PORTABLE_CLUSTER: u32 = 14;
+pub(crate) const NON_PORTABLE_CLUSTER: u32 = 14;
 
 /// Shared memory that a kernel has without asking for it.
-const FREE_SHARED: u32 = 48 << 10;
+pub(crate) const FREE_SHARED: u32 = 48 << 10;
 
 /// Where what a call brings may begin.
 const ALIGNMENT: usize = 256;
@@ -75,6 +76,7 @@ pub struct Replay<'r> {
     /// How far numbers may be apart.
     pub(crate) tolerances: Vec<Tolerance>,
     pub(crate) snapshots: Snapshots,
+    pub(crate) watch: Watch,
     /// What memory holds that is taken within the window; nothing in particular without it.
     pub(crate) pattern: Option<u8>,
     /// A stream whose work is held back.
@@ -160,6 +162,7 @@ impl<'r> Replay<'r> {
             started: None,
             tolerances: Vec::new(),
             snapshots: Snapshots::default(),
+            watch: Watch::default(),
             pattern: None,
             held: None,
             delayer: None,
@@ -179,6 +182,14 @@ impl<'r> Replay<'r> {
     /// What it runs.
     pub fn recording(&self) -> &Recording {
         self.recording
+    }
+
+    /// The code of the kernel that a call launches.
+    pub(crate) fn code_of(&mut self, command: &Command) -> Result<Vec<u8>, Error> {
+        let key = (command.module, command.function.clone());
+        let hash = self.plan.code.get(&key);
+        let hash = hash.ok_or_else(|| Error::Missing(format!("the code of {}", command.function)))?;
+        self.recording.store.code(*hash)
     }
 
     /// Bytes of device memory that it takes.
@@ -254,6 +265,7 @@ impl<'r> Replay<'r> {
         while let Some(command) = commands.get(place) {
             place += 1;
             self.keep_pace(command);
+            self.watch.makes(command);
             self.hold_back(command)?;
             let issued = match nodes_of(command, &commands[place..]) {
                 Some(nodes) if self.order == Order::Streams && self.launches_whole(nodes) => {
@@ -269,9 +281,9 @@ impl<'r> Replay<'r> {
 
     /// Waits for all work.
     pub(crate) fn wait(&self) -> Result<(), Error> {
-        self.context
-            .synchronize()
-            .map_err(Error::device("waiting for the work"))
+        let waited = self.context.synchronize();
+        self.watch.rests();
+        waited.map_err(Error::device("waiting for the work"))
     }
 
     /// The stream of a call; none is the one that is everyone's.

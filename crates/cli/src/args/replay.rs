@@ -53,7 +53,28 @@ pub(crate) struct ReplayArgs {
     /// The array's file
     #[arg(short, long, value_name = "FILE", requires = "dump")]
     pub(crate) out: Option<PathBuf>,
+    /// Give up when the GPU comes no further for so many seconds; 0: never
+    #[arg(long, default_value = "60", value_name = "SECONDS")]
+    pub(crate) timeout: u32,
     /// The GPU to run it on
+    #[arg(long, default_value = "0", value_name = "N")]
+    pub(crate) device: u32,
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct ExtractArgs {
+    /// A trace that was recorded with 'tracesmith profile --record'
+    pub(crate) file: PathBuf,
+    /// The launch: a part of the kernel's name, and which of its launches
+    #[arg(long, value_name = "NAME[#N]")]
+    pub(crate) kernel: KernelArg,
+    /// The folder to write, which must be new or empty
+    #[arg(short, long = "output", value_name = "DIR")]
+    pub(crate) out: PathBuf,
+    /// Write into the folder even if there is something in it
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// The GPU to run on what comes before
     #[arg(long, default_value = "0", value_name = "N")]
     pub(crate) device: u32,
 }

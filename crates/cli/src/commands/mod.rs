@@ -11,6 +11,7 @@ mod diff;
 mod doctor;
 mod env;
 mod export;
+mod extract;
 mod flame;
 mod foreign;
 mod import;
@@ -46,6 +47,7 @@ pub(crate) fn run(args: Args, output: &mut Output) -> anyhow::Result<Exit> {
         Command::Doctor(args) => return doctor::run(&args, output),
         Command::Top(args) => return top::run(&args, output),
         Command::Replay(args) => return replay::run(&args, output),
+        Command::Extract(args) => extract::run(&args, output),
         Command::Env(args) => env::run(&args, output),
         Command::Info(args) => info::run(&args, output),
         Command::View(args) => view::run(*args, output),

@@ -1,27 +1,30 @@
 //! `tracesmith replay`: recorded work, run again and judged.
 
 mod answers;
+mod guard;
 mod plan;
-mod settle;
+pub(super) mod settle;
 mod step;
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::Context;
 use tracesmith_format::tables::CommandKind;
 use tracesmith_replay::npy::{self, Element};
 use tracesmith_replay::{
-    Comparison, Float, Order, Pace, Part, Plan, Recording, Replacement, Replay, Tolerance,
+    Comparison, Error, Float, Order, Pace, Part, Plan, Recording, Replacement, Replay, Tolerance,
 };
 use tracesmith_trace::units;
 
 use super::replay_timing;
-use crate::args::{ElementArg, ReplaceArg, ReplayArgs, ReplayMode, ToleranceArg};
+use crate::args::{ElementArg, KernelArg, ReplaceArg, ReplayArgs, ReplayMode, ToleranceArg};
 use crate::exit::Exit;
 use crate::output::Output;
 use answers::Answer;
+use guard::Role;
 
 /// Calls, buffers and differences that are shown; the others are counted.
 const SHOWN: usize = 20;
@@ -41,8 +44,10 @@ pub(crate) fn run(args: &ReplayArgs, output: &mut Output) -> anyhow::Result<Exit
             None => Ok(FAILED),
         };
     }
-    if args.mode != ReplayMode::DryRun {
+    if is_timed {
         settle::settle_addresses();
+    } else if args.mode != ReplayMode::DryRun && guard::role() == Role::Guard {
+        return guard::guard(args, output);
     }
     let name = args.file.display().to_string();
     let mut recording = Recording::open(&args.file).with_context(|| name.clone())?;
@@ -59,45 +64,75 @@ pub(crate) fn run(args: &ReplayArgs, output: &mut Output) -> anyhow::Result<Exit
     let wishes = Wishes::of(args, &recording)?;
     let recorded_span = (args.mode == ReplayMode::AsRecorded).then(|| recording.span());
     let mut replay = Replay::prepare(&mut recording, &plan, args.device).context(name)?;
-    if let Some(every) = args.snapshot_every {
-        replay.keep_snapshots(every as usize)?;
-    }
-    if args.step {
-        return step::run(&mut replay, output);
-    }
-    if let (Some((address, bytes)), Some(out)) = (wishes.dumped, &args.out) {
-        replay.go_to(wishes.until.unwrap_or(usize::MAX))?;
-        let content = replay.read(address, bytes)?;
-        write_array(out, &content, args.element)?;
-        output.note(&format!("wrote {} ({})", out.display(), units::bytes(bytes)));
-        return Ok(Exit::Done);
-    }
-    if args.check.is_some() {
-        let found = replay.check(args.repeat)?;
-        return answers::show_check(&found, output);
-    }
-    if is_timed {
-        let timings = replay.time(wishes.part.places, args.repeat)?;
-        output.json(&replay_timing::report_value(&timings))?;
-        return Ok(Exit::Done);
-    }
-    match args.mode {
-        ReplayMode::Serial => replay.set_order(Order::Serial),
-        ReplayMode::AsRecorded => replay.set_pace(Pace::AsRecorded),
-        _ => {}
-    }
-    replay.set_tolerances(&wishes.tolerances);
-    for replacement in &wishes.replacements {
-        replay.replace(replacement)?;
-    }
-    let runs = replay.run_part(&wishes.part, args.repeat)?;
-    let compared: Vec<Comparison> = replay.time_replaced(args.repeat)?;
-    let answer = Answer {
-        runs: &runs,
-        compared: &compared,
+    guard::take_notes(&replay.watch());
+    let context = Answered {
+        args,
+        wishes: &wishes,
         recorded_span,
     };
-    answers::show_runs(&answer, output)
+    match context.replay(&mut replay, output) {
+        Ok(exit) => Ok(exit),
+        Err(error) => match error.downcast::<Error>() {
+            Ok(error) => guard::hand_over(error, &replay),
+            Err(error) => Err(error),
+        },
+    }
+}
+
+/// What is answered, and from what.
+struct Answered<'a> {
+    args: &'a ReplayArgs,
+    wishes: &'a Wishes,
+    recorded_span: Option<Duration>,
+}
+
+impl Answered<'_> {
+    fn replay(&self, replay: &mut Replay<'_>, output: &mut Output) -> anyhow::Result<Exit> {
+        let Self { args, wishes, .. } = self;
+        replay.set_tolerances(&wishes.tolerances);
+        for replacement in &wishes.replacements {
+            replay.replace(replacement)?;
+        }
+        if guard::role() == Role::Searcher {
+            replay.run_one_by_one()?;
+            return Ok(Exit::Done);
+        }
+        if let Some(every) = args.snapshot_every {
+            replay.keep_snapshots(every as usize)?;
+        }
+        if args.step {
+            return step::run(replay, output);
+        }
+        if let (Some((address, bytes)), Some(out)) = (wishes.dumped, &args.out) {
+            replay.go_to(wishes.until.unwrap_or(usize::MAX))?;
+            let content = replay.read(address, bytes)?;
+            write_array(out, &content, args.element)?;
+            output.note(&format!("wrote {} ({})", out.display(), units::bytes(bytes)));
+            return Ok(Exit::Done);
+        }
+        if args.check.is_some() {
+            let found = replay.check(args.repeat)?;
+            return answers::show_check(&found, output);
+        }
+        match args.mode {
+            ReplayMode::Timing if wishes.replacements.is_empty() => {
+                let timings = replay.time(wishes.part.places.clone(), args.repeat)?;
+                output.json(&replay_timing::report_value(&timings))?;
+                return Ok(Exit::Done);
+            }
+            ReplayMode::Serial => replay.set_order(Order::Serial),
+            ReplayMode::AsRecorded => replay.set_pace(Pace::AsRecorded),
+            _ => {}
+        }
+        let runs = replay.run_part(&wishes.part, args.repeat)?;
+        let compared: Vec<Comparison> = replay.time_replaced(args.repeat)?;
+        let answer = Answer {
+            runs: &runs,
+            compared: &compared,
+            recorded_span: self.recorded_span,
+        };
+        answers::show_runs(&answer, output)
+    }
 }
 
 /// What was asked for, as the library wants it.
@@ -133,12 +168,7 @@ impl Wishes {
 fn part(args: &ReplayArgs, recording: &Recording) -> anyhow::Result<Part> {
     let mut part = Part::whole(recording.commands.len());
     if let Some(kernel) = &args.kernel {
-        let place = recording.launch(&kernel.name, kernel.nth).with_context(|| {
-            format!(
-                "no launch {} of a kernel {:?} is recorded",
-                kernel.nth, kernel.name
-            )
-        })?;
+        let place = launch_place(recording, kernel)?;
         part.places = place..place + 1;
     }
     if let Some(ops) = &args.ops {
@@ -150,6 +180,16 @@ fn part(args: &ReplayArgs, recording: &Recording) -> anyhow::Result<Part> {
         part.stream = Some(stream);
     }
     Ok(part)
+}
+
+/// The place of a launch.
+pub(super) fn launch_place(recording: &Recording, kernel: &KernelArg) -> anyhow::Result<usize> {
+    recording.launch(&kernel.name, kernel.nth).with_context(|| {
+        format!(
+            "no launch {} of a kernel {:?} is recorded",
+            kernel.nth, kernel.name
+        )
+    })
 }
 
 fn tolerance(arg: &ToleranceArg, element: Option<ElementArg>) -> anyhow::Result<Tolerance> {

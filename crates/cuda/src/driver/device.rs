@@ -82,6 +82,11 @@ impl Device {
         })
     }
 
+    /// The driver that it was asked of.
+    pub fn driver(&self) -> &Driver {
+        &self.driver
+    }
+
     /// Its number among those that this process sees.
     pub fn ordinal(&self) -> u32 {
         self.ordinal

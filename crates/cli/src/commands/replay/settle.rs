@@ -10,12 +10,8 @@ const SETTLED: &str = "TRACESMITH_SETTLED";
 
 /// Starts this program again without random addresses, so that its own libraries lie where they do in every run and
 /// recorded addresses are free. Where that is not allowed it goes on: they mostly are.
-pub(super) fn settle_addresses() {
-    let Ok(persona) = personality::get() else { return };
-    if persona.contains(Persona::ADDR_NO_RANDOMIZE) || std::env::var_os(SETTLED).is_some() {
-        return;
-    }
-    if personality::set(persona | Persona::ADDR_NO_RANDOMIZE).is_err() {
+pub(crate) fn settle_addresses() {
+    if std::env::var_os(SETTLED).is_some() || !fix_addresses() {
         return;
     }
     let Ok(program) = std::env::current_exe() else {
@@ -26,4 +22,13 @@ pub(super) fn settle_addresses() {
         .args(std::env::args_os().skip(1))
         .env(SETTLED, "1")
         .exec();
+}
+
+/// Programs that are started from now on have no random addresses. False when they had none already, or always will.
+pub(super) fn fix_addresses() -> bool {
+    let Ok(persona) = personality::get() else {
+        return false;
+    };
+    let is_fixed = persona.contains(Persona::ADDR_NO_RANDOMIZE);
+    !is_fixed && personality::set(persona | Persona::ADDR_NO_RANDOMIZE).is_ok()
 }

@@ -1,0 +1,47 @@
+//! `tracesmith extract`: one launch of a recording, to run without us.
+
+use std::fs;
+
+use anyhow::Context;
+use serde_json::json;
+use tracesmith_replay::{Plan, Recording, Replay};
+use tracesmith_trace::units;
+
+use super::replay::{launch_place, settle};
+use crate::args::{ExtractArgs, Format};
+use crate::output::Output;
+
+pub(crate) fn run(args: &ExtractArgs, output: &mut Output) -> anyhow::Result<()> {
+    settle::settle_addresses();
+    let name = args.file.display().to_string();
+    let mut recording = Recording::open(&args.file).with_context(|| name.clone())?;
+    let place = launch_place(&recording, &args.kernel)?;
+    let plan = Plan::of(&mut recording).with_context(|| name.clone())?;
+    let folder = args.out.display();
+    fs::create_dir_all(&args.out).with_context(|| format!("making {folder}"))?;
+    let mut entries = fs::read_dir(&args.out).with_context(|| format!("reading {folder}"))?;
+    anyhow::ensure!(
+        args.force || entries.next().is_none(),
+        "{folder} is not empty; --force writes into it"
+    );
+    let mut replay = Replay::prepare(&mut recording, &plan, args.device).context(name)?;
+    let extracted = replay
+        .extract(place, &args.out)
+        .with_context(|| format!("writing {folder}"))?;
+    if output.format == Format::Json {
+        output.json(&json!({
+            "command": extracted.command, "kernel": extracted.function, "buffers": extracted.buffers,
+            "bytes": extracted.bytes, "changed": extracted.changed, "folder": args.out,
+        }))?;
+        return Ok(());
+    }
+    output.line(&format!(
+        "#{} {}: {} buffers ({}), of which it changes {}, in {folder}; README.md says how to run it",
+        extracted.command,
+        extracted.function,
+        extracted.buffers,
+        units::bytes(extracted.bytes),
+        extracted.changed
+    ))?;
+    Ok(())
+}

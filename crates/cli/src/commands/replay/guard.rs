@@ -1,0 +1,248 @@
+//! A replay in a process of its own, looked after by this one.
+//!
+//! A kernel that reaches beyond its memory leaves a context in which nothing can be done any more, and one that does not
+//! end keeps the thread that waits for it. So the replay runs in a child, which notes in a file how far it has come. When
+//! it fails or comes no further, a second child makes the calls one by one and so finds the call.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, anyhow};
+use rustix::process::{Signal, set_parent_process_death_signal};
+use serde_json::{Value, json};
+use tracesmith_replay::{Command as RecordedCommand, Error, Recording, Replay, Watch};
+
+use super::settle;
+use crate::args::{Format, ReplayArgs};
+use crate::exit::Exit;
+use crate::output::Output;
+
+/// Where the child notes how far it has come; set in the child only.
+const NOTES: &str = "TRACESMITH_REPLAY_NOTES";
+
+/// Set in the child that makes calls one by one.
+const SEARCH: &str = "TRACESMITH_REPLAY_SEARCH";
+
+/// How the child ends when work on the device went wrong.
+const FAULT: u8 = 3;
+
+/// How often notes are written, and read.
+const INTERVAL: Duration = Duration::from_millis(20);
+
+/// What this process is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// The one that looks after the others.
+    Guard,
+    /// The one that runs it.
+    Runner,
+    /// The one that looks for the call that fails.
+    Searcher,
+}
+
+pub(super) fn role() -> Role {
+    if std::env::var_os(NOTES).is_none() {
+        return Role::Guard;
+    }
+    // Nobody is to be left behind when the guard is killed.
+    let _ = set_parent_process_death_signal(Some(Signal::KILL));
+    if std::env::var_os(SEARCH).is_some() {
+        Role::Searcher
+    } else {
+        Role::Runner
+    }
+}
+
+/// Notes how far a replay comes, from a thread of its own.
+pub(super) fn take_notes(watch: &Watch) {
+    let Some(file) = std::env::var_os(NOTES).map(PathBuf::from) else {
+        return;
+    };
+    let watch = watch.clone();
+    thread::spawn(move || {
+        let mut last = None;
+        loop {
+            let pulse = watch.pulse();
+            if last != Some(pulse) {
+                let note =
+                    json!({ "beats": pulse.beats, "call": pulse.call, "is_working": pulse.is_working });
+                write_note(&file, &note);
+                last = Some(pulse);
+            }
+            thread::sleep(INTERVAL);
+        }
+    });
+}
+
+/// Whole or not at all. The guard gives up on one whose notes do not come.
+fn write_note(file: &Path, note: &Value) {
+    let fresh = file.with_extension("new");
+    if fs::write(&fresh, note.to_string()).is_ok() {
+        let _ = fs::rename(&fresh, file);
+    }
+}
+
+/// What the runner does with an error: one of the device is left to the guard.
+pub(super) fn hand_over(error: Error, replay: &Replay<'_>) -> anyhow::Result<Exit> {
+    let Some(file) = std::env::var_os(NOTES)
+        .map(PathBuf::from)
+        .filter(|_| error.is_fault())
+    else {
+        return Err(error.into());
+    };
+    let words = replay.words(&error);
+    let text = if words.is_empty() {
+        error.to_string()
+    } else {
+        format!("{error}: {words}")
+    };
+    let fault = json!({ "error": text, "call": replay.watch().pulse().call });
+    write_note(&file.with_extension("fault"), &fault);
+    Ok(Exit::Code(FAULT))
+}
+
+/// How a child ended.
+enum End {
+    /// By itself.
+    Exit(Exit),
+    /// Work on the device went wrong: what the child said of it.
+    Fault { error: String, call: u64 },
+    /// It came no further and was ended; the call that was made last.
+    Stuck { call: u64 },
+}
+
+/// Runs this very command in a child and looks after it.
+pub(super) fn guard(args: &ReplayArgs, output: &mut Output) -> anyhow::Result<Exit> {
+    settle::fix_addresses();
+    let limit = (args.timeout > 0).then(|| Duration::from_secs(args.timeout.into()));
+    let first = watched(Role::Runner, limit)?;
+    let End::Exit(exit) = first else {
+        output.remark("making the calls one by one, to find the one that fails");
+        let found = watched(Role::Searcher, limit)?;
+        return Err(report(args, &first, &found, output)?);
+    };
+    Ok(exit)
+}
+
+fn watched(role: Role, limit: Option<Duration>) -> anyhow::Result<End> {
+    let folder = tempfile::tempdir().context("making a folder for notes")?;
+    let file = folder.path().join("notes");
+    let program = std::env::current_exe().context("finding this program")?;
+    let mut command = Command::new(program);
+    command.args(std::env::args_os().skip(1)).env(NOTES, &file);
+    if role == Role::Searcher {
+        command
+            .env(SEARCH, "1")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+    }
+    let mut child = command.spawn().context("starting the replay")?;
+    let (mut last, mut since) = (Value::Null, Instant::now());
+    loop {
+        if let Some(status) = child.try_wait().context("waiting for the replay")? {
+            if status.code() == Some(i32::from(FAULT)) {
+                let fault = note(&file.with_extension("fault"));
+                return Ok(End::Fault {
+                    error: fault["error"].as_str().unwrap_or("the device failed").to_owned(),
+                    call: fault["call"].as_u64().unwrap_or(0),
+                });
+            }
+            let code = status.code().and_then(|code| u8::try_from(code).ok());
+            let code = code.ok_or_else(|| anyhow!("the replay was ended: {status}"))?;
+            return Ok(End::Exit(Exit::Code(code)));
+        }
+        let now = note(&file);
+        if now != last {
+            (last, since) = (now, Instant::now());
+        }
+        let is_stuck = last["is_working"] == true && limit.is_some_and(|limit| since.elapsed() > limit);
+        if is_stuck {
+            end(&mut child);
+            let call = last["call"].as_u64().unwrap_or(0);
+            return Ok(End::Stuck { call });
+        }
+        thread::sleep(INTERVAL / 4);
+    }
+}
+
+/// Nothing when there is none yet.
+fn note(file: &Path) -> Value {
+    let text = fs::read(file).unwrap_or_default();
+    serde_json::from_slice(&text).unwrap_or_default()
+}
+
+fn end(child: &mut Child) {
+    // One that has ended meanwhile is as good.
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
+/// Says which call it was.
+fn report(args: &ReplayArgs, first: &End, found: &End, output: &mut Output) -> anyhow::Result<anyhow::Error> {
+    let (call, how) = match (found, first) {
+        (End::Fault { error, call }, _) => (*call, format!("fails: {}", short(error))),
+        (End::Stuck { call }, _) => (*call, format!("does not end within {} s", args.timeout)),
+        (_, End::Fault { error, .. }) => {
+            return Ok(anyhow!("{error} (not when calls are made one by one)"));
+        }
+        (_, End::Stuck { call }) => {
+            return Ok(anyhow!(
+                "the GPU comes no further behind #{call} for {} s (but it does when calls are made one by one)",
+                args.timeout
+            ));
+        }
+        (_, End::Exit(_)) => return Ok(anyhow!("the replay failed")),
+    };
+    let recording = Recording::open(&args.file).with_context(|| args.file.display().to_string())?;
+    let mut commands = recording.commands.iter();
+    let Some(command) = commands.find(|command| command.number == call) else {
+        return Ok(anyhow!("#{call} {how}"));
+    };
+    let parameters = parameters(&recording, command);
+    if output.format == Format::Json {
+        output.json(&json!({
+            "verdict": "failed", "command": call, "name": command.name(), "error": how,
+            "grid": command.grid, "block": command.block, "parameters": parameters,
+        }))?;
+    }
+    let mut text = format!("#{call} {} {how}", super::plan::what(command));
+    for line in parameters {
+        text.push_str("\n  ");
+        text.push_str(&line);
+    }
+    Ok(anyhow!(text))
+}
+
+/// The call is named already.
+fn short(error: &str) -> &str {
+    match error.split_once(": ") {
+        Some((call, rest)) if call.starts_with('#') => rest,
+        _ => error,
+    }
+}
+
+/// The words of a launch's parameters, and the buffers that they point into.
+fn parameters(recording: &Recording, command: &RecordedCommand) -> Vec<String> {
+    let words = command.parameters.chunks(8).enumerate();
+    words
+        .map(|(index, bytes)| {
+            let mut whole = [0; 8];
+            whole[..bytes.len()].copy_from_slice(bytes);
+            let word = u64::from_le_bytes(whole);
+            let width = 2 * bytes.len();
+            let mut line = format!("parameters + {:#04x}: 0x{word:0width$x}", index * 8);
+            if let Some(buffer) = recording.buffer(word) {
+                let offset = word - buffer.address;
+                line += &format!(
+                    ", at {offset} of the {} bytes at {:#x}",
+                    buffer.bytes, buffer.address
+                );
+            }
+            line
+        })
+        .collect()
+}

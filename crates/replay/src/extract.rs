@@ -1,0 +1,336 @@
+//! One launch taken out of a recording: a folder with all that it needs, and two programs that run it without us.
+//!
+//! The folder holds the code, the parameters, and the memory that the launch can reach as it is before and after it, from
+//! running the recording up to there. `launch.txt` says how they belong together; a program in C++ and one in Python read
+//! it, put the memory at its addresses, launch and compare.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::ops::Range;
+use std::path::Path;
+
+use tracesmith_format::tables::{CommandKind, MemoryKind};
+
+use crate::cuda;
+use crate::error::Error;
+use crate::recording::Command;
+use crate::run::{FREE_SHARED, MAX_DYNAMIC_SHARED, NON_PORTABLE_CLUSTER, Order, Replay};
+
+/// Reservations begin and end at multiples of this; see `driver::Stage`.
+const UNIT: u64 = 32 << 20;
+
+/// Memory is mapped in multiples of this, on all devices that there are.
+const GRANULE: u64 = 2 << 20;
+
+/// Memory is read and written in parts of this size.
+const PART: u64 = 16 << 20;
+
+/// Files that are the same for every launch.
+const FIXED: [(&str, &str); 2] = [
+    ("reproduce.cpp", include_str!("extract/reproduce.cpp")),
+    ("reproduce.py", include_str!("extract/reproduce.py")),
+];
+
+/// What was taken out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Extracted {
+    /// The call's number.
+    pub command: u64,
+    /// The kernel.
+    pub function: String,
+    /// Buffers that it can reach.
+    pub buffers: usize,
+    /// Bytes of them.
+    pub bytes: u64,
+    /// Those that it changes.
+    pub changed: usize,
+}
+
+/// Memory of a launch.
+struct Reached {
+    address: u64,
+    bytes: u64,
+    memory: MemoryKind,
+    variable: String,
+    is_changed: bool,
+}
+
+impl Replay<'_> {
+    /// Runs the recording up to a launch and writes all that it needs into a folder, which must be there.
+    ///
+    /// # Errors
+    ///
+    /// When it is no launch, what the driver says, or when a file cannot be written.
+    pub fn extract(&mut self, place: usize, folder: &Path) -> Result<Extracted, Error> {
+        let command = self
+            .recording
+            .commands
+            .get(place)
+            .filter(|command| command.kind == CommandKind::LAUNCH)
+            .cloned()
+            .ok_or_else(|| Error::Missing("a launch at that place".to_owned()))?;
+        self.set_order(Order::Serial);
+        self.go_to(place)?;
+        let mut reached = self.reached(&command)?;
+        fs::create_dir_all(folder.join("buffers")).map_err(Error::Write)?;
+        for (index, memory) in reached.iter().enumerate() {
+            self.save(memory, &folder.join(before(index)))?;
+        }
+        self.issue_all(place..place + 1)?;
+        self.wait().map_err(|error| error.of_call(&command))?;
+        for (index, memory) in reached.iter_mut().enumerate() {
+            let (old, new) = (folder.join(before(index)), folder.join(after(index)));
+            self.save(memory, &new)?;
+            memory.is_changed = !is_same(&old, &new)?;
+            if !memory.is_changed {
+                fs::remove_file(&new).map_err(Error::Write)?;
+            }
+        }
+        let code = self.code_of(&command)?;
+        fs::write(folder.join("kernel.cubin"), code).map_err(Error::Write)?;
+        fs::write(folder.join("parameters.bin"), &command.parameters).map_err(Error::Write)?;
+        fs::write(folder.join("launch.txt"), self.manifest(&command, &reached)).map_err(Error::Write)?;
+        fs::write(folder.join("README.md"), readme(&command, &reached)).map_err(Error::Write)?;
+        for (name, text) in FIXED {
+            fs::write(folder.join(name), text).map_err(Error::Write)?;
+        }
+        Ok(Extracted {
+            command: command.number,
+            function: command.function,
+            buffers: reached.len(),
+            bytes: reached.iter().map(|memory| memory.bytes).sum(),
+            changed: reached.iter().filter(|memory| memory.is_changed).count(),
+        })
+    }
+
+    /// The memory that parameters point into, what that points into, and so on; and the variables of the kernel's code.
+    fn reached(&mut self, command: &Command) -> Result<Vec<Reached>, Error> {
+        let mut known: BTreeMap<u64, Reached> = BTreeMap::new();
+        let buffers = self.recording.begin.iter().chain(&self.recording.end);
+        for buffer in buffers.filter(|buffer| self.stage.holds(self.place(buffer.address), buffer.bytes)) {
+            known.entry(buffer.address).or_insert_with(|| Reached {
+                address: buffer.address,
+                bytes: buffer.bytes,
+                memory: buffer.memory,
+                variable: buffer.variable.clone(),
+                is_changed: false,
+            });
+        }
+        let commands = self.recording.commands.iter();
+        for taken in commands.filter(|command| command.kind == CommandKind::ALLOCATE) {
+            known.entry(taken.destination).or_insert_with(|| Reached {
+                address: taken.destination,
+                bytes: taken.bytes,
+                memory: MemoryKind(taken.value as u8),
+                variable: String::new(),
+                is_changed: false,
+            });
+        }
+        let own: Vec<u64> = self
+            .recording
+            .begin
+            .iter()
+            .filter(|buffer| !buffer.variable.is_empty() && buffer.module == command.module)
+            .map(|buffer| buffer.address)
+            .collect();
+        let mut reached = Vec::new();
+        let mut wanted = words(&command.parameters);
+        wanted.extend(own);
+        while let Some(address) = wanted.pop() {
+            let Some((base, memory)) = known.range(..=address).next_back() else {
+                continue;
+            };
+            if address - base >= memory.bytes {
+                continue;
+            }
+            let base = *base;
+            if !memory.variable.is_empty() && words(&command.parameters).contains(&address) {
+                return Err(Error::Obstacle(format!(
+                    "#{} {}: a parameter points to the variable {}, which lies elsewhere each time",
+                    command.number, command.function, memory.variable
+                )));
+            }
+            if let Some(memory) = known.remove(&base) {
+                for offset in (0..memory.bytes).step_by(PART as usize) {
+                    let content = self.read(base + offset, PART.min(memory.bytes - offset))?;
+                    let points = |word: &u64| {
+                        let before = known.range(..=*word).next_back();
+                        before.is_some_and(|(base, memory)| word - base < memory.bytes)
+                    };
+                    wanted.extend(words(&content).into_iter().filter(points));
+                    wanted.sort_unstable();
+                    wanted.dedup();
+                }
+                reached.push(memory);
+            }
+        }
+        reached.sort_by_key(|memory| memory.address);
+        Ok(reached)
+    }
+
+    fn save(&mut self, memory: &Reached, path: &Path) -> Result<(), Error> {
+        let mut file = File::create(path).map_err(Error::Write)?;
+        for offset in (0..memory.bytes).step_by(PART as usize) {
+            let content = self.read(memory.address + offset, PART.min(memory.bytes - offset))?;
+            file.write_all(&content).map_err(Error::Write)?;
+        }
+        file.flush().map_err(Error::Write)
+    }
+
+    fn manifest(&self, command: &Command, reached: &[Reached]) -> String {
+        let mut text = String::new();
+        let mut line = |words: std::fmt::Arguments<'_>| {
+            // Writing to a text cannot fail.
+            let _ = writeln!(text, "{words}");
+        };
+        let [x, y, z] = command.grid;
+        let [a, b, c] = command.block;
+        line(format_args!("kernel {}", command.function));
+        line(format_args!("grid {x} {y} {z}"));
+        line(format_args!("block {a} {b} {c}"));
+        line(format_args!("shared {}", command.shared));
+        let attributes = cuda::kept_attributes(command);
+        let sets = self.recording.commands.iter().filter(|other| {
+            other.kind == CommandKind::ATTRIBUTE
+                && other.number < command.number
+                && (other.module, &other.function) == (command.module, &command.function)
+        });
+        for set in sets {
+            line(format_args!("set {} {}", set.object as u32, set.value as i32));
+        }
+        if command.shared > FREE_SHARED {
+            line(format_args!("set {MAX_DYNAMIC_SHARED} {}", command.shared));
+        }
+        if !attributes.is_empty() {
+            line(format_args!("set {NON_PORTABLE_CLUSTER} 1"));
+        }
+        for attribute in attributes {
+            let value: String = attribute.value.iter().map(|byte| format!("{byte:02x}")).collect();
+            line(format_args!("attribute {} {value}", attribute.id));
+        }
+        let is_host = |memory: &Reached| matches!(memory.memory, MemoryKind::PINNED | MemoryKind::PAGEABLE);
+        let ranges = |unit: u64, is_wanted: &dyn Fn(&Reached) -> bool| {
+            let own = reached
+                .iter()
+                .filter(|memory| memory.variable.is_empty() && is_wanted(memory));
+            widened(
+                own.map(|memory| memory.address..memory.address + memory.bytes),
+                unit,
+            )
+        };
+        for range in ranges(UNIT, &|_| true) {
+            line(format_args!(
+                "reserve {:#x} {}",
+                range.start,
+                range.end - range.start
+            ));
+        }
+        let places: [(&str, &dyn Fn(&Reached) -> bool); 2] =
+            [("device", &|memory| !is_host(memory)), ("host", &is_host)];
+        for (place, is_there) in places {
+            for range in ranges(GRANULE, is_there) {
+                line(format_args!(
+                    "map {:#x} {} {place}",
+                    range.start,
+                    range.end - range.start
+                ));
+            }
+        }
+        for (index, memory) in reached.iter().enumerate() {
+            let old = before(index);
+            // What is not changed must stay as it is.
+            let new = if memory.is_changed {
+                after(index)
+            } else {
+                old.clone()
+            };
+            if memory.variable.is_empty() {
+                line(format_args!(
+                    "buffer {:#x} {} {old} {new}",
+                    memory.address, memory.bytes
+                ));
+            } else {
+                line(format_args!(
+                    "variable {} {} {old} {new}",
+                    memory.variable, memory.bytes
+                ));
+            }
+        }
+        text
+    }
+}
+
+fn before(index: usize) -> String {
+    format!("buffers/{index}.before")
+}
+
+fn after(index: usize) -> String {
+    format!("buffers/{index}.after")
+}
+
+fn words(bytes: &[u8]) -> Vec<u64> {
+    let words = bytes.as_chunks::<8>().0.iter();
+    words.map(|word| u64::from_le_bytes(*word)).collect()
+}
+
+fn is_same(one: &Path, other: &Path) -> Result<bool, Error> {
+    let open = |path: &Path| File::open(path).map_err(Error::Open);
+    let (mut one, mut other) = (open(one)?, open(other)?);
+    let (mut a, mut b) = (Vec::new(), Vec::new());
+    loop {
+        a.clear();
+        b.clear();
+        for (file, part) in [(&mut one, &mut a), (&mut other, &mut b)] {
+            let mut limited = Read::take(file, PART);
+            limited.read_to_end(part).map_err(Error::Open)?;
+        }
+        if a != b {
+            return Ok(false);
+        }
+        if a.is_empty() {
+            return Ok(true);
+        }
+    }
+}
+
+/// Ranges of whole units that hold all of these; those that touch are one.
+fn widened(ranges: impl Iterator<Item = Range<u64>>, unit: u64) -> Vec<Range<u64>> {
+    let mut wide: Vec<Range<u64>> = ranges
+        .map(|range| range.start / unit * unit..range.end.div_ceil(unit) * unit)
+        .collect();
+    wide.sort_by_key(|range| range.start);
+    let mut merged: Vec<Range<u64>> = Vec::new();
+    for range in wide {
+        match merged.last_mut() {
+            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
+            _ => merged.push(range),
+        }
+    }
+    merged
+}
+
+fn readme(command: &Command, reached: &[Reached]) -> String {
+    let bytes: u64 = reached.iter().map(|memory| memory.bytes).sum();
+    let changed = reached.iter().filter(|memory| memory.is_changed).count();
+    format!(
+        include_str!("extract/readme.md"),
+        function = command.function,
+        number = command.number,
+        buffers = reached.len(),
+        bytes = bytes,
+        changed = changed,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_of_whole_units() {
+        let ranges = [5..6, 0..1, 12..13].into_iter();
+        assert_eq!(widened(ranges, 4), [0..8, 12..16]);
+    }
+}
