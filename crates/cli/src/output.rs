@@ -95,6 +95,11 @@ impl Output {
         }
     }
 
+    /// Whether more is told than was asked for: to programs, and with -v.
+    pub(crate) fn is_curious(&self) -> bool {
+        self.verbose || self.format == Format::Json
+    }
+
     /// Whether progress bars are wanted.
     pub(crate) fn bar(&self) -> Bar {
         if self.quiet { Bar::Hidden } else { Bar::Shown }

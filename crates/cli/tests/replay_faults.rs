@@ -13,7 +13,7 @@ mod support;
 use support::Run;
 use support::replay::{WINDOW, planned, replayed};
 use support::stage::{Place, run, stage};
-use tracesmith_fake_cuda::variable;
+use tracesmith_fake_cuda::{Options, variable};
 
 /// A replay under a driver that behaves in another way than when the window was recorded.
 fn replayed_with(place: &Place, options: &str, variable: &str, value: &str) -> Run {
@@ -91,4 +91,125 @@ fn a_kernel_that_does_not_end_is_named() {
     );
     assert_eq!(answer["error"], "does not end within 1 s");
     assert_eq!(answer["parameters"].as_array().unwrap().len(), 3, "{answer}");
+}
+
+#[test]
+fn memory_that_cannot_be_had_where_it_was_is_taken_elsewhere_when_asked_for() {
+    let Some(stage) = stage() else { return };
+    let place = Place::new(stage);
+    place.profiled(WINDOW, "launcher window 5000 2");
+    let failed = replayed_with(&place, "", variable::ELSEWHERE, "1");
+    assert_eq!(failed.code, Some(2), "{}", failed.stdout);
+    assert!(
+        failed
+            .stderr
+            .contains("taking the memory: the addresses from 0x20000000000 on"),
+        "{}",
+        failed.stderr
+    );
+    assert!(failed.stderr.contains("hint: --relocate"), "{}", failed.stderr);
+    // The table holds an address of another buffer: it is changed when it is restored, and back when it is compared.
+    let moved = replayed_with(&place, "--relocate", variable::ELSEWHERE, "1");
+    assert_eq!(moved.code, Some(0), "{}{}", moved.stdout, moved.stderr);
+    assert!(
+        moved.stdout.starts_with("run 1: same") && moved.stdout.contains("relocated: "),
+        "{}",
+        moved.stdout
+    );
+    // Nothing moves that need not.
+    let (code, answer) = replayed(&place, "--relocate");
+    assert_eq!((code, &answer["relocated"]), (Some(0), &0.into()), "{answer}");
+}
+
+#[test]
+fn code_for_another_kind_of_device_is_refused_at_once() {
+    let Some(stage) = stage() else { return };
+    let place = Place::new(stage);
+    place.profiled(WINDOW, "launcher window 1000 0");
+    let failed = replayed_with(&place, "", variable::CAPABILITY, "80");
+    assert_eq!(failed.code, Some(2), "{}", failed.stdout);
+    assert!(
+        failed
+            .stderr
+            .contains("is for compute capability 9.0, and TraceSmith Fake GPU has 8.0"),
+        "{}",
+        failed.stderr
+    );
+    assert_eq!(
+        replayed_with(&place, "", variable::CAPABILITY, "92").code,
+        Some(0)
+    );
+}
+
+#[test]
+fn info_says_what_can_be_run_again() {
+    let Some(stage) = stage() else { return };
+    let place = Place::new(stage);
+    place.profiled(WINDOW, "launcher window 1000 0");
+    let text = run(&mut place.tracesmith("info t.sbt"));
+    assert!(
+        text.stdout.contains("recording  ") && text.stdout.contains("           replayable\n"),
+        "{}",
+        text.stdout
+    );
+    let json = run(&mut place.tracesmith("info t.sbt --format json"));
+    let answer: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
+    let recording = &answer["recording"];
+    assert_eq!(recording["replayable"], true, "{recording}");
+    assert_eq!(
+        recording["calls"].as_u64().unwrap() as usize,
+        planned(&place).len()
+    );
+    assert!(
+        recording["begin_bytes"].as_u64().unwrap() >= 12_000,
+        "{recording}"
+    );
+    assert!(recording["code_bytes"].as_u64().unwrap() > 0, "{recording}");
+    let options = Options {
+        devices: 2,
+        ..Options::default()
+    };
+    let place = Place::with(stage, options);
+    place.profiled("--record", "launcher peer");
+    let text = run(&mut place.tracesmith("info t.sbt"));
+    assert!(text.stdout.contains("not replayable: #"), "{}", text.stdout);
+}
+
+#[test]
+fn what_is_left_of_a_file_is_looked_at_and_never_run() {
+    let Some(stage) = stage() else { return };
+    let place = Place::new(stage);
+    place.profiled(WINDOW, "launcher window 1000 1");
+    let whole = std::fs::read(place.path("t.sbt")).unwrap();
+    let verdict = run(&mut place.tracesmith("replay t.sbt")).stdout;
+    let (verdict, _) = verdict.split_once(';').unwrap();
+    let mut spoilt = whole.clone();
+    spoilt
+        .iter_mut()
+        .skip(200)
+        .step_by(61)
+        .for_each(|byte| *byte ^= 0x55);
+    let mut files: Vec<Vec<u8>> = (1..8)
+        .map(|eighths| whole[..whole.len() * eighths / 8].to_vec())
+        .collect();
+    files.push(spoilt);
+    for (index, bytes) in files.iter().enumerate() {
+        std::fs::write(place.path("left.sbt"), bytes).unwrap();
+        for line in ["info left.sbt", "replay left.sbt --mode dry-run"] {
+            // There is no driver: what would run something fails in other words.
+            let looked = run(place.tracesmith(line).env_remove("LD_LIBRARY_PATH"));
+            let is_answer = matches!(looked.code, Some(0..=2)) && !looked.stderr.contains("libcuda");
+            assert!(is_answer, "{index} {line}: {:?} {}", looked.code, looked.stderr);
+        }
+        // A replay of it refuses, or has all that the whole one has.
+        let ended = run(&mut place.tracesmith("replay left.sbt"));
+        let is_whole = ended.code == Some(0) && ended.stdout.starts_with(verdict);
+        assert!(
+            is_whole || ended.code == Some(2),
+            "{index}: {}{}",
+            ended.stdout,
+            ended.stderr
+        );
+        assert!(!ended.stderr.contains("panicked"), "{index}: {}", ended.stderr);
+    }
 }

@@ -28,6 +28,25 @@ pub fn names(code: &[u8]) -> Names<'_> {
     read(code).unwrap_or_default()
 }
 
+/// `e_machine` of NVIDIA's GPUs.
+const MACHINE: u16 = 190;
+
+/// The compute capability that a cubin was compiled for: major and minor. None of what is no cubin, or of one whose
+/// header we do not know.
+pub fn capability(code: &[u8]) -> Option<(u32, u32)> {
+    if !code.starts_with(b"\x7fELF\x02\x01") || short(code, 18)? != MACHINE {
+        return None;
+    }
+    let flags = word(code, 48)?;
+    // The version of the binary interface; the newer one has room for numbers from 100 on.
+    let number = match code.get(8)? {
+        7 => flags & 0xFF,
+        8 => flags >> 8 & 0xFF,
+        _ => return None,
+    };
+    (30..250).contains(&number).then_some((number / 10, number % 10))
+}
+
 struct Section<'c> {
     name: u32,
     kind: u32,
@@ -177,6 +196,22 @@ mod tests {
         let names = names(&file);
         assert_eq!(names.functions, [b"kernel"]);
         assert_eq!(names.variables, [&b"counter"[..], b"table"]);
+    }
+
+    #[test]
+    fn a_cubin_says_what_it_is_for() {
+        let mut code = file();
+        assert_eq!(capability(&code), None, "it is for no GPU");
+        code[18..20].copy_from_slice(&MACHINE.to_le_bytes());
+        code[8] = 7;
+        code[48..52].copy_from_slice(&0x005A_055A_u32.to_le_bytes());
+        assert_eq!(capability(&code), Some((9, 0)));
+        code[8] = 8;
+        code[48..52].copy_from_slice(&0x0600_7802_u32.to_le_bytes());
+        assert_eq!(capability(&code), Some((12, 0)));
+        code[8] = 9;
+        assert_eq!(capability(&code), None);
+        assert_eq!(capability(b".version 7.0"), None);
     }
 
     #[test]

@@ -37,6 +37,8 @@ pub(crate) struct Config {
     pub(crate) faulting_kernel: String,
     /// A kernel that does not end; empty: none.
     pub(crate) hanging_kernel: String,
+    /// The compute capability: 90 is 9.0.
+    pub(crate) capability: i32,
     /// Addresses that are asked for are never given.
     pub(crate) is_elsewhere: bool,
     pub(crate) drop_every: u64,
@@ -62,6 +64,7 @@ pub(crate) fn config() -> &'static Config {
             is_racy: number(variable::RACY, 0) != 0,
             faulting_kernel: text(variable::FAULTING_KERNEL),
             hanging_kernel: text(variable::HANGING_KERNEL),
+            capability: number(variable::CAPABILITY, 90) as i32,
             is_elsewhere: number(variable::ELSEWHERE, 0) != 0,
             drop_every: number(variable::DROP_EVERY, 0),
             zero_every: number(variable::ZERO_EVERY, 0),

@@ -46,6 +46,7 @@
 //! | `FAKE_CUDA_RACY` | 0 | with 1 `accumulate` adds in another order at each launch, so that its last bits differ |
 //! | `FAKE_CUDA_FAULTING_KERNEL` | none | a launch of the kernel with this name ends with `CUDA_ERROR_ILLEGAL_ADDRESS` |
 //! | `FAKE_CUDA_HANGING_KERNEL` | none | a launch of the kernel with this name does not end |
+//! | `FAKE_CUDA_CAPABILITY` | 90 | the compute capability without its point: 80 is 8.0 |
 //! | `FAKE_CUDA_ELSEWHERE` | 0 | with 1 `cuMemAddressReserve` never gives the address that is asked for |
 //! | `FAKE_CUPTI_VERSION` | 130001 | the version: 22 (12.4), 28 (12.9), 130001 (13.0), 130401 (13.4), or any between |
 //! | `FAKE_CUPTI_DROP_EVERY` | 0 | every n-th record is dropped, and counted by `cuptiActivityGetNumDroppedRecords` |

@@ -198,6 +198,11 @@ pub fn file(data: &[u8]) {
 
 /// A whole file with all checksums set right, so that a fuzzer gets past them without knowing how.
 pub fn mended_file(data: &[u8]) {
+    file(&mended(data));
+}
+
+/// A file with all checksums set right.
+pub fn mended(data: &[u8]) -> Vec<u8> {
     let mut mended = data.to_vec();
     if let Some(header) = mended.first_chunk_mut::<FILE_HEADER_BYTES>() {
         mend_header(&MAGIC, header);
@@ -213,7 +218,7 @@ pub fn mended_file(data: &[u8]) {
         mend_header(&SYNC, header);
         rest = next;
     }
-    file(&mended);
+    mended
 }
 
 /// File and block headers are built alike: they begin with known bytes and end with the checksum of what is before it.

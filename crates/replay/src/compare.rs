@@ -118,6 +118,7 @@ impl Replay<'_> {
         let mut look = Look::new(buffer.address, buffer.bytes, &self.tolerances);
         let mut found = Vec::new();
         for piece in &buffer.pieces {
+            self.progressed(piece.bytes);
             self.read_piece(piece, &mut found)?;
             if xxh3_128(&found) != piece.hash {
                 let expected = self.recording.store.piece(piece.hash)?;
@@ -137,6 +138,7 @@ impl Replay<'_> {
                 .read(address, to)
                 .map_err(Error::device("reading memory"))?,
         }
+        self.homeward(piece.address, to);
         Ok(())
     }
 

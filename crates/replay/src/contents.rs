@@ -5,9 +5,12 @@
 
 use rustc_hash::FxHashMap;
 use tracesmith_format::tables::{Content, Contents, Module, Modules};
-use tracesmith_format::{Blobs, Block, FileSource, Projection, Reader, Table};
+use tracesmith_format::{Blobs, Block, Projection, Reader, Source, Table};
 
 use crate::error::Error;
+
+/// Where a recording's bytes come from.
+pub(crate) type Input = Box<dyn Source>;
 
 /// The hash of a piece.
 pub(crate) type Hash = u128;
@@ -21,14 +24,14 @@ struct Place {
 
 /// The contents of a file.
 pub(crate) struct Store {
-    reader: Reader<FileSource>,
+    reader: Reader<Input>,
     pieces: FxHashMap<Hash, Place>,
     code: FxHashMap<Hash, Vec<(u64, Place)>>,
     last: Option<(u32, Blobs)>,
 }
 
 impl Store {
-    pub(crate) fn new(reader: Reader<FileSource>) -> Result<Self, Error> {
+    pub(crate) fn new(reader: Reader<Input>) -> Result<Self, Error> {
         let mut store = Self {
             pieces: FxHashMap::default(),
             code: FxHashMap::default(),
@@ -57,7 +60,7 @@ impl Store {
         Ok(store)
     }
 
-    pub(crate) fn reader(&self) -> &Reader<FileSource> {
+    pub(crate) fn reader(&self) -> &Reader<Input> {
         &self.reader
     }
 
@@ -97,6 +100,12 @@ impl Store {
             code.extend_from_slice(self.blob::<Module>(place, |columns| columns.code)?);
         }
         Ok(code)
+    }
+
+    /// How many modules there are, and their bytes.
+    pub(crate) fn code_size(&self) -> (usize, u64) {
+        let parts = self.code.values().flatten();
+        (self.code.len(), parts.map(|(bytes, _)| bytes).sum())
     }
 
     /// The hashes of all code.

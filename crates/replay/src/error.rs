@@ -60,6 +60,13 @@ impl Error {
         }
     }
 
+    /// Whether memory could not be had where it was.
+    pub fn is_address_taken(&self) -> bool {
+        let taken =
+            |source: &tracesmith_cuda::Error| matches!(source, tracesmith_cuda::Error::AddressTaken { .. });
+        matches!(self, Self::Device { source, .. } if taken(source))
+    }
+
     /// With the call that was being made.
     pub(crate) fn of_call(self, command: &Command) -> Self {
         match self {

@@ -15,8 +15,9 @@ use tracesmith_format::tables::{CommandKind, MemoryKind};
 
 use crate::cuda;
 use crate::error::Error;
+use crate::load::{FREE_SHARED, MAX_DYNAMIC_SHARED, NON_PORTABLE_CLUSTER};
 use crate::recording::Command;
-use crate::run::{FREE_SHARED, MAX_DYNAMIC_SHARED, NON_PORTABLE_CLUSTER, Order, Replay};
+use crate::run::{Order, Replay};
 
 /// Reservations begin and end at multiples of this; see `driver::Stage`.
 const UNIT: u64 = 32 << 20;
@@ -227,10 +228,9 @@ impl Replay<'_> {
                 range.end - range.start
             ));
         }
-        let places: [(&str, &dyn Fn(&Reached) -> bool); 2] =
-            [("device", &|memory| !is_host(memory)), ("host", &is_host)];
-        for (place, is_there) in places {
-            for range in ranges(GRANULE, is_there) {
+        for place in ["device", "host"] {
+            let is_there = |memory: &Reached| is_host(memory) == (place == "host");
+            for range in ranges(GRANULE, &is_there) {
                 line(format_args!(
                     "map {:#x} {} {place}",
                     range.start,

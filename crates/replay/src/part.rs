@@ -21,6 +21,8 @@ pub struct Part {
     pub places: Range<usize>,
     /// Only those of this stream, as the program knew it.
     pub stream: Option<u64>,
+    /// Only those at these places, in this order.
+    pub order: Option<Vec<usize>>,
 }
 
 /// What memory is held against.
@@ -38,11 +40,39 @@ impl Part {
         Self {
             places: 0..count,
             stream: None,
+            order: None,
         }
     }
 
-    fn has(&self, command: &Command) -> bool {
-        self.stream.is_none_or(|stream| stream == command.stream)
+    /// The calls at some places in an order of one's own.
+    pub fn in_order(order: Vec<usize>) -> Self {
+        let first = order.iter().min().copied().unwrap_or(0);
+        let end = order.iter().max().map_or(0, |last| last + 1);
+        Self {
+            places: first..end,
+            stream: None,
+            order: Some(order),
+        }
+    }
+
+    fn is_whole(&self, count: usize) -> bool {
+        self.reaches_end(count) && self.places.start == 0
+    }
+
+    /// Whether it leaves what was recorded at the end, if it repeats itself.
+    fn reaches_end(&self, count: usize) -> bool {
+        self.places.end >= count && self.stream.is_none() && self.order.is_none()
+    }
+
+    fn chosen(&self, commands: &[Command]) -> Vec<Command> {
+        if let Some(order) = &self.order {
+            let chosen = order.iter().filter_map(|place| commands.get(*place));
+            return chosen.cloned().collect();
+        }
+        let end = self.places.end.min(commands.len());
+        let places = commands.get(self.places.start..end).unwrap_or_default().iter();
+        let has = |command: &&Command| self.stream.is_none_or(|stream| stream == command.stream);
+        places.filter(has).cloned().collect()
     }
 }
 
@@ -55,15 +85,11 @@ impl Replay<'_> {
     pub fn run_part(&mut self, part: &Part, repeat: u32) -> Result<Vec<Run>, Error> {
         let count = self.recording.commands.len();
         let places = part.places.start.min(count)..part.places.end.min(count);
-        if places == (0..count) && part.stream.is_none() {
+        if part.is_whole(count) {
             return (0..repeat).map(|_| self.run()).collect();
         }
-        let chosen: Vec<Command> = self.recording.commands[places.clone()]
-            .iter()
-            .filter(|command| part.has(command))
-            .cloned()
-            .collect();
-        let against = if places.end == count && part.stream.is_none() {
+        let chosen = part.chosen(&self.recording.commands);
+        let against = if part.reaches_end(count) {
             Against::Recorded
         } else {
             Against::Replay

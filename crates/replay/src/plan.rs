@@ -11,6 +11,9 @@ use crate::contents::Hash;
 use crate::error::Error;
 use crate::recording::{Command, Recording};
 
+/// No device has memory behind it: addresses have 57 bits at most.
+const LAST_ADDRESS: u64 = 1 << 57;
+
 /// What a replay will do.
 pub struct Plan {
     /// Device memory, by its addresses.
@@ -97,6 +100,19 @@ impl Plan {
             ranges.sort_by_key(|range| range.start);
             ranges.dedup();
         }
+        for range in plan.memory.iter().chain(&plan.host) {
+            if range.end > LAST_ADDRESS {
+                plan.obstacles.push(Obstacle {
+                    command: None,
+                    function: String::new(),
+                    reason: format!(
+                        "memory at {:#x} ({} bytes) lies where no device has any",
+                        range.start,
+                        range.end - range.start
+                    ),
+                });
+            }
+        }
         let Recording { commands, .. } = &*recording;
         for command in commands {
             if let Some(reason) = Self::objection(command) {
@@ -108,6 +124,16 @@ impl Plan {
             }
         }
         Ok(plan)
+    }
+
+    /// Bytes of the device's memory, and of the host's.
+    pub fn bytes(&self) -> (u64, u64) {
+        let sum = |ranges: &[Range<u64>]| {
+            let bytes = ranges.iter().map(|range| range.end - range.start);
+            // What a file claims may be more than there is.
+            bytes.fold(0, u64::saturating_add)
+        };
+        (sum(&self.memory), sum(&self.host))
     }
 
     fn add(&mut self, memory: MemoryKind, range: Range<u64>) {

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use rustc_hash::FxHashMap;
 use tracesmith_format::tables::{self, CommandKind};
-use tracesmith_format::{CorrelationId, FileSource, ProcessId, Reader, Timestamp};
+use tracesmith_format::{CorrelationId, ProcessId, Reader, Timestamp};
 
+use crate::contents::Input;
 use crate::error::Error;
 use crate::recording::{Command, rows, text};
 
@@ -17,7 +18,7 @@ type Work = (u64, String);
 /// Gives each call its time.
 pub(crate) fn fill_in(
     commands: &mut [Command],
-    reader: &Reader<FileSource>,
+    reader: &Reader<Input>,
     strings: &[String],
     process: ProcessId,
 ) -> Result<(), Error> {

@@ -6,11 +6,27 @@ use std::time::Duration;
 
 use rustc_hash::FxHashMap;
 use tracesmith_format::tables::{self, CommandKind, MemoryKind, Metadata, Moment, Text};
-use tracesmith_format::{Columns, FileSource, ProcessId, Projection, Reader, StringId, Table};
+use tracesmith_format::{
+    BlockKind, Columns, Damage, FileSource, MAX_BLOCK_BYTES, Memory as InMemory, ProcessId, Projection,
+    Reader, StringId, Table,
+};
 
-use crate::contents::{Hash, Store, join};
+use crate::contents::{Hash, Input, Store, join};
 use crate::error::Error;
 use crate::recorded;
+
+/// Blocks that a recording is made of.
+const OF_A_RECORDING: [BlockKind; 6] = [
+    tables::Command::KIND,
+    tables::Buffer::KIND,
+    tables::Piece::KIND,
+    tables::Content::KIND,
+    tables::Module::KIND,
+    Text::KIND,
+];
+
+/// Strings that a damaged file may lack.
+const MOST_MISSING: u64 = 1 << 20;
 
 /// A recorded window of one process.
 pub struct Recording {
@@ -22,6 +38,8 @@ pub struct Recording {
     pub end: Vec<Buffer>,
     /// Why it is not whole, if it is not.
     pub broken: Option<String>,
+    /// The machine that it was recorded on.
+    pub origin: Origin,
     /// Other processes of which the file holds a recording too.
     pub others: usize,
     /// What calls brought from the host: by the call's number.
@@ -29,6 +47,15 @@ pub struct Recording {
     /// The code that a handle stands for.
     pub(crate) handles: FxHashMap<u64, Hash>,
     pub(crate) store: Store,
+}
+
+/// A machine, as far as a trace tells.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Origin {
+    /// Its name.
+    pub name: String,
+    /// What stays the same from boot to boot.
+    pub machine_id: String,
 }
 
 /// A call.
@@ -108,7 +135,20 @@ impl Recording {
     ///
     /// When the file cannot be read or holds none.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        let store = Store::new(Reader::open(FileSource::open(path)?)?)?;
+        Self::read(Box::new(FileSource::open(path)?))
+    }
+
+    /// The same of a file that is in memory.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open).
+    pub fn from_bytes(bytes: Vec<u8>) -> Result<Self, Error> {
+        Self::read(Box::new(InMemory(bytes)))
+    }
+
+    fn read(input: Input) -> Result<Self, Error> {
+        let store = Store::new(Reader::open(input)?)?;
         let strings = strings(store.reader())?;
         let rows = rows::<tables::Command>(store.reader())?;
         let process = rows.first().ok_or(Error::NoRecording)?.process;
@@ -125,7 +165,9 @@ impl Recording {
         let handles = rows_of_modules(store.reader(), process)?;
         recorded::fill_in(&mut commands, store.reader(), &strings, process)?;
         let broken = broken(store.reader(), &strings)?;
+        let origin = origin(store.reader(), &strings, process)?;
         Ok(Self {
+            origin,
             commands,
             begin,
             end,
@@ -174,13 +216,29 @@ impl Recording {
         buffers
     }
 
+    /// How many modules of device code it holds, and their bytes.
+    pub fn code(&self) -> (usize, u64) {
+        self.store.code_size()
+    }
+
     /// Bytes of the memory at the beginning.
     pub fn begin_bytes(&self) -> u64 {
-        self.begin.iter().map(|buffer| buffer.bytes).sum()
+        bytes_of(&self.begin)
+    }
+
+    /// Bytes of the memory at the end.
+    pub fn end_bytes(&self) -> u64 {
+        bytes_of(&self.end)
     }
 }
 
-pub(crate) fn rows<T: Table>(reader: &Reader<FileSource>) -> Result<Vec<T>, Error> {
+/// What a file claims may be more than there is.
+fn bytes_of(buffers: &[Buffer]) -> u64 {
+    let bytes = buffers.iter().map(|buffer| buffer.bytes);
+    bytes.fold(0, u64::saturating_add)
+}
+
+pub(crate) fn rows<T: Table>(reader: &Reader<Input>) -> Result<Vec<T>, Error> {
     let mut rows = Vec::new();
     for block in reader
         .blocks()
@@ -193,13 +251,16 @@ pub(crate) fn rows<T: Table>(reader: &Reader<FileSource>) -> Result<Vec<T>, Erro
     Ok(rows)
 }
 
-fn strings(reader: &Reader<FileSource>) -> Result<Vec<String>, Error> {
+fn strings(reader: &Reader<Input>) -> Result<Vec<String>, Error> {
     let mut strings = vec![String::new()];
-    for block in reader
-        .blocks()
-        .iter()
-        .filter(|block| block.header.kind == Text::KIND)
-    {
+    let blocks = || {
+        let blocks = reader.blocks().iter();
+        blocks.filter(|block| block.header.kind == Text::KIND)
+    };
+    // Ids are given out one by one; of a damaged file some are missing, but not so many.
+    let rows: u64 = blocks().map(|block| u64::from(block.header.rows)).sum();
+    let most = rows + MOST_MISSING;
+    for block in blocks().filter(|block| block.header.base <= most) {
         let texts = reader.decoder().read::<Text>(block, &Projection::all())?;
         let first = block.header.base as usize + 1;
         strings.resize(strings.len().max(first + texts.len()), String::new());
@@ -250,7 +311,7 @@ fn command(row: tables::Command, strings: &[String]) -> Command {
 
 type Memory = (Vec<Buffer>, Vec<Buffer>, FxHashMap<u64, Vec<Piece>>);
 
-fn memory(reader: &Reader<FileSource>, strings: &[String], process: ProcessId) -> Result<Memory, Error> {
+fn memory(reader: &Reader<Input>, strings: &[String], process: ProcessId) -> Result<Memory, Error> {
     let mut pieces = [Vec::new(), Vec::new()];
     let mut brought: FxHashMap<u64, Vec<Piece>> = FxHashMap::default();
     for row in rows::<tables::Piece>(reader)?
@@ -262,6 +323,12 @@ fn memory(reader: &Reader<FileSource>, strings: &[String], process: ProcessId) -
             bytes: row.bytes.0,
             hash: join(row.hash_high, row.hash_low),
         };
+        if piece.bytes > MAX_BLOCK_BYTES {
+            return Err(Error::Missing(format!(
+                "a piece of {} bytes, which none can have",
+                piece.bytes
+            )));
+        }
         match row.moment {
             Moment::CALL => brought.entry(row.command).or_default().push(piece),
             Moment::END => pieces[1].push(piece),
@@ -297,7 +364,7 @@ fn memory(reader: &Reader<FileSource>, strings: &[String], process: ProcessId) -
     Ok((begin, end, brought))
 }
 
-fn rows_of_modules(reader: &Reader<FileSource>, process: ProcessId) -> Result<FxHashMap<u64, Hash>, Error> {
+fn rows_of_modules(reader: &Reader<Input>, process: ProcessId) -> Result<FxHashMap<u64, Hash>, Error> {
     let wanted = Projection::of::<tables::Module>(&["process", "hash_high", "hash_low", "handle"])?;
     let mut handles = FxHashMap::default();
     for block in reader.blocks().iter() {
@@ -319,7 +386,13 @@ fn rows_of_modules(reader: &Reader<FileSource>, process: ProcessId) -> Result<Fx
 }
 
 /// Why the recording is not whole, if so. The last thing that is said of one is how many calls it has.
-fn broken(reader: &Reader<FileSource>, strings: &[String]) -> Result<Option<String>, Error> {
+fn broken(reader: &Reader<Input>, strings: &[String]) -> Result<Option<String>, Error> {
+    // What a damaged block was may not be known.
+    let is_ours = |damage: &Damage| damage.kind.is_none_or(|kind| OF_A_RECORDING.contains(&kind));
+    if reader.damage().iter().any(is_ours) {
+        let words = "the file is cut or damaged, and may lack some of the recording";
+        return Ok(Some(words.to_owned()));
+    }
     let facts = rows::<Metadata>(reader)?;
     let has_end = facts
         .iter()
@@ -332,4 +405,18 @@ fn broken(reader: &Reader<FileSource>, strings: &[String]) -> Result<Option<Stri
         .iter()
         .find(|fact| text(strings, fact.key).ends_with("recording.broken"));
     Ok(found.map(|fact| text(strings, fact.value)))
+}
+
+fn origin(reader: &Reader<Input>, strings: &[String], process: ProcessId) -> Result<Origin, Error> {
+    let processes = rows::<tables::Process>(reader)?;
+    let host = processes.iter().find(|row| row.id == process).map(|row| row.host);
+    let hosts = rows::<tables::Host>(reader)?;
+    let found = hosts
+        .iter()
+        .find(|row| Some(row.id) == host)
+        .or_else(|| hosts.first());
+    Ok(found.map_or_else(Origin::default, |row| Origin {
+        name: text(strings, row.name),
+        machine_id: text(strings, row.machine_id),
+    }))
 }

@@ -59,7 +59,7 @@ impl Replay<'_> {
             self.check_parameters(launch, &function, &symbol)?;
             if launch.shared > 0 {
                 // What it may not have shows when it is launched.
-                let _ = function.set_attribute(crate::run::MAX_DYNAMIC_SHARED, launch.shared as i32);
+                let _ = function.set_attribute(crate::load::MAX_DYNAMIC_SHARED, launch.shared as i32);
             }
             self.replaced.insert(launch.number, function.clone());
         }

@@ -1,6 +1,5 @@
 //! The plan on a device.
 
-use std::ffi::CString;
 use std::ops::Range;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -8,30 +7,24 @@ use std::time::{Duration, Instant};
 use rustc_hash::FxHashMap;
 use tracesmith_cuda::cupti::parameters::{Planes, SIDE_UNIFIED, Side};
 use tracesmith_cuda::driver::{
-    Context, Driver, Event, Function, Graph, HostMemory, Module, Setting, Stage, Stream, StreamMake,
+    Context, Driver, Event, Function, Graph, HostMemory, Placing, Setting, Stage, Stream, StreamMake,
 };
 use tracesmith_cuda::kernels::Delayer;
 use tracesmith_format::tables::CommandKind;
 
-use crate::contents::Hash;
 use crate::cuda;
 use crate::error::Error;
+use crate::load;
 use crate::pace::Start;
 use crate::part::Against;
 use crate::plan::Plan;
+use crate::progress::ProgressFn;
 use crate::race::Held;
 use crate::recording::{Command, Piece, Recording};
 use crate::snapshots::Snapshots;
 use crate::tolerance::Tolerance;
 use crate::verdict::Verdict;
 use crate::watch::Watch;
-
-/// `CU_FUNC_ATTRIBUTE_` MAX_DYNAMIC_SHARED_SIZE_BYTES and NON_PORTABLE_CLUSTER_SIZE_ALLOWED.
-pub(crate) const MAX_DYNAMIC_SHARED: u32 = 8;
-pub(crate) const NON_PORTABLE_CLUSTER: u32 = 14;
-
-/// Shared memory that a kernel has without asking for it.
-pub(crate) const FREE_SHARED: u32 = 48 << 10;
 
 /// Where what a call brings may begin.
 const ALIGNMENT: usize = 256;
@@ -77,6 +70,7 @@ pub struct Replay<'r> {
     pub(crate) tolerances: Vec<Tolerance>,
     pub(crate) snapshots: Snapshots,
     pub(crate) watch: Watch,
+    pub(crate) progress: Option<ProgressFn>,
     /// What memory holds that is taken within the window; nothing in particular without it.
     pub(crate) pattern: Option<u8>,
     /// A stream whose work is held back.
@@ -124,6 +118,20 @@ impl<'r> Replay<'r> {
     ///
     /// When something stands against it, or the driver refuses.
     pub fn prepare(recording: &'r mut Recording, plan: &'r Plan, ordinal: u32) -> Result<Self, Error> {
+        Self::prepare_at(recording, plan, ordinal, Placing::Exact)
+    }
+
+    /// The same; memory may lie elsewhere when it cannot be had where it was.
+    ///
+    /// # Errors
+    ///
+    /// As [`prepare`](Self::prepare).
+    pub fn prepare_at(
+        recording: &'r mut Recording,
+        plan: &'r Plan,
+        ordinal: u32,
+        placing: Placing,
+    ) -> Result<Self, Error> {
         if let Some(obstacle) = plan.obstacles.first() {
             return Err(Error::Obstacle(obstacle.to_string()));
         }
@@ -131,10 +139,11 @@ impl<'r> Replay<'r> {
         let device = driver
             .device(ordinal)
             .map_err(Error::device("opening the device"))?;
+        load::check_architecture(recording, plan, &device)?;
         let context = Context::of(&device).map_err(Error::device("making a context"))?;
-        let mut stage =
-            Stage::at(&context, &plan.memory, &plan.host).map_err(Error::device("taking the memory"))?;
-        let (functions, moved) = load(&context, recording, plan)?;
+        let mut stage = Stage::at(&context, &plan.memory, &plan.host, placing)
+            .map_err(Error::device("taking the memory"))?;
+        let (functions, moved) = load::load(&context, recording, plan)?;
         for moved in &moved {
             stage.admit(moved.is..moved.is + (moved.was.end - moved.was.start));
         }
@@ -163,6 +172,7 @@ impl<'r> Replay<'r> {
             tolerances: Vec::new(),
             snapshots: Snapshots::default(),
             watch: Watch::default(),
+            progress: None,
             pattern: None,
             held: None,
             delayer: None,
@@ -304,15 +314,16 @@ impl<'r> Replay<'r> {
     /// When it is no memory of the recording's, or what the driver says.
     pub fn read(&mut self, address: u64, bytes: u64) -> Result<Vec<u8>, Error> {
         self.wait()?;
-        let address = self.place(address);
+        let now = self.place(address);
         let mut content = vec![0; bytes as usize];
         match host_slice(&mut self.host, address, bytes) {
             Some(host) => content.copy_from_slice(host),
             None => self
                 .stage
-                .read(address, &mut content)
+                .read(now, &mut content)
                 .map_err(Error::device("reading memory"))?,
         }
+        self.homeward(address, &mut content);
         Ok(content)
     }
 
@@ -359,7 +370,7 @@ impl<'r> Replay<'r> {
             for word in command.parameters.as_chunks::<8>().0 {
                 let word = u64::from_le_bytes(*word);
                 let is_host = self.plan.host.iter().any(|range| range.contains(&word));
-                if is_host && !self.stage.holds(word, 1) {
+                if is_host && !self.stage.holds(self.place(word), 1) {
                     return Err(Error::Obstacle(format!(
                         "#{} {}: the driver puts no memory of the host at {word:#x}, which it reaches",
                         command.number,
@@ -388,7 +399,9 @@ impl<'r> Replay<'r> {
             let begin = bytes.len().next_multiple_of(ALIGNMENT);
             bytes.resize(begin, 0);
             for piece in pieces {
+                let from = bytes.len();
                 bytes.extend_from_slice(self.recording.store.piece(piece.hash)?);
+                self.outward(piece.address, &mut bytes[from..]);
             }
             if bytes.len() > MOST_BROUGHT {
                 // The rest is brought when a stream has come to it.
@@ -421,23 +434,30 @@ impl<'r> Replay<'r> {
         let moved = behind.checked_sub(1).map(|before| &self.moved[before]);
         match moved.filter(|moved| moved.was.contains(&address)) {
             Some(moved) => moved.is + (address - moved.was.start),
-            None => address,
+            None => self.stage.place(address),
         }
     }
 
     /// The memory as it was at the beginning.
     pub(crate) fn restore(&mut self) -> Result<(), Error> {
         self.host.clear();
-        let own = |range: &&Range<u64>| !self.stage.holds(range.start, range.end - range.start);
-        for range in self.plan.host.iter().filter(own) {
-            self.host
-                .insert(range.start, vec![0; (range.end - range.start) as usize]);
+        let is_own = |range: &&Range<u64>| {
+            let now = self.place(range.start);
+            !self.stage.holds(now, range.end - range.start)
+        };
+        let own: Vec<Range<u64>> = self.plan.host.iter().filter(is_own).cloned().collect();
+        for range in own {
+            let bytes = (range.end - range.start) as usize;
+            self.host.insert(range.start, vec![0; bytes]);
         }
         let begin = std::mem::take(&mut self.recording.begin);
         let restored = begin
             .iter()
             .flat_map(|buffer| &buffer.pieces)
-            .try_for_each(|piece| self.write(piece));
+            .try_for_each(|piece| {
+                self.progressed(piece.bytes);
+                self.write(piece)
+            });
         self.recording.begin = begin;
         restored
     }
@@ -455,9 +475,13 @@ impl<'r> Replay<'r> {
             host.copy_from_slice(bytes);
             return Ok(());
         }
-        self.stage
-            .write(address, bytes)
-            .map_err(Error::device("restoring memory"))
+        let failed = Error::device("restoring memory");
+        if self.stage.shifted().is_empty() {
+            return self.stage.write(address, bytes).map_err(failed);
+        }
+        let mut content = bytes.to_vec();
+        self.outward(piece.address, &mut content);
+        self.stage.write(address, &content).map_err(failed)
     }
 
     /// Makes one call.
@@ -495,15 +519,13 @@ impl<'r> Replay<'r> {
 
     /// Memory that is taken holds what a check wants it to hold.
     fn fill(&self, command: &Command) -> Result<(), Error> {
-        let Some(pattern) = self
-            .pattern
-            .filter(|_| self.stage.holds(command.destination, command.bytes))
-        else {
+        let address = self.place(command.destination);
+        let Some(pattern) = self.pattern.filter(|_| self.stage.holds(address, command.bytes)) else {
             return Ok(());
         };
         self.wait()?;
         let set = Setting {
-            address: command.destination,
+            address,
             value: u32::from(pattern),
             width: 1,
             count: command.bytes,
@@ -534,7 +556,7 @@ impl<'r> Replay<'r> {
     /// A launch's parameters, with addresses of what lies elsewhere now.
     pub(crate) fn parameters(&self, command: &Command) -> Vec<u8> {
         let mut parameters = command.parameters.clone();
-        if !self.moved.is_empty() {
+        if !self.moved.is_empty() || !self.stage.shifted().is_empty() {
             for bytes in parameters.as_chunks_mut::<8>().0 {
                 *bytes = self.place(u64::from_le_bytes(*bytes)).to_le_bytes();
             }
@@ -718,64 +740,4 @@ pub(crate) fn planes(words: &[u8]) -> Option<Planes> {
         height,
         depth,
     })
-}
-
-type Loaded = (FxHashMap<(u64, String), Function>, Vec<Moved>);
-
-/// Loads the code of every kernel that is launched, and sets what was set of them. Says where variables lie.
-fn load(context: &Context, recording: &mut Recording, plan: &Plan) -> Result<Loaded, Error> {
-    let mut modules: FxHashMap<Hash, Module> = FxHashMap::default();
-    let mut functions = FxHashMap::default();
-    for (key, hash) in &plan.code {
-        if !modules.contains_key(hash) {
-            let code = recording.store.code(*hash)?;
-            let module = context
-                .module_of(&code)
-                .map_err(Error::device(format!("loading the code of {}", key.1)))?;
-            modules.insert(*hash, module);
-        }
-        let name = CString::new(key.1.as_str()).map_err(|_| Error::Missing("a kernel's name".to_owned()))?;
-        let function = modules[hash]
-            .function(&name)
-            .map_err(Error::device(format!("finding {}", key.1)))?;
-        functions.insert(key.clone(), function);
-    }
-    for command in &recording.commands {
-        let Some(function) = functions.get(&(command.module, command.function.clone())) else {
-            continue;
-        };
-        match command.kind {
-            CommandKind::ATTRIBUTE => {
-                // What the old driver took and this one does not shows when the kernel is launched.
-                let _ = function.set_attribute(command.object as u32, command.value as i32);
-            }
-            CommandKind::LAUNCH => {
-                if command.shared > FREE_SHARED {
-                    let _ = function.set_attribute(MAX_DYNAMIC_SHARED, command.shared as i32);
-                }
-                if !command.attributes.is_empty() {
-                    let _ = function.set_attribute(NON_PORTABLE_CLUSTER, 1);
-                }
-            }
-            _ => {}
-        }
-    }
-    let mut moved = Vec::new();
-    for variable in &plan.variables {
-        let name = CString::new(variable.name.as_str())
-            .map_err(|_| Error::Missing("a variable's name".to_owned()))?;
-        let (address, bytes) = modules[&variable.code]
-            .variable(&name)
-            .map_err(Error::device(format!("finding the variable {}", variable.name)))?;
-        let was = variable.was.clone();
-        if bytes != was.end - was.start {
-            return Err(Error::Missing(format!(
-                "the size of {}, which has changed",
-                variable.name
-            )));
-        }
-        moved.push(Moved { was, is: address });
-    }
-    moved.sort_by_key(|moved: &Moved| moved.was.start);
-    Ok((functions, moved))
 }

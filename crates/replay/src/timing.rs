@@ -80,6 +80,34 @@ impl Replay<'_> {
         Ok(timings)
     }
 
+    /// What each call takes by itself in one run of all, by events around it: some microseconds more than the call.
+    ///
+    /// # Errors
+    ///
+    /// What the driver says.
+    pub fn time_each(&mut self) -> Result<Vec<Timing>, Error> {
+        self.set_order(Order::Serial);
+        self.run_until(0)?;
+        let mut timings = Vec::new();
+        for place in 0..self.recording.commands.len() {
+            let command = &self.recording.commands[place];
+            if !works(command) {
+                self.issue_all(place..place + 1)?;
+                continue;
+            }
+            let mut timing = Timing {
+                command: command.number,
+                name: command.name(),
+                bytes: command.bytes,
+                recorded: command.recorded,
+                runs: Vec::new(),
+            };
+            timing.runs.push(self.time_one(place)?);
+            timings.push(timing);
+        }
+        Ok(timings)
+    }
+
     pub(crate) fn time_one(&mut self, place: usize) -> Result<Duration, Error> {
         let failed = || Error::device("reading the time");
         self.wait()?;

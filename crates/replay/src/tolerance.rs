@@ -44,6 +44,12 @@ pub struct Close {
 }
 
 impl Float {
+    /// The one that is written so.
+    pub fn from_name(name: &str) -> Option<Self> {
+        let all = [Self::F16, Self::Bf16, Self::F32, Self::F64];
+        all.into_iter().find(|float| float.name() == name)
+    }
+
     /// As it is written on the command line.
     pub fn name(self) -> &'static str {
         match self {

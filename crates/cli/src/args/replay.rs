@@ -35,6 +35,9 @@ pub(crate) struct ReplayArgs {
     /// Numbers may be so far apart: |new - recorded| <= ABSOLUTE + RELATIVE × |recorded|; one number is both
     #[arg(long, value_delimiter = ',', value_name = "[TYPE=]RELATIVE[:ABSOLUTE]")]
     pub(crate) tolerance: Vec<ToleranceArg>,
+    /// Do what a file says: calls, their order, other kernels, arrays to write (docs/replay.md)
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["ops", "kernel", "stream", "replace", "tolerance", "step", "check", "until", "dump"])]
+    pub(crate) plan: Option<PathBuf>,
     /// Go through the calls one by one: next, back, buffers, dump (commands on standard input)
     #[arg(long, conflicts_with_all = ["check", "until", "dump", "replace"])]
     pub(crate) step: bool,
@@ -53,6 +56,9 @@ pub(crate) struct ReplayArgs {
     /// The array's file
     #[arg(short, long, value_name = "FILE", requires = "dump")]
     pub(crate) out: Option<PathBuf>,
+    /// Where an address cannot be had, take another one and change all that looks like an address in it
+    #[arg(long)]
+    pub(crate) relocate: bool,
     /// Give up when the GPU comes no further for so many seconds; 0: never
     #[arg(long, default_value = "60", value_name = "SECONDS")]
     pub(crate) timeout: u32,
@@ -196,9 +202,8 @@ impl FromStr for ToleranceArg {
         let (float, numbers) = match text.split_once('=') {
             None => (None, text),
             Some((name, numbers)) => {
-                let all = [Float::F16, Float::Bf16, Float::F32, Float::F64];
-                let found = all.into_iter().find(|float| float.name() == name);
-                let float = found.ok_or_else(|| format!("{name:?} is none of f16, bf16, f32, f64"))?;
+                let float = Float::from_name(name)
+                    .ok_or_else(|| format!("{name:?} is none of f16, bf16, f32, f64"))?;
                 (Some(float), numbers)
             }
         };

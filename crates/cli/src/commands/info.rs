@@ -1,5 +1,7 @@
 //! `tracesmith info`.
 
+mod recording;
+
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
@@ -74,6 +76,10 @@ fn show(
     show_head(trace, args, output)?;
     show_devices(trace, output)?;
     show_processes(trace, output)?;
+    if let Some(recording) = recording::report(trace, &args.file) {
+        output.line("")?;
+        recording.show(output)?;
+    }
     show_tables(trace, kinds, output)?;
     if args.columns {
         show_columns(trace, kinds, output)?;
@@ -445,6 +451,7 @@ fn json_of(trace: &Trace, kinds: &BTreeMap<BlockKind, Size>, args: &InfoArgs) ->
             }
             table
         }).collect::<Vec<_>>(),
+        "recording": recording::report(trace, &args.file).map(|report| report.value()),
         "health": { "good": trace.health().is_good(), "problems": health_lines(&trace.health()) },
     })
 }

@@ -2,7 +2,9 @@
 
 mod answers;
 mod guard;
+mod origin;
 mod plan;
+mod plan_file;
 pub(super) mod settle;
 mod step;
 
@@ -15,19 +17,24 @@ use anyhow::Context;
 use tracesmith_format::tables::CommandKind;
 use tracesmith_replay::npy::{self, Element};
 use tracesmith_replay::{
-    Comparison, Error, Float, Order, Pace, Part, Plan, Recording, Replacement, Replay, Tolerance,
+    Comparison, Error, Float, Order, Pace, Part, Placing, Plan, Recording, Replacement, Replay, Tolerance,
 };
 use tracesmith_trace::units;
 
 use super::replay_timing;
 use crate::args::{ElementArg, KernelArg, ReplaceArg, ReplayArgs, ReplayMode, ToleranceArg};
 use crate::exit::Exit;
-use crate::output::Output;
+use crate::output::{Hinted, Output};
+use crate::progress::Progress;
 use answers::Answer;
 use guard::Role;
+use plan_file::Written;
 
 /// Calls, buffers and differences that are shown; the others are counted.
 const SHOWN: usize = 20;
+
+/// What can be done about addresses that are taken.
+const RELOCATE: &str = "--relocate takes others, and changes all that looks like an address in those";
 
 /// How a replay ends that could not be made.
 const FAILED: Exit = Exit::Code(2);
@@ -63,7 +70,21 @@ pub(crate) fn run(args: &ReplayArgs, output: &mut Output) -> anyhow::Result<Exit
     }
     let wishes = Wishes::of(args, &recording)?;
     let recorded_span = (args.mode == ReplayMode::AsRecorded).then(|| recording.span());
-    let mut replay = Replay::prepare(&mut recording, &plan, args.device).context(name)?;
+    origin::warn_of_strangers(&recording.origin, output);
+    let placing = if args.relocate {
+        Placing::Anywhere
+    } else {
+        Placing::Exact
+    };
+    let prepared = Replay::prepare_at(&mut recording, &plan, args.device, placing);
+    let mut replay = prepared.map_err(|error| {
+        let is_taken = error.is_address_taken();
+        let error = anyhow::Error::new(error).context(name);
+        if is_taken {
+            return Hinted::error(&error, RELOCATE);
+        }
+        error
+    })?;
     guard::take_notes(&replay.watch());
     let context = Answered {
         args,
@@ -103,11 +124,14 @@ impl Answered<'_> {
         if args.step {
             return step::run(replay, output);
         }
-        if let (Some((address, bytes)), Some(out)) = (wishes.dumped, &args.out) {
-            replay.go_to(wishes.until.unwrap_or(usize::MAX))?;
-            let content = replay.read(address, bytes)?;
-            write_array(out, &content, args.element)?;
-            output.note(&format!("wrote {} ({})", out.display(), units::bytes(bytes)));
+        for array in &wishes.written {
+            replay.go_to(array.place)?;
+            let content = replay.read(array.address, array.bytes)?;
+            write_array(&array.file, &content, array.element)?;
+            let (file, bytes) = (array.file.display(), units::bytes(array.bytes));
+            output.note(&format!("wrote {file} ({bytes})"));
+        }
+        if args.dump.is_some() {
             return Ok(Exit::Done);
         }
         if args.check.is_some() {
@@ -116,22 +140,42 @@ impl Answered<'_> {
         }
         match args.mode {
             ReplayMode::Timing if wishes.replacements.is_empty() => {
+                let before = replay.clocks();
                 let timings = replay.time(wishes.part.places.clone(), args.repeat)?;
-                output.json(&replay_timing::report_value(&timings))?;
+                let clocks = [before, replay.clocks()];
+                output.json(&replay_timing::report_value(&timings, clocks))?;
                 return Ok(Exit::Done);
             }
             ReplayMode::Serial => replay.set_order(Order::Serial),
             ReplayMode::AsRecorded => replay.set_pace(Pace::AsRecorded),
             _ => {}
         }
-        let runs = replay.run_part(&wishes.part, args.repeat)?;
-        let compared: Vec<Comparison> = replay.time_replaced(args.repeat)?;
+        let repeat = wishes.repeat.unwrap_or(args.repeat);
+        self.show_progress(replay, repeat, output);
+        let runs = replay.run_part(&wishes.part, repeat)?;
+        let compared: Vec<Comparison> = replay.time_replaced(repeat)?;
+        let is_whole = wishes.part == Part::whole(replay.recording().commands.len());
+        let timings = if is_whole && compared.is_empty() && output.is_curious() {
+            replay.time_each()?
+        } else {
+            Vec::new()
+        };
         let answer = Answer {
             runs: &runs,
             compared: &compared,
+            timings: &timings,
+            relocated: replay.relocated().len(),
             recorded_span: self.recorded_span,
         };
         answers::show_runs(&answer, output)
+    }
+
+    /// A bar for what is restored and compared.
+    fn show_progress(&self, replay: &mut Replay<'_>, repeat: u32, output: &Output) {
+        let recording = replay.recording();
+        let each = recording.begin_bytes().saturating_add(recording.end_bytes());
+        let progress = Progress::new("replaying", each.saturating_mul(repeat.into()), output.bar());
+        replay.on_progress(Box::new(move |bytes| progress.add(bytes)));
     }
 }
 
@@ -140,12 +184,17 @@ struct Wishes {
     part: Part,
     tolerances: Vec<Tolerance>,
     replacements: Vec<Replacement>,
-    dumped: Option<(u64, u64)>,
-    until: Option<usize>,
+    /// Arrays that are written on the way, in the order of their places.
+    written: Vec<Written>,
+    /// How often, if a plan says so.
+    repeat: Option<u32>,
 }
 
 impl Wishes {
     fn of(args: &ReplayArgs, recording: &Recording) -> anyhow::Result<Self> {
+        if let Some(plan) = &args.plan {
+            return plan_file::wishes(plan, recording);
+        }
         Ok(Self {
             part: part(args, recording)?,
             tolerances: args
@@ -158,8 +207,8 @@ impl Wishes {
                 .iter()
                 .map(|replace| replacement(replace, args, recording))
                 .collect::<anyhow::Result<_>>()?,
-            dumped: args.dump.map(|address| extent(recording, address)).transpose()?,
-            until: args.until.map(|number| recording.places(0..number).end),
+            written: written(args, recording)?.into_iter().collect(),
+            repeat: None,
         })
     }
 }
@@ -234,6 +283,22 @@ fn replacement(arg: &ReplaceArg, args: &ReplayArgs, recording: &Recording) -> an
         code,
         symbol: arg.symbol.clone(),
     })
+}
+
+/// The array that was asked for.
+fn written(args: &ReplayArgs, recording: &Recording) -> anyhow::Result<Option<Written>> {
+    let (Some(address), Some(file)) = (args.dump, &args.out) else {
+        return Ok(None);
+    };
+    let (address, bytes) = extent(recording, address)?;
+    let all = recording.commands.len();
+    Ok(Some(Written {
+        place: args.until.map_or(all, |number| recording.places(0..number).end),
+        address,
+        bytes,
+        element: args.element,
+        file: file.clone(),
+    }))
 }
 
 /// All of the buffer that an address lies in.

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use serde_json::Value;
-use tracesmith_replay::Timing;
+use tracesmith_replay::{Clocks, Timing};
 use tracesmith_trace::{EventKind, Query};
 
 use super::ourselves::ARMING;
@@ -32,6 +32,8 @@ pub(crate) fn is_inner() -> bool {
 pub(crate) struct Timed {
     pub(crate) timings: Vec<Timing>,
     pub(crate) method: Method,
+    /// The device's clocks before and after.
+    pub(crate) clocks: Value,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,14 +57,18 @@ pub(crate) fn timed() -> anyhow::Result<Option<Timed>> {
     let Some(report) = report(command)? else {
         return Ok(None);
     };
-    let mut timings = timings_of(&report)?;
+    let mut timings = timings_of(&report["calls"])?;
     let works = works_in(&file).unwrap_or_default();
     let method = if fill_in(&mut timings, &works) {
         Method::Recorded
     } else {
         Method::Events
     };
-    Ok(Some(Timed { timings, method }))
+    Ok(Some(Timed {
+        timings,
+        method,
+        clocks: report["clocks"].clone(),
+    }))
 }
 
 fn program() -> anyhow::Result<std::path::PathBuf> {
@@ -88,7 +94,7 @@ fn report(mut command: Command) -> anyhow::Result<Option<Value>> {
 }
 
 /// What the inner process tells.
-pub(crate) fn report_value(timings: &[Timing]) -> Value {
+pub(crate) fn report_value(timings: &[Timing], clocks: [Option<Clocks>; 2]) -> Value {
     let nanos = |time: &Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     let calls = timings.iter().map(|timing| {
         serde_json::json!({
@@ -97,7 +103,14 @@ pub(crate) fn report_value(timings: &[Timing]) -> Value {
             "runs_ns": timing.runs.iter().map(nanos).collect::<Vec<u64>>(),
         })
     });
-    Value::Array(calls.collect())
+    let clocks = clocks.map(|clocks| {
+        let clocks = clocks.unwrap_or_default();
+        serde_json::json!({
+            "sm_mhz": clocks.sm_mhz, "memory_mhz": clocks.memory_mhz,
+            "temperature_celsius": clocks.temperature_celsius,
+        })
+    });
+    serde_json::json!({ "calls": calls.collect::<Vec<Value>>(), "clocks": clocks })
 }
 
 fn timings_of(report: &Value) -> anyhow::Result<Vec<Timing>> {

@@ -6,6 +6,7 @@
 
 use std::ffi::{c_int, c_uint, c_ulonglong};
 use std::ops::Range;
+use std::time::Duration;
 
 use super::functions::{DeviceAddress, Handle};
 use super::{Context, DeviceMemory, HostMemory, Stream, missing};
@@ -51,11 +52,38 @@ const _: () = assert!(size_of::<AccessDescription>() == 12);
 /// Physical memory.
 pub(crate) type Physical = c_ulonglong;
 
+/// Whether memory must lie where it is wanted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Placing {
+    /// There and nowhere else.
+    #[default]
+    Exact,
+    /// There if that is free.
+    Anywhere,
+}
+
+/// Memory that lies elsewhere than wanted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shifted {
+    /// Where it is wanted.
+    pub was: Range<u64>,
+    /// Where it begins.
+    pub is: u64,
+}
+
+/// How often an address is asked for before it counts as taken.
+const TRIES: u32 = 3;
+
+/// The time from one try to the next.
+const PAUSE: Duration = Duration::from_millis(20);
+
 /// Memory of a device and of the host at chosen addresses.
 pub struct Stage {
     context: Context,
     reserved: Vec<Range<u64>>,
     mapped: Vec<Mapped>,
+    /// By where it is wanted.
+    shifted: Vec<Shifted>,
     /// Memory of others that counts as part of it: variables of loaded code.
     admitted: Vec<Range<u64>>,
 }
@@ -107,13 +135,19 @@ impl Stage {
     ///
     /// # Errors
     ///
-    /// When an address is not to be had, or there is not enough memory.
-    pub fn at(context: &Context, wanted: &[Range<u64>], host: &[Range<u64>]) -> Result<Self, Error> {
+    /// When an address is not to be had and must be, or there is not enough memory.
+    pub fn at(
+        context: &Context,
+        wanted: &[Range<u64>],
+        host: &[Range<u64>],
+        placing: Placing,
+    ) -> Result<Self, Error> {
         let granularity = granularity(context)?;
         let mut stage = Self {
             context: context.clone(),
             reserved: Vec::new(),
             mapped: Vec::new(),
+            shifted: Vec::new(),
             admitted: Vec::new(),
         };
         let pages = widened(wanted, granularity);
@@ -126,14 +160,22 @@ impl Stage {
         let host_pages: Vec<Range<u64>> = widened(host, granularity).into_iter().filter(apart).collect();
         let all: Vec<Range<u64>> = pages.iter().chain(&host_pages).cloned().collect();
         for unit in widened(&all, UNIT.max(granularity)) {
-            stage.reserve(unit)?;
+            let got = stage.reserve(&unit, placing)?;
+            if got != unit.start {
+                let within = all.iter().filter(|page| unit.contains(&page.start));
+                stage.shifted.extend(within.map(|page| Shifted {
+                    was: page.clone(),
+                    is: got + (page.start - unit.start),
+                }));
+            }
         }
+        stage.shifted.sort_by_key(|shifted| shifted.was.start);
         for range in pages {
-            stage.map(range, Place::Device)?;
+            stage.map(stage.shift(&range), Place::Device)?;
         }
         for range in host_pages {
             // A driver without it leaves this memory to copies alone, which need no address.
-            let _ = stage.map(range, Place::Host);
+            let _ = stage.map(stage.shift(&range), Place::Host);
         }
         Ok(stage)
     }
@@ -142,6 +184,28 @@ impl Stage {
     /// of code that stays loaded as long as the stage is there.
     pub fn admit(&mut self, range: Range<u64>) {
         self.admitted.push(range);
+    }
+
+    /// Memory that lies elsewhere than wanted, by where that is.
+    pub fn shifted(&self) -> &[Shifted] {
+        &self.shifted
+    }
+
+    /// Where that lies which is wanted at an address.
+    pub fn place(&self, address: u64) -> u64 {
+        let behind = self
+            .shifted
+            .partition_point(|shifted| shifted.was.start <= address);
+        let before = behind.checked_sub(1).map(|before| &self.shifted[before]);
+        match before.filter(|shifted| shifted.was.contains(&address)) {
+            Some(shifted) => shifted.is + (address - shifted.was.start),
+            None => address,
+        }
+    }
+
+    fn shift(&self, range: &Range<u64>) -> Range<u64> {
+        let start = self.place(range.start);
+        start..start + (range.end - range.start)
     }
 
     /// Bytes of physical memory that it takes.
@@ -245,7 +309,8 @@ impl Stage {
         match brought {
             None => self.check_planes(&planes.source, &planes)?,
             Some((host, offset)) => {
-                let bytes = (planes.width * planes.height * planes.depth) as u64;
+                let rows = planes.height.saturating_mul(planes.depth);
+                let bytes = planes.width.saturating_mul(rows) as u64;
                 let address = host.place(offset, bytes).ok_or(Error::NoMemoryThere {
                     address: offset,
                     bytes,
@@ -445,25 +510,47 @@ impl Stage {
         Err(Error::NoMemoryThere { address, bytes })
     }
 
-    fn reserve(&mut self, unit: Range<u64>) -> Result<(), Error> {
-        let driver = self.context.enter()?;
-        let call = driver
-            .functions()
-            .cuMemAddressReserve
-            .ok_or_else(|| missing("cuMemAddressReserve"))?;
+    /// Reserves addresses, and says where. Something else may be there for a moment, so they are asked for again.
+    fn reserve(&mut self, unit: &Range<u64>, placing: Placing) -> Result<u64, Error> {
         let bytes = unit.end - unit.start;
-        let mut got: DeviceAddress = 0;
-        // SAFETY: writes one address.
-        let status = unsafe { call(&raw mut got, bytes as usize, 0, unit.start, 0) };
-        driver.check("cuMemAddressReserve", status)?;
-        self.reserved.push(got..got + bytes);
-        if got == unit.start {
-            return Ok(());
+        for attempt in 1..=TRIES {
+            let got = self.reserve_near(unit)?;
+            if got == unit.start || attempt == TRIES && placing == Placing::Anywhere {
+                self.reserved.push(got..got + bytes);
+                return Ok(got);
+            }
+            self.release_addresses(got..got + bytes);
+            if attempt < TRIES {
+                std::thread::sleep(PAUSE);
+            }
         }
         Err(Error::AddressTaken {
             address: unit.start,
             bytes,
         })
+    }
+
+    fn reserve_near(&self, unit: &Range<u64>) -> Result<u64, Error> {
+        let driver = self.context.enter()?;
+        let call = driver
+            .functions()
+            .cuMemAddressReserve
+            .ok_or_else(|| missing("cuMemAddressReserve"))?;
+        let bytes = (unit.end - unit.start) as usize;
+        let mut got: DeviceAddress = 0;
+        // SAFETY: writes one address.
+        let status = unsafe { call(&raw mut got, bytes, 0, unit.start, 0) };
+        driver.check("cuMemAddressReserve", status)?;
+        Ok(got)
+    }
+
+    fn release_addresses(&self, range: Range<u64>) {
+        self.context.leave_to(|driver| {
+            if let Some(free) = driver.functions().cuMemAddressFree {
+                // SAFETY: reserved by us a moment ago, and nothing was mapped there.
+                let _ = unsafe { free(range.start, (range.end - range.start) as usize) };
+            }
+        });
     }
 
     fn map(&mut self, range: Range<u64>, place: Place) -> Result<(), Error> {

@@ -7,7 +7,7 @@ use std::ffi::c_char;
 use super::state::{self, device};
 use crate::call::api;
 use crate::config::config;
-use crate::engine::device::{COMPUTE_CAPABILITY, MEMORY_BYTES, NAME};
+use crate::engine::device::{MEMORY_BYTES, NAME, compute_capability};
 use crate::pointer::Out;
 
 api! { Driver:
@@ -18,8 +18,8 @@ api! { Driver:
         .and_then(|_| name.put_text(NAME, usize::try_from(len).unwrap_or(0)));
     fn cuDeviceComputeCapability = 6 (major: Out<i32>, minor: Out<i32>, dev: i32) => {
         device(dev)?;
-        major.put(COMPUTE_CAPABILITY.0)?;
-        minor.put(COMPUTE_CAPABILITY.1)
+        major.put(compute_capability().0)?;
+        minor.put(compute_capability().1)
     };
     fn cuDeviceGetAttribute = 9 (pi: Out<i32>, attrib: u32, dev: i32)
         => device(dev).and_then(|device| pi.put(device.attribute(attrib)));

@@ -1,5 +1,7 @@
 //! What the imitated GPU looks like: roughly an H200, so that figures are of the size that programs expect.
 
+use crate::config::config;
+
 /// A GPU by its ordinal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Device {
@@ -7,13 +9,18 @@ pub(crate) struct Device {
 }
 
 pub(crate) const NAME: &str = "TraceSmith Fake GPU";
-pub(crate) const COMPUTE_CAPABILITY: (i32, i32) = (9, 0);
 pub(crate) const MEMORY_BYTES: u64 = 8 << 30;
 pub(crate) const MULTIPROCESSORS: i32 = 132;
 pub(crate) const CLOCK_KILOHERTZ: i32 = 1_980_000;
 pub(crate) const MEMORY_CLOCK_KILOHERTZ: i32 = 3_201_000;
 pub(crate) const L2_BYTES: i32 = 60 << 20;
 pub(crate) const BUS_WIDTH_BITS: i32 = 6144;
+
+/// Major and minor.
+pub(crate) fn compute_capability() -> (i32, i32) {
+    let number = config().capability;
+    (number / 10, number % 10)
+}
 
 impl Device {
     pub(crate) fn uuid(self) -> [u8; 16] {
@@ -67,8 +74,8 @@ impl Device {
             37 => BUS_WIDTH_BITS,
             38 => L2_BYTES,
             39 => 2048, // threads per multiprocessor
-            75 => COMPUTE_CAPABILITY.0,
-            76 => COMPUTE_CAPABILITY.1,
+            75 => compute_capability().0,
+            76 => compute_capability().1,
             78 => 1,        // stream priorities
             81 => 233_472,  // shared memory per multiprocessor
             83 | 89 => 1,   // managed memory; concurrent managed access

@@ -8,7 +8,7 @@ use super::code::{DeviceHandle, NvmlCode};
 use super::session::{check, text};
 use crate::config::config;
 use crate::driver::state;
-use crate::engine::device::{COMPUTE_CAPABILITY, NAME};
+use crate::engine::device::{NAME, compute_capability};
 use crate::pointer::{In, Out};
 
 /// `nvmlPciInfo_t`, third version.
@@ -100,8 +100,8 @@ extern "C" fn nvmlDeviceGetCudaComputeCapability(
     minor: Out<i32>,
 ) -> u32 {
     NvmlCode::of(handle.device().and_then(|_| {
-        major.put(COMPUTE_CAPABILITY.0)?;
-        Ok(minor.put(COMPUTE_CAPABILITY.1)?)
+        major.put(compute_capability().0)?;
+        Ok(minor.put(compute_capability().1)?)
     }))
 }
 

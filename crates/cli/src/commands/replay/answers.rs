@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tracesmith_replay::{Against, Close, Comparison, Determinism, Difference, Run, Verdict};
+use tracesmith_replay::{Against, Close, Comparison, Determinism, Difference, Run, Timing, Verdict};
 use tracesmith_trace::units;
 
 use super::SHOWN;
@@ -14,23 +14,44 @@ use crate::output::Output;
 use crate::output::table::{Align, TextTable};
 
 pub(super) fn show_timings(timed: &Timed, output: &mut Output) -> anyhow::Result<Exit> {
-    let Timed { timings, method } = timed;
+    let Timed {
+        timings,
+        method,
+        clocks,
+    } = timed;
     if output.format == Format::Json {
-        let calls: Vec<Value> = timings
-            .iter()
-            .map(|timing| {
-                let (shortest, longest) = timing.spread();
-                json!({
-                    "command": timing.command, "name": timing.name,
-                    "recorded_ns": timing.recorded.map(nanos), "median_ns": nanos(timing.median()),
-                    "min_ns": nanos(shortest), "max_ns": nanos(longest), "runs": timing.runs.len(),
-                })
-            })
-            .collect();
+        let calls: Vec<Value> = timings.iter().map(timing_value).collect();
         let by_events = *method == Method::Events;
-        output.json(&json!({ "calls": calls, "by_events": by_events }))?;
+        output.json(&json!({ "calls": calls, "by_events": by_events, "clocks": clocks }))?;
         return Ok(Exit::Done);
     }
+    output.table(&timing_table(timings))?;
+    for (when, clocks) in ["before", "after"]
+        .into_iter()
+        .zip(clocks.as_array().into_iter().flatten())
+    {
+        if let (Some(sm), Some(memory)) = (clocks["sm_mhz"].as_u64(), clocks["memory_mhz"].as_u64()) {
+            output.line(&format!("clocks {when}: SMs {sm} MHz, memory {memory} MHz"))?;
+        }
+    }
+    if *method == Method::Events {
+        output.warning(
+            "nothing could be recorded here: times are of events around each call, which adds to them",
+        );
+    }
+    Ok(Exit::Done)
+}
+
+fn timing_value(timing: &Timing) -> Value {
+    let (shortest, longest) = timing.spread();
+    json!({
+        "command": timing.command, "name": timing.name,
+        "recorded_ns": timing.recorded.map(nanos), "median_ns": nanos(timing.median()),
+        "min_ns": nanos(shortest), "max_ns": nanos(longest), "runs": timing.runs.len(),
+    })
+}
+
+fn timing_table(timings: &[Timing]) -> TextTable {
     let mut table = TextTable::new(&[
         ("call", Align::Right),
         ("name", Align::Left),
@@ -53,13 +74,7 @@ pub(super) fn show_timings(timed: &Timed, output: &mut Output) -> anyhow::Result
             units::nanos(nanos(longest)).into(),
         ]);
     }
-    output.table(&table)?;
-    if *method == Method::Events {
-        output.warning(
-            "nothing could be recorded here: times are of events around each call, which adds to them",
-        );
-    }
-    Ok(Exit::Done)
+    table
 }
 
 pub(super) fn show_check(found: &Determinism, output: &mut Output) -> anyhow::Result<Exit> {
@@ -109,6 +124,10 @@ pub(super) fn difference_value(difference: &Difference) -> Value {
 pub(super) struct Answer<'a> {
     pub(super) runs: &'a [Run],
     pub(super) compared: &'a [Comparison],
+    /// What each call took by itself, if it was measured.
+    pub(super) timings: &'a [Timing],
+    /// Ranges of memory that lie elsewhere than they did.
+    pub(super) relocated: usize,
     /// From the program's first call to its last, where its pauses were kept.
     pub(super) recorded_span: Option<Duration>,
 }
@@ -121,22 +140,31 @@ pub(super) fn show_runs(answer: &Answer<'_>, output: &mut Output) -> anyhow::Res
             "verdict": word(runs),
             "against": runs.first().map(|run| against(run.against)),
             "runs": runs.iter().map(run_value).collect::<Vec<Value>>(),
+            "calls": answer.timings.iter().map(timing_value).collect::<Vec<Value>>(),
+            "relocated": answer.relocated,
             "recorded_host_ns": answer.recorded_span.map(nanos),
             "replaced": answer.compared.iter().map(comparison_value).collect::<Vec<Value>>(),
         }))?;
         return Ok(Exit::from_check(is_good));
     }
     for (number, run) in (1..).zip(runs) {
-        show_run(number, run, answer.recorded_span, output)?;
+        show_run(number, run, answer, output)?;
     }
     show_compared(answer.compared, output)?;
+    if !answer.timings.is_empty() {
+        output.line("each call by itself, by events around it:")?;
+        output.table(&timing_table(answer.timings))?;
+    }
     Ok(Exit::from_check(is_good))
 }
 
-fn show_run(number: usize, run: &Run, span: Option<Duration>, output: &mut Output) -> anyhow::Result<()> {
+fn show_run(number: usize, run: &Run, answer: &Answer<'_>, output: &mut Output) -> anyhow::Result<()> {
     let time = |time: Duration| units::nanos(nanos(time));
     let mut times = format!("{} calls, {} on the GPU", run.commands, time(run.device_time));
-    if let Some(span) = span {
+    if answer.relocated > 0 {
+        times += &format!(", relocated: {} ranges lie elsewhere", answer.relocated);
+    }
+    if let Some(span) = answer.recorded_span {
         times += &format!(
             ", {} on the host, {} when it was recorded",
             time(run.host_time),

@@ -12,8 +12,7 @@ use crate::output::Output;
 use crate::output::table::{Align, TextTable};
 
 pub(super) fn show_plan(recording: &Recording, plan: &Plan, output: &mut Output) -> anyhow::Result<Exit> {
-    let device: u64 = plan.memory.iter().map(|range| range.end - range.start).sum();
-    let host: u64 = plan.host.iter().map(|range| range.end - range.start).sum();
+    let (device, host) = plan.bytes();
     if output.format == Format::Json {
         output.json(&json!({
             "commands": recording.commands.iter().map(command_value).collect::<Vec<_>>(),

@@ -1,0 +1,94 @@
+//! What can be run again of a trace.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+use tracesmith_format::Table;
+use tracesmith_format::tables::Command;
+use tracesmith_replay::{Plan, Recording};
+use tracesmith_trace::{Trace, units};
+
+use crate::output::{BAD, FAINT, GOOD, Output};
+
+/// Reasons that are shown; the others are counted.
+const SHOWN: usize = 5;
+
+/// A recording within a trace.
+pub(super) struct Report {
+    calls: usize,
+    buffers: usize,
+    begin_bytes: u64,
+    end_bytes: u64,
+    modules: usize,
+    code_bytes: u64,
+    /// What stands against a replay.
+    obstacles: Vec<String>,
+}
+
+/// Looks at the recording of a trace that has one. Nothing of it is run.
+pub(super) fn report(trace: &Trace, file: &Path) -> Option<Report> {
+    let has_one = trace
+        .blocks()
+        .iter()
+        .any(|block| block.header.kind == Command::KIND);
+    // What comes through a pipe is gone when the trace has been read.
+    if !has_one || file.as_os_str() == "-" {
+        return None;
+    }
+    Some(looked_at(file).unwrap_or_else(|error| Report {
+        calls: 0,
+        buffers: 0,
+        begin_bytes: 0,
+        end_bytes: 0,
+        modules: 0,
+        code_bytes: 0,
+        obstacles: vec![error.to_string()],
+    }))
+}
+
+fn looked_at(file: &Path) -> Result<Report, tracesmith_replay::Error> {
+    let mut recording = Recording::open(file)?;
+    let plan = Plan::of(&mut recording)?;
+    let (modules, code_bytes) = recording.code();
+    Ok(Report {
+        calls: recording.commands.len(),
+        buffers: recording.begin.len(),
+        begin_bytes: recording.begin_bytes(),
+        end_bytes: recording.end_bytes(),
+        modules,
+        code_bytes,
+        obstacles: plan.obstacles.iter().map(ToString::to_string).collect(),
+    })
+}
+
+impl Report {
+    pub(super) fn show(&self, output: &mut Output) -> anyhow::Result<()> {
+        output.line(&format!(
+            "{FAINT}recording{FAINT:#}  {} calls on {} buffers ({} before, {} after), {} modules ({})",
+            self.calls,
+            self.buffers,
+            units::bytes(self.begin_bytes),
+            units::bytes(self.end_bytes),
+            self.modules,
+            units::bytes(self.code_bytes)
+        ))?;
+        if self.obstacles.is_empty() {
+            output.line(&format!("           {GOOD}replayable{GOOD:#}"))?;
+        }
+        for obstacle in self.obstacles.iter().take(SHOWN) {
+            output.line(&format!("           {BAD}not replayable:{BAD:#} {obstacle}"))?;
+        }
+        if self.obstacles.len() > SHOWN {
+            output.line(&format!("           and {} more", self.obstacles.len() - SHOWN))?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn value(&self) -> Value {
+        json!({
+            "calls": self.calls, "buffers": self.buffers, "begin_bytes": self.begin_bytes,
+            "end_bytes": self.end_bytes, "modules": self.modules, "code_bytes": self.code_bytes,
+            "replayable": self.obstacles.is_empty(), "obstacles": self.obstacles,
+        })
+    }
+}

@@ -1,0 +1,156 @@
+//! A replay that another tool has planned: `--plan FILE.json`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use serde::Deserialize;
+use tracesmith_replay::{Float, Part, Recording, Replacement, Tolerance};
+
+use super::Wishes;
+use crate::args::ElementArg;
+use clap::ValueEnum;
+
+/// What the file says. A word that is not known is an error: it would be passed over otherwise.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PlanFile {
+    /// Numbers of calls, in the order in which they are made; all without it.
+    #[serde(default)]
+    calls: Option<Vec<u64>>,
+    #[serde(default)]
+    replace: Vec<Replace>,
+    #[serde(default)]
+    tolerance: Vec<Apart>,
+    #[serde(default)]
+    dump: Vec<Dump>,
+    #[serde(default)]
+    repeat: Option<u32>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Replace {
+    kernel: String,
+    #[serde(default)]
+    nth: Option<usize>,
+    file: PathBuf,
+    #[serde(default)]
+    symbol: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Apart {
+    #[serde(rename = "type")]
+    float: String,
+    #[serde(default)]
+    relative: f64,
+    #[serde(default)]
+    absolute: f64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Dump {
+    /// The number of the call before which the memory is taken; the end without it.
+    #[serde(default)]
+    before: Option<u64>,
+    address: u64,
+    #[serde(default, rename = "type")]
+    element: Option<String>,
+    file: PathBuf,
+}
+
+/// An array that is written on the way.
+pub(super) struct Written {
+    pub(super) place: usize,
+    pub(super) address: u64,
+    pub(super) bytes: u64,
+    pub(super) element: Option<ElementArg>,
+    pub(super) file: PathBuf,
+}
+
+/// Reads a plan. Files in it are looked for beside it.
+pub(super) fn wishes(path: &Path, recording: &Recording) -> anyhow::Result<Wishes> {
+    let name = path.display();
+    let text = fs::read(path).with_context(|| format!("reading {name}"))?;
+    let file: PlanFile = serde_json::from_slice(&text).with_context(|| format!("reading {name}"))?;
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let mut written = file
+        .dump
+        .iter()
+        .map(|dump| array(dump, recording, folder))
+        .collect::<anyhow::Result<Vec<Written>>>()?;
+    written.sort_by_key(|array| array.place);
+    let replacement = |replace: &Replace| {
+        let file = folder.join(&replace.file);
+        let code = fs::read(&file).with_context(|| format!("reading {}", file.display()))?;
+        Ok(Replacement {
+            kernel: replace.kernel.clone(),
+            nth: replace.nth,
+            code,
+            symbol: replace.symbol.clone(),
+        })
+    };
+    Ok(Wishes {
+        part: part(file.calls.as_deref(), recording)?,
+        tolerances: file
+            .tolerance
+            .iter()
+            .map(tolerance)
+            .collect::<anyhow::Result<_>>()?,
+        replacements: file
+            .replace
+            .iter()
+            .map(replacement)
+            .collect::<anyhow::Result<_>>()?,
+        written,
+        repeat: file.repeat,
+    })
+}
+
+fn part(calls: Option<&[u64]>, recording: &Recording) -> anyhow::Result<Part> {
+    let Some(calls) = calls else {
+        return Ok(Part::whole(recording.commands.len()));
+    };
+    let place = |number: &u64| {
+        let found = recording
+            .commands
+            .binary_search_by_key(number, |command| command.number);
+        found
+            .ok()
+            .with_context(|| format!("no call #{number} is recorded"))
+    };
+    let places = calls.iter().map(place).collect::<anyhow::Result<Vec<usize>>>()?;
+    Ok(Part::in_order(places))
+}
+
+fn tolerance(apart: &Apart) -> anyhow::Result<Tolerance> {
+    let float = Float::from_name(&apart.float)
+        .with_context(|| format!("{:?} is none of f16, bf16, f32, f64", apart.float))?;
+    Ok(Tolerance {
+        float,
+        absolute: apart.absolute,
+        relative: apart.relative,
+    })
+}
+
+fn array(dump: &Dump, recording: &Recording, folder: &Path) -> anyhow::Result<Written> {
+    let (address, bytes) = super::extent(recording, dump.address)?;
+    let element = match &dump.element {
+        None => None,
+        Some(name) => {
+            let found = ElementArg::from_str(name, true).ok();
+            Some(found.with_context(|| format!("{name:?} is none of u8, i32, i64, f16, f32, f64"))?)
+        }
+    };
+    let all = recording.commands.len();
+    Ok(Written {
+        place: dump.before.map_or(all, |number| recording.places(0..number).end),
+        address,
+        bytes,
+        element,
+        file: folder.join(&dump.file),
+    })
+}

@@ -1,0 +1,46 @@
+//! The entry point for fuzzing: a recording of any bytes, read and planned as `info` and a dry run do. `fuzz/` runs it
+//! under libFuzzer; `tests/fuzz_corpus.rs` replays its corpus.
+
+use tracesmith_format::fuzz::mended;
+
+use crate::cuda::kept_attributes;
+use crate::plan::Plan;
+use crate::recording::Recording;
+use crate::run::{nodes_of, planes};
+
+/// Reads a recording, as it is and with all checksums set right, and looks at all of it.
+pub fn recording(data: &[u8]) {
+    for bytes in [data.to_vec(), mended(data)] {
+        if let Ok(mut recording) = Recording::from_bytes(bytes) {
+            look_at(&mut recording);
+        }
+    }
+}
+
+fn look_at(recording: &mut Recording) {
+    if let Ok(plan) = Plan::of(recording) {
+        plan.bytes();
+    }
+    recording.span();
+    recording.code();
+    recording.begin_bytes();
+    recording.end_bytes();
+    for (place, command) in recording.commands.iter().enumerate() {
+        recording.told_buffers(command);
+        kept_attributes(command);
+        planes(&command.parameters);
+        nodes_of(command, &recording.commands[place + 1..]);
+        recording.places(command.number..command.number.saturating_add(1));
+        recording.launch(&command.function, 1);
+    }
+    let buffers = recording.begin.iter().chain(&recording.end);
+    let pieces: Vec<u128> = buffers
+        .flat_map(|buffer| &buffer.pieces)
+        .chain(recording.brought.values().flatten())
+        .map(|piece| piece.hash)
+        .collect();
+    for hash in pieces {
+        // One that is not there is told when it is wanted.
+        let _ = recording.store.piece(hash);
+    }
+}

@@ -1,0 +1,107 @@
+//! The code of a recording, loaded.
+
+use std::ffi::CString;
+
+use rustc_hash::FxHashMap;
+use tracesmith_cuda::cubin;
+use tracesmith_cuda::driver::{Context, Device, Function, Module};
+use tracesmith_format::tables::CommandKind;
+
+use crate::contents::Hash;
+use crate::error::Error;
+use crate::plan::Plan;
+use crate::recording::Recording;
+use crate::run::Moved;
+
+/// `CU_FUNC_ATTRIBUTE_` MAX_DYNAMIC_SHARED_SIZE_BYTES and NON_PORTABLE_CLUSTER_SIZE_ALLOWED.
+pub(crate) const MAX_DYNAMIC_SHARED: u32 = 8;
+pub(crate) const NON_PORTABLE_CLUSTER: u32 = 14;
+
+/// Shared memory that a kernel has without asking for it.
+pub(crate) const FREE_SHARED: u32 = 48 << 10;
+
+/// Code runs on devices of the generation that it was compiled for, of the same step or a later one; what is no cubin is
+/// compiled by the driver.
+pub(crate) fn check_architecture(
+    recording: &mut Recording,
+    plan: &Plan,
+    device: &Device,
+) -> Result<(), Error> {
+    let asked = || Error::device("asking for the device's kind");
+    let (major, minor) = device.capability().map_err(asked())?;
+    let mut kernels: Vec<(&String, Hash)> = plan.code.iter().map(|((_, name), hash)| (name, *hash)).collect();
+    kernels.sort();
+    kernels.dedup_by_key(|(_, hash)| *hash);
+    for (name, hash) in kernels {
+        let Some((of, step)) = cubin::capability(&recording.store.code(hash)?) else {
+            continue;
+        };
+        if of != major || step > minor {
+            return Err(Error::Obstacle(format!(
+                "the code of {name} is for compute capability {of}.{step}, and {} has {major}.{minor}",
+                device.name().map_err(asked())?
+            )));
+        }
+    }
+    Ok(())
+}
+
+type Loaded = (FxHashMap<(u64, String), Function>, Vec<Moved>);
+
+/// Loads the code of every kernel that is launched, and sets what was set of them. Says where variables lie.
+pub(crate) fn load(context: &Context, recording: &mut Recording, plan: &Plan) -> Result<Loaded, Error> {
+    let mut modules: FxHashMap<Hash, Module> = FxHashMap::default();
+    let mut functions = FxHashMap::default();
+    for (key, hash) in &plan.code {
+        if !modules.contains_key(hash) {
+            let code = recording.store.code(*hash)?;
+            let module = context
+                .module_of(&code)
+                .map_err(Error::device(format!("loading the code of {}", key.1)))?;
+            modules.insert(*hash, module);
+        }
+        let name = CString::new(key.1.as_str()).map_err(|_| Error::Missing("a kernel's name".to_owned()))?;
+        let function = modules[hash]
+            .function(&name)
+            .map_err(Error::device(format!("finding {}", key.1)))?;
+        functions.insert(key.clone(), function);
+    }
+    for command in &recording.commands {
+        let Some(function) = functions.get(&(command.module, command.function.clone())) else {
+            continue;
+        };
+        match command.kind {
+            CommandKind::ATTRIBUTE => {
+                // What the old driver took and this one does not shows when the kernel is launched.
+                let _ = function.set_attribute(command.object as u32, command.value as i32);
+            }
+            CommandKind::LAUNCH => {
+                if command.shared > FREE_SHARED {
+                    let _ = function.set_attribute(MAX_DYNAMIC_SHARED, command.shared as i32);
+                }
+                if !command.attributes.is_empty() {
+                    let _ = function.set_attribute(NON_PORTABLE_CLUSTER, 1);
+                }
+            }
+            _ => {}
+        }
+    }
+    let mut moved = Vec::new();
+    for variable in &plan.variables {
+        let name = CString::new(variable.name.as_str())
+            .map_err(|_| Error::Missing("a variable's name".to_owned()))?;
+        let (address, bytes) = modules[&variable.code]
+            .variable(&name)
+            .map_err(Error::device(format!("finding the variable {}", variable.name)))?;
+        let was = variable.was.clone();
+        if bytes != was.end - was.start {
+            return Err(Error::Missing(format!(
+                "the size of {}, which has changed",
+                variable.name
+            )));
+        }
+        moved.push(Moved { was, is: address });
+    }
+    moved.sort_by_key(|moved: &Moved| moved.was.start);
+    Ok((functions, moved))
+}
