@@ -171,6 +171,36 @@ def launches():
         row("launch", f"{trace}: kernels", found["kernels"], launches)
 
 
+def nsight():
+    """The level standard beside Nsight Systems alone, in many rounds: enough processes of each mood."""
+    if not nsys():
+        row("nsight", "Nsight Systems", "not on this machine")
+        return
+    loop = [str(PROGRAMS / "launch_loop"), "40000", "1", "2"]
+    report = str(OUTPUT / "nsys-rounds")
+    cases = {
+        "bare": loop,
+        "ours, standard": profile("rounds.sbt", loop),
+        "Nsight Systems, -t cuda": [nsys(), "profile", "-t", "cuda", "-o", report, "--force-overwrite", "true", *loop],
+    }
+    taken = {name: [] for name in cases}
+    for _ in range(int(os.environ.get("NSIGHT_ROUNDS", "20"))):
+        for name, command in cases.items():
+            taken[name] += numbers(run(command), "us_per_launch")
+    # The two moods of a process are apart by half: the quarters are well within one of them each.
+    quarter = lambda times, part: statistics.median(sorted(times)[len(times) * part // 4:len(times) * (part + 1) // 4])
+    for name, times in taken.items():
+        row("nsight", f"{name}: µs per launch (median; of the fastest quarter, of the slowest; processes)",
+            f"{statistics.median(times):.3f}; {quarter(times, 0):.3f}, {quarter(times, 3):.3f}; {len(times)}")
+    ours, theirs = taken["ours, standard"], taken["Nsight Systems, -t cuda"]
+    percent = lambda a, b: f"{(a / b - 1) * 100:+.1f} %"
+    row("nsight", "standard, with stacks, against Nsight Systems (median; fastest quarter; slowest)",
+        f"{percent(statistics.median(ours), statistics.median(theirs))}; {percent(quarter(ours, 0), quarter(theirs, 0))}; {percent(quarter(ours, 3), quarter(theirs, 3))}",
+        "below")
+    pairs = sum(one < other for one in ours for other in theirs) / (len(ours) * len(theirs))
+    row("nsight", "of all pairs of processes, those in which ours is the faster", f"{pairs * 100:.0f} %")
+
+
 def window():
     """A window in a running process, and its speed afterwards."""
     loop = [str(PROGRAMS / "launch_loop"), "20000", "1", "90", "5"]
@@ -633,6 +663,7 @@ def replay():
 SECTIONS = {
     "million": million,
     "launches": launches,
+    "nsight": nsight,
     "window": window,
     "survival": survival,
     "kinds": kinds,

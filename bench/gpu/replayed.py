@@ -119,6 +119,7 @@ def measure(tools):
     replays.record("kernel", [streams, "streams"], "--kernel", "scatter")
     replays.same("kernel", "one launch of one kernel (--kernel scatter)")
     running(replays, windows)
+    features(replays)
     interpreter = tools.python()
     if interpreter is None:
         tools.row("replay", "PyTorch", "not on this machine")
@@ -138,6 +139,43 @@ def measure(tools):
     replays.times("train")
     replays.times("graph")
     outside(replays, streams)
+
+
+def features(replays):
+    """What else can be done with a recording, each as a user would ask for it."""
+    tools, row = replays.tools, replays.row
+    cubin = str(tools.PROGRAMS / "others.cubin")
+    trace = str(tools.OUTPUT / "streams.sbt")
+
+    def said(what, *options, code, asked="", words="", given=None):
+        command = [tools.TRACESMITH, "replay", trace, *options]
+        start = time.monotonic()
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, input=given)
+        text = " ⏎ ".join((done.stdout + done.stderr).strip().splitlines()[-6:])[-700:]
+        good = done.returncode == code and words in done.stdout + done.stderr
+        row("replay", f"{what} ({time.monotonic() - start:.1f} s)", text if good else f"WRONG, exit {done.returncode}: {text}", asked)
+
+    said("--replace by the same kernel", "--replace", f"scatter={cubin}:same", code=0, asked="the same")
+    said("--replace by another kernel", "--replace", f"scatter={cubin}:other", code=1, asked="differs")
+    said("--replace by a kernel that faults", "--replace", f"scatter={cubin}:fault", code=2, words="scatter", asked="named")
+    said("--replace by a kernel that does not end", "--replace", f"scatter={cubin}:hang", "--timeout", "4", code=2,
+         words="scatter", asked="named")
+    said("after both, the recording itself", code=0, asked="the same")
+    said("one kernel, 200 times", "--kernel", "scatter#1", "--mode", "timing", "--repeat", "200", code=0)
+    said("--ops 40..60", "--ops", "40..60", code=0)
+    said("--mode as-recorded", "--mode", "as-recorded", code=0)
+    said("--mode serial", "--mode", "serial", code=0)
+    said("--tolerance f32=1e-6", "--tolerance", "f32=1e-6", code=0)
+    said("--step", "--step", "--snapshot-every", "20", code=0, given="next 30\nback 5\nbuffers\nquit\n")
+    plan = tools.OUTPUT / "plan.json"
+    plan.write_text(json.dumps({"repeat": 2, "replace": [{"kernel": "scatter", "file": cubin, "symbol": "same"}]}))
+    said("--plan", "--plan", str(plan), code=0)
+    folder = tools.OUTPUT / "extracted"
+    tools.run([tools.TRACESMITH, "extract", trace, "--kernel", "scatter#1", "-o", str(folder)])
+    tools.run(["g++", "-O1", "-o", str(folder / "reproduce"), str(folder / "reproduce.cpp"), "-ldl"])
+    for program in (["./reproduce"], ["python3", "reproduce.py"]):
+        done = subprocess.run(program, cwd=folder, capture_output=True, text=True, timeout=60)
+        row("replay", f"extract, {' '.join(program)}", f"exit {done.returncode}: {(done.stdout + done.stderr).strip()[-300:]}", "exit 0: same")
 
 
 def refused(replays, windows):
