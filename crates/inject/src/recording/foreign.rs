@@ -11,7 +11,8 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use super::{
     Function, PIECE_BYTES, State,
-    calls::{Call, HOST_LIMIT, code, words},
+    arguments::words,
+    calls::{Call, HOST_LIMIT, code},
 };
 
 /// Why such a launch is refused.

@@ -240,7 +240,7 @@ impl State {
         // SAFETY: the caller vouches for it.
         let parameters = self
             .look_at(handle)
-            .and_then(|function| unsafe { super::calls::parameters(&function, &launch) });
+            .and_then(|function| unsafe { super::arguments::parameters(&function, &launch) });
         Kernel {
             handle,
             grid: given.grid,

@@ -14,6 +14,7 @@
 //! - [`memory`]: what is reached, and its contents.
 //! - [`variables`]: those of device code.
 
+mod arguments;
 mod calls;
 mod copies;
 mod foreign;
