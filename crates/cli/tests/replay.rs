@@ -284,3 +284,46 @@ fn a_program_that_is_killed_in_its_window_leaves_no_recording() {
     let replay = run(&mut place.tracesmith("replay t.sbt"));
     assert_eq!(replay.code, Some(2), "{}", replay.stdout);
 }
+
+/// A disk of 128 MiB, in a namespace of its own where that is allowed.
+#[test]
+fn a_disk_that_is_too_small_is_said_and_the_trace_is_whole() {
+    let Some(stage) = stage() else { return };
+    let place = Place::new(stage);
+    let mount = "mount -t tmpfs -o size=128m tmpfs small";
+    let line = format!("mkdir -p small && {mount} && exec \"$0\" \"$@\"");
+    let mut isolated = std::process::Command::new("unshare");
+    isolated.args(["-rm", "sh", "-c", &line]);
+    let mut trial = std::process::Command::new("unshare");
+    trial
+        .current_dir(place.path("."))
+        .args(["-rm", "sh", "-c", &line, "true"]);
+    if !trial.status().is_ok_and(|status| status.success()) {
+        println!("skipped: no namespace with a disk of its own here");
+        return;
+    }
+    let profile = place.profile(
+        "--record --capture-range cuda-profiler-api",
+        "launcher window 20000000 0",
+    );
+    isolated.arg(profile.get_program());
+    for argument in profile.get_args() {
+        let argument = argument.to_string_lossy();
+        isolated.arg(if argument == "t.sbt" {
+            "small/t.sbt"
+        } else {
+            &argument
+        });
+    }
+    for (name, value) in profile.get_envs() {
+        if let Some(value) = value {
+            isolated.env(name, value);
+        }
+    }
+    isolated.current_dir(place.path("."));
+    let recorded = run(&mut isolated);
+    assert_eq!(recorded.code, Some(0), "{}", recorded.stderr);
+    let said = "the recording is not whole: the disk has no room for the memory that it reaches";
+    assert!(recorded.stderr.contains(said), "{}", recorded.stderr);
+    assert!(!recorded.stderr.contains("cut off"), "{}", recorded.stderr);
+}
