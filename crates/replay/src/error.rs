@@ -10,7 +10,7 @@ pub enum Error {
     #[error(transparent)]
     Format(#[from] tracesmith_format::Error),
     /// It could not be opened.
-    #[error("cannot be read: {0}")]
+    #[error("cannot be read")]
     Open(#[from] std::io::Error),
     /// A file could not be written.
     #[error("cannot be written: {0}")]
@@ -28,14 +28,14 @@ pub enum Error {
     #[error("cannot replace: {0}")]
     Replacement(String),
     /// The driver, or what it was asked to do.
-    #[error("{what}: {source}")]
+    #[error("{what}: {words}")]
     Device {
         /// The number of the call that was being made, if it was one.
         call: Option<u64>,
         /// What was being done.
         what: String,
         /// The driver's words.
-        source: tracesmith_cuda::Error,
+        words: tracesmith_cuda::Error,
     },
 }
 
@@ -46,7 +46,7 @@ impl Error {
         move |source| Self::Device {
             call: None,
             what,
-            source,
+            words: source,
         }
     }
 
@@ -55,7 +55,7 @@ impl Error {
         // From CUDA_ERROR_ILLEGAL_ADDRESS to CUDA_ERROR_LAUNCH_FAILED: of a kernel that ran, and it stays.
         const FAULTS: [i64; 9] = [700, 702, 710, 714, 715, 716, 717, 718, 719];
         match self {
-            Self::Device { source, .. } => source.code().is_some_and(|code| FAULTS.contains(&code)),
+            Self::Device { words, .. } => words.code().is_some_and(|code| FAULTS.contains(&code)),
             _ => false,
         }
     }
@@ -64,7 +64,7 @@ impl Error {
     pub fn is_address_taken(&self) -> bool {
         let taken =
             |source: &tracesmith_cuda::Error| matches!(source, tracesmith_cuda::Error::AddressTaken { .. });
-        matches!(self, Self::Device { source, .. } if taken(source))
+        matches!(self, Self::Device { words, .. } if taken(words))
     }
 
     /// With the call that was being made.
@@ -73,11 +73,11 @@ impl Error {
             Self::Device {
                 call: None,
                 what,
-                source,
+                words,
             } => Self::Device {
                 call: Some(command.number),
                 what: format!("#{} {}: {what}", command.number, command.name()),
-                source,
+                words,
             },
             other => other,
         }

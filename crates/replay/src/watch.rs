@@ -88,7 +88,7 @@ impl Replay<'_> {
     /// What an error of the device means, in the driver's words; empty when it is none or has no words.
     pub fn words(&self, error: &Error) -> String {
         match error {
-            Error::Device { source, .. } => source
+            Error::Device { words, .. } => words
                 .code()
                 .map(|code| self.context.device().driver().words(code))
                 .unwrap_or_default(),

@@ -61,7 +61,7 @@ pub(super) fn show_plan(recording: &Recording, plan: &Plan, output: &mut Output)
     if !variables.is_empty() {
         let bytes = variables.iter().map(|variable| variable.bytes);
         output.line(&format!(
-            "and {} variables of device code, {}",
+            "and of variables of device code {}, {}",
             variables.len(),
             units::bytes(bytes.fold(0, u64::saturating_add))
         ))?;
