@@ -138,7 +138,8 @@ fn who_waits_at_a_terminal_sees_how_far_it_has_come() {
     };
     let place = Place::with(stage, options);
     place.profiled(WINDOW, "launcher window 1000 2");
-    let command = place.tracesmith("replay t.sbt --repeat 3");
+    let mut command = place.tracesmith("replay t.sbt --repeat 3");
+    command.env("TERM", "xterm-256color");
     let mut terminal = Terminal::start(command, 100, 20);
     terminal.wait_for("bar", |screen| screen.text().contains("replaying"));
     terminal.wait_for("verdict", |screen| screen.text().contains("run 3: same"));
