@@ -11,9 +11,8 @@
 mod support;
 
 use serde_json::Value;
+use support::replay::{WINDOW, replayed};
 use support::stage::{Place, run, stage};
-
-const WINDOW: &str = "--record --capture-range cuda-profiler-api";
 
 /// The window of a case of `windows`, recorded in a place; the program said what it says alone.
 fn recorded(case: &str) -> Option<Place> {
@@ -24,13 +23,6 @@ fn recorded(case: &str) -> Option<Place> {
     assert_eq!(profiled.stdout, alone.stdout);
     assert!(alone.stdout.starts_with("window "), "{}", alone.stdout);
     Some(place)
-}
-
-/// What a replay answers.
-fn replayed(place: &Place, options: &str) -> (Option<i32>, Value) {
-    let run = run(&mut place.tracesmith(&format!("replay t.sbt --format json {options}")));
-    let value = serde_json::from_str(&run.stdout).unwrap_or_else(|_| panic!("{}{}", run.stdout, run.stderr));
-    (run.code, value)
 }
 
 /// Run again, with and without streams, a case comes out the same; gives back what was planned.

@@ -11,6 +11,7 @@ use std::io::{Read, Write};
 use std::ops::Range;
 use std::path::Path;
 
+use tracesmith_cuda::driver::widened;
 use tracesmith_format::tables::{CommandKind, MemoryKind};
 
 use crate::cuda;
@@ -213,13 +214,12 @@ impl Replay<'_> {
         }
         let is_host = |memory: &Reached| matches!(memory.memory, MemoryKind::PINNED | MemoryKind::PAGEABLE);
         let ranges = |unit: u64, is_wanted: &dyn Fn(&Reached) -> bool| {
-            let own = reached
+            let own: Vec<Range<u64>> = reached
                 .iter()
-                .filter(|memory| memory.variable.is_empty() && is_wanted(memory));
-            widened(
-                own.map(|memory| memory.address..memory.address + memory.bytes),
-                unit,
-            )
+                .filter(|memory| memory.variable.is_empty() && is_wanted(memory))
+                .map(|memory| memory.address..memory.address + memory.bytes)
+                .collect();
+            widened(&own, unit)
         };
         for range in ranges(UNIT, &|_| true) {
             line(format_args!(
@@ -295,22 +295,6 @@ fn is_same(one: &Path, other: &Path) -> Result<bool, Error> {
     }
 }
 
-/// Ranges of whole units that hold all of these; those that touch are one.
-fn widened(ranges: impl Iterator<Item = Range<u64>>, unit: u64) -> Vec<Range<u64>> {
-    let mut wide: Vec<Range<u64>> = ranges
-        .map(|range| range.start / unit * unit..range.end.div_ceil(unit) * unit)
-        .collect();
-    wide.sort_by_key(|range| range.start);
-    let mut merged: Vec<Range<u64>> = Vec::new();
-    for range in wide {
-        match merged.last_mut() {
-            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
-            _ => merged.push(range),
-        }
-    }
-    merged
-}
-
 fn readme(command: &Command, reached: &[Reached]) -> String {
     let bytes: u64 = reached.iter().map(|memory| memory.bytes).sum();
     let changed = reached.iter().filter(|memory| memory.is_changed).count();
@@ -322,15 +306,4 @@ fn readme(command: &Command, reached: &[Reached]) -> String {
         bytes = bytes,
         changed = changed,
     )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ranges_are_of_whole_units() {
-        let ranges = [5..6, 0..1, 12..13].into_iter();
-        assert_eq!(widened(ranges, 4), [0..8, 12..16]);
-    }
 }

@@ -113,7 +113,7 @@ impl Replay<'_> {
         let (mut same, mut differs) = (0, self.recording.commands.len());
         while same + 1 < differs {
             let until = same.midpoint(differs);
-            if self.is_same(digester, buffers, way, until)?.is_none() {
+            if self.differing_after(digester, buffers, way, until)?.is_none() {
                 same = until;
             } else {
                 differs = until;
@@ -123,7 +123,7 @@ impl Replay<'_> {
     }
 
     /// Which memory comes out differently after the calls before a place, if any does.
-    fn is_same(
+    fn differing_after(
         &mut self,
         digester: &Digester,
         buffers: &[(u64, u64)],
@@ -147,7 +147,7 @@ impl Replay<'_> {
         way: Way,
         place: usize,
     ) -> Result<(u64, u64), Error> {
-        let buffer = self.is_same(digester, buffers, way, place + 1)?;
+        let buffer = self.differing_after(digester, buffers, way, place + 1)?;
         let own = self
             .recording
             .commands

@@ -29,6 +29,17 @@ pub struct Timing {
 }
 
 impl Timing {
+    /// Without a run yet.
+    fn of(command: &Command) -> Self {
+        Self {
+            command: command.number,
+            name: command.name(),
+            bytes: command.bytes,
+            recorded: command.recorded,
+            runs: Vec::new(),
+        }
+    }
+
     /// The one in the middle.
     pub fn median(&self) -> Duration {
         let mut sorted = self.runs.clone();
@@ -62,13 +73,7 @@ impl Replay<'_> {
                 self.issue_all(place..place + 1)?;
                 continue;
             }
-            let mut timing = Timing {
-                command: command.number,
-                name: command.name(),
-                bytes: command.bytes,
-                recorded: command.recorded,
-                runs: Vec::new(),
-            };
+            let mut timing = Timing::of(command);
             let failed = || Error::device("copying the memory");
             let snapshot = self.stage.snapshot().map_err(failed())?;
             for _ in 0..repeat {
@@ -95,13 +100,7 @@ impl Replay<'_> {
                 self.issue_all(place..place + 1)?;
                 continue;
             }
-            let mut timing = Timing {
-                command: command.number,
-                name: command.name(),
-                bytes: command.bytes,
-                recorded: command.recorded,
-                runs: Vec::new(),
-            };
+            let mut timing = Timing::of(command);
             timing.runs.push(self.time_one(place)?);
             timings.push(timing);
         }

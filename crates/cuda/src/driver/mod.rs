@@ -48,7 +48,7 @@ pub use memory::{DeviceMemory, HostMemory, Word};
 pub use module::{Argument, Function, Launch, LaunchAttribute, Module};
 pub use peek::{Extent, FunctionHandle, MemoryPlace, Parameter, Peek, StreamMake};
 pub use peek_graph::{Edge, GraphHandle, NodeHandle, NodeKind};
-pub use stage::{Placing, Setting, Shifted, Snapshot, Stage};
+pub use stage::{Placing, Setting, Shifted, Snapshot, Stage, widened};
 pub use stream::Stream;
 
 use crate::{Error, library::Library};

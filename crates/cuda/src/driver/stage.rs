@@ -666,7 +666,7 @@ fn granularity(context: &Context) -> Result<u64, Error> {
 
 /// Ranges that begin and end at multiples of `unit` and hold all of `ranges`;
 /// those that touch are one.
-fn widened(ranges: &[Range<u64>], unit: u64) -> Vec<Range<u64>> {
+pub fn widened(ranges: &[Range<u64>], unit: u64) -> Vec<Range<u64>> {
     let mut wide: Vec<Range<u64>> = ranges
         .iter()
         .filter(|range| !range.is_empty())
