@@ -85,6 +85,21 @@ fn a_while_of_a_program_that_runs_already() {
 }
 
 #[test]
+fn a_variable_of_code_that_was_loaded_before() {
+    let Some(stage) = stage() else { return };
+    let place = Place::new(stage);
+    let mut armed = Talk::start(&mut place.armed("", "windows counting"));
+    armed.hear("round");
+    let recorded = run(&mut place.record(armed.child().id(), "-d 0.3 --record"));
+    assert_eq!(recorded.code, Some(0), "{}", recorded.stderr);
+    signal(armed.child(), Signal::KILL);
+    armed.end();
+    // The very first kernel of the window changes it.
+    assert!(launches(&place).iter().all(|name| name == "bump"));
+    same(&place, "");
+}
+
+#[test]
 fn a_range_that_the_program_marks() {
     let Some(stage) = stage() else { return };
     let place = Place::new(stage);

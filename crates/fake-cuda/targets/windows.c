@@ -14,6 +14,7 @@
  *   texture     a kernel that is told the handle of a texture; where there are textures
  *   race        a kernel that does not wait for the stream that writes what it reads
  *   forever     kernels in a stream, until killed; the window is somebody else's
+ *   counting    the same with a kernel that changes a variable of its module
  */
 #define _GNU_SOURCE 1
 #include <string.h>
@@ -317,6 +318,17 @@ static void forever(void) {
     }
 }
 
+static void counting(void) {
+    unsigned by = 2;
+    for (;;) {
+        launch(kernel("bump"), 1, 1, first, (void *[]){&y, &by});
+        CHECK(cuStreamSynchronize(first));
+        puts("round");
+        fflush(stdout);
+        usleep(1000);
+    }
+}
+
 static const struct {
     const char *name;
     void (*run)(void);
@@ -324,7 +336,7 @@ static const struct {
     {"variables", variables}, {"graph", graph},          {"changed", changed}, {"host", host_function},
     {"planes", plane_copies}, {"pinned", pinned_memory}, {"mapped", mapped},   {"race", race},
     {"managed", managed},     {"registered", registered}, {"collective", collective}, {"texture", texture},
-    {"forever", forever},
+    {"forever", forever},     {"counting", counting},
 };
 
 int main(int count, char **values) {

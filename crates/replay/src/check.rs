@@ -66,6 +66,8 @@ pub enum Cause {
         /// The stream that it does not wait for.
         other: u64,
     },
+    /// It comes out differently by chance when streams run beside each other, and no one of them being slower shows why.
+    Overlap,
     /// It does not come to its end when memory that nobody wrote holds other values.
     Fails,
 }
@@ -78,6 +80,7 @@ impl std::fmt::Display for Cause {
             Self::Stream { own, other } => {
                 write!(f, "in stream {own:#x} it does not wait for stream {other:#x}")
             }
+            Self::Overlap => f.write_str("it depends on how the work of several streams overlaps"),
             Self::Fails => f.write_str("it reads memory that nobody wrote, and fails of what it finds there"),
         }
     }
@@ -165,11 +168,7 @@ impl Replay<'_> {
             }
         }
         if let Some(race) = self.race(&digester, &looks, &first)? {
-            let cause = Cause::Stream {
-                own: race.own,
-                other: race.way.held.map_or(0, |held| held.stream),
-            };
-            return self.culprit(race.place, race.buffer, cause, [Way::SERIAL, race.way]);
+            return self.culprit(race.place, race.buffer, race.cause, [Way::SERIAL, race.way]);
         }
         Ok(Determinism::Repeats { runs, calls })
     }

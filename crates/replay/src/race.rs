@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tracesmith_cuda::kernels::{Delayer, Digester};
 
-use crate::check::{Look, Trail, Way};
+use crate::check::{Cause, Look, Trail, Way};
 use crate::error::Error;
 use crate::recording::Command;
 use crate::run::{Order, Replay};
@@ -34,8 +34,8 @@ pub(crate) struct Held {
 pub(crate) struct Race {
     /// Its place among the calls.
     pub(crate) place: usize,
-    /// Where it runs.
-    pub(crate) own: u64,
+    /// Why, as far as it shows.
+    pub(crate) cause: Cause,
     /// What comes out differently.
     pub(crate) buffer: u64,
     /// How it was found.
@@ -52,26 +52,46 @@ impl Replay<'_> {
     ) -> Result<Option<Race>, Error> {
         let Some(last) = looks.last() else { return Ok(None) };
         let expected = &serial[serial.len() - last.buffers.len()..];
+        let mut by_itself = None;
         for way in self.slower_ways() {
             self.go(way);
             self.load_delay()?;
             let found = self.outcome(digester, &last.buffers, usize::MAX)?;
-            if found == expected {
+            let Some(buffer) = first_apart(expected, &found, &last.buffers) else {
                 continue;
-            }
+            };
+            let Some(held) = way.held else {
+                by_itself = Some(Race {
+                    place: usize::MAX,
+                    cause: Cause::Overlap,
+                    buffer,
+                    way,
+                });
+                continue;
+            };
             let place = self.first_place(digester, &last.buffers, way)?;
-            let (own, buffer) = self.differing(digester, &last.buffers, way, place)?;
+            let Some(buffer) = self.differing_after(digester, &last.buffers, way, place + 1)? else {
+                // Chance had its hand in it.
+                continue;
+            };
+            let Some(command) = self.recording.commands.get(place).filter(|command| is_work(command)) else {
+                continue;
+            };
+            let cause = Cause::Stream {
+                own: command.stream,
+                other: held.stream,
+            };
             return Ok(Some(Race {
                 place,
-                own,
+                cause,
                 buffer,
                 way,
             }));
         }
-        Ok(None)
+        Ok(by_itself)
     }
 
-    /// Holds back each stream that does some work, when there are several; and none, for races that show by themselves.
+    /// Holds back none, for races that show by themselves, and each stream that does some work, when there are several.
     fn slower_ways(&self) -> Vec<Way> {
         let commands = &self.recording.commands;
         let busy = commands
@@ -134,28 +154,7 @@ impl Replay<'_> {
         let serial = self.outcome(digester, buffers, until)?;
         self.go(way);
         let slower = self.outcome(digester, buffers, until)?;
-        let mut pairs = serial.iter().zip(&slower).zip(buffers);
-        Ok(pairs
-            .find(|((one, other), _)| one != other)
-            .map(|(_, (address, _))| *address))
-    }
-
-    fn differing(
-        &mut self,
-        digester: &Digester,
-        buffers: &[(u64, u64)],
-        way: Way,
-        place: usize,
-    ) -> Result<(u64, u64), Error> {
-        let buffer = self.differing_after(digester, buffers, way, place + 1)?;
-        let own = self
-            .recording
-            .commands
-            .get(place)
-            .map_or(0, |command| command.stream);
-        // It showed a moment ago; that which is looked at first is told when it does not show again.
-        let buffer = buffer.or_else(|| buffers.first().map(|(address, _)| *address));
-        Ok((own, buffer.unwrap_or(0)))
+        Ok(first_apart(&serial, &slower, buffers))
     }
 
     pub(crate) fn load_delay(&mut self) -> Result<(), Error> {
@@ -172,13 +171,24 @@ impl Replay<'_> {
         let (Some(held), Some(delayer)) = (held, &self.delayer) else {
             return Ok(());
         };
-        if !works(command) && !is_graph(command) {
+        if !is_work(command) {
             return Ok(());
         }
         delayer
             .delay(held.time, self.stream(command))
             .map_err(Error::device("holding a stream back"))
     }
+}
+
+/// The first memory whose digests differ.
+fn first_apart(one: &[u64], other: &[u64], buffers: &[(u64, u64)]) -> Option<u64> {
+    let mut pairs = one.iter().zip(other).zip(buffers);
+    let found = pairs.find(|((one, other), _)| one != other);
+    found.map(|(_, (address, _))| *address)
+}
+
+fn is_work(command: &Command) -> bool {
+    works(command) || is_graph(command)
 }
 
 fn is_graph(command: &Command) -> bool {

@@ -258,7 +258,7 @@ impl Recording {
             return;
         };
         state.modules.insert((context, module));
-        state.memory.variables.loaded(code);
+        inside(|| state.learn_variables(code));
         for (index, piece) in code.chunks(PIECE_BYTES).enumerate() {
             let record = Code {
                 hash_high: (hash >> 64) as u64,

@@ -2,7 +2,9 @@
 //! all the same.
 //!
 //! Which ones a module has is read from its code when it is loaded. What they
-//! hold is read before the first kernel of the module is launched.
+//! hold is read before the first kernel of the module is launched. Code that was
+//! loaded before anyone watched is told within that launch, and before the kernel
+//! is on its way: its variables are read there.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -28,12 +30,21 @@ pub(super) struct Variables {
     with_function: HashMap<u64, Vec<usize>>,
     /// Modules that were looked at.
     seen: HashSet<u64>,
+    /// Modules of kernels that are being launched and whose code is not known.
+    awaited: Vec<Awaited>,
     /// By their addresses.
     known: BTreeMap<u64, Variable>,
 }
 
 struct Code {
     variables: Vec<CString>,
+}
+
+struct Awaited {
+    module: u64,
+    /// The hash of the kernel's name.
+    function: u64,
+    context: u32,
 }
 
 struct Variable {
@@ -45,12 +56,9 @@ struct Variable {
 }
 
 impl Variables {
-    /// Code was loaded.
-    pub(super) fn loaded(&mut self, code: &[u8]) {
+    /// Code was loaded, or is told now.
+    fn loaded(&mut self, code: &[u8]) {
         let names = cubin::names(code);
-        if names.variables.is_empty() {
-            return;
-        }
         let place = self.code.len();
         for function in names.functions {
             self.with_function
@@ -94,18 +102,44 @@ impl Variables {
 }
 
 impl State {
+    /// Code was loaded, or is told now that a kernel of it is being launched.
+    pub(super) fn learn_variables(&mut self, code: &[u8]) {
+        let variables = &mut self.memory.variables;
+        variables.loaded(code);
+        let known = &variables.with_function;
+        let is_known = |awaited: &mut Awaited| known.contains_key(&awaited.function);
+        let come: Vec<Awaited> = variables.awaited.extract_if(.., is_known).collect();
+        for Awaited {
+            module,
+            function,
+            context,
+        } in come
+        {
+            self.read_variables(module, function, context);
+        }
+    }
+
     /// A kernel of a module is going to run: what its variables hold is read once.
     pub(super) fn reach_variables(&mut self, module: u64, function: &[u8], context: u32) {
-        if module == 0 || !self.memory.variables.seen.insert(module) {
+        let variables = &mut self.memory.variables;
+        if module == 0 || !variables.seen.insert(module) {
             return;
         }
-        let places = self
-            .memory
-            .variables
-            .with_function
-            .get(&xxh3_64(function))
-            .cloned()
-            .unwrap_or_default();
+        let function = xxh3_64(function);
+        if variables.with_function.contains_key(&function) {
+            self.read_variables(module, function, context);
+        } else {
+            variables.awaited.push(Awaited {
+                module,
+                function,
+                context,
+            });
+        }
+    }
+
+    fn read_variables(&mut self, module: u64, function: u64, context: u32) {
+        let places = self.memory.variables.with_function.get(&function);
+        let places = places.cloned().unwrap_or_default();
         let mut addresses = Vec::new();
         for place in places {
             // Several modules may have a function of this name: the driver knows which variables this one has.
