@@ -24,6 +24,10 @@ fn same(place: &Place, options: &str) -> Value {
     serde_json::from_str(&run.stdout).unwrap()
 }
 
+fn buffers(plan: &Value) -> impl Iterator<Item = &Value> {
+    plan["buffers"].as_array().unwrap().iter()
+}
+
 /// The kernels of a recording, in order.
 fn launches(place: &Place) -> Vec<String> {
     let plan = same(place, "--mode dry-run");
@@ -82,6 +86,13 @@ fn a_while_of_a_program_that_runs_already() {
     let launches = launches(&place);
     assert!(launches.len() > 1, "{launches:?}");
     same(&place, "");
+    // Memory that only other memory tells of, and that was taken long before: three times as much as x and y.
+    let plan = same(&place, "--mode dry-run");
+    let mut sizes: Vec<u64> = buffers(&plan)
+        .map(|buffer| buffer["bytes"].as_u64().unwrap())
+        .collect();
+    sizes.sort_unstable();
+    assert_eq!(sizes, [4, 4000, 4000, 12000], "with the variable of the code");
 }
 
 #[test]

@@ -308,6 +308,10 @@ static void race(void) {
 }
 
 static void forever(void) {
+    /* The last words of x are where other memory lies. */
+    CUdeviceptr other;
+    CHECK(cuMemAlloc_v2(&other, 3 * BYTES));
+    CHECK(cuMemcpyHtoD_v2(x + BYTES - sizeof other, &other, sizeof other));
     for (;;) {
         saxpy(y, x, 1.0f, first);
         CHECK(cuMemcpyDtoDAsync_v2(x, y, 64, first));

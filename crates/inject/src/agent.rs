@@ -26,7 +26,7 @@ use crate::{
     guard::{self, lock},
     nvtx,
     range::{Range, Turn},
-    recording::Recording,
+    recording::{Recording, Since},
     sink::{Cause, Sink},
     stacks::{self, Stacks},
     threads::ThreadRings,
@@ -126,7 +126,10 @@ fn start() {
         cuda: cuda::Backend::default(),
         nvtx: nvtx::State::default(),
         stacks: Stacks::default(),
-        recording: Recording::default(),
+        recording: Recording::new(match mode {
+            Mode::Collector(_) => Since::Start,
+            Mode::Armed => Since::Late,
+        }),
         process: std::process::id(),
         state: Mutex::default(),
     }));

@@ -74,7 +74,12 @@ impl Replay<'_> {
                 // Chance had its hand in it.
                 continue;
             };
-            let Some(command) = self.recording.commands.get(place).filter(|command| is_work(command)) else {
+            let Some(command) = self
+                .recording
+                .commands
+                .get(place)
+                .filter(|command| is_work(command))
+            else {
                 continue;
             };
             let cause = Cause::Stream {

@@ -9,7 +9,7 @@ use tracesmith_cuda::driver::MemoryPlace;
 use tracesmith_wire::record::{Buffer, Piece};
 use xxhash_rust::xxh3::Xxh3;
 
-use super::{PIECE_BYTES, State, foreign::Foreign, variables::Variables};
+use super::{PIECE_BYTES, Since, State, foreign::Foreign, regions::Regions, variables::Variables};
 
 /// Numbers of the format's kinds of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +64,9 @@ pub(super) struct Memory {
     live: BTreeMap<u64, Allocation>,
     reached: BTreeSet<u64>,
     misses: HashSet<u64>,
+    /// Where memory may lie that was taken before anyone watched; empty when all
+    /// was seen.
+    unseen: Regions,
     staging: Vec<u8>,
     pub(super) variables: Variables,
     pub(super) foreign: Foreign,
@@ -90,7 +93,10 @@ pub(super) enum Reached {
 
 impl Memory {
     /// A window begins, in which nothing is reached yet.
-    pub(super) fn begin(&mut self) {
+    pub(super) fn begin(&mut self, since: Since) {
+        if since == Since::Late {
+            self.unseen = Regions::of_this_process();
+        }
         self.reached.clear();
         self.misses.clear();
         self.told.clear();
@@ -335,7 +341,7 @@ impl State {
                 break;
             }
             if moment == BEGIN {
-                self.find_addresses(piece, &mut found);
+                self.find_addresses(piece, allocation.context, &mut found);
             }
             if allocation.kind.is_on_host() {
                 hasher.update(piece);
@@ -372,21 +378,28 @@ impl State {
 
     /// Words of a buffer that point to memory which was not reached before. Only
     /// what is known is looked for: asking the driver for each word would take
-    /// for ever.
-    pub(super) fn find_addresses(&mut self, bytes: &[u8], found: &mut Vec<u64>) {
-        let (Some((lowest, _)), Some((highest, last))) = (
-            self.memory.live.first_key_value(),
-            self.memory.live.last_key_value(),
-        ) else {
-            return;
+    /// for ever. Of a program that ran before anyone watched it is asked for those
+    /// that lie where it may have memory.
+    pub(super) fn find_addresses(&mut self, bytes: &[u8], context: u32, found: &mut Vec<u64>) {
+        let memory = &self.memory;
+        let mut possible = match (memory.live.first_key_value(), memory.live.last_key_value()) {
+            (Some((lowest, _)), Some((highest, last))) => *lowest..*highest + last.bytes,
+            _ => 0..0,
         };
-        let possible = *lowest..*highest + last.bytes;
+        if let Some(unseen) = memory.unseen.span() {
+            possible = possible.start.min(unseen.start)..possible.end.max(unseen.end);
+        }
         for word in bytes.as_chunks::<8>().0 {
             let word = u64::from_le_bytes(*word);
             if !possible.contains(&word) {
                 continue;
             }
-            let Some((base, allocation)) = self.memory.find(word) else {
+            let mut place = self.memory.find(word);
+            if place.is_none() && self.memory.unseen.contains(word) {
+                let _ = self.locate(word, context);
+                place = self.memory.find(word);
+            }
+            let Some((base, allocation)) = place else {
                 continue;
             };
             if allocation.kind.is_on_host() {

@@ -12,6 +12,7 @@
 //! - [`copies`]: those that copy or set, of them.
 //! - [`graphs`]: what graphs do that are launched.
 //! - [`memory`]: what is reached, and its contents.
+//! - [`regions`]: where memory may lie that nobody saw being taken.
 //! - [`variables`]: those of device code.
 
 mod arguments;
@@ -21,6 +22,7 @@ mod foreign;
 mod functions;
 mod graphs;
 mod memory;
+mod regions;
 mod variables;
 
 use std::{
@@ -67,9 +69,18 @@ thread_local! {
     static LOADED: RefCell<Vec<(u32, u32)>> = const { RefCell::new(Vec::new()) };
 }
 
+/// Since when calls are seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Since {
+    /// The first one.
+    Start,
+    /// The program has made some before.
+    Late,
+}
+
 /// The recording of this process.
-#[derive(Default)]
 pub(crate) struct Recording {
+    since: Since,
     /// Whether calls are watched.
     on: AtomicBool,
     state: Mutex<Option<State>>,
@@ -99,6 +110,7 @@ struct State {
     follows: Vec<u8>,
     collectives: Collectives,
     stub: Option<Stub>,
+    since: Since,
     /// The context of the last call: the handle.
     context: usize,
     /// Whether commands are told; else only memory and modules are kept in mind.
@@ -138,6 +150,14 @@ fn inside<T>(body: impl FnOnce() -> T) -> T {
 }
 
 impl Recording {
+    pub(crate) fn new(since: Since) -> Self {
+        Self {
+            since,
+            on: AtomicBool::new(false),
+            state: Mutex::new(None),
+        }
+    }
+
     /// A window opens that is to be recorded: from now on memory and modules are
     /// kept in mind. Gives back the functions whose calls must be told.
     pub(crate) fn open(&self, cupti: &Cupti, settings: &Settings) -> Result<Watched, String> {
@@ -172,6 +192,7 @@ impl Recording {
                 Collectives::Refused
             },
             stub: None,
+            since: self.since,
             context: 0,
             is_window: false,
             is_over: false,
@@ -192,7 +213,7 @@ impl Recording {
     pub(crate) fn begin(&self) {
         if let Some(state) = lock(&self.state).as_mut().filter(|state| !state.is_over) {
             state.is_window = true;
-            state.memory.begin();
+            state.memory.begin(state.since);
         }
     }
 

@@ -187,7 +187,7 @@ impl State {
             memory: Kind::Device as u8,
             ..Buffer::default()
         };
-        let (name, bytes) = (variable.name.clone(), variable.bytes);
+        let (name, bytes, context) = (variable.name.clone(), variable.bytes, variable.context);
         self.tell(&buffer, &[name.to_bytes()]);
         let mut at = 0;
         while at < bytes {
@@ -198,7 +198,7 @@ impl State {
                 break;
             }
             if moment == BEGIN {
-                self.find_addresses(&content, &mut found);
+                self.find_addresses(&content, context, &mut found);
             }
             self.tell_piece(base + at, moment, &content);
             at += length as u64;
