@@ -28,7 +28,9 @@ FAULTS = {
     "race": ("a missing stream wait", "add", "does not wait for stream"),
 }
 
-WINDOWS = ["variables", "graph", "changed", "host", "planes", "pinned", "mapped", "managed", "registered"]
+WINDOWS = [
+    "variables", "graph", "changed", "host", "planes", "pinned", "mapped", "managed", "registered", "texture", "array",
+]
 
 
 class Replays:
@@ -110,6 +112,11 @@ def measure(tools):
     for case in WINDOWS:
         replays.record(f"window-{case}", [windows, case])
         replays.same(f"window-{case}", f"windows {case}")
+    for name, what in {"textures": "textures and surfaces of every kind", "device_launch": "a kernel that launches kernels"}.items():
+        replays.record(name, [str(programs / name)])
+        replays.same(name, what)
+        repeats = replays.answer(name, "--check", "determinism", "--repeat", "2", codes=(0, 1))
+        tools.row("replay", f"{what}: --check determinism", f"{repeats['verdict']} ({repeats.get('calls')} calls)", "repeats")
     replays.record("collective", [windows, "collective"], "--stub-collectives", "--capture-range", "cuda-profiler-api")
     replays.same("collective", "windows collective, by what it left (--stub-collectives)")
     refused(replays, windows)
@@ -180,24 +187,31 @@ def features(replays):
 
 def refused(replays, windows):
     """What cannot be replayed is said."""
-    for case in ("collective", "texture"):
-        replays.record(f"refused-{case}", [windows, case])
-        plan = replays.answer(f"refused-{case}", "--mode", "dry-run", codes=(0, 1))
-        reasons = [obstacle["reason"] for obstacle in plan["obstacles"]]
-        replays.row("replay", f"windows {case}: not replayable because", "; ".join(reasons) or "NOTHING SAID", "a reason")
+    replays.record("refused-collective", [windows, "collective"])
+    reasons_of(replays, "refused-collective", "windows collective")
+
+
+def reasons_of(replays, name, what):
+    plan = replays.answer(name, "--mode", "dry-run", codes=(0, 1))
+    reasons = {obstacle["reason"] for obstacle in plan["obstacles"]}
+    replays.row("replay", f"{what}: not replayable because", "; ".join(sorted(reasons)) or "NOTHING SAID", "a reason")
 
 
 def running(replays, windows):
-    """A window in a program that runs already."""
+    """Windows in programs that run already."""
     tools = replays.tools
-    target = subprocess.Popen([windows, "forever"], env=dict(os.environ, **tools.armed()), stdout=subprocess.DEVNULL)
-    try:
-        time.sleep(2)
-        tools.run([tools.TRACESMITH, "record", "--pid", str(target.pid), "-d", "0.2", "--record", "--force",
-                   "-o", str(tools.OUTPUT / "running.sbt")])
-    finally:
-        target.kill()
-    replays.same("running", "a while of a program that runs already (record --pid)")
+    for case in ("forever", "counting", "looking"):
+        target = subprocess.Popen([windows, case], env=dict(os.environ, **tools.armed()), stdout=subprocess.DEVNULL)
+        try:
+            time.sleep(2)
+            tools.run([tools.TRACESMITH, "record", "--pid", str(target.pid), "-d", "0.2", "--record", "--force",
+                       "-o", str(tools.OUTPUT / f"running-{case}.sbt")])
+        finally:
+            target.kill()
+        if case == "looking":
+            reasons_of(replays, f"running-{case}", f"windows {case}, in a program that runs already")
+        else:
+            replays.same(f"running-{case}", f"windows {case}, in a program that runs already (record --pid)")
 
 
 def outside(replays, streams):

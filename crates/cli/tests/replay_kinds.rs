@@ -145,10 +145,44 @@ fn a_collective_is_refused_or_stands_for_what_it_left() {
 }
 
 #[test]
-fn a_kernel_with_a_texture_is_refused() {
-    let Some(place) = recorded("texture") else { return };
-    let (code, plan) = replayed(&place, "--mode dry-run");
-    assert_eq!(code, Some(1), "{plan}");
-    let obstacle = &plan["obstacles"][0];
-    assert_eq!(obstacle["reason"], "a kernel that may use a texture or a surface");
+fn a_texture_has_its_handle_again() {
+    let Some(plan) = same("texture") else { return };
+    let kinds = kinds(&plan);
+    let textures = kinds.iter().filter(|kind| **kind == "texture").count();
+    assert_eq!(textures, 2, "{plan}");
+}
+
+#[test]
+fn an_array_is_restored_looked_at_painted_and_compared() {
+    let Some(plan) = same("array") else { return };
+    let buffers = plan["buffers"].as_array().unwrap();
+    let arrays: Vec<&Value> = buffers
+        .iter()
+        .filter(|buffer| buffer["memory"] == "array")
+        .collect();
+    assert_eq!(arrays.len(), 1, "{plan}");
+    assert_eq!(arrays[0]["bytes"], 4000);
+    let kinds = kinds(&plan);
+    let count = |wanted: &str| kinds.iter().filter(|kind| **kind == wanted).count();
+    assert_eq!(
+        (count("array"), count("texture"), count("copy of planes")),
+        (1, 3, 2)
+    );
+}
+
+#[test]
+fn parts_of_a_window_with_an_array_come_out_the_same() {
+    let Some(place) = recorded("array") else { return };
+    for options in [
+        "--kernel paint#1 --repeat 2",
+        "--kernel look_at_array#2 --repeat 2",
+        "--kernel look_at_array#2 --mode timing --repeat 3",
+        "--snapshot-every 2 --kernel look_at_array#3",
+    ] {
+        let (code, answer) = replayed(&place, options);
+        assert_eq!(code, Some(0), "{options}: {answer}");
+    }
+    let taken = run(&mut place.tracesmith("extract t.sbt --kernel paint#1 -o taken"));
+    assert_eq!(taken.code, Some(2), "{}", taken.stderr);
+    assert!(taken.stderr.contains("texture or a surface"), "{}", taken.stderr);
 }

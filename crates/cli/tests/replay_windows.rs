@@ -111,6 +111,24 @@ fn a_variable_of_code_that_was_loaded_before() {
 }
 
 #[test]
+fn a_texture_that_was_made_before_is_refused() {
+    let Some(stage) = stage() else { return };
+    let place = Place::new(stage);
+    let mut armed = Talk::start(&mut place.armed("", "windows looking"));
+    armed.hear("round");
+    let recorded = run(&mut place.record(armed.child().id(), "-d 0.2 --record"));
+    signal(armed.child(), Signal::KILL);
+    armed.end();
+    assert!(
+        recorded.stderr.contains("made before the recording"),
+        "{}",
+        recorded.stderr
+    );
+    let plan = run(&mut place.tracesmith("replay t.sbt --mode dry-run"));
+    assert_eq!(plan.code, Some(1), "{}", plan.stdout);
+}
+
+#[test]
 fn a_range_that_the_program_marks() {
     let Some(stage) = stage() else { return };
     let place = Place::new(stage);

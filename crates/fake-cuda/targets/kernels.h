@@ -39,6 +39,44 @@ static const char KERNELS_PTX[] =
     "st.global.u32 [counter], %r6;\n"
     "ret;\n}\n"
 
+    /* y[i] += texture[i], of memory and of an array */
+    ".visible .entry look(.param .u64 look_y, .param .u64 look_texture, .param .u32 look_n)\n"
+    "{\n" REGISTERS
+    "ld.param.u32 %r5, [look_n];\n"
+    "ld.param.u64 %rd2, [look_texture];\n" THREAD_INDEX
+    GLOBAL_POINTER(1, "look_y")
+    "add.s64 %rd1, %rd1, %rd9;\n"
+    "tex.1d.v4.f32.s32 {%f1, %f2, %f3, %f4}, [%rd2, {%r4}];\n"
+    "ld.global.f32 %f5, [%rd1];\n"
+    "add.f32 %f5, %f5, %f1;\n"
+    "st.global.f32 [%rd1], %f5;\n"
+    "done:\nret;\n}\n"
+    ".visible .entry look_at_array(.param .u64 array_y, .param .u64 array_texture, .param .u32 array_n)\n"
+    "{\n" REGISTERS
+    "ld.param.u32 %r5, [array_n];\n"
+    "ld.param.u64 %rd2, [array_texture];\n" THREAD_INDEX
+    GLOBAL_POINTER(1, "array_y")
+    "add.s64 %rd1, %rd1, %rd9;\n"
+    "cvt.rn.f32.u32 %f6, %r4;\n"
+    "add.f32 %f6, %f6, 0f3F000000;\n"
+    "tex.1d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [%rd2, {%f6}];\n"
+    "ld.global.f32 %f5, [%rd1];\n"
+    "add.f32 %f5, %f5, %f1;\n"
+    "st.global.f32 [%rd1], %f5;\n"
+    "done:\nret;\n}\n"
+
+    /* surface[i] = y[i] */
+    ".visible .entry paint(.param .u64 paint_surface, .param .u64 paint_y, .param .u32 paint_n)\n"
+    "{\n" REGISTERS
+    "ld.param.u32 %r5, [paint_n];\n"
+    "ld.param.u64 %rd2, [paint_surface];\n" THREAD_INDEX
+    GLOBAL_POINTER(1, "paint_y")
+    "add.s64 %rd1, %rd1, %rd9;\n"
+    "ld.global.u32 %r6, [%rd1];\n"
+    "shl.b32 %r7, %r4, 2;\n"
+    "sust.b.1d.b32.trap [%rd2, {%r7}], {%r6};\n"
+    "done:\nret;\n}\n"
+
     ".visible .entry noop()\n"
     "{\nret;\n}\n"
 

@@ -11,9 +11,11 @@
  *   managed     a kernel and the host, in turns, on managed memory
  *   registered  a kernel that reads memory which the program took itself and registered
  *   collective  a kernel with the name of a collective
- *   texture     a kernel that is told the handle of a texture; where there are textures
+ *   texture     a kernel that is told the handle of a texture
+ *   array       kernels that look at an array and paint it, and copies from and to it
  *   race        a kernel that does not wait for the stream that writes what it reads
  *   forever     kernels in a stream, until killed; the window is somebody else's
+ *   looking     the same with a kernel that is told a texture
  *   counting    the same with a kernel that changes a variable of its module
  */
 #define _GNU_SOURCE 1
@@ -80,6 +82,8 @@ static CUresult (*cuMemcpy2DAsync_v2)(const rows *, CUstream);
 static CUresult (*cuMemcpy3D_v2)(const planes *);
 static CUresult (*cuMemsetD2D32Async)(CUdeviceptr, size_t, unsigned, size_t, size_t, CUstream);
 static CUresult (*cuMemHostRegister_v2)(void *, size_t, unsigned);
+static CUresult (*cuArray3DCreate_v2)(void **, const void *);
+static CUresult (*cuSurfObjectCreate)(unsigned long long *, const void *);
 static CUresult (*cuTexObjectCreate)(unsigned long long *, const void *, const void *, const void *);
 static CUresult (*cuGraphGetNodes)(CUgraph, void **, size_t *);
 static CUresult (*cuGraphExecKernelNodeSetParams_v2)(CUgraphExec, void *, const kernel_node *);
@@ -282,16 +286,82 @@ static void collective(void) {
     end();
 }
 
-static void texture(void) {
-    /* CUDA_RESOURCE_DESC of linear memory, 144 bytes, and CUDA_TEXTURE_DESC, 104. */
-    unsigned long long resource[18] = {2, x, 0x0000000100000020ull, BYTES}, how[13] = {0}, handle;
+/* CUDA_RESOURCE_DESC, CUDA_TEXTURE_DESC and CUDA_ARRAY3D_DESCRIPTOR. */
+typedef struct {
+    unsigned kind;
+    unsigned long long words[16];
+    unsigned flags;
+} resource;
+
+typedef struct {
+    size_t width, height, depth;
+    unsigned format, channels, flags;
+} array_shape;
+
+static unsigned long long textured(resource *of) {
+    unsigned long long how[13] = {0}, handle;
     find(&cuTexObjectCreate, "cuTexObjectCreate");
-    CHECK(cuTexObjectCreate(&handle, resource, how, NULL));
+    CHECK(cuTexObjectCreate(&handle, of, how, NULL));
+    return handle;
+}
+
+static void look(const char *name, CUdeviceptr to, unsigned long long handle) {
+    unsigned count = COUNT;
+    launch(kernel(name), 4, 256, first, (void *[]){&to, &handle, &count});
+}
+
+static void texture(void) {
+    resource of = {2, {x, 0x0000000100000020ull, BYTES}, 0};
+    /* One that nobody uses, so that the other has not the first handle. */
+    textured(&of);
+    unsigned long long handle = textured(&of);
     begin();
-    unsigned count = 0;
-    float factor = 1.0f;
-    launch(kernel("saxpy"), 1, 1, first, (void *[]){&y, &handle, &factor, &count});
+    look("look", y, handle);
+    saxpy(x, y, 0.5f, first);
+    look("look", y, handle);
     end();
+}
+
+static void array(void) {
+    array_shape shape = {COUNT, 0, 0, 0x20, 1, 2};
+    void *numbers;
+    find(&cuArray3DCreate_v2, "cuArray3DCreate_v2");
+    find(&cuMemcpy3D_v2, "cuMemcpy3D_v2");
+    find(&cuSurfObjectCreate, "cuSurfObjectCreate");
+    CHECK(cuArray3DCreate_v2(&numbers, &shape));
+    planes to_array = {{0, 0, 0, 0, 1, host, 0, 0, 0, BYTES, 1}, {.kind = 3, .array = numbers}, BYTES, 1, 1};
+    planes of_array = {{.x = 40, .kind = 3, .array = numbers}, {0, 0, 0, 0, 2, 0, x, 0, 0, BYTES, 1}, 400, 1, 1};
+    CHECK(cuMemcpy3D_v2(&to_array));
+    resource of = {0, {(size_t)numbers}, 0};
+    unsigned long long handle = textured(&of), surface, late;
+    CHECK(cuSurfObjectCreate(&surface, &of));
+    begin();
+    look("look_at_array", y, handle);
+    unsigned count = COUNT;
+    /* What one kernel paints the next one looks at. */
+    saxpy(y, x, 2.0f, first);
+    launch(kernel("paint"), 4, 256, first, (void *[]){&surface, &y, &count});
+    late = textured(&of);
+    look("look_at_array", y, late);
+    CHECK(cuCtxSynchronize());
+    CHECK(cuMemcpy3D_v2(&of_array));
+    CHECK(cuCtxSynchronize());
+    host[7] = -3;
+    CHECK(cuMemcpy3D_v2(&to_array));
+    look("look_at_array", x, handle);
+    end();
+}
+
+static void looking(void) {
+    resource of = {2, {x, 0x0000000100000020ull, BYTES}, 0};
+    unsigned long long handle = textured(&of);
+    for (;;) {
+        look("look", y, handle);
+        CHECK(cuStreamSynchronize(first));
+        puts("round");
+        fflush(stdout);
+        usleep(1000);
+    }
 }
 
 static void race(void) {
@@ -340,7 +410,7 @@ static const struct {
     {"variables", variables}, {"graph", graph},          {"changed", changed}, {"host", host_function},
     {"planes", plane_copies}, {"pinned", pinned_memory}, {"mapped", mapped},   {"race", race},
     {"managed", managed},     {"registered", registered}, {"collective", collective}, {"texture", texture},
-    {"forever", forever},     {"counting", counting},
+    {"forever", forever},     {"counting", counting},  {"array", array}, {"looking", looking},
 };
 
 int main(int count, char **values) {

@@ -206,6 +206,8 @@ impl Replay<'_> {
                 .filter_map(|address| holder(&all, address))
                 .collect();
             if command.kind == CommandKind::LAUNCH {
+                // What it writes through a surface it is told by a handle only.
+                written.extend(self.textures.arrays());
                 let own = variables.get(&command.module).into_iter().flatten();
                 written.extend(own.copied().filter(here));
             }
@@ -267,6 +269,12 @@ impl Replay<'_> {
         buffers: &[(u64, u64)],
         digests: &mut Digests,
     ) -> Result<(), Error> {
+        if buffers
+            .iter()
+            .any(|(address, _)| self.textures.place(*address).is_some())
+        {
+            self.get_arrays()?;
+        }
         for (address, bytes) in buffers {
             digester
                 .begin(&self.stage, self.place(*address), *bytes, digests, &self.marks)

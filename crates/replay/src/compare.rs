@@ -104,6 +104,7 @@ impl Replay<'_> {
 
     /// Holds the memory against what was recorded of its end.
     pub(crate) fn compare(&mut self) -> Result<Verdict, Error> {
+        self.get_arrays()?;
         let end = std::mem::take(&mut self.recording.end);
         let mut findings = Findings::default();
         let result = end.iter().try_for_each(|buffer| {
@@ -145,6 +146,7 @@ impl Replay<'_> {
     /// Holds memory against what it held when a snapshot was taken.
     pub(crate) fn compare_with(&self, snapshot: &Snapshot, buffers: &[(u64, u64)]) -> Result<Verdict, Error> {
         let failed = || Error::device("reading memory");
+        self.get_arrays()?;
         let mut findings = Findings::default();
         let (mut expected, mut found) = (Vec::new(), Vec::new());
         for (address, bytes) in buffers.iter().copied() {

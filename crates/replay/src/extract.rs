@@ -73,6 +73,13 @@ impl Replay<'_> {
             .filter(|command| command.kind == CommandKind::LAUNCH)
             .cloned()
             .ok_or_else(|| Error::Missing("a launch at that place".to_owned()))?;
+        if self.recording.told_texture(&command) {
+            return Err(Error::Obstacle(format!(
+                "{} is told a texture or a surface, which the program that is written would have to make: use \
+                 `replay --kernel`",
+                command.function
+            )));
+        }
         self.set_order(Order::Serial);
         self.go_to(place)?;
         let mut reached = self.reached(&command)?;

@@ -60,6 +60,7 @@ mod relocate;
 mod replace;
 mod run;
 mod snapshots;
+mod textures;
 mod timing;
 mod tolerance;
 mod verdict;

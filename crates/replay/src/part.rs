@@ -99,8 +99,7 @@ impl Replay<'_> {
             Against::Recorded => None,
             Against::Replay => {
                 self.go_to(places.end)?;
-                let failed = Error::device("copying the memory");
-                Some(self.stage.snapshot().map_err(failed)?)
+                Some(self.copy_memory()?)
             }
         };
         let mut runs = Vec::new();

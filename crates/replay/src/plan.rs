@@ -138,6 +138,8 @@ impl Plan {
 
     fn add(&mut self, memory: MemoryKind, range: Range<u64>) {
         match memory {
+            // Made as what it is; its bytes stand where no memory is.
+            MemoryKind::ARRAY => {}
             MemoryKind::PINNED | MemoryKind::PAGEABLE => self.host.push(range),
             _ => self.memory.push(range),
         }

@@ -216,6 +216,16 @@ impl Recording {
         buffers
     }
 
+    /// Whether a call is told the handle of a texture or a surface.
+    pub(crate) fn told_texture(&self, command: &Command) -> bool {
+        let told = |handle: u64| {
+            let words = command.parameters.as_chunks::<8>().0.iter();
+            words.copied().any(|word| u64::from_le_bytes(word) == handle)
+        };
+        let mut commands = self.commands.iter();
+        commands.any(|command| command.kind == CommandKind::TEXTURE && told(command.object))
+    }
+
     /// How many modules of device code it holds, and their bytes.
     pub fn code(&self) -> (usize, u64) {
         self.store.code_size()

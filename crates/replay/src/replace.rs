@@ -138,18 +138,17 @@ impl Replay<'_> {
         for place in places {
             self.issue_all(at..place)?;
             at = place;
-            let failed = || Error::device("copying the memory");
-            let before = self.stage.snapshot().map_err(failed())?;
+            let before = self.copy_memory()?;
             let command = self.recording.commands[place].clone();
             let mut times = [Vec::new(), Vec::new()];
             let mut left = None;
             for (kernel, times) in times.iter_mut().enumerate() {
                 if kernel == 1 {
-                    left = Some(self.stage.snapshot().map_err(failed())?);
+                    left = Some(self.copy_memory()?);
                     self.replaced.clone_from(&replaced);
                 }
                 for _ in 0..repeat {
-                    self.stage.restore(&before).map_err(failed())?;
+                    self.put_back(&before)?;
                     times.push(self.time_one(place)?);
                 }
             }
@@ -158,7 +157,7 @@ impl Replay<'_> {
                 None => continue,
             };
             self.replaced.clear();
-            self.stage.restore(&before).map_err(failed())?;
+            self.put_back(&before)?;
             let [old, new] = times;
             comparisons.push(Comparison {
                 old: Timing {

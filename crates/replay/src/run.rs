@@ -22,6 +22,7 @@ use crate::progress::ProgressFn;
 use crate::race::Held;
 use crate::recording::{Command, Piece, Recording};
 use crate::snapshots::Snapshots;
+use crate::textures::Textures;
 use crate::tolerance::Tolerance;
 use crate::verdict::Verdict;
 use crate::watch::Watch;
@@ -47,8 +48,9 @@ pub struct Replay<'r> {
     pub(crate) functions: FxHashMap<(u64, String), Function>,
     /// Kernels that are launched instead of the recorded ones, by the number of the call.
     pub(crate) replaced: FxHashMap<u64, Rc<Function>>,
-    /// Memory that does not lie where it lay, by where it was: variables of device code.
+    /// Memory that does not lie where it lay, by where it was: variables of device code, and what lies beside arrays.
     pub(crate) moved: Vec<Moved>,
+    pub(crate) textures: Textures,
     streams: FxHashMap<u64, Stream>,
     events: FxHashMap<u64, Event>,
     /// Graphs that were made again, by the number of the call that launches them.
@@ -143,7 +145,10 @@ impl<'r> Replay<'r> {
         let context = Context::of(&device).map_err(Error::device("making a context"))?;
         let mut stage = Stage::at(&context, &plan.memory, &plan.host, placing)
             .map_err(Error::device("taking the memory"))?;
-        let (functions, moved) = load::load(&context, recording, plan)?;
+        let (functions, mut moved) = load::load(&context, recording, plan)?;
+        let (textures, arrays) = Textures::make_arrays(&context, recording)?;
+        moved.extend(arrays);
+        moved.sort_by_key(|moved: &Moved| moved.was.start);
         for moved in &moved {
             stage.admit(moved.is..moved.is + (moved.was.end - moved.was.start));
         }
@@ -157,6 +162,7 @@ impl<'r> Replay<'r> {
             functions,
             replaced: FxHashMap::default(),
             moved,
+            textures,
             streams: FxHashMap::default(),
             events: FxHashMap::default(),
             graphs: FxHashMap::default(),
@@ -314,6 +320,7 @@ impl<'r> Replay<'r> {
     /// When it is no memory of the recording's, or what the driver says.
     pub fn read(&mut self, address: u64, bytes: u64) -> Result<Vec<u8>, Error> {
         self.wait()?;
+        self.get_arrays()?;
         let now = self.place(address);
         let mut content = vec![0; bytes as usize];
         match host_slice(&mut self.host, address, bytes) {
@@ -459,7 +466,9 @@ impl<'r> Replay<'r> {
                 self.write(piece)
             });
         self.recording.begin = begin;
-        restored
+        restored?;
+        self.restore_textures(0)?;
+        self.put_arrays()
     }
 
     fn write(&mut self, piece: &Piece) -> Result<(), Error> {
@@ -512,6 +521,7 @@ impl<'r> Replay<'r> {
             CommandKind::RECORD_EVENT => self.record_event(command),
             CommandKind::WAIT_EVENT => self.wait_event(command),
             CommandKind::SYNCHRONIZE => self.host_waits(command),
+            CommandKind::TEXTURE => self.retell_texture(command),
             // Memory is there from the beginning to the end, and attributes are set when a kernel is loaded.
             _ => Ok(()),
         }
@@ -617,6 +627,8 @@ impl<'r> Replay<'r> {
     fn copy_planes(&mut self, command: &Command) -> Result<(), Error> {
         let mut planes = planes(&command.parameters)
             .ok_or_else(|| Error::Missing("the sizes of a copy of planes".to_owned()))?;
+        let arrays =
+            [planes.source.device, planes.destination.device].map(|address| self.textures.place(address));
         for side in [&mut planes.source, &mut planes.destination] {
             side.device = self.place(side.device);
         }
@@ -635,7 +647,7 @@ impl<'r> Replay<'r> {
             return Ok(());
         }
         self.stage
-            .copy_planes(&planes, brought, self.stream(command))
+            .copy_planes(&planes, brought, arrays, self.stream(command))
             .map_err(Error::device("copying planes"))
     }
 

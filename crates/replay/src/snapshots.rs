@@ -117,11 +117,10 @@ impl Replay<'_> {
             self.restore()?;
             return Ok(0);
         };
-        self.stage
-            .restore(&kept.memory)
-            .map_err(Error::device("restoring memory"))?;
+        self.put_back(&kept.memory)?;
         self.host.clone_from(&kept.host);
         let at = *at;
+        self.restore_textures(at)?;
         self.wait()?;
         Ok(at)
     }
@@ -131,10 +130,7 @@ impl Replay<'_> {
         if !self.snapshots.is_wanted(place) {
             return Ok(());
         }
-        let memory = self
-            .stage
-            .snapshot()
-            .map_err(Error::device("copying the memory"))?;
+        let memory = self.copy_memory()?;
         let host = self.host.clone();
         self.snapshots.kept.insert(place, Kept { memory, host });
         self.wait()

@@ -74,10 +74,9 @@ impl Replay<'_> {
                 continue;
             }
             let mut timing = Timing::of(command);
-            let failed = || Error::device("copying the memory");
-            let snapshot = self.stage.snapshot().map_err(failed())?;
+            let snapshot = self.copy_memory()?;
             for _ in 0..repeat {
-                self.stage.restore(&snapshot).map_err(failed())?;
+                self.put_back(&snapshot)?;
                 timing.runs.push(self.time_one(place)?);
             }
             timings.push(timing);

@@ -398,6 +398,8 @@ layout! {
         priority: i32 = 12,
         /// How it was made.
         flag: u32 = 16,
+        /// The call that made it.
+        correlation: u32 = 20,
     }
 
     /// `CUpti_ActivityDevice4`.

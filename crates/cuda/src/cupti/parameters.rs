@@ -369,3 +369,160 @@ pub const EXTRA_END: usize = 0;
 pub const EXTRA_POINTER: usize = 1;
 /// The next word points to their size.
 pub const EXTRA_SIZE: usize = 2;
+
+/// `cuTexObjectCreate` and, without the last two, `cuSurfObjectCreate`.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+#[allow(missing_docs, reason = "the arguments of the call")]
+pub struct MakeTexture {
+    pub handle: *const u64,
+    pub resource: *const Resource,
+    pub texture: *const [u8; TEXTURE_BYTES],
+    pub view: *const [u8; VIEW_BYTES],
+}
+
+/// Bytes of `CUDA_TEXTURE_DESC`.
+pub const TEXTURE_BYTES: usize = 104;
+/// Bytes of `CUDA_RESOURCE_VIEW_DESC`.
+pub const VIEW_BYTES: usize = 112;
+
+/// `CUDA_RESOURCE_DESC`: what a texture or a surface looks at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+#[allow(missing_docs, reason = "its fields")]
+pub struct Resource {
+    /// `CUresourcetype`.
+    pub kind: u32,
+    pub padding: u32,
+    /// First the handle of an array, or an address; then what belongs to the kind.
+    pub words: [u64; 16],
+    pub flags: u32,
+    pub padding_behind: u32,
+}
+
+const _: () = assert!(size_of::<Resource>() == 144);
+
+/// `CU_RESOURCE_TYPE_ARRAY`.
+pub const RESOURCE_ARRAY: u32 = 0;
+/// `CU_RESOURCE_TYPE_MIPMAPPED_ARRAY`.
+pub const RESOURCE_MIPMAPPED: u32 = 1;
+/// `CU_RESOURCE_TYPE_LINEAR`.
+pub const RESOURCE_LINEAR: u32 = 2;
+/// `CU_RESOURCE_TYPE_PITCH2D`.
+pub const RESOURCE_PITCHED: u32 = 3;
+
+/// `CUDA_ARRAY3D_DESCRIPTOR`: the shape of an array.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+#[allow(missing_docs, reason = "its fields")]
+pub struct ArrayShape {
+    /// In elements.
+    pub width: usize,
+    /// 0 when it has one dimension.
+    pub height: usize,
+    /// 0 when it has two; layers, of one with layers.
+    pub depth: usize,
+    /// `CUarray_format`.
+    pub format: u32,
+    pub channels: u32,
+    pub flags: u32,
+    pub padding: u32,
+}
+
+const _: () = assert!(size_of::<ArrayShape>() == 40);
+
+/// `CUDA_ARRAY3D_LAYERED`, and `_CUBEMAP`, whose faces are layers.
+const LAYERED: u32 = 0x01 | 0x04;
+
+impl ArrayShape {
+    /// Bytes of an element; none of formats that are compressed or have several
+    /// planes.
+    pub fn element(&self) -> Option<usize> {
+        let bytes = match self.format {
+            0x01 | 0x08 => 1,
+            0x02 | 0x09 | 0x10 => 2,
+            0x03 | 0x0A | 0x20 => 4,
+            _ => return None,
+        };
+        matches!(self.channels, 1 | 2 | 4).then_some(bytes * self.channels as usize)
+    }
+
+    /// The shape of a level of detail, of which the first is the array itself.
+    pub fn level(&self, level: u32) -> Self {
+        let smaller = |size: usize| {
+            if size == 0 {
+                0
+            } else {
+                size.checked_shr(level).unwrap_or(0).max(1)
+            }
+        };
+        Self {
+            width: smaller(self.width),
+            height: smaller(self.height),
+            depth: if self.flags & LAYERED == 0 {
+                smaller(self.depth)
+            } else {
+                self.depth
+            },
+            ..*self
+        }
+    }
+
+    /// Bytes of a row, rows of a plane, and planes.
+    pub fn extent(&self) -> Option<[usize; 3]> {
+        let row = self.width.checked_mul(self.element()?)?;
+        (row > 0).then_some([row, self.height.max(1), self.depth.max(1)])
+    }
+
+    /// All its bytes, row upon row.
+    pub fn bytes(&self) -> Option<usize> {
+        let [row, rows, planes] = self.extent()?;
+        row.checked_mul(rows)?.checked_mul(planes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHAPE: ArrayShape = ArrayShape {
+        width: 20,
+        height: 6,
+        depth: 0,
+        format: 0x20,
+        channels: 2,
+        flags: 0,
+        padding: 0,
+    };
+
+    #[test]
+    fn an_array_has_rows_and_planes() {
+        assert_eq!(SHAPE.extent(), Some([160, 6, 1]));
+        assert_eq!(SHAPE.bytes(), Some(960));
+        let line = ArrayShape { height: 0, ..SHAPE };
+        assert_eq!(line.extent(), Some([160, 1, 1]));
+        let solid = ArrayShape { depth: 3, ..SHAPE };
+        assert_eq!(solid.bytes(), Some(2880));
+        let compressed = ArrayShape {
+            format: 0x91,
+            ..SHAPE
+        };
+        assert_eq!(compressed.bytes(), None);
+        let endless = ArrayShape {
+            width: usize::MAX,
+            ..SHAPE
+        };
+        assert_eq!(endless.bytes(), None);
+    }
+
+    #[test]
+    fn levels_become_smaller_and_layers_do_not() {
+        let solid = ArrayShape { depth: 4, ..SHAPE };
+        let third = solid.level(2);
+        assert_eq!((third.width, third.height, third.depth), (5, 1, 1));
+        let layered = ArrayShape { flags: 1, ..solid };
+        assert_eq!(layered.level(2).depth, 4);
+        let line = ArrayShape { height: 0, ..SHAPE };
+        assert_eq!((line.level(9).width, line.level(9).height), (1, 0));
+    }
+}

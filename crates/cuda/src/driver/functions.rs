@@ -6,7 +6,7 @@
 use std::ffi::{c_char, c_int, c_uint, c_ulonglong, c_void};
 
 use super::stage::{AccessDescription, AllocationProperties, Physical};
-use crate::cupti::parameters::{LaunchConfig, Planes};
+use crate::cupti::parameters::{ArrayShape, LaunchConfig, Planes, Resource, TEXTURE_BYTES, VIEW_BYTES};
 use crate::functions::functions;
 
 /// What a call gives back; 0 is success.
@@ -175,6 +175,24 @@ functions! {
         ) -> Status;
         fn cuMemsetD8Async(to: DeviceAddress, value: u8, count: usize, stream: Handle) -> Status;
         fn cuMemsetD16Async(to: DeviceAddress, value: u16, count: usize, stream: Handle) -> Status;
+
+        fn cuArray3DCreate_v2(array: *mut Handle, shape: *const ArrayShape) -> Status;
+        fn cuArrayDestroy(array: Handle) -> Status;
+        fn cuMipmappedArrayCreate(array: *mut Handle, shape: *const ArrayShape, levels: c_uint) -> Status;
+        fn cuMipmappedArrayGetLevel(array: *mut Handle, whole: Handle, level: c_uint) -> Status;
+        fn cuMipmappedArrayDestroy(array: Handle) -> Status;
+
+        // <https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TEXOBJECT.html>
+        fn cuTexObjectCreate(
+            texture: *mut c_ulonglong,
+            resource: *const Resource,
+            how: *const [u8; TEXTURE_BYTES],
+            view: *const [u8; VIEW_BYTES],
+        ) -> Status;
+        fn cuTexObjectDestroy(texture: c_ulonglong) -> Status;
+        // <https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__SURFOBJECT.html>
+        fn cuSurfObjectCreate(surface: *mut c_ulonglong, resource: *const Resource) -> Status;
+        fn cuSurfObjectDestroy(surface: c_ulonglong) -> Status;
 
         // <https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__MODULE.html>
         fn cuModuleGetGlobal_v2(

@@ -23,6 +23,7 @@
 //! A context belongs to the thread that made it, and everything made in it is
 //! tied to that thread too. Things are given back when they are dropped.
 
+mod array;
 mod capture;
 mod context;
 mod device;
@@ -32,13 +33,16 @@ mod graph;
 mod memory;
 mod module;
 mod peek;
+mod peek_array;
 mod peek_graph;
+mod peek_hold;
 mod stage;
 mod stream;
 
 use std::ffi::CStr;
 use std::sync::Arc;
 
+pub use array::{Array, Reading, Texture, TextureMake};
 pub use capture::{Capture, Nodes};
 pub use context::Context;
 pub use device::{Attribute, Device, Uuid};
@@ -47,8 +51,10 @@ pub use graph::Graph;
 pub use memory::{DeviceMemory, HostMemory, Word};
 pub use module::{Argument, Function, Launch, LaunchAttribute, Module};
 pub use peek::{Extent, FunctionHandle, MemoryPlace, Parameter, Peek, StreamMake};
+pub use peek_array::{ArrayHandle, ArrayRows};
 pub use peek_graph::{Edge, GraphHandle, NodeHandle, NodeKind};
-pub use stage::{Placing, Setting, Shifted, Snapshot, Stage, widened};
+pub use peek_hold::{Hold, Release};
+pub use stage::{InArray, Placing, Setting, Shifted, Snapshot, Stage, widened};
 pub use stream::Stream;
 
 use crate::{Error, library::Library};

@@ -7,7 +7,7 @@ use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
 use super::functions::{DeviceAddress, Handle, Status};
 use super::peek_graph::EdgeData;
-use crate::cupti::parameters::{AllocateNode, KernelNode, Planes, SetNode};
+use crate::cupti::parameters::{AllocateNode, ArrayShape, KernelNode, Planes, Resource, SetNode};
 use crate::{Error, functions::functions, library::Library};
 
 functions! {
@@ -41,6 +41,24 @@ functions! {
         fn cuStreamGetFlags(stream: Handle, flags: *mut c_uint) -> Status;
         fn cuStreamGetPriority(stream: Handle, priority: *mut c_int) -> Status;
         fn cuStreamQuery(stream: Handle) -> Status;
+
+        fn cuArray3DGetDescriptor_v2(shape: *mut ArrayShape, array: Handle) -> Status;
+        fn cuMipmappedArrayGetLevel(array: *mut Handle, whole: Handle, level: c_uint) -> Status;
+        fn cuMemcpy3D_v2(copy: *const Planes) -> Status;
+        fn cuTexObjectGetResourceDesc(resource: *mut Resource, texture: u64) -> Status;
+        fn cuSurfObjectGetResourceDesc(resource: *mut Resource, surface: u64) -> Status;
+
+        fn cuMemHostAlloc(address: *mut *mut c_void, bytes: usize, flags: c_uint) -> Status;
+        fn cuMemFreeHost(address: *mut c_void) -> Status;
+        fn cuMemHostGetDevicePointer_v2(device: *mut DeviceAddress, host: *mut c_void, flags: c_uint) -> Status;
+        fn cuMemcpyDtoHAsync_v2(to: *mut c_void, from: DeviceAddress, bytes: usize, stream: Handle) -> Status;
+        fn cuStreamCreate(stream: *mut Handle, flags: c_uint) -> Status;
+        fn cuStreamDestroy_v2(stream: Handle) -> Status;
+        fn cuStreamSynchronize(stream: Handle) -> Status;
+        /// Since CUDA 11.7.
+        fn cuStreamWaitValue32_v2(stream: Handle, address: DeviceAddress, value: u32, flags: c_uint) -> Status;
+        /// Since CUDA 12.4.
+        fn cuFuncLoad(function: Handle) -> Status;
 
         // <https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__GRAPH.html>
         fn cuGraphGetNodes(graph: Handle, nodes: *mut Handle, count: *mut usize) -> Status;

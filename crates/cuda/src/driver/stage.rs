@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use super::functions::{DeviceAddress, Handle};
-use super::{Context, DeviceMemory, HostMemory, Stream, missing};
+use super::{Array, Context, DeviceMemory, HostMemory, Stream, missing};
 use crate::Error;
 use crate::cupti::parameters::{Planes, SIDE_HOST, Side};
 
@@ -115,6 +115,16 @@ pub struct Setting {
     pub rows: u64,
     /// Bytes from row to row.
     pub pitch: u64,
+}
+
+/// An end of a copy that lies in an array: so many bytes behind its first, row
+/// upon row.
+#[derive(Clone, Copy)]
+pub struct InArray<'a> {
+    /// The array.
+    pub array: &'a Array,
+    /// Where in it.
+    pub offset: u64,
 }
 
 /// What a [`Stage`] held.
@@ -293,7 +303,7 @@ impl Stage {
     }
 
     /// Copies rows or planes, in a stream. A source on the host is memory of ours,
-    /// from `offset` on.
+    /// from `offset` on; either end may lie in an array, first the source.
     ///
     /// # Errors
     ///
@@ -302,12 +312,27 @@ impl Stage {
         &self,
         planes: &Planes,
         brought: Option<(&HostMemory<u32>, u64)>,
+        [from, to]: [Option<InArray<'_>>; 2],
         stream: Option<&Stream>,
     ) -> Result<(), Error> {
         let mut planes = *planes;
-        self.check_planes(&planes.destination, &planes)?;
+        let size = [planes.width, planes.height, planes.depth];
+        let within = |place: InArray<'_>| {
+            let side = place.array.side(place.offset, size);
+            side.ok_or(Error::NoMemoryThere {
+                address: place.offset,
+                bytes: size.into_iter().fold(1, usize::saturating_mul) as u64,
+            })
+        };
+        match to {
+            Some(to) => planes.destination = within(to)?,
+            None => self.check_planes(&planes.destination, &planes)?,
+        }
         match brought {
-            None => self.check_planes(&planes.source, &planes)?,
+            None => match from {
+                Some(from) => planes.source = within(from)?,
+                None => self.check_planes(&planes.source, &planes)?,
+            },
             Some((host, offset)) => {
                 let rows = planes.height.saturating_mul(planes.depth);
                 let bytes = planes.width.saturating_mul(rows) as u64;

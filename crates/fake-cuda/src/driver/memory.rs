@@ -3,7 +3,6 @@
 #![allow(unsafe_code, reason = "exports C functions")]
 
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::state::check_initialised;
 use super::work;
@@ -14,7 +13,7 @@ use crate::engine::context::{self, stream_by_handle};
 use crate::engine::device::MEMORY_BYTES;
 use crate::engine::memory::{self, Allocation, MemoryKind, Origin};
 use crate::engine::operation::Operation;
-use crate::pointer::{In, Out};
+use crate::pointer::Out;
 
 api! { Driver:
     fn cuMemAlloc_v2 = 243 (dptr: Out<u64>, bytesize: usize) => allocate(bytesize).and_then(|base| dptr.put(base));
@@ -60,13 +59,6 @@ api! { Driver:
         psize.put_if_wanted(allocation.size as usize);
         Ok(())
     };
-    fn cuTexObjectCreate = 339 (pTexObject: Out<u64>, _pResDesc: In<u8>, _pTexDesc: In<u8>, _pResViewDesc: In<u8>) => {
-        // No kernel here reads one: it is a number, as on a GPU.
-        static NEXT: AtomicU64 = AtomicU64::new(1);
-        check_initialised()?;
-        pTexObject.put(NEXT.fetch_add(1, Ordering::Relaxed))
-    };
-    fn cuTexObjectDestroy = 340 (_texObject: u64) => check_initialised();
     fn cuPointerGetAttribute = 310 (data: Out<c_void>, attribute: u32, ptr: u64)
         => pointer_attribute(data.address(), attribute, ptr);
 }

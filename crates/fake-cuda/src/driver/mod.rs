@@ -18,5 +18,6 @@ pub(crate) mod profiler;
 pub(crate) mod set;
 pub(crate) mod state;
 pub(crate) mod stream;
+mod texture;
 mod virtual_memory;
 pub(crate) mod work;

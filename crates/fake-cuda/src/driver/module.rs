@@ -6,7 +6,7 @@ use std::ffi::{CString, c_char};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::state::check_initialised;
+use super::state::{self, check_initialised};
 use crate::call::api;
 use crate::code::Code;
 use crate::cupti::callbacks::{self, ModuleData, resource};
@@ -145,13 +145,16 @@ fn unload(handle: usize) -> Result<(), Code> {
     MODULES.remove(handle).map(|_| ())
 }
 
-/// Tells the subscriber that a kernel of the module is about to run.
+/// Tells the subscriber that a kernel of the module is about to run. A GPU's driver holds a lock meanwhile: who calls it
+/// from there may never come back.
 pub(crate) fn announce_use(context: &Arc<Context>, function: &Function) {
     if !subscriber::is_wanted(Domain::Resource, resource::MODULE_PROFILED) {
         return;
     }
     if let Ok(module) = MODULES.get(function.module) {
-        callbacks::about_module(resource::MODULE_PROFILED, Some(context), &data_of(&module));
+        state::within_launch(|| {
+            callbacks::about_module(resource::MODULE_PROFILED, Some(context), &data_of(&module));
+        });
     }
 }
 

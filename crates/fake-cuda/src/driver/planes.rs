@@ -7,6 +7,7 @@ use crate::call::api;
 use crate::code::Code;
 use crate::engine::memory::MemoryKind;
 use crate::engine::operation::{Copy, Shape};
+use crate::engine::texture::ARRAYS;
 use crate::pointer::In;
 
 /// `CUmemorytype`.
@@ -105,16 +106,21 @@ fn copy(planes: Planes, stream: usize, wait: Wait) -> Result<(), Code> {
     run(operation(&planes, wait)?, stream, wait)
 }
 
-/// What a copy of planes does. Arrays are not imitated.
+/// What a copy of planes does.
 pub(crate) fn operation(planes: &Planes, wait: Wait) -> Result<Copy, Code> {
     let (width, height, depth) = (planes.width, planes.height, planes.depth);
     let end = |end: &PlanesEnd| {
-        let pitch = if end.pitch == 0 { width } else { end.pitch };
-        let rows = if end.height == 0 { height } else { end.height };
-        if end.kind == ARRAY || pitch < width {
+        let mut pitch = if end.pitch == 0 { width } else { end.pitch };
+        let mut rows = if end.height == 0 { height } else { end.height };
+        let mut base = if end.kind == HOST { end.host } else { end.device };
+        if end.kind == ARRAY {
+            let array = ARRAYS.get(end.array)?;
+            let (row, height) = array.shape.rows();
+            (pitch, rows, base) = (row as usize, height as usize, array.base);
+        }
+        if pitch < width {
             return Err(Code::INVALID_VALUE);
         }
-        let base = if end.kind == HOST { end.host } else { end.device };
         let first = base + (end.x + (end.z * rows + end.y) * pitch) as u64;
         let extent = (depth.max(1) - 1) * rows * pitch + (height.max(1) - 1) * pitch + width;
         let (address, kind) = side(Side::Any(first), extent)?;

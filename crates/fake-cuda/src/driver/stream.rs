@@ -2,6 +2,8 @@
 
 #![allow(unsafe_code, reason = "exports C functions")]
 
+use std::time::Duration;
+
 use super::event::{self, EVENTS};
 use super::state::check_initialised;
 use crate::call::{api, correlation_id};
@@ -10,6 +12,7 @@ use crate::code::Code;
 use crate::cupti::callbacks::{self, resource, synchronize};
 use crate::cupti::{announcements, memory_use, waits};
 use crate::engine::context::{self, STREAMS, stream_by_handle};
+use crate::engine::memory::View;
 use crate::engine::registry::Registry;
 use crate::engine::stream::StreamRole;
 use crate::pointer::Out;
@@ -33,6 +36,17 @@ api! { Driver:
     fn cuStreamWaitEvent = 295 (hStream: usize, hEvent: usize, _Flags: u32) => {
         let (context, stream) = stream_by_handle(hStream)?;
         event::wait_in_stream(&context, &stream, &EVENTS.get(hEvent)?)
+    };
+    fn cuStreamWaitValue32_v2 = 659 (hStream: usize, addr: u64, value: u32, _flags: u32) => {
+        let (context, stream) = stream_by_handle(hStream)?;
+        let word = View::<u32>::new(addr, 1)?;
+        context.submit(&stream, Vec::new(), move || {
+            while word.get(0) < value {
+                std::thread::sleep(Duration::from_micros(20));
+            }
+            Ok(())
+        });
+        Ok(())
     };
     fn cuStreamGetPriority = 368 (hStream: usize, priority: Out<i32>)
         => stream_by_handle(hStream).and_then(|(_, stream)| priority.put(stream.priority));

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::memory::View;
+use super::texture;
 use crate::code::Code;
 use crate::config::config;
 
@@ -32,6 +33,8 @@ pub(crate) enum Body {
     Digest,
     Delay,
     Bump,
+    Look,
+    Paint,
 }
 
 impl Body {
@@ -47,6 +50,8 @@ impl Body {
             "digest" => Self::Digest,
             "delay" => Self::Delay,
             "bump" => Self::Bump,
+            "look" | "look_at_array" => Self::Look,
+            "paint" => Self::Paint,
             _ => return None,
         })
     }
@@ -63,6 +68,8 @@ impl Body {
             Self::Digest => digest(arguments),
             Self::Delay => delay(arguments),
             Self::Bump => bump(arguments),
+            Self::Look => look(arguments),
+            Self::Paint => paint(arguments),
         }
     }
 }
@@ -167,6 +174,33 @@ fn bump(arguments: &Arguments<'_>) -> Result<(), Code> {
     let out = arguments.view::<u32>(0, 1)?;
     out.set(0, counter.get(0));
     counter.set(0, counter.get(0).wrapping_add(arguments.number(1)?));
+    Ok(())
+}
+
+/// What a texture or a surface looks at, as one line of numbers.
+fn looked_at(arguments: &Arguments<'_>, index: usize, count: usize) -> Result<View<f32>, Code> {
+    let texture = texture::find(u64::from_le_bytes(arguments.bytes_of(index)?))?;
+    if texture.bytes < count as u64 * 4 {
+        return Err(Code::ILLEGAL_ADDRESS);
+    }
+    View::new(texture.base, count)
+}
+
+/// y[i] += texture[i]
+fn look(arguments: &Arguments<'_>) -> Result<(), Code> {
+    let count = arguments.covered(arguments.number(2)?.into());
+    let y = arguments.view::<f32>(0, count)?;
+    let texture = looked_at(arguments, 1, count)?;
+    (0..count).for_each(|index| y.set(index, y.get(index) + texture.get(index)));
+    Ok(())
+}
+
+/// surface[i] = y[i]
+fn paint(arguments: &Arguments<'_>) -> Result<(), Code> {
+    let count = arguments.covered(arguments.number(2)?.into());
+    let surface = looked_at(arguments, 0, count)?;
+    let y = arguments.view::<f32>(1, count)?;
+    (0..count).for_each(|index| surface.set(index, y.get(index)));
     Ok(())
 }
 

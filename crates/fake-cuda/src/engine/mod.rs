@@ -13,4 +13,5 @@ pub(crate) mod operation;
 pub(crate) mod ptx;
 pub(crate) mod registry;
 pub(crate) mod stream;
+pub(crate) mod texture;
 pub(crate) mod ticket;

@@ -154,6 +154,14 @@ codes! {
         /// begins, bytes from row to row and rows from plane to plane; then bytes of a row, rows and planes. What comes
         /// from the host is stored row upon row.
         COPY_PLANES = 13 "copy of planes",
+        /// There is a texture (`value` 0) or a surface (1) with the handle `object`. `parameters` holds the driver's
+        /// descriptions one behind the other: the resource's 144 bytes, and of a texture 104 of how it is read and, if it
+        /// shows a part, 112 of which. Where the resource names an array stands where that one's bytes begin.
+        TEXTURE = 14 "texture",
+        /// There is an array. It has no address; its bytes stand at `destination`, where no memory is, row upon row and
+        /// level upon level. `parameters` holds seven words: width, height, depth, format, channels and flags as the
+        /// driver has them, and how many levels of detail it has, 0 when it is a plain one.
+        ARRAY = 15 "array",
     }
 
     /// A moment of a recording.

@@ -47,6 +47,8 @@ impl Translator<'_> {
         let correlation = match record {
             Record::Copy(copy, _) => copy.correlation(),
             Record::Synchronization(sync, _) => sync.correlation(),
+            Record::Memory(memory, _) => memory.correlation(),
+            Record::Stream(stream) => stream.correlation(),
             _ => 0,
         };
         if correlation != 0 && self.recording.is_own(correlation) {

@@ -10,8 +10,8 @@ use tracesmith_cuda::{
         abi::{ApiCallback, SITE_EXIT},
         parameters::{
             Allocate, AllocatePitch, Copy, CopyOf, GetVariable, Handles, Instantiate, KernelNode, Launch,
-            LaunchAttribute, LaunchEx, Planes, Range, Rows, Set, SetFunctionAttribute, SetKernelAttribute,
-            SetNode, SetNodeParameters, SetRows,
+            LaunchAttribute, LaunchEx, MakeTexture, Planes, Range, Rows, Set, SetFunctionAttribute,
+            SetKernelAttribute, SetNode, SetNodeParameters, SetRows,
         },
     },
     driver::FunctionHandle,
@@ -46,6 +46,8 @@ pub(super) mod code {
     pub(in super::super) const HOST_FUNCTION: u8 = 11;
     pub(in super::super) const GRAPH: u8 = 12;
     pub(in super::super) const COPY_PLANES: u8 = 13;
+    pub(in super::super) const TEXTURE: u8 = 14;
+    pub(in super::super) const ARRAY: u8 = 15;
 }
 
 /// The default stream of a thread, as a handle.
@@ -116,6 +118,11 @@ impl Recording {
     /// A call of the driver that is watched begins or ends.
     pub(crate) fn call(&self, id: u32, callback: &ApiCallback) {
         let mut guard = lock(&self.state);
+        while guard.as_ref().is_some_and(|state| state.held.is_others()) {
+            drop(guard);
+            std::thread::sleep(Duration::from_micros(50));
+            guard = lock(&self.state);
+        }
         let Some(state) = guard.as_mut() else {
             return;
         };
@@ -134,6 +141,7 @@ impl Recording {
                 unsafe { state.begins(action, &call) };
             }
         });
+        state.take_nested();
     }
 }
 
@@ -231,7 +239,12 @@ impl State {
             }
             Action::DropTexture => {
                 if let Some(handle) = given!(call, u64) {
-                    self.memory.foreign.textures.remove(&handle);
+                    self.memory.textures.dropped(handle);
+                }
+            }
+            Action::DropArray => {
+                if let Some(handle) = given!(call, u64) {
+                    self.memory.textures.array_dropped(handle);
                 }
             }
             Action::CloseForeign => {
@@ -267,6 +280,7 @@ impl State {
     ///
     /// As [`State::begins`].
     unsafe fn ended(&mut self, action: Action, call: &Call<'_>) {
+        self.let_go();
         if call.has_failed() {
             self.stub = None;
             return;
@@ -317,10 +331,10 @@ impl State {
                     variables.found(*address, *bytes as u64, name, module, context);
                 }
             }
-            Action::MakeTexture => {
-                let given = given!(call, *const u64);
-                if let Some(handle) = given.and_then(|given| pointed!(given)) {
-                    self.memory.foreign.textures.insert(*handle);
+            Action::MakeTexture(kind) => {
+                if let Some(made) = given!(call, MakeTexture) {
+                    // SAFETY: what the driver has read too.
+                    unsafe { self.made_texture(call, &made, kind) };
                 }
             }
             Action::OpenForeign => {
@@ -448,7 +462,8 @@ impl State {
             self.refuse(call, "a kernel whose parameters cannot be read");
             return;
         };
-        if let Some(why) = self.memory.foreign.objection(&parameters) {
+        let foreign = self.memory.foreign.objection(&parameters);
+        if let Some(why) = foreign.or_else(|| self.unknown_texture(&parameters)) {
             self.refuse_launch(call, &function, why);
             return;
         }
@@ -459,6 +474,7 @@ impl State {
             self.collective(call, &function, launch.stream as usize);
             return;
         }
+        self.reach_textures(&self.command(call));
         let command = Command {
             stream: self.stream(call, launch.stream as usize),
             grid: launch.grid,
@@ -467,6 +483,9 @@ impl State {
             ..self.command(call)
         };
         self.tell_launch(command, &function, &parameters, attributes);
+        if self.memory.variables.is_awaited() {
+            self.hold_back(handle, launch.stream as usize);
+        }
     }
 
     /// What is known of a kernel; the driver is asked once.

@@ -10,6 +10,7 @@ use super::{
     calls::{Call, code},
     functions::{Order, Wait},
     memory::Reached,
+    textures::{ARRAY, End},
 };
 
 /// What is set, where.
@@ -80,16 +81,15 @@ impl State {
             ..self.command(call)
         };
         let context = command.context;
-        let ends = [copy.destination, copy.source];
         // SAFETY: the caller vouches for it.
         unsafe { self.tell_copy(command) };
-        self.wait_after(call, order, ends, context);
+        let ends = [copy.destination, copy.source].map(|end| self.reach(end, context));
+        self.wait_after(call, order, ends);
     }
 
     /// A copy with the host that takes no stream is done when the call returns.
-    fn wait_after(&mut self, call: &Call<'_>, order: Order, ends: [u64; 2], context: u32) {
-        let is_device = |end| self.reach(end, context) == Reached::Device;
-        if order == Order::Now && !ends.map(is_device).into_iter().all(|is_device| is_device) {
+    fn wait_after(&mut self, call: &Call<'_>, order: Order, ends: [Reached; 2]) {
+        if order == Order::Now && ends != [Reached::Device; 2] {
             self.host_waits(call, Wait::Stream, 0);
         }
     }
@@ -131,44 +131,43 @@ impl State {
         if self.is_captured(stream) {
             return;
         }
+        // What must be told of arrays stands before the copy.
+        let ends = [&planes.source, &planes.destination].map(|side| self.end_of(side, &self.command(call)));
+        let [Some(source), Some(destination)] = ends else {
+            self.refuse(call, ARRAY);
+            return;
+        };
         let command = Command {
             kind: code::COPY_PLANES,
             stream: self.stream(call, stream),
             ..self.command(call)
         };
-        let context = command.context;
         // SAFETY: the caller vouches for it.
-        if unsafe { self.tell_planes(command, planes) }.is_none() {
-            self.refuse(call, ARRAY);
-            return;
-        }
-        if let (Some(to), Some(from)) = (planes.destination.address(), planes.source.address()) {
-            self.wait_after(call, order, [to, from], context);
-        }
+        unsafe { self.tell_planes(command, planes) };
+        self.wait_after(call, order, [source.reached, destination.reached]);
     }
 
     /// Tells a copy of planes, with the bytes of the host; none when it is about
-    /// an array.
+    /// an array that is not known.
     ///
     /// # Safety
     ///
     /// Its addresses are as the driver wants them.
     pub(super) unsafe fn tell_planes(&mut self, mut command: Command, planes: &Planes) -> Option<()> {
-        let (from, to) = (planes.source.address()?, planes.destination.address()?);
-        let reached_to = self.reach(to, command.context);
-        let reached_from = self.reach(from, command.context);
+        let from = self.end_of(&planes.source, &command)?;
+        let to = self.end_of(&planes.destination, &command)?;
         let number = command.number;
-        command.destination = to;
-        command.source = from;
+        command.destination = to.address;
+        command.source = from.address;
         command.bytes = (planes.width * planes.height * planes.depth) as u64;
-        self.tell_command(command, &[], &words(planes), &[], "");
-        if matches!(reached_to, Reached::Host(_)) {
+        self.tell_command(command, &[], &words(&from, &to, planes), &[], "");
+        if matches!(to.reached, Reached::Host(_)) {
             self.memory.host_is_written();
         }
-        if reached_from != Reached::Device && reached_to != Reached::Nothing {
+        if from.reached != Reached::Device && to.reached != Reached::Nothing {
             self.await_host();
             // SAFETY: the caller vouches for it.
-            let bytes = unsafe { gather(&planes.source, planes, from) };
+            let bytes = unsafe { gather(&planes.source, planes, from.address) };
             for (index, piece) in bytes.chunks(PIECE_BYTES).enumerate() {
                 // They have no place of their own: row upon row, from the first on.
                 self.tell_bytes(piece, (index * PIECE_BYTES) as u64, number);
@@ -210,9 +209,6 @@ impl State {
     }
 }
 
-/// Why a copy of an array is refused.
-pub(super) const ARRAY: &str = "a copy from or to an array, whose memory has no address";
-
 /// The rows of one end of a copy, one upon the other.
 ///
 /// # Safety
@@ -233,10 +229,10 @@ unsafe fn gather(side: &Side, planes: &Planes, first: u64) -> Vec<u8> {
 
 /// A copy of planes as the format has it: where each end begins, its pitch and
 /// rows of a plane; then width, height and depth.
-fn words(planes: &Planes) -> Vec<u8> {
-    let side = |side: &Side| [side.address().unwrap_or(0), side.pitch as u64, side.height as u64];
+fn words(source: &End, destination: &End, planes: &Planes) -> Vec<u8> {
+    let side = |end: &End| [end.address, end.pitch, end.height];
     let sizes = [planes.width, planes.height, planes.depth].map(|size| size as u64);
-    [side(&planes.source), side(&planes.destination), sizes]
+    [side(source), side(destination), sizes]
         .into_iter()
         .flatten()
         .flat_map(u64::to_le_bytes)

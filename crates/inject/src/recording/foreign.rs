@@ -1,10 +1,7 @@
-//! What a kernel can use that a replay cannot give it: textures and surfaces,
-//! memory of other processes, and other devices that take part in its work.
+//! What a kernel can use that a replay cannot give it: memory of other
+//! processes, and other devices that take part in its work.
 
-use std::{
-    collections::{BTreeMap, HashSet},
-    time::Instant,
-};
+use std::{collections::BTreeMap, time::Instant};
 
 use tracesmith_wire::record::Command;
 use xxhash_rust::xxh3::xxh3_128;
@@ -16,7 +13,6 @@ use super::{
 };
 
 /// Why such a launch is refused.
-const TEXTURE: &str = "a kernel that may use a texture or a surface";
 const OTHER_PROCESS: &str = "a kernel that uses memory of another process";
 pub(super) const COLLECTIVE: &str =
     "a collective of NCCL, in which other devices take part (--stub-collectives keeps its result)";
@@ -24,12 +20,9 @@ pub(super) const COLLECTIVE: &str =
 /// Beginnings of the names of NCCL's kernels.
 const COLLECTIVES: [&[u8]; 2] = [b"ncclDevKernel", b"ncclKernel"];
 
-/// Handles and memory that are not the window's own.
+/// Memory that is not the window's own.
 #[derive(Default)]
 pub(super) struct Foreign {
-    /// Textures and surfaces. A handle is a number like any other: a launch that
-    /// is told one by chance is refused too.
-    pub(super) textures: HashSet<u64>,
     /// Memory of other processes: where it begins, and how much.
     pub(super) ranges: BTreeMap<u64, u64>,
 }
@@ -37,15 +30,9 @@ pub(super) struct Foreign {
 impl Foreign {
     /// Why a launch with these parameters cannot be made again.
     pub(super) fn objection(&self, parameters: &[u8]) -> Option<&'static str> {
-        if self.textures.is_empty() && self.ranges.is_empty() {
-            return None;
-        }
         words(parameters).find_map(|word| {
-            let before = self.ranges.range(..=word).next_back();
-            if before.is_some_and(|(address, bytes)| word - address < *bytes) {
-                return Some(OTHER_PROCESS);
-            }
-            self.textures.contains(&word).then_some(TEXTURE)
+            let (address, bytes) = self.ranges.range(..=word).next_back()?;
+            (word - address < *bytes).then_some(OTHER_PROCESS)
         })
     }
 }

@@ -2,6 +2,7 @@
 
 use tracesmith_cuda::cupti::{ApiDomain, Cupti};
 
+use super::textures::TextureKind;
 use crate::cuda::kinds;
 
 /// What a function does, as far as a recording is concerned.
@@ -49,8 +50,9 @@ pub(super) enum Action {
     DestroyGraph,
     LaunchGraph,
     /// Gives out a texture or a surface, which a kernel knows by its handle.
-    MakeTexture,
+    MakeTexture(TextureKind),
     DropTexture,
+    DropArray,
     /// Gives out memory of another process.
     OpenForeign,
     CloseForeign,
@@ -89,7 +91,7 @@ pub(super) enum Taking {
 }
 
 /// Functions by the beginning of their names; the first that fits counts.
-const ACTIONS: [(&str, Action); 90] = [
+const ACTIONS: [(&str, Action); 92] = [
     ("cuLaunchKernelEx", Action::LaunchEx),
     ("cuLaunchKernel", Action::Launch),
     (
@@ -145,6 +147,10 @@ const ACTIONS: [(&str, Action); 90] = [
     ("cuMemFree", Action::Free(Order::Now)),
     ("cuMemHostRegister", Action::RegisterHost),
     ("cuMemHostUnregister", Action::Free(Order::Now)),
+    (
+        "cuMemMapArray",
+        Action::Refuse("an array that is mapped in parts"),
+    ),
     ("cuMemMap", Action::Map),
     ("cuMemUnmap", Action::Unmap),
     ("cuEventRecord", Action::RecordEvent),
@@ -171,8 +177,8 @@ const ACTIONS: [(&str, Action); 90] = [
     ("cuGraphNodeSetEnabled", Action::ChangeGraph),
     ("cuGraphLaunch", Action::LaunchGraph),
     ("cuGraphicsMap", Action::Refuse("memory of a graphics interface")),
-    ("cuTexObjectCreate", Action::MakeTexture),
-    ("cuSurfObjectCreate", Action::MakeTexture),
+    ("cuTexObjectCreate", Action::MakeTexture(TextureKind::Texture)),
+    ("cuSurfObjectCreate", Action::MakeTexture(TextureKind::Surface)),
     ("cuTexObjectDestroy", Action::DropTexture),
     ("cuSurfObjectDestroy", Action::DropTexture),
     ("cuIpcOpenMemHandle", Action::OpenForeign),
@@ -202,16 +208,16 @@ const ACTIONS: [(&str, Action); 90] = [
         "cuStreamBatchMemOp",
         Action::Refuse("a stream that waits for a value in memory"),
     ),
-    ("cuArray", Action::Refuse("an array, whose memory has no address")),
-    (
-        "cuMipmappedArray",
-        Action::Refuse("an array, whose memory has no address"),
-    ),
+    ("cuArrayDestroy", Action::DropArray),
+    ("cuArrayGetPlane", Action::Refuse("an array of several planes")),
+    ("cuMipmappedArrayDestroy", Action::DropArray),
 ];
 
 /// Beginnings of the names of functions that a replay need not make: they make or
 /// end what it makes by itself when it is used, or are about the host alone.
-const HARMLESS: [&str; 33] = [
+const HARMLESS: [&str; 35] = [
+    "cuArray",
+    "cuMipmappedArray",
     "cuInit",
     "cuCtx",
     "cuDevice",
@@ -282,8 +288,9 @@ impl Action {
                 | Self::SetSetNode
                 | Self::ChangeGraph
                 | Self::DestroyGraph
-                | Self::MakeTexture
+                | Self::MakeTexture(_)
                 | Self::DropTexture
+                | Self::DropArray
                 | Self::OpenForeign
                 | Self::CloseForeign
         )

@@ -10,15 +10,20 @@ use tracesmith_cuda::{
 use tracesmith_wire::record::Command;
 
 use super::{
-    State,
+    Since, State,
     calls::{Call, code},
-    copies::{ARRAY, Setting},
+    copies::Setting,
     foreign::{COLLECTIVE, is_collective},
     memory::{Kind, Neighbours},
+    textures::ARRAY,
 };
 
 /// Graphs within graphs, at most.
 const DEPTH: usize = 16;
+
+/// Why a kernel of a graph is refused: the driver tells such code only when a
+/// kernel of it is launched by itself.
+const LOADED_BEFORE: &str = "a kernel of a graph whose code was loaded before the recording began";
 
 /// Why a graph cannot be followed.
 const CHANGED: &str = "a graph that was changed in a way that is not followed";
@@ -269,6 +274,16 @@ impl State {
                 return;
             }
         };
+        // What must be told of textures and arrays stands before the graph, whose nodes stand together.
+        self.reach_textures(&self.command(call));
+        for node in &nodes {
+            if let Work::Copy(planes) = &node.work {
+                for side in [&planes.source, &planes.destination] {
+                    // One that is not known is refused with its node.
+                    let _ = self.end_of(side, &self.command(call));
+                }
+            }
+        }
         let command = Command {
             kind: code::GRAPH,
             stream: self.stream(call, stream),
@@ -325,7 +340,12 @@ impl State {
                     self.refuse_in(command, call, COLLECTIVE);
                     return;
                 }
-                if let Some(why) = self.memory.foreign.objection(parameters) {
+                if self.since == Since::Late && !self.memory.variables.knows(&function.name) {
+                    self.refuse_in(command, call, LOADED_BEFORE);
+                    return;
+                }
+                let foreign = self.memory.foreign.objection(parameters);
+                if let Some(why) = foreign.or_else(|| self.unknown_texture(parameters)) {
                     self.refuse_in(command, call, why);
                     return;
                 }
@@ -385,11 +405,15 @@ impl State {
     ///
     /// The copy's addresses are as the driver wants them.
     unsafe fn node_copy(&mut self, command: Command, planes: &Planes) -> Option<()> {
-        if planes.height <= 1 && planes.depth <= 1 {
+        let ends = (planes.source.address(), planes.destination.address());
+        if planes.height <= 1
+            && planes.depth <= 1
+            && let (Some(source), Some(destination)) = ends
+        {
             let command = Command {
                 kind: code::COPY,
-                source: planes.source.address()?,
-                destination: planes.destination.address()?,
+                source,
+                destination,
                 bytes: planes.width as u64,
                 ..command
             };

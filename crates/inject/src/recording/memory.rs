@@ -9,7 +9,9 @@ use tracesmith_cuda::driver::MemoryPlace;
 use tracesmith_wire::record::{Buffer, Piece};
 use xxhash_rust::xxh3::Xxh3;
 
-use super::{PIECE_BYTES, Since, State, foreign::Foreign, regions::Regions, variables::Variables};
+use super::{
+    PIECE_BYTES, Since, State, foreign::Foreign, regions::Regions, textures::Textures, variables::Variables,
+};
 
 /// Numbers of the format's kinds of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,8 +30,8 @@ impl Kind {
 }
 
 /// Numbers of the format's moments.
-const BEGIN: u8 = 0;
-const END: u8 = 1;
+pub(super) const BEGIN: u8 = 0;
+pub(super) const END: u8 = 1;
 const CALL: u32 = 2;
 
 /// Addresses below are never given out.
@@ -69,6 +71,7 @@ pub(super) struct Memory {
     unseen: Regions,
     staging: Vec<u8>,
     pub(super) variables: Variables,
+    pub(super) textures: Textures,
     pub(super) foreign: Foreign,
     /// What memory of the host held when it was told last.
     told: HashMap<u64, u128>,
@@ -101,6 +104,7 @@ impl Memory {
         self.misses.clear();
         self.told.clear();
         self.pointed_to.clear();
+        self.textures.begin();
     }
 
     pub(super) fn took(
@@ -204,6 +208,10 @@ impl State {
 
     /// All work of the program is over when this returns.
     pub(super) fn synchronize(&mut self) {
+        if self.held.reader().is_some() {
+            // It was, before the kernel was held back.
+            return;
+        }
         if !self.peek.synchronize() {
             self.break_off("the driver would not wait for the program's work");
         }
@@ -369,11 +377,19 @@ impl State {
 
     fn read_piece(&self, address: u64, to: &mut [u8], kind: Kind) -> bool {
         if kind == Kind::Device {
-            return self.peek.read(address, to);
+            return self.read_device(address, to);
         }
         // SAFETY: memory that the program has and the host can read; what other threads do to it meanwhile is theirs.
         unsafe { std::ptr::copy_nonoverlapping(address as *const u8, to.as_mut_ptr(), to.len()) };
         true
+    }
+
+    /// Reads memory of the device, also while a kernel is held back.
+    pub(super) fn read_device(&self, address: u64, to: &mut [u8]) -> bool {
+        match self.held.reader() {
+            Some(hold) => hold.read(address, to),
+            None => self.peek.read(address, to),
+        }
     }
 
     /// Words of a buffer that point to memory which was not reached before. Only
@@ -419,6 +435,7 @@ impl State {
             self.read_buffer(base, END);
         }
         self.read_variables_at_end();
+        self.read_arrays_at_end();
         self.memory.read_time += began.elapsed();
     }
 }

@@ -11,8 +11,10 @@
 //! - [`calls`]: calls as commands.
 //! - [`copies`]: those that copy or set, of them.
 //! - [`graphs`]: what graphs do that are launched.
+//! - [`held`]: kernels that wait until something is read.
 //! - [`memory`]: what is reached, and its contents.
 //! - [`regions`]: where memory may lie that nobody saw being taken.
+//! - [`textures`]: textures, surfaces and arrays.
 //! - [`variables`]: those of device code.
 
 mod arguments;
@@ -21,8 +23,10 @@ mod copies;
 mod foreign;
 mod functions;
 mod graphs;
+mod held;
 mod memory;
 mod regions;
+mod textures;
 mod variables;
 
 use std::{
@@ -38,6 +42,7 @@ use std::{
 use foreign::{Collectives, Stub};
 use functions::Action;
 use graphs::Graphs;
+use held::Held;
 use memory::Memory;
 use tracesmith_cuda::{
     cupti::Cupti,
@@ -67,6 +72,16 @@ thread_local! {
     /// The modules that the call loaded which this thread is in: context and
     /// number.
     static LOADED: RefCell<Vec<(u32, u32)>> = const { RefCell::new(Vec::new()) };
+    /// Code that the driver told while it did a call of our own.
+    static NESTED: RefCell<Vec<Told>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Code, told by the driver.
+struct Told {
+    context: u32,
+    module: u32,
+    hash: u128,
+    code: Vec<u8>,
 }
 
 /// Since when calls are seen.
@@ -111,6 +126,7 @@ struct State {
     collectives: Collectives,
     stub: Option<Stub>,
     since: Since,
+    held: Held,
     /// The context of the last call: the handle.
     context: usize,
     /// Whether commands are told; else only memory and modules are kept in mind.
@@ -193,6 +209,7 @@ impl Recording {
             },
             stub: None,
             since: self.since,
+            held: Held::default(),
             context: 0,
             is_window: false,
             is_over: false,
@@ -226,7 +243,11 @@ impl Recording {
         state.is_window = false;
         state.is_over = true;
         let (peek, context) = (state.peek.clone(), state.context);
-        if context != 0 && inside(|| peek.within(context, || state.read_end())).is_none() {
+        let read = || {
+            state.read_end();
+            state.give_back_hold();
+        };
+        if context != 0 && inside(|| peek.within(context, read)).is_none() {
             state.break_off("the program's context is gone");
         }
         let broken = state.broken.take();
@@ -261,6 +282,10 @@ impl Recording {
 
     /// Whether the code of a module was told.
     pub(crate) fn knows_module(&self, context: u32, module: u32) -> bool {
+        if is_inside() {
+            // Whoever makes the call of our own has locked the state.
+            return false;
+        }
         let state = lock(&self.state);
         state
             .as_ref()
@@ -274,22 +299,23 @@ impl Recording {
                 loaded.push((context, module));
             }
         });
-        let mut guard = lock(&self.state);
-        let Some(state) = guard.as_mut() else {
-            return;
-        };
-        state.modules.insert((context, module));
-        inside(|| state.learn_variables(code));
-        for (index, piece) in code.chunks(PIECE_BYTES).enumerate() {
-            let record = Code {
-                hash_high: (hash >> 64) as u64,
-                hash_low: hash as u64,
-                offset: (index * PIECE_BYTES) as u64,
-                size: code.len() as u64,
+        if is_inside() {
+            let told = Told {
                 context,
                 module,
+                hash,
+                code: code.to_owned(),
             };
-            state.tell(&record, &[piece]);
+            let _ = NESTED.try_with(|nested| {
+                if let Ok(mut nested) = nested.try_borrow_mut() {
+                    nested.push(told);
+                }
+            });
+            return;
+        }
+        if let Some(state) = lock(&self.state).as_mut() {
+            state.module_loaded(context, module, hash, code);
+            state.take_nested();
         }
     }
 }
@@ -309,6 +335,42 @@ impl State {
         }
         if self.producer.push(Tag::from(T::KIND), &bytes) == Pushed::Dropped {
             self.break_off("the collector did not read fast enough");
+        }
+    }
+
+    fn module_loaded(&mut self, context: u32, module: u32, hash: u128, code: &[u8]) {
+        if !self.modules.insert((context, module)) {
+            return;
+        }
+        self.memory.variables.loaded(code);
+        for (index, piece) in code.chunks(PIECE_BYTES).enumerate() {
+            let record = Code {
+                hash_high: (hash >> 64) as u64,
+                hash_low: hash as u64,
+                offset: (index * PIECE_BYTES) as u64,
+                size: code.len() as u64,
+                context,
+                module,
+            };
+            self.tell(&record, &[piece]);
+        }
+    }
+
+    /// Code that was told while a call of our own was made.
+    fn take_nested(&mut self) {
+        loop {
+            let nested = NESTED.try_with(|nested| {
+                nested
+                    .try_borrow_mut()
+                    .map(|mut nested| std::mem::take(&mut *nested))
+            });
+            let Ok(Ok(nested)) = nested else { return };
+            if nested.is_empty() {
+                return;
+            }
+            for told in nested {
+                self.module_loaded(told.context, told.module, told.hash, &told.code);
+            }
         }
     }
 

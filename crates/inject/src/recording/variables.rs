@@ -3,8 +3,8 @@
 //!
 //! Which ones a module has is read from its code when it is loaded. What they
 //! hold is read before the first kernel of the module is launched. Code that was
-//! loaded before anyone watched is told within that launch, and before the kernel
-//! is on its way: its variables are read there.
+//! loaded before anyone watched is told within that launch: see
+//! [`held`](super::held).
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -15,11 +15,10 @@ use tracesmith_cuda::cubin;
 use tracesmith_wire::record::Buffer;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::{PIECE_BYTES, State, memory::Kind};
-
-/// Numbers of the format's moments.
-const BEGIN: u8 = 0;
-const END: u8 = 1;
+use super::{
+    PIECE_BYTES, Since, State,
+    memory::{BEGIN, END, Kind},
+};
 
 /// Variables that are known, and the code that they are of.
 #[derive(Default)]
@@ -57,7 +56,7 @@ struct Variable {
 
 impl Variables {
     /// Code was loaded, or is told now.
-    fn loaded(&mut self, code: &[u8]) {
+    pub(super) fn loaded(&mut self, code: &[u8]) {
         let names = cubin::names(code);
         let place = self.code.len();
         for function in names.functions {
@@ -73,6 +72,17 @@ impl Variables {
         self.code.push(Code {
             variables: variables.collect(),
         });
+    }
+
+    /// Whether code was told that has a function of this name.
+    pub(super) fn knows(&self, function: &[u8]) -> bool {
+        self.with_function.contains_key(&xxh3_64(function))
+    }
+
+    /// Whether code is not known of which a kernel is being launched.
+    pub(super) fn is_awaited(&self) -> bool {
+        let known = |awaited: &Awaited| self.with_function.contains_key(&awaited.function);
+        !self.awaited.iter().all(known)
     }
 
     /// Whether an address lies in a variable.
@@ -102,18 +112,14 @@ impl Variables {
 }
 
 impl State {
-    /// Code was loaded, or is told now that a kernel of it is being launched.
-    pub(super) fn learn_variables(&mut self, code: &[u8]) {
-        let variables = &mut self.memory.variables;
-        variables.loaded(code);
-        let known = &variables.with_function;
-        let is_known = |awaited: &mut Awaited| known.contains_key(&awaited.function);
-        let come: Vec<Awaited> = variables.awaited.extract_if(.., is_known).collect();
+    /// Reads the variables of kernels that are held back. Where the driver told no
+    /// code, none are known, and the kernel cannot be run again either.
+    pub(super) fn read_awaited(&mut self) {
         for Awaited {
             module,
             function,
             context,
-        } in come
+        } in std::mem::take(&mut self.memory.variables.awaited)
         {
             self.read_variables(module, function, context);
         }
@@ -128,7 +134,7 @@ impl State {
         let function = xxh3_64(function);
         if variables.with_function.contains_key(&function) {
             self.read_variables(module, function, context);
-        } else {
+        } else if self.since == Since::Late {
             variables.awaited.push(Awaited {
                 module,
                 function,
@@ -193,7 +199,7 @@ impl State {
         while at < bytes {
             let length = (bytes - at).min(PIECE_BYTES as u64) as usize;
             let mut content = vec![0; length];
-            if !self.peek.read(base + at, &mut content) {
+            if !self.read_device(base + at, &mut content) {
                 self.break_off("a variable of device code could not be read");
                 break;
             }

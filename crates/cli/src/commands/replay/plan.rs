@@ -101,6 +101,9 @@ pub(super) fn what(command: &Command) -> String {
         }
         CommandKind::FREE => format!("{:#x}", command.destination),
         CommandKind::RECORD_EVENT | CommandKind::WAIT_EVENT => format!("{:#x}", command.object),
+        CommandKind::TEXTURE if command.value == 0 => format!("texture {}", command.object),
+        CommandKind::TEXTURE => format!("surface {}", command.object),
+        CommandKind::ARRAY => format!("{} at {:#x}", units::bytes(command.bytes), command.destination),
         CommandKind::GRAPH => format!("{} nodes, which follow", command.bytes),
         _ => command.function.clone(),
     }
