@@ -186,6 +186,11 @@ impl Output {
         }
     }
 
+    /// Whether nothing but the answer is wanted.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.quiet
+    }
+
     /// Says something besides the answer.
     pub(crate) fn note(&mut self, note: &str) {
         if !self.quiet {

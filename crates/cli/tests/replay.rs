@@ -31,6 +31,11 @@ fn a_window_comes_out_the_same_as_often_as_one_likes() {
     let Some(stage) = stage() else { return };
     let place = Place::new(stage);
     let (profiled, trace) = place.profiled(WINDOW, "launcher window 100000 3");
+    assert!(
+        profiled.stderr.contains("recording a window that may reach "),
+        "{}",
+        profiled.stderr
+    );
     let said = "to be run again: 19 calls, 3.1 MiB of memory, read while the program stood still for";
     assert!(profiled.stderr.contains(said), "{}", profiled.stderr);
     let alone = run(&mut place.target("launcher window 100000 3"));

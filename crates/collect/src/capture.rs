@@ -30,8 +30,25 @@ pub struct Capture {
     pub counters: Option<OpenCounters>,
     /// Time between two samples of them.
     pub counter_period: Duration,
+    /// Hears that a window begins which is recorded to be run again.
+    pub announce: Option<Announce>,
     /// Further facts for the trace's metadata.
     pub metadata: Vec<(String, String)>,
+}
+
+/// Hears that a recording begins.
+pub type Announce = fn(&RecordingStart);
+
+/// What is known when a window begins that is recorded to be run again. What it
+/// reaches is known only when it does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecordingStart {
+    /// Memory that the program has: no more is read before and after the window.
+    pub reachable_bytes: u64,
+    /// What the disk has left, if it tells.
+    pub free_bytes: Option<u64>,
+    /// So much of it stays free.
+    pub kept_bytes: u64,
 }
 
 /// When recording goes on, counted from the start.
@@ -87,6 +104,7 @@ impl Default for Capture {
             memory_bytes: 64 << 20,
             flight_recorder: None,
             counters: None,
+            announce: None,
             counter_period: Duration::from_millis(100),
             metadata: Vec::new(),
         }

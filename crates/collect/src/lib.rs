@@ -51,7 +51,7 @@ mod target;
 mod time;
 mod trace_file;
 
-pub use capture::{Capture, Destination, Existing, STACK_MEMORY_BYTES, Window};
+pub use capture::{Announce, Capture, Destination, Existing, RecordingStart, STACK_MEMORY_BYTES, Window};
 pub use counters::{CounterSource, DeviceFacts, OpenCounters, Sample};
 pub use dump::dump;
 pub use end::End;

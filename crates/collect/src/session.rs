@@ -112,7 +112,9 @@ impl Session {
             Some(_) => Store::Flight(FlightStore::new(destination)),
             None => {
                 let file = TraceFile::create(&destination)?;
-                Store::Stream(Box::new(TraceRows::begin(file, devices.clone(), &metadata)))
+                let mut trace = TraceRows::begin(file, devices.clone(), &metadata);
+                trace.announce = capture.announce;
+                Store::Stream(Box::new(trace))
             }
         };
         let settings = capture.settings(listener.path().to_owned());

@@ -2,11 +2,12 @@
 
 use std::env;
 use std::ffi::OsStr;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 use tracesmith_collect::{
-    Capture, CaptureRange, Destination, Existing, Kinds, Report, RowCounts, Steps, Window,
+    Capture, CaptureRange, Destination, Existing, Kinds, RecordingStart, Report, RowCounts, Steps, Window,
 };
 use tracesmith_trace::units;
 
@@ -37,7 +38,7 @@ const KEPT: [&str; 7] = [
 ];
 
 /// What to record, as the arguments say.
-pub(crate) fn capture(args: &CaptureArgs) -> anyhow::Result<Capture> {
+pub(crate) fn capture(args: &CaptureArgs, output: &Output) -> anyhow::Result<Capture> {
     let kinds = kinds(args);
     if args.steps.is_some() && !matches!(range(args), CaptureRange::Marker { .. }) {
         bail!("--steps counts ranges; name them with --capture-range nvtx:NAME");
@@ -70,6 +71,7 @@ pub(crate) fn capture(args: &CaptureArgs) -> anyhow::Result<Capture> {
         memory_bytes: args.buffer_size.0,
         flight_recorder: args.flight_recorder.map(|size| size.0),
         counters: kinds.contains(&KindArg::Counters).then_some(counter_source),
+        announce: (!output.is_quiet()).then_some(announce),
         counter_period: args.counter_period.0,
         metadata,
     })
@@ -209,6 +211,31 @@ fn contents(report: &Report) -> String {
     }
     let processes = counted(u64::from(report.processes), "process", "processes");
     format!("{} of {processes}", parts.join(", "))
+}
+
+/// Says how much a window may reach that is about to be recorded.
+fn announce(start: &RecordingStart) {
+    let reachable = units::bytes(start.reachable_bytes);
+    let room = start.free_bytes.map(|free| {
+        // Read before and after, and written once where it is the same.
+        let needed = start
+            .reachable_bytes
+            .saturating_mul(2)
+            .saturating_add(start.kept_bytes);
+        let doubt = if needed > free {
+            ": should the window reach all of it, the recording is given up"
+        } else {
+            ""
+        };
+        format!(", {} are free for it{doubt}", units::bytes(free))
+    });
+    let words = format!(
+        "recording a window that may reach {reachable} of memory{}",
+        room.unwrap_or_default()
+    );
+    let mut errors = io::stderr();
+    // Talk that nobody can hear must not stop the work.
+    let _ = writeln!(errors, "{words}");
 }
 
 /// What can be run again, if anything was to be.

@@ -35,7 +35,7 @@ pub(crate) fn run(args: ProfileArgs, output: &mut Output) -> anyhow::Result<Exit
             WaitArg::All => Wait::All,
         },
     };
-    let (end, report) = profile(launch, capture::capture(&args.capture)?, destination)?;
+    let (end, report) = profile(launch, capture::capture(&args.capture, output)?, destination)?;
     capture::show(&report, output);
     if args.perfetto {
         for (path, _) in &report.files {

@@ -21,7 +21,7 @@ pub(crate) fn run(args: &RecordArgs, output: &mut Output) -> anyhow::Result<Exit
         Selection::Processes(args.pid.iter().copied().collect::<BTreeSet<_>>())
     };
     let destination = capture::destination(&args.capture, OsStr::new("record"))?;
-    let capture = capture::capture(&args.capture)?;
+    let capture = capture::capture(&args.capture, output)?;
     if args.capture.duration.is_none() {
         output.note("recording; Ctrl-C ends it");
     }

@@ -32,6 +32,7 @@ use tracesmith_wire::{
 };
 
 use crate::{
+    capture::Announce,
     counters::{DeviceFacts, Sample},
     health::{Health, Notice},
     host,
@@ -94,6 +95,8 @@ pub(crate) struct TraceRows {
     images: u32,
     nameless: symbols::Nameless,
     contents: recording::Stored,
+    /// Who hears that a recording begins.
+    pub(crate) announce: Option<Announce>,
 }
 
 impl TraceRows {
@@ -126,6 +129,7 @@ impl TraceRows {
             images: 0,
             nameless: symbols::Nameless::default(),
             contents: recording::Stored::default(),
+            announce: None,
         }
     }
 
@@ -261,6 +265,7 @@ impl ProcessRows {
         const PIECE: u16 = wire::Piece::KIND.number();
         const CODE: u16 = wire::Code::KIND.number();
         const MODULE_HANDLE: u16 = wire::ModuleHandle::KIND.number();
+        const RECORDING_BEGIN: u16 = wire::RecordingBegin::KIND.number();
         const RECORDING_END: u16 = wire::RecordingEnd::KIND.number();
         match record.tag.kind.number() {
             TEXT => self.define(record, |rows, row, text| rows.text(&row, text, trace)),
@@ -286,6 +291,7 @@ impl ProcessRows {
             BUFFER => self.define(record, |rows, row, behind| rows.buffer(&row, behind, trace)),
             CODE => self.define(record, |rows, row, bytes| rows.code(&row, bytes, trace)),
             MODULE_HANDLE => self.define(record, |rows, row, _| rows.module_handle(&row, trace)),
+            RECORDING_BEGIN => self.define(record, |rows, row, _| rows.recording_begin(&row, trace)),
             RECORDING_END => self.define(record, |rows, row, words| {
                 rows.recording_end(&row, words, trace);
             }),

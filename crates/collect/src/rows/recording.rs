@@ -11,7 +11,7 @@ use tracesmith_wire::record as wire;
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::{HOST_CLOCK, ProcessRows, TraceRows, definitions::readable};
-use crate::health::Notice;
+use crate::{capture::RecordingStart, health::Notice};
 
 /// What is in the file already: each content is written once.
 #[derive(Default)]
@@ -32,14 +32,19 @@ const CHECK_EVERY: u64 = 64 << 20;
 /// So much stays free: the trace itself goes on, and others use the disk too.
 const ROOM_KEPT: u64 = 256 << 20;
 
+/// What the disk has left that a file is on.
+fn free_bytes(path: &Path) -> Option<u64> {
+    let disk = rustix::fs::statvfs(path).ok()?;
+    Some(disk.f_bavail.saturating_mul(disk.f_frsize))
+}
+
 impl Stored {
     /// Whether there is room for so much more. Once there was not, there is none: a recording with a hole is none.
     fn has_room(&mut self, bytes: u64, path: &Path) -> bool {
         self.unchecked += bytes;
         if self.left.is_none() && self.unchecked >= CHECK_EVERY {
             self.unchecked = 0;
-            let left = rustix::fs::statvfs(path).map(|disk| disk.f_bavail.saturating_mul(disk.f_frsize));
-            self.left = left.ok().filter(|left| *left < ROOM_KEPT);
+            self.left = free_bytes(path).filter(|left| *left < ROOM_KEPT);
         }
         self.left.is_none()
     }
@@ -168,6 +173,18 @@ impl ProcessRows {
             handle: record.handle,
             ..Module::default()
         });
+    }
+
+    pub(super) fn recording_begin(&mut self, record: &wire::RecordingBegin, trace: &mut TraceRows) {
+        self.saw(record.time);
+        self.fact("recording.reachable_bytes", &record.bytes.to_string(), trace);
+        if let Some(announce) = trace.announce {
+            announce(&RecordingStart {
+                reachable_bytes: record.bytes,
+                free_bytes: free_bytes(trace.file.path()),
+                kept_bytes: ROOM_KEPT,
+            });
+        }
     }
 
     pub(super) fn recording_end(&mut self, record: &wire::RecordingEnd, words: &[u8], trace: &mut TraceRows) {

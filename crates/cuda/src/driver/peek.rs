@@ -48,6 +48,7 @@ functions! {
         fn cuTexObjectGetResourceDesc(resource: *mut Resource, texture: u64) -> Status;
         fn cuSurfObjectGetResourceDesc(resource: *mut Resource, surface: u64) -> Status;
 
+        fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize) -> Status;
         fn cuMemHostAlloc(address: *mut *mut c_void, bytes: usize, flags: c_uint) -> Status;
         fn cuMemFreeHost(address: *mut c_void) -> Status;
         fn cuMemHostGetDevicePointer_v2(device: *mut DeviceAddress, host: *mut c_void, flags: c_uint) -> Status;
@@ -207,6 +208,14 @@ impl Peek {
             bytes: bytes as u64,
             place,
         })
+    }
+
+    /// Bytes that are in use on the device of the current context, by whoever.
+    pub fn used_bytes(&self) -> Option<u64> {
+        let (mut free, mut total) = (0, 0);
+        // SAFETY: writes two sizes.
+        let status = unsafe { self.functions.cuMemGetInfo_v2?(&raw mut free, &raw mut total) };
+        (status == 0).then_some(total.saturating_sub(free) as u64)
     }
 
     /// Whether what goes into a stream becomes part of a graph.

@@ -132,6 +132,7 @@ impl Recording {
         state.context = callback.context as usize;
         let call = Call { callback };
         inside(|| {
+            state.tell_begin();
             if callback.site == SITE_EXIT {
                 // SAFETY: the arguments are those of the function that the action is for.
                 unsafe { state.ended(action, &call) };

@@ -144,6 +144,11 @@ impl Memory {
         self.is_host_written = true;
     }
 
+    /// Bytes of all that is known.
+    pub(super) fn bytes(&self) -> u64 {
+        self.live.values().map(|allocation| allocation.bytes).sum()
+    }
+
     /// The allocation that an address lies in.
     fn find(&self, address: u64) -> Option<(u64, Allocation)> {
         let (base, allocation) = self.live.range(..=address).next_back()?;

@@ -52,7 +52,7 @@ use tracesmith_wire::{
     Capacity, Producer, Pushed, Tag,
     control::{Kinds, Settings},
     handshake::{self, Purpose},
-    record::{Code, ModuleHandle, Payload, RecordingEnd},
+    record::{Code, ModuleHandle, Payload, RecordingBegin, RecordingEnd},
 };
 
 use crate::{clock, guard::lock};
@@ -131,6 +131,7 @@ struct State {
     context: usize,
     /// Whether commands are told; else only memory and modules are kept in mind.
     is_window: bool,
+    is_begun: bool,
     /// One window is recorded, and no second one.
     is_over: bool,
     commands: u64,
@@ -212,6 +213,7 @@ impl Recording {
             held: Held::default(),
             context: 0,
             is_window: false,
+            is_begun: false,
             is_over: false,
             commands: 0,
             broken: None,
@@ -336,6 +338,24 @@ impl State {
         if self.producer.push(Tag::from(T::KIND), &bytes) == Pushed::Dropped {
             self.break_off("the collector did not read fast enough");
         }
+    }
+
+    /// The first call within the window: tells how much there is to reach.
+    fn tell_begin(&mut self) {
+        if !self.is_window || std::mem::replace(&mut self.is_begun, true) {
+            return;
+        }
+        let known = self.memory.bytes();
+        let bytes = match self.since {
+            Since::Start => known,
+            // What was taken before is not known; what the device has given out is.
+            Since::Late => self.peek.used_bytes().map_or(known, |used| used.max(known)),
+        };
+        let begin = RecordingBegin {
+            time: clock::now(),
+            bytes,
+        };
+        self.tell(&begin, &[]);
     }
 
     fn module_loaded(&mut self, context: u32, module: u32, hash: u128, code: &[u8]) {

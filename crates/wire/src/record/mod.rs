@@ -125,6 +125,7 @@ mod tests {
             Piece::KIND,
             Code::KIND,
             ModuleHandle::KIND,
+            RecordingBegin::KIND,
             RecordingEnd::KIND,
         ];
         let distinct: BTreeSet<u16> = kinds.iter().map(|kind| kind.number()).collect();

@@ -111,6 +111,14 @@ records! {
         module: u32,
     }
 
+    /// A window begins that is to be recorded.
+    76 RecordingBegin {
+        /// When, host clock.
+        time: u64,
+        /// Bytes of memory that the program has, and the window may reach.
+        bytes: u64,
+    }
+
     /// A window is recorded whole, or broken off.
     75 RecordingEnd {
         /// When, host clock.
