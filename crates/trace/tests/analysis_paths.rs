@@ -265,13 +265,13 @@ fn the_drawn_graph_has_default_streams_waits_and_calls_that_waited() {
 fn states_follow_each_other_without_a_hole() {
     let trace = with_event().finish();
     let activity = Activity::of(&trace).unwrap();
-    let states = States::of(&activity, &Dependencies::of(&activity));
+    let dependencies = Dependencies::of(&activity);
+    let states = States::of(&activity, &dependencies);
     let line = |subject| states.lines.iter().find(|line| line.subject == subject).unwrap();
     let lanes: Vec<_> = activity.lane_ids().collect();
     let shown = |subject| -> Vec<(u64, u64, State)> {
-        let intervals = &line(subject).intervals;
-        intervals
-            .iter()
+        line(subject)
+            .intervals()
             .map(|interval| (interval.from, interval.to, interval.state))
             .collect()
     };
@@ -294,7 +294,7 @@ fn states_follow_each_other_without_a_hole() {
     );
     let waiting = line(Subject::Stream(lanes[1])).at(200).unwrap();
     assert_eq!((waiting.op, waiting.waits_for), (OpId(1), OpId(0)));
-    assert_eq!(line(Subject::Stream(lanes[1])).totals(), [30, 10, 170, 90, 0]);
+    assert_eq!(line(Subject::Stream(lanes[1])).totals().nanos, [30, 10, 170, 90, 0]);
     assert_eq!(
         shown(Subject::Device(made::DEVICE)),
         [
@@ -489,11 +489,13 @@ proptest! {
         prop_assert!(path.path_ns <= path.span_ns);
         prop_assert_eq!(path.totals.iter().map(|total| total.total_ns).sum::<u64>(), path.path_ns);
         let activity = &analysis.activity;
-        let states = States::of(activity, &Dependencies::of(activity));
+        let dependencies = Dependencies::of(activity);
+        let states = States::of(activity, &dependencies);
         let (first, last) = activity.span.unwrap();
         for line in &states.lines {
-            prop_assert_eq!(line.totals().iter().sum::<u64>(), last - first);
-            prop_assert!(line.intervals.windows(2).all(|pair| pair[0].to == pair[1].from));
+            prop_assert_eq!(line.totals().nanos.iter().sum::<u64>(), last - first);
+            let intervals: Vec<_> = line.intervals().collect();
+            prop_assert!(intervals.windows(2).all(|pair| pair[0].to == pair[1].from));
         }
         let slower = WhatIf { scales: scale("k", 2.0), ..WhatIf::default() };
         prop_assert!(analysis.what_if(&slower).changed_ns >= report.measured_ns);

@@ -200,8 +200,8 @@ fn one(
             let report = analysis.critical_path();
             match format {
                 Format::Table => answers::critical_path(&report, limit, output),
-                Format::Csv => rows(&report.segments, "segments", doubts, output),
-                Format::Json => Ok(output.json(&with_doubts(value(&report)?, doubts)?)?),
+                Format::Csv => csv(report.segments.iter(), output),
+                Format::Json => Ok(output.json(&Doubtful { report, doubts })?),
             }
         }
         AnalysisArg::WhatIf => {
@@ -262,36 +262,39 @@ fn with_doubts(mut report: Value, doubts: &Doubts) -> anyhow::Result<Value> {
     Ok(report)
 }
 
-/// Rows as a JSON array under a name, or as CSV with the names of their plain members above.
+/// A report that may be long, with what is doubtful about it: written without being held as a value before.
+#[derive(Serialize)]
+struct Doubtful<'a, R> {
+    #[serde(flatten)]
+    report: R,
+    doubts: &'a Doubts,
+}
+
+/// Rows as a JSON array under a name, or as CSV.
 fn rows<T: Serialize>(rows: &[T], name: &str, doubts: &Doubts, output: &mut Output) -> anyhow::Result<()> {
-    let rows = rows.iter().map(value).collect::<anyhow::Result<Vec<Value>>>()?;
     if output.format == Format::Json {
-        return Ok(output.json(&with_doubts(json!({ name: rows }), doubts)?)?);
+        return Ok(output.json(&with_doubts(json!({ name: value(&rows)? }), doubts)?)?);
     }
-    let is_plain = |value: &Value| !value.is_array() && !value.is_object();
-    let plain = |row: &Value| -> Vec<(String, String)> {
+    csv(rows.iter(), output)
+}
+
+/// Rows as CSV, with the names of their plain members above.
+fn csv<T: Serialize>(rows: impl Iterator<Item = T>, output: &mut Output) -> anyhow::Result<()> {
+    for (number, row) in rows.enumerate() {
+        let row = value(&row)?;
         let members = row
             .as_object()
             .into_iter()
             .flatten()
-            .filter(|(_, value)| is_plain(value));
-        members
-            .map(|(key, value)| {
-                let text = match value {
-                    Value::String(text) => text.clone(),
-                    Value::Null => String::new(),
-                    other => other.to_string(),
-                };
-                (key.clone(), text)
-            })
-            .collect()
-    };
-    for (number, row) in rows.iter().enumerate() {
-        let members = plain(row);
+            .filter(|(_, value)| !value.is_array() && !value.is_object());
         if number == 0 {
-            output.csv(members.iter().map(|(key, _)| key))?;
+            output.csv(members.clone().map(|(key, _)| key))?;
         }
-        output.csv(members.iter().map(|(_, value)| value))?;
+        output.csv(members.map(|(_, value)| match value {
+            Value::String(text) => text.clone(),
+            Value::Null => String::new(),
+            other => other.to_string(),
+        }))?;
     }
     Ok(())
 }

@@ -20,7 +20,7 @@ mod utilization;
 mod what_if;
 
 pub use copies::{CopiesReport, CopyRow};
-pub use critical_path::{CriticalPathReport, PathPart, PathTotal, Segment, SlackRow};
+pub use critical_path::{CriticalPathReport, PathPart, PathTotal, Segment, Segments, SlackRow};
 pub use diff::{Compared, DiffReport, DiffUnit, Fate, KernelDiff};
 pub use distribution::{Distribution, mean_and_deviation};
 pub use findings::{Evidence, Finding, FindingsReport};

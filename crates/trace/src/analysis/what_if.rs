@@ -91,8 +91,8 @@ impl WhatIfReport {
             end.saturating_sub(plan.start) + rest
         };
         let mut changed = Changed::new(trace, activity, what_if);
-        let unchanged_ns = length(&plan.replayed(activity, &mut Unchanged));
-        let changed_ns = length(&plan.replayed(activity, &mut changed));
+        let unchanged_ns = length(&plan.replayed(&mut Unchanged));
+        let changed_ns = length(&plan.replayed(&mut changed));
         let measured_ns = activity.span.map_or(0, |(start, end)| end - start);
         WhatIfReport {
             measured_ns,
