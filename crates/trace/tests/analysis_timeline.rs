@@ -364,6 +364,48 @@ fn steps_are_found_by_what_comes_again() {
 }
 
 #[test]
+fn steps_do_not_overlap_when_some_calls_are_not_recorded() {
+    let mut made = Made::new();
+    for step in 0..8u64 {
+        for (number, name) in ["first", "second", "third"].into_iter().enumerate() {
+            let start = 100_000 + step * 1_000 + number as u64 * 300;
+            let times = (start, start + 200);
+            // Launched long before, and the recording began when half of them were.
+            if step < 4 {
+                made.kernel(name, 1, times.0, times.1);
+            } else {
+                let called = 50_000 + step * 30 + number as u64 * 10;
+                made.launched(name, 1, (called, called + 5), times);
+            }
+        }
+    }
+    let trace = made.finish();
+    let analysis = Analysis::of(&trace, Window::default()).unwrap();
+    let (.., report) = analysis.swept();
+    let found: Vec<(&str, u64, u64, u64)> = report
+        .steps
+        .iter()
+        .map(|row| {
+            (
+                row.step.name.as_str(),
+                row.step.start_ns,
+                row.step.end_ns,
+                row.ops,
+            )
+        })
+        .collect();
+    let names: Vec<String> = (0..8).map(|step| format!("step {step}")).collect();
+    let expected: Vec<(&str, u64, u64, u64)> = (0..8u64)
+        .map(|step| {
+            let start = 100_000 + step * 1_000;
+            let end = if step == 7 { start + 800 } else { start + 1_000 };
+            (names[step as usize].as_str(), start, end, 3)
+        })
+        .collect();
+    assert_eq!(found, expected);
+}
+
+#[test]
 fn kernels_are_grouped_by_what_is_asked() {
     use tracesmith_trace::analysis::KernelKey;
     let mut made = Made::new();
