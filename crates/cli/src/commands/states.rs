@@ -4,12 +4,12 @@ use serde::ser::{Serialize, SerializeStruct, Serializer};
 use serde_json::{Value, json};
 use tracesmith_trace::analysis::device_name;
 use tracesmith_trace::reconstruct::{
-    Activity, Dependencies, Interval, OpId, State, StateLine, States, Subject, Window,
+    Activity, Dependencies, Interval, OpId, State, StateLine, States, Subject,
 };
 use tracesmith_trace::{Trace, units};
 
 use crate::args::{Format, StatesArgs};
-use crate::commands::analyze::{offset, say_doubts};
+use crate::commands::analyze::{offset, say_doubts, whole_span, window};
 use crate::input::open_trace;
 use crate::output::Output;
 use crate::output::table::{Align, TextTable};
@@ -17,10 +17,7 @@ use crate::output::table::{Align, TextTable};
 pub(crate) fn run(args: &StatesArgs, output: &mut Output) -> anyhow::Result<()> {
     let trace = open_trace(&args.file)?;
     let span = trace.span();
-    let window = Window {
-        from: args.from.map(|time| time.resolve(span).0),
-        to: args.to.map(|time| time.resolve(span).0),
-    };
+    let window = window((args.from, args.to), args.step, &trace)?;
     let activity = Activity::within(&trace, window)?;
     let dependencies = Dependencies::of(&activity);
     let states = States::of(&activity, &dependencies);
@@ -237,10 +234,11 @@ impl Shown<'_> {
                     ("work", Align::Flexible),
                     ("waits for", Align::Flexible),
                 ]);
+                let span = whole_span(self.trace);
                 for (subject, interval) in all.take(limit) {
                     table.row([
                         self.name(subject).into(),
-                        offset(self.activity.span, interval.from).into(),
+                        offset(span, interval.from).into(),
                         units::nanos(interval.to - interval.from).into(),
                         interval.state.name().into(),
                         self.work(&interval).into(),

@@ -13,7 +13,8 @@ use crate::reconstruct::{Activity, Because, Dependencies, Interner, Link, Moment
 pub struct CriticalPathReport {
     /// From the start of the path to its end.
     pub path_ns: u64,
-    /// From the first to the last moment of the trace.
+    /// From the first to the last moment that was looked at; of a stretch of time, with the launches of its work before it
+    /// and all of the work that reaches out of it.
     pub span_ns: u64,
     /// What the time went to, the most first.
     pub totals: Vec<PathTotal>,
@@ -178,7 +179,7 @@ impl CriticalPathReport {
         };
         CriticalPathReport {
             path_ns,
-            span_ns: activity.span.map_or(0, |(start, end)| end - start),
+            span_ns: plan.span(),
             totals: totals(&segments, path_ns),
             segments,
             slack,
@@ -204,7 +205,13 @@ struct Path<'a> {
 impl<'a> Path<'a> {
     fn new(activity: &'a Activity) -> Self {
         let mut names = Interner::default();
-        let of_work = names.numbers(activity.ops.kinds.iter().map(|kind| (Some(kind.table), kind.name)));
+        let of_work = names.numbers(
+            activity
+                .ops
+                .kinds
+                .iter()
+                .map(|kind| (Some(kind.table), kind.name)),
+        );
         let functions = activity.calls.functions.iter();
         let of_function = names.numbers(functions.map(|(name, _)| (None, EventName::Id(*name))));
         Path {
@@ -286,7 +293,11 @@ fn totals(segments: &Segments, path_ns: u64) -> Vec<PathTotal> {
     }
     let mut sums: FxHashMap<(PathPart, &str), (u64, u64)> = FxHashMap::default();
     for ((part, _, name), (total_ns, count)) in segments.kinds.iter().zip(of_kind) {
-        let name = if *part == PathPart::Work { name.as_str() } else { "" };
+        let name = if *part == PathPart::Work {
+            name.as_str()
+        } else {
+            ""
+        };
         let sum = sums.entry((*part, name)).or_default();
         *sum = (sum.0 + total_ns, sum.1 + count);
     }

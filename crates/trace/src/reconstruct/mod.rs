@@ -33,6 +33,6 @@ pub use timeline::{ClassSet, DeviceTimeline, Gap, LaneTimeline, Load, Span, Time
 
 pub(crate) use activity::name_of;
 pub(crate) use intern::Interner;
-pub(crate) use ops::times_on;
+pub(crate) use ops::{first_rows, times_on};
 pub(crate) use order::sort_nearly_sorted;
 pub(crate) use plan::FewLanes;

@@ -76,7 +76,7 @@ pub struct Plan<'a> {
     /// Those of a moment are `ties[first[n]..first[n + 1]]`.
     ties: Vec<Tie>,
     first: Vec<u32>,
-    /// Where the plan begins.
+    /// Where the plan begins: with what was looked at, or before it, where its work was asked for.
     pub start: u64,
 }
 
@@ -135,6 +135,12 @@ impl<'a> Plan<'a> {
     pub fn end(&self) -> u64 {
         let times = (0..self.len()).map(|at| self.measured(at));
         times.max().unwrap_or(self.start)
+    }
+
+    /// From where the plan begins to its last moment or the end of what was looked at, whichever is later.
+    pub fn span(&self) -> u64 {
+        let end = self.activity.span.map_or(self.start, |(_, end)| end);
+        end.max(self.end()) - self.start
     }
 
     /// What the weights of a moment's dependencies follow from.
@@ -196,11 +202,14 @@ impl<'a> Plan<'a> {
 
     /// For every moment how much later it could have been without making the end any later.
     pub fn slack(&self) -> Vec<u64> {
-        let end = self.end();
-        let mut slack: Vec<u64> = (0..self.len()).map(|at| end - self.measured(at)).collect();
+        let end = self.last().map_or(self.start, |last| self.measured(last));
+        let mut slack: Vec<u64> = (0..self.len())
+            .map(|at| end.saturating_sub(self.measured(at)))
+            .collect();
         for at in (0..self.len()).rev() {
             // The latest begin that leaves the end where it is.
-            let latest = i128::from(self.measured(at)) + i128::from(slack[at]) - i128::from(self.duration(at));
+            let latest =
+                i128::from(self.measured(at)) + i128::from(slack[at]) - i128::from(self.duration(at));
             for link in self.links_of(at) {
                 let from = link.from as usize;
                 let room = latest - i128::from(link.weight) - i128::from(self.measured(from));
@@ -218,11 +227,17 @@ impl<'a> Plan<'a> {
         })
     }
 
-    /// The chain of moments that held each other up until the last one, in the order of time.
+    /// The last end of work or of a wait. A launch is later only where clocks disagree; it ends nothing.
+    fn last(&self) -> Option<usize> {
+        let is_end = |at: &usize| !matches!(self.moments[*at], Moment::Launch(_));
+        let ends = (0..self.len()).filter(is_end);
+        ends.max_by_key(|at| (self.measured(*at), Reverse(*at)))
+    }
+
+    /// The chain of moments that held each other up until the last end of work, in the order of time.
     pub fn critical(&self) -> Vec<u32> {
-        let last = (0..self.len()).max_by_key(|at| (self.measured(*at), Reverse(*at)));
         let mut chain = Vec::new();
-        let mut next = last;
+        let mut next = self.last();
         while let Some(at) = next {
             chain.push(at as u32);
             next = self.binding(at).map(|link| link.from as usize);
@@ -367,6 +382,11 @@ impl<'a> Builder<'a> {
                 _ => break,
             }
         }
+        let plan = &mut self.plan;
+        let first = (0..plan.len())
+            .map(|at| plan.measured(at) - plan.duration(at))
+            .min();
+        plan.start = plan.start.min(first.unwrap_or(plan.start));
         self.plan
     }
 
@@ -385,16 +405,12 @@ impl<'a> Builder<'a> {
                 if launching[at] {
                     moments.push(Moment::Launch(call));
                 }
-                if self.dependencies.waited_for(call).is_some() {
+                // A wait behind the stretch of time that is looked at seems to be for its last work, whatever it was for.
+                if self.activity.window.holds(calls.end[at]) && self.dependencies.waited_for(call).is_some() {
                     moments.push(Moment::Wait(call));
                 }
             }
-            let time = |moment: &Moment| {
-                (
-                    time_of(self.activity, *moment),
-                    matches!(moment, Moment::Wait(_)),
-                )
-            };
+            let time = |moment: &Moment| (time_of(self.activity, *moment), matches!(moment, Moment::Wait(_)));
             moments.sort_by_key(time);
             moments
         };

@@ -307,7 +307,10 @@ impl<'a> Together<'a> {
             self.changes.pop();
             self.advance(line);
         }
-        self.busiest().map(|busiest| Interval { from: time, ..busiest })
+        self.busiest().map(|busiest| Interval {
+            from: time,
+            ..busiest
+        })
     }
 }
 
