@@ -115,6 +115,24 @@ fn waits_of_pytorchs_profiler_name_their_streams() {
     }
 }
 
+#[test]
+fn a_recording_of_ours_has_its_events_and_waits() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/demo-h200.sbt");
+    let trace = Trace::open(&path).unwrap();
+    let activity = Activity::of(&trace).unwrap();
+    let dependencies = Dependencies::of(&activity);
+    // Each of its twenty rounds forks to a second stream, joins it, and waits for the first; two waits more come after.
+    let is_event = |edge: &&Edge| edge.why == EdgeWhy::Event;
+    assert_eq!(dependencies.edges.iter().filter(is_event).count(), 40);
+    let name = |call| trace.string(activity.calls.get(call).name);
+    let waits = dependencies
+        .host_waits
+        .iter()
+        .filter(|wait| name(wait.call) == "cuStreamSynchronize");
+    assert_eq!(waits.count(), 22, "as many as there are calls");
+    assert_eq!((dependencies.unknown_records, dependencies.contradicted), (0, 0));
+}
+
 /// A copy from device 1 to device 2, and work on both before and after it.
 fn with_peer_copy(function: &str) -> Trace {
     let on = |device: u32, stream: u64| Place {
