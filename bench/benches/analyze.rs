@@ -23,8 +23,7 @@ use std::time::{Duration, Instant};
 use tracesmith_bench::figure::{print, print_head};
 use tracesmith_bench::kineto::write_kineto;
 use tracesmith_bench::memory::peak_bytes;
-use tracesmith_bench::workload::{Training, kernel_names};
-use tracesmith_format::{ClockId, Writer, WriterOptions};
+use tracesmith_bench::training_trace::write_trace;
 use tracesmith_trace::Trace;
 use tracesmith_trace::analysis::{Analysis, FindingsReport, SummaryReport};
 use tracesmith_trace::reconstruct::Window;
@@ -68,38 +67,6 @@ impl Drop for Folder {
     }
 }
 
-fn write_trace(path: &Path, kernels: usize) {
-    let mut writer = Writer::new(
-        BufWriter::new(File::create(path).unwrap()),
-        WriterOptions::default(),
-    )
-    .unwrap();
-    let names: Vec<_> = kernel_names()
-        .iter()
-        .map(|name| writer.string(name).unwrap())
-        .collect();
-    let functions = [
-        "cudaLaunchKernel",
-        "cudaStreamIsCapturing",
-        "cudaStreamSynchronize",
-    ]
-    .map(|name| writer.string(name).unwrap());
-    let mut job = Training::new(7, &names);
-    let mut left = kernels;
-    while left > 0 {
-        let count = left.min(100_000);
-        let (calls, kernels) = job.launches(count, functions);
-        calls
-            .iter()
-            .for_each(|call| writer.push(ClockId(1), call).unwrap());
-        kernels
-            .iter()
-            .for_each(|kernel| writer.push(ClockId(1), kernel).unwrap());
-        left -= count;
-    }
-    writer.finish().unwrap().flush().unwrap();
-}
-
 /// What `tracesmith analyze` does: opens, rebuilds, answers, finds.
 fn analyze(path: &Path) -> (SummaryReport, FindingsReport) {
     let trace = Trace::open(path).unwrap();
@@ -111,7 +78,7 @@ fn analyze(path: &Path) -> (SummaryReport, FindingsReport) {
 
 fn measured(folder: &Folder, kernels: usize) -> Duration {
     let path = folder.0.join("bench.sbt");
-    write_trace(&path, kernels);
+    write_trace(&path, kernels).unwrap();
     print_head(&format!(
         "{kernels} kernels, {} calls, {} cores",
         2 * kernels,

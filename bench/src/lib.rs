@@ -3,4 +3,5 @@
 pub mod figure;
 pub mod kineto;
 pub mod memory;
+pub mod training_trace;
 pub mod workload;

@@ -22,6 +22,10 @@ impl CounterSource for GpuCounters {
                 pci: device.pci.clone(),
                 driver: device.driver.clone(),
                 numa_node: device.numa_node,
+                pcie_generation: device.pcie_generation,
+                pcie_width: device.pcie_width,
+                nvlinks: device.nvlinks,
+                nvlink_bandwidth: device.nvlink_bandwidth,
             })
             .collect()
     }

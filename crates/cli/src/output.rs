@@ -8,6 +8,7 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 
 use anstream::AutoStream;
 use anstyle::{AnsiColor, Style};
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::args::{Format, GlobalArgs};
@@ -134,10 +135,10 @@ impl Output {
         self.out.write_all(bytes).map_err(StdoutError)
     }
 
-    /// The answer as one JSON value.
-    pub(crate) fn json(&mut self, value: &Value) -> Result<(), StdoutError> {
-        let text = serde_json::to_string_pretty(value).map_err(|error| StdoutError(error.into()))?;
-        self.line(&text)
+    /// The answer as one JSON value. It is written as it comes: a long list takes no memory for its text.
+    pub(crate) fn json(&mut self, value: &(impl Serialize + ?Sized)) -> Result<(), StdoutError> {
+        serde_json::to_writer_pretty(&mut self.out, value).map_err(|error| StdoutError(error.into()))?;
+        self.line("")
     }
 
     /// A table of the answer, for people.
@@ -169,7 +170,7 @@ impl Output {
                 &facts
                     .iter()
                     .map(|(key, value)| ((*key).to_owned(), value.clone()))
-                    .collect(),
+                    .collect::<Value>(),
             ),
             Format::Csv => {
                 self.csv(facts.iter().map(|(key, _)| *key))?;

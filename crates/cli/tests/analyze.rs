@@ -42,6 +42,7 @@ fn every_analysis_can_be_had_alone_in_every_form() {
         "launches",
         "memory",
         "critical-path",
+        "slack",
         "what-if",
         "findings",
     ] {
@@ -221,4 +222,60 @@ fn a_diff_fails_over_a_limit() {
         (answer["time"]["change_ns"].as_f64(), &answer["is_over"]),
         (Some(0.0), &Value::Null)
     );
+}
+
+#[test]
+fn times_that_are_printed_can_be_asked_for() {
+    let idle = tracesmith(["analyze", DEMO, "--only", "idle"]).ok();
+    let gap = idle
+        .lines()
+        .skip_while(|line| !line.starts_with("Longest gaps"))
+        .nth(2)
+        .unwrap();
+    let words: Vec<&str> = gap.split_whitespace().collect();
+    assert_eq!(
+        words[3], "ms",
+        "the longest gap is long enough to look into: {gap}"
+    );
+    let middle: f64 = words[0].parse::<f64>().unwrap() + words[2].parse::<f64>().unwrap() / 2.0;
+    let at = format!("{middle:.2}ms");
+    let states = json(&format!("states {DEMO} --at {at}"));
+    assert_eq!(states["states"][0]["state"], "idle", "{at}: {states}");
+    let length =
+        states["states"][0]["to_ns"].as_u64().unwrap() - states["states"][0]["from_ns"].as_u64().unwrap();
+    assert!(length > 8_000_000, "the gap that was printed: {states}");
+}
+
+#[test]
+fn a_step_can_be_asked_for_everything() {
+    for only in ["critical-path", "what-if"] {
+        let answer = json(&format!("analyze {DEMO} --only {only} --step 3"));
+        let whole = json(&format!("analyze {DEMO} --only steps"));
+        let step = &whole["steps"][3];
+        let step_ns = step["end_ns"].as_u64().unwrap() - step["start_ns"].as_u64().unwrap();
+        let answer = if only == "what-if" {
+            &answer["what_if"][0]["unchanged_ns"]
+        } else {
+            &answer["path_ns"]
+        };
+        // The launches of its first work may stand before it, and its last work may end behind it.
+        assert!(
+            answer.as_u64().unwrap() < 2 * step_ns,
+            "{only}: {answer} of {step_ns}"
+        );
+    }
+    let memory = json(&format!("analyze {DEMO} --only memory --step 3"));
+    assert_eq!(memory["pools"][0]["allocations"], 0, "{memory}");
+    assert!(memory["pools"][0]["peak_bytes"].as_u64().unwrap() > 0, "{memory}");
+    let states = json(&format!("states {DEMO} --step 3"));
+    let idle = states["states"][0]["totals"]["idle_ns"].as_u64().unwrap();
+    assert!(idle < 1_000_000, "{states}");
+}
+
+#[test]
+fn what_if_says_when_nothing_is_asked() {
+    let answer = tracesmith(["analyze", DEMO, "--only", "what-if"]);
+    assert!(answer.stderr.contains("nothing is changed"), "{answer:?}");
+    let answer = tracesmith(["analyze", DEMO, "--without-sync"]);
+    assert!(!answer.stderr.contains("nothing is changed"), "{answer:?}");
 }

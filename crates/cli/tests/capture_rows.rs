@@ -88,6 +88,8 @@ fn devices_contexts_and_streams_are_described() {
     assert_eq!(trace.devices.len(), 1);
     assert!(trace.string(device.uuid).starts_with("GPU-"), "{device:?}");
     assert!(device.memory.0 > 0 && device.multiprocessors > 0 && device.warp_size == 32);
+    assert_eq!((device.pcie_generation, device.pcie_width), (5, 16), "by NVML");
+    assert_eq!((device.nvlinks, device.nvlink_bandwidth), (0, 0), "it is alone");
     let context = &trace.contexts[0];
     assert_eq!((trace.contexts.len(), context.device), (1, device.id));
     let made: Vec<_> = trace
@@ -186,6 +188,12 @@ fn copies_between_devices_name_both() {
     let (_, trace) = Place::with(stage, options).profiled("", "launcher peer");
     assert_whole(&trace);
     assert_eq!((trace.devices.len(), trace.contexts.len()), (2, 2));
+    for device in &trace.devices {
+        assert_eq!(
+            (device.nvlinks, device.nvlink_bandwidth),
+            (18, 18 * 26_562_000_000)
+        );
+    }
     let [first, second] = [trace.devices[0].id, trace.devices[1].id];
     let mut peers: Vec<_> = rows(&trace.copies)
         .into_iter()

@@ -46,6 +46,14 @@ pub struct DeviceFacts {
     pub driver: String,
     /// NUMA node that it is attached to.
     pub numa_node: Option<u32>,
+    /// The best generation of PCIe that it and its slot can do.
+    pub pcie_generation: Option<u32>,
+    /// The most lanes that they can do.
+    pub pcie_width: Option<u32>,
+    /// NVLinks that are up.
+    pub nvlinks: u32,
+    /// Bytes a second in each direction over all of them.
+    pub nvlink_bandwidth: Option<u64>,
 }
 
 /// One value of a counter.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 use tracesmith_cuda::driver::Uuid;
-use tracesmith_cuda::nvml::{Nvml, Reading, Traffic};
+use tracesmith_cuda::nvml::{Link, Nvml, Reading, Traffic};
 
 use crate::cpus::{near_pci, node_of, numa_nodes};
 use crate::error::Error;
@@ -37,6 +37,14 @@ pub struct DeviceFacts {
     pub driver: String,
     /// The NUMA node it is attached to.
     pub numa_node: Option<u32>,
+    /// The best generation of PCIe that it and its slot can do.
+    pub pcie_generation: Option<u32>,
+    /// The most lanes that they can do.
+    pub pcie_width: Option<u32>,
+    /// NVLinks that are up.
+    pub nvlinks: u32,
+    /// Bytes a second in each direction over all of them; none where one does not tell its speed.
+    pub nvlink_bandwidth: Option<u64>,
 }
 
 /// One look at all GPUs.
@@ -97,6 +105,7 @@ impl Counters {
                 let uuid = Uuid::from_text(facts.uuid.as_deref()?)?;
                 let pci = facts.pci.unwrap_or_default();
                 let slow_pcie = nvml.reading(facts.index).pcie.is_none();
+                let links = nvml.links(facts.index);
                 Some(Watched {
                     facts: DeviceFacts {
                         uuid,
@@ -107,6 +116,10 @@ impl Counters {
                             .or_else(|| node_of(&facts.cpus.unwrap_or_default(), &nodes)),
                         pci,
                         driver: driver.clone(),
+                        pcie_generation: facts.pcie.max_generation.or(facts.pcie.generation),
+                        pcie_width: facts.pcie.max_width.or(facts.pcie.width),
+                        nvlinks: links.len() as u32,
+                        nvlink_bandwidth: bandwidth(&links),
                     },
                     before: None,
                     slow_pcie,
@@ -214,6 +227,15 @@ impl Watched {
     }
 }
 
+/// Bytes a second in each direction over all links; none without links, and where one does not tell its speed.
+fn bandwidth(links: &[Link]) -> Option<u64> {
+    let speeds: Option<Vec<u64>> = links
+        .iter()
+        .map(|link| Some(u64::from(link.speed_mbps?) * 1_000_000))
+        .collect();
+    speeds.map(|speeds| speeds.iter().sum()).filter(|sum| *sum > 0)
+}
+
 fn monotonic_nanos() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
@@ -244,6 +266,10 @@ mod tests {
                 pci: "0000:3b:00.0".to_owned(),
                 driver: "580.82.07".to_owned(),
                 numa_node: None,
+                pcie_generation: Some(5),
+                pcie_width: Some(16),
+                nvlinks: 0,
+                nvlink_bandwidth: None,
             },
             before: None,
             slow_pcie: false,
@@ -288,6 +314,24 @@ mod tests {
         watched.values(&reading(3000.0, 500.0), start + 500_000_000, &mut values);
         let seen: Vec<_> = values.iter().map(|value| (value.name, value.value)).collect();
         assert_eq!(seen, [("NVLink received", 4000.0), ("NVLink sent", 0.0)]);
+    }
+
+    #[test]
+    fn links_add_up_when_all_tell_their_speed() {
+        use tracesmith_cuda::nvml::FarEnd;
+        let link = |speed_mbps| Link {
+            number: 0,
+            version: None,
+            speed_mbps,
+            far_end: FarEnd::Switch,
+            far_pci: None,
+        };
+        assert_eq!(bandwidth(&[]), None);
+        assert_eq!(
+            bandwidth(&[link(Some(26_562)), link(Some(26_562))]),
+            Some(53_124_000_000)
+        );
+        assert_eq!(bandwidth(&[link(Some(26_562)), link(None)]), None);
     }
 
     #[test]

@@ -24,7 +24,17 @@ fn findings(made: Made) -> Vec<Finding> {
     let trace = made.finish();
     let analysis = Analysis::of(&trace, Window::default()).unwrap();
     let summary = analysis.summary().unwrap();
-    analysis.findings(&summary).unwrap().findings
+    let found = analysis.findings(&summary).unwrap().findings;
+    for finding in &found {
+        assert!(!finding.evidence.is_empty(), "{} without evidence", finding.rule);
+        for evidence in &finding.evidence {
+            assert!(
+                evidence.row.is_some() || evidence.end_ns > evidence.start_ns,
+                "{finding:?}"
+            );
+        }
+    }
+    found
 }
 
 fn rules(made: Made) -> Vec<&'static str> {
@@ -63,11 +73,16 @@ fn waits_are_found_with_the_line_that_waits() {
     let wait = found.iter().find(|finding| finding.rule == "host_waits").unwrap();
     assert_eq!(
         wait.sentence,
-        "93 % of the time is 4 cudaStreamSynchronize calls from model.py:88 (loss_item)"
+        "94 % of the time is 4 cudaStreamSynchronize calls from model.py:88 (loss_item)"
     );
     assert_eq!(
-        (wait.evidence[0].start_ns, wait.evidence[0].table),
-        (1_000_000, "api_calls")
+        (
+            wait.evidence[0].start_ns,
+            wait.evidence[0].table,
+            wait.evidence[0].row
+        ),
+        (1_000_000, "api_calls", Some(11)),
+        "ten launches and one more stand before it"
     );
     let mut made = healthy();
     made.call("cudaStreamSynchronize", (1_000_000, 1_100_000));
@@ -125,6 +140,48 @@ fn launches_and_the_host_are_told_apart() {
         ["launch_gaps", "short_kernels"]
     );
     assert_eq!(rules(one_by_one(0, 100, 20_000)), [""; 0]);
+}
+
+#[test]
+fn a_long_start_hides_nothing() {
+    let mut made = one_by_one(20_000, 100, 20_000);
+    made.call("cuInit", (1, 10));
+    let found = findings(made);
+    assert_eq!(found.len(), 1);
+    assert_eq!(
+        found[0].sentence,
+        "49 % of the time GPU #1 has nothing to do while the host works between its calls, in 49 gaps"
+    );
+    assert_eq!(found[0].evidence[0].table, "kernels");
+}
+
+#[test]
+fn copies_that_nothing_runs_beside_are_named() {
+    let mut made = healthy();
+    let shape = CopyShape {
+        direction: CopyDirection::HOST_TO_DEVICE,
+        source_memory: MemoryKind::PINNED,
+        ..CopyShape::default()
+    };
+    made.copy(2, (2_000_000, 9_000_000), 1 << 30, shape); // beside kernels
+    made.copy(2, (10_900_000, 12_900_000), 1 << 30, shape); // alone for most of its time
+    let found = findings(made);
+    let alone = found
+        .iter()
+        .find(|finding| finding.rule == "copies_alone")
+        .unwrap();
+    let evidence = &alone.evidence;
+    assert_eq!(
+        (
+            evidence.len(),
+            evidence[0].table,
+            evidence[0].row,
+            evidence[0].start_ns
+        ),
+        (1, "copies", Some(1), 10_900_000)
+    );
+    assert_eq!(evidence[0].what, "host to device");
+    assert_eq!(alone.saves_ns, Some(1_900_000));
 }
 
 #[test]
@@ -230,7 +287,7 @@ fn leaks_and_double_frees_are_found() {
 }
 
 fn memory(made: Made) -> MemoryReport {
-    MemoryReport::of(&made.finish()).unwrap()
+    MemoryReport::of(&made.finish(), Window::default()).unwrap()
 }
 
 #[test]
@@ -281,6 +338,85 @@ fn memory_knows_its_peak_and_who_held_it() {
     assert_eq!(
         series[..4],
         [(100, 1_000), (200, 1_500), (300, 1_000), (400, 1_300)]
+    );
+}
+
+#[test]
+fn memory_without_addresses_adds_up_and_is_no_double_free() {
+    let mut made = Made::new();
+    for (at, bytes) in [(100, 1_000), (200, 500), (300, 250)] {
+        made.memory(ALLOCATE, at, 0, bytes, StackId::NONE);
+    }
+    made.memory(FREE, 400, 0, 500, StackId::NONE);
+    made.memory(FREE, 500, 0, 250, StackId::NONE);
+    made.memory(FREE, 600, 0, 0, StackId::NONE); // cudaFree(NULL)
+    let report = memory(made);
+    let pool = &report.pools[0];
+    assert_eq!(
+        (pool.peak_bytes, pool.peak_at_ns, pool.live_bytes),
+        (1_750, 300, 1_000)
+    );
+    assert_eq!((pool.allocations, pool.frees), (3, 2));
+    assert_eq!(report.without_address, 5);
+    assert!(report.double_frees.is_empty() && report.unknown_frees.is_empty());
+    assert!(pool.holders.is_empty() && pool.never_freed.is_empty());
+}
+
+#[test]
+fn memory_of_a_stretch_of_time_begins_with_what_is_held() {
+    let trace = || {
+        let mut made = Made::new();
+        let stack = made.stack("a.py", 1, "a");
+        made.memory(ALLOCATE, 100, 0x100, 5_000, stack);
+        made.memory(FREE, 200, 0x100, 0, stack);
+        made.memory(ALLOCATE, 300, 0x200, 1_000, stack);
+        made.memory(ALLOCATE, 500, 0x300, 500, stack);
+        made.memory(FREE, 600, 0x300, 0, stack);
+        made.memory(ALLOCATE, 900, 0x400, 9_000, stack);
+        made.finish()
+    };
+    let of = |from, to| {
+        let window = Window {
+            from: Some(from),
+            to: Some(to),
+        };
+        MemoryReport::of(&trace(), window).unwrap().pools.remove(0)
+    };
+    let pool = of(400, 800);
+    assert_eq!(
+        (pool.allocations, pool.frees, pool.peak_bytes, pool.peak_at_ns),
+        (1, 1, 1_500, 500)
+    );
+    assert_eq!((pool.live_bytes, pool.holders[0].bytes), (1_000, 1_500));
+    assert_eq!(
+        (pool.series[0].time_ns, pool.series[0].bytes),
+        (400, 1_000),
+        "what was held before"
+    );
+    let quiet = of(700, 800);
+    assert_eq!(
+        (quiet.peak_bytes, quiet.peak_at_ns, quiet.holders[0].bytes),
+        (1_000, 700, 1_000)
+    );
+}
+
+#[test]
+fn an_address_that_is_taken_anew_makes_no_peak() {
+    let mut made = Made::new();
+    let (first, second) = (made.stack("a.py", 1, "a"), made.stack("b.py", 2, "b"));
+    made.memory(ALLOCATE, 100, 0x100, 1_000, first);
+    made.memory(ALLOCATE, 200, 0x100, 900, second);
+    made.memory(ALLOCATE, 300, 0x200, 300, second);
+    let report = memory(made);
+    let pool = &report.pools[0];
+    assert_eq!((pool.peak_bytes, pool.peak_at_ns), (1_200, 300));
+    assert_eq!(
+        (
+            pool.holders.len(),
+            pool.holders[0].bytes,
+            pool.holders[0].first_row
+        ),
+        (1, 1_200, 1)
     );
 }
 

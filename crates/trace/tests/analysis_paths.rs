@@ -115,6 +115,24 @@ fn waits_of_pytorchs_profiler_name_their_streams() {
     }
 }
 
+#[test]
+fn a_recording_of_ours_has_its_events_and_waits() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/demo-h200.sbt");
+    let trace = Trace::open(&path).unwrap();
+    let activity = Activity::of(&trace).unwrap();
+    let dependencies = Dependencies::of(&activity);
+    // Each of its twenty rounds forks to a second stream, joins it, and waits for the first; two waits more come after.
+    let is_event = |edge: &&Edge| edge.why == EdgeWhy::Event;
+    assert_eq!(dependencies.edges.iter().filter(is_event).count(), 40);
+    let name = |call| trace.string(activity.calls.get(call).name);
+    let waits = dependencies
+        .host_waits
+        .iter()
+        .filter(|wait| name(wait.call) == "cuStreamSynchronize");
+    assert_eq!(waits.count(), 22, "as many as there are calls");
+    assert_eq!((dependencies.unknown_records, dependencies.contradicted), (0, 0));
+}
+
 /// A copy from device 1 to device 2, and work on both before and after it.
 fn with_peer_copy(function: &str) -> Trace {
     let on = |device: u32, stream: u64| Place {
@@ -265,13 +283,13 @@ fn the_drawn_graph_has_default_streams_waits_and_calls_that_waited() {
 fn states_follow_each_other_without_a_hole() {
     let trace = with_event().finish();
     let activity = Activity::of(&trace).unwrap();
-    let states = States::of(&activity, &Dependencies::of(&activity));
+    let dependencies = Dependencies::of(&activity);
+    let states = States::of(&activity, &dependencies);
     let line = |subject| states.lines.iter().find(|line| line.subject == subject).unwrap();
     let lanes: Vec<_> = activity.lane_ids().collect();
     let shown = |subject| -> Vec<(u64, u64, State)> {
-        let intervals = &line(subject).intervals;
-        intervals
-            .iter()
+        line(subject)
+            .intervals()
             .map(|interval| (interval.from, interval.to, interval.state))
             .collect()
     };
@@ -294,7 +312,10 @@ fn states_follow_each_other_without_a_hole() {
     );
     let waiting = line(Subject::Stream(lanes[1])).at(200).unwrap();
     assert_eq!((waiting.op, waiting.waits_for), (OpId(1), OpId(0)));
-    assert_eq!(line(Subject::Stream(lanes[1])).totals(), [30, 10, 170, 90, 0]);
+    assert_eq!(
+        line(Subject::Stream(lanes[1])).totals().nanos,
+        [30, 10, 170, 90, 0]
+    );
     assert_eq!(
         shown(Subject::Device(made::DEVICE)),
         [
@@ -364,6 +385,31 @@ fn the_critical_path_goes_through_host_and_device() {
 }
 
 #[test]
+fn the_critical_path_ends_with_work_when_clocks_disagree() {
+    let mut made = Made::new();
+    made.launched("first", 1, (90, 95), (100, 107));
+    made.launched("last", 1, (600, 605), (500, 510)); // before its call
+    let report = Analysis::of(&made.finish(), Window::default())
+        .unwrap()
+        .critical_path();
+    let segments: Vec<(PathPart, u64, u64)> = report
+        .segments
+        .iter()
+        .map(|segment| (segment.part, segment.from_ns, segment.to_ns))
+        .collect();
+    assert_eq!(
+        segments,
+        [
+            (PathPart::Launch, 90, 100),
+            (PathPart::Work, 100, 107),
+            (PathPart::Dispatch, 107, 500),
+            (PathPart::Work, 500, 510),
+        ]
+    );
+    assert!(report.slack.iter().all(|row| row.min_slack_ns == 0));
+}
+
+#[test]
 fn what_is_off_the_path_has_slack() {
     let mut made = Made::new();
     made.launched("long", 1, (100, 110), (120, 1_120));
@@ -404,6 +450,78 @@ fn half_the_time_of_a_kernel_is_saved_where_it_is_waited_for() {
         ..WhatIf::default()
     };
     assert_eq!(what_if(&trace, &instant).changed_ns, 100 + 100 + 20 + 100);
+}
+
+#[test]
+fn one_wait_can_be_left_out_by_its_line_or_function() {
+    let mut made = Made::new();
+    let stack = made.stack("/home/me/train.py", 88, "log_loss");
+    made.launched("gemm", 1, (100, 110), (120, 1_120));
+    made.call_of(made::THREAD, "cudaDeviceSynchronize", (200, 1_130), stack);
+    made.launched("norm", 1, (1_230, 1_240), (1_250, 1_350));
+    made.call("cudaStreamSynchronize", (1_245, 1_360));
+    let trace = made.finish();
+    let without = |part: &'static str| {
+        let report = what_if(
+            &trace,
+            &WhatIf {
+                host_waits: HostWaits::LeftIn(Box::new(move |name| name.contains(part))),
+                ..WhatIf::default()
+            },
+        );
+        (report.left_waits, report.changed_ns)
+    };
+    // As with all waits left out, less the last one: its return is 10 behind the end of its work.
+    assert_eq!(without("train.py:88"), (1, 1_150));
+    assert_eq!(without("cudaDevice"), (1, 1_150));
+    assert_eq!(
+        without("cudaStream"),
+        (1, 1_250),
+        "the end of the work is the end then"
+    );
+    assert_eq!(without("model.py"), (0, 1_260));
+}
+
+#[test]
+fn a_stretch_of_time_has_a_path_and_a_replay_of_its_own() {
+    let mut made = Made::new();
+    for step in 0..4u64 {
+        let at = 10_000 * (step + 1);
+        made.launched("gemm", 1, (at, at + 10), (at + 50, at + 2_050));
+        made.call("cudaDeviceSynchronize", (at + 20, at + 2_060));
+        made.launched("norm", 1, (at + 2_100, at + 2_110), (at + 2_150, at + 3_150));
+        made.call("cudaDeviceSynchronize", (at + 2_120, at + 3_160));
+    }
+    let trace = made.finish();
+    let window = Window {
+        from: Some(20_000),
+        to: Some(30_000),
+    };
+    let analysis = Analysis::of(&trace, window).unwrap();
+    let path = analysis.critical_path();
+    assert_eq!((path.path_ns, path.span_ns), (3_160, 10_000));
+    let same = analysis.what_if(&WhatIf::default());
+    assert_eq!(
+        (same.measured_ns, same.unchanged_ns, same.changed_ns),
+        (10_000, 10_000, 10_000)
+    );
+    let halved = analysis.what_if(&WhatIf {
+        scales: scale("gemm", 0.5),
+        ..WhatIf::default()
+    });
+    assert_eq!(halved.changed_ns, 9_000);
+}
+
+#[test]
+fn every_piece_of_work_has_its_room() {
+    let mut made = Made::new();
+    made.launched("long", 1, (100, 110), (120, 1_120));
+    made.launched("short", 2, (115, 118), (130, 230));
+    let trace = made.finish();
+    let analysis = Analysis::of(&trace, Window::default()).unwrap();
+    let slack = analysis.slack();
+    let found: Vec<(&str, u64, u32)> = slack.iter().map(|op| (op.name, op.slack_ns, op.row)).collect();
+    assert_eq!(found, [("long", 0, 0), ("short", 890, 1)]);
 }
 
 #[test]
@@ -489,11 +607,13 @@ proptest! {
         prop_assert!(path.path_ns <= path.span_ns);
         prop_assert_eq!(path.totals.iter().map(|total| total.total_ns).sum::<u64>(), path.path_ns);
         let activity = &analysis.activity;
-        let states = States::of(activity, &Dependencies::of(activity));
+        let dependencies = Dependencies::of(activity);
+        let states = States::of(activity, &dependencies);
         let (first, last) = activity.span.unwrap();
         for line in &states.lines {
-            prop_assert_eq!(line.totals().iter().sum::<u64>(), last - first);
-            prop_assert!(line.intervals.windows(2).all(|pair| pair[0].to == pair[1].from));
+            prop_assert_eq!(line.totals().nanos.iter().sum::<u64>(), last - first);
+            let intervals: Vec<_> = line.intervals().collect();
+            prop_assert!(intervals.windows(2).all(|pair| pair[0].to == pair[1].from));
         }
         let slower = WhatIf { scales: scale("k", 2.0), ..WhatIf::default() };
         prop_assert!(analysis.what_if(&slower).changed_ns >= report.measured_ns);

@@ -12,10 +12,10 @@ mod made;
 
 use made::{DEVICE, Made, PROCESS, place};
 use proptest::prelude::*;
-use tracesmith_format::CorrelationId;
-use tracesmith_format::tables::{CopyDirection, CopyShape, Place};
+use tracesmith_format::tables::{CopyDirection, CopyShape, Device, Place};
+use tracesmith_format::{CorrelationId, DeviceId};
 use tracesmith_trace::Trace;
-use tracesmith_trace::analysis::{Analysis, Breakdown, IdleCause, IdleReport};
+use tracesmith_trace::analysis::{Analysis, Breakdown, IdleCause, IdleReport, Peak};
 use tracesmith_trace::reconstruct::{Activity, Timeline, Window};
 
 fn breakdown(trace: &Trace) -> Breakdown {
@@ -300,6 +300,93 @@ fn copies_know_their_speed_and_their_memory() {
     assert_eq!(row.gigabytes_per_second, Some(1000.5));
     assert_eq!(row.best_gigabytes_per_second, Some(2000.0));
     assert!(row.is_pageable && row.peak_gigabytes_per_second.is_none());
+    assert_eq!((row.longest_row, row.longest_start_ns), (0, 100));
+}
+
+/// Copies of two mebibytes, at 20 bytes in a nanosecond, and what is known of the devices.
+fn copy_peaks(devices: &[Device], shape: CopyShape) -> Vec<(Option<Peak>, Option<f64>)> {
+    let mut made = Made::new();
+    for device in devices {
+        made.writer.define(device).unwrap();
+    }
+    made.copy(1, (1_000, 1_000 + (2 << 20) / 20), 2 << 20, shape);
+    let trace = made.finish();
+    let report = Analysis::of(&trace, Window::default()).unwrap().copies().unwrap();
+    report
+        .rows
+        .iter()
+        .map(|row| (row.peak_of, row.peak_gigabytes_per_second))
+        .collect()
+}
+
+#[test]
+fn copies_are_held_against_the_peak_of_what_they_go_over() {
+    let device = Device {
+        id: DEVICE,
+        memory_bandwidth: 4_800_000_000_000,
+        pcie_generation: 5,
+        pcie_width: 16,
+        ..Device::default()
+    };
+    let other = Device {
+        id: DeviceId(2),
+        nvlinks: 18,
+        nvlink_bandwidth: 478_116_000_000,
+        ..device.clone()
+    };
+    let linked = Device {
+        nvlinks: 18,
+        nvlink_bandwidth: 450_000_000_000,
+        ..device.clone()
+    };
+    let host = CopyShape {
+        direction: CopyDirection::HOST_TO_DEVICE,
+        ..CopyShape::default()
+    };
+    let pcie = 16.0 * 4.0 * 128.0 / 130.0;
+    assert_eq!(
+        copy_peaks(std::slice::from_ref(&device), host),
+        [(Some(Peak::Pcie), Some(pcie))]
+    );
+    // A trace that does not say, and a link that is slower than what was measured.
+    let silent = Device {
+        pcie_generation: 0,
+        ..device.clone()
+    };
+    assert_eq!(copy_peaks(&[silent], host), [(None, None)]);
+    let slow = Device {
+        pcie_generation: 3,
+        ..device.clone()
+    };
+    assert_eq!(copy_peaks(&[slow], host), [(None, None)]);
+    let within = CopyShape {
+        direction: CopyDirection::DEVICE_TO_DEVICE,
+        ..CopyShape::default()
+    };
+    assert_eq!(
+        copy_peaks(std::slice::from_ref(&device), within),
+        [(Some(Peak::Memory), Some(2_400.0))]
+    );
+    let between = CopyShape {
+        direction: CopyDirection::PEER,
+        source_device: DEVICE,
+        destination_device: DeviceId(2),
+        ..CopyShape::default()
+    };
+    assert_eq!(
+        copy_peaks(&[device.clone(), other.clone()], between),
+        [(Some(Peak::Pcie), Some(pcie))],
+        "one of them has no NVLink"
+    );
+    assert_eq!(
+        copy_peaks(&[linked.clone(), other], between),
+        [(Some(Peak::Nvlink), Some(450.0))]
+    );
+    assert_eq!(
+        copy_peaks(std::slice::from_ref(&device), between),
+        [(None, None)],
+        "the other is not known"
+    );
 }
 
 #[test]
@@ -361,6 +448,48 @@ fn steps_are_found_by_what_comes_again() {
     let none = made.finish();
     let analysis = Analysis::of(&none, Window::default()).unwrap();
     assert!(analysis.swept().2.steps.is_empty());
+}
+
+#[test]
+fn steps_do_not_overlap_when_some_calls_are_not_recorded() {
+    let mut made = Made::new();
+    for step in 0..8u64 {
+        for (number, name) in ["first", "second", "third"].into_iter().enumerate() {
+            let start = 100_000 + step * 1_000 + number as u64 * 300;
+            let times = (start, start + 200);
+            // Launched long before, and the recording began when half of them were.
+            if step < 4 {
+                made.kernel(name, 1, times.0, times.1);
+            } else {
+                let called = 50_000 + step * 30 + number as u64 * 10;
+                made.launched(name, 1, (called, called + 5), times);
+            }
+        }
+    }
+    let trace = made.finish();
+    let analysis = Analysis::of(&trace, Window::default()).unwrap();
+    let (.., report) = analysis.swept();
+    let found: Vec<(&str, u64, u64, u64)> = report
+        .steps
+        .iter()
+        .map(|row| {
+            (
+                row.step.name.as_str(),
+                row.step.start_ns,
+                row.step.end_ns,
+                row.ops,
+            )
+        })
+        .collect();
+    let names: Vec<String> = (0..8).map(|step| format!("step {step}")).collect();
+    let expected: Vec<(&str, u64, u64, u64)> = (0..8u64)
+        .map(|step| {
+            let start = 100_000 + step * 1_000;
+            let end = if step == 7 { start + 800 } else { start + 1_000 };
+            (names[step as usize].as_str(), start, end, 3)
+        })
+        .collect();
+    assert_eq!(found, expected);
 }
 
 #[test]

@@ -34,9 +34,9 @@ pub(crate) struct AnalyzeArgs {
     /// What if there were so many streams on each device, or 'unlimited'
     #[arg(long, value_name = "COUNT")]
     pub(crate) streams: Option<StreamsArg>,
-    /// What if the host never waited for a device
-    #[arg(long)]
-    pub(crate) without_sync: bool,
+    /// What if the host never waited for a device, or not in these functions or lines of code: --without-sync='train.py:88*'
+    #[arg(long, value_name = "PATTERN", num_args = 0..=1, require_equals = true)]
+    pub(crate) without_sync: Option<Option<String>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -66,14 +66,17 @@ pub(crate) struct StatesArgs {
     #[arg(long, value_delimiter = ',', value_name = "ID")]
     pub(crate) stream: Vec<u64>,
     /// The state of everything at this moment
-    #[arg(long, value_name = "TIME", conflicts_with_all = ["from", "to", "intervals"])]
+    #[arg(long, value_name = "TIME", conflicts_with_all = ["from", "to", "step", "intervals"])]
     pub(crate) at: Option<TimeArg>,
     /// Only from this time on
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", conflicts_with = "step")]
     pub(crate) from: Option<TimeArg>,
     /// Only before this time
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", conflicts_with = "step")]
     pub(crate) to: Option<TimeArg>,
+    /// Only this step, counted from 0; 'tracesmith analyze FILE --only steps' lists them
+    #[arg(long, value_name = "N")]
+    pub(crate) step: Option<usize>,
     /// Every stretch of time in one state, not only the totals
     #[arg(long)]
     pub(crate) intervals: bool,
@@ -131,6 +134,7 @@ pub(crate) enum AnalysisArg {
     Launches,
     Memory,
     CriticalPath,
+    Slack,
     WhatIf,
     Findings,
 }

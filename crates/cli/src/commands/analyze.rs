@@ -7,7 +7,7 @@ use anyhow::{Context, bail};
 use serde::Serialize;
 use serde_json::{Value, json};
 use tracesmith_trace::analysis::{
-    Analysis, HostWaits, KernelKey, KernelsReport, MemoryReport, Scale, StreamCount, WhatIf,
+    Analysis, HostWaits, KernelKey, KernelsReport, MemoryReport, Scale, SlackReport, StreamCount, WhatIf,
 };
 use tracesmith_trace::reconstruct::{Doubts, Window};
 use tracesmith_trace::{Trace, units};
@@ -16,19 +16,20 @@ use crate::args::{AnalysisArg, AnalyzeArgs, Format, KernelKeyArg, StreamsArg};
 use crate::input::open_trace;
 use crate::name_pattern::name_filter;
 use crate::output::Output;
+use crate::time_arg::TimeArg;
 
 pub(crate) fn run(args: &AnalyzeArgs, output: &mut Output) -> anyhow::Result<()> {
     if output.format == Format::Csv && args.only.is_none() {
         bail!("the summary is several tables; choose one with --only for csv");
     }
     let trace = open_trace(&args.file)?;
-    let analysis = Analysis::of(&trace, window(args, &trace)?)?;
+    let analysis = Analysis::of(&trace, window((args.from, args.to), args.step, &trace)?)?;
     let limit = match (args.limit, output.format) {
         (Some(0), _) | (None, Format::Json | Format::Csv) => usize::MAX,
         (Some(limit), _) => limit,
         (None, Format::Table) => 10,
     };
-    let asks_what_if = !args.scale.is_empty() || args.streams.is_some() || args.without_sync;
+    let asks_what_if = !args.scale.is_empty() || args.streams.is_some() || args.without_sync.is_some();
     match args.only {
         None if asks_what_if => one(AnalysisArg::WhatIf, args, &analysis, limit, output)?,
         None => summary(args, &analysis, limit, output)?,
@@ -41,8 +42,12 @@ pub(crate) fn run(args: &AnalyzeArgs, output: &mut Output) -> anyhow::Result<()>
 }
 
 /// The stretch of time that is asked for.
-fn window(args: &AnalyzeArgs, trace: &Trace) -> anyhow::Result<Window> {
-    if let Some(number) = args.step {
+pub(crate) fn window(
+    (from, to): (Option<TimeArg>, Option<TimeArg>),
+    step: Option<usize>,
+    trace: &Trace,
+) -> anyhow::Result<Window> {
+    if let Some(number) = step {
         let whole = Analysis::of(trace, Window::default())?;
         let step = whole
             .steps
@@ -59,8 +64,8 @@ fn window(args: &AnalyzeArgs, trace: &Trace) -> anyhow::Result<Window> {
     }
     let span = trace.span();
     let window = Window {
-        from: args.from.map(|time| time.resolve(span).0),
-        to: args.to.map(|time| time.resolve(span).0),
+        from: from.map(|time| time.resolve(span).0),
+        to: to.map(|time| time.resolve(span).0),
     };
     if let (Some(from), Some(to)) = (window.from, window.to)
         && from >= to
@@ -115,7 +120,7 @@ fn summary(
     tables::copies(&report.copies, output)?;
     tables::launches(&report.launches, output)?;
     output.line("")?;
-    answers::findings(&findings, limit, analysis.activity.span, output)
+    answers::findings(&findings, limit, whole_span(analysis.trace), output)
 }
 
 fn one(
@@ -138,7 +143,7 @@ fn one(
         AnalysisArg::Streams => {
             let (report, ..) = analysis.swept();
             match format {
-                Format::Table => tables::streams(&report.streams, limit, output),
+                Format::Table => tables::streams(analysis.trace, &report.streams, limit, output),
                 _ => rows(&report.streams, "streams", doubts, output),
             }
         }
@@ -148,7 +153,7 @@ fn one(
                 Format::Table => {
                     tables::idle(&report, output)?;
                     tables::stream_idle(&report, limit, output)?;
-                    tables::gaps(&report, analysis.activity.span, output)
+                    tables::gaps(&report, whole_span(analysis.trace), output)
                 }
                 Format::Csv => rows(&report.devices, "devices", doubts, output),
                 Format::Json => Ok(output.json(&with_doubts(value(&report)?, doubts)?)?),
@@ -157,7 +162,7 @@ fn one(
         AnalysisArg::Steps => {
             let (.., report) = analysis.swept();
             match format {
-                Format::Table => tables::steps(&report, limit, output),
+                Format::Table => tables::steps(analysis.trace, &report, limit, output),
                 Format::Csv => rows(&report.steps, "steps", doubts, output),
                 Format::Json => Ok(output.json(&with_doubts(value(&report)?, doubts)?)?),
             }
@@ -182,16 +187,16 @@ fn one(
             match format {
                 Format::Table => {
                     tables::launches(&report, output)?;
-                    tables::launch_bound(&report, analysis.activity.span, output)
+                    tables::launch_bound(&report, whole_span(analysis.trace), output)
                 }
                 Format::Csv => bail!("the launches are several tables; --format json has them"),
                 Format::Json => Ok(output.json(&with_doubts(value(&report)?, doubts)?)?),
             }
         }
         AnalysisArg::Memory => {
-            let report = MemoryReport::of(analysis.trace)?;
+            let report = MemoryReport::of(analysis.trace, analysis.activity.window)?;
             match format {
-                Format::Table => answers::memory(&report, limit, analysis.activity.span, output),
+                Format::Table => answers::memory(&report, limit, whole_span(analysis.trace), output),
                 Format::Csv => rows(&report.pools, "pools", doubts, output),
                 Format::Json => Ok(output.json(&with_doubts(value(&report)?, doubts)?)?),
             }
@@ -200,14 +205,31 @@ fn one(
             let report = analysis.critical_path();
             match format {
                 Format::Table => answers::critical_path(&report, limit, output),
-                Format::Csv => rows(&report.segments, "segments", doubts, output),
-                Format::Json => Ok(output.json(&with_doubts(value(&report)?, doubts)?)?),
+                Format::Csv => csv(report.segments.iter(), output),
+                Format::Json => Ok(output.json(&Doubtful { report, doubts })?),
+            }
+        }
+        AnalysisArg::Slack => {
+            let report = analysis.slack();
+            match format {
+                Format::Table => answers::slack(&report, limit, whole_span(analysis.trace), output),
+                Format::Csv => csv(report.iter(), output),
+                Format::Json => Ok(output.json(&SlackAnswer {
+                    slack: &report,
+                    doubts,
+                })?),
             }
         }
         AnalysisArg::WhatIf => {
             let report = analysis.what_if(&what_if(args)?);
             if !args.scale.is_empty() && report.scaled_ops == 0 {
                 output.warning("no work has a name that --scale means; nothing was scaled");
+            }
+            if args.scale.is_empty() && args.streams.is_none() && args.without_sync.is_none() {
+                output.note("nothing is changed: ask with --scale 'name*=0.5', --streams or --without-sync");
+            }
+            if matches!(args.without_sync, Some(Some(_))) && report.left_waits == 0 {
+                output.warning("the host waits in no call that --without-sync means; none was left out");
             }
             match format {
                 Format::Table => answers::what_if(&report, output),
@@ -217,7 +239,7 @@ fn one(
         AnalysisArg::Findings => {
             let report = analysis.findings(&analysis.summary()?)?;
             match format {
-                Format::Table => answers::findings(&report, limit, analysis.activity.span, output),
+                Format::Table => answers::findings(&report, limit, whole_span(analysis.trace), output),
                 _ => rows(&report.findings, "findings", doubts, output),
             }
         }
@@ -245,10 +267,10 @@ fn what_if(args: &AnalyzeArgs) -> anyhow::Result<WhatIf<'static>> {
             Some(StreamsArg::Unlimited) => StreamCount::Unlimited,
             Some(StreamsArg::AtMost(count)) => StreamCount::AtMost(count),
         },
-        host_waits: if args.without_sync {
-            HostWaits::Left
-        } else {
-            HostWaits::Kept
+        host_waits: match &args.without_sync {
+            None => HostWaits::Kept,
+            Some(None) => HostWaits::Left,
+            Some(Some(pattern)) => HostWaits::LeftIn(name_filter(pattern)?),
         },
     })
 }
@@ -262,36 +284,45 @@ fn with_doubts(mut report: Value, doubts: &Doubts) -> anyhow::Result<Value> {
     Ok(report)
 }
 
-/// Rows as a JSON array under a name, or as CSV with the names of their plain members above.
+/// A report that may be long, with what is doubtful about it: written without being held as a value before.
+#[derive(Serialize)]
+struct Doubtful<'a, R> {
+    #[serde(flatten)]
+    report: R,
+    doubts: &'a Doubts,
+}
+
+#[derive(Serialize)]
+struct SlackAnswer<'a> {
+    slack: &'a SlackReport<'a>,
+    doubts: &'a Doubts,
+}
+
+/// Rows as a JSON array under a name, or as CSV.
 fn rows<T: Serialize>(rows: &[T], name: &str, doubts: &Doubts, output: &mut Output) -> anyhow::Result<()> {
-    let rows = rows.iter().map(value).collect::<anyhow::Result<Vec<Value>>>()?;
     if output.format == Format::Json {
-        return Ok(output.json(&with_doubts(json!({ name: rows }), doubts)?)?);
+        return Ok(output.json(&with_doubts(json!({ name: value(&rows)? }), doubts)?)?);
     }
-    let is_plain = |value: &Value| !value.is_array() && !value.is_object();
-    let plain = |row: &Value| -> Vec<(String, String)> {
+    csv(rows.iter(), output)
+}
+
+/// Rows as CSV, with the names of their plain members above.
+fn csv<T: Serialize>(rows: impl Iterator<Item = T>, output: &mut Output) -> anyhow::Result<()> {
+    for (number, row) in rows.enumerate() {
+        let row = value(&row)?;
         let members = row
             .as_object()
             .into_iter()
             .flatten()
-            .filter(|(_, value)| is_plain(value));
-        members
-            .map(|(key, value)| {
-                let text = match value {
-                    Value::String(text) => text.clone(),
-                    Value::Null => String::new(),
-                    other => other.to_string(),
-                };
-                (key.clone(), text)
-            })
-            .collect()
-    };
-    for (number, row) in rows.iter().enumerate() {
-        let members = plain(row);
+            .filter(|(_, value)| !value.is_array() && !value.is_object());
         if number == 0 {
-            output.csv(members.iter().map(|(key, _)| key))?;
+            output.csv(members.clone().map(|(key, _)| key))?;
         }
-        output.csv(members.iter().map(|(_, value)| value))?;
+        output.csv(members.map(|(_, value)| match value {
+            Value::String(text) => text.clone(),
+            Value::Null => String::new(),
+            other => other.to_string(),
+        }))?;
     }
     Ok(())
 }
@@ -303,7 +334,12 @@ pub(crate) fn say_doubts(doubts: &Doubts, output: &mut Output) {
     }
 }
 
-/// A time as an offset from the start of what was looked at.
+/// The trace's first and last moment, which times on the command line count from whatever is looked at.
+pub(crate) fn whole_span(trace: &Trace) -> Option<(u64, u64)> {
+    trace.span().map(|(first, last)| (first.0, last.0))
+}
+
+/// A time as an offset from the start of the trace, as `--from`, `--to` and `--at` take it.
 pub(crate) fn offset(span: Option<(u64, u64)>, time: u64) -> String {
     match span {
         Some((start, _)) if time >= start => format!("+{}", units::nanos(time - start)),

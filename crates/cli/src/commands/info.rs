@@ -163,6 +163,7 @@ fn show_devices(trace: &Trace, output: &mut Output) -> anyhow::Result<()> {
         ("SMs", Align::Right),
         ("driver", Align::Left),
         ("pci", Align::Left),
+        ("link", Align::Left),
         ("host", Align::Left),
     ]);
     for device in &trace.devices {
@@ -193,12 +194,25 @@ fn show_devices(trace: &Trace, output: &mut Output) -> anyhow::Result<()> {
             number(u64::from(*multiprocessors)).into(),
             trace.string(*driver).into(),
             trace.string(*pci).into(),
+            link(device).into(),
             trace.string(host.unwrap_or(StringId::NONE)).into(),
         ]);
     }
     output.line("")?;
     output.table(&table)?;
     Ok(())
+}
+
+/// What the device is connected by, as far as the trace says.
+fn link(device: &Device) -> String {
+    let mut parts = Vec::new();
+    if device.pcie_generation > 0 {
+        parts.push(format!("PCIe {} ×{}", device.pcie_generation, device.pcie_width));
+    }
+    if device.nvlinks > 0 {
+        parts.push(format!("{} NVLinks", device.nvlinks));
+    }
+    parts.join(", ")
 }
 
 fn architecture(trace: &Trace, device: &Device) -> String {
@@ -434,6 +448,8 @@ fn json_of(trace: &Trace, kinds: &BTreeMap<BlockKind, Size>, args: &InfoArgs) ->
             "capability": [device.capability_major, device.capability_minor],
             "memory": device.memory.0, "multiprocessors": device.multiprocessors,
             "driver": text(device.driver), "pci": text(device.pci),
+            "pcie_generation": device.pcie_generation, "pcie_width": device.pcie_width,
+            "nvlinks": device.nvlinks, "nvlink_bandwidth": device.nvlink_bandwidth,
         })).collect::<Vec<_>>(),
         "processes": trace.processes.iter().map(|process| json!({
             "id": process.id.0, "host": process.host.0, "pid": process.pid, "name": text(process.name),

@@ -1,14 +1,15 @@
 //! `tracesmith states`.
 
+use serde::ser::{Serialize, SerializeStruct, Serializer};
 use serde_json::{Value, json};
 use tracesmith_trace::analysis::device_name;
 use tracesmith_trace::reconstruct::{
-    Activity, Dependencies, Interval, OpId, State, StateLine, States, Subject, Window,
+    Activity, Dependencies, Interval, OpId, State, StateLine, States, Subject,
 };
 use tracesmith_trace::{Trace, units};
 
 use crate::args::{Format, StatesArgs};
-use crate::commands::analyze::{offset, say_doubts};
+use crate::commands::analyze::{offset, say_doubts, whole_span, window};
 use crate::input::open_trace;
 use crate::output::Output;
 use crate::output::table::{Align, TextTable};
@@ -16,10 +17,7 @@ use crate::output::table::{Align, TextTable};
 pub(crate) fn run(args: &StatesArgs, output: &mut Output) -> anyhow::Result<()> {
     let trace = open_trace(&args.file)?;
     let span = trace.span();
-    let window = Window {
-        from: args.from.map(|time| time.resolve(span).0),
-        to: args.to.map(|time| time.resolve(span).0),
-    };
+    let window = window((args.from, args.to), args.step, &trace)?;
     let activity = Activity::within(&trace, window)?;
     let dependencies = Dependencies::of(&activity);
     let states = States::of(&activity, &dependencies);
@@ -32,7 +30,7 @@ pub(crate) fn run(args: &StatesArgs, output: &mut Output) -> anyhow::Result<()> 
             .filter(|line| is_wanted(args, &activity, line))
             .collect(),
     };
-    if shown.lines.is_empty() && states.lines.is_empty() {
+    if states.lines.is_empty() {
         output.note("no device work in this stretch of time");
     } else if shown.lines.is_empty() {
         output.note("no work of these streams in this stretch of time");
@@ -54,7 +52,7 @@ pub(crate) fn run(args: &StatesArgs, output: &mut Output) -> anyhow::Result<()> 
     Ok(())
 }
 
-fn is_wanted(args: &StatesArgs, activity: &Activity, line: &StateLine) -> bool {
+fn is_wanted(args: &StatesArgs, activity: &Activity, line: &StateLine<'_>) -> bool {
     match line.subject {
         _ if args.stream.is_empty() => true,
         Subject::Stream(lane) => args.stream.contains(&activity.lane(lane).stream.0),
@@ -65,7 +63,7 @@ fn is_wanted(args: &StatesArgs, activity: &Activity, line: &StateLine) -> bool {
 struct Shown<'a> {
     trace: &'a Trace,
     activity: &'a Activity,
-    lines: Vec<&'a StateLine>,
+    lines: Vec<&'a StateLine<'a>>,
 }
 
 impl Shown<'_> {
@@ -146,12 +144,12 @@ impl Shown<'_> {
                     .lines
                     .iter()
                     .map(|line| {
-                        let totals = line.totals();
+                        let times = line.totals();
                         let totals: serde_json::Map<String, Value> = State::ALL
                             .into_iter()
-                            .map(|state| (format!("{}_ns", state.name()), json!(totals[state as usize])))
+                            .map(|state| (format!("{}_ns", state.name()), json!(times.nanos[state as usize])))
                             .collect();
-                        json!({ "of": self.json_subject(line.subject), "intervals": line.intervals.len(), "totals": totals })
+                        json!({ "of": self.json_subject(line.subject), "intervals": times.intervals, "totals": totals })
                     })
                     .collect();
                 Ok(output.json(&json!({ "states": lines, "doubts": self.activity.doubts }))?)
@@ -166,7 +164,7 @@ impl Shown<'_> {
                     "finished_ns",
                 ])?;
                 for line in &self.lines {
-                    let numbers = line.totals().map(|nanos| nanos.to_string());
+                    let numbers = line.totals().nanos.map(|nanos| nanos.to_string());
                     output.csv(std::iter::once(self.name(line.subject)).chain(numbers))?;
                 }
                 Ok(())
@@ -183,8 +181,8 @@ impl Shown<'_> {
                 ]);
                 for line in &self.lines {
                     let totals = line.totals();
-                    let all: u64 = totals.iter().sum();
-                    let part = |state: State| match totals[state as usize] {
+                    let all: u64 = totals.nanos.iter().sum();
+                    let part = |state: State| match totals.nanos[state as usize] {
                         0 => String::new(),
                         nanos => {
                             let share = 100.0 * nanos as f64 / all as f64;
@@ -198,7 +196,7 @@ impl Shown<'_> {
                         part(State::Pending).into(),
                         part(State::Idle).into(),
                         part(State::Finished).into(),
-                        units::count(line.intervals.len() as u64).into(),
+                        units::count(totals.intervals).into(),
                     ]);
                 }
                 Ok(output.table(&table)?)
@@ -210,21 +208,9 @@ impl Shown<'_> {
         let all = self
             .lines
             .iter()
-            .flat_map(|line| line.intervals.iter().map(|interval| (line.subject, interval)));
+            .flat_map(|line| line.intervals().map(|interval| (line.subject, interval)));
         match output.format {
-            Format::Json => {
-                let lines: Vec<Value> = self
-                    .lines
-                    .iter()
-                    .map(|line| {
-                        let shown = line.intervals.iter().take(limit);
-                        let intervals: Vec<Value> =
-                            shown.map(|interval| self.json_interval(interval)).collect();
-                        json!({ "of": self.json_subject(line.subject), "intervals": intervals })
-                    })
-                    .collect();
-                Ok(output.json(&json!({ "states": lines, "doubts": self.activity.doubts }))?)
-            }
+            Format::Json => Ok(output.json(&AllIntervals { shown: self, limit })?),
             Format::Csv => {
                 output.csv(["of", "from_ns", "to_ns", "state", "work", "waits_for"])?;
                 for (subject, interval) in all.take(limit) {
@@ -233,8 +219,8 @@ impl Shown<'_> {
                         interval.from.to_string(),
                         interval.to.to_string(),
                         interval.state.name().to_owned(),
-                        self.work(interval),
-                        self.held_by(interval),
+                        self.work(&interval),
+                        self.held_by(&interval),
                     ])?;
                 }
                 Ok(())
@@ -248,18 +234,19 @@ impl Shown<'_> {
                     ("work", Align::Flexible),
                     ("waits for", Align::Flexible),
                 ]);
-                let count: usize = self.lines.iter().map(|line| line.intervals.len()).sum();
+                let span = whole_span(self.trace);
                 for (subject, interval) in all.take(limit) {
                     table.row([
                         self.name(subject).into(),
-                        offset(self.activity.span, interval.from).into(),
+                        offset(span, interval.from).into(),
                         units::nanos(interval.to - interval.from).into(),
                         interval.state.name().into(),
-                        self.work(interval).into(),
-                        self.held_by(interval).into(),
+                        self.work(&interval).into(),
+                        self.held_by(&interval).into(),
                     ]);
                 }
                 output.table(&table)?;
+                let count: usize = self.lines.iter().map(|line| line.intervals().count()).sum();
                 if count > limit {
                     let hidden = units::count((count - limit) as u64);
                     output.note(&format!("{hidden} more stretches; --limit 0 shows all"));
@@ -274,7 +261,7 @@ impl Shown<'_> {
             Subject::Stream(lane) => Some(States::queued(self.activity, lane, time)),
             _ => None,
         };
-        let now: Vec<(Subject, &Interval)> = self
+        let now: Vec<(Subject, Interval)> = self
             .lines
             .iter()
             .filter_map(|line| Some((line.subject, line.at(time)?)))
@@ -308,8 +295,8 @@ impl Shown<'_> {
                         interval.state.name().to_owned(),
                         interval.from.to_string(),
                         queued(subject).map_or(String::new(), |count| count.to_string()),
-                        self.work(interval),
-                        self.held_by(interval),
+                        self.work(&interval),
+                        self.held_by(&interval),
                     ])?;
                 }
                 Ok(())
@@ -331,12 +318,57 @@ impl Shown<'_> {
                         queued(subject)
                             .map_or(String::new(), |count| units::count(count as u64))
                             .into(),
-                        self.work(interval).into(),
-                        self.held_by(interval).into(),
+                        self.work(&interval).into(),
+                        self.held_by(&interval).into(),
                     ]);
                 }
                 Ok(output.table(&table)?)
             }
         }
+    }
+}
+
+/// Every stretch of every line, as JSON that is written while the stretches are worked out.
+struct AllIntervals<'a> {
+    shown: &'a Shown<'a>,
+    limit: usize,
+}
+
+impl Serialize for AllIntervals<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let lines = self.shown.lines.iter().map(|line| LineIntervals {
+            shown: self.shown,
+            line,
+            limit: self.limit,
+        });
+        let mut answer = serializer.serialize_struct("states", 2)?;
+        answer.serialize_field("states", &lines.collect::<Vec<_>>())?;
+        answer.serialize_field("doubts", &self.shown.activity.doubts)?;
+        answer.end()
+    }
+}
+
+struct LineIntervals<'a> {
+    shown: &'a Shown<'a>,
+    line: &'a StateLine<'a>,
+    limit: usize,
+}
+
+impl Serialize for LineIntervals<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut line = serializer.serialize_struct("line", 2)?;
+        line.serialize_field("of", &self.shown.json_subject(self.line.subject))?;
+        line.serialize_field("intervals", &Intervals(self))?;
+        line.end()
+    }
+}
+
+struct Intervals<'a>(&'a LineIntervals<'a>);
+
+impl Serialize for Intervals<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let LineIntervals { shown, line, limit } = self.0;
+        let intervals = line.intervals().take(*limit);
+        serializer.collect_seq(intervals.map(|interval| shown.json_interval(&interval)))
     }
 }

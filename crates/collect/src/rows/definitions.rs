@@ -199,6 +199,10 @@ pub(super) fn define_device(
         driver: file.string(&or(&facts.driver, driver)),
         copy_engines: record.copy_engines,
         numa_node: facts.numa_node.map(Ordinal::new).unwrap_or_default(),
+        pcie_generation: facts.pcie_generation.unwrap_or(0),
+        pcie_width: facts.pcie_width.unwrap_or(0),
+        nvlinks: facts.nvlinks,
+        nvlink_bandwidth: facts.nvlink_bandwidth.unwrap_or(0),
         ..tables::Device::default()
     };
     file.define(&row);

@@ -13,6 +13,10 @@ const LINKS: u32 = 18;
 /// `NVML_FI_DEV_NVLINK_LINK_COUNT` and the four throughputs: data sent and received, raw sent and received.
 const LINK_COUNT: u32 = 91;
 const THROUGHPUT: std::ops::RangeInclusive<u32> = 138..=141;
+/// `NVML_FI_DEV_NVLINK_GET_SPEED`: MB/s of the link that the scope names, in each direction.
+const LINK_SPEED: u32 = 164;
+/// What an H200's does.
+const LINK_MEGABYTES: u64 = 26_562;
 
 /// `nvmlFieldValue_t`.
 #[repr(C)]
@@ -68,6 +72,7 @@ fn answered(asked: FieldValue) -> FieldValue {
     let now = clock::epoch_nanos();
     let (value_type, value) = match asked.field {
         LINK_COUNT => (UNSIGNED, u64::from(links())),
+        LINK_SPEED if asked.scope < links() => (UNSIGNED, LINK_MEGABYTES),
         // In kibibytes since the start: grows by about 10 GB a second while there are links.
         field if THROUGHPUT.contains(&field) && links() > 0 => (UNSIGNED_LONG_LONG, now / 100),
         _ => {

@@ -130,6 +130,14 @@ table! {
     24 copy_engines: u32, plain;
     /// NUMA node that it is attached to; may be none.
     25 numa_node: Ordinal, plain;
+    /// Best generation of PCIe that it and its slot can do.
+    26 pcie_generation: u32, plain;
+    /// Most lanes of PCIe that they can do.
+    27 pcie_width: u32, plain;
+    /// NVLinks that are up.
+    28 nvlinks: u32, plain;
+    /// Bytes a second that all its NVLinks carry in each direction.
+    29 nvlink_bandwidth: u64, plain;
 }
 
 table! {

@@ -4,20 +4,22 @@ use rustc_hash::FxHashMap;
 use serde::Serialize;
 
 use super::kernels::share;
+use crate::model::event::EventName;
 use crate::model::trace::Trace;
-use crate::reconstruct::{Activity, Because, Dependencies, Link, Moment, Plan};
+use crate::reconstruct::{Activity, Because, Dependencies, Interner, Link, Moment, OpTable, Plan, name_of};
 
 /// What held what up.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct CriticalPathReport {
     /// From the start of the path to its end.
     pub path_ns: u64,
-    /// From the first to the last moment of the trace.
+    /// From the first to the last moment that was looked at; of a stretch of time, with the launches of its work before it
+    /// and all of the work that reaches out of it.
     pub span_ns: u64,
     /// What the time went to, the most first.
     pub totals: Vec<PathTotal>,
     /// The path itself, in the order of time.
-    pub segments: Vec<Segment>,
+    pub segments: Segments,
     /// Kernels that were not on the path, by name, with the least room first.
     pub slack: Vec<SlackRow>,
     /// Waits for events whose stream was assumed.
@@ -76,8 +78,8 @@ pub struct PathTotal {
 }
 
 /// A stretch of the path.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Segment {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Segment<'n> {
     /// What it went to.
     pub part: PathPart,
     /// Where it starts.
@@ -85,9 +87,64 @@ pub struct Segment {
     /// Where it ends.
     pub to_ns: u64,
     /// The work or call that it ends with.
-    pub name: String,
+    pub name: &'n str,
+    /// The table that the work is in; none for calls.
+    pub table: Option<OpTable>,
     /// The row of the work in its table.
     pub row: Option<u32>,
+}
+
+/// The stretches of the path, in the order of time. There may be twice as many as kernels, so what repeats is kept once:
+/// one takes twenty-four bytes.
+#[derive(Clone, Debug, Default)]
+pub struct Segments {
+    kinds: Vec<(PathPart, Option<OpTable>, String)>,
+    stretches: Vec<Stretch>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Stretch {
+    from_ns: u64,
+    to_ns: u64,
+    /// A place in `kinds`.
+    kind: u32,
+    /// `NO_ROW` for calls.
+    row: u32,
+}
+
+const NO_ROW: u32 = u32::MAX;
+
+impl Segments {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.stretches.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.stretches.is_empty()
+    }
+
+    /// All of them, in the order of time.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = Segment<'_>> {
+        self.stretches.iter().map(|stretch| {
+            let (part, table, name) = &self.kinds[stretch.kind as usize];
+            Segment {
+                part: *part,
+                table: *table,
+                from_ns: stretch.from_ns,
+                to_ns: stretch.to_ns,
+                name,
+                row: (stretch.row != NO_ROW).then_some(stretch.row),
+            }
+        })
+    }
+}
+
+impl Serialize for Segments {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.iter())
+    }
 }
 
 /// How much later kernels of a name could have ended without making the end any later.
@@ -110,20 +167,22 @@ impl CriticalPathReport {
     pub fn of(trace: &Trace, activity: &Activity) -> Self {
         let dependencies = Dependencies::of(activity);
         let plan = Plan::of(activity, &dependencies);
-        let mut segments = Vec::new();
-        for (at, link) in plan.critical() {
-            add_segments(trace, activity, &plan, at, link, &mut segments);
+        let slack = slack(trace, activity, &plan);
+        let mut path = Path::new(activity);
+        for at in plan.critical() {
+            path.add(&plan, at as usize);
         }
-        let path_ns = match (segments.first(), segments.last()) {
+        let segments = path.segments(trace);
+        let path_ns = match (segments.stretches.first(), segments.stretches.last()) {
             (Some(first), Some(last)) => last.to_ns.saturating_sub(first.from_ns),
             _ => 0,
         };
         CriticalPathReport {
             path_ns,
-            span_ns: activity.span.map_or(0, |(start, end)| end - start),
+            span_ns: plan.span(),
             totals: totals(&segments, path_ns),
             segments,
-            slack: slack(trace, activity, &plan),
+            slack,
             assumed_records: dependencies.assumed_records,
             unknown_records: dependencies.unknown_records,
             contradicted: dependencies.contradicted,
@@ -131,65 +190,116 @@ impl CriticalPathReport {
     }
 }
 
-/// The stretch between a moment and what held it up, and for work its own time.
-fn add_segments(
-    trace: &Trace,
-    activity: &Activity,
-    plan: &Plan,
-    at: usize,
-    link: Option<Link>,
-    segments: &mut Vec<Segment>,
-) {
-    let time = plan.measured[at];
-    let begin = time - plan.duration(at);
-    let (name, row) = match plan.moments[at] {
-        Moment::Work(op) => (activity.name(trace, op), Some(activity.ops.row[op.index()])),
-        Moment::Launch(call) | Moment::Wait(call) => (trace.string(activity.calls.get(call).name), None),
-    };
-    if let Some(link) = link {
-        let from = plan.measured[link.from as usize].min(begin);
-        let part = match link.because {
-            Because::Launched => PathPart::Launch,
-            Because::Stream => PathPart::Dispatch,
-            Because::Waited(_) => PathPart::StreamWait,
-            Because::HostWaited => PathPart::HostWait,
-            Because::Host | Because::OtherThread => PathPart::Host,
-        };
-        if begin > from {
-            segments.push(Segment {
-                part,
-                from_ns: from,
-                to_ns: begin,
-                name: name.to_owned(),
-                row,
-            });
+/// The path while it is put together.
+struct Path<'a> {
+    activity: &'a Activity,
+    /// For each kind of work a number of its table and name: kinds with the same share it.
+    of_work: Vec<u32>,
+    /// For each function the same.
+    of_function: Vec<u32>,
+    names: Interner<(Option<OpTable>, EventName)>,
+    kinds: Interner<(PathPart, u32)>,
+    stretches: Vec<Stretch>,
+}
+
+impl<'a> Path<'a> {
+    fn new(activity: &'a Activity) -> Self {
+        let mut names = Interner::default();
+        let of_work = names.numbers(
+            activity
+                .ops
+                .kinds
+                .iter()
+                .map(|kind| (Some(kind.table), kind.name)),
+        );
+        let functions = activity.calls.functions.iter();
+        let of_function = names.numbers(functions.map(|(name, _)| (None, EventName::Id(*name))));
+        Path {
+            activity,
+            of_work,
+            of_function,
+            names,
+            kinds: Interner::default(),
+            stretches: Vec::new(),
         }
     }
-    if let Moment::Work(_) = plan.moments[at] {
-        // Work that began before the one that held it up ended, as overlapping launches do, counts from there on.
-        let from = segments
-            .last()
-            .map_or(begin, |last: &Segment| last.to_ns.clamp(begin, time));
-        segments.push(Segment {
-            part: PathPart::Work,
-            from_ns: from,
-            to_ns: time,
-            name: name.to_owned(),
+
+    /// The stretch between a moment and what held it up, and for work its own time.
+    fn add(&mut self, plan: &Plan<'_>, at: usize) {
+        let time = plan.measured(at);
+        let begin = time - plan.duration(at);
+        let (name, row) = match plan.moments[at] {
+            Moment::Work(op) => (
+                self.of_work[self.activity.ops.kind[op.index()] as usize],
+                self.activity.ops.row[op.index()],
+            ),
+            Moment::Launch(call) | Moment::Wait(call) => (
+                self.of_function[self.activity.calls.function[call.index()] as usize],
+                NO_ROW,
+            ),
+        };
+        if let Some(link) = plan.binding(at) {
+            let from = plan.measured(link.from as usize).min(begin);
+            if begin > from {
+                self.push(part_of(&link), name, (from, begin), row);
+            }
+        }
+        if let Moment::Work(_) = plan.moments[at] {
+            // Work that began before the one that held it up ended, as overlapping launches do, counts from there on.
+            let from = self
+                .stretches
+                .last()
+                .map_or(begin, |last| last.to_ns.clamp(begin, time));
+            self.push(PathPart::Work, name, (from, time), row);
+        }
+    }
+
+    fn push(&mut self, part: PathPart, name: u32, (from_ns, to_ns): (u64, u64), row: u32) {
+        self.stretches.push(Stretch {
+            from_ns,
+            to_ns,
+            kind: self.kinds.number((part, name)),
             row,
         });
     }
+
+    fn segments(self, trace: &Trace) -> Segments {
+        let kinds = self.kinds.values.iter().map(|(part, number)| {
+            let (table, name) = self.names.values[*number as usize];
+            (*part, table, name_of(trace, name).to_owned())
+        });
+        Segments {
+            kinds: kinds.collect(),
+            stretches: self.stretches,
+        }
+    }
 }
 
-fn totals(segments: &[Segment], path_ns: u64) -> Vec<PathTotal> {
+fn part_of(link: &Link) -> PathPart {
+    match link.because {
+        Because::Launched => PathPart::Launch,
+        Because::Stream => PathPart::Dispatch,
+        Because::Waited(_) => PathPart::StreamWait,
+        Because::HostWaited => PathPart::HostWait,
+        Because::Host | Because::OtherThread => PathPart::Host,
+    }
+}
+
+fn totals(segments: &Segments, path_ns: u64) -> Vec<PathTotal> {
+    let mut of_kind = vec![(0u64, 0u64); segments.kinds.len()];
+    for stretch in &segments.stretches {
+        let sum = &mut of_kind[stretch.kind as usize];
+        *sum = (sum.0 + stretch.to_ns - stretch.from_ns, sum.1 + 1);
+    }
     let mut sums: FxHashMap<(PathPart, &str), (u64, u64)> = FxHashMap::default();
-    for segment in segments {
-        let name = if segment.part == PathPart::Work {
-            segment.name.as_str()
+    for ((part, _, name), (total_ns, count)) in segments.kinds.iter().zip(of_kind) {
+        let name = if *part == PathPart::Work {
+            name.as_str()
         } else {
             ""
         };
-        let sum = sums.entry((segment.part, name)).or_default();
-        *sum = (sum.0 + segment.to_ns - segment.from_ns, sum.1 + 1);
+        let sum = sums.entry((*part, name)).or_default();
+        *sum = (sum.0 + total_ns, sum.1 + count);
     }
     let mut totals: Vec<PathTotal> = sums
         .into_iter()
@@ -205,22 +315,33 @@ fn totals(segments: &[Segment], path_ns: u64) -> Vec<PathTotal> {
     totals
 }
 
-fn slack(trace: &Trace, activity: &Activity, plan: &Plan) -> Vec<SlackRow> {
+fn slack(trace: &Trace, activity: &Activity, plan: &Plan<'_>) -> Vec<SlackRow> {
     let slack = plan.slack();
-    let mut sums: FxHashMap<&str, (u64, u64, u64, u128)> = FxHashMap::default();
+    let mut of_kind = vec![(0u64, 0u64, u64::MAX, 0u128); activity.ops.kinds.len()];
     for (at, moment) in plan.moments.iter().enumerate() {
         if let Moment::Work(op) = moment {
-            let sum = sums
-                .entry(activity.name(trace, *op))
-                .or_insert((0, 0, u64::MAX, 0));
+            let sum = &mut of_kind[activity.ops.kind[op.index()] as usize];
             sum.0 += 1;
             sum.1 += u64::from(slack[at] == 0);
             sum.2 = sum.2.min(slack[at]);
             sum.3 += u128::from(slack[at]);
         }
     }
+    let mut sums: FxHashMap<&str, (u64, u64, u64, u128)> = FxHashMap::default();
+    for (kind, of_kind) in activity.ops.kinds.iter().zip(of_kind) {
+        let sum = sums
+            .entry(name_of(trace, kind.name))
+            .or_insert((0, 0, u64::MAX, 0));
+        *sum = (
+            sum.0 + of_kind.0,
+            sum.1 + of_kind.1,
+            sum.2.min(of_kind.2),
+            sum.3 + of_kind.3,
+        );
+    }
     let mut rows: Vec<SlackRow> = sums
         .into_iter()
+        .filter(|(_, (count, ..))| *count > 0)
         .map(|(name, (count, on_path, min_slack_ns, sum))| SlackRow {
             name: name.to_owned(),
             count,

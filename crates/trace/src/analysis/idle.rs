@@ -10,7 +10,7 @@ use tracesmith_format::DeviceId;
 use super::kernels::share;
 use super::utilization::device_name;
 use crate::model::trace::Trace;
-use crate::reconstruct::{Activity, CallClass, Dependencies, Gap, OpClass, OpId, Timeline};
+use crate::reconstruct::{Activity, CallClass, Dependencies, Gap, OpClass, OpId, OpTable, Timeline};
 
 /// Why nothing ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -124,6 +124,8 @@ pub struct DeviceIdle {
     pub causes: Vec<CauseTotal>,
     /// The longest gaps.
     pub longest: Vec<LongGap>,
+    /// For each cause the gap that it had the greatest part in.
+    pub by_cause: Vec<LongGap>,
 }
 
 /// Why one stream had nothing to do, between its first and its last work.
@@ -225,7 +227,9 @@ pub struct LongGap {
     pub cause: IdleCause,
     /// What ended it.
     pub next: String,
-    /// The row of that in its table.
+    /// The table of that.
+    pub next_table: OpTable,
+    /// Its row there.
     pub next_row: u32,
 }
 
@@ -244,6 +248,8 @@ struct Sums {
     nanos: [u64; IdleCause::ALL.len()],
     counts: [u64; IdleCause::ALL.len()],
     longest: Vec<(Gap, IdleCause)>,
+    /// For each cause its greatest part in a gap.
+    greatest: [Option<(u64, Gap)>; IdleCause::ALL.len()],
 }
 
 impl IdleSums {
@@ -281,7 +287,16 @@ impl IdleSums {
                 idle_ns: sums.nanos.iter().sum(),
                 gaps: sums.gaps,
                 causes: sums.causes(span_ns),
-                longest: sums.longest(trace, activity),
+                longest: sums
+                    .longest
+                    .iter()
+                    .map(|(gap, cause)| long_gap(trace, activity, gap, *cause))
+                    .collect(),
+                by_cause: IdleCause::ALL
+                    .into_iter()
+                    .filter_map(|cause| Some((cause, sums.greatest[cause as usize]?.1)))
+                    .map(|(cause, gap)| long_gap(trace, activity, &gap, cause))
+                    .collect(),
             }
         });
         IdleReport {
@@ -304,6 +319,10 @@ impl Sums {
             if nanos > 0 {
                 self.nanos[cause as usize] += nanos;
                 self.counts[cause as usize] += 1;
+                let greatest = &mut self.greatest[cause as usize];
+                if greatest.is_none_or(|(other, _)| nanos > other) {
+                    *greatest = Some((nanos, gap));
+                }
             }
             if nanos > main.0 {
                 main = (nanos, cause);
@@ -338,16 +357,16 @@ impl Sums {
         causes.sort_by_key(|total| (std::cmp::Reverse(total.total_ns), total.cause));
         causes
     }
+}
 
-    fn longest(&self, trace: &Trace, activity: &Activity) -> Vec<LongGap> {
-        let shown = |(gap, cause): &(Gap, IdleCause)| LongGap {
-            from_ns: gap.from,
-            to_ns: gap.to,
-            cause: *cause,
-            next: activity.name(trace, gap.next).to_owned(),
-            next_row: activity.ops.row[gap.next.index()],
-        };
-        self.longest.iter().map(shown).collect()
+fn long_gap(trace: &Trace, activity: &Activity, gap: &Gap, cause: IdleCause) -> LongGap {
+    LongGap {
+        from_ns: gap.from,
+        to_ns: gap.to,
+        cause,
+        next: activity.name(trace, gap.next).to_owned(),
+        next_table: activity.ops.kind(gap.next).table,
+        next_row: activity.ops.row[gap.next.index()],
     }
 }
 

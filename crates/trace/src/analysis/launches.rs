@@ -36,6 +36,12 @@ pub struct ShortKernels {
     pub kernel_ns: u64,
     /// The time in their calls.
     pub call_ns: u64,
+    /// The row of the one whose call took most more than itself, in the table of kernels.
+    pub worst_row: Option<u32>,
+    /// When it started.
+    pub worst_start_ns: u64,
+    /// When it ended.
+    pub worst_end_ns: u64,
 }
 
 /// How much stood in line for a device.
@@ -109,6 +115,7 @@ impl LaunchesReport {
         let mut counted: [Counted; 3] = Default::default();
         let mut short_kernels = ShortKernels::default();
         let mut kernels = 0;
+        let mut worst = 0;
         for op in ops.ids().filter(is_wanted) {
             let durations = durations(op);
             counted
@@ -123,6 +130,12 @@ impl LaunchesReport {
                     short_kernels.count += 1;
                     short_kernels.kernel_ns += ops.duration(op);
                     short_kernels.call_ns += call_ns;
+                    if call_ns - ops.duration(op) > worst {
+                        worst = call_ns - ops.duration(op);
+                        short_kernels.worst_row = Some(ops.row[op.index()]);
+                        short_kernels.worst_start_ns = ops.start[op.index()];
+                        short_kernels.worst_end_ns = ops.end[op.index()];
+                    }
                 }
             }
         }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
 use tracesmith_format::tables::{Allocation, MemoryKind, MemoryOperation};
 use tracesmith_format::{Columns, DeviceId, ProcessId, Projection, StackId, StringId};
@@ -11,6 +11,7 @@ use super::source_line::source_line;
 use super::utilization::device_name;
 use crate::error::Error;
 use crate::model::trace::Trace;
+use crate::reconstruct::Window;
 
 /// Memory of devices.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -23,6 +24,8 @@ pub struct MemoryReport {
     pub unknown_frees: Vec<BadFree>,
     /// Rows without a time, left out.
     pub without_time: u64,
+    /// Rows without an address: they count for the bytes taken, but not for who holds them.
+    pub without_address: u64,
 }
 
 /// Memory of one kind on one device, by one allocator.
@@ -48,7 +51,7 @@ pub struct MemoryPool {
     pub peak_at_ns: u64,
     /// Who held it then, the most first.
     pub holders: Vec<Holder>,
-    /// What was still taken at the end.
+    /// What was still taken at the end of what was looked at.
     pub live_bytes: u64,
     /// By whom, the most first.
     pub never_freed: Vec<Holder>,
@@ -73,6 +76,8 @@ pub struct Holder {
     pub count: u64,
     /// When the first of them was taken.
     pub first_ns: u64,
+    /// Its row in the table of allocations.
+    pub first_row: u64,
 }
 
 /// Who takes and gives back memory again and again.
@@ -138,6 +143,7 @@ struct Live {
     bytes: u64,
     stack: StackId,
     time: u64,
+    row: u64,
 }
 
 #[derive(Default)]
@@ -147,6 +153,8 @@ struct Sums {
     allocated_bytes: u64,
     live_bytes: u64,
     peak: (u64, u64),
+    /// The place of the row that made the peak.
+    peak_row: usize,
     series: Vec<MemoryPoint>,
     churn: FxHashMap<StackId, (u64, u64, u64)>,
     reserved_peak: u64,
@@ -154,79 +162,154 @@ struct Sums {
     holders: Vec<Holder>,
 }
 
+impl Sums {
+    /// Counts anew from a moment on, before the row at a place: what is held stays.
+    fn begin(&mut self, time: u64, at: usize) {
+        *self = Sums {
+            live_bytes: self.live_bytes,
+            peak: (self.live_bytes, time),
+            peak_row: at.saturating_sub(1),
+            series: vec![MemoryPoint {
+                time_ns: time,
+                bytes: self.live_bytes,
+            }],
+            ..Sums::default()
+        };
+    }
+
+    fn taken(&mut self, at: usize, row: &Row) {
+        self.allocations += 1;
+        self.allocated_bytes = self.allocated_bytes.saturating_add(row.bytes);
+        self.live_bytes = self.live_bytes.saturating_add(row.bytes);
+        if self.live_bytes > self.peak.0 {
+            self.peak = (self.live_bytes, row.time);
+            self.peak_row = at;
+        }
+    }
+
+    fn given_back(&mut self, bytes: u64) {
+        self.live_bytes = self.live_bytes.saturating_sub(bytes);
+    }
+
+    fn kept(&mut self, taken: &Live, until: u64) {
+        let churn = self.churn.entry(taken.stack).or_default();
+        churn.0 += 1;
+        churn.1 = churn.1.saturating_add(taken.bytes);
+        churn.2 = churn.2.saturating_add(until.saturating_sub(taken.time));
+    }
+
+    fn note(&mut self, time_ns: u64) {
+        let point = MemoryPoint {
+            time_ns,
+            bytes: self.live_bytes,
+        };
+        match self.series.last_mut() {
+            Some(last) if last.time_ns == time_ns => *last = point,
+            _ => self.series.push(point),
+        }
+    }
+}
+
+/// What is taken at a moment, by process and address, with the pool that it was taken from.
+#[derive(Default)]
+struct Taken(FxHashMap<(ProcessId, u64), (Key, Live)>);
+
+impl Taken {
+    /// Takes or gives back by a row that has an address. What this ends comes back: the piece that is given back, or one whose
+    /// address is taken again, which was given back unseen.
+    fn follow(&mut self, row: &Row) -> Option<(Key, Live)> {
+        let place = (row.process, row.address);
+        match row.operation {
+            MemoryOperation::ALLOCATE => {
+                let live = Live {
+                    bytes: row.bytes,
+                    stack: row.stack,
+                    time: row.time,
+                    row: row.row,
+                };
+                self.0.insert(place, (row.pool, live))
+            }
+            MemoryOperation::FREE => self.0.remove(&place),
+            _ => None,
+        }
+    }
+}
+
 impl MemoryReport {
-    /// Of all allocations of a trace.
-    pub fn of(trace: &Trace) -> Result<Self, Error> {
-        let (rows, without_time) = rows(trace)?;
+    /// Of the allocations of a stretch of a trace. What was taken before counts as held, no more.
+    pub fn of(trace: &Trace, window: Window) -> Result<Self, Error> {
+        let (mut rows, without_time) = rows(trace)?;
+        rows.truncate(rows.partition_point(|row| window.to.is_none_or(|to| row.time < to)));
+        let first = rows.partition_point(|row| window.from.is_some_and(|from| row.time < from));
         let mut report = MemoryReport {
             without_time,
             ..Self::default()
         };
         let mut pools: BTreeMap<Key, Sums> = BTreeMap::new();
-        let mut live: FxHashMap<(ProcessId, u64), (Key, Live)> = FxHashMap::default();
-        let mut freed: FxHashMap<(ProcessId, u64), u64> = FxHashMap::default();
-        for row in &rows {
+        let mut taken = Taken::default();
+        let mut freed: FxHashSet<(ProcessId, u64)> = FxHashSet::default();
+        for (at, row) in rows.iter().enumerate() {
+            if let Some(from) = window.from.filter(|_| at == first) {
+                pools.values_mut().for_each(|sums| sums.begin(from, at));
+            }
             let sums = pools.entry(row.pool).or_default();
             if row.reserved > sums.reserved_peak {
                 (sums.reserved_peak, sums.used_then) = (row.reserved, row.used);
             }
+            let is_allocation = row.operation == MemoryOperation::ALLOCATE;
+            if !is_allocation && row.operation != MemoryOperation::FREE || row.is_nothing() {
+                continue;
+            }
+            if row.address == 0 {
+                report.without_address += 1;
+                match is_allocation {
+                    true => sums.taken(at, row),
+                    false => {
+                        sums.frees += 1;
+                        sums.given_back(row.bytes);
+                    }
+                }
+                sums.note(row.time);
+                continue;
+            }
             let place = (row.process, row.address);
-            match row.operation {
-                MemoryOperation::ALLOCATE => {
-                    sums.allocations += 1;
-                    sums.allocated_bytes = sums.allocated_bytes.saturating_add(row.bytes);
-                    sums.live_bytes = sums.live_bytes.saturating_add(row.bytes);
-                    if sums.live_bytes > sums.peak.0 {
-                        sums.peak = (sums.live_bytes, row.time);
-                    }
-                    let taken = Live {
-                        bytes: row.bytes,
-                        stack: row.stack,
-                        time: row.time,
-                    };
-                    // An address that is taken again without being given back was given back unseen.
-                    if let Some((pool, old)) = live.insert(place, (row.pool, taken))
-                        && let Some(sums) = pools.get_mut(&pool)
-                    {
-                        sums.live_bytes = sums.live_bytes.saturating_sub(old.bytes);
-                    }
-                    freed.remove(&place);
+            let ended = taken.follow(row);
+            if let Some((pool, old)) = &ended
+                && let Some(sums) = pools.get_mut(pool)
+            {
+                sums.given_back(old.bytes);
+                if !is_allocation {
+                    sums.kept(old, row.time);
                 }
-                MemoryOperation::FREE => {
-                    sums.frees += 1;
-                    match live.remove(&place) {
-                        Some((pool, taken)) => {
-                            freed.insert(place, row.time);
-                            let sums = pools.entry(pool).or_default();
-                            sums.live_bytes = sums.live_bytes.saturating_sub(taken.bytes);
-                            let churn = sums.churn.entry(taken.stack).or_default();
-                            churn.0 += 1;
-                            churn.1 = churn.1.saturating_add(taken.bytes);
-                            churn.2 = churn.2.saturating_add(row.time.saturating_sub(taken.time));
-                        }
-                        None => report.add_bad_free(trace, row, freed.contains_key(&place)),
-                    }
-                }
-                _ => continue,
+                sums.note(row.time);
             }
             let sums = pools.entry(row.pool).or_default();
-            let point = MemoryPoint {
-                time_ns: row.time,
-                bytes: sums.live_bytes,
-            };
-            match sums.series.last_mut() {
-                Some(last) if last.time_ns == row.time => *last = point,
-                _ => sums.series.push(point),
+            if is_allocation {
+                sums.taken(at, row);
+                freed.remove(&place);
+            } else {
+                sums.frees += 1;
+                if ended.is_some() {
+                    freed.insert(place);
+                } else if freed.contains(&place) {
+                    report.double_frees.push(BadFree::of(trace, row));
+                } else {
+                    report.unknown_frees.push(BadFree::of(trace, row));
+                }
             }
+            sums.note(row.time);
+        }
+        if let Some(from) = window.from.filter(|_| first == rows.len()) {
+            pools.values_mut().for_each(|sums| sums.begin(from, first));
         }
         find_holders(trace, &rows, &mut pools);
         let mut left: BTreeMap<Key, Vec<Live>> = BTreeMap::new();
-        for (pool, taken) in live.into_values() {
+        for (pool, taken) in taken.0.into_values() {
             left.entry(pool).or_default().push(taken);
         }
         report.pools = pools
             .into_iter()
-            .filter(|(_, sums)| sums.allocations + sums.frees > 0)
+            .filter(|(_, sums)| sums.allocations + sums.frees > 0 || sums.peak.0 > 0)
             .map(|(key, sums)| pool_of(trace, key, sums, left.remove(&key).unwrap_or_default()))
             .collect();
         report
@@ -234,19 +317,23 @@ impl MemoryReport {
             .sort_by_key(|pool| std::cmp::Reverse(pool.peak_bytes));
         Ok(report)
     }
+}
 
-    fn add_bad_free(&mut self, trace: &Trace, row: &Row, was_freed: bool) {
-        let list = if was_freed {
-            &mut self.double_frees
-        } else {
-            &mut self.unknown_frees
-        };
-        list.push(BadFree {
+impl BadFree {
+    fn of(trace: &Trace, row: &Row) -> Self {
+        BadFree {
             time_ns: row.time,
             address: row.address,
             stack: source_line(trace, row.stack),
             row: row.row,
-        });
+        }
+    }
+}
+
+impl Row {
+    /// Whether it gives back no memory at all, as `cudaFree(NULL)` does.
+    fn is_nothing(&self) -> bool {
+        self.operation == MemoryOperation::FREE && self.address == 0 && self.bytes == 0
     }
 }
 
@@ -300,58 +387,51 @@ fn rows(trace: &Trace) -> Result<(Vec<Row>, u64), Error> {
 
 /// Who held memory at the peaks: found by going through the rows again, now that it is known when those were.
 fn find_holders(trace: &Trace, rows: &[Row], pools: &mut BTreeMap<Key, Sums>) {
-    for (key, sums) in pools.iter_mut() {
-        let mut live: FxHashMap<(ProcessId, u64), Live> = FxHashMap::default();
-        let mut bytes = 0u64;
-        for row in rows.iter().filter(|row| row.pool == *key) {
-            let place = (row.process, row.address);
-            match row.operation {
-                MemoryOperation::ALLOCATE => {
-                    let taken = Live {
-                        bytes: row.bytes,
-                        stack: row.stack,
-                        time: row.time,
-                    };
-                    bytes += row.bytes;
-                    if let Some(old) = live.insert(place, taken) {
-                        bytes = bytes.saturating_sub(old.bytes);
-                    }
-                }
-                MemoryOperation::FREE => {
-                    if let Some(old) = live.remove(&place) {
-                        bytes = bytes.saturating_sub(old.bytes);
-                    }
-                }
-                _ => {}
-            }
-            if (bytes, row.time) == sums.peak {
-                break;
-            }
+    let peaks = pools.iter().filter(|(_, sums)| sums.peak.0 > 0);
+    let mut peaks: Vec<(usize, Key)> = peaks.map(|(key, sums)| (sums.peak_row, *key)).collect();
+    peaks.sort_unstable();
+    let mut taken = Taken::default();
+    let mut peaks = peaks.into_iter().peekable();
+    for (at, row) in rows.iter().enumerate() {
+        if row.address != 0 {
+            taken.follow(row);
         }
-        sums.holders = holders(trace, live.into_values());
+        while let Some((_, key)) = peaks.next_if(|(peak_row, _)| *peak_row == at) {
+            let held = taken.0.values().filter(|(pool, _)| *pool == key);
+            let holders = holders(trace, held.map(|(_, live)| *live));
+            pools.entry(key).or_default().holders = holders;
+        }
+        if peaks.peek().is_none() {
+            break;
+        }
     }
 }
 
 fn holders(trace: &Trace, live: impl Iterator<Item = Live>) -> Vec<Holder> {
-    let mut by_stack: FxHashMap<StackId, (u64, u64, u64)> = FxHashMap::default();
+    /// Bytes, pieces, and time and row of the first.
+    type Sum = (u64, u64, (u64, u64));
+    const NOTHING: Sum = (0, 0, (u64::MAX, u64::MAX));
+    let add = |sum: &mut Sum, more: Sum| {
+        *sum = (sum.0.saturating_add(more.0), sum.1 + more.1, sum.2.min(more.2));
+    };
+    let mut by_stack: FxHashMap<StackId, Sum> = FxHashMap::default();
     for taken in live {
-        let sum = by_stack.entry(taken.stack).or_insert((0, 0, u64::MAX));
-        *sum = (sum.0 + taken.bytes, sum.1 + 1, sum.2.min(taken.time));
+        let sum = by_stack.entry(taken.stack).or_insert(NOTHING);
+        add(sum, (taken.bytes, 1, (taken.time, taken.row)));
     }
-    let mut by_line: BTreeMap<String, (u64, u64, u64)> = BTreeMap::new();
-    for (stack, (bytes, count, first)) in by_stack {
-        let sum = by_line
-            .entry(source_line(trace, stack))
-            .or_insert((0, 0, u64::MAX));
-        *sum = (sum.0 + bytes, sum.1 + count, sum.2.min(first));
+    let mut by_line: BTreeMap<String, Sum> = BTreeMap::new();
+    for (stack, of_stack) in by_stack {
+        let sum = by_line.entry(source_line(trace, stack)).or_insert(NOTHING);
+        add(sum, of_stack);
     }
     let mut holders: Vec<Holder> = by_line
         .into_iter()
-        .map(|(stack, (bytes, count, first_ns))| Holder {
+        .map(|(stack, (bytes, count, (first_ns, first_row)))| Holder {
             stack,
             bytes,
             count,
             first_ns,
+            first_row,
         })
         .collect();
     holders.sort_by(|a, b| (b.bytes, &a.stack).cmp(&(a.bytes, &b.stack)));

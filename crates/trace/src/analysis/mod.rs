@@ -12,6 +12,7 @@ mod launches;
 mod memory;
 mod short_name;
 mod significance;
+mod slack;
 mod source_line;
 mod steps;
 mod summary;
@@ -19,8 +20,8 @@ mod totals;
 mod utilization;
 mod what_if;
 
-pub use copies::{CopiesReport, CopyRow};
-pub use critical_path::{CriticalPathReport, PathPart, PathTotal, Segment, SlackRow};
+pub use copies::{CopiesReport, CopyRow, Peak};
+pub use critical_path::{CriticalPathReport, PathPart, PathTotal, Segment, Segments, SlackRow};
 pub use diff::{Compared, DiffReport, DiffUnit, Fate, KernelDiff};
 pub use distribution::{Distribution, mean_and_deviation};
 pub use findings::{Evidence, Finding, FindingsReport};
@@ -31,6 +32,7 @@ pub use launches::{LaunchBound, LaunchesReport, Queue, QueuePoint, ShortKernels}
 pub use memory::{BadFree, Churn, Holder, MemoryPoint, MemoryPool, MemoryReport};
 pub use short_name::short_name;
 pub use significance::p_value;
+pub use slack::{OpSlack, SlackReport};
 pub use source_line::source_line;
 pub use steps::{StepDevice, StepRow, StepsReport};
 pub use summary::{Analysis, SummaryReport};
@@ -38,4 +40,4 @@ pub use totals::{NameTotal, Total, TotalsReport};
 pub use utilization::{
     Breakdown, DeviceUtilization, LoadPoint, StreamUtilization, UtilizationReport, device_name,
 };
-pub use what_if::{HostWaits, Scale, StreamCount, WhatIf, WhatIfReport};
+pub use what_if::{HostWaits, NameTest, Scale, StreamCount, WhatIf, WhatIfReport};

@@ -9,6 +9,7 @@ use super::idle::{IdleReport, IdleSums, StreamIdle};
 use super::kernels::{KernelKey, KernelsReport};
 use super::launches::LaunchesReport;
 use super::memory::MemoryReport;
+use super::slack::SlackReport;
 use super::steps::StepsReport;
 use super::utilization::UtilizationReport;
 use super::what_if::{WhatIf, WhatIfReport};
@@ -114,6 +115,11 @@ impl<'t> Analysis<'t> {
         CriticalPathReport::of(self.trace, &self.activity)
     }
 
+    /// How much later each piece of work could have ended.
+    pub fn slack(&self) -> SlackReport<'_> {
+        SlackReport::of(self.trace, &self.activity)
+    }
+
     /// What the time would have been.
     pub fn what_if(&self, what_if: &WhatIf<'_>) -> WhatIfReport {
         WhatIfReport::of(self.trace, &self.activity, what_if)
@@ -121,7 +127,8 @@ impl<'t> Analysis<'t> {
 
     /// What is wrong, by a summary that was made before.
     pub fn findings(&self, summary: &SummaryReport) -> Result<FindingsReport, Error> {
-        let memory = MemoryReport::of(self.trace)?;
+        // Leaks and bad releases are of the whole trace: what a stretch of it holds may be given back behind it.
+        let memory = MemoryReport::of(self.trace, Window::default())?;
         Ok(FindingsReport::of(self.trace, &self.activity, summary, &memory))
     }
 

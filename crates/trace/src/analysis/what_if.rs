@@ -1,10 +1,13 @@
 //! What if: the dependency graph replayed on paper with something changed.
 
+use rustc_hash::FxHashMap;
 use serde::Serialize;
+use tracesmith_format::StackId;
 
+use super::source_line::source_line;
 use crate::model::trace::Trace;
 use crate::reconstruct::{
-    Activity, Because, Change, Dependencies, FewLanes, Link, Moment, OpId, Plan, Unchanged, name_of,
+    Activity, Because, CallId, Change, Dependencies, FewLanes, Link, Moment, OpId, Plan, Unchanged, name_of,
 };
 
 /// Which streams there are.
@@ -20,15 +23,29 @@ pub enum StreamCount {
     AtMost(usize),
 }
 
+/// Says whether a name is meant.
+pub type NameTest<'n> = Box<dyn Fn(&str) -> bool + 'n>;
+
 /// Whether the host waits for devices.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum HostWaits {
+#[derive(Default)]
+pub enum HostWaits<'n> {
     /// As recorded.
     #[default]
     Kept,
     /// It never does.
     Left,
+    /// It does, but not in calls of these functions or from these lines of code.
+    LeftIn(NameTest<'n>),
+}
+
+impl std::fmt::Debug for HostWaits<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Kept => "Kept",
+            Self::Left => "Left",
+            Self::LeftIn(_) => "LeftIn",
+        })
+    }
 }
 
 /// What is to be different.
@@ -39,13 +56,13 @@ pub struct WhatIf<'n> {
     /// Which streams there are.
     pub streams: StreamCount,
     /// Whether the host waits.
-    pub host_waits: HostWaits,
+    pub host_waits: HostWaits<'n>,
 }
 
 /// Work that takes longer or shorter.
 pub struct Scale<'n> {
     /// Says whether a name is meant.
-    pub is_meant: Box<dyn Fn(&str) -> bool + 'n>,
+    pub is_meant: NameTest<'n>,
     /// How many times as long it takes.
     pub factor: f64,
 }
@@ -61,7 +78,8 @@ impl std::fmt::Debug for Scale<'_> {
 /// What the time would have been.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WhatIfReport {
-    /// From the first to the last moment, as measured.
+    /// From the first to the last moment, as measured; of a stretch of time, with the launches of its work before it and all
+    /// of the work that reaches out of it.
     pub measured_ns: u64,
     /// The same, replayed with nothing changed: how well the graph explains what was measured.
     pub unchanged_ns: u64,
@@ -71,6 +89,8 @@ pub struct WhatIfReport {
     pub speedup: f64,
     /// Pieces of work whose duration was changed.
     pub scaled_ops: u64,
+    /// Waits of the host that were left out.
+    pub left_waits: u64,
     /// Waits for events whose stream was assumed.
     pub assumed_records: u64,
     /// Waits for events that were not found: the real ones may hold up more.
@@ -91,37 +111,43 @@ impl WhatIfReport {
             end.saturating_sub(plan.start) + rest
         };
         let mut changed = Changed::new(trace, activity, what_if);
-        let unchanged_ns = length(&plan.replayed(activity, &mut Unchanged));
-        let changed_ns = length(&plan.replayed(activity, &mut changed));
-        let measured_ns = activity.span.map_or(0, |(start, end)| end - start);
+        let unchanged_ns = length(&plan.replayed(&mut Unchanged));
+        let changed_ns = length(&plan.replayed(&mut changed));
+        let measured_ns = plan.span();
         WhatIfReport {
             measured_ns,
             unchanged_ns,
             changed_ns,
             speedup: measured_ns as f64 / changed_ns.max(1) as f64,
             scaled_ops: changed.scaled_ops,
+            left_waits: changed.left_waits,
             assumed_records: dependencies.assumed_records,
             unknown_records: dependencies.unknown_records,
         }
     }
 }
 
-struct Changed {
+struct Changed<'a> {
+    trace: &'a Trace,
     /// For each kind of work the factor.
     factors: Vec<Option<f64>>,
     streams: StreamCount,
-    host_waits: HostWaits,
+    host_waits: &'a HostWaits<'a>,
+    /// Whether waits from a line of code are meant, by the stack.
+    lines: FxHashMap<StackId, bool>,
     few: Option<FewLanes>,
     scaled_ops: u64,
+    left_waits: u64,
 }
 
-impl Changed {
-    fn new(trace: &Trace, activity: &Activity, what_if: &WhatIf<'_>) -> Self {
+impl<'a> Changed<'a> {
+    fn new(trace: &'a Trace, activity: &Activity, what_if: &'a WhatIf<'a>) -> Self {
         let factor = |name: &str| {
             let scale = what_if.scales.iter().find(|scale| (scale.is_meant)(name))?;
             Some(scale.factor)
         };
         Changed {
+            trace,
             factors: activity
                 .ops
                 .kinds
@@ -129,17 +155,37 @@ impl Changed {
                 .map(|kind| factor(name_of(trace, kind.name)))
                 .collect(),
             streams: what_if.streams,
-            host_waits: what_if.host_waits,
+            host_waits: &what_if.host_waits,
+            lines: FxHashMap::default(),
             few: match what_if.streams {
                 StreamCount::AtMost(count) => Some(FewLanes::new(activity, count.max(1))),
                 _ => None,
             },
             scaled_ops: 0,
+            left_waits: 0,
+        }
+    }
+
+    /// Whether the host still waits in a call.
+    fn waits_in(&mut self, activity: &Activity, call: CallId) -> bool {
+        match self.host_waits {
+            HostWaits::Kept => true,
+            HostWaits::Left => false,
+            HostWaits::LeftIn(is_meant) => {
+                let call = activity.calls.get(call);
+                let is_left = is_meant(self.trace.string(call.name))
+                    || call.stack.is_some()
+                        && *self
+                            .lines
+                            .entry(call.stack)
+                            .or_insert_with(|| is_meant(&source_line(self.trace, call.stack)));
+                !is_left
+            }
         }
     }
 }
 
-impl Change for Changed {
+impl Change for Changed<'_> {
     fn duration(&mut self, activity: &Activity, op: OpId, measured: u64) -> u64 {
         match self.factors[activity.ops.kind[op.index()] as usize] {
             Some(factor) => {
@@ -150,10 +196,14 @@ impl Change for Changed {
         }
     }
 
-    fn keeps(&mut self, _: &Activity, _: Moment, link: &Link) -> bool {
-        match link.because {
-            Because::Stream => self.streams != StreamCount::Unlimited,
-            Because::HostWaited => self.host_waits == HostWaits::Kept,
+    fn keeps(&mut self, activity: &Activity, moment: Moment, link: &Link) -> bool {
+        match (link.because, moment) {
+            (Because::Stream, _) => self.streams != StreamCount::Unlimited,
+            (Because::HostWaited, Moment::Wait(call)) => {
+                let waits = self.waits_in(activity, call);
+                self.left_waits += u64::from(!waits);
+                waits
+            }
             _ => true,
         }
     }

@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use rayon::prelude::*;
-use tracesmith_format::{Block, Damage, Decoder, Error, Problem, Projection, Reader, Source, Table};
+use tracesmith_format::{
+    Block, Columns as _, Damage, Decoder, Error, Problem, Projection, Reader, Source, Table,
+};
 
 use crate::import::sbt::AnySource;
 
@@ -210,6 +212,27 @@ impl<T: Table> TableView<T> {
                 .collect();
             results.into_iter().flatten().for_each(&mut take);
         }
+    }
+
+    /// The number of the first row that is meant, looking only into blocks that may hold it.
+    pub(crate) fn find_row(
+        &self,
+        wanted: &Projection,
+        may_hold: impl Fn(&Block) -> bool,
+        is_meant: impl Fn(&Block, &T::Columns, usize) -> bool,
+    ) -> Option<u64> {
+        let mut decoder = self.file.reader.decoder();
+        let mut first = 0;
+        for block in self.blocks() {
+            if may_hold(block)
+                && let Some(columns) = self.decode_wanted(&mut decoder, block, wanted)
+                && let Some(row) = (0..columns.len()).find(|row| is_meant(block, &columns, *row))
+            {
+                return Some(first + row as u64);
+            }
+            first += u64::from(block.header.rows);
+        }
+        None
     }
 
     fn decode(&self, decoder: &mut Decoder<'_, AnySource>, block: &Block) -> Option<T::Columns> {

@@ -120,7 +120,7 @@ impl Activity {
             *lane = numbers[lane.index()];
         }
         join(&mut ops, &correlations, &lanes, &calls, &joins, &mut doubts);
-        let syncs = syncs::read(trace, &joins)?;
+        let syncs = syncs::read(trace, &lanes, &joins)?;
         drop((joins, correlations));
         doubts.uncertainty = uncertainty(trace);
         doubts.add_health(trace);

@@ -122,6 +122,31 @@ impl Calls {
             .partition_point(|thread| thread.calls.end <= call.index())
     }
 
+    /// The row of a call in its table. It is not kept, since few are ever asked for: blocks of its time are looked through.
+    pub fn row_of(&self, trace: &Trace, call: CallId) -> Option<u64> {
+        let (start, name) = (self.start[call.index()], self.get(call).name);
+        let thread = &self.threads[self.thread_of(call)];
+        let wanted = Projection::of::<ApiCall>(&["start", "caller", "shape.name"]).ok()?;
+        trace.api_calls.find_row(
+            &wanted,
+            |block| {
+                let (first, last) = trace.block_span(block);
+                first.0 <= start && start <= last.0
+            },
+            |block, rows, row| {
+                let caller = rows.caller.get(row);
+                (caller.process, caller.thread, rows.shape.get(row).name)
+                    == (thread.process, thread.thread, name)
+                    && trace
+                        .clock_map
+                        .convert(block.header.clock, rows.start[row])
+                        .time
+                        .0
+                        == start
+            },
+        )
+    }
+
     /// Reads all calls. The joins go with them: they are of no use once device work is joined.
     pub(super) fn read(trace: &Trace, doubts: &mut Doubts) -> Result<(Self, Joins), Error> {
         let mut gathered = Gathered::counted(trace)?;

@@ -97,7 +97,7 @@ impl Doubts {
         say(
             self.calls_without_time,
             format!(
-                "{} no times that can be, and were left out or counted as of no length",
+                "{} no times that can be: left out, or counted as of no length",
                 count(self.calls_without_time, "call has", "calls have")
             ),
         );

@@ -26,12 +26,13 @@ pub use doubts::Doubts;
 pub use ops::{Op, OpId, OpKind, OpTable, Ops};
 pub use plan::{Because, Change, Link, Moment, Plan, Unchanged};
 pub use ranges::RangePaths;
-pub use states::{Interval, State, StateLine, States, Subject};
+pub use states::{Interval, State, StateLine, StateTotals, States, Subject};
 pub use steps::{Step, StepSource, Steps};
 pub use syncs::Sync;
 pub use timeline::{ClassSet, DeviceTimeline, Gap, LaneTimeline, Load, Span, Timeline};
 
 pub(crate) use activity::name_of;
-pub(crate) use ops::times_on;
+pub(crate) use intern::Interner;
+pub(crate) use ops::{first_rows, times_on};
 pub(crate) use order::sort_nearly_sorted;
 pub(crate) use plan::FewLanes;

@@ -58,6 +58,18 @@ pub enum OpTable {
     GraphLaunches,
 }
 
+impl OpTable {
+    /// The table's name in a file.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Kernels => "kernels",
+            Self::Copies => "copies",
+            Self::Sets => "sets",
+            Self::GraphLaunches => "graph_launches",
+        }
+    }
+}
+
 /// What a piece of device work is; equal for all that are the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct OpKind {
@@ -203,7 +215,7 @@ const COLUMNS: [&str; 8] = [
 ];
 
 /// The first row of each block of a table, by the block's offset.
-fn first_rows<T: Table>(table: &TableView<T>) -> impl Fn(&Block) -> u64 + Sync + use<T> {
+pub(crate) fn first_rows<T: Table>(table: &TableView<T>) -> impl Fn(&Block) -> u64 + Sync + use<T> {
     let mut rows = 0;
     let firsts: Vec<(u64, u64)> = table
         .blocks()

@@ -59,18 +59,24 @@ pub struct Link {
     pub because: Because,
 }
 
+/// A dependency as it is kept. Its weight follows from the times and is worked out when asked for: of ten million kernels
+/// there are thirty million.
+#[derive(Clone, Copy, Debug)]
+struct Tie {
+    from: u32,
+    because: Because,
+}
+
 /// Host and device as one graph of moments, in an order in which everything comes after what it waits for.
 #[derive(Debug)]
-pub struct Plan {
+pub struct Plan<'a> {
+    activity: &'a Activity,
     /// The moments.
     pub moments: Vec<Moment>,
-    /// When each was measured.
-    pub measured: Vec<u64>,
-    /// For work its duration, else 0.
-    duration: Vec<u64>,
-    links: Vec<Link>,
+    /// Those of a moment are `ties[first[n]..first[n + 1]]`.
+    ties: Vec<Tie>,
     first: Vec<u32>,
-    /// Where the plan begins.
+    /// Where the plan begins: with what was looked at, or before it, where its work was asked for.
     pub start: u64,
 }
 
@@ -79,15 +85,25 @@ const SILENCE: u64 = 50_000;
 /// What a wait takes at most to return once its work is over, where that is not seen.
 const RETURN: u64 = 5_000;
 
-impl Plan {
+impl<'a> Plan<'a> {
     /// Puts everything together.
-    pub fn of(activity: &Activity, dependencies: &Dependencies) -> Self {
+    pub fn of(activity: &'a Activity, dependencies: &'a Dependencies) -> Self {
         Builder::new(activity, dependencies).build()
     }
 
     /// What a moment waits for.
-    pub fn links_of(&self, at: usize) -> &[Link] {
-        &self.links[self.first[at] as usize..self.first[at + 1] as usize]
+    pub fn links_of(&self, at: usize) -> impl Iterator<Item = Link> + use<'_, 'a> {
+        let ties = self.ties_of(at);
+        let rule = self.weighing(at, ties);
+        ties.iter().map(move |tie| Link {
+            from: tie.from,
+            weight: rule.weight(tie.because, self.measured(tie.from as usize)),
+            because: tie.because,
+        })
+    }
+
+    fn ties_of(&self, at: usize) -> &[Tie] {
+        &self.ties[self.first[at] as usize..self.first[at + 1] as usize]
     }
 
     /// How many moments there are.
@@ -100,23 +116,68 @@ impl Plan {
         self.moments.is_empty()
     }
 
+    /// When a moment was measured.
+    #[inline]
+    pub fn measured(&self, at: usize) -> u64 {
+        time_of(self.activity, self.moments[at])
+    }
+
+    /// A work's duration as measured; of other moments 0.
+    #[inline]
+    pub fn duration(&self, at: usize) -> u64 {
+        match self.moments[at] {
+            Moment::Work(op) => self.activity.ops.duration(op),
+            _ => 0,
+        }
+    }
+
     /// When the last moment is.
     pub fn end(&self) -> u64 {
-        self.measured.iter().copied().max().unwrap_or(self.start)
+        let times = (0..self.len()).map(|at| self.measured(at));
+        times.max().unwrap_or(self.start)
+    }
+
+    /// From where the plan begins to its last moment or the end of what was looked at, whichever is later.
+    pub fn span(&self) -> u64 {
+        let end = self.activity.span.map_or(self.start, |(_, end)| end);
+        end.max(self.end()) - self.start
+    }
+
+    /// What the weights of a moment's dependencies follow from.
+    fn weighing(&self, at: usize, ties: &[Tie]) -> Weighing {
+        match self.moments[at] {
+            Moment::Work(op) => {
+                let ready = ties.iter().map(|tie| self.measured(tie.from as usize)).max();
+                let start = self.activity.ops.start[op.index()];
+                Weighing::Work(ready.map_or(0, |ready| start as i64 - ready as i64))
+            }
+            Moment::Launch(call) => Weighing::Launch {
+                start: self.activity.calls.start[call.index()],
+            },
+            Moment::Wait(call) => {
+                let waited = ties.iter().find(|tie| tie.because == Because::HostWaited);
+                Weighing::Wait {
+                    start: self.activity.calls.start[call.index()],
+                    end: self.activity.calls.end[call.index()],
+                    over: waited.map_or(0, |tie| self.measured(tie.from as usize)),
+                }
+            }
+        }
     }
 
     /// The times of all moments, with durations and dependencies as `change` has them.
-    pub fn replayed(&self, activity: &Activity, change: &mut dyn Change) -> Vec<u64> {
+    pub fn replayed(&self, change: &mut dyn Change) -> Vec<u64> {
+        let activity = self.activity;
         let mut times: Vec<u64> = Vec::with_capacity(self.len());
         for at in 0..self.len() {
             let moment = self.moments[at];
             let duration = match moment {
-                Moment::Work(op) => change.duration(activity, op, self.duration[at]),
+                Moment::Work(op) => change.duration(activity, op, self.duration(at)),
                 _ => 0,
             };
             let mut ready: Option<i128> = None;
             for link in self.links_of(at) {
-                if change.keeps(activity, moment, link) {
+                if change.keeps(activity, moment, &link) {
                     let time = i128::from(times[link.from as usize]) + i128::from(link.weight);
                     ready = Some(ready.map_or(time, |ready| ready.max(time)));
                 }
@@ -127,7 +188,7 @@ impl Plan {
                 ready = Some(ready.map_or(time.into(), |ready| ready.max(time.into())));
             }
             // What waits for nothing is where it was.
-            let begin = ready.unwrap_or_else(|| i128::from(self.measured[at] - self.duration[at]));
+            let begin = ready.unwrap_or_else(|| i128::from(self.measured(at) - self.duration(at)));
             let time = u64::try_from(begin.max(self.start.into()))
                 .unwrap_or(u64::MAX)
                 .saturating_add(duration);
@@ -141,48 +202,78 @@ impl Plan {
 
     /// For every moment how much later it could have been without making the end any later.
     pub fn slack(&self) -> Vec<u64> {
-        let end = self.end();
-        let mut latest = vec![i128::from(end); self.len()];
+        let end = self.last().map_or(self.start, |last| self.measured(last));
+        let mut slack: Vec<u64> = (0..self.len())
+            .map(|at| end.saturating_sub(self.measured(at)))
+            .collect();
         for at in (0..self.len()).rev() {
-            let begin = latest[at] - i128::from(self.duration[at]);
+            // The latest begin that leaves the end where it is.
+            let latest =
+                i128::from(self.measured(at)) + i128::from(slack[at]) - i128::from(self.duration(at));
             for link in self.links_of(at) {
                 let from = link.from as usize;
-                latest[from] = latest[from].min(begin - i128::from(link.weight));
+                let room = latest - i128::from(link.weight) - i128::from(self.measured(from));
+                slack[from] = slack[from].min(u64::try_from(room).unwrap_or(0));
             }
         }
-        latest
-            .iter()
-            .zip(&self.measured)
-            .map(|(latest, measured)| u64::try_from(latest - i128::from(*measured)).unwrap_or(0))
-            .collect()
+        slack
     }
 
     /// The dependency that held a moment up longest; none for one that waited for nothing.
     pub fn binding(&self, at: usize) -> Option<Link> {
-        let links = self.links_of(at).iter().copied();
-        links.max_by_key(|link| {
-            let ready = i128::from(self.measured[link.from as usize]) + i128::from(link.weight);
+        self.links_of(at).max_by_key(|link| {
+            let ready = i128::from(self.measured(link.from as usize)) + i128::from(link.weight);
             (ready, Reverse(link.because))
         })
     }
 
-    /// The chain of moments that held each other up until the last one, in the order of time.
-    pub fn critical(&self) -> Vec<(usize, Option<Link>)> {
-        let last = (0..self.len()).max_by_key(|at| (self.measured[*at], Reverse(*at)));
+    /// The last end of work or of a wait. A launch is later only where clocks disagree; it ends nothing.
+    fn last(&self) -> Option<usize> {
+        let is_end = |at: &usize| !matches!(self.moments[*at], Moment::Launch(_));
+        let ends = (0..self.len()).filter(is_end);
+        ends.max_by_key(|at| (self.measured(*at), Reverse(*at)))
+    }
+
+    /// The chain of moments that held each other up until the last end of work, in the order of time.
+    pub fn critical(&self) -> Vec<u32> {
         let mut chain = Vec::new();
-        let mut next = last;
+        let mut next = self.last();
         while let Some(at) = next {
-            let link = self.binding(at);
-            chain.push((at, link));
-            next = link.map(|link| link.from as usize);
+            chain.push(at as u32);
+            next = self.binding(at).map(|link| link.from as usize);
         }
         chain.reverse();
         chain
     }
+}
 
-    /// A work's duration as measured.
-    pub fn duration(&self, at: usize) -> u64 {
-        self.duration[at]
+/// What the weights of a moment's dependencies follow from.
+#[derive(Clone, Copy)]
+enum Weighing {
+    /// The work began this long after the last of them; that much stays, whichever is the last.
+    Work(i64),
+    /// A call that launches stands where it stood behind what was before it.
+    Launch { start: u64 },
+    /// A call that waits for work that was over at this time.
+    Wait { start: u64, end: u64, over: u64 },
+}
+
+impl Weighing {
+    fn weight(self, because: Because, from: u64) -> i64 {
+        match self {
+            Self::Work(weight) => weight,
+            Self::Launch { start } => start as i64 - from as i64,
+            Self::Wait { start, end, over } => {
+                let since = end as i64 - from as i64;
+                match (because, over > start) {
+                    (Because::HostWaited, true) => since,
+                    (Because::HostWaited, false) => since.min(RETURN as i64),
+                    // The wait was for this work: without it the call would have come back at once.
+                    (_, true) => since - (end - start) as i64,
+                    (_, false) => since,
+                }
+            }
+        }
     }
 }
 
@@ -221,15 +312,19 @@ impl Change for Unchanged {
 struct Builder<'a> {
     activity: &'a Activity,
     dependencies: &'a Dependencies,
-    plan: Plan,
+    plan: Plan<'a>,
     /// The place of each piece of work, once it has one.
     of_op: Vec<u32>,
-    of_call: FxHashMap<u32, u32>,
+    /// The place of each call that launched something, once it has one.
+    of_call: Vec<u32>,
     last_of_lane: Vec<Option<u32>>,
     last_of_thread: Vec<Option<u32>>,
     /// The last moment of the host, and its thread.
     last_of_process: FxHashMap<ProcessId, (u32, usize)>,
 }
+
+/// No place yet.
+const NOWHERE: u32 = u32::MAX;
 
 impl<'a> Builder<'a> {
     fn new(activity: &'a Activity, dependencies: &'a Dependencies) -> Self {
@@ -237,15 +332,14 @@ impl<'a> Builder<'a> {
             activity,
             dependencies,
             plan: Plan {
+                activity,
                 moments: Vec::new(),
-                measured: Vec::new(),
-                duration: Vec::new(),
-                links: Vec::new(),
+                ties: Vec::new(),
                 first: vec![0],
                 start: activity.span.map_or(0, |(start, _)| start),
             },
-            of_op: vec![u32::MAX; activity.ops.len()],
-            of_call: FxHashMap::default(),
+            of_op: vec![NOWHERE; activity.ops.len()],
+            of_call: vec![NOWHERE; activity.calls.len()],
             last_of_lane: vec![None; activity.lanes.len()],
             last_of_thread: vec![None; activity.calls.threads.len()],
             last_of_process: FxHashMap::default(),
@@ -253,15 +347,16 @@ impl<'a> Builder<'a> {
     }
 
     /// Takes calls of all threads and work by time: a launch at its start, work at its start, a wait at its end.
-    fn build(mut self) -> Plan {
+    fn build(mut self) -> Plan<'a> {
         let calls = self.host_moments();
         let ops = &self.activity.ops;
         let mut waiting: BinaryHeap<Reverse<(u64, u8, usize)>> = BinaryHeap::new();
         let mut next = vec![0usize; calls.len()];
+        let host = self.activity;
         let push = |heap: &mut BinaryHeap<_>, thread: usize, at: usize| {
-            if let Some((time, moment)) = calls[thread].get(at) {
+            if let Some(moment) = calls[thread].get(at) {
                 let rank = if matches!(moment, Moment::Launch(_)) { 0 } else { 2 };
-                heap.push(Reverse((*time, rank, thread)));
+                heap.push(Reverse((time_of(host, *moment), rank, thread)));
             }
         };
         for thread in 0..calls.len() {
@@ -276,8 +371,7 @@ impl<'a> Builder<'a> {
                     let Some(Reverse((_, _, thread))) = waiting.pop() else {
                         break;
                     };
-                    let (time, moment) = calls[thread][next[thread]];
-                    self.add_call(thread, time, moment);
+                    self.add_call(thread, calls[thread][next[thread]]);
                     next[thread] += 1;
                     push(&mut waiting, thread, next[thread]);
                 }
@@ -288,132 +382,119 @@ impl<'a> Builder<'a> {
                 _ => break,
             }
         }
+        let plan = &mut self.plan;
+        let first = (0..plan.len())
+            .map(|at| plan.measured(at) - plan.duration(at))
+            .min();
+        plan.start = plan.start.min(first.unwrap_or(plan.start));
         self.plan
     }
 
     /// The calls of each thread that matter: those that launched something, at their start, and those that waited, at
     /// their end.
-    fn host_moments(&self) -> Vec<Vec<(u64, Moment)>> {
+    fn host_moments(&self) -> Vec<Vec<Moment>> {
         let calls = &self.activity.calls;
         let mut launching = vec![false; calls.len()];
         for call in self.activity.ops.call.iter().filter(|call| call.is_some()) {
             launching[call.index()] = true;
         }
         let of_thread = |thread: &super::calls::HostThread| {
-            let mut moments: Vec<(u64, Moment)> = Vec::new();
+            let mut moments: Vec<Moment> = Vec::new();
             for at in thread.calls.clone() {
                 let call = CallId(at as u32);
                 if launching[at] {
-                    moments.push((calls.start[at], Moment::Launch(call)));
+                    moments.push(Moment::Launch(call));
                 }
-                if self.dependencies.waited_for(call).is_some() {
-                    moments.push((calls.end[at], Moment::Wait(call)));
+                // A wait behind the stretch of time that is looked at seems to be for its last work, whatever it was for.
+                if self.activity.window.holds(calls.end[at]) && self.dependencies.waited_for(call).is_some() {
+                    moments.push(Moment::Wait(call));
                 }
             }
-            moments.sort_by_key(|(time, moment)| (*time, matches!(moment, Moment::Wait(_))));
+            let time = |moment: &Moment| (time_of(self.activity, *moment), matches!(moment, Moment::Wait(_)));
+            moments.sort_by_key(time);
             moments
         };
         calls.threads.iter().map(of_thread).collect()
     }
 
-    fn add_call(&mut self, thread: usize, time: u64, moment: Moment) {
+    fn add_call(&mut self, thread: usize, moment: Moment) {
+        let time = time_of(self.activity, moment);
         let process = self.activity.calls.threads[thread].process;
-        let before = self.last_of_thread[thread];
-        let mut links = Vec::new();
-        let since = |place: u32, plan: &Plan| time as i64 - plan.measured[place as usize] as i64;
         let other = self
             .last_of_process
             .get(&process)
             .filter(|(_, other)| *other != thread);
-        match (before, other) {
-            (Some(before), Some((other, _)))
-                if since(before, &self.plan) > SILENCE as i64
-                    && self.plan.measured[*other as usize] > self.plan.measured[before as usize] =>
-            {
-                links.push(self.link(*other, since(*other, &self.plan), Because::OtherThread));
+        match (self.last_of_thread[thread], other) {
+            (Some(before), Some((other, _))) if self.has_handed_over(before, *other, time) => {
+                self.tie(*other, Because::OtherThread);
             }
-            (Some(before), _) => links.push(self.link(before, since(before, &self.plan), Because::Host)),
-            (None, Some((other, _))) => {
-                links.push(self.link(*other, since(*other, &self.plan), Because::OtherThread));
-            }
+            (Some(before), _) => self.tie(before, Because::Host),
+            (None, Some((other, _))) => self.tie(*other, Because::OtherThread),
             (None, None) => {}
         }
         if let Moment::Wait(call) = moment
             && let Some(op) = self.dependencies.waited_for(call)
-            && self.of_op[op.index()] != u32::MAX
+            && self.of_op[op.index()] != NOWHERE
         {
-            let start = self.activity.calls.start[call.index()];
-            let over = self.activity.ops.end[op.index()];
-            let late = time as i64 - over as i64;
-            if over > start {
-                // The wait was for this: without it the call would have come back at once.
-                for link in &mut links {
-                    link.weight -= (time - start) as i64;
-                }
-                links.push(self.link(self.of_op[op.index()], late, Because::HostWaited));
-            } else {
-                let weight = late.min(RETURN as i64);
-                links.push(self.link(self.of_op[op.index()], weight, Because::HostWaited));
-            }
+            self.tie(self.of_op[op.index()], Because::HostWaited);
         }
-        let place = self.add(moment, time, 0, links);
+        let place = self.add(moment);
         if let Moment::Launch(call) = moment {
-            self.of_call.insert(call.0, place);
+            self.of_call[call.index()] = place;
         }
         self.last_of_thread[thread] = Some(place);
         self.last_of_process.insert(process, (place, thread));
     }
 
+    /// Whether a thread was silent until `time`, and another one called meanwhile.
+    fn has_handed_over(&self, before: u32, other: u32, time: u64) -> bool {
+        let (before, other) = (
+            self.plan.measured(before as usize),
+            self.plan.measured(other as usize),
+        );
+        time.saturating_sub(before) > SILENCE && other > before
+    }
+
     fn add_work(&mut self, op: OpId) {
-        let ops = &self.activity.ops;
         let at = op.index();
-        let (start, end) = (ops.start[at], ops.end[at]);
-        let mut from: Vec<(u32, Because)> = Vec::new();
-        if ops.call[at].is_some()
-            && let Some(place) = self.of_call.get(&ops.call[at].0)
-        {
-            from.push((*place, Because::Launched));
+        let (call, lane) = (self.activity.ops.call[at], self.activity.ops.lane[at]);
+        if call.is_some() && self.of_call[call.index()] != NOWHERE {
+            self.tie(self.of_call[call.index()], Because::Launched);
         }
-        if let Some(place) = self.last_of_lane[ops.lane[at].index()] {
-            from.push((place, Because::Stream));
+        if let Some(place) = self.last_of_lane[lane.index()] {
+            self.tie(place, Because::Stream);
         }
         for edge in self.dependencies.edges_to(op) {
             let place = self.of_op[edge.from.index()];
-            if place != u32::MAX {
-                from.push((place, Because::Waited(edge.why)));
+            if place != NOWHERE {
+                self.tie(place, Because::Waited(edge.why));
             }
         }
-        // The work began this long after the last of them; that much stays, whichever is the last.
-        let ready = from
-            .iter()
-            .map(|(place, _)| self.plan.measured[*place as usize])
-            .max();
-        let weight = ready.map_or(0, |ready| start as i64 - ready as i64);
-        let links = from
-            .into_iter()
-            .map(|(place, because)| self.link(place, weight, because))
-            .collect();
-        let place = self.add(Moment::Work(op), end, end - start, links);
+        let place = self.add(Moment::Work(op));
         self.of_op[at] = place;
-        self.last_of_lane[ops.lane[at].index()] = Some(place);
+        self.last_of_lane[lane.index()] = Some(place);
     }
 
-    fn link(&self, from: u32, weight: i64, because: Because) -> Link {
-        Link {
-            from,
-            weight,
-            because,
-        }
+    /// Ties the moment that is added next to one before it.
+    fn tie(&mut self, from: u32, because: Because) {
+        self.plan.ties.push(Tie { from, because });
     }
 
-    fn add(&mut self, moment: Moment, time: u64, duration: u64, links: Vec<Link>) -> u32 {
+    fn add(&mut self, moment: Moment) -> u32 {
         let plan = &mut self.plan;
         plan.moments.push(moment);
-        plan.measured.push(time);
-        plan.duration.push(duration);
-        plan.links.extend(links);
-        plan.first.push(plan.links.len() as u32);
+        plan.first.push(plan.ties.len() as u32);
         plan.moments.len() as u32 - 1
+    }
+}
+
+/// When a moment was measured.
+#[inline]
+fn time_of(activity: &Activity, moment: Moment) -> u64 {
+    match moment {
+        Moment::Launch(call) => activity.calls.start[call.index()],
+        Moment::Wait(call) => activity.calls.end[call.index()],
+        Moment::Work(op) => activity.ops.end[op.index()],
     }
 }
 

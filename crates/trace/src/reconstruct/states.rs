@@ -4,7 +4,8 @@
 //! while what was launched is held up by work of another stream, *running*, and *finished* after its last work. A context
 //! or device is in the busiest state of its streams: running before waiting before pending before idle.
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 
 use serde::Serialize;
 use tracesmith_format::{ContextId, DeviceId, ProcessId};
@@ -78,75 +79,84 @@ pub enum Subject {
 }
 
 /// The states of one subject, one after the other, from the start of the trace to its end.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StateLine {
+///
+/// They are worked out while they are looked at and not kept: of ten million kernels there are sixty million, for streams,
+/// contexts and devices.
+#[derive(Clone, Debug)]
+pub struct StateLine<'a> {
     /// Of what.
     pub subject: Subject,
-    /// The states.
-    pub intervals: Vec<Interval>,
+    activity: &'a Activity,
+    dependencies: &'a Dependencies,
+    /// The streams that it consists of.
+    lanes: Vec<LaneId>,
 }
 
-impl StateLine {
-    /// Nanoseconds in each state.
-    pub fn totals(&self) -> [u64; State::ALL.len()] {
-        let mut totals = [0; State::ALL.len()];
-        for interval in &self.intervals {
-            totals[interval.state as usize] += interval.to - interval.from;
+/// How long a subject was in each state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StateTotals {
+    /// Nanoseconds in each state, in the order of `State::ALL`.
+    pub nanos: [u64; State::ALL.len()],
+    /// Stretches of time.
+    pub intervals: u64,
+}
+
+impl<'a> StateLine<'a> {
+    /// The states, in the order of time.
+    pub fn intervals(&self) -> impl Iterator<Item = Interval> + use<'a> {
+        Together::new(self.lanes.iter().map(|lane| StreamStates::new(self, *lane)))
+    }
+
+    /// How long it was in each state.
+    pub fn totals(&self) -> StateTotals {
+        let mut totals = StateTotals::default();
+        for interval in self.intervals() {
+            totals.nanos[interval.state as usize] += interval.to - interval.from;
+            totals.intervals += 1;
         }
         totals
     }
 
     /// The state at a moment; none outside of the trace.
-    pub fn at(&self, time: u64) -> Option<&Interval> {
-        let after = self.intervals.partition_point(|interval| interval.from <= time);
-        let interval = self.intervals.get(after.checked_sub(1)?)?;
-        (time < interval.to || after == self.intervals.len() && time == interval.to).then_some(interval)
+    pub fn at(&self, time: u64) -> Option<Interval> {
+        let until = self.intervals().take_while(|interval| interval.from <= time);
+        until.last().filter(|interval| time <= interval.to)
     }
 }
 
 /// The states of everything: devices first, then contexts, then streams.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct States {
+#[derive(Clone, Debug, Default)]
+pub struct States<'a> {
     /// The lines.
-    pub lines: Vec<StateLine>,
+    pub lines: Vec<StateLine<'a>>,
 }
 
-impl States {
-    /// Works them out.
-    pub fn of(activity: &Activity, dependencies: &Dependencies) -> Self {
-        let Some(span) = activity.span else {
+impl<'a> States<'a> {
+    /// Finds what there are states of.
+    pub fn of(activity: &'a Activity, dependencies: &'a Dependencies) -> Self {
+        if activity.span.is_none() {
             return Self::default();
-        };
-        let streams: Vec<Vec<Interval>> = activity
-            .lane_ids()
-            .map(|lane| of_stream(activity, dependencies, lane, span))
-            .collect();
-        let mut devices: BTreeMap<Subject, Vec<usize>> = BTreeMap::new();
-        for (at, lane) in activity.lanes.iter().enumerate() {
+        }
+        let mut members: BTreeMap<Subject, Vec<LaneId>> = BTreeMap::new();
+        for id in activity.lane_ids() {
+            let lane = activity.lane(id);
             for subject in [
                 Subject::Device(lane.device),
                 Subject::Context(lane.process, lane.context, lane.device),
+                Subject::Stream(id),
             ] {
-                devices.entry(subject).or_default().push(at);
+                members.entry(subject).or_default().push(id);
             }
         }
-        let mut lines: Vec<StateLine> = devices
-            .into_iter()
-            .map(|(subject, members)| StateLine {
-                subject,
-                intervals: together(members.iter().map(|at| streams[*at].as_slice()).collect()),
-            })
-            .collect();
-        lines.extend(
-            streams
-                .into_iter()
-                .zip(activity.lane_ids())
-                .map(|(intervals, lane)| StateLine {
-                    subject: Subject::Stream(lane),
-                    intervals,
-                }),
-        );
-        States { lines }
+        let lines = members.into_iter().map(|(subject, lanes)| StateLine {
+            subject,
+            activity,
+            dependencies,
+            lanes,
+        });
+        States {
+            lines: lines.collect(),
+        }
     }
 
     /// Work that was launched before a moment and had not started by then, of one stream.
@@ -158,51 +168,53 @@ impl States {
     }
 }
 
-fn of_stream(
-    activity: &Activity,
-    dependencies: &Dependencies,
-    lane: LaneId,
+/// The states of one stream. They follow each other without a hole, so a state is where the last one ended.
+struct StreamStates<'a> {
+    activity: &'a Activity,
+    dependencies: &'a Dependencies,
+    ops: std::slice::Iter<'a, OpId>,
+    /// What one piece of work adds, of which there is no more than this.
+    ready: VecDeque<Interval>,
+    until: u64,
     span: (u64, u64),
-) -> Vec<Interval> {
-    let mut line = Line {
-        intervals: Vec::new(),
-        until: span.0,
-        end: span.1,
-    };
-    let ops = &activity.ops;
-    for op in activity.ops_of(lane) {
-        let start = ops.start[op.index()].max(span.0);
-        if start > line.until {
-            let asked = activity.asked(*op).clamp(line.until, start);
-            line.add(asked, State::Idle, OpId::NONE, OpId::NONE);
-            let held = dependencies
-                .edges_to(*op)
-                .iter()
+}
+
+impl<'a> StreamStates<'a> {
+    fn new(line: &StateLine<'a>, lane: LaneId) -> Self {
+        let span = line.activity.span.unwrap_or_default();
+        StreamStates {
+            activity: line.activity,
+            dependencies: line.dependencies,
+            ops: line.activity.ops_of(lane).iter(),
+            ready: VecDeque::with_capacity(4),
+            until: span.0,
+            span,
+        }
+    }
+
+    fn add_work(&mut self, op: OpId) {
+        let ops = &self.activity.ops;
+        let start = ops.start[op.index()].max(self.span.0);
+        if start > self.until {
+            let asked = self.activity.asked(op).clamp(self.until, start);
+            self.add(asked, State::Idle, OpId::NONE, OpId::NONE);
+            let edges = self.dependencies.edges_to(op).iter();
+            let held = edges
                 .map(|edge| (ops.end[edge.from.index()].min(start), edge.from))
                 .max();
             if let Some((until, from)) = held {
-                line.add(until, State::Waiting, *op, from);
+                self.add(until, State::Waiting, op, from);
             }
-            line.add(start, State::Pending, *op, OpId::NONE);
+            self.add(start, State::Pending, op, OpId::NONE);
         }
-        line.add(ops.end[op.index()], State::Running, *op, OpId::NONE);
+        self.add(ops.end[op.index()], State::Running, op, OpId::NONE);
     }
-    line.add(span.1, State::Finished, OpId::NONE, OpId::NONE);
-    line.intervals
-}
 
-struct Line {
-    intervals: Vec<Interval>,
-    until: u64,
-    end: u64,
-}
-
-impl Line {
     /// Goes on to `to` in a state; nothing when that is no later than it is.
     fn add(&mut self, to: u64, state: State, op: OpId, waits_for: OpId) {
-        let to = to.min(self.end);
+        let to = to.min(self.span.1);
         if to > self.until {
-            self.intervals.push(Interval {
+            self.ready.push_back(Interval {
                 from: self.until,
                 to,
                 state,
@@ -214,56 +226,109 @@ impl Line {
     }
 }
 
-/// The busiest state of several lines at every moment; finished only when all are.
-fn together(lines: Vec<&[Interval]>) -> Vec<Interval> {
-    let mut changes: Vec<(u64, usize, usize)> = Vec::new();
-    for (line, intervals) in lines.iter().enumerate() {
-        changes.extend(
-            intervals
-                .iter()
-                .enumerate()
-                .map(|(at, interval)| (interval.from, line, at)),
-        );
-    }
-    changes.sort_unstable();
-    let end = lines
-        .iter()
-        .filter_map(|line| line.last())
-        .map(|last| last.to)
-        .max()
-        .unwrap_or(0);
-    let mut current: Vec<Option<Interval>> = vec![None; lines.len()];
-    let mut found: Vec<Interval> = Vec::new();
-    let mut next = 0;
-    while next < changes.len() {
-        let time = changes[next].0;
-        while let Some((from, line, at)) = changes.get(next)
-            && *from == time
-        {
-            current[*line] = Some(lines[*line][*at]);
-            next += 1;
-        }
-        let until = changes.get(next).map_or(end, |(from, ..)| *from);
-        let rank = |interval: &Interval| match interval.state {
-            State::Finished => 0,
-            state => state as u8 + 1,
-        };
-        let Some(busiest) = current.iter().flatten().max_by_key(|interval| rank(interval)) else {
-            continue;
-        };
-        match found.last_mut() {
-            Some(last)
-                if (last.state, last.op, last.waits_for)
-                    == (busiest.state, busiest.op, busiest.waits_for) =>
-            {
-                last.to = until;
+impl Iterator for StreamStates<'_> {
+    type Item = Interval;
+
+    fn next(&mut self) -> Option<Interval> {
+        loop {
+            if let Some(interval) = self.ready.pop_front() {
+                return Some(interval);
             }
-            _ => found.push(Interval {
-                from: time,
-                to: until,
-                ..*busiest
-            }),
+            match self.ops.next() {
+                Some(op) => self.add_work(*op),
+                None if self.until < self.span.1 => {
+                    self.add(self.span.1, State::Finished, OpId::NONE, OpId::NONE);
+                }
+                None => return None,
+            }
         }
     }
-    found
+}
+
+/// The busiest state of several lines at every moment; finished only when all are. Of equally busy lines the last counts.
+struct Together<'a> {
+    lines: Vec<(StreamStates<'a>, Option<Interval>)>,
+    /// When each line changes next.
+    changes: BinaryHeap<Reverse<(u64, usize)>>,
+    /// The lines in each state, by rank.
+    ranked: [BTreeSet<usize>; State::ALL.len()],
+    next: Option<Interval>,
+}
+
+impl<'a> Together<'a> {
+    fn new(streams: impl Iterator<Item = StreamStates<'a>>) -> Self {
+        let mut together = Together {
+            lines: streams.map(|stream| (stream, None)).collect(),
+            changes: BinaryHeap::new(),
+            ranked: Default::default(),
+            next: None,
+        };
+        for line in 0..together.lines.len() {
+            together.advance(line);
+        }
+        together.next = together.busiest();
+        together
+    }
+
+    fn rank(state: State) -> usize {
+        match state {
+            State::Finished => 0,
+            state => state as usize + 1,
+        }
+    }
+
+    /// Goes on to a line's next state.
+    fn advance(&mut self, line: usize) {
+        let (stream, current) = &mut self.lines[line];
+        let before = std::mem::replace(current, stream.next());
+        if let Some(before) = before {
+            self.ranked[Self::rank(before.state)].remove(&line);
+        }
+        if let Some(now) = current {
+            self.ranked[Self::rank(now.state)].insert(line);
+            self.changes.push(Reverse((now.to, line)));
+        }
+    }
+
+    /// What the busiest line does, up to the next change.
+    fn busiest(&self) -> Option<Interval> {
+        let line = self.ranked.iter().rev().find_map(|lines| lines.last())?;
+        let Reverse((to, _)) = self.changes.peek()?;
+        let (_, current) = &self.lines[*line];
+        current.map(|current| Interval { to: *to, ..current })
+    }
+
+    /// Goes on to the next change, and says what is then.
+    fn step(&mut self) -> Option<Interval> {
+        let Reverse((time, _)) = *self.changes.peek()?;
+        while let Some(Reverse((next, line))) = self.changes.peek().copied()
+            && next == time
+        {
+            self.changes.pop();
+            self.advance(line);
+        }
+        self.busiest().map(|busiest| Interval {
+            from: time,
+            ..busiest
+        })
+    }
+}
+
+impl Iterator for Together<'_> {
+    type Item = Interval;
+
+    fn next(&mut self) -> Option<Interval> {
+        let mut found = self.next?;
+        loop {
+            self.next = self.step();
+            match self.next {
+                Some(next)
+                    if (next.state, next.op, next.waits_for) == (found.state, found.op, found.waits_for) =>
+                {
+                    found.to = next.to;
+                }
+                _ => return Some(found),
+            }
+        }
+    }
 }

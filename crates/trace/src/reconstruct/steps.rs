@@ -63,6 +63,16 @@ pub struct Steps {
     /// All of them, by process and time; those of a process do not overlap.
     pub steps: Vec<Step>,
     settled: Vec<u32>,
+    belongs: Belongs,
+}
+
+/// What says which step a piece of work belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Belongs {
+    /// When it was asked for.
+    Asked,
+    /// When it began: of steps whose calls are not all known.
+    Begun,
 }
 
 /// A step is of the warming up when all before it are and it took this much longer than half of those behind it.
@@ -76,15 +86,15 @@ impl Steps {
     /// Finds them: by markers, else by pattern.
     pub fn of(trace: &Trace, activity: &Activity) -> Result<Self, Error> {
         if let Some((name, steps)) = marked(trace)? {
-            return Ok(Self::new(StepSource::Markers { name }, steps));
+            return Ok(Self::new(StepSource::Markers { name }, steps, Belongs::Asked));
         }
         Ok(match repeating(trace, activity) {
-            Some((source, steps)) => Self::new(source, steps),
-            None => Self::new(StepSource::None, Vec::new()),
+            Some((source, steps, belongs)) => Self::new(source, steps, belongs),
+            None => Self::new(StepSource::None, Vec::new(), Belongs::Asked),
         })
     }
 
-    fn new(source: StepSource, mut steps: Vec<Step>) -> Self {
+    fn new(source: StepSource, mut steps: Vec<Step>, belongs: Belongs) -> Self {
         steps.sort_by_key(|step| (step.process, step.start_ns, step.end_ns));
         for steps in steps.chunk_by_mut(|a, b| a.process == b.process) {
             mark_warm_up(steps);
@@ -96,6 +106,7 @@ impl Steps {
             source,
             steps,
             settled,
+            belongs,
         }
     }
 
@@ -118,7 +129,7 @@ impl Steps {
     pub fn of_op(&self, activity: &Activity, op: OpId) -> Option<u32> {
         let at = op.index();
         let call = activity.ops.call[at];
-        let time = match call.is_some() {
+        let time = match call.is_some() && self.belongs == Belongs::Asked {
             true => activity.calls.start[call.index()],
             false => activity.ops.start[at],
         };
@@ -296,7 +307,7 @@ fn apart(mut ranges: Vec<Range>) -> Vec<Range> {
 
 /// Steps by the kernels of the busiest stream: those that come equally often and at even distances are of one pattern, and
 /// the first of them begins it.
-fn repeating(trace: &Trace, activity: &Activity) -> Option<(StepSource, Vec<Step>)> {
+fn repeating(trace: &Trace, activity: &Activity) -> Option<(StepSource, Vec<Step>, Belongs)> {
     let lane = activity
         .lane_ids()
         .max_by_key(|lane| (activity.ops_of(*lane).len(), std::cmp::Reverse(*lane)))?;
@@ -322,12 +333,12 @@ fn repeating(trace: &Trace, activity: &Activity) -> Option<(StepSource, Vec<Step
         .find(|places| places[0] == first)
         .unwrap_or_default();
     let period = (anchors[anchors.len() - 1] - anchors[0]) as usize / (anchors.len() - 1);
-    let steps = pattern_steps(activity, lane, sequence, &anchors, period);
+    let (steps, belongs) = pattern_steps(activity, lane, sequence, &anchors, period);
     let source = StepSource::Pattern {
         anchor: super::activity::name_of(trace, anchor).to_owned(),
         kernels: period,
     };
-    Some((source, steps))
+    Some((source, steps, belongs))
 }
 
 /// Whether something comes at even distances over the most of a sequence.
@@ -351,26 +362,32 @@ fn pattern_steps(
     sequence: &[OpId],
     anchors: &[u32],
     period: usize,
-) -> Vec<Step> {
-    let asked = |at: u32| {
-        let op = sequence[at as usize];
-        let call = activity.ops.call[op.index()];
-        match call.is_some() {
-            true => activity.calls.start[call.index()].min(activity.ops.start[op.index()]),
-            false => activity.ops.start[op.index()],
+) -> (Vec<Step>, Belongs) {
+    let op = |at: usize| sequence.get(at).map(|op| op.index());
+    // The last repetition counts when it is whole: its end is that of its last kernel, or of the call that asked for it.
+    let last = op(anchors[anchors.len() - 1] as usize + period - 1);
+    let first: Vec<usize> = anchors.iter().filter_map(|anchor| op(*anchor as usize)).collect();
+    let calls = &activity.calls;
+    let asked: Option<Vec<u64>> = first
+        .iter()
+        .map(|at| (activity.ops.call[*at], calls.start.as_slice()))
+        .chain(last.map(|at| (activity.ops.call[at], calls.end.as_slice())))
+        .map(|(call, times)| times.get(call.index()).copied())
+        .collect();
+    // Launched ahead of time, those with a call stand far before those whose call was not recorded: no order to go by.
+    let (edges, belongs) = match asked.filter(|times| times.is_sorted()) {
+        Some(times) => (times, Belongs::Asked),
+        None => {
+            let starts = first.iter().map(|at| activity.ops.start[*at]);
+            let times = starts.chain(last.map(|at| activity.ops.end[at]));
+            (times.collect(), Belongs::Begun)
         }
     };
     let process = activity.lane(lane).process;
-    let mut edges: Vec<u64> = anchors.iter().map(|anchor| asked(*anchor)).collect();
-    // The last repetition counts when it is whole: its end is that of its last kernel.
-    let last = anchors[anchors.len() - 1] as usize + period - 1;
-    if let Some(op) = sequence.get(last) {
-        edges.push(activity.ops.end[op.index()]);
-    }
-    edges
+    let steps = edges
         .windows(2)
+        .filter(|edge| edge[1] > edge[0])
         .enumerate()
-        .filter(|(_, edge)| edge[1] > edge[0])
         .map(|(number, edge)| Step {
             name: format!("step {number}"),
             process,
@@ -378,7 +395,8 @@ fn pattern_steps(
             end_ns: edge[1],
             is_warm_up: false,
         })
-        .collect()
+        .collect();
+    (steps, belongs)
 }
 
 #[cfg(test)]
@@ -400,7 +418,7 @@ mod tests {
                 }
             })
             .collect();
-        let steps = Steps::new(StepSource::None, steps);
+        let steps = Steps::new(StepSource::None, steps, Belongs::Asked);
         steps.steps.iter().map(|step| step.is_warm_up).collect()
     }
 

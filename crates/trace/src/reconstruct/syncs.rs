@@ -1,5 +1,6 @@
 //! Waits and records of events, joined with the calls that made them.
 
+use rustc_hash::FxHashMap;
 use tracesmith_format::tables::{Place, SyncKind, Synchronization};
 use tracesmith_format::{CorrelationId, Projection, StreamId};
 
@@ -32,8 +33,17 @@ pub struct Sync {
     pub record_call: CallId,
 }
 
-/// Reads all, by time.
-pub(super) fn read(trace: &Trace, joins: &Joins) -> Result<Vec<Sync>, Error> {
+/// Reads all, by time. CUPTI does not say which device a wait is of: that of its context's stream is, where work ran on it.
+pub(super) fn read(trace: &Trace, lanes: &[Lane], joins: &Joins) -> Result<Vec<Sync>, Error> {
+    let key = |lane: &Lane| (lane.process, lane.context, lane.stream);
+    let known: FxHashMap<_, &Lane> = lanes.iter().map(|lane| (key(lane), lane)).collect();
+    let lane_of = |place: &Place| {
+        let lane = Lane::of(place);
+        match known.get(&key(&lane)) {
+            Some(known) if !lane.device.is_some() => **known,
+            _ => lane,
+        }
+    };
     let mut syncs = Vec::new();
     let columns = [
         "start",
@@ -61,7 +71,7 @@ pub(super) fn read(trace: &Trace, joins: &Joins) -> Result<Vec<Sync>, Error> {
                     kind: rows.shape.get(row).kind,
                     start: start[row],
                     end: end[row].max(start[row]),
-                    lane: Lane::of(place),
+                    lane: lane_of(place),
                     event: rows.event[row],
                     record: rows.event_record[row],
                     event_stream: Some(rows.event_stream[row]).filter(|stream| stream.0 != 0),

@@ -148,13 +148,21 @@ impl Made {
         correlation: CorrelationId,
         event: (u64, u64),
     ) {
+        // CUPTI names the device of a record and not that of a wait.
+        let device = match kind {
+            SyncKind::EVENT_RECORD => DEVICE,
+            _ => DeviceId::NONE,
+        };
         let row = Synchronization {
             start: Timestamp(times.0),
             end: Timestamp(times.1),
             correlation,
             event: event.0,
             event_record: event.1,
-            place: place(stream),
+            place: Place {
+                device,
+                ..place(stream)
+            },
             shape: SyncShape { kind, result: 0 },
             ..Synchronization::default()
         };

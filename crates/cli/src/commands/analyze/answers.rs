@@ -1,6 +1,8 @@
 //! Findings, critical path, what-if and memory as text for people.
 
-use tracesmith_trace::analysis::{CriticalPathReport, FindingsReport, MemoryReport, WhatIfReport};
+use tracesmith_trace::analysis::{
+    CriticalPathReport, FindingsReport, MemoryReport, SlackReport, WhatIfReport,
+};
 use tracesmith_trace::units;
 
 use super::offset;
@@ -32,7 +34,9 @@ pub(super) fn findings(
         ))?;
         output.line(&format!("   {}", finding.advice))?;
         for evidence in &finding.evidence {
-            let row = evidence.row.map_or(String::new(), |row| format!(", row {row}"));
+            let row = evidence
+                .row
+                .map_or(String::new(), |row| format!(", row {row} of {}", evidence.table));
             output.line(&format!(
                 "   {FAINT}{} at {}, {}{row}{FAINT:#}",
                 evidence.what,
@@ -108,6 +112,43 @@ pub(super) fn critical_path(
     Ok(())
 }
 
+pub(super) fn slack(
+    report: &SlackReport<'_>,
+    limit: usize,
+    span: Option<(u64, u64)>,
+    output: &mut Output,
+) -> anyhow::Result<()> {
+    let mut table = TextTable::new(&[
+        ("room", Align::Right),
+        ("at", Align::Right),
+        ("time", Align::Right),
+        ("table", Align::Left),
+        ("row", Align::Right),
+        ("name", Align::Flexible),
+    ]);
+    for op in report.iter().take(limit) {
+        table.row([
+            units::nanos(op.slack_ns).into(),
+            offset(span, op.start_ns).into(),
+            units::nanos(op.end_ns - op.start_ns).into(),
+            op.table.name().into(),
+            op.row.to_string().into(),
+            op.name.into(),
+        ]);
+    }
+    if report.iter().len() == 0 {
+        output.note("no device work in this stretch of time");
+        return Ok(());
+    }
+    output.table(&table)?;
+    more(
+        report.iter().len().saturating_sub(limit),
+        "pieces of work",
+        output,
+    );
+    Ok(())
+}
+
 fn unsure(assumed: u64, unknown: u64, output: &mut Output) {
     if assumed > 0 {
         output.note(&format!(
@@ -143,6 +184,12 @@ pub(super) fn what_if(report: &WhatIfReport, output: &mut Output) -> anyhow::Res
         units::nanos(report.changed_ns),
         report.speedup
     ))?;
+    if report.left_waits > 0 {
+        output.note(&format!(
+            "{} waits of the host were left out",
+            units::count(report.left_waits)
+        ));
+    }
     if report.scaled_ops > 0 {
         output.note(&format!(
             "{} pieces of work took another time",
@@ -262,6 +309,12 @@ pub(super) fn memory(
                 first.stack
             ));
         }
+    }
+    if report.without_address > 0 {
+        output.warning(&format!(
+            "{} allocations and releases have no address: they count for the bytes taken, but who holds them cannot be told",
+            units::count(report.without_address)
+        ));
     }
     if report.without_time > 0 {
         output.warning(&format!(

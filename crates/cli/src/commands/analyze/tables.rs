@@ -1,13 +1,14 @@
 //! The answers of `analyze` as tables for people.
 
+use tracesmith_format::DeviceId;
 use tracesmith_trace::analysis::{
-    CopiesReport, IdleReport, KernelsReport, LaunchesReport, StepsReport, StreamUtilization,
-    UtilizationReport,
+    CopiesReport, CopyRow, IdleReport, KernelsReport, LaunchesReport, StepsReport, StreamUtilization,
+    UtilizationReport, device_name,
 };
 use tracesmith_trace::reconstruct::StepSource;
-use tracesmith_trace::units;
+use tracesmith_trace::{Trace, units};
 
-use super::offset;
+use super::{offset, whole_span};
 use crate::output::table::{Align, Cell, TextTable};
 use crate::output::{FAINT, HEADING, Output};
 
@@ -65,12 +66,13 @@ pub(super) fn devices(report: &UtilizationReport, output: &mut Output) -> anyhow
 }
 
 pub(super) fn streams(
+    trace: &Trace,
     streams: &[StreamUtilization],
     limit: usize,
     output: &mut Output,
 ) -> anyhow::Result<()> {
     let mut table = TextTable::new(&[
-        ("device", Align::Right),
+        ("device", Align::Left),
         ("process", Align::Right),
         ("context", Align::Right),
         ("stream", Align::Right),
@@ -82,7 +84,7 @@ pub(super) fn streams(
     for stream in streams.iter().take(limit) {
         let span = stream.last_ns - stream.first_ns;
         table.row([
-            stream.device.to_string().into(),
+            device_name(trace, DeviceId(stream.device)).into(),
             stream.process.to_string().into(),
             stream.context.to_string().into(),
             stream.stream.to_string().into(),
@@ -184,6 +186,7 @@ pub(super) fn gaps(report: &IdleReport, span: Option<(u64, u64)>, output: &mut O
             ("at", Align::Right),
             ("length", Align::Right),
             ("mostly", Align::Left),
+            ("table", Align::Left),
             ("row", Align::Right),
             ("ended by", Align::Flexible),
         ]);
@@ -192,6 +195,7 @@ pub(super) fn gaps(report: &IdleReport, span: Option<(u64, u64)>, output: &mut O
                 offset(span, gap.from_ns).into(),
                 units::nanos(gap.to_ns - gap.from_ns).into(),
                 gap.cause.words().into(),
+                gap.next_table.name().into(),
                 gap.next_row.to_string().into(),
                 gap.next.clone().into(),
             ]);
@@ -226,8 +230,12 @@ pub(super) fn step_line(report: &StepsReport, output: &mut Output) -> anyhow::Re
         &format!("Steps: {}, found {}", report.steps.len(), found(&report.source)),
         output,
     )?;
+    let who = match warm_up {
+        0 => "they took".to_owned(),
+        count => format!("{count} of warming up; the others took"),
+    };
     output.line(&format!(
-        "{warm_up} of warming up; the others took {} on average, {} to {}",
+        "{who} {} on average, {} to {}",
         units::nanos(settled.mean_ns as u64),
         units::nanos(settled.min_ns),
         units::nanos(settled.max_ns)
@@ -235,7 +243,12 @@ pub(super) fn step_line(report: &StepsReport, output: &mut Output) -> anyhow::Re
     Ok(output.line("")?)
 }
 
-pub(super) fn steps(report: &StepsReport, limit: usize, output: &mut Output) -> anyhow::Result<()> {
+pub(super) fn steps(
+    trace: &Trace,
+    report: &StepsReport,
+    limit: usize,
+    output: &mut Output,
+) -> anyhow::Result<()> {
     if report.steps.is_empty() {
         output.note("no steps: nothing is marked as one, and no kernels come again and again");
         return Ok(());
@@ -243,20 +256,23 @@ pub(super) fn steps(report: &StepsReport, limit: usize, output: &mut Output) -> 
     step_line(report, output)?;
     let mut table = TextTable::new(&[
         ("number", Align::Right),
+        ("at", Align::Right),
         ("time", Align::Right),
         ("", Align::Left),
         ("work", Align::Right),
-        ("device", Align::Right),
+        ("device", Align::Left),
         ("busy", Align::Right),
         ("compute", Align::Right),
         ("exposed communication", Align::Right),
         ("step", Align::Flexible),
     ]);
+    let span = whole_span(trace);
     for (number, row) in report.steps.iter().enumerate().take(limit) {
         let warm_up = if row.step.is_warm_up { "warm-up" } else { "" };
         let mut add = |device: String, busy: Cell, compute: Cell, exposed: Cell| {
             table.row([
                 number.to_string().into(),
+                offset(span, row.step.start_ns).into(),
                 units::nanos(row.step.duration()).into(),
                 Cell::styled(warm_up, FAINT),
                 units::count(row.ops).into(),
@@ -274,7 +290,7 @@ pub(super) fn steps(report: &StepsReport, limit: usize, output: &mut Output) -> 
             let breakdown = &device.breakdown;
             let span = breakdown.span_ns;
             add(
-                device.device.to_string(),
+                device_name(trace, DeviceId(device.device)),
                 part(breakdown.busy_ns, span),
                 part(breakdown.compute_ns, span),
                 part(breakdown.communication_exposed_ns, span),
@@ -336,7 +352,7 @@ pub(super) fn copies(report: &CopiesReport, output: &mut Output) -> anyhow::Resu
     }
     heading("Copies and sets", output)?;
     let mut table = TextTable::new(&[
-        ("device", Align::Right),
+        ("device", Align::Left),
         ("direction", Align::Left),
         ("from", Align::Left),
         ("to", Align::Left),
@@ -349,17 +365,25 @@ pub(super) fn copies(report: &CopiesReport, output: &mut Output) -> anyhow::Resu
         ("peak", Align::Right),
     ]);
     let speed = |speed: Option<f64>| speed.map_or(String::new(), |speed| format!("{speed:.1} GB/s"));
-    // No trace tells what the link to the host or another device can do, and a guess would be no peak.
-    let peak = |peak: Option<f64>| peak.map_or("unknown".to_owned(), |peak| speed(Some(peak)));
+    // A guess would be no peak.
+    let peak = |row: &CopyRow| match (row.peak_gigabytes_per_second, row.gigabytes_per_second) {
+        (None, _) => "unknown".to_owned(),
+        (peak, None) => speed(peak),
+        (Some(peak), Some(reached)) => format!("{peak:.1} GB/s ({})", percent(reached / peak)),
+    };
     for row in &report.rows {
         let small = if row.small == 0 {
             String::new()
         } else {
             units::count(row.small)
         };
+        let way = match (&row.source_device_name, &row.destination_device_name) {
+            (Some(source), Some(destination)) => format!("{} {source} to {destination}", row.direction),
+            _ => row.direction.to_owned(),
+        };
         table.row([
-            row.device.to_string().into(),
-            row.direction.into(),
+            row.device_name.clone().into(),
+            way.into(),
             row.source.into(),
             row.destination.into(),
             units::count(row.durations.count).into(),
@@ -368,7 +392,7 @@ pub(super) fn copies(report: &CopiesReport, output: &mut Output) -> anyhow::Resu
             units::nanos(row.durations.total_ns).into(),
             speed(row.gigabytes_per_second).into(),
             speed(row.best_gigabytes_per_second).into(),
-            peak(row.peak_gigabytes_per_second).into(),
+            peak(row).into(),
         ]);
     }
     output.table(&table)?;
@@ -406,9 +430,14 @@ pub(super) fn launches(report: &LaunchesReport, output: &mut Output) -> anyhow::
     let short = &report.short_kernels;
     if short.count > 0 {
         output.line(&format!(
-            "{} kernels ({}) took less time than the call that launched them",
-            units::count(short.count),
-            percent(short.share)
+            "{} ({}) took less time than the call that launched {}",
+            if short.count == 1 {
+                "1 kernel".to_owned()
+            } else {
+                format!("{} kernels", units::count(short.count))
+            },
+            percent(short.share),
+            if short.count == 1 { "it" } else { "them" }
         ))?;
     }
     for queue in &report.queues {

@@ -117,7 +117,7 @@ pub(super) fn steps(report: &StepsReport) -> String {
     const HEIGHT: f64 = 90.0;
     let longest = report.steps.iter().map(|row| row.step.duration()).max();
     let longest = longest.unwrap_or(0).max(1) as f64;
-    let each = WIDTH / report.steps.len().max(1) as f64;
+    let each = (WIDTH / report.steps.len().max(1) as f64).min(81.0);
     let mut svg = open(HEIGHT, "time of each step");
     for (place, row) in report.steps.iter().enumerate() {
         let height = row.step.duration() as f64 / longest * (HEIGHT - 4.0);
@@ -131,7 +131,7 @@ pub(super) fn steps(report: &StepsReport) -> String {
             "<rect x=\"{:.2}\" y=\"{:.2}\" width=\"{:.2}\" height=\"{height:.2}\" fill=\"{fill}\"><title>{}: {}</title></rect>",
             place as f64 * each,
             HEIGHT - height,
-            (each - 1.0).clamp(0.5, 80.0),
+            (each - 1.0).max(0.5),
             escaped(&row.step.name),
             units::nanos(row.step.duration())
         );
@@ -154,12 +154,19 @@ pub(super) fn memory(pool: &MemoryPool, span: (u64, u64)) -> String {
         let _ = write!(path, "L{x:.1} {last:.1}L{x:.1} {y:.1}");
         last = y;
     }
-    let mut svg = open(HEIGHT, "memory over time");
+    let mut svg = open(HEIGHT + 18.0, "memory over time");
     let _ = write!(
         svg,
         "<path d=\"M0 {HEIGHT}{path}L{WIDTH} {last:.1}L{WIDTH} {HEIGHT}Z\" fill=\"var(--set)\" fill-opacity=\"0.35\" \
-         stroke=\"var(--set)\"/><text x=\"4\" y=\"11\">{}</text></svg>",
+         stroke=\"var(--set)\"/><text x=\"4\" y=\"11\">{}</text>",
         units::bytes(pool.peak_bytes)
+    );
+    let below = HEIGHT + 13.0;
+    let _ = write!(
+        svg,
+        "<text class=\"faint\" x=\"0\" y=\"{below}\">0</text>\
+         <text class=\"faint\" x=\"{WIDTH}\" y=\"{below}\" text-anchor=\"end\">{}</text></svg>",
+        units::nanos(to - from)
     );
     svg
 }

@@ -24,7 +24,7 @@ pub(crate) fn run(args: &ReportArgs, output: &mut Output) -> anyhow::Result<()> 
     let analysis = Analysis::of(&trace, Window::default())?;
     let summary = analysis.summary()?;
     let findings = analysis.findings(&summary)?;
-    let memory = MemoryReport::of(&trace)?;
+    let memory = MemoryReport::of(&trace, Window::default())?;
     let query = Query {
         kinds: Some(DEVICE_KINDS.to_vec()),
         ..Query::default()

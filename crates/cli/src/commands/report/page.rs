@@ -1,6 +1,7 @@
 //! The page itself.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use tracesmith_trace::analysis::{
@@ -11,7 +12,7 @@ use tracesmith_trace::overview::{Activity, Overview};
 use tracesmith_trace::{Trace, units};
 
 use super::charts;
-use crate::commands::analyze::offset;
+use crate::commands::analyze::{offset, whole_span};
 use crate::timeline::Labels;
 
 /// Kernels, copies and findings on a page.
@@ -96,9 +97,12 @@ impl Page<'_> {
                 for evidence in finding.evidence.iter().take(MOST_EVIDENCE) {
                     let _ = write!(
                         html,
-                        "<li>{} at {}</li>",
+                        "<li>{} at {}{}</li>",
                         escaped(&evidence.what),
-                        offset(self.summary.span_ns, evidence.start_ns)
+                        offset(whole_span(self.trace), evidence.start_ns),
+                        evidence
+                            .row
+                            .map_or(String::new(), |row| format!(", row {row} of {}", evidence.table))
                     );
                 }
                 html.push_str("</ul>");
@@ -147,7 +151,7 @@ impl Page<'_> {
         let zero = self.trace.span().map_or(0, |(first, _)| first.0);
         let labels = Labels::new(self.trace, self.overview);
         let (picture, hidden) = charts::timeline(self.overview, &labels, zero);
-        let _ = writeln!(html, "</p>{picture}");
+        let _ = writeln!(html, "</p><div class=\"wide\">{picture}</div>");
         if hidden > 0 {
             let _ = writeln!(
                 html,
@@ -163,8 +167,12 @@ impl Page<'_> {
         }
         let _ = writeln!(
             html,
-            "<h2>Steps</h2><p>{} steps; without those of warming up {} on average, {} to {}</p>{}",
+            "<h2>Steps</h2><p>{} steps; {} {} on average, {} to {}</p>{}",
             steps.steps.len(),
+            match steps.steps.iter().any(|row| row.step.is_warm_up) {
+                true => "without those of warming up (grey)",
+                false => "they took",
+            },
             units::nanos(steps.settled.mean_ns as u64),
             units::nanos(steps.settled.min_ns),
             units::nanos(steps.settled.max_ns),
@@ -177,7 +185,7 @@ impl Page<'_> {
             return;
         }
         html.push_str("<h2>Memory</h2>\n");
-        let span = self.summary.span_ns.unwrap_or_default();
+        let span = whole_span(self.trace).unwrap_or_default();
         for pool in &self.memory.pools {
             let of = [pool.device_name.as_str(), pool.memory, &pool.allocator]
                 .into_iter()
@@ -300,8 +308,18 @@ fn kernels(report: &KernelsReport, html: &mut String) {
         units::nanos(report.total_ns),
         units::count(report.rows.len() as u64)
     );
-    for row in report.rows.iter().take(MOST_KERNELS) {
+    let shown = &report.rows[..report.rows.len().min(MOST_KERNELS)];
+    let mut times: BTreeMap<String, usize> = BTreeMap::new();
+    for row in shown {
+        *times.entry(short_name(&row.name)).or_default() += 1;
+    }
+    for row in shown {
         let of = &row.durations;
+        // Of those that differ in their arguments alone, these are shown as far as there is room.
+        let name = match times.get(&short_name(&row.name)) {
+            Some(1) | None => named(&row.name),
+            Some(_) => clipped(&row.name, &row.name),
+        };
         let _ = write!(
             html,
             "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td class=\"name\">{}<br>{}</td></tr>",
@@ -311,7 +329,7 @@ fn kernels(report: &KernelsReport, html: &mut String) {
             units::nanos(of.mean_ns as u64),
             units::nanos(of.p50_ns),
             units::nanos(of.p99_ns),
-            named(&row.name),
+            name,
             bar(row.share)
         );
     }
@@ -331,20 +349,22 @@ fn copies(report: &CopiesReport, html: &mut String) {
     }
     html.push_str(
         "<h2>Copies and sets</h2><div class=\"wide\"><table><tr><th class=\"text\">direction</th><th class=\"text\">from</th>\
-         <th class=\"text\">to</th><th>count</th><th>bytes</th><th>time</th><th>speed</th></tr>",
+         <th class=\"text\">to</th><th>count</th><th>bytes</th><th>time</th><th>speed</th><th>peak</th></tr>",
     );
     for row in &report.rows {
         let _ = write!(
             html,
             "<tr><td class=\"text\">{}</td><td class=\"text\">{}</td><td class=\"text\">{}</td><td>{}</td><td>{}</td><td>{}</td>\
-             <td>{}</td></tr>",
+             <td>{}</td><td>{}</td></tr>",
             escaped(row.direction),
             escaped(row.source),
             escaped(row.destination),
             units::count(row.durations.count),
             units::bytes(row.bytes),
             units::nanos(row.durations.total_ns),
-            units::rate(row.bytes, row.durations.total_ns)
+            units::rate(row.bytes, row.durations.total_ns),
+            row.peak_gigabytes_per_second
+                .map_or("unknown".to_owned(), |peak| format!("{peak:.1} GB/s"))
         );
     }
     html.push_str("</table></div>\n");
@@ -355,15 +375,20 @@ const MOST_LETTERS: usize = 120;
 
 /// A kernel's name without its arguments; a browser shows the whole one where the pointer is.
 fn named(name: &str) -> String {
-    let mut short = short_name(name);
-    if let Some((end, _)) = short.char_indices().nth(MOST_LETTERS) {
-        short.truncate(end);
-        short.push('…');
+    clipped(&short_name(name), name)
+}
+
+/// As much of a text as there is room for; a browser shows the whole name where the pointer is.
+fn clipped(text: &str, name: &str) -> String {
+    let mut shown = text.to_owned();
+    if let Some((end, _)) = shown.char_indices().nth(MOST_LETTERS) {
+        shown.truncate(end);
+        shown.push('…');
     }
-    if *short == *name {
+    if *shown == *name {
         return escaped(name).into_owned();
     }
-    format!("<span title=\"{}\">{}</span>", escaped(name), escaped(&short))
+    format!("<span title=\"{}\">{}</span>", escaped(name), escaped(&shown))
 }
 
 /// A share as analysis writes it.

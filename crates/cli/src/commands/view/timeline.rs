@@ -48,6 +48,7 @@ pub(super) fn show(
             kind.name()
         );
     }
+    let is_of_devices = kinds.iter().all(|kind| DEVICE_KINDS.contains(kind));
     if let (Some(from), Some(to)) = (query.from, query.to)
         && from >= to
     {
@@ -63,6 +64,9 @@ pub(super) fn show(
         None => Overview::default(),
     };
     match output.format {
+        Format::Table if overview.rows.is_empty() && is_of_devices && trace.span().is_some() => {
+            output.note("no such device work; --kind api,marker,host shows what threads did");
+        }
         Format::Table if overview.rows.is_empty() => output.note("no events"),
         Format::Table => Drawing {
             overview: &overview,

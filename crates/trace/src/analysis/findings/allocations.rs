@@ -1,8 +1,7 @@
 //! The device waits while the host takes memory or gives it back.
 
-use super::{Facts, Finding, percent};
+use super::{Facts, Finding, many, percent};
 use crate::analysis::idle::IdleCause;
-use crate::units;
 
 /// Share of the time from which on it is said.
 const WORTH: f64 = 0.02;
@@ -14,10 +13,10 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
     vec![Finding {
         rule: "allocations",
         sentence: format!(
-            "{} of the time {} has nothing to do while the host takes or frees memory, in {} gaps",
+            "{} of the time {} has nothing to do while the host takes or frees memory, in {}",
             percent(idle, facts.span_ns),
             device.name,
-            units::count(gaps)
+            many(gaps, "gap")
         ),
         advice: "take memory once and keep it, or use a pool (cudaMallocAsync, a caching allocator)",
         saves_ns: Some(idle),

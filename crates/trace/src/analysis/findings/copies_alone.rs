@@ -1,6 +1,7 @@
 //! Copies that nothing runs beside.
 
-use super::{Facts, Finding, percent};
+use super::{Facts, Finding, longest_alone, percent};
+use crate::reconstruct::OpClass;
 use crate::units;
 
 /// Share of the time from which on it is said.
@@ -25,6 +26,8 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
         advice: "copy on a stream of its own, ahead of time, from page-locked memory",
         saves_ns: Some(alone),
         saves_share: None,
-        evidence: Vec::new(),
+        evidence: longest_alone(facts, device.device, |class| {
+            matches!(class, OpClass::Copy | OpClass::Set)
+        }),
     }]
 }

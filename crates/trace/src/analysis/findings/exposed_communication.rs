@@ -1,6 +1,6 @@
 //! Communication that nothing computes beside.
 
-use super::{Evidence, Facts, Finding, percent};
+use super::{Facts, Finding, longest_alone, percent};
 use crate::reconstruct::OpClass;
 use crate::units;
 
@@ -15,18 +15,6 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
     if exposed == 0 || (exposed as f64) < WORTH * facts.span_ns as f64 {
         return Vec::new();
     }
-    let ops = &facts.activity.ops;
-    let longest = ops
-        .ids()
-        .filter(|op| ops.class(*op) == OpClass::Communication)
-        .max_by_key(|op| (ops.duration(*op), std::cmp::Reverse(*op)));
-    let evidence = longest.map(|op| Evidence {
-        what: facts.activity.name(facts.trace, op).to_owned(),
-        table: "kernels",
-        row: Some(u64::from(ops.row[op.index()])),
-        start_ns: ops.start[op.index()],
-        end_ns: ops.end[op.index()],
-    });
     vec![Finding {
         rule: "exposed_communication",
         sentence: format!(
@@ -39,6 +27,6 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
         advice: "start communication earlier or in smaller parts, so that computation can run beside it",
         saves_ns: Some(exposed),
         saves_share: None,
-        evidence: evidence.into_iter().collect(),
+        evidence: longest_alone(facts, device.device, |class| class == OpClass::Communication),
     }]
 }

@@ -1,8 +1,7 @@
 //! The device waits for the host's own work between calls.
 
-use super::{Facts, Finding, percent};
+use super::{Facts, Finding, many, percent};
 use crate::analysis::idle::IdleCause;
-use crate::units;
 
 /// Share of the time from which on it is said.
 const WORTH: f64 = 0.1;
@@ -14,10 +13,10 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
     vec![Finding {
         rule: "host_busy",
         sentence: format!(
-            "{} of the time {} has nothing to do while the host works between its calls, in {} gaps",
+            "{} of the time {} has nothing to do while the host works between its calls, in {}",
             percent(idle, facts.span_ns),
             device.name,
-            units::count(gaps)
+            many(gaps, "gap")
         ),
         advice: "move work of the host to other threads or behind the launches; for Python, compile the model or use CUDA graphs",
         saves_ns: Some(idle),

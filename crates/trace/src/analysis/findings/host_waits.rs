@@ -3,11 +3,10 @@
 use rustc_hash::FxHashMap;
 use tracesmith_format::StackId;
 
-use super::{Evidence, Facts, Finding, percent};
+use super::{Evidence, Facts, Finding, many, percent};
 use crate::analysis::idle::IdleCause;
 use crate::analysis::source_line::source_line;
-use crate::reconstruct::{CallClass, CallId};
-use crate::units;
+use crate::reconstruct::{CallClass, CallId, Window};
 
 /// Share of the time in such calls from which on it is said.
 const WORTH: f64 = 0.05;
@@ -15,7 +14,11 @@ const WORTH: f64 = 0.05;
 pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
     let calls = &facts.activity.calls;
     let mut groups: FxHashMap<(u32, StackId), (u64, u64, usize)> = FxHashMap::default();
-    let (mut all, window) = (0, &facts.activity.window);
+    let window = Window {
+        from: Some(facts.span.0),
+        to: Some(facts.span.1),
+    };
+    let mut all = 0;
     // Other processes wait at the same time, for devices of their own.
     let processes = facts.processes();
     let threads = calls
@@ -55,9 +58,9 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
             Finding {
                 rule: "host_waits",
                 sentence: format!(
-                    "{} of the time is {} {name} calls{from}",
+                    "{} of the time is {}{from}",
                     percent(nanos, facts.span_ns),
-                    units::count(count)
+                    many(count, &format!("{name} call"))
                 ),
                 advice: "wait later or less often: read results back asynchronously, and only when they are needed",
                 saves_ns: Some((((idle + busy_after) as f64 * part) as u64).min(nanos)),
@@ -65,7 +68,7 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
                 evidence: vec![Evidence {
                     what: format!("the longest {name}"),
                     table: "api_calls",
-                    row: None,
+                    row: calls.row_of(facts.trace, CallId(longest as u32)),
                     start_ns: call.start,
                     end_ns: call.end,
                 }],

@@ -1,6 +1,6 @@
 //! The device waits for launches.
 
-use super::{Facts, Finding, percent};
+use super::{Facts, Finding, many, percent};
 use crate::analysis::idle::IdleCause;
 use crate::units;
 
@@ -14,10 +14,10 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
     vec![Finding {
         rule: "launch_gaps",
         sentence: format!(
-            "{} of the time {} waits for launches that are under way, in {} gaps of {} on average",
+            "{} of the time {} waits for launches that are under way, in {} of {} on average",
             percent(idle, facts.span_ns),
             device.name,
-            units::count(gaps),
+            many(gaps, "gap"),
             units::nanos(idle / gaps.max(1))
         ),
         advice: "launch less often: capture the step in a CUDA graph, or fuse small kernels",

@@ -31,7 +31,7 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
                 evidence: vec![Evidence {
                     what: "the first of them".to_owned(),
                     table: "allocations",
-                    row: None,
+                    row: Some(holder.first_row),
                     start_ns: holder.first_ns,
                     end_ns: holder.first_ns,
                 }],

@@ -1,7 +1,7 @@
 //! What is wrong, in plain sentences: one rule a file, each with what it could save and where to look.
 //!
 //! A rule speaks only when what it saw is worth the attention: its threshold stands in its file. Rules look at one device, the one
-//! that did most, and at the time that was looked at.
+//! that did most, and at the time from its first to its last work: how long a program takes to start would hide everything else.
 
 mod allocations;
 mod bad_frees;
@@ -19,18 +19,21 @@ mod uneven_steps;
 use serde::Serialize;
 use tracesmith_format::ProcessId;
 
+use super::copies::CopyRow;
 use super::idle::{DeviceIdle, IdleCause, LongGap};
 use super::kernels::share;
 use super::memory::MemoryReport;
+use super::short_name::short_name;
 use super::summary::SummaryReport;
 use super::utilization::DeviceUtilization;
 use crate::model::trace::Trace;
-use crate::reconstruct::Activity;
+use crate::reconstruct::{Activity, OpClass, OpId, OpTable};
+use crate::units;
 
 /// What is wrong, what matters most first.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct FindingsReport {
-    /// The time that was looked at.
+    /// The time that shares are of: from the first to the last work of the device that did most.
     pub span_ns: u64,
     /// What was found.
     pub findings: Vec<Finding>,
@@ -47,7 +50,7 @@ pub struct Finding {
     pub advice: &'static str,
     /// What it could save at most; none when that cannot be said.
     pub saves_ns: Option<u64>,
-    /// The same as a share of the time that was looked at.
+    /// The same as a share of that time.
     pub saves_share: Option<f64>,
     /// Where to look.
     pub evidence: Vec<Evidence>,
@@ -74,6 +77,8 @@ pub(crate) struct Facts<'a> {
     activity: &'a Activity,
     summary: &'a SummaryReport,
     memory: &'a MemoryReport,
+    /// From the first to the last work of the device that did most.
+    span: (u64, u64),
     span_ns: u64,
 }
 
@@ -98,14 +103,19 @@ const RULES: &[Rule] = &[
 impl FindingsReport {
     /// Asks all rules.
     pub fn of(trace: &Trace, activity: &Activity, summary: &SummaryReport, memory: &MemoryReport) -> Self {
-        let span_ns = activity.span.map_or(0, |(start, end)| end - start);
-        let facts = Facts {
+        let mut facts = Facts {
             trace,
             activity,
             summary,
             memory,
-            span_ns,
+            span: activity.span.unwrap_or_default(),
+            span_ns: 0,
         };
+        if let Some(device) = facts.device() {
+            facts.span = (device.first_ns, device.last_ns);
+        }
+        let span_ns = facts.span.1 - facts.span.0;
+        facts.span_ns = span_ns;
         let mut findings: Vec<Finding> = RULES.iter().flat_map(|rule| rule(&facts)).collect();
         for finding in &mut findings {
             finding.saves_ns = finding.saves_ns.map(|nanos| nanos.min(span_ns));
@@ -173,17 +183,91 @@ impl Facts<'_> {
             .map(|idle| idle.longest.as_slice())
             .unwrap_or_default();
         let evidence = |gap: &LongGap| Evidence {
-            what: format!("gap before {}", gap.next),
-            table: "kernels, copies, sets",
+            what: format!("gap before {}", shown(gap.next_table, &gap.next)),
+            table: gap.next_table.name(),
             row: Some(u64::from(gap.next_row)),
             start_ns: gap.from_ns,
             end_ns: gap.to_ns,
         };
-        gaps.iter()
+        let mostly: Vec<Evidence> = gaps
+            .iter()
             .filter(|gap| gap.cause == cause)
             .take(3)
             .map(evidence)
-            .collect()
+            .collect();
+        if !mostly.is_empty() {
+            return mostly;
+        }
+        // None of the longest gaps is mostly of this cause, which may have many short ones.
+        let greatest = self.idle().into_iter().flat_map(|idle| &idle.by_cause);
+        greatest.filter(|gap| gap.cause == cause).map(evidence).collect()
+    }
+}
+
+/// Work of a class and a device, and how much of its time nothing computed beside it: the longest three.
+fn longest_alone(facts: &Facts<'_>, device: u32, is_meant: impl Fn(OpClass) -> bool) -> Vec<Evidence> {
+    let activity = facts.activity;
+    let ops = &activity.ops;
+    let is_here = |op: &OpId| activity.lane(ops.lane[op.index()]).device.0 == device;
+    let mut computed: Vec<(u64, u64)> = Vec::new();
+    for op in ops.ids().filter(is_here) {
+        let (start, end) = (ops.start[op.index()], ops.end[op.index()]);
+        match computed.last_mut() {
+            _ if ops.class(op) != OpClass::Compute => {}
+            Some(last) if start <= last.1 => last.1 = last.1.max(end),
+            _ => computed.push((start, end)),
+        }
+    }
+    let alone = |op: OpId| {
+        let (start, end) = (ops.start[op.index()], ops.end[op.index()]);
+        let first = computed.partition_point(|(_, until)| *until <= start);
+        let beside = computed[first..].iter().take_while(|(from, _)| *from < end);
+        let beside: u64 = beside
+            .map(|(from, until)| end.min(*until) - start.max(*from))
+            .sum();
+        end - start - beside
+    };
+    let mut longest: Vec<(u64, OpId)> = Vec::new();
+    for op in ops.ids().filter(|op| is_meant(ops.class(*op))).filter(is_here) {
+        longest.push((alone(op), op));
+        longest.sort_by_key(|(nanos, op)| (std::cmp::Reverse(*nanos), *op));
+        longest.truncate(3);
+    }
+    let evidence = |(_, op): (u64, OpId)| Evidence {
+        what: shown(ops.kind(op).table, activity.name(facts.trace, op)),
+        table: ops.kind(op).table.name(),
+        row: Some(u64::from(ops.row[op.index()])),
+        start_ns: ops.start[op.index()],
+        end_ns: ops.end[op.index()],
+    };
+    let is_some = |(nanos, _): &(u64, OpId)| *nanos > 0;
+    longest.into_iter().filter(is_some).map(evidence).collect()
+}
+
+/// A name in a few words: those of kernels come with all their arguments.
+fn shown(table: OpTable, name: &str) -> String {
+    match table {
+        OpTable::Kernels => short_name(name),
+        _ => name.to_owned(),
+    }
+}
+
+/// The longest of copies that were counted together.
+fn longest_copy(row: &CopyRow) -> Evidence {
+    Evidence {
+        what: format!("the longest copy {}", row.direction),
+        table: "copies",
+        row: Some(row.longest_row),
+        start_ns: row.longest_start_ns,
+        end_ns: row.longest_start_ns + row.durations.max_ns,
+    }
+}
+
+/// So many of something.
+fn many(count: u64, what: &str) -> String {
+    match count {
+        1 => format!("1 {what}"),
+        _ => format!("{} {what}s", units::count(count)),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Copies from or to host memory that is not page-locked.
 
-use super::{Facts, Finding, percent};
+use super::{Facts, Finding, longest_copy, percent};
 use crate::units;
 
 /// Share of the time in such copies from which on it is said.
@@ -27,16 +27,20 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
             Finding {
                 rule: "pageable_copies",
                 sentence: format!(
-                    "{} of the time is {} copies {} with pageable memory, at {}",
+                    "{} of the time is {} {} with pageable memory, at {}",
                     percent(row.durations.total_ns, facts.span_ns),
-                    units::count(row.durations.count),
+                    if row.durations.count == 1 {
+                        "1 copy".to_owned()
+                    } else {
+                        format!("{} copies", units::count(row.durations.count))
+                    },
                     row.direction,
                     units::rate(row.bytes, row.durations.total_ns)
                 ),
                 advice: "page-lock the host's memory (pin_memory, cudaHostAlloc) and copy asynchronously",
                 saves_ns: saves,
                 saves_share: None,
-                evidence: Vec::new(),
+                evidence: vec![longest_copy(row)],
             }
         })
         .collect()

@@ -1,6 +1,6 @@
 //! Kernels that take less time than the calls that launch them.
 
-use super::{Facts, Finding, percent};
+use super::{Evidence, Facts, Finding, many, percent};
 use crate::units;
 
 /// Share of all kernels from which on it is said.
@@ -14,11 +14,18 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
     if short.count == 0 || !is_worth {
         return Vec::new();
     }
+    let worst = short.worst_row.map(|row| Evidence {
+        what: "the one whose call took most more than itself".to_owned(),
+        table: "kernels",
+        row: Some(u64::from(row)),
+        start_ns: short.worst_start_ns,
+        end_ns: short.worst_end_ns,
+    });
     vec![Finding {
         rule: "short_kernels",
         sentence: format!(
-            "{} kernels ({:.0} %) take less time than the call that launches them: {} of work for {} of launching, {} of the time",
-            units::count(short.count),
+            "{} ({:.0} %) take less time than the call that launches them: {} of work for {} of launching, {} of the time",
+            many(short.count, "kernel"),
             100.0 * short.share,
             units::nanos(short.kernel_ns),
             units::nanos(short.call_ns),
@@ -27,6 +34,6 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
         advice: "fuse them, or launch them together in a CUDA graph",
         saves_ns: None,
         saves_share: None,
-        evidence: Vec::new(),
+        evidence: worst.into_iter().collect(),
     }]
 }

@@ -1,6 +1,6 @@
 //! Many small copies.
 
-use super::{Facts, Finding, percent};
+use super::{Facts, Finding, longest_copy, percent};
 use crate::units;
 
 /// Small copies from which on it is said.
@@ -30,7 +30,7 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
             advice: "gather what is copied and copy it once",
             saves_ns: None,
             saves_share: None,
-            evidence: Vec::new(),
+            evidence: vec![longest_copy(row)],
         })
         .collect()
 }

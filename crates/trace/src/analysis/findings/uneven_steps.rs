@@ -1,6 +1,7 @@
 //! Steps that take much longer than the others.
 
 use super::{Evidence, Facts, Finding};
+use crate::reconstruct::StepSource;
 use crate::units;
 
 /// How much longer than half of the others a step takes to be told.
@@ -38,7 +39,10 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
         saves_share: None,
         evidence: vec![Evidence {
             what: longest.step.name.clone(),
-            table: "markers",
+            table: match report.source {
+                StepSource::Markers { .. } => "markers",
+                _ => "kernels",
+            },
             row: None,
             start_ns: longest.step.start_ns,
             end_ns: longest.step.end_ns,
