@@ -22,13 +22,20 @@ use tracesmith_trace::units;
 const RECORDED: &str = "fixtures/demo-h200.sbt";
 
 fn page_of(file: &str, folder: &TempDir) -> String {
+    page_about(file, &[], folder)
+}
+
+/// The page about a part of a trace.
+fn page_about(file: &str, part: &[&str], folder: &TempDir) -> String {
     let out = folder.path().join("report.html");
-    tracesmith(["report", file, "--force", "-o", out.to_str().unwrap()]).ok();
+    let fixed = ["report", file, "--force", "-o", out.to_str().unwrap()];
+    tracesmith(fixed.iter().chain(part)).ok();
     fs::read_to_string(out).unwrap()
 }
 
-fn analysis_of(file: &str) -> Value {
-    let answer = tracesmith(["analyze", file, "--format", "json"]).ok();
+fn analysis_of(file: &str, part: &[&str]) -> Value {
+    let fixed = ["analyze", file, "--format", "json"];
+    let answer = tracesmith(fixed.iter().chain(part)).ok();
     serde_json::from_str(&answer).unwrap()
 }
 
@@ -58,9 +65,17 @@ fn a_page_needs_nothing_from_elsewhere_and_runs_nothing() {
 #[test]
 fn its_figures_are_those_of_analysis() {
     let folder = TempDir::new().unwrap();
-    for file in [RECORDED, FIXTURE] {
-        let page = page_of(file, &folder);
-        let analysis = analysis_of(file);
+    let parts: [(&str, &[&str]); 4] = [
+        (RECORDED, &[]),
+        (FIXTURE, &[]),
+        (FIXTURE, &["--step", "1"]),
+        (RECORDED, &["--from", "543ms", "--to", "545ms"]),
+    ];
+    for (file, part) in parts {
+        let page = page_about(file, part, &folder);
+        let analysis = analysis_of(file, part);
+        let says_part = page.contains("only step ") || page.contains("only from ");
+        assert_eq!(says_part, !part.is_empty(), "{file}: {part:?}");
         for device in analysis["utilization"]["devices"].as_array().unwrap() {
             let time = |key: &str| units::nanos(device[key].as_u64().unwrap());
             let words = format!("{} of {} busy", time("busy_ns"), time("span_ns"));
@@ -146,7 +161,10 @@ fn a_browser_shows_it() {
         .output()
         .unwrap();
     let dom = String::from_utf8_lossy(&shown.stdout);
-    let kernels = analysis_of(RECORDED)["kernels"]["rows"].as_array().unwrap().len();
+    let kernels = analysis_of(RECORDED, &[])["kernels"]["rows"]
+        .as_array()
+        .unwrap()
+        .len();
     assert_eq!(
         dom.matches("<td class=\"name\">").count(),
         kernels + 2,

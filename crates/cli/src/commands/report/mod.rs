@@ -5,13 +5,14 @@ mod page;
 
 use std::io::Write;
 
-use tracesmith_trace::Query;
+use tracesmith_format::Timestamp;
 use tracesmith_trace::analysis::{Analysis, MemoryReport};
 use tracesmith_trace::overview::{DEVICE_KINDS, Overview, Window as Span};
 use tracesmith_trace::reconstruct::Window;
-use tracesmith_trace::units;
+use tracesmith_trace::{Query, Trace, units};
 
 use crate::args::ReportArgs;
+use crate::commands::analyze::window;
 use crate::commands::out_file::{Target, is_stdout, write_out};
 use crate::input::open_trace;
 use crate::output::Output;
@@ -21,22 +22,33 @@ const CELLS: usize = 600;
 
 pub(crate) fn run(args: &ReportArgs, output: &mut Output) -> anyhow::Result<()> {
     let trace = open_trace(&args.file)?;
-    let analysis = Analysis::of(&trace, Window::default())?;
+    let window = window((args.from, args.to), args.step, &trace)?;
+    let analysis = Analysis::of(&trace, window)?;
     let summary = analysis.summary()?;
     let findings = analysis.findings(&summary)?;
-    let memory = MemoryReport::of(&trace, Window::default())?;
+    let memory = MemoryReport::of(&trace, window)?;
     let query = Query {
         kinds: Some(DEVICE_KINDS.to_vec()),
+        from: window.from.map(Timestamp),
+        to: window.to.map(Timestamp),
         ..Query::default()
     };
     let overview = match Span::of(&trace, &query) {
-        Some(span) => Overview::new(&trace, &query, span, CELLS),
+        Some(span) => {
+            let from = window
+                .from
+                .map_or(span.from, |from| span.from.max(Timestamp(from)));
+            let to = window.to.map_or(span.to, |to| span.to.min(Timestamp(to)));
+            Overview::new(&trace, &query, Span::new(from, to), CELLS)
+        }
         None => Overview::default(),
     };
     let title = args.title.clone().unwrap_or_else(|| name_of(args));
+    let stretch = stretch(args, window, &trace);
     let html = page::Page {
         trace: &trace,
         title: &title,
+        stretch: stretch.as_deref(),
         summary: &summary,
         findings: &findings,
         memory: &memory,
@@ -59,6 +71,20 @@ pub(crate) fn run(args: &ReportArgs, output: &mut Output) -> anyhow::Result<()> 
         ));
     }
     Ok(())
+}
+
+/// What part of the trace the page is about, in words; none when it is about all of it.
+fn stretch(args: &ReportArgs, window: Window, trace: &Trace) -> Option<String> {
+    if window == Window::default() {
+        return None;
+    }
+    let begin = trace.span().map_or(0, |(begin, _)| begin.0);
+    let offset = |time: u64| format!("+{}", units::nanos(time.saturating_sub(begin)));
+    let mut words = Vec::new();
+    words.extend(args.step.map(|step| format!("step {step}")));
+    words.extend(window.from.map(|from| format!("from {}", offset(from))));
+    words.extend(window.to.map(|to| format!("to {}", offset(to))));
+    Some(format!("only {}", words.join(" ")))
 }
 
 fn name_of(args: &ReportArgs) -> String {

@@ -27,6 +27,8 @@ const STYLE: &str = include_str!("style.css");
 pub(super) struct Page<'a> {
     pub(super) trace: &'a Trace,
     pub(super) title: &'a str,
+    /// What part of the trace it is about.
+    pub(super) stretch: Option<&'a str>,
     pub(super) summary: &'a SummaryReport,
     pub(super) findings: &'a FindingsReport,
     pub(super) memory: &'a MemoryReport,
@@ -62,6 +64,7 @@ impl Page<'_> {
 
     fn origin(&self, html: &mut String) {
         let mut parts = Vec::new();
+        parts.extend(self.stretch.map(str::to_owned));
         if let Some((from, to)) = self.summary.span_ns {
             parts.push(units::nanos(to - from));
         }
