@@ -186,7 +186,7 @@ fn looked_at(arguments: &Arguments<'_>, index: usize, count: usize) -> Result<Vi
     View::new(texture.base, count)
 }
 
-/// y[i] += texture[i]
+/// Adds what a texture shows to each element of y.
 fn look(arguments: &Arguments<'_>) -> Result<(), Code> {
     let count = arguments.covered(arguments.number(2)?.into());
     let y = arguments.view::<f32>(0, count)?;
@@ -195,7 +195,7 @@ fn look(arguments: &Arguments<'_>) -> Result<(), Code> {
     Ok(())
 }
 
-/// surface[i] = y[i]
+/// Writes each element of y through a surface.
 fn paint(arguments: &Arguments<'_>) -> Result<(), Code> {
     let count = arguments.covered(arguments.number(2)?.into());
     let surface = looked_at(arguments, 0, count)?;
