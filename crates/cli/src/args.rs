@@ -16,7 +16,9 @@ use tracesmith_trace::import::{IMPORTERS, Importer};
 use tracesmith_trace::{EventKind, SortKey};
 
 use crate::time_arg::TimeArg;
-pub(crate) use analysis::{AnalysisArg, AnalyzeArgs, DiffArgs, KernelKeyArg, StatesArgs, StreamsArg};
+pub(crate) use analysis::{
+    AnalysisArg, AnalyzeArgs, DiffArgs, KernelKeyArg, StatesArgs, StreamsArg, StretchArgs,
+};
 pub(crate) use capture::{
     CaptureArgs, EnvArgs, GraphsArg, KindArg, LevelArg, ProfileArgs, RecordArgs, StackArg, WaitArg,
 };
@@ -361,15 +363,8 @@ pub(crate) struct ReportArgs {
     /// The page's heading; the trace's name without it
     #[arg(long, value_name = "TEXT")]
     pub(crate) title: Option<String>,
-    /// Only from this time on
-    #[arg(long, value_name = "TIME", conflicts_with = "step")]
-    pub(crate) from: Option<TimeArg>,
-    /// Only before this time
-    #[arg(long, value_name = "TIME", conflicts_with = "step")]
-    pub(crate) to: Option<TimeArg>,
-    /// Only this step, counted from 0; 'tracesmith analyze FILE --only steps' lists them
-    #[arg(long, value_name = "N")]
-    pub(crate) step: Option<usize>,
+    #[command(flatten)]
+    pub(crate) stretch: StretchArgs,
     #[command(flatten)]
     pub(crate) out: OutArgs,
 }

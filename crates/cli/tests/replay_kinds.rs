@@ -182,6 +182,33 @@ fn parts_of_a_window_with_an_array_come_out_the_same() {
         let (code, answer) = replayed(&place, options);
         assert_eq!(code, Some(0), "{options}: {answer}");
     }
+    // The array as it was filled, and as it was painted.
+    let (_, plan) = replayed(&place, "--mode dry-run");
+    let commands = plan["commands"].as_array().unwrap();
+    let paint = commands
+        .iter()
+        .find(|command| command["function"] == "paint")
+        .unwrap()["number"]
+        .as_u64();
+    let mut seen = Vec::new();
+    for until in [paint.unwrap(), paint.unwrap() + 1] {
+        let line = format!("replay t.sbt --until {until} --dump 0x100000000000000 --type f32 -o array.npy");
+        let dumped = run(&mut place.tracesmith(&line));
+        assert_eq!(dumped.code, Some(0), "{}", dumped.stderr);
+        let bytes = std::fs::read(place.path("array.npy")).unwrap();
+        let numbers = bytes[bytes.len() - 4000..].as_chunks::<4>().0;
+        seen.push(
+            numbers
+                .iter()
+                .map(|number| f32::from_le_bytes(*number))
+                .collect::<Vec<_>>(),
+        );
+    }
+    let filled: Vec<f32> = (0..1000_u16).map(|index| f32::from(index) * 0.25).collect();
+    assert_eq!(seen[0], filled);
+    // What was looked at, and twice x.
+    let painted: Vec<f32> = filled.iter().map(|number| number * 3.0).collect();
+    assert_eq!(seen[1], painted);
     let taken = run(&mut place.tracesmith("extract t.sbt --kernel paint#1 -o taken"));
     assert_eq!(taken.code, Some(2), "{}", taken.stderr);
     assert!(taken.stderr.contains("texture or a surface"), "{}", taken.stderr);

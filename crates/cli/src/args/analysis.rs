@@ -6,6 +6,20 @@ use clap::{Args as ClapArgs, ValueEnum};
 
 use crate::time_arg::TimeArg;
 
+/// A stretch of time that is looked at alone.
+#[derive(ClapArgs)]
+pub(crate) struct StretchArgs {
+    /// Only from this time on
+    #[arg(long, value_name = "TIME", conflicts_with = "step")]
+    pub(crate) from: Option<TimeArg>,
+    /// Only before this time
+    #[arg(long, value_name = "TIME", conflicts_with = "step")]
+    pub(crate) to: Option<TimeArg>,
+    /// Only this step, counted from 0; 'tracesmith analyze FILE --only steps' lists them
+    #[arg(long, value_name = "N")]
+    pub(crate) step: Option<usize>,
+}
+
 #[derive(ClapArgs)]
 pub(crate) struct AnalyzeArgs {
     /// The trace, of any format that can be read, or - for standard input
@@ -16,15 +30,8 @@ pub(crate) struct AnalyzeArgs {
     /// What makes two kernels the same, in the table of kernels
     #[arg(long, value_enum, default_value = "name", value_name = "KEY")]
     pub(crate) by: KernelKeyArg,
-    /// Only from this time on
-    #[arg(long, value_name = "TIME", conflicts_with = "step")]
-    pub(crate) from: Option<TimeArg>,
-    /// Only before this time
-    #[arg(long, value_name = "TIME", conflicts_with = "step")]
-    pub(crate) to: Option<TimeArg>,
-    /// Only this step, counted from 0; 'tracesmith analyze FILE --only steps' lists them
-    #[arg(long, value_name = "N")]
-    pub(crate) step: Option<usize>,
+    #[command(flatten)]
+    pub(crate) stretch: StretchArgs,
     /// At most this many rows of a table; 0 is all [default: 10 in tables, all in json]
     #[arg(long, short = 'n', value_name = "N")]
     pub(crate) limit: Option<usize>,
@@ -68,15 +75,8 @@ pub(crate) struct StatesArgs {
     /// The state of everything at this moment
     #[arg(long, value_name = "TIME", conflicts_with_all = ["from", "to", "step", "intervals"])]
     pub(crate) at: Option<TimeArg>,
-    /// Only from this time on
-    #[arg(long, value_name = "TIME", conflicts_with = "step")]
-    pub(crate) from: Option<TimeArg>,
-    /// Only before this time
-    #[arg(long, value_name = "TIME", conflicts_with = "step")]
-    pub(crate) to: Option<TimeArg>,
-    /// Only this step, counted from 0; 'tracesmith analyze FILE --only steps' lists them
-    #[arg(long, value_name = "N")]
-    pub(crate) step: Option<usize>,
+    #[command(flatten)]
+    pub(crate) stretch: StretchArgs,
     /// Every stretch of time in one state, not only the totals
     #[arg(long)]
     pub(crate) intervals: bool,

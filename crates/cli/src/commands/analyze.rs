@@ -12,18 +12,17 @@ use tracesmith_trace::analysis::{
 use tracesmith_trace::reconstruct::{Doubts, Window};
 use tracesmith_trace::{Trace, units};
 
-use crate::args::{AnalysisArg, AnalyzeArgs, Format, KernelKeyArg, StreamsArg};
+use crate::args::{AnalysisArg, AnalyzeArgs, Format, KernelKeyArg, StreamsArg, StretchArgs};
 use crate::input::open_trace;
 use crate::name_pattern::name_filter;
 use crate::output::Output;
-use crate::time_arg::TimeArg;
 
 pub(crate) fn run(args: &AnalyzeArgs, output: &mut Output) -> anyhow::Result<()> {
     if output.format == Format::Csv && args.only.is_none() {
         bail!("the summary is several tables; choose one with --only for csv");
     }
     let trace = open_trace(&args.file)?;
-    let analysis = Analysis::of(&trace, window((args.from, args.to), args.step, &trace)?)?;
+    let analysis = Analysis::of(&trace, window(&args.stretch, &trace)?)?;
     let limit = match (args.limit, output.format) {
         (Some(0), _) | (None, Format::Json | Format::Csv) => usize::MAX,
         (Some(limit), _) => limit,
@@ -42,12 +41,8 @@ pub(crate) fn run(args: &AnalyzeArgs, output: &mut Output) -> anyhow::Result<()>
 }
 
 /// The stretch of time that is asked for.
-pub(crate) fn window(
-    (from, to): (Option<TimeArg>, Option<TimeArg>),
-    step: Option<usize>,
-    trace: &Trace,
-) -> anyhow::Result<Window> {
-    if let Some(number) = step {
+pub(crate) fn window(stretch: &StretchArgs, trace: &Trace) -> anyhow::Result<Window> {
+    if let Some(number) = stretch.step {
         let whole = Analysis::of(trace, Window::default())?;
         let step = whole
             .steps
@@ -64,8 +59,8 @@ pub(crate) fn window(
     }
     let span = trace.span();
     let window = Window {
-        from: from.map(|time| time.resolve(span).0),
-        to: to.map(|time| time.resolve(span).0),
+        from: stretch.from.map(|time| time.resolve(span).0),
+        to: stretch.to.map(|time| time.resolve(span).0),
     };
     if let (Some(from), Some(to)) = (window.from, window.to)
         && from >= to

@@ -17,7 +17,7 @@ use crate::output::table::{Align, TextTable};
 pub(crate) fn run(args: &StatesArgs, output: &mut Output) -> anyhow::Result<()> {
     let trace = open_trace(&args.file)?;
     let span = trace.span();
-    let window = window((args.from, args.to), args.step, &trace)?;
+    let window = window(&args.stretch, &trace)?;
     let activity = Activity::within(&trace, window)?;
     let dependencies = Dependencies::of(&activity);
     let states = States::of(&activity, &dependencies);

@@ -22,7 +22,7 @@ const CELLS: usize = 600;
 
 pub(crate) fn run(args: &ReportArgs, output: &mut Output) -> anyhow::Result<()> {
     let trace = open_trace(&args.file)?;
-    let window = window((args.from, args.to), args.step, &trace)?;
+    let window = window(&args.stretch, &trace)?;
     let analysis = Analysis::of(&trace, window)?;
     let summary = analysis.summary()?;
     let findings = analysis.findings(&summary)?;
@@ -81,7 +81,7 @@ fn stretch(args: &ReportArgs, window: Window, trace: &Trace) -> Option<String> {
     let begin = trace.span().map_or(0, |(begin, _)| begin.0);
     let offset = |time: u64| format!("+{}", units::nanos(time.saturating_sub(begin)));
     let mut words = Vec::new();
-    words.extend(args.step.map(|step| format!("step {step}")));
+    words.extend(args.stretch.step.map(|step| format!("step {step}")));
     words.extend(window.from.map(|from| format!("from {}", offset(from))));
     words.extend(window.to.map(|to| format!("to {}", offset(to))));
     Some(format!("only {}", words.join(" ")))
