@@ -338,6 +338,40 @@ fn graphs_are_recorded_by_their_nodes() {
 }
 
 #[test]
+fn what_nodes_of_a_graph_wait_for_is_recorded() {
+    let Some(stage) = stage() else { return };
+    let place = Place::new(stage);
+    for options in ["", "-t kernels", "--capture-range cuda-profiler-api"] {
+        let (_, trace) = place.profiled(options, "launcher diamond 2");
+        let edges: BTreeSet<(u64, u64)> = rows(&trace.graph_edges)
+            .iter()
+            .map(|edge| (edge.node.0 & 0xffff, edge.before.0 & 0xffff))
+            .collect();
+        // The driver puts a node between each of two and the one that waits for both.
+        let expected = [(1, 0), (2, 0), (3, 4), (3, 5), (4, 1), (5, 2)];
+        assert_eq!(edges, BTreeSet::from(expected), "{options}");
+        assert_eq!(
+            trace.graph_edges.rows(),
+            6,
+            "the copy that runs, and no other: {options}"
+        );
+        let graphs: BTreeSet<u64> = rows(&trace.kernels)
+            .iter()
+            .filter(|kernel| kernel.graph_node.is_some())
+            .map(|kernel| kernel.graph_node.0 >> 32)
+            .collect();
+        let edges = rows(&trace.graph_edges);
+        assert!(
+            graphs
+                .iter()
+                .all(|graph| edges.iter().all(|edge| edge.node.0 >> 32 == *graph))
+        );
+    }
+    let (_, trace) = place.profiled("--graphs whole", "launcher diamond 2");
+    assert_eq!(trace.graph_edges.rows(), 0, "nodes are not recorded");
+}
+
+#[test]
 fn graphs_can_be_recorded_as_a_whole() {
     let Some(stage) = stage() else { return };
     let place = Place::new(stage);

@@ -20,6 +20,13 @@ typedef struct Stream *CUstream;
 typedef struct Event *CUevent;
 typedef struct Graph *CUgraph;
 typedef struct GraphExec *CUgraphExec;
+typedef struct GraphNode *CUgraphNode;
+typedef struct {
+    CUfunction func;
+    unsigned gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes;
+    void **kernelParams, **extra;
+    void *kern, *ctx;
+} CUDA_KERNEL_NODE_PARAMS;
 
 #define DRIVER_FUNCTIONS(X)                                                                      \
     X(CUresult, cuInit, (unsigned))                                                              \
@@ -67,6 +74,9 @@ typedef struct GraphExec *CUgraphExec;
                                  unsigned, unsigned, CUstream, void **, void **))                \
     X(CUresult, cuStreamBeginCapture_v2, (CUstream, int))                                        \
     X(CUresult, cuStreamEndCapture, (CUstream, CUgraph *))                                       \
+    X(CUresult, cuGraphCreate, (CUgraph *, unsigned))                                            \
+    X(CUresult, cuGraphAddKernelNode_v2, (CUgraphNode *, CUgraph, const CUgraphNode *, size_t,   \
+                                          const CUDA_KERNEL_NODE_PARAMS *))                      \
     X(CUresult, cuGraphInstantiateWithFlags, (CUgraphExec *, CUgraph, unsigned long long))       \
     X(CUresult, cuGraphLaunch, (CUgraphExec, CUstream))                                          \
     X(CUresult, cuGraphExecDestroy, (CUgraphExec))                                               \

@@ -6,6 +6,7 @@
  *   streams S N           S streams, N kernels in each
  *   processes P N         P children (fork and exec), each `launch N`
  *   graph NODES LAUNCHES  a captured graph, launched
+ *   diamond LAUNCHES      a graph in which two kernels wait for one and another for both, launched between kernels
  *   copies N              N copies each way, and sets
  *   compute N             kernels with results, checked
  *   memory                one allocation of each kind
@@ -143,6 +144,35 @@ static void mode_graph(void) {
     CHECK(cuGraphExecDestroy(executable));
     CHECK(cuGraphDestroy(graph));
     printf("graph nodes %ld launches %ld kernels %ld\n", nodes, launches, nodes * launches);
+}
+
+static void mode_diamond(void) {
+    enum { FIRST, LEFT, RIGHT, LAST, NODES };
+    long launches = number(1, 3);
+    CUstream stream;
+    CUgraph graph;
+    CUgraphExec executable;
+    CUgraphNode nodes[NODES];
+    CUDA_KERNEL_NODE_PARAMS node = {0};
+    start_device();
+    node.func = kernel("noop");
+    node.gridDimX = node.gridDimY = node.gridDimZ = 1;
+    node.blockDimX = 32, node.blockDimY = node.blockDimZ = 1;
+    CHECK(cuStreamCreate(&stream, 1));
+    CHECK(cuGraphCreate(&graph, 0));
+    CHECK(cuGraphAddKernelNode_v2(&nodes[FIRST], graph, NULL, 0, &node));
+    CHECK(cuGraphAddKernelNode_v2(&nodes[LEFT], graph, &nodes[FIRST], 1, &node));
+    CHECK(cuGraphAddKernelNode_v2(&nodes[RIGHT], graph, &nodes[FIRST], 1, &node));
+    CHECK(cuGraphAddKernelNode_v2(&nodes[LAST], graph, &nodes[LEFT], 2, &node));
+    CHECK(cuGraphInstantiateWithFlags(&executable, graph, 0));
+    for (long i = 0; i < launches; i++) {
+        launch_noops(1, stream);
+        CHECK(cuGraphLaunch(executable, stream));
+    }
+    CHECK(cuStreamSynchronize(stream));
+    CHECK(cuGraphExecDestroy(executable));
+    CHECK(cuGraphDestroy(graph));
+    printf("diamond launches %ld kernels %ld\n", launches, (NODES + 1) * launches);
 }
 
 static void mode_copies(void) {
@@ -637,7 +667,7 @@ static const struct {
     {"exit", mode_exit},             {"client", mode_client},     {"virtual", mode_virtual},
     {"peer", mode_peer},             {"runtime", mode_runtime},   {"unfinished", mode_unfinished},
     {"at_exit", mode_at_exit},       {"relay", mode_relay},       {"crowd", mode_crowd},
-    {"window", mode_window},
+    {"window", mode_window},         {"diamond", mode_diamond},
 };
 
 int main(int count, char **values) {

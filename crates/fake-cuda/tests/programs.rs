@@ -22,6 +22,7 @@ fn every_mode_does_what_it_says() {
         ("threads 4 200", "launched 800 threads 4\n"),
         ("streams 3 50", "launched 150 streams 3\n"),
         ("graph 20 10", "graph nodes 20 launches 10 kernels 200\n"),
+        ("diamond 4", "diamond launches 4 kernels 20\n"),
         ("copies 10", "copied 30 sets 10 bytes 1966080\n"),
         ("compute", "computed 6 wrong 0 sum 523776\n"),
         ("memory", "allocated 4 freed 4\n"),

@@ -97,6 +97,8 @@ kinds! {
     PIECES = 20 "pieces",
     /// Bytes of those pieces.
     CONTENTS = 21 "contents",
+    /// What nodes of graphs wait for.
+    GRAPH_EDGES = 22 "graph_edges",
     /// Kernels.
     KERNELS = 32 "kernels",
     /// Copies.

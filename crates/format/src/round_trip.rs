@@ -236,17 +236,20 @@ fn headers_of(file: &[u8]) -> Vec<crate::block::BlockHeader> {
 #[test]
 fn a_string_too_long_for_a_block_is_refused_and_leaves_the_others_their_ids() {
     let mut writer = Writer::new(Vec::new(), WriterOptions::default()).unwrap();
-    let before = writer.string("before").unwrap();
+    let before = writer.string("the one before").unwrap();
     assert!(matches!(
         writer.string(&"x".repeat(40 << 20)),
         Err(crate::error::Error::RowTooLarge { .. })
     ));
-    assert_eq!(writer.string("behind").unwrap().0, before.0 + 1);
+    assert_eq!(writer.string("the one behind").unwrap().0, before.0 + 1);
     let reader = Reader::open(Memory(writer.finish().unwrap())).unwrap();
     let block = reader.blocks().last().unwrap();
     assert_eq!(block.header.base + 1, u64::from(before.0));
     let texts = reader.decoder().read::<Text>(block, &Projection::all()).unwrap();
-    assert_eq!(texts.text.iter().collect::<Vec<_>>(), [b"before", b"behind"]);
+    assert_eq!(
+        texts.text.iter().collect::<Vec<_>>(),
+        [&b"the one before"[..], b"the one behind"]
+    );
 }
 
 #[test]

@@ -195,14 +195,15 @@ impl<W: Write> Input<'_, W> {
         Ok(())
     }
 
-    /// Events and modules in file order: what was recorded together stays together.
+    /// Events, modules and graphs in file order: what was recorded together stays together.
     fn write_events(&mut self, progress: &mut dyn FnMut(u64)) -> Result<(), Error> {
         for block in self.trace.blocks() {
             macro_rules! carry {
                 ($($field:ident: $row:ident,)*) => {
                     match block.header.kind {
                         $(<$row as Table>::KIND => self.carry::<$row>(block)?,)*
-                        BlockKind::MODULES => self.carry_modules(block)?,
+                        BlockKind::MODULES => self.carry_whole::<Module>(block)?,
+                        BlockKind::GRAPH_EDGES => self.carry_whole::<GraphEdge>(block)?,
                         kind if kind.name().is_none() => {
                             self.report.rows_not_carried += u64::from(block.header.rows);
                         }
@@ -253,15 +254,16 @@ impl<W: Write> Input<'_, W> {
         inside
     }
 
-    /// Kernels of a cut can come from code that was loaded long before it: modules are all kept.
-    fn carry_modules(&mut self, block: &Block) -> Result<(), Error> {
-        let Some(mut columns) = self.read::<Module>(block)? else {
+    /// Kernels of a cut can come from code that was loaded, and from graphs that were made, long before it: those are all
+    /// kept.
+    fn carry_whole<T: Writable>(&mut self, block: &Block) -> Result<(), Error> {
+        let Some(mut columns) = self.read::<T>(block)? else {
             return Ok(());
         };
         columns.remap(&mut self.map);
         self.map.check()?;
         let clock = self.map.new_clock(block.header.clock);
-        self.map.writer.push_columns::<Module>(clock, &columns)?;
+        self.map.writer.push_columns::<T>(clock, &columns)?;
         Ok(())
     }
 

@@ -90,6 +90,126 @@ fn a_wait_may_name_the_stream_that_its_event_was_recorded_in() {
     );
 }
 
+/// A kernel, a graph as an H200 runs it, launched on stream 1, and a kernel behind it. Node 10 stands before 11, 12 and 13;
+/// 13 is a function of the host, which leaves no row, with 14 behind it; 15 waits for 11 and 12, with nodes of the driver
+/// between, and runs on the stream of the launch; 14 is still running then.
+fn with_graph(edges: &[(u64, u64)]) -> Made {
+    let mut made = Made::new();
+    made.launched("before", 1, (100, 110), (120, 200)); // op 0
+    let launch = made.call("cudaGraphLaunch", (112, 118));
+    made.node(10, 1, (201, 300), launch); // op 1
+    made.node(11, 1, (301, 400), launch); // op 2
+    made.node(12, 17, (302, 420), launch); // op 3
+    made.node(14, 18, (350, 700), launch); // op 4
+    made.node(15, 1, (421, 500), launch); // op 5
+    made.edges(edges);
+    made.launched("behind", 1, (120, 125), (701, 800)); // op 6
+    made
+}
+
+const EDGES: [(u64, u64); 8] = [
+    (11, 10),
+    (12, 10),
+    (13, 10),
+    (14, 13),
+    (16, 11),
+    (17, 12),
+    (15, 16),
+    (15, 17),
+];
+
+#[test]
+fn nodes_of_a_graph_wait_for_each_other_and_what_stands_behind_it_for_all() {
+    let why = EdgeWhy::Graph;
+    let trace = with_graph(&EDGES).finish();
+    assert_eq!(
+        edges(&trace),
+        [(1, 3, why), (1, 4, why), (3, 5, why), (4, 6, why)],
+        "those on one stream follow each other anyway"
+    );
+    let dependencies = Dependencies::of(&Activity::of(&trace).unwrap());
+    assert_eq!((dependencies.unordered_graphs, dependencies.contradicted), (0, 0));
+    let path = Analysis::of(&trace, Window::default()).unwrap().critical_path();
+    let on_path: Vec<&str> = path
+        .totals
+        .iter()
+        .filter(|total| total.part == PathPart::Work)
+        .map(|total| total.name.as_str())
+        .collect();
+    assert_eq!(on_path, ["node 14", "behind", "node 10", "before"]);
+    // Without the long node it is the other branch that what stands behind waits for.
+    let report = what_if(
+        &trace,
+        &WhatIf {
+            scales: scale("node 14", 0.0),
+            ..WhatIf::default()
+        },
+    );
+    assert_eq!(report.measured_ns - report.changed_ns, 700 - 500);
+}
+
+#[test]
+fn a_graph_whose_order_is_not_known_stands_between_what_is_before_and_behind() {
+    let why = EdgeWhy::Graph;
+    let trace = with_graph(&[]).finish();
+    assert_eq!(
+        edges(&trace),
+        [(0, 3, why), (0, 4, why), (3, 6, why), (4, 6, why)]
+    );
+    let dependencies = Dependencies::of(&Activity::of(&trace).unwrap());
+    assert_eq!(dependencies.unordered_graphs, 1);
+}
+
+#[test]
+fn a_graph_does_not_run_beside_itself_and_is_waited_for_as_a_whole() {
+    let mut made = with_graph(&EDGES);
+    // The same graph on another stream, before the kernel behind the first launch; its host waits for all of it.
+    let launch = made.call("cudaGraphLaunch", (130, 135));
+    made.node(10, 2, (705, 720), launch); // op 7
+    made.node(14, 18, (730, 900), launch); // op 8
+    made.node(11, 2, (721, 740), launch); // op 9 by row, 8 by start
+    let wait = made.call("cudaStreamSynchronize", (140, 910));
+    made.sync(SyncKind::STREAM_WAIT, 2, (140, 910), wait, (0, 0));
+    let trace = made.finish();
+    let (activity, why) = (Activity::of(&trace).unwrap(), EdgeWhy::Graph);
+    let dependencies = Dependencies::of(&activity);
+    let to = |op: u32| -> Vec<(u32, EdgeWhy)> {
+        let edges = dependencies.edges_to(OpId(op)).iter();
+        edges.map(|edge| (edge.from.0, edge.why)).collect()
+    };
+    assert_eq!(to(7), [(4, why), (5, why)], "both ends of the launch before");
+    assert_eq!(to(9), [(7, why)]);
+    let waited: Vec<OpId> = dependencies.host_waits.iter().map(|wait| wait.op).collect();
+    assert_eq!(waited, [OpId(9)], "which is on a stream of the driver's own");
+}
+
+#[test]
+fn work_at_the_end_of_all_time_waits_too() {
+    let mut made = Made::new();
+    let launch = made.call("cudaGraphLaunch", (10, 20));
+    made.node(1, 1, (100, 200), launch);
+    made.node(2, 17, (u64::MAX - 10, u64::MAX), launch);
+    made.edges(&[(2, 1)]);
+    assert_eq!(edges(&made.finish()), [(0, 1, EdgeWhy::Graph)]);
+}
+
+#[test]
+fn a_graph_on_many_streams_is_tied_by_its_last_work() {
+    let mut made = Made::new();
+    for launch in 0..2u64 {
+        let at = launch * 10_000;
+        let call = made.call("cudaGraphLaunch", (at + 10, at + 20));
+        for node in 0..40 {
+            made.node(100 + node, 1 + node, (at + 100 + node, at + 5000 - node), call);
+        }
+    }
+    let trace = made.finish();
+    let why = EdgeWhy::Graph;
+    // 39 beside the last one's own stream.
+    let expected: Vec<(u32, u32, EdgeWhy)> = (1..40).map(|op| (0, 40 + op, why)).collect();
+    assert_eq!(edges(&trace), expected);
+}
+
 #[test]
 fn waits_of_pytorchs_profiler_name_their_streams() {
     for (name, events) in [

@@ -284,7 +284,7 @@ impl Place {
 
 /// A program that is told by lines when to go on.
 pub struct Talk {
-    child: Child,
+    child: Option<Child>,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
     heard: String,
@@ -296,7 +296,7 @@ impl Talk {
         let input = child.stdin.take().unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
         Self {
-            child,
+            child: Some(child),
             input,
             output,
             heard: String::new(),
@@ -304,7 +304,7 @@ impl Talk {
     }
 
     pub fn child(&self) -> &Child {
-        &self.child
+        self.child.as_ref().unwrap()
     }
 
     /// Waits for the next line, which must begin so.
@@ -326,11 +326,11 @@ impl Talk {
     }
 
     pub fn is_running(&mut self) -> bool {
-        self.child.try_wait().unwrap().is_none()
+        self.child.as_mut().unwrap().try_wait().unwrap().is_none()
     }
 
-    pub fn kill(self) {
-        kill(self.child);
+    pub fn kill(mut self) {
+        kill(self.child.take().unwrap());
     }
 
     /// Lets it go on.
@@ -341,9 +341,9 @@ impl Talk {
     /// To the end.
     pub fn end(mut self) -> Run {
         self.output.read_to_string(&mut self.heard).unwrap();
-        let run = ended(self.child);
+        let run = ended(self.child.take().unwrap());
         Run {
-            stdout: self.heard,
+            stdout: std::mem::take(&mut self.heard),
             ..run
         }
     }
@@ -352,6 +352,16 @@ impl Talk {
     pub fn answer_all(mut self) -> Run {
         self.input.write_all(b"go\ngo\ngo\ngo\n").unwrap();
         self.end()
+    }
+}
+
+impl Drop for Talk {
+    fn drop(&mut self) {
+        // A test that fails leaves nothing behind.
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 use std::{borrow::Cow, fmt::Write};
 
 use tracesmith_format::{
-    Bytes, ContextId, DeviceId, ModuleId, Ordinal, StreamId, StringId, Timestamp, tables,
+    Bytes, ContextId, DeviceId, GraphNodeId, ModuleId, Ordinal, StreamId, StringId, Timestamp, tables,
 };
 use tracesmith_wire::record as wire;
 
@@ -122,6 +122,22 @@ impl ProcessRows {
         });
         row.unloaded = Timestamp(record.time);
         trace.push(HOST_CLOCK, &row);
+    }
+
+    pub(super) fn graph_edges(&mut self, record: &wire::GraphEdges, pairs: &[u8], trace: &mut TraceRows) {
+        let (pairs, _) = pairs.as_chunks::<16>();
+        for pair in pairs
+            .iter()
+            .take(usize::try_from(record.count).unwrap_or(usize::MAX))
+        {
+            let (node, before) = pair.split_at(8);
+            let number = |bytes: &[u8]| bytes.try_into().map_or(0, u64::from_le_bytes);
+            trace.file.define(&tables::GraphEdge {
+                process: self.id,
+                node: GraphNodeId(number(node)),
+                before: GraphNodeId(number(before)),
+            });
+        }
     }
 
     pub(super) fn thread_name(&mut self, record: &wire::ThreadName, name: &[u8], trace: &mut TraceRows) {

@@ -250,6 +250,7 @@ impl ProcessRows {
         const IMAGE: u16 = wire::Image::KIND.number();
         const STACK: u16 = wire::Stack::KIND.number();
         const PYTHON_CODE: u16 = wire::PythonCode::KIND.number();
+        const GRAPH_EDGES: u16 = wire::GraphEdges::KIND.number();
         const CATEGORY: u16 = wire::Category::KIND.number();
         const THREAD_NAME: u16 = wire::ThreadName::KIND.number();
         const STREAM_NAME: u16 = wire::StreamName::KIND.number();
@@ -276,6 +277,7 @@ impl ProcessRows {
             IMAGE => self.define(record, |rows, row, path| rows.image(&row, path, trace)),
             STACK => self.define(record, |rows, row, words| rows.stack(&row, words, trace)),
             PYTHON_CODE => self.define(record, |rows, row, text| rows.python_code(&row, text, trace)),
+            GRAPH_EDGES => self.define(record, |rows, row, pairs| rows.graph_edges(&row, pairs, trace)),
             CATEGORY => self.define(record, |rows, row, name| rows.category(&row, name, trace)),
             THREAD_NAME => self.define(record, |rows, row, name| rows.thread_name(&row, name, trace)),
             STREAM_NAME => self.define(record, |rows, row, name| rows.stream_name(&row, name, trace)),

@@ -53,6 +53,9 @@ pub mod resource {
     pub const MODULE_PROFILED: u32 = 8;
     pub const GRAPHNODE_CREATED: u32 = 13;
     pub const GRAPHNODE_DESTROY_STARTING: u32 = 14;
+    pub const GRAPHNODE_DEPENDENCY_CREATED: u32 = 15;
+    pub const GRAPHNODE_DEPENDENCY_DESTROY_STARTING: u32 = 16;
+    pub const GRAPHEXEC_CREATED: u32 = 18;
     pub const GRAPHNODE_CLONED: u32 = 20;
 }
 

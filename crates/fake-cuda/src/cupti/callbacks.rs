@@ -25,6 +25,7 @@ pub(crate) mod resource {
     pub(crate) const GRAPHNODE_CREATED: u32 = 13;
     pub(crate) const GRAPHNODE_DESTROY_STARTING: u32 = 14;
     pub(crate) const GRAPHNODE_DEPENDENCY_CREATED: u32 = 15;
+    pub(crate) const GRAPHNODE_DEPENDENCY_DESTROY_STARTING: u32 = 16;
     pub(crate) const GRAPHEXEC_CREATE_STARTING: u32 = 17;
     pub(crate) const GRAPHEXEC_CREATED: u32 = 18;
     pub(crate) const GRAPHEXEC_DESTROY_STARTING: u32 = 19;

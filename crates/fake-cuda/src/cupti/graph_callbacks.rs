@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::callbacks::{self, GraphData, resource};
 use crate::engine::context::Context;
-use crate::engine::graph::{Executable, Graph, Node};
+use crate::engine::graph::{Executable, Graph, NODES, Node};
 use crate::engine::registry::{Handle, Registry};
 
 pub(crate) fn graph_created(graph: Handle) {
@@ -46,13 +46,17 @@ pub(crate) fn executable_created(
             },
         );
     }
-    depend_in_order(clone, &nodes);
+    depend(clone, &nodes);
     let inner = Registry::handle_of(&made.inner);
     graph_created(inner);
     for node in made.inner.nodes() {
         send(resource::GRAPHNODE_CREATE_STARTING, &about(inner, &node));
     }
-    depend_in_order(inner, &made.inner.nodes());
+    depend(inner, &made.inner.nodes());
+    let mut told = Vec::new();
+    for node in nodes.iter().filter(|node| node.follows.len() > 1) {
+        link(clone, node, made.links(), &mut told);
+    }
     let data = GraphData {
         graph: Registry::handle_of(original),
         executable: clone,
@@ -74,6 +78,7 @@ pub(crate) fn executable_destroyed(handle: Handle, executable: &Executable) {
     graph_destroy_starting(handle);
     graph_destroy_starting(inner);
     nodes_destroyed(handle, &executable.nodes());
+    nodes_destroyed(handle, executable.links());
     nodes_destroyed(inner, &executable.inner.nodes());
 }
 
@@ -98,11 +103,43 @@ fn nodes_destroyed(graph: Handle, nodes: &[Arc<Node>]) {
     }
 }
 
-/// Each node on the one before it.
-fn depend_in_order(graph: Handle, nodes: &[Arc<Node>]) {
-    for pair in nodes.windows(2) {
-        node_depends(graph, &pair[1], &pair[0]);
+/// Each node on those that it follows.
+fn depend(graph: Handle, nodes: &[Arc<Node>]) {
+    for node in nodes {
+        for before in followed(node) {
+            node_depends(graph, node, &before);
+        }
     }
+}
+
+/// A node waits for links instead of those that it follows, and the links for them.
+fn link(graph: Handle, node: &Arc<Node>, links: &[Arc<Node>], told: &mut Vec<u64>) {
+    for before in followed(node) {
+        let handle = Registry::handle_of(&before);
+        for link in links.iter().filter(|link| link.follows == [handle]) {
+            let is_new = !told.contains(&link.id);
+            if is_new {
+                told.push(link.id);
+                node_created(graph, link, &[]);
+            }
+            node_depends(graph, node, link);
+            send(
+                resource::GRAPHNODE_DEPENDENCY_DESTROY_STARTING,
+                &GraphData {
+                    dependency: handle,
+                    ..about(graph, node)
+                },
+            );
+            if is_new {
+                node_depends(graph, link, &before);
+            }
+        }
+    }
+}
+
+fn followed(node: &Node) -> Vec<Arc<Node>> {
+    let handles = node.follows.iter();
+    handles.filter_map(|handle| NODES.get(*handle).ok()).collect()
 }
 
 fn node_depends(graph: Handle, node: &Arc<Node>, before: &Arc<Node>) {

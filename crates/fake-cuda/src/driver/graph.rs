@@ -117,7 +117,7 @@ api! { Driver:
     fn cuGraphExecDestroy = 516 (hGraphExec: usize) => {
         let executable = EXECUTABLES.get(hGraphExec)?;
         graph_callbacks::executable_destroyed(hGraphExec, &executable);
-        for node in executable.nodes().iter().chain(&executable.inner.nodes()) {
+        for node in executable.nodes().iter().chain(executable.links()).chain(&executable.inner.nodes()) {
             NODES.remove(Registry::handle_of(node))?;
         }
         EXECUTABLES.remove(hGraphExec).map(|_| ())

@@ -62,6 +62,8 @@ pub(crate) struct Executable {
     nodes: Mutex<Vec<Arc<Node>>>,
     /// Handles of the nodes that these were made of, in the same order.
     originals: Vec<usize>,
+    /// Nodes that the driver puts between one on which several wait and those; nothing runs for them.
+    links: Vec<Arc<Node>>,
     /// The driver keeps a second copy for itself, which shows in callbacks only.
     pub(crate) inner: Arc<Graph>,
 }
@@ -102,28 +104,53 @@ impl Executable {
     pub(crate) fn of(graph: &Graph) -> Arc<Self> {
         let graph_id = next_graph_id();
         let originals = graph.nodes();
-        let clone = |(index, node): (usize, &Arc<Node>)| {
-            Node::new(node_id(graph_id, index), node.operation.clone(), Vec::new())
-        };
-        let nodes: Vec<Arc<Node>> = originals.iter().enumerate().map(clone).collect();
-        for node in &nodes {
-            NODES.add(node.clone());
-        }
+        // Nodes follow those that were added before them.
+        let mut nodes: Vec<Arc<Node>> = Vec::with_capacity(originals.len());
+        let mut links: Vec<Arc<Node>> = Vec::new();
         let inner = Graph::new();
-        for node in &nodes {
-            inner.add(node.operation.clone(), Vec::new());
+        for (index, original) in originals.iter().enumerate() {
+            let place = |handle: &usize| {
+                let is_meant = |other: &Arc<Node>| Registry::handle_of(other) == *handle;
+                originals[..index].iter().position(is_meant)
+            };
+            let follows: Vec<usize> = original.follows.iter().filter_map(place).collect();
+            let handles = |of: &[Arc<Node>]| follows.iter().map(|at| Registry::handle_of(&of[*at])).collect();
+            inner.add(original.operation.clone(), handles(&inner.nodes()));
+            let node = Node::new(
+                node_id(graph_id, index),
+                original.operation.clone(),
+                handles(&nodes),
+            );
+            NODES.add(node.clone());
+            nodes.push(node);
+        }
+        for node in nodes.iter().filter(|node| node.follows.len() > 1) {
+            for before in &node.follows {
+                if !links.iter().any(|link| link.follows == [*before]) {
+                    let id = node_id(graph_id, nodes.len() + links.len());
+                    let link = Node::new(id, Operation::Empty, vec![*before]);
+                    NODES.add(link.clone());
+                    links.push(link);
+                }
+            }
         }
         Arc::new(Self {
             id: graph_id,
             graph_id,
             nodes: Mutex::new(nodes),
             originals: originals.iter().map(Registry::handle_of).collect(),
+            links,
             inner,
         })
     }
 
     pub(crate) fn nodes(&self) -> Vec<Arc<Node>> {
         self.nodes.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The nodes that the driver put in.
+    pub(crate) fn links(&self) -> &[Arc<Node>] {
+        &self.links
     }
 
     /// The node that was made of another does something else from now on.
@@ -135,7 +162,7 @@ impl Executable {
         if old.operation.node_type() != operation.node_type() {
             return Err(Code::INVALID_VALUE);
         }
-        let node = Node::new(old.id, operation, Vec::new());
+        let node = Node::new(old.id, operation, old.follows.clone());
         NODES.remove(Registry::handle_of(&old))?;
         NODES.add(node.clone());
         nodes[place] = node;

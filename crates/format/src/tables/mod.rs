@@ -4,6 +4,7 @@ mod allocation;
 mod code;
 mod collective;
 mod copy;
+mod graph;
 mod host;
 mod kernel;
 mod marker;
@@ -17,6 +18,7 @@ pub use allocation::*;
 pub use code::*;
 pub use collective::*;
 pub use copy::*;
+pub use graph::*;
 pub use host::*;
 pub use kernel::*;
 pub use marker::*;
@@ -50,6 +52,7 @@ macro_rules! for_each_table {
             buffers: Buffer,
             pieces: Piece,
             contents: Content,
+            graph_edges: GraphEdge,
             kernels: Kernel,
             copies: MemoryCopy,
             sets: MemorySet,

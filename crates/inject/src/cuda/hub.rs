@@ -25,7 +25,7 @@ use tracesmith_cuda::{
     },
 };
 
-use super::{buffers, lookup, neighbour, resources, translate::Translator};
+use super::{buffers, edges, lookup, neighbour, resources, translate::Translator};
 use crate::{agent, guard, guard::lock};
 
 static CURRENT: AtomicPtr<Hub> = AtomicPtr::new(ptr::null_mut());
@@ -37,6 +37,13 @@ const VERSION_WITHOUT_BUFFER: u32 = 27;
 
 /// The program's calls that can open and close a window.
 const PROFILER_CALLS: [u32; 2] = [driver::CU_PROFILER_START, driver::CU_PROFILER_STOP];
+
+/// The callbacks about nodes of graphs whose makers' stacks are taken.
+pub(super) const STACKED_NODES: [u32; 3] = [
+    resource::GRAPHNODE_CREATED,
+    resource::GRAPHNODE_CLONED,
+    resource::GRAPHNODE_DESTROY_STARTING,
+];
 
 /// Who wants something of CUPTI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +67,8 @@ pub(super) struct Hub {
     callbacks: [[Bits; domain::COUNT]; 2],
     /// Whether the program's own calls open and close the window.
     has_range: AtomicBool,
+    /// Whether it is watched what nodes of graphs wait for.
+    has_edges: AtomicBool,
     /// Functions of the driver whose callers' stacks are taken.
     with_stack: Bits,
     /// Functions whose calls are recorded by their callbacks, for the two
@@ -185,6 +194,7 @@ impl Hub {
             since: AtomicU64::new(0),
             callbacks: [const { [const { Bits::new() }; domain::COUNT] }; 2],
             has_range: AtomicBool::new(false),
+            has_edges: AtomicBool::new(false),
             with_stack: Bits::new(),
             recorded: [const { Bits::new() }; 2],
             kept: Bits::new(),
@@ -465,24 +475,41 @@ impl Hub {
     /// many of them cannot be watched: those calls are without a stack, and nodes
     /// have that of their launch.
     pub(super) fn watch_callers(&self, functions: &[u32], switch: Switch) -> usize {
-        const NODES: [u32; 3] = [
-            resource::GRAPHNODE_CREATED,
-            resource::GRAPHNODE_CLONED,
-            resource::GRAPHNODE_DESTROY_STARTING,
-        ];
         for id in functions {
             self.with_stack.set(*id, switch);
         }
         let calls = functions.iter().map(|id| (domain::DRIVER, *id));
-        let nodes = NODES.map(|id| (domain::RESOURCE, id));
+        let nodes = STACKED_NODES.map(|id| (domain::RESOURCE, id));
         calls
             .chain(nodes)
             .filter(|(domain, id)| {
-                let is_kept = *domain == domain::DRIVER && self.outlasts_window(*id);
+                let is_kept = match *domain {
+                    domain::DRIVER => self.outlasts_window(*id),
+                    _ => self.has_edges(),
+                };
                 !(is_kept && switch == Switch::Off)
                     && self.set_callback(Side::Ours, *domain, *id, switch).is_err()
             })
             .count()
+    }
+
+    /// What nodes of graphs wait for.
+    pub(super) fn watch_edges(&self, switch: Switch) {
+        self.has_edges.store(switch == Switch::On, Ordering::Relaxed);
+        for id in edges::WATCHED {
+            // The order within graphs is then not known.
+            let _ = self.set_callback(Side::Ours, domain::RESOURCE, id, switch);
+        }
+    }
+
+    /// Whether that is watched.
+    pub(super) fn has_edges(&self) -> bool {
+        self.has_edges.load(Ordering::Relaxed)
+    }
+
+    /// Whether the callers of anything are wanted.
+    pub(super) fn has_callers(&self) -> bool {
+        self.with_stack.any()
     }
 
     /// Whether the callers of a function of the driver are wanted.

@@ -5,6 +5,7 @@
 //! - [`buffers`]: the memory that CUPTI fills.
 //! - [`kinds`]: what is asked for, and which calls only ask.
 //! - [`calls`]: calls, by their callbacks.
+//! - [`edges`]: what nodes of graphs wait for.
 //! - [`pattern`]: kernels by their names.
 //! - [`translate`]: records as they travel.
 //! - [`resources`]: modules, and what else is told by callbacks.
@@ -13,6 +14,7 @@
 
 mod buffers;
 mod calls;
+mod edges;
 mod hub;
 mod interpose;
 pub(crate) mod kinds;
@@ -33,6 +35,7 @@ use std::{
 };
 
 pub(crate) use buffers::POOL_BYTES as BUFFER_POOL_BYTES;
+use edges::Edges;
 use hub::{Hub, Side};
 use pattern::KernelPattern;
 use tracesmith_cuda::cupti::{ContextHandle, Flush, StreamHandle, Switch, abi};
@@ -59,6 +62,8 @@ pub(crate) struct Backend {
     aside: AtomicBool,
     /// The kernel whose launches are recorded.
     wanted_kernel: Mutex<Option<KernelPattern>>,
+    /// What nodes of graphs wait for.
+    edges: Edges,
     state: Mutex<State>,
 }
 
@@ -125,6 +130,10 @@ impl Backend {
         for object in kinds::OBJECTS {
             // Streams and contexts then have numbers and nothing else.
             let _ = hub.enable_objects(object);
+        }
+        if settings.kinds.contains(Kinds::KERNELS) && !settings.kinds.contains(Kinds::WHOLE_GRAPHS) {
+            // A graph that is made ready before the window may run in it.
+            hub.watch_edges(Switch::On);
         }
         if settings.range == CaptureRange::ProfilerApi {
             hub.watch_profiler_calls(Switch::On);
@@ -248,6 +257,7 @@ impl Backend {
             let _ = hub.disable(Side::Ours, object);
         }
         hub.refuse();
+        hub.watch_edges(Switch::Off);
         hub.watch_profiler_calls(Switch::Off);
         hub.watch_launches(&std::mem::take(&mut state.launches), Switch::Off);
         if hub.is_ours_alone() {

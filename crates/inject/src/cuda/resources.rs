@@ -12,7 +12,10 @@ use tracesmith_cuda::cupti::{
 use tracesmith_wire::record::{Context, Module, Stream};
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::{calls, hub::Hub};
+use super::{
+    calls, edges,
+    hub::{Hub, STACKED_NODES},
+};
 use crate::{agent, agent::Agent, clock, range::Turn, recording};
 
 /// One callback that is ours.
@@ -99,10 +102,7 @@ fn profiler_call(agent: &Agent, id: u32, site: u32) {
 ///
 /// The descriptor is what CUPTI gives for this resource.
 unsafe fn resource(agent: &Agent, hub: &Hub, id: u32, data: &ResourceCallback) {
-    if matches!(
-        id,
-        resource::GRAPHNODE_CREATED | resource::GRAPHNODE_CLONED | resource::GRAPHNODE_DESTROY_STARTING
-    ) {
+    if edges::WATCHED.contains(&id) {
         // SAFETY: the caller vouches for it.
         if let Some(graph) = unsafe { data.descriptor.cast::<GraphResource>().as_ref() } {
             graph_node(agent, hub, id, graph);
@@ -141,8 +141,15 @@ unsafe fn resource(agent: &Agent, hub: &Hub, id: u32, data: &ResourceCallback) {
 }
 
 /// A node is made by the thread that captures it, or copied when its graph is
-/// made ready to run: the copies are what runs.
+/// made ready to run: the copies are what runs, and have the stack that made
+/// their originals.
 fn graph_node(agent: &Agent, hub: &Hub, id: u32, graph: &GraphResource) {
+    if hub.has_edges() {
+        agent.cuda.edges.tell(agent, hub.cupti(), id, graph);
+    }
+    if !hub.has_callers() || !STACKED_NODES.contains(&id) {
+        return;
+    }
     let Some(node) = hub.cupti().graph_node_id(NodeHandle(graph.node as usize)) else {
         return;
     };

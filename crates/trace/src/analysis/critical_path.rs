@@ -26,6 +26,8 @@ pub struct CriticalPathReport {
     pub assumed_records: u64,
     /// Waits for events that were not found.
     pub unknown_records: u64,
+    /// Launches of graphs on several streams whose nodes' order is not known.
+    pub unordered_graphs: u64,
     /// Dependencies that the times contradict.
     pub contradicted: u64,
 }
@@ -185,6 +187,7 @@ impl CriticalPathReport {
             slack,
             assumed_records: dependencies.assumed_records,
             unknown_records: dependencies.unknown_records,
+            unordered_graphs: dependencies.unordered_graphs,
             contradicted: dependencies.contradicted,
         }
     }

@@ -95,6 +95,8 @@ pub struct WhatIfReport {
     pub assumed_records: u64,
     /// Waits for events that were not found: the real ones may hold up more.
     pub unknown_records: u64,
+    /// Launches of graphs on several streams whose nodes' order is not known.
+    pub unordered_graphs: u64,
 }
 
 impl WhatIfReport {
@@ -123,6 +125,7 @@ impl WhatIfReport {
             left_waits: changed.left_waits,
             assumed_records: dependencies.assumed_records,
             unknown_records: dependencies.unknown_records,
+            unordered_graphs: dependencies.unordered_graphs,
         }
     }
 }

@@ -52,6 +52,7 @@ enum Why {
     Wait,
     DefaultStream,
     PeerCopy,
+    Graph,
     HostWait,
 }
 
@@ -82,6 +83,7 @@ fn write(trace: &Trace, options: &ExportOptions, out: &mut Out<'_>) -> Result<Ex
             Why::Wait => " [color=red]",
             Why::DefaultStream => " [color=blue]",
             Why::PeerCopy => " [color=purple]",
+            Why::Graph => " [color=orange]",
             Why::HostWait => " [color=darkgreen]",
         };
         out.put(format!("  n{from} -> n{to}{style};\n").as_bytes())?;
@@ -281,6 +283,7 @@ fn rebuilt_edges(
         let why = match edge.why {
             EdgeWhy::DefaultStream => Why::DefaultStream,
             EdgeWhy::PeerCopy => Why::PeerCopy,
+            EdgeWhy::Graph => Why::Graph,
             EdgeWhy::Event if has_records => continue,
             EdgeWhy::Event => Why::Wait,
         };

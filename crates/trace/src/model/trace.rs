@@ -54,6 +54,8 @@ macro_rules! trace {
             pub images: TableView<Image>,
             /// Device code.
             pub modules: TableView<Module>,
+            /// What nodes of graphs wait for.
+            pub graph_edges: TableView<GraphEdge>,
             $(
                 #[doc = concat!("Rows of [`", stringify!($row), "`].")]
                 pub $field: TableView<$row>,
@@ -80,6 +82,7 @@ macro_rules! trace {
                     health: HealthReport { mended_strings: strings.mended(), ..HealthReport::default() },
                     images: TableView::new(&file),
                     modules: TableView::new(&file),
+                    graph_edges: TableView::new(&file),
                     $($field: TableView::new(&file),)*
                     stacks: OnceLock::new(),
                     strings,

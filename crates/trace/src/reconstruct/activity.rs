@@ -7,7 +7,8 @@ use tracesmith_format::{ContextId, CorrelationId, DeviceId, ProcessId, StreamId,
 
 use super::calls::{CallId, Calls, Joins};
 use super::doubts::Doubts;
-use super::ops::{Gathered, OpId, Ops};
+use super::graphs::Graphs;
+use super::ops::{Gathered, InOrder, OpId, Ops};
 use super::syncs::{self, Sync};
 use crate::error::Error;
 use crate::model::event::EventName;
@@ -78,6 +79,8 @@ pub struct Activity {
     pub calls: Calls,
     /// Waits and records of events, by time.
     pub syncs: Vec<Sync>,
+    /// Work that came out of graphs.
+    pub graphs: Graphs,
     /// Streams, sorted.
     pub lanes: Vec<Lane>,
     /// What is doubtful.
@@ -112,7 +115,13 @@ impl Activity {
                 Ok((Calls::read(trace, &mut doubts)?, doubts))
             },
         );
-        let ((mut ops, correlations, lanes), mut doubts) = of_ops?;
+        let (in_order, mut doubts) = of_ops?;
+        let InOrder {
+            mut ops,
+            correlations,
+            nodes,
+            lanes,
+        } = in_order;
         let ((calls, joins), call_doubts) = of_calls?;
         doubts.calls_without_time = call_doubts.calls_without_time;
         let (lanes, numbers) = sorted_lanes(lanes);
@@ -121,7 +130,8 @@ impl Activity {
         }
         join(&mut ops, &correlations, &lanes, &calls, &joins, &mut doubts);
         let syncs = syncs::read(trace, &lanes, &joins)?;
-        drop((joins, correlations));
+        let graphs = Graphs::of(trace, &ops, &nodes, &correlations, &lanes);
+        drop((joins, correlations, nodes));
         doubts.uncertainty = uncertainty(trace);
         doubts.add_health(trace);
         let (by_lane, first) = by_lane(&ops, lanes.len());
@@ -131,6 +141,7 @@ impl Activity {
             ops,
             calls,
             syncs,
+            graphs,
             lanes,
             doubts,
             window,

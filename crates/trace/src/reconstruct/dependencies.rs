@@ -1,11 +1,9 @@
 //! What had to be over before something could start.
 //!
 //! Two dependencies hold for all work and are not listed: on the call that asked for it, and on the work before it on its
-//! stream. Listed are those that tie streams together: waits for events, the order that CUDA's default stream imposes, and
-//! copies between devices that are in order with both.
+//! stream. Listed are those that tie streams together: waits for events, the order that CUDA's default stream imposes, that
+//! of graphs, and copies between devices that are in order with both.
 //! Beside them stand the calls in which the host waited, each with the work that it waited for.
-//!
-//! The order of nodes within a graph is not recorded by CUPTI; what is known of it is the order of the streams that its nodes ran on.
 
 use std::collections::BTreeMap;
 
@@ -17,6 +15,7 @@ use tracesmith_format::{ContextId, ProcessId};
 use super::activity::{Activity, Lane, LaneId};
 use super::calls::CallId;
 use super::class::CallClass;
+use super::graph_edges::GraphOrder;
 use super::ops::OpId;
 use super::syncs::Sync;
 
@@ -28,6 +27,8 @@ pub enum EdgeWhy {
     Event,
     /// One of the two is on the default stream that waits for all others.
     DefaultStream,
+    /// One of the two is of a graph: its node waits for the other's, or the graph as a whole stands before or behind it.
+    Graph,
     /// One of the two is a copy between devices that waits for all work of both, and the other is such work.
     PeerCopy,
 }
@@ -64,6 +65,8 @@ pub struct Dependencies {
     pub assumed_records: u64,
     /// Waits whose event was not found.
     pub unknown_records: u64,
+    /// Launches of graphs on several streams whose nodes' order is not known.
+    pub unordered_graphs: u64,
     /// Dependencies that the times contradict, left out.
     pub contradicted: u64,
 }
@@ -79,6 +82,7 @@ impl Dependencies {
         let recorded = dependencies.records(activity, &index);
         dependencies.event_edges(activity, &index, &recorded);
         dependencies.default_stream_edges(activity);
+        dependencies.graph_edges(activity);
         dependencies.peer_copy_edges(activity, &index);
         dependencies.edges.sort_unstable();
         dependencies.edges.dedup_by_key(|edge| (edge.to, edge.from));
@@ -110,7 +114,7 @@ impl Dependencies {
         if from == to || ops.lane[from.index()] == ops.lane[to.index()] {
             return;
         }
-        if ops.end[from.index()] > ops.start[to.index()] + TOLERANCE {
+        if ops.end[from.index()] > ops.start[to.index()].saturating_add(TOLERANCE) {
             self.contradicted += 1;
         } else {
             self.edges.push(Edge { to, from, why });
@@ -227,6 +231,14 @@ impl Dependencies {
         }
     }
 
+    fn graph_edges(&mut self, activity: &Activity) {
+        let order = GraphOrder::of(activity);
+        self.unordered_graphs = order.unordered;
+        for (from, to) in order.pairs {
+            self.add(activity, from, to, EdgeWhy::Graph);
+        }
+    }
+
     /// A copy between devices that is not asynchronous is in order with all work of both, whatever their streams:
     /// <https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__MEMORY.html> (`cudaMemcpyPeer`). An asynchronous one is
     /// in order with its stream alone.
@@ -280,9 +292,9 @@ impl Dependencies {
                     _ => index.last_to_end(activity, number, at),
                 };
                 // A wait cannot be over before what it waits for is.
-                if let Some(op) =
-                    op.filter(|op| activity.ops.end[op.index()] <= activity.calls.end[at] + TOLERANCE)
-                {
+                if let Some(op) = op.filter(|op| {
+                    activity.ops.end[op.index()] <= activity.calls.end[at].saturating_add(TOLERANCE)
+                }) {
                     self.host_waits.push(HostWait { call, op });
                 }
             }
@@ -380,11 +392,19 @@ impl Index {
         Some(of_number.copied().collect())
     }
 
-    /// The last work of a stream that was asked for before a moment.
+    /// The last work of a stream that was asked for before a moment. Of a graph that was launched on it that is what ends
+    /// last, wherever it ran.
     fn last_asked(&self, activity: &Activity, lane: LaneId, time: u64) -> Option<OpId> {
         let ops = activity.ops_of(lane);
         let after = ops.partition_point(|op| activity.asked(*op) <= time);
-        after.checked_sub(1).map(|at| ops[at])
+        let last = ops[after.checked_sub(1)?];
+        let graphs = &activity.graphs;
+        let launch = graphs.launch_of(last).map(|number| &graphs.launches()[number]);
+        let Some(launch) = launch.filter(|launch| launch.lane == lane) else {
+            return Some(last);
+        };
+        let work = graphs.work_of(launch).iter().map(|(_, op)| *op);
+        work.max_by_key(|op| (activity.ops.end[op.index()], *op))
     }
 
     /// The first work of a stream that was asked for after a moment.

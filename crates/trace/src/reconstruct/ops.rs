@@ -5,11 +5,12 @@
 
 use rustc_hash::FxHashSet;
 use tracesmith_format::tables::{
-    CopyDirection, CopyShape, GraphLaunch, GraphShape, Kernel, KernelShape, MemoryCopy, MemorySet, Place,
-    SetShape,
+    CopyDirection, CopyShape, GraphLaunch, GraphLaunches, GraphShape, Kernel, KernelShape, Kernels,
+    MemoryCopies, MemoryCopy, MemorySet, MemorySets, Place, SetShape,
 };
 use tracesmith_format::{
-    Block, CorrelationId, DeviceId, GraphId, ProcessId, Projection, StackId, StringId, Table, Timestamp,
+    Block, CorrelationId, DeviceId, GraphId, GraphNodeId, ProcessId, Projection, StackId, StringId, Table,
+    Timestamp,
 };
 
 use super::calls::CallId;
@@ -187,9 +188,19 @@ pub(super) struct Gathered {
     kind: Vec<u32>,
     row: Vec<u32>,
     stack: Vec<StackId>,
+    node: Vec<GraphNodeId>,
     correlation: Vec<CorrelationId>,
     lanes: Interner<Lane>,
     kinds: Interner<OpKind>,
+}
+
+/// Device work in order, and what it is joined by.
+pub(super) struct InOrder {
+    pub(super) ops: Ops,
+    pub(super) correlations: Vec<CorrelationId>,
+    /// The graph's node that each was; empty when the trace has no graphs.
+    pub(super) nodes: Vec<GraphNodeId>,
+    pub(super) lanes: Vec<Lane>,
 }
 
 /// What all tables of device work have, of one block: times on the timeline, and what else is needed of each row.
@@ -199,6 +210,8 @@ struct Part<S> {
     end: Vec<u64>,
     correlation: Vec<CorrelationId>,
     stack: Vec<StackId>,
+    /// The graph's node that each was; empty where the table has none.
+    node: Vec<GraphNodeId>,
     place: (Vec<Place>, Vec<u32>),
     shape: (Vec<S>, Vec<u32>),
 }
@@ -244,7 +257,8 @@ pub(crate) fn times_on(
 }
 
 macro_rules! read_table {
-    ($gathered:ident, $trace:ident, $window:ident, $doubts:ident, $table:ident: $row:ty, [$($more:literal),*], $kind:expr) => {{
+    ($gathered:ident, $trace:ident, $window:ident, $doubts:ident, $table:ident: $row:ty, $nodes:expr, [$($more:literal),*],
+     $kind:expr) => {{
         let mut names = COLUMNS.to_vec();
         names.extend([$($more),*]);
         let wanted = Projection::of::<$row>(&names)?;
@@ -252,7 +266,8 @@ macro_rules! read_table {
         let mut is_full = false;
         $trace.$table.stream_wanted(
             &wanted,
-            |block, rows: <$row as Table>::Columns| {
+            |block, mut rows: <$row as Table>::Columns| {
+                let node = $nodes(&mut rows);
                 let (start, end) = times_on($trace.clock_map.line(block.header.clock), &rows.start, &rows.end);
                 Part {
                     first_row: first_row(block),
@@ -260,6 +275,7 @@ macro_rules! read_table {
                     end,
                     correlation: rows.correlation,
                     stack: rows.stack,
+                    node,
                     place: (rows.place.values, rows.place.index),
                     shape: (rows.shape.values, rows.shape.index),
                 }
@@ -301,14 +317,17 @@ impl Gathered {
                 peers: Default::default(),
             }
         };
-        read_table!(gathered, trace, window, doubts, kernels: Kernel, ["shape.name", "shape.demangled",
+        read_table!(gathered, trace, window, doubts, kernels: Kernel,
+            |rows: &mut Kernels| std::mem::take(&mut rows.graph_node), ["graph_node", "shape.name", "shape.demangled",
             "shape.grid_x", "shape.grid_y", "shape.grid_z", "shape.block_x", "shape.block_y", "shape.block_z",
             "shape.graph"], &mut kernel);
-        read_table!(gathered, trace, window, doubts, copies: MemoryCopy, ["shape.direction", "shape.graph",
+        read_table!(gathered, trace, window, doubts, copies: MemoryCopy,
+            |rows: &mut MemoryCopies| std::mem::take(&mut rows.graph_node), ["graph_node", "shape.direction", "shape.graph",
             "shape.source_device", "shape.destination_device"],
             &mut |shape: &CopyShape| plain(OpClass::Copy, OpTable::Copies, copy_word(shape.direction), shape.graph,
                 (shape.source_device, shape.destination_device)));
-        read_table!(gathered, trace, window, doubts, sets: MemorySet, ["shape.graph"],
+        read_table!(gathered, trace, window, doubts, sets: MemorySet,
+            |rows: &mut MemorySets| std::mem::take(&mut rows.graph_node), ["graph_node", "shape.graph"],
             &mut |shape: &SetShape| plain(OpClass::Set, OpTable::Sets, "set", shape.graph, Default::default()));
         if trace.graph_launches.rows() > 0 {
             gathered.read_graphs(trace, window, doubts)?;
@@ -337,7 +356,8 @@ impl Gathered {
             })
             .collect();
         let mut whole = Gathered::default();
-        read_table!(whole, trace, window, doubts, graph_launches: GraphLaunch, ["shape.graph"],
+        read_table!(whole, trace, window, doubts, graph_launches: GraphLaunch, |_: &mut GraphLaunches| Vec::new(),
+            ["shape.graph"],
             &mut |shape: &GraphShape| plain(OpClass::Compute, OpTable::GraphLaunches, "graph launch", shape.graph,
                 Default::default()));
         for at in 0..whole.start.len() {
@@ -353,7 +373,7 @@ impl Gathered {
             self.row.push(whole.row[at]);
             self.correlation.push(whole.correlation[at]);
             let stack = whole.stack.get(at).copied().unwrap_or(StackId::NONE);
-            push_stack(&mut self.stack, self.start.len(), stack);
+            push_some(&mut self.stack, self.start.len(), stack);
         }
         Ok(())
     }
@@ -390,15 +410,18 @@ impl Gathered {
             self.kind.push(kinds[part.shape.1[row] as usize]);
             self.row.push((part.first_row + row as u64) as u32);
             self.correlation.push(part.correlation[row]);
-            push_stack(&mut self.stack, self.start.len(), part.stack[row]);
+            push_some(&mut self.stack, self.start.len(), part.stack[row]);
+            if let Some(node) = part.node.get(row) {
+                push_some(&mut self.node, self.start.len(), *node);
+            }
         }
         true
     }
 
-    /// Puts everything in the order of start; those of equal start stay as they stand in the file. Correlations and
-    /// lanes come along.
-    pub(super) fn in_order(mut self) -> (Ops, Vec<CorrelationId>, Vec<Lane>) {
+    /// Puts everything in the order of start; those of equal start stay as they stand in the file.
+    pub(super) fn in_order(mut self) -> InOrder {
         self.stack = filled_up(self.stack, self.start.len());
+        self.node = filled_up(self.node, self.start.len());
         if let Some(order) = order_by(self.start.len(), |row| self.start[row]) {
             put_in_order(order, |a, b| self.swap(a, b));
         }
@@ -412,7 +435,12 @@ impl Gathered {
             call: Vec::new(),
             kinds: self.kinds.values,
         };
-        (ops, self.correlation, self.lanes.values)
+        InOrder {
+            ops,
+            correlations: self.correlation,
+            nodes: self.node,
+            lanes: self.lanes.values,
+        }
     }
 
     fn swap(&mut self, a: usize, b: usize) {
@@ -425,24 +453,27 @@ impl Gathered {
         if !self.stack.is_empty() {
             self.stack.swap(a, b);
         }
+        if !self.node.is_empty() {
+            self.node.swap(a, b);
+        }
     }
 }
 
-/// Notes the stack of the last of `rows` rows. Most traces have none: the column begins with the first, and ends with the
-/// last one.
-fn push_stack(stacks: &mut Vec<StackId>, rows: usize, stack: StackId) {
-    if stack.is_some() {
-        stacks.resize(rows - 1, StackId::NONE);
-        stacks.push(stack);
+/// Notes something of the last of `rows` rows that most traces have of none: the column begins with the first that has it,
+/// and ends with the last one.
+fn push_some<T: Copy + Default + PartialEq>(column: &mut Vec<T>, rows: usize, value: T) {
+    if value != T::default() {
+        column.resize(rows - 1, T::default());
+        column.push(value);
     }
 }
 
-/// The column with an entry for every row; empty when no row has a stack.
-fn filled_up(mut stacks: Vec<StackId>, rows: usize) -> Vec<StackId> {
-    if !stacks.is_empty() {
-        stacks.resize(rows, StackId::NONE);
+/// The column with an entry for every row; empty when no row has one.
+fn filled_up<T: Copy + Default>(mut column: Vec<T>, rows: usize) -> Vec<T> {
+    if !column.is_empty() {
+        column.resize(rows, T::default());
     }
-    stacks
+    column
 }
 
 /// Rows to make room for at once. Block headers may claim anything, so no more than a file of that size can well hold.

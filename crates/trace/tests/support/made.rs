@@ -4,8 +4,8 @@
 
 use tracesmith_format::tables::*;
 use tracesmith_format::{
-    Address, Bytes, ClockId, ContextId, CorrelationId, DeviceId, ProcessId, StackId, StreamId, ThreadId,
-    Timestamp, Writer, WriterOptions,
+    Address, Bytes, ClockId, ContextId, CorrelationId, DeviceId, GraphId, GraphNodeId, ProcessId, StackId,
+    StreamId, ThreadId, Timestamp, Writer, WriterOptions,
 };
 use tracesmith_trace::Trace;
 
@@ -77,6 +77,37 @@ impl Made {
     pub fn launched(&mut self, name: &str, stream: u64, call: (u64, u64), times: (u64, u64)) {
         let correlation = self.call("cudaLaunchKernel", call);
         self.kernel_row(name, times, correlation, place(stream));
+    }
+
+    /// A kernel that came out of a graph.
+    pub fn node(&mut self, node: u64, stream: u64, times: (u64, u64), launch: CorrelationId) {
+        let shape = KernelShape {
+            name: self.writer.string(&format!("node {node}")).unwrap(),
+            graph: GraphId(7),
+            ..KernelShape::default()
+        };
+        let row = Kernel {
+            start: Timestamp(times.0),
+            end: Timestamp(times.1),
+            correlation: launch,
+            graph_node: GraphNodeId(node),
+            place: place(stream),
+            shape,
+            ..Kernel::default()
+        };
+        self.writer.push(CLOCK, &row).unwrap();
+    }
+
+    /// What nodes wait for: the one that waits, and the other.
+    pub fn edges(&mut self, edges: &[(u64, u64)]) {
+        for (node, before) in edges {
+            let row = GraphEdge {
+                process: PROCESS,
+                node: GraphNodeId(*node),
+                before: GraphNodeId(*before),
+            };
+            self.writer.define(&row).unwrap();
+        }
     }
 
     pub fn copy(&mut self, stream: u64, times: (u64, u64), bytes: u64, shape: CopyShape) {

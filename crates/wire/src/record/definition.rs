@@ -138,6 +138,13 @@ records! {
         /// Bytes of the name.
         name_bytes: u32,
     }
+
+    /// What nodes of a graph that is ready to run wait for; pairs stand behind,
+    /// a word each: a node, and one that it waits for.
+    9 GraphEdges {
+        /// Pairs.
+        count: u64,
+    }
 }
 
 /// The bit that tells a frame of Python from a return address. Below it stand

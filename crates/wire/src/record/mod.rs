@@ -112,6 +112,7 @@ mod tests {
             Image::KIND,
             Stack::KIND,
             PythonCode::KIND,
+            GraphEdges::KIND,
             StreamName::KIND,
             ClockPair::KIND,
             Losses::KIND,

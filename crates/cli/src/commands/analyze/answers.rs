@@ -102,7 +102,14 @@ pub(super) fn critical_path(
     }
     output.table(&table)?;
     more(report.slack.len().saturating_sub(limit), "names", output);
-    unsure(report.assumed_records, report.unknown_records, output);
+    unsure(
+        (
+            report.assumed_records,
+            report.unknown_records,
+            report.unordered_graphs,
+        ),
+        output,
+    );
     if report.contradicted > 0 {
         output.warning(&format!(
             "{} dependencies do not fit the times and were left out",
@@ -149,7 +156,7 @@ pub(super) fn slack(
     Ok(())
 }
 
-fn unsure(assumed: u64, unknown: u64, output: &mut Output) {
+fn unsure((assumed, unknown, unordered): (u64, u64, u64), output: &mut Output) {
     if assumed > 0 {
         output.note(&format!(
             "{} events were recorded on streams that the trace does not name; the one that the thread used last was taken",
@@ -160,6 +167,12 @@ fn unsure(assumed: u64, unknown: u64, output: &mut Output) {
         output.warning(&format!(
             "{} waits are for events whose record is not in the trace",
             units::count(unknown)
+        ));
+    }
+    if unordered > 0 {
+        output.note(&format!(
+            "{} launches of graphs ran on several streams, and the trace does not tell the order of their nodes",
+            units::count(unordered)
         ));
     }
 }
@@ -202,7 +215,14 @@ pub(super) fn what_if(report: &WhatIfReport, output: &mut Output) -> anyhow::Res
              trace does not tell, and so may the answer be",
         );
     }
-    unsure(report.assumed_records, report.unknown_records, output);
+    unsure(
+        (
+            report.assumed_records,
+            report.unknown_records,
+            report.unordered_graphs,
+        ),
+        output,
+    );
     Ok(())
 }
 
