@@ -7,8 +7,11 @@ compared alternate, and medians are printed. Needs `tracesmith` and `check_captu
 target/release), for some sections PyTorch and Nsight Systems; what is missing is named.
 """
 
+import csv
+import io
 import json
 import os
+import random
 import re
 import shutil
 import signal
@@ -171,37 +174,105 @@ def launches():
         row("launch", f"{trace}: kernels", found["kernels"], launches)
 
 
-def nsight():
-    """The level standard beside Nsight Systems alone, in many rounds: enough processes of each mood."""
-    if not nsys():
-        row("nsight", "Nsight Systems", "not on this machine")
-        return
-    loop = [str(PROGRAMS / "launch_loop"), "40000", "1", "2"]
-    report = str(OUTPUT / "nsys-rounds")
+def many():
+    """What is asked of single launches, by many processes: one in two is slower by half and stays so, whatever it does."""
+    loop = [str(PROGRAMS / "launch_loop"), "40000"]
+    null = {"CUDA_INJECTION64_PATH": str(PROGRAMS / "libnull_client.so")}
+    without_calls = ",".join(kind for kind in STANDARD_KINDS.split(",") if kind not in ("4", "5"))
     cases = {
-        "bare": loop,
-        "ours, standard": profile("rounds.sbt", loop),
-        "ours, standard without stacks": profile("rounds.sbt", loop, "--stacks", "none"),
-        "Nsight Systems, -t cuda": [nsys(), "profile", "-t", "cuda", "-o", report, "--force-overwrite", "true", *loop],
+        "bare": (loop, {}),
+        "dormant": (loop, armed()),
+        "null client, kinds of light": (loop, dict(null, NULL_KINDS=LIGHT_KINDS)),
+        "ours, light": (profile("rounds.sbt", loop, "--level", "light"), {}),
+        "null client, kinds of standard, called at launches": (loop, dict(null, NULL_KINDS=without_calls, NULL_CALLBACKS="both")),
+        "ours, standard": (profile("rounds.sbt", loop), {}),
+        "ours, standard without stacks": (profile("rounds.sbt", loop, "--stacks", "none"), {}),
     }
+    if nsys():
+        report = str(OUTPUT / "nsys-rounds")
+        cases["Nsight Systems, -t cuda"] = ([nsys(), "profile", "-t", "cuda", "-o", report, "--force-overwrite", "true", *loop], {})
+    else:
+        row("many", "Nsight Systems", "not on this machine")
     taken = {name: [] for name in cases}
-    for _ in range(int(os.environ.get("NSIGHT_ROUNDS", "20"))):
-        for name, command in cases.items():
-            taken[name] += numbers(run(command), "us_per_launch")
-    # The two moods of a process are apart by half: the quarters are well within one of them each.
-    quarter = lambda times, part: statistics.median(sorted(times)[len(times) * part // 4:len(times) * (part + 1) // 4])
+    for turn in range(int(os.environ.get("MANY_ROUNDS", "40"))):
+        for name in list(cases) if turn % 2 else reversed(cases):
+            command, env = cases[name]
+            taken[name].append(number(run(command, env), "us_per_launch"))
     for name, times in taken.items():
-        row("nsight", f"{name}: µs per launch (median; of the fastest quarter, of the slowest; processes)",
-            f"{statistics.median(times):.3f}; {quarter(times, 0):.3f}, {quarter(times, 3):.3f}; {len(times)}")
-    theirs = taken["Nsight Systems, -t cuda"]
-    percent = lambda a, b: f"{(a / b - 1) * 100:+.1f} %"
-    for name, what in {"ours, standard": "with stacks", "ours, standard without stacks": "without stacks, as Nsight Systems"}.items():
-        ours = taken[name]
-        row("nsight", f"standard, {what}, against Nsight Systems (median; fastest quarter; slowest)",
-            f"{percent(statistics.median(ours), statistics.median(theirs))}; {percent(quarter(ours, 0), quarter(theirs, 0))}; {percent(quarter(ours, 3), quarter(theirs, 3))}",
-            "below")
-        pairs = sum(one < other for one in ours for other in theirs) / (len(ours) * len(theirs))
-        row("nsight", f"of all pairs of processes, those in which ours is the faster, {what}", f"{pairs * 100:.0f} %")
+        low, middle, high = statistics.quantiles(times, n=4)
+        row("many", f"{name}: µs per launch (fastest; quartiles; processes)",
+            f"{min(times):.3f}; {low:.3f}, {middle:.3f}, {high:.3f}; {len(times)}")
+    compared = [
+        ("dormant", "bare", "within 1 %"),
+        ("ours, light", "null client, kinds of light", "within 5 %"),
+        ("ours, standard", "null client, kinds of standard, called at launches", ""),
+        ("ours, standard", "Nsight Systems, -t cuda", "below"),
+        ("ours, standard without stacks", "Nsight Systems, -t cuda", ""),
+        ("null client, kinds of standard, called at launches", "Nsight Systems, -t cuda", ""),
+    ]
+    for one, other, asked in compared:
+        if other in taken:
+            row("many", f"{one} against {other}: medians (95 % of redrawn samples); pairs in which it is the faster",
+                against(taken[one], taken[other]), asked)
+
+
+def against(ours, theirs):
+    """How two samples of times stand to each other: the ratio of their medians, how far it may be off, and how often one wins."""
+    draws = random.Random(1)
+    redrawn = lambda times: statistics.median(draws.choices(times, k=len(times)))
+    percent = lambda ratio: f"{(ratio - 1) * 100:+.1f} %"
+    ratios = sorted(redrawn(ours) / redrawn(theirs) for _ in range(2000))
+    pairs = sum(one < other for one in ours for other in theirs) / (len(ours) * len(theirs))
+    middle = percent(statistics.median(ours) / statistics.median(theirs))
+    return f"{middle} ({percent(ratios[50])} to {percent(ratios[-51])}); {pairs * 100:.0f} %"
+
+
+def graphs():
+    """The order of graphs, as recorded, against the one that the program gave them."""
+    run(profile("graphs.sbt", [str(PROGRAMS / "graphs")]))
+    table = lambda name: list(csv.DictReader(io.StringIO(run([TRACESMITH, "export", "-q", "--as", "csv", "--table", name, "-o", "-", str(OUTPUT / "graphs.sbt")]))))
+    before = {}
+    for edge in table("graph_edges"):
+        before.setdefault(edge["node"], set()).add(edge["before"])
+    launches = {}
+    for kernel in table("kernels"):
+        if kernel["graph_node"] not in ("", "0"):
+            launches.setdefault(kernel["correlation"], {})[kernel["graph_node"]] = int(kernel["grid_x"])
+    captured = {(1, 2), (1, 3), (1, 4), (2, 5), (3, 5), (4, 5)}
+    wanted = [captured] * 3 + [captured | {(11, 13), (12, 13), (13, 1), (5, 14), (11, 14)}] * 3
+    found = []
+    for _, grids in sorted(launches.items(), key=lambda launch: int(launch[0])):
+        pairs = set()
+        for node, grid in grids.items():
+            waiting, seen = list(before.get(node, ())), set()
+            while waiting:
+                other = waiting.pop()
+                if other in seen:
+                    continue
+                seen.add(other)
+                # Nodes without a kernel are stepped over.
+                if other in grids:
+                    pairs.add((grids[other], grid))
+                else:
+                    waiting += before.get(other, ())
+        found.append(pairs)
+    row("graphs", "launches whose kernels are in the order that the program gave them", sum(a == b for a, b in zip(found, wanted)), len(wanted))
+    path = json.loads(run([TRACESMITH, "analyze", "-q", "--only", "critical-path", "--format", "json", str(OUTPUT / "graphs.sbt")]))
+    row("graphs", "launches whose order is not known; dependencies that the times contradict",
+        f"{find(path, 'unordered_graphs')}; {find(path, 'contradicted')}", "0; 0")
+
+
+def find(document, key):
+    """A value of a document by its name, wherever it is."""
+    if isinstance(document, dict):
+        if key in document:
+            return document[key]
+        document = list(document.values())
+    for part in document if isinstance(document, list) else []:
+        value = find(part, key)
+        if value is not None:
+            return value
+    return None
 
 
 def window():
@@ -526,6 +597,7 @@ def programs():
         ("threads 4 500", [], 0, {"kernels": 2000, "joined": 2000}),
         ("processes 2 100", [], 0, {"kernels": 200, "joined": 200, "processes": 2}),
         ("graph 20 100", [], 0, {"kernels": 2000, "graph_kernels": 2000}),
+        ("diamond 100", [], 0, {"kernels": 500, "graph_kernels": 400}),
         ("graph 20 100", ["--graphs", "whole"], 0, {"kernels": 0}),
         ("copies 10", [], 0, {"copies": 30, "sets": 10}),
         ("events", [], 0, {"kernels": 20, "syncs": 5}),
@@ -666,7 +738,8 @@ def replay():
 SECTIONS = {
     "million": million,
     "launches": launches,
-    "nsight": nsight,
+    "many": many,
+    "graphs": graphs,
     "window": window,
     "survival": survival,
     "kinds": kinds,

@@ -74,6 +74,20 @@ fn an_event_ties_two_streams() {
 }
 
 #[test]
+fn a_wait_that_is_captured_is_an_edge_of_a_graph_and_no_wait() {
+    let mut made = Made::new();
+    made.launched("gemm", 1, (100, 110), (120, 300));
+    made.call("cudaStreamBeginCapture", (112, 114));
+    let captured = made.call("cudaStreamWaitEvent", (120, 125));
+    made.sync(SyncKind::STREAM_WAIT_EVENT, 2, (120, 125), captured, (9, 77));
+    made.call("cudaStreamEndCapture", (126, 128));
+    let lost = made.call("cudaStreamWaitEvent", (130, 135));
+    made.sync(SyncKind::STREAM_WAIT_EVENT, 2, (130, 135), lost, (9, 78));
+    let dependencies = Dependencies::of(&Activity::of(&made.finish()).unwrap());
+    assert_eq!(dependencies.unknown_records, 1, "the second");
+}
+
+#[test]
 fn a_wait_may_name_the_stream_that_its_event_was_recorded_in() {
     let mut made = Made::new();
     made.launched("gemm", 1, (100, 110), (120, 300)); // op 0

@@ -93,7 +93,11 @@ impl IdleCause {
             CallClass::Lock => Self::HostLock,
             CallClass::Module => Self::HostModule,
             CallClass::Launch | CallClass::GraphLaunch => Self::LaunchGap,
-            CallClass::EventRecord | CallClass::StreamWait | CallClass::Other => Self::HostCall,
+            CallClass::EventRecord
+            | CallClass::StreamWait
+            | CallClass::CaptureBegin
+            | CallClass::CaptureEnd
+            | CallClass::Other => Self::HostCall,
         }
     }
 }

@@ -88,6 +88,10 @@ pub enum CallClass {
     Lock,
     /// Device code loaded or compiled.
     Module,
+    /// What is asked of a stream becomes nodes of a graph from here on.
+    CaptureBegin,
+    /// It is work again.
+    CaptureEnd,
     /// Anything else.
     Other,
 }
@@ -105,6 +109,12 @@ impl CallClass {
             || bare == "LaunchAsync"
         {
             return Self::Launch;
+        }
+        if has(&["StreamBeginCapture"]) {
+            return Self::CaptureBegin;
+        }
+        if has(&["StreamEndCapture"]) {
+            return Self::CaptureEnd;
         }
         if has(&["StreamWaitEvent"]) {
             return Self::StreamWait;
@@ -210,6 +220,9 @@ mod tests {
             ("cuLaunch", Launch),
             ("cudaGraphLaunch", GraphLaunch),
             ("cuGraphLaunch_ptsz", GraphLaunch),
+            ("cuStreamBeginCapture_v2", CaptureBegin),
+            ("cudaStreamBeginCaptureToGraph", CaptureBegin),
+            ("cudaStreamEndCapture", CaptureEnd),
             ("cudaStreamSynchronize", Sync),
             ("cuCtxSynchronize", Sync),
             ("hipDeviceSynchronize", Sync),

@@ -5,7 +5,9 @@
 //! of graphs, and copies between devices that are in order with both.
 //! Beside them stand the calls in which the host waited, each with the work that it waited for.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use rustc_hash::FxHashMap;
 use serde::Serialize;
@@ -63,7 +65,7 @@ pub struct Dependencies {
     /// Waits whose event was recorded on a stream that the trace does not name; the stream that the recording thread used
     /// last was taken.
     pub assumed_records: u64,
-    /// Waits whose event was not found.
+    /// Waits whose event was not found. Those that were made while a stream was captured are no waits, and not counted.
     pub unknown_records: u64,
     /// Launches of graphs on several streams whose nodes' order is not known.
     pub unordered_graphs: u64,
@@ -141,7 +143,7 @@ impl Dependencies {
             let is_recorded = sync.record_call.is_some()
                 && activity.calls.class(sync.record_call.index()) == CallClass::EventRecord;
             let before = if !is_recorded {
-                self.unknown_records += 1;
+                self.unknown_records += u64::from(!index.is_captured(activity, sync));
                 None
             } else {
                 match index.recording_lanes(activity, sync).as_deref() {
@@ -351,6 +353,32 @@ struct Index {
     /// For each thread the calls that launched something, with the last work of each.
     launches: Vec<Vec<(u32, OpId)>>,
     of_process: FxHashMap<ProcessId, Vec<LaneId>>,
+    captures: OnceCell<Captures>,
+}
+
+/// When streams were captured, by process.
+type Captures = FxHashMap<ProcessId, Vec<RangeInclusive<u64>>>;
+
+fn captures(activity: &Activity) -> Captures {
+    let calls = &activity.calls;
+    let mut captures = Captures::default();
+    for thread in &calls.threads {
+        let mut begun = None;
+        for at in thread.calls.clone() {
+            match (calls.class(at), begun) {
+                (CallClass::CaptureBegin, None) => begun = Some(calls.start[at]),
+                (CallClass::CaptureEnd, Some(start)) if !calls.is_nested(at) => {
+                    captures
+                        .entry(thread.process)
+                        .or_default()
+                        .push(start..=calls.end[at]);
+                    begun = None;
+                }
+                _ => {}
+            }
+        }
+    }
+    captures
 }
 
 impl Index {
@@ -373,6 +401,7 @@ impl Index {
             lanes: activity.lane_ids().map(|id| (*activity.lane(id), id)).collect(),
             launches,
             of_process,
+            captures: OnceCell::new(),
         }
     }
 
@@ -390,6 +419,14 @@ impl Index {
         let lanes = self.of_process.get(&sync.lane.process).into_iter().flatten();
         let of_number = lanes.filter(|id| activity.lane(**id).stream == stream);
         Some(of_number.copied().collect())
+    }
+
+    /// Whether a wait was asked for while a stream of its process was captured: it is an edge of a graph then.
+    fn is_captured(&self, activity: &Activity, sync: &Sync) -> bool {
+        let captures = self.captures.get_or_init(|| captures(activity));
+        let of_process = captures.get(&sync.lane.process).into_iter().flatten();
+        let asked = asked_at(activity, sync);
+        of_process.into_iter().any(|time| time.contains(&asked))
     }
 
     /// The last work of a stream that was asked for before a moment. Of a graph that was launched on it that is what ends
