@@ -14,7 +14,7 @@ use made::{Made, THREAD};
 use tracesmith_format::StackId;
 use tracesmith_format::tables::{CopyDirection, CopyShape, MemoryKind, MemoryOperation};
 use tracesmith_trace::Trace;
-use tracesmith_trace::analysis::{Analysis, DiffReport, DiffUnit, Fate, Finding, MemoryReport};
+use tracesmith_trace::analysis::{Analysis, DiffReport, DiffUnit, Fate, Finding, MemoryReport, source_line};
 use tracesmith_trace::reconstruct::Window;
 
 const ALLOCATE: MemoryOperation = MemoryOperation::ALLOCATE;
@@ -87,6 +87,52 @@ fn waits_are_found_with_the_line_that_waits() {
     let mut made = healthy();
     made.call("cudaStreamSynchronize", (1_000_000, 1_100_000));
     assert!(!rules(made).contains(&"host_waits"));
+}
+
+#[test]
+fn a_program_without_lines_is_named_by_its_function() {
+    let (program, driver) = ("/opt/train", "/usr/lib/libcuda.so.1");
+    let outer = [("/lib/libc.so.6", "__libc_start_main"), (program, "main")];
+    let cases: [(&[(&str, &str)], &str); 5] = [
+        (
+            &[
+                (program, "train_step(int)"),
+                (program, "cudaStreamSynchronize"),
+                (driver, ""),
+            ],
+            "train_step(int)",
+        ),
+        (
+            &[
+                (program, "void add<float>(float*)"),
+                (program, "__device_stub__Z3addIfEvPT_(float*)"),
+                (program, "cudaLaunchKernel"),
+                (driver, "cuLaunchKernel"),
+            ],
+            "main",
+        ),
+        // The first of the two is not there when it is inlined.
+        (
+            &[
+                (program, "train_step(int)"),
+                (program, "__device_stub__Z3addPf(float*)"),
+                (driver, ""),
+            ],
+            "train_step(int)",
+        ),
+        (&[(program, ""), (driver, "")], "main"),
+        (&[], "main"),
+    ];
+    for (inner, wanted) in cases {
+        let mut made = Made::new();
+        let frames = [&outer[..], inner].concat();
+        let stack = made.native_stack(&frames);
+        let trace = made.finish();
+        assert_eq!(source_line(&trace, stack), wanted, "{frames:?}");
+    }
+    let mut made = Made::new();
+    let stack = made.native_stack(&[(program, ""), (driver, "")]);
+    assert_eq!(source_line(&made.finish(), stack), "train+0x0");
 }
 
 #[test]

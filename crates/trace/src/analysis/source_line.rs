@@ -7,7 +7,8 @@ use crate::model::stacks::FrameView;
 use crate::model::trace::Trace;
 
 /// Where the program asked for something: its innermost Python line outside of installed packages, else the innermost line
-/// that has a file, else the innermost function. `no stack` when none was taken.
+/// that has a file, else the innermost function that has a name and is not CUDA's own, else the innermost place outside of
+/// its libraries. `no stack` when none was taken.
 pub fn source_line(trace: &Trace, stack: StackId) -> String {
     if !stack.is_some() {
         return "no stack".to_owned();
@@ -21,7 +22,14 @@ pub fn source_line(trace: &Trace, stack: StackId) -> String {
     };
     let python = view.frames.iter().find(is_own);
     let with_file = || view.frames.iter().find(|frame| !place(trace, frame).0.is_empty());
-    match python.or_else(with_file).or(view.frames.first()) {
+    let own = &view.frames[stubs(trace, &view.frames)..];
+    let outside = || own.iter().filter(|frame| !is_of_cuda(trace, frame));
+    let named = || outside().find(|frame| !function(trace, frame).is_empty());
+    let found = python
+        .or_else(with_file)
+        .or_else(named)
+        .or_else(|| outside().next());
+    match found.or(view.frames.first()) {
         Some(frame) => {
             let (file, line) = place(trace, frame);
             let name = trace.frame_name(frame);
@@ -33,6 +41,47 @@ pub fn source_line(trace: &Trace, stack: StackId) -> String {
         }
         None => "no stack".to_owned(),
     }
+}
+
+/// How many of the innermost frames belong to a launch itself: the compiler makes two functions on the host for every
+/// kernel, one with the kernel's name that calls the other.
+fn stubs(trace: &Trace, frames: &[FrameView]) -> usize {
+    const STUB: &str = "__device_stub__";
+    let is_stub = |frame: &FrameView| function(trace, frame).starts_with(STUB);
+    let Some(stub) = frames.iter().position(is_stub) else {
+        return 0;
+    };
+    let mangled = &function(trace, &frames[stub])[STUB.len()..];
+    let has_its_name = |frame: &FrameView| {
+        let name = function(trace, frame).split(['(', '<']).next().unwrap_or("");
+        let name = name.rsplit([':', ' ']).next().unwrap_or("");
+        !name.is_empty() && mangled.contains(name)
+    };
+    stub + 1 + usize::from(frames.get(stub + 1).is_some_and(has_its_name))
+}
+
+/// Whether a frame is of CUDA's libraries, also where they are linked into the program.
+fn is_of_cuda(trace: &Trace, frame: &FrameView) -> bool {
+    let image = trace.image(frame.frame.image);
+    let file = image.map_or("", |image| {
+        let path = trace.string(image.path);
+        path.rsplit('/').next().unwrap_or(path)
+    });
+    let is_library = ["libcuda.", "libcudart", "libcupti", "libnvidia-"]
+        .iter()
+        .any(|beginning| file.starts_with(beginning));
+    let is_linked_in = ["cuda", "__cuda", "cudart::", "libcudart_static_"]
+        .iter()
+        .any(|beginning| function(trace, frame).starts_with(beginning));
+    is_library || is_linked_in
+}
+
+fn function<'t>(trace: &'t Trace, frame: &FrameView) -> &'t str {
+    let function = match &frame.symbol {
+        Some(symbol) => symbol.function,
+        None => frame.frame.function,
+    };
+    trace.string(function)
 }
 
 fn place<'t>(trace: &'t Trace, frame: &FrameView) -> (&'t str, u32) {

@@ -4,8 +4,8 @@
 
 use tracesmith_format::tables::*;
 use tracesmith_format::{
-    Address, Bytes, ClockId, ContextId, CorrelationId, DeviceId, GraphId, GraphNodeId, ProcessId, StackId,
-    StreamId, ThreadId, Timestamp, Writer, WriterOptions,
+    Address, Bytes, ClockId, ContextId, CorrelationId, DeviceId, GraphId, GraphNodeId, ImageId, ProcessId,
+    StackId, StreamId, ThreadId, Timestamp, Writer, WriterOptions,
 };
 use tracesmith_trace::Trace;
 
@@ -257,6 +257,30 @@ impl Made {
     }
 
     /// A stack of one Python line.
+    /// A stack of native functions without lines, the innermost last: the file of each and its name.
+    pub fn native_stack(&mut self, frames: &[(&str, &str)]) -> StackId {
+        let mut of_stack = Vec::new();
+        for (number, (file, function)) in frames.iter().enumerate() {
+            let image = ImageId(number as u32 + 1);
+            let path = self.writer.string(file).unwrap();
+            let row = Image {
+                id: image,
+                process: PROCESS,
+                path,
+                ..Image::default()
+            };
+            self.writer.define(&row).unwrap();
+            let frame = Frame {
+                image,
+                address: Address(number as u64),
+                function: self.writer.string(function).unwrap(),
+                ..Frame::default()
+            };
+            of_stack.push(self.writer.frame(frame).unwrap());
+        }
+        self.writer.stack_of(of_stack).unwrap()
+    }
+
     pub fn stack(&mut self, file: &str, line: u32, function: &str) -> StackId {
         let frame = Frame {
             kind: FrameKind::PYTHON,
