@@ -1,10 +1,11 @@
 //! `tracesmith states`.
 
-use serde::ser::{Serialize, SerializeStruct, Serializer};
+use serde::Serialize;
+use serde::ser::{SerializeStruct, Serializer};
 use serde_json::{Value, json};
 use tracesmith_trace::analysis::device_name;
 use tracesmith_trace::reconstruct::{
-    Activity, Dependencies, Interval, OpId, State, StateLine, States, Subject,
+    Activity, Dependencies, Interval, OpId, OpTable, State, StateLine, States, Subject,
 };
 use tracesmith_trace::{Trace, units};
 
@@ -58,6 +59,23 @@ fn is_wanted(args: &StatesArgs, activity: &Activity, line: &StateLine<'_>) -> bo
         Subject::Stream(lane) => args.stream.contains(&activity.lane(lane).stream.0),
         _ => false,
     }
+}
+
+/// One stretch of a state. There are several to a kernel, so no tree of values is made of each.
+#[derive(Serialize)]
+struct JsonInterval<'a> {
+    from_ns: u64,
+    to_ns: u64,
+    state: &'static str,
+    work: Option<JsonWork<'a>>,
+    waits_for: Option<JsonWork<'a>>,
+}
+
+#[derive(Serialize)]
+struct JsonWork<'a> {
+    name: &'a str,
+    table: OpTable,
+    row: u32,
 }
 
 struct Shown<'a> {
@@ -120,21 +138,25 @@ impl Shown<'_> {
         }
     }
 
-    fn json_interval(&self, interval: &Interval) -> Value {
-        let row = |op: OpId| {
+    fn json_interval(&self, interval: &Interval) -> JsonInterval<'_> {
+        let work = |op: OpId| {
             op.is_some().then(|| {
                 let name = self.activity.name(self.trace, op);
                 let op = self.activity.ops.get(op);
-                json!({ "name": name, "table": op.kind.table, "row": op.row })
+                JsonWork {
+                    name,
+                    table: op.kind.table,
+                    row: op.row,
+                }
             })
         };
-        json!({
-            "from_ns": interval.from,
-            "to_ns": interval.to,
-            "state": interval.state.name(),
-            "work": row(interval.op),
-            "waits_for": row(interval.waits_for),
-        })
+        JsonInterval {
+            from_ns: interval.from,
+            to_ns: interval.to,
+            state: interval.state.name(),
+            work: work(interval.op),
+            waits_for: work(interval.waits_for),
+        }
     }
 
     fn totals(&self, output: &mut Output) -> anyhow::Result<()> {
@@ -276,7 +298,7 @@ impl Shown<'_> {
                 let lines: Vec<Value> = now
                     .iter()
                     .map(|(subject, interval)| {
-                        let mut line = self.json_interval(interval);
+                        let mut line = json!(self.json_interval(interval));
                         line["of"] = self.json_subject(*subject);
                         line["queued"] = json!(queued(*subject));
                         line
