@@ -29,9 +29,9 @@ pub(super) const WATCHED: [u32; 6] = [
     resource::GRAPHEXEC_CREATED,
 ];
 
-/// Edges of one graph that are kept. A graph of this size takes seconds to make
-/// ready.
-const MAX_EDGES: usize = 1 << 20;
+/// Edges of one graph that are kept until it is ready: they take some of the
+/// memory that capture may have, and few graphs have a hundredth of it.
+const MAX_EDGES: usize = 1 << 18;
 
 /// Edges in one record.
 const IN_RECORD: usize = 1024;
