@@ -30,7 +30,7 @@ pub(super) const WATCHED: [u32; 6] = [
 ];
 
 /// Edges of one graph that are kept until it is ready: they take some of the
-/// memory that capture may have, and few graphs have a hundredth of it.
+/// memory that capture may have.
 const MAX_EDGES: usize = 1 << 18;
 
 /// Edges in one record.
@@ -63,12 +63,25 @@ fn edge_of(graph: &GraphResource) -> (usize, usize) {
 }
 
 impl Edges {
+    /// Forgets all: nodes that were destroyed while nobody watched are no handles
+    /// any more.
+    pub(super) fn clear(&self) {
+        lock(&self.0).clear();
+    }
+
     /// A callback about a graph.
     pub(super) fn tell(&self, agent: &Agent, cupti: &Cupti, id: u32, graph: &GraphResource) {
         let thread = threads::thread_id();
+        // Asked before the lock is taken: CUPTI may hold one of its own around a callback of another thread.
+        let number = match id {
+            resource::GRAPHNODE_CREATED | resource::GRAPHNODE_CLONED => {
+                cupti.graph_node_id(NodeHandle(graph.node as usize))
+            }
+            _ => None,
+        };
         let mut all = lock(&self.0);
         match id {
-            resource::GRAPHNODE_CLONED => all.entry(thread).or_default().cloned(cupti, graph),
+            resource::GRAPHNODE_CLONED => all.entry(thread).or_default().cloned(number, graph),
             // Its memory may be another's from now on, whoever made it.
             resource::GRAPHNODE_DESTROY_STARTING => {
                 for making in all.values_mut() {
@@ -85,7 +98,7 @@ impl Edges {
             _ => {
                 // A thread that copies nothing builds a graph, which is copied before it runs.
                 if let Some(making) = all.get_mut(&thread) {
-                    making.changed(cupti, id, graph);
+                    making.changed(number, id, graph);
                 }
             }
         }
@@ -93,24 +106,23 @@ impl Edges {
 }
 
 impl Making {
-    fn cloned(&mut self, cupti: &Cupti, graph: &GraphResource) {
+    fn cloned(&mut self, number: Option<u64>, graph: &GraphResource) {
         let copy = (graph.original_graph as usize, graph.graph as usize);
         if !self.copies.contains(&copy) {
             self.copies.push(copy);
         }
-        self.created(cupti, graph);
+        self.created(number, graph);
     }
 
-    fn created(&mut self, cupti: &Cupti, graph: &GraphResource) {
-        let handle = graph.node as usize;
-        if let Some(number) = cupti.graph_node_id(NodeHandle(handle)) {
-            self.nodes.insert(handle, number);
+    fn created(&mut self, number: Option<u64>, graph: &GraphResource) {
+        if let Some(number) = number {
+            self.nodes.insert(graph.node as usize, number);
         }
     }
 
-    fn changed(&mut self, cupti: &Cupti, id: u32, graph: &GraphResource) {
+    fn changed(&mut self, number: Option<u64>, id: u32, graph: &GraphResource) {
         match id {
-            resource::GRAPHNODE_CREATED => self.created(cupti, graph),
+            resource::GRAPHNODE_CREATED => self.created(number, graph),
             resource::GRAPHNODE_DEPENDENCY_CREATED if self.edges.len() >= MAX_EDGES => self.refused += 1,
             resource::GRAPHNODE_DEPENDENCY_CREATED => {
                 self.edges.insert(edge_of(graph), self.copies.len());

@@ -133,6 +133,7 @@ impl Backend {
         }
         if settings.kinds.contains(Kinds::KERNELS) && !settings.kinds.contains(Kinds::WHOLE_GRAPHS) {
             // A graph that is made ready before the window may run in it.
+            self.edges.clear();
             hub.watch_edges(Switch::On);
         }
         if settings.range == CaptureRange::ProfilerApi {
