@@ -62,6 +62,46 @@ fn windows_in_a_running_program_hold_what_ran_in_them() {
     assert!(run.stdout.contains("launched 150 "), "{}", run.stdout);
 }
 
+/// Nodes that were seen in one window may be gone before the next.
+#[test]
+fn a_copy_of_a_graph_may_end_between_windows() {
+    let Some(stage) = stage() else { return };
+    let place = Place::new(stage);
+    let mut armed = Talk::start(&mut place.armed("", "guest ibgygYkgeg"));
+    armed.hear("at 0");
+    let pid = armed.child().id();
+    let window = place.start_window(&mut place.record(pid, "--force"), pid);
+    armed.say();
+    armed.hear("at 0");
+    assert_eq!(place.close_window(window).code, Some(0));
+    assert_eq!(
+        place.trace("t.sbt").graph_edges.rows(),
+        0,
+        "nothing was made ready"
+    );
+    armed.say();
+    armed.hear("at 10");
+    let window = place.start_window(&mut place.record(pid, "--force"), pid);
+    armed.say();
+    armed.hear("at 20");
+    assert_eq!(place.close_window(window).code, Some(0));
+    armed.say();
+    let run = armed.end();
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    let trace = place.trace("t.sbt");
+    assert_whole(&trace);
+    let nodes: Vec<u64> = rows(&trace.kernels)
+        .iter()
+        .map(|kernel| kernel.graph_node.0)
+        .collect();
+    let edges: Vec<(u64, u64)> = rows(&trace.graph_edges)
+        .iter()
+        .map(|edge| (edge.before.0, edge.node.0))
+        .collect();
+    let chain: Vec<(u64, u64)> = nodes.windows(2).map(|pair| (pair[0], pair[1])).collect();
+    assert_eq!((nodes.len(), edges), (10, chain));
+}
+
 #[test]
 fn a_window_of_a_while_ends_by_itself() {
     let Some(stage) = stage() else { return };

@@ -75,6 +75,7 @@ typedef struct {
     X(CUresult, cuStreamBeginCapture_v2, (CUstream, int))                                        \
     X(CUresult, cuStreamEndCapture, (CUstream, CUgraph *))                                       \
     X(CUresult, cuGraphCreate, (CUgraph *, unsigned))                                            \
+    X(CUresult, cuGraphClone, (CUgraph *, CUgraph))                                              \
     X(CUresult, cuGraphAddKernelNode_v2, (CUgraphNode *, CUgraph, const CUgraphNode *, size_t,   \
                                           const CUDA_KERNEL_NODE_PARAMS *))                      \
     X(CUresult, cuGraphInstantiateWithFlags, (CUgraphExec *, CUgraph, unsigned long long))       \

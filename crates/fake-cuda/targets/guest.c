@@ -3,6 +3,10 @@
  *
  *   i  initialise CUDA, with a context and the kernels
  *   k  10 kernels, waited for
+ *   b  build a graph of 10 kernels, one behind the other
+ *   y  copy it
+ *   Y  destroy the copy
+ *   e  make it ready, launch it, wait for it, and destroy what was made ready
  *   n  10 kernels within an NVTX range "step", waited for
  *   d  the same in a range "step" of the domain "guest"
  *   m  an NVTX mark
@@ -149,6 +153,27 @@ static void launch_some(void) {
     launched += KERNELS;
 }
 
+static CUstream graph_stream;
+static CUgraph graph, copied;
+
+static void build_graph(void) {
+    CUfunction noop = kernel("noop");
+    CHECK(cuStreamCreate(&graph_stream, 1));
+    CHECK(cuStreamBeginCapture_v2(graph_stream, 0));
+    for (int i = 0; i < KERNELS; i++)
+        launch(noop, 1, 32, graph_stream, NULL);
+    CHECK(cuStreamEndCapture(graph_stream, &graph));
+}
+
+static void run_graph(void) {
+    CUgraphExec executable;
+    CHECK(cuGraphInstantiateWithFlags(&executable, graph, 0));
+    CHECK(cuGraphLaunch(executable, graph_stream));
+    CHECK(cuStreamSynchronize(graph_stream));
+    CHECK(cuGraphExecDestroy(executable));
+    launched += KERNELS;
+}
+
 static void say_left(int code, void *unused) {
     (void)unused;
     printf("left with %d\n", code);
@@ -211,6 +236,18 @@ static void take_step(char step) {
         break;
     case 'k':
         launch_some();
+        break;
+    case 'b':
+        build_graph();
+        break;
+    case 'y':
+        CHECK(cuGraphClone(&copied, graph));
+        break;
+    case 'Y':
+        CHECK(cuGraphDestroy(copied));
+        break;
+    case 'e':
+        run_graph();
         break;
     case 'n':
         nvtx_push("step");

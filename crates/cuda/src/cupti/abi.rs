@@ -51,6 +51,8 @@ pub mod resource {
     pub const MODULE_LOADED: u32 = 6;
     pub const MODULE_UNLOAD_STARTING: u32 = 7;
     pub const MODULE_PROFILED: u32 = 8;
+    pub const GRAPH_CREATED: u32 = 9;
+    pub const GRAPH_CLONED: u32 = 11;
     pub const GRAPHNODE_CREATED: u32 = 13;
     pub const GRAPHNODE_DESTROY_STARTING: u32 = 14;
     pub const GRAPHNODE_DEPENDENCY_CREATED: u32 = 15;

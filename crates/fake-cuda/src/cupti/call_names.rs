@@ -132,6 +132,7 @@ const DRIVER: &[(u32, &CStr)] = &[
     (514, c"cuGraphLaunch"),
     (516, c"cuGraphExecDestroy"),
     (517, c"cuGraphDestroy"),
+    (523, c"cuGraphClone"),
     (527, c"cuLaunchHostFunc"),
     (534, c"cuGraphGetNodes"),
     (535, c"cuGraphGetEdges"),

@@ -21,6 +21,7 @@ pub(crate) mod resource {
     pub(crate) const MODULE_PROFILED: u32 = 8;
     pub(crate) const GRAPH_CREATED: u32 = 9;
     pub(crate) const GRAPH_DESTROY_STARTING: u32 = 10;
+    pub(crate) const GRAPH_CLONED: u32 = 11;
     pub(crate) const GRAPHNODE_CREATE_STARTING: u32 = 12;
     pub(crate) const GRAPHNODE_CREATED: u32 = 13;
     pub(crate) const GRAPHNODE_DESTROY_STARTING: u32 = 14;

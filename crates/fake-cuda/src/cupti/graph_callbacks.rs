@@ -33,20 +33,8 @@ pub(crate) fn executable_created(
     made: &Arc<Executable>,
 ) {
     let clone = Registry::handle_of(made);
-    graph_created(clone);
     let nodes = made.nodes();
-    for (node, original_node) in nodes.iter().zip(original.nodes()) {
-        node_created(clone, node, &[]);
-        send(
-            resource::GRAPHNODE_CLONED,
-            &GraphData {
-                original_graph: Registry::handle_of(original),
-                original_node: Registry::handle_of(&original_node),
-                ..about(clone, node)
-            },
-        );
-    }
-    depend(clone, &nodes);
+    nodes_cloned(original, clone, &nodes);
     let inner = Registry::handle_of(&made.inner);
     graph_created(inner);
     for node in made.inner.nodes() {
@@ -64,6 +52,33 @@ pub(crate) fn executable_created(
     };
     callbacks::about_graph(resource::GRAPHEXEC_CREATE_STARTING, context, &data);
     callbacks::about_graph(resource::GRAPHEXEC_CREATED, context, &data);
+}
+
+pub(crate) fn graph_cloned(original: &Arc<Graph>, clone: &Arc<Graph>) {
+    let graph = Registry::handle_of(clone);
+    nodes_cloned(original, graph, &clone.nodes());
+    let data = GraphData {
+        graph,
+        original_graph: Registry::handle_of(original),
+        ..GraphData::default()
+    };
+    send(resource::GRAPH_CLONED, &data);
+}
+
+fn nodes_cloned(original: &Arc<Graph>, clone: Handle, nodes: &[Arc<Node>]) {
+    graph_created(clone);
+    for (node, original_node) in nodes.iter().zip(original.nodes()) {
+        node_created(clone, node, &[]);
+        send(
+            resource::GRAPHNODE_CLONED,
+            &GraphData {
+                original_graph: Registry::handle_of(original),
+                original_node: Registry::handle_of(&original_node),
+                ..about(clone, node)
+            },
+        );
+    }
+    depend(clone, nodes);
 }
 
 pub(crate) fn executable_destroyed(handle: Handle, executable: &Executable) {

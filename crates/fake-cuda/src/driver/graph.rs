@@ -72,6 +72,13 @@ api! { Driver:
         check_initialised()?;
         phGraph.put(Registry::handle_of(&created()))
     };
+    fn cuGraphClone = 523 (phGraphClone: Out<usize>, originalGraph: usize) => {
+        let original = GRAPHS.get(originalGraph)?;
+        let copy = original.copy();
+        GRAPHS.add(copy.clone());
+        graph_callbacks::graph_cloned(&original, &copy);
+        phGraphClone.put(Registry::handle_of(&copy))
+    };
     fn cuGraphAddKernelNode_v2 = 689 (
         phGraphNode: Out<usize>, hGraph: usize, dependencies: In<usize>, numDependencies: usize,
         nodeParams: In<KernelNodeParameters>,

@@ -97,6 +97,28 @@ impl Graph {
     pub(crate) fn nodes(&self) -> Vec<Arc<Node>> {
         self.nodes.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
+
+    /// Another graph with the same nodes.
+    pub(crate) fn copy(&self) -> Arc<Self> {
+        let copy = Self::new();
+        let originals = self.nodes();
+        for (index, original) in originals.iter().enumerate() {
+            let nodes = copy.nodes();
+            let follows = places(&originals[..index], original);
+            let follows = follows.iter().map(|at| Registry::handle_of(&nodes[*at]));
+            copy.add(original.operation.clone(), follows.collect());
+        }
+        copy
+    }
+}
+
+/// Where those that a node follows are among the nodes that were added before it.
+fn places(before: &[Arc<Node>], node: &Node) -> Vec<usize> {
+    let place = |handle: &usize| {
+        let is_meant = |other: &Arc<Node>| Registry::handle_of(other) == *handle;
+        before.iter().position(is_meant)
+    };
+    node.follows.iter().filter_map(place).collect()
 }
 
 impl Executable {
@@ -104,22 +126,16 @@ impl Executable {
     pub(crate) fn of(graph: &Graph) -> Arc<Self> {
         let graph_id = next_graph_id();
         let originals = graph.nodes();
-        // Nodes follow those that were added before them.
         let mut nodes: Vec<Arc<Node>> = Vec::with_capacity(originals.len());
         let mut links: Vec<Arc<Node>> = Vec::new();
-        let inner = Graph::new();
+        let inner = graph.copy();
         for (index, original) in originals.iter().enumerate() {
-            let place = |handle: &usize| {
-                let is_meant = |other: &Arc<Node>| Registry::handle_of(other) == *handle;
-                originals[..index].iter().position(is_meant)
-            };
-            let follows: Vec<usize> = original.follows.iter().filter_map(place).collect();
-            let handles = |of: &[Arc<Node>]| follows.iter().map(|at| Registry::handle_of(&of[*at])).collect();
-            inner.add(original.operation.clone(), handles(&inner.nodes()));
+            let follows = places(&originals[..index], original);
+            let follows = follows.iter().map(|at| Registry::handle_of(&nodes[*at]));
             let node = Node::new(
                 node_id(graph_id, index),
                 original.operation.clone(),
-                handles(&nodes),
+                follows.collect(),
             );
             NODES.add(node.clone());
             nodes.push(node);

@@ -9,7 +9,12 @@
 //! another number by then take their stacks along. All of it happens within one
 //! call on one thread.
 
-use std::{collections::HashMap, sync::Mutex, thread, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Mutex,
+    thread,
+    time::Duration,
+};
 
 use tracesmith_cuda::cupti::{
     Cupti, NodeHandle,
@@ -20,7 +25,9 @@ use tracesmith_wire::record::GraphEdges;
 use crate::{agent::Agent, guard::lock, sink::Cause, threads};
 
 /// The callbacks that tell of them.
-pub(super) const WATCHED: [u32; 6] = [
+pub(super) const WATCHED: [u32; 8] = [
+    resource::GRAPH_CREATED,
+    resource::GRAPH_CLONED,
     resource::GRAPHNODE_CREATED,
     resource::GRAPHNODE_CLONED,
     resource::GRAPHNODE_DESTROY_STARTING,
@@ -29,9 +36,12 @@ pub(super) const WATCHED: [u32; 6] = [
     resource::GRAPHEXEC_CREATED,
 ];
 
-/// Edges of one graph that are kept until it is ready: they take some of the
-/// memory that capture may have.
+/// Edges, and nodes, of one graph that are kept until it is ready: they take some
+/// of the memory that capture may have.
 const MAX_EDGES: usize = 1 << 18;
+
+/// Graphs that a thread began since it made one ready.
+const MAX_GRAPHS: usize = 1 << 14;
 
 /// Edges in one record.
 const IN_RECORD: usize = 1024;
@@ -48,17 +58,51 @@ pub(super) struct Edges(Mutex<HashMap<u32, Making>>);
 /// What a thread has copied since it made a graph ready.
 #[derive(Default)]
 struct Making {
-    /// Handles of graphs and of their copies, in the order in which they began.
-    copies: Vec<(usize, usize)>,
+    /// Handles of the graphs that it began: of another, the first nodes may have
+    /// been copied before anyone watched.
+    begun: HashSet<usize>,
+    /// Graphs and their copies, in the order in which those began.
+    copies: Vec<Copied>,
     /// Handles of nodes that exist, with their numbers at first.
     nodes: HashMap<usize, u64>,
     /// Pairs of nodes, with the number of copies there were then.
-    edges: HashMap<(usize, usize), usize>,
-    refused: u64,
+    edges: HashMap<Edge, usize>,
+    size: Size,
 }
 
-/// An edge by the handles of its nodes: the one that waits, and the other.
-fn edge_of(graph: &GraphResource) -> (usize, usize) {
+/// Handles of a graph and of its copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Copied {
+    original: usize,
+    copy: usize,
+}
+
+/// Handles of the node that waits, and of the other.
+type Edge = (usize, usize);
+
+/// Whether it can be kept whole.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Size {
+    #[default]
+    Kept,
+    TooLarge,
+}
+
+/// A graph that is ready.
+#[derive(Debug, PartialEq, Eq)]
+enum Ready {
+    /// It was not seen from the beginning.
+    Unknown,
+    TooLarge,
+    /// Numbers of nodes that wait, with those that they wait for; and numbers that
+    /// nodes had and have.
+    Whole {
+        edges: Vec<(u64, u64)>,
+        renumbered: Vec<(u64, u64)>,
+    },
+}
+
+fn edge_of(graph: &GraphResource) -> Edge {
     (graph.node as usize, graph.dependency as usize)
 }
 
@@ -81,7 +125,11 @@ impl Edges {
         };
         let mut all = lock(&self.0);
         match id {
-            resource::GRAPHNODE_CLONED => all.entry(thread).or_default().cloned(number, graph),
+            resource::GRAPH_CREATED => all.entry(thread).or_default().begin(graph),
+            // The program copied it for itself, and makes it ready by another copy.
+            resource::GRAPH_CLONED => {
+                all.remove(&thread);
+            }
             // Its memory may be another's from now on, whoever made it.
             resource::GRAPHNODE_DESTROY_STARTING => {
                 for making in all.values_mut() {
@@ -89,16 +137,14 @@ impl Edges {
                 }
             }
             resource::GRAPHEXEC_CREATED => {
-                let made = all.remove(&thread);
+                let made = all.remove(&thread).unwrap_or_default();
                 drop(all);
-                if let Some(made) = made {
-                    made.hand_over(agent, cupti, graph.graph as usize);
-                }
+                let number = |handle| cupti.graph_node_id(NodeHandle(handle));
+                hand_over(agent, &made.ready(graph.graph as usize, number));
             }
             _ => {
-                // A thread that copies nothing builds a graph, which is copied before it runs.
                 if let Some(making) = all.get_mut(&thread) {
-                    making.changed(number, id, graph);
+                    making.change(number, id, graph);
                 }
             }
         }
@@ -106,51 +152,71 @@ impl Edges {
 }
 
 impl Making {
-    fn cloned(&mut self, number: Option<u64>, graph: &GraphResource) {
-        let copy = (graph.original_graph as usize, graph.graph as usize);
-        if !self.copies.contains(&copy) {
-            self.copies.push(copy);
+    fn begin(&mut self, graph: &GraphResource) {
+        let graph = graph.graph as usize;
+        if self.begun.len() >= MAX_GRAPHS {
+            *self = Self::default();
         }
-        self.created(number, graph);
-    }
-
-    fn created(&mut self, number: Option<u64>, graph: &GraphResource) {
-        if let Some(number) = number {
-            self.nodes.insert(graph.node as usize, number);
+        self.begun.insert(graph);
+        // Whatever had this handle is gone.
+        for copied in self.copies.iter_mut().filter(|copied| copied.copy == graph) {
+            *copied = Copied { original: 0, copy: 0 };
         }
     }
 
-    fn changed(&mut self, number: Option<u64>, id: u32, graph: &GraphResource) {
-        match id {
-            resource::GRAPHNODE_CREATED => self.created(number, graph),
-            resource::GRAPHNODE_DEPENDENCY_CREATED if self.edges.len() >= MAX_EDGES => self.refused += 1,
-            resource::GRAPHNODE_DEPENDENCY_CREATED => {
+    fn change(&mut self, number: Option<u64>, id: u32, graph: &GraphResource) {
+        if id == resource::GRAPHNODE_CLONED && self.begun.contains(&(graph.graph as usize)) {
+            let copied = Copied {
+                original: graph.original_graph as usize,
+                copy: graph.graph as usize,
+            };
+            if !self.copies.iter().rev().any(|known| *known == copied) {
+                self.copies.push(copied);
+            }
+        }
+        // A thread that copies nothing builds a graph, which is copied before it runs.
+        if self.copies.is_empty() || self.size == Size::TooLarge {
+            return;
+        }
+        match (id, number) {
+            (resource::GRAPHNODE_CREATED | resource::GRAPHNODE_CLONED, Some(number)) => {
+                self.nodes.insert(graph.node as usize, number);
+            }
+            (resource::GRAPHNODE_DEPENDENCY_CREATED, _) => {
                 self.edges.insert(edge_of(graph), self.copies.len());
             }
-            resource::GRAPHNODE_DEPENDENCY_DESTROY_STARTING => {
+            (resource::GRAPHNODE_DEPENDENCY_DESTROY_STARTING, _) => {
                 self.edges.remove(&edge_of(graph));
             }
             _ => {}
+        }
+        if self.nodes.len().max(self.edges.len()) > MAX_EDGES {
+            self.nodes = HashMap::new();
+            self.edges = HashMap::new();
+            self.size = Size::TooLarge;
         }
     }
 
     /// The graph is ready: the last copy of it runs, with what was copied behind
     /// that. Other graphs that the thread copied were not made ready.
-    fn hand_over(self, agent: &Agent, cupti: &Cupti, original: usize) {
-        let Some(first) = self.copies.iter().rposition(|copy| copy.0 == original) else {
-            return;
+    fn ready(self, original: usize, number: impl Fn(usize) -> Option<u64>) -> Ready {
+        let Some(first) = self.copies.iter().rposition(|copied| copied.original == original) else {
+            return Ready::Unknown;
         };
+        if self.size == Size::TooLarge {
+            return Ready::TooLarge;
+        }
         let numbers: HashMap<usize, u64> = self
             .nodes
-            .iter()
-            .filter_map(|(handle, first)| {
-                let number = cupti.graph_node_id(NodeHandle(*handle))?;
-                if number != *first {
-                    agent.stacks.copy_node(*first, number);
-                }
-                Some((*handle, number))
-            })
+            .keys()
+            .filter_map(|handle| Some((*handle, number(*handle)?)))
             .collect();
+        let mut renumbered: Vec<(u64, u64)> = numbers
+            .iter()
+            .map(|(handle, number)| (self.nodes[handle], *number))
+            .filter(|(had, has)| had != has)
+            .collect();
+        renumbered.sort_unstable();
         let number = |handle: &usize| numbers.get(handle).copied();
         let mut edges: Vec<(u64, u64)> = self
             .edges
@@ -159,21 +225,172 @@ impl Making {
             .filter_map(|((node, before), _)| Some((number(node)?, number(before)?)))
             .collect();
         edges.sort_unstable();
-        for (count, part) in edges.chunks(IN_RECORD).enumerate() {
-            if count > 0 && (count * IN_RECORD).is_multiple_of(IN_RING) {
-                thread::sleep(PAUSE);
-            }
-            let words = part.iter().flat_map(|(node, before)| [*node, *before]);
-            let bytes: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();
-            let count = part.len() as u64;
-            agent.sink.define_with(&GraphEdges { count }, &bytes);
-        }
-        if self.refused > 0 {
-            let words = format!(
-                "a graph has more than {MAX_EDGES} edges: {} are not recorded",
-                self.refused
-            );
+        Ready::Whole { edges, renumbered }
+    }
+}
+
+fn hand_over(agent: &Agent, ready: &Ready) {
+    let (edges, renumbered) = match ready {
+        Ready::Unknown => return,
+        Ready::TooLarge => {
+            let words = format!("the order within a graph of more than {MAX_EDGES} edges is not recorded");
             agent.sink.note(Cause::Other, &words);
+            return;
         }
+        Ready::Whole { edges, renumbered } => (edges, renumbered),
+    };
+    for (had, has) in renumbered {
+        agent.stacks.copy_node(*had, *has);
+    }
+    for (count, part) in edges.chunks(IN_RECORD).enumerate() {
+        if count > 0 && (count * IN_RECORD).is_multiple_of(IN_RING) {
+            thread::sleep(PAUSE);
+        }
+        let words = part.iter().flat_map(|(node, before)| [*node, *before]);
+        let bytes: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();
+        let count = part.len() as u64;
+        agent.sink.define_with(&GraphEdges { count }, &bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIRST: usize = 0x100;
+    const COPY: usize = 0x200;
+    const OTHER: usize = 0x300;
+
+    fn about(graph: usize) -> GraphResource {
+        GraphResource {
+            graph: graph as _,
+            original_graph: std::ptr::null_mut(),
+            node: std::ptr::null_mut(),
+            original_node: std::ptr::null_mut(),
+            node_kind: 0,
+            dependency: std::ptr::null_mut(),
+            executable: std::ptr::null_mut(),
+        }
+    }
+
+    /// Nodes have the handles `copy + 1` and on, and the same as numbers.
+    fn copy(making: &mut Making, original: usize, copy: usize, nodes: usize) {
+        for node in 1..=nodes {
+            let cloned = GraphResource {
+                original_graph: original as _,
+                node: (copy + node) as _,
+                ..about(copy)
+            };
+            let number = Some((copy + node) as u64);
+            making.change(number, resource::GRAPHNODE_CREATED, &cloned);
+            making.change(number, resource::GRAPHNODE_CLONED, &cloned);
+        }
+        for node in 2..=nodes {
+            depend(making, copy, node, node - 1);
+        }
+    }
+
+    fn depend(making: &mut Making, graph: usize, node: usize, before: usize) {
+        let data = GraphResource {
+            node: (graph + node) as _,
+            dependency: (graph + before) as _,
+            ..about(graph)
+        };
+        making.change(None, resource::GRAPHNODE_DEPENDENCY_CREATED, &data);
+    }
+
+    fn same(handle: usize) -> Option<u64> {
+        Some(handle as u64)
+    }
+
+    fn whole(edges: &[(u64, u64)]) -> Ready {
+        Ready::Whole {
+            edges: edges.to_vec(),
+            renumbered: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_copy_that_is_seen_from_its_beginning_is_known() {
+        let mut making = Making::default();
+        making.begin(&about(COPY));
+        copy(&mut making, FIRST, COPY, 3);
+        assert_eq!(
+            making.ready(FIRST, same),
+            whole(&[(0x202, 0x201), (0x203, 0x202)])
+        );
+    }
+
+    #[test]
+    fn one_that_had_begun_before_is_not() {
+        let mut making = Making::default();
+        copy(&mut making, FIRST, COPY, 3);
+        making.begin(&about(OTHER));
+        assert_eq!(
+            making.ready(FIRST, same),
+            Ready::Unknown,
+            "half of an order is none"
+        );
+        assert_eq!(Making::default().ready(FIRST, same), Ready::Unknown);
+    }
+
+    #[test]
+    fn other_copies_are_not_handed_over() {
+        let mut making = Making::default();
+        making.begin(&about(OTHER));
+        copy(&mut making, 0x50, OTHER, 2);
+        making.begin(&about(COPY));
+        copy(&mut making, FIRST, COPY, 2);
+        assert_eq!(making.ready(FIRST, same), whole(&[(0x202, 0x201)]));
+        // The same handles again: it is the later one.
+        let mut making = Making::default();
+        making.begin(&about(COPY));
+        copy(&mut making, FIRST, COPY, 2);
+        making.begin(&about(OTHER));
+        copy(&mut making, 0x50, OTHER, 2);
+        making.begin(&about(COPY));
+        copy(&mut making, FIRST, COPY, 2);
+        assert_eq!(making.ready(FIRST, same), whole(&[(0x202, 0x201)]));
+    }
+
+    #[test]
+    fn nodes_that_are_moved_get_their_new_numbers() {
+        let mut making = Making::default();
+        making.begin(&about(COPY));
+        copy(&mut making, FIRST, COPY, 2);
+        let moved = |handle: usize| match handle {
+            0x202 => Some(0x999),
+            _ => same(handle),
+        };
+        let expected = Ready::Whole {
+            edges: vec![(0x999, 0x201)],
+            renumbered: vec![(0x202, 0x999)],
+        };
+        assert_eq!(making.ready(FIRST, moved), expected);
+    }
+
+    #[test]
+    fn a_graph_that_is_too_large_has_no_order_at_all() {
+        let mut making = Making::default();
+        making.begin(&about(COPY));
+        copy(&mut making, FIRST, COPY, MAX_EDGES + 1);
+        depend(&mut making, COPY, 2, 1);
+        assert!(
+            making.edges.is_empty() && making.nodes.is_empty(),
+            "it takes no memory"
+        );
+        assert_eq!(making.ready(FIRST, same), Ready::TooLarge);
+    }
+
+    #[test]
+    fn graphs_that_are_never_made_ready_take_little() {
+        let mut making = Making::default();
+        for graph in 1..10 * MAX_GRAPHS {
+            making.begin(&about(graph * 0x1000));
+        }
+        assert!(making.begun.len() <= MAX_GRAPHS);
+        making.begin(&about(COPY));
+        copy(&mut making, FIRST, COPY, 2);
+        assert_eq!(making.ready(FIRST, same), whole(&[(0x202, 0x201)]));
     }
 }

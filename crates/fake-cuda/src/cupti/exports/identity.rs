@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code, reason = "exports C functions")]
 
-use std::ffi::c_char;
+use std::{ffi::c_char, process};
 
 use crate::clock;
 use crate::code::Code;
@@ -81,9 +81,13 @@ extern "C" fn cuptiGetGraphExecId(executable: usize, id: Out<u32>) -> u32 {
     )
 }
 
+/// The real one follows the handle: to ask about a node that is gone ends the program, or worse.
 #[unsafe(no_mangle)]
 extern "C" fn cuptiGetGraphNodeId(node: usize, id: Out<u64>) -> u32 {
     let found = NODES.get(node);
+    if found.is_err() && node != 0 {
+        process::abort();
+    }
     answer(
         found.and_then(|node| id.put(node.id)),
         CuptiCode::INVALID_PARAMETER,
