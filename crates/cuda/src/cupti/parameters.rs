@@ -479,6 +479,32 @@ impl ArrayShape {
         let [row, rows, planes] = self.extent()?;
         row.checked_mul(rows)?.checked_mul(planes)
     }
+
+    /// How the bytes of its levels of detail lie one behind the other, and how
+    /// many there are; 0 levels are those of a plain array, which is one.
+    pub fn layout(&self, levels: u32) -> Option<(Vec<LevelPlace>, u64)> {
+        let mut places = Vec::new();
+        let mut begin: u64 = 0;
+        for level in 0..levels.clamp(1, MOST_LEVELS) {
+            let shape = self.level(level);
+            let extent = shape.extent()?;
+            places.push(LevelPlace { begin, extent });
+            begin = begin.checked_add(shape.bytes()? as u64)?;
+        }
+        Some((places, begin))
+    }
+}
+
+/// Levels of detail, at most: the largest array has fewer.
+pub const MOST_LEVELS: u32 = 32;
+
+/// Where a level of detail lies among the bytes of an array.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LevelPlace {
+    /// Where it begins.
+    pub begin: u64,
+    /// Bytes of a row, rows of a plane, and planes.
+    pub extent: [usize; 3],
 }
 
 #[cfg(test)]
@@ -522,6 +548,17 @@ mod tests {
         assert_eq!((third.width, third.height, third.depth), (5, 1, 1));
         let layered = ArrayShape { flags: 1, ..solid };
         assert_eq!(layered.level(2).depth, 4);
+        let (places, bytes) = SHAPE.layout(3).unwrap();
+        assert_eq!(
+            places.iter().map(|place| place.begin).collect::<Vec<_>>(),
+            [0, 960, 1200]
+        );
+        assert_eq!((places[2].extent, bytes), ([40, 1, 1], 1240));
+        assert_eq!(
+            SHAPE.layout(0).unwrap(),
+            (places[..1].to_vec(), 960),
+            "a plain one"
+        );
         let line = ArrayShape { height: 0, ..SHAPE };
         assert_eq!((line.level(9).width, line.level(9).height), (1, 0));
     }

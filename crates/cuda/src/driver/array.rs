@@ -10,11 +10,9 @@ use super::functions::Handle;
 use super::{Context, DeviceMemory, missing};
 use crate::Error;
 use crate::cupti::parameters::{
-    ArrayShape, Planes, Resource, SIDE_ARRAY, SIDE_DEVICE, Side, TEXTURE_BYTES, VIEW_BYTES,
+    ArrayShape, LevelPlace, MOST_LEVELS, Planes, Resource, SIDE_ARRAY, SIDE_DEVICE, Side, TEXTURE_BYTES,
+    VIEW_BYTES,
 };
-
-/// Levels of detail, at most: the largest array has fewer.
-const MOST_LEVELS: u32 = 32;
 
 /// Handles that are taken to come to a wanted one, at most.
 const MOST_HANDLES: u64 = 1 << 16;
@@ -38,16 +36,8 @@ enum Kind {
 #[derive(Clone, Copy)]
 struct Level {
     handle: Handle,
-    /// Bytes of a row, rows and planes.
-    extent: [usize; 3],
-    /// Where it begins in the memory beside.
-    begin: u64,
-}
-
-impl Level {
-    fn bytes(&self) -> u64 {
-        self.extent.iter().map(|size| *size as u64).product()
-    }
+    /// Where it lies in the memory beside.
+    place: LevelPlace,
 }
 
 impl Array {
@@ -58,22 +48,10 @@ impl Array {
     /// When its format is not known, or what the driver says.
     pub fn new(context: &Context, shape: &ArrayShape, levels: u32) -> Result<Self, Error> {
         let levels = levels.min(MOST_LEVELS);
-        let mut extents = Vec::new();
-        let mut bytes: u64 = 0;
-        for level in 0..levels.max(1) {
-            let shape = shape.level(level);
-            let room = shape
-                .bytes()
-                .and_then(|own| Some((bytes, shape.extent()?, bytes.checked_add(own as u64)?)));
-            let Some((begin, extent, end)) = room else {
-                return Err(Error::Refused {
-                    library: super::LIBRARY,
-                    reason: format!("arrays of format {:#x} are not known", shape.format),
-                });
-            };
-            extents.push((begin, extent));
-            bytes = end;
-        }
+        let (places, bytes) = shape.layout(levels).ok_or_else(|| Error::Refused {
+            library: super::LIBRARY,
+            reason: format!("arrays of format {:#x} are not known", shape.format),
+        })?;
         let beside = context.memory::<u32>(bytes.div_ceil(4) as usize)?;
         let driver = context.enter()?;
         let functions = driver.functions();
@@ -95,7 +73,7 @@ impl Array {
             })?;
             Self::of(context, handle, Kind::Mipmapped, beside, bytes)
         };
-        for (level, (begin, extent)) in extents.into_iter().enumerate() {
+        for (level, place) in places.into_iter().enumerate() {
             let mut of_level = handle;
             if array.kind == Kind::Mipmapped {
                 let call = functions
@@ -108,8 +86,7 @@ impl Array {
             }
             array.levels.push(Level {
                 handle: of_level,
-                extent,
-                begin,
+                place,
             });
         }
         Ok(array)
@@ -161,10 +138,10 @@ impl Array {
     }
 
     fn ends(&self, level: &Level) -> (Side, Side) {
-        let [row, rows, _] = level.extent;
+        let [row, rows, _] = level.place.extent;
         let plain = Side {
             kind: u64::from(SIDE_DEVICE),
-            device: self.beside.address() + level.begin,
+            device: self.beside.address() + level.place.begin,
             pitch: row,
             height: rows,
             ..Side::default()
@@ -178,7 +155,7 @@ impl Array {
     }
 
     fn copy(&self, level: &Level, source: Side, destination: Side) -> Result<(), Error> {
-        let [width, height, depth] = level.extent;
+        let [width, height, depth] = level.place.extent;
         let planes = Planes {
             source,
             destination,
@@ -199,13 +176,10 @@ impl Array {
     /// One end of a copy of `width` bytes, `height` rows and `depth` planes that
     /// begins `offset` bytes behind the first, row upon row.
     pub(super) fn side(&self, offset: u64, [width, height, depth]: [usize; 3]) -> Option<Side> {
-        let behind = self.levels.partition_point(|level| level.begin <= offset);
+        let behind = self.levels.partition_point(|level| level.place.begin <= offset);
         let level = &self.levels[behind.checked_sub(1)?];
-        let within = offset - level.begin;
-        if within >= level.bytes() {
-            return None;
-        }
-        let [row, rows, planes] = level.extent;
+        let within = offset - level.place.begin;
+        let [row, rows, planes] = level.place.extent;
         let (x, line) = (within as usize % row, within as usize / row);
         let (y, z) = (line % rows, line / rows);
         let fits =

@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use tracesmith_cuda::{
     cupti::parameters::{
-        ArrayShape, MakeTexture, RESOURCE_ARRAY, RESOURCE_LINEAR, RESOURCE_MIPMAPPED, RESOURCE_PITCHED,
-        Resource, SIDE_ARRAY, Side, TEXTURE_BYTES, VIEW_BYTES,
+        ArrayShape, LevelPlace, MOST_LEVELS, MakeTexture, RESOURCE_ARRAY, RESOURCE_LINEAR,
+        RESOURCE_MIPMAPPED, RESOURCE_PITCHED, Resource, SIDE_ARRAY, Side, TEXTURE_BYTES, VIEW_BYTES,
     },
     driver::{ArrayHandle, ArrayRows},
 };
@@ -32,9 +32,6 @@ const APART: u64 = 1 << 40;
 
 /// Handles are small: a larger number is none.
 const LARGEST_HANDLE: u64 = 1 << 20;
-
-/// Levels of detail, at most.
-const MOST_LEVELS: u32 = 32;
 
 const UNKNOWN: &str = "a texture or a surface that was made before the recording";
 pub(super) const ARRAY: &str = "an array whose format is not known";
@@ -61,6 +58,7 @@ pub(super) enum TextureKind {
 struct Array {
     /// Where its bytes stand.
     base: u64,
+    bytes: u64,
     context: u32,
     levels: Vec<Level>,
 }
@@ -68,9 +66,7 @@ struct Array {
 #[derive(Clone, Copy)]
 struct Level {
     handle: ArrayHandle,
-    /// Bytes of a row, rows and planes.
-    extent: [usize; 3],
-    begin: u64,
+    place: LevelPlace,
 }
 
 /// Where one end of a copy lies, and how its rows do.
@@ -245,20 +241,17 @@ impl State {
             (whole, 0)
         };
         let shape = self.peek.array(first)?;
+        let (places, bytes) = shape.layout(count)?;
         let mut levels = Vec::new();
-        let mut bytes = 0;
-        for level in 0..count.max(1) {
-            let own = shape.level(level);
+        for (level, place) in (0..).zip(places) {
             levels.push(Level {
                 handle: if count == 0 {
                     whole
                 } else {
                     self.peek.level(whole, level)?
                 },
-                extent: own.extent()?,
-                begin: bytes,
+                place,
             });
-            bytes += own.bytes()? as u64;
         }
         let base = ARRAYS + self.memory.textures.count * APART;
         if bytes > APART {
@@ -267,6 +260,7 @@ impl State {
         self.memory.textures.count += 1;
         let array = Array {
             base,
+            bytes,
             context: command.context,
             levels,
         };
@@ -286,13 +280,9 @@ impl State {
 
     /// Tells what an array holds.
     fn read_array(&mut self, array: &Array, moment: u8) {
-        let bytes = array.levels.iter().map(|level| {
-            let [row, rows, planes] = level.extent;
-            (row * rows * planes) as u64
-        });
         let buffer = Buffer {
             address: array.base,
-            bytes: bytes.sum(),
+            bytes: array.bytes,
             context: array.context,
             moment,
             memory: ARRAY_MEMORY,
@@ -300,7 +290,10 @@ impl State {
         };
         self.tell(&buffer, &[]);
         for level in &array.levels {
-            let [row, rows, planes] = level.extent;
+            let LevelPlace {
+                begin,
+                extent: [row, rows, planes],
+            } = level.place;
             let at_once = (PIECE_BYTES / row).clamp(1, rows);
             let starts =
                 (0..planes).flat_map(|plane| (0..rows).step_by(at_once).map(move |first| (plane, first)));
@@ -316,7 +309,7 @@ impl State {
                     self.break_off("an array of the program could not be read");
                     return;
                 }
-                let begin = array.base + level.begin + ((plane * rows + first) * row) as u64;
+                let begin = array.base + begin + ((plane * rows + first) * row) as u64;
                 for (index, piece) in content.chunks(PIECE_BYTES).enumerate() {
                     self.tell_piece(begin + (index * PIECE_BYTES) as u64, moment, piece);
                 }
@@ -349,10 +342,13 @@ impl State {
             self.reach_array(command, side.array, RESOURCE_ARRAY)?;
         }
         let (array, level) = self.memory.textures.find(side.array)?;
-        let [row, rows, _] = level.extent;
+        let LevelPlace {
+            begin,
+            extent: [row, rows, _],
+        } = level.place;
         let offset = side.x + (side.z * rows + side.y) * row;
         Some(End {
-            address: array.base + level.begin + offset as u64,
+            address: array.base + begin + offset as u64,
             pitch: row as u64,
             height: rows as u64,
             reached: Reached::Device,
