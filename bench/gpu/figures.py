@@ -13,6 +13,7 @@ import json
 import os
 import random
 import re
+import select
 import shutil
 import signal
 import statistics
@@ -174,34 +175,72 @@ def launches():
         row("launch", f"{trace}: kernels", found["kernels"], launches)
 
 
+class Turns:
+    """A program that launches when it is its turn: everything that is compared is alive at once, so that what else the
+    machine does falls on all of it alike."""
+
+    def __init__(self, name, command, env):
+        path = OUTPUT / name
+        for end in ("order", "answer"):
+            os.mkfifo(f"{path}.{end}")
+        # For both ends, so that neither waits for the other to open it.
+        self.order = os.open(f"{path}.order", os.O_RDWR)
+        self.answer = os.open(f"{path}.answer", os.O_RDWR)
+        environment = dict(os.environ, LAUNCH_TURNS=str(path), **env)
+        self.target = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.path = path
+
+    def take(self):
+        os.write(self.order, b"go\n")
+        if not select.select([self.answer], [], [], 60)[0]:
+            raise RuntimeError(f"{self.path.name} does not answer")
+        return number(os.read(self.answer, 4096).decode(), "us_per_launch")
+
+    def end(self):
+        self.target.wait(60)
+        os.close(self.order)
+        os.close(self.answer)
+        for end in ("order", "answer"):
+            os.unlink(f"{self.path}.{end}")
+
+
 def many():
-    """What is asked of single launches, by many processes: one in two is slower by half and stays so, whatever it does."""
-    loop = [str(PROGRAMS / "launch_loop"), "40000"]
+    """What is asked of single launches: programs that take turns of 4,000, all on one CPU, in several sets of processes."""
+    sets, turns = int(os.environ.get("MANY_SETS", "10")), int(os.environ.get("MANY_TURNS", "40"))
+    loop = [str(PROGRAMS / "launch_loop"), "4000", "1", str(turns)]
     null = {"CUDA_INJECTION64_PATH": str(PROGRAMS / "libnull_client.so")}
     without_calls = ",".join(kind for kind in STANDARD_KINDS.split(",") if kind not in ("4", "5"))
     cases = {
         "bare": (loop, {}),
         "dormant": (loop, armed()),
         "null client, kinds of light": (loop, dict(null, NULL_KINDS=LIGHT_KINDS)),
-        "ours, light": (profile("rounds.sbt", loop, "--level", "light"), {}),
+        "ours, light": (profile("turns-light.sbt", loop, "--level", "light"), {}),
         "null client, kinds of standard, called at launches": (loop, dict(null, NULL_KINDS=without_calls, NULL_CALLBACKS="both")),
-        "ours, standard": (profile("rounds.sbt", loop), {}),
-        "ours, standard without stacks": (profile("rounds.sbt", loop, "--stacks", "none"), {}),
+        "ours, standard": (profile("turns-standard.sbt", loop), {}),
+        "ours, standard without stacks": (profile("turns-quiet.sbt", loop, "--stacks", "none"), {}),
     }
     if nsys():
-        report = str(OUTPUT / "nsys-rounds")
+        report = str(OUTPUT / "turns-nsys")
         cases["Nsight Systems, -t cuda"] = ([nsys(), "profile", "-t", "cuda", "-o", report, "--force-overwrite", "true", *loop], {})
     else:
         row("many", "Nsight Systems", "not on this machine")
+    # A list for each set of processes, of one time for each turn.
     taken = {name: [] for name in cases}
-    for turn in range(int(os.environ.get("MANY_ROUNDS", "40"))):
-        for name in list(cases) if turn % 2 else reversed(cases):
-            command, env = cases[name]
-            taken[name].append(number(run(command, env), "us_per_launch"))
-    for name, times in taken.items():
-        low, middle, high = statistics.quantiles(times, n=4)
-        row("many", f"{name}: µs per launch (fastest; quartiles; processes)",
-            f"{min(times):.3f}; {low:.3f}, {middle:.3f}, {high:.3f}; {len(times)}")
+    for number_of_set in range(sets):
+        cpu = {"LAUNCH_CPU": str(number_of_set % os.cpu_count())}
+        programs = {name: Turns(f"turn-{place}", command, dict(env, **cpu)) for place, (name, (command, env)) in enumerate(cases.items())}
+        times = {name: [] for name in cases}
+        for turn in range(turns):
+            for name in list(cases) if turn % 2 else reversed(cases):
+                times[name].append(programs[name].take())
+        for name, program in programs.items():
+            program.end()
+            # What is done once for a process is done.
+            taken[name].append(times[name][turns // 5 :])
+    for name, processes in taken.items():
+        low, middle, high = statistics.quantiles([time for times in processes for time in times], n=4)
+        each = " ".join(f"{statistics.median(times):.2f}" for times in processes)
+        row("many", f"{name}: µs per launch (quartiles; median of each process)", f"{low:.3f}, {middle:.3f}, {high:.3f}; {each}")
     compared = [
         ("dormant", "bare", "within 1 %"),
         ("ours, light", "null client, kinds of light", "within 5 %"),
@@ -212,25 +251,46 @@ def many():
     ]
     for one, other, asked in compared:
         if other in taken:
-            row("many", f"{one} against {other}: medians (95 % of redrawn samples); pairs in which it is the faster",
-                against(taken[one], taken[other]), asked)
+            row("many", f"{one} against {other}: median of the sets (95 % of redrawn sets); each set", against(taken[one], taken[other]), asked)
 
 
 def against(ours, theirs):
-    """How two samples of times stand to each other: the ratio of their medians, how far it may be off, and how often one wins."""
+    """How the times of two programs stand to each other, turn by turn, in each set of processes; and how far the median may be off."""
+    percent = lambda ratio: f"{(ratio - 1) * 100:+.1f}"
+    ratios = [statistics.median(one / other for one, other in zip(*times)) for times in zip(ours, theirs)]
     draws = random.Random(1)
-    redrawn = lambda times: statistics.median(draws.choices(times, k=len(times)))
-    percent = lambda ratio: f"{(ratio - 1) * 100:+.1f} %"
-    ratios = sorted(redrawn(ours) / redrawn(theirs) for _ in range(2000))
-    pairs = sum(one < other for one in ours for other in theirs) / (len(ours) * len(theirs))
-    middle = percent(statistics.median(ours) / statistics.median(theirs))
-    return f"{middle} ({percent(ratios[50])} to {percent(ratios[-51])}); {pairs * 100:.0f} %"
+    redrawn = sorted(statistics.median(draws.choices(ratios, k=len(ratios))) for _ in range(2000))
+    each = " ".join(percent(ratio) for ratio in ratios)
+    return f"{percent(statistics.median(ratios))} % ({percent(redrawn[50])} to {percent(redrawn[-51])}); {each}"
 
 
 def graphs():
     """The order of graphs, as recorded, against the one that the program gave them."""
     run(profile("graphs.sbt", [str(PROGRAMS / "graphs")]))
-    table = lambda name: list(csv.DictReader(io.StringIO(run([TRACESMITH, "export", "-q", "--as", "csv", "--table", name, "-o", "-", str(OUTPUT / "graphs.sbt")]))))
+    found = orders("graphs.sbt")
+    row("graphs", "launches whose kernels are in the order that the program gave them", found.count("right"), 9)
+    path = json.loads(run([TRACESMITH, "analyze", "-q", "--only", "critical-path", "--format", "json", str(OUTPUT / "graphs.sbt")]))
+    row("graphs", "launches whose order is not known; dependencies that the times contradict",
+        f"{find(path, 'unordered_graphs')}; {find(path, 'contradicted')}", "0; 0")
+    target = subprocess.Popen([str(PROGRAMS / "graphs"), "forever"], env=dict(os.environ, **armed()), stdout=subprocess.PIPE, text=True)
+    target.stdout.readline()
+    found, edges = [], []
+    for _ in range(20):
+        run([TRACESMITH, "record", "--force", "--pid", str(target.pid), "-d", "0.1", "-o", str(OUTPUT / "graphs-window.sbt")])
+        order = orders("graphs-window.sbt")
+        # The first and the last launch of a window may have run in it in part.
+        edges += [order[0], order[-1]]
+        found += order[1:-1]
+    row("graphs", "20 windows while graphs are copied, made ready and destroyed: launches in the right order", found.count("right"), len(found))
+    row("graphs", "first and last launch of each window: right; not known; else", f"{edges.count('right')}; {edges.count('unknown')}; {edges.count('wrong')}")
+    row("graphs", "the program runs on", target.poll() is None, True)
+    target.kill()
+    target.wait()
+
+
+def orders(trace):
+    """Of each launch of a graph, whether the order of its kernels is that which the program gave it."""
+    table = lambda name: list(csv.DictReader(io.StringIO(run([TRACESMITH, "export", "-q", "--as", "csv", "--table", name, "-o", "-", str(OUTPUT / trace)]))))
     before = {}
     for edge in table("graph_edges"):
         before.setdefault(edge["node"], set()).add(edge["before"])
@@ -239,7 +299,7 @@ def graphs():
         if kernel["graph_node"] not in ("", "0"):
             launches.setdefault(kernel["correlation"], {})[kernel["graph_node"]] = int(kernel["grid_x"])
     captured = {(1, 2), (1, 3), (1, 4), (2, 5), (3, 5), (4, 5)}
-    wanted = [captured] * 3 + [captured | {(11, 13), (12, 13), (13, 1), (5, 14), (11, 14)}] * 3
+    by_hand = captured | {(11, 13), (12, 13), (13, 1), (5, 14), (11, 14)}
     found = []
     for _, grids in sorted(launches.items(), key=lambda launch: int(launch[0])):
         pairs = set()
@@ -255,11 +315,9 @@ def graphs():
                     pairs.add((grids[other], grid))
                 else:
                     waiting += before.get(other, ())
-        found.append(pairs)
-    row("graphs", "launches whose kernels are in the order that the program gave them", sum(a == b for a, b in zip(found, wanted)), len(wanted))
-    path = json.loads(run([TRACESMITH, "analyze", "-q", "--only", "critical-path", "--format", "json", str(OUTPUT / "graphs.sbt")]))
-    row("graphs", "launches whose order is not known; dependencies that the times contradict",
-        f"{find(path, 'unordered_graphs')}; {find(path, 'contradicted')}", "0; 0")
+        wanted = by_hand if max(grids.values()) > 10 else captured
+        found.append("right" if pairs == wanted else "wrong" if pairs else "unknown")
+    return found
 
 
 def find(document, key):

@@ -1,19 +1,13 @@
 // Graphs whose order is known: every kernel has a grid of its own, so that a trace can be held against it.
 //
-//   graphs        launches a captured graph (three branches, one with a set, a copy and a function of the host), then one
-//                 that holds it as a graph within the graph, between kernels on the same stream
-#include <cstdio>
-#include <cstdlib>
-#include <cuda_runtime.h>
+//   graphs          launches a captured graph (three branches, one with a set, a copy and a function of the host), then one
+//                   that holds it as a graph within the graph, then a copy of that, between kernels on the same stream
+//   graphs forever  again and again, each made ready anew, with copies that come and go, until killed
+#include <cstring>
+#include <unistd.h>
 
-#define CHECK(call)                                                                                                  \
-    do {                                                                                                             \
-        cudaError_t code = (call);                                                                                   \
-        if (code != cudaSuccess) {                                                                                   \
-            fprintf(stderr, "%s: %s\n", #call, cudaGetErrorString(code));                                            \
-            exit(1);                                                                                                 \
-        }                                                                                                            \
-    } while (0)
+
+#include "check.h"
 
 __global__ void spin(long ticks) {
     long start = clock64();
@@ -74,19 +68,32 @@ static cudaGraph_t by_hand(cudaGraph_t inner) {
     return graph;
 }
 
-int main() {
+int main(int count, char **arguments) {
     for (auto &stream : streams) CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     CHECK(cudaEventCreateWithFlags(&forked, cudaEventDisableTiming));
     for (auto &event : joined) CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
-    cudaGraph_t inner = captured(), outer = by_hand(inner);
-    for (cudaGraph_t graph : {inner, outer}) {
+    cudaGraph_t inner = captured(), outer = by_hand(inner), copy;
+    CHECK(cudaGraphClone(&copy, outer));
+    auto run = [&](cudaGraph_t graph, int launches) {
         cudaGraphExec_t executable;
         CHECK(cudaGraphInstantiate(&executable, graph, 0));
-        for (int i = 0; i < 3; i++) {
+        for (int i = 0; i < launches; i++) {
             spin<<<20, 1, 0, streams[0]>>>(50000);
             CHECK(cudaGraphLaunch(executable, streams[0]));
         }
         CHECK(cudaStreamSynchronize(streams[0]));
+        CHECK(cudaGraphExecDestroy(executable));
+    };
+    if (count > 1 && strcmp(arguments[1], "forever") == 0) {
+        for (long round = 0;; round++) {
+            for (cudaGraph_t graph : {inner, outer, copy}) run(graph, 1);
+            if (round == 0) puts("begun");
+            fflush(stdout);
+            CHECK(cudaGraphDestroy(copy));
+            CHECK(cudaGraphClone(&copy, outer));
+            usleep(500);
+        }
     }
-    printf("6 launches\n");
+    for (cudaGraph_t graph : {inner, outer, copy}) run(graph, 3);
+    printf("9 launches\n");
 }

@@ -3,12 +3,14 @@
 //   launch_loop LAUNCHES [THREADS [ROUNDS [PAUSE_MS]]]
 //
 // Prints one line per round. With a pause it sleeps between rounds, so that something from outside (a window that
-// opens or closes) can happen in between. LAUNCH_CPU=N keeps the launching thread on one CPU.
+// opens or closes) can happen in between. LAUNCH_CPU=N keeps the launching thread on one CPU. With LAUNCH_TURNS=PATH each
+// round waits for a line in the pipe PATH.order, and its line goes to PATH.answer.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cuda_runtime.h>
 #include <sched.h>
+#include <string>
 #include <thread>
 #include <unistd.h>
 #include <vector>
@@ -35,7 +37,18 @@ int main(int count, char **words) {
         CPU_SET(atoi(cpu), &only);
         if (sched_setaffinity(0, sizeof only, &only) != 0) perror("LAUNCH_CPU");
     }
+    FILE *order = nullptr, *answer = stdout;
+    if (const char *path = getenv("LAUNCH_TURNS")) {
+        order = fopen((std::string(path) + ".order").c_str(), "r");
+        answer = fopen((std::string(path) + ".answer").c_str(), "w");
+        if (!order || !answer) {
+            perror(path);
+            return 1;
+        }
+    }
     for (int round = 0; round < rounds; round++) {
+        char line[16];
+        if (order && !fgets(line, sizeof line, order)) break;
         auto start = std::chrono::steady_clock::now();
         if (threads == 1) {
             launch(launches, streams[0]);
@@ -45,8 +58,8 @@ int main(int count, char **words) {
             for (auto &worker : workers) worker.join();
         }
         double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-        printf("round %d us_per_launch %.4f\n", round, seconds / launches / threads * 1e6);
-        fflush(stdout);
+        fprintf(answer, "round %d us_per_launch %.4f\n", round, seconds / launches / threads * 1e6);
+        fflush(answer);
         if (pause_ms) usleep(pause_ms * 1000);
     }
 }

@@ -7,14 +7,7 @@
 #include <cuda_profiler_api.h>
 #include <cuda_runtime.h>
 
-#define CHECK(call)                                                                  \
-    do {                                                                             \
-        cudaError_t status = (call);                                                 \
-        if (status != cudaSuccess) {                                                 \
-            fprintf(stderr, "%s: %s\n", #call, cudaGetErrorString(status));          \
-            exit(1);                                                                 \
-        }                                                                            \
-    } while (0)
+#include "../check.h"
 
 const int WIDTH = 96, HEIGHT = 40, DEPTH = 5, LEVELS = 4;
 const int COUNT = WIDTH * HEIGHT;
