@@ -31,7 +31,8 @@ PROGRAMS, OUTPUT = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
 TRACESMITH = os.environ.get("TRACESMITH", str(ROOT / "target/release/tracesmith"))
 CHECK = os.environ.get("CHECK_CAPTURE", str(ROOT / "target/release/examples/check_capture"))
 LIGHT_KINDS = "8,9,10,1,22,2"
-STANDARD_KINDS = "8,9,37,10,1,22,2,5,4,38,36,49,50,17,52"
+# Calls, waits and events are told by callbacks.
+STANDARD_KINDS = "8,9,37,10,1,22,2,49,50,17,52"
 rows = []
 
 
@@ -127,8 +128,7 @@ def launches():
         "dormant": (loop, dormant),
         "null client, kinds of light": (loop, dict(null, NULL_KINDS=LIGHT_KINDS)),
         "ours, light": (profile("light.sbt", loop, "--level", "light"), {}),
-        "null client, kinds of light, called at launches by the runtime and the driver": (loop, dict(null, NULL_KINDS=LIGHT_KINDS, NULL_CALLBACKS="both")),
-        "null client, kinds of standard": (loop, dict(null, NULL_KINDS=STANDARD_KINDS)),
+        "null client, kinds of standard, called at launches": (loop, dict(null, NULL_KINDS=STANDARD_KINDS, NULL_CALLBACKS="driver")),
         "ours, standard": (profile("standard.sbt", loop), {}),
         "ours, standard without stacks": (profile("quiet.sbt", loop, "--stacks", "none"), {}),
         "ours, full": (profile("full.sbt", loop, "--level", "full"), {}),
@@ -163,7 +163,7 @@ def launches():
     ratio = lambda a, b: f"{percent(fastest, a, b)} by the fastest, {percent(medians, a, b)} by the medians"
     row("launch", "dormant against bare", ratio("dormant", "bare"), "within 1 %")
     row("launch", "light against the null client", ratio("ours, light", "null client, kinds of light"), "within 5 %")
-    row("launch", "standard against the null client", ratio("ours, standard", "null client, kinds of standard"))
+    row("launch", "standard against the null client", ratio("ours, standard", "null client, kinds of standard, called at launches"))
     if nsys():
         row("launch", "standard against Nsight Systems", ratio("ours, standard", "Nsight Systems, -t cuda"), "below")
         files = sorted(OUTPUT.glob("nsys.nsys-rep")) or sorted(OUTPUT.glob("nsys.qdstrm"))
@@ -209,13 +209,14 @@ def many():
     sets, turns = int(os.environ.get("MANY_SETS", "10")), int(os.environ.get("MANY_TURNS", "40"))
     loop = [str(PROGRAMS / "launch_loop"), "4000", "1", str(turns)]
     null = {"CUDA_INJECTION64_PATH": str(PROGRAMS / "libnull_client.so")}
-    without_calls = ",".join(kind for kind in STANDARD_KINDS.split(",") if kind not in ("4", "5"))
     cases = {
         "bare": (loop, {}),
         "dormant": (loop, armed()),
         "null client, kinds of light": (loop, dict(null, NULL_KINDS=LIGHT_KINDS)),
         "ours, light": (profile("turns-light.sbt", loop, "--level", "light"), {}),
-        "null client, kinds of standard, called at launches": (loop, dict(null, NULL_KINDS=without_calls, NULL_CALLBACKS="both")),
+        "null client, kinds of standard, called at launches": (loop, dict(null, NULL_KINDS=STANDARD_KINDS, NULL_CALLBACKS="driver")),
+        "the same, called by the runtime too": (loop, dict(null, NULL_KINDS=STANDARD_KINDS, NULL_CALLBACKS="both")),
+        "the same, with CUPTI's own records of waits and events": (loop, dict(null, NULL_KINDS=STANDARD_KINDS + ",38,36", NULL_CALLBACKS="driver")),
         "ours, standard": (profile("turns-standard.sbt", loop), {}),
         "ours, standard without stacks": (profile("turns-quiet.sbt", loop, "--stacks", "none"), {}),
     }
@@ -245,6 +246,8 @@ def many():
         ("dormant", "bare", "within 1 %"),
         ("ours, light", "null client, kinds of light", "within 5 %"),
         ("ours, standard", "null client, kinds of standard, called at launches", ""),
+        ("the same, called by the runtime too", "null client, kinds of standard, called at launches", ""),
+        ("the same, with CUPTI's own records of waits and events", "null client, kinds of standard, called at launches", ""),
         ("ours, standard", "Nsight Systems, -t cuda", "below"),
         ("ours, standard without stacks", "Nsight Systems, -t cuda", ""),
         ("null client, kinds of standard, called at launches", "Nsight Systems, -t cuda", ""),

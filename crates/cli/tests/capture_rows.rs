@@ -20,6 +20,7 @@ use tracesmith_format::tables::{
     ApiDomain, CopyDirection, MemoryKind, MemoryOperation, StreamKind, SyncKind,
 };
 use tracesmith_format::{Bytes, GraphId, Timestamp};
+use tracesmith_trace::Trace;
 
 #[test]
 fn every_launch_is_a_kernel_that_is_joined_to_its_call() {
@@ -208,22 +209,77 @@ fn copies_between_devices_name_both() {
         .collect();
     peers.sort_unstable();
     assert_eq!(peers, [(first, second, 4), (second, first, 4)]);
+    // The second device's context was current then.
+    let waits: Vec<_> = rows(&trace.syncs)
+        .iter()
+        .map(|sync| (sync.shape.kind, sync.place.device, sync.place.stream.0 != 0))
+        .collect();
+    for wait in [
+        (SyncKind::EVENT_RECORD, first, true),
+        (SyncKind::STREAM_WAIT, first, true),
+        (SyncKind::EVENT_WAIT, first, false),
+    ] {
+        assert!(waits.contains(&wait), "{wait:?}: {waits:?}");
+    }
+}
+
+/// A callback at the runtime's launches costs too much; with every call recorded it costs nothing more.
+#[test]
+fn launches_of_the_runtime_are_told_by_the_driver() {
+    let Some(stage) = stage() else { return };
+    for (options, expected) in [
+        ("", BTreeMap::from([("cuLaunchKernel", 7)])),
+        (
+            "--level full",
+            BTreeMap::from([("cuLaunchKernel", 7), ("cudaLaunchKernel", 7)]),
+        ),
+    ] {
+        let (run, trace) = Place::new(stage).profiled(options, "launcher runtime_launch 7");
+        assert_eq!(run.stdout, "launched 7 by the runtime result 0\n");
+        assert_whole(&trace);
+        assert_eq!(joined_kernels(&trace).len(), 7, "{options}");
+        let mut launches = BTreeMap::new();
+        for call in rows(&trace.api_calls) {
+            let name = trace.string(call.shape.name);
+            if name.contains("Launch") {
+                *launches.entry(name).or_insert(0) += 1;
+            }
+        }
+        assert_eq!(launches, expected, "{options}");
+    }
 }
 
 #[test]
 fn waits_and_events_are_rows() {
     let Some(stage) = stage() else { return };
-    let (_, trace) = Place::new(stage).profiled("", "launcher events");
-    assert_whole(&trace);
+    for options in ["", "--level full"] {
+        let (_, trace) = Place::new(stage).profiled(options, "launcher events");
+        assert_waits_and_events(&trace);
+        let times = rows(&trace.syncs)
+            .iter()
+            .filter(|sync| sync.device_time.is_some())
+            .count();
+        assert_eq!(
+            times,
+            if options.is_empty() { 0 } else { 3 },
+            "when the device passed each"
+        );
+    }
+    // By callbacks too, and nothing else.
+    let (_, trace) = Place::new(stage).profiled("-t sync", "launcher events");
+    assert_eq!(
+        (trace.syncs.rows(), trace.api_calls.rows(), trace.kernels.rows()),
+        (5, 0, 0)
+    );
+}
+
+fn assert_waits_and_events(trace: &Trace) {
+    assert_whole(trace);
     let syncs = rows(&trace.syncs);
     let of = |kind: SyncKind| -> Vec<_> { syncs.iter().filter(|sync| sync.shape.kind == kind).collect() };
     let recorded = of(SyncKind::EVENT_RECORD);
     assert_eq!(recorded.len(), 3, "{syncs:?}");
-    assert!(
-        recorded
-            .iter()
-            .all(|event| event.event != 0 && event.device_time.is_some())
-    );
+    assert!(recorded.iter().all(|event| event.event != 0));
     let waits = of(SyncKind::STREAM_WAIT_EVENT);
     assert_eq!(waits.len(), 1, "{syncs:?}");
     let middle = recorded.iter().find(|event| event.event == waits[0].event);

@@ -1,5 +1,5 @@
 //! A few functions of the runtime library, on top of the driver's as in reality: a runtime call shows driver calls inside
-//! it, all under one number. There are no launches here: those need code that only nvcc makes.
+//! it, all under one number. Launches take kernels of libraries: others need code that only nvcc makes.
 //! <https://docs.nvidia.com/cuda/cuda-runtime-api/index.html>
 
 #![allow(unsafe_code, reason = "exports C functions")]
@@ -11,19 +11,35 @@ use crate::code::Code;
 use crate::driver::context::{cuCtxSetCurrent, cuCtxSynchronize, retain_primary};
 use crate::driver::copy::{cuMemcpy, cuMemcpyAsync};
 use crate::driver::init::initialise;
+use crate::driver::launch::cuLaunchKernel;
 use crate::driver::memory::{cuMemAlloc_v2, cuMemFree_v2, cuMemFreeHost, cuMemHostAlloc};
 use crate::driver::profiler::{cuProfilerStart, cuProfilerStop};
 use crate::driver::set::cuMemsetD8_v2;
 use crate::driver::stream::{cuStreamCreate, cuStreamDestroy_v2, cuStreamSynchronize};
 use crate::engine::context;
-use crate::pointer::Out;
+use crate::pointer::{In, Out};
 
 thread_local! {
     static DEVICE: Cell<i32> = const { Cell::new(0) };
     static LAST_ERROR: Cell<u32> = const { Cell::new(0) };
 }
 
+/// `dim3`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(crate) struct Extent {
+    x: u32,
+    y: u32,
+    z: u32,
+}
+
 api! { Runtime:
+    fn cudaLaunchKernel = 211 (
+        func: usize, gridDim: Extent, blockDim: Extent, args: In<u64>, sharedMem: usize, stream: usize,
+    ) => with_context(|| {
+        let (grid, block, none) = (gridDim, blockDim, In::from_address(0));
+        cuLaunchKernel(func, grid.x, grid.y, grid.z, block.x, block.y, block.z, sharedMem as u32, stream, args, none)
+    });
     fn cudaMalloc = 20 (devPtr: Out<u64>, size: usize) => with_context(|| cuMemAlloc_v2(devPtr, size));
     fn cudaMallocHost = 25 (ptr: Out<u64>, size: usize) => with_context(|| cuMemHostAlloc(ptr, size, 0));
     fn cudaFree = 22 (devPtr: u64) => with_context(|| cuMemFree_v2(devPtr));

@@ -11,8 +11,9 @@
  *   compute N             kernels with results, checked
  *   memory                one allocation of each kind
  *   virtual               reserved addresses, mapped memory, the same address again after it was freed
- *   peer                  copies between two devices, where there are two
+ *   peer                  copies between two devices, where there are two, and waits of one of them for the other's stream
  *   runtime               the runtime library's calls
+ *   runtime_launch N      N kernels, launched by the runtime
  *   events                an event recorded in one stream, waited for in another and on the host
  *   modules               a module loaded, used, unloaded and loaded again
  *   profiler              10 kernels, cuProfilerStart, 20, cuProfilerStop, 30
@@ -288,6 +289,8 @@ static void mode_peer(void) {
     int devices = 0, sent = 7, received = 0;
     CUcontext other;
     CUdeviceptr here, there, back;
+    CUstream stream;
+    CUevent event;
     start_device();
     CHECK(cuDeviceGetCount(&devices));
     if (devices < 2) {
@@ -304,19 +307,50 @@ static void mode_peer(void) {
     CHECK(cuMemcpyPeerAsync(there, other, here, context, 4, NULL));
     CHECK(cuMemcpyPeerAsync(back, context, there, other, 4, NULL));
     CHECK(cuMemcpyDtoH_v2(&received, back, 4));
+    CHECK(cuStreamCreate(&stream, 1));
+    CHECK(cuEventCreate(&event, 0));
+    CHECK(cuEventRecord(event, stream));
+    CHECK(cuCtxSetCurrent(other));
+    CHECK(cuStreamSynchronize(stream));
+    CHECK(cuEventSynchronize(event));
     printf("devices %d peer copies 2 same %d\n", devices, sent == received);
 }
 
-static void mode_runtime(void) {
-    void *library = dlopen("libcudart.so.13", RTLD_NOW), *memory, *stream;
-    unsigned char received[64];
-    int result = 0;
+static void *runtime_library(void) {
+    void *library = dlopen("libcudart.so.13", RTLD_NOW);
     if (!library)
         library = dlopen("libcudart.so.12", RTLD_NOW);
     if (!library) {
         fprintf(stderr, "failed dlopen %s\n", dlerror());
         exit(2);
     }
+    return library;
+}
+
+static void mode_runtime_launch(void) {
+    typedef struct {
+        unsigned x, y, z;
+    } extent;
+    typedef int (*launch_kernel)(void *, extent, extent, void **, size_t, void *);
+    launch_kernel launch_it = (launch_kernel)dlsym(runtime_library(), "cudaLaunchKernel");
+    long count = number(1, 10);
+    void *library, *noop;
+    extent grid = {1, 1, 1}, block = {32, 1, 1};
+    int result = 0;
+    start_device();
+#define DRIVER(name) ((int (*)())dlsym(driver_library, #name))
+    CHECK(DRIVER(cuLibraryLoadData)(&library, KERNELS_PTX, NULL, NULL, 0, NULL, NULL, 0));
+    CHECK(DRIVER(cuLibraryGetKernel)(&noop, library, "noop"));
+    for (long i = 0; i < count; i++)
+        result |= launch_it(noop, grid, block, NULL, 0, NULL);
+    CHECK(cuCtxSynchronize());
+    printf("launched %ld by the runtime result %d\n", count, result);
+}
+
+static void mode_runtime(void) {
+    void *library = runtime_library(), *memory, *stream;
+    unsigned char received[64];
+    int result = 0;
 #define RUNTIME(name) ((int (*)())dlsym(library, #name))
     result |= RUNTIME(cudaSetDevice)(0);
     result |= RUNTIME(cudaMalloc)(&memory, sizeof received);
@@ -667,7 +701,7 @@ static const struct {
     {"exit", mode_exit},             {"client", mode_client},     {"virtual", mode_virtual},
     {"peer", mode_peer},             {"runtime", mode_runtime},   {"unfinished", mode_unfinished},
     {"at_exit", mode_at_exit},       {"relay", mode_relay},       {"crowd", mode_crowd},
-    {"window", mode_window},         {"diamond", mode_diamond},
+    {"window", mode_window},         {"diamond", mode_diamond},   {"runtime_launch", mode_runtime_launch},
 };
 
 int main(int count, char **values) {

@@ -28,6 +28,7 @@ fn every_mode_does_what_it_says() {
         ("memory", "allocated 4 freed 4\n"),
         ("virtual", "mapped 524288 wrong 0 same address 1\n"),
         ("runtime", "runtime calls 11 result 0 value 5\n"),
+        ("runtime_launch 7", "launched 7 by the runtime result 0\n"),
         ("events", "events recorded 3 waited 2 kernels 20 ordered 1\n"),
         ("modules", "modules loaded 4 unloaded 3 kernels 4\n"),
         ("profiler", "launched 10 20 30\n"),

@@ -19,7 +19,7 @@ use tracesmith_wire::{
     Capacity, Producer, Tag,
     control::Settings,
     handshake::{self, Purpose},
-    record::{ApiCall, IntoBytes, Payload},
+    record::Payload,
 };
 
 use crate::{
@@ -97,13 +97,13 @@ impl ThreadRings {
         }
     }
 
-    /// Pushes the record of a call into this thread's ring; false when it has none:
-    /// there are too many, or it is being torn down.
+    /// Pushes a record into this thread's ring; false when it has none: there are
+    /// too many, or it is being torn down.
     #[inline]
-    pub(crate) fn push_call(&self, call: &ApiCall) -> bool {
+    pub(crate) fn push_plain<T: Payload>(&self, record: &T) -> bool {
         self.with_ring(|producer| {
             // A full ring counts what it drops.
-            let _ = producer.push(Tag::from(ApiCall::KIND), call.as_bytes());
+            let _ = producer.push(Tag::from(T::KIND), record.as_bytes());
         })
     }
 

@@ -7,7 +7,7 @@ use tracesmith_format::{
 };
 use tracesmith_wire::record as wire;
 
-use super::{Definitions, HOST_CLOCK, ProcessRows, Taken, TraceRows};
+use super::{Definitions, ProcessRows, Taken, TraceRows};
 
 impl ProcessRows {
     #[inline]
@@ -35,11 +35,7 @@ impl ProcessRows {
             },
         };
         trace.counts.api_calls += 1;
-        let clock = match record.clock {
-            wire::HOST_CLOCK => HOST_CLOCK,
-            _ => self.clock,
-        };
-        trace.push(clock, &row);
+        trace.push(self.clock_of(record.clock), &row);
         Taken::Done
     }
 

@@ -61,6 +61,9 @@ impl ProcessRows {
             set_created(&mut row.created, row.destroyed, time);
         }
         trace.file.define(row);
+        if !self.awaiting.is_empty() {
+            self.settle_syncs(trace);
+        }
     }
 
     /// As contexts; one whose beginning and end are known is forgotten, for

@@ -5,6 +5,7 @@ use tracesmith_format::{
     ClockId, ContextId, DeviceId, Ordinal, ProcessId, StreamId, StringId, ThreadId, Timestamp,
     tables::{self, Caller, ChannelKind, ClockKind, HealthCause, Place, ProcessEnd},
 };
+use tracesmith_wire::record as wire;
 
 use super::{Definitions, TraceRows, marker::OpenMarkers, stack::Code};
 use crate::{end::End, health::Notice, host::HOST, identity::Identity, time};
@@ -27,6 +28,8 @@ pub(crate) struct ProcessRows {
     pub(super) markers: OpenMarkers,
     pub(super) code: Code,
     threads: FxHashSet<u32>,
+    /// Waits in contexts that are not known yet.
+    pub(super) awaiting: Vec<wire::Synchronization>,
     pub(super) driver: String,
     /// The latest time told, host clock.
     pub(super) last_time: u64,
@@ -87,6 +90,7 @@ impl ProcessRows {
             markers: OpenMarkers::default(),
             code: Code::default(),
             threads: FxHashSet::default(),
+            awaiting: Vec::new(),
             driver: String::new(),
             last_time: 0,
             in_window: false,
@@ -112,6 +116,7 @@ impl ProcessRows {
             self.last_time.min(now)
         };
         self.end_markers(last_time, trace);
+        self.end_syncs(trace);
         let mut modules: Vec<_> = self.modules.drain().collect();
         modules.sort_unstable_by_key(|(key, _)| *key);
         for (_, module) in modules {
@@ -187,6 +192,15 @@ impl ProcessRows {
                 self.unresolved += 1;
                 Some(T::default())
             }
+        }
+    }
+
+    /// The clock of a record's times.
+    #[inline]
+    pub(super) fn clock_of(&self, clock: u8) -> ClockId {
+        match clock {
+            wire::HOST_CLOCK => super::HOST_CLOCK,
+            _ => self.clock,
         }
     }
 

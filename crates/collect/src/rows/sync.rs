@@ -8,8 +8,48 @@ use tracesmith_wire::record as wire;
 
 use super::{Definitions, ProcessRows, Taken, TraceRows, process::Work};
 
+/// Records that are kept until their context is known.
+const MOST_AWAITING: usize = 1 << 16;
+
 impl ProcessRows {
+    /// A thread tells of its waits at once; the vendor library tells of the
+    /// context, whose device they have, when it hands out its records.
     pub(super) fn sync(
+        &mut self,
+        record: &wire::Synchronization,
+        definitions: Definitions,
+        trace: &mut TraceRows,
+    ) -> Taken {
+        if self.contexts.contains_key(&record.context) || self.awaiting.len() >= MOST_AWAITING {
+            return self.write_sync(record, definitions, trace);
+        }
+        self.awaiting.push(*record);
+        Taken::Done
+    }
+
+    /// Writes what was kept of contexts that are known by now.
+    #[cold]
+    pub(super) fn settle_syncs(&mut self, trace: &mut TraceRows) {
+        let is_known = |record: &wire::Synchronization| self.contexts.contains_key(&record.context);
+        let (known, unknown) = std::mem::take(&mut self.awaiting).into_iter().partition(is_known);
+        self.awaiting = unknown;
+        self.write_syncs(known, trace);
+    }
+
+    /// Writes everything that was kept.
+    pub(super) fn end_syncs(&mut self, trace: &mut TraceRows) {
+        let kept = std::mem::take(&mut self.awaiting);
+        self.write_syncs(kept, trace);
+    }
+
+    fn write_syncs(&mut self, records: Vec<wire::Synchronization>, trace: &mut TraceRows) {
+        for record in records {
+            let taken = self.write_sync(&record, Definitions::Complete, trace);
+            debug_assert_eq!(taken, Taken::Done, "nothing is awaited any more");
+        }
+    }
+
+    fn write_sync(
         &mut self,
         record: &wire::Synchronization,
         definitions: Definitions,
@@ -35,13 +75,13 @@ impl ProcessRows {
             stack,
             place,
             shape: SyncShape {
-                kind: SyncKind(u8::try_from(record.kind).unwrap_or(0)),
+                kind: SyncKind(record.kind),
                 result: record.result,
             },
             ..Synchronization::default()
         };
         trace.counts.syncs += 1;
-        trace.push(self.clock, &row);
+        trace.push(self.clock_of(record.clock), &row);
         Taken::Done
     }
 }

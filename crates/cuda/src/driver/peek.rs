@@ -23,6 +23,7 @@ functions! {
         fn cuStreamIsCapturing(stream: Handle, status: *mut c_uint) -> Status;
     }
     optional {
+        fn cuStreamGetCtx(stream: Handle, context: *mut Handle) -> Status;
         /// Since CUDA 12.3.
         fn cuFuncGetName(name: *mut *const c_char, function: Handle) -> Status;
         fn cuKernelGetName(name: *mut *const c_char, kernel: Handle) -> Status;
@@ -173,6 +174,15 @@ impl Peek {
         // SAFETY: writes one handle.
         unsafe { (self.functions.cuCtxPopCurrent_v2)(&raw mut popped) };
         Some(value)
+    }
+
+    /// The context that a stream was made in.
+    pub fn context_of(&self, stream: usize) -> Option<usize> {
+        let get = self.functions.cuStreamGetCtx?;
+        let mut context = std::ptr::null_mut();
+        // SAFETY: writes one handle; a stream that the program uses.
+        let code = unsafe { get(stream as Handle, &raw mut context) };
+        (code == 0).then_some(context as usize)
     }
 
     /// Copies from device memory.

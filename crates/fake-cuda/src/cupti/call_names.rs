@@ -211,6 +211,7 @@ const RUNTIME: &[(u32, &CStr)] = &[
     (171, c"cudaProfilerStart"),
     (172, c"cudaProfilerStop"),
     (201, c"cudaStreamDestroy"),
+    (211, c"cudaLaunchKernel"),
 ];
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ mod event;
 pub(crate) mod graph;
 mod graph_nodes;
 pub(crate) mod init;
-mod launch;
+pub(crate) mod launch;
 pub(crate) mod memory;
 mod module;
 mod planes;

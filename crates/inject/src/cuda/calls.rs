@@ -17,7 +17,7 @@ use tracesmith_cuda::cupti::{
     ApiDomain, Switch,
     abi::{ApiCallback, SITE_EXIT},
 };
-use tracesmith_wire::record::{ApiCall, HOST_CLOCK, Text};
+use tracesmith_wire::record::{ApiCall, HOST_CLOCK, Payload, Text};
 
 use super::{
     hub::{Bits, Hub},
@@ -110,9 +110,15 @@ fn record(agent: &Agent, hub: &Hub, domain: ApiDomain, id: u32, call: &ApiCallba
         },
         clock: HOST_CLOCK,
     };
-    if !agent.threads.push_call(&call) {
+    push(agent, &call);
+}
+
+/// A record of the calling thread.
+#[inline]
+pub(super) fn push<T: Payload>(agent: &Agent, record: &T) {
+    if !agent.threads.push_plain(record) {
         // An exit handler of the program's, say, which runs behind those of its thread. This ring is everyone's.
-        agent.sink.with_activity(|activity, _| activity.push(&call));
+        agent.sink.with_activity(|activity, _| activity.push(record));
     }
 }
 

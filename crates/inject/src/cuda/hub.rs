@@ -538,6 +538,17 @@ impl Hub {
         }
     }
 
+    /// Functions that wait, or are about events.
+    pub(super) fn watch_waits(&self, functions: &[u32], switch: Switch) {
+        for id in functions {
+            if switch == Switch::Off && self.outlasts_window(*id) {
+                continue;
+            }
+            // Not every number that has a name has a function in every version.
+            let _ = self.set_callback(Side::Ours, domain::DRIVER, *id, switch);
+        }
+    }
+
     /// Whether calls of a function are recorded by their callbacks.
     #[inline]
     pub(super) fn records_call(&self, which: ApiDomain, id: u32) -> bool {

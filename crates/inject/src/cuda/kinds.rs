@@ -24,10 +24,19 @@ pub(super) fn wanted(kinds: Kinds) -> Vec<u32> {
     add(Kinds::KERNELS, &[kind::CONCURRENT_KERNEL]);
     add(Kinds::COPIES, &[kind::MEMCPY, kind::MEMCPY2, kind::MEMSET]);
     add(Kinds::API | Kinds::API_QUERIES, &[kind::RUNTIME, kind::DRIVER]);
-    add(Kinds::SYNCS, &[kind::SYNCHRONIZATION, kind::CUDA_EVENT]);
+    if !tells_syncs(kinds) {
+        add(Kinds::SYNCS, &[kind::SYNCHRONIZATION, kind::CUDA_EVENT]);
+    }
     add(Kinds::MEMORY, &[kind::MEMORY2, kind::MEMORY_POOL]);
     add(Kinds::OVERHEAD, &[kind::OVERHEAD, kind::JIT]);
     wanted
+}
+
+/// Whether waits and events are told by callbacks. With every call recorded
+/// CUPTI's own records of them cost nothing more, and know when the device
+/// passed an event.
+pub(super) fn tells_syncs(kinds: Kinds) -> bool {
+    kinds.contains(Kinds::SYNCS) && !kinds.contains(Kinds::API_QUERIES)
 }
 
 /// Whether every CUPTI that we support has the kind.
@@ -36,17 +45,26 @@ pub(super) fn is_expected(number: u32) -> bool {
 }
 
 /// The functions whose calls are worth a record: not those that [only
-/// ask](only_asks).
+/// ask](only_asks), and of launches the driver's alone. A callback at the
+/// runtime's launches costs a quarter of a microsecond each, one at the driver's
+/// a fifth of that, and at other functions of the runtime nothing (H200, CUPTI
+/// 13.0).
 pub(crate) fn work(cupti: &Cupti) -> Functions {
     let mut work = Vec::new();
     for domain in [ApiDomain::Driver, ApiDomain::Runtime] {
         let functions = (1..LAST_FUNCTION).filter(|id| {
             let name = cupti.function_name(domain, *id);
-            name.is_some_and(|name| !only_asks(name))
+            name.is_some_and(|name| !only_asks(name) && !is_runtime_launch(name))
         });
         work.extend(functions.map(|id| (domain, id)));
     }
     work
+}
+
+/// Whether a function of the runtime launches one kernel.
+fn is_runtime_launch(name: &str) -> bool {
+    const BEGINNINGS: [&str; 2] = ["cudaLaunchKernel", "cudaLaunchCooperativeKernel"];
+    BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
 }
 
 /// Functions of the driver whose callers are worth knowing: they ask for work,

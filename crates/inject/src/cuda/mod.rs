@@ -5,6 +5,7 @@
 //! - [`buffers`]: the memory that CUPTI fills.
 //! - [`kinds`]: what is asked for, and which calls only ask.
 //! - [`calls`]: calls, by their callbacks.
+//! - [`waits`]: waits and events, by callbacks.
 //! - [`edges`]: what nodes of graphs wait for.
 //! - [`pattern`]: kernels by their names.
 //! - [`translate`]: records as they travel.
@@ -24,6 +25,7 @@ mod pattern;
 mod resources;
 mod symbols;
 mod translate;
+mod waits;
 
 use std::{
     ffi::{CStr, c_void},
@@ -43,6 +45,7 @@ use tracesmith_wire::{
     control::{CaptureRange, Kinds, Settings},
     record::StreamName,
 };
+use waits::Waits;
 
 use crate::{agent::Agent, clock, facts, guard::lock, recording::Watched, sink::Cause};
 
@@ -64,6 +67,8 @@ pub(crate) struct Backend {
     wanted_kernel: Mutex<Option<KernelPattern>>,
     /// What nodes of graphs wait for.
     edges: Edges,
+    /// Waits and events.
+    waits: Waits,
     state: Mutex<State>,
 }
 
@@ -73,6 +78,8 @@ struct State {
     kinds: Vec<u32>,
     /// Functions whose calls are recorded by their callbacks.
     calls: kinds::Functions,
+    /// Functions that wait, or are about events.
+    waits: Vec<u32>,
     /// Functions whose callers' stacks are taken.
     callers: Vec<u32>,
     /// Functions whose calls are kept to be made again.
@@ -171,7 +178,10 @@ impl Backend {
         if settings.kinds.contains(Kinds::LATENCY) {
             say(agent, hub.cupti().enable_latency(Switch::On));
         }
-        if settings.kinds.contains(Kinds::SYNCS) {
+        if kinds::tells_syncs(settings.kinds) {
+            state.waits = self.waits.begin(hub.cupti());
+            hub.watch_waits(&state.waits, Switch::On);
+        } else if settings.kinds.contains(Kinds::SYNCS) {
             // Absent before CUDA 12.8, where event records have no times.
             let _ = hub.cupti().enable_event_times(Switch::On);
         }
@@ -215,6 +225,8 @@ impl Backend {
         // What is complete first: a forced flush also hands out what is not.
         let _ = hub.cupti().flush(Flush::Complete);
         hub.watch_calls(&std::mem::take(&mut state.calls), Switch::Off);
+        hub.watch_waits(&std::mem::take(&mut state.waits), Switch::Off);
+        self.waits.end();
         for kind in std::mem::take(&mut state.kinds) {
             // A kind that could not be enabled cannot be disabled.
             let _ = hub.disable(Side::Ours, kind);

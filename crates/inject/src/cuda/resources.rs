@@ -67,6 +67,7 @@ fn driver_call(agent: &Agent, hub: &Hub, id: u32, call: &ApiCallback) {
     if hub.records_call(ApiDomain::Driver, id) {
         calls::call(agent, hub, ApiDomain::Driver, id, call);
     }
+    agent.cuda.waits.call(agent, hub.cupti(), id, call);
     if hub.keeps_call(id) {
         agent.recording.call(id, call);
     }

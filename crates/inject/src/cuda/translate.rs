@@ -16,7 +16,11 @@ use crate::{
 
 /// Codes of the format for synchronisations, allocations and interfaces.
 pub(super) mod code {
-    pub(super) const EVENT_RECORD: u32 = 6;
+    pub(in crate::cuda) const EVENT_SYNC: u8 = 1;
+    pub(in crate::cuda) const STREAM_WAIT: u8 = 2;
+    pub(in crate::cuda) const STREAM_SYNC: u8 = 3;
+    pub(in crate::cuda) const CONTEXT_SYNC: u8 = 4;
+    pub(in crate::cuda) const EVENT_RECORD: u8 = 6;
     pub(super) const ALLOCATE: u8 = 1;
     pub(super) const FREE: u8 = 2;
     pub(super) const POOL_CREATE: u8 = 3;
@@ -30,7 +34,7 @@ pub(super) mod code {
 }
 
 /// `CUPTI_SYNCHRONIZATION_INVALID_VALUE`.
-const NONE: u32 = u32::MAX;
+pub(super) const NONE: u32 = u32::MAX;
 
 /// Where records go.
 pub(super) struct Translator<'s> {
@@ -259,7 +263,7 @@ impl Translator<'_> {
             stream: sync.stream(),
             result: from_12_8.map_or(0, |sync| sync.result()),
             // The first codes of the format are CUPTI's.
-            kind: sync.sync_kind(),
+            kind: u8::try_from(sync.sync_kind()).unwrap_or(0),
             device: NONE,
             stack: self.stacks.of_call(sync.correlation()),
             ..record::Synchronization::default()

@@ -2,9 +2,9 @@
 
 use super::records;
 
-/// [`ApiCall::clock`]: times are the vendor library's.
+/// [`ApiCall::clock`] and [`Synchronization::clock`]: times are the vendor library's.
 pub const DEVICE_CLOCK: u8 = 0;
-/// [`ApiCall::clock`]: times are the host's.
+/// [`ApiCall::clock`] and [`Synchronization::clock`]: times are the host's.
 pub const HOST_CLOCK: u8 = 1;
 
 records! {
@@ -34,9 +34,9 @@ records! {
 
     /// One synchronisation, event record or stream wait.
     21 Synchronization {
-        /// When it began, device clock.
+        /// When it began.
         start: u64,
-        /// When it was over, device clock.
+        /// When it was over.
         end: u64,
         /// When the device passed a recorded event, device clock.
         device_time: u64,
@@ -54,10 +54,14 @@ records! {
         stream: u32,
         /// What the call gave back.
         result: i32,
-        /// What was done: a code of the format.
-        kind: u32,
         /// The stack that asked for it; 0 is none.
         stack: u32,
+        /// What was done: a code of the format.
+        kind: u8,
+        /// [`DEVICE_CLOCK`] or [`HOST_CLOCK`].
+        clock: u8,
+        /// Zero.
+        reserved: [u8; 2],
     }
 
     /// One allocation or release.

@@ -32,8 +32,12 @@ extern "C" fn cuptiGetTimestamp(timestamp: Out<u64>) -> u32 {
 #[unsafe(no_mangle)]
 extern "C" fn cuptiGetStreamIdEx(context: usize, stream: usize, _per_thread: u8, id: Out<u32>) -> u32 {
     let found = match stream {
-        0..=2 if context != 0 => CONTEXTS.get(context).map(|context| context.legacy.clone()),
-        _ => context::stream_by_handle(stream).map(|(_, stream)| stream),
+        0 | 1 if context != 0 => CONTEXTS.get(context).map(|context| context.legacy.clone()),
+        _ => context::stream_by_handle(stream).and_then(|(own, stream)| match context {
+            0 => Ok(stream),
+            _ if own.handle() == context => Ok(stream),
+            _ => Err(Code::INVALID_HANDLE),
+        }),
     };
     answer(
         found.and_then(|stream| id.put(stream.id)),

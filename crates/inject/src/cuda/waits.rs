@@ -1,0 +1,484 @@
+//! Waits of the host and of streams, and events that are recorded, as callbacks
+//! of the driver tell of them.
+//!
+//! CUPTI has kinds of records for them. With either of the two, every launch of a
+//! kernel takes half a microsecond longer, also in a program without a single
+//! event (H200, CUPTI 13.0). Callbacks are switched on for single functions and
+//! cost nothing elsewhere. What they do not tell is when the device passed an
+//! event.
+//!
+//! An event is known by its handle, which can be another event's after it was
+//! destroyed; each time that it is recorded is known by the number of that call.
+//! What is captured into a graph happens when the graph runs, if at all, and is
+//! not told here.
+
+use std::{
+    cell::Cell,
+    collections::HashMap,
+    sync::{
+        Mutex, OnceLock,
+        atomic::{AtomicU8, Ordering},
+    },
+};
+
+use tracesmith_cuda::{
+    cupti::{
+        ApiDomain, ContextHandle, Cupti, StreamHandle,
+        abi::{ApiCallback, SITE_EXIT},
+    },
+    driver::Peek,
+};
+use tracesmith_wire::record::{HOST_CLOCK, Synchronization};
+
+use super::{
+    calls,
+    kinds::{LAST_FUNCTION, plain_name},
+    translate::{NONE, code},
+};
+use crate::{agent::Agent, clock, guard::lock};
+
+/// `CU_STREAM_PER_THREAD`.
+const PER_THREAD: usize = 2;
+
+/// Invalid value, deinitialised, invalid context, invalid handle, context
+/// destroyed.
+const REFUSALS: [i32; 5] = [1, 4, 201, 400, 709];
+
+/// What a function of the driver does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+enum Act {
+    Record = 1,
+    StreamWait,
+    StreamSync,
+    EventSync,
+    ContextSync,
+    /// The same of a context that is named.
+    NamedContextSync,
+    Destroy,
+    CaptureBegin,
+    CaptureEnd,
+}
+
+impl Act {
+    const ALL: [Self; 9] = [
+        Self::Record,
+        Self::StreamWait,
+        Self::StreamSync,
+        Self::EventSync,
+        Self::ContextSync,
+        Self::NamedContextSync,
+        Self::Destroy,
+        Self::CaptureBegin,
+        Self::CaptureEnd,
+    ];
+
+    fn of(name: &str) -> Option<Self> {
+        Some(match plain_name(name) {
+            "cuEventRecord" | "cuEventRecordWithFlags" => Self::Record,
+            "cuStreamWaitEvent" => Self::StreamWait,
+            "cuStreamSynchronize" => Self::StreamSync,
+            "cuEventSynchronize" => Self::EventSync,
+            "cuCtxSynchronize" if name.ends_with("_v2") => Self::NamedContextSync,
+            "cuCtxSynchronize" => Self::ContextSync,
+            "cuEventDestroy" => Self::Destroy,
+            "cuStreamBeginCapture" | "cuStreamBeginCaptureToGraph" => Self::CaptureBegin,
+            "cuStreamEndCapture" => Self::CaptureEnd,
+            _ => return None,
+        })
+    }
+
+    /// Where the stream and the event are among the parameters, which are all of
+    /// one word.
+    fn parameters(self) -> (Option<usize>, Option<usize>) {
+        match self {
+            Self::Record => (Some(1), Some(0)),
+            Self::StreamWait => (Some(0), Some(1)),
+            Self::StreamSync | Self::CaptureBegin | Self::CaptureEnd => (Some(0), None),
+            Self::EventSync | Self::Destroy => (None, Some(0)),
+            Self::ContextSync | Self::NamedContextSync => (None, None),
+        }
+    }
+
+    fn kind(self) -> Option<u8> {
+        match self {
+            Self::EventSync => Some(code::EVENT_SYNC),
+            Self::StreamWait => Some(code::STREAM_WAIT),
+            Self::StreamSync => Some(code::STREAM_SYNC),
+            Self::ContextSync | Self::NamedContextSync => Some(code::CONTEXT_SYNC),
+            Self::Record => Some(code::EVENT_RECORD),
+            Self::Destroy | Self::CaptureBegin | Self::CaptureEnd => None,
+        }
+    }
+}
+
+/// Set where the default stream of a function is that of its thread.
+const OF_THREAD: u8 = 1 << 7;
+
+thread_local! {
+    /// When the calling thread's wait began.
+    static BEGUN: Cell<u64> = const { Cell::new(0) };
+}
+
+/// The waits of this process.
+pub(super) struct Waits {
+    /// What each function does, by its callback number; 0 is nothing.
+    acts: [AtomicU8; LAST_FUNCTION as usize],
+    known: Mutex<Known>,
+    /// The driver, for streams of contexts that are not current.
+    peek: OnceLock<Option<Peek>>,
+}
+
+impl Default for Waits {
+    fn default() -> Self {
+        Self {
+            acts: [const { AtomicU8::new(0) }; LAST_FUNCTION as usize],
+            known: Mutex::default(),
+            peek: OnceLock::new(),
+        }
+    }
+}
+
+impl Waits {
+    /// They are wanted from now on: the functions to watch.
+    pub(super) fn begin(&self, cupti: &Cupti) -> Vec<u32> {
+        // Handles of before may be others' by now.
+        lock(&self.known).forget();
+        let mut watched = Vec::new();
+        for (id, place) in (0..).zip(&self.acts) {
+            let name = cupti.function_name(ApiDomain::Driver, id).unwrap_or_default();
+            if let Some(act) = Act::of(name) {
+                let of_thread = if name.contains("_ptsz") { OF_THREAD } else { 0 };
+                place.store(act as u8 | of_thread, Ordering::Relaxed);
+                watched.push(id);
+            }
+        }
+        watched
+    }
+
+    /// No more.
+    pub(super) fn end(&self) {
+        for act in &self.acts {
+            act.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// The calling thread begins or ends a call of the driver.
+    #[inline]
+    pub(super) fn call(&self, agent: &Agent, cupti: &Cupti, id: u32, call: &ApiCallback) {
+        let act = self
+            .acts
+            .get(id as usize)
+            .map_or(0, |act| act.load(Ordering::Relaxed));
+        if act != 0 {
+            self.watched(agent, cupti, act, call);
+        }
+    }
+
+    #[cold]
+    fn watched(&self, agent: &Agent, cupti: &Cupti, act: u8, call: &ApiCallback) {
+        if call.site != SITE_EXIT {
+            // A thread that is being torn down waits without a beginning.
+            let _ = BEGUN.try_with(|begun| begun.set(clock::now()));
+            return;
+        }
+        let begun = BEGUN.try_with(Cell::take).unwrap_or(0);
+        let is_of_thread = act & OF_THREAD != 0;
+        let Some(act) = Act::ALL.get(usize::from(act & !OF_THREAD).wrapping_sub(1)) else {
+            return;
+        };
+        let words = call.parameters.cast::<usize>();
+        let parameter = |place: usize| {
+            // SAFETY: CUPTI's copy of the call's parameters, and those that we look at are all of one word.
+            (!call.parameters.is_null()).then(|| unsafe { words.wrapping_add(place).read() })
+        };
+        let (stream, event) = act.parameters();
+        let named = (*act == Act::NamedContextSync).then(|| parameter(0)).flatten();
+        let context = named
+            .filter(|context| *context != 0)
+            .unwrap_or(call.context as usize);
+        // SAFETY: at the end of a call it is what the call gives back, a code of 32 bits.
+        let result = unsafe { call.result.cast::<i32>().as_ref() }
+            .copied()
+            .unwrap_or(0);
+        // What a call refuses may be no stream at all.
+        let stream = stream.and_then(parameter).filter(|_| !REFUSALS.contains(&result));
+        let at = match stream {
+            Some(0) if is_of_thread => self.place(cupti, context, PER_THREAD),
+            Some(stream) => self.place(cupti, context, stream),
+            None => Place {
+                context: number_of(cupti, context),
+                stream: NONE,
+            },
+        };
+        let called = Called {
+            at,
+            event: event.and_then(parameter).unwrap_or(0),
+            result,
+            correlation: call.correlation,
+        };
+        let told = lock(&self.known).follow(*act, &called);
+        // One that began before the window is none of it.
+        let (Some(kind), Some(told)) = (act.kind(), told.filter(|_| begun != 0)) else {
+            return;
+        };
+        calls::push(
+            agent,
+            &Synchronization {
+                start: begun,
+                end: clock::now(),
+                event_record: u64::from(told.record),
+                correlation: call.correlation,
+                event: told.event,
+                device: NONE,
+                context: told.context,
+                stream: at.stream,
+                result,
+                stack: agent.stacks.of_call(call.correlation),
+                kind,
+                clock: HOST_CLOCK,
+                ..Synchronization::default()
+            },
+        );
+    }
+
+    /// The numbers of a stream. Calls take streams of any context.
+    fn place(&self, cupti: &Cupti, context: usize, stream: usize) -> Place {
+        let number = |context: usize| cupti.stream_id(ContextHandle(context), StreamHandle(stream));
+        if let Some(stream) = number(context) {
+            let context = number_of(cupti, context);
+            return Place { context, stream };
+        }
+        let peek = self.peek.get_or_init(|| Peek::open().ok());
+        let own = peek.as_ref().and_then(|peek| peek.context_of(stream));
+        let context = own.unwrap_or(context);
+        Place {
+            context: number_of(cupti, context),
+            stream: number(context).unwrap_or(NONE),
+        }
+    }
+}
+
+fn number_of(cupti: &Cupti, context: usize) -> u32 {
+    cupti.context_id(ContextHandle(context)).unwrap_or(0)
+}
+
+/// A stream, by the numbers of its context and of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Place {
+    context: u32,
+    stream: u32,
+}
+
+/// A call that has come back.
+struct Called {
+    /// The stream, or only its context.
+    at: Place,
+    /// The event's handle; 0 is none.
+    event: usize,
+    result: i32,
+    correlation: u32,
+}
+
+/// What there is to tell of a call; zeros where it is about no event.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Told {
+    context: u32,
+    event: u32,
+    /// The call that recorded it last.
+    record: u32,
+}
+
+#[derive(Default)]
+struct Known {
+    last_event: u32,
+    events: HashMap<usize, Event>,
+    /// Streams whose work is captured, with the one that it began with.
+    capturing: HashMap<Place, Place>,
+}
+
+struct Event {
+    number: u32,
+    /// The call that recorded it last, and in which context.
+    record: u32,
+    context: u32,
+    /// What it was recorded into, if that was a capture.
+    captured: Option<Place>,
+}
+
+impl Known {
+    fn forget(&mut self) {
+        self.events.clear();
+        self.capturing.clear();
+    }
+
+    /// Keeps up with a call. What there is to tell of it: nothing where it is
+    /// captured, and of one that failed only that the host waited.
+    fn follow(&mut self, act: Act, called: &Called) -> Option<Told> {
+        let at = called.at;
+        let capture = self.capturing.get(&at).copied();
+        match act {
+            Act::ContextSync | Act::NamedContextSync | Act::StreamSync => {
+                return Some(Told {
+                    context: at.context,
+                    ..Told::default()
+                });
+            }
+            Act::Destroy => {
+                self.events.remove(&called.event);
+                return None;
+            }
+            Act::CaptureBegin => {
+                if called.result == 0 {
+                    self.capturing.insert(at, at);
+                }
+                return None;
+            }
+            // One that fails is over as well.
+            Act::CaptureEnd => {
+                self.capturing.retain(|_, begun| *begun != at);
+                return None;
+            }
+            Act::Record | Act::StreamWait | Act::EventSync => {}
+        }
+        let last_event = &mut self.last_event;
+        let event = self.events.entry(called.event).or_insert_with(|| {
+            *last_event = last_event.wrapping_add(1);
+            Event {
+                number: *last_event,
+                record: 0,
+                context: at.context,
+                captured: None,
+            }
+        });
+        if called.result != 0 && act != Act::EventSync {
+            return None;
+        }
+        match act {
+            Act::Record => {
+                event.captured = capture;
+                event.context = at.context;
+                event.record = if capture.is_none() { called.correlation } else { 0 };
+            }
+            Act::StreamWait => {
+                if let (Some(begun), None) = (event.captured, capture) {
+                    // It joins the capture by waiting for what was captured.
+                    self.capturing.insert(at, begun);
+                    return None;
+                }
+            }
+            _ => {}
+        }
+        capture.is_none().then_some(Told {
+            // The host waits for an event wherever it was recorded.
+            context: if act == Act::EventSync {
+                event.context
+            } else {
+                at.context
+            },
+            event: event.number,
+            record: event.record,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CONTEXT: u32 = 1;
+
+    fn called(stream: u32, event: usize, correlation: u32) -> Called {
+        Called {
+            at: Place {
+                context: CONTEXT,
+                stream,
+            },
+            event,
+            result: 0,
+            correlation,
+        }
+    }
+
+    fn told(event: u32, record: u32) -> Option<Told> {
+        Some(Told {
+            context: CONTEXT,
+            event,
+            record,
+        })
+    }
+
+    #[test]
+    fn functions_are_known_by_their_names() {
+        for (name, act) in [
+            ("cuEventRecord_ptsz", Some(Act::Record)),
+            ("cuEventRecordWithFlags", Some(Act::Record)),
+            ("cuCtxSynchronize", Some(Act::ContextSync)),
+            ("cuCtxSynchronize_v2", Some(Act::NamedContextSync)),
+            ("cuEventDestroy_v2", Some(Act::Destroy)),
+            ("cuStreamBeginCapture_v2_ptsz", Some(Act::CaptureBegin)),
+            ("cuEventQuery", None),
+            ("cuStreamWaitValue32_v2", None),
+        ] {
+            assert_eq!(Act::of(name), act, "{name}");
+        }
+        for act in Act::ALL {
+            assert_eq!(Act::ALL[act as usize - 1], act);
+        }
+    }
+
+    #[test]
+    fn a_wait_is_for_the_last_record() {
+        let mut known = Known::default();
+        assert_eq!(
+            known.follow(Act::StreamWait, &called(7, 0x10, 1)),
+            told(1, 0),
+            "recorded before anyone watched"
+        );
+        assert_eq!(known.follow(Act::Record, &called(7, 0x10, 2)), told(1, 2));
+        assert_eq!(known.follow(Act::Record, &called(7, 0x20, 3)), told(2, 3));
+        assert_eq!(known.follow(Act::Record, &called(7, 0x10, 4)), told(1, 4));
+        assert_eq!(known.follow(Act::StreamWait, &called(8, 0x10, 5)), told(1, 4));
+        let failed = Called {
+            result: 400,
+            ..called(7, 0x10, 6)
+        };
+        assert_eq!(known.follow(Act::Record, &failed), None);
+        let elsewhere = Called {
+            at: Place {
+                context: 2,
+                stream: NONE,
+            },
+            ..called(0, 0x10, 7)
+        };
+        assert_eq!(known.follow(Act::EventSync, &elsewhere), told(1, 4));
+        assert_eq!(known.follow(Act::Destroy, &called(8, 0x10, 8)), None);
+        assert_eq!(
+            known.follow(Act::StreamWait, &called(8, 0x10, 9)),
+            told(3, 0),
+            "another event with that handle"
+        );
+    }
+
+    #[test]
+    fn what_is_captured_is_not_told() {
+        let mut known = Known::default();
+        assert_eq!(known.follow(Act::CaptureBegin, &called(7, 0, 1)), None);
+        assert_eq!(known.follow(Act::Record, &called(7, 0x10, 2)), None);
+        assert_eq!(
+            known.follow(Act::Record, &called(9, 0x20, 3)),
+            told(2, 3),
+            "of a stream besides"
+        );
+        assert_eq!(
+            known.follow(Act::StreamWait, &called(8, 0x10, 4)),
+            None,
+            "it joins"
+        );
+        assert_eq!(known.follow(Act::Record, &called(8, 0x30, 5)), None);
+        assert_eq!(known.follow(Act::StreamWait, &called(7, 0x30, 6)), None);
+        assert_eq!(known.follow(Act::CaptureEnd, &called(7, 0, 7)), None);
+        assert_eq!(known.follow(Act::Record, &called(8, 0x30, 8)), told(3, 8));
+        assert_eq!(known.follow(Act::StreamWait, &called(7, 0x30, 9)), told(3, 8));
+    }
+}
