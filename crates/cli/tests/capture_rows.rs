@@ -290,7 +290,7 @@ fn assert_waits_and_events(trace: &Trace) {
     for wait in of(SyncKind::EVENT_WAIT) {
         assert!(wait.start.is_some() && wait.start <= wait.end);
     }
-    let calls = calls(&trace);
+    let calls = calls(trace);
     for sync in &syncs {
         assert!(
             calls.contains_key(&(sync.place.process, sync.correlation.0)),
