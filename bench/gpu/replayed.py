@@ -101,7 +101,8 @@ class Replays:
                  f"{before / 1e3:.1f} µs, {again / 1e3:.1f} µs ({(again / before - 1) * 100:+.1f} %)", "within 5 %")
 
 
-def measure(tools):
+def measure_programs(tools):
+    """Programs in C and C++."""
     replays = Replays(tools)
     programs = tools.PROGRAMS
     streams, windows = str(programs / "streams"), str(programs / "windows")
@@ -117,6 +118,13 @@ def measure(tools):
         replays.same(name, what)
         repeats = replays.answer(name, "--check", "determinism", "--repeat", "2", codes=(0, 1))
         tools.row("replay", f"{what}: --check determinism", f"{repeats['verdict']} ({repeats.get('calls')} calls)", "repeats")
+
+
+def measure(tools):
+    measure_programs(tools)
+    replays = Replays(tools)
+    programs = tools.PROGRAMS
+    streams, windows = str(programs / "streams"), str(programs / "windows")
     replays.record("collective", [windows, "collective"], "--stub-collectives", "--capture-range", "cuda-profiler-api")
     replays.same("collective", "windows collective, by what it left (--stub-collectives)")
     refused(replays, windows)
