@@ -277,28 +277,45 @@ def graphs():
         f"{find(path, 'unordered_graphs')}; {find(path, 'contradicted')}", "0; 0")
     target = subprocess.Popen([str(PROGRAMS / "graphs"), "forever"], env=dict(os.environ, **armed()), stdout=subprocess.PIPE, text=True)
     target.stdout.readline()
-    found, edges = [], []
-    for _ in range(20):
-        run([TRACESMITH, "record", "--force", "--pid", str(target.pid), "-d", "0.1", "-o", str(OUTPUT / "graphs-window.sbt")])
-        order = orders("graphs-window.sbt")
-        # The first and the last launch of a window may have run in it in part.
-        edges += [order[0], order[-1]]
-        found += order[1:-1]
-    row("graphs", "20 windows while graphs are copied, made ready and destroyed: launches in the right order", found.count("right"), len(found))
-    row("graphs", "first and last launch of each window: right; not known; else", f"{edges.count('right')}; {edges.count('unknown')}; {edges.count('wrong')}")
+    for level in ("standard", "full"):
+        graphs_in_windows(target.pid, level)
     row("graphs", "the program runs on", target.poll() is None, True)
     target.kill()
     target.wait()
 
 
+def graphs_in_windows(pid, level):
+    """Windows of a program that copies, makes ready, launches and destroys graphs all the time."""
+    found, edges, took = [], [], {}
+    for _ in range(20):
+        run([TRACESMITH, "record", "--force", "--pid", str(pid), "--level", level, "-d", "0.1", "-o", str(OUTPUT / "graphs-window.sbt")])
+        order = orders("graphs-window.sbt")
+        # The first and the last launch of a window may have run in it in part.
+        edges += order[:1] + order[1:][-1:]
+        found += order[1:-1]
+        for call in table("graphs-window.sbt", "api_calls"):
+            if call["name"].startswith(("cudaGraph", "cudaStream")):
+                took.setdefault(call["name"], []).append((int(call["end"]) - int(call["start"])) / 1e3)
+    row("graphs", f"20 windows of 0.1 s at {level}: launches in the right order", found.count("right"), len(found))
+    row("graphs", f"{level}, first and last launch of each window: right; not known; else",
+        f"{edges.count('right')}; {edges.count('unknown')}; {edges.count('wrong')}")
+    each = "; ".join(f"{name[4:]} {statistics.median(times):.0f} ({len(times)})" for name, times in sorted(took.items()))
+    row("graphs", f"{level}, calls in those windows: median of µs (calls)", each)
+
+
+def table(trace, name):
+    """The rows of a table of a trace."""
+    text = run([TRACESMITH, "export", "-q", "--as", "csv", "--table", name, "-o", "-", str(OUTPUT / trace)])
+    return list(csv.DictReader(io.StringIO(text)))
+
+
 def orders(trace):
     """Of each launch of a graph, whether the order of its kernels is that which the program gave it."""
-    table = lambda name: list(csv.DictReader(io.StringIO(run([TRACESMITH, "export", "-q", "--as", "csv", "--table", name, "-o", "-", str(OUTPUT / trace)]))))
     before = {}
-    for edge in table("graph_edges"):
+    for edge in table(trace, "graph_edges"):
         before.setdefault(edge["node"], set()).add(edge["before"])
     launches = {}
-    for kernel in table("kernels"):
+    for kernel in table(trace, "kernels"):
         if kernel["graph_node"] not in ("", "0"):
             launches.setdefault(kernel["correlation"], {})[kernel["graph_node"]] = int(kernel["grid_x"])
     captured = {(1, 2), (1, 3), (1, 4), (2, 5), (3, 5), (4, 5)}
