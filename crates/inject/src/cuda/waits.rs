@@ -182,7 +182,7 @@ impl Waits {
             let _ = BEGUN.try_with(|begun| begun.set(clock::now()));
             return;
         }
-        let begun = BEGUN.try_with(Cell::take).unwrap_or(0);
+        let (begun, end) = (BEGUN.try_with(Cell::take).unwrap_or(0), clock::now());
         let is_of_thread = act & OF_THREAD != 0;
         let Some(act) = Act::ALL.get(usize::from(act & !OF_THREAD).wrapping_sub(1)) else {
             return;
@@ -226,7 +226,7 @@ impl Waits {
             agent,
             &Synchronization {
                 start: begun,
-                end: clock::now(),
+                end,
                 event_record: u64::from(told.record),
                 correlation: call.correlation,
                 event: told.event,
