@@ -294,12 +294,12 @@ def graphs_in_windows(pid, level):
         edges += order[:1] + order[1:][-1:]
         found += order[1:-1]
         for call in table("graphs-window.sbt", "api_calls"):
-            if call["name"].startswith(("cudaGraph", "cudaStream")):
+            if call["name"].startswith(("cudaGraph", "cudaStream", "cuGraph", "cuStream")):
                 took.setdefault(call["name"], []).append((int(call["end"]) - int(call["start"])) / 1e3)
     row("graphs", f"20 windows of 0.1 s at {level}: launches in the right order", found.count("right"), len(found))
     row("graphs", f"{level}, first and last launch of each window: right; not known; else",
         f"{edges.count('right')}; {edges.count('unknown')}; {edges.count('wrong')}")
-    each = "; ".join(f"{name[4:]} {statistics.median(times):.0f} ({len(times)})" for name, times in sorted(took.items()))
+    each = "; ".join(f"{name} {statistics.median(times):.0f} ({len(times)})" for name, times in sorted(took.items()))
     row("graphs", f"{level}, calls in those windows: median of µs (calls)", each)
 
 
