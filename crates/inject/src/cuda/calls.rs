@@ -91,10 +91,7 @@ pub(super) fn call(agent: &Agent, hub: &Hub, domain: ApiDomain, id: u32, call: &
 }
 
 fn record(agent: &Agent, hub: &Hub, domain: ApiDomain, id: u32, call: &ApiCallback, start: u64) {
-    // SAFETY: at the end of a call it is what the call gives back, a code of 32 bits for every function that has one.
-    let result = unsafe { call.result.cast::<i32>().as_ref() }
-        .copied()
-        .unwrap_or(0);
+    let result = result_of(call);
     let call = ApiCall {
         start,
         end: clock::now(),
@@ -111,6 +108,15 @@ fn record(agent: &Agent, hub: &Hub, domain: ApiDomain, id: u32, call: &ApiCallba
         clock: HOST_CLOCK,
     };
     push(agent, &call);
+}
+
+/// What a call gives back, at its end.
+#[inline]
+pub(super) fn result_of(call: &ApiCallback) -> i32 {
+    // SAFETY: at the end of a call it is what the call gives back, a code of 32 bits for every function that has one.
+    unsafe { call.result.cast::<i32>().as_ref() }
+        .copied()
+        .unwrap_or(0)
 }
 
 /// A record of the calling thread.

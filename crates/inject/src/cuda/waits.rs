@@ -44,6 +44,10 @@ const PER_THREAD: usize = 2;
 /// destroyed.
 const REFUSALS: [i32; 5] = [1, 4, 201, 400, 709];
 
+/// Events that are known at once. With more all are forgotten, and a wait for one
+/// of them says that it is not known when that was recorded.
+const MOST_EVENTS: usize = 1 << 16;
+
 /// What a function of the driver does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -197,10 +201,7 @@ impl Waits {
         let context = named
             .filter(|context| *context != 0)
             .unwrap_or(call.context as usize);
-        // SAFETY: at the end of a call it is what the call gives back, a code of 32 bits.
-        let result = unsafe { call.result.cast::<i32>().as_ref() }
-            .copied()
-            .unwrap_or(0);
+        let result = calls::result_of(call);
         // What a call refuses may be no stream at all.
         let stream = stream.and_then(parameter).filter(|_| !REFUSALS.contains(&result));
         let at = match stream {
@@ -341,6 +342,9 @@ impl Known {
             }
             Act::Record | Act::StreamWait | Act::EventSync => {}
         }
+        if self.events.len() >= MOST_EVENTS && !self.events.contains_key(&called.event) {
+            self.events.clear();
+        }
         let last_event = &mut self.last_event;
         let event = self.events.entry(called.event).or_insert_with(|| {
             *last_event = last_event.wrapping_add(1);
@@ -458,6 +462,25 @@ mod tests {
             told(3, 0),
             "another event with that handle"
         );
+    }
+
+    #[test]
+    fn events_that_are_never_destroyed_take_little() {
+        let mut known = Known::default();
+        for event in 1..=3 * MOST_EVENTS {
+            let record = known.follow(Act::Record, &called(7, event, event as u32));
+            assert_eq!(record, told(event as u32, event as u32));
+        }
+        assert!(known.events.len() <= MOST_EVENTS);
+        let last = 3 * MOST_EVENTS;
+        assert_eq!(
+            known.follow(Act::StreamWait, &called(8, last, 1)),
+            told(last as u32, last as u32)
+        );
+        let gone = known
+            .follow(Act::StreamWait, &called(8, 1, 2))
+            .map(|told| told.record);
+        assert_eq!(gone, Some(0));
     }
 
     #[test]
