@@ -276,29 +276,34 @@ def graphs():
     row("graphs", "launches whose order is not known; dependencies that the times contradict",
         f"{find(path, 'unordered_graphs')}; {find(path, 'contradicted')}", "0; 0")
     target = subprocess.Popen([str(PROGRAMS / "graphs"), "forever"], env=dict(os.environ, **armed()), stdout=subprocess.PIPE, text=True)
-    target.stdout.readline()
-    for level in ("standard", "full"):
-        graphs_in_windows(target.pid, level)
-    row("graphs", "the program runs on", target.poll() is None, True)
-    target.kill()
-    target.wait()
+    try:
+        target.stdout.readline()
+        for level in ("standard", "full", "standard"):
+            graphs_in_windows(target.pid, level)
+        row("graphs", "the program runs on", target.poll() is None, True)
+    finally:
+        target.kill()
+        target.wait()
 
 
 def graphs_in_windows(pid, level):
     """Windows of a program that copies, makes ready, launches and destroys graphs all the time."""
-    found, edges, took = [], [], {}
+    found, edges, asked, took = [], [], 0, {}
     for _ in range(20):
         run([TRACESMITH, "record", "--force", "--pid", str(pid), "--level", level, "-d", "0.1", "-o", str(OUTPUT / "graphs-window.sbt")])
         order = orders("graphs-window.sbt")
         # The first and the last launch of a window may have run in it in part.
         edges += order[:1] + order[1:][-1:]
         found += order[1:-1]
-        for call in table("graphs-window.sbt", "api_calls"):
+        calls = table("graphs-window.sbt", "api_calls")
+        asked += len({call["correlation"] for call in calls if call["name"] == "cudaGraphLaunch"})
+        for call in calls:
             if call["name"].startswith(("cudaGraph", "cudaStream", "cuGraph", "cuStream")):
                 took.setdefault(call["name"], []).append((int(call["end"]) - int(call["start"])) / 1e3)
     row("graphs", f"20 windows of 0.1 s at {level}: launches in the right order", found.count("right"), len(found))
     row("graphs", f"{level}, first and last launch of each window: right; not known; else",
         f"{edges.count('right')}; {edges.count('unknown')}; {edges.count('wrong')}")
+    row("graphs", f"{level}, launches by their calls; by their kernels", f"{asked}; {len(found) + len(edges)}", "alike, but for 2 a window")
     each = "; ".join(f"{name} {statistics.median(times):.0f} ({len(times)})" for name, times in sorted(took.items()))
     row("graphs", f"{level}, calls in those windows: median of µs (calls)", each)
 
@@ -439,10 +444,15 @@ def alternate(section, loops, sets, rounds, seconds, unit=""):
     Times drift by more than is asked for, so each window is held against the loops just before and just after it.
     """
     ratios, taken = {name: [] for name in sets}, {name: [] for name in sets}
+    kernels, unlike = 0, 0
     before = loops.window("", None, seconds)
     for _ in range(rounds):
         for name, options in sets.items():
-            inside = loops.window(f"{section}-{name.replace(' ', '-').replace(',', '')}.sbt", options, seconds)
+            trace = f"{section}-{name.replace(' ', '-').replace(',', '')}.sbt"
+            inside = loops.window(trace, options, seconds)
+            found = counts(trace)
+            kernels += found["kernels"]
+            unlike += found["kernels"] - found["distinct"]
             after = loops.window("", None, seconds)
             if before and inside and after:
                 bare = (statistics.median(before) + statistics.median(after)) / 2
@@ -459,6 +469,7 @@ def alternate(section, loops, sets, rounds, seconds, unit=""):
         quartiles = f"{spread[len(found) // 4]:+.1f} to {spread[3 * len(found) // 4]:+.1f}"
         row(section, f"{unit}{name}: against nothing just before and after (quartiles; windows; median of seconds; loops)",
             f"{added[name]:+.1f} % ({quartiles}; {len(found)}; {statistics.median(taken[name]):.4f}; {len(taken[name])})")
+    row(section, f"{unit}kernels in those windows; with the correlation of another", f"{kernels}; {unlike}", "; 0")
     return added
 
 
@@ -471,10 +482,15 @@ def survival():
     sorts = [["--level", "light"], [], ["--stacks", "none"], ["--level", "full"]]
     loops = Loops(interpreter, "launch", 20)
     windows = int(os.environ.get("SURVIVAL_WINDOWS", "24"))
-    opened = 0
+    opened, kernels, unlike, unjoined = 0, [], 0, 0
     try:
         for opened in range(windows):
-            loops.window("survival.sbt", sorts[opened % len(sorts)], 0.25)
+            sort = sorts[opened % len(sorts)]
+            loops.window("survival.sbt", sort, 0.25)
+            found = counts("survival.sbt")
+            kernels.append(found["kernels"])
+            unlike += found["kernels"] - found["distinct"]
+            unjoined += found["kernels"] - found["joined"] if "light" not in sort else 0
             if loops.target.poll() is not None:
                 break
         opened += 1
@@ -483,6 +499,8 @@ def survival():
     time.sleep(1)
     code = loops.target.poll()
     row("survival", "windows opened in a training loop; how it ended before we ended it", f"{opened}, {code}", f"{windows}, None")
+    row("survival", "kernels in those windows: fewest, median; with the correlation of another; without their call",
+        f"{min(kernels)}, {statistics.median(kernels):.0f}; {unlike}; {unjoined}", "; 0; at most 2 a window")
     loops.end()
 
 

@@ -10,11 +10,13 @@
 
 mod support;
 
+use std::collections::BTreeSet;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use support::rows::{assert_whole, health, joined_kernels, rows};
 use support::stage::{Place, Talk, ended, kill, run, stage, start};
+use tracesmith_fake_cuda::Options;
 use tracesmith_format::tables::{HealthCause, ProcessEnd};
 use tracesmith_trace::Trace;
 
@@ -100,6 +102,43 @@ fn a_copy_of_a_graph_may_end_between_windows() {
         .collect();
     let chain: Vec<(u64, u64)> = nodes.windows(2).map(|pair| (pair[0], pair[1])).collect();
     assert_eq!((nodes.len(), edges), (10, chain));
+}
+
+/// CUPTI never forgets a call whose callback is switched off before it ends, and takes all later ones for parts of it.
+#[test]
+fn windows_that_close_while_the_program_waits_leave_nothing_behind() {
+    let Some(stage) = stage() else { return };
+    let options = Options {
+        kernel_nanos: 40_000_000,
+        ..Options::default()
+    };
+    let place = Place::with(stage, options);
+    let mut armed = Talk::start(&mut place.armed("--no-preload", "guest igkgkgkgkgkgkgv"));
+    armed.hear("at 0");
+    let pid = armed.child().id();
+    for round in 1..6 {
+        let window = place.start_window(&mut place.record(pid, "--force"), pid);
+        armed.say();
+        // The kernels take 400 ms, and are waited for.
+        thread::sleep(Duration::from_millis(100));
+        let run = place.close_window(window);
+        assert_eq!(run.code, Some(0), "{}", run.stderr);
+        armed.hear(&format!("at {round}0"));
+    }
+    let window = place.start_window(&mut place.record(pid, "--force"), pid);
+    armed.say();
+    armed.hear("at 60");
+    assert_eq!(place.close_window(window).code, Some(0));
+    let trace = place.trace("t.sbt");
+    assert_whole(&trace);
+    let joined = joined_kernels(&trace);
+    let calls: BTreeSet<_> = joined.iter().map(|kernel| kernel.correlation.0).collect();
+    assert_eq!((joined.len(), calls.len()), (10, 10), "{calls:?}");
+    let waits = rows(&trace.syncs);
+    assert_eq!(waits.len(), 1, "{waits:?}");
+    armed.say();
+    armed.hear("subscribed 0");
+    assert_eq!(armed.end().code, Some(0));
 }
 
 #[test]

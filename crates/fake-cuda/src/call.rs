@@ -53,7 +53,18 @@ enum Frame {
 
 thread_local! {
     static FRAMES: Kept<Vec<Frame>> = const { Kept::new(Vec::new()) };
+    /// The numbers of calls whose beginning was told, and not yet their end.
+    static TOLD: Kept<Vec<u32>> = const { Kept::new(Vec::new()) };
 }
+
+/// How many calls of a thread are told at a time. One whose callback is switched off before it ends is never forgotten:
+/// later calls of its thread have its number, and behind a few of that kind no beginnings are told any more (H200, CUPTI
+/// 13.0).
+const MOST_TOLD: usize = 4;
+
+/// `CUpti_ApiCallbackSite`.
+const ENTER: u32 = 0;
+const EXIT: u32 = 1;
 
 /// Threads within a call.
 static INSIDE: AtomicU32 = AtomicU32::new(0);
@@ -75,10 +86,9 @@ impl Site {
         if process::is_forked() {
             return Code::NOT_INITIALIZED.0;
         }
-        // What is not looked at when a call begins stays unseen to its end: `cuInit` itself is never recorded.
-        let is_wanted = subscriber::is_wanted(self.domain, self.cbid);
+        // What is not recorded when a call begins is not when it ends: `cuInit` itself never is. Callbacks are looked up anew.
         let is_recorded = filters::is_recorded(self.domain, self.cbid);
-        let enclosing = enclosing_runtime_call();
+        let enclosing = enclosing_runtime_call().or_else(unended_call);
         let correlation_id = match enclosing {
             Some(id) => id,
             None if is_recorded || correlation::is_numbered(self.domain, self.cbid) => correlation::next(),
@@ -99,10 +109,20 @@ impl Site {
             correlation::emit_external(correlation_id);
         }
         let symbol_name = symbol.as_ref().map_or(std::ptr::null(), |name| name.as_ptr());
-        let (mut correlation_data, mut result) = (0_u64, 0_u32);
+        let (mut correlation_data, mut result, mut is_begun) = (0_u64, 0_u32, false);
         let mut call_back = |site: u32, result: &mut u32| {
-            if !is_wanted {
+            if !subscriber::is_wanted(self.domain, self.cbid) {
                 return;
+            }
+            match site {
+                ENTER => {
+                    is_begun = tell_beginning(correlation_id);
+                    if !is_begun {
+                        return;
+                    }
+                }
+                _ if is_begun => drop(TOLD.with_borrow_mut(Vec::pop)),
+                _ => {}
             }
             let current = context::current_or_none();
             let data = CallbackData {
@@ -118,14 +138,14 @@ impl Site {
             };
             subscriber::call(self.domain, self.cbid, (&raw const data).cast());
         };
-        call_back(0, &mut result);
+        call_back(ENTER, &mut result);
         let start = clock::now();
         result = Code::of(body());
         let end = clock::now();
         if is_recorded {
             self.record(start, end, correlation_id, result);
         }
-        call_back(1, &mut result);
+        call_back(EXIT, &mut result);
         FRAMES.with_borrow_mut(Vec::pop);
         if is_outermost {
             INSIDE.fetch_sub(1, Ordering::AcqRel);
@@ -175,6 +195,26 @@ fn enclosing_runtime_call() -> Option<u32> {
             correlation_id: correlation_id @ 1..,
         }) => Some(*correlation_id),
         _ => None,
+    })
+}
+
+/// The number of a call that has ended without this thread's client being told, if there is one and the thread is in no
+/// other.
+fn unended_call() -> Option<u32> {
+    if FRAMES.with_borrow(|frames| !frames.is_empty()) {
+        return None;
+    }
+    TOLD.with_borrow(|told| told.first().copied())
+}
+
+/// The client is told of the beginning of a call, unless too many others have not ended.
+fn tell_beginning(correlation_id: u32) -> bool {
+    TOLD.with_borrow_mut(|told| {
+        let is_told = told.len() < MOST_TOLD;
+        if is_told {
+            told.push(correlation_id);
+        }
+        is_told
     })
 }
 

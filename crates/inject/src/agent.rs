@@ -38,6 +38,9 @@ pub(crate) const COLLECTOR_VARIABLE: &str = "TRACESMITH_COLLECTOR";
 /// Set in a process that waits for a collector to come.
 pub(crate) const ARMED_VARIABLE: &str = "TRACESMITH_ARMED";
 
+/// How often it is tried to end what a closed window has left.
+const SETTLE_PERIOD: Duration = Duration::from_millis(20);
+
 static CURRENT: AtomicPtr<Agent> = AtomicPtr::new(ptr::null_mut());
 
 /// 0 when nobody has begun, 1 while someone does, 2 when it is done.
@@ -271,14 +274,18 @@ impl Agent {
         if state.window.as_ref().is_some_and(|open| open.recording) {
             self.cuda.pulse(self);
         }
+        self.cuda.settle();
     }
 
-    /// How often [`Agent::pulse`] is wanted; none when no window is open. Within
-    /// one a thread of the program may begin to record at any time, without our
-    /// own thread being woken for it.
+    /// How often [`Agent::pulse`] is wanted; none when no window is open and
+    /// nothing is left of the last one. Within one a thread of the program may
+    /// begin to record at any time, without our own thread being woken for it.
     pub(crate) fn period(&self) -> Option<Duration> {
         let state = lock(&self.state);
-        state.window.as_ref().map(|open| open.settings.flush_period)
+        match &state.window {
+            Some(open) => Some(open.settings.flush_period),
+            None => (!self.cuda.is_settled()).then_some(SETTLE_PERIOD),
+        }
     }
 
     fn begin(&self, open: &mut Open) {

@@ -9,6 +9,7 @@
 //! - [`abi`]: kinds, callback numbers and the structs that callbacks are handed.
 //! - [`parameters`]: what driver calls were given.
 //! - [`search`]: where a libcupti may be.
+//! - [`switches`]: callbacks of calls, switched off while no thread is in one.
 //!
 //! <https://docs.nvidia.com/cupti/>
 
@@ -18,6 +19,7 @@ mod calls;
 mod layout;
 pub mod parameters;
 pub mod search;
+pub mod switches;
 
 pub use calls::{
     ApiDomain, BufferCompleted, BufferRequested, CallbackFunction, Code, ContextHandle, Cupti, Flush,

@@ -20,8 +20,9 @@ use tracesmith_cuda::{
     Error,
     cupti::{
         ApiDomain, ContextHandle, Cupti, Subscriber, Switch,
-        abi::{domain, driver, kind, resource},
+        abi::{ApiCallback, SITE_EXIT, domain, driver, kind, resource},
         activity::{self, Activities, Activity},
+        switches::{self, Switches},
     },
 };
 
@@ -58,6 +59,8 @@ pub(super) enum Side {
 pub(super) struct Hub {
     cupti: Cupti,
     state: Mutex<State>,
+    /// Which callbacks of calls are on.
+    switches: Switches<Subscriber>,
     /// Kinds whose records are ours.
     accepted: [AtomicBool; kind::COUNT],
     /// Records that began earlier are not ours, on CUPTI's clock: buffers that
@@ -83,7 +86,6 @@ pub(super) struct Hub {
 #[derive(Default)]
 struct State {
     registered: bool,
-    subscriber: Option<Subscriber>,
     wishes: [Wishes; 2],
 }
 
@@ -190,6 +192,7 @@ impl Hub {
         let hub = Box::leak(Box::new(Self {
             cupti: lookup::for_ourselves(Cupti::open)?,
             state: Mutex::default(),
+            switches: Switches::default(),
             accepted: [const { AtomicBool::new(false) }; kind::COUNT],
             since: AtomicU64::new(0),
             callbacks: [const { [const { Bits::new() }; domain::COUNT] }; 2],
@@ -212,10 +215,10 @@ impl Hub {
     /// Becomes CUPTI's client, unless it is so already.
     pub(super) fn attach(&self) -> Result<(), Error> {
         let mut state = lock(&self.state);
-        if state.subscriber.is_none() {
+        self.switches.attach(|| {
             // SAFETY: catches its panics, and calls only what is allowed there.
-            state.subscriber = Some(unsafe { self.cupti.subscribe(callback) }?);
-        }
+            unsafe { self.cupti.subscribe(callback) }
+        })?;
         if !state.registered {
             buffers::fill();
             // One buffer for all threads: as fast, and bounded. Older ones have
@@ -239,14 +242,39 @@ impl Hub {
         !wishes.kinds.iter().any(|wanted| *wanted) && wishes.single.is_empty() && !neighbour::is_subscribed()
     }
 
-    /// Is CUPTI's client no longer: it calls us no more. Buffers stay registered,
-    /// and come back.
+    /// Is CUPTI's client no longer, once no thread is within a call that it tells
+    /// us of. Buffers stay registered, and come back.
     pub(super) fn release(&self) {
-        let mut state = lock(&self.state);
-        if let Some(subscriber) = state.subscriber.take() {
-            // Whoever comes next is told by CUPTI what is wrong.
-            let _ = self.cupti.unsubscribe(subscriber);
-        }
+        self.switches.leave(|subscriber| self.unsubscribe(subscriber));
+    }
+
+    /// The same at once: another client comes.
+    pub(super) fn release_now(&self) {
+        self.switches.leave_now(|subscriber| self.unsubscribe(subscriber));
+    }
+
+    fn unsubscribe(&self, subscriber: Subscriber) {
+        // Whoever comes next is told by CUPTI what is wrong.
+        let _ = self.cupti.unsubscribe(subscriber);
+    }
+
+    /// Whether no callback is on that nobody wants.
+    pub(super) fn is_settled(&self) -> bool {
+        self.switches.is_settled()
+    }
+
+    /// Switches off what could not be while a thread was within a call.
+    pub(super) fn settle(&self) {
+        self.switches.settle(
+            switches::is_any_within,
+            |subscriber, (which, id)| {
+                // It was on, so it can be off.
+                let _ = self
+                    .cupti
+                    .enable_callback(subscriber, number_of(which), id, Switch::Off);
+            },
+            |subscriber| self.unsubscribe(subscriber),
+        );
     }
 
     /// Starts a kind for a side.
@@ -381,21 +409,10 @@ impl Hub {
 
     /// Turns one callback on or off, for a side.
     pub(super) fn set_callback(&self, side: Side, domain: u32, id: u32, switch: Switch) -> Result<(), Error> {
-        let state = lock(&self.state);
-        let Some(subscriber) = state.subscriber else {
+        let _one_at_a_time = lock(&self.state);
+        let Some(subscriber) = self.switches.handle() else {
             return Ok(());
         };
-        self.set_callback_of(subscriber, side, domain, id, switch)
-    }
-
-    fn set_callback_of(
-        &self,
-        subscriber: Subscriber,
-        side: Side,
-        domain: u32,
-        id: u32,
-        switch: Switch,
-    ) -> Result<(), Error> {
         let [ours, theirs] = &self.callbacks;
         let (Some(ours), Some(theirs)) = (ours.get(domain as usize), theirs.get(domain as usize)) else {
             return self.cupti.enable_callback(subscriber, domain, id, switch);
@@ -404,29 +421,57 @@ impl Hub {
             Side::Ours => ours.set(id, switch),
             Side::Theirs => theirs.set(id, switch),
         }
-        let wanted = ours.contains(id) || theirs.contains(id);
-        self.cupti.enable_callback(subscriber, domain, id, on_if(wanted))
+        self.switch_callback(subscriber, domain, id, on_if(ours.contains(id) || theirs.contains(id)))
+    }
+
+    fn switch_callback(
+        &self,
+        subscriber: Subscriber,
+        domain: u32,
+        id: u32,
+        switch: Switch,
+    ) -> Result<(), Error> {
+        let tell = |subscriber| self.cupti.enable_callback(subscriber, domain, id, switch);
+        match (interface(domain), switch) {
+            (None, _) => tell(subscriber),
+            (Some(which), Switch::On) => self.switches.turn_on((which, id), tell),
+            (Some(which), Switch::Off) => self.switches.turn_off((which, id), switches::is_any_within, tell),
+        }
     }
 
     /// Turns all callbacks of a domain on or off, for the other side.
     pub(super) fn set_their_domain(&self, domain: u32, switch: Switch) -> Result<(), Error> {
-        let state = lock(&self.state);
-        let Some(subscriber) = state.subscriber else {
+        let _one_at_a_time = lock(&self.state);
+        let Some(subscriber) = self.switches.handle() else {
             return Ok(());
         };
         let [ours, theirs] = &self.callbacks;
         if let Some(bits) = theirs.get(domain as usize) {
             bits.set_all(switch);
         }
-        self.cupti.enable_domain(subscriber, domain, switch)?;
-        let Some(ours) = ours.get(domain as usize).filter(|_| switch == Switch::Off) else {
-            return Ok(());
+        let tell = |subscriber| self.cupti.enable_domain(subscriber, domain, switch);
+        let Some(ours) = ours.get(domain as usize) else {
+            return tell(subscriber);
         };
-        // What we want goes on.
-        for id in (0..Bits::WORDS as u32 * 64).filter(|id| ours.contains(*id)) {
-            self.cupti.enable_callback(subscriber, domain, id, Switch::On)?;
+        match (interface(domain), switch) {
+            (Some(which), Switch::On) => self.switches.turn_all_on(which, tell),
+            (Some(which), Switch::Off) => {
+                for id in self.switches.on(which).filter(|id| !ours.contains(*id)) {
+                    // Not every number has a function.
+                    let _ = self.switch_callback(subscriber, domain, id, Switch::Off);
+                }
+                Ok(())
+            }
+            (None, Switch::On) => tell(subscriber),
+            (None, Switch::Off) => {
+                tell(subscriber)?;
+                // What we want goes on.
+                for id in (0..Bits::WORDS as u32 * 64).filter(|id| ours.contains(*id)) {
+                    self.cupti.enable_callback(subscriber, domain, id, Switch::On)?;
+                }
+                Ok(())
+            }
         }
-        Ok(())
     }
 
     /// Whether the other side wants a callback.
@@ -522,10 +567,7 @@ impl Hub {
     pub(super) fn watch_calls(&self, functions: &[(ApiDomain, u32)], switch: Switch) {
         for (which, id) in functions {
             self.recorded[*which as usize].set(*id, switch);
-            let number = match which {
-                ApiDomain::Driver => domain::DRIVER,
-                ApiDomain::Runtime => domain::RUNTIME,
-            };
+            let number = number_of(*which);
             // It outlasts what it opens and closes.
             if number == domain::DRIVER && PROFILER_CALLS.contains(id) && self.has_range() {
                 continue;
@@ -660,6 +702,24 @@ impl Hub {
     }
 }
 
+/// The domain with callbacks of an interface.
+fn number_of(which: ApiDomain) -> u32 {
+    match which {
+        ApiDomain::Driver => domain::DRIVER,
+        ApiDomain::Runtime => domain::RUNTIME,
+    }
+}
+
+/// The interface that a domain tells the calls of.
+#[inline]
+fn interface(number: u32) -> Option<ApiDomain> {
+    match number {
+        domain::DRIVER => Some(ApiDomain::Driver),
+        domain::RUNTIME => Some(ApiDomain::Runtime),
+        _ => None,
+    }
+}
+
 fn on_if(wanted: bool) -> Switch {
     if wanted { Switch::On } else { Switch::Off }
 }
@@ -722,15 +782,44 @@ unsafe extern "C" fn callback(_user: *mut c_void, domain: u32, id: u32, data: *c
     let Some(hub) = current() else {
         return;
     };
-    let [ours, theirs] = &hub.callbacks;
-    let wanted =
-        |bits: &[Bits; domain::COUNT]| bits.get(domain as usize).is_some_and(|bits| bits.contains(id));
-    if wanted(theirs) {
-        // SAFETY: handed on as CUPTI gave it.
-        unsafe { neighbour::callback(domain, id, data) };
+    let Some(which) = interface(domain) else {
+        // SAFETY: as CUPTI gave it.
+        return unsafe { hub.tell(domain, id, data) };
+    };
+    // SAFETY: what CUPTI gives for these domains.
+    let is_end = unsafe { data.cast::<ApiCallback>().as_ref() }.map(|call| call.site == SITE_EXIT);
+    let place = switches::here();
+    if let (Some(false), Some(place)) = (is_end, place) {
+        hub.switches.begins(place, (which, id), |subscriber| {
+            // The end of this call is then not told to anyone, and CUPTI takes the thread to be in it.
+            let _ = hub.cupti.enable_callback(subscriber, domain, id, Switch::On);
+        });
     }
-    if wanted(ours) {
-        // SAFETY: as CUPTI gave it for this domain.
-        guard::run((), || unsafe { resources::callback(hub, domain, id, data) });
+    // SAFETY: as CUPTI gave it.
+    unsafe { hub.tell(domain, id, data) };
+    if let (Some(true), Some(place)) = (is_end, place) {
+        place.ends((which, id));
+    }
+}
+
+impl Hub {
+    /// Tells whoever wants to know.
+    ///
+    /// # Safety
+    ///
+    /// `data` is what CUPTI gave for this domain.
+    #[inline]
+    unsafe fn tell(&self, domain: u32, id: u32, data: *const c_void) {
+        let [ours, theirs] = &self.callbacks;
+        let wanted =
+            |bits: &[Bits; domain::COUNT]| bits.get(domain as usize).is_some_and(|bits| bits.contains(id));
+        if wanted(theirs) {
+            // SAFETY: handed on as CUPTI gave it.
+            unsafe { neighbour::callback(domain, id, data) };
+        }
+        if wanted(ours) {
+            // SAFETY: as CUPTI gave it for this domain.
+            guard::run((), || unsafe { resources::callback(self, domain, id, data) });
+        }
     }
 }

@@ -288,7 +288,7 @@ impl Backend {
         let mut state = lock(&self.state);
         let was_open = std::mem::take(&mut state.open);
         if let Some(hub) = hub::current() {
-            hub.release();
+            hub.release_now();
         }
         if was_open {
             agent.sink.note(Cause::Conflict, ASIDE);
@@ -301,6 +301,19 @@ impl Backend {
         wanted
             .as_ref()
             .is_some_and(|wanted| wanted.fits(symbol.to_bytes()))
+    }
+
+    /// Whether nothing of a window that was closed is left to do.
+    pub(crate) fn is_settled(&self) -> bool {
+        hub::current().is_none_or(Hub::is_settled)
+    }
+
+    /// Does what is left of a window that was closed, as far as threads of the
+    /// program are out of the calls that they were in.
+    pub(crate) fn settle(&self) {
+        if let Some(hub) = hub::current().filter(|hub| !hub.is_settled()) {
+            hub.settle();
+        }
     }
 
     /// Hands over what has gathered.

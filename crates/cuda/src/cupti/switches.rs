@@ -1,0 +1,557 @@
+//! Callbacks of calls, switched off while no thread is within one.
+//!
+//! CUPTI keeps for each thread the calls that it is in. A callback that is
+//! switched off between the beginning and the end of a call leaves that call
+//! there for ever: what the thread does later counts as done within it and has
+//! its correlation, and behind a few of such calls CUPTI tells of no beginnings
+//! any more (seen with 13.0). To switch one on in the middle of a call does no
+//! harm.
+//!
+//! So every thread notes which calls it is in. A callback is switched off while
+//! no thread is in its function, else it waits for a better moment. A thread
+//! whose call begins meanwhile finds that the end would not be told, and switches
+//! the callback on again.
+
+#[cfg(loom)]
+use loom::sync::{
+    Mutex, MutexGuard,
+    atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence},
+};
+#[cfg(not(loom))]
+use std::sync::{
+    Mutex, MutexGuard,
+    atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence},
+};
+use std::{
+    array,
+    sync::{PoisonError, atomic::AtomicBool},
+};
+
+use super::ApiDomain;
+
+/// A function by its interface and callback number.
+pub type Function = (ApiDomain, u32);
+
+/// Calls within calls that a thread can note. One within more of them is taken
+/// to be in all functions.
+const DEEPEST: usize = if cfg!(loom) { 2 } else { 16 };
+
+/// How often a callback that waits is tried at a time: a thread that launches
+/// all the time is outside of launches for moments only.
+const TRIES: u32 = if cfg!(loom) { 1 } else { 64 };
+
+/// Which callbacks are on, for the one client that CUPTI has.
+pub struct Switches<C> {
+    on: [Flags; 2],
+    /// What is on and wanted by nobody: switched off as soon as no thread is in it.
+    waiting: [Flags; 2],
+    client: Mutex<Client<C>>,
+}
+
+struct Client<C> {
+    /// As CUPTI knows it.
+    handle: Option<C>,
+    /// It unsubscribes once nothing waits.
+    is_leaving: bool,
+}
+
+/// A set of functions of one interface. Larger numbers than it has room for
+/// count as contained.
+struct Flags([AtomicU64; Flags::WORDS]);
+
+impl Flags {
+    const WORDS: usize = if cfg!(loom) { 1 } else { 32 };
+
+    fn new() -> Self {
+        Self(array::from_fn(|_| AtomicU64::new(0)))
+    }
+
+    #[inline]
+    fn contains(&self, number: u32) -> bool {
+        self.0
+            .get(number as usize / 64)
+            .is_none_or(|word| word.load(Ordering::Acquire) & (1 << (number % 64)) != 0)
+    }
+
+    fn insert(&self, number: u32) {
+        if let Some(word) = self.0.get(number as usize / 64) {
+            word.fetch_or(1 << (number % 64), Ordering::AcqRel);
+        }
+    }
+
+    fn remove(&self, number: u32) {
+        if let Some(word) = self.0.get(number as usize / 64) {
+            word.fetch_and(!(1 << (number % 64)), Ordering::AcqRel);
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.iter().all(|word| word.load(Ordering::Acquire) == 0)
+    }
+
+    fn numbers(&self) -> impl Iterator<Item = u32> {
+        self.0.iter().zip(0_u32..).flat_map(|(word, at)| {
+            let bits = word.load(Ordering::Acquire);
+            (0..64).filter(move |bit| bits & (1 << bit) != 0).map(move |bit| at * 64 + bit)
+        })
+    }
+}
+
+impl<C: Copy> Default for Switches<C> {
+    fn default() -> Self {
+        Self {
+            on: array::from_fn(|_| Flags::new()),
+            waiting: array::from_fn(|_| Flags::new()),
+            client: Mutex::new(Client {
+                handle: None,
+                is_leaving: false,
+            }),
+        }
+    }
+}
+
+impl<C: Copy> Switches<C> {
+    /// The client subscribes, unless it has.
+    pub fn attach<E>(&self, subscribe: impl FnOnce() -> Result<C, E>) -> Result<(), E> {
+        let mut client = self.client();
+        client.is_leaving = false;
+        if client.handle.is_none() {
+            client.handle = Some(subscribe()?);
+        }
+        Ok(())
+    }
+
+    /// The client as CUPTI knows it, if it has subscribed.
+    pub fn handle(&self) -> Option<C> {
+        self.client().handle
+    }
+
+    /// Callbacks of a function begin. Does nothing without a client.
+    pub fn turn_on<E>(
+        &self,
+        function: Function,
+        enable: impl FnOnce(C) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let client = self.client();
+        let Some(handle) = client.handle else {
+            return Ok(());
+        };
+        let (domain, id) = function;
+        self.waiting[domain as usize].remove(id);
+        // First: whoever finds it among those that are on relies on it.
+        let enabled = enable(handle);
+        self.on[domain as usize].insert(id);
+        enabled
+    }
+
+    /// Callbacks of all functions of an interface begin.
+    pub fn turn_all_on<E>(
+        &self,
+        domain: ApiDomain,
+        enable: impl FnOnce(C) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let client = self.client();
+        let Some(handle) = client.handle else {
+            return Ok(());
+        };
+        for word in &self.waiting[domain as usize].0 {
+            word.store(0, Ordering::Release);
+        }
+        let enabled = enable(handle);
+        for word in &self.on[domain as usize].0 {
+            word.store(u64::MAX, Ordering::Release);
+        }
+        enabled
+    }
+
+    /// Functions of an interface whose callbacks are on.
+    pub fn on(&self, domain: ApiDomain) -> impl Iterator<Item = u32> {
+        self.on[domain as usize].numbers()
+    }
+
+    /// Callbacks of a function end, now or when no thread is in it: see
+    /// [`Switches::settle`]. Does nothing without a client.
+    pub fn turn_off<E>(
+        &self,
+        function: Function,
+        is_within: impl Fn(Function) -> bool,
+        disable: impl FnOnce(C) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let client = self.client();
+        let Some(handle) = client.handle else {
+            return Ok(());
+        };
+        let (domain, id) = function;
+        self.on[domain as usize].remove(id);
+        // A thread whose call is not seen now finds the callback off, and waits for the lock.
+        fence(Ordering::SeqCst);
+        if is_within(function) {
+            self.on[domain as usize].insert(id);
+            self.waiting[domain as usize].insert(id);
+            return Ok(());
+        }
+        self.waiting[domain as usize].remove(id);
+        disable(handle)
+    }
+
+    /// A call of the calling thread begins, and CUPTI has told of it.
+    #[inline]
+    pub fn begins(&self, place: &Place, function: Function, enable: impl FnOnce(C)) {
+        place.push(function);
+        // Who switches the callback off sees this call, or we see that it is off.
+        fence(Ordering::SeqCst);
+        let (domain, id) = function;
+        if !self.on[domain as usize].contains(id) {
+            self.keep_on(function, enable);
+        }
+    }
+
+    /// A call has begun whose callback is being switched off, or was so behind the
+    /// back of it.
+    #[cold]
+    fn keep_on(&self, (domain, id): Function, enable: impl FnOnce(C)) {
+        let Some(client) = self.client_soon() else {
+            return;
+        };
+        if let Some(handle) = client.handle
+            && !self.on[domain as usize].contains(id)
+        {
+            self.waiting[domain as usize].insert(id);
+            enable(handle);
+            self.on[domain as usize].insert(id);
+        }
+    }
+
+    /// Whether nothing is left for [`Switches::settle`].
+    pub fn is_settled(&self) -> bool {
+        let client = self.client();
+        !client.is_leaving && !self.is_waiting()
+    }
+
+    fn is_waiting(&self) -> bool {
+        !self.waiting.iter().all(Flags::is_empty)
+    }
+
+    /// Switches off what waits for it and has no thread in it now.
+    pub fn settle(
+        &self,
+        is_within: impl Fn(Function) -> bool,
+        disable: impl Fn(C, Function),
+        unsubscribe: impl FnOnce(C),
+    ) {
+        for domain in [ApiDomain::Driver, ApiDomain::Runtime] {
+            for id in self.waiting[domain as usize].numbers() {
+                for _ in 0..TRIES {
+                    if !self.waiting[domain as usize].contains(id) {
+                        break;
+                    }
+                    let Ok(()) = self.turn_off((domain, id), &is_within, |handle| {
+                        disable(handle, (domain, id));
+                        Ok::<(), std::convert::Infallible>(())
+                    });
+                    std::hint::spin_loop();
+                }
+            }
+        }
+        self.end_leaving(&mut self.client(), unsubscribe);
+    }
+
+    /// The client unsubscribes, now or when nothing waits any more.
+    pub fn leave(&self, unsubscribe: impl FnOnce(C)) {
+        let mut client = self.client();
+        client.is_leaving = true;
+        self.end_leaving(&mut client, unsubscribe);
+    }
+
+    fn end_leaving(&self, client: &mut Client<C>, unsubscribe: impl FnOnce(C)) {
+        if client.is_leaving && !self.is_waiting() {
+            client.is_leaving = false;
+            if let Some(handle) = client.handle.take() {
+                unsubscribe(handle);
+            }
+        }
+    }
+
+    /// The client unsubscribes at once, whoever is within a call.
+    pub fn leave_now(&self, unsubscribe: impl FnOnce(C)) {
+        let mut client = self.client();
+        client.is_leaving = false;
+        if let Some(handle) = client.handle.take() {
+            unsubscribe(handle);
+        }
+        for word in self.waiting.iter().chain(&self.on).flat_map(|flags| &flags.0) {
+            word.store(0, Ordering::Release);
+        }
+    }
+
+    fn client(&self) -> MutexGuard<'_, Client<C>> {
+        self.client.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The client, within a second: the caller is within a callback of CUPTI's,
+    /// for which whoever holds the lock may wait in CUPTI.
+    #[cfg(not(loom))]
+    fn client_soon(&self) -> Option<MutexGuard<'_, Client<C>>> {
+        use std::{sync::TryLockError, thread, time::Duration};
+        for attempt in 0..1100 {
+            match self.client.try_lock() {
+                Ok(client) => return Some(client),
+                Err(TryLockError::Poisoned(client)) => return Some(client.into_inner()),
+                Err(TryLockError::WouldBlock) if attempt < 100 => thread::yield_now(),
+                Err(TryLockError::WouldBlock) => thread::sleep(Duration::from_millis(1)),
+            }
+        }
+        None
+    }
+
+    #[cfg(loom)]
+    fn client_soon(&self) -> Option<MutexGuard<'_, Client<C>>> {
+        Some(self.client())
+    }
+}
+
+/// Where a thread notes the calls that it is in: its own line of the cache, which
+/// others read when they switch something off.
+#[repr(align(64))]
+pub struct Place {
+    depth: AtomicUsize,
+    calls: [AtomicU32; DEEPEST],
+    is_taken: AtomicBool,
+}
+
+impl Default for Place {
+    fn default() -> Self {
+        Self {
+            depth: AtomicUsize::new(0),
+            calls: array::from_fn(|_| AtomicU32::new(0)),
+            is_taken: AtomicBool::new(true),
+        }
+    }
+}
+
+impl Place {
+    /// Its thread begins a call.
+    #[inline]
+    fn push(&self, function: Function) {
+        let depth = self.depth.load(Ordering::Relaxed);
+        if let Some(call) = self.calls.get(depth) {
+            call.store(word(function), Ordering::Relaxed);
+        }
+        self.depth.store(depth + 1, Ordering::Release);
+    }
+
+    /// Its thread ends a call, and CUPTI has told of that. One whose beginning was
+    /// not told is none of those that are noted.
+    #[inline]
+    pub fn ends(&self, function: Function) {
+        let depth = self.depth.load(Ordering::Relaxed);
+        if depth > DEEPEST {
+            self.depth.store(depth - 1, Ordering::Release);
+            return;
+        }
+        let begun = self.calls.iter().take(depth);
+        if let Some(at) = begun.rev().position(|call| call.load(Ordering::Relaxed) == word(function)) {
+            self.depth.store(depth - 1 - at, Ordering::Release);
+        }
+    }
+
+    /// Whether its thread is in a call of a function.
+    pub fn is_within(&self, function: Function) -> bool {
+        let depth = self.depth.load(Ordering::Acquire);
+        let mut begun = self.calls.iter().take(depth);
+        depth > DEEPEST || begun.any(|call| call.load(Ordering::Relaxed) == word(function))
+    }
+}
+
+#[inline]
+fn word((domain, id): Function) -> u32 {
+    ((domain as u32) << 31) | id
+}
+
+/// Those of all threads that were ever in a call. A thread that ends leaves its
+/// place to another.
+static PLACES: std::sync::Mutex<Vec<&'static Place>> = std::sync::Mutex::new(Vec::new());
+
+struct Own(&'static Place);
+
+thread_local! {
+    static OWN: Own = Own::claim();
+}
+
+impl Own {
+    fn claim() -> Self {
+        let mut places = PLACES.lock().unwrap_or_else(PoisonError::into_inner);
+        let left = places
+            .iter()
+            .find(|place| !place.is_taken.swap(true, Ordering::Acquire));
+        Self(left.copied().unwrap_or_else(|| {
+            let place: &'static Place = Box::leak(Box::default());
+            places.push(place);
+            place
+        }))
+    }
+}
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        self.0.depth.store(0, Ordering::Release);
+        self.0.is_taken.store(false, Ordering::Release);
+    }
+}
+
+/// The place of the calling thread; none for one that is being torn down.
+#[inline]
+pub fn here() -> Option<&'static Place> {
+    OWN.try_with(|own| own.0).ok()
+}
+
+/// Whether any thread is in a call of a function.
+pub fn is_any_within(function: Function) -> bool {
+    let places = PLACES.lock().unwrap_or_else(PoisonError::into_inner);
+    places.iter().any(|place| place.is_within(function))
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::{cell::RefCell, convert::Infallible};
+
+    use super::*;
+
+    const LAUNCH: Function = (ApiDomain::Driver, 307);
+    const WAIT: Function = (ApiDomain::Driver, 126);
+    const RUNTIME_WAIT: Function = (ApiDomain::Runtime, 131);
+
+    /// What CUPTI was told.
+    #[derive(Default)]
+    struct Told(RefCell<Vec<String>>);
+
+    impl Told {
+        fn note(&self, words: &str, function: Function) -> Result<(), Infallible> {
+            self.0.borrow_mut().push(format!("{words} {}", function.1));
+            Ok(())
+        }
+
+        fn take(&self) -> Vec<String> {
+            std::mem::take(&mut self.0.borrow_mut())
+        }
+    }
+
+    fn attached() -> Switches<()> {
+        let switches = Switches::default();
+        let Ok(()) = switches.attach(|| Ok::<(), Infallible>(()));
+        switches
+    }
+
+    fn on(switches: &Switches<()>, told: &Told, function: Function) {
+        let Ok(()) = switches.turn_on(function, |()| told.note("on", function));
+    }
+
+    fn off(switches: &Switches<()>, told: &Told, place: &Place, function: Function) {
+        let Ok(()) = switches.turn_off(
+            function,
+            |function| place.is_within(function),
+            |()| told.note("off", function),
+        );
+    }
+
+    fn settle(switches: &Switches<()>, told: &Told, place: &Place) {
+        switches.settle(
+            |function| place.is_within(function),
+            |(), function| told.note("off", function).unwrap_or(()),
+            |()| told.0.borrow_mut().push("left".to_owned()),
+        );
+    }
+
+    #[test]
+    fn what_a_thread_is_in_is_switched_off_behind_it() {
+        let (switches, told, place) = (attached(), Told::default(), Place::default());
+        for function in [LAUNCH, WAIT, RUNTIME_WAIT] {
+            on(&switches, &told, function);
+        }
+        told.take();
+        switches.begins(&place, RUNTIME_WAIT, |()| panic!("is on"));
+        switches.begins(&place, WAIT, |()| panic!("is on"));
+        for function in [LAUNCH, WAIT, RUNTIME_WAIT] {
+            off(&switches, &told, &place, function);
+        }
+        switches.leave(|()| panic!("something waits"));
+        assert_eq!(told.take(), ["off 307"]);
+        place.ends(WAIT);
+        settle(&switches, &told, &place);
+        assert_eq!(told.take(), ["off 126"]);
+        assert!(!switches.is_settled());
+        place.ends(RUNTIME_WAIT);
+        settle(&switches, &told, &place);
+        assert_eq!(told.take(), ["off 131", "left"]);
+        assert!(switches.is_settled() && switches.handle().is_none());
+    }
+
+    #[test]
+    fn what_is_wanted_again_stays_on() {
+        let (switches, told, place) = (attached(), Told::default(), Place::default());
+        on(&switches, &told, WAIT);
+        switches.begins(&place, WAIT, |()| panic!("is on"));
+        off(&switches, &told, &place, WAIT);
+        switches.leave(|()| panic!("something waits"));
+        let Ok(()) = switches.attach(|| -> Result<(), Infallible> { panic!("has never left") });
+        on(&switches, &told, WAIT);
+        place.ends(WAIT);
+        settle(&switches, &told, &place);
+        assert_eq!(told.take(), ["on 126", "on 126"]);
+    }
+
+    /// CUPTI has decided to tell of a call, and is slow to do so.
+    #[test]
+    fn a_call_that_begins_behind_the_end_keeps_its_callback() {
+        let (switches, told, place) = (attached(), Told::default(), Place::default());
+        on(&switches, &told, WAIT);
+        off(&switches, &told, &place, WAIT);
+        switches.begins(&place, WAIT, |()| told.note("on", WAIT).unwrap_or(()));
+        assert_eq!(told.take(), ["on 126", "off 126", "on 126"]);
+        place.ends(WAIT);
+        settle(&switches, &told, &place);
+        assert_eq!(told.take(), ["off 126"]);
+    }
+
+    #[test]
+    fn ends_without_a_beginning_end_nothing_else() {
+        let place = Place::default();
+        place.push(WAIT);
+        place.ends(LAUNCH);
+        assert!(place.is_within(WAIT));
+        // The end of what lies above was not told.
+        place.push(LAUNCH);
+        place.ends(WAIT);
+        assert!(!place.is_within(WAIT) && !place.is_within(LAUNCH));
+        place.ends(WAIT);
+        assert!(!place.is_within(WAIT));
+    }
+
+    #[test]
+    fn who_is_too_deep_may_be_anywhere() {
+        let place = Place::default();
+        for _ in 0..=DEEPEST {
+            place.push(LAUNCH);
+        }
+        assert!(place.is_within(WAIT));
+        place.ends(WAIT);
+        assert!(!place.is_within(WAIT) && place.is_within(LAUNCH));
+    }
+
+    #[test]
+    fn threads_are_seen_while_they_are_in_a_call() {
+        let function = (ApiDomain::Driver, 1999);
+        let (told, listen) = std::sync::mpsc::channel();
+        let (go, wait) = std::sync::mpsc::channel::<()>();
+        let caller = std::thread::spawn(move || {
+            here().unwrap().push(function);
+            told.send(()).unwrap();
+            wait.recv().unwrap();
+        });
+        listen.recv().unwrap();
+        assert!(is_any_within(function));
+        go.send(()).unwrap();
+        caller.join().unwrap();
+        assert!(!is_any_within(function), "it has ended");
+    }
+}

@@ -1,0 +1,144 @@
+//! Switching callbacks off under loom: every interleaving and every value that
+//! the memory model lets a load return, over the code that ships.
+//!
+//! `RUSTFLAGS="--cfg loom" cargo test -p tracesmith-cuda --release --test loom`
+//!
+//! A model that cannot fail says nothing. Each of these weakenings was tried
+//! and is reported by the model named behind it:
+//!
+//! - `Place::push` stores the depth instead of swapping it, or releases only:
+//!   `the_end_of_a_call_is_told_if_its_beginning_was`.
+//! - `Switches::turn_off` looks for threads before it takes the function out of
+//!   those that are on: the same.
+//! - `Switches::turn_on` says so before it is on:
+//!   `what_is_turned_on_again_meanwhile_stays_on`.
+//! - `Switches::begins` does not look whether the callback is on: the same, and
+//!   `a_call_that_is_told_late_is_told_to_its_end`.
+#![cfg(loom)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::tests_outside_test_module,
+    missing_docs,
+    reason = "a test may stop on any error, and nobody uses it from outside"
+)]
+
+use std::convert::Infallible;
+
+use loom::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+};
+use tracesmith_cuda::cupti::{
+    ApiDomain,
+    switches::{Function, Place, Switches},
+};
+
+const WAIT: Function = (ApiDomain::Driver, 1);
+
+fn done((): ()) -> Result<(), Infallible> {
+    Ok(())
+}
+
+/// CUPTI, with one function.
+#[derive(Default)]
+struct Model {
+    switches: Switches<()>,
+    place: Place,
+    is_on: AtomicBool,
+}
+
+impl Model {
+    fn new() -> Arc<Self> {
+        let model = Self::default();
+        let Ok(()) = model.switches.attach(|| Ok::<(), Infallible>(()));
+        let Ok(()) = model.switches.turn_on(WAIT, |()| done(model.set(true)));
+        Arc::new(model)
+    }
+
+    fn set(&self, is_on: bool) {
+        self.is_on.store(is_on, Ordering::SeqCst);
+    }
+
+    /// A call of the one thread that makes some: gives back whether it was told.
+    fn call(&self) -> bool {
+        let is_told = self.is_on.load(Ordering::SeqCst);
+        if is_told {
+            // CUPTI has noted the call. What happens here is not in our hands.
+            self.switches.begins(&self.place, WAIT, |()| self.set(true));
+        }
+        let end_is_told = self.is_on.load(Ordering::SeqCst);
+        assert!(end_is_told || !is_told, "a call stays on CUPTI's list for ever");
+        if end_is_told {
+            self.place.ends(WAIT);
+        }
+        is_told
+    }
+
+    fn turn_off(&self) {
+        let Ok(()) = self.switches.turn_off(
+            WAIT,
+            |function| self.place.is_within(function),
+            |()| done(self.set(false)),
+        );
+    }
+
+    fn settle(&self) {
+        self.switches.settle(
+            |function| self.place.is_within(function),
+            |(), _| self.set(false),
+            |()| {},
+        );
+    }
+}
+
+#[test]
+fn the_end_of_a_call_is_told_if_its_beginning_was() {
+    loom::model(|| {
+        let model = Model::new();
+        let caller = thread::spawn({
+            let model = Arc::clone(&model);
+            move || {
+                model.call();
+                model.call();
+            }
+        });
+        model.turn_off();
+        caller.join().unwrap();
+    });
+}
+
+#[test]
+fn a_call_that_is_told_late_is_told_to_its_end() {
+    loom::model(|| {
+        let model = Model::new();
+        let caller = thread::spawn({
+            let model = Arc::clone(&model);
+            move || model.call()
+        });
+        model.turn_off();
+        caller.join().unwrap();
+        model.settle();
+        assert!(!model.is_on.load(Ordering::SeqCst) && model.switches.is_settled());
+        assert!(!model.call(), "it is off for good");
+    });
+}
+
+#[test]
+fn what_is_turned_on_again_meanwhile_stays_on() {
+    loom::model(|| {
+        let model = Model::new();
+        let caller = thread::spawn({
+            let model = Arc::clone(&model);
+            move || model.call()
+        });
+        model.turn_off();
+        let Ok(()) = model.switches.turn_on(WAIT, |()| done(model.set(true)));
+        model.settle();
+        caller.join().unwrap();
+        model.settle();
+        assert!(model.is_on.load(Ordering::SeqCst));
+    });
+}
