@@ -6,14 +6,11 @@
 //! A model that cannot fail says nothing. Each of these weakenings was tried
 //! and is reported by the model named behind it:
 //!
-//! - `Place::push` stores the depth instead of swapping it, or releases only:
-//!   `the_end_of_a_call_is_told_if_its_beginning_was`.
-//! - `Switches::turn_off` looks for threads before it takes the function out of
-//!   those that are on: the same.
-//! - `Switches::turn_on` says so before it is on:
+//! - No fence in `Switches::begins`, or none in `Switches::turn_off`; or the former
+//!   does not look whether the callback is on, or the latter looks for threads
+//!   before it takes the function out of those that are on: all models.
+//! - `Switches::turn_on` counts a callback as on before it is:
 //!   `what_is_turned_on_again_meanwhile_stays_on`.
-//! - `Switches::begins` does not look whether the callback is on: the same, and
-//!   `a_call_that_is_told_late_is_told_to_its_end`.
 #![cfg(loom)]
 #![allow(
     clippy::unwrap_used,

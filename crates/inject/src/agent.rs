@@ -39,7 +39,7 @@ pub(crate) const COLLECTOR_VARIABLE: &str = "TRACESMITH_COLLECTOR";
 pub(crate) const ARMED_VARIABLE: &str = "TRACESMITH_ARMED";
 
 /// How often it is tried to end what a closed window has left.
-const SETTLE_PERIOD: Duration = Duration::from_millis(20);
+const SETTLE_PERIOD: Duration = Duration::from_millis(50);
 
 static CURRENT: AtomicPtr<Agent> = AtomicPtr::new(ptr::null_mut());
 

@@ -92,7 +92,9 @@ impl Flags {
     fn numbers(&self) -> impl Iterator<Item = u32> {
         self.0.iter().zip(0_u32..).flat_map(|(word, at)| {
             let bits = word.load(Ordering::Acquire);
-            (0..64).filter(move |bit| bits & (1 << bit) != 0).map(move |bit| at * 64 + bit)
+            (0..64)
+                .filter(move |bit| bits & (1 << bit) != 0)
+                .map(move |bit| at * 64 + bit)
         })
     }
 }
@@ -127,11 +129,7 @@ impl<C: Copy> Switches<C> {
     }
 
     /// Callbacks of a function begin. Does nothing without a client.
-    pub fn turn_on<E>(
-        &self,
-        function: Function,
-        enable: impl FnOnce(C) -> Result<(), E>,
-    ) -> Result<(), E> {
+    pub fn turn_on<E>(&self, function: Function, enable: impl FnOnce(C) -> Result<(), E>) -> Result<(), E> {
         let client = self.client();
         let Some(handle) = client.handle else {
             return Ok(());
@@ -350,7 +348,10 @@ impl Place {
             return;
         }
         let begun = self.calls.iter().take(depth);
-        if let Some(at) = begun.rev().position(|call| call.load(Ordering::Relaxed) == word(function)) {
+        if let Some(at) = begun
+            .rev()
+            .position(|call| call.load(Ordering::Relaxed) == word(function))
+        {
             self.depth.store(depth - 1 - at, Ordering::Release);
         }
     }

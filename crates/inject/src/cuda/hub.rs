@@ -421,7 +421,12 @@ impl Hub {
             Side::Ours => ours.set(id, switch),
             Side::Theirs => theirs.set(id, switch),
         }
-        self.switch_callback(subscriber, domain, id, on_if(ours.contains(id) || theirs.contains(id)))
+        self.switch_callback(
+            subscriber,
+            domain,
+            id,
+            on_if(ours.contains(id) || theirs.contains(id)),
+        )
     }
 
     fn switch_callback(

@@ -251,9 +251,9 @@ impl Backend {
     ///
     /// It stays in the process, and a launch of an empty kernel costs a
     /// microsecond more than before (H200, CUPTI 13.0). `cuptiFinalize` would take
-    /// it out. With it training loops of PyTorch died of a destroyed heap behind a
-    /// few windows, also when it was called while no other thread was within a
-    /// call; why is not known.
+    /// it out. With it a training loop of PyTorch died of a destroyed heap in one
+    /// of seven runs, though no thread was within a call that we knew of: one may
+    /// be on its way through CUPTI to where it tells us.
     pub(crate) fn close(&self, agent: &Agent) {
         let mut state = lock(&self.state);
         let Some(hub) = hub::current().filter(|_| state.open) else {
