@@ -35,10 +35,6 @@ use tracesmith_cuda::cupti::{
 
 const WAIT: Function = (ApiDomain::Driver, 1);
 
-fn done((): ()) -> Result<(), Infallible> {
-    Ok(())
-}
-
 /// CUPTI, with one function.
 #[derive(Default)]
 struct Model {
@@ -51,12 +47,13 @@ impl Model {
     fn new() -> Arc<Self> {
         let model = Self::default();
         let Ok(()) = model.switches.attach(|| Ok::<(), Infallible>(()));
-        let Ok(()) = model.switches.turn_on(WAIT, |()| done(model.set(true)));
+        let Ok(()) = model.switches.turn_on(WAIT, |()| model.set(true));
         Arc::new(model)
     }
 
-    fn set(&self, is_on: bool) {
+    fn set(&self, is_on: bool) -> Result<(), Infallible> {
         self.is_on.store(is_on, Ordering::SeqCst);
+        Ok(())
     }
 
     /// A call of the one thread that makes some: gives back whether it was told.
@@ -64,7 +61,9 @@ impl Model {
         let is_told = self.is_on.load(Ordering::SeqCst);
         if is_told {
             // CUPTI has noted the call. What happens here is not in our hands.
-            self.switches.begins(&self.place, WAIT, |()| self.set(true));
+            self.switches.begins(&self.place, WAIT, |()| {
+                let Ok(()) = self.set(true);
+            });
         }
         let end_is_told = self.is_on.load(Ordering::SeqCst);
         assert!(end_is_told || !is_told, "a call stays on CUPTI's list for ever");
@@ -78,14 +77,16 @@ impl Model {
         let Ok(()) = self.switches.turn_off(
             WAIT,
             |function| self.place.is_within(function),
-            |()| done(self.set(false)),
+            |()| self.set(false),
         );
     }
 
     fn settle(&self) {
         self.switches.settle(
             |function| self.place.is_within(function),
-            |(), _| self.set(false),
+            |(), _| {
+                let Ok(()) = self.set(false);
+            },
             |()| {},
         );
     }
@@ -132,7 +133,7 @@ fn what_is_turned_on_again_meanwhile_stays_on() {
             move || model.call()
         });
         model.turn_off();
-        let Ok(()) = model.switches.turn_on(WAIT, |()| done(model.set(true)));
+        let Ok(()) = model.switches.turn_on(WAIT, |()| model.set(true));
         model.settle();
         caller.join().unwrap();
         model.settle();

@@ -793,6 +793,7 @@ unsafe extern "C" fn callback(_user: *mut c_void, domain: u32, id: u32, data: *c
     };
     // SAFETY: what CUPTI gives for these domains.
     let is_end = unsafe { data.cast::<ApiCallback>().as_ref() }.map(|call| call.site == SITE_EXIT);
+    // To note a call cannot panic; what is done with it is guarded.
     let place = switches::here();
     if let (Some(false), Some(place)) = (is_end, place) {
         hub.switches.begins(place, (which, id), |subscriber| {
