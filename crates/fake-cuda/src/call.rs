@@ -88,6 +88,7 @@ impl Site {
         }
         // What is not recorded when a call begins is not when it ends: `cuInit` itself never is. Callbacks are looked up anew.
         let is_recorded = filters::is_recorded(self.domain, self.cbid);
+        let was_up = subscriber::was_there();
         let enclosing = enclosing_runtime_call().or_else(unended_call);
         let correlation_id = match enclosing {
             Some(id) => id,
@@ -122,6 +123,9 @@ impl Site {
                     }
                 }
                 _ if is_begun => drop(TOLD.with_borrow_mut(Vec::pop)),
+                // One that began before its callback was switched on is told to end, unless it began before the library
+                // came up: `cuInit` is not, with CUPTI 13.0.
+                _ if !was_up => return,
                 _ => {}
             }
             let current = context::current_or_none();

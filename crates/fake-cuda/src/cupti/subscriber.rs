@@ -3,7 +3,7 @@
 #![allow(unsafe_code, reason = "calls the subscriber's function by address")]
 
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use super::code::CuptiCode;
 use crate::config::config;
@@ -56,6 +56,8 @@ const IDS: usize = 1024;
 const WORDS: usize = IDS / 64;
 
 static FUNCTION: AtomicUsize = AtomicUsize::new(0);
+/// Whether there ever was one.
+static WAS_THERE: AtomicBool = AtomicBool::new(false);
 static USER_DATA: AtomicUsize = AtomicUsize::new(0);
 static WANTED: [[AtomicU64; WORDS]; 7] = [const { [const { AtomicU64::new(0) }; WORDS] }; 7];
 
@@ -72,7 +74,13 @@ pub(crate) fn subscribe(function: CallbackFunction, user_data: usize) -> Result<
         .compare_exchange(0, function as usize, Ordering::AcqRel, Ordering::Acquire)
         .map_err(|_| CuptiCode::MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED)?;
     USER_DATA.store(user_data, Ordering::Release);
+    WAS_THERE.store(true, Ordering::Release);
     Ok(handle())
+}
+
+/// Whether anyone ever subscribed.
+pub(crate) fn was_there() -> bool {
+    WAS_THERE.load(Ordering::Acquire)
 }
 
 pub(crate) fn unsubscribe(subscriber: usize) -> Result<(), CuptiCode> {

@@ -2,6 +2,7 @@
 //!
 //! - [`hub`]: the one client that CUPTI sees, for us and for a profiler of the
 //!   program's own.
+//! - [`bits`]: sets of functions.
 //! - [`buffers`]: the memory that CUPTI fills.
 //! - [`kinds`]: what is asked for, and which calls only ask.
 //! - [`calls`]: calls, by their callbacks.
@@ -13,6 +14,7 @@
 //! - [`interpose`], [`lookup`], [`symbols`]: the functions that the program finds instead of
 //!   CUPTI's.
 
+mod bits;
 mod buffers;
 mod calls;
 mod edges;
