@@ -92,6 +92,12 @@ impl Model {
     }
 }
 
+/// A call, on a thread of its own.
+fn start_call(model: &Arc<Model>) -> thread::JoinHandle<bool> {
+    let model = Arc::clone(model);
+    thread::spawn(move || model.call())
+}
+
 #[test]
 fn the_end_of_a_call_is_told_if_its_beginning_was() {
     loom::model(|| {
@@ -112,10 +118,7 @@ fn the_end_of_a_call_is_told_if_its_beginning_was() {
 fn a_call_that_is_told_late_is_told_to_its_end() {
     loom::model(|| {
         let model = Model::new();
-        let caller = thread::spawn({
-            let model = Arc::clone(&model);
-            move || model.call()
-        });
+        let caller = start_call(&model);
         model.turn_off();
         caller.join().unwrap();
         model.settle();
@@ -128,10 +131,7 @@ fn a_call_that_is_told_late_is_told_to_its_end() {
 fn what_is_turned_on_again_meanwhile_stays_on() {
     loom::model(|| {
         let model = Model::new();
-        let caller = thread::spawn({
-            let model = Arc::clone(&model);
-            move || model.call()
-        });
+        let caller = start_call(&model);
         model.turn_off();
         let Ok(()) = model.switches.turn_on(WAIT, |()| model.set(true));
         model.settle();
