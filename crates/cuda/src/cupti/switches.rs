@@ -308,8 +308,8 @@ impl<C: Copy> Switches<C> {
     }
 }
 
-/// Where a thread notes the calls that it is in: its own line of the cache, which
-/// others read when they switch something off.
+/// Where a thread notes the calls that it is in: in lines of the cache that are
+/// its own, and that others read when they switch something off.
 #[repr(align(64))]
 pub struct Place {
     depth: AtomicUsize,
