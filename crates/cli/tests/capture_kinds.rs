@@ -12,11 +12,11 @@ mod support;
 
 use std::collections::BTreeSet;
 
-use support::rows::{assert_whole, call_counts, calls, joined_kernels, rows};
+use support::rows::{assert_whole, call_counts, calls, health, joined_kernels, rows};
 use support::stage::{Place, stage};
 use tracesmith_fake_cuda::{CuptiVersion, Options};
 use tracesmith_format::CorrelationId;
-use tracesmith_format::tables::{ClockKind, HostCallKind, Marker, MarkerKind, PayloadKind};
+use tracesmith_format::tables::{ClockKind, HealthCause, HostCallKind, Marker, MarkerKind, PayloadKind};
 use tracesmith_trace::Trace;
 
 /// Rows by table: kernels, copies and sets, calls, waits, allocations, markers, modules, overhead, counters.
@@ -53,7 +53,7 @@ fn levels_record_more_and_more() {
         "{counts:?}"
     );
     assert!(standard.allocations.rows() > 0 && standard.modules.rows() > 0);
-    let (_, full) = place.profiled("--level full", "launcher peer");
+    let (_, full) = Place::newest(stage).profiled("--level full", "launcher peer");
     let counts = call_counts(&full);
     assert!(
         queries.iter().any(|query| counts.contains_key(query)),
@@ -68,9 +68,10 @@ fn levels_record_more_and_more() {
 #[test]
 fn launches_are_queued_and_submitted_where_that_is_asked_for() {
     let Some(stage) = stage() else { return };
-    let place = Place::new(stage);
+    let place = Place::newest(stage);
     for options in ["--level full", "-t kernels,api,latency"] {
         let (_, trace) = place.profiled(options, "launcher launch 20");
+        assert_whole(&trace);
         let kernels = joined_kernels(&trace);
         assert_eq!(kernels.len(), 20, "{options}");
         for kernel in kernels {
@@ -83,6 +84,32 @@ fn launches_are_queued_and_submitted_where_that_is_asked_for() {
     }
     let (_, trace) = place.profiled("", "launcher launch 20");
     assert!(rows(&trace.kernels).iter().all(|kernel| !kernel.queued.is_some()));
+}
+
+/// Before 13.4 Update 1 CUPTI stops programs for good where it is asked for that: it is not asked, and the trace says so.
+#[test]
+fn launches_are_not_known_to_be_queued_where_asking_stops_the_program() {
+    let Some(stage) = stage() else { return };
+    for cupti_version in [CuptiVersion::V12_4, CuptiVersion::V12_9, CuptiVersion::V13_0] {
+        let options = Options {
+            cupti_version,
+            ..Options::default()
+        };
+        let place = Place::with(stage, options);
+        for options in ["--level full", "-t kernels,api,latency"] {
+            let (_, trace) = place.profiled(options, "launcher launch 20");
+            let kernels = joined_kernels(&trace);
+            assert_eq!(kernels.len(), 20, "{cupti_version:?} {options}");
+            assert!(
+                kernels.iter().all(|kernel| !kernel.queued.is_some()),
+                "{kernels:?}"
+            );
+            let reasons = health(&trace, HealthCause::UNAVAILABLE);
+            assert_eq!(reasons.len(), 1, "{reasons:?}");
+            let words = "queued and submitted is not recorded";
+            assert!(reasons[0].detail.contains(words), "{reasons:?}");
+        }
+    }
 }
 
 #[test]

@@ -234,7 +234,7 @@ fn launches_of_the_runtime_are_told_by_the_driver() {
             BTreeMap::from([("cuLaunchKernel", 7), ("cudaLaunchKernel", 7)]),
         ),
     ] {
-        let (run, trace) = Place::new(stage).profiled(options, "launcher runtime_launch 7");
+        let (run, trace) = Place::newest(stage).profiled(options, "launcher runtime_launch 7");
         assert_eq!(run.stdout, "launched 7 by the runtime result 0\n");
         assert_whole(&trace);
         assert_eq!(joined_kernels(&trace).len(), 7, "{options}");
@@ -253,7 +253,7 @@ fn launches_of_the_runtime_are_told_by_the_driver() {
 fn waits_and_events_are_rows() {
     let Some(stage) = stage() else { return };
     for options in ["", "--level full"] {
-        let (_, trace) = Place::new(stage).profiled(options, "launcher events");
+        let (_, trace) = Place::newest(stage).profiled(options, "launcher events");
         assert_waits_and_events(&trace);
         let times = rows(&trace.syncs)
             .iter()

@@ -170,7 +170,7 @@ fn every_launch_of_many_threads_has_a_stack_and_few_bytes() {
 #[test]
 fn stacks_belong_to_the_levels_from_standard_on() {
     let Some(stage) = stage() else { return };
-    let place = Place::new(stage);
+    let place = Place::newest(stage);
     for (options, frames) in [
         ("", "native,python"),
         ("--level full", "native,python"),

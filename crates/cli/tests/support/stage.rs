@@ -19,7 +19,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use tracesmith_fake_cuda::{Options, install, library};
+use tracesmith_fake_cuda::{CuptiVersion, Options, install, library};
 use tracesmith_trace::Trace;
 
 use super::Run;
@@ -154,6 +154,15 @@ pub struct Place {
 impl Place {
     pub fn new(stage: &'static Stage) -> Self {
         Self::with(stage, Options::default())
+    }
+
+    /// With a CUPTI that has all there is to ask for.
+    pub fn newest(stage: &'static Stage) -> Self {
+        let options = Options {
+            cupti_version: CuptiVersion::V13_4,
+            ..Options::default()
+        };
+        Self::with(stage, options)
     }
 
     /// With a fake that behaves in another way.

@@ -1,6 +1,6 @@
 //! What is asked of CUPTI, and which calls only ask.
 
-use tracesmith_cuda::cupti::{ApiDomain, Cupti, abi::kind};
+use tracesmith_cuda::cupti::{ApiDomain, Cupti, abi::kind, activity::VERSION_13_4_1};
 use tracesmith_wire::control::Kinds;
 
 /// The largest callback number that is looked at: well above those of CUDA 13.
@@ -37,6 +37,14 @@ pub(super) fn wanted(kinds: Kinds) -> Vec<u32> {
 /// passed an event.
 pub(super) fn tells_syncs(kinds: Kinds) -> bool {
     kinds.contains(Kinds::SYNCS) && !kinds.contains(Kinds::API_QUERIES)
+}
+
+/// Whether CUPTI can be asked when launches are queued and submitted. Before 13.4
+/// Update 1 it makes room on the device for these times within a launch, and the
+/// program may then wait for ever, with CUPTI's thread and ours: a training loop
+/// of PyTorch within some twenty windows (H200, CUPTI 13.0).
+pub(super) fn can_ask_latency(version: u32) -> bool {
+    version >= VERSION_13_4_1
 }
 
 /// Whether every CUPTI that we support has the kind.

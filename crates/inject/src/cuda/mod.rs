@@ -58,6 +58,10 @@ const PAIR_PERIOD: Duration = Duration::from_secs(1);
 const ASIDE: &str = "the program started a profiler that cannot share CUPTI with us (cuptiSubscribe_v2): GPU work is not \
                      recorded from there on";
 
+/// What is said where latencies were asked for and are not to be had.
+const NO_LATENCY: &str = "when launches were queued and submitted is not recorded: before CUPTI 13.4 Update 1 asking for it \
+                          can stop the program for good";
+
 /// CUPTI, as this process uses it.
 #[derive(Default)]
 pub(crate) struct Backend {
@@ -178,7 +182,11 @@ impl Backend {
         hub.watch_recorded(&state.kept.in_window, Switch::On);
         hub.begin_ours();
         if settings.kinds.contains(Kinds::LATENCY) {
-            say(agent, hub.cupti().enable_latency(Switch::On));
+            if kinds::can_ask_latency(hub.cupti().version()) {
+                say(agent, hub.cupti().enable_latency(Switch::On));
+            } else {
+                agent.sink.note(Cause::Unavailable, NO_LATENCY);
+            }
         }
         if kinds::tells_syncs(settings.kinds) {
             state.waits = self.waits.begin(hub.cupti());
@@ -240,8 +248,10 @@ impl Backend {
             let _ = hub.watch_callers(&callers, Switch::Off);
         }
         hub.watch_recorded(&state.kept.in_window, Switch::Off);
-        // Absent or off already: nothing is lost by it.
-        let _ = hub.cupti().enable_latency(Switch::Off);
+        if kinds::can_ask_latency(hub.cupti().version()) {
+            // Absent or off already: nothing is lost by it.
+            let _ = hub.cupti().enable_latency(Switch::Off);
+        }
         say(agent, hub.cupti().flush(Flush::Forced));
         hub.refuse_all_but(&kinds::OBJECTS);
         agent.stacks.end(&agent.sink);
