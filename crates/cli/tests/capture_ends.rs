@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use support::rows::{assert_whole, health, joined_kernels, rows};
-use support::stage::{Place, ended, run, signal, stage, start, type_in, until};
+use support::stage::{Place, Talk, ended, run, signal, stage, start, type_in, until};
 use tracesmith_format::tables::{HealthCause, ProcessEnd};
 use tracesmith_trace::Trace;
 
@@ -287,4 +287,47 @@ fn a_killed_collector_leaves_the_program_alone() {
     // What had been written by then can be read.
     let trace = Trace::open(&place.path("t.sbt")).unwrap();
     assert_eq!(trace.kernels.rows(), 10);
+}
+
+/// A crash there is told to whoever handles crashes in the program, as one in any other thread is; a signal that is sent
+/// to the program is handled by a thread of its own.
+#[test]
+fn our_thread_blocks_signals_that_are_sent_and_none_that_it_causes() {
+    let Some(stage) = stage() else { return };
+    let place = Place::new(stage);
+    let mut armed = Talk::start(&mut place.armed("", "guest ig"));
+    armed.hear("at 0");
+    let tasks = fs::read_dir(format!("/proc/{}/task", armed.child().id())).unwrap();
+    let ours: Vec<String> = tasks
+        .map(|task| fs::read_to_string(task.unwrap().path().join("status")).unwrap())
+        .filter(|status| status.starts_with("Name:\ttracesmith\n"))
+        .collect();
+    armed.say();
+    assert_eq!(armed.end().code, Some(0));
+    assert_eq!(ours.len(), 1, "{ours:?}");
+    let line = ours[0]
+        .lines()
+        .find_map(|line| line.strip_prefix("SigBlk:"))
+        .unwrap();
+    let blocked = u64::from_str_radix(line.trim(), 16).unwrap();
+    let is_blocked = |signal: Signal| blocked >> (signal.as_raw() - 1) & 1 == 1;
+    for signal in [
+        Signal::INT,
+        Signal::TERM,
+        Signal::USR2,
+        Signal::CHILD,
+        Signal::ALARM,
+    ] {
+        assert!(is_blocked(signal), "{signal:?}: {blocked:x}");
+    }
+    for signal in [
+        Signal::SEGV,
+        Signal::BUS,
+        Signal::FPE,
+        Signal::ILL,
+        Signal::ABORT,
+        Signal::TRAP,
+    ] {
+        assert!(!is_blocked(signal), "{signal:?}: {blocked:x}");
+    }
 }

@@ -1,9 +1,9 @@
 //! The thread that takes orders.
 //!
 //! It sleeps until a collector says something or, while a window is open, until
-//! it is time to hand over what has gathered. It blocks all signals, so that no
-//! handler of the program ever runs on it, and looks before each read whether
-//! its descriptors are still its own.
+//! it is time to hand over what has gathered. It blocks all signals but those
+//! that it would cause itself, so that no handler of the program ever interrupts
+//! it, and looks before each read whether its descriptors are still its own.
 
 use std::{
     path::{Path, PathBuf},
@@ -36,8 +36,10 @@ const LIMIT: Duration = Duration::from_secs(2);
 /// How long a collector may take to write a dump.
 const DUMP_LIMIT: Duration = Duration::from_secs(60);
 
-/// A stack for a thread that calls into CUPTI.
-const STACK_BYTES: usize = 512 << 10;
+/// A stack for a thread that calls into CUPTI: as large as that of any thread of
+/// a program, for nobody has said how deep CUPTI goes. Only what is used of it
+/// takes memory.
+const STACK_BYTES: usize = 8 << 20;
 
 static STOPPED: AtomicBool = AtomicBool::new(false);
 static THREAD: AtomicU32 = AtomicU32::new(0);
@@ -289,11 +291,28 @@ impl Orders {
     }
 }
 
+/// Signals that the thread itself causes: who handles them in the program is to
+/// see where.
+const CAUSED: [libc::c_int; 7] = [
+    libc::SIGSEGV,
+    libc::SIGBUS,
+    libc::SIGFPE,
+    libc::SIGILL,
+    libc::SIGTRAP,
+    libc::SIGABRT,
+    libc::SIGSYS,
+];
+
+/// The program's signals are handled by its own threads.
 fn block_signals() -> libc::sigset_t {
     // SAFETY: plain data, filled by the next call.
     let mut all: libc::sigset_t = unsafe { std::mem::zeroed() };
     // SAFETY: writes the set.
     unsafe { libc::sigfillset(&raw mut all) };
+    for signal in CAUSED {
+        // SAFETY: writes the set.
+        unsafe { libc::sigdelset(&raw mut all, signal) };
+    }
     // SAFETY: plain data, filled by the next call.
     let mut before: libc::sigset_t = unsafe { std::mem::zeroed() };
     // SAFETY: reads one set and writes the other.
