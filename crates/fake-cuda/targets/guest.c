@@ -3,6 +3,8 @@
  *
  *   i  initialise CUDA, with a context and the kernels
  *   k  10 kernels, waited for
+ *   a  1 kernel, not waited for
+ *   w  wait for all that was asked for
  *   b  build a graph of 10 kernels, one behind the other
  *   y  copy it
  *   Y  destroy the copy
@@ -236,6 +238,13 @@ static void take_step(char step) {
         break;
     case 'k':
         launch_some();
+        break;
+    case 'a':
+        launch(kernel("noop"), 1, 32, NULL, NULL);
+        launched++;
+        break;
+    case 'w':
+        CHECK(cuCtxSynchronize());
         break;
     case 'b':
         build_graph();

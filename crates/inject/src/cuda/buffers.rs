@@ -6,7 +6,10 @@
 
 use std::{
     ptr::{self, NonNull},
-    sync::Mutex,
+    sync::{
+        Mutex,
+        atomic::{AtomicU32, Ordering},
+    },
 };
 
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
@@ -25,26 +28,44 @@ pub(crate) const POOL_BYTES: u64 = (BUFFER_BYTES * BUFFERS) as u64;
 static POOL: Mutex<Pool> = Mutex::new(Pool {
     mapped: 0,
     free: Vec::new(),
+    unripe: Vec::new(),
+    lent: Vec::new(),
+    turn: 0,
     missed: 0,
 });
+
+/// How many flushes are under way that take buffers from CUPTI before it has
+/// written all that it means to write into them.
+static FORCING: AtomicU32 = AtomicU32::new(0);
 
 struct Pool {
     mapped: usize,
     free: Vec<Buffer>,
+    /// Came back before their work had ended, oldest first: the last to be used
+    /// again, for CUPTI may still know where the end was to be written.
+    unripe: Vec<Buffer>,
+    /// What CUPTI has, and since which turn.
+    lent: Vec<(NonNull<u8>, u64)>,
+    /// Counts what was lent.
+    turn: u64,
     missed: u64,
 }
 
 /// One buffer that nobody uses.
 struct Buffer(NonNull<u8>);
 
-// SAFETY: memory that is ours alone while it is in the list.
-unsafe impl Send for Buffer {}
+// SAFETY: buffers in the lists of free ones are memory that is ours alone, and
+// of lent ones only the address is compared.
+unsafe impl Send for Pool {}
 
 /// Maps what is missing of the pool. Less memory than wanted is no error: CUPTI
 /// then drops records, and counts them.
 pub(super) fn fill() {
     let mut pool = lock(&POOL);
+    // No list grows on a thread of the program.
     pool.free.reserve(BUFFERS);
+    pool.unripe.reserve(BUFFERS);
+    pool.lent.reserve(BUFFERS);
     while pool.mapped < BUFFERS {
         let access = ProtFlags::READ | ProtFlags::WRITE;
         let flags = MapFlags::PRIVATE | MapFlags::POPULATE;
@@ -62,25 +83,100 @@ pub(super) fn fill() {
 /// A free buffer, or none: then it is counted.
 pub(super) fn take() -> Option<NonNull<u8>> {
     let mut pool = lock(&POOL);
-    let buffer = pool.free.pop();
-    if buffer.is_none() {
+    let Some(Buffer(buffer)) = pool.take() else {
         pool.missed += 1;
+        return None;
+    };
+    pool.turn += 1;
+    let turn = pool.turn;
+    pool.lent.push((buffer, turn));
+    Some(buffer)
+}
+
+impl Pool {
+    fn take(&mut self) -> Option<Buffer> {
+        if let Some(buffer) = self.free.pop() {
+            return Some(buffer);
+        }
+        if self.unripe.is_empty() {
+            return None;
+        }
+        let buffer = self.unripe.remove(0);
+        clear(&buffer, BUFFER_BYTES);
+        Some(buffer)
     }
-    buffer.map(|buffer| buffer.0)
 }
 
 /// Gives a buffer back, of which `used` bytes were written. They are cleared
 /// here, on CUPTI's thread: CUPTI would clear the whole of it on a thread of the
 /// program.
 pub(super) fn give_back(buffer: NonNull<u8>, used: usize) {
-    // SAFETY: a buffer of the pool, and nobody's but ours now.
-    unsafe { ptr::write_bytes(buffer.as_ptr(), 0, used.min(BUFFER_BYTES)) };
+    let given = Buffer(buffer);
+    clear(&given, used);
+    let is_forced = FORCING.load(Ordering::Relaxed) > 0;
     let mut pool = lock(&POOL);
-    // There is room: it was taken out of this list.
-    pool.free.push(Buffer(buffer));
+    pool.lent.retain(|(address, _)| *address != buffer);
+    // There is room: it was taken out of these lists.
+    if is_forced {
+        pool.unripe.push(given);
+    } else {
+        pool.free.push(given);
+    }
+}
+
+fn clear(buffer: &Buffer, used: usize) {
+    // SAFETY: a buffer of the pool, and nobody's but ours now.
+    unsafe { ptr::write_bytes(buffer.0.as_ptr(), 0, used.min(BUFFER_BYTES)) };
+}
+
+/// A moment: what is lent now is older than it.
+pub(super) fn moment() -> u64 {
+    lock(&POOL).turn
+}
+
+/// Whether CUPTI has a buffer that is older than a moment.
+pub(super) fn is_any_out_since(moment: u64) -> bool {
+    lock(&POOL).lent.iter().any(|(_, turn)| *turn <= moment)
+}
+
+/// Buffers that come back within `flush` may not be written to the end.
+pub(super) fn forced<T>(flush: impl FnOnce() -> T) -> T {
+    FORCING.fetch_add(1, Ordering::Relaxed);
+    let flushed = flush();
+    FORCING.fetch_sub(1, Ordering::Relaxed);
+    flushed
 }
 
 /// How often there was none since the last question.
 pub(super) fn missed() -> u64 {
     std::mem::take(&mut lock(&POOL).missed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_came_back_too_early_is_used_again_last_and_clean() {
+        fill();
+        let before = moment();
+        let first = take().unwrap();
+        let second = take().unwrap();
+        assert!(!is_any_out_since(before) && is_any_out_since(moment()));
+        forced(|| give_back(first, 100));
+        let after_first = moment();
+        forced(|| give_back(second, 100));
+        assert!(!is_any_out_since(after_first));
+        // CUPTI writes the end of some work late.
+        // SAFETY: a buffer of the pool that nobody uses.
+        unsafe { first.as_ptr().add(50).write(7) };
+        let others: Vec<NonNull<u8>> = (0..BUFFERS - 2).map(|_| take().unwrap()).collect();
+        assert!(!others.contains(&first) && !others.contains(&second));
+        assert_eq!((take(), take(), take()), (Some(first), Some(second), None));
+        assert_eq!((missed(), missed()), (1, 0));
+        // SAFETY: as above.
+        assert_eq!(unsafe { first.as_ptr().add(50).read() }, 0);
+        give_back(second, 0);
+        assert_eq!(take(), Some(second), "one that came back in time is at hand");
+    }
 }

@@ -19,14 +19,14 @@ use std::{
 use tracesmith_cuda::{
     Error,
     cupti::{
-        ApiDomain, BufferCompleted, BufferRequested, CallbackFunction, Code, Flush, Switch,
-        TimestampFunction,
+        ApiDomain, BufferCompleted, BufferRequested, CallbackFunction, Code, Switch, TimestampFunction,
         abi::{self, result},
     },
     library::{self, Library},
 };
 
 use super::{
+    handover,
     hub::{Hub, Side},
     lookup, neighbour, symbols,
 };
@@ -147,7 +147,7 @@ interposed! {
             return code(Err(error));
         }
         // What was recorded until now belongs to whoever was there.
-        let flushed = hub.cupti().flush(Flush::Forced);
+        let flushed = handover::all(hub);
         neighbour::register_buffers(requested, completed);
         code(flushed)
     };
@@ -172,7 +172,7 @@ interposed! {
 
     /// Hands over what there is, to both.
     fn cuptiActivityFlushAll(flag: u32) |hub| {
-        code(hub.cupti().flush(if flag & 1 == 0 { Flush::Complete } else { Flush::Forced }))
+        code(if flag & 1 == 0 { handover::complete(hub) } else { handover::all(hub) })
     };
 
     /// What was dropped since the other client asked last.
@@ -231,7 +231,7 @@ interposed! {
                 let _ = hub.disable(Side::Theirs, kind);
             }
         }
-        let flushed = hub.cupti().flush(Flush::Forced);
+        let flushed = handover::all(hub);
         neighbour::detached();
         end_subscription(hub);
         code(flushed)

@@ -4,6 +4,7 @@
 //!   program's own.
 //! - [`bits`]: sets of functions.
 //! - [`buffers`]: the memory that CUPTI fills.
+//! - [`handover`]: getting it back.
 //! - [`kinds`]: what is asked for, and which calls only ask.
 //! - [`calls`]: calls, by their callbacks.
 //! - [`waits`]: waits and events, by callbacks.
@@ -18,6 +19,7 @@ mod bits;
 mod buffers;
 mod calls;
 mod edges;
+mod handover;
 mod hub;
 mod interpose;
 pub(crate) mod kinds;
@@ -42,7 +44,7 @@ pub(crate) use buffers::POOL_BYTES as BUFFER_POOL_BYTES;
 use edges::Edges;
 use hub::{Hub, Side};
 use pattern::KernelPattern;
-use tracesmith_cuda::cupti::{ContextHandle, Flush, StreamHandle, Switch, abi};
+use tracesmith_cuda::cupti::{ContextHandle, StreamHandle, Switch, abi};
 use tracesmith_wire::{
     control::{CaptureRange, Kinds, Settings},
     record::StreamName,
@@ -233,14 +235,15 @@ impl Backend {
         };
         agent.recording.end();
         // What is complete first: a forced flush also hands out what is not.
-        let _ = hub.cupti().flush(Flush::Complete);
-        hub.watch_calls(&std::mem::take(&mut state.calls), Switch::Off);
-        hub.watch_waits(&std::mem::take(&mut state.waits), Switch::Off);
-        self.waits.end();
+        let _ = handover::complete(hub);
+        // What the device does ends before the calls that asked for it.
         for kind in std::mem::take(&mut state.kinds) {
             // A kind that could not be enabled cannot be disabled.
             let _ = hub.disable(Side::Ours, kind);
         }
+        hub.watch_calls(&std::mem::take(&mut state.calls), Switch::Off);
+        hub.watch_waits(&std::mem::take(&mut state.waits), Switch::Off);
+        self.waits.end();
         hub.watch_resources(Switch::Off);
         let callers = std::mem::take(&mut state.callers);
         if !callers.is_empty() {
@@ -252,7 +255,7 @@ impl Backend {
             // Absent or off already: nothing is lost by it.
             let _ = hub.cupti().enable_latency(Switch::Off);
         }
-        say(agent, hub.cupti().flush(Flush::Forced));
+        say(agent, handover::all(hub));
         hub.refuse_all_but(&kinds::OBJECTS);
         agent.stacks.end(&agent.sink);
         self.pair(agent, hub, &mut state);
@@ -335,7 +338,7 @@ impl Backend {
             return;
         };
         // A failure here shows again, and is told, when the window closes.
-        let _ = hub.cupti().flush(Flush::Complete);
+        let _ = handover::complete(hub);
         agent.stacks.pulse(&agent.sink);
         if state.last_pair.is_none_or(|last| last.elapsed() >= PAIR_PERIOD) {
             self.pair(agent, hub, &mut state);

@@ -1,0 +1,144 @@
+//! Work that the device is still at when records are handed over: it is waited for, within bounds.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::tests_outside_test_module,
+    clippy::print_stdout,
+    reason = "a test may stop on any error and say what it skips"
+)]
+#![allow(missing_docs, unreachable_pub, reason = "nobody uses a test from outside")]
+
+mod support;
+
+use std::collections::BTreeSet;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use support::Run;
+use support::rows::{assert_whole, calls, health, joined_kernels, rows};
+use support::stage::{Place, Stage, Talk, kill, run, stage};
+use tracesmith_fake_cuda::Options;
+use tracesmith_format::tables::HealthCause;
+
+/// Where a kernel takes so many milliseconds.
+fn slow(stage: &'static Stage, millis: u64) -> Place {
+    let options = Options {
+        kernel_nanos: millis * 1_000_000,
+        ..Options::default()
+    };
+    Place::with(stage, options)
+}
+
+#[test]
+fn a_window_that_closes_while_a_kernel_runs_has_its_end() {
+    let Some(stage) = stage() else { return };
+    for options in ["--level light", "", "-t kernels,api,sync,queries"] {
+        let place = slow(stage, 200);
+        let mut armed = Talk::start(&mut place.armed("", "guest igagw"));
+        armed.hear("at 0");
+        let pid = armed.child().id();
+        let window = place.start_window(&mut place.record(pid, options), pid);
+        armed.say();
+        armed.hear("at 1");
+        let run = place.close_window(window);
+        assert_eq!(run.code, Some(0), "{}", run.stderr);
+        armed.say();
+        assert_eq!(armed.end().code, Some(0));
+        let trace = place.trace("t.sbt");
+        assert_whole(&trace);
+        let kernels = rows(&trace.kernels);
+        assert_eq!(kernels.len(), 1, "{options}");
+        let took = kernels[0].end.0 - kernels[0].start.0;
+        assert!(took >= 200_000_000, "{options}: {took}");
+    }
+}
+
+/// It is counted and said that a kernel has no times, the window closes in time, and the next one is whole.
+#[test]
+fn a_window_does_not_wait_for_ever_for_a_kernel() {
+    let Some(stage) = stage() else { return };
+    let place = slow(stage, 1500);
+    let mut armed = Talk::start(&mut place.armed("", "guest igagawg"));
+    armed.hear("at 0");
+    let pid = armed.child().id();
+    let mut first = place.tracesmith(&format!("record --pid {pid} -o first.sbt"));
+    let window = place.start_window(&mut first, pid);
+    armed.say();
+    armed.hear("at 1");
+    let closing = Instant::now();
+    let run = place.close_window(window);
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    assert!(
+        closing.elapsed() < Duration::from_millis(1400),
+        "{:?}",
+        closing.elapsed()
+    );
+    let first = place.trace("first.sbt");
+    let zero: u64 = health(&first, HealthCause::ZERO_TIME)
+        .iter()
+        .map(|item| item.count)
+        .sum();
+    assert_eq!((first.kernels.rows(), zero), (1, 1), "{:?}", first.health());
+    let window = place.start_window(&mut place.record(pid, ""), pid);
+    armed.say();
+    armed.hear("at 2");
+    let run = place.close_window(window);
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    armed.say();
+    assert_eq!(armed.end().code, Some(0));
+    let second = place.trace("t.sbt");
+    assert_whole(&second);
+    let kernels = joined_kernels(&second);
+    assert_eq!(kernels.len(), 1);
+    assert_ne!(kernels[0].correlation, rows(&first.kernels)[0].correlation);
+}
+
+/// A program that leaves with work under way, and profilers of its own that come, flush and go: a while is waited for it.
+#[test]
+fn work_under_way_keeps_its_end_whoever_hands_over() {
+    let Some(stage) = stage() else { return };
+    let place = slow(stage, 40);
+    for plan in ["ia", "iaow", "ioacw", "ioafw", "ipaqw"] {
+        let (_, trace) = place.profiled("", &format!("guest {plan}"));
+        assert_whole(&trace);
+        assert_eq!(joined_kernels(&trace).len(), 1, "{plan}");
+    }
+    let range = "--capture-range cuda-profiler-api";
+    let (_, trace) = place.profiled(range, "guest ipaqw");
+    assert_whole(&trace);
+    assert_eq!(joined_kernels(&trace).len(), 1, "{range}");
+}
+
+/// Records of kernels begin behind those of calls and end before them. One call may be under way when a window opens.
+#[test]
+fn kernels_of_a_window_have_their_calls() {
+    let Some(stage) = stage() else { return };
+    let place = Place::new(stage);
+    let mut armed = place.armed("", "launcher forever");
+    let armed = armed.stdout(Stdio::null()).spawn().unwrap();
+    place.wait_until_armed(&armed);
+    let windows: Vec<(String, Run)> = (0..12)
+        .map(|number| {
+            let name = format!("{number}.sbt");
+            let line = format!("record --pid {} -d 0.05 -o {name}", armed.id());
+            (name, run(&mut place.tracesmith(&line)))
+        })
+        .collect();
+    kill(armed);
+    let mut seen = 0;
+    for (name, window) in windows {
+        assert_eq!(window.code, Some(0), "{}", window.stderr);
+        let trace = place.trace(&name);
+        assert_whole(&trace);
+        let calls = calls(&trace);
+        let kernels = rows(&trace.kernels);
+        let alone: BTreeSet<u64> = kernels
+            .iter()
+            .filter(|kernel| !calls.contains_key(&(kernel.place.process, kernel.correlation.0)))
+            .map(|kernel| kernel.correlation.0)
+            .collect();
+        assert!(alone.len() <= 1, "of {}: {alone:?}", kernels.len());
+        seen += kernels.len();
+    }
+    assert!(seen > 0, "there were kernels to look at");
+}
