@@ -24,6 +24,8 @@ import time
 from pathlib import Path
 
 import replayed
+import survivors
+import training
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 BENCH = ROOT / "bench" / "gpu"
@@ -394,7 +396,7 @@ def window():
             program.end()
     row("window", "kernels in windows of 0.3 s at standard; with the correlation of another; without their call",
         f"{sum(each[0] for each in kernels)}; {sum(each[0] - each[1] for each in kernels)}; {sum(each[0] - each[2] for each in kernels)}",
-        "; 0; at most 2 a window and thread")
+        "; 0; at most 1 a window and thread")
     for phase in phases:
         for name, asked in (("armed", "within 1 %"), ("recorded", "within 2 %" if phase != "before" else "within 1 %")):
             row("window", f"{phase}: {name} against bare, µs per launch: median of the sets (95 % of redrawn sets); each set",
@@ -408,9 +410,12 @@ class Loops:
     """A training loop that runs on, alone or within windows: what is compared happens in one process, one after another,
     so that nothing else differs (which CPUs its threads got, for one)."""
 
-    def __init__(self, interpreter, bound, steps):
+    def __init__(self, interpreter, bound, steps, env=None):
         command = [interpreter, str(BENCH / "torch_loop.py"), bound, str(steps), "forever"]
-        self.target = subprocess.Popen(command, env=dict(os.environ, **armed()), stdout=subprocess.PIPE, text=True)
+        environment, added = dict(os.environ, **armed()), dict(env or {})
+        preloaded = [path for path in (environment.get("LD_PRELOAD"), added.pop("LD_PRELOAD", None)) if path]
+        environment |= dict(added, LD_PRELOAD=":".join(preloaded))
+        self.target = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
         self.lines = []
         self.reader = threading.Thread(target=self.read)
         self.reader.start()
@@ -463,6 +468,9 @@ def alternate(section, loops, sets, rounds, seconds, unit=""):
                 ratios[name].append((statistics.median(inside) / bare - 1) * 100)
             taken[name] += inside
             before = after
+    ends = [when for when, _ in loops.lines] + [time.monotonic()]
+    pause = max(later - earlier for earlier, later in zip(ends, ends[1:]))
+    row(section, f"{unit}how the loop was before we ended it; longest time without the end of one", f"{loops.target.poll()}; {pause:.1f} s", "None; some loops' time")
     added = {}
     for name, found in ratios.items():
         if not found:
@@ -478,34 +486,8 @@ def alternate(section, loops, sets, rounds, seconds, unit=""):
 
 
 def survival():
-    """Windows of all sorts in one training loop, one after another: it must not notice."""
-    interpreter = python()
-    if not interpreter:
-        row("survival", "PyTorch", "not on this machine")
-        return
-    sorts = [["--level", "light"], [], ["--stacks", "none"], ["--level", "full"]]
-    loops = Loops(interpreter, "launch", 20)
-    windows = int(os.environ.get("SURVIVAL_WINDOWS", "24"))
-    opened, kernels, unlike, unjoined = 0, [], 0, 0
-    try:
-        for opened in range(windows):
-            sort = sorts[opened % len(sorts)]
-            loops.window("survival.sbt", sort, 0.25)
-            found = counts("survival.sbt")
-            kernels.append(found["kernels"])
-            unlike += found["kernels"] - found["distinct"]
-            unjoined += found["kernels"] - found["joined"] if "light" not in sort else 0
-            if loops.target.poll() is not None:
-                break
-        opened += 1
-    except RuntimeError as error:
-        row("survival", "a window that could not be opened", str(error)[-300:].replace("\n", " ⏎ "))
-    time.sleep(1)
-    code = loops.target.poll()
-    row("survival", "windows opened in a training loop; how it ended before we ended it", f"{opened}, {code}", f"{windows}, None")
-    row("survival", "kernels in those windows: fewest, median; with the correlation of another; without their call",
-        f"{min(kernels)}, {statistics.median(kernels):.0f}; {unlike}; {unjoined}", "; 0; at most 2 a window and thread")
-    loops.end()
+    """Windows in training loops that must not notice."""
+    survivors.measure(sys.modules[__name__])
 
 
 def kinds():
@@ -534,68 +516,9 @@ def kinds():
     loops.end()
 
 
-def peers(interpreter, bound, steps, profilers, rounds):
-    """Other profilers in a process of their own, alone and under each in turn. Gives back what each adds, in percent."""
-    script = str(BENCH / "torch_loop.py")
-    text = run([interpreter, script, bound, str(steps), ",".join(profilers), str(rounds)], limit=400)
-    added = {}
-    for name in profilers:
-        found = re.findall(rf"(?m)^{name} ([0-9.]+) bytes (\d+) added (-?[0-9.]+)", text)
-        if not found:
-            row("torch", f"{bound}-bound, {PEERS[name]}", "not on this machine")
-            continue
-        percents = sorted(float(percent) for _, _, percent in found)
-        added[name] = statistics.median(percents)
-        median = statistics.median(float(seconds) for seconds, _, _ in found)
-        quartiles = f"{percents[len(found) // 4]:+.1f} to {percents[3 * len(found) // 4]:+.1f}"
-        row("torch", f"{bound}-bound, {PEERS[name]}: against alone just before and after (quartiles; times; median of seconds), bytes written",
-            f"{added[name]:+.1f} % ({quartiles}; {len(found)}; {median:.4f}), {found[-1][1]}")
-    return added
-
-
-PEERS = {
-    "cuda": "torch.profiler, CUDA",
-    "full": "torch.profiler, CPU and CUDA",
-    "stacks": "torch.profiler, with_stack",
-    "proton": "Triton Proton",
-}
-
-
 def torch_loops():
     """PyTorch's training loops, ours and others'."""
-    interpreter = python()
-    if not interpreter:
-        row("torch", "PyTorch", "not on this machine")
-        return
-    rounds = int(os.environ.get("TORCH_ROUNDS", "5"))
-    levels = {
-        "light": ["--level", "light"],
-        "standard without stacks": ["--stacks", "none"],
-        "standard": [],
-        "full": ["--level", "full"],
-    }
-    for bound, steps, names, slow in (
-        ("launch", 20, list(levels), ["full", "stacks"]),
-        ("gpu", 2, ["light", "standard"], []),
-    ):
-        loops = Loops(interpreter, bound, steps)
-        added = alternate("torch", loops, {name: levels[name] for name in names}, rounds, 0.7, f"{bound}-bound, {steps} steps, ")
-        loops.end()
-        others = peers(interpreter, bound, steps, ["cuda"], rounds)
-        # It cannot subscribe once torch.profiler has.
-        others |= peers(interpreter, bound, steps, ["proton"], rounds)
-        if slow:
-            others |= peers(interpreter, bound, steps, slow, 2)
-        asked = f"below {min(others.values()):+.1f} %" if bound == "launch" else "under 1 %"
-        row("torch", f"{bound}-bound, standard against nothing", f"{added['standard']:+.1f} %", asked)
-    bare = [interpreter, str(BENCH / "torch_loop.py"), "launch", "100", "none"]
-    for level in ("light", "standard", "full"):
-        trace = f"torch-{level}.sbt"
-        run(profile(trace, bare, "--level", level))
-        found = counts(trace)
-        per = found["bytes"] / max(1, found["kernels"])
-        row("torch", f"launch-bound, {level}: bytes in the file (a kernel)", f"{found['bytes']} ({per:.1f})")
-        row("torch", f"launch-bound, {level}: kernels, joined, API rows", f"{found['kernels']}, {found['joined']}, {found['api']}")
+    training.measure(sys.modules[__name__])
 
 
 def neighbours():

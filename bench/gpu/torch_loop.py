@@ -1,12 +1,12 @@
 """A training loop of PyTorch, timed: bound by launches or by the GPU, alone or under a profiler of its own.
 
-    torch_loop.py launch|gpu STEPS none|forever|PROFILER,PROFILER... [ROUNDS]
+    torch_loop.py launch|gpu STEPS none|forever
+    torch_loop.py launch|gpu STEPS turns none|cuda|full|stacks|proton
 
 `none` runs the loop three times and prints `seconds N`, the median. `forever` prints a line for each loop until it is
-killed. Otherwise the loop runs five times alone, five times under a profiler and five times alone again, for each
-profiler in turn, and all that so often: `cuda`, `full` and `stacks` are torch.profiler's (CUDA alone, with CPU, with
-stacks too), `proton` is Triton's. Prints `PROFILER N bytes B added P`: the median of the five, what the profiler wrote,
-and how many percent they took more than those before and after.
+killed. `turns` says `ready`, runs the loop for each line of its input, under a profiler: `cuda`, `full` and `stacks` are
+torch.profiler's (CUDA alone, with CPU, with stacks too), `proton` is Triton's. At the end of its input it prints
+`bytes B kernels K`: what the profiler wrote, and how many kernels are rows of it.
 """
 
 import os
@@ -17,7 +17,7 @@ import time
 
 import torch
 
-bound, steps, profiler = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+bound, steps, mode = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 torch.manual_seed(0)
 if bound == "launch":
     width, batch, length = 512, 32, 128
@@ -52,13 +52,15 @@ def loop():
     return time.perf_counter() - start
 
 
-def five():
-    return statistics.median(loop() for _ in range(5))
-
-
 for _ in range(10):
     step()
 torch.cuda.synchronize()
+
+
+def take_turns():
+    print("ready", flush=True)
+    for _ in sys.stdin:
+        print(f"seconds {loop():.5f}", flush=True)
 
 
 def under_torch(profiler):
@@ -66,10 +68,11 @@ def under_torch(profiler):
 
     activities = [ProfilerActivity.CUDA] + ([ProfilerActivity.CPU] if profiler != "cuda" else [])
     with profile(activities=activities, with_stack=profiler == "stacks") as recorded:
-        seconds = five()
+        take_turns()
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
         recorded.export_chrome_trace(file.name)
-        return seconds, os.path.getsize(file.name)
+        text = file.read()
+        return len(text), text.count(b'"cat": "kernel"')
 
 
 def under_proton():
@@ -77,22 +80,19 @@ def under_proton():
 
     with tempfile.TemporaryDirectory() as folder:
         proton.start(os.path.join(folder, "proton"))
-        seconds = five()
+        take_turns()
         proton.finalize()
-        return seconds, sum(os.path.getsize(os.path.join(folder, name)) for name in os.listdir(folder))
+        # It adds kernels up by their names.
+        return sum(os.path.getsize(os.path.join(folder, name)) for name in os.listdir(folder)), 0
 
 
-if profiler == "forever":
+if mode == "forever":
     while True:
         print(f"seconds {loop():.5f}", flush=True)
-elif profiler == "none":
+elif mode == "none":
     print(f"seconds {statistics.median(loop() for _ in range(3)):.4f}")
+elif sys.argv[4] == "none":
+    take_turns()
 else:
-    for _ in range(int(sys.argv[4]) if len(sys.argv) > 4 else 3):
-        for name in profiler.split(","):
-            before = five()
-            seconds, size = under_proton() if name == "proton" else under_torch(name)
-            # What a profiler leaves behind for a moment is its own, and not the next one's.
-            loop()
-            added = (2 * seconds / (before + five()) - 1) * 100
-            print(f"{name} {seconds:.4f} bytes {size} added {added:.2f}", flush=True)
+    written, kernels = under_proton() if sys.argv[4] == "proton" else under_torch(sys.argv[4])
+    print(f"bytes {written} kernels {kernels}", flush=True)
