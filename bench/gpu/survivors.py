@@ -35,7 +35,7 @@ class Survivor(threading.Thread):
         self.seconds = float(os.environ.get("SURVIVAL_SECONDS", "0.25"))
         self.stacks = tools.OUTPUT / f"survival-{number}.txt"
         self.kernels, self.closing = [], []
-        self.unlike, self.unjoined = 0, 0
+        self.unlike, self.unjoined, self.untimed, self.dropped = 0, 0, 0, 0
         self.codes, self.stopped, self.errors = [], 0, []
 
     def run(self):
@@ -74,6 +74,8 @@ class Survivor(threading.Thread):
         self.kernels.append(found["kernels"])
         self.unlike += found["kernels"] - found["distinct"]
         self.unjoined += found["kernels"] - found["joined"] if "light" not in sort else 0
+        self.untimed += found["untimed"]
+        self.dropped += found["vendor_dropped"] + found["ring_full"]
 
     def is_stopped(self, loops):
         return time.monotonic() - loops.lines[-1][0] > STOPPED_SECONDS
@@ -109,8 +111,8 @@ def measure(tools):
                   f"{len(those)}; {' '.join(str(len(each.kernels)) for each in those)}; {codes}; {sum(each.stopped for each in those)}",
                   f"; {survivors[0].wanted} each; []; 0")
     kernels = [count for each in survivors for count in each.kernels]
-    tools.row("survival", "kernels in those windows: fewest, median; with the correlation of another; without their call",
-              f"{min(kernels)}, {statistics.median(kernels):.0f}; {sum(each.unlike for each in survivors)}; {sum(each.unjoined for each in survivors)}",
-              "; 0; at most 1 a window and thread")
+    sums = "; ".join(str(sum(getattr(each, what) for each in survivors)) for what in ("unlike", "unjoined", "untimed", "dropped"))
+    tools.row("survival", "kernels in those windows: fewest, median; with the correlation of another; without their call; without times; records dropped",
+              f"{min(kernels)}, {statistics.median(kernels):.0f}; {sums}", "; 0; at most 1 a window and thread; 0; 0")
     closing = sorted(seconds for each in survivors for seconds in each.closing)
     tools.row("survival", "seconds that `record` took longer than its window: median, longest", f"{statistics.median(closing):.2f}, {closing[-1]:.2f}")
