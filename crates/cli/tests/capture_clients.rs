@@ -42,10 +42,16 @@ fn alone(place: &Place, target: &str) -> Run {
     run
 }
 
+/// A number of a guest's last line.
+fn number_after(run: &Run, word: &str) -> usize {
+    let mut words = run.stdout.lines().last().unwrap().split(' ');
+    words.find(|other| *other == word);
+    words.next().unwrap().parse().unwrap()
+}
+
 /// Kernels that a guest launched, as it says.
 fn launched(run: &Run) -> usize {
-    let line = run.stdout.lines().last().unwrap();
-    line.split(' ').nth(1).unwrap().parse().unwrap()
+    number_after(run, "launched")
 }
 
 #[test]
@@ -136,6 +142,27 @@ fn records_that_are_dropped_are_dropped_for_both() {
 }
 
 /// A window around some of the sessions of a running program.
+/// What a program says that goes through a plan, with a window of ours between its two halts; and how many kernels the
+/// window has.
+fn around_a_window(place: &Place, arming: &str, window: &str, line: &str) -> (Run, u64) {
+    let mut armed = Talk::start(&mut place.armed(arming, line));
+    armed.hear("at ");
+    place.wait_until_armed(armed.child());
+    let mut recorder = place.record(armed.child().id(), window);
+    recorder.stderr(Stdio::piped());
+    let recorder = place.start_window(&mut recorder, armed.child().id());
+    armed.say();
+    armed.hear("at ");
+    let record = place.close_window(recorder);
+    assert_eq!(record.code, Some(0), "{line}: {}", record.stderr);
+    armed.say();
+    let run = armed.end();
+    let trace = place.trace("t.sbt");
+    assert_whole(&trace);
+    std::fs::remove_file(place.path("t.sbt")).unwrap();
+    (run, trace.kernels.rows())
+}
+
 #[test]
 fn windows_before_inside_and_after_their_sessions_disturb_nobody() {
     let Some(stage) = stage() else { return };
@@ -161,23 +188,32 @@ fn windows_before_inside_and_after_their_sessions_disturb_nobody() {
             let line = format!("guest {plan}");
             let mut expected = place.target(&line);
             let expected = Talk::start(&mut expected).answer_all();
-            let mut armed = Talk::start(&mut place.armed(options, &line));
-            armed.hear("at ");
-            place.wait_until_armed(armed.child());
-            let mut recorder = place.record(armed.child().id(), "");
-            recorder.stderr(Stdio::piped());
-            let recorder = place.start_window(&mut recorder, armed.child().id());
-            armed.say();
-            armed.hear("at ");
-            let record = place.close_window(recorder);
-            assert_eq!(record.code, Some(0), "{plan}: {}", record.stderr);
-            armed.say();
-            let run = armed.end();
+            let (run, kernels) = around_a_window(&place, options, "", &line);
             assert_eq!(run.stdout, expected.stdout, "{plan} {options}: {}", run.stderr);
-            let trace = place.trace("t.sbt");
-            assert_whole(&trace);
-            assert_eq!(trace.kernels.rows(), recorded, "{plan} {options}");
-            std::fs::remove_file(place.path("t.sbt")).unwrap();
+            assert_eq!(kernels, recorded, "{plan} {options}");
+        }
+    }
+}
+
+/// CUPTI has one switch for such times: it stays on while they want it.
+#[test]
+fn times_that_they_asked_for_outlast_our_window() {
+    let Some(stage) = stage() else { return };
+    let place = Place::newest(stage);
+    for plan in ["ikLokgkgkck", "iokgkLkgkck", "ikokgkgkck"] {
+        let line = format!("guest {plan}");
+        let mut expected = place.target(&line);
+        let expected = Talk::start(&mut expected).answer_all();
+        let (run, _) = around_a_window(&place, "", "--level full", &line);
+        // Ours has them meanwhile, where they did not ask: nothing is taken away by it.
+        let queued = |run: &Run| number_after(run, "queued");
+        match plan.contains('L') {
+            true => assert!(
+                queued(&run) >= queued(&expected) && queued(&expected) > 0,
+                "{}",
+                run.stdout
+            ),
+            false => assert_eq!((queued(&expected), queued(&run)), (0, 10), "{}", run.stdout),
         }
     }
 }

@@ -19,6 +19,7 @@
  *   t  register a clock of its own
  *   o  open a session: buffers, kernels and calls of the driver
  *   c  close it: flush, and end the kinds
+ *   L  have launches timed when they are queued
  *   s  subscribe, with a callback for launches
  *   S  the same by the interface for several clients, where CUPTI has it
  *   u  unsubscribe
@@ -41,7 +42,7 @@
 #include "driver.h"
 #include "nvtx_client.h"
 
-enum { KERNEL_KIND = 10, DRIVER_KIND = 4, BUFFER_BYTES = 1 << 20, START_OFFSET = 16, KERNELS = 10 };
+enum { KERNEL_KIND = 10, DRIVER_KIND = 4, BUFFER_BYTES = 1 << 20, START_OFFSET = 16, QUEUED_OFFSET = 120, KERNELS = 10 };
 enum { DRIVER_DOMAIN = 1, LAUNCH_KERNEL = 307 };
 
 typedef void (*Requested)(uint8_t **, size_t *, size_t *);
@@ -54,6 +55,7 @@ typedef void (*Callback)(void *, uint32_t, uint32_t, const void *);
     X(cuptiActivityEnable, (uint32_t))                                 \
     X(cuptiActivityDisable, (uint32_t))                                \
     X(cuptiActivityFlushAll, (uint32_t))                               \
+    X(cuptiActivityEnableLatencyTimestamps, (uint8_t))                 \
     X(cuptiActivityGetNextRecord, (uint8_t *, size_t, void **))        \
     X(cuptiSubscribe, (void **, Callback, void *))                     \
     X(cuptiUnsubscribe, (void *))                                      \
@@ -71,7 +73,7 @@ static struct {
     CUPTI_FUNCTIONS(LINKED)
 };
 
-static long launched, kernels, calls, foreign, late, callbacks, failed;
+static long launched, kernels, queued, calls, foreign, late, callbacks, failed;
 static uint64_t opened;
 static int has_clock;
 static uint8_t *lent[64];
@@ -128,12 +130,14 @@ static void complete(void *context, uint32_t stream, uint8_t *buffer, size_t siz
     }
     while (cupti.cuptiActivityGetNextRecord(buffer, valid, &record) == 0) {
         uint32_t kind = *(uint32_t *)record;
-        uint64_t start;
+        uint64_t start, queue;
         memcpy(&start, (char *)record + START_OFFSET, sizeof start);
         calls += kind == DRIVER_KIND;
         if (kind != KERNEL_KIND)
             continue;
+        memcpy(&queue, (char *)record + QUEUED_OFFSET, sizeof queue);
         kernels++;
+        queued += queue != 0;
         /* A record of their clock lies within the session; 50 us are for comparing clocks. */
         late += has_clock && (start + 50000 < opened || start > own_clock() + 50000);
     }
@@ -299,6 +303,9 @@ static void take_step(char step) {
         note(cupti.cuptiActivityDisable(KERNEL_KIND));
         note(cupti.cuptiActivityDisable(DRIVER_KIND));
         break;
+    case 'L':
+        note(cupti.cuptiActivityEnableLatencyTimestamps(1));
+        break;
     case 's':
         note(cupti.cuptiSubscribe(&subscriber, called, &callbacks));
         note(cupti.cuptiEnableCallback(1, subscriber, DRIVER_DOMAIN, LAUNCH_KERNEL));
@@ -342,7 +349,7 @@ static void take_step(char step) {
 int main(int count, char **arguments) {
     for (const char *step = count > 1 ? arguments[1] : "ik"; *step; step++)
         take_step(*step);
-    printf("launched %ld kernels %ld calls %ld callbacks %ld foreign %ld late %ld failed %ld\n", launched, kernels,
-           calls, callbacks, foreign, late, failed);
+    printf("launched %ld kernels %ld queued %ld calls %ld callbacks %ld foreign %ld late %ld failed %ld\n", launched,
+           kernels, queued, calls, callbacks, foreign, late, failed);
     return 0;
 }

@@ -15,6 +15,7 @@ static ENABLED: AtomicU64 = AtomicU64::new(0);
 /// -1: as the version has it; otherwise as the client set it.
 static PER_THREAD: AtomicU32 = AtomicU32::new(u32::MAX);
 static HAS_LATENCY: AtomicBool = AtomicBool::new(false);
+static HAS_EVENT_TIMES: AtomicBool = AtomicBool::new(false);
 static THREAD_ID_TYPE: AtomicU32 = AtomicU32::new(0);
 
 pub(crate) fn is_enabled(kind: u32) -> bool {
@@ -80,6 +81,15 @@ pub(crate) fn has_latency_timestamps() -> bool {
 /// From C, where 0 is no.
 pub(crate) fn set_latency_timestamps(enable: u8) {
     HAS_LATENCY.store(enable != 0, Ordering::Relaxed);
+}
+
+pub(crate) fn has_event_times() -> bool {
+    HAS_EVENT_TIMES.load(Ordering::Relaxed)
+}
+
+/// From C, where 0 is no.
+pub(crate) fn set_event_times(enable: u8) {
+    HAS_EVENT_TIMES.store(enable != 0, Ordering::Relaxed);
 }
 
 /// 0: as the threads library has it; 1: as the kernel has it.

@@ -5,6 +5,7 @@
 
 use std::mem::offset_of;
 
+use super::activity;
 use crate::config::{CUPTI_12_6, CUPTI_12_8, CUPTI_13_0, CUPTI_13_2, CUPTI_13_4, CuptiVersion};
 
 /// Numbers of `CUpti_ActivityKind`.
@@ -254,7 +255,7 @@ record! {
         kind: u32, correlation_id: u32, context_id: u32, stream_id: u32, event_id: u32, pad0: u32,
         device_id: u32, pad1: u32, reserved0: u64, device_timestamp: u64, event_sync_id: u64,
     } at { correlation_id 4, stream_id 12, event_id 16, device_id 24, device_timestamp 40, event_sync_id 48 }
-    times(this, _start, end) { this.device_timestamp = end; }
+    times(this, _start, end) { this.device_timestamp = if activity::has_event_times() { end } else { 0 }; }
 }
 
 record! {

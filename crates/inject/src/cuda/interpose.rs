@@ -29,6 +29,7 @@ use super::{
     handover,
     hub::{Hub, Side},
     lookup, neighbour, symbols,
+    times::{self, Times},
 };
 use crate::{agent, guard};
 
@@ -207,6 +208,12 @@ interposed! {
     /// A runtime function that the other client wants, or not.
     fn cuptiActivityEnableRuntimeApi(id: u32, enable: u8) |hub| their_function(hub, ApiDomain::Runtime, id, enable);
 
+    /// When launches were queued and submitted, if the other client wants it.
+    fn cuptiActivityEnableLatencyTimestamps(enable: u8) |hub| their_times(hub, Times::Launches, enable);
+
+    /// When the device passed events, if the other client wants it.
+    fn cuptiActivityEnableCudaEventDeviceTimestamps(enable: u8) |hub| their_times(hub, Times::Events, enable);
+
     /// How buffers are handed out is our business, for they are ours;
     /// other attributes are the other client's to set.
     fn cuptiActivitySetAttribute(attribute: u32, size: *mut usize, value: *mut c_void) |hub| {
@@ -231,6 +238,7 @@ interposed! {
                 let _ = hub.disable(Side::Theirs, kind);
             }
         }
+        times::leave(hub, Side::Theirs);
         let flushed = handover::all(hub);
         neighbour::detached();
         end_subscription(hub);
@@ -346,6 +354,10 @@ fn not_their_kind(hub: &Hub, kind: u32) -> Code {
 
 fn their_function(hub: &Hub, domain: ApiDomain, id: u32, enable: u8) -> Code {
     code(hub.set_function((domain, id), switch(u32::from(enable))))
+}
+
+fn their_times(hub: &Hub, times: Times, enable: u8) -> Code {
+    code(times::ask(hub, Side::Theirs, times, switch(u32::from(enable))))
 }
 
 fn end_subscription(hub: &Hub) {

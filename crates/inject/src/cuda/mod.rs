@@ -10,6 +10,7 @@
 //! - [`waits`]: waits and events, by callbacks.
 //! - [`edges`]: what nodes of graphs wait for.
 //! - [`pattern`]: kernels by their names.
+//! - [`times`]: what CUPTI times only where it is asked to.
 //! - [`translate`]: records as they travel.
 //! - [`resources`]: modules, and what else is told by callbacks.
 //! - [`interpose`], [`lookup`], [`symbols`]: the functions that the program finds instead of
@@ -28,6 +29,7 @@ mod neighbour;
 mod pattern;
 mod resources;
 mod symbols;
+mod times;
 mod translate;
 mod waits;
 
@@ -44,6 +46,7 @@ pub(crate) use buffers::POOL_BYTES as BUFFER_POOL_BYTES;
 use edges::Edges;
 use hub::{Hub, Side};
 use pattern::KernelPattern;
+use times::Times;
 use tracesmith_cuda::cupti::{ContextHandle, StreamHandle, Switch, abi};
 use tracesmith_wire::{
     control::{CaptureRange, Kinds, Settings},
@@ -185,7 +188,7 @@ impl Backend {
         hub.begin_ours();
         if settings.kinds.contains(Kinds::LATENCY) {
             if kinds::can_ask_latency(hub.cupti().version()) {
-                say(agent, hub.cupti().enable_latency(Switch::On));
+                say(agent, times::ask(hub, Side::Ours, Times::Launches, Switch::On));
             } else {
                 agent.sink.note(Cause::Unavailable, NO_LATENCY);
             }
@@ -195,7 +198,7 @@ impl Backend {
             hub.watch_waits(&state.waits, Switch::On);
         } else if settings.kinds.contains(Kinds::SYNCS) {
             // Absent before CUDA 12.8, where event records have no times.
-            let _ = hub.cupti().enable_event_times(Switch::On);
+            let _ = times::ask(hub, Side::Ours, Times::Events, Switch::On);
         }
         if settings.kinds.contains(Kinds::MODULES) {
             hub.watch_resources(Switch::On);
@@ -251,10 +254,7 @@ impl Backend {
             let _ = hub.watch_callers(&callers, Switch::Off);
         }
         hub.watch_recorded(&state.kept.in_window, Switch::Off);
-        if kinds::can_ask_latency(hub.cupti().version()) {
-            // Absent or off already: nothing is lost by it.
-            let _ = hub.cupti().enable_latency(Switch::Off);
-        }
+        times::leave(hub, Side::Ours);
         say(agent, handover::all(hub));
         hub.refuse_all_but(&kinds::OBJECTS);
         agent.stacks.end(&agent.sink);

@@ -7,7 +7,7 @@ use std::io::Write;
 
 use crate::call;
 use crate::clock::{self, TimestampCallback};
-use crate::config::{CUPTI_12_5, config};
+use crate::config::{CUPTI_12_5, CUPTI_12_8, config};
 use crate::cupti::buffer::{Force, Parcel};
 use crate::cupti::code::CuptiCode;
 use crate::cupti::delivery::{self, CompleteFunction, RequestFunction};
@@ -147,6 +147,15 @@ extern "C" fn cuptiActivityRegisterTimestampCallback(callback: Option<TimestampC
 #[unsafe(no_mangle)]
 extern "C" fn cuptiActivityEnableLatencyTimestamps(enable: u8) -> u32 {
     activity::set_latency_timestamps(enable);
+    CuptiCode::SUCCESS.0
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cuptiActivityEnableCudaEventDeviceTimestamps(enable: u8) -> u32 {
+    if config().cupti_version < CUPTI_12_8 {
+        return CuptiCode::NOT_SUPPORTED.0;
+    }
+    activity::set_event_times(enable);
     CuptiCode::SUCCESS.0
 }
 
