@@ -127,7 +127,12 @@ fn a_driver_call_inside_a_runtime_call_has_its_number() {
 fn full_buffers_leave_by_themselves() {
     let Some(stage) = stage() else { return };
     let wishes = [("SPY_KINDS", "10,4"), ("SPY_BUFFER", "4096")];
-    let lines = stage.spy("launcher launch 1000", &Options::default(), &wishes);
+    // Long enough for the thread that delivers to get its turn.
+    let options = Options {
+        kernel_nanos: 50_000,
+        ..Options::default()
+    };
+    let lines = stage.spy("launcher launch 1000", &options, &wishes);
     let before_the_end = lines.iter().take_while(|line| *line != "end");
     let delivered = before_the_end
         .filter(|line| line.starts_with("record 10"))

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use tracesmith_cuda::cupti::activity::VERSION_13_4_1;
 use tracesmith_cuda::cupti::search::{PATH_VARIABLE, candidates};
 use tracesmith_cuda::driver::Version;
 
@@ -58,14 +59,20 @@ fn version(driver: Version, copies: &[(&Path, Result<u32, String>)]) -> Check {
     let mut found = Vec::new();
     let mut fits = false;
     for (path, version) in copies {
-        let cuda = version.as_ref().map(|number| cuda_of(*number));
-        found.push(match cuda {
-            Ok(Some(cuda)) => {
+        let path = path.display();
+        found.push(match version.as_ref().map(|number| (cuda_of(*number), *number)) {
+            Ok((Some(cuda), number)) => {
                 fits |= cuda.major <= driver.major;
-                format!("CUDA {cuda}'s in {}", path.display())
+                // It may stop programs that are asked for them.
+                let lacks = if number < VERSION_13_4_1 {
+                    ", without latencies of launches"
+                } else {
+                    ""
+                };
+                format!("CUDA {cuda}'s in {path}{lacks}")
             }
-            Ok(None) => format!("one of before CUDA 12 in {}", path.display()),
-            Err(error) => format!("{}: {error}", path.display()),
+            Ok((None, _)) => format!("one of before CUDA 12 in {path}"),
+            Err(error) => format!("{path}: {error}"),
         });
     }
     let found = found.join("; ");
@@ -201,6 +208,18 @@ mod tests {
         assert_eq!(state(old, &[Ok(130_001)]), State::No);
         assert_eq!(state(old, &[Ok(130_001), Ok(26)]), State::Ok);
         assert_eq!(state(new, &[Err("it crashed".to_owned())]), State::No);
+    }
+
+    #[test]
+    fn what_a_cupti_is_not_asked_for_is_told() {
+        let path = Path::new("/x/libcupti.so.13");
+        let driver = Version { major: 13, minor: 4 };
+        let found = |number| version(driver, &[(path, Ok(number))]).found;
+        assert_eq!(
+            found(130_400),
+            "CUDA 13.4's in /x/libcupti.so.13, without latencies of launches"
+        );
+        assert_eq!(found(130_401), "CUDA 13.4's in /x/libcupti.so.13");
     }
 
     #[test]
