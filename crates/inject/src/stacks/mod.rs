@@ -42,6 +42,8 @@ pub(crate) struct Stacks {
     interpreter: Interpreter,
     joins: Joins,
     last_stack: AtomicU32,
+    /// The last stack before the window: those up to it are told in no other.
+    last_before: AtomicU32,
     nodes: Nodes,
     doubts: Doubts,
     cost: Cost,
@@ -72,6 +74,8 @@ impl Stacks {
     /// Stacks are wanted from now on.
     pub(crate) fn begin(&self, kinds: Kinds, sink: &Sink) {
         self.joins.prepare();
+        self.last_before
+            .store(self.last_stack.load(Ordering::Relaxed), Ordering::Relaxed);
         self.window.fetch_add(1, Ordering::Relaxed);
         self.nodes.clear();
         self.images.begin(sink);
@@ -146,7 +150,7 @@ impl Stacks {
     /// The stack of the call with this correlation; 0 is none.
     #[inline]
     pub(crate) fn of_call(&self, correlation: u32) -> u32 {
-        self.joins.get(correlation)
+        self.if_told(self.joins.get(correlation))
     }
 
     /// The stack behind device work: that which made its graph node, or else
@@ -154,7 +158,20 @@ impl Stacks {
     #[inline]
     pub(crate) fn of_work(&self, correlation: u32, node: u64) -> u32 {
         let of_node = if node == 0 { None } else { self.nodes.get(node) };
-        of_node.unwrap_or_else(|| self.of_call(correlation))
+        of_node.map_or_else(|| self.of_call(correlation), |stack| self.if_told(stack))
+    }
+
+    /// A stack of this window. A thread that was held up between taking one and
+    /// making its call may come with one of a window before.
+    #[inline]
+    fn if_told(&self, stack: u32) -> u32 {
+        let since = stack.wrapping_sub(self.last_before.load(Ordering::Relaxed));
+        let is_of_window = since != 0 && since < 1 << 31;
+        if is_of_window && self.on.load(Ordering::Relaxed) {
+            stack
+        } else {
+            0
+        }
     }
 
     /// The calling thread makes a graph node: keeps its stack for the node's
@@ -187,5 +204,29 @@ impl std::fmt::Debug for Stacks {
         f.debug_struct("Stacks")
             .field("on", &self.on)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stacks_of_a_window_before_are_none() {
+        let (stacks, sink) = (Stacks::default(), Sink::default());
+        let take = |correlation| {
+            let stack = stacks.number();
+            stacks.joins.put(correlation, stack);
+            stack
+        };
+        stacks.begin(Kinds::STACKS, &sink);
+        let (first, late) = (take(1), stacks.number());
+        assert_eq!((stacks.of_call(1), stacks.of_call(2)), (first, 0));
+        stacks.end(&sink);
+        assert_eq!(stacks.of_call(1), 0, "none are wanted");
+        stacks.begin(Kinds::STACKS, &sink);
+        stacks.joins.put(3, late);
+        let second = take(4);
+        assert_eq!([1, 3, 4].map(|call| stacks.of_call(call)), [0, 0, second]);
     }
 }
