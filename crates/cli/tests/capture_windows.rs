@@ -104,6 +104,11 @@ fn a_copy_of_a_graph_may_end_between_windows() {
     assert_eq!((nodes.len(), edges), (10, chain));
 }
 
+/// Until CUPTI is let go: a second behind a window, because a thread may be on its way to tell us of a call.
+fn let_go() {
+    thread::sleep(Duration::from_secs(3));
+}
+
 /// CUPTI never forgets a call whose callback is switched off before it ends, and takes all later ones for parts of it.
 #[test]
 fn windows_that_close_while_the_program_waits_leave_nothing_behind() {
@@ -136,6 +141,7 @@ fn windows_that_close_while_the_program_waits_leave_nothing_behind() {
     assert_eq!((joined.len(), calls.len()), (10, 10), "{calls:?}");
     let waits = rows(&trace.syncs);
     assert_eq!(waits.len(), 1, "{waits:?}");
+    let_go();
     armed.say();
     armed.hear("subscribed 0");
     assert_eq!(armed.end().code, Some(0));
@@ -180,6 +186,7 @@ fn after_a_window_cupti_is_let_go() {
     armed.hear("subscribed 39");
     armed.hear("at 20");
     assert_eq!(place.close_window(window).code, Some(0));
+    let_go();
     armed.say();
     armed.hear("subscribed 0");
     assert_eq!(armed.end().code, Some(0));
@@ -220,6 +227,40 @@ fn windows_in_a_crowd_of_threads_do_no_harm() {
     }
     assert!(armed.is_running(), "a window ended the program");
     armed.kill();
+}
+
+/// Threads are held up anywhere while a window closes, also between CUPTI's noting a call and our being told of it.
+#[test]
+fn kernels_of_many_windows_have_correlations_of_their_own() {
+    let Some(stage) = stage() else { return };
+    let place = Place::new(stage);
+    let mut armed = Talk::start(&mut place.armed("", "launcher crowd 4"));
+    armed.hear("at work");
+    let pid = armed.child().id();
+    let windows: Vec<_> = (0..24)
+        .map(|number| {
+            let name = format!("{number}.sbt");
+            let level = ["standard", "light"][number % 2];
+            let line = format!("record --pid {pid} -d 0.05 --level {level} -o {name}");
+            (name, run(&mut place.tracesmith(&line)))
+        })
+        .collect();
+    armed.kill();
+    let mut seen = 0;
+    for (name, run) in windows {
+        assert_eq!(run.code, Some(0), "{}", run.stderr);
+        let trace = place.trace(&name);
+        let kernels = rows(&trace.kernels);
+        let correlations: BTreeSet<u64> = kernels.iter().map(|kernel| kernel.correlation.0).collect();
+        assert_eq!(correlations.len(), kernels.len(), "{name}");
+        seen += kernels.len();
+        assert!(
+            health(&trace, HealthCause::UNKNOWN_RECORD).is_empty(),
+            "{:?}",
+            trace.health()
+        );
+    }
+    assert!(seen > 1000, "{seen} kernels to look at");
 }
 
 #[test]

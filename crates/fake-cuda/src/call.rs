@@ -140,7 +140,8 @@ impl Site {
                 correlation_data: &raw mut correlation_data,
                 correlation_id,
             };
-            subscriber::call(self.domain, self.cbid, (&raw const data).cast());
+            // It was decided above: who is noted to be in a call is told.
+            subscriber::tell(self.domain, self.cbid, (&raw const data).cast());
         };
         call_back(ENTER, &mut result);
         let start = clock::now();

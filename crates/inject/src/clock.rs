@@ -10,7 +10,10 @@ const TRIES: u32 = 20;
 /// run under another one that hides it, as Valgrind does.
 #[inline]
 pub(crate) fn now() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
     // SAFETY: writes the two words. It cannot fail: every system has this clock.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
     time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()

@@ -11,6 +11,10 @@
 //! no thread is in its function, else it waits for a better moment. A thread
 //! whose call begins meanwhile finds that the end would not be told, and switches
 //! the callback on again.
+//!
+//! It can do so while there is a client. CUPTI notes a call before it tells us of
+//! it, and a thread may be held up in between: so the client leaves some time
+//! after the last callback is off.
 
 #[cfg(loom)]
 use loom::sync::{
@@ -40,6 +44,9 @@ const DEEPEST: usize = if cfg!(loom) { 2 } else { 16 };
 /// all the time is outside of launches for moments only.
 const TRIES: u32 = if cfg!(loom) { 1 } else { 64 };
 
+/// How often in a row nothing must wait before the client leaves.
+pub const QUIET: u32 = if cfg!(loom) { 1 } else { 20 };
+
 /// Which callbacks are on, for the one client that CUPTI has.
 pub struct Switches<C> {
     on: [Flags; 2],
@@ -51,8 +58,10 @@ pub struct Switches<C> {
 struct Client<C> {
     /// As CUPTI knows it.
     handle: Option<C>,
-    /// It unsubscribes once nothing waits.
+    /// It unsubscribes once nothing has waited for a while.
     is_leaving: bool,
+    /// How often in a row nothing did.
+    quiet: u32,
 }
 
 /// A set of functions of one interface. Larger numbers than it has room for
@@ -107,6 +116,7 @@ impl<C: Copy> Default for Switches<C> {
             client: Mutex::new(Client {
                 handle: None,
                 is_leaving: false,
+                quiet: 0,
             }),
         }
     }
@@ -208,9 +218,10 @@ impl<C: Copy> Switches<C> {
     /// back of it.
     #[cold]
     fn keep_on(&self, (domain, id): Function, enable: impl FnOnce(C)) {
-        let Some(client) = self.client_soon() else {
+        let Some(mut client) = self.client_soon() else {
             return;
         };
+        client.quiet = 0;
         if let Some(handle) = client.handle
             && !self.on[domain as usize].contains(id)
         {
@@ -230,7 +241,8 @@ impl<C: Copy> Switches<C> {
         !self.waiting.iter().all(Flags::is_empty)
     }
 
-    /// Switches off what waits for it and has no thread in it now.
+    /// Switches off what waits for it and has no thread in it now. To be called now
+    /// and then until all [is settled](Switches::is_settled).
     pub fn settle(
         &self,
         is_within: impl Fn(Function) -> bool,
@@ -251,23 +263,25 @@ impl<C: Copy> Switches<C> {
                 }
             }
         }
-        self.end_leaving(&mut self.client(), unsubscribe);
-    }
-
-    /// The client unsubscribes, now or when nothing waits any more.
-    pub fn leave(&self, unsubscribe: impl FnOnce(C)) {
         let mut client = self.client();
-        client.is_leaving = true;
-        self.end_leaving(&mut client, unsubscribe);
-    }
-
-    fn end_leaving(&self, client: &mut Client<C>, unsubscribe: impl FnOnce(C)) {
-        if client.is_leaving && !self.is_waiting() {
+        if !client.is_leaving || self.is_waiting() {
+            client.quiet = 0;
+            return;
+        }
+        client.quiet += 1;
+        if client.quiet >= QUIET {
             client.is_leaving = false;
             if let Some(handle) = client.handle.take() {
                 unsubscribe(handle);
             }
         }
+    }
+
+    /// The client is to unsubscribe, which [`Switches::settle`] does in time.
+    pub fn leave(&self) {
+        let mut client = self.client();
+        client.is_leaving = client.handle.is_some();
+        client.quiet = 0;
     }
 
     /// The client unsubscribes at once, whoever is within a call.
@@ -475,7 +489,7 @@ mod tests {
         for function in [LAUNCH, WAIT, RUNTIME_WAIT] {
             off(&switches, &told, &place, function);
         }
-        switches.leave(|()| panic!("something waits"));
+        switches.leave();
         assert_eq!(told.take(), ["off 307"]);
         place.ends(WAIT);
         settle(&switches, &told, &place);
@@ -483,7 +497,12 @@ mod tests {
         assert!(!switches.is_settled());
         place.ends(RUNTIME_WAIT);
         settle(&switches, &told, &place);
-        assert_eq!(told.take(), ["off 131", "left"]);
+        assert_eq!(told.take(), ["off 131"]);
+        for _ in 1..QUIET {
+            assert!(!switches.is_settled());
+            settle(&switches, &told, &place);
+        }
+        assert_eq!(told.take(), ["left"]);
         assert!(switches.is_settled() && switches.handle().is_none());
     }
 
@@ -493,7 +512,7 @@ mod tests {
         on(&switches, &told, WAIT);
         switches.begins(&place, WAIT, |()| panic!("is on"));
         off(&switches, &told, &place, WAIT);
-        switches.leave(|()| panic!("something waits"));
+        switches.leave();
         let Ok(()) = switches.attach(|| -> Result<(), Infallible> { panic!("has never left") });
         on(&switches, &told, WAIT);
         place.ends(WAIT);
@@ -512,6 +531,28 @@ mod tests {
         place.ends(WAIT);
         settle(&switches, &told, &place);
         assert_eq!(told.take(), ["off 126"]);
+    }
+
+    /// The same, when the client is about to leave: it stays until that call has ended, and a while longer.
+    #[test]
+    fn a_call_that_begins_late_keeps_the_client() {
+        let (switches, told, place) = (attached(), Told::default(), Place::default());
+        on(&switches, &told, WAIT);
+        off(&switches, &told, &place, WAIT);
+        switches.leave();
+        for _ in 1..QUIET {
+            settle(&switches, &told, &place);
+        }
+        switches.begins(&place, WAIT, |()| told.note("on", WAIT).unwrap_or(()));
+        for _ in 0..2 * QUIET {
+            settle(&switches, &told, &place);
+        }
+        assert_eq!(told.take(), ["on 126", "off 126", "on 126"]);
+        place.ends(WAIT);
+        for _ in 0..QUIET {
+            settle(&switches, &told, &place);
+        }
+        assert_eq!(told.take(), ["off 126", "left"]);
     }
 
     #[test]

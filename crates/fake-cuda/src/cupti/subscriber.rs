@@ -134,9 +134,13 @@ pub(crate) fn is_wanted(domain: Domain, id: u32) -> bool {
 
 /// Calls the subscriber, if it wants this.
 pub(crate) fn call(domain: Domain, id: u32, data: *const c_void) {
-    if !is_wanted(domain, id) {
-        return;
+    if is_wanted(domain, id) {
+        tell(domain, id, data);
     }
+}
+
+/// Calls the subscriber, which wanted this a moment ago.
+pub(crate) fn tell(domain: Domain, id: u32, data: *const c_void) {
     let address = FUNCTION.load(Ordering::Acquire);
     if address == 0 {
         return;

@@ -197,10 +197,10 @@ impl Hub {
         !wishes.kinds.iter().any(|wanted| *wanted) && wishes.single.is_empty() && !neighbour::is_subscribed()
     }
 
-    /// Is CUPTI's client no longer, once no thread is within a call that it tells
-    /// us of. Buffers stay registered, and come back.
+    /// Is CUPTI's client no longer, some time after no thread is within a call that
+    /// it tells us of. Buffers stay registered, and come back.
     pub(super) fn release(&self) {
-        self.switches.leave(|subscriber| self.unsubscribe(subscriber));
+        self.switches.leave();
     }
 
     /// The same at once: another client comes.
