@@ -1,6 +1,6 @@
 """What profilers add to training loops of PyTorch. Each profiler has a process of its own, from its start to its end, and
-all of them take turns, so that what else the machine does falls on all alike; in several sets, because processes differ
-(which CPUs their threads got, for one).
+all of them take turns, in another order each time, so that what else the machine does falls on all alike; in several sets,
+because processes differ (which CPUs their threads got, for one).
 
     TORCH_SETS    sets of processes (4)
     TORCH_TURNS   loops of each process (20)
@@ -8,6 +8,7 @@ all of them take turns, so that what else the machine does falls on all alike; i
 """
 
 import os
+import random
 import select
 import statistics
 import subprocess
@@ -103,9 +104,8 @@ def one_set(tools, interpreter, names, bound, steps, turns):
                     raise
                 names.remove(name)
         times = {name: [] for name in names}
-        for turn in range(turns + WARM_TURNS):
-            for name in list(names) if turn % 2 else reversed(names):
-                times[name].append(programs[name].take())
+        for name in orders(names, turns + WARM_TURNS):
+            times[name].append(programs[name].take())
         ending = {}
         ends = [threading.Thread(target=lambda name=name: ending.update({name: programs[name].end()})) for name in names]
         for end in ends:
@@ -120,6 +120,17 @@ def one_set(tools, interpreter, names, bound, steps, turns):
         for program in programs.values():
             program.target.kill()
             program.target.wait()
+
+
+def orders(names, turns):
+    """All of them, `turns` times, so that none comes twice in a row and none always after the same other."""
+    chance, last = random.Random(1), None
+    for _ in range(turns):
+        order = chance.sample(names, len(names))
+        while len(order) > 1 and order[0] == last:
+            chance.shuffle(order)
+        yield from order
+        last = order[-1]
 
 
 def measure(tools):
