@@ -11,6 +11,8 @@
 //!   before it takes the function out of those that are on: all models.
 //! - `Switches::turn_on` counts a callback as on before it is:
 //!   `what_is_turned_on_again_meanwhile_stays_on`.
+//! - `Switches::settle` looks what waits before it has the client, and not again:
+//!   `what_is_wanted_again_while_it_is_settled_stays_on`.
 #![cfg(loom)]
 #![allow(
     clippy::unwrap_used,
@@ -137,6 +139,26 @@ fn what_is_turned_on_again_meanwhile_stays_on() {
         model.settle();
         caller.join().unwrap();
         model.settle();
+        assert!(model.is_on.load(Ordering::SeqCst));
+    });
+}
+
+/// Another profiler of the program's switches on what our window has just left.
+#[test]
+fn what_is_wanted_again_while_it_is_settled_stays_on() {
+    loom::model(|| {
+        let model = Model::new();
+        model.switches.begins(&model.place, WAIT, |()| {});
+        model.turn_off();
+        model.place.ends(WAIT);
+        let other = thread::spawn({
+            let model = Arc::clone(&model);
+            move || {
+                let Ok(()) = model.switches.turn_on(WAIT, |()| model.set(true));
+            }
+        });
+        model.settle();
+        other.join().unwrap();
         assert!(model.is_on.load(Ordering::SeqCst));
     });
 }

@@ -186,9 +186,19 @@ impl<C: Copy> Switches<C> {
         disable: impl FnOnce(C) -> Result<(), E>,
     ) -> Result<(), E> {
         let client = self.client();
-        let Some(handle) = client.handle else {
-            return Ok(());
-        };
+        match client.handle {
+            Some(handle) => self.try_off(function, is_within, || disable(handle)),
+            None => Ok(()),
+        }
+    }
+
+    /// The same; the caller holds the client.
+    fn try_off<E>(
+        &self,
+        function: Function,
+        is_within: impl Fn(Function) -> bool,
+        disable: impl FnOnce() -> Result<(), E>,
+    ) -> Result<(), E> {
         let (domain, id) = function;
         self.on[domain as usize].remove(id);
         // A thread whose call is not seen now finds the callback off, and waits for the lock.
@@ -199,7 +209,7 @@ impl<C: Copy> Switches<C> {
             return Ok(());
         }
         self.waiting[domain as usize].remove(id);
-        disable(handle)
+        disable()
     }
 
     /// A call of the calling thread begins, and CUPTI has told of it.
@@ -252,13 +262,17 @@ impl<C: Copy> Switches<C> {
         for domain in [ApiDomain::Driver, ApiDomain::Runtime] {
             for id in self.waiting[domain as usize].numbers() {
                 for _ in 0..TRIES {
-                    if !self.waiting[domain as usize].contains(id) {
+                    let client = self.client();
+                    // Someone may want it again by now.
+                    let (Some(handle), true) = (client.handle, self.waiting[domain as usize].contains(id))
+                    else {
                         break;
-                    }
-                    let Ok(()) = self.turn_off((domain, id), &is_within, |handle| {
+                    };
+                    let Ok(()) = self.try_off((domain, id), &is_within, || {
                         disable(handle, (domain, id));
                         Ok::<(), std::convert::Infallible>(())
                     });
+                    drop(client);
                     std::hint::spin_loop();
                 }
             }
