@@ -298,7 +298,7 @@ def graphs_in_windows(pid, level):
         edges += order[:1] + order[1:][-1:]
         found += order[1:-1]
         calls = table("graphs-window.sbt", "api_calls")
-        asked += len({call["correlation"] for call in calls if call["name"] == "cudaGraphLaunch"})
+        asked += len({call["correlation"] for call in calls if call["name"] in ("cuGraphLaunch", "cudaGraphLaunch")})
         for call in calls:
             if call["name"].startswith(("cudaGraph", "cudaStream", "cuGraph", "cuStream")):
                 took.setdefault(call["name"], []).append((int(call["end"]) - int(call["start"])) / 1e3)

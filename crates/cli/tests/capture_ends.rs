@@ -297,11 +297,17 @@ fn our_thread_blocks_signals_that_are_sent_and_none_that_it_causes() {
     let place = Place::new(stage);
     let mut armed = Talk::start(&mut place.armed("", "guest ig"));
     armed.hear("at 0");
-    let tasks = fs::read_dir(format!("/proc/{}/task", armed.child().id())).unwrap();
-    let ours: Vec<String> = tasks
-        .map(|task| fs::read_to_string(task.unwrap().path().join("status")).unwrap())
-        .filter(|status| status.starts_with("Name:\ttracesmith\n"))
-        .collect();
+    let tasks = format!("/proc/{}/task", armed.child().id());
+    let ours = || -> Vec<String> {
+        let tasks = fs::read_dir(&tasks).unwrap();
+        tasks
+            .filter_map(|task| fs::read_to_string(task.unwrap().path().join("status")).ok())
+            .filter(|status| status.starts_with("Name:\ttracesmith\n"))
+            .collect()
+    };
+    // It names itself when it comes to run.
+    until(|| !ours().is_empty());
+    let ours = ours();
     armed.say();
     assert_eq!(armed.end().code, Some(0));
     assert_eq!(ours.len(), 1, "{ours:?}");

@@ -10,7 +10,7 @@
 
 mod support;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
@@ -19,6 +19,7 @@ use support::rows::{assert_whole, calls, health, joined_kernels, rows};
 use support::stage::{Place, Stage, Talk, kill, run, stage};
 use tracesmith_fake_cuda::Options;
 use tracesmith_format::tables::HealthCause;
+use tracesmith_trace::Trace;
 
 /// Where a kernel takes so many milliseconds.
 fn slow(stage: &'static Stage, millis: u64) -> Place {
@@ -109,12 +110,9 @@ fn work_under_way_keeps_its_end_whoever_hands_over() {
     assert_eq!(joined_kernels(&trace).len(), 1, "{range}");
 }
 
-/// Records of kernels begin behind those of calls and end before them. One call may be under way when a window opens.
-#[test]
-fn kernels_of_a_window_have_their_calls() {
-    let Some(stage) = stage() else { return };
-    let place = Place::new(stage);
-    let mut armed = place.armed("", "launcher forever");
+/// Windows of a twentieth of a second in an armed program that runs on, and what is in them.
+fn short_windows(place: &Place, target: &str) -> Vec<Trace> {
+    let mut armed = place.armed("", target);
     let armed = armed.stdout(Stdio::null()).spawn().unwrap();
     place.wait_until_armed(&armed);
     let windows: Vec<(String, Run)> = (0..12)
@@ -125,11 +123,40 @@ fn kernels_of_a_window_have_their_calls() {
         })
         .collect();
     kill(armed);
-    let mut seen = 0;
-    for (name, window) in windows {
+    let open = |(name, window): (String, Run)| {
         assert_eq!(window.code, Some(0), "{}", window.stderr);
         let trace = place.trace(&name);
         assert_whole(&trace);
+        trace
+    };
+    windows.into_iter().map(open).collect()
+}
+
+/// CUPTI would take the thread to be in one launch for ever.
+#[test]
+fn graphs_of_later_windows_have_calls_of_their_own() {
+    const NODES: usize = 300;
+    let Some(stage) = stage() else { return };
+    let mut seen = 0;
+    for trace in short_windows(&Place::new(stage), &format!("launcher runtime_graphs {NODES}")) {
+        let mut launches: BTreeMap<u64, usize> = BTreeMap::new();
+        for kernel in rows(&trace.kernels) {
+            *launches.entry(kernel.correlation.0).or_default() += 1;
+        }
+        // The first and the last one may have run in the window in part.
+        let most = launches.values().max().copied().unwrap_or(0);
+        assert!(most <= NODES, "{launches:?}");
+        seen += launches.len();
+    }
+    assert!(seen > 0, "there were launches to look at");
+}
+
+/// Calls are recorded before what they ask for and no longer than that. One call may be under way when a window opens.
+#[test]
+fn kernels_of_a_window_have_their_calls() {
+    let Some(stage) = stage() else { return };
+    let mut seen = 0;
+    for trace in short_windows(&Place::new(stage), "launcher forever") {
         let calls = calls(&trace);
         let kernels = rows(&trace.kernels);
         let alone: BTreeSet<u64> = kernels

@@ -10,6 +10,7 @@ use crate::call::api;
 use crate::code::Code;
 use crate::driver::context::{cuCtxSetCurrent, cuCtxSynchronize, retain_primary};
 use crate::driver::copy::{cuMemcpy, cuMemcpyAsync};
+use crate::driver::graph::cuGraphLaunch;
 use crate::driver::init::initialise;
 use crate::driver::launch::cuLaunchKernel;
 use crate::driver::memory::{cuMemAlloc_v2, cuMemFree_v2, cuMemFreeHost, cuMemHostAlloc};
@@ -40,6 +41,7 @@ api! { Runtime:
         let (grid, block, none) = (gridDim, blockDim, In::from_address(0));
         cuLaunchKernel(func, grid.x, grid.y, grid.z, block.x, block.y, block.z, sharedMem as u32, stream, args, none)
     });
+    fn cudaGraphLaunch = 311 (graphExec: usize, stream: usize) => with_context(|| cuGraphLaunch(graphExec, stream));
     fn cudaMalloc = 20 (devPtr: Out<u64>, size: usize) => with_context(|| cuMemAlloc_v2(devPtr, size));
     fn cudaMallocHost = 25 (ptr: Out<u64>, size: usize) => with_context(|| cuMemHostAlloc(ptr, size, 0));
     fn cudaFree = 22 (devPtr: u64) => with_context(|| cuMemFree_v2(devPtr));

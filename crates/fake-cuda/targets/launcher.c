@@ -14,6 +14,7 @@
  *   peer                  copies between two devices, where there are two, and waits of one of them for the other's stream
  *   runtime               the runtime library's calls
  *   runtime_launch N      N kernels, launched by the runtime
+ *   runtime_graphs NODES  a captured graph, launched by the runtime again and again, until killed
  *   events                an event recorded in one stream, waited for in another and on the host
  *   modules               a module loaded, used, unloaded and loaded again
  *   profiler              10 kernels, cuProfilerStart, 20, cuProfilerStop, 30
@@ -345,6 +346,24 @@ static void mode_runtime_launch(void) {
         result |= launch_it(noop, grid, block, NULL, 0, NULL);
     CHECK(cuCtxSynchronize());
     printf("launched %ld by the runtime result %d\n", count, result);
+}
+
+static void mode_runtime_graphs(void) {
+    int (*launch_graph)(CUgraphExec, CUstream) = NULL;
+    CUstream stream;
+    CUgraph graph;
+    CUgraphExec executable;
+    *(void **)&launch_graph = dlsym(runtime_library(), "cudaGraphLaunch");
+    start_device();
+    CHECK(cuStreamCreate(&stream, 1));
+    CHECK(cuStreamBeginCapture_v2(stream, 0));
+    launch_noops(number(1, 20), stream);
+    CHECK(cuStreamEndCapture(stream, &graph));
+    CHECK(cuGraphInstantiateWithFlags(&executable, graph, 0));
+    for (;;) {
+        CHECK(launch_graph(executable, stream));
+        CHECK(cuStreamSynchronize(stream));
+    }
 }
 
 static void mode_runtime(void) {
@@ -702,6 +721,7 @@ static const struct {
     {"peer", mode_peer},             {"runtime", mode_runtime},   {"unfinished", mode_unfinished},
     {"at_exit", mode_at_exit},       {"relay", mode_relay},       {"crowd", mode_crowd},
     {"window", mode_window},         {"diamond", mode_diamond},   {"runtime_launch", mode_runtime_launch},
+    {"runtime_graphs", mode_runtime_graphs},
 };
 
 int main(int count, char **values) {

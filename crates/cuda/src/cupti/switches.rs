@@ -247,7 +247,8 @@ impl<C: Copy> Switches<C> {
         !client.is_leaving && !self.is_waiting()
     }
 
-    fn is_waiting(&self) -> bool {
+    /// Whether callbacks that nobody wants are on, for threads that are within calls.
+    pub fn is_waiting(&self) -> bool {
         !self.waiting.iter().all(Flags::is_empty)
     }
 
@@ -342,6 +343,8 @@ impl<C: Copy> Switches<C> {
 pub struct Place {
     depth: AtomicUsize,
     calls: [AtomicU32; DEEPEST],
+    /// The correlation of the last call that was recorded.
+    last: AtomicU32,
     is_taken: AtomicBool,
 }
 
@@ -350,6 +353,7 @@ impl Default for Place {
         Self {
             depth: AtomicUsize::new(0),
             calls: array::from_fn(|_| AtomicU32::new(0)),
+            last: AtomicU32::new(0),
             is_taken: AtomicBool::new(true),
         }
     }
@@ -382,6 +386,12 @@ impl Place {
         {
             self.depth.store(depth - 1 - at, Ordering::Release);
         }
+    }
+
+    /// A call of its thread was recorded.
+    #[inline]
+    pub fn recorded(&self, correlation: u32) {
+        self.last.store(correlation, Ordering::Relaxed);
     }
 
     /// Whether its thread is in a call of a function.
@@ -438,6 +448,13 @@ pub fn here() -> Option<&'static Place> {
 pub fn is_any_within(function: Function) -> bool {
     let places = PLACES.lock().unwrap_or_else(PoisonError::into_inner);
     places.iter().any(|place| place.is_within(function))
+}
+
+/// The highest correlation of a call that was recorded: CUPTI counts upwards.
+pub fn last_recorded() -> u32 {
+    let places = PLACES.lock().unwrap_or_else(PoisonError::into_inner);
+    let last = places.iter().map(|place| place.last.load(Ordering::Relaxed));
+    last.max().unwrap_or(0)
 }
 
 #[cfg(all(test, not(loom)))]

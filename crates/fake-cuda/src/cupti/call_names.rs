@@ -212,6 +212,7 @@ const RUNTIME: &[(u32, &CStr)] = &[
     (172, c"cudaProfilerStop"),
     (201, c"cudaStreamDestroy"),
     (211, c"cudaLaunchKernel"),
+    (311, c"cudaGraphLaunch"),
 ];
 
 #[cfg(test)]

@@ -10,12 +10,13 @@
 
 use std::{
     cell::Cell,
-    sync::atomic::{AtomicU32, Ordering},
+    sync::atomic::{AtomicU32, AtomicU64, Ordering},
 };
 
 use tracesmith_cuda::cupti::{
     ApiDomain, Switch,
     abi::{ApiCallback, SITE_EXIT},
+    switches,
 };
 use tracesmith_wire::record::{ApiCall, HOST_CLOCK, Payload, Text};
 
@@ -29,6 +30,12 @@ const TEXTS_OF_DOMAIN: u32 = 1 << 12;
 
 /// Numbers windows: what a thread was in when another one closed is over.
 static EPOCH: AtomicU32 = AtomicU32::new(0);
+
+/// When calls were no longer recorded, on CUPTI's clock; 0 while they are.
+static END: AtomicU64 = AtomicU64::new(0);
+
+/// The last of those that were.
+static LAST: AtomicU32 = AtomicU32::new(0);
 
 /// Functions whose names were told in this window.
 static NAMED: [Bits; 2] = [const { Bits::new() }; 2];
@@ -46,10 +53,26 @@ thread_local! {
 
 /// A window opens.
 pub(super) fn begin() {
+    END.store(0, Ordering::Relaxed);
     EPOCH.fetch_add(1, Ordering::Relaxed);
     for bits in &NAMED {
         bits.clear();
     }
+}
+
+/// Calls are no longer recorded, what the device does is still so for a moment.
+/// `moment` is the time from which on they were not.
+pub(super) fn end(moment: u64) {
+    LAST.store(switches::last_recorded(), Ordering::Relaxed);
+    END.store(moment, Ordering::Release);
+}
+
+/// Whether work began behind the end of the window, and was asked for by a call
+/// that was made behind it too.
+#[inline]
+pub(super) fn is_behind(correlation: u32, start: u64) -> bool {
+    let end = END.load(Ordering::Acquire);
+    end != 0 && start >= end && correlation > LAST.load(Ordering::Relaxed)
 }
 
 /// The calling thread begins or ends a call.
@@ -88,6 +111,9 @@ pub(super) fn call(agent: &Agent, hub: &Hub, domain: ApiDomain, id: u32, call: &
 
 fn record(agent: &Agent, hub: &Hub, domain: ApiDomain, id: u32, call: &ApiCallback, start: u64) {
     let result = result_of(call);
+    if let Some(place) = switches::here() {
+        place.recorded(call.correlation);
+    }
     let call = ApiCall {
         start,
         end: clock::now(),

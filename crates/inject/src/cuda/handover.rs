@@ -4,25 +4,17 @@
 //! by force only, and that work is then without its times. So whoever wants all
 //! waits a little for the device first.
 
-use std::{
-    thread,
-    time::{Duration, Instant},
-};
+use std::time::Duration;
 
 use tracesmith_cuda::{Error, cupti::Flush};
 
-use super::{buffers, hub::Hub};
-use crate::control;
+use super::{buffers, hub::Hub, patience::Patience};
 
-/// How long our own thread waits for the device.
-const OUR_PATIENCE: Duration = Duration::from_millis(500);
-
-/// How long a thread of the program is kept waiting for it.
-const THEIR_PATIENCE: Duration = Duration::from_millis(100);
-
-/// The pauses between two looks.
-const FIRST_PAUSE: Duration = Duration::from_micros(500);
-const LAST_PAUSE: Duration = Duration::from_millis(8);
+/// For the device to come to an end.
+const PATIENCE: Patience = Patience {
+    ours: Duration::from_millis(500),
+    theirs: Duration::from_millis(100),
+};
 
 /// Has handed over what is complete.
 pub(super) fn complete(hub: &Hub) -> Result<(), Error> {
@@ -32,22 +24,14 @@ pub(super) fn complete(hub: &Hub) -> Result<(), Error> {
 /// Has handed over all that was recorded until now: complete, where the device
 /// comes to its end in time.
 pub(super) fn all(hub: &Hub) -> Result<(), Error> {
-    let patience = if control::is_own_thread() {
-        OUR_PATIENCE
+    let (moment, mut flushed) = (buffers::moment(), Ok(()));
+    let is_all_back = PATIENCE.until(|| {
+        flushed = complete(hub);
+        flushed.is_err() || !buffers::is_any_out_since(moment)
+    });
+    if is_all_back {
+        flushed
     } else {
-        THEIR_PATIENCE
-    };
-    let (moment, begun) = (buffers::moment(), Instant::now());
-    let mut pause = FIRST_PAUSE;
-    loop {
-        complete(hub)?;
-        if !buffers::is_any_out_since(moment) {
-            return Ok(());
-        }
-        if begun.elapsed() + pause > patience {
-            return buffers::forced(|| hub.cupti().flush(Flush::Forced));
-        }
-        thread::sleep(pause);
-        pause = (pause * 2).min(LAST_PAUSE);
+        buffers::forced(|| hub.cupti().flush(Flush::Forced))
     }
 }

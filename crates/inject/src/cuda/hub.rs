@@ -232,6 +232,11 @@ impl Hub {
         );
     }
 
+    /// Whether there is such a thread.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.switches.is_waiting()
+    }
+
     /// Starts a kind for a side.
     pub(super) fn enable(&self, side: Side, number: u32) -> Result<(), Error> {
         let mut state = lock(&self.state);

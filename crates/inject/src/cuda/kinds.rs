@@ -57,21 +57,32 @@ pub(super) fn is_expected(number: u32) -> bool {
 /// runtime's launches costs a quarter of a microsecond each, one at the driver's
 /// a fifth of that, and at other functions of the runtime nothing (H200, CUPTI
 /// 13.0).
+///
+/// Launches come last: at the end of a window calls of other functions are
+/// recorded no longer than they are.
 pub(crate) fn work(cupti: &Cupti) -> Functions {
-    let mut work = Vec::new();
+    let (mut work, mut launches) = (Vec::new(), Vec::new());
     for domain in [ApiDomain::Driver, ApiDomain::Runtime] {
-        let functions = (1..LAST_FUNCTION).filter(|id| {
-            let name = cupti.function_name(domain, *id);
-            name.is_some_and(|name| !only_asks(name) && !is_runtime_launch(name))
-        });
-        work.extend(functions.map(|id| (domain, id)));
+        for id in 1..LAST_FUNCTION {
+            match cupti.function_name(domain, id) {
+                None => {}
+                Some(name) if only_asks(name) || is_runtime_launch(name) => {}
+                Some(name) if name.contains("Launch") => launches.push((domain, id)),
+                Some(_) => work.push((domain, id)),
+            }
+        }
     }
+    work.append(&mut launches);
     work
 }
 
-/// Whether a function of the runtime launches one kernel.
+/// Whether a function of the runtime launches a kernel or a graph.
 fn is_runtime_launch(name: &str) -> bool {
-    const BEGINNINGS: [&str; 2] = ["cudaLaunchKernel", "cudaLaunchCooperativeKernel"];
+    const BEGINNINGS: [&str; 3] = [
+        "cudaLaunchKernel",
+        "cudaLaunchCooperativeKernel",
+        "cudaGraphLaunch",
+    ];
     BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
 }
 

@@ -9,6 +9,7 @@
 //! - [`calls`]: calls, by their callbacks.
 //! - [`waits`]: waits and events, by callbacks.
 //! - [`edges`]: what nodes of graphs wait for.
+//! - [`patience`]: waiting a little.
 //! - [`pattern`]: kernels by their names.
 //! - [`times`]: what CUPTI times only where it is asked to.
 //! - [`translate`]: records as they travel.
@@ -26,6 +27,7 @@ mod interpose;
 pub(crate) mod kinds;
 mod lookup;
 mod neighbour;
+mod patience;
 mod pattern;
 mod resources;
 mod symbols;
@@ -45,6 +47,7 @@ use std::{
 pub(crate) use buffers::POOL_BYTES as BUFFER_POOL_BYTES;
 use edges::Edges;
 use hub::{Hub, Side};
+use patience::Patience;
 use pattern::KernelPattern;
 use times::Times;
 use tracesmith_cuda::cupti::{ContextHandle, StreamHandle, Switch, abi};
@@ -58,6 +61,15 @@ use crate::{agent::Agent, clock, facts, guard::lock, recording::Watched, sink::C
 
 /// How often the clocks are compared.
 const PAIR_PERIOD: Duration = Duration::from_secs(1);
+
+/// For threads to come out of calls that are told. The kinds of what the device
+/// does are switched off behind that: one of twenty windows around graphs in which
+/// it was done before left CUPTI with a launch that never ends, and none of sixty
+/// in which it was done behind it (H200, CUPTI 13.0).
+const CALL_PATIENCE: Patience = Patience {
+    ours: Duration::from_millis(10),
+    theirs: Duration::from_millis(2),
+};
 
 /// What is said once CUPTI is left to another profiler.
 const ASIDE: &str = "the program started a profiler that cannot share CUPTI with us (cuptiSubscribe_v2): GPU work is not \
@@ -214,8 +226,8 @@ impl Backend {
             }
         }
         state.kinds = kinds::wanted(settings.kinds);
+        calls::begin();
         if settings.kinds.contains(Kinds::API) && !settings.kinds.contains(Kinds::API_QUERIES) {
-            calls::begin();
             state.calls = kinds::work(hub.cupti());
             hub.watch_calls(&state.calls, Switch::On);
         }
@@ -237,14 +249,9 @@ impl Backend {
             return;
         };
         agent.recording.end();
-        // What is complete first: a forced flush also hands out what is not.
-        let _ = handover::complete(hub);
-        // What the device does ends before the calls that asked for it.
-        for kind in std::mem::take(&mut state.kinds) {
-            // A kind that could not be enabled cannot be disabled.
-            let _ = hub.disable(Side::Ours, kind);
-        }
-        hub.watch_calls(&std::mem::take(&mut state.calls), Switch::Off);
+        let moment = hub.cupti().timestamp();
+        let calls = std::mem::take(&mut state.calls);
+        hub.watch_calls(&calls, Switch::Off);
         hub.watch_waits(&std::mem::take(&mut state.waits), Switch::Off);
         self.waits.end();
         hub.watch_resources(Switch::Off);
@@ -254,6 +261,20 @@ impl Backend {
             let _ = hub.watch_callers(&callers, Switch::Off);
         }
         hub.watch_recorded(&state.kept.in_window, Switch::Off);
+        let mut quiet = 0;
+        CALL_PATIENCE.until(|| {
+            hub.settle();
+            // A call that CUPTI has just noted is told to us a moment later.
+            quiet = if hub.is_waiting() { 0 } else { quiet + 1 };
+            quiet == 2
+        });
+        if !calls.is_empty() {
+            calls::end(moment);
+        }
+        for kind in std::mem::take(&mut state.kinds) {
+            // A kind that could not be enabled cannot be disabled.
+            let _ = hub.disable(Side::Ours, kind);
+        }
         times::leave(hub, Side::Ours);
         say(agent, handover::all(hub));
         hub.refuse_all_but(&kinds::OBJECTS);

@@ -6,7 +6,7 @@ use tracesmith_cuda::cupti::{
 };
 use tracesmith_wire::record;
 
-use super::kinds::plain_name;
+use super::{calls, kinds::plain_name};
 use crate::{
     clock,
     recording::Recording,
@@ -56,6 +56,16 @@ impl Translator<'_> {
             _ => 0,
         };
         if correlation != 0 && self.recording.is_own(correlation) {
+            return;
+        }
+        let is_behind = match record {
+            Record::Kernel(kernel, ..) => calls::is_behind(kernel.correlation(), kernel.start()),
+            Record::Copy(copy, _) => calls::is_behind(copy.correlation(), copy.start()),
+            Record::PeerCopy(copy) => calls::is_behind(copy.correlation(), copy.start()),
+            Record::Set(set) => calls::is_behind(set.correlation(), set.start()),
+            _ => false,
+        };
+        if is_behind {
             return;
         }
         match record {
