@@ -25,6 +25,7 @@ from pathlib import Path
 
 import replayed
 import survivors
+import switched
 import training
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -763,6 +764,11 @@ def replayed_programs():
     replayed.measure_programs(sys.modules[__name__])
 
 
+def switching():
+    """What CUPTI makes of what we do at the ends of windows."""
+    switched.measure(sys.modules[__name__])
+
+
 SECTIONS = {
     "million": million,
     "launches": launches,
@@ -770,6 +776,7 @@ SECTIONS = {
     "graphs": graphs,
     "window": window,
     "survival": survival,
+    "switching": switching,
     "kinds": kinds,
     "torch": torch_loops,
     "neighbours": neighbours,

@@ -4,6 +4,7 @@ notice. A loop that dies or stops leaves its native stacks in survival-N.txt, an
     SURVIVAL_LOOPS    how many at once (7)
     SURVIVAL_WINDOWS  windows in each (24)
     SURVIVAL_SECONDS  of a window (0.25)
+    SURVIVAL_LIMIT    seconds after which no more are opened (200)
     SURVIVAL_SORTS    options of windows, separated by ';', each loop having windows of one sort; else of all sorts in turn
 """
 
@@ -33,6 +34,7 @@ class Survivor(threading.Thread):
         self.tools, self.interpreter, self.number, self.sorts = tools, interpreter, number, sorts
         self.wanted = int(os.environ.get("SURVIVAL_WINDOWS", "24"))
         self.seconds = float(os.environ.get("SURVIVAL_SECONDS", "0.25"))
+        self.until = time.monotonic() + float(os.environ.get("SURVIVAL_LIMIT", "200"))
         self.stacks = tools.OUTPUT / f"survival-{number}.txt"
         self.kernels, self.closing = [], []
         self.unlike, self.unjoined, self.untimed, self.dropped = 0, 0, 0, 0
@@ -40,18 +42,21 @@ class Survivor(threading.Thread):
 
     def run(self):
         fresh = -1
-        while len(self.kernels) < self.wanted and fresh < len(self.kernels):
+        while self.is_wanting() and fresh < len(self.kernels):
             # A loop in which no window opens at all is not tried again.
             fresh = len(self.kernels)
             self.one_loop()
         if self.stacks.exists() and not self.stacks.stat().st_size:
             self.stacks.unlink()
 
+    def is_wanting(self):
+        return len(self.kernels) < self.wanted and time.monotonic() < self.until
+
     def one_loop(self):
         preload = {"LD_PRELOAD": str(self.tools.PROGRAMS / "libcrash_stacks.so"), "CRASH_STACKS": str(self.stacks)}
         loops = self.tools.Loops(self.interpreter, "launch", 20, preload)
         try:
-            while len(self.kernels) < self.wanted and loops.target.poll() is None and not self.is_stopped(loops):
+            while self.is_wanting() and loops.target.poll() is None and not self.is_stopped(loops):
                 self.one_window(loops)
         except RuntimeError as error:
             self.errors.append(str(error))
@@ -111,6 +116,8 @@ def measure(tools):
                   f"{len(those)}; {' '.join(str(len(each.kernels)) for each in those)}; {codes}; {sum(each.stopped for each in those)}",
                   f"; {survivors[0].wanted} each; []; 0")
     kernels = [count for each in survivors for count in each.kernels]
+    if not kernels:
+        raise RuntimeError("no window was opened")
     sums = "; ".join(str(sum(getattr(each, what) for each in survivors)) for what in ("unlike", "unjoined", "untimed", "dropped"))
     tools.row("survival", "kernels in those windows: fewest, median; with the correlation of another; without their call; without times; records dropped",
               f"{min(kernels)}, {statistics.median(kernels):.0f}; {sums}", "; 0; at most 1 a window and thread; 0; 0")
