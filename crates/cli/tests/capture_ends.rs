@@ -337,3 +337,35 @@ fn our_thread_blocks_signals_that_are_sent_and_none_that_it_causes() {
         assert!(!is_blocked(signal), "{signal:?}: {blocked:x}");
     }
 }
+
+#[test]
+fn a_program_that_is_stopped_does_not_hold_the_recorder() {
+    let Some(stage) = stage() else { return };
+    let place = Place::new(stage);
+    let mut armed = Talk::start(&mut place.armed("", "guest ikgkgk"));
+    armed.hear("at 10");
+    let pid = armed.child().id();
+    let window = place.start_window(&mut place.record(pid, ""), pid);
+    armed.say();
+    armed.hear("at 20");
+    signal(armed.child(), Signal::STOP);
+    let run = place.close_window(window);
+    signal(armed.child(), Signal::CONT);
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    let words = format!("unavailable: process {pid} did not answer in time: what it held is missing");
+    assert!(run.stderr.contains(&words), "{}", run.stderr);
+    let trace = place.trace("t.sbt");
+    assert_eq!(health(&trace, HealthCause::UNAVAILABLE).len(), 1);
+    assert_eq!(trace.processes[0].end, ProcessEnd::RUNNING);
+    // It closes its window by itself, and the next one is whole.
+    let maps = || fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
+    until(|| !maps().contains("tracesmith-ring"));
+    let window = place.start_window(&mut place.record(pid, "--force"), pid);
+    armed.say();
+    let program = armed.end();
+    assert_eq!(program.code, Some(0), "{}", program.stderr);
+    assert_eq!(ended(window).code, Some(0));
+    let trace = place.trace("t.sbt");
+    assert_whole(&trace);
+    assert_eq!(joined_kernels(&trace).len(), 10);
+}

@@ -309,8 +309,9 @@ impl Session {
                 Fate::Lives => End::Running,
             };
             if end == End::Running && target.is_busy() {
-                let words = format!("process {} did not answer in time", target.identity.pid);
-                trace.note(Notice::new(HealthCause::PROCESS_DIED, ProcessId::NONE, &words));
+                let pid = target.identity.pid;
+                let words = format!("process {pid} did not answer in time: what it held is missing");
+                trace.note(Notice::new(HealthCause::UNAVAILABLE, ProcessId::NONE, &words));
             }
             target.finish(end, &mut trace);
         }
