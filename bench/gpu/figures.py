@@ -536,15 +536,26 @@ def neighbours():
     found = counts("two.sbt")
     row("two profilers", "our kernels then (26 steps)", found["kernels"])
     row("two profilers", "conflicts in our trace", found["conflicts"], 0)
-    target = subprocess.Popen([interpreter, script, "1.5"], env=dict(os.environ, **armed()), stdout=subprocess.PIPE, text=True)
-    target.stdout.readline()
-    time.sleep(0.2)
     # From before the first session to between the two: the second comes after our window.
-    run([TRACESMITH, "record", "--force", "--pid", str(target.pid), "-d", "2.2", "-o", str(OUTPUT / "two-window.sbt")])
+    rest, kernels = beside_window([interpreter, script, "1.5"], "ready", 2.2)
+    row("two profilers", "with our window around the first of two sessions", rest, alone)
+    row("two profilers", "our kernels in that window (8 steps)", kernels)
+    rest, kernels = beside_window([interpreter, script, "1.5", "within"], "within", 2.2)
+    row("two profilers", "with our window within the first of two sessions", rest, alone)
+    row("two profilers", "our kernels in that window (1 step)", kernels)
+
+
+def beside_window(command, words, seconds):
+    """What torch.profiler sees in its sessions, and how many kernels we in a window that opens when the program has said something."""
+    target = subprocess.Popen(command, env=dict(os.environ, **armed()), stdout=subprocess.PIPE, text=True)
+    while words not in (line := target.stdout.readline()):
+        if not line:
+            raise RuntimeError(f"{command} ended")
+    time.sleep(0.2)
+    run([TRACESMITH, "record", "--force", "--pid", str(target.pid), "-d", str(seconds), "-o", str(OUTPUT / "two-window.sbt")])
     rest = target.stdout.read()
     target.wait()
-    row("two profilers", "with our window around the first of two sessions", numbers(rest, "cuda_events"), alone)
-    row("two profilers", "our kernels in that window (8 steps)", counts("two-window.sbt")["kernels"])
+    return numbers(rest, "cuda_events"), counts("two-window.sbt")["kernels"]
 
 
 def benchmark():
