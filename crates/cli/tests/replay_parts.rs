@@ -55,7 +55,7 @@ fn a_part_is_held_against_a_run_of_all_before_its_end() {
 fn a_part_that_does_not_repeat_itself_differs() {
     let Some(stage) = stage() else { return };
     let options = Options {
-        racy: true,
+        racy_of: 1,
         ..Options::default()
     };
     let place = Place::with(stage, options);

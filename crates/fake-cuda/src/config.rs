@@ -31,8 +31,8 @@ pub(crate) struct Config {
     pub(crate) launch_failure_every: u64,
     /// At least this long does a kernel take.
     pub(crate) kernel_nanos: u64,
-    /// Adding up in another order at each launch, as atomics on a GPU do.
-    pub(crate) is_racy: bool,
+    /// Adding up in another order at one of so many launches, as atomics on a GPU do; 0: at none.
+    pub(crate) racy_of: u64,
     /// A kernel that reaches beyond its memory; empty: none.
     pub(crate) faulting_kernel: String,
     /// A kernel that does not end; empty: none.
@@ -61,7 +61,7 @@ pub(crate) fn config() -> &'static Config {
             init_error: number(variable::INIT_ERROR, 0) as u32,
             launch_failure_every: number(variable::LAUNCH_FAILURE_EVERY, 0),
             kernel_nanos: number(variable::KERNEL_NANOS, 0),
-            is_racy: number(variable::RACY, 0) != 0,
+            racy_of: number(variable::RACY, 0),
             faulting_kernel: text(variable::FAULTING_KERNEL),
             hanging_kernel: text(variable::HANGING_KERNEL),
             capability: number(variable::CAPABILITY, 90) as i32,

@@ -43,7 +43,7 @@
 //! | `FAKE_CUDA_INIT_ERROR` | 0 | the `CUresult` that `cuInit` fails with |
 //! | `FAKE_CUDA_LAUNCH_FAILURE_EVERY` | 0 | every n-th launch fails with `CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES` |
 //! | `FAKE_CUDA_KERNEL_NANOS` | 0 | a kernel takes at least this long |
-//! | `FAKE_CUDA_RACY` | 0 | with 1 `accumulate` adds in another order at each launch, so that its last bits differ |
+//! | `FAKE_CUDA_RACY` | 0 | with n one of n launches of `accumulate`, by chance, adds in another order, so that its last bits differ |
 //! | `FAKE_CUDA_FAULTING_KERNEL` | none | a launch of the kernel with this name ends with `CUDA_ERROR_ILLEGAL_ADDRESS` |
 //! | `FAKE_CUDA_HANGING_KERNEL` | none | a launch of the kernel with this name does not end |
 //! | `FAKE_CUDA_CAPABILITY` | 90 | the compute capability without its point: 80 is 8.0 |

@@ -94,8 +94,8 @@ pub struct Options {
     pub launch_failure_every: u64,
     /// The least time that a kernel takes, in nanoseconds.
     pub kernel_nanos: u64,
-    /// Whether `accumulate` adds in another order each time, as atomics on a GPU do.
-    pub racy: bool,
+    /// One of so many launches of `accumulate`, by chance, adds in another order, as atomics on a GPU do; 0: none.
+    pub racy_of: u64,
     /// Every n-th record is dropped, and counted as dropped; 0: none.
     pub drop_every: u64,
     /// Every n-th record of device work has zero times; 0: none.
@@ -116,7 +116,7 @@ impl Default for Options {
             init_error: 0,
             launch_failure_every: 0,
             kernel_nanos: 0,
-            racy: false,
+            racy_of: 0,
             drop_every: 0,
             zero_every: 0,
             shuffle: false,
@@ -139,7 +139,7 @@ impl Options {
                 self.launch_failure_every.to_string(),
             ),
             (variable::KERNEL_NANOS, self.kernel_nanos.to_string()),
-            (variable::RACY, u8::from(self.racy).to_string()),
+            (variable::RACY, self.racy_of.to_string()),
             (variable::DROP_EVERY, self.drop_every.to_string()),
             (variable::ZERO_EVERY, self.zero_every.to_string()),
             (variable::SHUFFLE, u8::from(self.shuffle).to_string()),

@@ -19,6 +19,9 @@ use crate::verdict::Difference;
 /// Tries to see a difference again, whose bytes are then told.
 const TRIES: usize = 16;
 
+/// How many runs are made again as they were, before what differs between two ways is put down to what they differ in.
+const CONFIRMATIONS: usize = 16;
+
 /// What fresh memory is filled with: as numbers of any kind one is nothing and the other is large, so that a sum or a
 /// product shows it.
 const PATTERNS: [u8; 2] = [0x00, 0x7F];
@@ -165,13 +168,39 @@ impl Replay<'_> {
                     .collect()
             };
             if let Some((look, buffer)) = first_difference(&looks, &masked(&first), &masked(&trail)) {
-                return self.culprit(look.place, buffer, Cause::Uninitialised, [Way::SERIAL, other]);
+                // Runs that agreed may have done so by chance, and then this one differs by chance.
+                let seen = [(Way::SERIAL, &first), (other, &trail)];
+                return match self.unlike_itself(&digester, &looks, &seen)? {
+                    Some((place, buffer, way)) => self.culprit(place, buffer, Cause::Within, [way; 2]),
+                    None => self.culprit(look.place, buffer, Cause::Uninitialised, [Way::SERIAL, other]),
+                };
             }
         }
         if let Some(race) = self.race(&digester, &looks, &first)? {
-            return self.culprit(race.place, race.buffer, race.cause, [Way::SERIAL, race.way]);
+            return match self.unlike_itself(&digester, &looks, &[(Way::SERIAL, &first)])? {
+                Some((place, buffer, way)) => self.culprit(place, buffer, Cause::Within, [way; 2]),
+                None => self.culprit(race.place, race.buffer, race.cause, [Way::SERIAL, race.way]),
+            };
         }
         Ok(Determinism::Repeats { runs, calls })
+    }
+
+    /// The first call that comes out differently when runs are made again in the ways that they were, its buffer and the
+    /// way.
+    fn unlike_itself(
+        &mut self,
+        digester: &Digester,
+        looks: &[Look],
+        seen: &[(Way, &Trail)],
+    ) -> Result<Option<(usize, u64, Way)>, Error> {
+        for (way, trail) in seen.iter().cycle().take(CONFIRMATIONS) {
+            self.go(*way);
+            let again = self.trail(digester, looks)?;
+            if let Some((look, buffer)) = first_difference(looks, trail, &again) {
+                return Ok(Some((look.place, buffer, *way)));
+            }
+        }
+        Ok(None)
     }
 
     /// Makes runs in this way from now on.

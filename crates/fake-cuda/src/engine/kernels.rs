@@ -212,15 +212,17 @@ fn delay(arguments: &Arguments<'_>) -> Result<(), Code> {
 }
 
 /// Adds all of x to one sum, as atomic additions do: in no promised order. Here the order is that of the elements,
-/// unless the tests asked for one that changes from launch to launch.
+/// unless the tests asked for one that changes between launches.
 fn accumulate(arguments: &Arguments<'_>) -> Result<(), Code> {
     static LAUNCHES: AtomicU64 = AtomicU64::new(1);
     let count = arguments.covered(arguments.number(2)?.into());
     let sum = arguments.view::<f32>(0, 1)?;
     let x = arguments.view::<f32>(1, count)?;
-    let first = if config().is_racy && count > 0 {
+    let first = if config().racy_of > 0 && count > 0 {
         let seed = LAUNCHES.fetch_add(1, Ordering::Relaxed) + u64::from(std::process::id());
-        (seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 33) as usize % count
+        let chance = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 33;
+        let is_other = chance.is_multiple_of(config().racy_of);
+        usize::from(is_other) * (chance as usize % count)
     } else {
         0
     };
