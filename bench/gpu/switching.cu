@@ -33,9 +33,25 @@
 static constexpr int nodes = 400;
 static constexpr auto open_for = std::chrono::milliseconds(15), between = std::chrono::milliseconds(10);
 
-// The launching thread holds it while it is in a call.
-static std::mutex outside;
+// The launching thread holds it while it is in a call, and lets who wants it go first.
+static struct Gate {
+    std::mutex held;
+    std::atomic<int> wanted;
+    void lock() {
+        wanted++;
+        held.lock();
+        wanted--;
+    }
+    void unlock() { held.unlock(); }
+} outside;
 static std::atomic<bool> is_inside, is_over;
+
+// A call of the launching thread.
+template <typename Call> static void in_turn(Call call) {
+    while (outside.wanted) std::this_thread::yield();
+    std::lock_guard<std::mutex> lock(outside.held);
+    call();
+}
 static std::atomic<uint64_t> begun, ended;
 
 static std::mutex guard;
@@ -75,17 +91,15 @@ static void launch_forever(bool graphs) {
     CHECK(cudaStreamEndCapture(stream, &graph));
     CHECK(cudaGraphInstantiate(&executable, graph, 0));
     while (!is_over) {
-        {
-            std::lock_guard<std::mutex> lock(outside);
+        in_turn([&] {
             is_inside = true;
             if (graphs)
                 CHECK(cudaGraphLaunch(executable, stream));
             else
                 nothing<<<1, 1, 0, stream>>>();
             is_inside = false;
-        }
-        std::lock_guard<std::mutex> lock(outside);
-        CHECK(cudaStreamSynchronize(stream));
+        });
+        in_turn([&] { CHECK(cudaStreamSynchronize(stream)); });
     }
 }
 
@@ -115,7 +129,7 @@ int main(int count, char **words) {
     int hits = 0;
     auto kinds_off = [&] {
         if (!within) {
-            std::lock_guard<std::mutex> lock(outside);
+            std::lock_guard<Gate> lock(outside);
             CUPTI_CHECK(cuptiActivityDisable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL));
             return;
         }
@@ -125,7 +139,7 @@ int main(int count, char **words) {
         hits += is_inside;
     };
     auto callbacks_off = [&] {
-        std::lock_guard<std::mutex> lock(outside);
+        std::lock_guard<Gate> lock(outside);
         switch_callbacks(0);
     };
     std::thread launcher(launch_forever, graphs);
@@ -134,7 +148,7 @@ int main(int count, char **words) {
     int wrong = 0, first_wrong = 0;
     for (int window = 1; window <= windows; window++) {
         {
-            std::lock_guard<std::mutex> lock(outside);
+            std::lock_guard<Gate> lock(outside);
             switch_callbacks(1);
             CUPTI_CHECK(cuptiActivityEnable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL));
         }
@@ -149,7 +163,7 @@ int main(int count, char **words) {
         std::this_thread::sleep_for(between);
         CUPTI_CHECK(cuptiActivityFlushAll(0));
         if (leaves) {
-            std::lock_guard<std::mutex> lock(outside);
+            std::lock_guard<Gate> lock(outside);
             CUPTI_CHECK(cuptiUnsubscribe(subscriber));
             CUPTI_CHECK(cuptiSubscribe(&subscriber, called, nullptr));
         }
