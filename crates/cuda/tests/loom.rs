@@ -9,6 +9,9 @@
 //! - No fence in `Switches::begins`, or none in `Switches::turn_off`; or the former
 //!   does not look whether the callback is on, or the latter looks for threads
 //!   before it takes the function out of those that are on: all models.
+//! - `Switches::turn_off` does not look whether the callback is on, and counts one as
+//!   on that is off because a thread is about to switch it on:
+//!   `what_is_turned_off_twice_is_as_off_as_before`.
 //! - `Switches::turn_on` counts a callback as on before it is:
 //!   `what_is_turned_on_again_meanwhile_stays_on`.
 //! - `Switches::settle` looks what waits before it has the client, and not again:
@@ -126,6 +129,17 @@ fn a_call_that_is_told_late_is_told_to_its_end() {
         model.settle();
         assert!(!model.is_on.load(Ordering::SeqCst) && model.switches.is_settled());
         assert!(!model.call(), "it is off for good");
+    });
+}
+
+#[test]
+fn what_is_turned_off_twice_is_as_off_as_before() {
+    loom::model(|| {
+        let model = Model::new();
+        let caller = start_call(&model);
+        model.turn_off();
+        model.turn_off();
+        caller.join().unwrap();
     });
 }
 

@@ -200,6 +200,10 @@ impl<C: Copy> Switches<C> {
         disable: impl FnOnce() -> Result<(), E>,
     ) -> Result<(), E> {
         let (domain, id) = function;
+        // One that is off is not on because a thread is within it: that one is about to switch it on.
+        if !self.on[domain as usize].contains(id) {
+            return Ok(());
+        }
         self.on[domain as usize].remove(id);
         // A thread whose call is not seen now finds the callback off, and waits for the lock.
         fence(Ordering::SeqCst);
@@ -343,7 +347,7 @@ impl<C: Copy> Switches<C> {
 pub struct Place {
     depth: AtomicUsize,
     calls: [AtomicU32; DEEPEST],
-    /// The correlation of the last call that was recorded.
+    /// The correlation of the last call that is recorded once it ends.
     last: AtomicU32,
     is_taken: AtomicBool,
 }
@@ -388,9 +392,9 @@ impl Place {
         }
     }
 
-    /// A call of its thread was recorded.
+    /// Its thread begins a call that is recorded once it ends.
     #[inline]
-    pub fn recorded(&self, correlation: u32) {
+    pub fn records(&self, correlation: u32) {
         self.last.store(correlation, Ordering::Relaxed);
     }
 
@@ -450,7 +454,8 @@ pub fn is_any_within(function: Function) -> bool {
     places.iter().any(|place| place.is_within(function))
 }
 
-/// The highest correlation of a call that was recorded: CUPTI counts upwards.
+/// The highest correlation of a call that was recorded or will be when it ends:
+/// CUPTI counts upwards.
 pub fn last_recorded() -> u32 {
     let places = PLACES.lock().unwrap_or_else(PoisonError::into_inner);
     let last = places.iter().map(|place| place.last.load(Ordering::Relaxed));

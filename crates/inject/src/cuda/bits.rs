@@ -22,14 +22,14 @@ impl Bits {
     pub(super) fn contains(&self, number: u32) -> bool {
         self.0
             .get(number as usize / 64)
-            .is_some_and(|word| word.load(Ordering::Relaxed) & (1 << (number % 64)) != 0)
+            .is_some_and(|word| word.load(Ordering::Acquire) & (1 << (number % 64)) != 0)
     }
 
     pub(super) fn set(&self, number: u32, switch: Switch) {
         if let Some(word) = self.0.get(number as usize / 64) {
             match switch {
-                Switch::On => word.fetch_or(1 << (number % 64), Ordering::Relaxed),
-                Switch::Off => word.fetch_and(!(1 << (number % 64)), Ordering::Relaxed),
+                Switch::On => word.fetch_or(1 << (number % 64), Ordering::AcqRel),
+                Switch::Off => word.fetch_and(!(1 << (number % 64)), Ordering::AcqRel),
             };
         }
     }

@@ -31,11 +31,9 @@ const TEXTS_OF_DOMAIN: u32 = 1 << 12;
 /// Numbers windows: what a thread was in when another one closed is over.
 static EPOCH: AtomicU32 = AtomicU32::new(0);
 
-/// When calls were no longer recorded, on CUPTI's clock; 0 while they are.
+/// From when on calls that begin are not recorded, on CUPTI's clock; 0 while they
+/// are.
 static END: AtomicU64 = AtomicU64::new(0);
-
-/// The last of those that were.
-static LAST: AtomicU32 = AtomicU32::new(0);
 
 /// Functions whose names were told in this window.
 static NAMED: [Bits; 2] = [const { Bits::new() }; 2];
@@ -60,19 +58,19 @@ pub(super) fn begin() {
     }
 }
 
-/// Calls are no longer recorded, what the device does is still so for a moment.
-/// `moment` is the time from which on they were not.
+/// Calls that begin from now on are not recorded; what the device does still is for
+/// a while. `moment` is now on CUPTI's clock.
 pub(super) fn end(moment: u64) {
-    LAST.store(switches::last_recorded(), Ordering::Relaxed);
     END.store(moment, Ordering::Release);
 }
 
 /// Whether work began behind the end of the window, and was asked for by a call
-/// that was made behind it too.
+/// that was made behind it too. Calls are noted when they begin, so that what they
+/// ask for is known however soon its record comes.
 #[inline]
 pub(super) fn is_behind(correlation: u32, start: u64) -> bool {
     let end = END.load(Ordering::Acquire);
-    end != 0 && start >= end && correlation > LAST.load(Ordering::Relaxed)
+    end != 0 && start >= end && correlation > switches::last_recorded()
 }
 
 /// The calling thread begins or ends a call.
@@ -91,6 +89,12 @@ pub(super) fn call(agent: &Agent, hub: &Hub, domain: ApiDomain, id: u32, call: &
         }
         if call.site != SITE_EXIT {
             if at.depth == 0 {
+                if END.load(Ordering::Acquire) != 0 {
+                    return;
+                }
+                if let Some(place) = switches::here() {
+                    place.records(call.correlation);
+                }
                 at.start = clock::now();
             }
             at.depth += 1;
@@ -111,9 +115,6 @@ pub(super) fn call(agent: &Agent, hub: &Hub, domain: ApiDomain, id: u32, call: &
 
 fn record(agent: &Agent, hub: &Hub, domain: ApiDomain, id: u32, call: &ApiCallback, start: u64) {
     let result = result_of(call);
-    if let Some(place) = switches::here() {
-        place.recorded(call.correlation);
-    }
     let call = ApiCall {
         start,
         end: clock::now(),
@@ -155,7 +156,6 @@ pub(super) fn push<T: Payload>(agent: &Agent, record: &T) {
 fn name(agent: &Agent, hub: &Hub, domain: ApiDomain, id: u32) -> u32 {
     let text = FIRST_TEXT + domain as u32 * TEXTS_OF_DOMAIN + id;
     if !NAMED[domain as usize].contains(id) {
-        NAMED[domain as usize].set(id, Switch::On);
         let name = hub.cupti().function_name(domain, id).unwrap_or_default();
         agent.sink.define_with(
             &Text {
@@ -164,6 +164,8 @@ fn name(agent: &Agent, hub: &Hub, domain: ApiDomain, id: u32) -> u32 {
             },
             plain_name(name).as_bytes(),
         );
+        // Last: another thread that finds it relies on it.
+        NAMED[domain as usize].set(id, Switch::On);
     }
     text
 }

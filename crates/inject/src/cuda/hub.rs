@@ -531,7 +531,9 @@ impl Hub {
     /// Calls that are recorded by their callbacks.
     pub(super) fn watch_calls(&self, functions: &[(ApiDomain, u32)], switch: Switch) {
         for (which, id) in functions {
-            self.recorded[*which as usize].set(*id, switch);
+            if switch == Switch::On {
+                self.recorded[*which as usize].set(*id, Switch::On);
+            }
             let number = number_of(*which);
             // It outlasts what it opens and closes.
             if number == domain::DRIVER && PROFILER_CALLS.contains(id) && self.has_range() {
@@ -543,6 +545,11 @@ impl Hub {
             // Not every number that has a name has a function in every version.
             let _ = self.set_callback(Side::Ours, number, *id, switch);
         }
+    }
+
+    /// Calls that are under way are not recorded either.
+    pub(super) fn forget_calls(&self) {
+        self.recorded.iter().for_each(Bits::clear);
     }
 
     /// Functions that wait, or are about events.

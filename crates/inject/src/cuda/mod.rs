@@ -249,8 +249,10 @@ impl Backend {
             return;
         };
         agent.recording.end();
-        let moment = hub.cupti().timestamp();
         let calls = std::mem::take(&mut state.calls);
+        if !calls.is_empty() {
+            calls::end(hub.cupti().timestamp());
+        }
         hub.watch_calls(&calls, Switch::Off);
         hub.watch_waits(&std::mem::take(&mut state.waits), Switch::Off);
         self.waits.end();
@@ -268,9 +270,7 @@ impl Backend {
             quiet = if hub.is_waiting() { 0 } else { quiet + 1 };
             quiet == 2
         });
-        if !calls.is_empty() {
-            calls::end(moment);
-        }
+        hub.forget_calls();
         for kind in std::mem::take(&mut state.kinds) {
             // A kind that could not be enabled cannot be disabled.
             let _ = hub.disable(Side::Ours, kind);

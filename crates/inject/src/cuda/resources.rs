@@ -37,7 +37,7 @@ pub(super) unsafe fn callback(hub: &Hub, number: u32, id: u32, data: *const c_vo
         domain::RUNTIME => {
             // SAFETY: the caller vouches for it.
             if let Some(call) = unsafe { data.cast::<ApiCallback>().as_ref() } {
-                calls::call(agent, hub, ApiDomain::Runtime, id, call);
+                runtime_call(agent, hub, id, call);
             }
         }
         domain::RESOURCE => {
@@ -48,6 +48,13 @@ pub(super) unsafe fn callback(hub: &Hub, number: u32, id: u32, data: *const c_vo
             }
         }
         _ => {}
+    }
+}
+
+/// A call of the runtime that we watch.
+fn runtime_call(agent: &Agent, hub: &Hub, id: u32, call: &ApiCallback) {
+    if hub.records_call(ApiDomain::Runtime, id) {
+        calls::call(agent, hub, ApiDomain::Runtime, id, call);
     }
 }
 
