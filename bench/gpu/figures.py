@@ -292,7 +292,8 @@ def graphs():
 def graphs_in_windows(pid, level):
     """Windows of a program that copies, makes ready, launches and destroys graphs all the time."""
     found, edges, asked, took = [], [], 0, {}
-    for _ in range(20):
+    windows = int(os.environ.get("GRAPH_WINDOWS", "20"))
+    for _ in range(windows):
         run([TRACESMITH, "record", "--force", "--pid", str(pid), "--level", level, "-d", "0.1", "-o", str(OUTPUT / "graphs-window.sbt")])
         order = orders("graphs-window.sbt")
         # The first and the last launch of a window may have run in it in part.
@@ -303,7 +304,7 @@ def graphs_in_windows(pid, level):
         for call in calls:
             if call["name"].startswith(("cudaGraph", "cudaStream", "cuGraph", "cuStream")):
                 took.setdefault(call["name"], []).append((int(call["end"]) - int(call["start"])) / 1e3)
-    row("graphs", f"20 windows of 0.1 s at {level}: launches in the right order", found.count("right"), len(found))
+    row("graphs", f"{windows} windows of 0.1 s at {level}: launches in the right order", found.count("right"), len(found))
     row("graphs", f"{level}, first and last launch of each window: right; not known; else",
         f"{edges.count('right')}; {edges.count('unknown')}; {edges.count('wrong')}")
     row("graphs", f"{level}, launches by their calls; by their kernels", f"{asked}; {len(found) + len(edges)}", "alike, but for 2 a window")
