@@ -663,6 +663,7 @@ def programs():
             row("programs", f"launcher {words} {' '.join(options)}", f"found and wanted: {wrong}")
     row("programs", "programs of the end-to-end tests that were recorded as they must be", len(cases) - failed, len(cases))
     flight(launcher)
+    beside()
     interpreter = python()
     if interpreter:
         worker = "import torch; x = torch.ones(8, device='cuda'); [x.add_(1) for _ in range(100)]; print(x[0].item())"
@@ -672,6 +673,24 @@ def programs():
         ranks = [line for line in info.splitlines() if re.search(r"^ *\d+ +\S+ +[01] +exit", line)]
         row("programs", "torchrun with 2 workers: processes and kernels", f"{counts('torchrun.sbt')['processes']}, {counts('torchrun.sbt')['kernels']}")
         row("programs", "their ranks in `info`", " / ".join(" ".join(line.split()) for line in ranks))
+
+
+def beside():
+    """Kernels beside one that takes seconds: what they refer to must not wait for that one."""
+    program = str(PROGRAMS / "beside")
+    run(profile("beside.sbt", [program, "3000", "20000"]))
+    recorded = {"from its start": table("beside.sbt", "kernels")}
+    target = subprocess.Popen([program, "1500", "20000", "forever"], env=dict(os.environ, **armed()), stdout=subprocess.PIPE, text=True)
+    try:
+        target.stdout.readline()
+        run([TRACESMITH, "record", "--force", "--pid", str(target.pid), "-d", "4", "-o", str(OUTPUT / "beside.sbt")])
+        recorded["in a window of 4 s"] = table("beside.sbt", "kernels")
+    finally:
+        target.kill()
+        target.wait()
+    for how, kernels in recorded.items():
+        lost = sum(kernel["device"] in ("", "0") for kernel in kernels)
+        row("programs", f"kernels beside one that takes seconds, {how}: recorded; without their device", f"{len(kernels)}; {lost}", "; 0")
 
 
 # Programs that have a function `here` launch their kernels.

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use support::Run;
 use support::rows::{assert_whole, calls, health, joined_kernels, rows};
 use support::stage::{Place, Stage, Talk, kill, run, stage};
-use tracesmith_fake_cuda::Options;
+use tracesmith_fake_cuda::{Options, variable};
 use tracesmith_format::tables::HealthCause;
 use tracesmith_trace::Trace;
 
@@ -108,6 +108,24 @@ fn work_under_way_keeps_its_end_whoever_hands_over() {
     let (_, trace) = place.profiled(range, "guest ipaqw");
     assert_whole(&trace);
     assert_eq!(joined_kernels(&trace).len(), 1, "{range}");
+}
+
+/// A buffer comes back when all that is in it has ended. The device is told of in the first.
+#[test]
+fn kernels_beside_one_that_does_not_end_have_their_device() {
+    let Some(stage) = stage() else { return };
+    let place = Place::new(stage);
+    let mut command = place.profile("", "launcher beside 12000");
+    let run = run(command.env(variable::HANGING_KERNEL, "fill"));
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    let trace = place.trace("t.sbt");
+    let kernels = rows(&trace.kernels);
+    assert!(kernels.len() > 4000, "{}", kernels.len());
+    let device = kernels[0].place.device;
+    assert_ne!(device.0, 0);
+    assert!(kernels.iter().all(|kernel| kernel.place.device == device));
+    let undefined = health(&trace, HealthCause::UNKNOWN_RECORD);
+    assert!(undefined.is_empty(), "{undefined:?}");
 }
 
 /// Windows of a twentieth of a second in an armed program that runs on, and what is in them.

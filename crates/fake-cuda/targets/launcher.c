@@ -25,6 +25,7 @@
  *   fork                  a fork without exec while work goes on
  *   segv                  100 kernels, then a crash
  *   exit_early            100 kernels, then _exit in the middle
+ *   beside N              a kernel `fill` in one stream, N empty ones beside it in another, then _exit when these are done
  *   unfinished            3 kernels, then the end of the program without waiting for them
  *   forever               kernels until killed, with the count printed now and then
  *   relay                 two threads that take turns at 300 kernels, until killed
@@ -562,6 +563,24 @@ static void mode_exit_early(void) {
     _exit(3);
 }
 
+static void mode_beside(void) {
+    CUstream streams[2];
+    CUdeviceptr numbers;
+    unsigned one = 1;
+    float value = 0;
+    long count = number(1, 100);
+    start_device();
+    for (int i = 0; i < 2; i++)
+        CHECK(cuStreamCreate(&streams[i], 1));
+    CHECK(cuMemAlloc_v2(&numbers, sizeof value));
+    launch(kernel("fill"), 1, 1, streams[0], (void *[]){&numbers, &value, &one});
+    launch_noops(count, streams[1]);
+    CHECK(cuStreamSynchronize(streams[1]));
+    printf("launched %ld beside 1\n", count);
+    fflush(stdout);
+    _exit(0);
+}
+
 static void mode_unfinished(void) {
     start_device();
     launch_noops(3, NULL);
@@ -719,6 +738,7 @@ static const struct {
     {"forever", mode_forever},       {"sleep", mode_sleep},       {"closefds", mode_closefds},
     {"exit", mode_exit},             {"client", mode_client},     {"virtual", mode_virtual},
     {"peer", mode_peer},             {"runtime", mode_runtime},   {"unfinished", mode_unfinished},
+    {"beside", mode_beside},
     {"at_exit", mode_at_exit},       {"relay", mode_relay},       {"crowd", mode_crowd},
     {"window", mode_window},         {"diamond", mode_diamond},   {"runtime_launch", mode_runtime_launch},
     {"runtime_graphs", mode_runtime_graphs},

@@ -257,8 +257,9 @@ impl Place {
         let before = rings();
         let child = start(recorder);
         until(|| rings() >= before + 2);
-        // The rings are there a moment before the records are asked for.
+        // The rings are there a moment before the records are asked for, by a thread that then has nothing to do.
         thread::sleep(Duration::from_millis(100));
+        until(|| is_agent_idle(pid));
         child
     }
 
@@ -289,6 +290,25 @@ impl Place {
         let socket = self.runtime().join(format!("{}.sock", child.id()));
         until(|| socket.exists());
     }
+}
+
+/// Whether the library's own thread in a process waits for something, now and a little later.
+fn is_agent_idle(pid: u32) -> bool {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task"))
+        .into_iter()
+        .flatten()
+        .flatten();
+    let agents = tasks
+        .map(|task| task.path().join("stat"))
+        .filter(|path| fs::read_to_string(path).is_ok_and(|stat| stat.contains("(tracesmith) ")))
+        .collect::<Vec<_>>();
+    agents.iter().all(|agent| {
+        let is_waiting = || fs::read_to_string(agent).is_ok_and(|stat| stat.contains("(tracesmith) S "));
+        is_waiting() && {
+            thread::sleep(Duration::from_millis(5));
+            is_waiting()
+        }
+    })
 }
 
 /// A program that is told by lines when to go on.

@@ -161,6 +161,9 @@ impl Backend {
             // Streams and contexts then have numbers and nothing else.
             let _ = hub.enable_objects(object);
         }
+        // What they tell of devices is not to wait in a buffer for a kernel that takes long while others refer to it. A
+        // failure shows again, and is told, when the window closes.
+        let _ = handover::complete(hub);
         if settings.kinds.contains(Kinds::KERNELS) && !settings.kinds.contains(Kinds::WHOLE_GRAPHS) {
             // A graph that is made ready before the window may run in it.
             self.edges.clear();
