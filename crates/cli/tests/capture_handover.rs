@@ -150,7 +150,7 @@ fn short_windows(place: &Place, target: &str) -> Vec<Trace> {
     windows.into_iter().map(open).collect()
 }
 
-/// CUPTI would take the thread to be in one launch for ever.
+/// Where the end of a launch is not told, CUPTI takes its thread to be in it for ever.
 #[test]
 fn graphs_of_later_windows_have_calls_of_their_own() {
     const NODES: usize = 300;

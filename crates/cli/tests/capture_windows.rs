@@ -210,6 +210,45 @@ fn cupti_is_let_go_while_threads_take_turns() {
     armed.kill();
 }
 
+/// CUPTI takes a while to come up. What the user asked for is a while of recording.
+#[test]
+fn a_window_lasts_from_when_it_is_open() {
+    let Some(stage) = stage() else { return };
+    let options = Options {
+        slow_flush_millis: 600,
+        ..Options::default()
+    };
+    let place = Place::with(stage, options);
+    let armed = start(&mut place.armed("", "launcher forever"));
+    place.wait_until_armed(&armed);
+    thread::sleep(Duration::from_millis(300));
+    let run = run(&mut place.record(armed.id(), "-d 0.3"));
+    kill(armed);
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    let trace = place.trace("t.sbt");
+    let starts = rows(&trace.kernels).into_iter().map(|kernel| kernel.start.0);
+    let (first, last) = starts.fold((u64::MAX, 0), |(first, last), start| {
+        (first.min(start), last.max(start))
+    });
+    let lasted = last.saturating_sub(first);
+    assert!(lasted > 200_000_000, "{lasted}");
+}
+
+/// A process that has ended and was not asked for its code has left its socket behind.
+#[test]
+fn a_process_that_has_ended_is_named() {
+    let Some(stage) = stage() else { return };
+    let place = Place::new(stage);
+    let mut armed = start(&mut place.armed("", "launcher sleep 60"));
+    place.wait_until_armed(&armed);
+    armed.kill().unwrap();
+    let refused = run(&mut place.record(armed.id(), "-d 0.1"));
+    assert_eq!(refused.code, Some(2), "{}", refused.stderr);
+    let words = format!("process {} does not wait for a collector", armed.id());
+    assert!(refused.stderr.contains(&words), "{}", refused.stderr);
+    armed.wait().unwrap();
+}
+
 /// The fake ends the process when CUPTI is taken out of it while another thread is within a call.
 #[test]
 fn windows_in_a_crowd_of_threads_do_no_harm() {

@@ -102,6 +102,11 @@ impl Identity {
     }
 }
 
+/// Whether a process is gone, but for its parent's asking how it ended.
+pub(crate) fn has_ended(pid: u32) -> bool {
+    Stat::read(pid).is_none_or(|stat| matches!(stat.state, b'Z' | b'X'))
+}
+
 impl Ranks {
     /// As launchers say it: torchrun, Open MPI, other MPIs, Slurm.
     pub(crate) fn from_environment(environment: &[u8]) -> Self {

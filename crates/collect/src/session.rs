@@ -49,6 +49,10 @@ const LONG_PAUSE: Duration = Duration::from_millis(100);
 /// How much a collector that is killed may lose.
 const FLUSH_PERIOD: Duration = Duration::from_secs(1);
 
+/// A window lasts from when the programs that are there are recorded. This is how
+/// long it may take them: CUPTI's coming up takes tenths of a second.
+const OPENING_LIMIT: Duration = Duration::from_secs(5);
+
 /// Processes whose end waits for the next dump.
 const MAX_ENDED: usize = 8;
 
@@ -88,6 +92,11 @@ enum Turned {
 enum WindowState {
     Ahead {
         opens: Instant,
+        duration: Option<Duration>,
+    },
+    /// Programs that are there begin to be recorded; one that is stuck is waited for until the limit.
+    Opening {
+        limit: Instant,
         duration: Option<Duration>,
     },
     Open {
@@ -402,13 +411,19 @@ impl Session {
     fn keep_time(&mut self, now: Instant) {
         match self.window {
             WindowState::Ahead { opens, duration } if now >= opens => {
-                self.window = WindowState::Open {
-                    closes: duration.map(|duration| now + duration),
+                self.window = WindowState::Opening {
+                    limit: now + OPENING_LIMIT,
+                    duration,
                 };
                 let open = self.open_message();
                 for target in &mut self.targets {
                     target.order(Order::Open, &open);
                 }
+            }
+            WindowState::Opening { limit, duration } if now >= limit || !self.is_busy() => {
+                self.window = WindowState::Open {
+                    closes: duration.map(|duration| now + duration),
+                };
             }
             WindowState::Open { closes: Some(closes) } if now >= closes => self.close_window(),
             _ => {}
@@ -451,6 +466,7 @@ impl Session {
     fn pause_until_next(&self) -> Duration {
         let due = match self.window {
             WindowState::Ahead { opens, .. } => Some(opens),
+            WindowState::Opening { limit, .. } => Some(limit),
             WindowState::Open { closes } => closes,
             WindowState::Over => None,
         };

@@ -111,7 +111,6 @@ impl Site {
         }
         let symbol_name = symbol.as_ref().map_or(std::ptr::null(), |name| name.as_ptr());
         let (mut correlation_data, mut result, mut is_begun) = (0_u64, 0_u32, false);
-        let kernels_ended = activity::kernels_ended();
         let mut call_back = |site: u32, result: &mut u32| {
             if !subscriber::is_wanted(self.domain, self.cbid) {
                 return;
@@ -123,7 +122,6 @@ impl Site {
                         return;
                     }
                 }
-                _ if self.launches_graph() && activity::kernels_ended() != kernels_ended => {}
                 _ if is_begun => drop(TOLD.with_borrow_mut(Vec::pop)),
                 // One that began before its callback was switched on is told to end, unless it began before the library
                 // came up: `cuInit` is not, with CUPTI 13.0.
@@ -158,15 +156,6 @@ impl Site {
             INSIDE.fetch_sub(1, Ordering::AcqRel);
         }
         result
-    }
-
-    /// Such a call seems to be never forgotten either where records of kernels are switched off before it ends (H200,
-    /// CUPTI 13.0: one of twenty windows, the runtime's call or the driver's within it).
-    fn launches_graph(&self) -> bool {
-        matches!(
-            (self.domain, self.cbid),
-            (Domain::Driver, 514) | (Domain::Runtime, 311)
-        )
     }
 
     fn record(&self, start: u64, end: u64, correlation_id: u32, return_value: u32) {

@@ -25,7 +25,7 @@
  *   fork                  a fork without exec while work goes on
  *   segv                  100 kernels, then a crash
  *   exit_early            100 kernels, then _exit in the middle
- *   beside N              a kernel `fill` in one stream, N empty ones beside it in another, then _exit when these are done
+ *   beside N              a kernel `fill` in one stream, N empty ones beside it in another, then _exit half a second behind these
  *   unfinished            3 kernels, then the end of the program without waiting for them
  *   forever               kernels until killed, with the count printed now and then
  *   relay                 two threads that take turns at 300 kernels, until killed
@@ -578,6 +578,7 @@ static void mode_beside(void) {
     CHECK(cuStreamSynchronize(streams[1]));
     printf("launched %ld beside 1\n", count);
     fflush(stdout);
+    usleep(500000);
     _exit(0);
 }
 

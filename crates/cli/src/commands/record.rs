@@ -22,10 +22,12 @@ pub(crate) fn run(args: &RecordArgs, output: &mut Output) -> anyhow::Result<Exit
     };
     let destination = capture::destination(&args.capture, OsStr::new("record"))?;
     let capture = capture::capture(&args.capture, output)?;
-    if args.capture.duration.is_none() {
-        output.note("recording; Ctrl-C ends it");
-    }
-    let report = record(&selection, capture, destination)?;
+    let has_end = args.capture.duration.is_some();
+    let report = record(&selection, capture, destination, || {
+        if !has_end {
+            output.note("recording; Ctrl-C ends it");
+        }
+    })?;
     capture::show(&report, output);
     if report.processes == 0 {
         output.warning("no armed process was found; start programs with the variables of 'tracesmith env'");

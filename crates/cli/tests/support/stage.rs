@@ -10,6 +10,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{BufRead, BufReader, Read, Write};
+use std::os::fd::AsFd;
 use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -18,6 +19,7 @@ use std::sync::OnceLock;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process};
 use tracesmith_fake_cuda::{CuptiVersion, Options, install, library};
 use tracesmith_trace::Trace;
@@ -257,9 +259,8 @@ impl Place {
         let before = rings();
         let child = start(recorder);
         until(|| rings() >= before + 2);
-        // The rings are there a moment before the records are asked for, by a thread that then has nothing to do.
-        thread::sleep(Duration::from_millis(100));
-        until(|| is_agent_idle(pid));
+        // The rings are there a moment before the records are asked for. The recorder says when it is so.
+        until(|| has_words(child.stderr.as_ref().unwrap()));
         child
     }
 
@@ -292,23 +293,10 @@ impl Place {
     }
 }
 
-/// Whether the library's own thread in a process waits for something, now and a little later.
-fn is_agent_idle(pid: u32) -> bool {
-    let tasks = fs::read_dir(format!("/proc/{pid}/task"))
-        .into_iter()
-        .flatten()
-        .flatten();
-    let agents = tasks
-        .map(|task| task.path().join("stat"))
-        .filter(|path| fs::read_to_string(path).is_ok_and(|stat| stat.contains("(tracesmith) ")))
-        .collect::<Vec<_>>();
-    agents.iter().all(|agent| {
-        let is_waiting = || fs::read_to_string(agent).is_ok_and(|stat| stat.contains("(tracesmith) S "));
-        is_waiting() && {
-            thread::sleep(Duration::from_millis(5));
-            is_waiting()
-        }
-    })
+/// Whether something can be read there; it is left there.
+fn has_words(stream: &impl AsFd) -> bool {
+    let mut streams = [PollFd::new(stream, PollFlags::IN)];
+    poll(&mut streams, Some(&Timespec::default())).unwrap() == 1
 }
 
 /// A program that is told by lines when to go on.

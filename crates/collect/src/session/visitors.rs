@@ -34,7 +34,9 @@ impl Session {
         let store = self.new_store(&identity);
         let mut target = Target::with_control(identity, control, store);
         match self.window {
-            WindowState::Open { .. } => target.order(Order::Open, &self.open_message()),
+            WindowState::Opening { .. } | WindowState::Open { .. } => {
+                target.order(Order::Open, &self.open_message())
+            }
             WindowState::Ahead { .. } | WindowState::Over => target.order(Order::Close, &Message::Close),
         }
         self.targets.push(target);

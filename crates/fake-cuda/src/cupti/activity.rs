@@ -14,7 +14,6 @@ use crate::config::{CUPTI_13_0, config};
 static ENABLED: AtomicU64 = AtomicU64::new(0);
 /// -1: as the version has it; otherwise as the client set it.
 static PER_THREAD: AtomicU32 = AtomicU32::new(u32::MAX);
-static KERNELS_ENDED: AtomicU32 = AtomicU32::new(0);
 static HAS_LATENCY: AtomicBool = AtomicBool::new(false);
 static HAS_EVENT_TIMES: AtomicBool = AtomicBool::new(false);
 static THREAD_ID_TYPE: AtomicU32 = AtomicU32::new(0);
@@ -31,16 +30,8 @@ pub(crate) fn enable(kind: u32) -> Result<(), CuptiCode> {
 
 pub(crate) fn disable(kind: u32) -> Result<(), CuptiCode> {
     ENABLED.fetch_and(!bit(kind)?, Ordering::AcqRel);
-    if kind == kind::CONCURRENT_KERNEL {
-        KERNELS_ENDED.fetch_add(1, Ordering::AcqRel);
-    }
     choose_calls(kind, Choice::Skip);
     Ok(())
-}
-
-/// How often records of kernels were switched off.
-pub(crate) fn kernels_ended() -> u32 {
-    KERNELS_ENDED.load(Ordering::Acquire)
 }
 
 pub(crate) fn disable_all() {

@@ -63,9 +63,8 @@ use crate::{agent::Agent, clock, facts, guard::lock, recording::Watched, sink::C
 const PAIR_PERIOD: Duration = Duration::from_secs(1);
 
 /// For threads to come out of calls that are told. The kinds of what the device
-/// does are switched off behind that: one of twenty windows around graphs in which
-/// it was done before left CUPTI with a launch that never ends, and none of sixty
-/// in which it was done behind it (H200, CUPTI 13.0).
+/// does are switched off behind that, so that what these calls ask for is recorded
+/// with them.
 const CALL_PATIENCE: Patience = Patience {
     ours: Duration::from_millis(10),
     theirs: Duration::from_millis(2),
