@@ -23,6 +23,7 @@ import threading
 import time
 from pathlib import Path
 
+import first_windows
 import replayed
 import survivors
 import switched
@@ -800,6 +801,11 @@ def switching():
     switched.measure(sys.modules[__name__])
 
 
+def first():
+    """Programs whose first window opens while they make graphs ready."""
+    first_windows.measure(sys.modules[__name__])
+
+
 SECTIONS = {
     "million": million,
     "launches": launches,
@@ -807,6 +813,7 @@ SECTIONS = {
     "graphs": graphs,
     "window": window,
     "survival": survival,
+    "first": first,
     "switching": switching,
     "kinds": kinds,
     "torch": torch_loops,
