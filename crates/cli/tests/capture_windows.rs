@@ -11,11 +11,12 @@
 mod support;
 
 use std::collections::BTreeSet;
+use std::fs;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use support::rows::{assert_whole, health, joined_kernels, rows};
-use support::stage::{Place, Talk, ended, kill, run, stage, start};
+use support::stage::{Place, Talk, ended, kill, run, stage, start, until};
 use tracesmith_fake_cuda::Options;
 use tracesmith_format::tables::{HealthCause, ProcessEnd};
 use tracesmith_trace::Trace;
@@ -242,6 +243,8 @@ fn a_process_that_has_ended_is_named() {
     let mut armed = start(&mut place.armed("", "launcher sleep 60"));
     place.wait_until_armed(&armed);
     armed.kill().unwrap();
+    let stat = format!("/proc/{}/stat", armed.id());
+    until(|| fs::read_to_string(&stat).unwrap().contains(") Z "));
     let refused = run(&mut place.record(armed.id(), "-d 0.1"));
     assert_eq!(refused.code, Some(2), "{}", refused.stderr);
     let words = format!("process {} does not wait for a collector", armed.id());

@@ -171,6 +171,7 @@ impl Hub {
     pub(super) fn attach(&self) -> Result<(), Error> {
         let mut state = lock(&self.state);
         self.switches.attach(|| {
+            buffers::warm_up();
             // SAFETY: catches its panics, and calls only what is allowed there.
             unsafe { self.cupti.subscribe(callback) }
         })?;
