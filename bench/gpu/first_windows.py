@@ -3,13 +3,23 @@ dies leaves its native stack in first-N.txt.
 
     FIRST_STARTS    starts of the program (60)
     FIRST_AT_ONCE   how many of it at a time (1: with others beside it a program is at its graphs less often)
+    FIRST_GAPS      starts with another thread that watches CUPTI's table come (20), here and under a client that does
+                    nothing about it
 """
 
 import collections
 import os
+import statistics
 import subprocess
 import threading
 import time
+
+
+def preloaded(tools, library, variables, **more):
+    """The environment of a program with another library in front of it."""
+    environment = {**os.environ, **variables, **more}
+    libraries = [str(tools.PROGRAMS / library), environment.get("LD_PRELOAD")]
+    return environment | {"LD_PRELOAD": ":".join(filter(None, libraries))}
 
 
 class Starter(threading.Thread):
@@ -25,10 +35,8 @@ class Starter(threading.Thread):
             self.one_program()
 
     def one_program(self):
-        environment = dict(os.environ, **self.tools.armed())
         stacks = self.tools.OUTPUT / f"first-{self.number}.txt"
-        preloaded = [str(self.tools.PROGRAMS / "libcrash_stacks.so"), environment.get("LD_PRELOAD")]
-        environment |= {"LD_PRELOAD": ":".join(filter(None, preloaded)), "CRASH_STACKS": str(stacks)}
+        environment = preloaded(self.tools, "libcrash_stacks.so", self.tools.armed(), CRASH_STACKS=str(stacks))
         target = subprocess.Popen([str(self.tools.PROGRAMS / "graphs"), "forever"], env=environment, stdout=subprocess.PIPE, text=True)
         trace = f"first-{self.number}.sbt"
         try:
@@ -62,3 +70,38 @@ def measure(tools):
         tools.row("first", "a window that could not be recorded", error[-300:].replace("\n", " ⏎ "))
     tools.row("first", f"programs that make graphs, {at_once} at a time, one window in each: started; died, by their codes; kernels in those windows",
               f"{ends.total()}; {died}; {sum(starter.kernels for starter in starters)}", "; {}")
+    measure_gaps(tools, int(os.environ.get("FIRST_GAPS", "20")))
+
+
+def measure_gaps(tools, starts):
+    clients = {"another client": plain_gap, "a first window": window_gap}
+    gaps = collections.defaultdict(list)
+    for _ in range(starts):
+        for name, gap in clients.items():
+            path = tools.OUTPUT / "gap.txt"
+            path.unlink(missing_ok=True)
+            gap(tools, path)
+            if path.exists():
+                gaps[name].append(int(path.read_text()))
+    for name in clients:
+        found = gaps[name]
+        words = f"{statistics.median(found):.0f}; {min(found)} to {max(found)}; {len(found)}" if found else "not known of this libcupti"
+        tools.row("first", f"{name} subscribes: ns that CUPTI has a client and no table; least to most; starts", words)
+
+
+def plain_gap(tools, path):
+    client = {"CUDA_INJECTION64_PATH": str(tools.PROGRAMS / "libnull_client.so"), "NULL_CALLBACKS": "driver"}
+    environment = preloaded(tools, "libtable_gap.so", client, TABLE_GAP=str(path))
+    subprocess.run([str(tools.PROGRAMS / "graphs")], env=environment, check=True, capture_output=True)
+
+
+def window_gap(tools, path):
+    environment = preloaded(tools, "libtable_gap.so", tools.armed(), TABLE_GAP=str(path))
+    target = subprocess.Popen([str(tools.PROGRAMS / "graphs"), "forever"], env=environment, stdout=subprocess.PIPE, text=True)
+    try:
+        target.stdout.readline()
+        order = [tools.TRACESMITH, "record", "--force", "--pid", str(target.pid), "-d", "0.05", "-o", str(tools.OUTPUT / "gap.sbt")]
+        subprocess.run(order, check=True, capture_output=True)
+    finally:
+        target.kill()
+        target.wait()

@@ -110,6 +110,29 @@ fn let_go() {
     thread::sleep(Duration::from_secs(3));
 }
 
+/// CUPTI tells the program's threads that there is a client, then allocates what they look into when they make a graph.
+#[test]
+fn a_first_window_opens_while_graphs_are_made_ready() {
+    let Some(stage) = stage() else { return };
+    for program in ["slow_pages", "slow_pages_linked"] {
+        let place = Place::new(stage);
+        let mut armed = Talk::start(&mut place.armed("", program));
+        armed.hear("ready");
+        let pid = armed.child().id();
+        for _ in 0..2 {
+            let window = place.start_window(&mut place.record(pid, "--force"), pid);
+            let run = place.close_window(window);
+            assert_eq!(run.code, Some(0), "{program}: {}", run.stderr);
+            let_go();
+        }
+        armed.say();
+        let run = armed.end();
+        assert_eq!(run.code, Some(0), "{program}: {}", run.stderr);
+        // The second window has the memory of the first, which threads may still have looked into.
+        assert!(run.stdout.contains("kept 2 of "), "{program}: {}", run.stdout);
+    }
+}
+
 /// CUPTI never forgets a call whose callback is switched off before it ends, and takes all later ones for parts of it.
 #[test]
 fn windows_that_close_while_the_program_waits_leave_nothing_behind() {

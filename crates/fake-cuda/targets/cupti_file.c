@@ -1,6 +1,9 @@
 /* libcupti as a file of its own, as it is in the world: each function jumps to the fake's of the same name. The fake alone
  * is one file under many names, in which neither the loader nor /proc/self/maps shows a libcupti.
  *
+ * Who subscribes is announced to the driver's threads before the table is there that they look into, as in CUPTI 13.0 to
+ * 13.4; who leaves has freed it before that is known.
+ *
  * With -DSEVERAL_CLIENTS it has what CUDA 13.2 brought for more than one client: a subscription by its other name, and
  * a function that only tells that the interface is there.
  *
@@ -9,11 +12,12 @@
 #define _GNU_SOURCE 1
 #include <dlfcn.h>
 #include <stddef.h>
+#include <stdlib.h>
 
 #define CUPTI_FUNCTIONS(X)                                                                                        \
     X(cuptiGetVersion) X(cuptiGetResultString) X(cuptiGetTimestamp) X(cuptiGetStreamIdEx) X(cuptiGetContextId)    \
     X(cuptiGetDeviceId) X(cuptiGetGraphId) X(cuptiGetGraphExecId) X(cuptiGetGraphNodeId) X(cuptiGetThreadIdType)  \
-    X(cuptiSetThreadIdType) X(cuptiSubscribe) X(cuptiUnsubscribe) X(cuptiEnableCallback) X(cuptiEnableDomain)     \
+    X(cuptiSetThreadIdType) X(cuptiEnableCallback) X(cuptiEnableDomain)                                           \
     X(cuptiEnableAllDomains) X(cuptiGetCallbackState) X(cuptiGetCallbackName) X(cuptiFinalize)                    \
     X(cuptiNvtxInitialize) X(cuptiNvtxInitialize2) X(cuptiActivitySetAttribute) X(cuptiActivityGetAttribute)      \
     X(cuptiActivityRegisterCallbacks) X(cuptiActivityEnable) X(cuptiActivityDisable)                              \
@@ -35,6 +39,13 @@
             ".popsection\n");
 CUPTI_FUNCTIONS(JUMP)
 
+enum { CALLBACKS = 1536 };
+
+static int (*to_cuptiSubscribe)(void **, void (*)(void), void *), (*to_cuptiUnsubscribe)(void *);
+/* The fake's: whether there is a client, and where its threads look. */
+static void (*announce)(int, void *);
+static void *of_client, *of_all;
+
 /* CUPTI_ERROR_NOT_SUPPORTED, for what the fake lacks. */
 static int not_supported(void) { return 27; }
 
@@ -50,14 +61,38 @@ __attribute__((constructor)) static void find_functions(void) {
     if (!to_##name)                                      \
         to_##name = (void *)not_supported;
     CUPTI_FUNCTIONS(FIND)
+    *(void **)&to_cuptiSubscribe = driver ? look_up(driver, "cuptiSubscribe") : NULL;
+    *(void **)&to_cuptiUnsubscribe = driver ? look_up(driver, "cuptiUnsubscribe") : NULL;
+    *(void **)&announce = driver ? look_up(driver, "fakeCuptiClient") : NULL;
+}
+
+static int cupti_subscribe(void **subscriber, void (*called)(void), void *user) {
+    int result = to_cuptiSubscribe ? to_cuptiSubscribe(subscriber, called, user) : not_supported();
+    if (result != 0)
+        return result;
+    of_client = calloc(CALLBACKS, 4);
+    announce(1, of_all);
+    void *made = calloc(CALLBACKS, 4);
+    announce(1, of_all = made);
+    return 0;
+}
+
+int cuptiSubscribe(void **subscriber, void (*called)(void), void *user) { return cupti_subscribe(subscriber, called, user); }
+
+int cuptiUnsubscribe(void *subscriber) {
+    int result = to_cuptiUnsubscribe ? to_cuptiUnsubscribe(subscriber) : not_supported();
+    if (result != 0)
+        return result;
+    free(of_client);
+    free(of_all);
+    announce(0, of_all);
+    return 0;
 }
 
 #ifdef SEVERAL_CLIENTS
 int cuptiSubscribe_v2(void **subscriber, void (*called)(void), void *user, void *parameters) {
-    int (*subscribe)(void **, void (*)(void), void *);
     (void)parameters;
-    *(void **)&subscribe = to_cuptiSubscribe;
-    return subscribe(subscriber, called, user);
+    return cupti_subscribe(subscriber, called, user);
 }
 
 int cuptiActivityEnable_v2(void) { return not_supported(); }

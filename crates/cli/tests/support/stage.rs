@@ -102,8 +102,11 @@ fn build(folder: &Path) {
     symlink("libcupti.so.13", folder.join("libcupti.so")).unwrap();
     compile(folder, "launcher", "launcher.c", &["-ldl", "-lpthread"]);
     compile(folder, "windows", "windows.c", &["-ldl"]);
+    compile(folder, "slow_pages", "slow_pages.c", &["-ldl", "-lpthread"]);
     build_paths(folder);
     let search = format!("-L{}", folder.display());
+    let linked = [&search, "-Wl,--no-as-needed", "-lcupti", "-ldl", "-lpthread"];
+    compile(folder, "slow_pages_linked", "slow_pages.c", &linked);
     for name in ["linked_client", "guest"] {
         compile(folder, name, &format!("{name}.c"), &[&search, "-lcupti", "-ldl"]);
     }

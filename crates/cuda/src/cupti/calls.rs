@@ -421,6 +421,11 @@ impl Cupti {
         Ok(Subscriber(subscriber))
     }
 
+    /// Where CUPTI's function for that is.
+    pub fn subscribing(&self) -> *const c_void {
+        self.functions.cuptiSubscribe as *const c_void
+    }
+
     /// Ends the calls.
     ///
     /// # Errors

@@ -1,6 +1,9 @@
 //! The one subscriber of callbacks, and which callbacks it wants.
 
-#![allow(unsafe_code, reason = "calls the subscriber's function by address")]
+#![allow(
+    unsafe_code,
+    reason = "calls the subscriber's function by address, and is told of by C"
+)]
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -132,8 +135,30 @@ pub(crate) fn is_wanted(domain: Domain, id: u32) -> bool {
         .is_some_and(|word| word.load(Ordering::Relaxed) & (1 << (id % 64)) != 0)
 }
 
+/// Whether libcupti's file says that there is a client, and the table that it says what the client wants in.
+static HAS_CLIENT: AtomicBool = AtomicBool::new(false);
+static TABLE: AtomicUsize = AtomicUsize::new(0);
+
+/// Libcupti's file tells of its client: see `targets/cupti_file.c`.
+#[unsafe(no_mangle)]
+extern "C" fn fakeCuptiClient(has_client: i32, table: usize) {
+    TABLE.store(table, Ordering::Release);
+    HAS_CLIENT.store(has_client != 0, Ordering::Release);
+}
+
+/// What CUPTI does at each resource: it looks whether someone wants to know.
+fn look_into_table() {
+    if HAS_CLIENT.load(Ordering::Acquire) && TABLE.load(Ordering::Acquire) == 0 {
+        // A null pointer is read through.
+        std::process::abort();
+    }
+}
+
 /// Calls the subscriber, if it wants this.
 pub(crate) fn call(domain: Domain, id: u32, data: *const c_void) {
+    if domain == Domain::Resource {
+        look_into_table();
+    }
     if is_wanted(domain, id) {
         tell(domain, id, data);
     }

@@ -134,13 +134,6 @@ pub(super) fn moment() -> u64 {
     lock(&POOL).turn
 }
 
-/// Has memory ready for who allocates next on this thread. cuptiSubscribe tells
-/// other threads that there is a client, and then allocates what they look into:
-/// one that does so in between dies (H200, CUPTI 13.0). This makes it shorter.
-pub(super) fn warm_up() {
-    std::hint::black_box(vec![1_u8; 64 << 10]);
-}
-
 /// Whether CUPTI has a buffer that is older than a moment.
 pub(super) fn is_any_out_since(moment: u64) -> bool {
     lock(&POOL).lent.iter().any(|(_, turn)| *turn <= moment)

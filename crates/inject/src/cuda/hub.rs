@@ -26,7 +26,7 @@ use tracesmith_cuda::{
     },
 };
 
-use super::{bits::Bits, buffers, edges, lookup, neighbour, resources, translate::Translator};
+use super::{bits::Bits, buffers, edges, lookup, neighbour, resources, tables, translate::Translator};
 use crate::{agent, guard, guard::lock};
 
 static CURRENT: AtomicPtr<Hub> = AtomicPtr::new(ptr::null_mut());
@@ -171,9 +171,9 @@ impl Hub {
     pub(super) fn attach(&self) -> Result<(), Error> {
         let mut state = lock(&self.state);
         self.switches.attach(|| {
-            buffers::warm_up();
             // SAFETY: catches its panics, and calls only what is allowed there.
-            unsafe { self.cupti.subscribe(callback) }
+            let subscribe = || unsafe { self.cupti.subscribe(callback) };
+            tables::at_hand(self.cupti.subscribing(), subscribe)
         })?;
         if !state.registered {
             buffers::fill();
@@ -210,8 +210,9 @@ impl Hub {
     }
 
     fn unsubscribe(&self, subscriber: Subscriber) {
+        let unsubscribe = || self.cupti.unsubscribe(subscriber);
         // Whoever comes next is told by CUPTI what is wrong.
-        let _ = self.cupti.unsubscribe(subscriber);
+        let _ = tables::at_hand(self.cupti.subscribing(), unsubscribe);
     }
 
     /// Whether no callback is on that nobody wants.

@@ -16,6 +16,7 @@
 //! - [`resources`]: modules, and what else is told by callbacks.
 //! - [`interpose`], [`lookup`], [`symbols`]: the functions that the program finds instead of
 //!   CUPTI's.
+//! - [`tables`], [`imports`], [`image`]: memory that is ready when CUPTI needs it at once.
 
 mod bits;
 mod buffers;
@@ -23,6 +24,8 @@ mod calls;
 mod edges;
 mod handover;
 mod hub;
+mod image;
+mod imports;
 mod interpose;
 pub(crate) mod kinds;
 mod lookup;
@@ -31,6 +34,7 @@ mod patience;
 mod pattern;
 mod resources;
 mod symbols;
+mod tables;
 mod times;
 mod translate;
 mod waits;

@@ -1,0 +1,101 @@
+//! Where a loaded library keeps the addresses of functions that it calls in others.
+
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::image::{self, Image};
+
+/// `GLOB_DAT` and `JUMP_SLOT`: the loader writes a function's address there.
+#[cfg(target_arch = "x86_64")]
+const ADDRESSES: [u32; 2] = [6, 7];
+#[cfg(target_arch = "aarch64")]
+const ADDRESSES: [u32; 2] = [1025, 1026];
+
+/// The word through which a library calls a function.
+pub(super) struct Slot {
+    word: &'static AtomicU64,
+    is_sealed: bool,
+    /// The function, or 0 while the library has not called it: then what the word holds looks it up.
+    bound: u64,
+}
+
+impl Slot {
+    /// The function that the library calls, if it has been looked up.
+    pub(super) fn bound(&self) -> Option<*const c_void> {
+        (self.bound != 0).then_some(self.bound as *const c_void)
+    }
+
+    /// Has the library call another function while `act` runs, on all threads.
+    pub(super) fn divert<T>(&self, to: *const c_void, act: impl FnOnce() -> T) -> T {
+        let before = self.word.load(Ordering::Acquire);
+        self.write(to as u64);
+        let done = act();
+        self.write(before);
+        done
+    }
+
+    fn write(&self, value: u64) {
+        if self.is_sealed {
+            // SAFETY: a word of a library that stays loaded, which the loader has sealed.
+            unsafe { image::write_sealed(self.word.as_ptr(), value) };
+        } else {
+            self.word.store(value, Ordering::Release);
+        }
+    }
+}
+
+/// Through which words the library that holds `function` calls these others; none for what it does not call.
+pub(super) fn slots<const N: usize>(function: *const c_void, names: [&str; N]) -> [Option<Slot>; N] {
+    let mut found = [const { None }; N];
+    image::each(|image| {
+        if image.holds(function as u64) {
+            for (slot, name) in found.iter_mut().zip(names) {
+                *slot = slot_of(image, name);
+            }
+        }
+    });
+    found
+}
+
+fn slot_of(image: &Image<'_>, name: &str) -> Option<Slot> {
+    let relocation = image.relocations().find(|relocation| {
+        // SAFETY: the loader looked this symbol up in the table.
+        let symbol = || unsafe { image.symbol((relocation.info >> 32) as usize).read() };
+        ADDRESSES.contains(&(relocation.info as u32)) && image.name(&symbol()).to_bytes() == name.as_bytes()
+    })?;
+    let address = image.base() + relocation.offset;
+    // SAFETY: an aligned word of a library that stays loaded. The loader and we write it at once.
+    let word = unsafe { AtomicU64::from_ptr(address as *mut u64) };
+    let held = word.load(Ordering::Acquire);
+    Some(Slot {
+        word,
+        is_sealed: image.is_sealed(address),
+        bound: if image.holds(held) { 0 } else { held },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    extern "C" fn none() -> libc::pid_t {
+        -7
+    }
+
+    /// This test is a program whose slots are sealed.
+    #[test]
+    fn what_is_diverted_is_called_meanwhile_and_not_after() {
+        let here = what_is_diverted_is_called_meanwhile_and_not_after as *const c_void;
+        let [slot, absent] = slots(here, ["getppid", "no_such_function"]);
+        assert!(absent.is_none());
+        let parent = || {
+            // SAFETY: asks the system.
+            unsafe { libc::getppid() }
+        };
+        let slot = slot.unwrap();
+        assert!(slot.bound().is_some());
+        let before = parent();
+        assert_eq!(slot.divert(none as *const c_void, parent), -7);
+        assert_eq!(parent(), before);
+    }
+}

@@ -1,0 +1,149 @@
+//! The memory of CUPTI's tables of callbacks.
+//!
+//! `cuptiSubscribe` tells the threads of the program that there is a client, and only then allocates the table that they
+//! look into, which takes 5 µs of page faults: one that makes a graph ready meanwhile reads through a null pointer and
+//! dies. `cuptiUnsubscribe` frees the table before it tells them that there is no client. (Read in CUPTI 13.0, 13.2 and
+//! 13.4; seen on an H200.) So while we do either, CUPTI gets memory that is ready, in 20 ns, and what it gives back is
+//! kept: from the second time on it looks at the table of the last time, which is still there.
+
+use std::ffi::c_void;
+use std::ptr;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+
+use super::imports::{self, Slot};
+
+/// A table has a word for each callback: 6 KB in CUPTI 13.
+const BLOCK: usize = 16 << 10;
+
+/// Less than this is no table.
+const SMALLEST: usize = 4 << 10;
+
+type Allocate = unsafe extern "C" fn(usize, usize) -> *mut c_void;
+type Free = unsafe extern "C" fn(*mut c_void);
+
+/// Memory for a client's table and for the one of all clients.
+static BLOCKS: [Block; 2] = [const { Block::new() }; 2];
+
+static CALLS: OnceLock<Option<Calls>> = OnceLock::new();
+
+/// One piece of memory, of the allocator that CUPTI uses: CUPTI may free it whenever it likes.
+struct Block {
+    memory: AtomicPtr<c_void>,
+    /// [`IN_STOCK`] or [`LENT`].
+    state: AtomicUsize,
+}
+
+const IN_STOCK: usize = 1;
+const LENT: usize = 2;
+
+impl Block {
+    const fn new() -> Self {
+        Self {
+            memory: AtomicPtr::new(ptr::null_mut()),
+            state: AtomicUsize::new(0),
+        }
+    }
+
+    /// Has it ready, empty and touched, unless CUPTI has it.
+    fn prepare(&self, allocate: Allocate) {
+        if self.state.load(Ordering::Acquire) == LENT {
+            return;
+        }
+        let mut memory = self.memory.load(Ordering::Acquire);
+        if memory.is_null() {
+            // SAFETY: the allocator's function.
+            memory = unsafe { allocate(1, BLOCK) };
+            if memory.is_null() {
+                return;
+            }
+            self.memory.store(memory, Ordering::Release);
+        }
+        // SAFETY: memory of this size that CUPTI does not write to any more.
+        unsafe { ptr::write_bytes(memory.cast::<u8>(), 0, BLOCK) };
+        self.state.store(IN_STOCK, Ordering::Release);
+    }
+
+    fn take(&self) -> Option<*mut c_void> {
+        let state = &self.state;
+        let taken = state.compare_exchange(IN_STOCK, LENT, Ordering::AcqRel, Ordering::Acquire);
+        taken.is_ok().then(|| self.memory.load(Ordering::Acquire))
+    }
+
+    /// Whether it was this, which is kept.
+    fn give_back(&self, memory: *mut c_void) -> bool {
+        let is_this = !memory.is_null() && self.memory.load(Ordering::Acquire) == memory;
+        let state = &self.state;
+        is_this
+            && state
+                .compare_exchange(LENT, IN_STOCK, Ordering::AcqRel, Ordering::Acquire)
+                .is_ok()
+    }
+}
+
+/// How CUPTI gets memory.
+struct Calls {
+    slots: [Slot; 2],
+    allocate: Allocate,
+    free: Free,
+}
+
+impl Calls {
+    /// None where CUPTI does not do it in this way.
+    fn find(function: *const c_void) -> Option<Self> {
+        let [Some(allocates), Some(frees)] = imports::slots(function, ["calloc", "free"]) else {
+            return None;
+        };
+        let allocate = allocates.bound().map_or(libc::calloc as Allocate, |bound| {
+            // SAFETY: what CUPTI calls as calloc.
+            unsafe { std::mem::transmute::<*const c_void, Allocate>(bound) }
+        });
+        let free = frees.bound().map_or(libc::free as Free, |bound| {
+            // SAFETY: what CUPTI calls as free.
+            unsafe { std::mem::transmute::<*const c_void, Free>(bound) }
+        });
+        Some(Self {
+            slots: [allocates, frees],
+            allocate,
+            free,
+        })
+    }
+}
+
+/// Runs what makes or ends CUPTI's tables; `function` is one of CUPTI's.
+pub(super) fn at_hand<T>(function: *const c_void, act: impl FnOnce() -> T) -> T {
+    let Some(calls) = CALLS.get_or_init(|| Calls::find(function)) else {
+        return act();
+    };
+    for block in &BLOCKS {
+        block.prepare(calls.allocate);
+    }
+    let [allocates, frees] = &calls.slots;
+    frees.divert(free as *const c_void, || {
+        allocates.divert(allocate as *const c_void, act)
+    })
+}
+
+/// What CUPTI calls instead of calloc.
+unsafe extern "C" fn allocate(count: usize, size: usize) -> *mut c_void {
+    if (SMALLEST..=BLOCK).contains(&count.saturating_mul(size))
+        && let Some(memory) = BLOCKS.iter().find_map(Block::take)
+    {
+        return memory;
+    }
+    let real = CALLS.get().and_then(Option::as_ref);
+    let real = real.map_or(libc::calloc as Allocate, |calls| calls.allocate);
+    // SAFETY: called as CUPTI called us.
+    unsafe { real(count, size) }
+}
+
+/// What CUPTI calls instead of free.
+unsafe extern "C" fn free(memory: *mut c_void) {
+    if BLOCKS.iter().any(|block| block.give_back(memory)) {
+        return;
+    }
+    let real = CALLS.get().and_then(Option::as_ref);
+    let real = real.map_or(libc::free as Free, |calls| calls.free);
+    // SAFETY: called as CUPTI called us.
+    unsafe { real(memory) }
+}
