@@ -3,8 +3,8 @@ dies leaves its native stack in first-N.txt.
 
     FIRST_STARTS    starts of the program (60)
     FIRST_AT_ONCE   how many of it at a time (1: with others beside it a program is at its graphs less often)
-    FIRST_GAPS      starts with another thread that watches CUPTI's table come (20), here and under a client that does
-                    nothing about it
+    FIRST_GAPS      starts with another thread that watches CUPTI's table come (20), and as many of a client that does
+                    nothing about that
 """
 
 import collections
@@ -74,7 +74,7 @@ def measure(tools):
 
 
 def measure_gaps(tools, starts):
-    clients = {"another client": plain_gap, "a first window": window_gap}
+    clients = {"a thread of another client": plain_gap, "a first window": window_gap}
     gaps = collections.defaultdict(list)
     for _ in range(starts):
         for name, gap in clients.items():
@@ -90,7 +90,7 @@ def measure_gaps(tools, starts):
 
 
 def plain_gap(tools, path):
-    client = {"CUDA_INJECTION64_PATH": str(tools.PROGRAMS / "libnull_client.so"), "NULL_CALLBACKS": "driver"}
+    client = {"CUDA_INJECTION64_PATH": str(tools.PROGRAMS / "libnull_client.so"), "NULL_CALLBACKS": "driver", "NULL_THREAD": "1"}
     environment = preloaded(tools, "libtable_gap.so", client, TABLE_GAP=str(path))
     subprocess.run([str(tools.PROGRAMS / "graphs")], env=environment, check=True, capture_output=True)
 

@@ -4,7 +4,8 @@
 //   NULL_KINDS=10,1,2 CUDA_INJECTION64_PATH=libnull_client.so program
 //
 // With NULL_BACKTRACE it also takes the stack of every launch, by the C library's own unwinder. With NULL_CALLBACKS=driver,
-// runtime or both it is called at both ends of every launch, and does nothing then.
+// runtime or both it is called at both ends of every launch, and does nothing then; with NULL_THREAD a thread of its own
+// subscribes to that.
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
@@ -12,6 +13,7 @@
 #include <cupti.h>
 #include <execinfo.h>
 #include <mutex>
+#include <thread>
 #include <vector>
 
 static constexpr size_t bytes = 1 << 20;
@@ -68,7 +70,10 @@ extern "C" int InitializeInjection() {
     for (char *word = strtok(words, ","); word; word = strtok(nullptr, ","))
         cuptiActivityEnable(static_cast<CUpti_ActivityKind>(atoi(word)));
     if (getenv("NULL_BACKTRACE")) watch_launches(launched, true, false);
-    if (const char *which = getenv("NULL_CALLBACKS"))
-        watch_launches(nothing, strcmp(which, "runtime") != 0, strcmp(which, "driver") != 0);
+    if (const char *which = getenv("NULL_CALLBACKS")) {
+        auto watch = [which] { watch_launches(nothing, strcmp(which, "runtime") != 0, strcmp(which, "driver") != 0); };
+        if (getenv("NULL_THREAD")) std::thread(watch).join();
+        else watch();
+    }
     return 1;
 }
