@@ -3,8 +3,8 @@
 //! `cuptiSubscribe` tells the threads of the program that there is a client, and only then allocates the table that they
 //! look into, which takes 5 µs of page faults: one that makes a graph ready meanwhile reads through a null pointer and
 //! dies. `cuptiUnsubscribe` frees the table before it tells them that there is no client. (Read in CUPTI 13.0, 13.2 and
-//! 13.4; seen on an H200.) So while we do either, CUPTI gets memory that is ready, in 20 ns, and what it gives back is
-//! kept: from the second time on it looks at the table of the last time, which is still there.
+//! 13.4; seen on an H200.) So while we do either, CUPTI gets memory that is ready, in some 40 ns, and what it gives back
+//! is kept: from the second time on it looks at the table of the last time, which is still there.
 
 use std::ffi::c_void;
 use std::ptr;
