@@ -7,17 +7,20 @@
 //! is kept: from the second time on it looks at the table of the last time, which is still there.
 
 use std::ffi::c_void;
+use std::ops::RangeInclusive;
 use std::ptr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 use super::imports::{self, Slot};
 
-/// A table has a word for each callback: 6 KB in CUPTI 13.
-const BLOCK: usize = 16 << 10;
+/// A table has such a word for each callback: CUPTI 13.0 has 1,411.
+const WORD: usize = 4;
 
-/// Less than this is no table.
-const SMALLEST: usize = 4 << 10;
+/// Fewer or more words are no table.
+const WORDS: RangeInclusive<usize> = 1024..=4096;
+
+const BLOCK: usize = *WORDS.end() * WORD;
 
 type Allocate = unsafe extern "C" fn(usize, usize) -> *mut c_void;
 type Free = unsafe extern "C" fn(*mut c_void);
@@ -27,7 +30,7 @@ static BLOCKS: [Block; 2] = [const { Block::new() }; 2];
 
 static CALLS: OnceLock<Option<Calls>> = OnceLock::new();
 
-/// One piece of memory, of the allocator that CUPTI uses: CUPTI may free it whenever it likes.
+/// One piece of memory, of the allocator that CUPTI uses, so that CUPTI can also free it.
 struct Block {
     memory: AtomicPtr<c_void>,
     /// [`IN_STOCK`] or [`LENT`].
@@ -128,14 +131,15 @@ pub(super) fn at_hand<T>(function: *const c_void, act: impl FnOnce() -> T) -> T 
 /// What takes long the first time is done before it matters.
 fn rehearse() {
     // SAFETY: as calloc.
-    let memory = unsafe { allocate(1, BLOCK) };
+    let memory = unsafe { allocate(*WORDS.end(), WORD) };
     // SAFETY: the same memory, which nobody has.
     unsafe { free(memory) };
 }
 
 /// What CUPTI calls instead of calloc.
 unsafe extern "C" fn allocate(count: usize, size: usize) -> *mut c_void {
-    if (SMALLEST..=BLOCK).contains(&count.saturating_mul(size))
+    if size == WORD
+        && WORDS.contains(&count)
         && let Some(memory) = BLOCKS.iter().find_map(Block::take)
     {
         return memory;
