@@ -212,7 +212,7 @@ impl Hub {
     fn unsubscribe(&self, subscriber: Subscriber) {
         let unsubscribe = || self.cupti.unsubscribe(subscriber);
         // Whoever comes next is told by CUPTI what is wrong.
-        let _ = tables::at_hand(self.cupti.subscribing(), unsubscribe);
+        let _ = tables::ending(self.cupti.subscribing(), unsubscribe);
     }
 
     /// Whether no callback is on that nobody wants.

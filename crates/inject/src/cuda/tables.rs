@@ -33,10 +33,11 @@ static CALLS: OnceLock<Option<Calls>> = OnceLock::new();
 /// One piece of memory, of the allocator that CUPTI uses, so that CUPTI can also free it.
 struct Block {
     memory: AtomicPtr<c_void>,
-    /// [`IN_STOCK`] or [`LENT`].
+    /// [`ABSENT`], [`IN_STOCK`] or [`LENT`].
     state: AtomicUsize,
 }
 
+const ABSENT: usize = 0;
 const IN_STOCK: usize = 1;
 const LENT: usize = 2;
 
@@ -44,7 +45,7 @@ impl Block {
     const fn new() -> Self {
         Self {
             memory: AtomicPtr::new(ptr::null_mut()),
-            state: AtomicUsize::new(0),
+            state: AtomicUsize::new(ABSENT),
         }
     }
 
@@ -71,6 +72,14 @@ impl Block {
         let state = &self.state;
         let taken = state.compare_exchange(IN_STOCK, LENT, Ordering::AcqRel, Ordering::Acquire);
         taken.is_ok().then(|| self.memory.load(Ordering::Acquire))
+    }
+
+    /// What CUPTI has not given back to us is its own: whoever gets that memory next is not mistaken for it.
+    fn forget_if_lent(&self) {
+        if self.state.load(Ordering::Acquire) == LENT {
+            self.memory.store(ptr::null_mut(), Ordering::Release);
+            self.state.store(ABSENT, Ordering::Release);
+        }
     }
 
     /// Whether it was this, which is kept.
@@ -113,7 +122,16 @@ impl Calls {
     }
 }
 
-/// Runs what makes or ends CUPTI's tables; `function` is one of CUPTI's.
+/// Runs what ends CUPTI's tables; `function` is one of CUPTI's.
+pub(super) fn ending<T>(function: *const c_void, act: impl FnOnce() -> T) -> T {
+    let done = at_hand(function, act);
+    for block in &BLOCKS {
+        block.forget_if_lent();
+    }
+    done
+}
+
+/// Runs what makes them.
 pub(super) fn at_hand<T>(function: *const c_void, act: impl FnOnce() -> T) -> T {
     let Some(calls) = CALLS.get_or_init(|| Calls::find(function)) else {
         return act();
@@ -159,4 +177,31 @@ unsafe extern "C" fn free(memory: *mut c_void) {
     let real = real.map_or(libc::free as Free, |calls| calls.free);
     // SAFETY: called as CUPTI called us.
     unsafe { real(memory) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_back_is_kept_and_what_does_not_is_forgotten() {
+        let block = Block::new();
+        assert!(block.take().is_none());
+        block.prepare(libc::calloc);
+        let memory = block.take().unwrap();
+        assert!(block.take().is_none());
+        assert!(!block.give_back(ptr::null_mut()) && block.give_back(memory));
+        assert!(!block.give_back(memory), "it is freed twice");
+        block.prepare(libc::calloc);
+        assert_eq!(block.take(), Some(memory), "the same as before");
+        block.forget_if_lent();
+        assert!(
+            !block.give_back(memory),
+            "CUPTI has freed it, and got the address again"
+        );
+        block.prepare(libc::calloc);
+        assert_ne!(block.take().unwrap(), memory);
+        // SAFETY: of calloc, and nobody's.
+        unsafe { libc::free(memory) };
+    }
 }
