@@ -81,6 +81,12 @@ def armed():
     return {key: value.strip("'\"") for key, value in pairs}
 
 
+def preloading(variables, added):
+    """The environment with these variables and others; what both preload is preloaded."""
+    libraries = filter(None, (variables.get("LD_PRELOAD"), added.get("LD_PRELOAD")))
+    return {**os.environ, **variables, **added, "LD_PRELOAD": ":".join(libraries)}
+
+
 def python():
     """A Python with PyTorch, or None."""
     for candidate in (os.environ.get("PYTHON"), "python3"):
@@ -415,10 +421,7 @@ class Loops:
 
     def __init__(self, interpreter, bound, steps, env=None):
         command = [interpreter, str(BENCH / "torch_loop.py"), bound, str(steps), "forever"]
-        environment, added = dict(os.environ, **armed()), dict(env or {})
-        preloaded = [path for path in (environment.get("LD_PRELOAD"), added.pop("LD_PRELOAD", None)) if path]
-        environment |= dict(added, LD_PRELOAD=":".join(preloaded))
-        self.target = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+        self.target = subprocess.Popen(command, env=preloading(armed(), env or {}), stdout=subprocess.PIPE, text=True)
         self.lines = []
         self.reader = threading.Thread(target=self.read)
         self.reader.start()

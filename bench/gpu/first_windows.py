@@ -15,13 +15,6 @@ import threading
 import time
 
 
-def preloaded(tools, library, variables, **more):
-    """The environment of a program with another library in front of it."""
-    environment = {**os.environ, **variables, **more}
-    libraries = [str(tools.PROGRAMS / library), environment.get("LD_PRELOAD")]
-    return environment | {"LD_PRELOAD": ":".join(filter(None, libraries))}
-
-
 class Starter(threading.Thread):
     """Starts programs, one after another."""
 
@@ -36,7 +29,8 @@ class Starter(threading.Thread):
 
     def one_program(self):
         stacks = self.tools.OUTPUT / f"first-{self.number}.txt"
-        environment = preloaded(self.tools, "libcrash_stacks.so", self.tools.armed(), CRASH_STACKS=str(stacks))
+        watch = {"LD_PRELOAD": str(self.tools.PROGRAMS / "libcrash_stacks.so"), "CRASH_STACKS": str(stacks)}
+        environment = self.tools.preloading(self.tools.armed(), watch)
         target = subprocess.Popen([str(self.tools.PROGRAMS / "graphs"), "forever"], env=environment, stdout=subprocess.PIPE, text=True)
         trace = f"first-{self.number}.sbt"
         try:
@@ -89,14 +83,17 @@ def measure_gaps(tools, starts):
         tools.row("first", f"{name} subscribes: ns that CUPTI has a client and no table; least to most; starts", words)
 
 
+def watching_gap(tools, variables, path):
+    return tools.preloading(variables, {"LD_PRELOAD": str(tools.PROGRAMS / "libtable_gap.so"), "TABLE_GAP": str(path)})
+
+
 def plain_gap(tools, path):
     client = {"CUDA_INJECTION64_PATH": str(tools.PROGRAMS / "libnull_client.so"), "NULL_CALLBACKS": "driver", "NULL_THREAD": "1"}
-    environment = preloaded(tools, "libtable_gap.so", client, TABLE_GAP=str(path))
-    subprocess.run([str(tools.PROGRAMS / "graphs")], env=environment, check=True, capture_output=True)
+    subprocess.run([str(tools.PROGRAMS / "graphs")], env=watching_gap(tools, client, path), check=True, capture_output=True)
 
 
 def window_gap(tools, path):
-    environment = preloaded(tools, "libtable_gap.so", tools.armed(), TABLE_GAP=str(path))
+    environment = watching_gap(tools, tools.armed(), path)
     target = subprocess.Popen([str(tools.PROGRAMS / "graphs"), "forever"], env=environment, stdout=subprocess.PIPE, text=True)
     try:
         target.stdout.readline()

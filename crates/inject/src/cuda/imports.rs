@@ -93,7 +93,7 @@ mod tests {
             unsafe { libc::getppid() }
         };
         let slot = slot.unwrap();
-        assert!(slot.bound().is_some());
+        assert!(slot.is_sealed && slot.bound().is_some());
         let before = parent();
         assert_eq!(slot.divert(none as *const c_void, parent), -7);
         assert_eq!(parent(), before);
