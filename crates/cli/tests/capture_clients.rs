@@ -14,14 +14,15 @@ use std::process::Stdio;
 
 use support::Run;
 use support::rows::{assert_whole, health, joined_kernels, rows};
-use support::stage::{Place, Talk, compile, ended, run, stage};
+use support::stage::{Place, Talk, kill, run, stage, start};
 use tracesmith_fake_cuda::{CuptiVersion, Options};
 use tracesmith_format::tables::HealthCause;
 
 /// What a profiler in a program does, as plans of the target: see `guest.c`.
-const PLANS: [&str; 13] = [
+const PLANS: [&str; 14] = [
     "ikokck",      // a session
     "ikokckokck",  // two
+    "ikoDkck",     // with the devices
     "ikok",        // one that is never closed
     "oikck",       // open before CUDA is initialised
     "iklokck",     // functions that are looked up
@@ -224,25 +225,14 @@ fn times_that_they_asked_for_outlast_our_window() {
 fn a_client_that_cannot_share_gets_cupti_and_the_trace_says_so() {
     let Some(stage) = stage() else { return };
     let place = Place::new(stage);
-    let newer = place.folder().join("newer");
-    std::fs::create_dir(&newer).unwrap();
-    let flags = [
-        "-DSEVERAL_CLIENTS",
-        "-shared",
-        "-fPIC",
-        "-Wl,-soname,libcupti.so.13",
-        "-Wl,--hash-style=both",
-        "-ldl",
-    ];
-    compile(&newer, "libcupti.so.13", "cupti_file.c", &flags);
-    let path = std::env::join_paths([newer.as_path(), stage.folder()]).unwrap();
+    let path = place.other_cupti("-DSEVERAL_CLIENTS");
+    let expected = run(place.target("guest ikSkuk").env("LD_LIBRARY_PATH", &path));
+    assert!(
+        expected.stdout.contains("callbacks 20 ") && expected.stdout.contains("failed 0"),
+        "{}",
+        expected.stdout
+    );
     for options in ["", "--no-preload"] {
-        let expected = run(place.target("guest ikSkuk").env("LD_LIBRARY_PATH", &path));
-        assert!(
-            expected.stdout.contains("callbacks 20 ") && expected.stdout.contains("failed 0"),
-            "{}",
-            expected.stdout
-        );
         let run = run(place
             .profile(options, "guest ikSkuk")
             .env("LD_LIBRARY_PATH", &path));
@@ -259,6 +249,83 @@ fn a_client_that_cannot_share_gets_cupti_and_the_trace_says_so() {
         // What came before is there.
         assert_eq!(joined_kernels(&trace).len(), 10, "{options}");
     }
+    for options in ["", "--ready", "--ready --no-preload"] {
+        let run = run(place.armed(options, "guest ikSkuk").env("LD_LIBRARY_PATH", &path));
+        assert_eq!(
+            (run.code, &run.stdout),
+            (Some(0), &expected.stdout),
+            "{options}: {}",
+            run.stderr
+        );
+    }
+}
+
+/// What another tool is told of a program that the driver loads it into, by the kinds of its records.
+fn told_to_another_tool(place: &Place, command: &mut std::process::Command) -> (Run, Vec<String>) {
+    let report = place.path("spy.txt");
+    let run = run(command.env("SPY_OUT", &report).env("SPY_KINDS", "8,10"));
+    let lines = std::fs::read_to_string(report).unwrap();
+    let records = lines.lines().filter(|line| line.starts_with("record "));
+    let kinds = records.filter_map(|line| line.split(' ').nth(1));
+    (run, kinds.map(str::to_owned).collect())
+}
+
+/// As Nsight Systems does it in a shell that is armed: the driver loads its library instead of ours, and ours is preloaded.
+#[test]
+fn another_tool_has_its_process_for_itself() {
+    let Some(stage) = stage() else { return };
+    let place = Place::new(stage);
+    let (spy, launcher) = (stage.path("spy.so"), stage.path("launcher"));
+    let tool = format!("CUDA_INJECTION64_PATH={}", spy.display());
+    let (run, expected) = told_to_another_tool(
+        &place,
+        place
+            .target("launcher launch 3")
+            .env("CUDA_INJECTION64_PATH", &spy),
+    );
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    assert_eq!(expected.iter().filter(|kind| *kind == "10").count(), 3);
+    let mut profile = place.tracesmith("profile -o t.sbt --force -- env");
+    let (run, told) = told_to_another_tool(&place, profile.arg(&tool).arg(&launcher).args(["launch", "3"]));
+    assert_eq!((run.code, &told), (Some(0), &expected), "{}", run.stderr);
+    assert!(run.stderr.contains(&tool.replace('=', " is ")), "{}", run.stderr);
+    let trace = place.trace("t.sbt");
+    let conflicts = health(&trace, HealthCause::CONFLICT);
+    // Once.
+    let said = trace.health().recorded;
+    assert!(conflicts.len() == 1 && said.len() == 1, "{said:?}");
+    assert!(
+        conflicts[0].detail.contains("CUDA_INJECTION64_PATH"),
+        "{conflicts:?}"
+    );
+    for options in ["", "--ready"] {
+        let script = format!(
+            "eval \"$('{}' env {options})\"; exec env {tool} {}",
+            env!("CARGO_BIN_EXE_tracesmith"),
+            launcher.display()
+        );
+        let shell = |words: &str| {
+            let mut shell = place.command("sh");
+            shell.args(["-c", &format!("{script} {words}")]);
+            shell
+        };
+        let (run, told) = told_to_another_tool(&place, &mut shell("launch 3"));
+        assert_eq!(
+            (run.code, &told),
+            (Some(0), &expected),
+            "{options}: {}",
+            run.stderr
+        );
+        let armed = start(&mut shell("forever"));
+        place.wait_until_armed(&armed);
+        let window = support::stage::run(&mut place.record(armed.id(), "-d 0.1 --force"));
+        assert!(
+            window.stderr.contains("another tool has this process"),
+            "{}",
+            window.stderr
+        );
+        kill(armed);
+    }
 }
 
 #[test]
@@ -268,12 +335,14 @@ fn armed_and_never_recorded_is_as_if_we_were_not_there() {
     for plan in PLANS {
         let target = format!("guest {plan}");
         let expected = alone(&place, &target);
-        let run = ended(support::stage::start(&mut place.armed("", &target)));
-        assert_eq!(
-            (run.code, &run.stdout),
-            (Some(0), &expected.stdout),
-            "{plan}: {}",
-            run.stderr
-        );
+        for options in ["", "--ready", "--ready --no-preload"] {
+            let run = run(&mut place.armed(options, &target));
+            assert_eq!(
+                (run.code, &run.stdout),
+                (Some(0), &expected.stdout),
+                "{plan}, {options}: {}",
+                run.stderr
+            );
+        }
     }
 }

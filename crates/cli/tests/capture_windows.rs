@@ -15,6 +15,7 @@ use std::fs;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::process::Signal;
 use support::rows::{assert_whole, health, joined_kernels, rows};
 use support::stage::{Place, Talk, ended, kill, run, stage, start, until};
 use tracesmith_fake_cuda::Options;
@@ -131,6 +132,42 @@ fn a_first_window_opens_while_graphs_are_made_ready() {
         // The second window has the memory of the first, which threads may still have looked into.
         assert!(run.stdout.contains("kept 2 of "), "{program}: {}", run.stdout);
     }
+}
+
+/// A libcupti that cannot be helped: programs die of a first window, unless its client has been there before their threads
+/// were.
+#[test]
+fn a_first_window_is_no_danger_to_a_process_that_is_ready() {
+    let Some(stage) = stage() else { return };
+    let place = Place::new(stage);
+    let path = place.other_cupti("-DSLOW_TABLES");
+    for (options, code) in [
+        ("--ready", 0),
+        ("--ready --no-preload", 0),
+        ("", -Signal::ABORT.as_raw()),
+    ] {
+        let mut armed = Talk::start(place.armed(options, "slow_pages").env("LD_LIBRARY_PATH", &path));
+        armed.hear("ready");
+        let pid = armed.child().id();
+        let window = run(&mut place.record(pid, "--force -d 0.3"));
+        if code == 0 {
+            assert_eq!(window.code, Some(0), "{options}: {}", window.stderr);
+            armed.say();
+        }
+        let run = armed.end();
+        assert_eq!(run.code, Some(code), "{options}: {}", run.stderr);
+    }
+    // A program that is started by `profile` is to be recorded in any case.
+    let mut profiled = Talk::start(
+        place
+            .profile("--delay 300ms", "slow_pages")
+            .env("LD_LIBRARY_PATH", &path),
+    );
+    profiled.hear("ready");
+    thread::sleep(Duration::from_secs(1));
+    profiled.say();
+    let run = profiled.end();
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
 }
 
 /// CUPTI never forgets a call whose callback is switched off before it ends, and takes all later ones for parts of it.

@@ -491,6 +491,8 @@ fn env_prints_what_arms_a_program() {
     let json: Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json["TRACESMITH_ARMED"], "1");
     assert_eq!(json["LD_PRELOAD"], Value::Null);
+    let ready = run(place.tracesmith().args(["env", "--ready"])).ok();
+    assert!(ready.starts_with("export TRACESMITH_ARMED=ready\n"), "{ready}");
 }
 
 #[test]

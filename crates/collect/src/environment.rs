@@ -13,15 +13,32 @@ use crate::{error::Error, launch::Preload};
 /// Names the collector that a program was started under.
 pub(crate) const COLLECTOR_VARIABLE: &str = "TRACESMITH_COLLECTOR";
 
+/// What an armed program does about CUPTI before it is recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Beforehand {
+    /// Nothing.
+    Nothing,
+    /// It is made ready when CUDA is initialised.
+    Ready,
+}
+
 /// Variables that arm a program: the library is loaded and waits for a
 /// collector, at a socket in the directory that is named here too.
 ///
 /// # Errors
 ///
 /// When that directory cannot be made, or others could enter it.
-pub fn environment(library: &Path, preload: Preload) -> Result<Vec<(&'static str, OsString)>, Error> {
+pub fn environment(
+    library: &Path,
+    preload: Preload,
+    beforehand: Beforehand,
+) -> Result<Vec<(&'static str, OsString)>, Error> {
     let directory = armed::directory()?;
-    let mut variables = vec![("TRACESMITH_ARMED", OsString::from("1"))];
+    let value = match beforehand {
+        Beforehand::Nothing => armed::ASLEEP,
+        Beforehand::Ready => armed::READY,
+    };
+    let mut variables = vec![(armed::VARIABLE, OsString::from(value))];
     variables.extend(injection(library, preload));
     variables.push((armed::RUNTIME_DIRECTORY_VARIABLE, directory.into()));
     Ok(variables)

@@ -55,7 +55,7 @@ pub use capture::{Announce, Capture, Destination, Existing, RecordingStart, STAC
 pub use counters::{CounterSource, DeviceFacts, OpenCounters, Sample};
 pub use dump::dump;
 pub use end::End;
-pub use environment::environment;
+pub use environment::{Beforehand, environment};
 pub use error::Error;
 pub use launch::{Launch, Preload, Wait};
 pub use profile::profile;

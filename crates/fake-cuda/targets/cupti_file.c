@@ -7,12 +7,17 @@
  * With -DSEVERAL_CLIENTS it has what CUDA 13.2 brought for more than one client: a subscription by its other name, and
  * a function that only tells that the interface is there.
  *
+ * With -DSLOW_TABLES tables come from elsewhere than calloc, and late.
+ *
  *   cc -shared -fPIC -Wl,-soname,libcupti.so.13 -Wl,--hash-style=both -o libcupti.so.13 cupti_file.c -ldl
  */
 #define _GNU_SOURCE 1
 #include <dlfcn.h>
 #include <stddef.h>
 #include <stdlib.h>
+#ifdef SLOW_TABLES
+#include <unistd.h>
+#endif
 
 #define CUPTI_FUNCTIONS(X)                                                                                        \
     X(cuptiGetVersion) X(cuptiGetResultString) X(cuptiGetTimestamp) X(cuptiGetStreamIdEx) X(cuptiGetContextId)    \
@@ -66,13 +71,27 @@ __attribute__((constructor)) static void find_functions(void) {
     *(void **)&announce = driver ? look_up(driver, "fakeCuptiClient") : NULL;
 }
 
+#ifdef SLOW_TABLES
+static void *new_table(void) {
+    static unsigned tables[64][CALLBACKS], made;
+    usleep(100000);
+    return tables[made++ % 64];
+}
+
+static void end_table(void *table) { (void)table; }
+#else
+static void *new_table(void) { return calloc(CALLBACKS, 4); }
+
+static void end_table(void *table) { free(table); }
+#endif
+
 static int cupti_subscribe(void **subscriber, void (*called)(void), void *user) {
     int result = to_cuptiSubscribe ? to_cuptiSubscribe(subscriber, called, user) : not_supported();
     if (result != 0)
         return result;
-    of_client = calloc(CALLBACKS, 4);
+    of_client = new_table();
     announce(1, of_all);
-    void *made = calloc(CALLBACKS, 4);
+    void *made = new_table();
     announce(1, of_all = made);
     return 0;
 }
@@ -83,8 +102,8 @@ int cuptiUnsubscribe(void *subscriber) {
     int result = to_cuptiUnsubscribe ? to_cuptiUnsubscribe(subscriber) : not_supported();
     if (result != 0)
         return result;
-    free(of_client);
-    free(of_all);
+    end_table(of_client);
+    end_table(of_all);
     announce(0, of_all);
     return 0;
 }

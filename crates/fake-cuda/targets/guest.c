@@ -19,6 +19,7 @@
  *   t  register a clock of its own
  *   o  open a session: buffers, kernels and calls of the driver
  *   c  close it: flush, and end the kinds
+ *   D  have devices, with those that exist already
  *   L  have launches timed when they are queued
  *   s  subscribe, with a callback for launches
  *   S  the same by the interface for several clients, where CUPTI has it
@@ -42,7 +43,8 @@
 #include "driver.h"
 #include "nvtx_client.h"
 
-enum { KERNEL_KIND = 10, DRIVER_KIND = 4, BUFFER_BYTES = 1 << 20, START_OFFSET = 16, QUEUED_OFFSET = 120, KERNELS = 10 };
+enum { KERNEL_KIND = 10, DEVICE_KIND = 8, DRIVER_KIND = 4, KERNELS = 10 };
+enum { BUFFER_BYTES = 1 << 20, START_OFFSET = 16, QUEUED_OFFSET = 120 };
 enum { DRIVER_DOMAIN = 1, LAUNCH_KERNEL = 307 };
 
 typedef void (*Requested)(uint8_t **, size_t *, size_t *);
@@ -53,6 +55,7 @@ typedef void (*Callback)(void *, uint32_t, uint32_t, const void *);
     X(cuptiActivityRegisterCallbacks, (Requested, Completed))          \
     X(cuptiActivityRegisterTimestampCallback, (uint64_t (*)(void)))    \
     X(cuptiActivityEnable, (uint32_t))                                 \
+    X(cuptiActivityEnableAndDump, (uint32_t))                          \
     X(cuptiActivityDisable, (uint32_t))                                \
     X(cuptiActivityFlushAll, (uint32_t))                               \
     X(cuptiActivityEnableLatencyTimestamps, (uint8_t))                 \
@@ -73,7 +76,7 @@ static struct {
     CUPTI_FUNCTIONS(LINKED)
 };
 
-static long launched, kernels, queued, calls, foreign, late, callbacks, failed;
+static long launched, kernels, devices, queued, calls, foreign, late, callbacks, failed;
 static uint64_t opened;
 static int has_clock;
 static uint8_t *lent[64];
@@ -133,6 +136,7 @@ static void complete(void *context, uint32_t stream, uint8_t *buffer, size_t siz
         uint64_t start, queue;
         memcpy(&start, (char *)record + START_OFFSET, sizeof start);
         calls += kind == DRIVER_KIND;
+        devices += kind == DEVICE_KIND;
         if (kind != KERNEL_KIND)
             continue;
         memcpy(&queue, (char *)record + QUEUED_OFFSET, sizeof queue);
@@ -303,6 +307,9 @@ static void take_step(char step) {
         note(cupti.cuptiActivityDisable(KERNEL_KIND));
         note(cupti.cuptiActivityDisable(DRIVER_KIND));
         break;
+    case 'D':
+        note(cupti.cuptiActivityEnableAndDump(DEVICE_KIND));
+        break;
     case 'L':
         note(cupti.cuptiActivityEnableLatencyTimestamps(1));
         break;
@@ -349,7 +356,7 @@ static void take_step(char step) {
 int main(int count, char **arguments) {
     for (const char *step = count > 1 ? arguments[1] : "ik"; *step; step++)
         take_step(*step);
-    printf("launched %ld kernels %ld queued %ld calls %ld callbacks %ld foreign %ld late %ld failed %ld\n", launched,
-           kernels, queued, calls, callbacks, foreign, late, failed);
+    printf("launched %ld kernels %ld devices %ld queued %ld calls %ld callbacks %ld foreign %ld late %ld failed %ld\n", launched,
+           kernels, devices, queued, calls, callbacks, foreign, late, failed);
     return 0;
 }

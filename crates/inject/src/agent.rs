@@ -17,7 +17,7 @@ use std::{
 };
 
 use tracesmith_wire::{
-    control::Settings,
+    control::{Settings, armed},
     record::{WINDOW_CLOSED, WINDOW_OPENED, Window},
 };
 
@@ -29,14 +29,11 @@ use crate::{
     recording::{Recording, Since},
     sink::{Cause, Sink},
     stacks::{self, Stacks},
-    threads::ThreadRings,
+    threads::{ThreadRings, thread_id},
 };
 
 /// Names the collector's socket in a process that is started under one.
 pub(crate) const COLLECTOR_VARIABLE: &str = "TRACESMITH_COLLECTOR";
-
-/// Set in a process that waits for a collector to come.
-pub(crate) const ARMED_VARIABLE: &str = "TRACESMITH_ARMED";
 
 /// How often it is tried to end what a closed window has left.
 const SETTLE_PERIOD: Duration = Duration::from_millis(50);
@@ -45,6 +42,9 @@ static CURRENT: AtomicPtr<Agent> = AtomicPtr::new(ptr::null_mut());
 
 /// 0 when nobody has begun, 1 while someone does, 2 when it is done.
 static STAGE: AtomicU32 = AtomicU32::new(0);
+
+/// The thread that has begun.
+static STARTER: AtomicU32 = AtomicU32::new(0);
 
 /// The state of capture in this process.
 pub(crate) struct Agent {
@@ -61,6 +61,8 @@ pub(crate) struct Agent {
     /// What is needed to run a window again.
     pub(crate) recording: Recording,
     process: u32,
+    /// Whether CUPTI is made ready for a window that may come.
+    readies: bool,
     state: Mutex<State>,
 }
 
@@ -83,6 +85,8 @@ pub(crate) enum Mode {
     Collector(PathBuf),
     /// A collector may come.
     Armed,
+    /// The same, and CUPTI is to be ready for it.
+    Ready,
 }
 
 /// The agent, if there is one.
@@ -93,17 +97,19 @@ pub(crate) fn current() -> Option<&'static Agent> {
 }
 
 /// The agent, made if the environment asks for one. Later callers wait for the
-/// first, whose handshake is bounded.
+/// first, whose handshake is bounded; it may itself come here again, by what
+/// another tool does in the functions that it calls.
 pub(crate) fn get_or_start() -> Option<&'static Agent> {
     if STAGE
         .compare_exchange(0, 1, Ordering::AcqRel, Ordering::Acquire)
         .is_ok()
     {
+        STARTER.store(thread_id(), Ordering::Release);
         guard::run((), start);
         STAGE.store(2, Ordering::Release);
     }
     while STAGE.load(Ordering::Acquire) == 1 {
-        if control::is_own_thread() {
+        if control::is_own_thread() || STARTER.load(Ordering::Acquire) == thread_id() {
             return current();
         }
         std::thread::yield_now();
@@ -115,7 +121,12 @@ fn mode() -> Option<Mode> {
     if let Some(path) = env::var_os(COLLECTOR_VARIABLE).filter(|path| !path.is_empty()) {
         return Some(Mode::Collector(PathBuf::from(path)));
     }
-    env::var_os(ARMED_VARIABLE).map(|_| Mode::Armed)
+    let value = env::var_os(armed::VARIABLE)?;
+    Some(if value == armed::READY {
+        Mode::Ready
+    } else {
+        Mode::Armed
+    })
 }
 
 fn start() {
@@ -131,9 +142,10 @@ fn start() {
         stacks: Stacks::default(),
         recording: Recording::new(match mode {
             Mode::Collector(_) => Since::Start,
-            Mode::Armed => Since::Late,
+            Mode::Armed | Mode::Ready => Since::Late,
         }),
         process: std::process::id(),
+        readies: matches!(mode, Mode::Collector(_) | Mode::Ready),
         state: Mutex::default(),
     }));
     CURRENT.store(agent, Ordering::Release);
@@ -187,7 +199,8 @@ impl Agent {
         self.threads.open(&settings);
         self.nvtx.announce(&self.sink);
         let range = Range::new(&settings);
-        let watching = self.cuda.open(self, &settings);
+        // What is wrong with CUPTI is noted there, and the rest is recorded.
+        let _ = self.cuda.open(self, &settings);
         let mut open = Open {
             settings,
             range,
@@ -198,7 +211,7 @@ impl Agent {
         }
         self.nvtx.watch(&open.range);
         state.window = Some(open);
-        watching
+        Ok(())
     }
 
     /// Closes the window, if one is open, and hands over what there is.
@@ -222,11 +235,15 @@ impl Agent {
     pub(crate) fn cuda_loaded(&self) {
         self.cuda.loaded();
         let mut state = lock(&self.state);
-        if let Some(open) = &mut state.window {
-            let opened = self.cuda.open(self, &open.settings);
-            if open.recording && opened.is_ok() {
-                self.cuda.begin(self, &open.settings);
+        match &mut state.window {
+            Some(open) => {
+                let opened = self.cuda.open(self, &open.settings);
+                if open.recording && opened.is_ok() {
+                    self.cuda.begin(self, &open.settings);
+                }
             }
+            None if self.readies && control::takes_orders() => self.cuda.make_ready(),
+            None => {}
         }
     }
 

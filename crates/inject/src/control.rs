@@ -41,7 +41,8 @@ const DUMP_LIMIT: Duration = Duration::from_secs(60);
 /// takes memory.
 const STACK_BYTES: usize = 8 << 20;
 
-static STOPPED: AtomicBool = AtomicBool::new(false);
+/// Whether windows may still come.
+static TAKES_ORDERS: AtomicBool = AtomicBool::new(false);
 static THREAD: AtomicU32 = AtomicU32::new(0);
 
 /// Where this process waits for collectors.
@@ -49,6 +50,8 @@ static SOCKET: Mutex<Option<PathBuf>> = Mutex::new(None);
 
 /// Takes the first order and starts the thread that takes the others.
 pub(crate) fn start(agent: &'static Agent, mode: Mode) {
+    // Of the process that this one is a fork of.
+    TAKES_ORDERS.store(false, Ordering::Release);
     let collector = match mode {
         Mode::Collector(path) => {
             let collector = greet(agent, &path);
@@ -58,7 +61,7 @@ pub(crate) fn start(agent: &'static Agent, mode: Mode) {
             }
             collector
         }
-        Mode::Armed => None,
+        Mode::Armed | Mode::Ready => None,
     };
     // Without a socket of its own a process can still be recorded by the
     // collector that it has, and not by another one.
@@ -73,7 +76,7 @@ pub(crate) fn start(agent: &'static Agent, mode: Mode) {
         listener,
         last_pulse: Instant::now(),
     };
-    STOPPED.store(false, Ordering::Release);
+    TAKES_ORDERS.store(true, Ordering::Release);
     let signals = block_signals();
     let thread = std::thread::Builder::new()
         .name("tracesmith".to_owned())
@@ -87,6 +90,11 @@ pub(crate) fn start(agent: &'static Agent, mode: Mode) {
     drop(thread);
 }
 
+/// Whether a window may be asked for.
+pub(crate) fn takes_orders() -> bool {
+    TAKES_ORDERS.load(Ordering::Acquire)
+}
+
 /// Whether the caller is the thread that takes orders.
 pub(crate) fn is_own_thread() -> bool {
     THREAD.load(Ordering::Relaxed) == crate::threads::thread_id()
@@ -94,7 +102,7 @@ pub(crate) fn is_own_thread() -> bool {
 
 /// The process ends: take no more orders.
 pub(crate) fn stop() {
-    STOPPED.store(true, Ordering::Release);
+    TAKES_ORDERS.store(false, Ordering::Release);
     if let Some(path) = guard::lock(&SOCKET).take() {
         // Someone may have tidied up before us; nothing depends on it.
         let _ = std::fs::remove_file(path);
@@ -142,10 +150,10 @@ struct Orders {
 
 impl Orders {
     fn run(mut self) {
-        while !STOPPED.load(Ordering::Acquire) && !guard::is_broken() {
+        while takes_orders() && !guard::is_broken() {
             let period = self.agent.period();
             let (from_collector, at_listener) = self.wait(period);
-            if STOPPED.load(Ordering::Acquire) {
+            if !takes_orders() {
                 break;
             }
             if from_collector {
@@ -168,7 +176,7 @@ impl Orders {
             return;
         }
         // The exit handler closes the window itself.
-        if !STOPPED.load(Ordering::Acquire) {
+        if takes_orders() {
             self.agent.close();
         }
     }

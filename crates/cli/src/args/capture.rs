@@ -70,6 +70,10 @@ pub(crate) struct EnvArgs {
     /// Leave LD_PRELOAD alone
     #[arg(long)]
     pub(crate) no_preload: bool,
+    /// Have CUPTI ready in each process that initialises CUDA, for programs that make graphs all the time: then no moment
+    /// of a first window is dangerous to them
+    #[arg(long)]
+    pub(crate) ready: bool,
 }
 
 #[derive(ClapArgs)]

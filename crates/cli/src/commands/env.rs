@@ -2,7 +2,7 @@
 
 use anyhow::Context;
 use serde_json::{Value, json};
-use tracesmith_collect::{Preload, environment};
+use tracesmith_collect::{Beforehand, Preload, environment};
 
 use crate::args::{EnvArgs, Format};
 use crate::library;
@@ -14,7 +14,13 @@ pub(crate) fn run(args: &EnvArgs, output: &mut Output) -> anyhow::Result<()> {
     } else {
         Preload::Yes
     };
-    let variables = environment(&library::locate()?, preload).context("preparing the runtime directory")?;
+    let beforehand = if args.ready {
+        Beforehand::Ready
+    } else {
+        Beforehand::Nothing
+    };
+    let variables =
+        environment(&library::locate()?, preload, beforehand).context("preparing the runtime directory")?;
     let variables: Vec<(&str, String)> = variables
         .into_iter()
         .map(|(name, value)| (name, value.to_string_lossy().into_owned()))

@@ -6,7 +6,7 @@
 #![allow(dead_code, reason = "not every test file needs all of it")]
 #![allow(clippy::print_stdout, reason = "a test that cannot run says so")]
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -91,17 +91,16 @@ fn build(folder: &Path) {
     for name in ["libcupti.so.12", "libcupti.so.13", "libcupti.so"] {
         fs::remove_file(folder.join(name)).unwrap();
     }
-    let cupti = [
-        "-shared",
-        "-fPIC",
-        "-Wl,-soname,libcupti.so.13",
-        "-Wl,--hash-style=both",
-        "-ldl",
-    ];
-    compile(folder, "libcupti.so.13", "cupti_file.c", &cupti);
+    compile_cupti(folder, &[]);
     symlink("libcupti.so.13", folder.join("libcupti.so")).unwrap();
     compile(folder, "launcher", "launcher.c", &["-ldl", "-lpthread"]);
     compile(folder, "windows", "windows.c", &["-ldl"]);
+    compile(
+        folder,
+        "spy.so",
+        "spy.c",
+        &["-shared", "-fPIC", "-ldl", "-lpthread"],
+    );
     compile(folder, "slow_pages", "slow_pages.c", &["-ldl", "-lpthread"]);
     build_paths(folder);
     let search = format!("-L{}", folder.display());
@@ -110,6 +109,18 @@ fn build(folder: &Path) {
     for name in ["linked_client", "guest"] {
         compile(folder, name, &format!("{name}.c"), &[&search, "-lcupti", "-ldl"]);
     }
+}
+
+fn compile_cupti(folder: &Path, defined: &[&str]) {
+    let library = [
+        "-shared",
+        "-fPIC",
+        "-Wl,-soname,libcupti.so.13",
+        "-Wl,--hash-style=both",
+        "-ldl",
+    ];
+    let flags = [defined, &library].concat();
+    compile(folder, "libcupti.so.13", "cupti_file.c", &flags);
 }
 
 /// The program whose call paths are known, where there is a compiler of C++.
@@ -133,7 +144,7 @@ fn build_paths(folder: &Path) {
 }
 
 /// A program or library of a target's source.
-pub fn compile(folder: &Path, output: &str, source: &str, flags: &[&str]) {
+fn compile(folder: &Path, output: &str, source: &str, flags: &[&str]) {
     compile_with("cc", folder, output, source, flags);
 }
 
@@ -186,6 +197,14 @@ impl Place {
 
     pub fn folder(&self) -> &Path {
         self.folder.path()
+    }
+
+    /// A libcupti of another kind, as `defined` when it is compiled: where libraries are looked for with it.
+    pub fn other_cupti(&self, defined: &str) -> OsString {
+        let folder = self.folder().join("other-cupti");
+        fs::create_dir(&folder).unwrap();
+        compile_cupti(&folder, &[defined]);
+        std::env::join_paths([folder.as_path(), self.stage.folder()]).unwrap()
     }
 
     /// A file of the folder that programs run in.

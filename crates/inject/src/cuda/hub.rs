@@ -26,7 +26,13 @@ use tracesmith_cuda::{
     },
 };
 
-use super::{bits::Bits, buffers, edges, lookup, neighbour, resources, tables, translate::Translator};
+use super::{
+    bits::Bits,
+    buffers, edges,
+    kinds::{interface, kind_of, number_of},
+    lookup, neighbour, resources, tables,
+    translate::Translator,
+};
 use crate::{agent, guard, guard::lock};
 
 static CURRENT: AtomicPtr<Hub> = AtomicPtr::new(ptr::null_mut());
@@ -38,13 +44,6 @@ const VERSION_WITHOUT_BUFFER: u32 = 27;
 
 /// The program's calls that can open and close a window.
 const PROFILER_CALLS: [u32; 2] = [driver::CU_PROFILER_START, driver::CU_PROFILER_STOP];
-
-/// The callbacks about nodes of graphs whose makers' stacks are taken.
-pub(super) const STACKED_NODES: [u32; 3] = [
-    resource::GRAPHNODE_CREATED,
-    resource::GRAPHNODE_CLONED,
-    resource::GRAPHNODE_DESTROY_STARTING,
-];
 
 /// Who wants something of CUPTI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,13 +114,6 @@ impl Wishes {
     }
 }
 
-fn kind_of(domain: ApiDomain) -> u32 {
-    match domain {
-        ApiDomain::Driver => kind::DRIVER,
-        ApiDomain::Runtime => kind::RUNTIME,
-    }
-}
-
 /// The hub, if CUPTI was opened.
 #[inline]
 pub(super) fn current() -> Option<&'static Hub> {
@@ -170,11 +162,7 @@ impl Hub {
     /// Becomes CUPTI's client, unless it is so already.
     pub(super) fn attach(&self) -> Result<(), Error> {
         let mut state = lock(&self.state);
-        self.switches.attach(|| {
-            // SAFETY: catches its panics, and calls only what is allowed there.
-            let subscribe = || unsafe { self.cupti.subscribe(callback) };
-            tables::at_hand(self.cupti.subscribing(), subscribe)
-        })?;
+        self.switches.attach(|| self.subscribe())?;
         if !state.registered {
             buffers::fill();
             // One buffer for all threads: as fast, and bounded. Older ones have
@@ -189,6 +177,22 @@ impl Hub {
             state.registered = true;
         }
         Ok(())
+    }
+
+    fn subscribe(&self) -> Result<Subscriber, Error> {
+        // SAFETY: catches its panics, and calls only what is allowed there.
+        let subscribe = || unsafe { self.cupti.subscribe(callback) };
+        tables::at_hand(self.cupti.subscribing(), subscribe)
+    }
+
+    /// Becomes CUPTI's client and leaves it again, unless it is its client already.
+    pub(super) fn subscribe_once(&self) {
+        let _one_at_a_time = lock(&self.state);
+        if self.switches.handle().is_none()
+            && let Ok(subscriber) = self.subscribe()
+        {
+            self.unsubscribe(subscriber);
+        }
     }
 
     /// Whether the other side wants nothing.
@@ -241,9 +245,30 @@ impl Hub {
 
     /// Starts a kind for a side.
     pub(super) fn enable(&self, side: Side, number: u32) -> Result<(), Error> {
+        self.enable_by(side, number, Cupti::enable)
+    }
+
+    /// Starts a kind of objects for us, with those that exist already.
+    pub(super) fn enable_objects(&self, number: u32) -> Result<(), Error> {
+        self.enable_by(Side::Ours, number, |cupti, number| {
+            cupti.enable_and_dump(number).or_else(|_| cupti.enable(number))
+        })
+    }
+
+    /// The same for the other side, which has asked for just that.
+    pub(super) fn enable_their_objects(&self, number: u32) -> Result<(), Error> {
+        self.enable_by(Side::Theirs, number, Cupti::enable_and_dump)
+    }
+
+    fn enable_by(
+        &self,
+        side: Side,
+        number: u32,
+        enable: impl Fn(&Cupti, u32) -> Result<(), Error>,
+    ) -> Result<(), Error> {
         let mut state = lock(&self.state);
         let Some(wanted) = state.wishes[side as usize].kinds.get_mut(number as usize) else {
-            return self.cupti.enable(number);
+            return enable(&self.cupti, number);
         };
         *wanted = true;
         match side {
@@ -253,7 +278,7 @@ impl Hub {
                 .skipped
                 .retain(|function| kind_of(function.0) != number),
         }
-        let result = self.cupti.enable(number);
+        let result = enable(&self.cupti, number);
         if result.is_err() {
             state.wishes[side as usize].kinds[number as usize] = false;
         }
@@ -272,16 +297,6 @@ impl Hub {
         let result = if still { Ok(()) } else { self.cupti.disable(number) };
         self.apply_functions(&state, number);
         result
-    }
-
-    /// Starts a kind of objects for us, with those that exist already.
-    pub(super) fn enable_objects(&self, number: u32) -> Result<(), Error> {
-        let mut state = lock(&self.state);
-        state.wishes[Side::Ours as usize].kinds[number as usize] = true;
-        self.accepted[number as usize].store(true, Ordering::Relaxed);
-        self.cupti
-            .enable_and_dump(number)
-            .or_else(|_| self.cupti.enable(number))
     }
 
     /// What comes from now on can be ours.
@@ -491,7 +506,7 @@ impl Hub {
             self.with_stack.set(*id, switch);
         }
         let calls = functions.iter().map(|id| (domain::DRIVER, *id));
-        let nodes = STACKED_NODES.map(|id| (domain::RESOURCE, id));
+        let nodes = resources::STACKED_NODES.map(|id| (domain::RESOURCE, id));
         calls
             .chain(nodes)
             .filter(|(domain, id)| {
@@ -673,24 +688,6 @@ impl Hub {
                 .sink
                 .with_activity(|activity, _| activity.losses.dropped += dropped);
         }
-    }
-}
-
-/// The domain with callbacks of an interface.
-fn number_of(which: ApiDomain) -> u32 {
-    match which {
-        ApiDomain::Driver => domain::DRIVER,
-        ApiDomain::Runtime => domain::RUNTIME,
-    }
-}
-
-/// The interface that a domain tells the calls of.
-#[inline]
-fn interface(number: u32) -> Option<ApiDomain> {
-    match number {
-        domain::DRIVER => Some(ApiDomain::Driver),
-        domain::RUNTIME => Some(ApiDomain::Runtime),
-        _ => None,
     }
 }
 

@@ -10,6 +10,7 @@
 
 use std::{
     ffi::c_void,
+    path::Path,
     sync::{
         OnceLock,
         atomic::{AtomicBool, Ordering},
@@ -28,7 +29,7 @@ use tracesmith_cuda::{
 use super::{
     handover,
     hub::{Hub, Side},
-    lookup, neighbour, symbols,
+    injected, lookup, neighbour, symbols,
     times::{self, Times},
 };
 use crate::{agent, guard};
@@ -57,9 +58,13 @@ fn switch(enable: u32) -> Switch {
     if enable == 0 { Switch::Off } else { Switch::On }
 }
 
-/// The hub, if this process has an agent and CUPTI.
+/// The hub, if this process has an agent and CUPTI, and no other tool has it.
 fn hub() -> Option<&'static Hub> {
+    // Also for another tool's sake: who asks is told that it is there.
     agent::get_or_start()?;
+    if ASIDE.load(Ordering::Acquire) || injected::other().is_some() {
+        return None;
+    }
     // What is wrong with CUPTI, its own answer tells the program.
     Hub::open().ok()
 }
@@ -78,10 +83,12 @@ fn real(name: &str) -> Option<*const c_void> {
         return (address != 0).then_some(address as *const c_void);
     }
     lookup::for_ourselves(|| {
-        let loaded = library::mapped("libcupti.so")
-            .into_iter()
-            .find_map(Library::loaded)?;
-        loaded.address(name).map(library::Address::as_ptr)
+        let mut loaded = library::mapped("libcupti.so");
+        // Another tool looks up the functions of the one that it brings; whoever calls us is bound to another.
+        let of_tool = injected::other().and_then(Path::parent);
+        loaded.sort_by_key(|path| of_tool.is_some() && path.parent() == of_tool);
+        let library = loaded.into_iter().find_map(Library::loaded)?;
+        library.address(name).map(library::Address::as_ptr)
     })
 }
 
@@ -101,7 +108,7 @@ macro_rules! interposed {
                 #[inline(never)]
                 pub(super) unsafe extern "C" fn $name($($arg: $type),*) -> Code {
                     guard::run(UNKNOWN, || {
-                        if let Some($hub) = hub().filter(|_| !ASIDE.load(Ordering::Acquire)) {
+                        if let Some($hub) = hub() {
                             return $body;
                         }
                         let Some(address) = real(stringify!($name)) else {
@@ -154,7 +161,10 @@ interposed! {
     };
 
     /// A kind that the other client wants.
-    fn cuptiActivityEnable(kind: u32) |hub| their_kind(hub, kind);
+    fn cuptiActivityEnable(kind: u32) |hub| their_kind(hub, kind, |hub, kind| hub.enable(Side::Theirs, kind));
+
+    /// The same with the objects that exist already; we are told of them too.
+    fn cuptiActivityEnableAndDump(kind: u32) |hub| their_kind(hub, kind, Hub::enable_their_objects);
 
     /// A kind that the other client does not want any more.
     fn cuptiActivityDisable(kind: u32) |hub| not_their_kind(hub, kind);
@@ -162,7 +172,7 @@ interposed! {
     /// A kind that the other client wants in one context; it gets it in all.
     fn cuptiActivityEnableContext(context: *mut c_void, kind: u32) |hub| {
         let _ = context;
-        their_kind(hub, kind)
+        their_kind(hub, kind, |hub, kind| hub.enable(Side::Theirs, kind))
     };
 
     /// A kind that the other client does not want any more.
@@ -339,12 +349,12 @@ interposed! {
     };
 }
 
-fn their_kind(hub: &Hub, kind: u32) -> Code {
+fn their_kind(hub: &Hub, kind: u32, enable: impl Fn(&Hub, u32) -> Result<(), Error>) -> Code {
     if let Err(error) = hub.attach() {
         return code(Err(error));
     }
     neighbour::enabled(hub, kind);
-    code(hub.enable(Side::Theirs, kind))
+    code(enable(hub, kind))
 }
 
 fn not_their_kind(hub: &Hub, kind: u32) -> Code {
@@ -371,6 +381,11 @@ fn end_subscription(hub: &Hub) {
 /// What a lookup of a function of CUPTI's is to find: ours, or that of the one
 /// CUPTI that is used here. None leaves it as it is.
 pub(super) fn instead_of(name: &str) -> Option<*const c_void> {
+    if injected::other().is_some() {
+        // For whoever asks why nothing is recorded.
+        agent::get_or_start();
+        return None;
+    }
     if let Some((_, ours)) = FUNCTIONS.iter().find(|(function, _)| *function == name) {
         return Some(ours.0);
     }

@@ -1,6 +1,10 @@
 //! What is asked of CUPTI, and which calls only ask.
 
-use tracesmith_cuda::cupti::{ApiDomain, Cupti, abi::kind, activity::VERSION_13_4_1};
+use tracesmith_cuda::cupti::{
+    ApiDomain, Cupti,
+    abi::{domain, kind},
+    activity::VERSION_13_4_1,
+};
 use tracesmith_wire::control::Kinds;
 
 /// The largest callback number that is looked at: well above those of CUDA 13.
@@ -45,6 +49,32 @@ pub(super) fn tells_syncs(kinds: Kinds) -> bool {
 /// of PyTorch within some twenty windows (H200, CUPTI 13.0).
 pub(super) fn can_ask_latency(version: u32) -> bool {
     version >= VERSION_13_4_1
+}
+
+/// The kind of records of an interface's calls.
+pub(super) fn kind_of(which: ApiDomain) -> u32 {
+    match which {
+        ApiDomain::Driver => kind::DRIVER,
+        ApiDomain::Runtime => kind::RUNTIME,
+    }
+}
+
+/// The domain with callbacks of an interface.
+pub(super) fn number_of(which: ApiDomain) -> u32 {
+    match which {
+        ApiDomain::Driver => domain::DRIVER,
+        ApiDomain::Runtime => domain::RUNTIME,
+    }
+}
+
+/// The interface that a domain tells the calls of.
+#[inline]
+pub(super) fn interface(number: u32) -> Option<ApiDomain> {
+    match number {
+        domain::DRIVER => Some(ApiDomain::Driver),
+        domain::RUNTIME => Some(ApiDomain::Runtime),
+        _ => None,
+    }
 }
 
 /// Whether every CUPTI that we support has the kind.

@@ -14,6 +14,7 @@
 //! - [`times`]: what CUPTI times only where it is asked to.
 //! - [`translate`]: records as they travel.
 //! - [`resources`]: modules, and what else is told by callbacks.
+//! - [`injected`]: whether another tool has this process.
 //! - [`interpose`], [`lookup`], [`symbols`]: the functions that the program finds instead of
 //!   CUPTI's.
 //! - [`tables`], [`imports`], [`image`]: memory that is ready when CUPTI needs it at once.
@@ -26,6 +27,7 @@ mod handover;
 mod hub;
 mod image;
 mod imports;
+mod injected;
 mod interpose;
 pub(crate) mod kinds;
 mod lookup;
@@ -42,7 +44,7 @@ mod waits;
 use std::{
     ffi::{CStr, c_void},
     sync::{
-        Mutex,
+        Mutex, OnceLock,
         atomic::{AtomicBool, Ordering},
     },
     time::{Duration, Instant},
@@ -87,8 +89,8 @@ const NO_LATENCY: &str = "when launches were queued and submitted is not recorde
 pub(crate) struct Backend {
     /// Whether the driver is there.
     loaded: AtomicBool,
-    /// Whether it was left to a profiler of the program's.
-    aside: AtomicBool,
+    /// Why it was left to another profiler.
+    aside: OnceLock<String>,
     /// The kernel whose launches are recorded.
     wanted_kernel: Mutex<Option<KernelPattern>>,
     /// What nodes of graphs wait for.
@@ -127,11 +129,24 @@ impl Backend {
         interpose::patch_loaded();
     }
 
+    /// CUPTI's first subscription is over before threads of the program can be in the way of it: see [`tables`].
+    pub(crate) fn make_ready(&self) {
+        if self.aside().is_some() {
+            return;
+        }
+        // What is wrong is told when a window opens.
+        let Ok(hub) = Hub::open() else {
+            return;
+        };
+        interpose::patch_loaded();
+        hub.subscribe_once();
+    }
+
     /// Prepares CUPTI for a window. Does nothing before the driver is there.
     pub(crate) fn open(&self, agent: &Agent, settings: &Settings) -> Result<(), String> {
-        if self.aside.load(Ordering::Acquire) {
-            agent.sink.note(Cause::Conflict, ASIDE);
-            return Err(ASIDE.to_owned());
+        if let Some(words) = self.aside() {
+            agent.sink.note(Cause::Conflict, words);
+            return Err(words.to_owned());
         }
         if !self.loaded.load(Ordering::Acquire) {
             return Ok(());
@@ -322,7 +337,7 @@ impl Backend {
     /// Leaves CUPTI to another profiler, for good: it would be ruined again by
     /// the next window.
     pub(crate) fn step_aside(&self, agent: &Agent) {
-        if self.aside.swap(true, Ordering::AcqRel) {
+        if self.aside.set(ASIDE.to_owned()).is_err() {
             return;
         }
         self.end(agent);
@@ -334,6 +349,20 @@ impl Backend {
         if was_open {
             agent.sink.note(Cause::Conflict, ASIDE);
         }
+    }
+
+    /// Why CUPTI is left to another profiler, if it is.
+    fn aside(&self) -> Option<&str> {
+        if let Some(other) = injected::other() {
+            self.aside.get_or_init(|| {
+                let other = other.display();
+                format!(
+                    "another tool has this process (CUDA_INJECTION64_PATH is {other}): GPU work is not recorded, so that it \
+                     keeps its data"
+                )
+            });
+        }
+        self.aside.get().map(String::as_str)
     }
 
     /// Whether the launch of a kernel opens and closes the window.

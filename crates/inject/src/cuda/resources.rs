@@ -12,11 +12,15 @@ use tracesmith_cuda::cupti::{
 use tracesmith_wire::record::{Context, Module, Stream};
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::{
-    calls, edges,
-    hub::{Hub, STACKED_NODES},
-};
+use super::{calls, edges, hub::Hub};
 use crate::{agent, agent::Agent, clock, range::Turn, recording};
+
+/// The callbacks about nodes of graphs whose makers' stacks are taken.
+pub(super) const STACKED_NODES: [u32; 3] = [
+    resource::GRAPHNODE_CREATED,
+    resource::GRAPHNODE_CLONED,
+    resource::GRAPHNODE_DESTROY_STARTING,
+];
 
 /// One callback that is ours.
 ///

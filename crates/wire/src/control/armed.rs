@@ -20,6 +20,15 @@ use crate::{
 /// The variable that names the directory.
 pub const RUNTIME_DIRECTORY_VARIABLE: &str = "TRACESMITH_RUNTIME_DIR";
 
+/// The variable that arms a process. Its value is [`ASLEEP`] or [`READY`].
+pub const VARIABLE: &str = "TRACESMITH_ARMED";
+
+/// CUPTI is left alone until the process is recorded.
+pub const ASLEEP: &str = "1";
+
+/// CUPTI is made ready when the process initialises CUDA.
+pub const READY: &str = "ready";
+
 /// The directory in which targets of this environment wait, made if need be.
 ///
 /// # Errors
