@@ -24,6 +24,7 @@ import time
 from pathlib import Path
 
 import first_windows
+import neighbours
 import replayed
 import survivors
 import switched
@@ -74,9 +75,9 @@ def counts(trace):
     return {key: int(value) for key, value in zip(words[::2], words[1::2])}
 
 
-def armed():
+def armed(*options):
     """The variables that arm a process."""
-    lines = run([TRACESMITH, "env"]).splitlines()
+    lines = run([TRACESMITH, "env", *options]).splitlines()
     pairs = (line.removeprefix("export ").split("=", 1) for line in lines if line.startswith("export "))
     return {key: value.strip("'\"") for key, value in pairs}
 
@@ -215,13 +216,18 @@ class Turns:
 
 
 def many():
-    """What is asked of single launches: programs that take turns of 4,000, all on one CPU, in several sets of processes."""
+    """What is asked of single launches: programs that take turns of 4,000, all on one CPU, in several sets of processes.
+
+        MANY_SETS, MANY_TURNS   how many sets, and turns in each
+        MANY_CASES              just these programs, divided by ";"
+    """
     sets, turns = int(os.environ.get("MANY_SETS", "10")), int(os.environ.get("MANY_TURNS", "40"))
     loop = [str(PROGRAMS / "launch_loop"), "4000", "1", str(turns)]
     null = {"CUDA_INJECTION64_PATH": str(PROGRAMS / "libnull_client.so")}
     cases = {
         "bare": (loop, {}),
         "dormant": (loop, armed()),
+        "dormant, CUPTI ready": (loop, armed("--ready")),
         "null client, kinds of light": (loop, dict(null, NULL_KINDS=LIGHT_KINDS)),
         "ours, light": (profile("turns-light.sbt", loop, "--level", "light"), {}),
         "null client, kinds of standard, called at launches": (loop, dict(null, NULL_KINDS=STANDARD_KINDS, NULL_CALLBACKS="driver")),
@@ -235,6 +241,8 @@ def many():
         cases["Nsight Systems, -t cuda"] = ([nsys(), "profile", "-t", "cuda", "-o", report, "--force-overwrite", "true", *loop], {})
     else:
         row("many", "Nsight Systems", "not on this machine")
+    if wanted := os.environ.get("MANY_CASES"):
+        cases = {name: cases[name] for name in wanted.split(";")}
     # A list for each set of processes, of one time for each turn.
     taken = {name: [] for name in cases}
     for number_of_set in range(sets):
@@ -254,6 +262,7 @@ def many():
         row("many", f"{name}: µs per launch (quartiles; median of each process)", f"{low:.3f}, {middle:.3f}, {high:.3f}; {each}")
     compared = [
         ("dormant", "bare", "within 1 %"),
+        ("dormant, CUPTI ready", "bare", ""),
         ("ours, light", "null client, kinds of light", "within 5 %"),
         ("ours, standard", "null client, kinds of standard, called at launches", ""),
         ("the same, called by the runtime too", "null client, kinds of standard, called at launches", ""),
@@ -263,7 +272,7 @@ def many():
         ("null client, kinds of standard, called at launches", "Nsight Systems, -t cuda", ""),
     ]
     for one, other, asked in compared:
-        if other in taken:
+        if one in taken and other in taken:
             row("many", f"{one} against {other}: median of the sets (95 % of redrawn sets); each set", against(taken[one], taken[other]), asked)
 
 
@@ -527,40 +536,9 @@ def torch_loops():
     training.measure(sys.modules[__name__])
 
 
-def neighbours():
-    """torch.profiler beside us, before, inside and after our window."""
-    interpreter = python()
-    if not interpreter:
-        row("two profilers", "PyTorch", "not on this machine")
-        return
-    script = str(BENCH / "two_profilers.py")
-    alone = numbers(run([interpreter, script]), "cuda_events")
-    beside = numbers(run(profile("two.sbt", [interpreter, script])), "cuda_events")
-    row("two profilers", "torch.profiler's CUDA events alone", alone)
-    row("two profilers", "within our recording", beside, alone)
-    found = counts("two.sbt")
-    row("two profilers", "our kernels then (26 steps)", found["kernels"])
-    row("two profilers", "conflicts in our trace", found["conflicts"], 0)
-    # From before the first session to between the two: the second comes after our window.
-    rest, kernels = beside_window([interpreter, script, "1.5"], "ready", 2.2)
-    row("two profilers", "with our window around the first of two sessions", rest, alone)
-    row("two profilers", "our kernels in that window (8 steps)", kernels)
-    rest, kernels = beside_window([interpreter, script, "1.5", "within"], "within", 2.2)
-    row("two profilers", "with our window within the first of two sessions", rest, alone)
-    row("two profilers", "our kernels in that window (1 step)", kernels)
-
-
-def beside_window(command, words, seconds):
-    """What torch.profiler sees in its sessions, and how many kernels we in a window that opens when the program has said something."""
-    target = subprocess.Popen(command, env=dict(os.environ, **armed()), stdout=subprocess.PIPE, text=True)
-    while words not in (line := target.stdout.readline()):
-        if not line:
-            raise RuntimeError(f"{command} ended")
-    time.sleep(0.2)
-    run([TRACESMITH, "record", "--force", "--pid", str(target.pid), "-d", str(seconds), "-o", str(OUTPUT / "two-window.sbt")])
-    rest = target.stdout.read()
-    target.wait()
-    return numbers(rest, "cuda_events"), counts("two-window.sbt")["kernels"]
+def two_profilers():
+    """Other profilers."""
+    neighbours.measure(sys.modules[__name__])
 
 
 def benchmark():
@@ -820,7 +798,7 @@ SECTIONS = {
     "switching": switching,
     "kinds": kinds,
     "torch": torch_loops,
-    "neighbours": neighbours,
+    "neighbours": two_profilers,
     "programs": programs,
     "benchmark": benchmark,
     "stacks": stacks,

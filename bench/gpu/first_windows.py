@@ -2,13 +2,16 @@
 dies leaves its native stack in first-N.txt.
 
     FIRST_STARTS    starts of the program (60)
+    FIRST_READY     starts of it with CUPTI made ready before, by `tracesmith env --ready` (20)
     FIRST_AT_ONCE   how many of it at a time (1: with others beside it a program is at its graphs less often)
     FIRST_GAPS      starts with another thread that watches CUPTI's table come (20), and as many of a client that does
                     nothing about that
+    FIRST_COSTS     starts of each that are timed (15): as it is, armed, armed with CUPTI ready
 """
 
 import collections
 import os
+import re
 import statistics
 import subprocess
 import threading
@@ -18,9 +21,9 @@ import time
 class Starter(threading.Thread):
     """Starts programs, one after another."""
 
-    def __init__(self, tools, number, starts):
+    def __init__(self, tools, variables, number, starts):
         super().__init__()
-        self.tools, self.number, self.starts = tools, number, starts
+        self.tools, self.variables, self.number, self.starts = tools, variables, number, starts
         self.ends, self.kernels, self.errors = collections.Counter(), 0, []
 
     def run(self):
@@ -30,7 +33,7 @@ class Starter(threading.Thread):
     def one_program(self):
         stacks = self.tools.OUTPUT / f"first-{self.number}.txt"
         watch = {"LD_PRELOAD": str(self.tools.PROGRAMS / "libcrash_stacks.so"), "CRASH_STACKS": str(stacks)}
-        environment = self.tools.preloading(self.tools.armed(), watch)
+        environment = self.tools.preloading(self.variables, watch)
         target = subprocess.Popen([str(self.tools.PROGRAMS / "graphs"), "forever"], env=environment, stdout=subprocess.PIPE, text=True)
         trace = f"first-{self.number}.sbt"
         try:
@@ -52,8 +55,15 @@ class Starter(threading.Thread):
 
 
 def measure(tools):
-    starts, at_once = int(os.environ.get("FIRST_STARTS", "60")), int(os.environ.get("FIRST_AT_ONCE", "1"))
-    starters = [Starter(tools, number, starts // at_once) for number in range(at_once)]
+    measure_starts(tools, "armed", tools.armed(), int(os.environ.get("FIRST_STARTS", "60")))
+    measure_starts(tools, "armed, CUPTI ready", tools.armed("--ready"), int(os.environ.get("FIRST_READY", "20")))
+    measure_gaps(tools, int(os.environ.get("FIRST_GAPS", "20")))
+    measure_costs(tools, int(os.environ.get("FIRST_COSTS", "15")))
+
+
+def measure_starts(tools, how, variables, starts):
+    at_once = int(os.environ.get("FIRST_AT_ONCE", "1"))
+    starters = [Starter(tools, variables, number, starts // at_once) for number in range(at_once)]
     for starter in starters:
         starter.start()
     for starter in starters:
@@ -62,9 +72,30 @@ def measure(tools):
     died = {code: count for code, count in ends.items() if code is not None}
     for error in {error for starter in starters for error in starter.errors}:
         tools.row("first", "a window that could not be recorded", error[-300:].replace("\n", " ⏎ "))
-    tools.row("first", f"programs that make graphs, {at_once} at a time, one window in each: started; died, by their codes; kernels in those windows",
+    tools.row("first", f"programs that make graphs, {how}, {at_once} at a time, one window in each: started; died, by their codes; kernels in those windows",
               f"{ends.total()}; {died}; {sum(starter.kernels for starter in starters)}", "; {}")
-    measure_gaps(tools, int(os.environ.get("FIRST_GAPS", "20")))
+
+
+def measure_costs(tools, starts):
+    """Until a program has its context and a first graph: how long that takes, and what memory it has then."""
+    cases = {"bare": {}, "armed": tools.armed(), "armed, CUPTI ready": tools.armed("--ready")}
+    taken = {name: [] for name in cases}
+    for _ in range(starts):
+        for name, variables in cases.items():
+            begun = time.monotonic()
+            target = subprocess.Popen([str(tools.PROGRAMS / "graphs"), "forever"], env=dict(os.environ, **variables), stdout=subprocess.PIPE, text=True)
+            try:
+                target.stdout.readline()
+                milliseconds = (time.monotonic() - begun) * 1e3
+                status = open(f"/proc/{target.pid}/status").read()
+                taken[name].append((milliseconds, int(re.search(r"VmRSS:\s*(\d+)", status)[1]) / 1024))
+            finally:
+                target.kill()
+                target.wait()
+    for name, found in taken.items():
+        times, sizes = ([each[place] for each in found] for place in (0, 1))
+        tools.row("first", f"{name}: ms until the program's first graph, least; median; most; MiB of memory, median",
+                  f"{min(times):.1f}; {statistics.median(times):.1f}; {max(times):.1f}; {statistics.median(sizes):.1f}")
 
 
 def measure_gaps(tools, starts):

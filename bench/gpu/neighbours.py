@@ -1,0 +1,106 @@
+"""Other profilers beside us: torch.profiler before, inside and after our windows, and NVIDIA's tools around an armed program.
+Each must find what it finds without us.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import time
+
+ARMED = {"armed": (), "armed, CUPTI ready": ("--ready",)}
+
+
+def measure(tools):
+    interpreter = tools.python()
+    if interpreter:
+        beside_torch(tools, interpreter)
+    else:
+        tools.row("two profilers", "PyTorch", "not on this machine")
+    within_others(tools)
+
+
+def beside_torch(tools, interpreter):
+    script = [interpreter, str(tools.BENCH / "two_profilers.py")]
+    alone = sessions(tools, tools.run(script))
+    beside = sessions(tools, tools.run(tools.profile("two.sbt", script)))
+    tools.row("two profilers", "torch.profiler's CUDA events alone", alone)
+    tools.row("two profilers", "within our recording", beside, alone)
+    found = tools.counts("two.sbt")
+    tools.row("two profilers", "our kernels then (26 steps)", found["kernels"])
+    tools.row("two profilers", "conflicts in our trace", found["conflicts"], 0)
+    for how, options in ARMED.items():
+        variables = tools.armed(*options)
+        # From before the first session to between the two: the second comes after our window.
+        for place, words, arguments, steps in ("around", "ready", [], "8 steps"), ("within", "within", ["within"], "1 step"):
+            rest, kernels = beside_window(tools, [*script, "1.5", *arguments], variables, words, 2.2)
+            tools.row("two profilers", f"{how}, with our window {place} the first of two sessions", rest, alone)
+            tools.row("two profilers", f"our kernels in that window ({steps})", kernels)
+        tools.row("two profilers", f"{how}, and never recorded", sessions(tools, tools.run(script, variables)), alone)
+
+
+def sessions(tools, text):
+    return tools.numbers(text, "cuda_events")
+
+
+def beside_window(tools, command, variables, words, seconds):
+    """What torch.profiler sees in its sessions, and how many kernels we in a window that opens when the program has said something."""
+    target = subprocess.Popen(command, env=dict(os.environ, **variables), stdout=subprocess.PIPE, text=True)
+    while words not in (line := target.stdout.readline()):
+        if not line:
+            raise RuntimeError(f"{command} ended")
+    time.sleep(0.2)
+    tools.run([tools.TRACESMITH, "record", "--force", "--pid", str(target.pid), "-d", str(seconds), "-o", str(tools.OUTPUT / "two-window.sbt")])
+    rest = target.stdout.read()
+    target.wait()
+    return sessions(tools, rest), tools.counts("two-window.sbt")["kernels"]
+
+
+def within_others(tools):
+    """A program under NVIDIA's tools, as it is and armed."""
+    loop = [str(tools.PROGRAMS / "launch_loop"), "1000"]
+    cases = {"bare": {}} | {how: tools.armed(*options) for how, options in ARMED.items()}
+    # Nsight Compute refuses to start where it is set.
+    cases["armed without CUDA_INJECTION64_PATH"] = {key: value for key, value in cases["armed"].items() if key != "CUDA_INJECTION64_PATH"}
+    others = {
+        "Nsight Systems: bytes of its report": (systems(tools), lambda _: take_report(tools)),
+        "Nsight Compute: kernels": (compute(), lambda text: len(re.findall(r"gpu__time_duration\.sum +\w+ +[0-9]", text))),
+        "compute-sanitizer: its verdict": (found("compute-sanitizer"), lambda text: re.search("ERROR SUMMARY: .*|$", text)[0]),
+    }
+    for name, (tool, find) in others.items():
+        if not tool:
+            tools.row("two profilers", name, "not on this machine")
+            continue
+        seen = []
+        for how, variables in cases.items():
+            done = subprocess.run([*tool, *loop], env=dict(os.environ, **variables), capture_output=True, text=True, timeout=60)
+            seen.append(f"{how} {done.returncode}, {find(done.stdout + done.stderr)}")
+        tools.row("two profilers", f"a program of 2,000 launches under {name}, behind the exit code", "; ".join(seen), "alike")
+    if tool := systems(tools):
+        take_report(tools)
+        tools.run(tools.profile("two-tools.sbt", [*tool, *loop]))
+        tools.row("two profilers", "Nsight Systems under us: bytes of its report; conflicts in our trace", f"{take_report(tools)}; {tools.counts('two-tools.sbt')['conflicts']}", "; 1")
+
+
+def found(name):
+    path = shutil.which(name)
+    return path and [path]
+
+
+def compute():
+    tool = found("ncu")
+    return tool and [*tool, "--clock-control", "none", "--metrics", "gpu__time_duration.sum", "-c", "3"]
+
+
+def systems(tools):
+    path = tools.nsys()
+    return path and [path, "profile", "-t", "cuda", "-o", str(tools.OUTPUT / "neighbour"), "--force-overwrite", "true"]
+
+
+def take_report(tools):
+    """How large the report is that Nsight Systems has just written; it is removed."""
+    size = 0
+    for path in tools.OUTPUT.glob("neighbour.*"):
+        size += path.stat().st_size if path.suffix in (".nsys-rep", ".qdstrm") else 0
+        path.unlink()
+    return size
