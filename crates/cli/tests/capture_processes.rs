@@ -16,7 +16,7 @@ use std::process::Command;
 use support::rows::{assert_whole, calls, joined_kernels, rows};
 use support::stage::{Place, run, stage, until};
 use tracesmith_fake_cuda::Options;
-use tracesmith_format::tables::ProcessEnd;
+use tracesmith_format::tables::{Process, ProcessEnd};
 use tracesmith_trace::Trace;
 
 /// Kernels by process, in the order of the trace's numbers.
@@ -186,6 +186,51 @@ fn ranks_are_those_that_a_launcher_gave() {
         ("SLURM_NTASKS", "4"),
     ];
     assert_eq!(ranks(&slurm), (Some(3), Some(2), 4));
+}
+
+/// Open MPI's own launcher, recorded with its workers, and one that records each of its workers.
+#[test]
+fn mpirun_gives_ranks() {
+    let Some(stage) = stage() else { return };
+    if Command::new("mpirun").arg("--version").output().is_err() {
+        println!("SKIPPED: no mpirun");
+        return;
+    }
+    let place = Place::new(stage);
+    let launcher = stage.path("launcher").display().to_string();
+    let workers = ["--oversubscribe", "-np", "3"];
+    // It is loath to start anything for root.
+    let as_root = ["OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"].map(|name| (name, "1"));
+    let ranks = |trace: &Trace| -> BTreeSet<_> {
+        let rank = |process: &Process| (process.rank.get(), process.world_size);
+        trace.processes.iter().map(rank).collect()
+    };
+    let profiled = run(place
+        .tracesmith("profile -o t.sbt -- mpirun")
+        .args(workers)
+        .args([&launcher, "launch", "5"])
+        .envs(as_root));
+    assert_eq!(profiled.code, Some(0), "{}", profiled.stderr);
+    assert_eq!(profiled.stdout, "launched 5\n".repeat(3));
+    let trace = place.trace("t.sbt");
+    assert_whole(&trace);
+    assert_eq!(kernels_by_process(&trace), [5, 5, 5]);
+    assert_eq!(ranks(&trace), (0..3).map(|rank| (Some(rank), 3)).collect());
+    let script = format!(
+        "{} profile -q -o rank-$OMPI_COMM_WORLD_RANK.sbt -- {launcher} launch 5",
+        env!("CARGO_BIN_EXE_tracesmith")
+    );
+    let each = run(place
+        .command("mpirun")
+        .args(workers)
+        .args(["sh", "-c", &script])
+        .envs(as_root));
+    assert_eq!(each.code, Some(0), "{}", each.stderr);
+    for rank in 0..3 {
+        let trace = place.trace(&format!("rank-{rank}.sbt"));
+        assert_whole(&trace);
+        assert_eq!(ranks(&trace), BTreeSet::from([(Some(rank), 3)]));
+    }
 }
 
 #[test]
