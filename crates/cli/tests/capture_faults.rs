@@ -17,6 +17,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
+use support::Run;
 use support::rows::{assert_whole, health, joined_kernels, rows};
 use support::stage::{Place, ended, run, stage, start, type_in, until};
 use tracesmith_fake_cuda::{Options, library};
@@ -124,6 +125,41 @@ fn another_profiler_that_was_first_keeps_its_place() {
     );
     let told = run.stderr.matches("another profiler").count();
     assert_eq!(told, 1, "once: {}", run.stderr);
+}
+
+/// Our library makes threads while it starts, and what the program does then may ask it for something.
+#[test]
+fn a_program_that_marks_the_threads_of_others_is_not_stopped_by_it() {
+    let Some(stage) = stage() else { return };
+    let place = Place::new(stage);
+    let expected = run(&mut place.target("named_threads"));
+    assert_eq!(expected.code, Some(0), "{}", expected.stderr);
+    let threads = |run: &Run| {
+        run.stdout
+            .trim()
+            .rsplit(' ')
+            .next()
+            .unwrap()
+            .parse::<u32>()
+            .unwrap()
+    };
+    let (profiled, trace) = place.profiled("", "named_threads");
+    assert_eq!(joined_kernels(&trace).len(), 3);
+    assert!(
+        threads(&profiled) > threads(&expected),
+        "ours are among them: {} {}",
+        profiled.stdout,
+        expected.stdout
+    );
+    for options in ["", "--ready"] {
+        let armed = run(&mut place.armed(options, "named_threads"));
+        assert_eq!(armed.code, Some(0), "{options}: {}", armed.stderr);
+        assert!(
+            threads(&armed) > threads(&expected),
+            "{options}: {}",
+            armed.stdout
+        );
+    }
 }
 
 #[test]

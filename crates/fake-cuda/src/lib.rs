@@ -22,8 +22,8 @@
 //! `runtime`, `cupti`, `nvml` and `nvtx` are the C functions. `call` is what happens around each call of driver and
 //! runtime: its number, callbacks and record. `targets/` has programs that run the same against this and a real driver:
 //! `launcher.c`, `linked_client.c`, `guest.c`, which goes through a plan with a profiler of its own, and `spy.c`, a profiler
-//! that writes down all it is told. `slow_pages.c` makes graphs ready while memory is slow to come. `cupti_file.c` makes
-//! a libcupti in a file of its own out of the fake.
+//! that writes down all it is told. `slow_pages.c` makes graphs ready while memory is slow to come, `named_threads.c` marks
+//! every thread that is made in it. `cupti_file.c` makes a libcupti in a file of its own out of the fake.
 //!
 //! Whether the fake is right was decided by running the spy on an H200 (driver 580, CUPTI 13.0): `tests/real/` keeps what
 //! it was told there, and the tests hold the fake against it.

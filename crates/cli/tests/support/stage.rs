@@ -102,6 +102,8 @@ fn build(folder: &Path) {
         &["-shared", "-fPIC", "-ldl", "-lpthread"],
     );
     compile(folder, "slow_pages", "slow_pages.c", &["-ldl", "-lpthread"]);
+    let seen_by_all = ["-rdynamic", "-ldl", "-lpthread"];
+    compile(folder, "named_threads", "named_threads.c", &seen_by_all);
     build_paths(folder);
     let search = format!("-L{}", folder.display());
     let linked = [&search, "-Wl,--no-as-needed", "-lcupti", "-ldl", "-lpthread"];
