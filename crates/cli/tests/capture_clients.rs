@@ -299,24 +299,15 @@ fn another_tool_has_its_process_for_itself() {
         "{conflicts:?}"
     );
     for options in ["", "--ready"] {
-        let script = format!(
-            "eval \"$('{}' env {options})\"; exec env {tool} {}",
-            env!("CARGO_BIN_EXE_tracesmith"),
-            launcher.display()
-        );
-        let shell = |words: &str| {
-            let mut shell = place.command("sh");
-            shell.args(["-c", &format!("{script} {words}")]);
-            shell
-        };
-        let (run, told) = told_to_another_tool(&place, &mut shell("launch 3"));
+        let mut shell = place.armed_under(&tool, options, "launcher launch 3");
+        let (run, told) = told_to_another_tool(&place, &mut shell);
         assert_eq!(
             (run.code, &told),
             (Some(0), &expected),
             "{options}: {}",
             run.stderr
         );
-        let armed = start(&mut shell("forever"));
+        let armed = start(&mut place.armed_under(&tool, options, "launcher forever"));
         place.wait_until_armed(&armed);
         let window = support::stage::run(&mut place.record(armed.id(), "-d 0.1 --force"));
         assert!(
@@ -325,6 +316,46 @@ fn another_tool_has_its_process_for_itself() {
             window.stderr
         );
         kill(armed);
+    }
+}
+
+/// What a process has read, by calls of the system.
+fn reads(pid: u32) -> u64 {
+    let lines = std::fs::read_to_string(format!("/proc/{pid}/io")).unwrap();
+    let count = lines.lines().find_map(|line| line.strip_prefix("syscr: "));
+    count.unwrap().parse().unwrap()
+}
+
+#[test]
+fn a_profiler_in_a_process_of_another_tool_works_as_it_does_alone() {
+    let Some(stage) = stage() else { return };
+    let place = Place::new(stage);
+    let line = "guest ikokcgokokokokokcg";
+    // It asks for nothing, so that the program may have CUPTI.
+    let tool = stage.path("spy.so");
+    let measured = |command: &mut std::process::Command| {
+        let mut talk = Talk::start(command);
+        talk.hear("at ");
+        let before = reads(talk.child().id());
+        talk.say();
+        talk.hear("at ");
+        let read = reads(talk.child().id()) - before;
+        talk.say();
+        (talk.end(), read)
+    };
+    let (expected, read_alone) = measured(place.target(line).env("CUDA_INJECTION64_PATH", &tool));
+    assert!(expected.stdout.contains("kernels 60 "), "{}", expected.stdout);
+    for options in ["", "--ready"] {
+        let tool = format!("CUDA_INJECTION64_PATH={}", tool.display());
+        let (run, read) = measured(&mut place.armed_under(&tool, options, line));
+        assert_eq!(
+            (run.code, &run.stdout),
+            (Some(0), &expected.stdout),
+            "{options}: {}",
+            run.stderr
+        );
+        // It has taken some hundred records from CUPTI meanwhile.
+        assert!(read < read_alone + 20, "{options}: {read} and {read_alone}");
     }
 }
 

@@ -261,9 +261,14 @@ impl Place {
 
     /// A target that was armed as `tracesmith env` says, in a shell.
     pub fn armed(&self, options: &str, target: &str) -> Command {
+        self.armed_under("", options, target)
+    }
+
+    /// The same, with variables set in that shell for the target alone.
+    pub fn armed_under(&self, variables: &str, options: &str, target: &str) -> Command {
         let mut command = self.command("sh");
         let script = format!(
-            "eval \"$('{}' env {options})\"; exec {}/{target}",
+            "eval \"$('{}' env {options})\"; {variables} exec {}/{target}",
             env!("CARGO_BIN_EXE_tracesmith"),
             self.stage.folder().display()
         );

@@ -75,21 +75,36 @@ static ASIDE: AtomicBool = AtomicBool::new(false);
 /// CUPTI's own functions, in the order of [`FUNCTIONS`].
 static REAL: OnceLock<Vec<usize>> = OnceLock::new();
 
+/// The same of the library that callers are bound to, in a process without a hub.
+static PASSED: OnceLock<Vec<usize>> = OnceLock::new();
+
 /// CUPTI's own function, for a process that is not to be recorded or not any more.
 fn real(name: &str) -> Option<*const c_void> {
-    if let Some(known) = REAL.get() {
-        let at = FUNCTIONS.iter().position(|(function, _)| *function == name)?;
-        let address = *known.get(at)?;
-        return (address != 0).then_some(address as *const c_void);
-    }
-    lookup::for_ourselves(|| {
-        let mut loaded = library::mapped("libcupti.so");
-        // Another tool looks up the functions of the one that it brings; whoever calls us is bound to another.
-        let of_tool = injected::other().and_then(Path::parent);
-        loaded.sort_by_key(|path| of_tool.is_some() && path.parent() == of_tool);
-        let library = loaded.into_iter().find_map(Library::loaded)?;
-        library.address(name).map(library::Address::as_ptr)
-    })
+    let known = match REAL.get().or_else(|| PASSED.get()) {
+        Some(known) => known,
+        // Once: it goes through all that the process has mapped, and records come by the million.
+        None => {
+            let found = addresses_in(&loaded()?);
+            PASSED.get_or_init(|| found)
+        }
+    };
+    let at = FUNCTIONS.iter().position(|(function, _)| *function == name)?;
+    let address = *known.get(at)?;
+    (address != 0).then_some(address as *const c_void)
+}
+
+/// The CUPTI that whoever calls us is bound to. It stays in the process from here on.
+fn loaded() -> Option<Library> {
+    let mut loaded = library::mapped("libcupti.so");
+    // Another tool looks up the functions of the one that it brings.
+    let of_tool = injected::other().and_then(Path::parent);
+    loaded.sort_by_key(|path| of_tool.is_some() && path.parent() == of_tool);
+    loaded.into_iter().find_map(Library::loaded)
+}
+
+fn addresses_in(library: &Library) -> Vec<usize> {
+    let address = |name| library.address(name).map_or(0, |found| found.as_ptr() as usize);
+    lookup::for_ourselves(|| FUNCTIONS.iter().map(|(name, _)| address(name)).collect())
 }
 
 macro_rules! interposed {
@@ -409,15 +424,5 @@ pub(super) fn patch_loaded() {
 
 /// Keeps the addresses of CUPTI's own functions.
 fn remember(hub: &Hub) {
-    REAL.get_or_init(|| {
-        lookup::for_ourselves(|| {
-            let address = |name| {
-                hub.cupti()
-                    .library()
-                    .address(name)
-                    .map_or(0, |found| found.as_ptr() as usize)
-            };
-            FUNCTIONS.iter().map(|(name, _)| address(name)).collect()
-        })
-    });
+    REAL.get_or_init(|| addresses_in(hub.cupti().library()));
 }
