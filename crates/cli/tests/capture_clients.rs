@@ -18,23 +18,23 @@ use support::stage::{Place, Talk, kill, run, stage, start};
 use tracesmith_fake_cuda::{CuptiVersion, Options};
 use tracesmith_format::tables::HealthCause;
 
-/// What a profiler in a program does, as plans of the target: see `guest.c`.
-const PLANS: [&str; 14] = [
-    "ikokck",      // a session
-    "ikokckokck",  // two
-    "ikoDkck",     // with the devices
-    "ikok",        // one that is never closed
-    "oikck",       // open before CUDA is initialised
-    "iklokck",     // functions that are looked up
-    "liokck",      // before CUDA is initialised
-    "iktokck",     // a clock of its own
-    "ltiokckokck", // the same, looked up before CUDA is initialised
-    "iksokcuk",    // callbacks
-    "sikuk",       // callbacks before CUDA is initialised, and no records
-    "isksku",      // a second subscription, which is refused
-    "ikokcfk",     // leaving CUPTI
-    "ikokcfkokck", // and coming back
-];
+/// What a profiler in a program does: see `guest.c`. Plans without halts have no number.
+fn plans() -> impl Iterator<Item = (&'static str, Option<u64>)> {
+    let lines = include_str!("../../fake-cuda/targets/guest_plans.txt").lines();
+    let plans = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
+    plans.map(|line| {
+        let mut words = line.split_whitespace();
+        let plan = words.next().unwrap();
+        let kernels = words.next().and_then(|word| word.parse().ok());
+        assert_eq!(kernels.is_some(), plan.contains('g'), "{line}");
+        (plan, kernels)
+    })
+}
+
+/// Those that the program goes through at one go.
+fn plans_without_halts() -> impl Iterator<Item = &'static str> {
+    plans().filter_map(|(plan, kernels)| kernels.is_none().then_some(plan))
+}
 
 /// The same program alone.
 fn alone(place: &Place, target: &str) -> Run {
@@ -59,7 +59,7 @@ fn launched(run: &Run) -> usize {
 fn a_program_with_a_profiler_does_not_notice_us_nor_we_it() {
     let Some(stage) = stage() else { return };
     let place = Place::new(stage);
-    for plan in PLANS {
+    for plan in plans_without_halts() {
         let target = format!("guest {plan}");
         let expected = alone(&place, &target);
         let (run, trace) = place.profiled("", &target);
@@ -168,18 +168,9 @@ fn around_a_window(place: &Place, arming: &str, window: &str, line: &str) -> (Ru
 fn windows_before_inside_and_after_their_sessions_disturb_nobody() {
     let Some(stage) = stage() else { return };
     let place = Place::new(stage);
-    for (plan, recorded) in [
-        // g: where the test opens and closes its window.
-        ("ikgkgokck", 10),     // before their session
-        ("ikgkokckgk", 30),    // around it
-        ("ikokgkgkck", 10),    // inside it
-        ("ikokckgkgk", 10),    // after it
-        ("ikokgkckgk", 20),    // closed after theirs
-        ("ikgkokgkckk", 20),   // opened before theirs, closed within it
-        ("iksokgkgkckuk", 10), // with callbacks
-        ("iktokgkgkck", 10),   // with a clock
-        ("ikokcfgkgokck", 10), // after they left CUPTI
-    ] {
+    // g: where the test opens and closes its window.
+    for (plan, recorded) in plans() {
+        let Some(recorded) = recorded else { continue };
         for options in ["", "--no-preload"] {
             let plan = if options.is_empty() {
                 plan.to_owned()
@@ -363,7 +354,7 @@ fn a_profiler_in_a_process_of_another_tool_works_as_it_does_alone() {
 fn armed_and_never_recorded_is_as_if_we_were_not_there() {
     let Some(stage) = stage() else { return };
     let place = Place::new(stage);
-    for plan in PLANS {
+    for plan in plans_without_halts() {
         let target = format!("guest {plan}");
         let expected = alone(&place, &target);
         for options in ["", "--ready", "--ready --no-preload"] {

@@ -7,6 +7,7 @@
 //! theirs.
 
 use std::{
+    collections::BTreeSet,
     ffi::c_void,
     ptr::{self, NonNull},
     sync::{
@@ -40,6 +41,7 @@ struct State {
     /// A buffer of theirs that is not full yet.
     held: Option<Held>,
     periods: [Period; kind::COUNT],
+    told: BTreeSet<Object>,
     dropped: u64,
 }
 
@@ -78,6 +80,12 @@ struct Reading {
     theirs: u64,
 }
 
+/// Something that exists, of which CUPTI tells whenever a client asks what there is: its kind and its numbers.
+type Object = (u32, u32, u32);
+
+/// How many of those are remembered. It does no harm to tell of one twice, and memory is bounded.
+const REMEMBERED: usize = 4096;
+
 /// Readings for one comparison of the clocks.
 const READINGS: u32 = 50;
 
@@ -88,6 +96,7 @@ impl State {
             clock: None,
             held: None,
             periods: [Period { from: 0, until: 0 }; kind::COUNT],
+            told: BTreeSet::new(),
             dropped: 0,
         }
     }
@@ -113,6 +122,7 @@ pub(super) fn enabled(hub: &Hub, number: u32) {
     let now = hub.cupti().timestamp();
     let wanted = {
         let mut state = lock(&STATE);
+        state.told.retain(|object| object.0 != number);
         if let Some(period) = state.periods.get_mut(number as usize) {
             *period = Period {
                 from: now,
@@ -143,6 +153,15 @@ pub(super) fn detached() {
 
 pub(super) fn count_dropped(dropped: u64) {
     lock(&STATE).dropped += dropped;
+}
+
+/// Whether they have not been told of it since they asked for its kind: CUPTI tells both when we ask.
+fn is_news(object: Object) -> bool {
+    let told = &mut lock(&STATE).told;
+    if told.len() >= REMEMBERED {
+        told.clear();
+    }
+    told.insert(object)
 }
 
 /// What was dropped since they asked last.
@@ -314,7 +333,8 @@ impl Copier<'_> {
 
     fn is_theirs(&self, record: &[u8], version: u32) -> bool {
         let number = record.first_chunk().map_or(0, |kind| u32::from_ne_bytes(*kind));
-        let call = match Activity::new(record, version) {
+        let activity = Activity::new(record, version);
+        let call = match &activity {
             Some(Activity::Driver(call)) => Some((ApiDomain::Driver, call.function())),
             Some(Activity::Runtime(call)) => Some((ApiDomain::Runtime, call.function())),
             _ => None,
@@ -335,7 +355,12 @@ impl Copier<'_> {
             return false;
         };
         match activity::time_offsets(number).first() {
-            None => true,
+            None => match activity {
+                Some(Activity::Device(device)) => is_news((number, device.device(), 0)),
+                Some(Activity::Context(context, _)) => is_news((number, context.context(), 0)),
+                Some(Activity::Stream(stream)) => is_news((number, stream.context(), stream.stream())),
+                _ => true,
+            },
             Some(offset) => {
                 let time = read_time(record, *offset);
                 // A record without times goes to both: neither is to lose it.
