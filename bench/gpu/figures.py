@@ -24,6 +24,7 @@ import time
 from pathlib import Path
 
 import first_windows
+import guests
 import neighbours
 import replayed
 import survivors
@@ -541,6 +542,11 @@ def two_profilers():
     neighbours.measure(sys.modules[__name__])
 
 
+def clients():
+    """Profilers of the program's own."""
+    guests.measure(sys.modules[__name__])
+
+
 def benchmark():
     """The command of the same name."""
     text = run([TRACESMITH, "benchmark", "-n", "10000"])
@@ -799,6 +805,7 @@ SECTIONS = {
     "kinds": kinds,
     "torch": torch_loops,
     "neighbours": two_profilers,
+    "clients": clients,
     "programs": programs,
     "benchmark": benchmark,
     "stacks": stacks,

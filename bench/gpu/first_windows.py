@@ -3,6 +3,7 @@ dies leaves its native stack in first-N.txt.
 
     FIRST_STARTS    starts of the program (60)
     FIRST_READY     starts of it with CUPTI made ready before, by `tracesmith env --ready` (20)
+    FIRST_DELAYED   starts of it by `tracesmith profile --delay` (20)
     FIRST_AT_ONCE   how many of it at a time (1: with others beside it a program is at its graphs less often)
     FIRST_GAPS      starts with another thread that watches CUPTI's table come (20), and as many of a client that does
                     nothing about that
@@ -12,6 +13,7 @@ dies leaves its native stack in first-N.txt.
 import collections
 import os
 import re
+import signal
 import statistics
 import subprocess
 import threading
@@ -57,6 +59,7 @@ class Starter(threading.Thread):
 def measure(tools):
     measure_starts(tools, "armed", tools.armed(), int(os.environ.get("FIRST_STARTS", "60")))
     measure_starts(tools, "armed, CUPTI ready", tools.armed("--ready"), int(os.environ.get("FIRST_READY", "20")))
+    measure_delayed(tools, int(os.environ.get("FIRST_DELAYED", "20")))
     measure_gaps(tools, int(os.environ.get("FIRST_GAPS", "20")))
     measure_costs(tools, int(os.environ.get("FIRST_COSTS", "15")))
 
@@ -74,6 +77,28 @@ def measure_starts(tools, how, variables, starts):
         tools.row("first", "a window that could not be recorded", error[-300:].replace("\n", " ⏎ "))
     tools.row("first", f"programs that make graphs, {how}, {at_once} at a time, one window in each: started; died, by their codes; kernels in those windows",
               f"{ends.total()}; {died}; {sum(starter.kernels for starter in starters)}", "; {}")
+
+
+def measure_delayed(tools, starts):
+    """Windows that open later in programs that we start: CUPTI is to be there before the program's first graph."""
+    begun, ends, kernels = 0, collections.Counter(), 0
+    for _ in range(starts):
+        order = tools.profile("delayed.sbt", [str(tools.PROGRAMS / "graphs"), "forever"], "--delay", "0.5", "--duration", "0.1")
+        profiler = subprocess.Popen(order, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        try:
+            profiler.stdout.readline()
+            program = int(open(f"/proc/{profiler.pid}/task/{profiler.pid}/children").read().split()[0])
+            begun += "libcupti" in open(f"/proc/{program}/maps").read()
+            time.sleep(0.8)
+            os.kill(program, signal.SIGTERM)
+            # Our own, which says how the program ended.
+            ends[profiler.wait(60)] += 1
+        finally:
+            profiler.kill()
+            profiler.wait()
+        kernels += tools.counts("delayed.sbt")["kernels"]
+    tools.row("first", "programs that make graphs, `profile --delay 0.5 --duration 0.1`: with CUPTI at their first graph; ends, by their codes; kernels in those windows",
+              f"{begun}; {dict(ends)}; {kernels}", f"{starts}; {{-15: {starts}}}")
 
 
 def measure_costs(tools, starts):

@@ -5,6 +5,7 @@ Each must find what it finds without us.
 import os
 import re
 import shutil
+import signal
 import subprocess
 import time
 
@@ -63,7 +64,6 @@ def within_others(tools):
     # Nsight Compute refuses to start where it is set.
     cases["armed without CUDA_INJECTION64_PATH"] = {key: value for key, value in cases["armed"].items() if key != "CUDA_INJECTION64_PATH"}
     others = {
-        "Nsight Systems: bytes of its report": (systems(tools), lambda _: take_report(tools)),
         "Nsight Compute: kernels": (compute(), lambda text: len(re.findall(r"gpu__time_duration\.sum +\w+ +[0-9]", text))),
         "compute-sanitizer: its verdict": (found("compute-sanitizer"), lambda text: re.search("ERROR SUMMARY: .*|$", text)[0]),
     }
@@ -77,9 +77,56 @@ def within_others(tools):
             seen.append(f"{how} {done.returncode}, {find(done.stdout + done.stderr)}")
         tools.row("two profilers", f"a program of 2,000 launches under {name}, behind the exit code", "; ".join(seen), "alike")
     if tool := systems(tools):
-        take_report(tools)
+        # The first that a machine makes is larger than all others.
+        report_bytes(tools, tool, {}, 1000)
+        seen = [f"{how} {bytes_of_a_launch(tools, tool, variables):.1f}" for how, variables in cases.items()]
+        tools.row("two profilers", "bytes that Nsight Systems' report takes for a launch", "; ".join(seen), "alike")
         tools.run(tools.profile("two-tools.sbt", [*tool, *loop]))
         tools.row("two profilers", "Nsight Systems under us: bytes of its report; conflicts in our trace", f"{take_report(tools)}; {tools.counts('two-tools.sbt')['conflicts']}", "; 1")
+        for how, options in ARMED.items():
+            window_within_systems(tools, tool, how, tools.armed(*options))
+
+
+def bytes_of_a_launch(tools, tool, variables):
+    """What is in a report of more launches and not in one of fewer: nothing reads its reports here."""
+    few, many = 1000, 41_000
+    return (report_bytes(tools, tool, variables, many) - report_bytes(tools, tool, variables, few)) / (many - few)
+
+
+def report_bytes(tools, tool, variables, launches):
+    take_report(tools)
+    tools.run([*tool, str(tools.PROGRAMS / "launch_loop"), str(launches)], variables, limit=60)
+    return take_report(tools)
+
+
+def window_within_systems(tools, tool, how, variables):
+    """A window of ours in a program that Nsight Systems has: it is told why there is nothing, and that keeps its report."""
+    said = tools.OUTPUT / "forever.txt"
+    # Its shell says which process it will be.
+    program = ["sh", "-c", f"echo $$; exec {tools.PROGRAMS / 'launcher'} forever"]
+    with open(said, "w") as output:
+        target = subprocess.Popen([*tool, *program], env=dict(os.environ, **variables), stdout=output, stderr=subprocess.DEVNULL)
+    numbers = lambda words: [int(number) for number in re.findall(rf"^{words}(\d+)$", said.read_text(), re.MULTILINE)]
+    try:
+        limit = time.monotonic() + 30
+        while not numbers("launched "):
+            if target.poll() is not None or time.monotonic() > limit:
+                raise RuntimeError(f"nothing is launched: {said.read_text()[-300:]}")
+            time.sleep(0.1)
+        pid = numbers("")[0]
+        order = [tools.TRACESMITH, "record", "--force", "--pid", str(pid), "-d", "0.3", "-o", str(tools.OUTPUT / "two-window.sbt")]
+        window = subprocess.run(order, capture_output=True, text=True, timeout=30)
+        then = numbers("launched ")[-1]
+        time.sleep(0.3)
+        later = numbers("launched ")[-1]
+        os.kill(pid, signal.SIGTERM)
+        target.wait(30)
+    finally:
+        target.kill()
+        target.wait()
+    words = " ⏎ ".join(window.stderr.strip().splitlines())
+    tools.row("two profilers", f"`record --pid` in a program under Nsight Systems, {how}: its exit code and words; kernels in 0.3 s behind it; bytes of Nsight's report",
+              f"{window.returncode}, {words}; {later - then}; {take_report(tools)}", "another tool has it; goes on; there")
 
 
 def found(name):
