@@ -77,7 +77,7 @@ def within_others(tools):
             seen.append(f"{how} {done.returncode}, {find(done.stdout + done.stderr)}")
         tools.row("two profilers", f"a program of 2,000 launches under {name}, behind the exit code", "; ".join(seen), "alike")
     if tool := systems(tools):
-        # The first that a machine makes is larger than all others.
+        # The first of a program is larger than all that follow, armed or not.
         report_bytes(tools, tool, {}, 1000)
         seen = [f"{how} {bytes_of_a_launch(tools, tool, variables):.1f}" for how, variables in cases.items()]
         tools.row("two profilers", "bytes that Nsight Systems' report takes for a launch", "; ".join(seen), "alike")
