@@ -542,6 +542,11 @@ def two_profilers():
     neighbours.measure(sys.modules[__name__])
 
 
+def vendors_tools():
+    """NVIDIA's tools around programs that are armed or recorded."""
+    neighbours.within_others(sys.modules[__name__])
+
+
 def clients():
     """Profilers of the program's own."""
     guests.measure(sys.modules[__name__])
@@ -805,6 +810,7 @@ SECTIONS = {
     "kinds": kinds,
     "torch": torch_loops,
     "neighbours": two_profilers,
+    "tools": vendors_tools,
     "clients": clients,
     "programs": programs,
     "benchmark": benchmark,

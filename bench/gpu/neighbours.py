@@ -1,5 +1,5 @@
-"""Other profilers beside us: torch.profiler before, inside and after our windows, and NVIDIA's tools around an armed program.
-Each must find what it finds without us.
+"""Other profilers beside us: torch.profiler before, inside and after our windows, and NVIDIA's tools around and under us. Each
+must find what it finds without us.
 """
 
 import os
@@ -18,7 +18,6 @@ def measure(tools):
         beside_torch(tools, interpreter)
     else:
         tools.row("two profilers", "PyTorch", "not on this machine")
-    within_others(tools)
 
 
 def beside_torch(tools, interpreter):
@@ -76,6 +75,7 @@ def within_others(tools):
             done = subprocess.run([*tool, *loop], env=dict(os.environ, **variables), capture_output=True, text=True, timeout=60)
             seen.append(f"{how} {done.returncode}, {find(done.stdout + done.stderr)}")
         tools.row("two profilers", f"a program of 2,000 launches under {name}, behind the exit code", "; ".join(seen), "alike")
+        both_at_once(tools, name, tool, find, loop)
     if tool := systems(tools):
         # The first of a program is larger than all that follow, armed or not.
         report_bytes(tools, tool, {}, 1000)
@@ -85,6 +85,25 @@ def within_others(tools):
         tools.row("two profilers", "Nsight Systems under us: bytes of its report; conflicts in our trace", f"{take_report(tools)}; {tools.counts('two-tools.sbt')['conflicts']}", "; 1")
         for how, options in ARMED.items():
             window_within_systems(tools, tool, how, tools.armed(*options))
+
+
+def both_at_once(tools, name, tool, find, loop):
+    """Two tools that want CUPTI for themselves: the program must come to its end, and our trace must say what it lacks."""
+    orders = {
+        "under us": tools.profile("two-tools.sbt", [*tool, *loop]),
+        "around us": [*tool, "--target-processes", "all", *tools.profile("two-tools.sbt", loop)],
+    }
+    for how, order in orders.items():
+        try:
+            done = subprocess.run(order, capture_output=True, text=True, timeout=60)
+        except subprocess.TimeoutExpired:
+            tools.row("two profilers", f"{name}, {how}", "had not ended after 60 s")
+            continue
+        text = done.stdout + done.stderr
+        ours = tools.counts("two-tools.sbt")
+        said = [line for line in text.splitlines() if line.startswith("warning:")]
+        tools.row("two profilers", f"{name}, {how}: exit code, what it finds; rounds that the program says; our kernels, conflicts, warnings",
+                  f"{done.returncode}, {find(text)}; {len(tools.numbers(text, 'us_per_launch'))}; {ours['kernels']}, {ours['conflicts']}, {said}")
 
 
 def bytes_of_a_launch(tools, tool, variables):
