@@ -11,7 +11,6 @@ import csv
 import io
 import json
 import os
-import random
 import re
 import select
 import shutil
@@ -26,6 +25,7 @@ from pathlib import Path
 import first_windows
 import guests
 import neighbours
+import redrawn
 import replayed
 import survivors
 import switched
@@ -281,10 +281,9 @@ def against(ours, theirs):
     """How the times of two programs stand to each other, turn by turn, in each set of processes; and how far the median may be off."""
     percent = lambda ratio: f"{(ratio - 1) * 100:+.1f}"
     ratios = [statistics.median(one / other for one, other in zip(*times)) for times in zip(ours, theirs)]
-    draws = random.Random(1)
-    redrawn = sorted(statistics.median(draws.choices(ratios, k=len(ratios))) for _ in range(2000))
+    low, high = redrawn.interval(ratios, 2000)
     each = " ".join(percent(ratio) for ratio in ratios)
-    return f"{percent(statistics.median(ratios))} % ({percent(redrawn[50])} to {percent(redrawn[-51])}); {each}"
+    return f"{percent(statistics.median(ratios))} % ({percent(low)} to {percent(high)}); {each}"
 
 
 def graphs():

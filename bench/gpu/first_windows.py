@@ -80,7 +80,8 @@ def measure_starts(tools, how, variables, starts):
 
 
 def measure_delayed(tools, starts):
-    """Windows that open later in programs that we start: CUPTI is to be there before the program's first graph."""
+    """Windows that open later in programs that we start: libcupti is to be there when its first graphs have run,
+    a quarter of a second before the window."""
     begun, ends, kernels = 0, collections.Counter(), 0
     for _ in range(starts):
         order = tools.profile("delayed.sbt", [str(tools.PROGRAMS / "graphs"), "forever"], "--delay", "0.5", "--duration", "0.1")
@@ -97,7 +98,7 @@ def measure_delayed(tools, starts):
             profiler.kill()
             profiler.wait()
         kernels += tools.counts("delayed.sbt")["kernels"]
-    tools.row("first", "programs that make graphs, `profile --delay 0.5 --duration 0.1`: with CUPTI at their first graph; ends, by their codes; kernels in those windows",
+    tools.row("first", "programs that make graphs, `profile --delay 0.5 --duration 0.1`: with libcupti when their first graphs have run; ends, by their codes; kernels in those windows",
               f"{begun}; {dict(ends)}; {kernels}", f"{starts}; {{-15: {starts}}}")
 
 

@@ -8,8 +8,9 @@ import os
 import signal
 import subprocess
 
+from neighbours import ARMED
+
 PROFILED = {"profile": (), "profile --level full": ("--level", "full")}
-ARMED = {"armed": (), "armed, CUPTI ready": ("--ready",)}
 SECONDS = 60
 
 

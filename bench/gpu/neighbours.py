@@ -103,7 +103,8 @@ def both_at_once(tools, name, tool, find, loop):
         ours = tools.counts("two-tools.sbt")
         said = [line for line in text.splitlines() if line.startswith("warning:")]
         tools.row("two profilers", f"{name}, {how}: exit code, what it finds; rounds that the program says; our kernels, conflicts, warnings",
-                  f"{done.returncode}, {find(text)}; {len(tools.numbers(text, 'us_per_launch'))}; {ours['kernels']}, {ours['conflicts']}, {said}")
+                  f"{done.returncode}, {find(text)}; {len(tools.numbers(text, 'us_per_launch'))}; {ours['kernels']}, {ours['conflicts']}, {said}",
+                  "0, as alone; 1; 0, 1, the conflict")
 
 
 def bytes_of_a_launch(tools, tool, variables):

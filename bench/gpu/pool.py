@@ -5,11 +5,12 @@
 Processes differ from one another by more than what is asked for, so a run of some sets says little by itself.
 """
 
-import random
 import re
 import statistics
 import sys
 from pathlib import Path
+
+import redrawn
 
 words, tables = sys.argv[1], sys.argv[2:]
 sets = []
@@ -22,6 +23,5 @@ for table in tables:
             sets += each
 if not sets:
     sys.exit(f"no sets of {words!r}")
-draws = random.Random(1)
-redrawn = sorted(statistics.median(draws.choices(sets, k=len(sets))) for _ in range(10_000))
-print(f"{words}: {len(sets)} sets, median {statistics.median(sets):+.1f} % (95 % of redrawn sets: {redrawn[250]:+.1f} to {redrawn[-251]:+.1f}), mean {statistics.mean(sets):+.1f} %, below 0 in {sum(each < 0 for each in sets)}")
+low, high = redrawn.interval(sets, 10_000)
+print(f"{words}: {len(sets)} sets, median {statistics.median(sets):+.1f} % (95 % of redrawn sets: {low:+.1f} to {high:+.1f}), mean {statistics.mean(sets):+.1f} %, below 0 in {sum(each < 0 for each in sets)}")
