@@ -12,7 +12,7 @@ use std::{env, fs, process, thread};
 
 use tracesmith_bench::figure::{millions_per_second, print, print_head};
 use tracesmith_bench::workload::{Training, kernel_names};
-use tracesmith_collect::{Capture, Destination, Existing, Launch, Preload, Report, Wait, profile};
+use tracesmith_collect::{Capture, Destination, Existing, Injection, Launch, Preload, Report, Wait, profile};
 use tracesmith_format::StringId;
 use tracesmith_format::tables::{ApiCall, Kernel};
 use tracesmith_wire::control::{Message, Settings};
@@ -102,6 +102,7 @@ fn record(processes: usize, path: &Path, folder: &Path) -> Report {
         ],
         library: PathBuf::from("/nowhere"),
         preload: Preload::No,
+        injection: Injection::ByDriver,
         wait: Wait::Primary,
     };
     let destination = Destination {

@@ -310,6 +310,51 @@ fn another_tool_has_its_process_for_itself() {
     }
 }
 
+/// It does not start where the driver would load a library that is not its own, and ends programs that have one. What it
+/// is called tells us: here a shell has its name.
+#[test]
+fn nsight_compute_does_not_find_our_library() {
+    let Some(stage) = stage() else { return };
+    let place = Place::new(stage);
+    let tool = place.path("ncu");
+    std::fs::copy("/bin/sh", &tool).unwrap();
+    let tool = tool.to_str().unwrap();
+    let words = "echo \"<$CUDA_INJECTION64_PATH>\"";
+    for (program, found) in [("/bin/sh", false), (tool, true)] {
+        let mut profile = place.tracesmith("profile -o t.sbt --force --");
+        let under = run(profile.args([program, "-c", words]));
+        assert_eq!(
+            (under.code, under.stdout == "<>\n"),
+            (Some(0), found),
+            "{program}"
+        );
+        let script = format!(
+            "eval \"$('{}' env)\"; '{program}' -c '{words}'",
+            env!("CARGO_BIN_EXE_tracesmith")
+        );
+        let armed = run(place.command("sh").args(["-c", &script]));
+        assert_eq!(
+            (armed.code, armed.stdout == "<>\n"),
+            (Some(0), found),
+            "{program}"
+        );
+    }
+    let script = format!(
+        "'{}' profile -o t.sbt --force -- '{}' launch 3; exit $?",
+        env!("CARGO_BIN_EXE_tracesmith"),
+        stage.path("launcher").display()
+    );
+    let around = run(place.command(tool).args(["-c", &script]));
+    assert_eq!(around.code, Some(0), "{}", around.stderr);
+    assert!(around.stdout.contains("launched 3"), "{}", around.stdout);
+    let warnings = around.stderr.matches("warning:").count();
+    assert_eq!(warnings, 1, "{}", around.stderr);
+    let trace = place.trace("t.sbt");
+    assert_eq!(trace.kernels.rows(), 0);
+    let conflicts = health(&trace, HealthCause::CONFLICT);
+    assert!(conflicts[0].detail.contains("Nsight Compute"), "{conflicts:?}");
+}
+
 /// What a process has read, by calls of the system.
 fn reads(pid: u32) -> u64 {
     let lines = std::fs::read_to_string(format!("/proc/{pid}/io")).unwrap();

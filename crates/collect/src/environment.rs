@@ -8,7 +8,10 @@ use std::{
 
 use tracesmith_wire::control::armed;
 
-use crate::{error::Error, launch::Preload};
+use crate::{
+    error::Error,
+    launch::{Injection, Preload},
+};
 
 /// Names the collector that a program was started under.
 pub(crate) const COLLECTOR_VARIABLE: &str = "TRACESMITH_COLLECTOR";
@@ -39,17 +42,22 @@ pub fn environment(
         Beforehand::Ready => armed::READY,
     };
     let mut variables = vec![(armed::VARIABLE, OsString::from(value))];
-    variables.extend(injection(library, preload));
+    variables.extend(injection(library, preload, &Injection::ByDriver));
     variables.push((armed::RUNTIME_DIRECTORY_VARIABLE, directory.into()));
     Ok(variables)
 }
 
 /// Variables that load the library.
-pub(crate) fn injection(library: &Path, preload: Preload) -> Vec<(&'static str, OsString)> {
-    let mut variables = vec![
-        ("CUDA_INJECTION64_PATH", library.into()),
-        ("NVTX_INJECTION64_PATH", library.into()),
-    ];
+pub(crate) fn injection(
+    library: &Path,
+    preload: Preload,
+    injection: &Injection,
+) -> Vec<(&'static str, OsString)> {
+    let mut variables = Vec::new();
+    if *injection == Injection::ByDriver {
+        variables.push(("CUDA_INJECTION64_PATH", library.into()));
+    }
+    variables.push(("NVTX_INJECTION64_PATH", library.into()));
     if preload == Preload::Yes {
         let before = env::var_os("LD_PRELOAD");
         variables.push(("LD_PRELOAD", preloaded(library, before.as_deref())));

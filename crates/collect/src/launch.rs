@@ -29,6 +29,8 @@ pub struct Launch {
     pub library: PathBuf,
     /// Whether the dynamic loader is told too.
     pub preload: Preload,
+    /// Whether the driver is told of the library.
+    pub injection: Injection,
     /// How long recording goes on.
     pub wait: Wait,
 }
@@ -41,6 +43,16 @@ pub enum Preload {
     Yes,
     /// It is left as it was.
     No,
+}
+
+/// Whether `CUDA_INJECTION64_PATH` is set, which has the CUDA driver load the library: nothing of the GPU is recorded
+/// without it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Injection {
+    /// It is.
+    ByDriver,
+    /// It is left as it was. Why stands in the trace.
+    Withheld(String),
 }
 
 /// Whose end is the end of the recording.
@@ -79,7 +91,7 @@ impl Launch {
         let program = arguments.first().ok_or(io::ErrorKind::NotFound)?;
         let mut variables: BTreeMap<OsString, OsString> = env::vars_os().collect();
         variables.insert(environment::COLLECTOR_VARIABLE.into(), socket.into());
-        for (name, value) in environment::injection(&self.library, self.preload) {
+        for (name, value) in environment::injection(&self.library, self.preload, &self.injection) {
             variables.insert(name.into(), value);
         }
         let variables = variables.into_iter().map(|(mut name, value)| {

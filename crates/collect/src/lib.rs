@@ -6,13 +6,14 @@
 //! and a collector that is killed leaves a file that can be read up to there.
 //!
 //! ```no_run
-//! use tracesmith_collect::{Capture, Destination, Existing, Launch, Preload, Wait, profile};
+//! use tracesmith_collect::{Capture, Destination, Existing, Injection, Launch, Preload, Wait, profile};
 //!
 //! # fn main() -> Result<(), tracesmith_collect::Error> {
 //! let launch = Launch {
 //!     command: vec!["./train".into()],
 //!     library: "/opt/tracesmith/libtracesmith_inject.so".into(),
 //!     preload: Preload::Yes,
+//!     injection: Injection::ByDriver,
 //!     wait: Wait::Primary,
 //! };
 //! let destination = Destination { path: "train.sbt".into(), existing: Existing::Refuse };
@@ -57,7 +58,7 @@ pub use dump::dump;
 pub use end::End;
 pub use environment::{Beforehand, environment};
 pub use error::Error;
-pub use launch::{Launch, Preload, Wait};
+pub use launch::{Injection, Launch, Preload, Wait};
 pub use profile::profile;
 pub use record::{Selection, record};
 pub use report::{Loss, Report, RowCounts};

@@ -13,7 +13,7 @@ use crate::{
     end::End,
     error::Error,
     identity::joined,
-    launch::{Child, Launch, Wait},
+    launch::{Child, Injection, Launch, Wait},
     report::Report,
     session::Session,
     signals::{Arrived, Sender, Signals},
@@ -44,6 +44,9 @@ pub fn profile(
     let signals = Signals::block()?;
     let path = destination.path.clone();
     let mut session = Session::new(capture, destination)?;
+    if let Injection::Withheld(why) = &launch.injection {
+        session.lacks_the_gpu(why);
+    }
     let mut child = match launch.start(session.socket(), signals.before()) {
         Ok(child) => child,
         Err(error) => {

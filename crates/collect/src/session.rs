@@ -61,6 +61,8 @@ pub(crate) struct Session {
     listener: Listener,
     settings: Settings,
     metadata: Vec<(String, String)>,
+    /// Why nothing of the GPU can be recorded.
+    without_gpu: Option<String>,
     devices: Vec<DeviceFacts>,
     store: Store,
     targets: Vec<Target>,
@@ -132,6 +134,7 @@ impl Session {
             listener,
             settings,
             metadata,
+            without_gpu: None,
             devices,
             store,
             targets: Vec::new(),
@@ -232,6 +235,11 @@ impl Session {
         }
     }
 
+    /// The driver was not told of our library: traces say why.
+    pub(crate) fn lacks_the_gpu(&mut self, why: &str) {
+        self.without_gpu = Some(why.to_owned());
+    }
+
     /// Writes out what the flight recorder holds.
     pub(crate) fn dump(&mut self) -> Result<PathBuf, String> {
         let Store::Flight(flight) = &mut self.store else {
@@ -246,9 +254,7 @@ impl Session {
         for target in &mut self.targets {
             target.dump(&mut trace);
         }
-        if self.report.processes == 0 {
-            note_nobody_came(&mut trace);
-        }
+        note_absence(self.without_gpu.as_deref(), self.report.processes, &mut trace);
         // What ended is told now and needs no room any more.
         self.targets.retain(|target| target.end().is_none());
         let finished = trace.finish();
@@ -303,9 +309,7 @@ impl Session {
         let Store::Stream(mut trace) = self.store else {
             return self.report;
         };
-        if self.report.processes == 0 {
-            note_nobody_came(&mut trace);
-        }
+        note_absence(self.without_gpu.as_deref(), self.report.processes, &mut trace);
         if lost_samples > 0 {
             let words = "samples of counters came too fast";
             let notice = Notice::new(HealthCause::RING_FULL, ProcessId::NONE, words);
@@ -495,9 +499,15 @@ struct Ready<const N: usize> {
     controls: Vec<usize>,
 }
 
-fn note_nobody_came(trace: &mut TraceRows) {
-    let words = "no process initialised CUDA or NVTX with our library loaded";
-    trace.note(Notice::new(HealthCause::UNAVAILABLE, ProcessId::NONE, words));
+/// Why there may be nothing, if that is known for all processes.
+fn note_absence(without_gpu: Option<&str>, processes: u32, trace: &mut TraceRows) {
+    let nobody = "no process initialised CUDA or NVTX with our library loaded";
+    let (cause, words) = match without_gpu {
+        Some(why) => (HealthCause::CONFLICT, why),
+        None if processes == 0 => (HealthCause::UNAVAILABLE, nobody),
+        None => return,
+    };
+    trace.note(Notice::new(cause, ProcessId::NONE, words));
 }
 
 /// An error and its causes in one line.

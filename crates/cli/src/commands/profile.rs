@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use tracesmith_collect::{End, Launch, Preload, Wait, profile};
+use tracesmith_collect::{End, Injection, Launch, Preload, Wait, profile};
+use tracesmith_machine::doctor::nsight_compute_above;
 use tracesmith_trace::export::{ExportOptions, exporter};
 use tracesmith_trace::units;
 
@@ -22,6 +23,8 @@ pub(crate) fn run(args: ProfileArgs, output: &mut Output) -> anyhow::Result<Exit
     }
     let program = args.command.first().cloned().unwrap_or_default();
     let destination = capture::destination(&args.capture, &program)?;
+    let injection = injection();
+    let withheld = injection != Injection::ByDriver;
     let launch = Launch {
         command: args.command,
         library: library::locate()?,
@@ -30,6 +33,7 @@ pub(crate) fn run(args: ProfileArgs, output: &mut Output) -> anyhow::Result<Exit
         } else {
             Preload::Yes
         },
+        injection,
         wait: match args.wait {
             WaitArg::Primary => Wait::Primary,
             WaitArg::All => Wait::All,
@@ -42,7 +46,7 @@ pub(crate) fn run(args: ProfileArgs, output: &mut Output) -> anyhow::Result<Exit
             write_perfetto(path, &args.capture, output);
         }
     }
-    if report.processes == 0 {
+    if report.processes == 0 && !withheld {
         output.warning(&format!(
             "{} started no process that uses CUDA or NVTX, or ours was kept out: a static program, one with \
              other rights, or one that clears its environment",
@@ -56,6 +60,16 @@ pub(crate) fn run(args: ProfileArgs, output: &mut Output) -> anyhow::Result<Exit
         _ => Exit::Done,
     };
     capture::exit(report, code, &args.capture, output)
+}
+
+/// Nsight Compute ends a program that another tool's library is to be loaded into: below it we do without.
+fn injection() -> Injection {
+    match nsight_compute_above() {
+        Some(pid) => Injection::Withheld(format!(
+            "Nsight Compute (process {pid}) runs no program with another tool in it: nothing of the GPU is recorded"
+        )),
+        None => Injection::ByDriver,
+    }
 }
 
 /// Writes a recorded trace for Perfetto beside it. The program has run and its exit code counts, so a failure is a warning.

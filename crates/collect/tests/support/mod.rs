@@ -14,7 +14,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tracesmith_collect::{Capture, Destination, End, Existing, Launch, Preload, Report, Wait, profile};
+use tracesmith_collect::{
+    Capture, Destination, End, Existing, Injection, Launch, Preload, Report, Wait, profile,
+};
 use tracesmith_format::{
     Columns, Table,
     tables::{HealthCause, Kernel, Marker, ProcessEnd},
@@ -46,6 +48,7 @@ pub fn launch(task: &str) -> Launch {
         command: command(task),
         library: "/nowhere/library.so".into(),
         preload: Preload::No,
+        injection: Injection::ByDriver,
         wait: Wait::Primary,
     }
 }

@@ -25,6 +25,14 @@ pub(super) fn other() -> Option<&'static Path> {
     OTHER.get_or_init(find).as_deref()
 }
 
+/// Takes our library from the driver, in this process and those that it starts.
+pub(crate) fn withdraw() {
+    if other().is_none() {
+        // SAFETY: a name that ends with a zero byte, and a process that has no other thread yet.
+        unsafe { libc::unsetenv(c"CUDA_INJECTION64_PATH".as_ptr()) };
+    }
+}
+
 fn other_than(ours: &Path, named: OsString) -> Option<PathBuf> {
     let named = PathBuf::from(named);
     let has_our_name = |path: &Path| {

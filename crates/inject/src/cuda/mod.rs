@@ -53,6 +53,7 @@ use std::{
 pub(crate) use buffers::POOL_BYTES as BUFFER_POOL_BYTES;
 use edges::Edges;
 use hub::{Hub, Side};
+pub(crate) use injected::withdraw;
 use patience::Patience;
 use pattern::KernelPattern;
 use times::Times;

@@ -18,6 +18,9 @@ const TOOLS: &[&str] = &[
     "cuda-memcheck",
 ];
 
+/// Those of them that are Nsight Compute.
+const NSIGHT_COMPUTE: &[&str] = &["ncu", "nv-nsight-cu-cli"];
+
 /// Parts of the names of libraries that such programs preload.
 const PRELOADED: &[&str] = &["nsight", "nsys", "ToolsInjection", "cuda-injection", "sanitizer"];
 
@@ -88,6 +91,15 @@ fn preload(surroundings: &Surroundings<'_>) -> Check {
         format!("another tool's: {}", of_a_tool.join(", ")),
         "unset LD_PRELOAD, or run without that tool: both would take hold of CUPTI",
     )
+}
+
+/// Nsight Compute above this process. It ends programs that the driver would load another tool's library into.
+pub fn nsight_compute_above() -> Option<u32> {
+    let above = ancestors(Path::new("/proc")).into_iter();
+    above
+        .filter(|process| NSIGHT_COMPUTE.contains(&process.name.as_str()))
+        .map(|process| process.pid)
+        .next()
 }
 
 fn running_under(proc: &Path) -> Check {
