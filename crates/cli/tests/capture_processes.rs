@@ -13,10 +13,10 @@ mod support;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
-use support::rows::{assert_whole, calls, joined_kernels, rows};
+use support::rows::{assert_whole, calls, health, joined_kernels, rows};
 use support::stage::{Place, run, stage, until};
 use tracesmith_fake_cuda::Options;
-use tracesmith_format::tables::{Process, ProcessEnd};
+use tracesmith_format::tables::{HealthCause, Process, ProcessEnd};
 use tracesmith_trace::Trace;
 
 /// Kernels by process, in the order of the trace's numbers.
@@ -295,4 +295,43 @@ fn children_that_outlive_the_program_are_waited_for_if_asked() {
             .contains("launched 40 ")
     };
     until(is_done);
+}
+
+/// What shows that a process uses CUDA is here the fake driver, by the real one's name, and any file by the name of its device.
+#[test]
+fn a_process_that_does_not_load_our_library_is_not_passed_over_in_silence() {
+    let Some(stage) = stage() else { return };
+    let place = Place::new(stage);
+    std::fs::write(place.path("nvidia-uvm"), "").unwrap();
+    // A second name of the same file: the loader takes the two for one.
+    let driver = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let fake = std::fs::canonicalize(stage.path("libcuda.so.1")).unwrap();
+    std::fs::hard_link(fake, driver.path().join("libcuda.so.1")).unwrap();
+    let libraries = std::env::join_paths([driver.path(), stage.folder()]).unwrap();
+    let recorded = |program: &str, seconds: u32| {
+        let launcher = stage.path("launcher");
+        let script = format!(
+            "{program} {} sleep {seconds} 9< nvidia-uvm; true",
+            launcher.display()
+        );
+        let mut profile = place.tracesmith("profile -o t.sbt --force -- sh -c");
+        let run = run(profile.arg(script).env("LD_LIBRARY_PATH", &libraries));
+        assert_eq!(
+            (run.code, run.stdout.as_str()),
+            (Some(0), "launched 1\n"),
+            "{}",
+            run.stderr
+        );
+        (run.stderr, place.trace("t.sbt"))
+    };
+    let (said, trace) = recorded("env -u CUDA_INJECTION64_PATH", 2);
+    assert_eq!(said.matches("warning:").count(), 1, "{said}");
+    let missing = health(&trace, HealthCause::UNAVAILABLE);
+    assert_eq!(missing.len(), 1, "{missing:?}");
+    let words = "(launcher, below sh) used CUDA and did not load our library";
+    assert!(missing[0].detail.contains(words), "{missing:?}");
+    let (said, trace) = recorded("exec", 2);
+    assert!(!said.contains("warning:"), "{said}");
+    assert_whole(&trace);
+    assert_eq!(joined_kernels(&trace).len(), 1);
 }

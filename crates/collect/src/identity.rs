@@ -22,9 +22,24 @@ pub(crate) struct Identity {
     pub(crate) command: String,
     /// When it started, host clock; 0 when not known.
     pub(crate) started: u64,
-    /// The same in the system's own ticks: tells processes of one number apart.
-    start_ticks: u64,
+    life: Option<Life>,
     pub(crate) ranks: Ranks,
+}
+
+/// A process, told apart from others that had its number before or have it later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Life {
+    pub(crate) pid: u32,
+    /// When it started, in the system's own ticks.
+    pub(crate) start_ticks: u64,
+}
+
+impl Life {
+    /// The one that has this number now; `proc` is where the system shows processes.
+    pub(crate) fn read(proc: &Path, pid: u32) -> Option<Self> {
+        let start_ticks = Stat::read(&proc.join(pid.to_string()))?.start_ticks;
+        Some(Self { pid, start_ticks })
+    }
 }
 
 /// Whether a process was given rings that it has not closed.
@@ -53,7 +68,9 @@ impl Identity {
             Some(([], rest)) => rest,
             _ => &arguments,
         };
-        let stat = Stat::read(pid).unwrap_or_default();
+        let stat = Stat::read(&folder);
+        let start_ticks = stat.map(|stat| stat.start_ticks);
+        let stat = stat.unwrap_or_default();
         let environment = fs::read(folder.join("environ")).unwrap_or_default();
         Self {
             pid,
@@ -62,15 +79,20 @@ impl Identity {
             name: name(arguments).unwrap_or_else(|| first_line(&folder.join("comm"))),
             command: joined(arguments.iter().map(|argument| OsStr::from_bytes(argument))),
             started: stat.started(),
-            start_ticks: stat.start_ticks,
+            life: start_ticks.map(|start_ticks| Life { pid, start_ticks }),
             ranks: Ranks::from_environment(&environment),
         }
     }
 
+    /// Which process it is, unless it was gone already.
+    pub(crate) fn life(&self) -> Option<Life> {
+        self.life
+    }
+
     /// How the process ended, if it still waits for its parent to ask.
     pub(crate) fn end_of_zombie(&self) -> Option<End> {
-        let stat = Stat::read(self.pid)?;
-        let is_it = stat.state == b'Z' && stat.start_ticks == self.start_ticks;
+        let stat = Stat::read(&folder(self.pid))?;
+        let is_it = stat.state == b'Z' && Some(stat.start_ticks) == self.life.map(|life| life.start_ticks);
         is_it.then(|| End::from_raw_status(stat.exit_status))
     }
 
@@ -104,7 +126,7 @@ impl Identity {
 
 /// Whether a process is gone, but for its parent's asking how it ended.
 pub(crate) fn has_ended(pid: u32) -> bool {
-    Stat::read(pid).is_none_or(|stat| matches!(stat.state, b'Z' | b'X'))
+    Stat::read(&folder(pid)).is_none_or(|stat| matches!(stat.state, b'Z' | b'X'))
 }
 
 impl Ranks {
@@ -152,8 +174,8 @@ struct Stat {
 }
 
 impl Stat {
-    fn read(pid: u32) -> Option<Self> {
-        Self::parse(&fs::read(folder(pid).join("stat")).ok()?)
+    fn read(folder: &Path) -> Option<Self> {
+        Self::parse(&fs::read(folder.join("stat")).ok()?)
     }
 
     /// The name comes second, in brackets, and may hold anything.
@@ -202,7 +224,8 @@ pub(crate) fn joined<'a>(arguments: impl IntoIterator<Item = &'a OsStr>) -> Stri
     quoted.collect::<Vec<_>>().join(" ")
 }
 
-fn first_line(path: &Path) -> String {
+/// The first line of a file; empty if there is none.
+pub(crate) fn first_line(path: &Path) -> String {
     let text = fs::read(path).unwrap_or_default();
     String::from_utf8_lossy(text.trim_ascii_end()).into_owned()
 }

@@ -44,8 +44,9 @@ pub fn profile(
     let signals = Signals::block()?;
     let path = destination.path.clone();
     let mut session = Session::new(capture, destination)?;
-    if let Injection::Withheld(why) = &launch.injection {
-        session.lacks_the_gpu(why);
+    match &launch.injection {
+        Injection::Withheld(why) => session.lacks_the_gpu(why),
+        Injection::ByDriver => session.watch_children(),
     }
     let mut child = match launch.start(session.socket(), signals.before()) {
         Ok(child) => child,

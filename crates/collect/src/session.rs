@@ -8,7 +8,7 @@
 mod visitors;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     os::fd::{AsFd, BorrowedFd},
     path::{Path, PathBuf},
     time::{Duration, Instant},
@@ -31,6 +31,8 @@ use crate::{
     error::Error,
     flight::FlightStore,
     health::Notice,
+    identity::Life,
+    passed_over::Watch,
     report::Report,
     ring::Progress,
     rows::TraceRows,
@@ -61,8 +63,10 @@ pub(crate) struct Session {
     listener: Listener,
     settings: Settings,
     metadata: Vec<(String, String)>,
-    /// Why nothing of the GPU can be recorded.
-    without_gpu: Option<String>,
+    absence: Absence,
+    /// Every process that connected.
+    known: BTreeSet<Life>,
+    watch: Option<Watch>,
     devices: Vec<DeviceFacts>,
     store: Store,
     targets: Vec<Target>,
@@ -134,7 +138,9 @@ impl Session {
             listener,
             settings,
             metadata,
-            without_gpu: None,
+            absence: Absence::default(),
+            known: BTreeSet::new(),
+            watch: None,
             devices,
             store,
             targets: Vec::new(),
@@ -235,9 +241,14 @@ impl Session {
         }
     }
 
-    /// The driver was not told of our library: traces say why.
+    /// The driver is not told of our library: traces say why.
     pub(crate) fn lacks_the_gpu(&mut self, why: &str) {
-        self.without_gpu = Some(why.to_owned());
+        self.absence.conflict = Some(why.to_owned());
+    }
+
+    /// Looks from now on for processes below this one that use CUDA and do not come to us.
+    pub(crate) fn watch_children(&mut self) {
+        self.watch = Watch::start();
     }
 
     /// Writes out what the flight recorder holds.
@@ -254,7 +265,7 @@ impl Session {
         for target in &mut self.targets {
             target.dump(&mut trace);
         }
-        note_absence(self.without_gpu.as_deref(), self.report.processes, &mut trace);
+        self.absence.note(self.report.processes, &mut trace);
         // What ended is told now and needs no room any more.
         self.targets.retain(|target| target.end().is_none());
         let finished = trace.finish();
@@ -297,6 +308,10 @@ impl Session {
     pub(crate) fn finish(mut self) -> Report {
         self.take_samples();
         self.bury();
+        if let Some(watch) = self.watch.take() {
+            self.absence.passed_over = watch.passed_over(&self.known);
+            self.report.passed_over = self.absence.passed_over.len();
+        }
         if let Store::Flight(_) = &self.store {
             // Nothing is left when a death has just been written out.
             if !self.targets.is_empty() || self.report.files.is_empty() {
@@ -309,7 +324,7 @@ impl Session {
         let Store::Stream(mut trace) = self.store else {
             return self.report;
         };
-        note_absence(self.without_gpu.as_deref(), self.report.processes, &mut trace);
+        self.absence.note(self.report.processes, &mut trace);
         if lost_samples > 0 {
             let words = "samples of counters came too fast";
             let notice = Notice::new(HealthCause::RING_FULL, ProcessId::NONE, words);
@@ -499,15 +514,29 @@ struct Ready<const N: usize> {
     controls: Vec<usize>,
 }
 
-/// Why there may be nothing, if that is known for all processes.
-fn note_absence(without_gpu: Option<&str>, processes: u32, trace: &mut TraceRows) {
-    let nobody = "no process initialised CUDA or NVTX with our library loaded";
-    let (cause, words) = match without_gpu {
-        Some(why) => (HealthCause::CONFLICT, why),
-        None if processes == 0 => (HealthCause::UNAVAILABLE, nobody),
-        None => return,
-    };
-    trace.note(Notice::new(cause, ProcessId::NONE, words));
+/// Why there may be nothing of a process.
+#[derive(Debug, Default)]
+struct Absence {
+    /// Of any: the driver was not told of our library.
+    conflict: Option<String>,
+    /// Processes that used CUDA and did not come, in words.
+    passed_over: Vec<String>,
+}
+
+impl Absence {
+    fn note(&self, processes: u32, trace: &mut TraceRows) {
+        let mut note = |cause, words: &str| trace.note(Notice::new(cause, ProcessId::NONE, words));
+        if let Some(words) = &self.conflict {
+            return note(HealthCause::CONFLICT, words);
+        }
+        for words in &self.passed_over {
+            note(HealthCause::UNAVAILABLE, words);
+        }
+        if processes == 0 && self.passed_over.is_empty() {
+            let words = "no process initialised CUDA or NVTX with our library loaded";
+            note(HealthCause::UNAVAILABLE, words);
+        }
+    }
 }
 
 /// An error and its causes in one line.

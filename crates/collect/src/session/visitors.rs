@@ -148,6 +148,7 @@ impl Session {
 
     fn new_store(&mut self, identity: &Identity) -> TargetStore {
         self.report.processes += 1;
+        self.known.extend(identity.life());
         match &mut self.store {
             Store::Stream(trace) => TargetStore::Stream(Box::new(trace.begin_process(identity))),
             Store::Flight(_) => TargetStore::Flight(RecordLog::default()),

@@ -1,0 +1,296 @@
+//! Processes below the program that use CUDA and never came to us: their environment was cleared, or a debugger kept the
+//! driver from loading our library. They are looked for from outside, now and then.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Mutex,
+        mpsc::{Receiver, RecvTimeoutError, Sender, channel},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use crate::identity::{Life, first_line};
+
+/// Between two looks, at least: CUDA alone takes a program about that long to begin and to end.
+const PERIOD: Duration = Duration::from_millis(250);
+
+/// Looking takes no more than this part of the time.
+const PART: u32 = 50;
+
+/// Who was seen.
+type Seen = BTreeMap<Life, Process>;
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Process {
+    name: String,
+    /// What the processes between it and us are called, ours first.
+    above: Vec<String>,
+}
+
+/// Looks for them from a thread of its own, until it is dropped.
+pub(crate) struct Watch {
+    seen: Arc<Mutex<Seen>>,
+    _stop: Sender<()>,
+}
+
+impl Watch {
+    /// Begins to look at what this process starts. Without a thread to be had, nothing is found.
+    pub(crate) fn start() -> Option<Self> {
+        let seen = Arc::new(Mutex::new(Seen::new()));
+        let (stop, stopped) = channel();
+        let found = Arc::clone(&seen);
+        thread::Builder::new()
+            .name("passed over".to_owned())
+            .spawn(move || watch(&found, &stopped))
+            .ok()?;
+        Some(Self { seen, _stop: stop })
+    }
+
+    /// In words, whom of them we did not hear of.
+    pub(crate) fn passed_over(&self, known: &BTreeSet<Life>) -> Vec<String> {
+        let seen = self
+            .seen
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        in_words(&seen, known)
+    }
+}
+
+fn watch(found: &Mutex<Seen>, stopped: &Receiver<()>) {
+    let proc = Path::new("/proc");
+    let ours = std::process::id();
+    let mut seen = Seen::new();
+    loop {
+        let before = Instant::now();
+        look(proc, ours, &mut seen);
+        found
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .clone_from(&seen);
+        let pause = PERIOD.max(before.elapsed() * PART);
+        if stopped.recv_timeout(pause) != Err(RecvTimeoutError::Timeout) {
+            return;
+        }
+    }
+}
+
+/// Adds those below a process that use CUDA now.
+fn look(proc: &Path, root: u32, seen: &mut Seen) {
+    let mut waiting = vec![Visit {
+        pid: root,
+        above: Vec::new(),
+        copied: None,
+    }];
+    // A number that was given to another process meanwhile could lead back up.
+    let mut visited = BTreeSet::new();
+    while let Some(Visit { pid, above, copied }) = waiting.pop() {
+        if !visited.insert(pid) {
+            continue;
+        }
+        let folder = proc.join(pid.to_string());
+        let name = first_line(&folder.join("comm"));
+        let program = fs::read_link(folder.join("exe")).ok();
+        let is_copy = program.is_some() && program == copied;
+        let uses_cuda = is_using_cuda(&folder);
+        if uses_cuda
+            && !is_copy
+            && pid != root
+            && let Some(life) = Life::read(proc, pid)
+        {
+            seen.entry(life).or_insert_with(|| Process {
+                name: name.clone(),
+                above: above.clone(),
+            });
+        }
+        let mut names = above;
+        if pid != root && names.last() != Some(&name) {
+            names.push(name);
+        }
+        waiting.extend(children(&folder).into_iter().map(|child| Visit {
+            pid: child,
+            above: names.clone(),
+            copied: program.clone().filter(|_| uses_cuda),
+        }));
+    }
+}
+
+/// A process to look at.
+struct Visit {
+    pid: u32,
+    above: Vec<String>,
+    /// The program of its parent, if that uses CUDA: a child of a fork has what its parent had, and is no program of its
+    /// own. So has any child for a moment.
+    copied: Option<PathBuf>,
+}
+
+fn children(folder: &Path) -> Vec<u32> {
+    let mut found = Vec::new();
+    for thread in fs::read_dir(folder.join("task")).into_iter().flatten().flatten() {
+        let children = fs::read_to_string(thread.path().join("children")).unwrap_or_default();
+        found.extend(
+            children
+                .split_ascii_whitespace()
+                .filter_map(|pid| pid.parse::<u32>().ok()),
+        );
+    }
+    found
+}
+
+/// Whether a process has the driver, and the file by which it reaches the memory of GPUs: it has that from `cuInit` on.
+fn is_using_cuda(folder: &Path) -> bool {
+    let mut descriptors = fs::read_dir(folder.join("fd")).into_iter().flatten().flatten();
+    let has_memory = descriptors.any(|descriptor| {
+        let file = fs::read_link(descriptor.path());
+        file.is_ok_and(|file| file.file_name().is_some_and(|name| name == "nvidia-uvm"))
+    });
+    let driver = b"/libcuda.so";
+    has_memory
+        && fs::read(folder.join("maps"))
+            .is_ok_and(|maps| maps.windows(driver.len()).any(|window| window == driver))
+}
+
+fn in_words(seen: &Seen, known: &BTreeSet<Life>) -> Vec<String> {
+    let mut groups: BTreeMap<&Process, Vec<Life>> = BTreeMap::new();
+    for (life, process) in seen.iter().filter(|(life, _)| !known.contains(life)) {
+        groups.entry(process).or_default().push(*life);
+    }
+    groups
+        .into_iter()
+        .map(|(Process { name, above }, lives)| {
+            let who = match &lives[..] {
+                [one] => format!("process {}", one.pid),
+                several => format!("{} processes", several.len()),
+            };
+            let below = match &above[..] {
+                [] => String::new(),
+                names => format!(", below {}", names.join(" > ")),
+            };
+            format!(
+                "{who} ({name}{below}) used CUDA and did not load our library: nothing of that is recorded"
+            )
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    /// What the system would show.
+    struct Proc(tempfile::TempDir);
+
+    impl Proc {
+        fn new() -> Self {
+            Self(tempfile::tempdir().unwrap())
+        }
+
+        fn add(&self, pid: u32, program: &str, children: &[u32]) -> PathBuf {
+            let folder = self.0.path().join(pid.to_string());
+            // The second thread has the children.
+            for (thread, theirs) in [(pid, &[][..]), (pid + 1, children)] {
+                let task = folder.join(format!("task/{thread}"));
+                fs::create_dir_all(&task).unwrap();
+                let theirs: Vec<String> = theirs.iter().map(u32::to_string).collect();
+                fs::write(task.join("children"), theirs.join(" ")).unwrap();
+            }
+            fs::create_dir(folder.join("fd")).unwrap();
+            symlink(format!("/bin/{program}"), folder.join("exe")).unwrap();
+            fs::write(folder.join("comm"), format!("{program}\n")).unwrap();
+            let zeros = "0 ".repeat(16);
+            fs::write(
+                folder.join("stat"),
+                format!("{pid} ({program}) S 1 {zeros} 0 {} 0", pid * 10),
+            )
+            .unwrap();
+            symlink("/dev/null", folder.join("fd/0")).unwrap();
+            fs::write(folder.join("maps"), "7f00-7f01 r-xp /lib/libc.so.6\n").unwrap();
+            folder
+        }
+
+        fn add_user(&self, pid: u32, program: &str, children: &[u32]) {
+            let folder = self.add(pid, program, children);
+            symlink("/dev/nvidia-uvm", folder.join("fd/7")).unwrap();
+            fs::write(folder.join("maps"), "7f00-7f01 r-xp /lib/libcuda.so.580.1\n").unwrap();
+        }
+
+        fn seen(&self) -> Seen {
+            let mut seen = Seen::new();
+            look(self.0.path(), 10, &mut seen);
+            seen
+        }
+    }
+
+    fn words(seen: &Seen, known: &[u32]) -> Vec<String> {
+        let known = known.iter().map(|pid| Life {
+            pid: *pid,
+            start_ticks: u64::from(*pid) * 10,
+        });
+        in_words(seen, &known.collect())
+    }
+
+    #[test]
+    fn programs_that_use_cuda_are_found_wherever_they_are_below() {
+        let proc = Proc::new();
+        proc.add(10, "tracesmith", &[20, 30]);
+        proc.add_user(20, "train", &[]);
+        proc.add(30, "sh", &[32]);
+        proc.add(32, "ncu", &[34]);
+        proc.add(34, "ncu", &[40, 50]);
+        proc.add_user(40, "bench", &[]);
+        proc.add_user(50, "bench", &[]);
+        let behind = ") used CUDA and did not load our library: nothing of that is recorded";
+        let both = format!("2 processes (bench, below sh > ncu{behind}");
+        assert_eq!(
+            words(&proc.seen(), &[]),
+            [both.clone(), format!("process 20 (train{behind}")]
+        );
+        assert_eq!(words(&proc.seen(), &[20]), [both]);
+        assert_eq!(words(&proc.seen(), &[20, 40, 50]), [""; 0]);
+    }
+
+    #[test]
+    fn children_of_forks_are_no_programs_of_their_own() {
+        let proc = Proc::new();
+        proc.add(10, "tracesmith", &[20]);
+        proc.add_user(20, "python", &[30]);
+        proc.add_user(30, "python", &[40]);
+        proc.add_user(40, "python", &[50]);
+        proc.add_user(50, "other", &[]);
+        let found: Vec<u32> = proc.seen().keys().map(|life| life.pid).collect();
+        assert_eq!(found, [20, 50]);
+    }
+
+    /// The first child of a collector that asks the driver for counters, before it has become the program.
+    #[test]
+    fn nor_is_a_child_that_is_still_a_copy_of_us() {
+        let proc = Proc::new();
+        proc.add_user(10, "tracesmith", &[20]);
+        proc.add_user(20, "tracesmith", &[]);
+        assert_eq!(proc.seen(), Seen::new());
+    }
+
+    #[test]
+    fn what_only_inherits_a_descriptor_or_only_loads_the_driver_uses_no_cuda() {
+        let proc = Proc::new();
+        proc.add(10, "tracesmith", &[20, 30]);
+        let folder = proc.add(20, "sleep", &[]);
+        symlink("/dev/nvidia-uvm", folder.join("fd/7")).unwrap();
+        let folder = proc.add(30, "query", &[]);
+        fs::write(folder.join("maps"), "7f00-7f01 r-xp /lib/libcuda.so.1\n").unwrap();
+        assert_eq!(proc.seen(), Seen::new());
+    }
+
+    #[test]
+    fn one_that_is_gone_and_a_number_that_leads_back_do_no_harm() {
+        let proc = Proc::new();
+        proc.add(10, "tracesmith", &[20, 99]);
+        proc.add_user(20, "train", &[10]);
+        assert_eq!(proc.seen().len(), 1);
+    }
+}
