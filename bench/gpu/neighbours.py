@@ -60,13 +60,14 @@ def within_others(tools):
     """A program under NVIDIA's tools, as it is and armed."""
     loop = [str(tools.PROGRAMS / "launch_loop"), "1000"]
     cases = {"bare": {}} | {how: tools.armed(*options) for how, options in ARMED.items()}
-    # Nsight Compute refuses to start where it is set.
-    cases["armed without CUDA_INJECTION64_PATH"] = {key: value for key, value in cases["armed"].items() if key != "CUDA_INJECTION64_PATH"}
+    all_processes = ["--target-processes", "all"]
+    # Their commands, what these need to look into children, and what of their output tells.
     others = {
-        "Nsight Compute: kernels": (compute(), lambda text: len(re.findall(r"gpu__time_duration\.sum +\w+ +[0-9]", text))),
-        "compute-sanitizer: its verdict": (found("compute-sanitizer"), lambda text: re.search("ERROR SUMMARY: .*|$", text)[0]),
+        "Nsight Compute: kernels": (compute(), all_processes, lambda text: len(re.findall(r"gpu__time_duration\.sum +\w+ +[0-9]", text))),
+        "compute-sanitizer: its verdict": (found("compute-sanitizer"), all_processes, lambda text: re.search("ERROR SUMMARY: .*|$", text)[0]),
+        "cuda-gdb: how it ends": (found("cuda-gdb", "--batch", "-ex", "run", "--args"), [], lambda text: re.search(r"exited (normally|with code \d+)|$", text)[0]),
     }
-    for name, (tool, find) in others.items():
+    for name, (tool, around, find) in others.items():
         if not tool:
             tools.row("two profilers", name, "not on this machine")
             continue
@@ -75,7 +76,7 @@ def within_others(tools):
             done = subprocess.run([*tool, *loop], env=dict(os.environ, **variables), capture_output=True, text=True, timeout=60)
             seen.append(f"{how} {done.returncode}, {find(done.stdout + done.stderr)}")
         tools.row("two profilers", f"a program of 2,000 launches under {name}, behind the exit code", "; ".join(seen), "alike")
-        both_at_once(tools, name, tool, find, loop)
+        both_at_once(tools, name, tool, around, find, loop)
     if tool := systems(tools):
         # The first of a program is larger than all that follow, armed or not.
         report_bytes(tools, tool, {}, 1000)
@@ -87,11 +88,11 @@ def within_others(tools):
             window_within_systems(tools, tool, how, tools.armed(*options))
 
 
-def both_at_once(tools, name, tool, find, loop):
-    """Two tools that want CUPTI for themselves: the program must come to its end, and our trace must say what it lacks."""
+def both_at_once(tools, name, tool, around, find, loop):
+    """Two tools that want a program for themselves: it must come to its end, and our trace must say what it lacks."""
     orders = {
         "under us": tools.profile("two-tools.sbt", [*tool, *loop]),
-        "around us": [*tool, "--target-processes", "all", *tools.profile("two-tools.sbt", loop)],
+        "around us": [*tool, *around, *tools.profile("two-tools.sbt", loop)],
     }
     for how, order in orders.items():
         try:
@@ -104,7 +105,7 @@ def both_at_once(tools, name, tool, find, loop):
         said = [line for line in text.splitlines() if line.startswith("warning:")]
         tools.row("two profilers", f"{name}, {how}: exit code, what it finds; rounds that the program says; our kernels, conflicts, warnings",
                   f"{done.returncode}, {find(text)}; {len(tools.numbers(text, 'us_per_launch'))}; {ours['kernels']}, {ours['conflicts']}, {said}",
-                  "0, as alone; 1; 0, 1, the conflict")
+                  "0, as alone; 1; all, or why none")
 
 
 def bytes_of_a_launch(tools, tool, variables):
@@ -149,14 +150,13 @@ def window_within_systems(tools, tool, how, variables):
               f"{window.returncode}, {words}; {later - then}; {take_report(tools)}", "another tool has it; goes on; there")
 
 
-def found(name):
+def found(name, *options):
     path = shutil.which(name)
-    return path and [path]
+    return path and [path, *options]
 
 
 def compute():
-    tool = found("ncu")
-    return tool and [*tool, "--clock-control", "none", "--metrics", "gpu__time_duration.sum", "-c", "3"]
+    return found("ncu", "--clock-control", "none", "--metrics", "gpu__time_duration.sum", "-c", "3")
 
 
 def systems(tools):

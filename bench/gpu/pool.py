@@ -24,4 +24,5 @@ for table in tables:
 if not sets:
     sys.exit(f"no sets of {words!r}")
 low, high = redrawn.interval(sets, 10_000)
-print(f"{words}: {len(sets)} sets, median {statistics.median(sets):+.1f} % (95 % of redrawn sets: {low:+.1f} to {high:+.1f}), mean {statistics.mean(sets):+.1f} %, below 0 in {sum(each < 0 for each in sets)}")
+margin = 1.96 * statistics.stdev(sets) / len(sets) ** 0.5
+print(f"{words}: {len(sets)} sets, median {statistics.median(sets):+.1f} % (95 % of redrawn sets: {low:+.1f} to {high:+.1f}), mean {statistics.mean(sets):+.1f} % (95 %: {statistics.mean(sets) - margin:+.1f} to {statistics.mean(sets) + margin:+.1f}), below 0 in {sum(each < 0 for each in sets)}")

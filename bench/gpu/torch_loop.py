@@ -4,13 +4,15 @@
     torch_loop.py launch|gpu STEPS turns none|cuda|full|stacks|proton
 
 `none` runs the loop three times and prints `seconds N`, the median. `forever` prints a line for each loop until it is
-killed. `turns` says `ready`, runs the loop for each line of its input, after a few steps that are not timed, under a
-profiler: `cuda`, `full` and `stacks` are torch.profiler's (CUDA alone, with CPU, with stacks too), `proton` is Triton's.
-At the end of its input it prints `bytes B kernels K`: what the profiler wrote, and how many kernels are rows of it.
+killed. `turns` says `ready`, runs the loop for each line of its input, after a few steps that are not timed (on other
+CPUs than before if the line says `elsewhere`), under a profiler: `cuda`, `full` and `stacks` are torch.profiler's (CUDA
+alone, with CPU, with stacks too), `proton` is Triton's. At the end of its input it prints `bytes B kernels K`: what the
+profiler wrote, and how many kernels are rows of it.
 """
 
 import os
 import pathlib
+import random
 import statistics
 import sys
 import tempfile
@@ -58,9 +60,23 @@ for _ in range(10):
 torch.cuda.synchronize()
 
 
+def scatter():
+    """Moves every thread of this process to some CPU, and leaves it to the kernel from there. It would keep them where they
+    happened to be at first, near each other or not, for as long as the process lives."""
+    everywhere = os.sched_getaffinity(0)
+    for thread in os.listdir("/proc/self/task"):
+        try:
+            os.sched_setaffinity(int(thread), {random.choice(list(everywhere))})
+            os.sched_setaffinity(int(thread), everywhere)
+        except ProcessLookupError:
+            pass
+
+
 def take_turns():
     print("ready", flush=True)
-    for _ in sys.stdin:
+    for order in sys.stdin:
+        if "elsewhere" in order:
+            scatter()
         # Others had the caches and the GPU since the turn before.
         for _ in range(untimed_steps):
             step()

@@ -2,9 +2,12 @@
 all of them take turns, in another order each time, so that what else the machine does falls on all alike; in several sets,
 because processes differ (which CPUs their threads got, for one).
 
-    TORCH_SETS    sets of processes (4)
-    TORCH_TURNS   loops of each process (20)
-    TORCH_CASES   names of CASES, separated by ';', to have only those
+    TORCH_SETS      sets of processes (4)
+    TORCH_TOGETHER  how many of them are there at once and take turns, for many sets in little time (1)
+    TORCH_TURNS     loops of each process (20)
+    TORCH_CASES     names of CASES, separated by ';', to have only those
+    TORCH_CPUS      "elsewhere" has each loop on other CPUs than the one before: processes differ less then
+    TORCH_BOUNDS    "launch" or "gpu", to have only that
 """
 
 import os
@@ -45,13 +48,13 @@ WARM_TURNS = 4
 class Turns:
     """A training loop that runs when it is its turn."""
 
-    def __init__(self, tools, interpreter, name, bound, steps):
+    def __init__(self, tools, interpreter, name, number, bound, steps):
         self.tools, self.name, self.trace, self.left = tools, name, None, ""
         whose, how = CASES[name]
         profiler = how if whose == "theirs" else "none"
         command = [interpreter, str(tools.BENCH / "torch_loop.py"), bound, str(steps), "turns", profiler]
         if whose == "ours":
-            self.trace = f"torch-{bound}-{name.replace(' ', '-')}.sbt"
+            self.trace = f"torch-{bound}-{name.replace(' ', '-')}-{number}.sbt"
             command = tools.profile(self.trace, command, "-q", *how)
         environment = dict(os.environ, **(tools.armed() if whose in ("armed", "recorded") else {}))
         self.target = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
@@ -67,7 +70,7 @@ class Turns:
                 self.take()
 
     def take(self):
-        self.target.stdin.write("go\n")
+        self.target.stdin.write(os.environ.get("TORCH_CPUS", "anywhere") + "\n")
         self.target.stdin.flush()
         return self.tools.number(self.answer(), "seconds")
 
@@ -92,30 +95,34 @@ class Turns:
         return None
 
 
-def one_set(tools, interpreter, names, bound, steps, turns):
-    """Seconds of each turn by name, and what was written. Profilers that are not there are taken out of `names`."""
-    programs = {name: Turns(tools, interpreter, name, bound, steps) for name in names}
+def at_once(tools, interpreter, sets, bound, steps, turns):
+    """Of each set, a list of names: seconds of each turn by name; and what was written, by name. Profilers that are not there
+    are taken out of the lists."""
+    programs = {(number, name): Turns(tools, interpreter, name, number, bound, steps) for number, names in enumerate(sets) for name in names}
     try:
-        for name in list(names):
+        for place in list(programs):
+            number, name = place
             try:
-                programs[name].prepare()
+                programs[place].prepare()
             except RuntimeError:
                 if CASES[name][0] != "theirs":
                     raise
-                names.remove(name)
-        times = {name: [] for name in names}
-        for name in orders(names, turns + WARM_TURNS):
-            times[name].append(programs[name].take())
+                sets[number].remove(name)
+        taking = [(number, name) for number, names in enumerate(sets) for name in names]
+        times = {place: [] for place in taking}
+        for place in orders(taking, turns + WARM_TURNS):
+            times[place].append(programs[place].take())
         ending = {}
-        ends = [threading.Thread(target=lambda name=name: ending.update({name: programs[name].end()})) for name in names]
+        ends = [threading.Thread(target=lambda place=place: ending.update({place: programs[place].end()})) for place in taking]
         for end in ends:
             end.start()
         for end in ends:
             end.join()
-        lost = [name for name in names if name not in ending]
+        lost = [name for number, name in taking if (number, name) not in ending]
         if lost:
             raise RuntimeError(f"{', '.join(lost)}: did not end well")
-        return {name: each[WARM_TURNS:] for name, each in times.items()}, ending
+        taken = [{name: times[number, name][WARM_TURNS:] for name in names} for number, names in enumerate(sets)]
+        return taken, {name: written for (_, name), written in ending.items()}
     finally:
         for program in programs.values():
             program.target.kill()
@@ -138,17 +145,20 @@ def measure(tools):
     if not interpreter:
         tools.row("torch", "PyTorch", "not on this machine")
         return
-    sets, turns = int(os.environ.get("TORCH_SETS", "4")), int(os.environ.get("TORCH_TURNS", "20"))
+    sets, turns, together = (int(os.environ.get(name, usual)) for name, usual in (("TORCH_SETS", 4), ("TORCH_TURNS", 20), ("TORCH_TOGETHER", 1)))
     chosen = [name.strip() for name in os.environ.get("TORCH_CASES", "").split(";") if name.strip()]
-    for bound, steps, all_names in (("launch", 20, list(CASES)), ("gpu", 2, GPU_BOUND)):
+    bounds = {"launch": (20, list(CASES)), "gpu": (2, GPU_BOUND)}
+    for bound in os.environ.get("TORCH_BOUNDS", "launch gpu").split():
+        steps, all_names = bounds[bound]
         names = [name for name in all_names if not chosen or name in chosen or name == "bare"]
         taken, written = {name: [] for name in names}, {}
-        for number in range(sets):
-            those = [name for name in names if number == 0 or name not in SLOW]
-            times, ending = one_set(tools, interpreter, those, bound, steps, turns)
+        for first in range(0, sets, together):
+            those = [[name for name in names if number == 0 or name not in SLOW] for number in range(first, min(first + together, sets))]
+            times, ending = at_once(tools, interpreter, those, bound, steps, turns)
             written |= ending
-            for name in those:
-                taken[name].append(times[name])
+            for each in times:
+                for name, seconds in each.items():
+                    taken[name].append(seconds)
         report(tools, bound, steps, taken)
         if bound == "launch":
             report_files(tools, written)
