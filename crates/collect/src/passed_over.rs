@@ -95,16 +95,16 @@ fn look(proc: &Path, root: u32, seen: &mut Seen) {
         let name = first_line(&folder.join("comm"));
         let program = fs::read_link(folder.join("exe")).ok();
         let is_copy = program.is_some() && program == copied;
-        let uses_cuda = is_using_cuda(&folder);
-        if uses_cuda
-            && !is_copy
-            && pid != root
-            && let Some(life) = Life::read(proc, pid)
-        {
-            seen.entry(life).or_insert_with(|| Process {
+        let life = Life::read(proc, pid).filter(|_| !is_copy && pid != root);
+        let is_seen = life.is_some_and(|life| seen.contains_key(&life));
+        // Once is enough: a program that maps memory has to wait while its mappings are read.
+        let uses_cuda = is_copy || is_seen || is_using_cuda(&folder);
+        if let Some(life) = life.filter(|_| uses_cuda && !is_seen) {
+            let process = Process {
                 name: name.clone(),
                 above: above.clone(),
-            });
+            };
+            seen.insert(life, process);
         }
         let mut names = above;
         if pid != root && names.last() != Some(&name) {
@@ -273,6 +273,21 @@ mod tests {
         proc.add_user(10, "tracesmith", &[20]);
         proc.add_user(20, "tracesmith", &[]);
         assert_eq!(proc.seen(), Seen::new());
+    }
+
+    #[test]
+    fn nobody_is_looked_into_again() {
+        let proc = Proc::new();
+        proc.add(10, "tracesmith", &[20]);
+        proc.add_user(20, "python", &[30]);
+        let mut seen = proc.seen();
+        fs::remove_file(proc.0.path().join("20/maps")).unwrap();
+        proc.add_user(30, "python", &[40]);
+        fs::remove_file(proc.0.path().join("30/maps")).unwrap();
+        proc.add_user(40, "python", &[]);
+        look(proc.0.path(), 10, &mut seen);
+        let found: Vec<u32> = seen.keys().map(|life| life.pid).collect();
+        assert_eq!(found, [20]);
     }
 
     #[test]
