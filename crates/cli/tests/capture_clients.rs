@@ -311,25 +311,29 @@ fn another_tool_has_its_process_for_itself() {
 }
 
 /// It does not start where the driver would load a library that is not its own, and ends programs that have one. What it
-/// is called tells us: here a shell has its name.
+/// is called tells us: here others have its name. (No shell, where variables are taken away: bash does that its own way.)
 #[test]
 fn nsight_compute_does_not_find_our_library() {
     let Some(stage) = stage() else { return };
     let place = Place::new(stage);
-    let tool = place.path("ncu");
-    std::fs::copy("/bin/sh", &tool).unwrap();
-    let tool = tool.to_str().unwrap();
-    let words = "echo \"<$CUDA_INJECTION64_PATH>\"";
-    for (program, found) in [("/bin/sh", false), (tool, true)] {
+    let copy = |program: &str, folder: &str| {
+        let tool = place.path(folder).join("ncu");
+        std::fs::create_dir(place.path(folder)).unwrap();
+        std::fs::copy(program, &tool).unwrap();
+        tool.to_str().unwrap().to_owned()
+    };
+    let tool = copy("/usr/bin/env", "env");
+    for (program, found) in [("/usr/bin/env", false), (&tool, true)] {
+        let words = "echo \"<$CUDA_INJECTION64_PATH>\"";
         let mut profile = place.tracesmith("profile -o t.sbt --force --");
-        let under = run(profile.args([program, "-c", words]));
+        let under = run(profile.args([program, "sh", "-c", words]));
         assert_eq!(
             (under.code, under.stdout == "<>\n"),
             (Some(0), found),
             "{program}"
         );
         let script = format!(
-            "eval \"$('{}' env)\"; '{program}' -c '{words}'",
+            "eval \"$('{}' env)\"; '{program}' sh -c '{words}'",
             env!("CARGO_BIN_EXE_tracesmith")
         );
         let armed = run(place.command("sh").args(["-c", &script]));
@@ -344,7 +348,7 @@ fn nsight_compute_does_not_find_our_library() {
         env!("CARGO_BIN_EXE_tracesmith"),
         stage.path("launcher").display()
     );
-    let around = run(place.command(tool).args(["-c", &script]));
+    let around = run(place.command(copy("/bin/sh", "sh")).args(["-c", &script]));
     assert_eq!(around.code, Some(0), "{}", around.stderr);
     assert!(around.stdout.contains("launched 3"), "{}", around.stdout);
     let warnings = around.stderr.matches("warning:").count();
