@@ -310,6 +310,28 @@ fn another_tool_has_its_process_for_itself() {
     }
 }
 
+/// As Nsight Systems does it around `tracesmith profile`: whoever is asked last has the program, and says so.
+#[test]
+fn a_tool_that_we_take_the_place_of_is_named() {
+    let Some(stage) = stage() else { return };
+    let place = Place::new(stage);
+    let others = stage.path("spy.so");
+    let mut profile = place.profile("", "launcher launch 3");
+    let run = run(profile.env("CUDA_INJECTION64_PATH", &others));
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    let words = format!("warning: CUDA_INJECTION64_PATH was {}", others.display());
+    assert!(run.stderr.contains(&words), "{}", run.stderr);
+    assert_eq!(joined_kernels(&place.trace("t.sbt")).len(), 3);
+    let script = format!(
+        "eval \"$('{0}' env)\"; '{0}' profile -o t.sbt --force -- '{1}' launch 3",
+        env!("CARGO_BIN_EXE_tracesmith"),
+        stage.path("launcher").display()
+    );
+    let armed = support::stage::run(place.command("sh").args(["-c", &script]));
+    assert!(!armed.stderr.contains("warning"), "{}", armed.stderr);
+    assert_eq!(joined_kernels(&place.trace("t.sbt")).len(), 3);
+}
+
 /// It does not start where the driver would load a library that is not its own, and ends programs that have one. What it
 /// is called tells us: here others have its name. (No shell, where variables are taken away: bash does that its own way.)
 #[test]
