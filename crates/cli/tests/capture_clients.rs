@@ -349,21 +349,20 @@ fn nsight_compute_does_not_find_our_library() {
         let words = "echo \"<$CUDA_INJECTION64_PATH>\"";
         let mut profile = place.tracesmith("profile -o t.sbt --force --");
         let under = run(profile.args([program, "sh", "-c", words]));
-        assert_eq!(
-            (under.code, under.stdout == "<>\n"),
-            (Some(0), found),
-            "{program}"
-        );
         let script = format!(
             "eval \"$('{}' env)\"; '{program}' sh -c '{words}'",
             env!("CARGO_BIN_EXE_tracesmith")
         );
         let armed = run(place.command("sh").args(["-c", &script]));
-        assert_eq!(
-            (armed.code, armed.stdout == "<>\n"),
-            (Some(0), found),
-            "{program}"
-        );
+        for run in [under, armed] {
+            let is_empty = run.stdout == "<>\n";
+            assert_eq!(
+                (run.code, is_empty),
+                (Some(0), found),
+                "{program}: {}",
+                run.stderr
+            );
+        }
     }
     let script = format!(
         "'{}' profile -o t.sbt --force -- '{}' launch 3; exit $?",

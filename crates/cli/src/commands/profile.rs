@@ -1,10 +1,9 @@
 //! `tracesmith profile`.
 
-use std::env;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use tracesmith_collect::{End, Injection, Launch, Preload, Wait, profile};
-use tracesmith_machine::doctor::nsight_compute_above;
+use tracesmith_machine::doctor::{displaced_library, nsight_compute_above};
 use tracesmith_trace::export::{ExportOptions, exporter};
 use tracesmith_trace::units;
 
@@ -55,7 +54,7 @@ pub(crate) fn run(args: ProfileArgs, output: &mut Output) -> anyhow::Result<Exit
         ));
         output.note("hint: tracesmith doctor says what works on this machine");
     }
-    if let Some(other) = displaced().filter(|_| !withheld) {
+    if let Some(other) = displaced_library().filter(|_| !withheld) {
         output.warning(&format!(
             "CUDA_INJECTION64_PATH was {}: there is room for one, so that tool got nothing of what was recorded here",
             other.display()
@@ -77,14 +76,6 @@ fn injection() -> Injection {
         )),
         None => Injection::ByDriver,
     }
-}
-
-/// Another tool's library, in whose place ours is loaded.
-fn displaced() -> Option<PathBuf> {
-    let library = PathBuf::from(env::var_os("CUDA_INJECTION64_PATH")?);
-    let name = library.file_name()?.to_string_lossy();
-    let is_ours = name.contains("tracesmith");
-    (!is_ours).then_some(library)
 }
 
 /// Writes a recorded trace for Perfetto beside it. The program has run and its exit code counts, so a failure is a warning.

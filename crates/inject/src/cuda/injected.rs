@@ -28,7 +28,8 @@ pub(super) fn other() -> Option<&'static Path> {
 /// Takes our library from the driver, in this process and those that it starts.
 pub(crate) fn withdraw() {
     if other().is_none() {
-        // SAFETY: a name that ends with a zero byte, and a process that has no other thread yet.
+        // SAFETY: a name that ends with a zero byte, and a process that has no other thread yet: we are preloaded, for a
+        // tool that refuses to start where the driver would load us has not come to initialise it.
         unsafe { libc::unsetenv(c"CUDA_INJECTION64_PATH".as_ptr()) };
     }
 }

@@ -1,7 +1,8 @@
 //! Other tools that look at CUDA programs, and would be in the way of ours or
 //! we in theirs.
 
-use std::path::Path;
+use std::env;
+use std::path::{Path, PathBuf};
 
 use super::process::{ancestors, name_of};
 use super::{Check, Surroundings};
@@ -55,10 +56,10 @@ fn injection(
 ) -> Check {
     match surroundings.variable(variable) {
         None => Check::ok(name, what, "none"),
-        Some(path) if path.contains(OURS) && Path::new(path).exists() => {
+        Some(path) if is_ours(Path::new(path)) && Path::new(path).exists() => {
             Check::ok(name, what, format!("ours: {path}"))
         }
-        Some(path) if path.contains(OURS) => Check::warning(
+        Some(path) if is_ours(Path::new(path)) => Check::warning(
             name,
             what,
             format!("ours, which is gone: {path}"),
@@ -93,13 +94,22 @@ fn preload(surroundings: &Surroundings<'_>) -> Check {
     )
 }
 
+/// Another tool's library that the driver would load, if ours were not to take its place.
+pub fn displaced_library() -> Option<PathBuf> {
+    let library = PathBuf::from(env::var_os("CUDA_INJECTION64_PATH")?);
+    (!library.as_os_str().is_empty() && !is_ours(&library)).then_some(library)
+}
+
+fn is_ours(library: &Path) -> bool {
+    let name = library.file_name().unwrap_or_default();
+    name.to_string_lossy().contains(OURS)
+}
+
 /// Nsight Compute above this process. It ends programs that the driver would load another tool's library into.
 pub fn nsight_compute_above() -> Option<u32> {
-    let above = ancestors(Path::new("/proc")).into_iter();
-    above
-        .filter(|process| NSIGHT_COMPUTE.contains(&process.name.as_str()))
-        .map(|process| process.pid)
-        .next()
+    let mut above = ancestors(Path::new("/proc")).into_iter();
+    let tool = above.find(|process| NSIGHT_COMPUTE.contains(&process.name.as_str()));
+    tool.map(|process| process.pid)
 }
 
 fn running_under(proc: &Path) -> Check {
@@ -164,6 +174,14 @@ mod tests {
         assert_eq!(
             state("CUDA_INJECTION64_PATH", library.to_str().unwrap()),
             State::Ok
+        );
+        let others = folder.path().join("tracesmith/libToolsInjection64.so");
+        std::fs::create_dir(others.parent().unwrap()).unwrap();
+        std::fs::write(&others, "").unwrap();
+        assert_eq!(
+            state("CUDA_INJECTION64_PATH", others.to_str().unwrap()),
+            State::Warning,
+            "another tool's, in a folder of our name"
         );
         assert_eq!(
             state("NVTX_INJECTION64_PATH", "/opt/nsys/libToolsInjection64.so"),

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 use crate::devices::DevicesReport;
 
-pub use clients::nsight_compute_above;
+pub use clients::{displaced_library, nsight_compute_above};
 pub use program::find as find_program;
 pub use tracesmith_cuda::cupti_version;
 
