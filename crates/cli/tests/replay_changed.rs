@@ -11,7 +11,7 @@
 mod support;
 
 use serde_json::Value;
-use support::replay::{WINDOW, replayed};
+use support::replay::{WINDOW, planned, replayed};
 use support::stage::{Place, run, stage};
 
 /// Two kernels with the parameters of saxpy: the same, and one that is three units in the last place off. And one with
@@ -195,5 +195,103 @@ fn what_cannot_take_a_kernels_place_is_said() {
             .contains("--kernel fill chooses no launch of \"saxpy\""),
         "{}",
         other.stderr
+    );
+}
+
+/// A kernel with the parameters of `fill` that writes nothing.
+const NOTHING: &str = "
+.version 7.0
+.target sm_52
+.address_size 64
+.visible .entry noop(.param .u64 target, .param .u32 value, .param .u32 n)
+{
+ret;
+}
+";
+
+/// A recorded window with memory that is allocated and freed in it.
+fn recorded_temporary() -> Option<Place> {
+    let place = Place::new(stage()?);
+    place.profiled(WINDOW, "launcher temporary 1000");
+    std::fs::write(place.path("nothing.ptx"), NOTHING).unwrap();
+    Some(place)
+}
+
+/// Issue 26: memory that is freed within the window was never compared.
+#[test]
+fn a_launch_that_leaves_memory_unwritten_differs_also_when_that_memory_is_freed() {
+    let Some(place) = recorded_temporary() else { return };
+    for kernel in ["fill#1", "fill#2"] {
+        let options = format!("--kernel {kernel} --replace fill=nothing.ptx:noop");
+        let (code, answer) = replayed(&place, &options);
+        assert_eq!(
+            (code, &answer["verdict"]),
+            (Some(1), &Value::from("differs")),
+            "{kernel}: {answer}"
+        );
+        assert_eq!(
+            answer["replaced"][0]["outcome"]["verdict"], "differs",
+            "{kernel}: {answer}"
+        );
+    }
+}
+
+/// Issue 26: nobody reads what the second launch writes, and it is gone at the end of the window.
+#[test]
+fn a_whole_window_differs_when_memory_differed_before_it_was_freed() {
+    let Some(place) = recorded_temporary() else { return };
+    let plan = r#"{"replace": [{"kernel": "fill", "nth": 2, "file": "nothing.ptx", "symbol": "noop"}]}"#;
+    std::fs::write(place.path("plan.json"), plan).unwrap();
+    let (code, answer) = replayed(&place, "--plan plan.json");
+    assert_eq!(
+        (code, &answer["verdict"]),
+        (Some(1), &Value::from("differs")),
+        "{answer}"
+    );
+    let run = &answer["runs"][0];
+    assert_eq!(run["verdict"], "differs", "{answer}");
+    // It is named, with the call that left it so.
+    let fills: Vec<Value> = planned(&place)
+        .into_iter()
+        .filter(|command| command["function"] == "fill")
+        .collect();
+    assert_eq!(run["differences"][0]["after"], fills[1]["number"], "{answer}");
+    assert_eq!(run["differences"][0]["bytes"], 4000, "{answer}");
+}
+
+/// Issue 26: memory that the window allocates held what an earlier run, here the one to compare with, had left in it.
+#[test]
+fn a_run_inherits_nothing_from_the_one_before() {
+    let Some(place) = recorded_temporary() else { return };
+    let calls = planned(&place);
+    let add = calls
+        .iter()
+        .find(|call| call["function"] == "vector_add")
+        .unwrap();
+    let until = add["number"].as_u64().unwrap() + 1;
+    let options = format!("--ops 1..{until} --replace fill=nothing.ptx:noop --repeat 2");
+    let (code, answer) = replayed(&place, &options);
+    assert_eq!(code, Some(1), "{answer}");
+    for run in answer["runs"].as_array().unwrap() {
+        assert_eq!(run["verdict"], "differs", "{answer}");
+    }
+}
+
+#[test]
+fn memory_that_is_freed_in_the_window_replays_the_same() {
+    let Some(place) = recorded_temporary() else { return };
+    for options in ["--repeat 3", "--kernel vector_add", "--ops 2..6", "--mode serial"] {
+        let (code, answer) = replayed(&place, options);
+        assert_eq!(
+            (code, &answer["verdict"]),
+            (Some(0), &Value::from("same")),
+            "{options}: {answer}"
+        );
+    }
+    let (code, answer) = replayed(&place, "--check determinism --repeat 4");
+    assert_eq!(
+        (code, &answer["verdict"]),
+        (Some(0), &Value::from("repeats")),
+        "{answer}"
     );
 }

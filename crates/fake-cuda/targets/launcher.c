@@ -21,6 +21,7 @@
  *   window N SUMS [1]     buffers of N numbers, then between cuProfilerStart and cuProfilerStop copies, sets, kernels in two
  *                         streams, memory taken and given back, and SUMS sums whose order the GPU may choose; with the
  *                         last, what was taken is read before anyone wrote it
+ *   temporary N           the same window around memory that is freed within it: some is read before, some by nobody
  *   nvtx                  marks, ranges, a domain
  *   fork                  a fork without exec while work goes on
  *   segv                  100 kernels, then a crash
@@ -492,6 +493,32 @@ static void mode_window(void) {
     free(host);
 }
 
+static void mode_temporary(void) {
+    unsigned n = (unsigned)number(1, 1000), seven = 7, nine = 9;
+    unsigned blocks = (n + 255) / 256;
+    size_t bytes = n * sizeof(float);
+    CUdeviceptr x, out, read, unread;
+    CUstream stream;
+    start_device();
+    CHECK(cuMemAlloc_v2(&x, bytes));
+    CHECK(cuMemAlloc_v2(&out, bytes));
+    CHECK(cuStreamCreate(&stream, 1));
+    launch(kernel("fill"), blocks, 256, stream, (void *[]){&x, &nine, &n});
+    CHECK(cuMemsetD8Async(out, 0, bytes, stream));
+    CHECK(cuStreamSynchronize(stream));
+    CHECK(cuProfilerStart());
+    CHECK(cuMemAllocAsync(&read, bytes, stream));
+    launch(kernel("fill"), blocks, 256, stream, (void *[]){&read, &seven, &n});
+    launch(kernel("vector_add"), blocks, 256, stream, (void *[]){&out, &read, &x, &n});
+    CHECK(cuMemFreeAsync(read, stream));
+    CHECK(cuMemAllocAsync(&unread, bytes, stream));
+    launch(kernel("fill"), blocks, 256, stream, (void *[]){&unread, &seven, &n});
+    CHECK(cuMemFreeAsync(unread, stream));
+    CHECK(cuStreamSynchronize(stream));
+    CHECK(cuProfilerStop());
+    printf("temporary %u\n", n);
+}
+
 static void mode_nvtx(void) {
     nvtx_event event;
     memset(&event, 0, sizeof event);
@@ -741,7 +768,7 @@ static const struct {
     {"peer", mode_peer},             {"runtime", mode_runtime},   {"unfinished", mode_unfinished},
     {"beside", mode_beside},
     {"at_exit", mode_at_exit},       {"relay", mode_relay},       {"crowd", mode_crowd},
-    {"window", mode_window},         {"diamond", mode_diamond},   {"runtime_launch", mode_runtime_launch},
+    {"window", mode_window},         {"temporary", mode_temporary}, {"diamond", mode_diamond},   {"runtime_launch", mode_runtime_launch},
     {"runtime_graphs", mode_runtime_graphs},
 };
 

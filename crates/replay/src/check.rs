@@ -1,19 +1,19 @@
 //! Whether a recording repeats itself, and which call is the first that does not.
 //!
-//! After every call the memory that it can write is digested on the device. Two runs whose digests agree repeated each
-//! other; else the first that differs names the call. To find out why, memory that is taken within the window is filled
-//! with different patterns, and the work of each stream is held back in turn.
+//! Two runs whose [trails](crate::trail) agree repeated each other; else the first digest that differs names the call. To
+//! find out why, memory that the window allocates is filled with another pattern in every second run, and the work of
+//! each stream is held back in turn.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use rustc_hash::FxHashMap;
-use tracesmith_cuda::kernels::{Digester, Digests};
+use tracesmith_cuda::kernels::Digester;
 use tracesmith_format::tables::CommandKind;
 
 use crate::error::Error;
 use crate::race::Held;
-use crate::recording::{Buffer, Command};
-use crate::run::{Order, Replay, planes};
+use crate::recording::Command;
+use crate::run::{Fresh, Order, PATTERN, Replay};
+use crate::trail::{self, Look, Trail, Wanted, addresses, first_difference};
 use crate::verdict::Difference;
 
 /// Tries to see a difference again, whose bytes are then told.
@@ -22,9 +22,9 @@ const TRIES: usize = 16;
 /// How many runs are made again as they were, before what differs between two ways is put down to what they differ in.
 const CONFIRMATIONS: usize = 16;
 
-/// What fresh memory is filled with: as numbers of any kind one is nothing and the other is large, so that a sum or a
-/// product shows it.
-const PATTERNS: [u8; 2] = [0x00, 0x7F];
+/// What memory that the window allocates is filled with. As numbers of any kind the first is nothing and the second is
+/// large, so that a sum or a product shows it; as floating-point numbers the third is none.
+const PATTERNS: [u8; 4] = [0x00, 0x7F, 0xFF, 0xA5];
 
 /// What a check found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,15 +106,6 @@ impl Way {
     };
 }
 
-/// Digests of a run: those after each call.
-pub(crate) type Trail = Vec<u64>;
-
-/// What is digested after one call.
-pub(crate) struct Look {
-    pub(crate) place: usize,
-    pub(crate) buffers: Vec<(u64, u64)>,
-}
-
 impl Replay<'_> {
     /// Runs the recording several times and compares the memory after every call.
     ///
@@ -122,10 +113,11 @@ impl Replay<'_> {
     ///
     /// What the driver says.
     pub fn check(&mut self, runs: u32) -> Result<Determinism, Error> {
+        let order = self.order();
         // One alone has nothing to be compared with.
         let found = self.look_for_culprit(runs.max(2));
-        self.go(Way::SERIAL);
-        self.pattern = None;
+        self.set_order(order);
+        (self.pattern, self.fresh, self.held) = (PATTERN, Fresh::Once, None);
         found
     }
 
@@ -141,40 +133,8 @@ impl Replay<'_> {
                 return self.culprit(look.place, buffer, Cause::Within, [Way::SERIAL; 2]);
             }
         }
-        let fresh = self.fresh();
-        if !fresh.is_empty() {
-            let other = Way {
-                pattern: PATTERNS[1],
-                ..Way::SERIAL
-            };
-            self.go(other);
-            let trail = match self.trail(&digester, &looks) {
-                Ok(trail) => trail,
-                Err(Error::Device {
-                    call: Some(number), ..
-                }) => return Ok(self.failing(number)),
-                Err(error) => return Err(error),
-            };
-            // What is fresh itself differs of course: that something else does is the point.
-            let initialised: Vec<bool> = looks
-                .iter()
-                .flat_map(|look| &look.buffers)
-                .map(|(address, _)| !fresh.contains(address))
-                .collect();
-            let masked = |trail: &Trail| -> Trail {
-                let pairs = trail.iter().zip(&initialised);
-                pairs
-                    .map(|(digest, counts)| if *counts { *digest } else { 0 })
-                    .collect()
-            };
-            if let Some((look, buffer)) = first_difference(&looks, &masked(&first), &masked(&trail)) {
-                // Runs that agreed may have done so by chance, and then this one differs by chance.
-                let seen = [(Way::SERIAL, &first), (other, &trail)];
-                return match self.unlike_itself(&digester, &looks, &seen)? {
-                    Some((place, buffer, way)) => self.culprit(place, buffer, Cause::Within, [way; 2]),
-                    None => self.culprit(look.place, buffer, Cause::Uninitialised, [Way::SERIAL, other]),
-                };
-            }
+        if let Some(found) = self.look_with_other_patterns(&digester, &looks, &first, runs)? {
+            return Ok(found);
         }
         if let Some(race) = self.race(&digester, &looks, &first)? {
             return match self.unlike_itself(&digester, &looks, &[(Way::SERIAL, &first)])? {
@@ -183,6 +143,116 @@ impl Replay<'_> {
             };
         }
         Ok(Determinism::Repeats { runs, calls })
+    }
+
+    /// Looks for a call that reads memory which nobody wrote: each run has another pattern there.
+    fn look_with_other_patterns(
+        &mut self,
+        digester: &Digester,
+        looks: &[Look],
+        first: &Trail,
+        runs: u32,
+    ) -> Result<Option<Determinism>, Error> {
+        let fresh = self.fresh();
+        if fresh.is_empty() {
+            return Ok(None);
+        }
+        for pattern in PATTERNS.into_iter().skip(1).take(runs as usize - 1) {
+            let other = Way {
+                pattern,
+                ..Way::SERIAL
+            };
+            self.go(other);
+            let trail = match self.trail(digester, looks) {
+                Ok(trail) => trail,
+                Err(Error::Device {
+                    call: Some(number), ..
+                }) => return Ok(Some(self.failing(number))),
+                Err(error) => return Err(error),
+            };
+            let Some((place, buffer)) = self.first_dependent(looks, &fresh, [first, &trail], other)? else {
+                continue;
+            };
+            // Runs that agreed may have done so by chance, and then this one differs by chance.
+            let seen = [(Way::SERIAL, first), (other, &trail)];
+            let found = match self.unlike_itself(digester, looks, &seen)? {
+                Some((place, buffer, way)) => self.culprit(place, buffer, Cause::Within, [way; 2]),
+                None => self.culprit(place, buffer, Cause::Uninitialised, [Way::SERIAL, other]),
+            };
+            return found.map(Some);
+        }
+        Ok(None)
+    }
+
+    /// The first call that leaves something else when memory holds another pattern: its place and the buffer. Memory that
+    /// the window allocates differs itself where nobody wrote, which is no result.
+    fn first_dependent(
+        &mut self,
+        looks: &[Look],
+        fresh: &BTreeSet<u64>,
+        trails: [&Trail; 2],
+        other: Way,
+    ) -> Result<Option<(usize, u64)>, Error> {
+        let all = looks
+            .iter()
+            .flat_map(|look| look.buffers.iter().map(move |buffer| (look.place, *buffer)));
+        let digests = trails[0].iter().zip(trails[1]);
+        let differing = all
+            .zip(digests)
+            .filter(|(_, (one, other))| one != other)
+            .map(|(at, _)| at);
+        let (unwritten, written): (Vec<_>, Vec<_>) =
+            differing.partition(|(_, (address, _))| fresh.contains(address));
+        let certain = written.first().map(|(place, (address, _))| (*place, *address));
+        let until = certain.map_or(usize::MAX, |(place, _)| place);
+        // Each of these only once, when it was written for the last time.
+        let mut last: BTreeMap<(u64, u64), usize> = BTreeMap::new();
+        for (place, buffer) in unwritten.into_iter().filter(|(place, _)| *place <= until) {
+            last.insert(buffer, place);
+        }
+        let mut wanted: Vec<Wanted> = last
+            .into_iter()
+            .map(|((address, bytes), place)| Wanted {
+                place,
+                address,
+                bytes,
+            })
+            .collect();
+        wanted.sort_by_key(|wanted| wanted.place);
+        let mut found = None;
+        self.compare_contents(&wanted, Way::SERIAL, other, |wanted, one, two| {
+            let is_result =
+                |(one, two): (&u8, &u8)| one != two && (*one, *two) != (Way::SERIAL.pattern, other.pattern);
+            if found.is_none() && one.iter().zip(two).any(is_result) {
+                found = Some((wanted.place, wanted.address));
+            }
+        })?;
+        Ok(found.or(certain))
+    }
+
+    /// Runs all calls in two ways and hands over what buffers hold after some of them, in each.
+    fn compare_contents(
+        &mut self,
+        wanted: &[Wanted],
+        one: Way,
+        two: Way,
+        mut compare: impl FnMut(&Wanted, &[u8], &[u8]),
+    ) -> Result<(), Error> {
+        for batch in trail::batches(wanted) {
+            let mut contents = Vec::new();
+            for way in [one, two] {
+                self.go(way);
+                self.restore()?;
+                let commands = std::mem::take(&mut self.recording.commands);
+                let read = self.contents_after(&commands, batch);
+                self.recording.commands = commands;
+                contents.push(read?);
+            }
+            for ((wanted, one), two) in batch.iter().zip(&contents[0]).zip(&contents[1]) {
+                compare(wanted, one, two);
+            }
+        }
+        Ok(())
     }
 
     /// The first call that comes out differently when runs are made again in the ways that they were, its buffer and the
@@ -206,111 +276,16 @@ impl Replay<'_> {
     /// Makes runs in this way from now on.
     pub(crate) fn go(&mut self, way: Way) {
         self.set_order(way.order);
-        self.pattern = Some(way.pattern);
-        self.held = way.held;
+        (self.pattern, self.fresh, self.held) = (way.pattern, Fresh::EachTime, way.held);
     }
 
-    /// The memory that each call can write: what it is told of. What it finds through memory shows in later calls, or at
-    /// the end, where all is looked at.
-    fn looks(&self) -> Vec<Look> {
-        let here = |(address, bytes): &(u64, u64)| self.stage.holds(self.place(*address), *bytes);
-        let extent = |buffer: &Buffer| (buffer.address, buffer.bytes);
-        let recording = &*self.recording;
-        let commands = &recording.commands;
-        let taken = commands
-            .iter()
-            .filter(|command| command.kind == CommandKind::ALLOCATE)
-            .map(|command| (command.destination, command.bytes));
-        let known = recording.begin.iter().chain(&recording.end);
-        let mut all: Vec<(u64, u64)> = known.clone().map(extent).chain(taken).filter(here).collect();
-        all.sort_unstable();
-        all.dedup();
-        // A kernel knows the variables of its own code without being told.
-        let mut variables: FxHashMap<u64, BTreeSet<(u64, u64)>> = FxHashMap::default();
-        for buffer in known.filter(|buffer| !buffer.variable.is_empty()) {
-            variables.entry(buffer.module).or_default().insert(extent(buffer));
-        }
-        let written = |command: &Command| -> Vec<(u64, u64)> {
-            let mut written: BTreeSet<(u64, u64)> = told(command)
-                .into_iter()
-                .filter_map(|address| holder(&all, address))
-                .collect();
-            if command.kind == CommandKind::LAUNCH {
-                // What it writes through a surface it is told by a handle only.
-                written.extend(self.textures.arrays());
-                let own = variables.get(&command.module).into_iter().flatten();
-                written.extend(own.copied().filter(here));
-            }
-            written.into_iter().collect()
-        };
-        let mut looks: Vec<Look> = commands
-            .iter()
-            .enumerate()
-            .map(|(place, command)| Look {
-                place,
-                buffers: written(command),
-            })
-            .filter(|look| !look.buffers.is_empty())
-            .collect();
-        looks.push(Look {
-            place: commands.len(),
-            buffers: recording.end.iter().map(extent).filter(here).collect(),
-        });
-        looks
-    }
-
-    /// Memory that is taken within the window.
+    /// Memory that the window allocates.
     fn fresh(&self) -> BTreeSet<u64> {
         let commands = self.recording.commands.iter();
         commands
             .filter(|command| command.kind == CommandKind::ALLOCATE)
             .map(|command| command.destination)
             .collect()
-    }
-
-    /// One run, with a digest of what each call can have written.
-    fn trail(&mut self, digester: &Digester, looks: &[Look]) -> Result<Trail, Error> {
-        self.restore()?;
-        let count = looks.iter().map(|look| look.buffers.len()).sum::<usize>().max(1);
-        let mut digests = digester
-            .room(count, &self.marks)
-            .map_err(Error::device("digesting memory"))?;
-        let mut issued = 0;
-        for look in looks {
-            let end = (look.place + 1).min(self.recording.commands.len());
-            self.issue_all(issued..end)?;
-            issued = end;
-            self.wait()
-                .map_err(|error| match self.recording.commands.get(look.place) {
-                    Some(command) => error.of_call(command),
-                    None => error,
-                })?;
-            self.digest(digester, &look.buffers, &mut digests)?;
-            self.wait()?;
-        }
-        digests
-            .read(&self.marks)
-            .map_err(Error::device("digesting memory"))
-    }
-
-    pub(crate) fn digest(
-        &self,
-        digester: &Digester,
-        buffers: &[(u64, u64)],
-        digests: &mut Digests,
-    ) -> Result<(), Error> {
-        if buffers
-            .iter()
-            .any(|(address, _)| self.textures.place(*address).is_some())
-        {
-            self.get_arrays()?;
-        }
-        for (address, bytes) in buffers {
-            digester
-                .begin(&self.stage, self.place(*address), *bytes, digests, &self.marks)
-                .map_err(Error::device("digesting memory"))?;
-        }
-        Ok(())
     }
 
     /// Tells of a call, and shows two values that two ways of running it gave, if they can be seen again.
@@ -324,7 +299,7 @@ impl Replay<'_> {
         let commands = &self.recording.commands;
         // At the end: the last call that is told of the buffer.
         let command = commands.get(place).or_else(|| {
-            let holds = |command: &&Command| told(command).contains(&buffer);
+            let holds = |command: &&Command| addresses(command).contains(&buffer);
             commands.iter().rev().find(holds)
         });
         let (number, name) = command.map_or((None, String::new()), |command| {
@@ -379,40 +354,6 @@ impl Replay<'_> {
     }
 }
 
-/// The memory among sorted ones that an address lies in.
-fn holder(all: &[(u64, u64)], address: u64) -> Option<(u64, u64)> {
-    let behind = all.partition_point(|(base, _)| *base <= address);
-    let (base, bytes) = *all.get(behind.checked_sub(1)?)?;
-    (address - base < bytes).then_some((base, bytes))
-}
-
-/// Addresses that a call was told and may write to.
-fn told(command: &Command) -> Vec<u64> {
-    match command.kind {
-        CommandKind::LAUNCH => {
-            let words = command.parameters.as_chunks::<8>().0.iter();
-            words.map(|word| u64::from_le_bytes(*word)).collect()
-        }
-        CommandKind::COPY | CommandKind::SET => vec![command.destination],
-        CommandKind::COPY_PLANES => planes(&command.parameters)
-            .map(|planes| planes.destination.device)
-            .into_iter()
-            .collect(),
-        _ => Vec::new(),
-    }
-}
-
-/// The first call after which two runs differ, and the buffer.
-pub(crate) fn first_difference<'l>(looks: &'l [Look], one: &Trail, other: &Trail) -> Option<(&'l Look, u64)> {
-    let all = looks
-        .iter()
-        .flat_map(|look| look.buffers.iter().map(move |(address, _)| (look, *address)));
-    let mut pairs = all.zip(one.iter().zip(other));
-    pairs
-        .find(|(_, (one, other))| one != other)
-        .map(|(place, _)| place)
-}
-
 fn compare(address: u64, one: &[u8], other: &[u8]) -> Option<Difference> {
     let pairs = one.iter().zip(other);
     let offset = pairs.clone().position(|(one, other)| one != other)?;
@@ -424,5 +365,6 @@ fn compare(address: u64, one: &[u8], other: &[u8]) -> Option<Difference> {
         expected: one[offset..end].to_vec(),
         found: other[offset..end].to_vec(),
         count: pairs.filter(|(one, other)| one != other).count() as u64,
+        call: None,
     })
 }

@@ -14,7 +14,7 @@ const PART: u64 = 4 << 20;
 
 /// What was found of all buffers so far.
 #[derive(Default)]
-struct Findings {
+pub(crate) struct Findings {
     buffers: usize,
     bytes: u64,
     differences: Vec<Difference>,
@@ -22,7 +22,41 @@ struct Findings {
 }
 
 impl Findings {
-    fn verdict(self) -> Verdict {
+    /// Of buffers that were compared by digests after calls; those that differ are added.
+    pub(crate) fn of_calls(buffers: usize) -> Self {
+        Self {
+            buffers,
+            ..Self::default()
+        }
+    }
+
+    /// A buffer that had another digest after a call.
+    pub(crate) fn add_call(
+        &mut self,
+        call: u64,
+        address: u64,
+        expected: &[u8],
+        found: &[u8],
+        tolerances: &[Tolerance],
+    ) {
+        let mut look = Look::new(address, found.len() as u64, tolerances);
+        look.compare(address, expected, found);
+        // It differed before: that it does not differ now makes it no better.
+        look.difference.get_or_insert_with(|| Difference {
+            address,
+            bytes: found.len() as u64,
+            ..Difference::default()
+        });
+        if let Some(difference) = &mut look.difference {
+            difference.call = Some(call);
+            if difference.count == 0 {
+                look.attempts.clear();
+            }
+        }
+        self.settle(look);
+    }
+
+    pub(crate) fn verdict(self) -> Verdict {
         let Self {
             buffers,
             bytes,
@@ -45,6 +79,10 @@ impl Findings {
     fn add(&mut self, look: Look) {
         self.buffers += 1;
         self.bytes += look.bytes;
+        self.settle(look);
+    }
+
+    fn settle(&mut self, look: Look) {
         let Some(difference) = look.difference else { return };
         let close = |attempt: &Attempt| attempt.close(look.address, look.bytes);
         match look.attempts.iter().find_map(close) {
@@ -87,6 +125,7 @@ impl Look {
             expected: expected[first..end].to_vec(),
             found: found[first..end].to_vec(),
             count: 0,
+            call: None,
         });
         difference.count += count;
         for attempt in &mut self.attempts {

@@ -18,7 +18,7 @@ use crate::cuda;
 use crate::error::Error;
 use crate::load::{FREE_SHARED, MAX_DYNAMIC_SHARED, NON_PORTABLE_CLUSTER};
 use crate::recording::Command;
-use crate::run::{Order, Replay};
+use crate::run::Replay;
 
 /// Reservations begin and end at multiples of this; see `driver::Stage`.
 const UNIT: u64 = 32 << 20;
@@ -80,15 +80,18 @@ impl Replay<'_> {
                 command.function
             )));
         }
-        self.set_order(Order::Serial);
+        self.serially(|replay| replay.extract_launch(&command, place, folder))
+    }
+
+    fn extract_launch(&mut self, command: &Command, place: usize, folder: &Path) -> Result<Extracted, Error> {
         self.go_to(place)?;
-        let mut reached = self.reached(&command)?;
+        let mut reached = self.reached(command, place)?;
         fs::create_dir_all(folder.join("buffers")).map_err(Error::Write)?;
         for (index, memory) in reached.iter().enumerate() {
             self.save(memory, &folder.join(before(index)))?;
         }
         self.issue_all(place..place + 1)?;
-        self.wait().map_err(|error| error.of_call(&command))?;
+        self.wait().map_err(|error| error.of_call(command))?;
         for (index, memory) in reached.iter_mut().enumerate() {
             let (old, new) = (folder.join(before(index)), folder.join(after(index)));
             self.save(memory, &new)?;
@@ -97,17 +100,17 @@ impl Replay<'_> {
                 fs::remove_file(&new).map_err(Error::Write)?;
             }
         }
-        let code = self.code_of(&command)?;
+        let code = self.code_of(command)?;
         fs::write(folder.join("kernel.cubin"), code).map_err(Error::Write)?;
         fs::write(folder.join("parameters.bin"), &command.parameters).map_err(Error::Write)?;
-        fs::write(folder.join("launch.txt"), self.manifest(&command, &reached)).map_err(Error::Write)?;
-        fs::write(folder.join("README.md"), readme(&command, &reached)).map_err(Error::Write)?;
+        fs::write(folder.join("launch.txt"), self.manifest(command, &reached)).map_err(Error::Write)?;
+        fs::write(folder.join("README.md"), readme(command, &reached)).map_err(Error::Write)?;
         for (name, text) in FIXED {
             fs::write(folder.join(name), text).map_err(Error::Write)?;
         }
         Ok(Extracted {
             command: command.number,
-            function: command.function,
+            function: command.function.clone(),
             buffers: reached.len(),
             bytes: reached.iter().map(|memory| memory.bytes).sum(),
             changed: reached.iter().filter(|memory| memory.is_changed).count(),
@@ -115,7 +118,7 @@ impl Replay<'_> {
     }
 
     /// The memory that parameters point into, what that points into, and so on; and the variables of the kernel's code.
-    fn reached(&mut self, command: &Command) -> Result<Vec<Reached>, Error> {
+    fn reached(&mut self, command: &Command, place: usize) -> Result<Vec<Reached>, Error> {
         let mut known: BTreeMap<u64, Reached> = BTreeMap::new();
         let buffers = self.recording.begin.iter().chain(&self.recording.end);
         for buffer in buffers.filter(|buffer| self.stage.holds(self.place(buffer.address), buffer.bytes)) {
@@ -127,15 +130,20 @@ impl Replay<'_> {
                 is_changed: false,
             });
         }
-        let commands = self.recording.commands.iter();
-        for taken in commands.filter(|command| command.kind == CommandKind::ALLOCATE) {
-            known.entry(taken.destination).or_insert_with(|| Reached {
-                address: taken.destination,
-                bytes: taken.bytes,
-                memory: MemoryKind(taken.value as u8),
-                variable: String::new(),
-                is_changed: false,
-            });
+        // An address can be allocated again after it was freed: what counts is what is there now.
+        for command in &self.recording.commands[..place] {
+            if command.kind == CommandKind::FREE {
+                known.remove(&command.destination);
+            } else if command.kind == CommandKind::ALLOCATE {
+                let allocated = Reached {
+                    address: command.destination,
+                    bytes: command.bytes,
+                    memory: MemoryKind(command.value as u8),
+                    variable: String::new(),
+                    is_changed: false,
+                };
+                known.insert(command.destination, allocated);
+            }
         }
         let own: Vec<u64> = self
             .recording

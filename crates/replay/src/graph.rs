@@ -8,7 +8,7 @@ use tracesmith_format::tables::CommandKind;
 
 use crate::error::Error;
 use crate::recording::Command;
-use crate::run::Replay;
+use crate::run::{Fresh, Replay};
 
 impl Replay<'_> {
     /// Whether nodes can be launched as one graph. Those that wait for the host or for events of other streams are
@@ -23,7 +23,7 @@ impl Replay<'_> {
             }
             CommandKind::SET => true,
             // Filling it waits for all work.
-            CommandKind::ALLOCATE => self.pattern.is_none(),
+            CommandKind::ALLOCATE => self.fresh == Fresh::Once,
             CommandKind::FREE => true,
             _ => false,
         };

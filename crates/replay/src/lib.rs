@@ -63,6 +63,7 @@ mod snapshots;
 mod textures;
 mod timing;
 mod tolerance;
+mod trail;
 mod verdict;
 mod watch;
 

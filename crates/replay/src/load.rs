@@ -1,5 +1,6 @@
 //! The code of a recording, loaded.
 
+use std::collections::hash_map::Entry;
 use std::ffi::CString;
 
 use rustc_hash::FxHashMap;
@@ -9,8 +10,8 @@ use tracesmith_format::tables::CommandKind;
 
 use crate::contents::Hash;
 use crate::error::Error;
-use crate::plan::Plan;
-use crate::recording::Recording;
+use crate::plan::{ModuleKey, Plan};
+use crate::recording::{Command, Recording};
 use crate::run::Moved;
 
 /// `CU_FUNC_ATTRIBUTE_` MAX_DYNAMIC_SHARED_SIZE_BYTES and NON_PORTABLE_CLUSTER_SIZE_ALLOWED.
@@ -19,6 +20,26 @@ pub(crate) const NON_PORTABLE_CLUSTER: u32 = 14;
 
 /// Shared memory that a kernel has without asking for it.
 pub(crate) const FREE_SHARED: u32 = 48 << 10;
+
+/// The most shared memory that each kernel may use: a program can raise and lower the limit from launch to launch, and a
+/// launch fails when it is too low. Static and dynamic shared memory count together, so it is set for every kernel that
+/// uses any.
+fn most_shared(commands: &[Command]) -> FxHashMap<(u64, String), u32> {
+    let mut most: FxHashMap<(u64, String), u32> = FxHashMap::default();
+    for command in commands {
+        let bytes = match command.kind {
+            CommandKind::LAUNCH => command.shared,
+            CommandKind::ATTRIBUTE if command.object == u64::from(MAX_DYNAMIC_SHARED) => command.value as u32,
+            _ => 0,
+        };
+        if bytes > 0 {
+            let key = (command.module, command.function.clone());
+            let most = most.entry(key).or_default();
+            *most = bytes.max(*most);
+        }
+    }
+    most
+}
 
 /// Code runs on devices of the generation that it was compiled for, of the same step or a later one; what is no cubin is
 /// compiled by the driver.
@@ -50,18 +71,21 @@ type Loaded = (FxHashMap<(u64, String), Function>, Vec<Moved>);
 
 /// Loads the code of every kernel that is launched, and sets what was set of them. Says where variables lie.
 pub(crate) fn load(context: &Context, recording: &mut Recording, plan: &Plan) -> Result<Loaded, Error> {
-    let mut modules: FxHashMap<Hash, Module> = FxHashMap::default();
+    let mut modules: FxHashMap<ModuleKey, Module> = FxHashMap::default();
     let mut functions = FxHashMap::default();
     for (key, hash) in &plan.code {
-        if !modules.contains_key(hash) {
-            let code = recording.store.code(*hash)?;
-            let module = context
-                .module_of(&code)
-                .map_err(Error::device(format!("loading the code of {}", key.1)))?;
-            modules.insert(*hash, module);
-        }
+        let module = match modules.entry((key.0, *hash)) {
+            Entry::Occupied(loaded) => loaded.into_mut(),
+            Entry::Vacant(vacant) => {
+                let code = recording.store.code(*hash)?;
+                let module = context
+                    .module_of(&code)
+                    .map_err(Error::device(format!("loading the code of {}", key.1)))?;
+                vacant.insert(module)
+            }
+        };
         let name = CString::new(key.1.as_str()).map_err(|_| Error::Missing("a kernel's name".to_owned()))?;
-        let function = modules[hash]
+        let function = module
             .function(&name)
             .map_err(Error::device(format!("finding {}", key.1)))?;
         functions.insert(key.clone(), function);
@@ -71,14 +95,11 @@ pub(crate) fn load(context: &Context, recording: &mut Recording, plan: &Plan) ->
             continue;
         };
         match command.kind {
-            CommandKind::ATTRIBUTE => {
+            CommandKind::ATTRIBUTE if command.object != u64::from(MAX_DYNAMIC_SHARED) => {
                 // What the old driver took and this one does not shows when the kernel is launched.
                 let _ = function.set_attribute(command.object as u32, command.value as i32);
             }
             CommandKind::LAUNCH => {
-                if command.shared > FREE_SHARED {
-                    let _ = function.set_attribute(MAX_DYNAMIC_SHARED, command.shared as i32);
-                }
                 if !command.attributes.is_empty() {
                     let _ = function.set_attribute(NON_PORTABLE_CLUSTER, 1);
                 }
@@ -86,11 +107,17 @@ pub(crate) fn load(context: &Context, recording: &mut Recording, plan: &Plan) ->
             _ => {}
         }
     }
+    for (key, bytes) in most_shared(&recording.commands) {
+        if let Some(function) = functions.get(&key) {
+            // What the old driver took and this one does not shows when the kernel is launched.
+            let _ = function.set_attribute(MAX_DYNAMIC_SHARED, bytes as i32);
+        }
+    }
     let mut moved = Vec::new();
     for variable in &plan.variables {
         let name = CString::new(variable.name.as_str())
             .map_err(|_| Error::Missing("a variable's name".to_owned()))?;
-        let (address, bytes) = modules[&variable.code]
+        let (address, bytes) = modules[&variable.module]
             .variable(&name)
             .map_err(Error::device(format!("finding the variable {}", variable.name)))?;
         let was = variable.was.clone();
@@ -104,4 +131,36 @@ pub(crate) fn load(context: &Context, recording: &mut Recording, plan: &Plan) ->
     }
     moved.sort_by_key(|moved: &Moved| moved.was.start);
     Ok((functions, moved))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn command(kind: CommandKind, function: &str) -> Command {
+        Command {
+            kind,
+            function: function.to_owned(),
+            ..Command::default()
+        }
+    }
+
+    #[test]
+    fn a_kernel_may_use_as_much_shared_memory_as_its_largest_launch() {
+        let launch = |shared| Command {
+            shared,
+            ..command(CommandKind::LAUNCH, "norm")
+        };
+        let set = |value| Command {
+            object: MAX_DYNAMIC_SHARED.into(),
+            value,
+            ..command(CommandKind::ATTRIBUTE, "norm")
+        };
+        let key = (0, "norm".to_owned());
+        // The limit is lowered later, and the last launch is not the largest.
+        let commands = [set(100 << 10), launch(90 << 10), set(60 << 10), launch(60 << 10)];
+        assert_eq!(most_shared(&commands)[&key], 100 << 10);
+        assert_eq!(most_shared(&[launch(90 << 10), launch(60 << 10)])[&key], 90 << 10);
+        assert!(most_shared(&[launch(0)]).is_empty());
+    }
 }

@@ -8,11 +8,16 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use tracesmith_format::tables::CommandKind;
+use rustc_hash::FxHashMap;
+use tracesmith_cuda::driver::Snapshot;
+use tracesmith_cuda::kernels::Digester;
 
+use crate::compare::Findings;
 use crate::error::Error;
 use crate::recording::Command;
-use crate::run::{Replay, Run};
+use crate::run::{Fresh, Replaced, Replay, Run};
+use crate::trail::{self, Look, Trail, Wanted};
+use crate::verdict::Verdict;
 
 /// Which calls are run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,18 +81,29 @@ impl Part {
     }
 }
 
+/// How a run of all calls leaves memory.
+struct Reference {
+    /// What calls of the part leave, by their numbers: digests of the buffers that they can have written.
+    left: FxHashMap<u64, Vec<u64>>,
+    /// What memory holds at the part's end; none when that was recorded.
+    end: Option<Snapshot>,
+}
+
 impl Replay<'_> {
     /// Runs a part several times.
+    ///
+    /// The memory is compared at the end. In a part, or with other kernels, it is also compared after each call, because
+    /// memory can be freed or overwritten before the end.
     ///
     /// # Errors
     ///
     /// What the driver says; also when the device has not room for all memory twice.
     pub fn run_part(&mut self, part: &Part, repeat: u32) -> Result<Vec<Run>, Error> {
         let count = self.recording.commands.len();
-        let places = part.places.start.min(count)..part.places.end.min(count);
-        if part.is_whole(count) {
+        if part.is_whole(count) && self.replaced.is_empty() {
             return (0..repeat).map(|_| self.run()).collect();
         }
+        let places = part.places.start.min(count)..part.places.end.min(count);
         let chosen = part.chosen(&self.recording.commands);
         let against = if part.reaches_end(count) {
             Against::Recorded
@@ -95,27 +111,44 @@ impl Replay<'_> {
             Against::Replay
         };
         let replaced = std::mem::take(&mut self.replaced);
-        let reference = match against {
-            Against::Recorded => None,
-            Against::Replay => {
-                self.go_to(places.end)?;
-                Some(self.copy_memory()?)
-            }
+        let runs = self.run_chosen(&places, &chosen, &replaced, against, repeat);
+        self.replaced = replaced;
+        self.graphs.clear();
+        runs
+    }
+
+    fn run_chosen(
+        &mut self,
+        places: &Range<usize>,
+        chosen: &[Command],
+        replaced: &Replaced,
+        against: Against,
+        repeat: u32,
+    ) -> Result<Vec<Run>, Error> {
+        let digester = Digester::load(&self.context).map_err(Error::device("loading the digest"))?;
+        let reference = self.reference(places, chosen, against, &digester)?;
+        // Memory that nobody wrote must hold the same in both.
+        let fresh = match against {
+            Against::Recorded => Fresh::Once,
+            Against::Replay => Fresh::EachTime,
         };
         let mut runs = Vec::new();
         for _ in 0..repeat {
-            self.go_to(places.start)?;
-            self.replaced.clone_from(&replaced);
-            self.graphs.clear();
-            self.start_clock();
-            let timed = self.timed(|replay| replay.issue_each(&chosen));
-            self.replaced.clear();
-            self.graphs.clear();
-            let (device_time, host_time) = timed?;
-            let verdict = match &reference {
+            let (device_time, host_time) = self.with_fresh(fresh, |replay| {
+                replay.go_to(places.start)?;
+                replay.start_clock();
+                replay.with_kernels(replaced, |replay| {
+                    replay.timed(|replay| replay.issue_each(chosen))
+                })
+            })?;
+            let mut verdict = match &reference.end {
                 None => self.compare()?,
-                Some(reference) => self.compare_with(reference, &self.memory_of(&chosen))?,
+                Some(end) => self.compare_with(end, &self.memory())?,
             };
+            if verdict.is_good() {
+                let left = self.compare_calls(places, chosen, replaced, &reference, &digester)?;
+                verdict = verdict.and(left);
+            }
             runs.push(Run {
                 device_time,
                 host_time,
@@ -124,22 +157,158 @@ impl Replay<'_> {
                 verdict,
             });
         }
-        self.replaced = replaced;
         Ok(runs)
     }
 
-    /// All memory that the recording knows of, and that calls take: it is on the device, so it can be compared.
-    pub(crate) fn memory_of(&self, chosen: &[Command]) -> Vec<(u64, u64)> {
-        let known = self.recording.begin.iter().chain(&self.recording.end);
-        let known = known.map(|buffer| (buffer.address, buffer.bytes));
-        let taken = chosen
-            .iter()
-            .filter(|command| command.kind == CommandKind::ALLOCATE)
-            .map(|command| (command.destination, command.bytes));
-        let all: BTreeSet<(u64, u64)> = known
-            .chain(taken)
-            .filter(|(address, bytes)| self.stage.holds(self.place(*address), *bytes))
-            .collect();
-        all.into_iter().collect()
+    /// Launches other kernels while `body` runs.
+    fn with_kernels<T>(&mut self, replaced: &Replaced, body: impl FnOnce(&mut Self) -> T) -> T {
+        self.replaced.clone_from(replaced);
+        // Graphs that were made hold the old kernels.
+        self.graphs.clear();
+        let result = body(self);
+        self.replaced.clear();
+        self.graphs.clear();
+        result
     }
+
+    /// One run of all calls of a span, with the recorded kernels.
+    fn reference(
+        &mut self,
+        places: &Range<usize>,
+        chosen: &[Command],
+        against: Against,
+        digester: &Digester,
+    ) -> Result<Reference, Error> {
+        let all = self.recording.commands[places.clone()].to_vec();
+        let numbers: BTreeSet<u64> = chosen.iter().map(|command| command.number).collect();
+        let mut looks = self.looks_at(&all);
+        looks.retain(|look| numbers.contains(&all[look.place].number));
+        let trail = self.digested(places.start, &all, &looks, digester)?;
+        let end = match against {
+            Against::Recorded => None,
+            Against::Replay => Some(self.copy_memory()?),
+        };
+        let left = by_look(&looks, &trail).map(|(look, digests)| (all[look.place].number, digests.to_vec()));
+        Ok(Reference {
+            left: left.collect(),
+            end,
+        })
+    }
+
+    /// Makes calls one by one from a place on, with digests of what each leaves.
+    fn digested(
+        &mut self,
+        start: usize,
+        commands: &[Command],
+        looks: &[Look],
+        digester: &Digester,
+    ) -> Result<Trail, Error> {
+        self.freshly(|replay| {
+            replay.go_to(start)?;
+            replay.trail_of(commands, digester, looks)
+        })
+    }
+
+    /// Makes calls one after another, and fills memory whenever it is allocated, while `body` runs.
+    pub(crate) fn freshly<T>(&mut self, body: impl FnOnce(&mut Self) -> T) -> T {
+        self.with_fresh(Fresh::EachTime, |replay| replay.serially(body))
+    }
+
+    fn with_fresh<T>(&mut self, fresh: Fresh, body: impl FnOnce(&mut Self) -> T) -> T {
+        let before = std::mem::replace(&mut self.fresh, fresh);
+        let result = body(self);
+        self.fresh = before;
+        result
+    }
+
+    /// Compares what each call leaves with what it leaves in the reference.
+    fn compare_calls(
+        &mut self,
+        places: &Range<usize>,
+        chosen: &[Command],
+        replaced: &Replaced,
+        reference: &Reference,
+        digester: &Digester,
+    ) -> Result<Verdict, Error> {
+        let looks = self.looks_at(chosen);
+        let trail = self.with_kernels(replaced, |replay| {
+            replay.digested(places.start, chosen, &looks, digester)
+        })?;
+        let mut differing: Vec<Wanted> = Vec::new();
+        for (look, digests) in by_look(&looks, &trail) {
+            let expected = reference.left.get(&chosen[look.place].number);
+            let expected = expected.map(Vec::as_slice).unwrap_or_default();
+            for (index, (address, bytes)) in look.buffers.iter().copied().enumerate() {
+                if expected.get(index) != digests.get(index) {
+                    differing.push(Wanted {
+                        place: look.place,
+                        address,
+                        bytes,
+                    });
+                }
+            }
+        }
+        if self.tolerances.is_empty() {
+            // The first call that leaves something else says enough: others follow from it.
+            let first = differing.first().map(|wanted| wanted.place);
+            differing.retain(|wanted| Some(wanted.place) == first);
+        }
+        let buffers = looks.iter().map(|look| look.buffers.len()).sum();
+        self.examine(places, chosen, replaced, &differing, buffers)
+    }
+
+    /// Reads memory that differs, in the reference and in the part.
+    fn examine(
+        &mut self,
+        places: &Range<usize>,
+        chosen: &[Command],
+        replaced: &Replaced,
+        differing: &[Wanted],
+        buffers: usize,
+    ) -> Result<Verdict, Error> {
+        let all = self.recording.commands[places.clone()].to_vec();
+        let place_of: FxHashMap<u64, usize> = all
+            .iter()
+            .enumerate()
+            .map(|(place, command)| (command.number, place))
+            .collect();
+        let mut findings = Findings::of_calls(buffers);
+        for batch in trail::batches(differing) {
+            let mut expected_at: Vec<Wanted> = batch.to_vec();
+            for wanted in &mut expected_at {
+                wanted.place = place_of[&chosen[wanted.place].number];
+            }
+            // Calls of a part can be in an order of their own.
+            let mut order: Vec<usize> = (0..batch.len()).collect();
+            order.sort_by_key(|index| expected_at[*index].place);
+            let sorted: Vec<Wanted> = order.iter().map(|index| expected_at[*index]).collect();
+            let read = self.freshly(|replay| {
+                replay.go_to(places.start)?;
+                replay.contents_after(&all, &sorted)
+            })?;
+            let mut expected = vec![Vec::new(); batch.len()];
+            for (index, content) in order.into_iter().zip(read) {
+                expected[index] = content;
+            }
+            let found = self.freshly(|replay| {
+                replay.go_to(places.start)?;
+                replay.with_kernels(replaced, |replay| replay.contents_after(chosen, batch))
+            })?;
+            for ((wanted, expected), found) in batch.iter().zip(&expected).zip(&found) {
+                let call = chosen[wanted.place].number;
+                findings.add_call(call, wanted.address, expected, found, &self.tolerances);
+            }
+        }
+        Ok(findings.verdict())
+    }
+}
+
+/// Each look with its digests.
+fn by_look<'l>(looks: &'l [Look], trail: &'l [u64]) -> impl Iterator<Item = (&'l Look, &'l [u64])> {
+    let mut at = 0;
+    looks.iter().map(move |look| {
+        let digests = &trail[at..at + look.buffers.len()];
+        at += look.buffers.len();
+        (look, digests)
+    })
 }

@@ -14,6 +14,10 @@ use crate::recording::{Command, Recording};
 /// No device has memory behind it: addresses have 57 bits at most.
 const LAST_ADDRESS: u64 = 1 << 57;
 
+/// A module that is loaded: the program's handle, and the code. Two handles of the same code are two modules, each with
+/// variables of its own.
+pub(crate) type ModuleKey = (u64, Hash);
+
 /// What a replay will do.
 pub struct Plan {
     /// Device memory, by its addresses.
@@ -34,7 +38,7 @@ pub(crate) struct Variable {
     /// Where it lay.
     pub(crate) was: Range<u64>,
     pub(crate) name: String,
-    pub(crate) code: Hash,
+    pub(crate) module: ModuleKey,
 }
 
 /// Something that a replay cannot do.
@@ -168,36 +172,39 @@ impl Plan {
             .collect();
         wanted.sort_by_key(|(module, _, range)| (range.start, *module));
         wanted.dedup();
-        let mut loaded: Vec<Hash> = self.code.values().copied().collect();
+        let mut loaded: Vec<ModuleKey> = self
+            .code
+            .iter()
+            .map(|((handle, _), hash)| (*handle, *hash))
+            .collect();
         loaded.sort_unstable();
         loaded.dedup();
-        let mut by_name: FxHashMap<Vec<u8>, Vec<Hash>> = FxHashMap::default();
-        if wanted
-            .iter()
-            .any(|(module, _, _)| !recording.handles.contains_key(module))
-        {
-            for hash in &loaded {
-                let code = recording.store.code(*hash)?;
+        let of_handle = |handle: u64| {
+            loaded
+                .iter()
+                .find(|(loaded, _)| *loaded == handle && handle != 0)
+                .copied()
+        };
+        let mut by_name: FxHashMap<Vec<u8>, Vec<ModuleKey>> = FxHashMap::default();
+        if wanted.iter().any(|(module, _, _)| of_handle(*module).is_none()) {
+            for key in &loaded {
+                let code = recording.store.code(key.1)?;
                 for name in cubin::names(&code).variables {
-                    by_name.entry(name.to_owned()).or_default().push(*hash);
+                    by_name.entry(name.to_owned()).or_default().push(*key);
                 }
             }
         }
-        for (module, name, was) in wanted {
-            let of_module = self
-                .code
-                .iter()
-                .find(|((handle, _), _)| *handle == module && module != 0);
-            let by_handle = of_module
-                .map(|(_, hash)| *hash)
-                .or_else(|| recording.handles.get(&module).copied())
-                .filter(|hash| loaded.contains(hash));
-            let code = by_handle.or_else(|| match by_name.get(name.as_bytes()).map(Vec::as_slice) {
-                Some([hash]) => Some(*hash),
-                _ => None,
-            });
-            if let Some(code) = code {
-                self.variables.push(Variable { was, name, code });
+        for (handle, name, was) in wanted {
+            let module = match of_handle(handle) {
+                Some(module) => Some(module),
+                None if recording.handles.contains_key(&handle) => {
+                    let hash = recording.handles[&handle];
+                    only(loaded.iter().filter(|(_, loaded)| *loaded == hash))
+                }
+                None => by_name.get(name.as_bytes()).and_then(|list| only(list.iter())),
+            };
+            if let Some(module) = module {
+                self.variables.push(Variable { was, name, module });
             }
         }
         Ok(())
@@ -245,13 +252,23 @@ impl Plan {
                     reason: if holders.is_empty() {
                         "its code was loaded before the recording began".to_owned()
                     } else {
-                        format!("{} modules have a kernel of that name", holders.len())
+                        format!(
+                            "cannot tell which of {} modules contains this kernel; record the program from its start \
+                             with `tracesmith profile --record`",
+                            holders.len()
+                        )
                     },
                 }),
             }
         }
         Ok(())
     }
+}
+
+/// What is listed, if it is only one.
+fn only<'k>(mut list: impl Iterator<Item = &'k ModuleKey>) -> Option<ModuleKey> {
+    let first = list.next().copied();
+    first.filter(|_| list.next().is_none())
 }
 
 /// Whether code has a text among its names.

@@ -9,11 +9,12 @@ use std::time::Duration;
 
 use tracesmith_cuda::kernels::{Delayer, Digester};
 
-use crate::check::{Cause, Look, Trail, Way};
+use crate::check::{Cause, Way};
 use crate::error::Error;
 use crate::recording::Command;
 use crate::run::{Order, Replay};
 use crate::timing::works;
+use crate::trail::{Look, Trail};
 
 /// How much later the work of a stream begins, each call of it: what does not show with the first may with the second,
 /// when the other streams are themselves slow to begin.

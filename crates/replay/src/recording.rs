@@ -59,7 +59,7 @@ pub struct Origin {
 }
 
 /// A call.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 #[allow(missing_docs, reason = "as in the table of the format")]
 pub struct Command {
     pub number: u64,

@@ -9,7 +9,7 @@ use tracesmith_format::tables::CommandKind;
 
 use crate::error::Error;
 use crate::recording::Command;
-use crate::run::{Order, Replay};
+use crate::run::{Replaced, Replay};
 use crate::timing::Timing;
 use crate::verdict::Verdict;
 
@@ -128,7 +128,12 @@ impl Replay<'_> {
     pub fn time_replaced(&mut self, repeat: u32) -> Result<Vec<Comparison>, Error> {
         let replaced = std::mem::take(&mut self.replaced);
         self.graphs.clear();
-        self.set_order(Order::Serial);
+        let compared = self.freshly(|replay| replay.compare_replaced(&replaced, repeat));
+        self.replaced = replaced;
+        compared
+    }
+
+    fn compare_replaced(&mut self, replaced: &Replaced, repeat: u32) -> Result<Vec<Comparison>, Error> {
         let places: Vec<usize> = (0..self.recording.commands.len())
             .filter(|place| replaced.contains_key(&self.recording.commands[*place].number))
             .collect();
@@ -145,7 +150,7 @@ impl Replay<'_> {
             for (kernel, times) in times.iter_mut().enumerate() {
                 if kernel == 1 {
                     left = Some(self.copy_memory()?);
-                    self.replaced.clone_from(&replaced);
+                    self.replaced.clone_from(replaced);
                 }
                 // The first brings code and tables to the device, and does not count.
                 for run in 0..=repeat {
@@ -157,7 +162,7 @@ impl Replay<'_> {
                 }
             }
             let verdict = match &left {
-                Some(left) => self.compare_with(left, &self.memory_of(&[]))?,
+                Some(left) => self.compare_with(left, &self.memory())?,
                 None => continue,
             };
             self.replaced.clear();
@@ -175,7 +180,6 @@ impl Replay<'_> {
                 verdict,
             });
         }
-        self.replaced = replaced;
         Ok(comparisons)
     }
 }

@@ -10,7 +10,7 @@ use tracesmith_cuda::driver::{
     Context, Driver, Event, Function, Graph, HostMemory, Placing, Setting, Stage, Stream, StreamMake,
 };
 use tracesmith_cuda::kernels::Delayer;
-use tracesmith_format::tables::CommandKind;
+use tracesmith_format::tables::{CommandKind, MemoryKind};
 
 use crate::cuda;
 use crate::error::Error;
@@ -21,6 +21,7 @@ use crate::plan::Plan;
 use crate::progress::ProgressFn;
 use crate::race::Held;
 use crate::recording::{Command, Piece, Recording};
+use crate::relocate::Moves;
 use crate::snapshots::Snapshots;
 use crate::textures::Textures;
 use crate::tolerance::Tolerance;
@@ -40,6 +41,10 @@ const WAIT_FOR_EVENT: u64 = 2;
 /// The default streams, as handles.
 const LEGACY: [u64; 2] = [0, 1];
 
+/// What memory holds before a run if the recording does not say: no result of an earlier run, and not zeros either, which
+/// many kernels write.
+pub(crate) const PATTERN: u8 = 0xA5;
+
 /// A recording on a device, ready to run as often as one likes.
 pub struct Replay<'r> {
     pub(crate) recording: &'r mut Recording,
@@ -47,9 +52,11 @@ pub struct Replay<'r> {
     pub(crate) stage: Stage,
     pub(crate) functions: FxHashMap<(u64, String), Function>,
     /// Kernels that are launched instead of the recorded ones, by the number of the call.
-    pub(crate) replaced: FxHashMap<u64, Rc<Function>>,
+    pub(crate) replaced: Replaced,
     /// Memory that does not lie where it lay, by where it was: variables of device code, and what lies beside arrays.
     pub(crate) moved: Vec<Moved>,
+    /// The same and memory that could not be had at its address, for pointers in memory.
+    pub(crate) moves: Moves,
     pub(crate) textures: Textures,
     streams: FxHashMap<u64, Stream>,
     events: FxHashMap<u64, Event>,
@@ -73,13 +80,17 @@ pub struct Replay<'r> {
     pub(crate) snapshots: Snapshots,
     pub(crate) watch: Watch,
     pub(crate) progress: Option<ProgressFn>,
-    /// What memory holds that is taken within the window; nothing in particular without it.
-    pub(crate) pattern: Option<u8>,
+    /// What memory without recorded content holds before a run.
+    pub(crate) pattern: u8,
+    pub(crate) fresh: Fresh,
     /// A stream whose work is held back.
     pub(crate) held: Option<Held>,
     pub(crate) delayer: Option<Delayer>,
     pub(crate) context: Context,
 }
+
+/// Kernels by the number of the call that launches them.
+pub(crate) type Replaced = FxHashMap<u64, Rc<Function>>;
 
 /// Memory that lies elsewhere now.
 #[derive(Clone, Debug)]
@@ -96,6 +107,16 @@ pub enum Order {
     Streams,
     /// One after another.
     Serial,
+}
+
+/// When memory that the window allocates is filled with the pattern.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Fresh {
+    /// Before the run: calls then overlap as they did.
+    #[default]
+    Once,
+    /// And whenever it is allocated, so that a call cannot inherit what another one left at the same address.
+    EachTime,
 }
 
 /// How a run went.
@@ -152,6 +173,14 @@ impl<'r> Replay<'r> {
         for moved in &moved {
             stage.admit(moved.is..moved.is + (moved.was.end - moved.was.start));
         }
+        let shifted = stage.shifted().iter();
+        let shifted = shifted.map(|shifted| (shifted.was.clone(), shifted.is));
+        let moves = Moves::new(
+            moved
+                .iter()
+                .map(|moved| (moved.was.clone(), moved.is))
+                .chain(shifted),
+        );
         let made = Error::device("making streams and events");
         let parts = || Ok((context.event()?, context.event()?, context.ordered_stream()?));
         let (begin, end, marks) = parts().map_err(made)?;
@@ -162,6 +191,7 @@ impl<'r> Replay<'r> {
             functions,
             replaced: FxHashMap::default(),
             moved,
+            moves,
             textures,
             streams: FxHashMap::default(),
             events: FxHashMap::default(),
@@ -179,7 +209,8 @@ impl<'r> Replay<'r> {
             snapshots: Snapshots::default(),
             watch: Watch::default(),
             progress: None,
-            pattern: None,
+            pattern: PATTERN,
+            fresh: Fresh::Once,
             held: None,
             delayer: None,
             context,
@@ -193,6 +224,18 @@ impl<'r> Replay<'r> {
     /// Makes calls in this way from now on.
     pub fn set_order(&mut self, order: Order) {
         self.order = order;
+    }
+
+    pub(crate) fn order(&self) -> Order {
+        self.order
+    }
+
+    /// Makes calls one after another while `body` runs.
+    pub(crate) fn serially<T>(&mut self, body: impl FnOnce(&mut Self) -> T) -> T {
+        let order = std::mem::replace(&mut self.order, Order::Serial);
+        let result = body(self);
+        self.order = order;
+        result
     }
 
     /// What it runs.
@@ -445,8 +488,14 @@ impl<'r> Replay<'r> {
         }
     }
 
-    /// The memory as it was at the beginning.
+    /// The memory as it was at the beginning. What the recording has no content of holds the pattern: nothing that an
+    /// earlier run left there.
     pub(crate) fn restore(&mut self) -> Result<(), Error> {
+        self.wait()?;
+        self.stage
+            .fill(self.pattern)
+            .map_err(Error::device("filling memory"))?;
+        self.fill_arrays()?;
         self.host.clear();
         let is_own = |range: &&Range<u64>| {
             let now = self.place(range.start);
@@ -455,7 +504,7 @@ impl<'r> Replay<'r> {
         let own: Vec<Range<u64>> = self.plan.host.iter().filter(is_own).cloned().collect();
         for range in own {
             let bytes = (range.end - range.start) as usize;
-            self.host.insert(range.start, vec![0; bytes]);
+            self.host.insert(range.start, vec![self.pattern; bytes]);
         }
         let begin = std::mem::take(&mut self.recording.begin);
         let restored = begin
@@ -473,6 +522,7 @@ impl<'r> Replay<'r> {
 
     fn write(&mut self, piece: &Piece) -> Result<(), Error> {
         let address = self.place(piece.address);
+        let has_moved_memory = self.has_moved_memory();
         let bytes = self.recording.store.piece(piece.hash)?;
         if bytes.len() as u64 != piece.bytes {
             return Err(Error::Missing(format!(
@@ -485,7 +535,7 @@ impl<'r> Replay<'r> {
             return Ok(());
         }
         let failed = Error::device("restoring memory");
-        if self.stage.shifted().is_empty() {
+        if !has_moved_memory {
             return self.stage.write(address, bytes).map_err(failed);
         }
         let mut content = bytes.to_vec();
@@ -517,7 +567,7 @@ impl<'r> Replay<'r> {
                 self.wait_for(command.stream)?;
                 self.bring(command)
             }
-            CommandKind::ALLOCATE => self.fill(command),
+            CommandKind::ALLOCATE => self.allocate(command),
             CommandKind::RECORD_EVENT => self.record_event(command),
             CommandKind::WAIT_EVENT => self.wait_event(command),
             CommandKind::SYNCHRONIZE => self.host_waits(command),
@@ -527,16 +577,21 @@ impl<'r> Replay<'r> {
         }
     }
 
-    /// Memory that is taken holds what a check wants it to hold.
-    fn fill(&self, command: &Command) -> Result<(), Error> {
+    /// Memory is allocated: it holds the pattern again if that is wanted. Memory of the host keeps what the program wrote
+    /// there before it was page-locked.
+    fn allocate(&self, command: &Command) -> Result<(), Error> {
         let address = self.place(command.destination);
-        let Some(pattern) = self.pattern.filter(|_| self.stage.holds(address, command.bytes)) else {
+        let is_device = !matches!(
+            MemoryKind(command.value as u8),
+            MemoryKind::PINNED | MemoryKind::PAGEABLE
+        );
+        if self.fresh == Fresh::Once || !is_device || !self.stage.holds(address, command.bytes) {
             return Ok(());
-        };
+        }
         self.wait()?;
         let set = Setting {
             address,
-            value: u32::from(pattern),
+            value: u32::from(self.pattern),
             width: 1,
             count: command.bytes,
             rows: 1,
@@ -611,7 +666,10 @@ impl<'r> Replay<'r> {
                 .copy(to, from, bytes, self.stream(command))
                 .map_err(failed());
         }
-        // From the device to memory of the host: nobody looks at it but copies that bring their own bytes.
+        if !self.stage.holds(from, bytes) {
+            return self.copy_from_host(command);
+        }
+        // From the device to the host. Only page-locked memory of the recording is looked at later.
         let Some(to) = host_slice(&mut self.host, command.destination, bytes).map(|to| to.len()) else {
             return Ok(());
         };
@@ -622,6 +680,27 @@ impl<'r> Replay<'r> {
             to.copy_from_slice(&content);
         }
         Ok(())
+    }
+
+    /// A copy from memory that is not on the device, and whose bytes are not part of the call: they must be in memory of
+    /// the host that the recording knows, or go to memory that it does not know.
+    fn copy_from_host(&mut self, command: &Command) -> Result<(), Error> {
+        let (source, bytes) = (command.source, command.bytes);
+        let to = self.place(command.destination);
+        let is_looked_at = self.stage.holds(to, 1) || self.recording.buffer(command.destination).is_some();
+        if !is_looked_at || bytes == 0 {
+            return Ok(());
+        }
+        self.wait_for(command.stream)?;
+        let content = host_slice(&mut self.host, source, bytes).map(|content| content.to_vec());
+        let Some(content) = content else {
+            return Err(missing_bytes(command));
+        };
+        if let Some(to) = host_slice(&mut self.host, command.destination, bytes) {
+            to.copy_from_slice(&content);
+            return Ok(());
+        }
+        self.stage.write(to, &content).map_err(Error::device("copying"))
     }
 
     fn copy_planes(&mut self, command: &Command) -> Result<(), Error> {
@@ -645,6 +724,9 @@ impl<'r> Replay<'r> {
         if !self.stage.holds(planes.destination.device, 1) {
             // To memory of the host that no other call looks at.
             return Ok(());
+        }
+        if brought.is_none() && arrays[0].is_none() && !self.stage.holds(planes.source.device, 1) {
+            return Err(missing_bytes(command));
         }
         self.stage
             .copy_planes(&planes, brought, arrays, self.stream(command))
@@ -694,6 +776,13 @@ impl<'r> Replay<'r> {
             None => Ok(()),
         }
     }
+}
+
+fn missing_bytes(command: &Command) -> Error {
+    Error::Missing(format!(
+        "the bytes that #{} copies from the host at {:#x}",
+        command.number, command.source
+    ))
 }
 
 /// Memory of the host that an address lies in.

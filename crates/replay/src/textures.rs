@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use tracesmith_cuda::cupti::parameters::{
     ArrayShape, RESOURCE_ARRAY, RESOURCE_MIPMAPPED, Resource, TEXTURE_BYTES, VIEW_BYTES,
 };
-use tracesmith_cuda::driver::{Array, Context, InArray, Reading, Snapshot, Texture, TextureMake};
+use tracesmith_cuda::driver::{Array, Context, InArray, Reading, Setting, Snapshot, Texture, TextureMake};
 use tracesmith_format::tables::CommandKind;
 
 use crate::error::Error;
@@ -163,6 +163,24 @@ impl Replay<'_> {
             _ => make.resource.words[0] = self.place(looked_at),
         }
         Ok(make)
+    }
+
+    /// The memory beside arrays holds the pattern.
+    pub(crate) fn fill_arrays(&self) -> Result<(), Error> {
+        for (_, array) in &self.textures.arrays {
+            let set = Setting {
+                address: array.address(),
+                value: u32::from(self.pattern),
+                width: 1,
+                count: array.bytes(),
+                rows: 1,
+                pitch: 0,
+            };
+            self.stage
+                .set(&set, None)
+                .map_err(Error::device("filling memory"))?;
+        }
+        Ok(())
     }
 
     /// Arrays get what the memory beside them holds.

@@ -8,7 +8,7 @@ use tracesmith_format::tables::CommandKind;
 
 use crate::error::Error;
 use crate::recording::Command;
-use crate::run::{Order, Replay};
+use crate::run::Replay;
 
 /// What the host has to put a call into the queue.
 const HEAD_START: Duration = Duration::from_micros(60);
@@ -62,7 +62,10 @@ impl Replay<'_> {
     ///
     /// What the driver says; also when the device has not room for all memory twice.
     pub fn time(&mut self, places: Range<usize>, repeat: u32) -> Result<Vec<Timing>, Error> {
-        self.set_order(Order::Serial);
+        self.serially(|replay| replay.time_calls(places, repeat))
+    }
+
+    fn time_calls(&mut self, places: Range<usize>, repeat: u32) -> Result<Vec<Timing>, Error> {
         self.run_until(places.start)?;
         let mut timings = Vec::new();
         for place in places {
@@ -90,7 +93,10 @@ impl Replay<'_> {
     ///
     /// What the driver says.
     pub fn time_each(&mut self) -> Result<Vec<Timing>, Error> {
-        self.set_order(Order::Serial);
+        self.serially(Self::time_all)
+    }
+
+    fn time_all(&mut self) -> Result<Vec<Timing>, Error> {
         self.run_until(0)?;
         let mut timings = Vec::new();
         for place in 0..self.recording.commands.len() {

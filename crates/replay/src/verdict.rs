@@ -31,6 +31,34 @@ pub enum Verdict {
 }
 
 impl Verdict {
+    /// This verdict, unless another one of the same run is worse.
+    pub(crate) fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (own @ Self::Differs { .. }, _) | (own, Self::Same { .. }) => own,
+            (_, other @ Self::Differs { .. }) => other,
+            (Self::Same { buffers, bytes }, Self::Within { close, .. }) => Self::Within {
+                buffers,
+                bytes,
+                close,
+            },
+            (
+                Self::Within {
+                    buffers,
+                    bytes,
+                    mut close,
+                },
+                Self::Within { close: more, .. },
+            ) => {
+                close.extend(more);
+                Self::Within {
+                    buffers,
+                    bytes,
+                    close,
+                }
+            }
+        }
+    }
+
     /// Whether it is as it was recorded, or near enough.
     pub fn is_good(&self) -> bool {
         !matches!(self, Self::Differs { .. })
@@ -38,7 +66,7 @@ impl Verdict {
 }
 
 /// A buffer that came out otherwise.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Difference {
     /// The buffer.
     pub address: u64,
@@ -46,20 +74,32 @@ pub struct Difference {
     pub bytes: u64,
     /// Where the first byte is that differs, from the buffer's beginning.
     pub offset: u64,
-    /// What was recorded there: up to eight bytes.
+    /// What was recorded there, or what the recorded kernels leave there: up to eight bytes.
     pub expected: Vec<u8>,
     /// What is there now.
     pub found: Vec<u8>,
-    /// How many bytes differ.
+    /// How many bytes differ. None when they did in one run, and in the next, which was to show them, did not.
     pub count: u64,
+    /// The call after which it was seen; none at the end.
+    pub call: Option<u64>,
 }
 
 impl std::fmt::Display for Difference {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if let Some(call) = self.call {
+            write!(f, "after #{call}: ")?;
+        }
+        if self.count == 0 {
+            let (address, bytes) = (self.address, self.bytes);
+            return write!(
+                f,
+                "{address:#x} ({bytes} bytes): differed in one run and not in the next"
+            );
+        }
         let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
         write!(
             f,
-            "{:#x} ({} bytes): {} differ, the first at offset {}: {} was recorded, {} is there now",
+            "{:#x} ({} bytes): {} differ, the first at offset {}: {} was expected, {} is there",
             self.address,
             self.bytes,
             self.count,

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::error::Error;
 use crate::recording::Command;
-use crate::run::{Order, Replay};
+use crate::run::Replay;
 
 /// What a replay is at. Copies share it, also with other threads.
 #[derive(Clone, Debug, Default)]
@@ -75,14 +75,15 @@ impl Replay<'_> {
     ///
     /// What the driver says, with the call that it says it of.
     pub fn run_one_by_one(&mut self) -> Result<(), Error> {
-        self.set_order(Order::Serial);
-        self.restore()?;
-        for place in 0..self.recording.commands.len() {
-            self.issue_all(place..place + 1)?;
-            let waited = self.wait();
-            waited.map_err(|error| error.of_call(&self.recording.commands[place]))?;
-        }
-        Ok(())
+        self.serially(|replay| {
+            replay.restore()?;
+            for place in 0..replay.recording.commands.len() {
+                replay.issue_all(place..place + 1)?;
+                let waited = replay.wait();
+                waited.map_err(|error| error.of_call(&replay.recording.commands[place]))?;
+            }
+            Ok(())
+        })
     }
 
     /// What an error of the device means, in the driver's words; empty when it is none or has no words.

@@ -442,6 +442,26 @@ impl Stage {
         driver.check("cuMemsetD2DAsync", status)
     }
 
+    /// Sets every byte of its own memory, but not of memory that was [admitted](Self::admit).
+    ///
+    /// # Errors
+    ///
+    /// What the driver says.
+    pub fn fill(&self, byte: u8) -> Result<(), Error> {
+        for Mapped { range, .. } in &self.mapped {
+            let set = Setting {
+                address: range.start,
+                value: u32::from(byte),
+                width: 1,
+                count: range.end - range.start,
+                rows: 1,
+                pitch: 0,
+            };
+            self.set(&set, None)?;
+        }
+        self.context.synchronize()
+    }
+
     /// A copy of all its content, on the device.
     ///
     /// # Errors
@@ -497,6 +517,19 @@ impl Stage {
         // SAFETY: reads memory of the snapshot, writes so many bytes of the slice before it returns.
         let status = unsafe { call(to.as_mut_ptr() as DeviceAddress, from, to.len()) };
         driver.check("cuMemcpy", status)
+    }
+
+    /// Copies memory of this stage to memory of ours that is as long.
+    pub(crate) fn copy_out(&self, to: u64, from: u64, bytes: u64, stream: &Stream) -> Result<(), Error> {
+        self.check(from, bytes)?;
+        let driver = self.context.enter()?;
+        let call = driver
+            .functions()
+            .cuMemcpyAsync
+            .ok_or_else(|| missing("cuMemcpyAsync"))?;
+        // SAFETY: both are ours and so long.
+        let status = unsafe { call(to, from, bytes as usize, stream.handle) };
+        driver.check("cuMemcpyAsync", status)
     }
 
     /// Bytes of device memory that a snapshot takes.

@@ -101,7 +101,10 @@ impl Module {
             .iter()
             .find(|entry| entry.name == name)
             .ok_or(Code::NOT_FOUND)?;
-        let body = Body::by_name(name).ok_or(Code::NOT_FOUND)?;
+        let body = match Body::by_name(name).ok_or(Code::NOT_FOUND)? {
+            _ if entry.is_empty => Body::Noop,
+            body => body,
+        };
         let function = Arc::new(Function {
             name: CString::new(name).map_err(|_| Code::INVALID_VALUE)?,
             parameters: entry.parameters.clone(),

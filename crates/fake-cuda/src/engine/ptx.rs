@@ -5,6 +5,8 @@
 pub(crate) struct Entry {
     pub(crate) name: String,
     pub(crate) parameters: Vec<Parameter>,
+    /// Whether it returns at once.
+    pub(crate) is_empty: bool,
 }
 
 /// Where a parameter lies in the parameter block.
@@ -55,7 +57,12 @@ pub(crate) fn entries(ptx: &str) -> Vec<Entry> {
             (Some(list), Some(end)) => parameters(&list[..end - 1]),
             _ => Vec::new(),
         };
-        entries.push(Entry { name, parameters });
+        let body = rest.split_once('{').and_then(|(_, body)| body.split_once('}'));
+        entries.push(Entry {
+            name,
+            parameters,
+            is_empty: body.is_some_and(|(body, _)| body.trim() == "ret;"),
+        });
     }
     entries
 }
@@ -140,6 +147,7 @@ mod tests {
         assert_eq!(offsets, [(0, 8), (8, 4), (16, 8), (24, 24), (48, 1)]);
         assert_eq!((found.len(), found[1].name.as_str()), (2, "second"));
         assert!(found[1].parameters.is_empty());
+        assert_eq!((found[0].is_empty, found[1].is_empty), (true, false));
         let sizes: Vec<_> = variables(ptx).into_iter().map(|v| (v.name, v.size)).collect();
         assert_eq!(sizes, [("counter".to_owned(), 4), ("table".to_owned(), 32)]);
     }

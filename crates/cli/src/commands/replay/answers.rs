@@ -117,6 +117,7 @@ pub(super) fn difference_value(difference: &Difference) -> Value {
     json!({
         "address": difference.address, "bytes": difference.bytes, "offset": difference.offset,
         "expected": difference.expected, "found": difference.found, "count": difference.count,
+        "after": difference.call,
     })
 }
 
@@ -134,10 +135,11 @@ pub(super) struct Answer<'a> {
 
 pub(super) fn show_runs(answer: &Answer<'_>, output: &mut Output) -> anyhow::Result<Exit> {
     let runs = answer.runs;
-    let is_good = runs.iter().all(|run| run.verdict.is_good());
+    let verdict = word(answer);
+    let is_good = verdict != DIFFERS;
     if output.format == Format::Json {
         output.json(&json!({
-            "verdict": word(runs),
+            "verdict": verdict,
             "against": runs.first().map(|run| against(run.against)),
             "runs": runs.iter().map(run_value).collect::<Vec<Value>>(),
             "calls": answer.timings.iter().map(timing_value).collect::<Vec<Value>>(),
@@ -272,14 +274,18 @@ fn against(against: Against) -> &'static str {
     }
 }
 
-/// The verdict of all runs together.
-fn word(runs: &[Run]) -> &'static str {
-    let words = runs.iter().map(|run| verdict_word(&run.verdict));
+const DIFFERS: &str = "differs";
+
+/// The worst of all verdicts: those of runs, and those of launches with another kernel.
+fn word(answer: &Answer<'_>) -> &'static str {
+    let runs = answer.runs.iter().map(|run| &run.verdict);
+    let replaced = answer.compared.iter().map(|comparison| &comparison.verdict);
     let rank = |word: &&str| {
-        ["same", "within tolerance", "differs"]
+        ["same", "within tolerance", DIFFERS]
             .iter()
             .position(|other| other == word)
     };
+    let words = runs.chain(replaced).map(verdict_word);
     words.max_by_key(rank).unwrap_or("same")
 }
 
@@ -287,7 +293,7 @@ fn verdict_word(verdict: &Verdict) -> &'static str {
     match verdict {
         Verdict::Same { .. } => "same",
         Verdict::Within { .. } => "within tolerance",
-        Verdict::Differs { .. } => "differs",
+        Verdict::Differs { .. } => DIFFERS,
     }
 }
 
