@@ -19,6 +19,12 @@ FRAMEWORKS = {
     "matmul": ("cuBLASLt, bf16 and fp8", "matmul", {}),
     "convolution": ("a cuDNN convolution, forward and backward", "convolution", {}),
     "attention": ("cuDNN's attention, with tensor maps and clusters", "attention", {}),
+    "resnet18": ("an SGD step of torchvision's resnet18", "resnet18", {}),
+    "resnet18_benchmark": ("the same with cudnn.benchmark", "resnet18_benchmark", {}),
+    "solve": ("torch.linalg.solve", "solve", {}),
+    "eigh": ("torch.linalg.eigh", "eigh", {}),
+    "lstm": ("an LSTM, forward and backward", "lstm", {}),
+    "batched": ("cuBLAS' batched product with pointer tables of the host", "batched", {}),
 }
 
 # What each planted fault must be called.
@@ -29,7 +35,8 @@ FAULTS = {
 }
 
 WINDOWS = [
-    "variables", "graph", "changed", "host", "planes", "pinned", "mapped", "managed", "registered", "texture", "array",
+    "variables", "graph", "changed", "host", "planes", "pinned", "mapped", "managed", "registered", "texture", "array", "table",
+    "pointed", "twins", "reloaded",
 ]
 
 
@@ -118,6 +125,43 @@ def measure_programs(tools):
         replays.same(name, what)
         repeats = replays.answer(name, "--check", "determinism", "--repeat", "2", codes=(0, 1))
         tools.row("replay", f"{what}: --check determinism", f"{repeats['verdict']} ({repeats.get('calls')} calls)", "repeats")
+    temporary(replays)
+    device_functions(replays)
+
+
+# A kernel with the parameters of `fill` that writes nothing.
+NOTHING = """
+.version 7.0
+.target sm_52
+.address_size 64
+.visible .entry noop(.param .u64 target, .param .u32 value, .param .u32 n)
+{
+ret;
+}
+"""
+
+
+def temporary(replays):
+    """Memory that is allocated and freed within the window is compared too."""
+    tools = replays.tools
+    replays.record("temporary", [str(tools.PROGRAMS / "launcher"), "temporary", "100000"])
+    replays.same("temporary", "memory that the window allocates and frees")
+    code = tools.OUTPUT / "nothing.ptx"
+    code.write_text(NOTHING)
+    for kernel in ("fill#1", "fill#2"):
+        answer = replays.answer("temporary", "--kernel", kernel, "--replace", f"fill={code}:noop", codes=(0, 1))
+        words = f"{answer['verdict']}, the launch leaves {answer['replaced'][0]['outcome']['verdict']}"
+        tools.row("replay", f"{kernel} on such memory, replaced by a kernel that does nothing", words, "differs")
+
+
+def device_functions(replays):
+    """Addresses of device functions in memory are not changed: whatever comes out, it is not called the same wrongly."""
+    tools = replays.tools
+    replays.record("device_functions", [str(tools.PROGRAMS / "device_functions")])
+    command = [tools.TRACESMITH, "replay", str(tools.OUTPUT / "device_functions.sbt")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    text = " ⏎ ".join((done.stdout + done.stderr).strip().splitlines())[-300:]
+    tools.row("replay", "a kernel that calls device functions through memory", f"exit {done.returncode}: {text}", "")
 
 
 def measure(tools):
@@ -208,7 +252,7 @@ def reasons_of(replays, name, what):
 def running(replays, windows):
     """Windows in programs that run already."""
     tools = replays.tools
-    for case in ("forever", "counting", "looking"):
+    for case in ("forever", "counting", "both", "looking"):
         target = subprocess.Popen([windows, case], env=dict(os.environ, **tools.armed()), stdout=subprocess.DEVNULL)
         try:
             time.sleep(2)

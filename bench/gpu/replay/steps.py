@@ -1,4 +1,4 @@
-"""A window of a framework's work to record and run again: `steps.py train|graph|triton|matmul|convolution|attention`."""
+"""A window of a framework's work to record and run again: `steps.py CASE`, with one of CASES below."""
 
 import sys
 
@@ -101,7 +101,95 @@ def attention():
     return step
 
 
+def resnet18(benchmark):
+    """One SGD step of torchvision's resnet18; with `benchmark`, cuDNN times its algorithms and takes the fastest."""
+    import torchvision
+
+    torch.backends.cudnn.benchmark = benchmark
+    torch.backends.cudnn.deterministic = not benchmark
+    model = torchvision.models.resnet18().cuda()
+    optimiser = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+    images = torch.randn(16, 3, 96, 96, device="cuda")
+    classes = torch.randint(0, 1000, (16,), device="cuda")
+
+    def step():
+        optimiser.zero_grad()
+        loss = torch.nn.functional.cross_entropy(model(images), classes)
+        loss.backward()
+        optimiser.step()
+        return loss
+
+    return step
+
+
+def solve():
+    a = torch.randn(512, 512, device="cuda") + 512 * torch.eye(512, device="cuda")
+    b = torch.randn(512, 64, device="cuda")
+    return lambda: torch.linalg.solve(a, b).sum()
+
+
+def eigh():
+    a = torch.randn(256, 256, device="cuda")
+    a = a + a.t()
+    return lambda: torch.linalg.eigh(a).eigenvalues.sum()
+
+
+def lstm():
+    model = torch.nn.LSTM(128, 256, num_layers=2, batch_first=True).cuda()
+    inputs = torch.randn(16, 64, 128, device="cuda")
+
+    def step():
+        model.zero_grad()
+        result, _ = model(inputs)
+        loss = result.square().mean()
+        loss.backward()
+        return loss
+
+    return step
+
+
+def batched():
+    """cuBLAS' batched product, whose pointer tables the host builds."""
+    import ctypes
+
+    torch.zeros(1, device="cuda") @ torch.zeros(1, device="cuda")
+    blas = ctypes.CDLL(next(line.split()[-1] for line in open("/proc/self/maps") if "libcublas.so" in line))
+    handle = ctypes.c_void_p(torch.cuda.current_blas_handle())
+    size, count = 64, 8
+    # Each matrix in an allocation of its own, which nothing but the tables refers to.
+    runtime = ctypes.CDLL(next(line.split()[-1] for line in open("/proc/self/maps") if "libcudart" in line))
+    bytes_each = 4 * size * size
+
+    def allocated(content):
+        address = ctypes.c_void_p()
+        assert runtime.cudaMalloc(ctypes.byref(address), ctypes.c_size_t(bytes_each)) == 0
+        values = content.contiguous()
+        assert runtime.cudaMemcpy(address, ctypes.c_void_p(values.data_ptr()), ctypes.c_size_t(bytes_each), 1) == 0
+        return address.value
+
+    sides = [[allocated(torch.randn(size, size)) for _ in range(count)] for _ in range(3)]
+    one, zero = ctypes.c_float(1), ctypes.c_float(0)
+    tables = torch.zeros(3, count, dtype=torch.int64, device="cuda")
+
+    def step():
+        tables.copy_(torch.tensor(sides, dtype=torch.int64))
+        a, b, c = (ctypes.c_void_p(tables[row].data_ptr()) for row in range(3))
+        done = blas.cublasSgemmBatched(
+            handle, 0, 0, size, size, size, ctypes.byref(one), a, size, b, size, ctypes.byref(zero), c, size, count
+        )
+        assert done == 0, done
+        return tables.sum()
+
+    return step
+
+
 CASES = {
+    "resnet18": lambda: resnet18(benchmark=False),
+    "resnet18_benchmark": lambda: resnet18(benchmark=True),
+    "solve": solve,
+    "eigh": eigh,
+    "lstm": lstm,
+    "batched": batched,
     "train": transformer_step,
     "graph": captured_inference,
     "triton": triton_kernel,

@@ -213,3 +213,45 @@ fn parts_of_a_window_with_an_array_come_out_the_same() {
     assert_eq!(taken.code, Some(2), "{}", taken.stderr);
     assert!(taken.stderr.contains("texture or a surface"), "{}", taken.stderr);
 }
+
+/// Issue 26: the recorder did not look at what copies bring.
+#[test]
+fn memory_that_only_a_copied_table_points_to_is_there_again() {
+    let Some(plan) = same("table") else { return };
+    let buffers = plan["buffers"].as_array().unwrap().iter();
+    let sizes: Vec<u64> = buffers.map(|buffer| buffer["bytes"].as_u64().unwrap()).collect();
+    assert_eq!(sizes.iter().filter(|bytes| **bytes == 4000).count(), 2, "{plan}");
+}
+
+/// Issue 26: variables lie where the code is loaded, and addresses of them in memory were not changed.
+#[test]
+fn an_address_of_a_variable_in_memory_is_that_of_the_variable_again() {
+    same("pointed");
+}
+
+/// Issue 26: "2 modules have a kernel of that name".
+#[test]
+fn kernels_of_one_name_in_two_libraries_are_told_apart() {
+    same("twins");
+}
+
+/// Issue 26: the code that was loaded last ran wherever its handle had stood for other code before.
+#[test]
+fn handles_that_are_given_out_again_stand_for_the_code_of_their_time() {
+    let Some(stage) = stage() else { return };
+    let place = Place::new(stage);
+    let (profiled, _) = place.profiled(WINDOW, "windows reloaded");
+    assert!(profiled.stdout.starts_with("window 14 14"), "{}", profiled.stdout);
+    let count = profiled.stderr.split("handles again ").nth(1).unwrap();
+    assert!(
+        !count.starts_with('0'),
+        "no handle came back: {}",
+        profiled.stderr
+    );
+    let (code, answer) = replayed(&place, "--repeat 2");
+    assert_eq!(
+        (code, &answer["verdict"]),
+        (Some(0), &Value::from("same")),
+        "{answer}"
+    );
+}

@@ -110,6 +110,20 @@ fn a_variable_of_code_that_was_loaded_before() {
     same(&place, "");
 }
 
+/// Issue 26: both modules were loaded before anyone watched.
+#[test]
+fn kernels_of_one_name_in_modules_that_were_loaded_before_are_told_apart() {
+    let Some(stage) = stage() else { return };
+    let place = Place::new(stage);
+    let mut armed = Talk::start(&mut place.armed("", "windows both"));
+    armed.hear("round");
+    let recorded = run(&mut place.record(armed.child().id(), "-d 0.3 --record"));
+    assert_eq!(recorded.code, Some(0), "{}", recorded.stderr);
+    signal(armed.child(), Signal::KILL);
+    armed.end();
+    same(&place, "");
+}
+
 #[test]
 fn a_texture_that_was_made_before_is_refused() {
     let Some(stage) = stage() else { return };

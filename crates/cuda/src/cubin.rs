@@ -13,12 +13,18 @@ const SYMBOL_TABLE: u32 = 2;
 /// `STT_OBJECT` and `STT_FUNC`.
 const OBJECT: u8 = 1;
 const FUNCTION: u8 = 2;
+/// `STO_CUDA_ENTRY`, in what ELF calls a symbol's visibility: a kernel.
+const KERNEL: u8 = 0x10;
+/// `SHN_UNDEF`: the symbol is defined elsewhere.
+const UNDEFINED: u16 = 0;
 
 /// The names in a cubin.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Names<'c> {
     /// Kernels, and functions that they call.
     pub functions: Vec<&'c [u8]>,
+    /// Those that can be launched.
+    pub kernels: Vec<&'c [u8]>,
     /// Variables in global and constant memory.
     pub variables: Vec<&'c [u8]>,
 }
@@ -71,9 +77,16 @@ fn read(code: &[u8]) -> Option<Names<'_>> {
         };
         for symbol in symbols.content.chunks_exact(SYMBOL) {
             let name = text(texts.content, word(symbol, 0)?);
-            let of = sections.get(usize::from(short(symbol, 6)?));
+            let section = short(symbol, 6)?;
+            let has_code = section != UNDEFINED;
+            let of = sections.get(usize::from(section));
             match (name, symbol[4] & 15) {
-                (Some(name), FUNCTION) => names.functions.push(name),
+                (Some(name), FUNCTION) => {
+                    names.functions.push(name);
+                    if symbol[5] & KERNEL != 0 && has_code {
+                        names.kernels.push(name);
+                    }
+                }
                 (Some(name), OBJECT)
                     if of
                         .and_then(|of| text(section_names, of.name))

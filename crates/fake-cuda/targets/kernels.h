@@ -39,6 +39,20 @@ static const char KERNELS_PTX[] =
     "st.global.u32 [counter], %r6;\n"
     "ret;\n}\n"
 
+    /* out[i] = (*table)[i] */
+    ".visible .entry follow(.param .u64 follow_out, .param .u64 follow_table, .param .u32 follow_n)\n"
+    "{\n" REGISTERS
+    "ld.param.u32 %r5, [follow_n];\n" THREAD_INDEX
+    GLOBAL_POINTER(1, "follow_out")
+    GLOBAL_POINTER(2, "follow_table")
+    "ld.global.u64 %rd3, [%rd2];\n"
+    "cvta.to.global.u64 %rd3, %rd3;\n"
+    "add.s64 %rd1, %rd1, %rd9;\n"
+    "add.s64 %rd3, %rd3, %rd9;\n"
+    "ld.global.u32 %r6, [%rd3];\n"
+    "st.global.u32 [%rd1], %r6;\n"
+    "done:\nret;\n}\n"
+
     /* y[i] += texture[i], of memory and of an array */
     ".visible .entry look(.param .u64 look_y, .param .u64 look_texture, .param .u32 look_n)\n"
     "{\n" REGISTERS

@@ -14,9 +14,14 @@
  *   texture     a kernel that is told the handle of a texture
  *   array       kernels that look at an array and paint it, and copies from and to it
  *   race        a kernel that does not wait for the stream that writes what it reads
+ *   table       a kernel that follows an address which is copied in, to memory that nothing else refers to
+ *   pointed     a kernel that follows an address in memory to a variable of its module
+ *   twins       kernels of the same name in two libraries, of which one does nothing
+ *   reloaded    the same in modules that are loaded and unloaded in turn
  *   forever     kernels in a stream, until killed; the window is somebody else's
  *   looking     the same with a kernel that is told a texture
  *   counting    the same with a kernel that changes a variable of its module
+ *   both        the same with kernels of the same name in two modules, of which one does nothing
  */
 #define _GNU_SOURCE 1
 #include <string.h>
@@ -403,6 +408,102 @@ static void counting(void) {
     }
 }
 
+static void follow(CUdeviceptr table, unsigned count) {
+    launch(kernel("follow"), (count + 255) / 256, 256, first, (void *[]){&y, &table, &count});
+}
+
+static void table(void) {
+    CUdeviceptr table, other;
+    CHECK(cuMemAlloc_v2(&table, 64));
+    CHECK(cuMemAlloc_v2(&other, BYTES));
+    CHECK(cuMemcpyHtoD_v2(other, host, BYTES));
+    fill(table, 0, 16, NULL);
+    begin();
+    CHECK(cuMemcpyHtoDAsync_v2(table, &other, sizeof other, first));
+    follow(table, COUNT);
+    end();
+}
+
+static void pointed(void) {
+    CUdeviceptr table, counter;
+    size_t bytes;
+    unsigned value = 0x40400000;
+    find(&cuModuleGetGlobal_v2, "cuModuleGetGlobal_v2");
+    CHECK(cuModuleGetGlobal_v2(&counter, &bytes, module, "counter"));
+    CHECK(cuMemcpyHtoD_v2(counter, &value, sizeof value));
+    CHECK(cuMemAlloc_v2(&table, 64));
+    CHECK(cuMemcpyHtoD_v2(table, &counter, sizeof counter));
+    begin();
+    follow(table, 1);
+    end();
+}
+
+/* A kernel of a name that another module has too. */
+static const char TWIN_PTX[] =
+    ".version 7.0\n"
+    ".target sm_52\n"
+    ".address_size 64\n"
+    ".visible .entry fill(.param .u64 target, .param .u32 value, .param .u32 n)\n"
+    "{\nret;\n}\n";
+
+static void fill_by(void *function, float value) {
+    unsigned bits, count = COUNT;
+    memcpy(&bits, &value, sizeof bits);
+    launch(function, 4, 256, first, (void *[]){&y, &bits, &count});
+}
+
+static void twins(void) {
+    CUresult (*load)(void **, const void *, void *, void *, unsigned, void *, void *, unsigned);
+    CUresult (*get)(void **, void *, const char *);
+    const char *texts[] = {KERNELS_PTX, TWIN_PTX};
+    void *libraries[2], *kernels[2];
+    find(&load, "cuLibraryLoadData");
+    find(&get, "cuLibraryGetKernel");
+    for (int i = 0; i < 2; i++) {
+        CHECK(load(&libraries[i], texts[i], NULL, NULL, 0, NULL, NULL, 0));
+        CHECK(get(&kernels[i], libraries[i], "fill"));
+    }
+    begin();
+    fill_by(kernels[0], 7);
+    fill_by(kernels[1], 9);
+    end();
+}
+
+static void reloaded(void) {
+    CUmodule last = NULL;
+    unsigned again = 0;
+    begin();
+    for (int i = 0; i < 16; i++) {
+        CUmodule loaded;
+        CUfunction function;
+        CHECK(cuModuleLoadData(&loaded, i % 2 ? TWIN_PTX : KERNELS_PTX));
+        CHECK(cuModuleGetFunction(&function, loaded, "fill"));
+        fill_by(function, (float)i);
+        CHECK(cuStreamSynchronize(first));
+        CHECK(cuModuleUnload(loaded));
+        again += loaded == last;
+        last = loaded;
+    }
+    end();
+    fprintf(stderr, "handles again %u\n", again);
+}
+
+static void both(void) {
+    CUmodule twin;
+    CUfunction functions[2] = {kernel("fill")};
+    CHECK(cuModuleLoadData(&twin, TWIN_PTX));
+    CHECK(cuModuleGetFunction(&functions[1], twin, "fill"));
+    for (float value = 1;; value++) {
+        fill_by(functions[0], value);
+        fill_by(functions[1], -value);
+        saxpy(x, y, 0.5f, first);
+        CHECK(cuStreamSynchronize(first));
+        puts("round");
+        fflush(stdout);
+        usleep(1000);
+    }
+}
+
 static const struct {
     const char *name;
     void (*run)(void);
@@ -411,6 +512,8 @@ static const struct {
     {"planes", plane_copies}, {"pinned", pinned_memory}, {"mapped", mapped},   {"race", race},
     {"managed", managed},     {"registered", registered}, {"collective", collective}, {"texture", texture},
     {"forever", forever},     {"counting", counting},  {"array", array}, {"looking", looking},
+    {"table", table},         {"pointed", pointed},      {"twins", twins},     {"reloaded", reloaded},
+    {"both", both},
 };
 
 int main(int count, char **values) {

@@ -31,7 +31,11 @@ functions! {
         fn cuFuncGetParamInfo(function: Handle, index: usize, offset: *mut usize, bytes: *mut usize) -> Status;
         fn cuKernelGetParamInfo(kernel: Handle, index: usize, offset: *mut usize, bytes: *mut usize) -> Status;
         fn cuFuncGetModule(module: *mut Handle, function: Handle) -> Status;
+        /// Since CUDA 12.4.
+        fn cuModuleGetFunctionCount(count: *mut c_uint, module: Handle) -> Status;
+        fn cuModuleEnumerateFunctions(functions: *mut Handle, count: c_uint, module: Handle) -> Status;
         /// Since CUDA 12.0.
+        fn cuLibraryGetModule(module: *mut Handle, library: Handle) -> Status;
         fn cuKernelGetFunction(function: *mut Handle, kernel: Handle) -> Status;
         fn cuModuleGetGlobal_v2(
             address: *mut DeviceAddress,
@@ -313,6 +317,34 @@ impl Peek {
         self.functions
             .cuStreamQuery
             .is_none_or(|ask| unsafe { ask(stream as Handle) } == 0)
+    }
+
+    /// The kernels of a module; none when the driver is too old to list them.
+    pub fn functions(&self, module: u64) -> Option<Vec<FunctionHandle>> {
+        let (ask_count, ask) = (
+            self.functions.cuModuleGetFunctionCount?,
+            self.functions.cuModuleEnumerateFunctions?,
+        );
+        let mut count = 0;
+        // SAFETY: writes one number; the module is the program's.
+        if unsafe { ask_count(&raw mut count, module as Handle) } != 0 {
+            return None;
+        }
+        let mut functions = vec![std::ptr::null_mut(); count as usize];
+        // SAFETY: writes so many handles; as above.
+        let status = unsafe { ask(functions.as_mut_ptr(), count, module as Handle) };
+        let handles = functions
+            .into_iter()
+            .map(|function| FunctionHandle(function as usize));
+        (status == 0).then(|| handles.collect())
+    }
+
+    /// The module of a library in the current context, which is loaded if need be.
+    pub fn module_of_library(&self, library: u64) -> Option<u64> {
+        let mut module = std::ptr::null_mut();
+        // SAFETY: writes one handle; the library is the program's.
+        let status = unsafe { (self.functions.cuLibraryGetModule?)(&raw mut module, library as Handle) };
+        (status == 0 && !module.is_null()).then_some(module as u64)
     }
 
     /// The module that a function is of.

@@ -33,6 +33,7 @@ pub(crate) enum Body {
     Digest,
     Delay,
     Bump,
+    Follow,
     Look,
     Paint,
 }
@@ -50,6 +51,7 @@ impl Body {
             "digest" => Self::Digest,
             "delay" => Self::Delay,
             "bump" => Self::Bump,
+            "follow" => Self::Follow,
             "look" | "look_at_array" => Self::Look,
             "paint" => Self::Paint,
             _ => return None,
@@ -68,6 +70,7 @@ impl Body {
             Self::Digest => digest(arguments),
             Self::Delay => delay(arguments),
             Self::Bump => bump(arguments),
+            Self::Follow => follow(arguments),
             Self::Look => look(arguments),
             Self::Paint => paint(arguments),
         }
@@ -174,6 +177,16 @@ fn bump(arguments: &Arguments<'_>) -> Result<(), Code> {
     let out = arguments.view::<u32>(0, 1)?;
     out.set(0, counter.get(0));
     counter.set(0, counter.get(0).wrapping_add(arguments.number(1)?));
+    Ok(())
+}
+
+/// Copies words from where the first word of a table points.
+fn follow(arguments: &Arguments<'_>) -> Result<(), Code> {
+    let count = arguments.covered(arguments.number(2)?.into());
+    let out = arguments.view::<u32>(0, count)?;
+    let table = arguments.view::<u64>(1, 1)?;
+    let from = View::<u32>::new(table.get(0), count)?;
+    (0..count).for_each(|index| out.set(index, from.get(index)));
     Ok(())
 }
 

@@ -600,7 +600,11 @@ impl Hub {
 
     /// The code that such calls run.
     pub(super) fn watch_code(&self, switch: Switch) {
-        for id in [resource::MODULE_LOADED, resource::MODULE_PROFILED] {
+        for id in [
+            resource::MODULE_LOADED,
+            resource::MODULE_PROFILED,
+            resource::MODULE_UNLOAD_STARTING,
+        ] {
             // Without it the recording lacks its code, and says so.
             let _ = self.set_callback(Side::Ours, domain::RESOURCE, id, switch);
         }
@@ -620,7 +624,8 @@ impl Hub {
             resource::MODULE_LOADED,
             resource::MODULE_UNLOAD_STARTING,
         ] {
-            let is_kept = id == resource::MODULE_LOADED && self.kept.any();
+            let is_module = matches!(id, resource::MODULE_LOADED | resource::MODULE_UNLOAD_STARTING);
+            let is_kept = is_module && self.kept.any();
             if switch == Switch::Off && is_kept {
                 continue;
             }

@@ -183,10 +183,14 @@ fn graph_node(agent: &Agent, hub: &Hub, id: u32, graph: &GraphResource) {
 ///
 /// The module's code is readable.
 unsafe fn tell_module(agent: &Agent, context: u32, id: u32, module: &ModuleResource) {
+    let recording = agent.recording.is_on().then_some(&agent.recording);
     // One that is used is news when it was loaded before anyone watched.
-    let is_known = || !agent.recording.is_on() || agent.recording.knows_module(context, module.module);
-    if id == resource::MODULE_PROFILED && is_known() {
-        return;
+    if id == resource::MODULE_PROFILED {
+        match recording {
+            Some(recording) if !recording.knows_module(context, module.module) => {}
+            Some(recording) => return recording.module_used(context, module.module),
+            None => return,
+        }
     }
     let code = if module.code.is_null() {
         &[][..]
@@ -195,8 +199,12 @@ unsafe fn tell_module(agent: &Agent, context: u32, id: u32, module: &ModuleResou
         unsafe { std::slice::from_raw_parts(module.code, module.size) }
     };
     let hash = if code.is_empty() { 0 } else { xxh3_128(code) };
-    if id != resource::MODULE_UNLOAD_STARTING && agent.recording.is_on() {
-        agent.recording.module_loaded(context, module.module, hash, code);
+    match recording {
+        Some(recording) if id == resource::MODULE_UNLOAD_STARTING => {
+            recording.module_unloaded(context, module.module);
+        }
+        Some(recording) => recording.module_loaded(context, module.module, hash, code),
+        None => {}
     }
     agent.sink.define(&Module {
         time: clock::now(),

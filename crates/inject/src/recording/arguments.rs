@@ -1,8 +1,9 @@
 //! What a launch is told: the kernel's parameters, and attributes.
 
-use tracesmith_cuda::cupti::parameters::{EXTRA_END, EXTRA_POINTER, EXTRA_SIZE, Launch, LaunchAttribute};
-
-use super::Function;
+use tracesmith_cuda::{
+    cupti::parameters::{EXTRA_END, EXTRA_POINTER, EXTRA_SIZE, Launch, LaunchAttribute},
+    driver::Parameter,
+};
 
 /// The attribute that makes a launch cooperative: `CU_LAUNCH_ATTRIBUTE_COOPERATIVE`.
 const COOPERATIVE: u32 = 2;
@@ -39,15 +40,11 @@ pub(super) fn words(bytes: &[u8]) -> impl Iterator<Item = u64> {
 /// # Safety
 ///
 /// The launch's pointers are as the driver wants them.
-pub(super) unsafe fn parameters(function: &Function, launch: &Launch) -> Option<Vec<u8>> {
+pub(super) unsafe fn parameters(taken: &[Parameter], launch: &Launch) -> Option<Vec<u8>> {
     if !launch.parameters.is_null() {
-        let end = function
-            .parameters
-            .iter()
-            .map(|each| each.offset + each.bytes)
-            .max();
+        let end = taken.iter().map(|each| each.offset + each.bytes).max();
         let mut bytes = vec![0; end.unwrap_or(0)];
-        for (index, each) in function.parameters.iter().enumerate() {
+        for (index, each) in taken.iter().enumerate() {
             // SAFETY: one pointer for each parameter.
             let value = unsafe { launch.parameters.wrapping_add(index).read() };
             if value.is_null() {
@@ -60,7 +57,7 @@ pub(super) unsafe fn parameters(function: &Function, launch: &Launch) -> Option<
         return Some(bytes);
     }
     if launch.extra.is_null() {
-        return function.parameters.is_empty().then(Vec::new);
+        return taken.is_empty().then(Vec::new);
     }
     let (mut pointer, mut size, mut at) = (std::ptr::null::<u8>(), 0, 0);
     loop {

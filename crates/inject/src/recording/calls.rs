@@ -24,9 +24,9 @@ use super::{
     copies::Setting,
     foreign::is_collective,
     functions::{Action, Order, Taking, Wait},
-    has_loaded, inside,
+    inside,
     memory::{Kind, Neighbours, Reached},
-    take_loaded,
+    modules::{self, Module, has_seen_any},
 };
 use crate::{clock, cuda::kinds::plain_name, guard::lock, threads};
 
@@ -132,17 +132,18 @@ impl Recording {
         state.context = callback.context as usize;
         let call = Call { callback };
         inside(|| {
+            state.take_reports();
             state.tell_begin();
             if callback.site == SITE_EXIT {
                 // SAFETY: the arguments are those of the function that the action is for.
                 unsafe { state.ended(action, &call) };
             } else {
-                let _ = take_loaded();
+                modules::forget_calls_before();
                 // SAFETY: as above.
                 unsafe { state.begins(action, &call) };
             }
+            state.take_reports();
         });
-        state.take_nested();
     }
 }
 
@@ -322,10 +323,17 @@ impl State {
                 {
                     // SAFETY: the name that the driver has read too.
                     let name = unsafe { std::ffi::CStr::from_ptr(asked.name) };
-                    let module = if call.full_name().starts_with("cuModule") {
+                    let handle = if call.full_name().starts_with("cuModule") {
                         asked.module
                     } else {
-                        0
+                        // A library's: its module in this context, if the call has loaded it.
+                        let module = self.peek.module_of_library(asked.module);
+                        self.learn_module(module);
+                        module.unwrap_or(0)
+                    };
+                    let module = Module {
+                        handle,
+                        id: self.modules.id(handle),
                     };
                     let context = call.callback.context_id;
                     let variables = &mut self.memory.variables;
@@ -393,56 +401,73 @@ impl State {
             }
             Action::FunctionAttribute => {
                 if let Some(set) = given!(call, SetFunctionAttribute) {
-                    self.attribute(
-                        call,
-                        FunctionHandle(set.function as usize),
-                        set.attribute,
-                        set.value,
-                    );
+                    let function = FunctionHandle(set.function as usize);
+                    self.learn_module_if_seen(Some(function));
+                    self.attribute(call, function, set.attribute, set.value);
                 }
             }
             Action::KernelAttribute => {
                 if let Some(set) = given!(call, SetKernelAttribute) {
-                    self.attribute(
-                        call,
-                        FunctionHandle(set.kernel as usize),
-                        set.attribute,
-                        set.value,
-                    );
+                    let function = FunctionHandle(set.kernel as usize);
+                    self.learn_module_if_seen(Some(function));
+                    self.attribute(call, function, set.attribute, set.value);
                 }
             }
-            Action::LoadModule if has_loaded() => {
-                let given = given!(call, *const u64);
-                let handle = given.and_then(|given| pointed!(given)).copied();
-                self.learn_module(handle);
-            }
-            Action::FindFunction if has_loaded() => {
-                let handles = given!(call, Handles);
-                self.learn_module(handles.map(|handles| handles.second));
-            }
-            Action::LoadKernel if has_loaded() => {
-                let given = given!(call, *const usize);
-                let function = given.and_then(|given| pointed!(given)).copied();
-                let module = function.and_then(|function| self.peek.module(FunctionHandle(function)));
-                self.learn_module(module);
-            }
-            Action::Launch | Action::LaunchCooperative if has_loaded() => {
-                let launch = given!(call, Launch);
-                let function = launch.map(|launch| FunctionHandle(launch.function as usize));
-                self.launched(function);
-            }
-            Action::LaunchEx if has_loaded() => {
-                let launch = given!(call, LaunchEx);
-                let function = launch.map(|launch| FunctionHandle(launch.function as usize));
-                self.launched(function);
+            _ if has_seen_any() => {
+                // SAFETY: the caller vouches for the arguments.
+                unsafe { self.loaded_in(action, call) };
             }
             _ => {}
         }
     }
 
-    fn launched(&mut self, function: Option<FunctionHandle>) {
-        let module = function.and_then(|function| self.peek.module(function));
-        self.learn_module(module);
+    /// A call has loaded a module, or used it for the first time: says which one by what the call returns or takes.
+    ///
+    /// # Safety
+    ///
+    /// As [`State::begins`].
+    unsafe fn loaded_in(&mut self, action: Action, call: &Call<'_>) {
+        match action {
+            Action::LoadModule => {
+                let given = given!(call, *const u64);
+                let handle = given.and_then(|given| pointed!(given)).copied();
+                self.learn_module(handle);
+            }
+            Action::LoadLibrary => {
+                let given = given!(call, *const u64);
+                let library = given.and_then(|given| pointed!(given)).copied();
+                let module = library.and_then(|library| self.peek.module_of_library(library));
+                self.learn_module(module);
+            }
+            Action::FindFunction => {
+                let handles = given!(call, Handles);
+                self.learn_module(handles.map(|handles| handles.second));
+            }
+            Action::LoadKernel => {
+                let given = given!(call, *const usize);
+                let function = given.and_then(|given| pointed!(given)).copied();
+                self.learn_module_of(function.map(FunctionHandle));
+            }
+            Action::AskFunction(place) => {
+                let words = given!(call, [usize; 3]);
+                self.learn_module_of(words.map(|words| FunctionHandle(words[place])));
+            }
+            Action::Launch | Action::LaunchCooperative => {
+                let launch = given!(call, Launch);
+                self.learn_module_of(launch.map(|launch| FunctionHandle(launch.function as usize)));
+            }
+            Action::LaunchEx => {
+                let launch = given!(call, LaunchEx);
+                self.learn_module_of(launch.map(|launch| FunctionHandle(launch.function as usize)));
+            }
+            _ => {}
+        }
+    }
+
+    fn learn_module_if_seen(&mut self, function: Option<FunctionHandle>) {
+        if has_seen_any() {
+            self.learn_module_of(function);
+        }
     }
 
     /// # Safety
@@ -453,12 +478,12 @@ impl State {
             return;
         }
         let handle = FunctionHandle(launch.function as usize);
-        let Some(function) = self.known(handle) else {
+        let Some(function) = self.known(handle, call.callback.context_id) else {
             self.refuse(call, "a kernel whose parameters the driver does not tell");
             return;
         };
         // SAFETY: the caller vouches for it.
-        let parameters = unsafe { parameters(&function, launch) };
+        let parameters = unsafe { parameters(&function.parameters, launch) };
         let Some(parameters) = parameters else {
             self.refuse(call, "a kernel whose parameters cannot be read");
             return;
@@ -490,12 +515,13 @@ impl State {
     }
 
     /// What is known of a kernel; the driver is asked once.
-    pub(super) fn known(&mut self, handle: FunctionHandle) -> Option<Arc<Function>> {
-        if let Some(function) = self.functions.get(&handle) {
+    pub(super) fn known(&mut self, handle: FunctionHandle, context: u32) -> Option<Arc<Function>> {
+        let key = (context, handle);
+        if let Some(function) = self.functions.get(&key) {
             return Some(function.clone());
         }
-        let function = Arc::new(self.look_at(handle)?);
-        self.functions.insert(handle, function.clone());
+        let function = Arc::new(self.look_at(handle, context)?);
+        self.functions.insert(key, function.clone());
         Some(function)
     }
 
@@ -519,7 +545,7 @@ impl State {
         let attributes: Vec<u8> = attributes.iter().flat_map(bytes_of).collect();
         let command = Command {
             kind: code::LAUNCH,
-            module: function.module,
+            module: function.module.id,
             ..command
         };
         let number = command.number;
@@ -577,11 +603,11 @@ impl State {
         stream
     }
 
-    pub(super) fn look_at(&self, handle: FunctionHandle) -> Option<Function> {
+    pub(super) fn look_at(&mut self, handle: FunctionHandle, context: u32) -> Option<Function> {
         Some(Function {
             name: self.peek.name(handle)?.into(),
             parameters: self.peek.parameters(handle)?,
-            module: self.peek.module(handle).unwrap_or(0),
+            module: self.module_of(handle, context),
         })
     }
 
@@ -653,12 +679,12 @@ impl State {
 
     /// An attribute stays, so it is told whenever it is set.
     fn attribute(&mut self, call: &Call<'_>, function: FunctionHandle, attribute: u32, value: i32) {
-        let Some(function) = self.look_at(function) else {
+        let Some(function) = self.look_at(function, call.callback.context_id) else {
             return;
         };
         let command = Command {
             kind: code::ATTRIBUTE,
-            module: function.module,
+            module: function.module.id,
             object: u64::from(attribute),
             value: u64::from(value as u32),
             ..self.command(call)

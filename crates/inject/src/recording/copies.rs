@@ -103,18 +103,22 @@ impl State {
         let (bytes, source, destination) = (command.bytes as usize, command.source, command.destination);
         let to = self.reach(destination, command.context);
         let from = self.reach(source, command.context);
-        let number = command.number;
+        let (number, context) = (command.number, command.context);
+        let is_brought = from != Reached::Device && to != Reached::Nothing;
+        let mut brought: &[u8] = &[];
+        if is_brought {
+            self.await_host();
+            // SAFETY: memory of the host that the call reads too.
+            brought = unsafe { std::slice::from_raw_parts(source as *const u8, bytes) };
+            self.reach_brought(brought, context);
+        }
         self.tell_command(command, &[], &[], &[], "");
         if matches!(to, Reached::Host(_)) {
             self.memory.host_is_written();
         }
-        if from == Reached::Device || to == Reached::Nothing {
-            return;
+        if is_brought {
+            self.tell_bytes(brought, destination, number);
         }
-        self.await_host();
-        // SAFETY: memory of the host that the call reads too.
-        let bytes = unsafe { std::slice::from_raw_parts(source as *const u8, bytes) };
-        self.tell_bytes(bytes, destination, number);
     }
 
     /// # Safety
@@ -156,18 +160,23 @@ impl State {
     pub(super) unsafe fn tell_planes(&mut self, mut command: Command, planes: &Planes) -> Option<()> {
         let from = self.end_of(&planes.source, &command)?;
         let to = self.end_of(&planes.destination, &command)?;
-        let number = command.number;
+        let (number, context) = (command.number, command.context);
         command.destination = to.address;
         command.source = from.address;
         command.bytes = (planes.width * planes.height * planes.depth) as u64;
-        self.tell_command(command, &[], &words(&from, &to, planes), &[], "");
-        if matches!(to.reached, Reached::Host(_)) {
-            self.memory.host_is_written();
-        }
+        let mut brought = None;
         if from.reached != Reached::Device && to.reached != Reached::Nothing {
             self.await_host();
             // SAFETY: the caller vouches for it.
             let bytes = unsafe { gather(&planes.source, planes, from.address) };
+            self.reach_brought(&bytes, context);
+            brought = Some(bytes);
+        }
+        self.tell_command(command, &[], &words(&from, &to, planes), &[], "");
+        if matches!(to.reached, Reached::Host(_)) {
+            self.memory.host_is_written();
+        }
+        if let Some(bytes) = brought {
             for (index, piece) in bytes.chunks(PIECE_BYTES).enumerate() {
                 // They have no place of their own: row upon row, from the first on.
                 self.tell_bytes(piece, (index * PIECE_BYTES) as u64, number);

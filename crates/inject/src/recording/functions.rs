@@ -31,6 +31,10 @@ pub(super) enum Action {
     KernelAttribute,
     /// Gives out a module.
     LoadModule,
+    /// Gives out a library, whose modules are loaded later unless the program wants them at once.
+    LoadLibrary,
+    /// Takes a function or a kernel, at this place among its arguments, and loads it if need be.
+    AskFunction(usize),
     /// Gives out a function of a module.
     FindFunction,
     /// Gives out the function of a kernel.
@@ -91,7 +95,7 @@ pub(super) enum Taking {
 }
 
 /// Functions by the beginning of their names; the first that fits counts.
-const ACTIONS: [(&str, Action); 92] = [
+const ACTIONS: [(&str, Action); 101] = [
     ("cuLaunchKernelEx", Action::LaunchEx),
     ("cuLaunchKernel", Action::Launch),
     (
@@ -160,6 +164,15 @@ const ACTIONS: [(&str, Action); 92] = [
     ("cuEventSynchronize", Action::Synchronize(Wait::Event)),
     ("cuFuncSetAttribute", Action::FunctionAttribute),
     ("cuKernelSetAttribute", Action::KernelAttribute),
+    ("cuFuncGetAttribute", Action::AskFunction(2)),
+    ("cuKernelGetAttribute", Action::AskFunction(2)),
+    ("cuFuncSetCacheConfig", Action::AskFunction(0)),
+    ("cuKernelSetCacheConfig", Action::AskFunction(0)),
+    ("cuFuncSetSharedMemConfig", Action::AskFunction(0)),
+    ("cuFuncLoad", Action::AskFunction(0)),
+    ("cuOccupancyMaxPotentialBlockSize", Action::AskFunction(2)),
+    ("cuOccupancy", Action::AskFunction(1)),
+    ("cuLibraryLoad", Action::LoadLibrary),
     ("cuModuleLoad", Action::LoadModule),
     ("cuLibraryGetModule", Action::LoadModule),
     ("cuModuleGetFunction", Action::FindFunction),
@@ -278,6 +291,8 @@ impl Action {
                 | Self::FunctionAttribute
                 | Self::KernelAttribute
                 | Self::LoadModule
+                | Self::LoadLibrary
+                | Self::AskFunction(_)
                 | Self::FindFunction
                 | Self::LoadKernel
                 | Self::FindVariable
@@ -329,6 +344,15 @@ mod tests {
         assert_eq!(action("cuGraphAddKernelNode"), Action::Nothing);
         assert_eq!(action("cuModuleLoadData"), Action::LoadModule);
         assert_eq!(action("cuModuleUnload"), Action::Nothing);
+        assert_eq!(action("cuLibraryLoadData"), Action::LoadLibrary);
+        assert_eq!(
+            action("cuOccupancyMaxPotentialClusterSize"),
+            Action::AskFunction(1)
+        );
+        assert_eq!(
+            action("cuOccupancyMaxPotentialBlockSizeWithFlags"),
+            Action::AskFunction(2)
+        );
         assert_eq!(action("cuStreamBeginCapture"), Action::Nothing);
         assert_eq!(action("cuTensorMapEncodeTiled"), Action::Nothing);
         assert!(matches!(action("cuSomethingNew"), Action::Refuse(_)));

@@ -244,8 +244,9 @@ impl State {
         };
         // SAFETY: the caller vouches for it.
         let parameters = self
-            .look_at(handle)
-            .and_then(|function| unsafe { super::arguments::parameters(&function, &launch) });
+            .peek
+            .parameters(handle)
+            .and_then(|parameters| unsafe { super::arguments::parameters(&parameters, &launch) });
         Kernel {
             handle,
             grid: given.grid,
@@ -327,7 +328,8 @@ impl State {
     fn node(&mut self, call: &Call<'_>, command: Command, work: &Work) {
         match work {
             Work::Kernel(kernel) => {
-                let (Some(function), Some(parameters)) = (self.known(kernel.handle), &kernel.parameters)
+                let (Some(function), Some(parameters)) =
+                    (self.known(kernel.handle, command.context), &kernel.parameters)
                 else {
                     self.refuse_in(
                         command,

@@ -59,7 +59,7 @@ impl State {
     pub(super) fn hold_back(&mut self, function: FunctionHandle, stream: usize) {
         // One that is not loaded yet is loaded now, which tells its code.
         self.peek.load(function);
-        self.take_nested();
+        self.take_reports();
         if !self.memory.variables.is_awaited() {
             self.read_awaited();
             return;

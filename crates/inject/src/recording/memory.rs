@@ -280,6 +280,20 @@ impl State {
         }
     }
 
+    /// A call brings these bytes from the host: a kernel may follow addresses among them, also to memory that nothing
+    /// else refers to.
+    pub(super) fn reach_brought(&mut self, bytes: &[u8], context: u32) {
+        let mut found = Vec::new();
+        self.find_addresses(bytes, context, &mut found);
+        if found.is_empty() {
+            return;
+        }
+        let began = Instant::now();
+        self.synchronize();
+        self.read_all(found);
+        self.memory.read_time += began.elapsed();
+    }
+
     /// Tells bytes that a call brings from the host to an address.
     pub(super) fn tell_bytes(&mut self, bytes: &[u8], address: u64, command: u64) {
         for (index, piece) in bytes.chunks(PIECE_BYTES).enumerate() {
@@ -403,16 +417,23 @@ impl State {
     /// that lie where it may have memory.
     pub(super) fn find_addresses(&mut self, bytes: &[u8], context: u32, found: &mut Vec<u64>) {
         let memory = &self.memory;
-        let mut possible = match (memory.live.first_key_value(), memory.live.last_key_value()) {
-            (Some((lowest, _)), Some((highest, last))) => *lowest..*highest + last.bytes,
-            _ => 0..0,
+        let live = match (memory.live.first_key_value(), memory.live.last_key_value()) {
+            (Some((lowest, _)), Some((highest, last))) => Some(*lowest..*highest + last.bytes),
+            _ => None,
         };
-        if let Some(unseen) = memory.unseen.span() {
-            possible = possible.start.min(unseen.start)..possible.end.max(unseen.end);
-        }
+        let spans = [live, memory.unseen.span(), memory.variables.span()];
+        let possible = spans.into_iter().flatten().reduce(|one, other| {
+            let start = u64::min(one.start, other.start);
+            start..u64::max(one.end, other.end)
+        });
+        let Some(possible) = possible else { return };
         for word in bytes.as_chunks::<8>().0 {
             let word = u64::from_le_bytes(*word);
             if !possible.contains(&word) {
+                continue;
+            }
+            if self.memory.variables.holds(word) {
+                self.reach_variable(word);
                 continue;
             }
             let mut place = self.memory.find(word);

@@ -13,6 +13,7 @@
 //! - [`graphs`]: what graphs do that are launched.
 //! - [`held`]: kernels that wait until something is read.
 //! - [`memory`]: what is reached, and its contents.
+//! - [`modules`]: which code a kernel runs.
 //! - [`regions`]: where memory may lie that nobody saw being taken.
 //! - [`textures`]: textures, surfaces and arrays.
 //! - [`variables`]: those of device code.
@@ -25,12 +26,13 @@ mod functions;
 mod graphs;
 mod held;
 mod memory;
+mod modules;
 mod regions;
 mod textures;
 mod variables;
 
 use std::{
-    cell::{Cell, RefCell},
+    cell::Cell,
     collections::{HashMap, HashSet},
     sync::{
         Arc, Mutex,
@@ -44,6 +46,7 @@ use functions::Action;
 use graphs::Graphs;
 use held::Held;
 use memory::Memory;
+use modules::{Module, Modules, Reports, SharedReports};
 use tracesmith_cuda::{
     cupti::Cupti,
     driver::{FunctionHandle, Parameter, Peek},
@@ -52,7 +55,7 @@ use tracesmith_wire::{
     Capacity, Producer, Pushed, Tag,
     control::{Kinds, Settings},
     handshake::{self, Purpose},
-    record::{Code, ModuleHandle, Payload, RecordingBegin, RecordingEnd},
+    record::{Payload, RecordingBegin, RecordingEnd},
 };
 
 use crate::{clock, guard::lock};
@@ -69,19 +72,6 @@ pub(super) const PIECE_BYTES: usize = 256 << 10;
 thread_local! {
     /// Whether this thread makes calls of our own.
     static INSIDE: Cell<bool> = const { Cell::new(false) };
-    /// The modules that the call loaded which this thread is in: context and
-    /// number.
-    static LOADED: RefCell<Vec<(u32, u32)>> = const { RefCell::new(Vec::new()) };
-    /// Code that the driver told while it did a call of our own.
-    static NESTED: RefCell<Vec<Told>> = const { RefCell::new(Vec::new()) };
-}
-
-/// Code, told by the driver.
-struct Told {
-    context: u32,
-    module: u32,
-    hash: u128,
-    code: Vec<u8>,
 }
 
 /// Since when calls are seen.
@@ -99,6 +89,8 @@ pub(crate) struct Recording {
     /// Whether calls are watched.
     on: AtomicBool,
     state: Mutex<Option<State>>,
+    /// Never locked while the driver is called.
+    reports: SharedReports,
 }
 
 /// Functions of the driver whose calls are told, by their numbers.
@@ -114,11 +106,12 @@ struct State {
     producer: Producer,
     peek: Peek,
     actions: HashMap<u32, Action>,
-    functions: HashMap<FunctionHandle, Arc<Function>>,
+    /// By the context too: what stands for a function has one in each.
+    functions: HashMap<(u32, FunctionHandle), Arc<Function>>,
     memory: Memory,
     graphs: Graphs,
-    /// Modules whose code was told: context and number.
-    modules: HashSet<(u32, u32)>,
+    modules: Modules,
+    reports: SharedReports,
     /// Streams whose making was told.
     streams: HashSet<u64>,
     /// What the node of a graph follows that is told next.
@@ -143,7 +136,7 @@ struct State {
 struct Function {
     name: Box<[u8]>,
     parameters: Vec<Parameter>,
-    module: u64,
+    module: Module,
 }
 
 /// Whether this thread makes calls of our own just now.
@@ -172,6 +165,7 @@ impl Recording {
             since,
             on: AtomicBool::new(false),
             state: Mutex::new(None),
+            reports: SharedReports::default(),
         }
     }
 
@@ -193,6 +187,7 @@ impl Recording {
             list.push(*id);
         }
         lock(&OWN).clear();
+        *lock(&self.reports) = Reports::default();
         *lock(&self.state) = Some(State {
             producer,
             peek,
@@ -200,7 +195,8 @@ impl Recording {
             functions: HashMap::new(),
             memory: Memory::default(),
             graphs: Graphs::default(),
-            modules: HashSet::new(),
+            modules: Modules::default(),
+            reports: self.reports.clone(),
             streams: HashSet::new(),
             follows: Vec::new(),
             collectives: if settings.kinds.contains(Kinds::STUB_COLLECTIVES) {
@@ -244,6 +240,7 @@ impl Recording {
         };
         state.is_window = false;
         state.is_over = true;
+        state.take_reports();
         let (peek, context) = (state.peek.clone(), state.context);
         let read = || {
             state.read_end();
@@ -282,43 +279,25 @@ impl Recording {
         self.is_on() && lock(&OWN).contains(&correlation)
     }
 
-    /// Whether the code of a module was told.
+    /// Whether the code of a module is known.
     pub(crate) fn knows_module(&self, context: u32, module: u32) -> bool {
-        if is_inside() {
-            // Whoever makes the call of our own has locked the state.
-            return false;
-        }
-        let state = lock(&self.state);
-        state
-            .as_ref()
-            .is_some_and(|state| state.modules.contains(&(context, module)))
+        lock(&self.reports).knows((context, module))
     }
 
     /// Code was loaded, or is used that was loaded before.
     pub(crate) fn module_loaded(&self, context: u32, module: u32, hash: u128, code: &[u8]) {
-        let _ = LOADED.try_with(|loaded| {
-            if let Ok(mut loaded) = loaded.try_borrow_mut() {
-                loaded.push((context, module));
-            }
-        });
-        if is_inside() {
-            let told = Told {
-                context,
-                module,
-                hash,
-                code: code.to_owned(),
-            };
-            let _ = NESTED.try_with(|nested| {
-                if let Ok(mut nested) = nested.try_borrow_mut() {
-                    nested.push(told);
-                }
-            });
-            return;
-        }
-        if let Some(state) = lock(&self.state).as_mut() {
-            state.module_loaded(context, module, hash, code);
-            state.take_nested();
-        }
+        modules::note_in_call((context, module));
+        lock(&self.reports).loaded((context, module), hash, code);
+    }
+
+    /// Code that is known is used for the first time.
+    pub(crate) fn module_used(&self, context: u32, module: u32) {
+        modules::note_in_call((context, module));
+    }
+
+    /// Code is going to be unloaded.
+    pub(crate) fn module_unloaded(&self, context: u32, module: u32) {
+        lock(&self.reports).unloaded((context, module));
     }
 }
 
@@ -358,81 +337,9 @@ impl State {
         self.tell(&begin, &[]);
     }
 
-    fn module_loaded(&mut self, context: u32, module: u32, hash: u128, code: &[u8]) {
-        if !self.modules.insert((context, module)) {
-            return;
-        }
-        self.memory.variables.loaded(code);
-        for (index, piece) in code.chunks(PIECE_BYTES).enumerate() {
-            let record = Code {
-                hash_high: (hash >> 64) as u64,
-                hash_low: hash as u64,
-                offset: (index * PIECE_BYTES) as u64,
-                size: code.len() as u64,
-                context,
-                module,
-            };
-            self.tell(&record, &[piece]);
-        }
-    }
-
-    /// Code that was told while a call of our own was made.
-    fn take_nested(&mut self) {
-        loop {
-            let nested = NESTED.try_with(|nested| {
-                nested
-                    .try_borrow_mut()
-                    .map(|mut nested| std::mem::take(&mut *nested))
-            });
-            let Ok(Ok(nested)) = nested else { return };
-            if nested.is_empty() {
-                return;
-            }
-            for told in nested {
-                self.module_loaded(told.context, told.module, told.hash, &told.code);
-            }
-        }
-    }
-
     fn break_off(&mut self, why: &str) {
         self.broken.get_or_insert_with(|| why.to_owned());
     }
-
-    /// A call has ended that gave out or used a module. If it loaded one, this is
-    /// its handle.
-    fn learn_module(&mut self, handle: Option<u64>) {
-        if let Some([(context, module)]) = take_loaded().as_deref()
-            && let Some(handle) = handle.filter(|handle| *handle != 0)
-        {
-            self.tell(
-                &ModuleHandle {
-                    handle,
-                    context: *context,
-                    module: *module,
-                },
-                &[],
-            );
-        }
-    }
-}
-
-/// What the call loaded that this thread is in.
-fn take_loaded() -> Option<Vec<(u32, u32)>> {
-    LOADED
-        .try_with(|loaded| {
-            loaded
-                .try_borrow_mut()
-                .map(|mut loaded| std::mem::take(&mut *loaded))
-                .ok()
-        })
-        .ok()
-        .flatten()
-}
-
-fn has_loaded() -> bool {
-    LOADED
-        .try_with(|loaded| loaded.try_borrow().is_ok_and(|loaded| !loaded.is_empty()))
-        .unwrap_or(false)
 }
 
 impl std::fmt::Debug for Recording {

@@ -9,6 +9,7 @@
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
     ffi::{CStr, CString},
+    ops::Range,
 };
 
 use tracesmith_cuda::cubin;
@@ -18,6 +19,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::{
     PIECE_BYTES, Since, State,
     memory::{BEGIN, END, Kind},
+    modules::Module,
 };
 
 /// Variables that are known, and the code that they are of.
@@ -27,7 +29,7 @@ pub(super) struct Variables {
     code: Vec<Code>,
     /// Which of it has a function with this hash of a name.
     with_function: HashMap<u64, Vec<usize>>,
-    /// Modules that were looked at.
+    /// Modules that were looked at, by their ids.
     seen: HashSet<u64>,
     /// Modules of kernels that are being launched and whose code is not known.
     awaited: Vec<Awaited>,
@@ -40,7 +42,7 @@ struct Code {
 }
 
 struct Awaited {
-    module: u64,
+    module: Module,
     /// The hash of the kernel's name.
     function: u64,
     context: u32,
@@ -49,7 +51,7 @@ struct Awaited {
 struct Variable {
     bytes: u64,
     name: CString,
-    module: u64,
+    module: Module,
     context: u32,
     is_read: bool,
 }
@@ -74,6 +76,14 @@ impl Variables {
         });
     }
 
+    /// Modules are gone, and their variables with them.
+    pub(super) fn unloaded(&mut self, handles: &[u64]) {
+        self.known
+            .retain(|_, variable| !handles.contains(&variable.module.handle));
+        self.awaited
+            .retain(|awaited| !handles.contains(&awaited.module.handle));
+    }
+
     /// Whether code was told that has a function of this name.
     pub(super) fn knows(&self, function: &[u8]) -> bool {
         self.with_function.contains_key(&xxh3_64(function))
@@ -83,6 +93,13 @@ impl Variables {
     pub(super) fn is_awaited(&self) -> bool {
         let known = |awaited: &Awaited| self.with_function.contains_key(&awaited.function);
         !self.awaited.iter().all(known)
+    }
+
+    /// The addresses that variables lie between.
+    pub(super) fn span(&self) -> Option<Range<u64>> {
+        let (first, _) = self.known.first_key_value()?;
+        let (last, variable) = self.known.last_key_value()?;
+        Some(*first..last + variable.bytes)
     }
 
     /// Whether an address lies in a variable.
@@ -96,7 +113,7 @@ impl Variables {
     }
 
     /// The program asked where a variable lies.
-    pub(super) fn found(&mut self, address: u64, bytes: u64, name: &CStr, module: u64, context: u32) {
+    pub(super) fn found(&mut self, address: u64, bytes: u64, name: &CStr, module: Module, context: u32) {
         let variable = Variable {
             bytes,
             name: name.to_owned(),
@@ -105,7 +122,7 @@ impl Variables {
             is_read: false,
         };
         let known = self.known.entry(address).or_insert(variable);
-        if module != 0 {
+        if module.handle != 0 {
             known.module = module;
         }
     }
@@ -126,9 +143,9 @@ impl State {
     }
 
     /// A kernel of a module is going to run: what its variables hold is read once.
-    pub(super) fn reach_variables(&mut self, module: u64, function: &[u8], context: u32) {
+    pub(super) fn reach_variables(&mut self, module: Module, function: &[u8], context: u32) {
         let variables = &mut self.memory.variables;
-        if module == 0 || !variables.seen.insert(module) {
+        if module.handle == 0 || !variables.seen.insert(module.id) {
             return;
         }
         let function = xxh3_64(function);
@@ -143,7 +160,7 @@ impl State {
         }
     }
 
-    fn read_variables(&mut self, module: u64, function: u64, context: u32) {
+    fn read_variables(&mut self, module: Module, function: u64, context: u32) {
         let places = self.memory.variables.with_function.get(&function);
         let places = places.cloned().unwrap_or_default();
         let mut addresses = Vec::new();
@@ -151,7 +168,7 @@ impl State {
             // Several modules may have a function of this name: the driver knows which variables this one has.
             let names = std::mem::take(&mut self.memory.variables.code[place].variables);
             for name in &names {
-                if let Some((address, bytes)) = self.peek.variable(module, name) {
+                if let Some((address, bytes)) = self.peek.variable(module.handle, name) {
                     self.memory.variables.found(address, bytes, name, module, context);
                     addresses.push(address);
                 }
@@ -187,7 +204,7 @@ impl State {
         let buffer = Buffer {
             address: base,
             bytes: variable.bytes,
-            module: variable.module,
+            module: variable.module.id,
             context: variable.context,
             moment,
             memory: Kind::Device as u8,
