@@ -193,6 +193,11 @@ def measure(tools):
         answer = replays.same(name, what)
         if answer:
             replays.sizes(name, what, answer, seconds)
+    # cuDNN's fastest algorithm adds with atomic operations here: every run differs, and the check says which kernel it is.
+    replays.record("resnet18_atomics", [*steps, "resnet18_atomics"])
+    answer = replays.answer("resnet18_atomics", "--check", "determinism", "--repeat", "3", codes=(0, 1))
+    words = f"{answer['verdict']}: #{answer.get('command')} {answer.get('name', '')[:60]}: {answer.get('cause')}"
+    tools.row("replay", "resnet18 with cudnn.benchmark and algorithms that need not repeat", words, "named, or repeats")
     repeats = replays.answer("train", "--check", "determinism", "--repeat", "2", codes=(0, 1))
     tools.row("replay", "train: --check determinism", f"{repeats['verdict']} ({repeats.get('calls')} calls)", "repeats")
     replays.times("train")
