@@ -24,6 +24,14 @@ pub enum Error {
     /// It holds what cannot be run.
     #[error("not replayable: {0}")]
     Obstacle(String),
+    /// The file alone does not say what memory holds.
+    #[error("only a replay on a GPU shows what the memory at {address:#x} holds then: {why}")]
+    NeedsDevice {
+        /// Where the memory lies.
+        address: u64,
+        /// What can have written it.
+        why: String,
+    },
     /// A kernel that cannot take the place of a recorded one.
     #[error("cannot replace: {0}")]
     Replacement(String),
@@ -56,6 +64,17 @@ impl Error {
         const FAULTS: [i64; 9] = [700, 702, 710, 714, 715, 716, 717, 718, 719];
         match self {
             Self::Device { words, .. } => words.code().is_some_and(|code| FAULTS.contains(&code)),
+            _ => false,
+        }
+    }
+
+    /// Whether there is no driver here, or no device.
+    pub fn is_without_device(&self) -> bool {
+        const NO_DEVICE: i64 = 100;
+        match self {
+            Self::Device { words, .. } => {
+                matches!(words, tracesmith_cuda::Error::Missing { .. }) || words.code() == Some(NO_DEVICE)
+            }
             _ => false,
         }
     }

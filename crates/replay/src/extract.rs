@@ -17,7 +17,9 @@ use tracesmith_format::tables::{CommandKind, MemoryKind};
 use crate::cuda;
 use crate::error::Error;
 use crate::load::{FREE_SHARED, MAX_DYNAMIC_SHARED, NON_PORTABLE_CLUSTER};
-use crate::recording::Command;
+use crate::offline::Content;
+use crate::plan::Plan;
+use crate::recording::{Command, Recording};
 use crate::run::Replay;
 
 /// Reservations begin and end at multiples of this; see `driver::Stage`.
@@ -48,6 +50,8 @@ pub struct Extracted {
     pub bytes: u64,
     /// Those that it changes.
     pub changed: usize,
+    /// Those of which it is not known whether it changes them.
+    pub unknown: usize,
 }
 
 /// Memory of a launch.
@@ -56,7 +60,17 @@ struct Reached {
     bytes: u64,
     memory: MemoryKind,
     variable: String,
-    is_changed: bool,
+    after: After,
+}
+
+/// What the launch does to memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum After {
+    /// Nothing.
+    Same,
+    Changed,
+    /// That was not to be found out.
+    Unknown,
 }
 
 impl Replay<'_> {
@@ -66,215 +80,311 @@ impl Replay<'_> {
     ///
     /// When it is no launch, what the driver says, or when a file cannot be written.
     pub fn extract(&mut self, place: usize, folder: &Path) -> Result<Extracted, Error> {
-        let command = self
-            .recording
-            .commands
-            .get(place)
-            .filter(|command| command.kind == CommandKind::LAUNCH)
-            .cloned()
-            .ok_or_else(|| Error::Missing("a launch at that place".to_owned()))?;
-        if self.recording.told_texture(&command) {
-            return Err(Error::Obstacle(format!(
-                "{} is told a texture or a surface, which the program that is written would have to make: use \
-                 `replay --kernel`",
-                command.function
-            )));
-        }
+        let command = launch_at(self.recording, place)?;
         self.serially(|replay| replay.extract_launch(&command, place, folder))
     }
 
     fn extract_launch(&mut self, command: &Command, place: usize, folder: &Path) -> Result<Extracted, Error> {
         self.go_to(place)?;
-        let mut reached = self.reached(command, place)?;
-        fs::create_dir_all(folder.join("buffers")).map_err(Error::Write)?;
+        let mut known = memory_before(self.recording, place);
+        known.retain(|address, memory| self.stage.holds(self.place(*address), memory.bytes));
+        let own = own_variables(self.recording, command);
+        let mut reached = reached(command, known, own, |address, bytes| self.read(address, bytes))?;
+        make_folder(folder)?;
         for (index, memory) in reached.iter().enumerate() {
-            self.save(memory, &folder.join(before(index)))?;
+            save(memory, &folder.join(before(index)), |address, bytes| {
+                self.read(address, bytes)
+            })?;
         }
         self.issue_all(place..place + 1)?;
         self.wait().map_err(|error| error.of_call(command))?;
         for (index, memory) in reached.iter_mut().enumerate() {
             let (old, new) = (folder.join(before(index)), folder.join(after(index)));
-            self.save(memory, &new)?;
-            memory.is_changed = !is_same(&old, &new)?;
-            if !memory.is_changed {
+            save(memory, &new, |address, bytes| self.read(address, bytes))?;
+            memory.after = if is_same(&old, &new)? {
                 fs::remove_file(&new).map_err(Error::Write)?;
-            }
+                After::Same
+            } else {
+                After::Changed
+            };
         }
         let code = self.code_of(command)?;
-        fs::write(folder.join("kernel.cubin"), code).map_err(Error::Write)?;
-        fs::write(folder.join("parameters.bin"), &command.parameters).map_err(Error::Write)?;
-        fs::write(folder.join("launch.txt"), self.manifest(command, &reached)).map_err(Error::Write)?;
-        fs::write(folder.join("README.md"), readme(command, &reached)).map_err(Error::Write)?;
-        for (name, text) in FIXED {
-            fs::write(folder.join(name), text).map_err(Error::Write)?;
-        }
-        Ok(Extracted {
-            command: command.number,
-            function: command.function.clone(),
-            buffers: reached.len(),
-            bytes: reached.iter().map(|memory| memory.bytes).sum(),
-            changed: reached.iter().filter(|memory| memory.is_changed).count(),
-        })
+        write_files(self.recording, command, &reached, &code, folder)
     }
+}
 
-    /// The memory that parameters point into, what that points into, and so on; and the variables of the kernel's code.
-    fn reached(&mut self, command: &Command, place: usize) -> Result<Vec<Reached>, Error> {
-        let mut known: BTreeMap<u64, Reached> = BTreeMap::new();
-        let buffers = self.recording.begin.iter().chain(&self.recording.end);
-        for buffer in buffers.filter(|buffer| self.stage.holds(self.place(buffer.address), buffer.bytes)) {
-            known.entry(buffer.address).or_insert_with(|| Reached {
-                address: buffer.address,
-                bytes: buffer.bytes,
-                memory: buffer.memory,
-                variable: buffer.variable.clone(),
-                is_changed: false,
-            });
-        }
-        // An address can be allocated again after it was freed: what counts is what is there now.
-        for command in &self.recording.commands[..place] {
-            if command.kind == CommandKind::FREE {
-                known.remove(&command.destination);
-            } else if command.kind == CommandKind::ALLOCATE {
-                let allocated = Reached {
-                    address: command.destination,
-                    bytes: command.bytes,
-                    memory: MemoryKind(command.value as u8),
-                    variable: String::new(),
-                    is_changed: false,
-                };
-                known.insert(command.destination, allocated);
-            }
-        }
-        let own: Vec<u64> = self
-            .recording
-            .begin
-            .iter()
-            .filter(|buffer| !buffer.variable.is_empty() && buffer.module == command.module)
-            .map(|buffer| buffer.address)
-            .collect();
-        let mut reached = Vec::new();
-        let mut wanted = words(&command.parameters);
-        wanted.extend(own);
-        while let Some(address) = wanted.pop() {
-            let Some((base, memory)) = known.range(..=address).next_back() else {
-                continue;
-            };
-            if address - base >= memory.bytes {
-                continue;
-            }
-            let base = *base;
-            if !memory.variable.is_empty() && words(&command.parameters).contains(&address) {
-                return Err(Error::Obstacle(format!(
-                    "#{} {}: a parameter points to the variable {}, which lies elsewhere each time",
-                    command.number, command.function, memory.variable
-                )));
-            }
-            if let Some(memory) = known.remove(&base) {
-                for offset in (0..memory.bytes).step_by(PART as usize) {
-                    let content = self.read(base + offset, PART.min(memory.bytes - offset))?;
-                    let points = |word: &u64| {
-                        let before = known.range(..=*word).next_back();
-                        before.is_some_and(|(base, memory)| word - base < memory.bytes)
-                    };
-                    wanted.extend(words(&content).into_iter().filter(points));
-                    wanted.sort_unstable();
-                    wanted.dedup();
+impl Recording {
+    /// Writes what a launch needs into a folder without a GPU: only as much as the file says of the memory before it.
+    /// What the launch leaves in memory is mostly not known then, and the programs do not compare it.
+    ///
+    /// # Errors
+    ///
+    /// When it is no launch, when memory that it can reach may have been written before it, or when a file cannot be
+    /// written.
+    pub fn extract(&mut self, plan: &Plan, place: usize, folder: &Path) -> Result<Extracted, Error> {
+        let command = launch_at(self, place)?;
+        let known = memory_before(self, place);
+        let own = own_variables(self, &command);
+        let mut reached = reached(&command, known, own, |address, bytes| {
+            self.known_before(place, address, bytes)
+        })?;
+        make_folder(folder)?;
+        for (index, memory) in reached.iter_mut().enumerate() {
+            save(memory, &folder.join(before(index)), |address, bytes| {
+                self.known_before(place, address, bytes)
+            })?;
+            let new = folder.join(after(index));
+            memory.after = match self.content_before(place + 1, memory.address, memory.bytes)? {
+                Content::Unknown { .. } => After::Unknown,
+                Content::Known(content) => {
+                    fs::write(&new, content).map_err(Error::Write)?;
+                    if is_same(&folder.join(before(index)), &new)? {
+                        fs::remove_file(&new).map_err(Error::Write)?;
+                        After::Same
+                    } else {
+                        After::Changed
+                    }
                 }
-                reached.push(memory);
-            }
+            };
         }
-        reached.sort_by_key(|memory| memory.address);
-        Ok(reached)
+        let code = plan.code_of(self, &command)?;
+        write_files(self, &command, &reached, &code, folder)
     }
 
-    fn save(&mut self, memory: &Reached, path: &Path) -> Result<(), Error> {
-        let mut file = File::create(path).map_err(Error::Write)?;
-        for offset in (0..memory.bytes).step_by(PART as usize) {
-            let content = self.read(memory.address + offset, PART.min(memory.bytes - offset))?;
-            file.write_all(&content).map_err(Error::Write)?;
+    fn known_before(&mut self, place: usize, address: u64, bytes: u64) -> Result<Vec<u8>, Error> {
+        match self.content_before(place, address, bytes)? {
+            Content::Known(content) => Ok(content),
+            Content::Unknown { call, name } => Err(Error::NeedsDevice {
+                address,
+                why: match call {
+                    Some(call) => format!("#{call} {name} may have written it"),
+                    None => "the file has no content of it".to_owned(),
+                },
+            }),
         }
-        file.flush().map_err(Error::Write)
     }
+}
 
-    fn manifest(&self, command: &Command, reached: &[Reached]) -> String {
-        let mut text = String::new();
-        let mut line = |words: std::fmt::Arguments<'_>| {
-            // Writing to a text cannot fail.
-            let _ = writeln!(text, "{words}");
-        };
-        let [x, y, z] = command.grid;
-        let [a, b, c] = command.block;
-        line(format_args!("kernel {}", command.function));
-        line(format_args!("grid {x} {y} {z}"));
-        line(format_args!("block {a} {b} {c}"));
-        line(format_args!("shared {}", command.shared));
-        let attributes = cuda::kept_attributes(command);
-        let sets = self.recording.commands.iter().filter(|other| {
-            other.kind == CommandKind::ATTRIBUTE
-                && other.number < command.number
-                && (other.module, &other.function) == (command.module, &command.function)
+fn launch_at(recording: &Recording, place: usize) -> Result<Command, Error> {
+    let command = recording
+        .commands
+        .get(place)
+        .filter(|command| command.kind == CommandKind::LAUNCH)
+        .cloned()
+        .ok_or_else(|| Error::Missing("a launch at that place".to_owned()))?;
+    if recording.told_texture(&command) {
+        return Err(Error::Obstacle(format!(
+            "{} takes a texture or a surface, which the program that is written would have to make: use \
+             `replay --kernel`",
+            command.function
+        )));
+    }
+    Ok(command)
+}
+
+/// All memory that there is before the call at a place, by address.
+fn memory_before(recording: &Recording, place: usize) -> BTreeMap<u64, Reached> {
+    let mut known = BTreeMap::new();
+    for buffer in recording.begin.iter().chain(&recording.end) {
+        known.entry(buffer.address).or_insert_with(|| Reached {
+            address: buffer.address,
+            bytes: buffer.bytes,
+            memory: buffer.memory,
+            variable: buffer.variable.clone(),
+            after: After::Unknown,
         });
-        for set in sets {
-            line(format_args!("set {} {}", set.object as u32, set.value as i32));
+    }
+    // An address can be allocated again after it was freed: what counts is what is there now.
+    for command in &recording.commands[..place] {
+        if command.kind == CommandKind::FREE {
+            known.remove(&command.destination);
+        } else if command.kind == CommandKind::ALLOCATE {
+            let allocated = Reached {
+                address: command.destination,
+                bytes: command.bytes,
+                memory: MemoryKind(command.value as u8),
+                variable: String::new(),
+                after: After::Unknown,
+            };
+            known.insert(command.destination, allocated);
         }
-        if command.shared > FREE_SHARED {
-            line(format_args!("set {MAX_DYNAMIC_SHARED} {}", command.shared));
-        }
-        if !attributes.is_empty() {
-            line(format_args!("set {NON_PORTABLE_CLUSTER} 1"));
-        }
-        for attribute in attributes {
-            let value: String = attribute.value.iter().map(|byte| format!("{byte:02x}")).collect();
-            line(format_args!("attribute {} {value}", attribute.id));
-        }
-        let is_host = |memory: &Reached| matches!(memory.memory, MemoryKind::PINNED | MemoryKind::PAGEABLE);
-        let ranges = |unit: u64, is_wanted: &dyn Fn(&Reached) -> bool| {
-            let own: Vec<Range<u64>> = reached
-                .iter()
-                .filter(|memory| memory.variable.is_empty() && is_wanted(memory))
-                .map(|memory| memory.address..memory.address + memory.bytes)
-                .collect();
-            widened(&own, unit)
+    }
+    known
+}
+
+/// The variables of the kernel's code.
+fn own_variables(recording: &Recording, command: &Command) -> Vec<u64> {
+    recording
+        .begin
+        .iter()
+        .filter(|buffer| !buffer.variable.is_empty() && buffer.module == command.module)
+        .map(|buffer| buffer.address)
+        .collect()
+}
+
+/// The memory that parameters point into, what that points into, and so on; and the variables of the kernel's code.
+fn reached(
+    command: &Command,
+    mut known: BTreeMap<u64, Reached>,
+    own: Vec<u64>,
+    mut read: impl FnMut(u64, u64) -> Result<Vec<u8>, Error>,
+) -> Result<Vec<Reached>, Error> {
+    let mut reached = Vec::new();
+    let mut wanted = words(&command.parameters);
+    wanted.extend(own);
+    while let Some(address) = wanted.pop() {
+        let Some((base, memory)) = known.range(..=address).next_back() else {
+            continue;
         };
-        for range in ranges(UNIT, &|_| true) {
+        if address - base >= memory.bytes {
+            continue;
+        }
+        let base = *base;
+        if !memory.variable.is_empty() && words(&command.parameters).contains(&address) {
+            return Err(Error::Obstacle(format!(
+                "#{} {}: a parameter points to the variable {}, which lies elsewhere each time",
+                command.number, command.function, memory.variable
+            )));
+        }
+        if let Some(memory) = known.remove(&base) {
+            for offset in (0..memory.bytes).step_by(PART as usize) {
+                let content = read(base + offset, PART.min(memory.bytes - offset))?;
+                let points = |word: &u64| {
+                    let before = known.range(..=*word).next_back();
+                    before.is_some_and(|(base, memory)| word - base < memory.bytes)
+                };
+                wanted.extend(words(&content).into_iter().filter(points));
+                wanted.sort_unstable();
+                wanted.dedup();
+            }
+            reached.push(memory);
+        }
+    }
+    reached.sort_by_key(|memory| memory.address);
+    Ok(reached)
+}
+
+fn make_folder(folder: &Path) -> Result<(), Error> {
+    fs::create_dir_all(folder.join("buffers")).map_err(Error::Write)
+}
+
+fn save(
+    memory: &Reached,
+    path: &Path,
+    mut read: impl FnMut(u64, u64) -> Result<Vec<u8>, Error>,
+) -> Result<(), Error> {
+    let mut file = File::create(path).map_err(Error::Write)?;
+    for offset in (0..memory.bytes).step_by(PART as usize) {
+        let content = read(memory.address + offset, PART.min(memory.bytes - offset))?;
+        file.write_all(&content).map_err(Error::Write)?;
+    }
+    file.flush().map_err(Error::Write)
+}
+
+/// Writes all but the memory.
+fn write_files(
+    recording: &Recording,
+    command: &Command,
+    reached: &[Reached],
+    code: &[u8],
+    folder: &Path,
+) -> Result<Extracted, Error> {
+    fs::write(folder.join("kernel.cubin"), code).map_err(Error::Write)?;
+    fs::write(folder.join("parameters.bin"), &command.parameters).map_err(Error::Write)?;
+    fs::write(folder.join("launch.txt"), manifest(recording, command, reached)).map_err(Error::Write)?;
+    fs::write(folder.join("README.md"), readme(command, reached)).map_err(Error::Write)?;
+    for (name, text) in FIXED {
+        fs::write(folder.join(name), text).map_err(Error::Write)?;
+    }
+    let count = |after: After| reached.iter().filter(|memory| memory.after == after).count();
+    Ok(Extracted {
+        command: command.number,
+        function: command.function.clone(),
+        buffers: reached.len(),
+        bytes: reached.iter().map(|memory| memory.bytes).sum(),
+        changed: count(After::Changed),
+        unknown: count(After::Unknown),
+    })
+}
+
+fn manifest(recording: &Recording, command: &Command, reached: &[Reached]) -> String {
+    let mut text = String::new();
+    let mut line = |words: std::fmt::Arguments<'_>| {
+        // Writing to a text cannot fail.
+        let _ = writeln!(text, "{words}");
+    };
+    let [x, y, z] = command.grid;
+    let [a, b, c] = command.block;
+    line(format_args!("kernel {}", command.function));
+    line(format_args!("grid {x} {y} {z}"));
+    line(format_args!("block {a} {b} {c}"));
+    line(format_args!("shared {}", command.shared));
+    let attributes = cuda::kept_attributes(command);
+    let sets = recording.commands.iter().filter(|other| {
+        other.kind == CommandKind::ATTRIBUTE
+            && other.number < command.number
+            && (other.module, &other.function) == (command.module, &command.function)
+    });
+    for set in sets {
+        line(format_args!("set {} {}", set.object as u32, set.value as i32));
+    }
+    if command.shared > FREE_SHARED {
+        line(format_args!("set {MAX_DYNAMIC_SHARED} {}", command.shared));
+    }
+    if !attributes.is_empty() {
+        line(format_args!("set {NON_PORTABLE_CLUSTER} 1"));
+    }
+    for attribute in attributes {
+        let value: String = attribute.value.iter().map(|byte| format!("{byte:02x}")).collect();
+        line(format_args!("attribute {} {value}", attribute.id));
+    }
+    let is_host = |memory: &Reached| matches!(memory.memory, MemoryKind::PINNED | MemoryKind::PAGEABLE);
+    let ranges = |unit: u64, is_wanted: &dyn Fn(&Reached) -> bool| {
+        let own: Vec<Range<u64>> = reached
+            .iter()
+            .filter(|memory| memory.variable.is_empty() && is_wanted(memory))
+            .map(|memory| memory.address..memory.address + memory.bytes)
+            .collect();
+        widened(&own, unit)
+    };
+    for range in ranges(UNIT, &|_| true) {
+        line(format_args!(
+            "reserve {:#x} {}",
+            range.start,
+            range.end - range.start
+        ));
+    }
+    for place in ["device", "host"] {
+        let is_there = |memory: &Reached| is_host(memory) == (place == "host");
+        for range in ranges(GRANULE, &is_there) {
             line(format_args!(
-                "reserve {:#x} {}",
+                "map {:#x} {} {place}",
                 range.start,
                 range.end - range.start
             ));
         }
-        for place in ["device", "host"] {
-            let is_there = |memory: &Reached| is_host(memory) == (place == "host");
-            for range in ranges(GRANULE, &is_there) {
-                line(format_args!(
-                    "map {:#x} {} {place}",
-                    range.start,
-                    range.end - range.start
-                ));
-            }
-        }
-        for (index, memory) in reached.iter().enumerate() {
-            let old = before(index);
-            // What is not changed must stay as it is.
-            let new = if memory.is_changed {
-                after(index)
-            } else {
-                old.clone()
-            };
-            if memory.variable.is_empty() {
-                line(format_args!(
-                    "buffer {:#x} {} {old} {new}",
-                    memory.address, memory.bytes
-                ));
-            } else {
-                line(format_args!(
-                    "variable {} {} {old} {new}",
-                    memory.variable, memory.bytes
-                ));
-            }
-        }
-        text
     }
+    for (index, memory) in reached.iter().enumerate() {
+        let old = before(index);
+        let new = match memory.after {
+            After::Changed => after(index),
+            // It must stay as it is.
+            After::Same => old.clone(),
+            After::Unknown => "-".to_owned(),
+        };
+        if memory.variable.is_empty() {
+            line(format_args!(
+                "buffer {:#x} {} {old} {new}",
+                memory.address, memory.bytes
+            ));
+        } else {
+            line(format_args!(
+                "variable {} {} {old} {new}",
+                memory.variable, memory.bytes
+            ));
+        }
+    }
+    text
 }
 
 fn before(index: usize) -> String {
@@ -312,13 +422,20 @@ fn is_same(one: &Path, other: &Path) -> Result<bool, Error> {
 
 fn readme(command: &Command, reached: &[Reached]) -> String {
     let bytes: u64 = reached.iter().map(|memory| memory.bytes).sum();
-    let changed = reached.iter().filter(|memory| memory.is_changed).count();
+    let count = |after: After| reached.iter().filter(|memory| memory.after == after).count();
+    let leaves = match count(After::Unknown) {
+        0 => format!("It changes {} of them.", count(After::Changed)),
+        unknown => format!(
+            "What it leaves in {unknown} of them is not known, because it was extracted without a GPU: they are not \
+             compared."
+        ),
+    };
     format!(
         include_str!("extract/readme.md"),
         function = command.function,
         number = command.number,
         buffers = reached.len(),
         bytes = bytes,
-        changed = changed,
+        leaves = leaves,
     )
 }

@@ -140,6 +140,14 @@ impl Plan {
         (sum(&self.memory), sum(&self.host))
     }
 
+    /// The code of the kernel that a call launches.
+    pub(crate) fn code_of(&self, recording: &mut Recording, command: &Command) -> Result<Vec<u8>, Error> {
+        let key = (command.module, command.function.clone());
+        let hash = self.code.get(&key);
+        let hash = hash.ok_or_else(|| Error::Missing(format!("the code of {}", command.function)))?;
+        recording.store.code(*hash)
+    }
+
     fn add(&mut self, memory: MemoryKind, range: Range<u64>) {
         match memory {
             // Made as what it is; its bytes stand where no memory is.

@@ -245,10 +245,7 @@ impl<'r> Replay<'r> {
 
     /// The code of the kernel that a call launches.
     pub(crate) fn code_of(&mut self, command: &Command) -> Result<Vec<u8>, Error> {
-        let key = (command.module, command.function.clone());
-        let hash = self.plan.code.get(&key);
-        let hash = hash.ok_or_else(|| Error::Missing(format!("the code of {}", command.function)))?;
-        self.recording.store.code(*hash)
+        self.plan.code_of(self.recording, command)
     }
 
     /// Bytes of device memory that it takes.

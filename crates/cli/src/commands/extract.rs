@@ -24,24 +24,35 @@ pub(crate) fn run(args: &ExtractArgs, output: &mut Output) -> anyhow::Result<()>
         args.force || entries.next().is_none(),
         "{folder} is not empty; --force writes into it"
     );
-    let mut replay = Replay::prepare(&mut recording, &plan, args.device).context(name)?;
-    let extracted = replay
-        .extract(place, &args.out)
-        .with_context(|| format!("writing {folder}"))?;
+    let prepared = match Replay::prepare(&mut recording, &plan, args.device) {
+        Err(error) if error.is_without_device() => None,
+        prepared => Some(prepared.context(name)?),
+    };
+    let extracted = match prepared {
+        Some(mut replay) => replay.extract(place, &args.out),
+        None => {
+            output.note("no GPU here: extracting what the file says without running anything");
+            recording.extract(&plan, place, &args.out)
+        }
+    };
+    let extracted = extracted.with_context(|| format!("writing {folder}"))?;
     if output.format == Format::Json {
         output.json(&json!({
             "command": extracted.command, "kernel": extracted.function, "buffers": extracted.buffers,
-            "bytes": extracted.bytes, "changed": extracted.changed, "folder": args.out,
+            "bytes": extracted.bytes, "changed": extracted.changed, "unknown": extracted.unknown, "folder": args.out,
         }))?;
         return Ok(());
     }
+    let leaves = match extracted.unknown {
+        0 => format!("of which it changes {}", extracted.changed),
+        unknown => format!("of which {unknown} cannot be compared without a GPU"),
+    };
     output.line(&format!(
-        "#{} {}: {} buffers ({}), of which it changes {}, in {folder}; README.md says how to run it",
+        "#{} {}: {} buffers ({}), {leaves}, in {folder}; README.md says how to run it",
         extracted.command,
         extracted.function,
         extracted.buffers,
         units::bytes(extracted.bytes),
-        extracted.changed
     ))?;
     Ok(())
 }

@@ -17,7 +17,8 @@ use anyhow::Context;
 use tracesmith_format::tables::CommandKind;
 use tracesmith_replay::npy::{self, Element};
 use tracesmith_replay::{
-    Comparison, Error, Float, Order, Pace, Part, Placing, Plan, Recording, Replacement, Replay, Tolerance,
+    Comparison, Content, Error, Float, Order, Pace, Part, Placing, Plan, Recording, Replacement, Replay,
+    Tolerance,
 };
 use tracesmith_trace::units;
 
@@ -36,6 +37,9 @@ const SHOWN: usize = 20;
 /// What can be done about addresses that are taken.
 const RELOCATE: &str = "--relocate takes others, and changes all that looks like an address in those";
 
+/// What can be done without a GPU.
+const WITHOUT_GPU: &str = "a replay runs kernels, and needs a GPU; without one: --mode dry-run, and --dump of memory before the first kernel";
+
 /// How a replay ends that could not be made.
 const FAILED: Exit = Exit::Code(2);
 
@@ -50,6 +54,9 @@ pub(crate) fn run(args: &ReplayArgs, output: &mut Output) -> anyhow::Result<Exit
             Some(timed) => answers::show_timings(&timed, output),
             None => Ok(FAILED),
         };
+    }
+    if args.dump.is_some() && guard::role() == Role::Guard && dump_recorded(args, output)? {
+        return Ok(Exit::Done);
     }
     if is_timed {
         settle::settle_addresses();
@@ -78,12 +85,16 @@ pub(crate) fn run(args: &ReplayArgs, output: &mut Output) -> anyhow::Result<Exit
     };
     let prepared = Replay::prepare_at(&mut recording, &plan, args.device, placing);
     let mut replay = prepared.map_err(|error| {
-        let is_taken = error.is_address_taken();
+        let hint = match &error {
+            error if error.is_address_taken() => Some(RELOCATE),
+            error if error.is_without_device() => Some(WITHOUT_GPU),
+            _ => None,
+        };
         let error = anyhow::Error::new(error).context(name);
-        if is_taken {
-            return Hinted::error(&error, RELOCATE);
+        match hint {
+            Some(hint) => Hinted::error(&error, hint),
+            None => error,
         }
-        error
     })?;
     guard::take_notes(&replay.watch());
     let context = Answered {
@@ -97,6 +108,35 @@ pub(crate) fn run(args: &ReplayArgs, output: &mut Output) -> anyhow::Result<Exit
             Ok(error) => guard::hand_over(error, &replay),
             Err(error) => Err(error),
         },
+    }
+}
+
+/// Writes memory as the file says that it was; false when only a replay can tell.
+fn dump_recorded(args: &ReplayArgs, output: &mut Output) -> anyhow::Result<bool> {
+    let name = args.file.display().to_string();
+    let mut recording = Recording::open(&args.file).with_context(|| name.clone())?;
+    let Some(array) = written(args, &recording)? else {
+        return Ok(false);
+    };
+    if recording.broken.is_some() {
+        return Ok(false);
+    }
+    let content = recording.content_before(array.place, array.address, array.bytes);
+    match content.with_context(|| name)? {
+        Content::Known(content) => {
+            array.write(&content, output)?;
+            Ok(true)
+        }
+        Content::Unknown {
+            call: Some(call),
+            name,
+        } => {
+            output.note(&format!(
+                "#{call} {name} may have written that memory: running everything before on the GPU"
+            ));
+            Ok(false)
+        }
+        Content::Unknown { call: None, .. } => Ok(false),
     }
 }
 
@@ -127,9 +167,7 @@ impl Answered<'_> {
         for array in &wishes.written {
             replay.go_to(array.place)?;
             let content = replay.read(array.address, array.bytes)?;
-            write_array(&array.file, &content, array.element)?;
-            let (file, bytes) = (array.file.display(), units::bytes(array.bytes));
-            output.note(&format!("wrote {file} ({bytes})"));
+            array.write(&content, output)?;
         }
         if args.dump.is_some() {
             return Ok(Exit::Done);
@@ -307,6 +345,15 @@ fn extent(recording: &Recording, address: u64) -> anyhow::Result<(u64, u64)> {
         .buffer(address)
         .with_context(|| format!("no recorded buffer lies at {address:#x}; --mode dry-run lists them"))?;
     Ok((buffer.address, buffer.bytes))
+}
+
+impl Written {
+    fn write(&self, content: &[u8], output: &mut Output) -> anyhow::Result<()> {
+        write_array(&self.file, content, self.element)?;
+        let (file, bytes) = (self.file.display(), units::bytes(self.bytes));
+        output.note(&format!("wrote {file} ({bytes})"));
+        Ok(())
+    }
 }
 
 fn write_array(out: &Path, content: &[u8], element: Option<ElementArg>) -> anyhow::Result<()> {

@@ -31,7 +31,8 @@ table! {
     9 object: u64, plain;
     /// The kernel, or the call where it cannot be run again.
     10 function: StringId, plain;
-    /// The program's handle of the module that holds the kernel.
+    /// The program's handle of the module that holds the kernel; bits 57 to 63 count how often that handle was given out
+    /// before, after its module was unloaded.
     11 module: u64, plain;
     /// Why it cannot be run again.
     12 reason: StringId, plain;

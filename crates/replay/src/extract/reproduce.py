@@ -153,8 +153,11 @@ def start(driver, launch, kernel, parameters):
 
 
 def compare(driver, folder, memory):
-    differing = total = 0
+    differing = total = compared = 0
     for address, length, _, after in memory:
+        if after == "-":
+            continue
+        compared += 1
         expected = contents(folder, after)
         found = ctypes.create_string_buffer(length)
         driver.call("reading memory", "cuMemcpyDtoH_v2", found, u64(address), size(length))
@@ -166,12 +169,15 @@ def compare(driver, folder, memory):
         first = places[0]
         print(
             f"{address:#x} ({length} bytes): {len(places)} differ, the first at offset {first}: "
-            f"{expected[first]:02x} was recorded, {found.raw[first]:02x} is there now"
+            f"{expected[first]:02x} was expected, {found.raw[first]:02x} is there"
         )
     if differing:
-        print(f"differs in {differing} of {len(memory)} buffers")
+        print(f"differs in {differing} of {compared} buffers")
         return 1
-    print(f"same ({len(memory)} buffers, {total} bytes)")
+    if compared < len(memory):
+        print(f"ran: what it leaves in {len(memory) - compared} of {len(memory)} buffers is not known")
+        return 0
+    print(f"same ({compared} buffers, {total} bytes)")
     return 0
 
 

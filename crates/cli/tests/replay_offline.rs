@@ -1,0 +1,146 @@
+//! What can be done with a recorded window where there is no GPU, on the fixture that is shipped.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::tests_outside_test_module,
+    reason = "a test may stop on any error"
+)]
+#![allow(missing_docs, reason = "nobody uses a test from outside")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use tempfile::TempDir;
+
+/// Where the window has its numbers.
+const VALUES: &str = "0x7fc067e00000";
+
+fn fixture() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/replay-h200.sbt")
+}
+
+/// Runs a command on the fixture, without any GPU that this machine may have.
+fn tracesmith(folder: &TempDir, verb: &str, options: &str) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_tracesmith"))
+        .arg(verb)
+        .arg(fixture())
+        .args(options.split_whitespace())
+        .env("CUDA_VISIBLE_DEVICES", "")
+        .current_dir(folder.path())
+        .output()
+        .unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// The numbers of an array for NumPy.
+fn numbers(file: &Path) -> Vec<f32> {
+    let bytes = std::fs::read(file).unwrap();
+    assert!(bytes.starts_with(b"\x93NUMPY"));
+    let header = 10 + usize::from(u16::from_le_bytes([bytes[8], bytes[9]]));
+    let words = bytes[header..].as_chunks::<4>().0.iter();
+    words.map(|word| f32::from_le_bytes(*word)).collect()
+}
+
+#[test]
+fn it_is_shown_with_its_calls_and_can_be_replayed() {
+    let folder = TempDir::new().unwrap();
+    let info = tracesmith(&folder, "info", "");
+    let info = text(&info.stdout);
+    assert!(info.contains("7 calls on 3 buffers"), "{info}");
+    let plan = tracesmith(&folder, "replay", "--mode dry-run");
+    assert_eq!(plan.status.code(), Some(0));
+    let plan = text(&plan.stdout);
+    for words in [
+        "_Z5scalePfi (4, 1, 1) × (256, 1, 1)",
+        "_Z5totalPKfPfi",
+        VALUES,
+        "\nreplayable\n",
+    ] {
+        assert!(plan.contains(words), "{plan}");
+    }
+}
+
+#[test]
+fn memory_is_written_where_the_file_says_what_it_holds() {
+    let folder = TempDir::new().unwrap();
+    let dumped = |options: &str| {
+        let run = tracesmith(
+            &folder,
+            "replay",
+            &format!("--dump {VALUES} --type f32 -o out.npy {options}"),
+        );
+        assert_eq!(run.status.code(), Some(0), "{options}: {}", text(&run.stderr));
+        numbers(&folder.path().join("out.npy"))
+    };
+    let copied: Vec<f32> = (0..1024_u16).map(|index| f32::from(index % 10)).collect();
+    // The first call copies the numbers, and the fourth is a kernel that scales them.
+    assert_ne!(dumped("--until 1"), copied);
+    assert_eq!(dumped("--until 2"), copied);
+    assert_eq!(dumped("--until 4"), copied);
+    let weights = [0.5_f32, 1.0, 1.5, 2.0].into_iter().cycle();
+    let scaled: Vec<f32> = copied
+        .iter()
+        .zip(weights)
+        .map(|(value, weight)| value * weight)
+        .collect();
+    assert_eq!(dumped(""), scaled);
+    assert_eq!(dumped("--until 6"), scaled, "no kernel follows");
+    assert!(
+        (scaled.iter().sum::<f32>() - 5875.0).abs() < 0.5,
+        "as the program printed"
+    );
+}
+
+#[test]
+fn memory_that_a_kernel_may_have_written_needs_a_replay() {
+    let folder = TempDir::new().unwrap();
+    let run = tracesmith(
+        &folder,
+        "replay",
+        &format!("--until 5 --dump {VALUES} -o out.npy"),
+    );
+    assert_eq!(run.status.code(), Some(2));
+    let words = text(&run.stderr);
+    assert!(words.contains("#4 _Z5scalePfi may have written"), "{words}");
+    assert!(!folder.path().join("out.npy").exists());
+}
+
+#[test]
+fn a_launch_is_extracted_with_the_inputs_that_the_file_has() {
+    let folder = TempDir::new().unwrap();
+    let run = tracesmith(&folder, "extract", "--kernel scale -o scale");
+    assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));
+    let words = text(&run.stdout);
+    assert!(words.contains("cannot be compared without a GPU"), "{words}");
+    let file = |name: &str| folder.path().join("scale").join(name);
+    let launch = std::fs::read_to_string(file("launch.txt")).unwrap();
+    assert!(
+        launch.contains(&format!("buffer {VALUES} 4096 buffers/")),
+        "{launch}"
+    );
+    assert!(launch.contains("variable weights 16 buffers/"), "{launch}");
+    assert!(
+        launch.lines().filter(|line| line.ends_with(" -")).count() == 2,
+        "{launch}"
+    );
+    assert!(
+        std::fs::read(file("kernel.cubin"))
+            .unwrap()
+            .starts_with(b"\x7fELF")
+    );
+    // The pointer and the count.
+    assert_eq!(std::fs::read(file("parameters.bin")).unwrap().len(), 12);
+}
+
+#[test]
+fn a_launch_behind_another_kernel_is_not_extracted_with_a_guess() {
+    let folder = TempDir::new().unwrap();
+    let run = tracesmith(&folder, "extract", "--kernel total -o total");
+    assert_eq!(run.status.code(), Some(2));
+    let words = text(&run.stderr);
+    assert!(words.contains("only a replay on a GPU shows"), "{words}");
+    assert!(words.contains("#4 _Z5scalePfi may have written it"), "{words}");
+}

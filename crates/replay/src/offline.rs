@@ -1,0 +1,247 @@
+//! What a recording says about memory without a GPU.
+//!
+//! Contents are recorded before the window and after it. In between they are known until something runs whose result is
+//! not in the file: a kernel, or memory that is allocated anew. Copies with recorded bytes, copies of known memory and
+//! sets are applied here. Nothing is guessed: where a kernel can have written, the answer is [`Content::Unknown`].
+
+use std::ops::Range;
+
+use tracesmith_format::tables::CommandKind;
+
+use crate::error::Error;
+use crate::recording::{Buffer, Command, Piece, Recording};
+
+/// What is known of memory at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// Its bytes.
+    Known(Vec<u8>),
+    /// A replay has to tell: this call can have written it.
+    Unknown {
+        /// The call's number; none when the recording has no content of this memory at all.
+        call: Option<u64>,
+        /// The kernel, or what the call does.
+        name: String,
+    },
+}
+
+/// Copies of copies are followed so far.
+const DEPTH: usize = 64;
+
+impl Recording {
+    /// What memory holds before the call at a place, as far as the file says.
+    ///
+    /// # Errors
+    ///
+    /// When contents are missing in the file.
+    pub fn content_before(&mut self, place: usize, address: u64, bytes: u64) -> Result<Content, Error> {
+        let commands = std::mem::take(&mut self.commands);
+        let place = place.min(commands.len());
+        let content = self.content_at(&commands, place, address, bytes);
+        self.commands = commands;
+        content
+    }
+
+    fn content_at(
+        &mut self,
+        commands: &[Command],
+        place: usize,
+        address: u64,
+        bytes: u64,
+    ) -> Result<Content, Error> {
+        let range = address..address.saturating_add(bytes);
+        let from_begin = self.from_begin(commands, place, &range, DEPTH)?;
+        if matches!(from_begin, Content::Known(_)) {
+            return Ok(from_begin);
+        }
+        // What nothing can change any more is what it is at the end.
+        let is_final = !commands[place..].iter().any(|command| can_write(command, &range));
+        if is_final && let Some(bytes) = self.recorded(Side::End, &range)? {
+            return Ok(Content::Known(bytes));
+        }
+        Ok(from_begin)
+    }
+
+    fn from_begin(
+        &mut self,
+        commands: &[Command],
+        place: usize,
+        range: &Range<u64>,
+        depth: usize,
+    ) -> Result<Content, Error> {
+        let Some(mut content) = self.recorded(Side::Begin, range)? else {
+            return Ok(Content::Unknown {
+                call: None,
+                name: String::new(),
+            });
+        };
+        for (index, command) in commands[..place].iter().enumerate() {
+            if !can_write(command, range) {
+                continue;
+            }
+            if !self.apply(commands, index, range, &mut content, depth)? {
+                return Ok(Content::Unknown {
+                    call: Some(command.number),
+                    name: command.name(),
+                });
+            }
+        }
+        Ok(Content::Known(content))
+    }
+
+    /// Does to some content what a call does; false when the file does not say what that is.
+    fn apply(
+        &mut self,
+        commands: &[Command],
+        index: usize,
+        range: &Range<u64>,
+        content: &mut [u8],
+        depth: usize,
+    ) -> Result<bool, Error> {
+        let command = &commands[index];
+        match command.kind {
+            CommandKind::SET => {
+                set(command, range.start, content);
+                Ok(true)
+            }
+            CommandKind::COPY | CommandKind::HOST_FUNCTION if self.brought.contains_key(&command.number) => {
+                let pieces = self.brought[&command.number].clone();
+                for piece in pieces {
+                    let bytes = self.store.piece(piece.hash)?;
+                    overlay(content, range.start, piece.address, bytes);
+                }
+                Ok(true)
+            }
+            // What it changes in memory of the host is recorded with it.
+            CommandKind::HOST_FUNCTION => Ok(true),
+            CommandKind::COPY if depth > 0 => {
+                let source = command.source..command.source.saturating_add(command.bytes);
+                match self.from_begin(commands, index, &source, depth - 1)? {
+                    Content::Known(bytes) => {
+                        overlay(content, range.start, command.destination, &bytes);
+                        Ok(true)
+                    }
+                    Content::Unknown { .. } => Ok(false),
+                }
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// What was recorded of a range at one end of the window, if all of it was.
+    fn recorded(&mut self, side: Side, range: &Range<u64>) -> Result<Option<Vec<u8>>, Error> {
+        let buffers = match side {
+            Side::Begin => &self.begin,
+            Side::End => &self.end,
+        };
+        let holds = |buffer: &&Buffer| buffer.address <= range.start && range.end <= buffer.range().end;
+        let Some(pieces) = buffers.iter().find(holds).map(|buffer| buffer.pieces.clone()) else {
+            return Ok(None);
+        };
+        let mut content = vec![0; (range.end - range.start) as usize];
+        let mut covered = 0;
+        for piece in pieces.iter().filter(|piece| overlaps(&extent(piece), range)) {
+            let bytes = self.store.piece(piece.hash)?;
+            covered += overlay(&mut content, range.start, piece.address, bytes);
+        }
+        Ok((covered == content.len()).then_some(content))
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Side {
+    Begin,
+    End,
+}
+
+fn extent(piece: &Piece) -> Range<u64> {
+    piece.address..piece.address.saturating_add(piece.bytes)
+}
+
+fn overlaps(one: &Range<u64>, other: &Range<u64>) -> bool {
+    one.start < other.end && other.start < one.end
+}
+
+/// Whether a call can change memory in a range. A kernel can follow pointers that other kernels wrote, so it may write
+/// anything.
+fn can_write(command: &Command, range: &Range<u64>) -> bool {
+    let to = |bytes: u64| command.destination..command.destination.saturating_add(bytes);
+    match command.kind {
+        CommandKind::COPY | CommandKind::ALLOCATE => overlaps(&to(command.bytes), range),
+        CommandKind::SET => overlaps(&to(set_span(command)), range),
+        CommandKind::LAUNCH | CommandKind::COPY_PLANES | CommandKind::HOST_FUNCTION => true,
+        kind => kind == CommandKind::REFUSED || kind.name().is_none(),
+    }
+}
+
+/// Bytes from the first that is set to the last.
+fn set_span(command: &Command) -> u64 {
+    let rows = command.object.max(1);
+    (rows - 1)
+        .saturating_mul(command.source)
+        .saturating_add(command.bytes)
+}
+
+fn set(command: &Command, start: u64, content: &mut [u8]) {
+    let element = command.value.to_le_bytes();
+    let width = usize::from(command.width).clamp(1, element.len());
+    let row: Vec<u8> = element[..width]
+        .iter()
+        .copied()
+        .cycle()
+        .take(command.bytes as usize)
+        .collect();
+    for index in 0..command.object.max(1) {
+        let at = command
+            .destination
+            .saturating_add(index.saturating_mul(command.source));
+        overlay(content, start, at, &row);
+    }
+}
+
+/// Writes bytes that begin at an address over content that begins at another; how many of them lie in it.
+fn overlay(content: &mut [u8], start: u64, address: u64, bytes: &[u8]) -> usize {
+    let end = start.saturating_add(content.len() as u64);
+    let first = address.max(start);
+    let last = address.saturating_add(bytes.len() as u64).min(end);
+    if first >= last {
+        return 0;
+    }
+    let count = (last - first) as usize;
+    let (to, from) = ((first - start) as usize, (first - address) as usize);
+    content[to..to + count].copy_from_slice(&bytes[from..from + count]);
+    count
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_laid_over_where_they_meet() {
+        let mut content = [0; 4];
+        assert_eq!(overlay(&mut content, 10, 8, &[1, 2, 3]), 1);
+        assert_eq!(overlay(&mut content, 10, 12, &[4, 5, 6]), 2);
+        assert_eq!(overlay(&mut content, 10, 14, &[7]), 0);
+        assert_eq!(overlay(&mut content, 10, 0, &[7; 10]), 0);
+        assert_eq!(content, [3, 0, 4, 5]);
+    }
+
+    #[test]
+    fn rows_are_set_with_what_lies_between_them_left() {
+        let command = Command {
+            kind: CommandKind::SET,
+            destination: 100,
+            bytes: 4,
+            width: 2,
+            value: 0x0201,
+            source: 6,
+            object: 2,
+            ..Command::default()
+        };
+        let mut content = [9; 12];
+        set(&command, 100, &mut content);
+        assert_eq!(content, [1, 2, 1, 2, 9, 9, 1, 2, 1, 2, 9, 9]);
+        assert!(can_write(&command, &(109..110)) && !can_write(&command, &(110..111)));
+    }
+}
