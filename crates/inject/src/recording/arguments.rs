@@ -8,6 +8,33 @@ use tracesmith_cuda::{
 /// The attribute that makes a launch cooperative: `CU_LAUNCH_ATTRIBUTE_COOPERATIVE`.
 const COOPERATIVE: u32 = 2;
 
+/// `CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT` and `_LAUNCH_COMPLETION_EVENT`: the launch records an event, whose handle the
+/// value begins with.
+const EVENTS: [u32; 2] = [7, 12];
+
+/// `CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE`: kernels may change the launch.
+const UPDATABLE: u32 = 13;
+
+/// Attributes up to this number are known, of CUDA 13.0.
+const LAST_KNOWN: u32 = 16;
+
+/// Why a launch with these attributes cannot be made again, if so.
+pub(super) fn objection(attributes: &[LaunchAttribute]) -> Option<&'static str> {
+    attributes.iter().find_map(|attribute| match attribute.id {
+        UPDATABLE if attribute.value[0] != 0 => Some("a launch that kernels may change"),
+        id if id > LAST_KNOWN => Some("a launch with an attribute that recordings do not know"),
+        _ => None,
+    })
+}
+
+/// The events that a launch records.
+pub(super) fn events(attributes: &[LaunchAttribute]) -> impl Iterator<Item = u64> {
+    let recorded = attributes
+        .iter()
+        .filter(|attribute| EVENTS.contains(&attribute.id));
+    recorded.filter_map(|attribute| words(&attribute.value).next())
+}
+
 /// What makes a launch cooperative.
 pub(super) fn cooperative() -> LaunchAttribute {
     let mut value = [0; 64];
@@ -78,4 +105,35 @@ pub(super) unsafe fn parameters(taken: &[Parameter], launch: &Launch) -> Option<
     }
     // SAFETY: the program says that so many bytes lie there.
     (!pointer.is_null()).then(|| unsafe { std::slice::from_raw_parts(pointer, size) }.to_vec())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn attribute(id: u32, first: u64) -> LaunchAttribute {
+        let mut value = [0; 64];
+        value[..8].copy_from_slice(&first.to_le_bytes());
+        LaunchAttribute {
+            id,
+            padding: 0,
+            value,
+        }
+    }
+
+    #[test]
+    fn a_launch_that_cannot_be_made_again_is_refused() {
+        assert_eq!(
+            objection(&[cooperative(), attribute(4, 2), attribute(13, 0)]),
+            None
+        );
+        assert!(objection(&[attribute(13, 1)]).is_some());
+        assert!(objection(&[cooperative(), attribute(17, 0)]).is_some());
+    }
+
+    #[test]
+    fn events_that_launches_record_are_found() {
+        let attributes = [attribute(7, 0x5000), attribute(2, 1), attribute(12, 0x6000)];
+        assert_eq!(events(&attributes).collect::<Vec<_>>(), [0x5000, 0x6000]);
+    }
 }

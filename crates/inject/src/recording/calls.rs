@@ -20,7 +20,7 @@ use tracesmith_wire::record::Command;
 
 use super::{
     Function, Recording, State,
-    arguments::{bytes_of, cooperative, parameters, words},
+    arguments::{bytes_of, cooperative, events, objection, parameters, words},
     copies::Setting,
     foreign::is_collective,
     functions::{Action, Order, Taking, Wait},
@@ -489,7 +489,10 @@ impl State {
             return;
         };
         let foreign = self.memory.foreign.objection(&parameters);
-        if let Some(why) = foreign.or_else(|| self.unknown_texture(&parameters)) {
+        let objection = foreign
+            .or_else(|| self.unknown_texture(&parameters))
+            .or_else(|| objection(attributes));
+        if let Some(why) = objection {
             self.refuse_launch(call, &function, why);
             return;
         }
@@ -509,6 +512,10 @@ impl State {
             ..self.command(call)
         };
         self.tell_launch(command, &function, &parameters, attributes);
+        // A replay records them when the kernel has ended, which is as good for those that wait.
+        for event in events(attributes) {
+            self.simple(call, code::RECORD_EVENT, launch.stream as u64, event);
+        }
         if self.memory.variables.is_awaited() {
             self.hold_back(handle, launch.stream as usize);
         }

@@ -11,6 +11,7 @@ use tracesmith_wire::record::Command;
 
 use super::{
     Since, State,
+    arguments::objection,
     calls::{Call, code},
     copies::Setting,
     foreign::{COLLECTIVE, is_collective},
@@ -347,7 +348,10 @@ impl State {
                     return;
                 }
                 let foreign = self.memory.foreign.objection(parameters);
-                if let Some(why) = foreign.or_else(|| self.unknown_texture(parameters)) {
+                let objection = foreign
+                    .or_else(|| self.unknown_texture(parameters))
+                    .or_else(|| objection(&kernel.attributes));
+                if let Some(why) = objection {
                     self.refuse_in(command, call, why);
                     return;
                 }
