@@ -18,9 +18,13 @@ use ids::{InputMap, NewIds};
 
 mod ids;
 mod naming;
+mod recordings;
 
 use naming::Naming;
 pub use naming::{FrameToName, NameFn, NamedFunction};
+pub(crate) use recordings::write_doubt;
+use recordings::{Carried, Recordings};
+pub use recordings::{LeftOutReason, RecordingLeftOut};
 
 /// A stretch of a trace's timeline; an open end is `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,6 +61,10 @@ pub struct RewriteReport {
     pub rows_outside: u64,
     /// Rows of tables that this version does not know and could not carry over.
     pub rows_not_carried: u64,
+    /// Replay recordings that were written.
+    pub recordings: u64,
+    /// Replay recordings that were not.
+    pub recordings_left_out: Vec<RecordingLeftOut>,
     /// Blocks that could not be read.
     pub damaged_blocks: u64,
 }
@@ -113,20 +121,34 @@ fn rewrite<W: Write>(
 ) -> Result<RewriteReport, Error> {
     let mut report = RewriteReport::default();
     let mut new_ids = NewIds::default();
-    write_metadata(traces, range, writer)?;
-    for trace in traces {
+    let mut carried = Carried::plan(traces)?;
+    let found: Vec<Recordings> = traces
+        .iter()
+        .map(|trace| Recordings::find(trace, range))
+        .collect::<Result<_, _>>()?;
+    let suffixes = suffixes_of_recordings(&found);
+    write_metadata(traces, range, (&found, &suffixes), writer)?;
+    for (number, (trace, recordings)) in traces.iter().zip(found).enumerate() {
         let mut input = Input {
             map: InputMap::new(trace, writer, &mut new_ids),
             trace,
+            number,
             range,
+            recordings,
+            carried: &mut carried,
             report: &mut report,
         };
         input.write_origin()?;
+        input.settle_recordings()?;
         input.write_events(progress)?;
         input.write_symbols(&mut naming)?;
+        let has_recording = input.recordings.any();
         let damage = trace.file.damage();
         report.damaged_blocks += damage.iter().filter(|damage| damage.kind.is_some()).count() as u64;
         write_damage(&damage, writer)?;
+        if has_recording {
+            write_doubt(trace, &suffixes[number], writer)?;
+        }
     }
     if report.rows_not_carried > 0 {
         writer.define(&Health {
@@ -138,11 +160,34 @@ fn rewrite<W: Write>(
     Ok(report)
 }
 
+/// What is put behind the keys of each input's facts about recordings: nothing for the first input that has one, which is
+/// the one that is replayed, and the input's number for the others. A reader must not take the facts of one recording for
+/// those of another, whatever numbers their processes had.
+fn suffixes_of_recordings(found: &[Recordings]) -> Vec<String> {
+    let first = found.iter().position(Recordings::any).unwrap_or(0);
+    let suffix = |number| match number {
+        number if number == first => String::new(),
+        number => format!(".{}", number + 1),
+    };
+    (0..found.len()).map(suffix).collect()
+}
+
 /// A fact that several traces state alike is stated once; where they differ, later ones get the trace's number.
-fn write_metadata<W: Write>(traces: &[Trace], range: TimeRange, writer: &mut Writer<W>) -> Result<(), Error> {
+fn write_metadata<W: Write>(
+    traces: &[Trace],
+    range: TimeRange,
+    (found, suffixes): (&[Recordings], &[String]),
+    writer: &mut Writer<W>,
+) -> Result<(), Error> {
     let mut stated = std::collections::BTreeMap::new();
     for (number, trace) in traces.iter().enumerate() {
         for (key, value) in &trace.metadata {
+            if recordings::is_fact(key) {
+                if !found[number].has_left_out(key, trace) {
+                    writer.metadata(&format!("{key}{}", suffixes[number]), value)?;
+                }
+                continue;
+            }
             match stated.get(key) {
                 None => {
                     stated.insert(key.clone(), value.clone());
@@ -161,11 +206,38 @@ fn write_metadata<W: Write>(traces: &[Trace], range: TimeRange, writer: &mut Wri
     Ok(())
 }
 
+/// Blocks whose rows come over in another way: as metadata, with `write_origin` and `write_symbols`, as far as events refer
+/// to them, or as the new file's own.
+const WRITTEN_ELSEWHERE: [BlockKind; 18] = [
+    BlockKind::METADATA,
+    BlockKind::SCHEMA,
+    BlockKind::STRINGS,
+    BlockKind::HOSTS,
+    BlockKind::PROCESSES,
+    BlockKind::THREADS,
+    BlockKind::DEVICES,
+    BlockKind::CONTEXTS,
+    BlockKind::STREAMS,
+    BlockKind::IMAGES,
+    BlockKind::FRAMES,
+    BlockKind::STACKS,
+    BlockKind::SYMBOLS,
+    BlockKind::CLOCKS,
+    BlockKind::CLOCK_PAIRS,
+    BlockKind::HEALTH,
+    BlockKind::INDEX,
+    BlockKind::END,
+];
+
 /// One trace on its way into another.
 struct Input<'a, W: Write> {
     map: InputMap<'a, W>,
     trace: &'a Trace,
+    /// Its place among the inputs.
+    number: usize,
     range: TimeRange,
+    recordings: Recordings,
+    carried: &'a mut Carried,
     report: &'a mut RewriteReport,
 }
 
@@ -195,19 +267,22 @@ impl<W: Write> Input<'_, W> {
         Ok(())
     }
 
-    /// Events, modules and graphs in file order: what was recorded together stays together.
+    /// Events, modules, graphs and recordings in file order: what was recorded together stays together. Every kind of
+    /// block has its line here: what has none is counted.
     fn write_events(&mut self, progress: &mut dyn FnMut(u64)) -> Result<(), Error> {
         for block in self.trace.blocks() {
             macro_rules! carry {
                 ($($field:ident: $row:ident,)*) => {
                     match block.header.kind {
                         $(<$row as Table>::KIND => self.carry::<$row>(block)?,)*
-                        BlockKind::MODULES => self.carry_whole::<Module>(block)?,
+                        BlockKind::MODULES => self.carry_modules(block)?,
                         BlockKind::GRAPH_EDGES => self.carry_whole::<GraphEdge>(block)?,
-                        kind if kind.name().is_none() => {
-                            self.report.rows_not_carried += u64::from(block.header.rows);
-                        }
-                        _ => {}
+                        BlockKind::COMMANDS => self.carry_commands(block)?,
+                        BlockKind::BUFFERS => self.carry_buffers(block)?,
+                        BlockKind::PIECES => self.carry_pieces(block)?,
+                        BlockKind::CONTENTS => self.carry_contents(block)?,
+                        kind if WRITTEN_ELSEWHERE.contains(&kind) => {}
+                        _ => self.report.rows_not_carried += u64::from(block.header.rows),
                     }
                 };
             }
@@ -254,12 +329,18 @@ impl<W: Write> Input<'_, W> {
         inside
     }
 
-    /// Kernels of a cut can come from code that was loaded, and from graphs that were made, long before it: those are all
-    /// kept.
+    /// Kernels of a cut can come from graphs that were made long before it: those are all kept.
     fn carry_whole<T: Writable>(&mut self, block: &Block) -> Result<(), Error> {
-        let Some(mut columns) = self.read::<T>(block)? else {
+        let Some(columns) = self.read::<T>(block)? else {
             return Ok(());
         };
+        self.write_whole::<T>(block, columns)
+    }
+
+    fn write_whole<T: Writable>(&mut self, block: &Block, mut columns: T::Columns) -> Result<(), Error> {
+        if columns.is_empty() {
+            return Ok(());
+        }
         columns.remap(&mut self.map);
         self.map.check()?;
         let clock = self.map.new_clock(block.header.clock);

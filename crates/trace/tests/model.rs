@@ -408,3 +408,43 @@ fn tables_of_a_later_version_are_counted_when_they_cannot_be_carried() {
     );
     assert_eq!(EventKind::of_table(BlockKind(500)), None);
 }
+
+/// Issue 26: blocks of a known kind fell through without a count.
+#[test]
+fn no_table_falls_through_a_rewrite() {
+    let mut writer = Writer::new(Vec::new(), WriterOptions::default()).unwrap();
+    let frame = writer.frame(Frame::default()).unwrap();
+    let stack = writer.stack_of([frame]).unwrap();
+    macro_rules! one_row_each {
+        ($($field:ident: $row:ident,)*) => {
+            $(writer.define(&$row::default()).unwrap();)*
+        };
+    }
+    for_each_table!(one_row_each);
+    writer.metadata("key", "value").unwrap();
+    // Frames and stacks come over as far as something refers to them.
+    writer
+        .define(&ApiCall {
+            start: Timestamp(1),
+            stack,
+            ..Default::default()
+        })
+        .unwrap();
+    writer
+        .define(&Symbol {
+            frame,
+            ..Default::default()
+        })
+        .unwrap();
+    let trace = Trace::from_bytes(writer.finish().unwrap()).unwrap();
+    let mut writer = Writer::new(Vec::new(), WriterOptions::default()).unwrap();
+    let report = merge(&[trace], &mut writer, &mut |_| {}).unwrap();
+    assert_eq!(report.rows_not_carried, 0);
+    let merged = Trace::from_bytes(writer.finish().unwrap()).unwrap();
+    let has = |kind: &BlockKind| merged.blocks().iter().any(|block| block.header.kind == *kind);
+    let missing: Vec<&BlockKind> = BlockKind::ALL
+        .iter()
+        .filter(|kind| !has(kind) && ![BlockKind::INDEX, BlockKind::END].contains(kind))
+        .collect();
+    assert_eq!(missing, [&BlockKind(0); 0]);
+}

@@ -8,6 +8,7 @@ use tracesmith_symbols::{Extent, Function, ModuleReport, Resolver, Sources};
 use tracesmith_trace::{FrameToName, NamedFunction, RewriteReport, Trace, symbolize, units};
 
 use crate::args::{Format, SymbolizeArgs};
+use crate::commands::cut::warn_of_losses;
 use crate::commands::out_file::{Schema, is_stdout, write_trace};
 use crate::input::open_trace;
 use crate::output::Output;
@@ -87,12 +88,7 @@ fn show(
     for damage in trace.health().damage {
         output.warning(&damage.to_string());
     }
-    if report.rows_not_carried > 0 {
-        let rows = units::count(report.rows_not_carried);
-        output.warning(&format!(
-            "{rows} rows of tables unknown to this version were left out"
-        ));
-    }
+    warn_of_losses(report, output);
     if is_stdout(&args.out) {
         return Ok(());
     }
