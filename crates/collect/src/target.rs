@@ -286,6 +286,11 @@ impl Target {
             let notice = Notice::new(HealthCause::RING_FULL, rows.id(), words);
             trace.note(notice.with_count(log.refused()));
         }
+        if log.overwritten() > 0 {
+            let words = "definitions of what was gone long before";
+            let notice = Notice::new(HealthCause::OVERWRITTEN, rows.id(), words);
+            trace.note(notice.with_count(log.overwritten()));
+        }
         for ring in self.rings.iter_mut().chain(&mut self.definitions) {
             ring.report_losses(rows.id(), trace);
         }
