@@ -41,6 +41,7 @@ mod health;
 mod host;
 mod identity;
 mod launch;
+mod mounts;
 mod passed_over;
 mod profile;
 mod record;

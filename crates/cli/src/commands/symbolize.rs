@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
-use tracesmith_symbols::{Extent, Function, ModuleReport, Resolver, Sources};
+use tracesmith_symbols::{Extent, File, Function, ModuleReport, PerfMap, Resolver, Sources};
 use tracesmith_trace::{FrameToName, NamedFunction, RewriteReport, Trace, symbolize, units};
 
 use crate::args::{Format, SymbolizeArgs};
@@ -58,12 +58,17 @@ struct Outcome {
 /// What is known of a frame. Code that was made at run time is looked for in what each process wrote down.
 fn functions(resolver: &mut Resolver, pids: &[u32], frame: &FrameToName) -> Vec<NamedFunction> {
     let found = if frame.path.is_empty() {
-        let made = pids
-            .iter()
-            .find_map(|pid| resolver.made_at_run_time(*pid, frame.address));
+        let made = pids.iter().find_map(|pid| {
+            resolver.made_at_run_time(&PerfMap::path_of(Path::new("/"), *pid), frame.address)
+        });
         made.into_iter().collect()
     } else {
-        resolver.functions(Path::new(&frame.path), &frame.build_id, frame.address)
+        let file = File {
+            root: PathBuf::from("/"),
+            path: PathBuf::from(&frame.path),
+            build_id: frame.build_id.clone(),
+        };
+        resolver.functions(&file, frame.address)
     };
     found.into_iter().map(named).collect()
 }

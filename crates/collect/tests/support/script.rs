@@ -40,6 +40,8 @@ pub fn run() {
         "windows" => windows(),
         "flight" => flight(number),
         "flight-asks" => flight_asks(number),
+        "flight-asks-beside" => flight_asks_beside(),
+        "flight-beside-others" => flight_beside_others(),
         "exec" => exec(),
         "exec-other" => exec_other(),
         "fork" => fork(),
@@ -246,6 +248,43 @@ fn flight_asks(kernels: u32) {
     let mut kernel = target::kernel(kernels);
     kernel.name = 77;
     push(&mut target.activity, &kernel, b"");
+    target.goodbye();
+}
+
+/// Asks for a dump once it is told to by a file.
+fn flight_asks_beside() {
+    let folder = PathBuf::from(env::var_os(PROGRESS).unwrap());
+    let mut target = Target::open(connect());
+    target.define_all();
+    fs::write(folder.join("open"), "").unwrap();
+    target::until(|| folder.join("ask").exists());
+    target.control.send(&Message::Dump, LIMIT).unwrap();
+    let answer = receive(&target.control);
+    assert!(matches!(answer, Message::Dumped(Ok(_))), "{answer:?}");
+    target.goodbye();
+}
+
+/// Records beside one that has ended and one that asks for a dump: the answer must go to the one that asked.
+fn flight_beside_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let start = |task: &str| {
+        let mut other = Command::new(env::current_exe().unwrap());
+        other.args(env::args_os().skip(1)).stdout(Stdio::null());
+        other
+            .env(TASK, task)
+            .env(PROGRESS, folder.path())
+            .spawn()
+            .unwrap()
+    };
+    assert_eq!(start("whole:10").wait().unwrap().code(), Some(3));
+    let mut asking = start("flight-asks-beside");
+    target::until(|| folder.path().join("open").exists());
+    let mut target = Target::open(connect());
+    target.define_all();
+    fs::write(folder.path().join("ask"), "").unwrap();
+    assert_eq!(asking.wait().unwrap().code(), Some(0));
+    let message = target.control.receive(Duration::from_millis(50));
+    assert!(message.is_err(), "an answer for another: {message:?}");
     target.goodbye();
 }
 
