@@ -30,6 +30,7 @@
 //! - [`CounterSource`] is where counters of devices come from.
 
 mod capture;
+mod clocks;
 mod counters;
 mod dump;
 mod end;

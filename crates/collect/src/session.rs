@@ -26,6 +26,7 @@ use tracesmith_wire::{
 
 use crate::{
     capture::{Capture, Destination},
+    clocks::{HostClocks, Need},
     counters::{DeviceFacts, Sampler},
     end::End,
     error::Error,
@@ -76,6 +77,7 @@ pub(crate) struct Session {
     known_ends: BTreeMap<u32, End>,
     window: WindowState,
     in_range: Turned,
+    clocks: HostClocks,
     sampler: Option<Sampler>,
     next_flush: Instant,
     pause: Duration,
@@ -123,13 +125,15 @@ impl Session {
         let devices = counters.as_mut().map(|source| source.devices());
         let devices = devices.unwrap_or_default();
         let metadata = metadata(&capture);
+        let mut clocks = HostClocks::open();
+        clocks.read(Need::Bounds);
         // First, so that a failure leaves no file behind.
         let listener = Listener::in_runtime_directory()?;
         let store = match capture.flight_recorder {
             Some(_) => Store::Flight(FlightStore::new(destination)),
             None => {
                 let file = TraceFile::create(&destination)?;
-                let mut trace = TraceRows::begin(file, devices.clone(), &metadata);
+                let mut trace = TraceRows::begin(file, devices.clone(), &metadata, &clocks);
                 trace.announce = capture.announce;
                 Store::Stream(Box::new(trace))
             }
@@ -153,6 +157,7 @@ impl Session {
                 duration: capture.window.duration,
             },
             in_range: Turned::Ended,
+            clocks,
             sampler: None,
             next_flush: now + FLUSH_PERIOD,
             pause: LONG_PAUSE,
@@ -219,6 +224,7 @@ impl Session {
             return;
         }
         self.window = WindowState::Over;
+        self.read_clocks(Need::Window);
         for target in &mut self.targets {
             target.order(Order::Close, &Message::Close);
         }
@@ -262,7 +268,8 @@ impl Session {
         };
         let destination = flight.next_destination();
         let file = TraceFile::create(&destination).map_err(|error| in_words(&error))?;
-        let mut trace = TraceRows::begin(file, self.devices.clone(), &self.metadata);
+        self.clocks.read(Need::Bounds);
+        let mut trace = TraceRows::begin(file, self.devices.clone(), &self.metadata, &self.clocks);
         for sample in flight.take_samples() {
             trace.sample(&sample);
         }
@@ -324,6 +331,7 @@ impl Session {
             }
             return self.report;
         }
+        self.read_clocks(Need::Bounds);
         let lost_samples = self.sampler.take().map_or(0, |sampler| sampler.lost());
         let known: Vec<Option<End>> = (0..self.targets.len())
             .map(|position| self.known_end(position))
@@ -447,6 +455,7 @@ impl Session {
                     limit: now + OPENING_LIMIT,
                     duration,
                 };
+                self.read_clocks(Need::Window);
                 let open = self.open_message();
                 for target in &mut self.targets {
                     target.order(Order::Open, &open);
@@ -460,6 +469,7 @@ impl Session {
             WindowState::Open { closes: Some(closes) } if now >= closes => self.close_window(),
             _ => {}
         }
+        self.read_clocks(Need::Regular);
         if now >= self.next_flush {
             self.next_flush = now + FLUSH_PERIOD;
             if let Store::Stream(trace) = &mut self.store {
@@ -468,6 +478,22 @@ impl Session {
                 }
                 trace.file.flush();
             }
+        }
+    }
+
+    /// Reads the host's clocks, if there is need or a target's window opened or closed.
+    fn read_clocks(&mut self, need: Need) {
+        let saw_window = match &mut self.store {
+            Store::Stream(trace) => std::mem::take(&mut trace.saw_window),
+            Store::Flight(_) => false,
+        };
+        let need = if saw_window && need == Need::Regular {
+            Need::Window
+        } else {
+            need
+        };
+        if let (Some(reading), Store::Stream(trace)) = (self.clocks.read(need), &mut self.store) {
+            reading.write(&mut trace.file);
         }
     }
 

@@ -54,7 +54,7 @@ pub(crate) enum TargetStore {
     /// Rows at once.
     Stream(Box<ProcessRows>),
     /// Definitions are kept, the rest stays in the rings.
-    Flight(RecordLog),
+    Flight(Box<RecordLog>),
 }
 
 /// How the process is held.

@@ -46,6 +46,6 @@ pub use model::trace::Trace;
 pub use query::{Found, NameFilter, Progress, ProgressFn, Query, SortKey};
 pub use repair::{RepairReport, repair};
 pub use rewrite::{
-    FrameToName, LeftOutReason, NameFn, NamedFunction, RecordingLeftOut, RewriteReport, TimeRange, cut,
-    merge, symbolize,
+    FrameToName, HostLink, HostPlacement, LeftOutReason, NameFn, NamedFunction, RecordingLeftOut,
+    RewriteReport, TimeRange, cut, merge, symbolize,
 };

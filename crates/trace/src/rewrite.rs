@@ -16,10 +16,13 @@ use crate::model::trace::{Trace, rows};
 use crate::repair::write_damage;
 use ids::{InputMap, NewIds};
 
+mod hosts;
 mod ids;
 mod naming;
 mod recordings;
 
+use hosts::Clocks;
+pub use hosts::{HostLink, HostPlacement};
 use naming::Naming;
 pub use naming::{FrameToName, NameFn, NamedFunction};
 pub(crate) use recordings::write_doubt;
@@ -67,6 +70,8 @@ pub struct RewriteReport {
     pub recordings_left_out: Vec<RecordingLeftOut>,
     /// Blocks that could not be read.
     pub damaged_blocks: u64,
+    /// How the hosts of a merge but the first were placed on its timeline.
+    pub hosts: Vec<HostPlacement>,
 }
 
 /// Writes the part of a trace that lies in `range`; rows that reach into it are kept whole. Rows without a time are left
@@ -85,19 +90,29 @@ pub fn cut<W: Write>(
             to: to.0,
         });
     }
-    rewrite(std::slice::from_ref(trace), range, Naming::Kept, writer, progress)
+    let plan = Plan {
+        range,
+        ..Plan::default()
+    };
+    rewrite(std::slice::from_ref(trace), plan, Naming::Kept, writer, progress)
 }
 
-/// Writes several traces as one. The caller finishes the writer.
+/// Writes several traces as one. `link` says what brings the clocks of several hosts together. The caller finishes the
+/// writer.
 pub fn merge<W: Write>(
     traces: &[Trace],
+    link: HostLink,
     writer: &mut Writer<W>,
     progress: &mut dyn FnMut(u64),
 ) -> Result<RewriteReport, Error> {
     if traces.is_empty() {
         return Err(Error::NothingToMerge);
     }
-    rewrite(traces, TimeRange::default(), Naming::Kept, writer, progress)
+    let plan = Plan {
+        link,
+        ..Plan::default()
+    };
+    rewrite(traces, plan, Naming::Kept, writer, progress)
 }
 
 /// Writes a trace with names for the native frames of its stacks: those that `name` finds, else those that it had. The
@@ -109,12 +124,19 @@ pub fn symbolize<W: Write>(
     progress: &mut dyn FnMut(u64),
 ) -> Result<RewriteReport, Error> {
     let traces = std::slice::from_ref(trace);
-    rewrite(traces, TimeRange::default(), Naming::Anew(name), writer, progress)
+    rewrite(traces, Plan::default(), Naming::Anew(name), writer, progress)
+}
+
+/// What comes over, and how.
+#[derive(Clone, Copy, Default)]
+struct Plan {
+    range: TimeRange,
+    link: HostLink,
 }
 
 fn rewrite<W: Write>(
     traces: &[Trace],
-    range: TimeRange,
+    Plan { range, link }: Plan,
     mut naming: Naming<'_, '_>,
     writer: &mut Writer<W>,
     progress: &mut dyn FnMut(u64),
@@ -122,6 +144,7 @@ fn rewrite<W: Write>(
     let mut report = RewriteReport::default();
     let mut new_ids = NewIds::default();
     let mut carried = Carried::plan(traces)?;
+    let mut clocks = Clocks::default();
     let found: Vec<Recordings> = traces
         .iter()
         .map(|trace| Recordings::find(trace, range))
@@ -136,6 +159,7 @@ fn rewrite<W: Write>(
             range,
             recordings,
             carried: &mut carried,
+            clocks: &mut clocks,
             report: &mut report,
         };
         input.write_origin()?;
@@ -150,6 +174,10 @@ fn rewrite<W: Write>(
             write_doubt(trace, &suffixes[number], writer)?;
         }
     }
+    if link == HostLink::Ptp {
+        clocks.link_by_ptp(&mut new_ids, writer)?;
+    }
+    report.hosts = clocks.placements();
     if report.rows_not_carried > 0 {
         writer.define(&Health {
             cause: HealthCause::NOT_CARRIED,
@@ -238,6 +266,7 @@ struct Input<'a, W: Write> {
     range: TimeRange,
     recordings: Recordings,
     carried: &'a mut Carried,
+    clocks: &'a mut Clocks,
     report: &'a mut RewriteReport,
 }
 
@@ -255,7 +284,9 @@ impl<W: Write> Input<'_, W> {
         self.define_all(&trace.threads)?;
         self.define_all(&trace.contexts)?;
         self.define_all(&trace.streams)?;
-        self.define_all(&rows::<ClockPair>(&trace.file))?;
+        let pairs = rows::<ClockPair>(&trace.file);
+        self.note_clocks(&pairs)?;
+        self.define_all(&pairs)?;
         self.define_all(&rows::<Health>(&trace.file))
     }
 
@@ -311,6 +342,7 @@ impl<W: Write> Input<'_, W> {
         columns.remap(&mut self.map);
         self.map.check()?;
         let clock = self.map.new_clock(block.header.clock);
+        self.clocks.add_block(clock, block);
         self.map.writer.push_columns::<T>(clock, &columns)?;
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! `tracesmith cut`.
 
 use serde_json::json;
-use tracesmith_trace::{RecordingLeftOut, RewriteReport, TimeRange, cut, units};
+use tracesmith_trace::{HostPlacement, RecordingLeftOut, RewriteReport, TimeRange, cut, units};
 
 use crate::args::{CutArgs, Format, OutArgs};
 use crate::commands::out_file::{Schema, is_stdout, write_trace};
@@ -60,6 +60,7 @@ pub(crate) fn show_report(
         ("recordings", json!(report.recordings)),
         ("recordings_left_out", recordings_left_out(report)),
         ("damaged_blocks", json!(report.damaged_blocks)),
+        ("hosts", hosts(report)),
         ("bytes", json!(bytes)),
     ])?;
     Ok(())
@@ -86,4 +87,10 @@ pub(crate) fn warn_of_losses(report: &RewriteReport, output: &mut Output) {
 pub(crate) fn recordings_left_out(report: &RewriteReport) -> serde_json::Value {
     let of = |left_out: &RecordingLeftOut| json!({ "pid": left_out.pid, "reason": left_out.reason.words() });
     report.recordings_left_out.iter().map(of).collect()
+}
+
+/// How hosts were placed on one timeline, as JSON.
+fn hosts(report: &RewriteReport) -> serde_json::Value {
+    let of = |host: &HostPlacement| json!({ "name": host.name, "uncertainty_ns": host.uncertainty });
+    report.hosts.iter().map(of).collect()
 }

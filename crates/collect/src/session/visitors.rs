@@ -11,7 +11,6 @@ use super::{BUSY_PAUSE, Session, Store, WindowState};
 use crate::{
     capture::RECORDING_RING,
     end::End,
-    flight::RecordLog,
     identity::Identity,
     ring::{self, Keep, Ring},
     target::{Order, Target, TargetKey, TargetStore},
@@ -159,7 +158,7 @@ impl Session {
         self.known.extend(identity.life());
         match &mut self.store {
             Store::Stream(trace) => TargetStore::Stream(Box::new(trace.begin_process(identity))),
-            Store::Flight(_) => TargetStore::Flight(RecordLog::default()),
+            Store::Flight(_) => TargetStore::Flight(Box::default()),
         }
     }
 }

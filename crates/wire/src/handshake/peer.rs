@@ -113,6 +113,7 @@ fn unique_number(process: &OwnedFd) -> Option<u64> {
     /// `PID_FS_MAGIC` of `linux/magic.h`.
     const PID_FS: i64 = 0x5049_4446;
     let system = fstatfs(process).ok()?;
+    #[allow(clippy::useless_conversion, reason = "its type differs between machines")]
     let is_own = i64::try_from(system.f_type).is_ok_and(|kind| kind == PID_FS);
     is_own.then(|| fstat(process).ok().map(|stat| stat.st_ino))?
 }
