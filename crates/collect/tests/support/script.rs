@@ -388,8 +388,11 @@ fn armed() {
     let listener = armed::listen().unwrap();
     let mut windows = 0;
     loop {
-        let Ok(visitor) = listener.accept(LIMIT) else {
-            return;
+        let visitor = match listener.accept(LIMIT) {
+            Ok(visitor) => visitor,
+            Err(tracesmith_wire::Error::TimedOut { .. }) => return,
+            // Someone only looked who listens here.
+            Err(_) => continue,
         };
         let mut control = visitor.into_control();
         while let Ok(Some(message)) = control.receive(LIMIT) {
@@ -426,7 +429,10 @@ fn record_for(control: Control, settings: Settings, window: u32, listener: &List
         target.kernel(window);
         if someone_waits(listener) {
             // From here on it has all the time that a real program gives it.
-            let asker = listener.accept(LIMIT).unwrap().into_control();
+            let Ok(visitor) = listener.accept(LIMIT) else {
+                continue;
+            };
+            let asker = visitor.into_control();
             if asker.receive(LIMIT).unwrap() == Some(Message::Dump) {
                 target.control.send(&Message::Dump, LIMIT).unwrap();
                 asker.send(&receive(&target.control), LIMIT).unwrap();
