@@ -84,7 +84,11 @@ pub fn listen() -> Result<Listener, Error> {
 pub fn listen_in(directory: &Path, process: u32) -> Result<Listener, Error> {
     let mut listener = bind_unnamed(directory, process)?;
     let unnamed = listener.path().to_owned();
-    let named = Lock::of(directory).and_then(|_lock| name_socket(&unnamed, directory, process));
+    // A lock that cannot be had, as on a file system without any, is no reason to be out of reach: it keeps apart only
+    // processes of one number that start at the same moment.
+    let lock = Lock::of(directory).ok();
+    let named = name_socket(&unnamed, directory, process);
+    drop(lock);
     // Linked or not, the first name has done its work.
     let _ = fs::remove_file(&unnamed);
     listener.set_path(named?);
