@@ -382,8 +382,21 @@ pub(crate) struct MergeArgs {
     /// The traces
     #[arg(required = true)]
     pub(crate) files: Vec<PathBuf>,
+    /// What places hosts on one timeline: their time of day, or PTP clocks that one grandmaster keeps
+    #[arg(long, value_enum, default_value_t, value_name = "CLOCK")]
+    pub(crate) clock: ClockArg,
     #[command(flatten)]
     pub(crate) out: OutArgs,
+}
+
+/// What places hosts on one timeline.
+#[derive(Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ClockArg {
+    /// The time of day
+    #[default]
+    Utc,
+    /// PTP clocks, where hosts have them
+    Ptp,
 }
 
 #[derive(ClapArgs)]

@@ -17,8 +17,10 @@ use insta::assert_snapshot;
 use serde_json::Value;
 use support::{FIXTURE, command, root, run, tracesmith, tracesmith_with_input};
 use tempfile::TempDir;
-use tracesmith_format::tables::{Kernel, Process};
-use tracesmith_format::{ClockId, FileHeader, Memory, ProcessId, Reader, Timestamp, Writer, WriterOptions};
+use tracesmith_format::tables::{Clock, ClockKind, ClockPair, Host, Kernel, Process};
+use tracesmith_format::{
+    ClockId, FileHeader, HostId, Memory, ProcessId, Reader, Timestamp, Writer, WriterOptions,
+};
 
 fn fixture() -> Vec<u8> {
     fs::read(root().join(FIXTURE)).unwrap()
@@ -414,4 +416,71 @@ fn memory_is_bounded_by_the_files_size() {
             "{args}: {limited:?}"
         );
     }
+}
+
+/// A kernel of a host whose clock is paired with UTC, if its error is known.
+fn of_host(name: &str, error: Option<u64>) -> Vec<u8> {
+    let mut writer = Writer::new(Vec::new(), WriterOptions::default()).unwrap();
+    let name = writer.string(name).unwrap();
+    let host = HostId(1);
+    writer
+        .define(&Host {
+            id: host,
+            name,
+            ..Default::default()
+        })
+        .unwrap();
+    for (id, kind, host) in [(1, ClockKind::MONOTONIC, host), (2, ClockKind::UTC, HostId::NONE)] {
+        let id = ClockId(id);
+        writer
+            .define(&Clock {
+                id,
+                kind,
+                host,
+                ..Default::default()
+            })
+            .unwrap();
+    }
+    if let Some(uncertainty) = error {
+        let pair = ClockPair {
+            first: ClockId(1),
+            second: ClockId(2),
+            first_time: Timestamp(1_000),
+            second_time: Timestamp(9_000),
+            uncertainty,
+        };
+        writer.define(&pair).unwrap();
+    }
+    let kernel = Kernel {
+        start: Timestamp(1_000),
+        end: Timestamp(1_100),
+        ..Default::default()
+    };
+    writer.push(ClockId(1), &kernel).unwrap();
+    writer.finish().unwrap()
+}
+
+#[test]
+fn a_merge_says_how_well_hosts_compare() {
+    let dir = TempDir::new().unwrap();
+    let merged = |error: Option<u64>| {
+        for (name, error) in [("a", Some(1_000)), ("b", error)] {
+            fs::write(path(&dir, name), of_host(name, error)).unwrap();
+        }
+        let out = path(&dir, "out");
+        let files = [path(&dir, "a"), path(&dir, "b")];
+        let args = ["merge", &files[0], &files[1], "-o", &out, "--force"];
+        let answer = tracesmith(args);
+        let json = tracesmith(args.iter().chain(&["--format", "json"])).ok();
+        let json: Value = serde_json::from_str(&json).unwrap();
+        (answer.stderr, json["hosts"][0].clone())
+    };
+    let (words, host) = merged(Some(2_000));
+    assert!(words.contains("host b are placed to within 3.00 µs"), "{words}");
+    assert_eq!(host, serde_json::json!({"name": "b", "uncertainty_ns": 3_000}));
+    let (words, _) = merged(Some(16_000_000_000));
+    assert!(words.contains("is not synchronised"), "{words}");
+    let (words, host) = merged(None);
+    assert!(words.contains("no clock pairs link them"), "{words}");
+    assert_eq!(host["uncertainty_ns"], Value::Null);
 }

@@ -6,6 +6,7 @@ use tracesmith_wire::frame::{Parsed, parse};
 
 use crate::{
     capture::{Destination, Existing},
+    clocks::HostClocks,
     end::End,
     identity::Identity,
     rows::{Definitions, TraceRows},
@@ -25,7 +26,7 @@ pub fn records(data: &[u8]) {
     let Ok(file) = TraceFile::create(&nowhere) else {
         return;
     };
-    let mut trace = TraceRows::begin(file, Vec::new(), &[]);
+    let mut trace = TraceRows::begin(file, Vec::new(), &[], &HostClocks::default());
     let mut process = trace.begin_process(&Identity::default());
     let mut rest = data;
     while let Ok(Parsed::Record { record, frame_bytes }) = parse(rest, RING_BYTES) {

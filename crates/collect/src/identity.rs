@@ -6,9 +6,12 @@ use std::{
     fs,
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
-use crate::{end::End, time};
+use tracesmith_wire::handshake::{self as wire, Peer};
+
+use crate::{end::End, mounts::Mounts, time};
 
 /// What is known of a process from outside.
 #[derive(Clone, Debug, Default)]
@@ -24,6 +27,19 @@ pub(crate) struct Identity {
     pub(crate) started: u64,
     life: Option<Life>,
     pub(crate) ranks: Ranks,
+    sight: Sight,
+    /// Its files, if it sees others than we do.
+    pub(crate) mounts: Option<Arc<Mounts>>,
+}
+
+/// Whether `/proc` shows a process under the number that we have of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Sight {
+    #[default]
+    Visible,
+    /// It is in a pid namespace that is not below ours, or was gone when we looked. Its number is its own, and may be that
+    /// of any process here.
+    Hidden,
 }
 
 /// A process, told apart from others that had its number before or have it later.
@@ -58,8 +74,35 @@ pub(crate) struct Ranks {
 }
 
 impl Identity {
+    /// Who is at the other end of a connection. `own_pid` is the number that it knows itself by, if it has said so.
+    pub(crate) fn of_peer(peer: &Peer, own_pid: Option<u32>) -> Self {
+        let seen = peer.process_id();
+        let own_pid = own_pid.or(seen).unwrap_or(0);
+        let read = seen.map(|pid| Self::read(pid, own_pid));
+        // Its number is another's once it has ended and been waited for: what was read may be of that one.
+        let identity = read.filter(|identity| peer.life() != wire::Life::Ended || identity.is_zombie());
+        identity.unwrap_or(Self {
+            pid: own_pid,
+            own_pid,
+            sight: Sight::Hidden,
+            ..Self::default()
+        })
+    }
+
+    /// Whether its number is one of ours.
+    pub(crate) fn is_visible(&self) -> bool {
+        self.sight == Sight::Visible
+    }
+
+    /// Whether it has ended, and its number is still its own.
+    fn is_zombie(&self) -> bool {
+        Stat::read(&folder(self.pid)).is_some_and(|stat| {
+            stat.state == b'Z' && Some(stat.start_ticks) == self.life.map(|life| life.start_ticks)
+        })
+    }
+
     /// What the system says of a process. What it does not say stays empty.
-    pub(crate) fn read(pid: u32, own_pid: u32) -> Self {
+    fn read(pid: u32, own_pid: u32) -> Self {
         let folder = folder(pid);
         let command = fs::read(folder.join("cmdline")).unwrap_or_default();
         let arguments: Vec<&[u8]> = command.trim_ascii_end().split(|byte| *byte == 0).collect();
@@ -81,7 +124,16 @@ impl Identity {
             started: stat.started(),
             life: start_ticks.map(|start_ticks| Life { pid, start_ticks }),
             ranks: Ranks::from_environment(&environment),
+            sight: Sight::Visible,
+            mounts: Mounts::of(pid).map(Arc::new),
         }
+    }
+
+    /// Where its files are: `/`, or the root of its container as it is seen from here.
+    pub(crate) fn root(&self) -> PathBuf {
+        self.mounts
+            .as_ref()
+            .map_or_else(|| "/".into(), |mounts| mounts.path())
     }
 
     /// Which process it is, unless it was gone already.
@@ -91,7 +143,7 @@ impl Identity {
 
     /// How the process ended, if it still waits for its parent to ask.
     pub(crate) fn end_of_zombie(&self) -> Option<End> {
-        let stat = Stat::read(&folder(self.pid))?;
+        let stat = Stat::read(&folder(self.pid)).filter(|_| self.is_visible())?;
         let is_it = stat.state == b'Z' && Some(stat.start_ticks) == self.life.map(|life| life.start_ticks);
         is_it.then(|| End::from_raw_status(stat.exit_status))
     }
@@ -102,7 +154,9 @@ impl Identity {
     /// Rings stay mapped until the process ends or executes a program. Where it
     /// holds none, another command line tells.
     pub(crate) fn became_another(&self, rings: Rings) -> Option<bool> {
-        let mappings = fs::read(folder(self.pid).join("maps")).ok()?;
+        let mappings = fs::read(folder(self.pid).join("maps"))
+            .ok()
+            .filter(|_| self.is_visible())?;
         if mappings.is_empty() {
             return None;
         }
@@ -116,12 +170,28 @@ impl Identity {
 
     /// What the system calls one of its threads.
     pub(crate) fn thread_name(&self, thread: u32) -> String {
-        // In a container the numbers are of another name space than ours.
-        if self.pid != self.own_pid {
+        if !self.is_visible() {
             return String::new();
         }
-        first_line(&folder(self.pid).join(format!("task/{thread}/comm")))
+        let tasks = folder(self.pid).join("task");
+        if self.pid == self.own_pid {
+            return first_line(&tasks.join(format!("{thread}/comm")));
+        }
+        // In a container the numbers are of another name space than ours.
+        let tasks = fs::read_dir(tasks).into_iter().flatten().flatten();
+        let mut own = tasks.map(|task| task.path()).filter(|task| {
+            let status = fs::read_to_string(task.join("status")).unwrap_or_default();
+            own_number(&status) == Some(thread)
+        });
+        own.next()
+            .map_or_else(String::new, |task| first_line(&task.join("comm")))
     }
+}
+
+/// The number that a process or thread knows itself by: the innermost of those in its status.
+fn own_number(status: &str) -> Option<u32> {
+    let line = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
+    line.split_ascii_whitespace().last()?.parse().ok()
 }
 
 /// Whether a process is gone, but for its parent's asking how it ended.
@@ -282,6 +352,13 @@ mod tests {
         );
         assert_eq!(identity.end_of_zombie(), None);
         assert_eq!(identity.became_another(Rings::Closed), Some(false));
+    }
+
+    #[test]
+    fn a_thread_of_a_container_has_a_number_of_its_own() {
+        assert_eq!(own_number("Name:\tsh\nNSpid:\t812\t7\nNSpgid:\t1\t1\n"), Some(7));
+        assert_eq!(own_number("NSpid:\t812\n"), Some(812));
+        assert_eq!(own_number("Name:\tNSpid\n"), None);
     }
 
     #[test]

@@ -30,6 +30,7 @@
 //! - [`CounterSource`] is where counters of devices come from.
 
 mod capture;
+mod clocks;
 mod counters;
 mod dump;
 mod end;
@@ -41,6 +42,7 @@ mod health;
 mod host;
 mod identity;
 mod launch;
+mod mounts;
 mod passed_over;
 mod profile;
 mod record;

@@ -1,9 +1,9 @@
 //! Opening a window in programs that run already.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     os::fd::AsFd,
-    path::Path,
+    path::{Path, PathBuf},
     thread,
     time::{Duration, Instant},
 };
@@ -18,6 +18,7 @@ use crate::{
     report::Report,
     session::Session,
     signals::Signals,
+    target::TargetKey,
 };
 
 /// Between two looks for programs that started meanwhile.
@@ -62,10 +63,11 @@ pub fn record(
         return Err(error);
     }
     let (mut next_look, mut opened) = (Instant::now(), Some(opened));
+    let mut connected = Connected::new();
     while !session.is_over() {
         if *selection == Selection::Everyone && Instant::now() >= next_look {
             next_look = Instant::now() + LOOK_PERIOD;
-            connect_new(&mut session);
+            connect_new(&mut connected, &mut session);
         }
         if let Some(opened) = opened.take_if(|_| !session.is_busy()) {
             opened();
@@ -102,26 +104,30 @@ fn connect_selected(selection: &Selection, session: &mut Session) -> Result<(), 
 fn connect_soon(process: u32, socket: &Path, session: &mut Session) -> Result<(), Error> {
     let deadline = Instant::now() + LISTEN_LIMIT;
     loop {
-        match connect(process, socket, session) {
+        match connect(socket, session) {
             Err(_) if has_ended(process) => return Err(Error::NotArmed { process }),
             Err(_) if Instant::now() < deadline => thread::sleep(LISTEN_PAUSE),
-            connected => return connected,
+            connected => return connected.map(drop),
         }
     }
 }
+
+/// The target behind a socket. Its number would not do: in a container it is not the one in the socket's name.
+type Connected = BTreeMap<PathBuf, TargetKey>;
 
 /// Programs that cannot be reached are tried again at the next look: a socket
-/// is there before its listener, and after a process that was killed.
-fn connect_new(session: &mut Session) {
-    for (process, socket) in armed::waiting() {
-        if !session.has_process(process) {
-            let _ = connect(process, &socket, session);
+/// is there after a process that was killed.
+fn connect_new(connected: &mut Connected, session: &mut Session) {
+    for socket in armed::sockets() {
+        let is_known = connected.get(&socket).is_some_and(|key| session.has_target(*key));
+        if !is_known && let Ok(Some(key)) = connect(&socket, session) {
+            connected.insert(socket, key);
         }
     }
 }
 
-fn connect(process: u32, socket: &Path, session: &mut Session) -> Result<(), Error> {
+/// None when the process is being recorded here already.
+fn connect(socket: &Path, session: &mut Session) -> Result<Option<TargetKey>, Error> {
     let control = connect_control(socket, CONNECT_LIMIT)?;
-    session.adopt(control, Some(process));
-    Ok(())
+    Ok(session.adopt(control, armed::named_process(socket)))
 }

@@ -21,11 +21,12 @@ use rustix::{
 use tracesmith_format::{ProcessId, tables::HealthCause};
 use tracesmith_wire::{
     control::{CaptureRange, Message, Settings},
-    handshake::Listener,
+    handshake::{Listener, PeerId},
 };
 
 use crate::{
     capture::{Capture, Destination},
+    clocks::{HostClocks, Need},
     counters::{DeviceFacts, Sampler},
     end::End,
     error::Error,
@@ -36,7 +37,7 @@ use crate::{
     report::Report,
     ring::Progress,
     rows::TraceRows,
-    target::{Fate, Order, Target},
+    target::{Fate, Order, Target, TargetKey},
     time,
     trace_file::TraceFile,
 };
@@ -70,10 +71,13 @@ pub(crate) struct Session {
     devices: Vec<DeviceFacts>,
     store: Store,
     targets: Vec<Target>,
+    /// The key of the next target.
+    next_key: u64,
     /// How children of ours ended.
     known_ends: BTreeMap<u32, End>,
     window: WindowState,
     in_range: Turned,
+    clocks: HostClocks,
     sampler: Option<Sampler>,
     next_flush: Instant,
     pause: Duration,
@@ -121,13 +125,15 @@ impl Session {
         let devices = counters.as_mut().map(|source| source.devices());
         let devices = devices.unwrap_or_default();
         let metadata = metadata(&capture);
+        let mut clocks = HostClocks::open();
+        clocks.read(Need::Bounds);
         // First, so that a failure leaves no file behind.
         let listener = Listener::in_runtime_directory()?;
         let store = match capture.flight_recorder {
             Some(_) => Store::Flight(FlightStore::new(destination)),
             None => {
                 let file = TraceFile::create(&destination)?;
-                let mut trace = TraceRows::begin(file, devices.clone(), &metadata);
+                let mut trace = TraceRows::begin(file, devices.clone(), &metadata, &clocks);
                 trace.announce = capture.announce;
                 Store::Stream(Box::new(trace))
             }
@@ -144,12 +150,14 @@ impl Session {
             devices,
             store,
             targets: Vec::new(),
+            next_key: 0,
             known_ends: BTreeMap::new(),
             window: WindowState::Ahead {
                 opens: now + capture.window.delay,
                 duration: capture.window.duration,
             },
             in_range: Turned::Ended,
+            clocks,
             sampler: None,
             next_flush: now + FLUSH_PERIOD,
             pause: LONG_PAUSE,
@@ -171,9 +179,10 @@ impl Session {
         self.window == WindowState::Over
     }
 
-    /// Whether a process is being recorded or waits to be.
-    pub(crate) fn has_process(&self, pid: u32) -> bool {
-        self.position_of(pid).is_some()
+    /// Whether a target is being recorded or waits to be.
+    pub(crate) fn has_target(&self, key: TargetKey) -> bool {
+        let target = self.position(key).map(|position| &self.targets[position]);
+        target.is_some_and(|target| target.end().is_none())
     }
 
     /// Whether any process is left.
@@ -198,8 +207,8 @@ impl Session {
         if ready.listener {
             self.greet();
         }
-        for position in ready.controls {
-            self.listen(position);
+        for key in ready.controls {
+            self.listen(key);
         }
         let progress = self.read();
         self.bury();
@@ -215,6 +224,7 @@ impl Session {
             return;
         }
         self.window = WindowState::Over;
+        self.read_clocks(Need::Window);
         for target in &mut self.targets {
             target.order(Order::Close, &Message::Close);
         }
@@ -258,7 +268,8 @@ impl Session {
         };
         let destination = flight.next_destination();
         let file = TraceFile::create(&destination).map_err(|error| in_words(&error))?;
-        let mut trace = TraceRows::begin(file, self.devices.clone(), &self.metadata);
+        self.clocks.read(Need::Bounds);
+        let mut trace = TraceRows::begin(file, self.devices.clone(), &self.metadata, &self.clocks);
         for sample in flight.take_samples() {
             trace.sample(&sample);
         }
@@ -320,7 +331,11 @@ impl Session {
             }
             return self.report;
         }
+        self.read_clocks(Need::Bounds);
         let lost_samples = self.sampler.take().map_or(0, |sampler| sampler.lost());
+        let known: Vec<Option<End>> = (0..self.targets.len())
+            .map(|position| self.known_end(position))
+            .collect();
         let Store::Stream(mut trace) = self.store else {
             return self.report;
         };
@@ -330,8 +345,7 @@ impl Session {
             let notice = Notice::new(HealthCause::RING_FULL, ProcessId::NONE, words);
             trace.note(notice.with_count(lost_samples));
         }
-        for mut target in self.targets {
-            let known = self.known_ends.get(&target.identity.pid).copied();
+        for (mut target, known) in self.targets.into_iter().zip(known) {
             let end = match target.fate(known) {
                 Fate::Ended(end) => end,
                 Fate::Lives => End::Running,
@@ -357,9 +371,9 @@ impl Session {
         let mut watched = vec![PollFd::new(&self.listener, PollFlags::IN)];
         watched.extend(others.iter().map(|other| PollFd::new(other, PollFlags::IN)));
         let mut controls = Vec::new();
-        for (position, target) in self.targets.iter().enumerate() {
+        for target in &self.targets {
             if let Some(control) = target.control() {
-                controls.push((watched.len(), position));
+                controls.push((watched.len(), target.key));
                 watched.push(PollFd::from_borrowed_fd(control.as_fd(), PollFlags::IN));
             }
             if let Some(process) = target.process() {
@@ -379,7 +393,7 @@ impl Session {
             controls: controls
                 .into_iter()
                 .filter(|(at, _)| is_ready(*at))
-                .map(|(_, position)| position)
+                .map(|(_, key)| key)
                 .collect(),
         })
     }
@@ -396,22 +410,29 @@ impl Session {
         progress
     }
 
-    /// Finishes with processes that have ended.
+    /// Finishes with processes that have ended. A dump on the way lets go of others, so they are found by their keys.
     fn bury(&mut self) {
-        let mut position = 0;
-        while position < self.targets.len() {
-            let target = &mut self.targets[position];
-            let known = self.known_ends.get(&target.identity.pid).copied();
-            match target.end().map_or_else(|| target.fate(known), |_| Fate::Lives) {
-                Fate::Lives => position += 1,
-                Fate::Ended(end) => self.end_target(position, end),
+        let keys: Vec<TargetKey> = self.targets.iter().map(|target| target.key).collect();
+        for key in keys {
+            let Some(position) = self.position(key) else {
+                continue;
+            };
+            if self.targets[position].end().is_some() {
+                continue;
+            }
+            let known = self.known_end(position);
+            if let Fate::Ended(end) = self.targets[position].fate(known) {
+                self.end_target(key, end);
             }
         }
     }
 
     /// One that is streamed is over. One that the flight recorder holds is
     /// written out if it died, and else waits for the next dump.
-    fn end_target(&mut self, position: usize, end: End) {
+    fn end_target(&mut self, key: TargetKey, end: End) {
+        let Some(position) = self.position(key) else {
+            return;
+        };
         match &mut self.store {
             Store::Stream(trace) => self.targets.remove(position).finish(end, trace),
             Store::Flight(_) => {
@@ -434,6 +455,7 @@ impl Session {
                     limit: now + OPENING_LIMIT,
                     duration,
                 };
+                self.read_clocks(Need::Window);
                 let open = self.open_message();
                 for target in &mut self.targets {
                     target.order(Order::Open, &open);
@@ -447,6 +469,7 @@ impl Session {
             WindowState::Open { closes: Some(closes) } if now >= closes => self.close_window(),
             _ => {}
         }
+        self.read_clocks(Need::Regular);
         if now >= self.next_flush {
             self.next_flush = now + FLUSH_PERIOD;
             if let Store::Stream(trace) = &mut self.store {
@@ -455,6 +478,22 @@ impl Session {
                 }
                 trace.file.flush();
             }
+        }
+    }
+
+    /// Reads the host's clocks, if there is need or a target's window opened or closed.
+    fn read_clocks(&mut self, need: Need) {
+        let saw_window = match &mut self.store {
+            Store::Stream(trace) => std::mem::take(&mut trace.saw_window),
+            Store::Flight(_) => false,
+        };
+        let need = if saw_window && need == Need::Regular {
+            Need::Window
+        } else {
+            need
+        };
+        if let (Some(reading), Store::Stream(trace)) = (self.clocks.read(need), &mut self.store) {
+            reading.write(&mut trace.file);
         }
     }
 
@@ -495,10 +534,28 @@ impl Session {
             .min(until(self.next_flush))
     }
 
-    fn position_of(&self, pid: u32) -> Option<usize> {
-        self.targets
-            .iter()
-            .position(|target| target.identity.pid == pid && target.end().is_none())
+    /// A process that has not ended.
+    fn key_of(&self, id: PeerId) -> Option<TargetKey> {
+        let mut targets = self.targets.iter();
+        let found = targets.find(|target| target.id() == id && target.end().is_none());
+        found.map(|target| target.key)
+    }
+
+    /// How a child of ours ended. The number of a process that is not visible from here is none of ours.
+    fn known_end(&self, position: usize) -> Option<End> {
+        let identity = &self.targets[position].identity;
+        let known = self.known_ends.get(&identity.pid).copied();
+        known.filter(|_| identity.is_visible())
+    }
+
+    /// Where a target is now; none once it was let go.
+    fn position(&self, key: TargetKey) -> Option<usize> {
+        self.targets.iter().position(|target| target.key == key)
+    }
+
+    fn new_key(&mut self) -> TargetKey {
+        self.next_key += 1;
+        TargetKey(self.next_key)
     }
 
     fn open_message(&self) -> Message {
@@ -510,8 +567,8 @@ impl Session {
 struct Ready<const N: usize> {
     listener: bool,
     others: [bool; N],
-    /// Places of targets that said something.
-    controls: Vec<usize>,
+    /// Targets that said something.
+    controls: Vec<TargetKey>,
 }
 
 /// Why there may be nothing of a process.

@@ -10,7 +10,7 @@ use tracesmith_format::{ProcessId, tables::HealthCause};
 use tracesmith_wire::{
     Record,
     control::{Control, Message},
-    handshake::{Life, Peer},
+    handshake::{Life, Peer, PeerId},
 };
 
 use crate::{
@@ -29,8 +29,13 @@ const SEND_LIMIT: Duration = Duration::from_millis(100);
 /// Between the end of the connection and the end of the process.
 const GRACE: Duration = Duration::from_millis(100);
 
+/// Tells a target from all others of a session. Its place among them changes when others are let go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TargetKey(pub(crate) u64);
+
 /// A process that records.
 pub(crate) struct Target {
+    pub(crate) key: TargetKey,
     pub(crate) identity: Identity,
     link: Link,
     connection: Connection,
@@ -49,7 +54,7 @@ pub(crate) enum TargetStore {
     /// Rows at once.
     Stream(Box<ProcessRows>),
     /// Definitions are kept, the rest stays in the rings.
-    Flight(RecordLog),
+    Flight(Box<RecordLog>),
 }
 
 /// How the process is held.
@@ -83,17 +88,29 @@ pub(crate) enum Fate {
 }
 
 impl Target {
-    pub(crate) fn with_control(identity: Identity, control: Control, store: TargetStore) -> Self {
-        Self::new(identity, Link::Control(control), Connection::Open, store)
+    pub(crate) fn with_control(
+        key: TargetKey,
+        identity: Identity,
+        control: Control,
+        store: TargetStore,
+    ) -> Self {
+        Self::new(key, identity, Link::Control(control), Connection::Open, store)
     }
 
     /// A target that came for a ring without a word before.
-    pub(crate) fn with_peer(identity: Identity, peer: Peer, store: TargetStore) -> Self {
-        Self::new(identity, Link::Process(peer), Connection::Closed, store)
+    pub(crate) fn with_peer(key: TargetKey, identity: Identity, peer: Peer, store: TargetStore) -> Self {
+        Self::new(key, identity, Link::Process(peer), Connection::Closed, store)
     }
 
-    fn new(identity: Identity, link: Link, connection: Connection, store: TargetStore) -> Self {
+    fn new(
+        key: TargetKey,
+        identity: Identity,
+        link: Link,
+        connection: Connection,
+        store: TargetStore,
+    ) -> Self {
         Self {
+            key,
             identity,
             link,
             connection,
@@ -111,6 +128,11 @@ impl Target {
             Link::Control(control) => control.peer(),
             Link::Process(peer) => peer,
         }
+    }
+
+    /// Which process it is.
+    pub(crate) fn id(&self) -> PeerId {
+        self.peer().id(self.identity.own_pid)
     }
 
     /// The connection, while it is open.
@@ -285,6 +307,11 @@ impl Target {
             let words = "definitions beyond those that are kept";
             let notice = Notice::new(HealthCause::RING_FULL, rows.id(), words);
             trace.note(notice.with_count(log.refused()));
+        }
+        if log.overwritten() > 0 {
+            let words = "definitions of what was gone long before";
+            let notice = Notice::new(HealthCause::OVERWRITTEN, rows.id(), words);
+            trace.note(notice.with_count(log.overwritten()));
         }
         for ring in self.rings.iter_mut().chain(&mut self.definitions) {
             ring.report_losses(rows.id(), trace);

@@ -262,3 +262,35 @@ fn a_visitor_that_says_nothing_sensible_disturbs_nobody() {
     let outcome = profile_task("odd-visitor", Capture::default());
     assert_eq!(kernels(&outcome.trace()).len(), 2);
 }
+
+/// Issue 26: without these, traces of several hosts could not be put together.
+#[test]
+fn the_clocks_of_the_host_are_paired_with_the_time_of_day() {
+    let outcome = profile_task("whole:100", Capture::default());
+    let trace = outcome.trace();
+    let clock = |kind| trace.clocks.iter().find(|clock| clock.kind == kind).unwrap();
+    for kind in [ClockKind::REALTIME, ClockKind::BOOTTIME] {
+        assert_eq!(clock(kind).host, trace.hosts[0].id);
+        assert!(trace.clock_map.is_linked(clock(kind).id));
+    }
+    let utc = clock(ClockKind::UTC);
+    assert_eq!(
+        utc.host,
+        tracesmith_format::HostId::NONE,
+        "it is that of all hosts"
+    );
+    // Now, as the time of day has it, lies a moment after the end of the process.
+    let now = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap();
+    let realtime = clock(ClockKind::REALTIME);
+    let now = Timestamp(u64::try_from(now.as_nanos()).unwrap());
+    let converted = trace.clock_map.convert(realtime.id, now);
+    let ended = trace.processes[0].ended.0;
+    assert!(
+        (ended..ended + 60_000_000_000).contains(&converted.time.0),
+        "{converted:?}"
+    );
+    let of_day = trace.clock_map.convert(utc.id, now);
+    assert!(of_day.uncertainty >= converted.uncertainty && of_day.uncertainty > 0);
+}

@@ -263,3 +263,16 @@ fn a_target_can_ask_for_a_dump_and_goes_on() {
     assert_eq!(only_end(&second), (ProcessEnd::EXITED, 0));
     assert!(outcome.report.is_whole(), "{:?}", outcome.report.losses);
 }
+
+/// Issue 26: the answer went to the target that had moved to the place of the one that asked.
+#[test]
+fn the_answer_to_a_dump_goes_to_the_one_that_asked() {
+    let capture = Capture {
+        flight_recorder: Some(1 << 20),
+        ..Capture::default()
+    };
+    let outcome = profile_task("flight-beside-others", capture);
+    assert_eq!(outcome.end, End::Exited(0));
+    let dump = support::open(&outcome.report.files[0].0);
+    assert_eq!(dump.processes.len(), 3, "the one that ended is in it");
+}

@@ -7,6 +7,7 @@
 //! - `sources`: where the files are looked for.
 //! - `module`: one file, ready to be asked.
 //! - `resolver`: many addresses of many files.
+//! - `opening`: files that someone else may have put there.
 //! - `sections`, `table`: its debug information, its symbols.
 //! - `names`: names as people write them.
 //! - `perf_map`: code that was made at run time.
@@ -23,6 +24,7 @@
 
 mod module;
 mod names;
+mod opening;
 mod perf_map;
 mod resolver;
 mod sections;
@@ -31,5 +33,5 @@ mod table;
 
 pub use module::{Extent, Function, Module, Unresolved};
 pub use perf_map::PerfMap;
-pub use resolver::{ModuleReport, Resolver};
+pub use resolver::{File, ModuleReport, Resolver};
 pub use sources::Sources;

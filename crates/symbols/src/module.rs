@@ -1,7 +1,6 @@
 //! One program or library, ready to be asked.
 
 use std::fmt;
-use std::fs::File;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -9,8 +8,9 @@ use object::elf::SHF_EXECINSTR;
 use object::{Object, ObjectSection, ReadCache, SectionFlags};
 
 use crate::names::demangled;
+use crate::opening::open_plain;
 use crate::sections::{self, Reader};
-use crate::sources::{Sources, build_id_of};
+use crate::sources::{Sources, below, build_id_of};
 use crate::table::SymbolTable;
 
 /// Functions inlined into one another that are followed.
@@ -70,6 +70,20 @@ impl Module {
     ///
     /// When there is none, or none with any names.
     pub fn open(path: &Path, build_id: &str, sources: &Sources) -> Result<Self, Unresolved> {
+        Self::open_below(Path::new("/"), path, build_id, sources)
+    }
+
+    /// The same of a process whose files are below `root`: those of a container.
+    ///
+    /// # Errors
+    ///
+    /// As [`Module::open`].
+    pub fn open_below(
+        root: &Path,
+        path: &Path,
+        build_id: &str,
+        sources: &Sources,
+    ) -> Result<Self, Unresolved> {
         let mut module = Self {
             path: path.to_owned(),
             debug: None,
@@ -77,7 +91,8 @@ impl Module {
             code: Vec::new(),
         };
         let mut worst = Unresolved::Missing;
-        for candidate in sources.candidates(path, build_id) {
+        let own = below(root, path);
+        for candidate in sources.candidates(root, path, build_id) {
             match build_id_of(&candidate) {
                 None => continue,
                 Some(found) if !build_id.is_empty() && found != build_id => {
@@ -85,7 +100,7 @@ impl Module {
                     continue;
                 }
                 // Without a number a file of that name elsewhere proves nothing.
-                Some(_) if build_id.is_empty() && candidate != path => continue,
+                Some(_) if build_id.is_empty() && candidate != own => continue,
                 Some(_) => {}
             }
             module.add(&candidate, sources);
@@ -104,7 +119,7 @@ impl Module {
     /// Takes what a file has that was not found before.
     fn add(&mut self, path: &Path, sources: &Sources) {
         // It could be opened and read a moment ago.
-        let Ok(file) = File::open(path) else { return };
+        let Ok(file) = open_plain(path) else { return };
         let cache = ReadCache::new(file);
         let Ok(file) = object::File::parse(&cache) else {
             return;

@@ -3,12 +3,13 @@
 //!
 //! <https://github.com/torvalds/linux/blob/master/tools/perf/Documentation/jit-interface.txt>
 
-use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
+use crate::opening::open_trusted;
+
 /// Files beyond this are read so far: their names would fill memory.
-const MAX_BYTES: u64 = 1 << 30;
+const MAX_BYTES: u64 = 256 << 20;
 
 /// The functions of one process.
 #[derive(Debug, Default)]
@@ -18,19 +19,22 @@ pub struct PerfMap {
 }
 
 impl PerfMap {
-    /// Where a process writes its own.
-    pub fn path_of(pid: u32) -> PathBuf {
-        Path::new("/tmp").join(format!("perf-{pid}.map"))
+    /// Where a process writes its own, by the number that it knows itself by. `root` is where its files are: `/`, or that
+    /// of its container.
+    pub fn path_of(root: &Path, pid: u32) -> PathBuf {
+        root.join(format!("tmp/perf-{pid}.map"))
     }
 
     /// Reads a file. Lines that are none of such a file are passed over.
     ///
+    /// Anyone can make a file of that name: only a plain file of this user or of root is read.
+    ///
     /// # Errors
     ///
-    /// When it is not there or cannot be read.
+    /// When it is not there, cannot be read or is not to be trusted.
     pub fn read(path: &Path) -> io::Result<Self> {
         let mut map = Self::default();
-        let mut reader = BufReader::new(File::open(path)?.take(MAX_BYTES));
+        let mut reader = BufReader::new(open_trusted(path)?.take(MAX_BYTES));
         let mut line = Vec::new();
         while reader.read_until(b'\n', &mut line)? > 0 {
             map.functions.extend(function(&String::from_utf8_lossy(&line)));
@@ -91,5 +95,32 @@ mod tests {
             assert_eq!(map.find(nothing), None, "{nothing:x}");
         }
         assert!(PerfMap::read(&folder.path().join("none")).is_err());
+    }
+
+    /// Issue 26: opening another user's pipe waited for ever.
+    #[test]
+    fn pipes_links_and_files_of_others_are_not_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("perf-1.map");
+        let mode = rustix::fs::Mode::RWXU;
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, mode).unwrap();
+        let (sender, opened) = std::sync::mpsc::channel();
+        std::thread::spawn(move || sender.send(PerfMap::read(&pipe).is_err()));
+        let limit = std::time::Duration::from_secs(5);
+        assert_eq!(opened.recv_timeout(limit), Ok(true), "it waits for a writer");
+
+        let own = folder.path().join("perf-2.map");
+        std::fs::write(&own, "1000 20 name\n").unwrap();
+        assert!(PerfMap::read(&own).is_ok());
+        let link = folder.path().join("perf-3.map");
+        std::os::unix::fs::symlink(&own, &link).unwrap();
+        assert!(PerfMap::read(&link).is_err());
+        assert!(PerfMap::read(folder.path()).is_err());
+        // Only root can give a file away, and only root could be made to read it.
+        if rustix::process::geteuid().is_root() {
+            let nobody = rustix::fs::Uid::from_raw(65534);
+            rustix::fs::chown(&own, Some(nobody), None).unwrap();
+            assert!(PerfMap::read(&own).is_err(), "it belongs to another user");
+        }
     }
 }

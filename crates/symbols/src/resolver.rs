@@ -11,9 +11,20 @@ use crate::{Extent, Function, Module, PerfMap, Sources, Unresolved};
 #[derive(Debug, Default)]
 pub struct Resolver {
     sources: Sources,
-    current: Option<(PathBuf, String, Result<Module, Unresolved>)>,
-    jit: BTreeMap<u32, Option<PerfMap>>,
+    current: Option<(File, Result<Module, Unresolved>)>,
+    jit: BTreeMap<PathBuf, Option<PerfMap>>,
     counts: BTreeMap<(PathBuf, String), ModuleReport>,
+}
+
+/// A program or library of a process.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct File {
+    /// Where the process's files are: `/`, or the root of its container as it is seen from here.
+    pub root: PathBuf,
+    /// Its path there.
+    pub path: PathBuf,
+    /// Its build id in hexadecimal; empty when it had none.
+    pub build_id: String,
 }
 
 /// How naming went for one file.
@@ -41,16 +52,14 @@ impl Resolver {
     }
 
     /// The functions at an address of a file: see [`Module::functions`].
-    pub fn functions(&mut self, path: &Path, build_id: &str, address: u64) -> Vec<Function> {
-        let is_current = self
-            .current
-            .as_ref()
-            .is_some_and(|(file, id, _)| file == path && id == build_id);
+    pub fn functions(&mut self, file: &File, address: u64) -> Vec<Function> {
+        let is_current = self.current.as_ref().is_some_and(|(current, _)| current == file);
+        let File { root, path, build_id } = file;
         if !is_current {
             // The one before is let go first.
             self.current = None;
-            let module = Module::open(path, build_id, &self.sources);
-            self.current = Some((path.to_owned(), build_id.to_owned(), module));
+            let module = Module::open_below(root, path, build_id, &self.sources);
+            self.current = Some((file.clone(), module));
         }
         let module = self.current.as_ref().map(|(.., module)| module);
         let (functions, extent) = match module {
@@ -58,10 +67,10 @@ impl Resolver {
             Some(Err(why)) => (Vec::new(), Err(*why)),
             None => (Vec::new(), Err(Unresolved::Missing)),
         };
-        let key = (path.to_owned(), build_id.to_owned());
+        let key = (path.clone(), build_id.clone());
         let count = self.counts.entry(key).or_insert_with(|| ModuleReport {
-            path: path.to_owned(),
-            build_id: build_id.to_owned(),
+            path: path.clone(),
+            build_id: build_id.clone(),
             named: 0,
             unnamed: 0,
             extent,
@@ -74,12 +83,13 @@ impl Resolver {
         functions
     }
 
-    /// The function that a process made at run time at an address.
-    pub fn made_at_run_time(&mut self, pid: u32, address: u64) -> Option<Function> {
-        let map = self.jit.entry(pid).or_insert_with(|| {
+    /// The function that a process made at run time at an address; `map` is [`PerfMap::path_of`] it.
+    pub fn made_at_run_time(&mut self, map: &Path, address: u64) -> Option<Function> {
+        if !self.jit.contains_key(map) {
             // Most processes write none.
-            PerfMap::read(&PerfMap::path_of(pid)).ok()
-        });
+            self.jit.insert(map.to_owned(), PerfMap::read(map).ok());
+        }
+        let map = self.jit.get(map)?;
         Some(Function {
             name: map.as_ref()?.find(address)?.to_owned(),
             ..Function::default()

@@ -1,6 +1,5 @@
 //! The debug information of a file, read into memory.
 
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
@@ -8,6 +7,7 @@ use std::sync::Arc;
 use gimli::{Dwarf, EndianArcSlice, LittleEndian, SectionId};
 use object::{CompressionFormat, Object, ObjectSection, ReadCache, ReadRef};
 
+use crate::opening::open_plain;
 use crate::sources::{Sources, hexadecimal};
 
 pub(crate) type Reader = EndianArcSlice<LittleEndian>;
@@ -27,7 +27,7 @@ pub(crate) fn context<'f, R: ReadRef<'f>>(
     if let Ok(Some((link, build_id))) = file.gnu_debugaltlink() {
         let link = Path::new(std::str::from_utf8(link).ok()?); // names of such files are plain
         if let Some(shared) = sources.supplement(path, link, &hexadecimal(build_id)) {
-            let cache = ReadCache::new(File::open(shared).ok()?);
+            let cache = ReadCache::new(open_plain(&shared).ok()?);
             dwarf.set_sup(self::dwarf(&object::File::parse(&cache).ok()?));
         }
     }

@@ -1,9 +1,10 @@
 //! Where files are looked for.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use object::{Object, ReadCache};
+
+use crate::opening::open_plain;
 
 /// Where distributions put debug information that was split off.
 const SYSTEM_FOLDER: &str = "/usr/lib/debug";
@@ -32,10 +33,12 @@ impl Sources {
         }
     }
 
-    /// Files that may be the one that was at `path`, or hold its debug information, best first.
-    pub(crate) fn candidates(&self, path: &Path, build_id: &str) -> Vec<PathBuf> {
+    /// Files that may be the one that was at `path` below `root`, or hold its debug information, best first.
+    pub(crate) fn candidates(&self, root: &Path, path: &Path, build_id: &str) -> Vec<PathBuf> {
         let mut candidates = Vec::new();
-        for folder in &self.folders {
+        let is_elsewhere = root != Path::new("/");
+        let theirs = is_elsewhere.then(|| below(root, Path::new(SYSTEM_FOLDER)));
+        for folder in theirs.iter().chain(&self.folders) {
             if let Some((first, rest)) = build_id.split_at_checked(2).filter(|(_, rest)| !rest.is_empty()) {
                 candidates.push(folder.join(format!(".build-id/{first}/{rest}.debug")));
             }
@@ -50,13 +53,17 @@ impl Sources {
                 candidates.push(folder.join(named));
             }
         }
-        if let (Some(parent), Some(name)) = (path.parent(), path.file_name()) {
-            let mut split = name.to_owned();
-            split.push(".debug");
-            candidates.push(parent.join(".debug").join(&split));
-            candidates.push(parent.join(&split));
+        // A container's own files first, then those of the same name here, which the build id must prove.
+        let own = is_elsewhere.then(|| below(root, path));
+        for path in own.as_deref().into_iter().chain([path]) {
+            if let (Some(parent), Some(name)) = (path.parent(), path.file_name()) {
+                let mut split = name.to_owned();
+                split.push(".debug");
+                candidates.push(parent.join(".debug").join(&split));
+                candidates.push(parent.join(&split));
+            }
+            candidates.push(path.to_owned());
         }
-        candidates.push(path.to_owned());
         candidates
     }
 
@@ -74,10 +81,15 @@ impl Sources {
     }
 }
 
+/// Where a path of another root is seen from here.
+pub(crate) fn below(root: &Path, path: &Path) -> PathBuf {
+    root.join(path.strip_prefix("/").unwrap_or(path))
+}
+
 /// A file's build id in hexadecimal; empty without one, none when it is no such file.
 pub(crate) fn build_id_of(path: &Path) -> Option<String> {
     // One that is not there, or no object file, is none.
-    let cache = ReadCache::new(File::open(path).ok()?);
+    let cache = ReadCache::new(open_plain(path).ok()?);
     let file = object::File::parse(&cache).ok()?;
     Some(hexadecimal(file.build_id().ok()?.unwrap_or_default()))
 }

@@ -45,4 +45,7 @@ pub use model::table::TableView;
 pub use model::trace::Trace;
 pub use query::{Found, NameFilter, Progress, ProgressFn, Query, SortKey};
 pub use repair::{RepairReport, repair};
-pub use rewrite::{FrameToName, NameFn, NamedFunction, RewriteReport, TimeRange, cut, merge, symbolize};
+pub use rewrite::{
+    FrameToName, HostLink, HostPlacement, LeftOutReason, NameFn, NamedFunction, RecordingLeftOut,
+    RewriteReport, TimeRange, cut, merge, symbolize,
+};

@@ -10,6 +10,7 @@ use tracesmith_format::{Damage, Problem, Writer};
 
 use crate::error::Error;
 use crate::model::trace::Trace;
+use crate::rewrite::write_doubt;
 
 /// What a repair did.
 #[derive(Clone, Debug)]
@@ -51,6 +52,7 @@ pub fn repair<W: Write>(
     }
     report.damage = trace.file.damage();
     write_damage(&report.damage, writer)?;
+    write_doubt(trace, "", writer)?;
     Ok(report)
 }
 

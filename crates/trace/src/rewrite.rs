@@ -16,11 +16,18 @@ use crate::model::trace::{Trace, rows};
 use crate::repair::write_damage;
 use ids::{InputMap, NewIds};
 
+mod hosts;
 mod ids;
 mod naming;
+mod recordings;
 
+use hosts::Clocks;
+pub use hosts::{HostLink, HostPlacement};
 use naming::Naming;
 pub use naming::{FrameToName, NameFn, NamedFunction};
+pub(crate) use recordings::write_doubt;
+use recordings::{Carried, Recordings};
+pub use recordings::{LeftOutReason, RecordingLeftOut};
 
 /// A stretch of a trace's timeline; an open end is `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,8 +64,14 @@ pub struct RewriteReport {
     pub rows_outside: u64,
     /// Rows of tables that this version does not know and could not carry over.
     pub rows_not_carried: u64,
+    /// Replay recordings that were written.
+    pub recordings: u64,
+    /// Replay recordings that were not.
+    pub recordings_left_out: Vec<RecordingLeftOut>,
     /// Blocks that could not be read.
     pub damaged_blocks: u64,
+    /// How the hosts of a merge but the first were placed on its timeline.
+    pub hosts: Vec<HostPlacement>,
 }
 
 /// Writes the part of a trace that lies in `range`; rows that reach into it are kept whole. Rows without a time are left
@@ -77,19 +90,29 @@ pub fn cut<W: Write>(
             to: to.0,
         });
     }
-    rewrite(std::slice::from_ref(trace), range, Naming::Kept, writer, progress)
+    let plan = Plan {
+        range,
+        ..Plan::default()
+    };
+    rewrite(std::slice::from_ref(trace), plan, Naming::Kept, writer, progress)
 }
 
-/// Writes several traces as one. The caller finishes the writer.
+/// Writes several traces as one. `link` says what brings the clocks of several hosts together. The caller finishes the
+/// writer.
 pub fn merge<W: Write>(
     traces: &[Trace],
+    link: HostLink,
     writer: &mut Writer<W>,
     progress: &mut dyn FnMut(u64),
 ) -> Result<RewriteReport, Error> {
     if traces.is_empty() {
         return Err(Error::NothingToMerge);
     }
-    rewrite(traces, TimeRange::default(), Naming::Kept, writer, progress)
+    let plan = Plan {
+        link,
+        ..Plan::default()
+    };
+    rewrite(traces, plan, Naming::Kept, writer, progress)
 }
 
 /// Writes a trace with names for the native frames of its stacks: those that `name` finds, else those that it had. The
@@ -101,33 +124,60 @@ pub fn symbolize<W: Write>(
     progress: &mut dyn FnMut(u64),
 ) -> Result<RewriteReport, Error> {
     let traces = std::slice::from_ref(trace);
-    rewrite(traces, TimeRange::default(), Naming::Anew(name), writer, progress)
+    rewrite(traces, Plan::default(), Naming::Anew(name), writer, progress)
+}
+
+/// What comes over, and how.
+#[derive(Clone, Copy, Default)]
+struct Plan {
+    range: TimeRange,
+    link: HostLink,
 }
 
 fn rewrite<W: Write>(
     traces: &[Trace],
-    range: TimeRange,
+    Plan { range, link }: Plan,
     mut naming: Naming<'_, '_>,
     writer: &mut Writer<W>,
     progress: &mut dyn FnMut(u64),
 ) -> Result<RewriteReport, Error> {
     let mut report = RewriteReport::default();
     let mut new_ids = NewIds::default();
-    write_metadata(traces, range, writer)?;
-    for trace in traces {
+    let mut carried = Carried::plan(traces)?;
+    let mut clocks = Clocks::default();
+    let found: Vec<Recordings> = traces
+        .iter()
+        .map(|trace| Recordings::find(trace, range))
+        .collect::<Result<_, _>>()?;
+    let suffixes = suffixes_of_recordings(&found);
+    write_metadata(traces, range, (&found, &suffixes), writer)?;
+    for (number, (trace, recordings)) in traces.iter().zip(found).enumerate() {
         let mut input = Input {
             map: InputMap::new(trace, writer, &mut new_ids),
             trace,
+            number,
             range,
+            recordings,
+            carried: &mut carried,
+            clocks: &mut clocks,
             report: &mut report,
         };
         input.write_origin()?;
+        input.settle_recordings()?;
         input.write_events(progress)?;
         input.write_symbols(&mut naming)?;
+        let has_recording = input.recordings.any();
         let damage = trace.file.damage();
         report.damaged_blocks += damage.iter().filter(|damage| damage.kind.is_some()).count() as u64;
         write_damage(&damage, writer)?;
+        if has_recording {
+            write_doubt(trace, &suffixes[number], writer)?;
+        }
     }
+    if link == HostLink::Ptp {
+        clocks.link_by_ptp(&mut new_ids, writer)?;
+    }
+    report.hosts = clocks.placements();
     if report.rows_not_carried > 0 {
         writer.define(&Health {
             cause: HealthCause::NOT_CARRIED,
@@ -138,11 +188,34 @@ fn rewrite<W: Write>(
     Ok(report)
 }
 
+/// What is put behind the keys of each input's facts about recordings: nothing for the first input that has one, which is
+/// the one that is replayed, and the input's number for the others. A reader must not take the facts of one recording for
+/// those of another, whatever numbers their processes had.
+fn suffixes_of_recordings(found: &[Recordings]) -> Vec<String> {
+    let first = found.iter().position(Recordings::any).unwrap_or(0);
+    let suffix = |number| match number {
+        number if number == first => String::new(),
+        number => format!(".{}", number + 1),
+    };
+    (0..found.len()).map(suffix).collect()
+}
+
 /// A fact that several traces state alike is stated once; where they differ, later ones get the trace's number.
-fn write_metadata<W: Write>(traces: &[Trace], range: TimeRange, writer: &mut Writer<W>) -> Result<(), Error> {
+fn write_metadata<W: Write>(
+    traces: &[Trace],
+    range: TimeRange,
+    (found, suffixes): (&[Recordings], &[String]),
+    writer: &mut Writer<W>,
+) -> Result<(), Error> {
     let mut stated = std::collections::BTreeMap::new();
     for (number, trace) in traces.iter().enumerate() {
         for (key, value) in &trace.metadata {
+            if recordings::is_fact(key) {
+                if !found[number].has_left_out(key, trace) {
+                    writer.metadata(&format!("{key}{}", suffixes[number]), value)?;
+                }
+                continue;
+            }
             match stated.get(key) {
                 None => {
                     stated.insert(key.clone(), value.clone());
@@ -161,11 +234,39 @@ fn write_metadata<W: Write>(traces: &[Trace], range: TimeRange, writer: &mut Wri
     Ok(())
 }
 
+/// Blocks whose rows come over in another way: as metadata, with `write_origin` and `write_symbols`, as far as events refer
+/// to them, or as the new file's own.
+const WRITTEN_ELSEWHERE: [BlockKind; 18] = [
+    BlockKind::METADATA,
+    BlockKind::SCHEMA,
+    BlockKind::STRINGS,
+    BlockKind::HOSTS,
+    BlockKind::PROCESSES,
+    BlockKind::THREADS,
+    BlockKind::DEVICES,
+    BlockKind::CONTEXTS,
+    BlockKind::STREAMS,
+    BlockKind::IMAGES,
+    BlockKind::FRAMES,
+    BlockKind::STACKS,
+    BlockKind::SYMBOLS,
+    BlockKind::CLOCKS,
+    BlockKind::CLOCK_PAIRS,
+    BlockKind::HEALTH,
+    BlockKind::INDEX,
+    BlockKind::END,
+];
+
 /// One trace on its way into another.
 struct Input<'a, W: Write> {
     map: InputMap<'a, W>,
     trace: &'a Trace,
+    /// Its place among the inputs.
+    number: usize,
     range: TimeRange,
+    recordings: Recordings,
+    carried: &'a mut Carried,
+    clocks: &'a mut Clocks,
     report: &'a mut RewriteReport,
 }
 
@@ -183,7 +284,9 @@ impl<W: Write> Input<'_, W> {
         self.define_all(&trace.threads)?;
         self.define_all(&trace.contexts)?;
         self.define_all(&trace.streams)?;
-        self.define_all(&rows::<ClockPair>(&trace.file))?;
+        let pairs = rows::<ClockPair>(&trace.file);
+        self.note_clocks(&pairs)?;
+        self.define_all(&pairs)?;
         self.define_all(&rows::<Health>(&trace.file))
     }
 
@@ -195,19 +298,22 @@ impl<W: Write> Input<'_, W> {
         Ok(())
     }
 
-    /// Events, modules and graphs in file order: what was recorded together stays together.
+    /// Events, modules, graphs and recordings in file order: what was recorded together stays together. Every kind of
+    /// block has its line here: what has none is counted.
     fn write_events(&mut self, progress: &mut dyn FnMut(u64)) -> Result<(), Error> {
         for block in self.trace.blocks() {
             macro_rules! carry {
                 ($($field:ident: $row:ident,)*) => {
                     match block.header.kind {
                         $(<$row as Table>::KIND => self.carry::<$row>(block)?,)*
-                        BlockKind::MODULES => self.carry_whole::<Module>(block)?,
+                        BlockKind::MODULES => self.carry_modules(block)?,
                         BlockKind::GRAPH_EDGES => self.carry_whole::<GraphEdge>(block)?,
-                        kind if kind.name().is_none() => {
-                            self.report.rows_not_carried += u64::from(block.header.rows);
-                        }
-                        _ => {}
+                        BlockKind::COMMANDS => self.carry_commands(block)?,
+                        BlockKind::BUFFERS => self.carry_buffers(block)?,
+                        BlockKind::PIECES => self.carry_pieces(block)?,
+                        BlockKind::CONTENTS => self.carry_contents(block)?,
+                        kind if WRITTEN_ELSEWHERE.contains(&kind) => {}
+                        _ => self.report.rows_not_carried += u64::from(block.header.rows),
                     }
                 };
             }
@@ -236,6 +342,7 @@ impl<W: Write> Input<'_, W> {
         columns.remap(&mut self.map);
         self.map.check()?;
         let clock = self.map.new_clock(block.header.clock);
+        self.clocks.add_block(clock, block);
         self.map.writer.push_columns::<T>(clock, &columns)?;
         Ok(())
     }
@@ -254,12 +361,18 @@ impl<W: Write> Input<'_, W> {
         inside
     }
 
-    /// Kernels of a cut can come from code that was loaded, and from graphs that were made, long before it: those are all
-    /// kept.
+    /// Kernels of a cut can come from graphs that were made long before it: those are all kept.
     fn carry_whole<T: Writable>(&mut self, block: &Block) -> Result<(), Error> {
-        let Some(mut columns) = self.read::<T>(block)? else {
+        let Some(columns) = self.read::<T>(block)? else {
             return Ok(());
         };
+        self.write_whole::<T>(block, columns)
+    }
+
+    fn write_whole<T: Writable>(&mut self, block: &Block, mut columns: T::Columns) -> Result<(), Error> {
+        if columns.is_empty() {
+            return Ok(());
+        }
         columns.remap(&mut self.map);
         self.map.check()?;
         let clock = self.map.new_clock(block.header.clock);

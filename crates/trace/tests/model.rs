@@ -9,7 +9,7 @@
 use proptest::prelude::*;
 use tracesmith_format::tables::*;
 use tracesmith_format::*;
-use tracesmith_trace::{Event, EventKind, Query, SortKey, TimeRange, Trace, cut, merge, repair};
+use tracesmith_trace::{Event, EventKind, HostLink, Query, SortKey, TimeRange, Trace, cut, merge, repair};
 
 /// A kernel as a test thinks of it.
 #[derive(Clone, Debug)]
@@ -172,7 +172,7 @@ proptest! {
         let (first, second) = rows.split_at(split.min(rows.len()));
         let traces = [written(first, per_block), written(second, per_block)].map(|b| Trace::from_bytes(b).unwrap());
         let mut writer = Writer::new(Vec::new(), WriterOptions::default()).unwrap();
-        let report = merge(&traces, &mut writer, &mut |_| {}).unwrap();
+        let report = merge(&traces, HostLink::default(), &mut writer, &mut |_| {}).unwrap();
         prop_assert_eq!(report.rows, rows.len() as u64);
         let merged = Trace::from_bytes(writer.finish().unwrap()).unwrap();
         prop_assert!(merged.health().is_good());
@@ -355,7 +355,13 @@ fn hosts_with_the_same_name_but_another_boot_stay_apart() {
     };
     let merged = |boots: [&str; 2]| {
         let mut writer = Writer::new(Vec::new(), WriterOptions::default()).unwrap();
-        merge(&boots.map(trace_of), &mut writer, &mut |_| {}).unwrap();
+        merge(
+            &boots.map(trace_of),
+            HostLink::default(),
+            &mut writer,
+            &mut |_| {},
+        )
+        .unwrap();
         Trace::from_bytes(writer.finish().unwrap()).unwrap()
     };
     assert_eq!(merged(["a", "a"]).clocks.len(), 1);
@@ -407,4 +413,167 @@ fn tables_of_a_later_version_are_counted_when_they_cannot_be_carried() {
             .any(|item| item.cause == HealthCause::NOT_CARRIED && item.count == 10)
     );
     assert_eq!(EventKind::of_table(BlockKind(500)), None);
+}
+
+/// Issue 26: blocks of a known kind fell through without a count.
+#[test]
+fn no_table_falls_through_a_rewrite() {
+    let mut writer = Writer::new(Vec::new(), WriterOptions::default()).unwrap();
+    let frame = writer.frame(Frame::default()).unwrap();
+    let stack = writer.stack_of([frame]).unwrap();
+    macro_rules! one_row_each {
+        ($($field:ident: $row:ident,)*) => {
+            $(writer.define(&$row::default()).unwrap();)*
+        };
+    }
+    for_each_table!(one_row_each);
+    writer.metadata("key", "value").unwrap();
+    // Frames and stacks come over as far as something refers to them.
+    writer
+        .define(&ApiCall {
+            start: Timestamp(1),
+            stack,
+            ..Default::default()
+        })
+        .unwrap();
+    writer
+        .define(&Symbol {
+            frame,
+            ..Default::default()
+        })
+        .unwrap();
+    let trace = Trace::from_bytes(writer.finish().unwrap()).unwrap();
+    let mut writer = Writer::new(Vec::new(), WriterOptions::default()).unwrap();
+    let report = merge(&[trace], HostLink::default(), &mut writer, &mut |_| {}).unwrap();
+    assert_eq!(report.rows_not_carried, 0);
+    let merged = Trace::from_bytes(writer.finish().unwrap()).unwrap();
+    let has = |kind: &BlockKind| merged.blocks().iter().any(|block| block.header.kind == *kind);
+    let missing: Vec<&BlockKind> = BlockKind::ALL
+        .iter()
+        .filter(|kind| !has(kind) && ![BlockKind::INDEX, BlockKind::END].contains(kind))
+        .collect();
+    assert_eq!(missing, [&BlockKind(0); 0]);
+}
+
+/// A marker at a moment of a host's own clock, and the pairs that place it. `ahead` is how far its monotonic clock is ahead
+/// of the true time, `error` what its time of day can be off, which it is by `off`.
+fn of_host(name: &str, moment: u64, ahead: u64, (error, off): (u64, u64), ptp: bool) -> Trace {
+    let mut writer = Writer::new(Vec::new(), WriterOptions::default()).unwrap();
+    let text = writer.string(name).unwrap();
+    let host = Host {
+        id: HostId(1),
+        name: text,
+        boot_id: text,
+        ..Default::default()
+    };
+    writer.define(&host).unwrap();
+    let kinds = [
+        (1, ClockKind::MONOTONIC),
+        (2, ClockKind::REALTIME),
+        (3, ClockKind::UTC),
+        (4, ClockKind::PTP),
+    ];
+    for (id, kind) in kinds {
+        let host = if kind == ClockKind::UTC {
+            HostId::NONE
+        } else {
+            HostId(1)
+        };
+        let clock = Clock {
+            id: ClockId(id),
+            kind,
+            host,
+            ..Default::default()
+        };
+        writer.define(&clock).unwrap();
+    }
+    let mut pair = |first, a, second, b, uncertainty| {
+        let pair = ClockPair {
+            first: ClockId(first),
+            second: ClockId(second),
+            first_time: Timestamp(a),
+            second_time: Timestamp(b),
+            uncertainty,
+        };
+        writer.define(&pair).unwrap();
+    };
+    for at in [moment - 1_000_000, moment + 1_000_000] {
+        pair(1, at + ahead, 2, at + off, 100);
+        pair(2, at + off, 3, at + off, error);
+        if ptp {
+            pair(1, at + ahead, 4, at + 37_000_000_000, 40);
+        }
+    }
+    let marker = Marker {
+        start: Timestamp(moment + ahead),
+        end: Timestamp(moment + ahead + 5),
+        ..Default::default()
+    };
+    writer.push(ClockId(1), &marker).unwrap();
+    Trace::from_bytes(writer.finish().unwrap()).unwrap()
+}
+
+/// Issue 26: ranks on several hosts could not be placed on one timeline.
+#[test]
+fn hosts_come_to_one_timeline_by_the_time_of_day_or_by_ptp() {
+    let moment = 1_000_000_000_000;
+    let merged = |ptp: [bool; 2], link| {
+        let traces = [
+            of_host("a", moment, 77_000, (3_000, 0), ptp[0]),
+            of_host("b", moment, 990_000_000, (2_000, 1_500), ptp[1]),
+        ];
+        let mut writer = Writer::new(Vec::new(), WriterOptions::default()).unwrap();
+        let report = merge(&traces, link, &mut writer, &mut |_| {}).unwrap();
+        let trace = Trace::from_bytes(writer.finish().unwrap()).unwrap();
+        assert!(trace.health().unlinked_clocks.is_empty());
+        let starts: Vec<u64> = trace
+            .blocks()
+            .iter()
+            .filter(|block| block.header.kind == Marker::KIND)
+            .map(|block| {
+                let time = Timestamp(block.header.first_time);
+                trace.clock_map.convert(block.header.clock, time).time.0
+            })
+            .collect();
+        assert_eq!(report.hosts.len(), 1, "{report:?}");
+        assert_eq!(report.hosts[0].name, "b");
+        (starts[0].abs_diff(starts[1]), report.hosts[0].uncertainty)
+    };
+    // As far off as b's time of day is, which is within what is reported.
+    let by_time_of_day = (1_500, Some(3_000 + 2_000 + 100 + 100));
+    assert_eq!(merged([true, true], HostLink::Utc), by_time_of_day);
+    assert_eq!(merged([true, true], HostLink::Ptp), (0, Some(40 + 40)));
+    assert_eq!(merged([true, false], HostLink::Ptp), by_time_of_day);
+}
+
+#[test]
+fn a_host_that_nothing_links_is_reported() {
+    let alone = |name: &str| {
+        let mut writer = Writer::new(Vec::new(), WriterOptions::default()).unwrap();
+        let name = writer.string(name).unwrap();
+        let host = Host {
+            id: HostId(1),
+            name,
+            ..Default::default()
+        };
+        writer.define(&host).unwrap();
+        let clock = Clock {
+            id: ClockId(1),
+            kind: ClockKind::MONOTONIC,
+            host: HostId(1),
+            ..Default::default()
+        };
+        writer.define(&clock).unwrap();
+        let marker = Marker {
+            start: Timestamp(5),
+            ..Default::default()
+        };
+        writer.push(ClockId(1), &marker).unwrap();
+        Trace::from_bytes(writer.finish().unwrap()).unwrap()
+    };
+    let mut writer = Writer::new(Vec::new(), WriterOptions::default()).unwrap();
+    let traces = [alone("a"), alone("b")];
+    let report = merge(&traces, HostLink::Utc, &mut writer, &mut |_| {}).unwrap();
+    assert_eq!(report.hosts.len(), 1);
+    assert_eq!((&*report.hosts[0].name, report.hosts[0].uncertainty), ("b", None));
 }

@@ -33,6 +33,7 @@
 //! - [`record`]: what the records are.
 //! - [`frame`]: how one record lies in the ring.
 //! - [`ring`]: a ring within one process.
+//! - [`wall_clock`]: how far this machine's time of day can be off.
 //! - [`fuzz`]: what reads bytes of the other side, for fuzzers.
 //!
 //! The rest is re-exported here: [`Producer`] and [`Batch`] for the target,
@@ -64,6 +65,8 @@ mod records;
 pub mod ring;
 mod sleep;
 mod sync;
+#[cfg(not(loom))]
+pub mod wall_clock;
 
 pub use batch::{Batch, BatchSize};
 pub use config::{Capacity, Config, Policy};

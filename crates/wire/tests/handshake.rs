@@ -1,13 +1,20 @@
 //! Target and collector over a real socket, with peers that are late, gone,
 //! foreign or talk nonsense.
 #![cfg(all(not(loom), not(miri)))]
-#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::exit,
+    clippy::print_stdout,
+    reason = "in a test a panic is the report, and one that cannot run says so"
+)]
 
 use std::{
     fs,
     num::NonZeroU16,
     os::{fd::OwnedFd, unix::fs::PermissionsExt},
     path::{Path, PathBuf},
+    process::Command,
     thread,
     time::{Duration, Instant},
 };
@@ -19,7 +26,7 @@ use rustix::net::{
 use tracesmith_wire::{
     Capacity, Config, Error, Kind, Policy, Pushed, Tag, Waited,
     control::armed,
-    handshake::{Granted, Life, Listener, Purpose, connect},
+    handshake::{Granted, Life, Listener, Purpose, connect, connect_control},
 };
 
 const LIMIT: Duration = Duration::from_secs(5);
@@ -321,13 +328,100 @@ fn the_runtime_directory_is_closed_to_others_and_removed() {
 fn a_socket_that_a_killed_process_left_is_removed() {
     let folder = tempfile::tempdir().unwrap();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o700)).unwrap();
-    // Above the largest number that a process can have.
+    // As a process leaves it that is killed: bound, and nobody listens.
     let left = folder.path().join("4194305.sock");
-    fs::write(&left, b"").unwrap();
-    let own = folder.path().join(format!("{}.sock", std::process::id()));
-    fs::write(&own, b"").unwrap();
-    assert_eq!(armed::waiting_in(folder.path()), [(std::process::id(), own)]);
+    bind(raw_socket(), &SocketAddrUnix::new(&left).unwrap()).unwrap();
+    let own = armed::listen_in(folder.path(), std::process::id()).unwrap();
+    let path = folder.path().join(format!("{}.sock", std::process::id()));
+    assert_eq!(own.path(), path);
+    assert_eq!(armed::waiting_in(folder.path()), [(std::process::id(), path)]);
     assert!(!left.exists());
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
     assert_eq!(armed::waiting_in(folder.path()), [], "others can enter it");
+}
+
+/// Issue 26: processes of two pid namespaces that share a directory can have the same number.
+#[test]
+fn processes_with_the_same_number_keep_their_sockets() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o700)).unwrap();
+    // A number that is no process here.
+    let first = armed::listen_in(folder.path(), 4_194_305).unwrap();
+    let second = armed::listen_in(folder.path(), 4_194_305).unwrap();
+    assert_ne!(first.path(), second.path());
+    // Both are this process, by the number that it has here, and neither is taken for one that was left.
+    let found = armed::waiting_in(folder.path());
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(found.iter().all(|(process, _)| *process == std::process::id()));
+    for listener in [&first, &second] {
+        let control = connect_control(listener.path(), LIMIT).unwrap();
+        assert_eq!(control.peer().process_id(), Some(std::process::id()));
+        // Those who only looked who listens come first.
+        while listener.accept(LIMIT).is_err() {}
+    }
+    let path = first.path().to_owned();
+    drop(first);
+    let third = armed::listen_in(folder.path(), 4_194_305).unwrap();
+    assert_eq!(third.path(), path, "a name that is free is taken again");
+    drop((second, third));
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+/// Says what the test binary does when it starts itself again.
+const ROLE: &str = "TRACESMITH_TEST_ROLE";
+
+/// Issue 26: a process that ended may have left its number to another.
+#[test]
+fn a_process_with_the_number_of_one_that_is_gone_is_not_taken_for_it() {
+    let inside = "a_number_is_given_out_again";
+    let output = Command::new("unshare")
+        .args(["--pid", "--mount", "--fork", "--mount-proc"])
+        .arg(std::env::current_exe().unwrap())
+        .args([inside, "--exact", "--nocapture"])
+        .env(ROLE, "collector")
+        .output();
+    let (status, words) = match output {
+        Ok(output) => (
+            output.status.code(),
+            String::from_utf8_lossy(&output.stderr).into_owned(),
+        ),
+        Err(error) => (None, format!("unshare failed: {error}")),
+    };
+    if words.contains("unshare failed") || words.contains("cannot set the next number") {
+        println!("SKIPPED: no pid namespace of our own: {words}");
+        return;
+    }
+    assert_eq!(status, Some(0), "{words}");
+}
+
+/// Within a pid namespace of its own, where nobody else starts processes.
+#[test]
+fn a_number_is_given_out_again() {
+    match std::env::var(ROLE).as_deref() {
+        Ok("collector") => {}
+        Ok(path) => {
+            // The target: it connects and is gone.
+            connect_control(Path::new(path), LIMIT).unwrap();
+            std::process::exit(0);
+        }
+        Err(_) => return,
+    }
+    let folder = tempfile::tempdir().unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o700)).unwrap();
+    let listener = Listener::bind(folder.path()).unwrap();
+    let mut target = Command::new(std::env::current_exe().unwrap())
+        .args(["a_number_is_given_out_again", "--exact"])
+        .env(ROLE, listener.path())
+        .spawn()
+        .unwrap();
+    let number = target.id();
+    assert!(target.wait().unwrap().success());
+    fs::write("/proc/sys/kernel/ns_last_pid", (number - 1).to_string()).expect("cannot set the next number");
+    let mut other = Command::new("sleep").arg("60").spawn().unwrap();
+    assert_eq!(other.id(), number, "the number is another process's now");
+    let visitor = listener.accept(LIMIT).unwrap();
+    assert_eq!(visitor.hello().process_id, number);
+    assert_ne!(visitor.peer().life(), Life::Running, "that is the other one");
+    other.kill().unwrap();
+    other.wait().unwrap();
 }

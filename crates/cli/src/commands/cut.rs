@@ -1,7 +1,7 @@
 //! `tracesmith cut`.
 
 use serde_json::json;
-use tracesmith_trace::{RewriteReport, TimeRange, cut, units};
+use tracesmith_trace::{HostPlacement, RecordingLeftOut, RewriteReport, TimeRange, cut, units};
 
 use crate::args::{CutArgs, Format, OutArgs};
 use crate::commands::out_file::{Schema, is_stdout, write_trace};
@@ -37,12 +37,7 @@ pub(crate) fn show_report(
             report.damaged_blocks
         ));
     }
-    if report.rows_not_carried > 0 {
-        let rows = units::count(report.rows_not_carried);
-        output.warning(&format!(
-            "{rows} rows of tables unknown to this version were left out"
-        ));
-    }
+    warn_of_losses(report, output);
     if is_stdout(out) {
         return Ok(());
     }
@@ -62,8 +57,40 @@ pub(crate) fn show_report(
         ("rows", json!(report.rows)),
         ("rows_outside", json!(report.rows_outside)),
         ("rows_not_carried", json!(report.rows_not_carried)),
+        ("recordings", json!(report.recordings)),
+        ("recordings_left_out", recordings_left_out(report)),
         ("damaged_blocks", json!(report.damaged_blocks)),
+        ("hosts", hosts(report)),
         ("bytes", json!(bytes)),
     ])?;
     Ok(())
+}
+
+/// Warns of what did not come over into the new trace.
+pub(crate) fn warn_of_losses(report: &RewriteReport, output: &mut Output) {
+    if report.rows_not_carried > 0 {
+        let rows = units::count(report.rows_not_carried);
+        output.warning(&format!(
+            "{rows} rows of tables unknown to this version were left out"
+        ));
+    }
+    for left_out in &report.recordings_left_out {
+        output.warning(&format!(
+            "the replay recording of process {} was left out: {}",
+            left_out.pid,
+            left_out.reason.words()
+        ));
+    }
+}
+
+/// What did not come over of replay recordings, as JSON.
+pub(crate) fn recordings_left_out(report: &RewriteReport) -> serde_json::Value {
+    let of = |left_out: &RecordingLeftOut| json!({ "pid": left_out.pid, "reason": left_out.reason.words() });
+    report.recordings_left_out.iter().map(of).collect()
+}
+
+/// How hosts were placed on one timeline, as JSON.
+fn hosts(report: &RewriteReport) -> serde_json::Value {
+    let of = |host: &HostPlacement| json!({ "name": host.name, "uncertainty_ns": host.uncertainty });
+    report.hosts.iter().map(of).collect()
 }

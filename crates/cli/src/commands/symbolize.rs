@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
-use tracesmith_symbols::{Extent, Function, ModuleReport, Resolver, Sources};
+use tracesmith_symbols::{Extent, File, Function, ModuleReport, PerfMap, Resolver, Sources};
 use tracesmith_trace::{FrameToName, NamedFunction, RewriteReport, Trace, symbolize, units};
 
 use crate::args::{Format, SymbolizeArgs};
+use crate::commands::cut::warn_of_losses;
 use crate::commands::out_file::{Schema, is_stdout, write_trace};
 use crate::input::open_trace;
 use crate::output::Output;
@@ -57,12 +58,17 @@ struct Outcome {
 /// What is known of a frame. Code that was made at run time is looked for in what each process wrote down.
 fn functions(resolver: &mut Resolver, pids: &[u32], frame: &FrameToName) -> Vec<NamedFunction> {
     let found = if frame.path.is_empty() {
-        let made = pids
-            .iter()
-            .find_map(|pid| resolver.made_at_run_time(*pid, frame.address));
+        let made = pids.iter().find_map(|pid| {
+            resolver.made_at_run_time(&PerfMap::path_of(Path::new("/"), *pid), frame.address)
+        });
         made.into_iter().collect()
     } else {
-        resolver.functions(Path::new(&frame.path), &frame.build_id, frame.address)
+        let file = File {
+            root: PathBuf::from("/"),
+            path: PathBuf::from(&frame.path),
+            build_id: frame.build_id.clone(),
+        };
+        resolver.functions(&file, frame.address)
     };
     found.into_iter().map(named).collect()
 }
@@ -87,12 +93,7 @@ fn show(
     for damage in trace.health().damage {
         output.warning(&damage.to_string());
     }
-    if report.rows_not_carried > 0 {
-        let rows = units::count(report.rows_not_carried);
-        output.warning(&format!(
-            "{rows} rows of tables unknown to this version were left out"
-        ));
-    }
+    warn_of_losses(report, output);
     if is_stdout(&args.out) {
         return Ok(());
     }

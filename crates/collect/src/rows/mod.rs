@@ -21,10 +21,7 @@ mod symbols;
 mod sync;
 
 use rustc_hash::FxHashMap;
-use tracesmith_format::{
-    ClockId, DeviceId, ImageId, ProcessId, StringId, Timestamp, Writable,
-    tables::{self, ClockKind},
-};
+use tracesmith_format::{ClockId, DeviceId, ImageId, ProcessId, StringId, Timestamp, Writable, tables};
 use tracesmith_symbols::ModuleReport;
 use tracesmith_wire::{
     Record,
@@ -33,6 +30,7 @@ use tracesmith_wire::{
 
 use crate::{
     capture::Announce,
+    clocks::{self, HostClocks},
     counters::{DeviceFacts, Sample},
     health::{Health, Notice},
     host,
@@ -97,24 +95,23 @@ pub(crate) struct TraceRows {
     contents: recording::Stored,
     /// Who hears that a recording begins.
     pub(crate) announce: Option<Announce>,
+    /// Whether a window opened or closed since someone looked.
+    pub(crate) saw_window: bool,
 }
 
 impl TraceRows {
-    /// Begins a trace: states its facts, its machine and the machine's clock.
-    pub(crate) fn begin(mut file: TraceFile, facts: Vec<DeviceFacts>, metadata: &[(String, String)]) -> Self {
+    /// Begins a trace: states its facts, its machine and the machine's clocks.
+    pub(crate) fn begin(
+        mut file: TraceFile,
+        facts: Vec<DeviceFacts>,
+        metadata: &[(String, String)],
+        clocks: &HostClocks,
+    ) -> Self {
         for (key, value) in metadata {
             file.metadata(key, value);
         }
         host::define(&mut file);
-        let clock = tables::Clock {
-            id: HOST_CLOCK,
-            kind: ClockKind::MONOTONIC,
-            host: host::HOST,
-            name: file.string("host monotonic"),
-            resolution: 1,
-            ..tables::Clock::default()
-        };
-        file.define(&clock);
+        clocks.begin(&mut file);
         // What the file says of itself is there from the start, whatever comes.
         file.flush();
         Self {
@@ -125,11 +122,12 @@ impl TraceRows {
             facts,
             demangled: FxHashMap::default(),
             processes: 0,
-            clocks: HOST_CLOCK.0,
+            clocks: clocks::LAST,
             images: 0,
             nameless: symbols::Nameless::default(),
             contents: recording::Stored::default(),
             announce: None,
+            saw_window: false,
         }
     }
 

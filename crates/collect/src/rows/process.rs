@@ -66,6 +66,12 @@ impl ProcessRows {
             ..tables::Process::default()
         };
         file.define(&row);
+        if identity.own_pid != identity.pid {
+            let key = format!("process.{}.own_pid", identity.pid);
+            file.metadata(&key, &identity.own_pid.to_string());
+        }
+        trace.nameless.process(identity);
+        let file = &mut trace.file;
         let clock_row = tables::Clock {
             id: clock,
             kind: ClockKind::ALIGNED,

@@ -5,6 +5,7 @@ use tracesmith_format::{
     Address, Bytes, FrameId, ImageId, StackId, StringId, Timestamp,
     tables::{self, Frame, FrameKind, Stack, StackEnd},
 };
+use tracesmith_symbols::File;
 use tracesmith_wire::record as wire;
 
 use super::{Definitions, ProcessRows, TraceRows, definitions::readable};
@@ -59,7 +60,12 @@ impl ProcessRows {
             ..tables::Image::default()
         };
         trace.file.define(&row);
-        trace.nameless.image(id, &path, &build_id);
+        let file = File {
+            root: self.identity.root(),
+            path: path.to_string().into(),
+            build_id,
+        };
+        trace.nameless.image(id, file);
         let end = record.address.saturating_add(record.size);
         // What was mapped there before has gone.
         self.code
@@ -149,7 +155,7 @@ impl ProcessRows {
                 address: Address(call),
                 ..Frame::default()
             });
-            trace.nameless.jit(frame, self.identity.pid, call);
+            trace.nameless.jit(frame, &self.identity, call);
             return frame;
         };
         let address = call.wrapping_sub(image.bias);

@@ -88,6 +88,7 @@ impl ProcessRows {
     /// opening and the last close.
     pub(super) fn window(&mut self, record: &wire::Window, trace: &mut TraceRows) {
         self.saw(record.time);
+        trace.saw_window = true;
         let time = record.time.to_string();
         match record.phase {
             wire::WINDOW_OPENED => {

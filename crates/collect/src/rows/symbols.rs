@@ -1,26 +1,32 @@
 //! Names for the frames of a trace, when all of it is there.
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use tracesmith_format::{FrameId, ImageId, tables::Symbol};
-use tracesmith_symbols::{Function, ModuleReport, Resolver, Sources};
+use tracesmith_symbols::{File, Function, ModuleReport, PerfMap, Resolver, Sources};
 
-use crate::trace_file::TraceFile;
+use crate::{identity::Identity, mounts::Mounts, trace_file::TraceFile};
 
 /// Frames that have no names yet.
 #[derive(Debug, Default)]
 pub(super) struct Nameless {
-    files: BTreeMap<ImageId, (PathBuf, String)>,
+    files: BTreeMap<ImageId, File>,
     /// By file, which are opened one after another.
-    frames: BTreeMap<(PathBuf, String), BTreeMap<FrameId, u64>>,
-    /// Code made at run time, with the process that made it.
-    jit: BTreeMap<FrameId, (u32, u64)>,
+    frames: BTreeMap<File, BTreeMap<FrameId, u64>>,
+    /// Code made at run time, with the map of the process that made it.
+    jit: BTreeMap<FrameId, (PathBuf, u64)>,
+    /// Containers whose files are looked into.
+    mounts: Vec<Arc<Mounts>>,
 }
 
 impl Nameless {
-    pub(super) fn image(&mut self, image: ImageId, path: &str, build_id: &str) {
-        self.files
-            .insert(image, (PathBuf::from(path), build_id.to_owned()));
+    /// Keeps the files of a process within reach.
+    pub(super) fn process(&mut self, identity: &Identity) {
+        self.mounts.extend(identity.mounts.clone());
+    }
+
+    pub(super) fn image(&mut self, image: ImageId, file: File) {
+        self.files.insert(image, file);
     }
 
     /// A frame at an address of an image.
@@ -34,24 +40,27 @@ impl Nameless {
     }
 
     /// A frame that is in no image.
-    pub(super) fn jit(&mut self, frame: FrameId, pid: u32, address: u64) {
-        self.jit.entry(frame).or_insert((pid, address));
+    pub(super) fn jit(&mut self, frame: FrameId, identity: &Identity, address: u64) {
+        let map = || PerfMap::path_of(&identity.root(), identity.own_pid);
+        self.jit.entry(frame).or_insert_with(|| (map(), address));
     }
 
     /// Writes the names that can be found.
     pub(super) fn name_all(self, file: &mut TraceFile) -> Vec<ModuleReport> {
         let mut resolver = Resolver::new(Sources::default());
-        for ((path, build_id), frames) in self.frames {
+        for (of, frames) in self.frames {
             for (frame, address) in frames {
-                let functions = resolver.functions(&path, &build_id, address);
+                let functions = resolver.functions(&of, address);
                 write(frame, &functions, file);
             }
         }
-        for (frame, (pid, address)) in self.jit {
-            if let Some(function) = resolver.made_at_run_time(pid, address) {
+        for (frame, (map, address)) in self.jit {
+            if let Some(function) = resolver.made_at_run_time(&map, address) {
                 write(frame, &[function], file);
             }
         }
+        // Held to here: the files were read through them.
+        drop(self.mounts);
         resolver.report()
     }
 }

@@ -4,35 +4,35 @@ use std::time::Duration;
 
 use tracesmith_wire::{
     control::{Control, Kinds, Message},
-    handshake::{Granted, Purpose, Visitor},
+    handshake::{Granted, PeerId, Purpose, Visitor},
 };
 
 use super::{BUSY_PAUSE, Session, Store, WindowState};
 use crate::{
     capture::RECORDING_RING,
     end::End,
-    flight::RecordLog,
     identity::Identity,
     ring::{self, Keep, Ring},
-    target::{Order, Target, TargetStore},
+    target::{Order, Target, TargetKey, TargetStore},
 };
 
 /// A visitor says who it is with its first packet, which is there when it is.
 const HELLO_LIMIT: Duration = Duration::from_millis(50);
 
 impl Session {
-    /// Takes a target that is connected, and tells it what to do.
-    pub(crate) fn adopt(&mut self, control: Control, own_pid: Option<u32>) {
-        let Some(pid) = control.peer().process_id().or(own_pid) else {
-            return;
-        };
-        if !self.end_replaced(pid) {
+    /// Takes a target that is connected, and tells it what to do. `own_pid` is the number that it knows itself by, as far
+    /// as it has said so.
+    pub(crate) fn adopt(&mut self, control: Control, own_pid: Option<u32>) -> Option<TargetKey> {
+        let claimed = own_pid.or(control.peer().process_id())?;
+        let id = control.peer().id(claimed);
+        if !self.end_replaced(id) {
             // A second connection of a process that records already is none of ours.
-            return;
+            return None;
         }
-        let identity = Identity::read(pid, own_pid.unwrap_or(pid));
+        let identity = Identity::of_peer(control.peer(), own_pid);
         let store = self.new_store(&identity);
-        let mut target = Target::with_control(identity, control, store);
+        let key = self.new_key();
+        let mut target = Target::with_control(key, identity, control, store);
         match self.window {
             WindowState::Opening { .. } | WindowState::Open { .. } => {
                 target.order(Order::Open, &self.open_message())
@@ -40,6 +40,7 @@ impl Session {
             WindowState::Ahead { .. } | WindowState::Over => target.order(Order::Close, &Message::Close),
         }
         self.targets.push(target);
+        Some(key)
     }
 
     /// Deals with one visitor; the next one makes the next turn short.
@@ -50,7 +51,7 @@ impl Session {
         };
         let hello = *visitor.hello();
         if hello.purpose == Purpose::Control {
-            self.adopt(visitor.into_control(), Some(hello.process_id));
+            let _ = self.adopt(visitor.into_control(), Some(hello.process_id));
         } else {
             self.grant(visitor, hello.purpose, hello.process_id);
         }
@@ -66,9 +67,9 @@ impl Session {
         let Some(config) = ring::config(purpose, &self.settings, keep) else {
             return;
         };
-        let pid = visitor.process_id().unwrap_or(own_pid);
-        let position = self.position_of(pid);
-        let taken = position.map_or(0, |at| self.targets[at].ring_bytes());
+        let known = self.key_of(visitor.peer().id(own_pid));
+        let known = known.and_then(|key| self.position(key));
+        let taken = known.map_or(0, |at| self.targets[at].ring_bytes());
         // A recording is asked for by itself, and its ring comes on top.
         let bound = self.settings.memory_bytes
             + if self.settings.kinds.contains(Kinds::RECORDING) {
@@ -80,7 +81,7 @@ impl Session {
             let words = "no more memory for rings: raise the bound with --buffer-size";
             // It may have gone away; then it needs no reason.
             let _ = visitor.refuse(words, HELLO_LIMIT);
-            if let Some(at) = position {
+            if let Some(at) = known {
                 self.note_failure(at, words.to_owned());
             }
             return;
@@ -88,10 +89,11 @@ impl Session {
         let Ok(Granted { consumer, peer }) = visitor.grant(config, HELLO_LIMIT) else {
             return;
         };
-        let at = position.unwrap_or_else(|| {
-            let identity = Identity::read(pid, own_pid);
+        let at = known.unwrap_or_else(|| {
+            let identity = Identity::of_peer(&peer, Some(own_pid));
             let store = self.new_store(&identity);
-            self.targets.push(Target::with_peer(identity, peer, store));
+            let target = Target::with_peer(self.new_key(), identity, peer, store);
+            self.targets.push(target);
             self.targets.len() - 1
         });
         let ring = Ring::new(consumer, purpose, config.capacity);
@@ -103,7 +105,11 @@ impl Session {
     }
 
     /// Deals with a message of a target.
-    pub(super) fn listen(&mut self, position: usize) {
+    pub(super) fn listen(&mut self, key: TargetKey) {
+        // One that was ready a moment ago can have been let go by a dump since.
+        let Some(position) = self.position(key) else {
+            return;
+        };
         let Some(message) = self.targets[position].receive() else {
             return;
         };
@@ -115,9 +121,9 @@ impl Session {
             }
             Message::Dump => {
                 let dumped = self.dump().map(|path| path.display().to_string());
-                // A dump lets go of targets that have ended; this one spoke.
-                if let Some(target) = self.targets.get_mut(position) {
-                    target.send(&Message::Dumped(dumped));
+                // A dump lets go of targets that have ended, and others move to their places.
+                if let Some(position) = self.position(key) {
+                    self.targets[position].send(&Message::Dumped(dumped));
                 }
             }
             // Orders are ours to give, and dumps ours to write.
@@ -135,14 +141,15 @@ impl Session {
 
     /// Makes way for a new connection of a process that was another program
     /// before. False when it is still the same.
-    fn end_replaced(&mut self, pid: u32) -> bool {
-        let Some(position) = self.position_of(pid) else {
+    fn end_replaced(&mut self, id: PeerId) -> bool {
+        let Some(key) = self.key_of(id) else {
             return true;
         };
-        if self.targets[position].still_records() {
+        let position = self.position(key);
+        if position.is_some_and(|at| self.targets[at].still_records()) {
             return false;
         }
-        self.end_target(position, End::Replaced);
+        self.end_target(key, End::Replaced);
         true
     }
 
@@ -151,7 +158,7 @@ impl Session {
         self.known.extend(identity.life());
         match &mut self.store {
             Store::Stream(trace) => TargetStore::Stream(Box::new(trace.begin_process(identity))),
-            Store::Flight(_) => TargetStore::Flight(RecordLog::default()),
+            Store::Flight(_) => TargetStore::Flight(Box::default()),
         }
     }
 }

@@ -40,6 +40,8 @@ pub fn run() {
         "windows" => windows(),
         "flight" => flight(number),
         "flight-asks" => flight_asks(number),
+        "flight-asks-beside" => flight_asks_beside(),
+        "flight-beside-others" => flight_beside_others(),
         "exec" => exec(),
         "exec-other" => exec_other(),
         "fork" => fork(),
@@ -249,6 +251,43 @@ fn flight_asks(kernels: u32) {
     target.goodbye();
 }
 
+/// Asks for a dump once it is told to by a file.
+fn flight_asks_beside() {
+    let folder = PathBuf::from(env::var_os(PROGRESS).unwrap());
+    let mut target = Target::open(connect());
+    target.define_all();
+    fs::write(folder.join("open"), "").unwrap();
+    target::until(|| folder.join("ask").exists());
+    target.control.send(&Message::Dump, LIMIT).unwrap();
+    let answer = receive(&target.control);
+    assert!(matches!(answer, Message::Dumped(Ok(_))), "{answer:?}");
+    target.goodbye();
+}
+
+/// Records beside one that has ended and one that asks for a dump: the answer must go to the one that asked.
+fn flight_beside_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let start = |task: &str| {
+        let mut other = Command::new(env::current_exe().unwrap());
+        other.args(env::args_os().skip(1)).stdout(Stdio::null());
+        other
+            .env(TASK, task)
+            .env(PROGRESS, folder.path())
+            .spawn()
+            .unwrap()
+    };
+    assert_eq!(start("whole:10").wait().unwrap().code(), Some(3));
+    let mut asking = start("flight-asks-beside");
+    target::until(|| folder.path().join("open").exists());
+    let mut target = Target::open(connect());
+    target.define_all();
+    fs::write(folder.path().join("ask"), "").unwrap();
+    assert_eq!(asking.wait().unwrap().code(), Some(0));
+    let message = target.control.receive(Duration::from_millis(50));
+    assert!(message.is_err(), "an answer for another: {message:?}");
+    target.goodbye();
+}
+
 /// Becomes another program, which records as well.
 fn exec() {
     let mut target = Target::open(connect());
@@ -349,8 +388,11 @@ fn armed() {
     let listener = armed::listen().unwrap();
     let mut windows = 0;
     loop {
-        let Ok(visitor) = listener.accept(LIMIT) else {
-            return;
+        let visitor = match listener.accept(LIMIT) {
+            Ok(visitor) => visitor,
+            Err(tracesmith_wire::Error::TimedOut { .. }) => return,
+            // Someone only looked who listens here.
+            Err(_) => continue,
         };
         let mut control = visitor.into_control();
         while let Ok(Some(message)) = control.receive(LIMIT) {
@@ -387,7 +429,10 @@ fn record_for(control: Control, settings: Settings, window: u32, listener: &List
         target.kernel(window);
         if someone_waits(listener) {
             // From here on it has all the time that a real program gives it.
-            let asker = listener.accept(LIMIT).unwrap().into_control();
+            let Ok(visitor) = listener.accept(LIMIT) else {
+                continue;
+            };
+            let asker = visitor.into_control();
             if asker.receive(LIMIT).unwrap() == Some(Message::Dump) {
                 target.control.send(&Message::Dump, LIMIT).unwrap();
                 asker.send(&receive(&target.control), LIMIT).unwrap();

@@ -121,6 +121,12 @@ codes! {
         ALIGNED = 4 "aligned",
         /// Nanoseconds since the recording began.
         RECORDING = 5 "recording",
+        /// Nanoseconds since the host started, sleep included (CLOCK_BOOTTIME).
+        BOOTTIME = 6 "boottime",
+        /// Nanoseconds of a PTP hardware clock. Without a host: what the PTP clocks of several hosts are synchronised to.
+        PTP = 7 "ptp",
+        /// Nanoseconds since 1970, as they truly are. It belongs to no host: clocks of several hosts are compared by it.
+        UTC = 8 "utc",
     }
 
     /// What happened to data.

@@ -3,8 +3,12 @@
 //! A trace keeps every record on the clock that it was taken with, and stores simultaneous readings of two clocks beside
 //! them. Here these pairs become conversions to one *reference* clock: a straight line between two neighbouring
 //! pairs, so that drift is followed, and the same slope beyond the first and last one.
+//!
+//! Where several ways lead to the reference, the most certain one is taken: between hosts that is a PTP clock rather than
+//! the time of day.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
 
 use tracesmith_format::tables::{Clock, ClockKind, ClockPair};
 use tracesmith_format::{ClockId, Timestamp};
@@ -66,17 +70,22 @@ impl ClockMap {
                 .push((b, a, pair.uncertainty));
         }
 
-        let mut paths = BTreeMap::from([(reference, Vec::new())]);
-        let mut queue = VecDeque::from([reference]);
-        while let Some(at) = queue.pop_front() {
-            for from in links.get(&at).into_iter().flat_map(BTreeMap::keys) {
-                if paths.contains_key(from) {
-                    continue;
-                }
-                let mut path = vec![Step::new(links[from][&at].clone())];
-                path.extend(paths[&at].iter().cloned());
-                paths.insert(*from, path);
-                queue.push_back(*from);
+        let mut paths: BTreeMap<ClockId, Vec<Step>> = BTreeMap::new();
+        // By uncertainty, then by steps, then by id: the same input gives the same paths.
+        let mut queue = BinaryHeap::from([Reverse((0, 0, reference, reference))]);
+        while let Some(Reverse((uncertainty, steps, from, over))) = queue.pop() {
+            if paths.contains_key(&from) {
+                continue;
+            }
+            let mut path = Vec::new();
+            if from != over {
+                path.push(Step::new(links[&from][&over].clone()));
+                path.extend(paths[&over].iter().cloned());
+            }
+            paths.insert(from, path);
+            for (next, readings) in links.get(&from).into_iter().flatten() {
+                let uncertainty = typical_uncertainty(readings).saturating_add(uncertainty);
+                queue.push(Reverse((uncertainty, steps + 1, *next, from)));
             }
         }
         ClockMap { reference, paths }
@@ -179,11 +188,27 @@ impl Step {
         };
         let (run, rise) = (i128::from(next_from - from), i128::from(next_to) - i128::from(to));
         let scaled = scaled(offset, rise, run);
+        let outside = (from.saturating_sub(time)).max(time.saturating_sub(next_from));
+        let beyond = grown(
+            uncertainty.saturating_add(next_uncertainty),
+            outside,
+            next_from - from,
+        );
         (
             clamp(i128::from(to).saturating_add(scaled)),
-            uncertainty.max(next_uncertainty),
+            uncertainty.max(next_uncertainty).saturating_add(beyond),
         )
     }
+}
+
+/// That of the reading in the middle: one that was interrupted says little of the others.
+fn typical_uncertainty(readings: &[Reading]) -> u64 {
+    let mut all: Vec<u64> = readings.iter().map(|(.., uncertainty)| *uncertainty).collect();
+    let middle = all.len() / 2;
+    if all.is_empty() {
+        return u64::MAX;
+    }
+    *all.select_nth_unstable(middle).1
 }
 
 /// `offset * rise / run`, rounded to the nearest, so that a reading's own time comes back exactly. The product of a made-up
@@ -199,6 +224,13 @@ fn scaled(offset: i128, rise: i128, run: i128) -> i128 {
         -(((product + (run - 1) / 2) / run) as i128)
     };
     rise.saturating_mul(whole).saturating_add(part)
+}
+
+/// What the uncertainty of two readings becomes so far outside them: the slope between them can be off by that much over
+/// `run`.
+fn grown(both: u64, outside: u64, run: u64) -> u64 {
+    let product = u128::from(both) * u128::from(outside);
+    u64::try_from(product / u128::from(run.max(1))).unwrap_or(u64::MAX)
 }
 
 /// 0 would mean "not known".
@@ -263,10 +295,11 @@ mod tests {
         assert_eq!(at(&map, 2, 2_500), (3_500, 3));
         assert_eq!(
             at(&map, 2, 500),
-            (1, 2),
-            "before the first pair its slope goes on, down to the clock's zero"
+            (1, 3),
+            "before the first pair its slope goes on, down to the clock's zero, and gets less certain"
         );
-        assert_eq!(at(&map, 2, 4_000), (5_000, 3));
+        assert_eq!(at(&map, 2, 4_000), (5_000, 8));
+        assert_eq!(at(&map, 2, 3_000), (4_000, 3));
         for pair in pairs {
             assert_eq!(at(&map, 2, pair.first_time.0).0, pair.second_time.0);
         }
@@ -319,6 +352,22 @@ mod tests {
     }
 
     #[test]
+    fn of_two_ways_the_more_certain_one_is_taken() {
+        let clocks = [clock(1, ClockKind::MONOTONIC)];
+        let by_time_of_day = [pair(1, 100, 2, 500, 1_000), pair(3, 100, 2, 400, 1_000)];
+        let by_ptp = [
+            pair(1, 100, 4, 900, 3),
+            pair(3, 100, 5, 950, 3),
+            pair(4, 900, 6, 900, 0),
+            pair(5, 950, 6, 950, 0),
+        ];
+        let map = ClockMap::new(&clocks, &by_time_of_day);
+        assert_eq!(at(&map, 3, 101), (1, 2_000));
+        let map = ClockMap::new(&clocks, &[&by_time_of_day[..], &by_ptp[..]].concat());
+        assert_eq!(at(&map, 3, 101), (151, 6), "four steps, and better than two");
+    }
+
+    #[test]
     fn extremes_and_unknown_times_do_not_overflow() {
         let clocks = [clock(1, ClockKind::MONOTONIC)];
         let pairs = [
@@ -333,6 +382,9 @@ mod tests {
         }
         let steep = [pair(2, 1, 1, 1, 0), pair(2, 2, 1, u64::MAX, 0)];
         assert_eq!(at(&ClockMap::new(&clocks, &steep), 2, u64::MAX), (u64::MAX, 0));
+        let doubtful = [pair(2, 1, 1, 1, u64::MAX), pair(2, 2, 1, 2, u64::MAX)];
+        let map = ClockMap::new(&clocks, &doubtful);
+        assert_eq!(at(&map, 2, u64::MAX), (u64::MAX, u64::MAX));
         let falling = [pair(2, 1, 1, u64::MAX, 0), pair(2, u64::MAX, 1, 1, 0)];
         let map = ClockMap::new(&clocks, &falling);
         assert_eq!(at(&map, 2, u64::MAX - 5), (6, 0));

@@ -22,6 +22,13 @@ pub(super) struct NewIds {
     images: Given,
 }
 
+impl NewIds {
+    /// The id of a clock that no input has.
+    pub(super) fn new_clock(&mut self) -> ClockId {
+        ClockId(self.clocks.next())
+    }
+}
+
 /// Ids of one kind. Things that are alike in everything but their id are one thing.
 #[derive(Default)]
 struct Given {

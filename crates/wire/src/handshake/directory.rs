@@ -7,7 +7,10 @@ use std::{
     process,
 };
 
-use crate::error::Error;
+use crate::{
+    control::armed::{self, RUNTIME_DIRECTORY_VARIABLE},
+    error::Error,
+};
 
 /// Names tried before giving up: one is taken only by a collector that had the
 /// same process id and could not clean up.
@@ -35,13 +38,27 @@ pub(crate) fn check(path: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// A new directory of our own, below the session's runtime directory or, where
-/// there is none, below the one for temporary files.
+/// A new directory of our own, below `$TRACESMITH_RUNTIME_DIR`, the session's
+/// runtime directory or, where there is neither, the one for temporary files.
+///
+/// One that was named is used or refused: who names it shares it with a
+/// container, whose programs look nowhere else.
 pub(super) fn create() -> Result<PathBuf, Error> {
-    let session = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
-    let base = session
-        .filter(|path| check(path).is_ok())
-        .unwrap_or_else(env::temp_dir);
+    let base = match env::var_os(RUNTIME_DIRECTORY_VARIABLE) {
+        Some(_) => armed::directory()?,
+        None => {
+            let session = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+            session
+                .filter(|path| check(path).is_ok())
+                .unwrap_or_else(env::temp_dir)
+        }
+    };
+    create_in(&base)
+}
+
+/// Processes of several pid namespaces can have the same number, and then take
+/// the next name.
+fn create_in(base: &Path) -> Result<PathBuf, Error> {
     for attempt in 0..ATTEMPTS {
         let path = base.join(format!("tracesmith-{}-{attempt}", process::id()));
         match fs::DirBuilder::new().mode(0o700).create(&path) {
@@ -52,6 +69,6 @@ pub(super) fn create() -> Result<PathBuf, Error> {
     }
     Err(Error::RuntimeDirectory {
         what: "every name for the socket's directory is taken below",
-        path: base,
+        path: base.to_owned(),
     })
 }

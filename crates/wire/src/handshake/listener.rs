@@ -83,6 +83,11 @@ impl Listener {
         Ok(listener)
     }
 
+    /// The socket has another name from now on, which it goes by and which is removed in the end.
+    pub(crate) fn set_path(&mut self, path: PathBuf) {
+        self.path = path;
+    }
+
     /// Whether the descriptor is still the one that was opened here: see
     /// [`Control::is_intact`].
     pub fn is_intact(&self) -> bool {
@@ -121,9 +126,9 @@ impl Listener {
         let (bytes, _) = socket.receive(&mut bytes, "hello", deadline)?;
         match Hello::decode(bytes) {
             Ok(hello) => Ok(Visitor {
+                peer: Peer::new(credentials, &socket),
                 socket,
                 hello,
-                peer: Peer::new(credentials),
             }),
             Err(error) => {
                 let refusal = Answer::Refused(error.to_string()).encode();
@@ -192,9 +197,9 @@ impl Visitor {
         &self.hello
     }
 
-    /// The process that connected, by the number that we know it by.
-    pub fn process_id(&self) -> Option<u32> {
-        self.peer.process_id()
+    /// The process that connected.
+    pub fn peer(&self) -> &Peer {
+        &self.peer
     }
 
     /// Makes a ring and hands it over.

@@ -41,11 +41,12 @@ mod peer;
 mod socket;
 mod target;
 
+pub(crate) use credentials::Credentials;
 pub use listener::{Granted, Listener, Visitor};
 pub use message::{Hello, PROTOCOL_VERSION, Purpose};
 pub(crate) use message::{decode_any, encoded_samples};
-pub use peer::{Life, Peer};
-pub(crate) use socket::{Deadline, Identity, Socket};
+pub use peer::{Life, Peer, PeerId};
+pub(crate) use socket::{Deadline, Identity, Socket, open as open_socket};
 pub use target::{connect, connect_control};
 
 pub(crate) use directory::check as check_directory;

@@ -55,7 +55,8 @@ pub fn connect(
 pub fn connect_control(path: &Path, limit: Duration) -> Result<Control, Error> {
     let deadline = Deadline::after(limit);
     let (socket, credentials) = greet(path, Purpose::Control, Capacity::MIN, deadline)?;
-    Ok(Control::new(socket, Peer::new(credentials)))
+    let peer = Peer::new(credentials, &socket);
+    Ok(Control::new(socket, peer))
 }
 
 fn greet(

@@ -182,10 +182,15 @@ fn epoch_of(trace: &Trace, base: i64) -> Option<i64> {
     };
     // A conversion does not go down to 0, which means unknown: the moment that is looked for lies a little later.
     let moment = i128::from(base) + LATER;
-    // Clocks run alike to a few millionths: the second step is exact to the nanosecond.
+    // Each step leaves as much of the distance as the slopes differ: a millionth, or more where two readings that lie close
+    // together give the slope.
     let mut epoch = i128::from(PROBE);
-    for _ in 0..2 {
-        epoch += moment - on_timeline(epoch)?;
+    for _ in 0..16 {
+        let step = moment - on_timeline(epoch)?;
+        epoch += step;
+        if step == 0 {
+            break;
+        }
     }
     i64::try_from(epoch - LATER).ok() // a time of day beyond the year 2262 is none
 }

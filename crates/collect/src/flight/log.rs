@@ -1,0 +1,594 @@
+//! What a process defined, bounded however long it runs.
+//!
+//! A dump must stand alone, so definitions are kept. Most have a number, and what is defined again under the same number
+//! takes the place of what was there: the log grows with the things that a program has, not with the time that it runs.
+//! The rest is bounded by kind:
+//!
+//! - Streams, contexts and modules that are gone, and images in whose place others are: the last [`MAX_GONE`] of each kind.
+//! - Names of threads and categories, and notes: the last [`MAX_NAMED`] of each kind.
+//! - Windows: the first that opened, which a trace states, and the last opening and close.
+//! - Losses, and notes with the same words: sums.
+//! - Clock pairs, edges of graphs, and events that had no ring of their own: the newest, see [`newest_bytes`].
+//!
+//! What made room for newer records is counted, and dumps state it.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use rustc_hash::FxHashMap;
+use tracesmith_wire::{
+    Kind, Record, Tag,
+    record::{self as wire, IntoBytes, Payload},
+};
+
+/// Bytes kept of one process. Texts, stacks and images of a real program take a few megabytes; this bounds what a mad
+/// target can take.
+const MAX_LOG_BYTES: usize = 64 << 20;
+
+/// What a record takes beside its payload: tag, place and key.
+const RECORD_BYTES: usize = 128;
+
+/// Objects of a kind that are gone and still kept: events in the rings may refer to them.
+const MAX_GONE: usize = 4096;
+
+/// Names of a kind that are kept: nothing says when a thread has gone.
+const MAX_NAMED: usize = 1 << 14;
+
+/// Records in the order of their first definition.
+#[derive(Debug, Default)]
+pub(crate) struct RecordLog {
+    records: BTreeMap<u64, Kept>,
+    by_key: FxHashMap<Key, u64>,
+    /// Records without a key, by kind, the oldest first.
+    newest: FxHashMap<u16, Newest>,
+    /// Objects that are gone, by kind, the longest gone first.
+    gone: FxHashMap<u16, VecDeque<Object>>,
+    /// The image at an address.
+    images: FxHashMap<u64, u64>,
+    /// Images that were mapped where others are now, the oldest first. Stacks that were defined before those are of them.
+    replaced_images: VecDeque<u64>,
+    /// Keys of names, by kind, the oldest first.
+    named: FxHashMap<u16, VecDeque<Key>>,
+    bytes: usize,
+    next: u64,
+    refused: u64,
+    overwritten: u64,
+    in_window: bool,
+}
+
+#[derive(Debug)]
+struct Kept {
+    tag: Tag,
+    payload: Box<[u8]>,
+}
+
+/// What a later record replaces an earlier one by: its kind and what numbers it.
+type Key = (u16, Box<[u8]>);
+
+/// A stream, a context or a module: its context and its number there.
+type Object = (u32, u32);
+
+#[derive(Debug, Default)]
+struct Newest {
+    places: VecDeque<u64>,
+    bytes: usize,
+}
+
+/// How a record is kept.
+enum Keep {
+    /// In the place of the record with the same key.
+    Keyed(Vec<u8>),
+    /// As [`Keep::Keyed`], as one of [`MAX_NAMED`].
+    Named(Vec<u8>),
+    /// At the end; one with the same key goes.
+    Latest(Vec<u8>),
+    /// As what is mapped at this address from now on.
+    Image(u64),
+    /// As a definition of an object, which ends with this record or does not.
+    Object(Object, Phase),
+    /// Added to the record with the same key, as one of [`MAX_NAMED`].
+    Sum(Vec<u8>),
+    /// With others of its kind, as far as they find room.
+    Newest,
+}
+
+/// What a record says of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Made = 0,
+    Gone = 1,
+    Named = 2,
+}
+
+impl RecordLog {
+    pub(crate) fn push(&mut self, record: &Record<'_>) {
+        let kind = record.tag.kind;
+        if let Some((window, _)) = read::<wire::Window>(record) {
+            self.in_window = window.phase == wire::WINDOW_OPENED;
+        }
+        if kind == wire::Goodbye::KIND {
+            self.in_window = false;
+        }
+        match keep(record) {
+            Keep::Keyed(key) => drop(self.put(boxed(kind, &key), record)),
+            Keep::Named(key) => self.put_named(boxed(kind, &key), record),
+            Keep::Latest(key) => {
+                let key = boxed(kind, &key);
+                self.keep_first_opening(record);
+                self.remove_key(&key);
+                self.put(key, record);
+            }
+            Keep::Image(address) => self.put_image(address, record),
+            Keep::Object(object, phase) => self.put_object(object, phase, record),
+            Keep::Sum(key) => self.add(key, record),
+            Keep::Newest => self.put_newest(record),
+        }
+    }
+
+    /// Hands out all records in their order.
+    pub(crate) fn replay(&self, mut each: impl FnMut(&Record<'_>)) {
+        for kept in self.records.values() {
+            each(&Record {
+                tag: kept.tag,
+                payload: &kept.payload,
+            });
+        }
+    }
+
+    /// Records that found no room.
+    pub(crate) fn refused(&self) -> u64 {
+        self.refused
+    }
+
+    /// Records that made room for newer ones.
+    pub(crate) fn overwritten(&self) -> u64 {
+        self.overwritten
+    }
+
+    /// Whether a window is open, and no goodbye was said.
+    pub(crate) fn in_window(&self) -> bool {
+        self.in_window
+    }
+
+    /// The first opening stays in its place: a trace states when recording began.
+    fn keep_first_opening(&mut self, record: &Record<'_>) {
+        let key = boxed(record.tag.kind, b"first");
+        let opened = read::<wire::Window>(record).filter(|(window, _)| window.phase == wire::WINDOW_OPENED);
+        if opened.is_some() && !self.by_key.contains_key(&key) {
+            self.put(key, record);
+        }
+    }
+
+    /// Puts a record where the one with its key was, or at the end. Whether the key is new.
+    fn put(&mut self, key: Key, record: &Record<'_>) -> bool {
+        if let Some(place) = self.by_key.get(&key).copied() {
+            self.replace(place, record);
+            return false;
+        }
+        let place = self.append(record);
+        if let Some(place) = place {
+            self.by_key.insert(key, place);
+        }
+        place.is_some()
+    }
+
+    fn put_named(&mut self, key: Key, record: &Record<'_>) {
+        let kind = key.0;
+        if !self.put(key.clone(), record) {
+            return;
+        }
+        let named = self.named.entry(kind).or_default();
+        named.push_back(key);
+        if named.len() > MAX_NAMED
+            && let Some(oldest) = named.pop_front()
+            && self.remove_key(&oldest)
+        {
+            self.overwritten += 1;
+        }
+    }
+
+    /// One that is mapped again where it was says nothing new.
+    fn put_image(&mut self, address: u64, record: &Record<'_>) {
+        let before = self.images.get(&address).copied();
+        let is_same = before
+            .and_then(|place| self.records.get(&place))
+            .is_some_and(|kept| without_time(&kept.payload) == without_time(record.payload));
+        if is_same {
+            return;
+        }
+        let Some(place) = self.append(record) else {
+            return;
+        };
+        self.images.insert(address, place);
+        self.replaced_images.extend(before);
+        if self.replaced_images.len() > MAX_GONE
+            && let Some(oldest) = self.replaced_images.pop_front()
+        {
+            self.remove(oldest);
+            self.overwritten += 1;
+        }
+    }
+
+    fn replace(&mut self, place: u64, record: &Record<'_>) {
+        let Some(kept) = self.records.get_mut(&place) else {
+            return;
+        };
+        let bytes = self.bytes - kept.payload.len() + record.payload.len();
+        if bytes > MAX_LOG_BYTES {
+            self.refused += 1;
+            return;
+        }
+        self.bytes = bytes;
+        kept.payload = record.payload.into();
+        kept.tag = record.tag;
+    }
+
+    fn append(&mut self, record: &Record<'_>) -> Option<u64> {
+        let bytes = RECORD_BYTES + record.payload.len();
+        if self.bytes + bytes > MAX_LOG_BYTES {
+            self.refused += 1;
+            return None;
+        }
+        self.bytes += bytes;
+        self.next += 1;
+        let kept = Kept {
+            tag: record.tag,
+            payload: record.payload.into(),
+        };
+        self.records.insert(self.next, kept);
+        Some(self.next)
+    }
+
+    fn remove(&mut self, place: u64) {
+        if let Some(kept) = self.records.remove(&place) {
+            self.bytes -= RECORD_BYTES + kept.payload.len();
+        }
+    }
+
+    fn remove_key(&mut self, key: &Key) -> bool {
+        let place = self.by_key.remove(key);
+        if let Some(place) = place {
+            self.remove(place);
+        }
+        place.is_some()
+    }
+
+    fn put_object(&mut self, object: Object, phase: Phase, record: &Record<'_>) {
+        let family = family(record.tag.kind);
+        let key = |phase| boxed(family, &object_key(object, phase));
+        let is_new_end = phase == Phase::Gone && !self.by_key.contains_key(&key(Phase::Gone));
+        self.put(key(phase), record);
+        if !is_new_end {
+            return;
+        }
+        let gone = self.gone.entry(family.number()).or_default();
+        gone.push_back(object);
+        if gone.len() <= MAX_GONE {
+            return;
+        }
+        let Some(oldest) = gone.pop_front() else {
+            return;
+        };
+        for phase in [Phase::Made, Phase::Gone, Phase::Named] {
+            if self.remove_key(&boxed(family, &object_key(oldest, phase))) {
+                self.overwritten += 1;
+            }
+        }
+    }
+
+    /// Sums of losses, and of notes with the same words.
+    fn add(&mut self, key: Vec<u8>, record: &Record<'_>) {
+        let place = self.by_key.get(&boxed(record.tag.kind, &key)).copied();
+        let earlier = place.and_then(|place| self.records.get(&place));
+        let Some(earlier) = earlier else {
+            return self.put_named(boxed(record.tag.kind, &key), record);
+        };
+        let earlier = Record {
+            tag: earlier.tag,
+            payload: &earlier.payload,
+        };
+        let sum = match (read::<wire::Losses>(&earlier), read::<wire::Losses>(record)) {
+            (Some((earlier, _)), Some((later, tail))) => {
+                let sum = wire::Losses {
+                    time: later.time,
+                    dropped: earlier.dropped.saturating_add(later.dropped),
+                    zero_time: earlier.zero_time.saturating_add(later.zero_time),
+                    unknown: earlier.unknown.saturating_add(later.unknown),
+                };
+                [sum.as_bytes(), tail].concat()
+            }
+            _ => match (read::<wire::Note>(&earlier), read::<wire::Note>(record)) {
+                (Some((earlier, _)), Some((later, words))) => {
+                    let count = earlier.count.saturating_add(later.count);
+                    [wire::Note { count, ..later }.as_bytes(), words].concat()
+                }
+                _ => record.payload.to_vec(),
+            },
+        };
+        let sum = Record {
+            tag: record.tag,
+            payload: &sum,
+        };
+        self.put(boxed(record.tag.kind, &key), &sum);
+    }
+
+    fn put_newest(&mut self, record: &Record<'_>) {
+        let kind = record.tag.kind.number();
+        let bytes = RECORD_BYTES + record.payload.len();
+        let limit = newest_bytes(record.tag.kind);
+        if bytes > limit {
+            self.refused += 1;
+            return;
+        }
+        while let Some(oldest) = self.oldest_beyond(kind, limit - bytes) {
+            self.remove(oldest);
+            self.overwritten += 1;
+        }
+        if let Some(place) = self.append(record) {
+            let newest = self.newest.entry(kind).or_default();
+            newest.places.push_back(place);
+            newest.bytes += bytes;
+        }
+    }
+
+    /// The oldest record of a kind, taken from the list of its kind, while they take more than so much.
+    fn oldest_beyond(&mut self, kind: u16, limit: usize) -> Option<u64> {
+        let newest = self.newest.get_mut(&kind).filter(|newest| newest.bytes > limit)?;
+        let oldest = newest.places.pop_front()?;
+        let payload = self.records.get(&oldest).map_or(0, |kept| kept.payload.len());
+        newest.bytes -= RECORD_BYTES + payload;
+        Some(oldest)
+    }
+}
+
+/// Room for the newest records of a kind that has no key.
+fn newest_bytes(kind: Kind) -> usize {
+    match kind {
+        wire::ClockPair::KIND => 1 << 20,
+        wire::GraphEdges::KIND => 16 << 20,
+        _ => 4 << 20,
+    }
+}
+
+fn keep(record: &Record<'_>) -> Keep {
+    let number = |numbers: &[u32]| numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
+    macro_rules! of {
+        ($($type:ident => |$row:ident, $tail:ident| $keep:expr,)*) => {
+            $(if let Some(($row, $tail)) = read::<wire::$type>(record) {
+                return $keep;
+            })*
+        };
+    }
+    of! {
+        Text => |row, _tail| Keep::Keyed(number(&[row.id])),
+        Stack => |row, _tail| Keep::Keyed(number(&[row.stack])),
+        PythonCode => |row, _tail| Keep::Keyed(number(&[row.code])),
+        Device => |row, _tail| Keep::Keyed(number(&[row.device])),
+        ThreadName => |row, _tail| Keep::Named(number(&[row.thread])),
+        Category => |row, _tail| Keep::Named(number(&[row.domain, row.category])),
+        Stream => |row, _tail| Keep::Object((row.context, row.stream), phase(u32::from(row.destroyed))),
+        StreamName => |row, _tail| Keep::Object((row.context, row.stream), Phase::Named),
+        Context => |row, _tail| Keep::Object((0, row.context), phase(row.destroyed)),
+        Module => |row, _tail| Keep::Object((row.context, row.module), phase(row.unloaded)),
+        Losses => |_row, _tail| Keep::Sum(Vec::new()),
+        Note => |row, words| Keep::Sum([&row.cause.to_le_bytes(), words].concat()),
+        ProcessStart => |_row, _tail| Keep::Keyed(Vec::new()),
+        Goodbye => |_row, _tail| Keep::Latest(Vec::new()),
+        Window => |row, _tail| Keep::Latest(number(&[row.phase])),
+    }
+    if let Some((fact, words)) = read::<wire::ProcessFact>(record) {
+        let key = words.get(..fact.key_bytes as usize).unwrap_or(words);
+        return Keep::Keyed(key.to_vec());
+    }
+    if let Some((image, _)) = read::<wire::Image>(record) {
+        return Keep::Image(image.address);
+    }
+    Keep::Newest
+}
+
+fn phase(gone: u32) -> Phase {
+    if gone == 0 { Phase::Made } else { Phase::Gone }
+}
+
+fn object_key((context, number): Object, phase: Phase) -> Vec<u8> {
+    let mut key = [context, number].map(u32::to_le_bytes).as_flattened().to_vec();
+    key.push(phase as u8);
+    key
+}
+
+/// Names of streams go with their streams.
+fn family(kind: Kind) -> Kind {
+    match kind {
+        wire::StreamName::KIND => wire::Stream::KIND,
+        kind => kind,
+    }
+}
+
+fn boxed(kind: Kind, key: &[u8]) -> Key {
+    (kind.number(), key.into())
+}
+
+/// What an image is, whenever it was seen.
+fn without_time(image: &[u8]) -> Option<(wire::Image, &[u8])> {
+    let tag = wire::Image::KIND.into();
+    let (mut fixed, path) = wire::read::<wire::Image>(&Record { tag, payload: image })?;
+    fixed.time = 0;
+    Some((fixed, path))
+}
+
+/// A record of just this kind.
+fn read<'b, T: Payload>(record: &Record<'b>) -> Option<(T, &'b [u8])> {
+    wire::read::<T>(record).filter(|_| record.tag.kind == T::KIND)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn push<T: Payload>(log: &mut RecordLog, record: &T, behind: &[u8]) {
+        let payload = [record.as_bytes(), behind].concat();
+        let tag = T::KIND.into();
+        log.push(&Record {
+            tag,
+            payload: &payload,
+        });
+    }
+
+    /// The records of one kind that a dump would see.
+    fn kept<T: Payload>(log: &RecordLog) -> Vec<(T, Vec<u8>)> {
+        let mut kept = Vec::new();
+        log.replay(|record| {
+            if let Some((row, behind)) = read::<T>(record) {
+                kept.push((row, behind.to_vec()));
+            }
+        });
+        kept
+    }
+
+    /// What a program does that runs for days: all but the texts are no news.
+    fn live(log: &mut RecordLog, rounds: std::ops::Range<u32>) {
+        for round in rounds {
+            let time = u64::from(round) * 1000 + 1;
+            for destroyed in [0, 1] {
+                let stream = wire::Stream {
+                    time,
+                    context: 1,
+                    stream: round,
+                    destroyed,
+                    ..Default::default()
+                };
+                push(log, &stream, b"");
+                let name = wire::StreamName {
+                    context: 1,
+                    stream: round,
+                };
+                push(log, &name, b"side");
+                let module = wire::Module {
+                    time,
+                    context: 1,
+                    module: round,
+                    unloaded: u32::from(destroyed),
+                    ..Default::default()
+                };
+                push(log, &module, b"");
+            }
+            for phase in [wire::WINDOW_OPENED, wire::WINDOW_CLOSED, wire::WINDOW_OPENED] {
+                push(
+                    log,
+                    &wire::Window {
+                        time,
+                        phase,
+                        reserved: 0,
+                    },
+                    b"",
+                );
+            }
+            let pair = wire::ClockPair {
+                host_clock: time,
+                device_clock: time,
+                uncertainty: 1,
+            };
+            push(log, &pair, b"");
+            let lost = wire::Losses {
+                time,
+                dropped: 2,
+                ..Default::default()
+            };
+            push(log, &lost, b"");
+            let note = wire::Note {
+                time,
+                cause: 9,
+                count: 1,
+            };
+            push(log, &note, b"it repeats itself");
+            let thread = wire::ThreadName {
+                thread: round,
+                reserved: 0,
+            };
+            push(log, &thread, b"worker");
+            // Two libraries in turn at one place, and one that always comes back.
+            for (address, path) in [
+                (0x1000, format!("/lib/{}.so", round % 2)),
+                (0x9000, "/lib/same.so".into()),
+            ] {
+                let image = wire::Image {
+                    address,
+                    size: 0x1000,
+                    time,
+                    ..Default::default()
+                };
+                push(log, &image, path.as_bytes());
+            }
+        }
+    }
+
+    #[test]
+    fn a_log_of_a_program_that_goes_on_stops_growing() {
+        let mut log = RecordLog::default();
+        push(&mut log, &wire::Text { id: 1, reserved: 0 }, b"first");
+        live(&mut log, 0..20_000);
+        let bytes = log.bytes;
+        assert!(bytes < 20 << 20, "{bytes}");
+        live(&mut log, 20_000..50_000);
+        assert!(
+            log.bytes <= bytes + (1 << 20),
+            "{bytes} bytes became {}",
+            log.bytes
+        );
+        push(&mut log, &wire::Text { id: 2, reserved: 0 }, b"last");
+        assert_eq!(log.refused(), 0);
+        assert!(log.overwritten() > 0);
+        let texts: Vec<_> = kept::<wire::Text>(&log)
+            .into_iter()
+            .map(|(_, text)| text)
+            .collect();
+        assert_eq!(texts, [b"first".to_vec(), b"last".to_vec()]);
+    }
+
+    #[test]
+    fn sums_and_states_stay_true() {
+        let mut log = RecordLog::default();
+        live(&mut log, 0..10_000);
+        let lost = kept::<wire::Losses>(&log);
+        assert_eq!((lost.len(), lost[0].0.dropped), (1, 20_000));
+        let notes = kept::<wire::Note>(&log);
+        assert_eq!((notes.len(), notes[0].0.count), (1, 10_000));
+        assert_eq!(notes[0].1, b"it repeats itself");
+        // The first opening, and then the last close and opening.
+        let windows: Vec<_> = kept::<wire::Window>(&log)
+            .iter()
+            .map(|(window, _)| (window.time, window.phase))
+            .collect();
+        let last = 9_999_001;
+        assert_eq!(
+            windows,
+            [
+                (1, wire::WINDOW_OPENED),
+                (last, wire::WINDOW_CLOSED),
+                (last, wire::WINDOW_OPENED)
+            ]
+        );
+        assert!(log.in_window());
+        let streams = kept::<wire::Stream>(&log);
+        assert_eq!(streams.len(), 2 * MAX_GONE);
+        assert!(streams.iter().any(|(stream, _)| stream.stream == 9_999));
+        let images = kept::<wire::Image>(&log);
+        let last: Vec<_> = images.iter().rev().take(2).map(|(_, path)| &path[..]).collect();
+        assert_eq!(
+            last,
+            [b"/lib/1.so", b"/lib/0.so"],
+            "what is mapped now comes last"
+        );
+        let same = images.iter().filter(|(image, _)| image.address == 0x9000);
+        assert_eq!(same.count(), 1);
+    }
+
+    #[test]
+    fn a_mad_target_finds_no_room() {
+        let mut log = RecordLog::default();
+        for id in 0..3000 {
+            push(&mut log, &wire::Text { id, reserved: 0 }, &[7; 64 << 10]);
+        }
+        assert!(log.bytes <= MAX_LOG_BYTES);
+        assert!(log.refused() > 1000);
+    }
+}

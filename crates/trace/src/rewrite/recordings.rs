@@ -1,0 +1,350 @@
+//! Replay recordings on their way into another trace.
+//!
+//! A recording is the calls, memory and device code of one process's window. It is replayed as a whole or not at all, so
+//! it comes over whole or is left out whole, and the report lists what was left out.
+//!
+//! - Its rows name their process. Two recordings of different processes stay apart. Of two recordings of the same process
+//!   (the same file twice, two windows of one process) the first stays: their calls have the same numbers.
+//! - Contents and device code belong to no process. They are found by their hash, and written once.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use tracesmith_format::tables::*;
+use tracesmith_format::{
+    Block, BlockKind, Columns, IdMap, ProcessId, Projection, Table, Timestamp, Writable, Writer,
+};
+
+use super::{Input, TimeRange};
+use crate::error::Error;
+use crate::model::trace::Trace;
+
+/// Tables without which a recording is not whole.
+const OF_A_RECORDING: [BlockKind; 6] = [
+    BlockKind::COMMANDS,
+    BlockKind::BUFFERS,
+    BlockKind::PIECES,
+    BlockKind::CONTENTS,
+    BlockKind::MODULES,
+    BlockKind::STRINGS,
+];
+
+/// A replay recording that did not come over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecordingLeftOut {
+    /// The operating system's number of the process; 0 when the trace does not define the process.
+    pub pid: u32,
+    /// Why.
+    pub reason: LeftOutReason,
+}
+
+/// Why a replay recording did not come over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LeftOutReason {
+    /// The range of a cut does not cover all its calls.
+    OutsideRange,
+    /// An earlier input of a merge holds a recording of the same process.
+    SameProcess,
+}
+
+impl LeftOutReason {
+    /// In words, for people.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::OutsideRange => "the range does not cover all its calls",
+            Self::SameProcess => "an earlier input holds a recording of the same process",
+        }
+    }
+}
+
+/// What inputs before the current one brought.
+#[derive(Default)]
+pub(super) struct Carried {
+    /// Processes of the new trace that have a recording.
+    owners: BTreeSet<ProcessId>,
+    contents: FxHashSet<(u64, u64)>,
+    /// The input that brings the code of a hash, where several have it.
+    suppliers: FxHashMap<(u64, u64), usize>,
+}
+
+impl Carried {
+    /// Decides which input brings code that several of them hold: the one that holds most of it, the first of equals.
+    /// Parts of the same code from two inputs would be read as one long code.
+    pub(super) fn plan(traces: &[Trace]) -> Result<Self, Error> {
+        let mut carried = Self::default();
+        if traces.len() < 2 {
+            return Ok(carried);
+        }
+        let mut best: FxHashMap<(u64, u64), (u64, usize)> = FxHashMap::default();
+        for (number, trace) in traces.iter().enumerate() {
+            for (hash, bytes) in code_bytes(trace)? {
+                let known = best.entry(hash).or_insert((bytes, number));
+                if bytes > known.0 {
+                    *known = (bytes, number);
+                }
+            }
+        }
+        carried.suppliers = best
+            .into_iter()
+            .map(|(hash, (_, number))| (hash, number))
+            .collect();
+        Ok(carried)
+    }
+}
+
+/// How much of each code a trace holds.
+fn code_bytes(trace: &Trace) -> Result<FxHashMap<(u64, u64), u64>, Error> {
+    let wanted = Projection::of::<Module>(&["hash_high", "hash_low", "code"])?;
+    let mut bytes: FxHashMap<(u64, u64), u64> = FxHashMap::default();
+    for_each_block::<Module>(trace, &wanted, |_, modules| {
+        for (row, code) in modules.code.iter().enumerate() {
+            if !code.is_empty() {
+                let hash = (modules.hash_high[row], modules.hash_low[row]);
+                *bytes.entry(hash).or_default() += code.len() as u64;
+            }
+        }
+    })?;
+    Ok(bytes)
+}
+
+/// The recordings of one input, and which of them come over.
+#[derive(Default)]
+pub(super) struct Recordings {
+    kept: BTreeSet<ProcessId>,
+    left_out: BTreeMap<ProcessId, LeftOutReason>,
+}
+
+impl Recordings {
+    /// Finds them. What a range does not cover is left out.
+    pub(super) fn find(trace: &Trace, range: TimeRange) -> Result<Self, Error> {
+        let mut recordings = Self::default();
+        let calls = Projection::of::<Command>(&["process", "time"])?;
+        for_each_block::<Command>(trace, &calls, |block, commands| {
+            for (process, time) in commands.process.iter().zip(&commands.time) {
+                recordings.kept.insert(*process);
+                let time = trace.clock_map.convert(block.header.clock, *time).time;
+                if !covers(range, time) {
+                    recordings.left_out.insert(*process, LeftOutReason::OutsideRange);
+                }
+            }
+        })?;
+        // A process that died before its first call was handed over still has memory.
+        let process = Projection::of::<Buffer>(&["process"])?;
+        for_each_block::<Buffer>(trace, &process, |_, buffers| {
+            recordings.kept.extend(&buffers.process);
+        })?;
+        let process = Projection::of::<Piece>(&["process"])?;
+        for_each_block::<Piece>(trace, &process, |_, pieces| {
+            recordings.kept.extend(&pieces.process);
+        })?;
+        for process in recordings.left_out.keys() {
+            recordings.kept.remove(process);
+        }
+        Ok(recordings)
+    }
+
+    /// Whether some come over.
+    pub(super) fn any(&self) -> bool {
+        !self.kept.is_empty()
+    }
+
+    /// Whether a fact of the metadata is about a recording that does not come over.
+    pub(super) fn has_left_out(&self, key: &str, trace: &Trace) -> bool {
+        is_fact(key)
+            && self
+                .left_out
+                .keys()
+                .any(|process| key.starts_with(&format!("process.{}.", pid_of(trace, *process))))
+    }
+
+    /// Whether rows of a process come over.
+    fn keep(&self, process: ProcessId) -> bool {
+        !self.left_out.contains_key(&process)
+    }
+}
+
+/// Whether a fact of the metadata is about a recording: `process.PID.recording.commands` and the like.
+pub(super) fn is_fact(key: &str) -> bool {
+    key.contains(".recording.") || key.starts_with("recording.")
+}
+
+/// A call without a time is no reason to take its recording apart.
+fn covers(range: TimeRange, time: Timestamp) -> bool {
+    range.is_all() || !time.is_some() || range.covers(time, time)
+}
+
+fn pid_of(trace: &Trace, process: ProcessId) -> u32 {
+    trace.process(process).map_or(0, |process| process.pid)
+}
+
+/// Blocks that cannot be read are noted.
+fn for_each_block<T: Table>(
+    trace: &Trace,
+    wanted: &Projection,
+    mut take: impl FnMut(&Block, T::Columns),
+) -> Result<(), Error> {
+    let mut decoder = trace.file.reader.decoder();
+    for block in trace.blocks().iter().filter(|block| block.header.kind == T::KIND) {
+        match decoder.read::<T>(block, wanted) {
+            Ok(columns) => take(block, columns),
+            Err(error @ tracesmith_format::Error::Damaged { .. }) => trace.file.note(block, error),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+impl<W: Write> Input<'_, W> {
+    /// Leaves out recordings of processes that an earlier input has recorded, and states in the new trace what was left
+    /// out. Ids of processes must be known.
+    pub(super) fn settle_recordings(&mut self) -> Result<(), Error> {
+        let mut ours = BTreeSet::new();
+        for process in std::mem::take(&mut self.recordings.kept) {
+            let new = IdMap::process(&mut self.map, process);
+            if self.carried.owners.contains(&new) {
+                let reason = LeftOutReason::SameProcess;
+                self.recordings.left_out.insert(process, reason);
+            } else {
+                ours.insert(new);
+                self.recordings.kept.insert(process);
+            }
+        }
+        self.report.recordings += ours.len() as u64;
+        self.carried.owners.extend(ours);
+        for (process, reason) in self.recordings.left_out.clone() {
+            let pid = pid_of(self.trace, process);
+            self.report
+                .recordings_left_out
+                .push(RecordingLeftOut { pid, reason });
+            let words = format!(
+                "the replay recording of process {pid} was left out: {}",
+                reason.words()
+            );
+            let detail = self.map.writer.string(&words)?;
+            let process = IdMap::process(&mut self.map, process);
+            self.map.writer.define(&Health {
+                cause: HealthCause::NOT_CARRIED,
+                table: BlockKind::COMMANDS.0,
+                process,
+                count: 1,
+                detail,
+                ..Health::default()
+            })?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn carry_commands(&mut self, block: &Block) -> Result<(), Error> {
+        self.carry_recorded::<Command>(block, |commands, row| commands.process[row])
+    }
+
+    pub(super) fn carry_buffers(&mut self, block: &Block) -> Result<(), Error> {
+        self.carry_recorded::<Buffer>(block, |buffers, row| buffers.process[row])
+    }
+
+    pub(super) fn carry_pieces(&mut self, block: &Block) -> Result<(), Error> {
+        self.carry_recorded::<Piece>(block, |pieces, row| pieces.process[row])
+    }
+
+    fn carry_recorded<T: Writable>(
+        &mut self,
+        block: &Block,
+        process: impl Fn(&T::Columns, usize) -> ProcessId,
+    ) -> Result<(), Error> {
+        let Some(columns) = self.read::<T>(block)? else {
+            return Ok(());
+        };
+        let kept: Vec<usize> = (0..columns.len())
+            .filter(|row| self.recordings.keep(process(&columns, *row)))
+            .collect();
+        let columns = rows_of::<T>(columns, &kept);
+        self.write_whole::<T>(block, columns)
+    }
+
+    /// Contents are found by their hash. Where no recording comes over they have no reader.
+    pub(super) fn carry_contents(&mut self, block: &Block) -> Result<(), Error> {
+        if !self.recordings.any() {
+            return Ok(());
+        }
+        let Some(contents) = self.read::<Content>(block)? else {
+            return Ok(());
+        };
+        let new: Vec<usize> = (0..contents.len())
+            .filter(|row| {
+                let hash = (contents.hash_high[*row], contents.hash_low[*row]);
+                self.carried.contents.insert(hash)
+            })
+            .collect();
+        let contents = rows_of::<Content>(contents, &new);
+        self.write_whole::<Content>(block, contents)
+    }
+
+    /// Kernels of a cut can come from code that was loaded long before it: all modules are kept. Code that another input
+    /// brings is not written again. A handle of a recording that was left out would stand for other code than its own.
+    pub(super) fn carry_modules(&mut self, block: &Block) -> Result<(), Error> {
+        let Some(mut modules) = self.read::<Module>(block)? else {
+            return Ok(());
+        };
+        let number = self.number;
+        let is_elsewhere = |hash| {
+            let supplier = self.carried.suppliers.get(&hash);
+            supplier.is_some_and(|supplier| *supplier != number)
+        };
+        let mut changed = Modules::default();
+        let mut is_changed = false;
+        for row in 0..modules.len() {
+            let mut module = modules.row(row);
+            if module.handle != 0 && !self.recordings.keep(module.process) {
+                is_changed = true;
+                continue;
+            }
+            if !module.code.0.is_empty() && is_elsewhere((module.hash_high, module.hash_low)) {
+                is_changed = true;
+                module.code = Default::default();
+            }
+            changed.push(&module);
+        }
+        if is_changed {
+            modules = changed;
+        }
+        self.write_whole::<Module>(block, modules)
+    }
+}
+
+/// Some rows of a block, all of them without a copy.
+fn rows_of<T: Table>(columns: T::Columns, rows: &[usize]) -> T::Columns {
+    if rows.len() == columns.len() {
+        return columns;
+    }
+    let mut some = T::Columns::default();
+    for row in rows {
+        some.push(&columns.row(*row));
+    }
+    some
+}
+
+/// States that recordings of a damaged file may have holes: the new file has no damage of its own that would show it.
+/// `suffix` is that of the input's facts.
+pub(crate) fn write_doubt<W: Write>(
+    trace: &Trace,
+    suffix: &str,
+    writer: &mut Writer<W>,
+) -> Result<(), Error> {
+    let has_recording = trace
+        .blocks()
+        .iter()
+        .any(|block| block.header.kind == BlockKind::COMMANDS);
+    // What a damaged part of a file was may not be known.
+    let is_damaged = trace
+        .file
+        .damage()
+        .iter()
+        .any(|damage| damage.kind.is_none_or(|kind| OF_A_RECORDING.contains(&kind)));
+    if has_recording && is_damaged {
+        let words = "the recording is not whole: the file that it comes from is cut or damaged";
+        writer.metadata(&format!("recording.broken{suffix}"), words)?;
+    }
+    Ok(())
+}
