@@ -54,6 +54,7 @@
 //! | `FAKE_CUPTI_ZERO_EVERY` | 0 | every n-th record of device work keeps zero times |
 //! | `FAKE_CUPTI_SHUFFLE` | 0 | with 1 records leave a buffer in another order, five at a time back to front |
 //! | `FAKE_CUPTI_OTHER_SUBSCRIBER` | 0 | with 1 `cuptiSubscribe` fails with 39: another client was first |
+//! | `FAKE_CUPTI_REGISTER_ERROR` | 0 | `cuptiActivityRegisterCallbacks` fails with this code |
 //! | `FAKE_CUPTI_SLOW_FLUSH_MILLIS` | 0 | each buffer is held up that long before it is delivered |
 //!
 //! As the real libraries do, it loads what `CUDA_INJECTION64_PATH` names in `cuInit`, and what `NVTX_INJECTION64_PATH`

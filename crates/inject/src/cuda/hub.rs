@@ -173,7 +173,12 @@ impl Hub {
             // Without it threads are named by their handles.
             let _ = self.cupti.use_system_thread_ids();
             // SAFETY: the two functions below keep the contract.
-            unsafe { self.cupti.register_buffers(requested, completed) }?;
+            if let Err(error) = unsafe { self.cupti.register_buffers(requested, completed) } {
+                // A client without buffers is of no use to us, and in the way of others. The other side has none either:
+                // its buffers are these.
+                self.release_now();
+                return Err(error);
+            }
             state.registered = true;
         }
         Ok(())
