@@ -92,6 +92,23 @@ fn a_successor_is_a_process_of_its_own() {
     assert_eq!(trace.processes[0].parent_pid, trace.processes[1].pid);
 }
 
+/// Memory for 64 rings of threads is there: as many threads as that may live at once, and any number in turn.
+#[test]
+fn threads_in_turn_share_rings_issue_26() {
+    let Some(stage) = stage() else { return };
+    let place = Place::new(stage);
+    let (_, trace) = place.profiled("", &format!("guest i{}", "T".repeat(200)));
+    assert_whole(&trace);
+    let kernels = joined_kernels(&trace);
+    let callers: BTreeSet<u64> = rows(&trace.api_calls)
+        .iter()
+        .filter(|call| trace.string(call.shape.name) == "cuLaunchKernel")
+        .map(|call| call.caller.thread.0)
+        .collect();
+    assert_eq!((kernels.len(), trace.markers.rows()), (200, 200));
+    assert!(callers.len() > 1, "{callers:?}");
+}
+
 #[test]
 fn a_program_that_becomes_another_leaves_what_it_did() {
     let Some(stage) = stage() else { return };
