@@ -110,6 +110,36 @@ fn threads_in_turn_share_rings_issue_26() {
 }
 
 #[test]
+fn a_child_that_initialises_cuda_has_its_own_thread_and_its_parents_names_issue_26() {
+    let Some(stage) = stage() else { return };
+    let place = Place::new(stage);
+    let (run, trace) = place.profiled("", "guest RmFid");
+    let pid: u32 = run
+        .stdout
+        .lines()
+        .find_map(|line| line.strip_prefix("child "))
+        .unwrap()
+        .parse()
+        .unwrap();
+    let child = trace.processes.iter().find(|process| process.pid == pid).unwrap();
+    let calls = rows(&trace.api_calls);
+    let threads: BTreeSet<(u32, u64)> = calls
+        .iter()
+        .map(|call| (call.caller.process.0, call.caller.thread.0))
+        .collect();
+    assert_eq!(threads, BTreeSet::from([(child.id.0, u64::from(pid))]));
+    let markers = rows(&trace.markers);
+    let of_child: Vec<_> = markers
+        .iter()
+        .filter(|marker| marker.caller.process == child.id)
+        .collect();
+    assert_eq!(of_child.len(), 1, "{markers:?}");
+    assert_eq!(of_child[0].caller.thread.0, u64::from(pid));
+    assert_eq!(trace.string(of_child[0].shape.domain), "guest");
+    assert_eq!(joined_kernels(&trace).len(), 10);
+}
+
+#[test]
 fn a_program_that_becomes_another_leaves_what_it_did() {
     let Some(stage) = stage() else { return };
     let place = Place::new(stage);

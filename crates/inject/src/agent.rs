@@ -29,7 +29,7 @@ use crate::{
     recording::{Recording, Since},
     sink::{Cause, Sink},
     stacks::{self, Stacks},
-    threads::{ThreadRings, thread_id},
+    threads::{self, ThreadRings, thread_id},
 };
 
 /// Names the collector's socket in a process that is started under one.
@@ -167,6 +167,9 @@ pub(crate) fn close_at_exit() {
 extern "C" fn forked() {
     CURRENT.store(ptr::null_mut(), Ordering::Release);
     STAGE.store(0, Ordering::Release);
+    threads::forked();
+    control::forked();
+    nvtx::forked();
     cuda::forked();
     stacks::forked();
 }

@@ -100,6 +100,12 @@ pub(crate) fn is_own_thread() -> bool {
     THREAD.load(Ordering::Relaxed) == crate::threads::thread_id()
 }
 
+/// In the child of a fork there is no such thread.
+pub(crate) fn forked() {
+    THREAD.store(0, Ordering::Relaxed);
+    TAKES_ORDERS.store(false, Ordering::Release);
+}
+
 /// The process ends: take no more orders.
 pub(crate) fn stop() {
     TAKES_ORDERS.store(false, Ordering::Release);

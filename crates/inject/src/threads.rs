@@ -192,6 +192,12 @@ fn push<T: Payload>(producer: &mut Producer, record: &T, text: &[u8]) {
     let _ = producer.push(Tag::from(T::KIND), payload);
 }
 
+/// In the child of a fork, on its only thread: that has a number of its own.
+pub(crate) fn forked() {
+    // A thread that is being torn down does not fork.
+    let _ = THREAD_ID.try_with(|known| known.set(0));
+}
+
 /// This thread, as the operating system numbers it; asked for once.
 #[inline]
 pub(crate) fn thread_id() -> u32 {
