@@ -289,19 +289,30 @@ impl Orders {
     }
 
     fn pass_dump_on(&mut self, asker: &Control) {
-        let answer = match &self.collector {
-            None => Message::Dumped(Err("no flight recorder runs for this process".to_owned())),
-            Some(collector) => match collector.send(&Message::Dump, LIMIT) {
-                Err(error) => Message::Dumped(Err(error.to_string())),
-                Ok(()) => match collector.receive(DUMP_LIMIT) {
-                    Ok(Some(answer @ Message::Dumped(_))) => answer,
-                    Ok(_) => Message::Dumped(Err("the collector gave no answer".to_owned())),
-                    Err(error) => Message::Dumped(Err(error.to_string())),
-                },
-            },
+        let dumped = match &self.collector {
+            None => Err("no flight recorder runs for this process".to_owned()),
+            Some(collector) => dump(collector, |order| obey(self.agent, collector, order)),
         };
         // Who asked may have gone.
-        let _ = asker.send(&answer, LIMIT);
+        let _ = asker.send(&Message::Dumped(dumped), LIMIT);
+    }
+}
+
+/// Has the collector write out what it holds, and waits for that. Orders that the
+/// collector gives meanwhile are carried out: it waits for their answers.
+fn dump(collector: &Control, mut obey: impl FnMut(Message)) -> Result<String, String> {
+    collector
+        .send(&Message::Dump, LIMIT)
+        .map_err(|error| error.to_string())?;
+    let until = Instant::now() + DUMP_LIMIT;
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        match collector.receive(left) {
+            Ok(Some(Message::Dumped(dumped))) => return dumped,
+            Ok(Some(order)) => obey(order),
+            Ok(None) => return Err("the collector gave no answer".to_owned()),
+            Err(error) => return Err(error.to_string()),
+        }
     }
 }
 
@@ -337,4 +348,36 @@ fn block_signals() -> libc::sigset_t {
 fn restore_signals(before: &libc::sigset_t) {
     // SAFETY: reads the set.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before, std::ptr::null_mut()) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_order_that_comes_while_a_dump_is_awaited_is_carried_out_issue_26() {
+        let folder = std::env::temp_dir().join(format!("tracesmith-dump-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+        std::fs::set_permissions(&folder, mode).unwrap();
+        let listener = Listener::bind(&folder).unwrap();
+        let path = listener.path().to_owned();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let target = listener.accept(LIMIT).unwrap().into_control();
+                assert_eq!(target.receive(LIMIT).unwrap(), Some(Message::Dump));
+                target.send(&Message::Close, LIMIT).unwrap();
+                let written = Message::Dumped(Ok("a.sbt".to_owned()));
+                target.send(&written, LIMIT).unwrap();
+                // The connection stays until the other side has read.
+                assert_eq!(target.receive(LIMIT).unwrap(), None);
+            });
+            let collector = handshake::connect_control(&path, LIMIT).unwrap();
+            let mut orders = Vec::new();
+            let dumped = dump(&collector, |order| orders.push(order));
+            assert_eq!(dumped, Ok("a.sbt".to_owned()));
+            assert_eq!(orders, [Message::Close]);
+        });
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
 }
