@@ -68,6 +68,8 @@ impl Session {
         };
         let pid = visitor.process_id().unwrap_or(own_pid);
         let position = self.position_of(pid);
+        let all: u64 = self.targets.iter().map(Target::ring_bytes).sum();
+        let config = ring::shared(config, purpose, keep, all);
         let taken = position.map_or(0, |at| self.targets[at].ring_bytes());
         // A recording is asked for by itself, and its ring comes on top.
         let bound = self.settings.memory_bytes
