@@ -26,10 +26,13 @@ impl Session {
         let Some(pid) = control.peer().process_id().or(own_pid) else {
             return;
         };
-        if !self.end_replaced(pid) {
-            // A second connection of a process that records already is none of ours.
+        if let Some(position) = self.position_of(pid)
+            && self.targets[position].is_same_program()
+        {
+            self.reconnect(position, control);
             return;
         }
+        self.end_replaced(pid);
         let identity = Identity::read(pid, own_pid.unwrap_or(pid));
         let store = self.new_store(&identity);
         let mut target = Target::with_control(identity, control, store);
@@ -127,6 +130,23 @@ impl Session {
         }
     }
 
+    /// A process that is known connects once more. It does so when its program has closed our descriptor, as those do
+    /// that close all. A second connection beside one that is open is none of ours.
+    fn reconnect(&mut self, position: usize, control: Control) {
+        let target = &mut self.targets[position];
+        if !target.reconnect(control) {
+            return;
+        }
+        match self.window {
+            WindowState::Opening { .. } | WindowState::Open { .. } if !target.has_rings() => {
+                let open = self.open_message();
+                self.targets[position].order(Order::Open, &open);
+            }
+            WindowState::Over => target.order(Order::Close, &Message::Close),
+            _ => {}
+        }
+    }
+
     fn note_failure(&mut self, position: usize, reason: String) {
         let trace = match &mut self.store {
             Store::Stream(trace) => Some(&mut **trace),
@@ -136,16 +156,11 @@ impl Session {
     }
 
     /// Makes way for a new connection of a process that was another program
-    /// before. False when it is still the same.
-    fn end_replaced(&mut self, pid: u32) -> bool {
-        let Some(position) = self.position_of(pid) else {
-            return true;
-        };
-        if self.targets[position].still_records() {
-            return false;
+    /// before.
+    fn end_replaced(&mut self, pid: u32) {
+        if let Some(position) = self.position_of(pid) {
+            self.end_target(position, End::Replaced);
         }
-        self.end_target(position, End::Replaced);
-        true
     }
 
     fn new_store(&mut self, identity: &Identity) -> TargetStore {
