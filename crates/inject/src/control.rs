@@ -3,7 +3,8 @@
 //! It sleeps until a collector says something or, while a window is open, until
 //! it is time to hand over what has gathered. It blocks all signals but those
 //! that it would cause itself, so that no handler of the program ever interrupts
-//! it, and looks before each read whether its descriptors are still its own.
+//! it, and looks before each use whether its descriptors are still its own: a
+//! program that closes all descriptors closes these too. They are opened again.
 
 use std::{
     path::{Path, PathBuf},
@@ -27,6 +28,7 @@ use tracesmith_wire::{
 use crate::{
     agent::{Agent, Mode},
     guard,
+    leaving::{self, Leaving, Wake},
     range::Turn,
 };
 
@@ -52,16 +54,16 @@ static SOCKET: Mutex<Option<PathBuf>> = Mutex::new(None);
 pub(crate) fn start(agent: &'static Agent, mode: Mode) {
     // Of the process that this one is a fork of.
     TAKES_ORDERS.store(false, Ordering::Release);
-    let collector = match mode {
+    let (home, collector) = match mode {
         Mode::Collector(path) => {
             let collector = greet(agent, &path);
             if collector.is_none() {
                 // Nobody is there, so nobody is to be told.
                 return;
             }
-            collector
+            (Some(path), collector)
         }
-        Mode::Armed | Mode::Ready => None,
+        Mode::Armed | Mode::Ready => (None, None),
     };
     // Without a socket of its own a process can still be recorded by the
     // collector that it has, and not by another one.
@@ -69,13 +71,15 @@ pub(crate) fn start(agent: &'static Agent, mode: Mode) {
     if collector.is_none() && listener.is_none() {
         return;
     }
-    *guard::lock(&SOCKET) = listener.as_ref().map(|listener| listener.path().to_owned());
-    let orders = Orders {
+    let mut orders = Orders {
         agent,
+        home,
         collector,
-        listener,
+        listener: None,
+        wake: Wake::open(),
         last_pulse: Instant::now(),
     };
+    orders.listen_at(listener);
     TAKES_ORDERS.store(true, Ordering::Release);
     let signals = block_signals();
     let thread = std::thread::Builder::new()
@@ -93,6 +97,13 @@ pub(crate) fn start(agent: &'static Agent, mode: Mode) {
 /// Whether a window may be asked for.
 pub(crate) fn takes_orders() -> bool {
     TAKES_ORDERS.load(Ordering::Acquire)
+}
+
+/// The same for callers that may not use what belongs to their thread.
+pub(crate) fn is_calling() -> bool {
+    // SAFETY: asks the system.
+    let caller = unsafe { libc::syscall(libc::SYS_gettid) };
+    i64::from(THREAD.load(Ordering::Relaxed)) == caller
 }
 
 /// Whether the caller is the thread that takes orders.
@@ -149,8 +160,11 @@ fn obey(agent: &Agent, control: &Control, message: Message) {
 
 struct Orders {
     agent: &'static Agent,
+    /// The collector that this process was started under.
+    home: Option<PathBuf>,
     collector: Option<Control>,
     listener: Option<Listener>,
+    wake: Option<Wake>,
     last_pulse: Instant,
 }
 
@@ -159,6 +173,10 @@ impl Orders {
         while takes_orders() && !guard::is_broken() {
             let period = self.agent.period();
             let (from_collector, at_listener) = self.wait(period);
+            leaving::answer(|leaving| match leaving {
+                Leaving::Exit => self.agent.exit(),
+                Leaving::Abort | Leaving::Exec => self.agent.hand_over(),
+            });
             if !takes_orders() {
                 break;
             }
@@ -168,7 +186,11 @@ impl Orders {
             if at_listener {
                 self.accept();
             }
-            if self.collector.is_none() && self.listener.is_none() {
+            if self.collector.is_none() && self.agent.is_abandoned() {
+                self.agent.close();
+            }
+            let is_out_of_reach = self.collector.is_none() && self.listener.is_none();
+            if is_out_of_reach && self.agent.collector().is_none() {
                 break;
             }
             if period.is_some_and(|period| self.last_pulse.elapsed() >= period) {
@@ -191,12 +213,15 @@ impl Orders {
     fn wait(&mut self, period: Option<Duration>) -> (bool, bool) {
         let limit = period.map(|period| period.saturating_sub(self.last_pulse.elapsed()));
         let limit = limit.and_then(|limit| Timespec::try_from(limit).ok());
-        let mut watched = Vec::with_capacity(2);
+        let mut watched = Vec::with_capacity(3);
         if let Some(collector) = &self.collector {
             watched.push(PollFd::from_borrowed_fd(collector.as_fd(), PollFlags::IN));
         }
         if let Some(listener) = &self.listener {
             watched.push(PollFd::from_borrowed_fd(listener.as_fd(), PollFlags::IN));
+        }
+        if let Some(wake) = &self.wake {
+            watched.push(PollFd::from_borrowed_fd(wake.as_fd(), PollFlags::IN));
         }
         if poll(&mut watched, limit.as_ref()).is_err() {
             // Interrupted; no signal reaches this thread, so it is a debugger.
@@ -207,41 +232,50 @@ impl Orders {
         let at_listener = self.listener.is_some() && ready.next().unwrap_or(false);
         drop(ready);
         (
-            self.intact_collector(from_collector),
-            self.intact_listener(at_listener),
+            self.has_collector() && from_collector,
+            self.has_listener() && at_listener,
         )
     }
 
-    /// Lets go of the collector's descriptor when the program has closed it.
-    fn intact_collector(&mut self, ready: bool) -> bool {
-        if ready
-            && self
-                .collector
-                .as_ref()
-                .is_some_and(|collector| !collector.is_intact())
-        {
-            if let Some(collector) = self.collector.take() {
-                collector.forget();
-            }
-            // The rings need no descriptor: recording goes on until the exit.
-            return false;
+    /// Whether the collector's descriptor is what it was. One that the program has
+    /// closed is opened again, for the next turn.
+    fn has_collector(&mut self) -> bool {
+        self.mend_wake();
+        let Some(lost) = self.collector.take_if(|collector| !collector.is_intact()) else {
+            return self.collector.is_some();
+        };
+        lost.forget();
+        // The collector of the window, or the one that may open another.
+        if let Some(path) = self.agent.collector().or_else(|| self.home.clone()) {
+            // Without it recording goes on until the rings are left, or the program ends.
+            self.collector = handshake::connect_control(&path, LIMIT).ok();
         }
-        ready
+        false
     }
 
-    fn intact_listener(&mut self, ready: bool) -> bool {
-        if ready
-            && self
-                .listener
-                .as_ref()
-                .is_some_and(|listener| !listener.is_intact())
-        {
-            if let Some(listener) = self.listener.take() {
-                listener.forget();
+    /// The same of the socket that collectors find.
+    fn has_listener(&mut self) -> bool {
+        let Some(lost) = self.listener.take_if(|listener| !listener.is_intact()) else {
+            return self.listener.is_some();
+        };
+        lost.forget();
+        self.listen_at(armed::listen().ok());
+        false
+    }
+
+    fn mend_wake(&mut self) {
+        match self.wake.take_if(|wake| !wake.is_intact()) {
+            Some(lost) => {
+                lost.forget();
+                self.wake = Wake::open();
             }
-            return false;
+            None => self.wake.iter().for_each(Wake::clear),
         }
-        ready
+    }
+
+    fn listen_at(&mut self, listener: Option<Listener>) {
+        *guard::lock(&SOCKET) = listener.as_ref().map(|listener| listener.path().to_owned());
+        self.listener = listener;
     }
 
     fn listen_to_collector(&mut self) {

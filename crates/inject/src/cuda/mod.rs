@@ -402,6 +402,19 @@ impl Backend {
         }
     }
 
+    /// Hands over what is complete now, or soon: the program may end.
+    pub(crate) fn hand_over(&self, agent: &Agent) {
+        let mut state = lock(&self.state);
+        let Some(hub) = hub::current().filter(|_| state.open) else {
+            return;
+        };
+        // Where the program goes on, a failure shows again, and is told, when the window closes.
+        let _ = handover::complete_soon(hub);
+        agent.stacks.pulse(&agent.sink);
+        self.pair(agent, hub, &mut state);
+        agent.sink.report_losses();
+    }
+
     /// The program gives a stream a name.
     pub(crate) fn name_stream(&self, agent: &Agent, stream: *mut c_void, name: &[u8]) {
         let Some(hub) = hub::current() else {
