@@ -87,7 +87,6 @@ macro_rules! become_another {
         /// # Safety
         ///
         /// As the C library's.
-        #[cfg(not(test))]
         #[unsafe(no_mangle)]
         unsafe extern "C" fn $name($($argument: $type),*) -> c_int {
             hand_over(Leaving::Exec);
@@ -114,8 +113,10 @@ become_another! {
 /// What a function does that was not found: no version of glibc lacks one, but for
 /// `execveat` before 2.34, which is then no function that a program can call.
 extern "C" fn refuse() -> c_int {
-    // SAFETY: the calling thread's word.
-    unsafe { *libc::__errno_location() = libc::ENOSYS };
+    // SAFETY: asks for the calling thread's word.
+    let error = unsafe { libc::__errno_location() };
+    // SAFETY: that word.
+    unsafe { error.write(libc::ENOSYS) };
     -1
 }
 
@@ -129,7 +130,6 @@ macro_rules! become_another_by_list {
         /// # Safety
         ///
         /// As the C library's.
-        #[cfg(not(test))]
         #[unsafe(no_mangle)]
         #[unsafe(naked)]
         unsafe extern "C" fn $name() {
@@ -155,7 +155,6 @@ macro_rules! become_another_by_list {
             )
         }
 
-        #[cfg(not(test))]
         extern "C" fn $prepare() -> *mut c_void {
             hand_over(Leaving::Exec);
             $next.get().unwrap_or(refuse as *mut c_void)
@@ -171,7 +170,6 @@ become_another_by_list! {
 }
 
 /// As the C library's.
-#[cfg(not(test))]
 #[unsafe(no_mangle)]
 extern "C" fn _exit(status: c_int) -> ! {
     hand_over(Leaving::Exit);
@@ -179,14 +177,12 @@ extern "C" fn _exit(status: c_int) -> ! {
 }
 
 /// As the C library's.
-#[cfg(not(test))]
 #[unsafe(no_mangle)]
 extern "C" fn _Exit(status: c_int) -> ! {
     hand_over(Leaving::Exit);
     leave(&LEAVE_TOO, status)
 }
 
-#[cfg(not(test))]
 fn leave(next: &Next, status: c_int) -> ! {
     if let Some(next) = next.get() {
         // SAFETY: a function of this name has this type.
@@ -200,7 +196,6 @@ fn leave(next: &Next, status: c_int) -> ! {
 }
 
 /// As the C library's.
-#[cfg(not(test))]
 #[unsafe(no_mangle)]
 extern "C" fn abort() -> ! {
     hand_over(Leaving::Abort);
