@@ -222,6 +222,13 @@ fn a_library_that_comes_again_and_again_is_mapped_once_issue_26() {
         call_through(&library, learn, (&raw mut images).cast());
         images = Images::learn(Some(&images));
     }
+    unsafe extern "C" fn learn_anew(_: *mut c_void) {
+        // As if it had come to another place.
+        drop(Images::learn(None));
+    }
+    for _ in 0..20 {
+        call_through(&library, learn_anew, std::ptr::null_mut());
+    }
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
     let name = library.to_str().unwrap();
     let mapped = maps.lines().filter(|line| line.ends_with(name)).count();
