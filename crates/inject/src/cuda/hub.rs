@@ -32,6 +32,7 @@ use super::{
     kinds::{interface, kind_of, number_of},
     lookup, neighbour, resources, tables,
     translate::Translator,
+    wishes::Wishes,
 };
 use crate::{agent, guard, guard::lock};
 
@@ -86,32 +87,6 @@ pub(super) struct Hub {
 struct State {
     registered: bool,
     wishes: [Wishes; 2],
-}
-
-/// What a side wants.
-struct Wishes {
-    kinds: [bool; kind::COUNT],
-    /// Functions without records although their kind is wanted.
-    skipped: HashSet<(ApiDomain, u32)>,
-    /// Functions with records although their kind is not wanted.
-    single: HashSet<(ApiDomain, u32)>,
-}
-
-impl Default for Wishes {
-    fn default() -> Self {
-        Self {
-            kinds: [false; kind::COUNT],
-            skipped: HashSet::new(),
-            single: HashSet::new(),
-        }
-    }
-}
-
-impl Wishes {
-    fn wants(&self, function: (ApiDomain, u32)) -> bool {
-        let whole = self.kinds[kind_of(function.0) as usize] && !self.skipped.contains(&function);
-        whole || self.single.contains(&function)
-    }
 }
 
 /// The hub, if CUPTI was opened.

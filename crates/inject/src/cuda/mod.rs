@@ -2,6 +2,7 @@
 //!
 //! - [`hub`]: the one client that CUPTI sees, for us and for a profiler of the
 //!   program's own.
+//! - [`wishes`]: what each of them wants.
 //! - [`bits`]: sets of functions.
 //! - [`buffers`]: the memory that CUPTI fills.
 //! - [`handover`]: getting it back.
@@ -40,6 +41,7 @@ mod tables;
 mod times;
 mod translate;
 mod waits;
+mod wishes;
 
 use std::{
     ffi::{CStr, c_void},
