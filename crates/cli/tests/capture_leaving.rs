@@ -38,17 +38,20 @@ fn kernels_of_first(trace: &Trace) -> usize {
 fn what_was_launched_just_before_exit_without_handlers_is_recorded_issue_26() {
     let Some(stage) = stage() else { return };
     let place = Place::new(stage);
-    let run = run(&mut place.profile("", "guest ikkk_"));
-    assert_eq!(
-        (run.code, run.stdout.as_str()),
-        (Some(7), "leaving after 30\n"),
-        "{}",
-        run.stderr
-    );
-    let trace = place.trace("t.sbt");
-    assert_whole(&trace);
-    assert_eq!(joined_kernels(&trace).len(), 30);
-    assert_eq!(end(&trace), (ProcessEnd::EXITED, 7));
+    // By _exit, and by quick_exit.
+    for plan in ["ikkk_", "ikkkQ"] {
+        let run = run(&mut place.profile("", &format!("guest {plan}")));
+        assert_eq!(
+            (run.code, run.stdout.as_str()),
+            (Some(7), "leaving after 30\n"),
+            "{}",
+            run.stderr
+        );
+        let trace = place.trace("t.sbt");
+        assert_whole(&trace);
+        assert_eq!(joined_kernels(&trace).len(), 30, "{plan}");
+        assert_eq!(end(&trace), (ProcessEnd::EXITED, 7));
+    }
 }
 
 #[test]

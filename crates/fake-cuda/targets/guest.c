@@ -34,6 +34,7 @@
  *   X  try to become programs that do not exist, by every function of the C library that does so
  *   V  the same in a child that shares our memory (vfork), which then leaves by _exit
  *   _  leave with 7, by _exit
+ *   Q  the same by quick_exit
  *   A  abort
  *   C  close all descriptors from 3 on
  *   R  register the domain "guest" with NVTX
@@ -412,6 +413,10 @@ static void take_step(char step) {
         printf("leaving after %ld\n", launched);
         fflush(stdout);
         _exit(7);
+    case 'Q':
+        printf("leaving after %ld\n", launched);
+        fflush(stdout);
+        quick_exit(7);
     case 'A':
         printf("aborting after %ld\n", launched);
         fflush(stdout);
