@@ -88,6 +88,8 @@ pub(crate) fn start(agent: &'static Agent, mode: Mode) {
         .spawn(move || {
             THREAD.store(crate::threads::thread_id(), Ordering::Relaxed);
             guard::run((), || orders.run());
+            // Nobody waits for it any more.
+            THREAD.store(0, Ordering::Relaxed);
         });
     restore_signals(&signals);
     // No thread to be had: the window that is open stays so until the exit.
@@ -99,11 +101,12 @@ pub(crate) fn takes_orders() -> bool {
     TAKES_ORDERS.load(Ordering::Acquire)
 }
 
-/// The same for callers that may not use what belongs to their thread.
-pub(crate) fn is_calling() -> bool {
+/// Whether there is such a thread and the caller is another one. For signal handlers
+/// too: it uses nothing that belongs to the calling thread.
+pub(crate) fn can_be_awaited() -> bool {
+    let thread = i64::from(THREAD.load(Ordering::Relaxed));
     // SAFETY: asks the system.
-    let caller = unsafe { libc::syscall(libc::SYS_gettid) };
-    i64::from(THREAD.load(Ordering::Relaxed)) == caller
+    thread != 0 && thread != unsafe { libc::syscall(libc::SYS_gettid) }
 }
 
 /// Whether the caller is the thread that takes orders.

@@ -81,7 +81,7 @@ fn hand_over(leaving: Leaving) {
         return;
     }
     // Nothing is written before this: the child of a vfork runs in its parent's memory, and this must not be its end.
-    if !agent::current().is_some_and(agent::Agent::is_of_this_process) || control::is_calling() {
+    if !agent::current().is_some_and(agent::Agent::is_of_this_process) || !control::can_be_awaited() {
         return;
     }
     let ticket = ASKED.fetch_add(1, Ordering::AcqRel) + 1;
@@ -130,8 +130,7 @@ fn sleep_while(value: u32, limit: u64) {
         tv_sec: (limit / 1_000_000_000).cast_signed(),
         tv_nsec: (limit % 1_000_000_000).cast_signed(),
     };
-    // SAFETY: waits on a word of ours. The system calls are used as they are: the C library's words, `errno` above all, stay
-    // out of it.
+    // SAFETY: waits on a word of ours. `errno` may change: a function that fails afterwards sets it anew.
     unsafe {
         libc::syscall(
             libc::SYS_futex,
