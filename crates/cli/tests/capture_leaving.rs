@@ -139,7 +139,7 @@ fn launches_whose_kernels_are_missing_are_counted_issue_26() {
     assert_eq!(died.len(), 1, "{:?}", trace.health());
     let launches = call_counts(&trace)["cuLaunchKernel"] as u64;
     assert_eq!(launches, 70);
-    let kernels = trace.kernels.rows() as u64;
+    let kernels = trace.kernels.rows();
     assert!(kernels >= 30, "{kernels}");
     assert_eq!(died[0].count, 60 - kernels, "{died:?}");
     if kernels < 60 {
