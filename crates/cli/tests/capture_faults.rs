@@ -127,6 +127,24 @@ fn another_profiler_that_was_first_keeps_its_place() {
     assert_eq!(told, 1, "once: {}", run.stderr);
 }
 
+#[test]
+fn a_cupti_that_takes_no_buffers_has_no_subscriber_left_issue_26() {
+    let Some(stage) = stage() else { return };
+    let options = Options {
+        register_error: 15,
+        ..Options::default()
+    };
+    let place = Place::with(stage, options);
+    let (run, trace) = place.profiled("--no-preload", "guest ivk");
+    assert!(run.stdout.starts_with("subscribed 0\n"), "{}", run.stdout);
+    assert_eq!(trace.kernels.rows(), 0);
+    let recorded = trace.health().recorded;
+    let told = recorded
+        .iter()
+        .filter(|item| item.detail.contains("CUPTI cannot be used"));
+    assert_eq!(told.count(), 1, "{recorded:?}");
+}
+
 /// Our library makes threads while it starts, and what the program does then may ask it for something.
 #[test]
 fn a_program_that_marks_the_threads_of_others_is_not_stopped_by_it() {

@@ -92,6 +92,53 @@ fn a_successor_is_a_process_of_its_own() {
     assert_eq!(trace.processes[0].parent_pid, trace.processes[1].pid);
 }
 
+/// Memory for 64 rings of threads is there: as many threads as that may live at once, and any number in turn.
+#[test]
+fn threads_in_turn_share_rings_issue_26() {
+    let Some(stage) = stage() else { return };
+    let place = Place::new(stage);
+    let (_, trace) = place.profiled("", &format!("guest i{}", "T".repeat(200)));
+    assert_whole(&trace);
+    let kernels = joined_kernels(&trace);
+    let callers: BTreeSet<u64> = rows(&trace.api_calls)
+        .iter()
+        .filter(|call| trace.string(call.shape.name) == "cuLaunchKernel")
+        .map(|call| call.caller.thread.0)
+        .collect();
+    assert_eq!((kernels.len(), trace.markers.rows()), (200, 200));
+    assert!(callers.len() > 1, "{callers:?}");
+}
+
+#[test]
+fn a_child_that_initialises_cuda_has_its_own_thread_and_its_parents_names_issue_26() {
+    let Some(stage) = stage() else { return };
+    let place = Place::new(stage);
+    let (run, trace) = place.profiled("", "guest RmFid");
+    let pid: u32 = run
+        .stdout
+        .lines()
+        .find_map(|line| line.strip_prefix("child "))
+        .unwrap()
+        .parse()
+        .unwrap();
+    let child = trace.processes.iter().find(|process| process.pid == pid).unwrap();
+    let calls = rows(&trace.api_calls);
+    let threads: BTreeSet<(u32, u64)> = calls
+        .iter()
+        .map(|call| (call.caller.process.0, call.caller.thread.0))
+        .collect();
+    assert_eq!(threads, BTreeSet::from([(child.id.0, u64::from(pid))]));
+    let markers = rows(&trace.markers);
+    let of_child: Vec<_> = markers
+        .iter()
+        .filter(|marker| marker.caller.process == child.id)
+        .collect();
+    assert_eq!(of_child.len(), 1, "{markers:?}");
+    assert_eq!(of_child[0].caller.thread.0, u64::from(pid));
+    assert_eq!(trace.string(of_child[0].shape.domain), "guest");
+    assert_eq!(joined_kernels(&trace).len(), 10);
+}
+
 #[test]
 fn a_program_that_becomes_another_leaves_what_it_did() {
     let Some(stage) = stage() else { return };

@@ -45,6 +45,33 @@ pub(crate) fn config(purpose: Purpose, settings: &Settings, keep: Keep) -> Optio
     Some(Config { capacity, policy })
 }
 
+/// Memory that the rings for device activity of all processes should not exceed. A process has 32 MiB by default, and a
+/// job of 128 ranks on one machine would take 4 GiB.
+const SHARED_BYTES: u64 = 1 << 30;
+
+/// A share of what is left goes to each process that comes: 16 processes get all that they ask for by default, the next
+/// 16 half of it, and so on.
+const SHARES: u64 = 16;
+
+/// The least: 1 MiB holds what a process launches in some milliseconds, and rings are read every millisecond.
+const LEAST: Capacity = Capacity::at_least(1 << 20);
+
+/// The size of a ring that `taken` bytes of rings are there beside already, of all processes. Only rings for device
+/// activity that are read all the time shrink: a flight recorder's is as long as its user wants it, and others are small.
+pub(crate) fn shared(config: Config, purpose: Purpose, keep: Keep, taken: u64) -> Config {
+    if (purpose, keep) != (Purpose::Activity, Keep::Everything) {
+        return config;
+    }
+    // One that is larger by wish of the user has room for sixteen of its kind too.
+    let bound = SHARED_BYTES.max(SHARES * config.capacity.bytes());
+    let share = bound.saturating_sub(taken) / SHARES;
+    let share = Capacity::at_least(1 << share.max(1).ilog2()).max(LEAST);
+    Config {
+        capacity: config.capacity.min(share),
+        ..config
+    }
+}
+
 fn block(limit: Duration) -> Policy {
     Policy::Block { limit }
 }
@@ -180,5 +207,45 @@ impl Ring {
             Purpose::Recording => "the ring of the recording",
             Purpose::Control => "control",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn activity(bytes: u64) -> Config {
+        Config {
+            capacity: Capacity::at_least(bytes),
+            policy: block(ACTIVITY_LIMIT),
+        }
+    }
+
+    #[test]
+    fn rings_of_many_processes_share_memory_issue_26() {
+        let mut taken = 0;
+        let mut given = Vec::new();
+        for _ in 0..128 {
+            let config = shared(activity(32 << 20), Purpose::Activity, Keep::Everything, taken);
+            given.push(config.capacity.bytes());
+            taken += config.capacity.bytes();
+        }
+        assert!(taken <= SHARED_BYTES + (32 << 20), "{taken}");
+        assert!(given.is_sorted_by(|one, next| one >= next), "{given:?}");
+        assert!(given[..16].iter().all(|bytes| *bytes == 32 << 20), "{given:?}");
+        assert!(given.iter().all(|bytes| *bytes >= LEAST.bytes()), "{given:?}");
+    }
+
+    #[test]
+    fn what_a_user_asks_for_is_given() {
+        let large = activity(256 << 20);
+        assert_eq!(shared(large, Purpose::Activity, Keep::Everything, 0), large);
+        let kept = shared(large, Purpose::Activity, Keep::LastPart, 64 << 30);
+        assert_eq!(kept, large, "a flight recorder");
+        let small = activity(1 << 16);
+        assert_eq!(
+            shared(small, Purpose::Activity, Keep::Everything, 64 << 30),
+            small
+        );
     }
 }

@@ -332,9 +332,30 @@ impl Target {
         }
     }
 
-    /// Whether the process is the one that was given rings.
-    pub(crate) fn still_records(&self) -> bool {
-        self.has_rings() && self.identity.became_another(Rings::Held) == Some(false)
+    /// Whether the process is the one that is known, and was not replaced by
+    /// another program.
+    pub(crate) fn is_same_program(&self) -> bool {
+        self.identity.became_another(self.rings_held()) == Some(false)
+    }
+
+    fn rings_held(&self) -> Rings {
+        if self.has_rings() {
+            Rings::Held
+        } else {
+            Rings::Closed
+        }
+    }
+
+    /// Takes another connection of the same process, unless the one that it has is
+    /// open at its other end too.
+    pub(crate) fn reconnect(&mut self, control: Control) -> bool {
+        if self.control().is_some_and(|control| !control.is_hung_up()) {
+            return false;
+        }
+        self.link = Link::Control(control);
+        self.connection = Connection::Open;
+        self.orders.clear();
+        true
     }
 
     /// Keeps how it ended for a trace that is written later.
@@ -360,12 +381,7 @@ impl Target {
             // A process that ends closes its connection a little before.
             return Fate::Lives;
         }
-        let rings = if self.has_rings() {
-            Rings::Held
-        } else {
-            Rings::Closed
-        };
-        match self.identity.became_another(rings) {
+        match self.identity.became_another(self.rings_held()) {
             Some(true) => Fate::Ended(End::Replaced),
             Some(false) => {
                 self.connection = Connection::Closed;

@@ -46,6 +46,8 @@ pub(crate) struct Config {
     /// Records leave a buffer in another order than they were made.
     pub(crate) is_shuffled: bool,
     pub(crate) is_subscribed_by_other: bool,
+    /// What registering functions for buffers answers instead of success.
+    pub(crate) register_error: u32,
     pub(crate) slow_flush_millis: u64,
 }
 
@@ -70,6 +72,7 @@ pub(crate) fn config() -> &'static Config {
             zero_every: number(variable::ZERO_EVERY, 0),
             is_shuffled: number(variable::SHUFFLE, 0) != 0,
             is_subscribed_by_other: number(variable::OTHER_SUBSCRIBER, 0) != 0,
+            register_error: number(variable::REGISTER_ERROR, 0) as u32,
             slow_flush_millis: number(variable::SLOW_FLUSH_MILLIS, 0),
         }
     })

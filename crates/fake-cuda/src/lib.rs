@@ -23,7 +23,8 @@
 //! runtime: its number, callbacks and record. `targets/` has programs that run the same against this and a real driver:
 //! `launcher.c`, `linked_client.c`, `guest.c`, which goes through a plan with a profiler of its own, and `spy.c`, a profiler
 //! that writes down all it is told. `slow_pages.c` makes graphs ready while memory is slow to come, `named_threads.c` marks
-//! every thread that is made in it. `cupti_file.c` makes a libcupti in a file of its own out of the fake.
+//! every thread that is made in it, `sudden_ends.c` ends at bad moments. `cupti_file.c` makes a libcupti in a file of its
+//! own out of the fake.
 //!
 //! Whether the fake is right was decided by running the spy on an H200 (driver 580, CUPTI 13.0): `tests/real/` keeps what
 //! it was told there, and the tests hold the fake against it.
@@ -54,6 +55,7 @@
 //! | `FAKE_CUPTI_ZERO_EVERY` | 0 | every n-th record of device work keeps zero times |
 //! | `FAKE_CUPTI_SHUFFLE` | 0 | with 1 records leave a buffer in another order, five at a time back to front |
 //! | `FAKE_CUPTI_OTHER_SUBSCRIBER` | 0 | with 1 `cuptiSubscribe` fails with 39: another client was first |
+//! | `FAKE_CUPTI_REGISTER_ERROR` | 0 | `cuptiActivityRegisterCallbacks` fails with this code |
 //! | `FAKE_CUPTI_SLOW_FLUSH_MILLIS` | 0 | each buffer is held up that long before it is delivered |
 //!
 //! As the real libraries do, it loads what `CUDA_INJECTION64_PATH` names in `cuInit`, and what `NVTX_INJECTION64_PATH`

@@ -33,6 +33,8 @@ pub mod variable {
     pub const SHUFFLE: &str = "FAKE_CUPTI_SHUFFLE";
     /// Whether another client holds the subscription.
     pub const OTHER_SUBSCRIBER: &str = "FAKE_CUPTI_OTHER_SUBSCRIBER";
+    /// The `CUptiResult` that registering functions for buffers fails with.
+    pub const REGISTER_ERROR: &str = "FAKE_CUPTI_REGISTER_ERROR";
     /// How long the delivery of each buffer is held up.
     pub const SLOW_FLUSH_MILLIS: &str = "FAKE_CUPTI_SLOW_FLUSH_MILLIS";
 }
@@ -104,6 +106,8 @@ pub struct Options {
     pub shuffle: bool,
     /// Whether subscribing fails because another client was first.
     pub other_subscriber: bool,
+    /// The `CUptiResult` that registering functions for buffers fails with; 0: it works.
+    pub register_error: u32,
     /// How long the delivery of each buffer is held up, in milliseconds.
     pub slow_flush_millis: u64,
 }
@@ -121,6 +125,7 @@ impl Default for Options {
             zero_every: 0,
             shuffle: false,
             other_subscriber: false,
+            register_error: 0,
             slow_flush_millis: 0,
         }
     }
@@ -147,6 +152,7 @@ impl Options {
                 variable::OTHER_SUBSCRIBER,
                 u8::from(self.other_subscriber).to_string(),
             ),
+            (variable::REGISTER_ERROR, self.register_error.to_string()),
             (variable::SLOW_FLUSH_MILLIS, self.slow_flush_millis.to_string()),
         ]
     }

@@ -31,12 +31,23 @@
  *   !  kill itself
  *   #  have an exit handler say when the program has left
  *   x  become `launcher launch 3`, which lies beside it
+ *   X  try to become programs that do not exist, by every function of the C library that does so
+ *   V  the same in a child that shares our memory (vfork), which then leaves by _exit
+ *   _  leave with 7, by _exit
+ *   Q  the same by quick_exit
+ *   A  abort
+ *   C  close all descriptors from 3 on
+ *   R  register the domain "guest" with NVTX
+ *   T  a thread of its own with an NVTX mark and a kernel, until it ends
+ *   F  fork: the child does the rest of the plan, and the parent ends as the child does
  *
  * It ends with one line: what it launched, what its profiler was given, and how much of that was wrong.
  */
 #define _GNU_SOURCE 1
+#include <pthread.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -214,7 +225,48 @@ static void become_launcher(void) {
     exit(2);
 }
 
+extern char **environ;
+
+static void fail_to_become(void) {
+    char *const words[] = {"nobody", NULL};
+    int before = STDIN_FILENO;
+    execve("/nobody", words, environ);
+    execv("/nobody", words);
+    execvp("no-such-program", words);
+    execvpe("no-such-program", words, environ);
+    execl("/nobody", "nobody", "a", "b", "c", "d", "e", "f", "g", (char *)NULL);
+    execlp("no-such-program", "nobody", "a", "b", "c", "d", "e", "f", "g", (char *)NULL);
+    execle("/nobody", "nobody", "a", "b", "c", "d", "e", "f", "g", (char *)NULL, environ);
+    fexecve(before, words, environ);
+}
+
 static void *domain;
+
+static void *own_thread(void *unused) {
+    (void)unused;
+    CHECK(cuCtxSetCurrent(context));
+    nvtx_mark("a thread");
+    launch(kernel("noop"), 1, 32, NULL, NULL);
+    CHECK(cuCtxSynchronize());
+    return NULL;
+}
+
+static void run_thread(void) {
+    pthread_t thread;
+    pthread_create(&thread, NULL, own_thread, NULL);
+    pthread_join(thread, NULL);
+    launched++;
+}
+
+static void fork_child(void) {
+    int status = 1;
+    pid_t child = fork();
+    if (child == 0)
+        return;
+    waitpid(child, &status, 0);
+    printf("child %d\n", (int)child);
+    exit(status != 0);
+}
 
 static void push_in_domain(const char *name, const char *text) {
     nvtx_event event;
@@ -346,6 +398,41 @@ static void take_step(char step) {
         break;
     case 'x':
         become_launcher();
+        break;
+    case 'X':
+        fail_to_become();
+        break;
+    case 'V':
+        if (vfork() == 0) {
+            execl("/nobody", "nobody", (char *)NULL);
+            _exit(127);
+        }
+        wait(NULL);
+        break;
+    case '_':
+        printf("leaving after %ld\n", launched);
+        fflush(stdout);
+        _exit(7);
+    case 'Q':
+        printf("leaving after %ld\n", launched);
+        fflush(stdout);
+        quick_exit(7);
+    case 'A':
+        printf("aborting after %ld\n", launched);
+        fflush(stdout);
+        abort();
+    case 'C':
+        for (int descriptor = 3; descriptor < 4096; descriptor++)
+            close(descriptor);
+        break;
+    case 'R':
+        domain = nvtx_domain("guest");
+        break;
+    case 'T':
+        run_thread();
+        break;
+    case 'F':
+        fork_child();
         break;
     default:
         fprintf(stderr, "failed plan %c\n", step);

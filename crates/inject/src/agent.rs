@@ -24,12 +24,12 @@ use tracesmith_wire::{
 use crate::{
     clock, control, cuda, facts,
     guard::{self, lock},
-    nvtx,
+    leaving, nvtx,
     range::{Range, Turn},
     recording::{Recording, Since},
     sink::{Cause, Sink},
     stacks::{self, Stacks},
-    threads::{ThreadRings, thread_id},
+    threads::{self, ThreadRings, thread_id},
 };
 
 /// Names the collector's socket in a process that is started under one.
@@ -161,12 +161,23 @@ fn start() {
 pub(crate) fn close_at_exit() {
     // SAFETY: a handler that catches its panics and may run twice.
     unsafe { libc::atexit(exiting) };
+    // SAFETY: as above.
+    unsafe { at_quick_exit(exiting) };
+}
+
+unsafe extern "C" {
+    /// As `atexit`, for `quick_exit`.
+    fn at_quick_exit(handler: extern "C" fn()) -> libc::c_int;
 }
 
 /// In the child of a fork: forget everything, so that it may begin anew.
 extern "C" fn forked() {
     CURRENT.store(ptr::null_mut(), Ordering::Release);
     STAGE.store(0, Ordering::Release);
+    leaving::forked();
+    threads::forked();
+    control::forked();
+    nvtx::forked();
     cuda::forked();
     stacks::forked();
 }
@@ -307,6 +318,7 @@ impl Agent {
 
     fn begin(&self, open: &mut Open) {
         open.recording = true;
+        leaving::set_recording(true);
         self.mark(WINDOW_OPENED);
         self.cuda.begin(self, &open.settings);
         self.nvtx.begin(open.settings.kinds);
@@ -321,6 +333,7 @@ impl Agent {
         self.cuda.end(self);
         self.sink.report_losses();
         self.mark(WINDOW_CLOSED);
+        leaving::set_recording(false);
     }
 
     fn mark(&self, phase: u32) {
@@ -331,11 +344,34 @@ impl Agent {
         });
     }
 
-    /// The process ends in the ordinary way.
-    fn exit(&self) {
-        // A handler runs in a vforked child's parent's memory only if the child
-        // calls exit, which it must not; better safe.
-        if std::process::id() != self.process {
+    /// Whether the caller is of the process that made this state. The child of a
+    /// `vfork` runs in its parent's memory and is not.
+    pub(crate) fn is_of_this_process(&self) -> bool {
+        std::process::id() == self.process
+    }
+
+    /// Where the collector of the open window is.
+    pub(crate) fn collector(&self) -> Option<PathBuf> {
+        let state = lock(&self.state);
+        state.window.as_ref().map(|open| open.settings.collector.clone())
+    }
+
+    /// Whether the collector of the open window has ended.
+    pub(crate) fn is_abandoned(&self) -> bool {
+        self.sink.is_abandoned()
+    }
+
+    /// The program may end or become another at once. It may also go on.
+    pub(crate) fn hand_over(&self) {
+        let state = lock(&self.state);
+        if state.window.as_ref().is_some_and(|open| open.recording) {
+            self.cuda.hand_over(self);
+        }
+    }
+
+    /// The process ends: in the ordinary way, or by `_exit`.
+    pub(crate) fn exit(&self) {
+        if !self.is_of_this_process() {
             return;
         }
         // First, or the thread that hands over, if that takes it longer than

@@ -3,7 +3,8 @@
 //! It sleeps until a collector says something or, while a window is open, until
 //! it is time to hand over what has gathered. It blocks all signals but those
 //! that it would cause itself, so that no handler of the program ever interrupts
-//! it, and looks before each read whether its descriptors are still its own.
+//! it, and looks before each use whether its descriptors are still its own: a
+//! program that closes all descriptors closes these too. They are opened again.
 
 use std::{
     path::{Path, PathBuf},
@@ -27,6 +28,7 @@ use tracesmith_wire::{
 use crate::{
     agent::{Agent, Mode},
     guard,
+    leaving::{self, Leaving, Wake},
     range::Turn,
 };
 
@@ -52,16 +54,16 @@ static SOCKET: Mutex<Option<PathBuf>> = Mutex::new(None);
 pub(crate) fn start(agent: &'static Agent, mode: Mode) {
     // Of the process that this one is a fork of.
     TAKES_ORDERS.store(false, Ordering::Release);
-    let collector = match mode {
+    let (home, collector) = match mode {
         Mode::Collector(path) => {
             let collector = greet(agent, &path);
             if collector.is_none() {
                 // Nobody is there, so nobody is to be told.
                 return;
             }
-            collector
+            (Some(path), collector)
         }
-        Mode::Armed | Mode::Ready => None,
+        Mode::Armed | Mode::Ready => (None, None),
     };
     // Without a socket of its own a process can still be recorded by the
     // collector that it has, and not by another one.
@@ -69,13 +71,15 @@ pub(crate) fn start(agent: &'static Agent, mode: Mode) {
     if collector.is_none() && listener.is_none() {
         return;
     }
-    *guard::lock(&SOCKET) = listener.as_ref().map(|listener| listener.path().to_owned());
-    let orders = Orders {
+    let mut orders = Orders {
         agent,
+        home,
         collector,
-        listener,
+        listener: None,
+        wake: Wake::open(),
         last_pulse: Instant::now(),
     };
+    orders.listen_at(listener);
     TAKES_ORDERS.store(true, Ordering::Release);
     let signals = block_signals();
     let thread = std::thread::Builder::new()
@@ -84,6 +88,8 @@ pub(crate) fn start(agent: &'static Agent, mode: Mode) {
         .spawn(move || {
             THREAD.store(crate::threads::thread_id(), Ordering::Relaxed);
             guard::run((), || orders.run());
+            // Nobody waits for it any more.
+            THREAD.store(0, Ordering::Relaxed);
         });
     restore_signals(&signals);
     // No thread to be had: the window that is open stays so until the exit.
@@ -95,9 +101,23 @@ pub(crate) fn takes_orders() -> bool {
     TAKES_ORDERS.load(Ordering::Acquire)
 }
 
+/// Whether there is such a thread and the caller is another one. For signal handlers
+/// too: it uses nothing that belongs to the calling thread.
+pub(crate) fn can_be_awaited() -> bool {
+    let thread = i64::from(THREAD.load(Ordering::Relaxed));
+    // SAFETY: asks the system.
+    thread != 0 && thread != unsafe { libc::syscall(libc::SYS_gettid) }
+}
+
 /// Whether the caller is the thread that takes orders.
 pub(crate) fn is_own_thread() -> bool {
     THREAD.load(Ordering::Relaxed) == crate::threads::thread_id()
+}
+
+/// In the child of a fork there is no such thread.
+pub(crate) fn forked() {
+    THREAD.store(0, Ordering::Relaxed);
+    TAKES_ORDERS.store(false, Ordering::Release);
 }
 
 /// The process ends: take no more orders.
@@ -143,8 +163,11 @@ fn obey(agent: &Agent, control: &Control, message: Message) {
 
 struct Orders {
     agent: &'static Agent,
+    /// The collector that this process was started under.
+    home: Option<PathBuf>,
     collector: Option<Control>,
     listener: Option<Listener>,
+    wake: Option<Wake>,
     last_pulse: Instant,
 }
 
@@ -153,6 +176,10 @@ impl Orders {
         while takes_orders() && !guard::is_broken() {
             let period = self.agent.period();
             let (from_collector, at_listener) = self.wait(period);
+            leaving::answer(|leaving| match leaving {
+                Leaving::Exit => self.agent.exit(),
+                Leaving::Abort | Leaving::Exec => self.agent.hand_over(),
+            });
             if !takes_orders() {
                 break;
             }
@@ -162,7 +189,11 @@ impl Orders {
             if at_listener {
                 self.accept();
             }
-            if self.collector.is_none() && self.listener.is_none() {
+            if self.collector.is_none() && self.agent.is_abandoned() {
+                self.agent.close();
+            }
+            let is_out_of_reach = self.collector.is_none() && self.listener.is_none();
+            if is_out_of_reach && self.agent.collector().is_none() {
                 break;
             }
             if period.is_some_and(|period| self.last_pulse.elapsed() >= period) {
@@ -185,12 +216,15 @@ impl Orders {
     fn wait(&mut self, period: Option<Duration>) -> (bool, bool) {
         let limit = period.map(|period| period.saturating_sub(self.last_pulse.elapsed()));
         let limit = limit.and_then(|limit| Timespec::try_from(limit).ok());
-        let mut watched = Vec::with_capacity(2);
+        let mut watched = Vec::with_capacity(3);
         if let Some(collector) = &self.collector {
             watched.push(PollFd::from_borrowed_fd(collector.as_fd(), PollFlags::IN));
         }
         if let Some(listener) = &self.listener {
             watched.push(PollFd::from_borrowed_fd(listener.as_fd(), PollFlags::IN));
+        }
+        if let Some(wake) = &self.wake {
+            watched.push(PollFd::from_borrowed_fd(wake.as_fd(), PollFlags::IN));
         }
         if poll(&mut watched, limit.as_ref()).is_err() {
             // Interrupted; no signal reaches this thread, so it is a debugger.
@@ -201,41 +235,50 @@ impl Orders {
         let at_listener = self.listener.is_some() && ready.next().unwrap_or(false);
         drop(ready);
         (
-            self.intact_collector(from_collector),
-            self.intact_listener(at_listener),
+            self.has_collector() && from_collector,
+            self.has_listener() && at_listener,
         )
     }
 
-    /// Lets go of the collector's descriptor when the program has closed it.
-    fn intact_collector(&mut self, ready: bool) -> bool {
-        if ready
-            && self
-                .collector
-                .as_ref()
-                .is_some_and(|collector| !collector.is_intact())
-        {
-            if let Some(collector) = self.collector.take() {
-                collector.forget();
-            }
-            // The rings need no descriptor: recording goes on until the exit.
-            return false;
+    /// Whether the collector's descriptor is what it was. One that the program has
+    /// closed is opened again, for the next turn.
+    fn has_collector(&mut self) -> bool {
+        self.mend_wake();
+        let Some(lost) = self.collector.take_if(|collector| !collector.is_intact()) else {
+            return self.collector.is_some();
+        };
+        lost.forget();
+        // The collector of the window, or the one that may open another.
+        if let Some(path) = self.agent.collector().or_else(|| self.home.clone()) {
+            // Without it recording goes on until the rings are left, or the program ends.
+            self.collector = handshake::connect_control(&path, LIMIT).ok();
         }
-        ready
+        false
     }
 
-    fn intact_listener(&mut self, ready: bool) -> bool {
-        if ready
-            && self
-                .listener
-                .as_ref()
-                .is_some_and(|listener| !listener.is_intact())
-        {
-            if let Some(listener) = self.listener.take() {
-                listener.forget();
+    /// The same of the socket that collectors find.
+    fn has_listener(&mut self) -> bool {
+        let Some(lost) = self.listener.take_if(|listener| !listener.is_intact()) else {
+            return self.listener.is_some();
+        };
+        lost.forget();
+        self.listen_at(armed::listen().ok());
+        false
+    }
+
+    fn mend_wake(&mut self) {
+        match self.wake.take_if(|wake| !wake.is_intact()) {
+            Some(lost) => {
+                lost.forget();
+                self.wake = Wake::open();
             }
-            return false;
+            None => self.wake.iter().for_each(Wake::clear),
         }
-        ready
+    }
+
+    fn listen_at(&mut self, listener: Option<Listener>) {
+        *guard::lock(&SOCKET) = listener.as_ref().map(|listener| listener.path().to_owned());
+        self.listener = listener;
     }
 
     fn listen_to_collector(&mut self) {
@@ -283,19 +326,30 @@ impl Orders {
     }
 
     fn pass_dump_on(&mut self, asker: &Control) {
-        let answer = match &self.collector {
-            None => Message::Dumped(Err("no flight recorder runs for this process".to_owned())),
-            Some(collector) => match collector.send(&Message::Dump, LIMIT) {
-                Err(error) => Message::Dumped(Err(error.to_string())),
-                Ok(()) => match collector.receive(DUMP_LIMIT) {
-                    Ok(Some(answer @ Message::Dumped(_))) => answer,
-                    Ok(_) => Message::Dumped(Err("the collector gave no answer".to_owned())),
-                    Err(error) => Message::Dumped(Err(error.to_string())),
-                },
-            },
+        let dumped = match &self.collector {
+            None => Err("no flight recorder runs for this process".to_owned()),
+            Some(collector) => dump(collector, |order| obey(self.agent, collector, order)),
         };
         // Who asked may have gone.
-        let _ = asker.send(&answer, LIMIT);
+        let _ = asker.send(&Message::Dumped(dumped), LIMIT);
+    }
+}
+
+/// Has the collector write out what it holds, and waits for that. Orders that the
+/// collector gives meanwhile are carried out: it waits for their answers.
+fn dump(collector: &Control, mut obey: impl FnMut(Message)) -> Result<String, String> {
+    collector
+        .send(&Message::Dump, LIMIT)
+        .map_err(|error| error.to_string())?;
+    let until = Instant::now() + DUMP_LIMIT;
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        match collector.receive(left) {
+            Ok(Some(Message::Dumped(dumped))) => return dumped,
+            Ok(Some(order)) => obey(order),
+            Ok(None) => return Err("the collector gave no answer".to_owned()),
+            Err(error) => return Err(error.to_string()),
+        }
     }
 }
 
@@ -331,4 +385,36 @@ fn block_signals() -> libc::sigset_t {
 fn restore_signals(before: &libc::sigset_t) {
     // SAFETY: reads the set.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before, std::ptr::null_mut()) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_order_that_comes_while_a_dump_is_awaited_is_carried_out_issue_26() {
+        let folder = std::env::temp_dir().join(format!("tracesmith-dump-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+        std::fs::set_permissions(&folder, mode).unwrap();
+        let listener = Listener::bind(&folder).unwrap();
+        let path = listener.path().to_owned();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let target = listener.accept(LIMIT).unwrap().into_control();
+                assert_eq!(target.receive(LIMIT).unwrap(), Some(Message::Dump));
+                target.send(&Message::Close, LIMIT).unwrap();
+                let written = Message::Dumped(Ok("a.sbt".to_owned()));
+                target.send(&written, LIMIT).unwrap();
+                // The connection stays until the other side has read.
+                assert_eq!(target.receive(LIMIT).unwrap(), None);
+            });
+            let collector = handshake::connect_control(&path, LIMIT).unwrap();
+            let mut orders = Vec::new();
+            let dumped = dump(&collector, |order| orders.push(order));
+            assert_eq!(dumped, Ok("a.sbt".to_owned()));
+            assert_eq!(orders, [Message::Close]);
+        });
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::ffi::{CStr, c_char, c_int};
 
-use crate::{agent, cuda, guard, nvtx};
+use crate::{agent, cuda, guard, leaving, nvtx};
 
 unsafe extern "C" {
     /// How the program was called, without its folder: the C library's.
@@ -19,6 +19,7 @@ static AT_LOAD: extern "C" fn() = at_load;
 
 /// In such a tool we are not to be found by it, nor by what it starts.
 extern "C" fn at_load() {
+    leaving::find_functions();
     // SAFETY: set by the C library before any other library is initialised.
     let name = unsafe { program_invocation_short_name };
     if name.is_null() {

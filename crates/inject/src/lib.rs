@@ -8,11 +8,12 @@
 //!
 //! Three rules hold everywhere in here. No panic leaves (see `guard`). No
 //! thread of the program waits for us, apart from the bounded handshake when
-//! its process starts. Whatever fails is said once, to the collector, and the
+//! its process starts and a bounded hand-over when it ends. Whatever fails is said once, to the collector, and the
 //! program runs on as if we were not there.
 //!
 //! - `agent`: the one state of the process.
 //! - `control`: the thread that takes orders.
+//! - `leaving`: handing over before the program ends at once.
 //! - `sink`: the rings.
 //! - `cuda`: CUPTI, and sharing it with the program.
 //! - `stacks`: who made a call.
@@ -30,6 +31,7 @@ mod cuda;
 mod entry;
 mod facts;
 mod guard;
+mod leaving;
 mod nvtx;
 mod range;
 mod recording;

@@ -71,6 +71,13 @@ impl Sink {
         *lock(&self.definitions) = None;
     }
 
+    /// Whether a window is open that nobody reads any more.
+    pub(crate) fn is_abandoned(&self) -> bool {
+        lock(&self.definitions)
+            .as_ref()
+            .is_some_and(Producer::is_abandoned)
+    }
+
     /// Defines something that other records refer to, or tells of an event that
     /// is rare.
     pub(crate) fn define<T: Payload>(&self, record: &T) {

@@ -3,7 +3,10 @@
 //! A thread that marks a range connects to the collector once per window and
 //! then pushes without asking anyone. Its ring is also known to the process, so
 //! that closing the window closes all of them: the lock around it is taken by
-//! its thread and, once in a window's life, by whoever closes it.
+//! its thread and, once in a window's life, by the thread that closes the window.
+//! The ring of a thread that has ended serves the next new thread, so that only
+//! threads that live at the same time count towards the memory limit. Records
+//! state their thread, so one ring can hold those of several.
 
 use std::{
     cell::RefCell,
@@ -58,6 +61,15 @@ struct Shared {
     /// How many more rings the memory limit allows.
     left: u64,
     rings: Vec<Ring>,
+}
+
+impl Shared {
+    /// The ring of a thread that has ended: nobody but this list holds it. The
+    /// lock around it orders the pushes of the two threads.
+    fn unused(&self) -> Option<Ring> {
+        let is_unused = |ring: &&Ring| Arc::strong_count(ring) == 1;
+        self.rings.iter().find(is_unused).map(Arc::clone)
+    }
 }
 
 impl ThreadRings {
@@ -144,6 +156,9 @@ impl ThreadRings {
 
     fn connect(&self) -> Option<Ring> {
         let mut shared = lock(&self.shared);
+        if let Some(ring) = shared.unused() {
+            return Some(ring);
+        }
         let capacity = shared.capacity?;
         if shared.left == 0 {
             return None;
@@ -155,7 +170,6 @@ impl ThreadRings {
             return None;
         };
         let ring = Arc::new(Mutex::new(Some(producer)));
-        shared.rings.retain(|ring| Arc::strong_count(ring) > 1);
         shared.rings.push(Arc::clone(&ring));
         Some(ring)
     }
@@ -176,6 +190,12 @@ fn push<T: Payload>(producer: &mut Producer, record: &T, text: &[u8]) {
     tail.copy_from_slice(text);
     // A full ring counts what it drops.
     let _ = producer.push(Tag::from(T::KIND), payload);
+}
+
+/// In the child of a fork, on its only thread: that has a number of its own.
+pub(crate) fn forked() {
+    // A thread that is being torn down does not fork.
+    let _ = THREAD_ID.try_with(|known| known.set(0));
 }
 
 /// This thread, as the operating system numbers it; asked for once.

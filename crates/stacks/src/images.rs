@@ -1,17 +1,15 @@
 //! The program and its libraries, as they are mapped, with the compiler's tables of each.
 //!
 //! Tables are read from the file, mapped once more by us: the loader's own mapping goes away with the library, and a walk
-//! may be in the middle of it then. An image that was learned is kept for good; a program that loads and unloads the
-//! same library finds it again.
+//! may be in the middle of it then. Our mapping is never taken back. A file is mapped once ([`files`]), however often a
+//! program loads and unloads it, and an image that comes back to its place is the one that was learned before.
 
 use std::ffi::{CStr, CString, c_int, c_void};
-use std::fs::File;
-use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
 use gimli::{BaseAddresses, EhFrame, EndianSlice, LittleEndian};
-use rustix::mm::{MapFlags, ProtFlags};
 
+mod files;
 pub(crate) mod index;
 mod lookup;
 
@@ -24,8 +22,13 @@ type Bytes = EndianSlice<'static, LittleEndian>;
 pub struct Images {
     /// By address.
     list: Vec<Arc<Image>>,
+    /// Images that were unloaded, the latest last: they may come back.
+    gone: Vec<Arc<Image>>,
     generation: u32,
 }
+
+/// Images that have gone which are kept in mind.
+const MOST_GONE: usize = 256;
 
 /// A program or library that is mapped.
 pub struct Image {
@@ -54,6 +57,7 @@ impl Images {
     pub(crate) fn of_one(image: Image) -> Self {
         Self {
             list: vec![Arc::new(image)],
+            gone: Vec::new(),
             generation: 1,
         }
     }
@@ -64,7 +68,7 @@ impl Images {
         let mut found: Vec<Found> = Vec::new();
         // SAFETY: the function gets a pointer to the vector, which lives until the call is over.
         unsafe { libc::dl_iterate_phdr(Some(list), (&raw mut found).cast()) };
-        let known = |found: &Found| before?.list.iter().find(|image| image.is(found)).map(Arc::clone);
+        let known = |found: &Found| before?.known(found);
         let mut list: Vec<Arc<Image>> = found
             .into_iter()
             .map(|found| known(&found).unwrap_or_else(|| Arc::new(Image::learn(found))))
@@ -77,13 +81,37 @@ impl Images {
                 .all(|image| list.iter().any(|other| Arc::ptr_eq(image, other)));
             before.generation + u32::from(!all_there)
         });
-        Self { list, generation }
+        let gone = before
+            .map(|before| before.gone_without(&list))
+            .unwrap_or_default();
+        Self {
+            list,
+            gone,
+            generation,
+        }
+    }
+
+    /// The image that was learned before, if it is there now or has come back.
+    fn known(&self, found: &Found) -> Option<Arc<Image>> {
+        let mut images = self.list.iter().chain(&self.gone);
+        images.find(|image| image.is(found)).map(Arc::clone)
+    }
+
+    /// What has gone with another list in the place of this one.
+    fn gone_without(&self, list: &[Arc<Image>]) -> Vec<Arc<Image>> {
+        let has_gone = |image: &&Arc<Image>| !list.iter().any(|other| Arc::ptr_eq(image, other));
+        let images = self.gone.iter().chain(&self.list);
+        let gone: Vec<Arc<Image>> = images.filter(has_gone).map(Arc::clone).collect();
+        gone[gone.len().saturating_sub(MOST_GONE)..].to_vec()
     }
 
     /// The list with the image that `address` is in added to it: for an address of the calling thread's own stack, whose
     /// image therefore stays. Takes no lock of the loader's; needs a C library that can look it up so (glibc 2.35).
     pub fn learn_at(&self, address: u64) -> Option<Self> {
-        let image = Arc::new(Image::learn(lookup::find(address)?));
+        let found = lookup::find(address)?;
+        let image = self
+            .known(&found)
+            .unwrap_or_else(|| Arc::new(Image::learn(found)));
         let mut list = self.list.clone();
         // What stood there before has gone.
         let before = list.len();
@@ -91,7 +119,12 @@ impl Images {
         let generation = self.generation + u32::from(list.len() != before);
         let at = list.partition_point(|other| other.start < image.start);
         list.insert(at, image);
-        Some(Self { list, generation })
+        let gone = self.gone_without(&list);
+        Some(Self {
+            list,
+            gone,
+            generation,
+        })
     }
 
     /// The image that an address is in.
@@ -354,27 +387,7 @@ impl Found {
                 std::slice::from_raw_parts(base as *const u8, segment.file_size as usize)
             });
         }
-        let file = File::open(std::ffi::OsStr::from_bytes(self.path.to_bytes())).ok()?; // gone, or not for us
-        if file.metadata().ok()?.len() < segment.file_offset.checked_add(segment.file_size)? {
-            return None;
-        }
-        let inside_page = segment.file_offset % 4096;
-        let length = usize::try_from(segment.file_size + inside_page).ok()?;
-        // SAFETY: a new mapping, read-only, at a place of the system's choice.
-        let mapped = unsafe {
-            rustix::mm::mmap(
-                std::ptr::null_mut(),
-                length,
-                ProtFlags::READ,
-                MapFlags::PRIVATE,
-                &file,
-                segment.file_offset - inside_page,
-            )
-        };
-        let mapped = mapped.ok()?.cast::<u8>();
-        // SAFETY: so long is the mapping, and it is never taken back.
-        let bytes = unsafe { std::slice::from_raw_parts(mapped, length) };
-        let bytes = bytes.get(inside_page as usize..)?;
+        let bytes = files::map(&self.path, segment.file_offset, segment.file_size)?;
         let at = (index.address - segment.address) as usize;
         bytes.get(at..)?.starts_with(&self.sample).then_some(bytes)
     }

@@ -203,3 +203,34 @@ fn walks_go_on_while_libraries_come_and_go() {
     });
     assert!(WALKS.load(Ordering::Relaxed) >= 300);
 }
+
+#[test]
+fn a_library_that_comes_again_and_again_is_mapped_once_issue_26() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(library) = library(folder.path(), "again", 3) else {
+        println!("SKIPPED: no C compiler (cc)");
+        return;
+    };
+    unsafe extern "C" fn learn(images: *mut c_void) {
+        // SAFETY: what was handed to the library.
+        let images = unsafe { &mut *images.cast::<Images>() };
+        *images = Images::learn(Some(images));
+    }
+    let mut images = Images::learn(None);
+    for _ in 0..20 {
+        // It is learned while it is there, and again when it has gone.
+        call_through(&library, learn, (&raw mut images).cast());
+        images = Images::learn(Some(&images));
+    }
+    unsafe extern "C" fn learn_anew(_: *mut c_void) {
+        // As if it had come to another place.
+        drop(Images::learn(None));
+    }
+    for _ in 0..20 {
+        call_through(&library, learn_anew, std::ptr::null_mut());
+    }
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    let name = library.to_str().unwrap();
+    let mapped = maps.lines().filter(|line| line.ends_with(name)).count();
+    assert_eq!(mapped, 1, "{maps}");
+}

@@ -95,6 +95,7 @@ fn build(folder: &Path) {
     symlink("libcupti.so.13", folder.join("libcupti.so")).unwrap();
     compile(folder, "launcher", "launcher.c", &["-ldl", "-lpthread"]);
     compile(folder, "windows", "windows.c", &["-ldl"]);
+    compile(folder, "sudden_ends", "sudden_ends.c", &["-ldl"]);
     compile(
         folder,
         "spy.so",
@@ -109,7 +110,8 @@ fn build(folder: &Path) {
     let linked = [&search, "-Wl,--no-as-needed", "-lcupti", "-ldl", "-lpthread"];
     compile(folder, "slow_pages_linked", "slow_pages.c", &linked);
     for name in ["linked_client", "guest"] {
-        compile(folder, name, &format!("{name}.c"), &[&search, "-lcupti", "-ldl"]);
+        let libraries = [&search, "-lcupti", "-ldl", "-lpthread"];
+        compile(folder, name, &format!("{name}.c"), &libraries);
     }
 }
 

@@ -7,7 +7,7 @@ use tracesmith_format::{
 };
 use tracesmith_wire::record as wire;
 
-use super::{Definitions, ProcessRows, Taken, TraceRows};
+use super::{Definitions, ProcessRows, Taken, TraceRows, launches::Call};
 
 impl ProcessRows {
     #[inline]
@@ -34,6 +34,15 @@ impl ProcessRows {
                 result: record.result,
             },
         };
+        // CUPTI's own records of calls have the runtime's call and the driver's within it, of which one has the kernel.
+        if record.clock == wire::HOST_CLOCK {
+            self.launches.call(Call {
+                name: record.name,
+                thread: record.thread,
+                correlation: record.correlation,
+                result: record.result,
+            });
+        }
         trace.counts.api_calls += 1;
         trace.push(self.clock_of(record.clock), &row);
         Taken::Done

@@ -14,6 +14,7 @@ use crate::host::HOST;
 impl ProcessRows {
     pub(super) fn text(&mut self, record: &wire::Text, text: &[u8], trace: &mut TraceRows) {
         let text = readable(text);
+        self.launches.name(record.id, &text);
         let string = trace.file.string(&text);
         let demangled = match trace.demangled.get(&string) {
             Some(known) => *known,

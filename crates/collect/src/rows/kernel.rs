@@ -72,6 +72,9 @@ impl ProcessRows {
                 device_launched: record.device_launched != 0,
             },
         };
+        if record.graph == 0 {
+            self.launches.kernel(record.correlation);
+        }
         trace.counts.kernels += 1;
         trace.push(self.clock, &row);
         Taken::Done

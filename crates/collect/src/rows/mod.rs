@@ -11,6 +11,7 @@ mod copy;
 mod definitions;
 mod demangle;
 mod kernel;
+mod launches;
 mod marker;
 mod memory;
 mod process;

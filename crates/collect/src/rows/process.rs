@@ -7,7 +7,7 @@ use tracesmith_format::{
 };
 use tracesmith_wire::record as wire;
 
-use super::{Definitions, TraceRows, marker::OpenMarkers, stack::Code};
+use super::{Definitions, TraceRows, launches::Launches, marker::OpenMarkers, stack::Code};
 use crate::{end::End, health::Notice, host::HOST, identity::Identity, time};
 
 /// Rows of one process.
@@ -28,6 +28,7 @@ pub(crate) struct ProcessRows {
     pub(super) markers: OpenMarkers,
     pub(super) code: Code,
     threads: FxHashSet<u32>,
+    pub(super) launches: Launches,
     /// Waits in contexts that are not known yet.
     pub(super) awaiting: Vec<wire::Synchronization>,
     pub(super) driver: String,
@@ -96,6 +97,7 @@ impl ProcessRows {
             markers: OpenMarkers::default(),
             code: Code::default(),
             threads: FxHashSet::default(),
+            launches: Launches::default(),
             awaiting: Vec::new(),
             driver: String::new(),
             last_time: 0,
@@ -145,7 +147,14 @@ impl ProcessRows {
             trace.note(notice.with_count(self.unresolved));
         }
         if self.in_window && end != End::Running {
-            trace.note(Notice::new(HealthCause::PROCESS_DIED, self.id, &end.to_string()));
+            let missing = self.launches.without_kernel();
+            let words = match missing {
+                0 => end.to_string(),
+                1 => format!("{end}; 1 launch has no kernel row"),
+                _ => format!("{end}; {missing} launches have no kernel row"),
+            };
+            let notice = Notice::new(HealthCause::PROCESS_DIED, self.id, &words);
+            trace.note(notice.with_count(missing));
         }
     }
 

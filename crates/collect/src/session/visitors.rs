@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tracesmith_wire::{
     control::{Control, Kinds, Message},
-    handshake::{Granted, PeerId, Purpose, Visitor},
+    handshake::{Granted, Purpose, Visitor},
 };
 
 use super::{BUSY_PAUSE, Session, Store, WindowState};
@@ -25,9 +25,12 @@ impl Session {
     pub(crate) fn adopt(&mut self, control: Control, own_pid: Option<u32>) -> Option<TargetKey> {
         let claimed = own_pid.or(control.peer().process_id())?;
         let id = control.peer().id(claimed);
-        if !self.end_replaced(id) {
-            // A second connection of a process that records already is none of ours.
-            return None;
+        if let Some(key) = self.key_of(id) {
+            let position = self.position(key)?;
+            if self.targets[position].is_same_program() {
+                return self.reconnect(position, control).then_some(key);
+            }
+            self.end_target(key, End::Replaced);
         }
         let identity = Identity::of_peer(control.peer(), own_pid);
         let store = self.new_store(&identity);
@@ -69,6 +72,8 @@ impl Session {
         };
         let known = self.key_of(visitor.peer().id(own_pid));
         let known = known.and_then(|key| self.position(key));
+        let all: u64 = self.targets.iter().map(Target::ring_bytes).sum();
+        let config = ring::shared(config, purpose, keep, all);
         let taken = known.map_or(0, |at| self.targets[at].ring_bytes());
         // A recording is asked for by itself, and its ring comes on top.
         let bound = self.settings.memory_bytes
@@ -131,26 +136,30 @@ impl Session {
         }
     }
 
+    /// A process that is known connects once more. It does so when its program has closed our descriptor, as those do
+    /// that close all. A second connection beside one that is open is none of ours.
+    fn reconnect(&mut self, position: usize, control: Control) -> bool {
+        let target = &mut self.targets[position];
+        if !target.reconnect(control) {
+            return false;
+        }
+        match self.window {
+            WindowState::Opening { .. } | WindowState::Open { .. } if !target.has_rings() => {
+                let open = self.open_message();
+                self.targets[position].order(Order::Open, &open);
+            }
+            WindowState::Over => target.order(Order::Close, &Message::Close),
+            _ => {}
+        }
+        true
+    }
+
     fn note_failure(&mut self, position: usize, reason: String) {
         let trace = match &mut self.store {
             Store::Stream(trace) => Some(&mut **trace),
             Store::Flight(_) => None,
         };
         self.targets[position].failed(reason, trace);
-    }
-
-    /// Makes way for a new connection of a process that was another program
-    /// before. False when it is still the same.
-    fn end_replaced(&mut self, id: PeerId) -> bool {
-        let Some(key) = self.key_of(id) else {
-            return true;
-        };
-        let position = self.position(key);
-        if position.is_some_and(|at| self.targets[at].still_records()) {
-            return false;
-        }
-        self.end_target(key, End::Replaced);
-        true
     }
 
     fn new_store(&mut self, identity: &Identity) -> TargetStore {

@@ -21,6 +21,17 @@ pub(super) fn complete(hub: &Hub) -> Result<(), Error> {
     hub.cupti().flush(Flush::Complete)
 }
 
+/// Has handed over what was recorded until now and comes to its end in time. The
+/// rest stays with CUPTI.
+pub(super) fn complete_soon(hub: &Hub) -> Result<(), Error> {
+    let (moment, mut flushed) = (buffers::moment(), Ok(()));
+    PATIENCE.until(|| {
+        flushed = complete(hub);
+        flushed.is_err() || !buffers::is_any_out_since(moment)
+    });
+    flushed
+}
+
 /// Has handed over all that was recorded until now: complete, where the device
 /// comes to its end in time.
 pub(super) fn all(hub: &Hub) -> Result<(), Error> {

@@ -32,6 +32,7 @@ use super::{
     kinds::{interface, kind_of, number_of},
     lookup, neighbour, resources, tables,
     translate::Translator,
+    wishes::Wishes,
 };
 use crate::{agent, guard, guard::lock};
 
@@ -86,32 +87,6 @@ pub(super) struct Hub {
 struct State {
     registered: bool,
     wishes: [Wishes; 2],
-}
-
-/// What a side wants.
-struct Wishes {
-    kinds: [bool; kind::COUNT],
-    /// Functions without records although their kind is wanted.
-    skipped: HashSet<(ApiDomain, u32)>,
-    /// Functions with records although their kind is not wanted.
-    single: HashSet<(ApiDomain, u32)>,
-}
-
-impl Default for Wishes {
-    fn default() -> Self {
-        Self {
-            kinds: [false; kind::COUNT],
-            skipped: HashSet::new(),
-            single: HashSet::new(),
-        }
-    }
-}
-
-impl Wishes {
-    fn wants(&self, function: (ApiDomain, u32)) -> bool {
-        let whole = self.kinds[kind_of(function.0) as usize] && !self.skipped.contains(&function);
-        whole || self.single.contains(&function)
-    }
 }
 
 /// The hub, if CUPTI was opened.
@@ -173,7 +148,12 @@ impl Hub {
             // Without it threads are named by their handles.
             let _ = self.cupti.use_system_thread_ids();
             // SAFETY: the two functions below keep the contract.
-            unsafe { self.cupti.register_buffers(requested, completed) }?;
+            if let Err(error) = unsafe { self.cupti.register_buffers(requested, completed) } {
+                // A client without buffers is of no use to us, and in the way of others. The other side has none either:
+                // its buffers are these.
+                self.release_now();
+                return Err(error);
+            }
             state.registered = true;
         }
         Ok(())

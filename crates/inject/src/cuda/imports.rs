@@ -25,13 +25,15 @@ impl Slot {
         (self.bound != 0).then_some(self.bound as *const c_void)
     }
 
-    /// Has the library call another function while `act` runs, on all threads.
+    /// Has the library call another function while `act` runs, on all threads. However `act` ends, the library calls its
+    /// own again after it.
     pub(super) fn divert<T>(&self, to: *const c_void, act: impl FnOnce() -> T) -> T {
-        let before = self.word.load(Ordering::Acquire);
+        let _restore = Restore {
+            slot: self,
+            before: self.word.load(Ordering::Acquire),
+        };
         self.write(to as u64);
-        let done = act();
-        self.write(before);
-        done
+        act()
     }
 
     fn write(&self, value: u64) {
@@ -41,6 +43,18 @@ impl Slot {
         } else {
             self.word.store(value, Ordering::Release);
         }
+    }
+}
+
+/// Writes what a word held before.
+struct Restore<'s> {
+    slot: &'s Slot,
+    before: u64,
+}
+
+impl Drop for Restore<'_> {
+    fn drop(&mut self) {
+        self.slot.write(self.before);
     }
 }
 
@@ -97,5 +111,10 @@ mod tests {
         let before = parent();
         assert_eq!(slot.divert(none as *const c_void, parent), -7);
         assert_eq!(parent(), before);
+        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            slot.divert(none as *const c_void, || panic!("within"));
+        }));
+        assert!(panicked.is_err());
+        assert_eq!(parent(), before, "also after a panic");
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! - [`hub`]: the one client that CUPTI sees, for us and for a profiler of the
 //!   program's own.
+//! - [`wishes`]: what each of them wants.
 //! - [`bits`]: sets of functions.
 //! - [`buffers`]: the memory that CUPTI fills.
 //! - [`handover`]: getting it back.
@@ -40,6 +41,7 @@ mod tables;
 mod times;
 mod translate;
 mod waits;
+mod wishes;
 
 use std::{
     ffi::{CStr, c_void},
@@ -400,6 +402,19 @@ impl Backend {
             self.pair(agent, hub, &mut state);
             agent.sink.report_losses();
         }
+    }
+
+    /// Hands over what is complete now, or soon: the program may end.
+    pub(crate) fn hand_over(&self, agent: &Agent) {
+        let mut state = lock(&self.state);
+        let Some(hub) = hub::current().filter(|_| state.open) else {
+            return;
+        };
+        // Where the program goes on, a failure shows again, and is told, when the window closes.
+        let _ = handover::complete_soon(hub);
+        agent.stacks.pulse(&agent.sink);
+        self.pair(agent, hub, &mut state);
+        agent.sink.report_losses();
     }
 
     /// The program gives a stream a name.

@@ -38,8 +38,9 @@ struct Callback {
 struct State {
     buffers: Option<Buffers>,
     clock: Option<Clock>,
-    /// A buffer of theirs that is not full yet.
-    held: Option<Held>,
+    /// Buffers of theirs that are not full yet: one, or more for a while where they enable a kind while another thread
+    /// fills one.
+    held: Vec<Held>,
     periods: [Period; kind::COUNT],
     told: BTreeSet<Object>,
     dropped: u64,
@@ -94,7 +95,7 @@ impl State {
         Self {
             buffers: None,
             clock: None,
-            held: None,
+            held: Vec::new(),
             periods: [Period { from: 0, until: 0 }; kind::COUNT],
             told: BTreeSet::new(),
             dropped: 0,
@@ -107,7 +108,7 @@ impl State {
 pub(super) fn register_buffers(requested: BufferRequested, completed: BufferCompleted) {
     let mut state = lock(&STATE);
     state.buffers = Some(Buffers { requested, completed });
-    state.held = None;
+    state.held.clear();
 }
 
 /// They register a clock.
@@ -129,12 +130,22 @@ pub(super) fn enabled(hub: &Hub, number: u32) {
                 until: u64::MAX,
             };
         }
-        state.buffers.filter(|_| state.held.is_none())
+        state.buffers.filter(|_| state.held.is_empty())
     };
     if let Some(buffers) = wanted {
-        let held = request(buffers);
-        lock(&STATE).held = held;
+        keep(request(buffers));
     }
+}
+
+/// Keeps a buffer of theirs for later, beside those that another thread has kept meanwhile.
+fn keep(held: Option<Held>) {
+    lock(&STATE).held.extend(held);
+}
+
+/// A buffer of theirs: one that is kept, or a new one.
+fn obtain(buffers: Buffers) -> Option<Held> {
+    let kept = lock(&STATE).held.pop();
+    kept.or_else(|| request(buffers))
 }
 
 /// They do not want it any more; what was recorded until now is still theirs.
@@ -272,8 +283,7 @@ impl Conversion {
 /// Copies what is theirs of a filled buffer.
 pub(super) fn copy(hub: &Hub, context: *mut c_void, stream: u32, filled: &mut [u8]) {
     // Their functions call CUPTI, and so come back to us: no lock is held while
-    // they run. Buffers are handed back one at a time, so nobody else takes
-    // what is held.
+    // they run. What is held is taken out meanwhile.
     let (buffers, clock, held, periods) = {
         let mut state = lock(&STATE);
         let Some(buffers) = state.buffers else {
@@ -282,7 +292,7 @@ pub(super) fn copy(hub: &Hub, context: *mut c_void, stream: u32, filled: &mut [u
         if state.periods.iter().all(|period| period.from == 0) {
             return;
         }
-        (buffers, state.clock, state.held.take(), state.periods)
+        (buffers, state.clock, state.held.pop(), state.periods)
     };
     let mut copier = Copier {
         hub,
@@ -296,8 +306,7 @@ pub(super) fn copy(hub: &Hub, context: *mut c_void, stream: u32, filled: &mut [u
     copier.copy(filled);
     copier.hand_back();
     // Always one in hand: see `enabled`.
-    let held = copier.held.take().or_else(|| request(buffers));
-    lock(&STATE).held = held;
+    keep(copier.held.take().or_else(|| obtain(buffers)));
 }
 
 struct Copier<'h> {
@@ -378,7 +387,7 @@ impl Copier<'_> {
             self.hand_back();
         }
         if self.held.is_none() {
-            self.held = request(self.buffers);
+            self.held = obtain(self.buffers);
         }
         let Some(held) = self
             .held
@@ -436,6 +445,39 @@ fn write_time(record: &mut [u8], offset: usize, time: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    static BUFFERS: [[u64; 2]; 2] = [[0; 2]; 2];
+
+    fn buffer(at: usize) -> *mut u8 {
+        BUFFERS[at].as_ptr().cast_mut().cast()
+    }
+
+    /// While they make a buffer, another thread keeps the one that it had taken out.
+    unsafe extern "C" fn requested(address: *mut *mut u8, size: *mut usize, _records: *mut usize) {
+        keep(NonNull::new(buffer(1)).map(|address| Held {
+            address,
+            size: 16,
+            used: 0,
+        }));
+        // SAFETY: the words of `request`.
+        unsafe { address.write(buffer(0)) };
+        // SAFETY: as above.
+        unsafe { size.write(16) };
+    }
+
+    unsafe extern "C" fn completed(_: *mut c_void, _: u32, _: *mut u8, _: usize, _: usize) {}
+
+    #[test]
+    fn no_buffer_is_lost_where_two_threads_keep_one_issue_26() {
+        let buffers = Buffers { requested, completed };
+        keep(request(buffers));
+        let mut kept: Vec<*mut u8> = std::mem::take(&mut lock(&STATE).held)
+            .iter()
+            .map(|held| held.address.as_ptr())
+            .collect();
+        kept.sort();
+        assert_eq!(kept, [buffer(0), buffer(1)]);
+    }
 
     #[test]
     fn times_are_converted_along_the_line_through_two_readings() {

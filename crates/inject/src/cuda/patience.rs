@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::control;
+use crate::{control, leaving};
 
 /// The first pause between two looks. They become longer.
 const FIRST_PAUSE: Duration = Duration::from_micros(100);
@@ -17,14 +17,14 @@ const PAUSES: u32 = 50;
 pub(super) struct Patience {
     /// By our own thread.
     pub(super) ours: Duration,
-    /// By a thread of the program, which is kept waiting.
+    /// By a thread of the program, which is kept waiting, or by ours while one waits for it.
     pub(super) theirs: Duration,
 }
 
 impl Patience {
     /// Looks again and again until it is so; false when that took too long.
     pub(super) fn until(&self, mut is_so: impl FnMut() -> bool) -> bool {
-        let limit = if control::is_own_thread() {
+        let limit = if control::is_own_thread() && !leaving::is_awaited() {
             self.ours
         } else {
             self.theirs

@@ -17,7 +17,7 @@ use std::{
     collections::HashMap,
     sync::{
         Mutex, OnceLock,
-        atomic::{AtomicU8, Ordering},
+        atomic::{AtomicU8, AtomicU32, Ordering},
     },
 };
 
@@ -119,9 +119,25 @@ impl Act {
 /// Set where the default stream of a function is that of its thread.
 const OF_THREAD: u8 = 1 << 7;
 
+/// Numbers windows. The end of a wait that spans the end of its window is not
+/// followed, so its beginning stays, and is none of the next window.
+static EPOCH: AtomicU32 = AtomicU32::new(0);
+
 thread_local! {
-    /// When the calling thread's wait began.
-    static BEGUN: Cell<u64> = const { Cell::new(0) };
+    /// When the calling thread's wait began, and in which window.
+    static BEGUN: Cell<(u32, u64)> = const { Cell::new((0, 0)) };
+}
+
+/// The calling thread begins to wait.
+fn note_begin() {
+    // A thread that is being torn down waits without a beginning.
+    let _ = BEGUN.try_with(|begun| begun.set((EPOCH.load(Ordering::Relaxed), clock::now())));
+}
+
+/// When the calling thread began to wait, if that was in this window.
+fn take_begin() -> Option<u64> {
+    let (epoch, time) = BEGUN.try_with(Cell::take).unwrap_or_default();
+    (time != 0 && epoch == EPOCH.load(Ordering::Relaxed)).then_some(time)
 }
 
 /// The waits of this process.
@@ -146,6 +162,7 @@ impl Default for Waits {
 impl Waits {
     /// They are wanted from now on: the functions to watch.
     pub(super) fn begin(&self, cupti: &Cupti) -> Vec<u32> {
+        EPOCH.fetch_add(1, Ordering::Relaxed);
         // Handles of before may be others' by now.
         lock(&self.known).forget();
         let mut watched = Vec::new();
@@ -182,11 +199,10 @@ impl Waits {
     #[cold]
     fn watched(&self, agent: &Agent, cupti: &Cupti, act: u8, call: &ApiCallback) {
         if call.site != SITE_EXIT {
-            // A thread that is being torn down waits without a beginning.
-            let _ = BEGUN.try_with(|begun| begun.set(clock::now()));
+            note_begin();
             return;
         }
-        let (begun, end) = (BEGUN.try_with(Cell::take).unwrap_or(0), clock::now());
+        let (begun, end) = (take_begin(), clock::now());
         let is_of_thread = act & OF_THREAD != 0;
         let Some(act) = Act::ALL.get(usize::from(act & !OF_THREAD).wrapping_sub(1)) else {
             return;
@@ -220,13 +236,13 @@ impl Waits {
         };
         let told = lock(&self.known).follow(*act, &called);
         // One that began before the window is none of it.
-        let (Some(kind), Some(told)) = (act.kind(), told.filter(|_| begun != 0)) else {
+        let (Some(kind), Some(told), Some(start)) = (act.kind(), told, begun) else {
             return;
         };
         calls::push(
             agent,
             &Synchronization {
-                start: begun,
+                start,
                 end,
                 event_record: u64::from(told.record),
                 correlation: call.correlation,
@@ -410,6 +426,17 @@ mod tests {
             event,
             record,
         })
+    }
+
+    #[test]
+    fn the_beginning_of_a_wait_that_outlasts_its_window_is_forgotten_issue_26() {
+        note_begin();
+        assert!(take_begin().is_some());
+        assert_eq!(take_begin(), None, "it is over");
+        note_begin();
+        // The window ends within the wait, and another one opens within the next wait.
+        EPOCH.fetch_add(1, Ordering::Relaxed);
+        assert_eq!(take_begin(), None);
     }
 
     #[test]

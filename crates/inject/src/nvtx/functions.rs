@@ -10,13 +10,16 @@ use std::{
 use tracesmith_wire::record::{self, Category, Marker};
 
 use super::{
+    LAST_RANGE,
     abi::{Attributes, COLOR_ARGB, Narrow, Wide, module},
     depth,
+    registry::{self, Registry},
     text::{self, Cut, Message, Room, handle, number},
 };
 use crate::{
     agent::{self, Agent},
-    guard::{self, lock},
+    guard,
+    sink::Sink,
     threads::TEXT_MAX,
 };
 
@@ -132,8 +135,8 @@ unsafe extern "C" fn mark_w(name: Wide) {
     });
 }
 
-fn next_range(agent: &Agent) -> u64 {
-    agent.nvtx.last_range.fetch_add(1, Ordering::Relaxed) + 1
+fn next_range() -> u64 {
+    LAST_RANGE.fetch_add(1, Ordering::Relaxed) + 1
 }
 
 unsafe extern "C" fn start_ex(attributes: *const Attributes) -> u64 {
@@ -144,7 +147,7 @@ unsafe extern "C" fn start_ex(attributes: *const Attributes) -> u64 {
 unsafe extern "C" fn start_a(name: Narrow) -> u64 {
     with_agent(0, |agent| {
         let marker = Marker {
-            range: next_range(agent),
+            range: next_range(),
             ..plain(record::START, 0)
         };
         // SAFETY: NVTX's contract.
@@ -159,7 +162,7 @@ unsafe extern "C" fn start_w(name: Wide) -> u64 {
         // SAFETY: NVTX's contract.
         let message = unsafe { text::wide(name, &mut room) };
         let marker = Marker {
-            range: next_range(agent),
+            range: next_range(),
             ..plain(record::START, 0)
         };
         event(agent, marker, &message);
@@ -211,7 +214,7 @@ unsafe extern "C" fn domain_mark(domain: *const c_void, attributes: *const Attri
 
 unsafe extern "C" fn domain_start(domain: *const c_void, attributes: *const Attributes) -> u64 {
     with_agent(0, |agent| {
-        let range = next_range(agent);
+        let range = next_range();
         // SAFETY: NVTX's contract.
         unsafe { attributed(agent, record::START, number(domain), range, attributes) };
         range
@@ -251,11 +254,18 @@ unsafe extern "C" fn domain_pop(domain: *const c_void) -> c_int {
     })
 }
 
+/// Names are kept also where nothing is recorded yet, as in the child of a fork.
+fn with_names<T: Copy>(otherwise: T, body: impl FnOnce(&mut Registry, Option<&Sink>) -> T) -> T {
+    guard::run(otherwise, || {
+        let sink = agent::current().map(|agent| &agent.sink);
+        registry::with(|registry| body(registry, sink))
+    })
+}
+
 fn name_category(domain: u32, category: u32, name: &Message<'_>) {
-    with_agent((), |agent| {
+    with_names((), |names, sink| {
         if let Message::Text(name, _) = name {
-            let category = Category { domain, category };
-            lock(&agent.nvtx.registry).category(category, name, &agent.sink);
+            names.category(Category { domain, category }, name, sink);
         }
     });
 }
@@ -283,9 +293,9 @@ unsafe extern "C" fn domain_category_w(domain: *const c_void, category: u32, nam
 }
 
 fn name_thread(thread: u32, name: &Message<'_>) {
-    with_agent((), |agent| {
+    with_names((), |names, sink| {
         if let Message::Text(name, _) = name {
-            lock(&agent.nvtx.registry).thread(thread, name, &agent.sink);
+            names.thread(thread, name, sink);
         }
     });
 }
@@ -302,8 +312,8 @@ unsafe extern "C" fn thread_w(thread: u32, name: Wide) {
 }
 
 fn registered(text: &Message<'_>) -> *const c_void {
-    let number = with_agent(0, |agent| match text {
-        Message::Text(text, _) => lock(&agent.nvtx.registry).text(text, &agent.sink),
+    let number = with_names(0, |names, sink| match text {
+        Message::Text(text, _) => names.text(text, sink),
         Message::Registered(number) => *number,
     });
     handle(number)

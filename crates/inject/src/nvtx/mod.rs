@@ -24,7 +24,6 @@ use std::{
 
 pub(crate) use abi::GetExportTable;
 use abi::{CallbackTables, EXPORT_CALLBACKS};
-use registry::Registry;
 use text::{Cut, Message};
 use tracesmith_wire::{
     control::Kinds,
@@ -45,12 +44,14 @@ const RECORDING: u8 = 1;
 /// A range is looked for that opens the window.
 const WATCHING: u8 = 2;
 
+/// Numbers ranges that are started, also across a fork: a child may end those of its
+/// parent.
+static LAST_RANGE: AtomicU64 = AtomicU64::new(0);
+
 /// What is known of the program's marks.
 #[derive(Default)]
 pub(crate) struct State {
     flags: AtomicU8,
-    last_range: AtomicU64,
-    registry: Mutex<Registry>,
     watched: Mutex<Watched>,
 }
 
@@ -59,6 +60,11 @@ struct Watched {
     name: Option<MarkerName>,
     /// Open ranges that have been started, not pushed.
     started: HashSet<u64>,
+}
+
+/// In the child of a fork.
+pub(crate) fn forked() {
+    registry::forked();
 }
 
 /// Puts our functions into NVTX's slots. Whether that was possible.
@@ -114,7 +120,7 @@ unsafe fn fill(get_module: abi::GetModule, module: u32, functions: &[(usize, fun
 impl State {
     /// Tells a new collector all names.
     pub(crate) fn announce(&self, sink: &Sink) {
-        lock(&self.registry).announce(sink);
+        registry::with(|registry| registry.announce(sink));
     }
 
     /// Looks for a range that opens the window.
@@ -182,16 +188,17 @@ impl State {
         let Some(wanted) = &watched.name else {
             return false;
         };
-        let registry = lock(&self.registry);
-        let same_domain = match &wanted.domain {
-            None => true,
-            Some(name) => registry.get(domain).unwrap_or(b"") == name.as_slice(),
-        };
-        let name = match message {
-            Message::Text(text, _) => Some(*text),
-            Message::Registered(number) => registry.get(*number),
-        };
-        same_domain && name == Some(wanted.name.as_slice())
+        registry::with(|registry| {
+            let same_domain = match &wanted.domain {
+                None => true,
+                Some(name) => registry.get(domain).unwrap_or(b"") == name.as_slice(),
+            };
+            let name = match message {
+                Message::Text(text, _) => Some(*text),
+                Message::Registered(number) => registry.get(*number),
+            };
+            same_domain && name == Some(wanted.name.as_slice())
+        })
     }
 
     fn open_watched(&self, agent: &Agent, marker: &Marker) {

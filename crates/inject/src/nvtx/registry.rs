@@ -1,74 +1,221 @@
 //! What the program has named: domains, texts, categories, threads.
 //!
-//! It outlives windows, and is told again to each collector.
+//! It outlives windows, and is told again to each collector. It belongs to the
+//! process and not to the agent: the child of a fork has its parent's handles, and
+//! its agent, if it gets one, must know their names.
 
-use std::collections::HashMap;
+use std::{
+    collections::{BTreeMap, HashMap},
+    path::Path,
+    ptr,
+    sync::{
+        Mutex, TryLockError,
+        atomic::{AtomicPtr, AtomicU32, Ordering},
+    },
+};
 
 use tracesmith_wire::record::{Category, Text, ThreadName};
 
-use crate::sink::Sink;
+use crate::{guard::lock, sink::Sink};
 
-/// Names, in the order in which they came.
-#[derive(Default)]
+/// Names of threads and of categories that are kept, each. Programs have a few
+/// dozen. One that makes them up without end must not make us grow.
+const MOST_NAMES: usize = 4096;
+
+static CURRENT: AtomicPtr<Mutex<Registry>> = AtomicPtr::new(ptr::null_mut());
+
+/// Numbers of texts up to this one are given away, by us or by the process that
+/// this one is a fork of.
+static LAST_TEXT: AtomicU32 = AtomicU32::new(0);
+
+/// Names.
+#[derive(Debug, Default)]
 pub(super) struct Registry {
+    /// Texts up to this number were registered before a fork, and their names lost.
+    unknown: u32,
     texts: Vec<Box<[u8]>>,
     numbers: HashMap<Box<[u8]>, u32>,
-    categories: Vec<(Category, Box<[u8]>)>,
-    threads: Vec<(u32, Box<[u8]>)>,
+    /// By domain and number.
+    categories: BTreeMap<(u32, u32), Box<[u8]>>,
+    threads: BTreeMap<u32, Box<[u8]>>,
+}
+
+/// Runs `body` with the names of this process.
+pub(super) fn with<T>(body: impl FnOnce(&mut Registry) -> T) -> T {
+    body(&mut lock(current()))
+}
+
+fn current() -> &'static Mutex<Registry> {
+    // SAFETY: null, or a box that was leaked.
+    if let Some(known) = unsafe { CURRENT.load(Ordering::Acquire).as_ref() } {
+        return known;
+    }
+    let new = Box::into_raw(Box::new(Mutex::new(Registry {
+        unknown: LAST_TEXT.load(Ordering::Relaxed),
+        ..Registry::default()
+    })));
+    match CURRENT.compare_exchange(ptr::null_mut(), new, Ordering::AcqRel, Ordering::Acquire) {
+        // SAFETY: a box that is never freed.
+        Ok(_) => unsafe { &*new },
+        Err(others) => {
+            // SAFETY: made above and known to nobody.
+            drop(unsafe { Box::from_raw(new) });
+            // SAFETY: not null, and a box that was leaked.
+            unsafe { &*others }
+        }
+    }
+}
+
+/// In the child of a fork: names stay, but for those of threads. Where another
+/// thread of the parent held the lock just then, it is held for ever, and names
+/// that were registered before are not known.
+pub(super) fn forked() {
+    // SAFETY: null, or a box that was leaked.
+    let Some(known) = (unsafe { CURRENT.load(Ordering::Acquire).as_ref() }) else {
+        return;
+    };
+    match known.try_lock() {
+        Ok(mut registry) => registry.threads.clear(),
+        Err(TryLockError::Poisoned(registry)) => registry.into_inner().threads.clear(),
+        Err(TryLockError::WouldBlock) => CURRENT.store(ptr::null_mut(), Ordering::Release),
+    }
 }
 
 impl Registry {
-    /// The number of a text, counted from 1, and whether it is new.
-    pub(super) fn text(&mut self, text: &[u8], sink: &Sink) -> u32 {
+    /// The number of a text, counted from 1. A new one is told to the collector,
+    /// if there is one.
+    pub(super) fn text(&mut self, text: &[u8], sink: Option<&Sink>) -> u32 {
         if let Some(number) = self.numbers.get(text) {
             return *number;
         }
         self.texts.push(text.into());
-        let number = self.texts.len() as u32;
+        let number = self.unknown + self.texts.len() as u32;
         self.numbers.insert(text.into(), number);
+        LAST_TEXT.store(number, Ordering::Relaxed);
         define(number, text, sink);
         number
     }
 
     /// The text with this number.
     pub(super) fn get(&self, number: u32) -> Option<&[u8]> {
-        let at = usize::try_from(number).ok()?.checked_sub(1)?;
-        self.texts.get(at).map(AsRef::as_ref)
+        let at = number.checked_sub(self.unknown)?.checked_sub(1)?;
+        self.texts.get(at as usize).map(AsRef::as_ref)
     }
 
-    pub(super) fn category(&mut self, category: Category, name: &[u8], sink: &Sink) {
-        sink.define_with(&category, name);
-        self.categories.push((category, name.into()));
+    pub(super) fn category(&mut self, category: Category, name: &[u8], sink: Option<&Sink>) {
+        let key = (category.domain, category.category);
+        if self.categories.get(&key).is_some_and(|known| **known == *name) {
+            return;
+        }
+        if let Some(sink) = sink {
+            sink.define_with(&category, name);
+        }
+        if self.categories.len() >= MOST_NAMES && !self.categories.contains_key(&key) {
+            // Told in this window, and not in later ones.
+            return;
+        }
+        self.categories.insert(key, name.into());
     }
 
-    pub(super) fn thread(&mut self, thread: u32, name: &[u8], sink: &Sink) {
-        let record = ThreadName { thread, reserved: 0 };
-        sink.define_with(&record, name);
-        self.threads.push((thread, name.into()));
+    pub(super) fn thread(&mut self, thread: u32, name: &[u8], sink: Option<&Sink>) {
+        define_thread(thread, name, sink);
+        if self.threads.len() >= MOST_NAMES {
+            self.threads.retain(|thread, _| is_alive(*thread));
+        }
+        if self.threads.len() < MOST_NAMES {
+            self.threads.insert(thread, name.into());
+        }
     }
 
     /// Tells all of it to a collector that is new.
     pub(super) fn announce(&self, sink: &Sink) {
-        for (at, text) in self.texts.iter().enumerate() {
-            define(at as u32 + 1, text, sink);
+        for (number, text) in (self.unknown + 1..).zip(&self.texts) {
+            define(number, text, Some(sink));
         }
-        for (category, name) in &self.categories {
-            sink.define_with(category, name);
+        for ((domain, category), name) in &self.categories {
+            let category = Category {
+                domain: *domain,
+                category: *category,
+            };
+            sink.define_with(&category, name);
         }
         for (thread, name) in &self.threads {
-            let record = ThreadName {
-                thread: *thread,
-                reserved: 0,
-            };
-            sink.define_with(&record, name);
+            define_thread(*thread, name, Some(sink));
         }
     }
 }
 
-fn define(number: u32, text: &[u8], sink: &Sink) {
+/// Whether this process has such a thread.
+fn is_alive(thread: u32) -> bool {
+    Path::new(&format!("/proc/self/task/{thread}")).exists()
+}
+
+fn define(number: u32, text: &[u8], sink: Option<&Sink>) {
     let record = Text {
         id: number,
         reserved: 0,
     };
-    sink.define_with(&record, text);
+    if let Some(sink) = sink {
+        sink.define_with(&record, text);
+    }
+}
+
+fn define_thread(thread: u32, name: &[u8], sink: Option<&Sink>) {
+    let record = ThreadName { thread, reserved: 0 };
+    if let Some(sink) = sink {
+        sink.define_with(&record, name);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_are_given_again_and_again_take_no_more_memory_issue_26() {
+        let mut registry = Registry::default();
+        for round in 0..10_000u32 {
+            let category = Category {
+                domain: 1,
+                category: 7,
+            };
+            registry.category(category, format!("name {}", round % 2).as_bytes(), None);
+            registry.thread(42, b"worker", None);
+        }
+        assert_eq!(registry.categories.len(), 1);
+        assert_eq!(&*registry.categories[&(1, 7)], b"name 1", "the last one counts");
+        assert_eq!(registry.threads.len(), 1);
+    }
+
+    #[test]
+    fn names_without_end_are_not_all_kept_issue_26() {
+        let mut registry = Registry::default();
+        for number in 0..3 * MOST_NAMES as u32 {
+            let category = Category {
+                domain: 0,
+                category: number,
+            };
+            registry.category(category, b"one of many", None);
+            // Numbers that no thread can have.
+            registry.thread(u32::MAX - number, b"ended", None);
+        }
+        assert!(registry.categories.len() <= MOST_NAMES);
+        assert!(registry.threads.len() <= MOST_NAMES);
+        let own = crate::threads::thread_id();
+        registry.thread(own, b"this one", None);
+        assert_eq!(
+            registry.threads.get(&own).map(AsRef::as_ref),
+            Some(&b"this one"[..])
+        );
+    }
+
+    #[test]
+    fn texts_behind_a_fork_get_numbers_that_no_other_text_had_issue_26() {
+        let mut registry = Registry {
+            unknown: 5,
+            ..Registry::default()
+        };
+        assert_eq!(registry.text(b"domain", None), 6);
+        assert_eq!((registry.get(6), registry.get(5)), (Some(&b"domain"[..]), None));
+    }
 }

@@ -7,10 +7,7 @@
 //! what its code's variables hold is read when the launch has been made.
 
 use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Mutex},
     thread,
     time::{Duration, Instant},
 };
@@ -18,7 +15,7 @@ use std::{
 use tracesmith_cuda::driver::{FunctionHandle, Hold};
 
 use super::State;
-use crate::threads;
+use crate::{guard::lock, threads};
 
 /// How long a kernel is held at most, should the driver want it to be done first.
 const LIMIT: Duration = Duration::from_secs(2);
@@ -36,8 +33,30 @@ pub(super) struct Held {
 struct Now {
     /// The thread that launches it.
     thread: u32,
-    /// Set when the launch has been made, or the time is over.
-    is_over: Arc<AtomicBool>,
+    /// Opens when the launch has been made, the time is over or the window ends.
+    gate: Gate,
+}
+
+/// Opens once. The lock is held while it opens: who finds it open can rely on the
+/// other thread being done, and free the word that it wrote.
+#[derive(Clone, Debug, Default)]
+struct Gate(Arc<Mutex<bool>>);
+
+impl Gate {
+    fn is_open(&self) -> bool {
+        *lock(&self.0)
+    }
+
+    /// Opens it by `release`; false when it is open already.
+    fn open(&self, release: impl FnOnce()) -> bool {
+        let mut is_open = lock(&self.0);
+        if *is_open {
+            return false;
+        }
+        release();
+        *is_open = true;
+        true
+    }
 }
 
 impl Held {
@@ -47,10 +66,18 @@ impl Held {
     }
 
     /// Whether another thread launches a kernel that is held: it must be let go
-    /// before anything else is looked at.
+    /// before anything else is looked at. It is let go in time, whether or not the
+    /// end of that launch is seen.
     pub(super) fn is_others(&self) -> bool {
         let thread = threads::thread_id();
-        self.now.as_ref().is_some_and(|now| now.thread != thread)
+        let is_others = |now: &Now| now.thread != thread && !now.gate.is_open();
+        self.now.as_ref().is_some_and(is_others)
+    }
+
+    /// Ends what is held now, if anything is. A window that ends within a launch
+    /// never sees the end of that launch.
+    fn end(&mut self) -> bool {
+        self.now.take().is_some_and(|now| now.gate.open(|| {}))
     }
 }
 
@@ -72,14 +99,14 @@ impl State {
             self.break_off(UNREAD);
             return;
         };
-        let is_over = Arc::new(AtomicBool::new(false));
-        let (seen, release) = (is_over.clone(), hold.release());
+        let gate = Gate::default();
+        let (watched, release) = (gate.clone(), hold.release());
         let watch = move || {
             let began = Instant::now();
-            while !seen.load(Ordering::Acquire) {
-                if began.elapsed() > LIMIT && !seen.swap(true, Ordering::AcqRel) {
-                    // SAFETY: it is given back only when the launch has been made.
-                    unsafe { release.now() };
+            while !watched.is_open() {
+                if began.elapsed() > LIMIT {
+                    // SAFETY: the hold is given back only once the gate is open, and it opens after this.
+                    watched.open(|| unsafe { release.now() });
                     return;
                 }
                 thread::sleep(Duration::from_millis(5));
@@ -96,17 +123,17 @@ impl State {
         }
         self.held.now = Some(Now {
             thread: threads::thread_id(),
-            is_over,
+            gate,
         });
     }
 
     /// The launch has been made: reads the variables of its code, and lets it go.
     pub(super) fn let_go(&mut self) {
         let Some(now) = &self.held.now else { return };
-        if now.is_over.swap(true, Ordering::AcqRel) {
-            self.break_off(UNREAD);
-        } else {
+        if now.gate.open(|| {}) {
             self.read_awaited();
+        } else {
+            self.break_off(UNREAD);
         }
         if let Some(hold) = &self.held.hold {
             hold.go();
@@ -114,10 +141,67 @@ impl State {
         self.held.now = None;
     }
 
-    /// Nothing will be held any more.
+    /// Nothing will be held any more. What is held now is let go with the hold.
     pub(super) fn give_back_hold(&mut self) {
+        if self.held.end() {
+            self.break_off(UNREAD);
+        }
         if let Some(hold) = self.held.hold.take() {
             hold.give_back();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{
+        Barrier,
+        atomic::{AtomicBool, Ordering},
+    };
+
+    use super::*;
+
+    fn held_by(thread: u32) -> (Held, Gate) {
+        let gate = Gate::default();
+        let now = Now {
+            thread,
+            gate: gate.clone(),
+        };
+        let held = Held {
+            hold: None,
+            now: Some(now),
+        };
+        (held, gate)
+    }
+
+    #[test]
+    fn who_finds_a_kernel_let_go_knows_that_it_was_done_issue_26() {
+        let (gate, begun, done) = (Gate::default(), Barrier::new(2), AtomicBool::new(false));
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                gate.open(|| {
+                    begun.wait();
+                    thread::sleep(Duration::from_millis(50));
+                    done.store(true, Ordering::Release);
+                })
+            });
+            begun.wait();
+            assert!(!gate.open(|| {}), "the other thread was first");
+            assert!(done.load(Ordering::Acquire), "its word may be freed now");
+        });
+    }
+
+    #[test]
+    fn nobody_waits_for_a_launch_whose_end_is_not_seen_issue_26() {
+        let other = threads::thread_id() + 1;
+        let (mut held, gate) = held_by(other);
+        assert!(held.is_others());
+        assert!(held.end(), "the window ends within the launch");
+        assert!(!held.is_others() && gate.is_open());
+        let (held, gate) = held_by(other);
+        assert!(gate.open(|| {}), "the time is over");
+        assert!(!held.is_others());
+        let (held, _) = held_by(threads::thread_id());
+        assert!(!held.is_others(), "its own thread goes on");
     }
 }

@@ -3,9 +3,12 @@
 //! A walk reads a list that never changes. Whoever learns of another library
 //! makes another list; the old one stays, for walks that are under way.
 
-use std::sync::{
-    Mutex, MutexGuard, TryLockError,
-    atomic::{AtomicPtr, AtomicU32, Ordering},
+use std::{
+    collections::HashSet,
+    sync::{
+        Mutex, MutexGuard, TryLockError,
+        atomic::{AtomicPtr, AtomicU32, Ordering},
+    },
 };
 
 use tracesmith_stacks::{Image, Images, program_file};
@@ -13,7 +16,9 @@ use tracesmith_wire::record;
 
 use crate::{clock, guard::lock, sink::Sink};
 
-/// Lists that launches may leave behind in the life of a process.
+/// Lists that are made without restraint in the life of a process. Beyond these a
+/// program that loads and unloads without end is learned at pulses only, and less
+/// and less often: lists are never freed.
 const MOST_LISTS: u32 = 4096;
 
 #[derive(Default)]
@@ -22,14 +27,16 @@ pub(super) struct KnownImages {
     list: AtomicPtr<Images>,
     /// Held by whoever changes the list.
     told: Mutex<Told>,
-    /// Lists that launches have made.
+    /// Lists that were made.
     made: AtomicU32,
+    /// Pulses that learn nothing before the next that does.
+    rests: AtomicU32,
 }
 
-/// Where the images lie in our memory that were told in this window: they are
-/// never freed either.
+/// Where the images lie in our memory that were told in this window: lists hold
+/// them, so they are never freed either.
 #[derive(Default)]
-struct Told(Vec<usize>);
+struct Told(HashSet<usize>);
 
 impl KnownImages {
     /// A window begins: all images are learned and told.
@@ -41,6 +48,11 @@ impl KnownImages {
 
     /// Learns what was loaded and unloaded since; whether there was anything.
     pub(super) fn learn(&self, sink: &Sink) -> bool {
+        let rests = self.rests.load(Ordering::Relaxed);
+        if rests > 0 {
+            self.rests.store(rests - 1, Ordering::Relaxed);
+            return false;
+        }
         let mut told = lock(&self.told);
         self.publish(Images::learn(self.list()), &mut told, sink)
     }
@@ -73,11 +85,12 @@ impl KnownImages {
         self.list()
     }
 
-    /// The list with the image at an address. A program that loads and unloads
-    /// without end is learned at each pulse only.
+    /// The list with the image at an address.
     fn learn_at(&self, address: u64) -> Option<Images> {
-        let images = self.list()?.learn_at(address)?;
-        (self.made.fetch_add(1, Ordering::Relaxed) < MOST_LISTS).then_some(images)
+        if self.made.load(Ordering::Relaxed) >= MOST_LISTS {
+            return None;
+        }
+        self.list()?.learn_at(address)
     }
 
     /// None when someone else is learning just now: a launch does not wait.
@@ -96,12 +109,14 @@ impl KnownImages {
         let images = known.unwrap_or_else(|| {
             let leaked = Box::leak(Box::new(images));
             self.list.store(leaked, Ordering::Release);
+            let made = self.made.fetch_add(1, Ordering::Relaxed);
+            self.rests
+                .store(made.saturating_sub(MOST_LISTS), Ordering::Relaxed);
             leaked
         });
         for image in images.iter() {
             let place = std::ptr::from_ref::<Image>(image) as usize;
-            if !told.0.contains(&place) {
-                told.0.push(place);
+            if told.0.insert(place) {
                 tell(image, sink);
             }
         }

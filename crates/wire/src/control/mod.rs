@@ -18,6 +18,8 @@ use std::{
     time::Duration,
 };
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
 pub use message::Message;
 pub use settings::{CaptureRange, Kinds, Settings, Steps};
 
@@ -58,6 +60,13 @@ impl Control {
         self.identity.is_still(&self.socket)
     }
 
+    /// Whether the other side has closed its end.
+    pub fn is_hung_up(&self) -> bool {
+        let mut watched = [PollFd::new(&self.socket, PollFlags::RDHUP)];
+        // One that cannot be asked is of no use either.
+        poll(&mut watched, Some(&Timespec::default())).is_err() || !watched[0].revents().is_empty()
+    }
+
     /// Sends one message.
     ///
     /// # Errors
@@ -82,10 +91,10 @@ impl Control {
         Message::decode(bytes).map(Some)
     }
 
-    /// Lets go of the descriptor without closing it: for one that is no longer
-    /// ours to close.
+    /// Lets go of the descriptors without closing them, that of the other process
+    /// too: for those that are no longer ours to close.
     pub fn forget(self) {
-        std::mem::forget(self.socket);
+        std::mem::forget(self);
     }
 }
 

@@ -25,6 +25,10 @@ extern "C" fn cuptiActivityRegisterCallbacks(
     let (Some(request), Some(complete)) = (request, complete) else {
         return CuptiCode::INVALID_PARAMETER.0;
     };
+    let error = config().register_error;
+    if error != 0 {
+        return error;
+    }
     delivery::register(request, complete);
     CuptiCode::SUCCESS.0
 }

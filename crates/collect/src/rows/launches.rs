@@ -1,0 +1,144 @@
+//! Launches whose kernels have not come.
+//!
+//! A call is in the trace as soon as its thread has left it. Its kernel comes later, when CUPTI hands it over: never, if
+//! the program is killed meanwhile. So launches and kernels are paired here as they come, in whatever order, and what is
+//! left over when a process dies is what the trace lacks.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// Kernels whose call has not come are kept up to this many: with calls not recorded, none ever comes.
+const MOST_EARLY: usize = 1 << 20;
+
+/// What a call is to its kernels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Act {
+    Launch,
+    BeginCapture,
+    EndCapture,
+}
+
+impl Act {
+    /// By the driver's name, without its version.
+    fn of(name: &str) -> Option<Self> {
+        Some(match name {
+            "cuLaunchKernel" | "cuLaunchKernelEx" | "cuLaunchCooperativeKernel" => Self::Launch,
+            "cuStreamBeginCapture" | "cuStreamBeginCaptureToGraph" => Self::BeginCapture,
+            "cuStreamEndCapture" => Self::EndCapture,
+            _ => return None,
+        })
+    }
+}
+
+/// A call of the program's that has come back.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Call {
+    /// The number of its name.
+    pub(super) name: u32,
+    pub(super) thread: u32,
+    pub(super) correlation: u32,
+    pub(super) result: i32,
+}
+
+/// Launches of a process, and their kernels.
+#[derive(Debug, Default)]
+pub(super) struct Launches {
+    /// By the numbers of their names.
+    acts: FxHashMap<u32, Act>,
+    /// Threads that capture what they launch: it runs when the graph does.
+    capturing: FxHashSet<u32>,
+    /// Calls without a kernel yet.
+    awaiting: FxHashSet<u32>,
+    /// Kernels without a call yet.
+    early: FxHashSet<u32>,
+}
+
+impl Launches {
+    /// A text that may name functions from now on.
+    pub(super) fn name(&mut self, number: u32, text: &str) {
+        match Act::of(text) {
+            Some(act) => self.acts.insert(number, act),
+            None => self.acts.remove(&number),
+        };
+    }
+
+    /// A call of the driver.
+    #[inline]
+    pub(super) fn call(&mut self, call: Call) {
+        match self.acts.get(&call.name) {
+            Some(act) if call.result == 0 => self.act(*act, call),
+            _ => {}
+        }
+    }
+
+    fn act(&mut self, act: Act, call: Call) {
+        match act {
+            Act::BeginCapture => {
+                self.capturing.insert(call.thread);
+            }
+            Act::EndCapture => {
+                self.capturing.remove(&call.thread);
+            }
+            Act::Launch if self.capturing.contains(&call.thread) => {}
+            Act::Launch => {
+                if !self.early.remove(&call.correlation) {
+                    self.awaiting.insert(call.correlation);
+                }
+            }
+        }
+    }
+
+    /// A kernel that no graph launched.
+    #[inline]
+    pub(super) fn kernel(&mut self, correlation: u32) {
+        if !self.awaiting.remove(&correlation) && self.early.len() < MOST_EARLY {
+            self.early.insert(correlation);
+        }
+    }
+
+    /// How many launches have no kernel.
+    pub(super) fn without_kernel(&self) -> u64 {
+        self.awaiting.len() as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(launches: &mut Launches, name: &str, correlation: u32, result: i32) {
+        let number = name.len() as u32;
+        launches.name(number, name);
+        launches.call(Call {
+            name: number,
+            thread: 1,
+            correlation,
+            result,
+        });
+    }
+
+    #[test]
+    fn launches_and_kernels_find_each_other_in_any_order() {
+        let mut launches = Launches::default();
+        call(&mut launches, "cuLaunchKernel", 1, 0);
+        call(&mut launches, "cuLaunchKernelEx", 2, 0);
+        launches.kernel(3);
+        call(&mut launches, "cuLaunchKernel", 3, 0);
+        assert_eq!(launches.without_kernel(), 2);
+        launches.kernel(1);
+        assert_eq!(launches.without_kernel(), 1);
+        assert!(launches.early.is_empty());
+    }
+
+    #[test]
+    fn what_fails_or_is_captured_has_no_kernel_to_wait_for() {
+        let mut launches = Launches::default();
+        call(&mut launches, "cuLaunchKernel", 1, 1);
+        call(&mut launches, "cuStreamBeginCapture", 2, 0);
+        call(&mut launches, "cuLaunchKernel", 3, 0);
+        call(&mut launches, "cuStreamEndCapture", 4, 0);
+        call(&mut launches, "cuMemAlloc", 5, 0);
+        assert_eq!(launches.without_kernel(), 0);
+        call(&mut launches, "cuLaunchKernel", 6, 0);
+        assert_eq!(launches.without_kernel(), 1);
+    }
+}
