@@ -164,7 +164,7 @@ impl Recording {
         let (begin, end, brought) = memory(store.reader(), &strings, process)?;
         let handles = rows_of_modules(store.reader(), process)?;
         recorded::fill_in(&mut commands, store.reader(), &strings, process)?;
-        let broken = broken(store.reader(), &strings)?;
+        let broken = broken(store.reader(), &strings, process)?;
         let origin = origin(store.reader(), &strings, process)?;
         Ok(Self {
             origin,
@@ -396,7 +396,7 @@ fn rows_of_modules(reader: &Reader<Input>, process: ProcessId) -> Result<FxHashM
 }
 
 /// Why the recording is not whole, if so. The last thing that is said of one is how many calls it has.
-fn broken(reader: &Reader<Input>, strings: &[String]) -> Result<Option<String>, Error> {
+fn broken(reader: &Reader<Input>, strings: &[String], process: ProcessId) -> Result<Option<String>, Error> {
     // What a damaged block was may not be known.
     let is_ours = |damage: &Damage| damage.kind.is_none_or(|kind| OF_A_RECORDING.contains(&kind));
     if reader.damage().iter().any(is_ours) {
@@ -404,16 +404,21 @@ fn broken(reader: &Reader<Input>, strings: &[String]) -> Result<Option<String>, 
         return Ok(Some(words.to_owned()));
     }
     let facts = rows::<Metadata>(reader)?;
-    let has_end = facts
-        .iter()
-        .any(|fact| text(strings, fact.key).ends_with("recording.commands"));
-    if !has_end {
+    // A file can hold recordings of several processes. A fact without a process is about all of them.
+    let processes = rows::<tables::Process>(reader)?;
+    let pid = processes.iter().find(|row| row.id == process).map(|row| row.pid);
+    let is_own = |fact: &&Metadata, key: &str| {
+        let name = text(strings, fact.key);
+        match pid {
+            Some(pid) => name == key || name.ends_with(&format!("process.{pid}.{key}")),
+            None => name.ends_with(key),
+        }
+    };
+    if !facts.iter().any(|fact| is_own(&fact, "recording.commands")) {
         let words = "the recording is not whole: it ends within its window";
         return Ok(Some(words.to_owned()));
     }
-    let found = facts
-        .iter()
-        .find(|fact| text(strings, fact.key).ends_with("recording.broken"));
+    let found = facts.iter().find(|fact| is_own(fact, "recording.broken"));
     Ok(found.map(|fact| text(strings, fact.value)))
 }
 
