@@ -3,11 +3,14 @@
 use std::collections::BTreeMap;
 
 use tracesmith_format::tables::StreamKind;
-use tracesmith_format::{ContextId, CorrelationId, DeviceId, ProcessId, StreamId, Timestamp};
+use tracesmith_format::{
+    BlockKind, ContextId, CorrelationId, DeviceId, ProcessId, StreamId, Timestamp,
+};
 
-use super::calls::{CallId, Calls, Joins};
+use super::calls::{CallId, Calls};
 use super::doubts::Doubts;
 use super::graphs::Graphs;
+use super::joins::Joins;
 use super::ops::{Gathered, InOrder, OpId, Ops};
 use super::syncs::{self, Sync};
 use crate::error::Error;
@@ -308,7 +311,6 @@ fn stream_kinds(trace: &Trace, lanes: &[Lane]) -> Vec<StreamKind> {
 
 /// How far off the timeline device times can be, by the clock pairs of their blocks.
 fn uncertainty(trace: &Trace) -> u64 {
-    use tracesmith_format::BlockKind;
     let device_work = [BlockKind::KERNELS, BlockKind::COPIES, BlockKind::SETS];
     trace
         .blocks()
