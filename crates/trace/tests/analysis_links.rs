@@ -182,6 +182,37 @@ fn analysis_and_display_name_the_same_call_of_an_op() {
     );
 }
 
+/// Issue 26: between two launches of a graph on many streams there were as many edges as pairs of streams.
+#[test]
+fn edges_between_launches_grow_with_their_streams_and_not_with_pairs() {
+    let streams = 40;
+    let mut made = Made::new();
+    for (number, at) in [(0, 1_000), (1, 5_000)] {
+        let launch = made.call("cudaGraphLaunch", (100 + 50 * number, 110 + 50 * number));
+        for stream in 0..streams {
+            let start = at + stream;
+            made.node(10 + stream, 1 + stream, (start, start + 500 + stream % 7), launch);
+        }
+    }
+    let activity = Activity::of(&made.finish()).unwrap();
+    let dependencies = Dependencies::of(&activity);
+    // Each first op of the second launch waits, and one of them for every stream of the first. Those on one stream follow
+    // each other anyway.
+    assert_eq!(dependencies.edges.len() as u64, 2 * streams - 3);
+    let second = streams as u32..2 * streams as u32;
+    let last = (0..streams as u32)
+        .max_by_key(|op| activity.ops.end[*op as usize])
+        .unwrap();
+    for op in second {
+        let waits = dependencies.edges_to(OpId(op));
+        let is_same_stream = activity.ops.lane[op as usize] == activity.ops.lane[last as usize];
+        assert!(
+            is_same_stream || waits.iter().any(|edge| edge.from.0 == last),
+            "{op}"
+        );
+    }
+}
+
 /// Scales every op, and leaves out streams or waits.
 struct Changed {
     factor: f64,

@@ -3,6 +3,7 @@
 //! Rows stay in the blocks they were stored in: nothing is copied together, several cores load different blocks at once,
 //! and a question about a short time range touches only the blocks that overlap it.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -16,7 +17,8 @@ use crate::import::sbt::AnySource;
 /// An open file and the damage that was found since.
 pub(crate) struct TraceFile {
     pub(crate) reader: Reader<AnySource>,
-    found_later: Mutex<Vec<Damage>>,
+    /// By its place in the file: a walk may come upon the same damage very often.
+    found_later: Mutex<BTreeMap<u64, Vec<Damage>>>,
     /// Bytes that tables which are loaded whole may still take.
     budget: AtomicU64,
 }
@@ -31,7 +33,7 @@ impl TraceFile {
         let budget = BUDGET_BYTES.saturating_add(reader.source().length().saturating_mul(BUDGET_TIMES_FILE));
         TraceFile {
             reader,
-            found_later: Mutex::new(Vec::new()),
+            found_later: Mutex::new(BTreeMap::new()),
             budget: AtomicU64::new(budget),
         }
     }
@@ -70,8 +72,9 @@ impl TraceFile {
             _ => damage_of(block, Problem::Unreadable),
         };
         let mut found = self.found_later.lock().unwrap_or_else(PoisonError::into_inner);
-        if !found.contains(&damage) {
-            found.push(damage);
+        let of_place = found.entry(damage.offset).or_default();
+        if !of_place.contains(&damage) {
+            of_place.push(damage);
         }
     }
 
@@ -82,7 +85,8 @@ impl TraceFile {
             self.found_later
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
-                .iter()
+                .values()
+                .flatten()
                 .cloned(),
         );
         damage.sort_by_key(|damage| damage.offset);
@@ -266,5 +270,35 @@ impl<T: Table> std::fmt::Debug for TableView<T> {
             .field("kind", &T::KIND)
             .field("rows", &self.rows())
             .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::trace::Trace;
+    use tracesmith_format::tables::Kernel;
+    use tracesmith_format::{ClockId, Writer, WriterOptions};
+
+    /// Issue 26: each piece of damage was compared with all others.
+    #[test]
+    fn damage_of_many_blocks_is_noted_once_each() {
+        let mut writer = Writer::new(Vec::new(), WriterOptions::default()).expect("memory takes all");
+        writer
+            .push(ClockId(1), &Kernel::default())
+            .expect("memory takes all");
+        let trace =
+            Trace::from_bytes(writer.finish().expect("memory takes all")).expect("it was just written");
+        let block = trace.blocks()[0];
+        // As many as a file of 64 MB can have. Compared with each other they would take hours.
+        let blocks = 1_000_000;
+        for _ in 0..2 {
+            for offset in 0..blocks {
+                let damaged = Block { offset, ..block };
+                let damage = damage_of(&damaged, Problem::Unreadable);
+                trace.file.note(&damaged, Error::Damaged { damage });
+            }
+        }
+        assert_eq!(trace.file.damage().len() as u64, blocks);
     }
 }
