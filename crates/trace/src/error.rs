@@ -2,6 +2,8 @@
 
 use std::io;
 
+use crate::units;
+
 /// An error of this crate.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -84,6 +86,21 @@ pub enum Error {
     TooLarge {
         /// Of what.
         what: &'static str,
+    },
+    /// A file of few bytes claims very many rows.
+    #[error(
+        "{rows} {what} would take {} of memory, more than a recorded trace of {} can need",
+        units::bytes(*.needed_bytes), units::bytes(*.file_bytes)
+    )]
+    TooManyRows {
+        /// Rows of what.
+        what: &'static str,
+        /// How many.
+        rows: u64,
+        /// What they would take.
+        needed_bytes: u64,
+        /// The file's size.
+        file_bytes: u64,
     },
     /// Nothing was given to merge.
     #[error("no traces to merge")]

@@ -28,6 +28,24 @@ pub(crate) struct TraceFile {
 const BUDGET_BYTES: u64 = 64 << 20;
 const BUDGET_TIMES_FILE: u64 = 64;
 
+/// What rows of events that are kept all at once may take: this, and so many times the file's own size. A measured row
+/// takes two bytes in a file at least and fewer than 150 in memory. Only constant columns, which take nothing in a
+/// file, go beyond.
+const KEPT_BYTES: u64 = 1 << 30;
+const KEPT_TIMES_FILE: u64 = 128;
+
+/// Rows that an analysis keeps all at once, and what each of them takes.
+pub(crate) struct Kept {
+    pub(crate) rows: u64,
+    pub(crate) row_bytes: usize,
+}
+
+impl Kept {
+    pub(crate) fn new(rows: u64, row_bytes: usize) -> Self {
+        Kept { rows, row_bytes }
+    }
+}
+
 impl TraceFile {
     pub(crate) fn new(reader: Reader<AnySource>) -> Self {
         let budget = BUDGET_BYTES.saturating_add(reader.source().length().saturating_mul(BUDGET_TIMES_FILE));
@@ -62,6 +80,26 @@ impl TraceFile {
             );
         }
         fits
+    }
+
+    /// Fails when rows that are to be kept all at once would take more memory than a file of this size warrants. Block
+    /// headers say how many there are, so nothing is read for it.
+    pub(crate) fn admit_rows(&self, what: &'static str, kept: &[Kept]) -> Result<(), crate::Error> {
+        let add = |sum: u64, kept: &Kept| sum.saturating_add(kept.rows.saturating_mul(kept.row_bytes as u64));
+        let needed_bytes = kept.iter().fold(0, add);
+        let file_bytes = self.reader.source().length();
+        let limit = KEPT_BYTES.saturating_add(file_bytes.saturating_mul(KEPT_TIMES_FILE));
+        if needed_bytes <= limit {
+            return Ok(());
+        }
+        Err(crate::Error::TooManyRows {
+            what,
+            rows: kept
+                .iter()
+                .fold(0, |sum: u64, kept| sum.saturating_add(kept.rows)),
+            needed_bytes,
+            file_bytes,
+        })
     }
 
     /// Notes a block that could not be read. A read error of the operating system counts as damage too: the trace

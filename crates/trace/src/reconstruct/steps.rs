@@ -190,8 +190,9 @@ fn medians_after(steps: &[Step]) -> Vec<u64> {
     medians
 }
 
+/// A range that may be a step.
 #[derive(Clone, Copy)]
-struct Range {
+pub(super) struct Range {
     process: ProcessId,
     thread: ThreadId,
     start: u64,
