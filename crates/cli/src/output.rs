@@ -10,6 +10,7 @@ use anstream::AutoStream;
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 use serde_json::Value;
+use tracesmith_trace::import::IMPORTERS;
 
 use crate::args::{Format, GlobalArgs};
 use crate::progress::Bar;
@@ -247,12 +248,36 @@ fn plain(value: &Value) -> String {
     }
 }
 
-fn hint(error: &anyhow::Error) -> Option<&'static str> {
+/// What to do about an error, where that is known.
+fn hint(error: &anyhow::Error) -> Option<String> {
+    if let Some(hinted) = error.chain().find_map(|cause| cause.downcast_ref::<Hinted>()) {
+        return Some(hinted.hint.to_owned());
+    }
+    let trace_error = error
+        .chain()
+        .find_map(|cause| cause.downcast_ref::<tracesmith_trace::Error>());
+    match trace_error {
+        Some(tracesmith_trace::Error::UnknownFormat { .. }) => Some(readable_formats()),
+        Some(tracesmith_trace::Error::TooManyRows { .. }) => Some(
+            "no recorder writes such a file; if it is sound, analyze a part of it with --from and --to"
+                .to_owned(),
+        ),
+        _ => fixed_hint(error).map(str::to_owned),
+    }
+}
+
+/// The formats that can be read. Help texts of `import` say more of each.
+fn readable_formats() -> String {
+    let names: Vec<&str> = IMPORTERS.iter().map(|importer| importer.name).collect();
+    format!(
+        "tracesmith reads its own .sbt files and {}; 'tracesmith import --help' describes these formats",
+        names.join(", ")
+    )
+}
+
+fn fixed_hint(error: &anyhow::Error) -> Option<&'static str> {
     use tracesmith_collect::Error as CollectError;
     use tracesmith_format::Error as FormatError;
-    if let Some(hinted) = error.chain().find_map(|cause| cause.downcast_ref::<Hinted>()) {
-        return Some(hinted.hint);
-    }
     match error
         .chain()
         .find_map(|cause| cause.downcast_ref::<CollectError>())

@@ -342,9 +342,62 @@ fn bad_input_gives_one_clear_line_and_exit_code_2() {
         (failed.code, failed.stderr.as_str()),
         (
             Some(2),
-            "error: reading trace from standard input: not an SBT trace\n"
+            format!(
+                "error: reading trace from standard input: not a trace: this looks like text\n\nhint: {}\n",
+                formats()
+            )
+            .as_str()
         )
     );
+}
+
+/// What the hint for an unknown file says.
+fn formats() -> String {
+    let names: Vec<&str> = tracesmith_trace::import::IMPORTERS
+        .iter()
+        .map(|importer| importer.name)
+        .collect();
+    format!(
+        "tracesmith reads its own .sbt files and {}; 'tracesmith import --help' describes these formats",
+        names.join(", ")
+    )
+}
+
+/// Issue 26: a file of an unknown kind was only called no SBT trace.
+#[test]
+fn a_file_of_another_kind_is_called_what_it_looks_like() {
+    let dir = TempDir::new().unwrap();
+    for (name, bytes, what) in [
+        (
+            "program",
+            b"\x7fELF\x02\x01\x01\0".as_slice(),
+            "an ELF program or library",
+        ),
+        (
+            "config.json",
+            b"{\"model\": \"resnet\"}",
+            "JSON without \"traceEvents\" (its first key is \"model\")",
+        ),
+        ("page.html", b"<!DOCTYPE html><title>x</title>", "an HTML page"),
+    ] {
+        let file = path(&dir, name);
+        fs::write(&file, bytes).unwrap();
+        for args in [
+            vec!["analyze", file.as_str()],
+            vec!["import", file.as_str(), "-o", "/nonexistent/x.sbt"],
+        ] {
+            let failed = tracesmith(&args);
+            assert_eq!(failed.code, Some(2), "{args:?}");
+            assert!(
+                failed
+                    .stderr
+                    .contains(&format!("not a trace: this looks like {what}\n")),
+                "{args:?}: {}",
+                failed.stderr
+            );
+            assert!(failed.stderr.contains(&formats()), "{}", failed.stderr);
+        }
+    }
 }
 
 /// Few bytes that claim to be many: each block is sound by itself.

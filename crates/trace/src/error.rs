@@ -38,11 +38,11 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
-    /// No importer knows the file's content.
-    #[error("no known trace format: {file}")]
+    /// Neither a native trace nor of a format that an importer knows.
+    #[error("not a trace: this looks like {looks_like}")]
     UnknownFormat {
-        /// The file.
-        file: String,
+        /// What the content looks like.
+        looks_like: String,
     },
     /// A foreign file is not what its format promises.
     #[error("bad {format} file: {problem}, at {position}")]
