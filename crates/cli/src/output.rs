@@ -27,6 +27,12 @@ pub(crate) const CAREFUL: Style = AnsiColor::Yellow.on_default();
 /// Something is amiss.
 pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
 
+/// Bytes that are handed to the operating system at once, of answers that may be gigabytes long.
+const PLAIN_BYTES: usize = 256 << 10;
+
+/// Bytes that a row of CSV is put together in.
+const CSV_ROW_BYTES: usize = 512;
+
 /// Standard output could not be written to. Told apart from other errors since a closed pipe is none.
 #[derive(Debug)]
 pub(crate) struct StdoutError(pub(crate) io::Error);
@@ -77,6 +83,8 @@ pub(crate) struct Output {
     verbose: bool,
     width: Option<usize>,
     out: BufWriter<AutoStream<io::Stdout>>,
+    /// For answers without styles. Those with styles are looked through for them, byte by byte, where they are not wanted.
+    plain: BufWriter<io::Stdout>,
     errors: AutoStream<io::Stderr>,
 }
 
@@ -93,6 +101,7 @@ impl Output {
             verbose: global.verbose,
             width: width(),
             out: BufWriter::new(AutoStream::new(io::stdout(), choice)),
+            plain: BufWriter::with_capacity(PLAIN_BYTES, io::stdout()),
             errors: AutoStream::new(io::stderr(), choice),
         }
     }
@@ -120,8 +129,17 @@ impl Output {
         }
     }
 
+    /// Where an answer without styles is written to: JSON, CSV, bytes.
+    pub(crate) fn plain(&mut self) -> Result<&mut impl Write, StdoutError> {
+        self.out.flush().map_err(StdoutError)?;
+        Ok(&mut self.plain)
+    }
+
     /// One line of the answer.
     pub(crate) fn line(&mut self, line: &str) -> Result<(), StdoutError> {
+        if !self.plain.buffer().is_empty() {
+            self.plain.flush().map_err(StdoutError)?;
+        }
         writeln!(self.out, "{line}").map_err(StdoutError)
     }
 
@@ -133,13 +151,14 @@ impl Output {
 
     /// Bytes of the answer as they are.
     pub(crate) fn raw(&mut self, bytes: &[u8]) -> Result<(), StdoutError> {
-        self.out.write_all(bytes).map_err(StdoutError)
+        self.plain()?.write_all(bytes).map_err(StdoutError)
     }
 
     /// The answer as one JSON value. It is written as it comes: a long list takes no memory for its text.
     pub(crate) fn json(&mut self, value: &(impl Serialize + ?Sized)) -> Result<(), StdoutError> {
-        serde_json::to_writer_pretty(&mut self.out, value).map_err(|error| StdoutError(error.into()))?;
-        self.line("")
+        let out = self.plain()?;
+        serde_json::to_writer_pretty(&mut *out, value).map_err(|error| StdoutError(error.into()))?;
+        out.write_all(b"\n").map_err(StdoutError)
     }
 
     /// A table of the answer, for people.
@@ -155,7 +174,10 @@ impl Output {
         &mut self,
         fields: impl IntoIterator<Item = S>,
     ) -> Result<(), StdoutError> {
-        let mut row = csv::Writer::from_writer(Vec::new());
+        // Into memory, since the writer flushes what it writes to. A row is short: so is its buffer.
+        let mut row = csv::WriterBuilder::new()
+            .buffer_capacity(CSV_ROW_BYTES)
+            .from_writer(Vec::new());
         row.write_record(fields)
             .map_err(|error| StdoutError(io::Error::other(error)))?;
         let bytes = row
@@ -197,7 +219,7 @@ impl Output {
     pub(crate) fn note(&mut self, note: &str) {
         if !self.quiet {
             // What was answered so far comes first. Talk that nobody can hear must not stop the work.
-            let _ = self.out.flush();
+            let _ = self.finish();
             let _ = writeln!(self.errors, "{FAINT}{note}{FAINT:#}");
         }
     }
@@ -211,13 +233,13 @@ impl Output {
 
     /// Says that something is amiss.
     pub(crate) fn warning(&mut self, warning: &str) {
-        let _ = self.out.flush();
+        let _ = self.finish();
         let _ = writeln!(self.errors, "{BAD}warning:{BAD:#} {warning}");
     }
 
     /// Says why we failed: one line, and a hint where we know one.
     pub(crate) fn error(&mut self, error: &anyhow::Error) {
-        let _ = self.out.flush();
+        let _ = self.finish();
         let _ = writeln!(self.errors, "{BAD}error:{BAD:#} {error:#}");
         if let Some(hint) = hint(error) {
             let _ = writeln!(self.errors, "\nhint: {hint}");
@@ -226,7 +248,8 @@ impl Output {
 
     /// Hands everything to the operating system.
     pub(crate) fn finish(&mut self) -> Result<(), StdoutError> {
-        self.out.flush().map_err(StdoutError)
+        self.out.flush().map_err(StdoutError)?;
+        self.plain.flush().map_err(StdoutError)
     }
 }
 

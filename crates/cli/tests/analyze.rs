@@ -279,3 +279,29 @@ fn what_if_says_when_nothing_is_asked() {
     let answer = tracesmith(["analyze", DEMO, "--without-sync"]);
     assert!(!answer.stderr.contains("nothing is changed"), "{answer:?}");
 }
+
+#[test]
+fn every_stretch_of_a_state_is_valid_json_on_a_line_of_its_own() {
+    let answer = json(&format!("states {DEMO} --intervals"));
+    let all = answer["states"].as_array().unwrap();
+    assert!(all.len() > 2);
+    let at = json(&format!("states {DEMO} --at 50%"));
+    for (line, at) in all.iter().zip(at["states"].as_array().unwrap()) {
+        assert_eq!(line["of"], at["of"]);
+        let intervals = line["intervals"].as_array().unwrap();
+        let mut expected = at.clone();
+        let members = expected.as_object_mut().unwrap();
+        members.retain(|key, _| !["of", "queued"].contains(&key.as_str()));
+        assert!(intervals.contains(&expected), "{expected}");
+    }
+    assert!(answer["doubts"]["without_time"] == 0);
+    let limited = json(&format!("states {DEMO} --intervals --limit 2"));
+    let lines = limited["states"].as_array().unwrap();
+    assert!(
+        lines
+            .iter()
+            .all(|line| line["intervals"].as_array().unwrap().len() == 2)
+    );
+    let none = json(&format!("states {DEMO} --intervals --stream 4711"));
+    assert_eq!(none["states"], Value::Array(Vec::new()));
+}
