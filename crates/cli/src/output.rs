@@ -2,6 +2,7 @@
 
 #![allow(clippy::print_stderr, reason = "this is the module that may print")]
 
+mod names;
 pub(crate) mod table;
 
 use std::io::{self, BufWriter, IsTerminal, Write};
@@ -14,6 +15,7 @@ use tracesmith_trace::import::IMPORTERS;
 
 use crate::args::{Format, GlobalArgs};
 use crate::progress::Bar;
+pub(crate) use names::Names;
 use table::TextTable;
 
 /// Headings.
@@ -82,6 +84,8 @@ pub(crate) struct Output {
     quiet: bool,
     verbose: bool,
     width: Option<usize>,
+    /// How tables show names of C++ functions.
+    names: Names,
     out: BufWriter<AutoStream<io::Stdout>>,
     /// For answers without styles. Those with styles are looked through for them, byte by byte, where they are not wanted.
     plain: BufWriter<io::Stdout>,
@@ -100,6 +104,7 @@ impl Output {
             quiet: global.quiet,
             verbose: global.verbose,
             width: width(),
+            names: Names::Short,
             out: BufWriter::new(AutoStream::new(io::stdout(), choice)),
             plain: BufWriter::with_capacity(PLAIN_BYTES, io::stdout()),
             errors: AutoStream::new(io::stderr(), choice),
@@ -127,6 +132,11 @@ impl Output {
             anstream::ColorChoice::Never => Colors::Hidden,
             _ => Colors::Shown,
         }
+    }
+
+    /// Chooses how tables show names of C++ functions.
+    pub(crate) fn show_names(&mut self, names: Names) {
+        self.names = names;
     }
 
     /// Where an answer without styles is written to: JSON, CSV, bytes.
@@ -163,7 +173,7 @@ impl Output {
 
     /// A table of the answer, for people.
     pub(crate) fn table(&mut self, table: &TextTable) -> Result<(), StdoutError> {
-        for line in table.lines(self.width) {
+        for line in table.lines_with(self.width, self.names) {
             self.line(&line)?;
         }
         Ok(())

@@ -69,7 +69,7 @@ pub(super) fn critical_path(
         ("time", Align::Right),
         ("count", Align::Right),
         ("spent with", Align::Left),
-        ("name", Align::Flexible),
+        ("name", Align::Name),
     ]);
     for total in report.totals.iter().take(limit) {
         table.row([
@@ -89,7 +89,7 @@ pub(super) fn critical_path(
         ("mean", Align::Right),
         ("count", Align::Right),
         ("without any", Align::Right),
-        ("name", Align::Flexible),
+        ("name", Align::Name),
     ]);
     for row in report.slack.iter().take(limit) {
         table.row([
@@ -132,7 +132,7 @@ pub(super) fn slack(
         ("time", Align::Right),
         ("table", Align::Left),
         ("row", Align::Right),
-        ("name", Align::Flexible),
+        ("name", Align::Name),
     ]);
     for op in report.iter().take(limit) {
         table.row([
