@@ -2,6 +2,7 @@
 
 #![allow(clippy::print_stderr, reason = "this is the module that may print")]
 
+mod names;
 pub(crate) mod table;
 
 use std::io::{self, BufWriter, IsTerminal, Write};
@@ -10,9 +11,11 @@ use anstream::AutoStream;
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 use serde_json::Value;
+use tracesmith_trace::import::IMPORTERS;
 
 use crate::args::{Format, GlobalArgs};
 use crate::progress::Bar;
+pub(crate) use names::Names;
 use table::TextTable;
 
 /// Headings.
@@ -25,6 +28,12 @@ pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
 pub(crate) const CAREFUL: Style = AnsiColor::Yellow.on_default();
 /// Something is amiss.
 pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
+
+/// Bytes that are handed to the operating system at once, of answers that may be gigabytes long.
+const PLAIN_BYTES: usize = 256 << 10;
+
+/// Bytes that a row of CSV is put together in.
+const CSV_ROW_BYTES: usize = 512;
 
 /// Standard output could not be written to. Told apart from other errors since a closed pipe is none.
 #[derive(Debug)]
@@ -75,7 +84,11 @@ pub(crate) struct Output {
     quiet: bool,
     verbose: bool,
     width: Option<usize>,
+    /// How tables show names of C++ functions.
+    names: Names,
     out: BufWriter<AutoStream<io::Stdout>>,
+    /// For answers without styles. Those with styles are looked through for them, byte by byte, where they are not wanted.
+    plain: BufWriter<io::Stdout>,
     errors: AutoStream<io::Stderr>,
 }
 
@@ -91,7 +104,9 @@ impl Output {
             quiet: global.quiet,
             verbose: global.verbose,
             width: width(),
+            names: Names::Short,
             out: BufWriter::new(AutoStream::new(io::stdout(), choice)),
+            plain: BufWriter::with_capacity(PLAIN_BYTES, io::stdout()),
             errors: AutoStream::new(io::stderr(), choice),
         }
     }
@@ -119,8 +134,22 @@ impl Output {
         }
     }
 
+    /// Chooses how tables show names of C++ functions.
+    pub(crate) fn show_names(&mut self, names: Names) {
+        self.names = names;
+    }
+
+    /// Where an answer without styles is written to: JSON, CSV, bytes.
+    pub(crate) fn plain(&mut self) -> Result<&mut impl Write, StdoutError> {
+        self.out.flush().map_err(StdoutError)?;
+        Ok(&mut self.plain)
+    }
+
     /// One line of the answer.
     pub(crate) fn line(&mut self, line: &str) -> Result<(), StdoutError> {
+        if !self.plain.buffer().is_empty() {
+            self.plain.flush().map_err(StdoutError)?;
+        }
         writeln!(self.out, "{line}").map_err(StdoutError)
     }
 
@@ -132,18 +161,19 @@ impl Output {
 
     /// Bytes of the answer as they are.
     pub(crate) fn raw(&mut self, bytes: &[u8]) -> Result<(), StdoutError> {
-        self.out.write_all(bytes).map_err(StdoutError)
+        self.plain()?.write_all(bytes).map_err(StdoutError)
     }
 
     /// The answer as one JSON value. It is written as it comes: a long list takes no memory for its text.
     pub(crate) fn json(&mut self, value: &(impl Serialize + ?Sized)) -> Result<(), StdoutError> {
-        serde_json::to_writer_pretty(&mut self.out, value).map_err(|error| StdoutError(error.into()))?;
-        self.line("")
+        let out = self.plain()?;
+        serde_json::to_writer_pretty(&mut *out, value).map_err(|error| StdoutError(error.into()))?;
+        out.write_all(b"\n").map_err(StdoutError)
     }
 
     /// A table of the answer, for people.
     pub(crate) fn table(&mut self, table: &TextTable) -> Result<(), StdoutError> {
-        for line in table.lines(self.width) {
+        for line in table.lines_with(self.width, self.names) {
             self.line(&line)?;
         }
         Ok(())
@@ -154,7 +184,10 @@ impl Output {
         &mut self,
         fields: impl IntoIterator<Item = S>,
     ) -> Result<(), StdoutError> {
-        let mut row = csv::Writer::from_writer(Vec::new());
+        // Into memory, since the writer flushes what it writes to. A row is short: so is its buffer.
+        let mut row = csv::WriterBuilder::new()
+            .buffer_capacity(CSV_ROW_BYTES)
+            .from_writer(Vec::new());
         row.write_record(fields)
             .map_err(|error| StdoutError(io::Error::other(error)))?;
         let bytes = row
@@ -196,7 +229,7 @@ impl Output {
     pub(crate) fn note(&mut self, note: &str) {
         if !self.quiet {
             // What was answered so far comes first. Talk that nobody can hear must not stop the work.
-            let _ = self.out.flush();
+            let _ = self.finish();
             let _ = writeln!(self.errors, "{FAINT}{note}{FAINT:#}");
         }
     }
@@ -210,13 +243,13 @@ impl Output {
 
     /// Says that something is amiss.
     pub(crate) fn warning(&mut self, warning: &str) {
-        let _ = self.out.flush();
+        let _ = self.finish();
         let _ = writeln!(self.errors, "{BAD}warning:{BAD:#} {warning}");
     }
 
     /// Says why we failed: one line, and a hint where we know one.
     pub(crate) fn error(&mut self, error: &anyhow::Error) {
-        let _ = self.out.flush();
+        let _ = self.finish();
         let _ = writeln!(self.errors, "{BAD}error:{BAD:#} {error:#}");
         if let Some(hint) = hint(error) {
             let _ = writeln!(self.errors, "\nhint: {hint}");
@@ -225,7 +258,8 @@ impl Output {
 
     /// Hands everything to the operating system.
     pub(crate) fn finish(&mut self) -> Result<(), StdoutError> {
-        self.out.flush().map_err(StdoutError)
+        self.out.flush().map_err(StdoutError)?;
+        self.plain.flush().map_err(StdoutError)
     }
 }
 
@@ -247,12 +281,36 @@ fn plain(value: &Value) -> String {
     }
 }
 
-fn hint(error: &anyhow::Error) -> Option<&'static str> {
+/// What to do about an error, where that is known.
+fn hint(error: &anyhow::Error) -> Option<String> {
+    if let Some(hinted) = error.chain().find_map(|cause| cause.downcast_ref::<Hinted>()) {
+        return Some(hinted.hint.to_owned());
+    }
+    let trace_error = error
+        .chain()
+        .find_map(|cause| cause.downcast_ref::<tracesmith_trace::Error>());
+    match trace_error {
+        Some(tracesmith_trace::Error::UnknownFormat { .. }) => Some(readable_formats()),
+        Some(tracesmith_trace::Error::TooManyRows { .. }) => Some(
+            "no recorder writes such a file; if it is sound, analyze a part of it with --from and --to"
+                .to_owned(),
+        ),
+        _ => fixed_hint(error).map(str::to_owned),
+    }
+}
+
+/// The formats that can be read. Help texts of `import` say more of each.
+fn readable_formats() -> String {
+    let names: Vec<&str> = IMPORTERS.iter().map(|importer| importer.name).collect();
+    format!(
+        "tracesmith reads its own .sbt files and {}; 'tracesmith import --help' describes these formats",
+        names.join(", ")
+    )
+}
+
+fn fixed_hint(error: &anyhow::Error) -> Option<&'static str> {
     use tracesmith_collect::Error as CollectError;
     use tracesmith_format::Error as FormatError;
-    if let Some(hinted) = error.chain().find_map(|cause| cause.downcast_ref::<Hinted>()) {
-        return Some(hinted.hint);
-    }
     match error
         .chain()
         .find_map(|cause| cause.downcast_ref::<CollectError>())

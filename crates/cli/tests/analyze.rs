@@ -279,3 +279,106 @@ fn what_if_says_when_nothing_is_asked() {
     let answer = tracesmith(["analyze", DEMO, "--without-sync"]);
     assert!(!answer.stderr.contains("nothing is changed"), "{answer:?}");
 }
+
+/// Kernels of PyTorch, whose names differ in the middle of their template arguments.
+fn with_long_names(dir: &tempfile::TempDir) -> (String, Vec<String>) {
+    use tracesmith_format::tables::{Kernel, KernelShape};
+    use tracesmith_format::{ClockId, Timestamp, Writer, WriterOptions};
+    let array = "std::array<char*, 3ul>";
+    let names: Vec<String> = ["add", "mul", "div"]
+        .iter()
+        .map(|operation| {
+            let functor = format!("at::native::CUDAFunctor_{operation}<c10::complex<double> >");
+            format!(
+                "void at::native::vectorized_elementwise_kernel<4, {functor}, {array}, {array} >(int, {functor}, {array})"
+            )
+        })
+        .collect();
+    let mut writer = Writer::new(Vec::new(), WriterOptions::default()).unwrap();
+    for (at, name) in (1u64..).zip(names.iter().cycle().take(1_500)) {
+        let kernel = Kernel {
+            start: Timestamp(at * 100),
+            end: Timestamp(at * 100 + 50),
+            shape: KernelShape {
+                name: writer.string(name).unwrap(),
+                ..KernelShape::default()
+            },
+            ..Kernel::default()
+        };
+        writer.push(ClockId(1), &kernel).unwrap();
+    }
+    let file = dir.path().join("names.sbt").to_str().unwrap().to_owned();
+    std::fs::write(&file, writer.finish().unwrap()).unwrap();
+    (file, names)
+}
+
+/// Issue 26: the heading had only the kernels' time, and names were as long as they are.
+#[test]
+fn kernels_are_counted_and_their_names_shortened_unless_wide() {
+    let dir = tempfile::TempDir::new().unwrap();
+    let (file, names) = with_long_names(&dir);
+    let last_words = |text: &str| -> Vec<String> {
+        let shown = text.lines().filter(|line| line.contains("at::native"));
+        shown
+            .map(|line| line[line.find("at::native").unwrap()..].to_owned())
+            .collect()
+    };
+    for columns in [None, Some(130usize), Some(100)] {
+        let mut command = support::command();
+        command.args(["analyze", &file, "--only", "kernels"]);
+        if let Some(columns) = columns {
+            command.env("COLUMNS", columns.to_string());
+        }
+        let table = support::run(&mut command).ok();
+        assert!(
+            table.starts_with("Kernels: 1,500 with 75.00 µs of device time\n"),
+            "{table}"
+        );
+        let mut shown = last_words(&table);
+        assert_eq!(shown.len(), 3, "{table}");
+        shown
+            .iter()
+            .for_each(|name| assert!(name.chars().count() <= 120, "{name}"));
+        let width = table.lines().map(|line| line.chars().count()).max();
+        assert!(columns.is_none_or(|columns| width <= Some(columns)), "{table}");
+        shown.sort_unstable();
+        shown.dedup();
+        assert_eq!(shown.len(), 3, "different names stay different: {table}");
+    }
+    let wide = tracesmith(["analyze", &file, "--only", "kernels", "--wide"]).ok();
+    let answer = json(&format!("analyze {file} --only kernels"));
+    let csv = tracesmith(["analyze", &file, "--only", "kernels", "--format", "csv"]).ok();
+    assert_eq!(answer["count"], 1_500);
+    for name in &names {
+        assert!(wide.contains(name), "{wide}");
+        assert!(csv.contains(name), "{csv}");
+        let rows = answer["rows"].as_array().unwrap();
+        assert!(rows.iter().any(|row| row["name"] == name.as_str()), "{answer}");
+    }
+}
+
+#[test]
+fn every_stretch_of_a_state_is_valid_json_on_a_line_of_its_own() {
+    let answer = json(&format!("states {DEMO} --intervals"));
+    let all = answer["states"].as_array().unwrap();
+    assert!(all.len() > 2);
+    let at = json(&format!("states {DEMO} --at 50%"));
+    for (line, at) in all.iter().zip(at["states"].as_array().unwrap()) {
+        assert_eq!(line["of"], at["of"]);
+        let intervals = line["intervals"].as_array().unwrap();
+        let mut expected = at.clone();
+        let members = expected.as_object_mut().unwrap();
+        members.retain(|key, _| !["of", "queued"].contains(&key.as_str()));
+        assert!(intervals.contains(&expected), "{expected}");
+    }
+    assert!(answer["doubts"]["without_time"] == 0);
+    let limited = json(&format!("states {DEMO} --intervals --limit 2"));
+    let lines = limited["states"].as_array().unwrap();
+    assert!(
+        lines
+            .iter()
+            .all(|line| line["intervals"].as_array().unwrap().len() == 2)
+    );
+    let none = json(&format!("states {DEMO} --intervals --stream 4711"));
+    assert_eq!(none["states"], Value::Array(Vec::new()));
+}

@@ -17,9 +17,10 @@ use insta::assert_snapshot;
 use serde_json::Value;
 use support::{FIXTURE, command, root, run, tracesmith, tracesmith_with_input};
 use tempfile::TempDir;
-use tracesmith_format::tables::{Clock, ClockKind, ClockPair, Host, Kernel, Process};
+use tracesmith_format::tables::{ApiCall, Clock, ClockKind, ClockPair, Host, Kernel, Place, Process};
 use tracesmith_format::{
-    ClockId, FileHeader, HostId, Memory, ProcessId, Reader, Timestamp, Writer, WriterOptions,
+    ClockId, DeviceId, FileHeader, HostId, Memory, ProcessId, Reader, StreamId, Timestamp, Writer,
+    WriterOptions,
 };
 
 fn fixture() -> Vec<u8> {
@@ -342,9 +343,62 @@ fn bad_input_gives_one_clear_line_and_exit_code_2() {
         (failed.code, failed.stderr.as_str()),
         (
             Some(2),
-            "error: reading trace from standard input: not an SBT trace\n"
+            format!(
+                "error: reading trace from standard input: not a trace: this looks like text\n\nhint: {}\n",
+                formats()
+            )
+            .as_str()
         )
     );
+}
+
+/// What the hint for an unknown file says.
+fn formats() -> String {
+    let names: Vec<&str> = tracesmith_trace::import::IMPORTERS
+        .iter()
+        .map(|importer| importer.name)
+        .collect();
+    format!(
+        "tracesmith reads its own .sbt files and {}; 'tracesmith import --help' describes these formats",
+        names.join(", ")
+    )
+}
+
+/// Issue 26: a file of an unknown kind was only called no SBT trace.
+#[test]
+fn a_file_of_another_kind_is_called_what_it_looks_like() {
+    let dir = TempDir::new().unwrap();
+    for (name, bytes, what) in [
+        (
+            "program",
+            b"\x7fELF\x02\x01\x01\0".as_slice(),
+            "an ELF program or library",
+        ),
+        (
+            "config.json",
+            b"{\"model\": \"resnet\"}",
+            "JSON without \"traceEvents\" (its first key is \"model\")",
+        ),
+        ("page.html", b"<!DOCTYPE html><title>x</title>", "an HTML page"),
+    ] {
+        let file = path(&dir, name);
+        fs::write(&file, bytes).unwrap();
+        for args in [
+            vec!["analyze", file.as_str()],
+            vec!["import", file.as_str(), "-o", "/nonexistent/x.sbt"],
+        ] {
+            let failed = tracesmith(&args);
+            assert_eq!(failed.code, Some(2), "{args:?}");
+            assert!(
+                failed
+                    .stderr
+                    .contains(&format!("not a trace: this looks like {what}\n")),
+                "{args:?}: {}",
+                failed.stderr
+            );
+            assert!(failed.stderr.contains(&formats()), "{}", failed.stderr);
+        }
+    }
 }
 
 /// Few bytes that claim to be many: each block is sound by itself.
@@ -483,4 +537,96 @@ fn a_merge_says_how_well_hosts_compare() {
     let (words, host) = merged(None);
     assert!(words.contains("no clock pairs link them"), "{words}");
     assert_eq!(host["uncertainty_ns"], Value::Null);
+}
+
+/// A file of constant columns, which take next to nothing: many copies of one block.
+fn row_bomb(copies: u64) -> Vec<u8> {
+    let options = WriterOptions {
+        rows_per_block: 1 << 17,
+        ..Default::default()
+    };
+    let mut seed = Writer::new(Vec::new(), options).unwrap();
+    for _ in 0..1 << 17 {
+        let call = ApiCall {
+            start: Timestamp(5),
+            end: Timestamp(6),
+            ..Default::default()
+        };
+        seed.push(ClockId(1), &call).unwrap();
+    }
+    let seed = Reader::open(Memory(seed.finish().unwrap())).unwrap();
+    let mut bomb = Writer::without_schema(Vec::new(), WriterOptions::default()).unwrap();
+    let mut decoder = seed.decoder();
+    for block in seed.blocks() {
+        let payload = decoder.payload(block).unwrap().to_vec();
+        for copy in 0..copies {
+            let mut block = *block;
+            block.header.base += copy * u64::from(block.header.rows);
+            bomb.copy_block(&block, &payload).unwrap();
+        }
+    }
+    bomb.finish().unwrap()
+}
+
+fn limited(args: &str, kilobytes: u64) -> support::Run {
+    let script = format!(
+        "ulimit -v {kilobytes}; '{}' {args}",
+        env!("CARGO_BIN_EXE_tracesmith")
+    );
+    run(std::process::Command::new("bash")
+        .args(["-c", &script])
+        .env("RAYON_NUM_THREADS", "2"))
+}
+
+/// Issue 26: 3 MB of constant columns took 117 GB.
+#[test]
+fn rows_of_constant_columns_are_bounded_by_the_files_size() {
+    let dir = TempDir::new().unwrap();
+    let file = path(&dir, "rows.sbt");
+    let bytes = row_bomb(1_000);
+    assert!(bytes.len() < 4 << 20, "{} bytes", bytes.len());
+    fs::write(&file, bytes).unwrap();
+    for args in [format!("analyze {file}"), format!("states {file}")] {
+        let refused = limited(&args, 1_500_000);
+        assert_eq!(refused.code, Some(2), "{args}: {}", refused.stderr);
+        assert!(
+            refused
+                .stderr
+                .contains("131072000 ops, calls, waits and ranges would take"),
+            "{args}: {}",
+            refused.stderr
+        );
+    }
+    // Fewer rows, which a trace of this size might have, are looked at.
+    fs::write(&file, row_bomb(30)).unwrap();
+    let answered = limited(&format!("analyze {file}"), 1_500_000);
+    assert_eq!(answered.code, Some(0), "{}", answered.stderr);
+}
+
+/// Issue 26: a timeline had all cells for every stream, however many there are.
+#[test]
+fn a_timeline_of_very_many_streams_is_bounded() {
+    let dir = TempDir::new().unwrap();
+    let file = path(&dir, "streams.sbt");
+    let mut writer = Writer::new(Vec::new(), WriterOptions::default()).unwrap();
+    for stream in 0..200_000 {
+        let kernel = Kernel {
+            start: Timestamp(5 + stream),
+            end: Timestamp(6 + stream),
+            place: Place {
+                device: DeviceId(1),
+                stream: StreamId(stream),
+                ..Default::default()
+            },
+            ..Default::default()
+        };
+        writer.push(ClockId(1), &kernel).unwrap();
+    }
+    fs::write(&file, writer.finish().unwrap()).unwrap();
+    let args = format!("view {file} --timeline --width 2000 --format json --limit 3");
+    let answered = limited(&args, 1_500_000);
+    assert_eq!(answered.code, Some(0), "{}", answered.stderr);
+    let answer: Value = serde_json::from_str(&answered.stdout).unwrap();
+    assert_eq!(answer["has_more_rows"], true);
+    assert!(answer["cells"].as_u64().unwrap() <= 64, "{}", answer["cells"]);
 }

@@ -2,6 +2,8 @@
 
 use std::io;
 
+use crate::units;
+
 /// An error of this crate.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -36,11 +38,11 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
-    /// No importer knows the file's content.
-    #[error("no known trace format: {file}")]
+    /// Neither a native trace nor of a format that an importer knows.
+    #[error("not a trace: this looks like {looks_like}")]
     UnknownFormat {
-        /// The file.
-        file: String,
+        /// What the content looks like.
+        looks_like: String,
     },
     /// A foreign file is not what its format promises.
     #[error("bad {format} file: {problem}, at {position}")]
@@ -84,6 +86,21 @@ pub enum Error {
     TooLarge {
         /// Of what.
         what: &'static str,
+    },
+    /// A file of few bytes claims very many rows.
+    #[error(
+        "{rows} {what} would take {} of memory, more than a recorded trace of {} can need",
+        units::bytes(*.needed_bytes), units::bytes(*.file_bytes)
+    )]
+    TooManyRows {
+        /// Rows of what.
+        what: &'static str,
+        /// How many.
+        rows: u64,
+        /// What they would take.
+        needed_bytes: u64,
+        /// The file's size.
+        file_bytes: u64,
     },
     /// Nothing was given to merge.
     #[error("no traces to merge")]

@@ -4,13 +4,13 @@
 //! time without a limit has to keep what it found.
 
 use std::cmp::{Ordering, Reverse};
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::ops::ControlFlow;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
-use tracesmith_format::{Block, Decoder, DeviceId, ProcessId, StreamId, Timestamp};
+use tracesmith_format::{Block, BlockKind, Decoder, DeviceId, ProcessId, StreamId, Timestamp};
 
 use crate::import::sbt::AnySource;
 use crate::model::event::{Event, EventColumns, EventKind, EventName, read_events};
@@ -64,6 +64,9 @@ pub enum SortKey {
     /// By name.
     Name,
 }
+
+/// Rows of a sorted list that are in memory at once: some hundred bytes each.
+const RANKED_AT_ONCE: usize = 1 << 20;
 
 /// An event and the row that it is a view of.
 pub struct Found<'a> {
@@ -238,38 +241,53 @@ impl Trace {
             }
         }
         query.note(Progress::Done);
-        self.give_ranked(kept.into_sorted_vec(), &mut f);
+        self.give_ranked(&kept.into_sorted_vec(), RANKED_AT_ONCE, &mut f);
         total
     }
 
-    /// Reads the ranked rows again, each block once for a run of rows that are in it.
-    fn give_ranked(&self, ranked: Vec<Ranked>, f: &mut impl FnMut(&Found<'_>) -> ControlFlow<()>) {
+    /// Reads the ranked rows again and calls `f` with them. Rows come from blocks in no order, so the rows of a batch are
+    /// copied out of their blocks first: each block is read once for a batch. Says how many blocks were read.
+    fn give_ranked(
+        &self,
+        ranked: &[Ranked],
+        batch: usize,
+        f: &mut impl FnMut(&Found<'_>) -> ControlFlow<()>,
+    ) -> usize {
         let mut decoder = self.file.reader.decoder();
-        let mut open: FxHashMap<usize, Box<dyn EventColumns>> = FxHashMap::default();
-        for found in ranked {
-            let block = &self.blocks()[found.block];
-            if !open.contains_key(&found.block) {
-                // A few dozen blocks at a time, so that a long list does not load the whole trace.
-                if open.len() >= 64 {
-                    open.clear();
-                }
+        let mut reads = 0;
+        for ranked in ranked.chunks(batch) {
+            let mut by_block: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+            for (number, found) in ranked.iter().enumerate() {
+                by_block.entry(found.block).or_default().push(number);
+            }
+            // Rows by table, and for each ranked row its table and its place there.
+            let mut copied: FxHashMap<BlockKind, Box<dyn EventColumns>> = FxHashMap::default();
+            let mut places: Vec<Option<(BlockKind, usize)>> = vec![None; ranked.len()];
+            for (at, numbers) in by_block {
+                let block = &self.blocks()[at];
+                reads += 1;
                 let Some(columns) = self.read_block(&mut decoder, block) else {
                     continue;
                 };
-                open.insert(found.block, columns);
+                let kind = block.header.kind;
+                let to = copied.entry(kind).or_insert_with(|| columns.empty());
+                let first = to.rows();
+                let rows: Vec<usize> = numbers.iter().map(|number| ranked[*number].row).collect();
+                columns.copy_rows(&rows, &mut **to);
+                for (place, number) in numbers.into_iter().enumerate() {
+                    places[number] = Some((kind, first + place));
+                }
             }
-            let columns = &*open[&found.block];
-            let event = self.on_timeline(columns.event(found.row), block);
-            if f(&Found {
-                event,
-                columns,
-                row: found.row,
-            })
-            .is_break()
-            {
-                return;
+            for (found, place) in ranked.iter().zip(places) {
+                let Some((kind, row)) = place else { continue };
+                let columns = &*copied[&kind];
+                let event = self.on_timeline(columns.event(row), &self.blocks()[found.block]);
+                if f(&Found { event, columns, row }).is_break() {
+                    return reads;
+                }
             }
         }
+        reads
     }
 
     fn read_block(
@@ -435,5 +453,67 @@ impl<'t> TimeWalk<'t> {
                 },
             );
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tracesmith_format::tables::{Kernel, MemorySet};
+    use tracesmith_format::{ClockId, Writer, WriterOptions};
+
+    /// Issue 26: beyond 64 blocks a block was read for every row.
+    #[test]
+    fn a_sorted_list_reads_each_block_once() {
+        let options = WriterOptions {
+            rows_per_block: 10,
+            ..WriterOptions::default()
+        };
+        let mut writer = Writer::new(Vec::new(), options).expect("memory takes all");
+        for at in 0..2_000_u64 {
+            // Neighbours in the order of durations are in different blocks.
+            let duration = 1 + at * 7_919 % 2_003;
+            let (start, end) = (Timestamp(1 + at), Timestamp(1 + at + duration));
+            let kernel = Kernel {
+                start,
+                end,
+                ..Kernel::default()
+            };
+            let set = MemorySet {
+                start,
+                end: Timestamp(end.0 + 1),
+                ..MemorySet::default()
+            };
+            writer.push(ClockId(1), &kernel).expect("memory takes all");
+            writer.push(ClockId(1), &set).expect("memory takes all");
+        }
+        let trace =
+            Trace::from_bytes(writer.finish().expect("memory takes all")).expect("it was just written");
+        let mut decoder = trace.file.reader.decoder();
+        let mut ranked: Vec<Ranked> = Vec::new();
+        for (at, block) in trace.blocks().iter().enumerate() {
+            let Some(columns) = trace.read_block(&mut decoder, block) else {
+                continue;
+            };
+            ranked.extend((0..columns.rows()).map(|row| Ranked {
+                rank: Rank::of(&trace, &columns.event(row), SortKey::Duration),
+                block: at,
+                row,
+            }));
+        }
+        ranked.sort();
+        let mut given = Vec::new();
+        let reads = trace.give_ranked(&ranked, RANKED_AT_ONCE, &mut |found| {
+            given.push((found.event.duration(), found.event.kind));
+            ControlFlow::Continue(())
+        });
+        assert_eq!((given.len(), reads), (4_000, 400));
+        assert!(given.is_sorted_by(|a, b| a.0 >= b.0));
+        let mut in_batches = Vec::new();
+        trace.give_ranked(&ranked, 130, &mut |found| {
+            in_batches.push((found.event.duration(), found.event.kind));
+            ControlFlow::Continue(())
+        });
+        assert_eq!(in_batches, given);
     }
 }

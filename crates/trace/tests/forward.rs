@@ -116,7 +116,7 @@ fn a_backward_launch_is_joined_to_the_forward_code() {
     made.range(BACKWARD, (950, 960), "NoSuchBackward0, seq = 99");
     made.call(BACKWARD, 955, 15, engine);
     let trace = made.finish();
-    let report = ForwardReport::of(&trace);
+    let report = ForwardReport::of(&trace).unwrap();
     let found = |correlation| {
         let forward = report.of_call(PROCESS, CorrelationId(correlation))?;
         let EventName::Id(name) = forward.operator else {
@@ -146,7 +146,7 @@ fn a_trace_without_numbers_has_none() {
     let stack = made.stack("main");
     made.range(FORWARD, (1, 9), "step");
     made.call(FORWARD, 2, 1, stack);
-    assert_eq!(ForwardReport::of(&made.finish()).calls(), 0);
+    assert_eq!(ForwardReport::of(&made.finish()).unwrap().calls(), 0);
 }
 
 /// A training loop of PyTorch's profiler. Python's own JSON reader finds 1,975 of its 4,350 kernels launched within a node
@@ -156,7 +156,7 @@ fn every_backward_kernel_of_a_real_loop_has_its_operator() {
     let name = "kineto/ns_resolution_trace_rank-0.Apr_03_18_51_38.1102.pt.trace.json.gz";
     let Some(path) = support::data(name) else { return };
     let trace = Trace::open(&path).unwrap();
-    let report = ForwardReport::of(&trace);
+    let report = ForwardReport::of(&trace).unwrap();
     let mut operators: BTreeMap<&str, u64> = BTreeMap::new();
     for (_, kernels) in trace.kernels.stream() {
         for row in 0..kernels.len() {

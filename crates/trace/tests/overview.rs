@@ -234,8 +234,8 @@ fn an_event_knows_its_call_and_what_that_was_made_in() {
     let call = around.call.unwrap();
     assert_eq!(
         trace.event_name(&call),
-        "cuLaunchKernel",
-        "the last of those with its number"
+        "cudaLaunchKernel",
+        "the outermost of those with its number, as in analysis"
     );
     let path: Vec<&str> = around
         .inside

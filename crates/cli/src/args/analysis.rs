@@ -35,6 +35,9 @@ pub(crate) struct AnalyzeArgs {
     /// At most this many rows of a table; 0 is all [default: 10 in tables, all in json]
     #[arg(long, short = 'n', value_name = "N")]
     pub(crate) limit: Option<usize>,
+    /// Show whole names of C++ functions in tables, not only what tells them apart
+    #[arg(long)]
+    pub(crate) wide: bool,
     /// What if work of such a name took so many times as long (flash*=0.5); may be given several times
     #[arg(long, value_name = "PATTERN=FACTOR")]
     pub(crate) scale: Vec<String>,

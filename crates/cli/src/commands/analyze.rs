@@ -15,11 +15,14 @@ use tracesmith_trace::{Trace, units};
 use crate::args::{AnalysisArg, AnalyzeArgs, Format, KernelKeyArg, StreamsArg, StretchArgs};
 use crate::input::open_trace;
 use crate::name_pattern::name_filter;
-use crate::output::Output;
+use crate::output::{Names, Output};
 
 pub(crate) fn run(args: &AnalyzeArgs, output: &mut Output) -> anyhow::Result<()> {
     if output.format == Format::Csv && args.only.is_none() {
         bail!("the summary is several tables; choose one with --only for csv");
+    }
+    if args.wide {
+        output.show_names(Names::Whole);
     }
     let trace = open_trace(&args.file)?;
     let analysis = Analysis::of(&trace, window(&args.stretch, &trace)?)?;

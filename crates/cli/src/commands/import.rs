@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use serde_json::json;
-use tracesmith_trace::import::{ImportOptions, Input, TimeUnit, import, importer_of};
+use tracesmith_trace::import::{ImportOptions, Input, TimeUnit, import, importer_of, unknown_format};
 use tracesmith_trace::units;
 
 use crate::args::{Format, ImportArgs, TimeUnitArg};
@@ -16,10 +16,8 @@ pub(crate) fn run(args: &ImportArgs, output: &mut Output) -> anyhow::Result<()> 
     for path in &args.files {
         let input = open(path).with_context(|| format!("reading {}", path.display()))?;
         if args.importer.is_none() && importer_of(&input).is_none() {
-            anyhow::bail!(
-                "{} is of no format that is known; 'tracesmith import --help' lists them",
-                path.display()
-            );
+            let error = anyhow::Error::new(unknown_format(&input));
+            return Err(error.context(format!("reading {}", path.display())));
         }
         inputs.push(input);
     }

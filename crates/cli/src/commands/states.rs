@@ -1,19 +1,20 @@
 //! `tracesmith states`.
 
+use std::io::{self, Write};
+
 use serde::Serialize;
-use serde::ser::{SerializeStruct, Serializer};
 use serde_json::{Value, json};
 use tracesmith_trace::analysis::device_name;
 use tracesmith_trace::reconstruct::{
-    Activity, Dependencies, Interval, OpId, OpTable, State, StateLine, States, Subject,
+    Activity, Dependencies, Interval, OpId, OpKind, OpTable, State, StateLine, States, Subject,
 };
-use tracesmith_trace::{Trace, units};
+use tracesmith_trace::{EventName, Trace, units};
 
 use crate::args::{Format, StatesArgs};
 use crate::commands::analyze::{offset, say_doubts, whole_span, window};
 use crate::input::open_trace;
-use crate::output::Output;
 use crate::output::table::{Align, TextTable};
+use crate::output::{Output, StdoutError};
 
 pub(crate) fn run(args: &StatesArgs, output: &mut Output) -> anyhow::Result<()> {
     let trace = open_trace(&args.file)?;
@@ -61,7 +62,7 @@ fn is_wanted(args: &StatesArgs, activity: &Activity, line: &StateLine<'_>) -> bo
     }
 }
 
-/// One stretch of a state. There are several to a kernel, so no tree of values is made of each.
+/// One stretch of a state.
 #[derive(Serialize)]
 struct JsonInterval<'a> {
     from_ns: u64,
@@ -159,6 +160,48 @@ impl Shown<'_> {
         }
     }
 
+    /// For each kind of work the text of its members that are always the same.
+    fn json_work(&self) -> anyhow::Result<Vec<Vec<u8>>> {
+        let text = |kind: &OpKind| -> anyhow::Result<Vec<u8>> {
+            let mut text = b"{\"name\":".to_vec();
+            let name = match kind.name {
+                EventName::Id(id) => self.trace.string(id),
+                EventName::Word(word) => word,
+            };
+            serde_json::to_writer(&mut text, name)?;
+            text.extend_from_slice(b",\"table\":");
+            serde_json::to_writer(&mut text, &kind.table)?;
+            text.extend_from_slice(b",\"row\":");
+            Ok(text)
+        };
+        self.activity.ops.kinds.iter().map(text).collect()
+    }
+
+    fn write_interval(&self, interval: &Interval, work: &[Vec<u8>], out: &mut impl Write) -> io::Result<()> {
+        let ops = &self.activity.ops;
+        let number = |out: &mut _, number: u64| serde_json::to_writer(out, &number);
+        out.write_all(b"        {\"from_ns\":")?;
+        number(&mut *out, interval.from)?;
+        out.write_all(b",\"to_ns\":")?;
+        number(&mut *out, interval.to)?;
+        out.write_all(b",\"state\":\"")?;
+        out.write_all(interval.state.name().as_bytes())?;
+        for (member, op) in [
+            ("\",\"work\":", interval.op),
+            (",\"waits_for\":", interval.waits_for),
+        ] {
+            out.write_all(member.as_bytes())?;
+            if op.is_some() {
+                out.write_all(&work[ops.kind[op.index()] as usize])?;
+                number(&mut *out, u64::from(ops.row[op.index()]))?;
+                out.write_all(b"}")?;
+            } else {
+                out.write_all(b"null")?;
+            }
+        }
+        out.write_all(b"}")
+    }
+
     fn totals(&self, output: &mut Output) -> anyhow::Result<()> {
         match output.format {
             Format::Json => {
@@ -232,7 +275,7 @@ impl Shown<'_> {
             .iter()
             .flat_map(|line| line.intervals().map(|interval| (line.subject, interval)));
         match output.format {
-            Format::Json => Ok(output.json(&AllIntervals { shown: self, limit })?),
+            Format::Json => write_intervals(self, limit, output),
             Format::Csv => {
                 output.csv(["of", "from_ns", "to_ns", "state", "work", "waits_for"])?;
                 for (subject, interval) in all.take(limit) {
@@ -350,47 +393,29 @@ impl Shown<'_> {
     }
 }
 
-/// Every stretch of every line, as JSON that is written while the stretches are worked out.
-struct AllIntervals<'a> {
-    shown: &'a Shown<'a>,
-    limit: usize,
-}
-
-impl Serialize for AllIntervals<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let lines = self.shown.lines.iter().map(|line| LineIntervals {
-            shown: self.shown,
-            line,
-            limit: self.limit,
-        });
-        let mut answer = serializer.serialize_struct("states", 2)?;
-        answer.serialize_field("states", &lines.collect::<Vec<_>>())?;
-        answer.serialize_field("doubts", &self.shown.activity.doubts)?;
-        answer.end()
-    }
-}
-
-struct LineIntervals<'a> {
-    shown: &'a Shown<'a>,
-    line: &'a StateLine<'a>,
-    limit: usize,
-}
-
-impl Serialize for LineIntervals<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut line = serializer.serialize_struct("line", 2)?;
-        line.serialize_field("of", &self.shown.json_subject(self.line.subject))?;
-        line.serialize_field("intervals", &Intervals(self))?;
-        line.end()
-    }
-}
-
-struct Intervals<'a>(&'a LineIntervals<'a>);
-
-impl Serialize for Intervals<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let LineIntervals { shown, line, limit } = self.0;
-        let intervals = line.intervals().take(*limit);
-        serializer.collect_seq(intervals.map(|interval| shown.json_interval(&interval)))
-    }
+/// Writes every stretch of every line as JSON while the stretches are worked out, each on a line of its own. There are
+/// tens of millions: the text of what repeats is made once, and nothing else is held.
+fn write_intervals(shown: &Shown<'_>, limit: usize, output: &mut Output) -> anyhow::Result<()> {
+    let work = shown.json_work()?;
+    let out = output.plain()?;
+    let mut write = || -> io::Result<()> {
+        out.write_all(b"{\n  \"states\": [")?;
+        for (number, line) in shown.lines.iter().enumerate() {
+            let comma = if number == 0 { "" } else { "," };
+            let subject = shown.json_subject(line.subject);
+            write!(
+                out,
+                "{comma}\n    {{\n      \"of\": {subject},\n      \"intervals\": ["
+            )?;
+            for (number, interval) in line.intervals().take(limit).enumerate() {
+                out.write_all(if number == 0 { b"\n" } else { b",\n" })?;
+                shown.write_interval(&interval, &work, out)?;
+            }
+            out.write_all(b"\n      ]\n    }")?;
+        }
+        out.write_all(b"\n  ],\n  \"doubts\": ")?;
+        serde_json::to_writer(&mut *out, &shown.activity.doubts)?;
+        out.write_all(b"\n}\n")
+    };
+    write().map_err(|error| StdoutError(error).into())
 }

@@ -1,9 +1,12 @@
 //! Tables for people: aligned, as wide as the terminal, long names cut in the middle.
 
+use std::collections::BTreeMap;
+
 use anstyle::Style;
 use unicode_width::UnicodeWidthStr;
 
 use super::HEADING;
+use super::names::{Names, WIDEST, fitted};
 
 /// Space between columns.
 const GAP: &str = "  ";
@@ -21,11 +24,13 @@ pub(crate) enum Align {
     Flexible,
     /// Words that may be cut at their end when the terminal is narrow.
     Clipped,
+    /// Names of C++ functions, which are shortened to what tells them apart.
+    Name,
 }
 
 impl Align {
     fn gives_way(self) -> bool {
-        matches!(self, Align::Flexible | Align::Clipped)
+        matches!(self, Align::Flexible | Align::Clipped | Align::Name)
     }
 }
 
@@ -84,20 +89,38 @@ impl TextTable {
 
     /// The lines to print. Columns that are empty in every row are left out.
     pub(crate) fn lines(&self, width: Option<usize>) -> Vec<String> {
-        let widths = self.widths(width);
-        let head = self
+        self.lines_with(width, Names::Short)
+    }
+
+    /// The same, with names as they are wanted.
+    pub(super) fn lines_with(&self, width: Option<usize>, names: Names) -> Vec<String> {
+        let widths = self.widths(width, names);
+        let short = self.short_names(&widths, names);
+        let head: Vec<Cell> = self
             .columns
             .iter()
             .map(|(title, _)| Cell::styled(*title, HEADING))
             .collect();
-        std::iter::once(&head)
-            .chain(&self.rows)
-            .map(|row| self.line(row, &widths))
+        let rows = self.rows.iter().enumerate();
+        std::iter::once(self.line(&head, &widths, &BTreeMap::new(), 0))
+            .chain(rows.map(|(number, row)| self.line(row, &widths, &short, number)))
+            .collect()
+    }
+
+    /// The names of each column of names, shortened to its width.
+    fn short_names(&self, widths: &[usize], names: Names) -> BTreeMap<usize, Vec<String>> {
+        let is_shortened = |column: &usize| names == Names::Short && self.columns[*column].1 == Align::Name;
+        let columns = (0..self.columns.len()).filter(is_shortened);
+        columns
+            .map(|column| {
+                let texts: Vec<&str> = self.rows.iter().map(|row| row[column].text.as_str()).collect();
+                (column, fitted(&texts, widths[column]))
+            })
             .collect()
     }
 
     /// The width of each column; 0 for one that is left out.
-    fn widths(&self, available: Option<usize>) -> Vec<usize> {
+    fn widths(&self, available: Option<usize>, names: Names) -> Vec<usize> {
         let mut widths: Vec<usize> = (0..self.columns.len())
             .map(|column| {
                 let widest = self
@@ -107,6 +130,10 @@ impl TextTable {
                     .max()
                     .unwrap_or(0);
                 let left_out = widest == 0 && !self.rows.is_empty();
+                let widest = match (self.columns[column].1, names) {
+                    (Align::Name, Names::Short) => widest.min(WIDEST),
+                    _ => widest,
+                };
                 if left_out {
                     0
                 } else {
@@ -121,6 +148,7 @@ impl TextTable {
         while total > available {
             let widest = (0..widths.len())
                 .filter(|column| self.columns[*column].1.gives_way() && widths[*column] > NARROWEST)
+                .filter(|column| self.columns[*column].1 != Align::Name || names == Names::Short)
                 .max_by_key(|column| widths[*column]);
             let Some(widest) = widest else { break };
             widths[widest] -= 1;
@@ -129,13 +157,20 @@ impl TextTable {
         widths
     }
 
-    fn line(&self, row: &[Cell], widths: &[usize]) -> String {
+    fn line(
+        &self,
+        row: &[Cell],
+        widths: &[usize],
+        short: &BTreeMap<usize, Vec<String>>,
+        number: usize,
+    ) -> String {
         let mut line = String::new();
         let mut shown = (0..row.len()).filter(|column| widths[*column] > 0).peekable();
         while let Some(column) = shown.next() {
             let (Cell { text, style }, width) = (&row[column], widths[column]);
-            let text = match self.columns[column].1 {
-                Align::Clipped => clipped(text, width),
+            let text = match (self.columns[column].1, short.get(&column)) {
+                (_, Some(names)) => names[number].clone(),
+                (Align::Clipped, _) => clipped(text, width),
                 _ => shortened(text, width),
             };
             let padding = " ".repeat(width.saturating_sub(text.width()));
@@ -155,7 +190,7 @@ impl TextTable {
 }
 
 /// A text cut in its middle: the ends of kernel names are what tells them apart.
-fn shortened(text: &str, width: usize) -> String {
+pub(super) fn shortened(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
     }

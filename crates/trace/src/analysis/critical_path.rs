@@ -26,6 +26,8 @@ pub struct CriticalPathReport {
     pub assumed_records: u64,
     /// Waits for events that were not found.
     pub unknown_records: u64,
+    /// Waits of the host that name neither stream nor device, in a process with several devices. The path leaves them out.
+    pub unknown_waits: u64,
     /// Launches of graphs on several streams whose nodes' order is not known.
     pub unordered_graphs: u64,
     /// Dependencies that the times contradict.
@@ -187,6 +189,7 @@ impl CriticalPathReport {
             slack,
             assumed_records: dependencies.assumed_records,
             unknown_records: dependencies.unknown_records,
+            unknown_waits: dependencies.unknown_waits,
             unordered_graphs: dependencies.unordered_graphs,
             contradicted: dependencies.contradicted,
         }
@@ -242,18 +245,18 @@ impl<'a> Path<'a> {
             ),
         };
         if let Some(link) = plan.binding(at) {
-            let from = plan.measured(link.from as usize).min(begin);
+            // The path never goes back: an op may end before the one that it overlaps.
+            let reached = self.stretches.last().map_or(0, |last| last.to_ns);
+            let from = plan.measured(link.from as usize).max(reached);
             if begin > from {
                 self.push(part_of(&link), name, (from, begin), row);
             }
         }
         if let Moment::Work(_) = plan.moments[at] {
             // Work that began before the one that held it up ended, as overlapping launches do, counts from there on.
-            let from = self
-                .stretches
-                .last()
-                .map_or(begin, |last| last.to_ns.clamp(begin, time));
-            self.push(PathPart::Work, name, (from, time), row);
+            let reached = self.stretches.last().map_or(begin, |last| last.to_ns);
+            let from = reached.max(begin);
+            self.push(PathPart::Work, name, (from, time.max(from)), row);
         }
     }
 

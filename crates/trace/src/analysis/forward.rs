@@ -10,7 +10,9 @@ use std::ops::ControlFlow;
 use rustc_hash::FxHashMap;
 use tracesmith_format::{Columns, CorrelationId, ProcessId, StackId, ThreadId, Timestamp};
 
+use crate::error::Error;
 use crate::model::event::{EventKind, EventName};
+use crate::model::table::Kept;
 use crate::model::trace::Trace;
 use crate::query::Query;
 
@@ -54,12 +56,20 @@ type Thread = (ProcessId, ThreadId);
 
 impl ForwardReport {
     /// Reads operators and calls of a trace.
-    pub fn of(trace: &Trace) -> Self {
+    pub fn of(trace: &Trace) -> Result<Self, Error> {
+        let operator_rows = trace.host_calls.rows().saturating_add(trace.markers.rows());
+        trace.file.admit_rows(
+            "operators, ranges and calls",
+            &[
+                Kept::new(operator_rows, size_of::<Operator>()),
+                Kept::new(trace.api_calls.rows(), size_of::<Call>()),
+            ],
+        )?;
         let (backward, forward): (Vec<Operator>, Vec<Operator>) = operators(trace)
             .into_iter()
             .partition(|operator| is_backward(trace, operator.name));
         if backward.is_empty() || forward.is_empty() {
-            return Self::default();
+            return Ok(Self::default());
         }
         let calls = calls(trace);
         let mut by_number: FxHashMap<(ProcessId, i64), Vec<Operator>> = FxHashMap::default();
@@ -97,7 +107,7 @@ impl ForwardReport {
                 report.by_call.insert((node.process, call.correlation), forward);
             }
         }
-        report
+        Ok(report)
     }
 
     /// The forward operator behind the work of a call.

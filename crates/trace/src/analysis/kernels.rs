@@ -33,6 +33,8 @@ pub enum KernelKey {
 pub struct KernelsReport {
     /// What a row stands for.
     pub by: KernelKey,
+    /// How many kernels there are.
+    pub count: u64,
     /// Time of all kernels together; those that ran at once count each.
     pub total_ns: u64,
     /// Steps over which the spread was taken; 0 when there are too few.
@@ -95,6 +97,7 @@ impl KernelsReport {
             }
         }
         let total_ns = durations.iter().flatten().sum();
+        let count = durations.iter().map(|of_group| of_group.len() as u64).sum();
         let distributions: Vec<Distribution> = durations
             .into_par_iter()
             .map(|mut durations| Distribution::of(&mut durations))
@@ -121,6 +124,7 @@ impl KernelsReport {
         });
         KernelsReport {
             by,
+            count,
             total_ns,
             steps: counted.map_or(0, |steps| steps.settled().len()),
             rows,

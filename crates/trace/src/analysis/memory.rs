@@ -10,6 +10,7 @@ use tracesmith_format::{Columns, DeviceId, ProcessId, Projection, StackId, Strin
 use super::source_line::source_line;
 use super::utilization::device_name;
 use crate::error::Error;
+use crate::model::table::Kept;
 use crate::model::trace::Trace;
 use crate::reconstruct::Window;
 
@@ -349,6 +350,8 @@ fn rows(trace: &Trace) -> Result<(Vec<Row>, u64), Error> {
         "pool_size",
         "pool_used",
     ];
+    let kept = Kept::new(trace.allocations.rows(), size_of::<Row>());
+    trace.file.admit_rows("allocations", &[kept])?;
     let mut rows = Vec::new();
     let (mut without_time, mut number) = (0, 0);
     trace.allocations.stream_wanted(

@@ -30,7 +30,7 @@ pub use idle::{CauseTotal, DeviceIdle, IdleCause, IdleReport, LongGap, StreamIdl
 pub use kernels::{KernelKey, KernelRow, KernelsReport};
 pub use launches::{LaunchBound, LaunchesReport, Queue, QueuePoint, ShortKernels};
 pub use memory::{BadFree, Churn, Holder, MemoryPoint, MemoryPool, MemoryReport};
-pub use short_name::short_name;
+pub use short_name::{short_name, without_parameters};
 pub use significance::p_value;
 pub use slack::{OpSlack, SlackReport};
 pub use source_line::source_line;

@@ -37,6 +37,34 @@ pub fn short_name(name: &str) -> String {
     if short.is_empty() { name.to_owned() } else { short }
 }
 
+/// A name without return type and function arguments: `void ns::f<int>(int)` is `ns::f<int>`.
+pub fn without_parameters(name: &str) -> &str {
+    const ANONYMOUS: &str = "(anonymous namespace)";
+    let (mut start, mut depth, mut at) = (0, 0usize, 0);
+    while let Some(letter) = name[at..].chars().next() {
+        let rest = &name[at..];
+        let step = letter.len_utf8();
+        match letter {
+            _ if rest.starts_with(ANONYMOUS) => at += ANONYMOUS.len() - step,
+            '<' | '(' if name[..at].ends_with("operator") => {
+                at += usize::from(rest.starts_with("()"));
+            }
+            '(' if depth == 0 => return non_empty(&name[start..at], name),
+            '<' | '(' => depth += 1,
+            '>' | ')' => depth = depth.saturating_sub(1),
+            ' ' if depth == 0 && rest.starts_with(" [") => return non_empty(&name[start..at], name),
+            ' ' if depth == 0 => start = at + step,
+            _ => {}
+        }
+        at += step;
+    }
+    non_empty(&name[start..], name)
+}
+
+fn non_empty<'n>(part: &'n str, name: &'n str) -> &'n str {
+    if part.is_empty() { name } else { part }
+}
+
 fn name_follows(letters: impl Iterator<Item = char>) -> bool {
     let text: String = letters.take("anonymous namespace)".len()).collect();
     text == "anonymous namespace)"
@@ -44,7 +72,29 @@ fn name_follows(letters: impl Iterator<Item = char>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::short_name;
+    use super::{short_name, without_parameters};
+
+    #[test]
+    fn parameters_and_return_types_are_left_out_and_template_arguments_kept() {
+        for (name, bare) in [
+            ("void ns::f<4, g<int> >(int, g<int>)", "ns::f<4, g<int> >"),
+            (
+                "void ns::f<(anonymous namespace)::g>(int) [clone .kd]",
+                "ns::f<(anonymous namespace)::g>",
+            ),
+            (
+                "void (anonymous namespace)::softmax<float>(float*)",
+                "(anonymous namespace)::softmax<float>",
+            ),
+            ("Foo::operator()(int)", "Foo::operator()"),
+            ("void f<(ns::Kind)3>(int)", "f<(ns::Kind)3>"),
+            ("saxpy", "saxpy"),
+            ("", ""),
+            ("(x)", "(x)"),
+        ] {
+            assert_eq!(without_parameters(name), bare);
+        }
+    }
 
     #[test]
     fn arguments_and_return_types_are_left_out() {

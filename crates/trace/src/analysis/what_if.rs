@@ -95,6 +95,8 @@ pub struct WhatIfReport {
     pub assumed_records: u64,
     /// Waits for events that were not found: the real ones may hold up more.
     pub unknown_records: u64,
+    /// Waits of the host that name neither stream nor device, in a process with several devices. The replay leaves them out.
+    pub unknown_waits: u64,
     /// Launches of graphs on several streams whose nodes' order is not known.
     pub unordered_graphs: u64,
 }
@@ -125,6 +127,7 @@ impl WhatIfReport {
             left_waits: changed.left_waits,
             assumed_records: dependencies.assumed_records,
             unknown_records: dependencies.unknown_records,
+            unknown_waits: dependencies.unknown_waits,
             unordered_graphs: dependencies.unordered_graphs,
         }
     }
@@ -141,6 +144,8 @@ struct Changed<'a> {
     few: Option<FewLanes>,
     scaled_ops: u64,
     left_waits: u64,
+    /// The wait that was left out last. It may be tied to several ops and counts once.
+    last_left: CallId,
 }
 
 impl<'a> Changed<'a> {
@@ -166,6 +171,7 @@ impl<'a> Changed<'a> {
             },
             scaled_ops: 0,
             left_waits: 0,
+            last_left: CallId::NONE,
         }
     }
 
@@ -204,7 +210,10 @@ impl Change for Changed<'_> {
             (Because::Stream, _) => self.streams != StreamCount::Unlimited,
             (Because::HostWaited, Moment::Wait(call)) => {
                 let waits = self.waits_in(activity, call);
-                self.left_waits += u64::from(!waits);
+                if !waits && self.last_left != call {
+                    self.last_left = call;
+                    self.left_waits += 1;
+                }
                 waits
             }
             _ => true,

@@ -133,14 +133,21 @@ impl<'b, 'w> Builder<'b, 'w> {
 
     /// The clock of this kind and name.
     pub fn clock(&mut self, kind: ClockKind, name: &str) -> Result<ClockId, Error> {
+        self.clock_of(HostId::NONE, kind, name)
+    }
+
+    /// The clock of this kind and name on a machine.
+    pub fn clock_of(&mut self, host: HostId, kind: ClockKind, name: &str) -> Result<ClockId, Error> {
         let name = self.string(name)?;
-        if let Some(clock) = self.clocks.iter().find(|c| (c.kind, c.name) == (kind, name)) {
+        let is_meant = |clock: &&Clock| (clock.host, clock.kind, clock.name) == (host, kind, name);
+        if let Some(clock) = self.clocks.iter().find(is_meant) {
             return Ok(clock.id);
         }
         let id = ClockId(self.clocks.len() as u32 + 1);
         self.clocks.push(Clock {
             id,
             kind,
+            host,
             name,
             ..Clock::default()
         });

@@ -102,6 +102,15 @@ impl Input {
         &self.name
     }
 
+    /// The name of the packing; `None` for a plain file.
+    pub(super) fn packed_with(&self) -> Option<&'static str> {
+        match self.packing {
+            Packing::None => None,
+            Packing::Gzip => Some("gzip"),
+            Packing::Zstd => Some("zstd"),
+        }
+    }
+
     /// The beginning of the content.
     pub fn head(&self) -> &[u8] {
         &self.head

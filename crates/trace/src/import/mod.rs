@@ -12,6 +12,7 @@ mod folded;
 mod input;
 mod json;
 mod lines;
+mod looks;
 #[cfg(feature = "sqlite")]
 pub(crate) mod nsys;
 mod perf;
@@ -107,6 +108,13 @@ pub fn importer_of(input: &Input) -> Option<&'static Importer> {
     IMPORTERS.iter().find(|importer| (importer.sniff)(input.head()))
 }
 
+/// The error for a file that no importer knows.
+pub fn unknown_format(input: &Input) -> Error {
+    Error::UnknownFormat {
+        looks_like: looks::like(input),
+    }
+}
+
 /// Reads foreign files that belong together into a trace. The caller finishes the writer.
 pub fn import(
     inputs: Vec<Input>,
@@ -115,13 +123,10 @@ pub fn import(
 ) -> Result<ImportReport, Error> {
     let mut builder = Builder::new(writer);
     for mut input in inputs {
-        let importer =
-            options
-                .format
-                .or_else(|| importer_of(&input))
-                .ok_or_else(|| Error::UnknownFormat {
-                    file: input.name().to_owned(),
-                })?;
+        let importer = options
+            .format
+            .or_else(|| importer_of(&input))
+            .ok_or_else(|| unknown_format(&input))?;
         builder.begin_file(importer, &input)?;
         (importer.read)(&mut input, options, &mut builder)?;
         builder.end_file(&input)?;

@@ -7,7 +7,7 @@ use std::path::Path;
 use tracesmith_format::{FileSource, MAGIC, Memory, Reader, Source};
 
 use crate::error::Error;
-use crate::import::{Input, import_to_bytes, importer_of};
+use crate::import::{Input, import_to_bytes, importer_of, unknown_format};
 
 /// Enough of a file in memory to tell what it is, packed or not.
 const BEGINNING: usize = 256 << 10;
@@ -31,10 +31,10 @@ pub(crate) fn open(path: &Path) -> Result<Reader<AnySource>, Error> {
         .is_ok_and(|magic| magic == MAGIC);
     if !is_native {
         let input = Input::open(path)?;
-        // A native trace without its beginning is still one: what nobody knows goes on as such.
         if importer_of(&input).is_some() {
             return native(Memory(import_to_bytes(input)?));
         }
+        return native_or_unknown(source, &input);
     }
     native(source)
 }
@@ -44,11 +44,21 @@ pub(crate) fn open_bytes(bytes: Vec<u8>) -> Result<Reader<AnySource>, Error> {
     const NAME: &str = "standard input";
     if !bytes.starts_with(&MAGIC) {
         let beginning = bytes[..bytes.len().min(BEGINNING)].to_vec();
-        if importer_of(&Input::from_bytes(NAME, beginning)?).is_some() {
+        let input = Input::from_bytes(NAME, beginning)?;
+        if importer_of(&input).is_some() {
             return native(Memory(import_to_bytes(Input::from_bytes(NAME, bytes)?)?));
         }
+        return native_or_unknown(Memory(bytes), &input);
     }
     native(Memory(bytes))
+}
+
+/// A native trace without its beginning is still one. What is none is reported as what it looks like.
+fn native_or_unknown(source: impl Source + 'static, input: &Input) -> Result<Reader<AnySource>, Error> {
+    match native(source) {
+        Err(Error::Format(tracesmith_format::Error::NotATrace)) => Err(unknown_format(input)),
+        other => other,
+    }
 }
 
 fn native(source: impl Source + 'static) -> Result<Reader<AnySource>, Error> {

@@ -1,5 +1,7 @@
 //! Events: the one-size view of rows of all tables, for everything that treats them alike.
 
+use std::any::Any;
+
 use tracesmith_format::tables::*;
 use tracesmith_format::{
     Block, BlockKind, Bytes, CorrelationId, Decoder, DeviceId, Error, ProcessId, Projection, Source, StackId,
@@ -180,6 +182,12 @@ pub trait EventColumns: Send + Sync {
     fn detail(&self, row: usize, strings: &Strings) -> String;
     /// Calls `f` with every column's id and the row's value in it.
     fn visit_row(&self, row: usize, f: &mut dyn FnMut(u16, Value));
+    /// Columns of the same table without rows.
+    fn empty(&self) -> Box<dyn EventColumns>;
+    /// Adds rows of these columns to `to`, which is of the same table; of another table nothing.
+    fn copy_rows(&self, rows: &[usize], to: &mut dyn EventColumns);
+    /// For those who know the table.
+    fn as_any_mut(&mut self) -> &mut dyn Any;
 }
 
 /// Reads a block of events of whatever table; `None` for a block of another kind.
@@ -218,6 +226,23 @@ macro_rules! event_columns {
 
             fn visit_row(&self, row: usize, f: &mut dyn FnMut(u16, tracesmith_format::Value)) {
                 tracesmith_format::Columns::visit(self, row, f);
+            }
+
+            fn empty(&self) -> Box<dyn crate::model::event::EventColumns> {
+                Box::new(<$columns as Default>::default())
+            }
+
+            fn copy_rows(&self, rows: &[usize], to: &mut dyn crate::model::event::EventColumns) {
+                if let Some(to) = to.as_any_mut().downcast_mut::<$columns>() {
+                    for row in rows {
+                        let row = tracesmith_format::Columns::row(self, *row);
+                        tracesmith_format::Columns::push(to, &row);
+                    }
+                }
+            }
+
+            fn as_any_mut(&mut self) -> &mut dyn std::any::Any {
+                self
             }
         }
     };

@@ -3,6 +3,7 @@
 //! Rows stay in the blocks they were stored in: nothing is copied together, several cores load different blocks at once,
 //! and a question about a short time range touches only the blocks that overlap it.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -16,7 +17,8 @@ use crate::import::sbt::AnySource;
 /// An open file and the damage that was found since.
 pub(crate) struct TraceFile {
     pub(crate) reader: Reader<AnySource>,
-    found_later: Mutex<Vec<Damage>>,
+    /// By its place in the file: a walk may come upon the same damage very often.
+    found_later: Mutex<BTreeMap<u64, Vec<Damage>>>,
     /// Bytes that tables which are loaded whole may still take.
     budget: AtomicU64,
 }
@@ -26,12 +28,30 @@ pub(crate) struct TraceFile {
 const BUDGET_BYTES: u64 = 64 << 20;
 const BUDGET_TIMES_FILE: u64 = 64;
 
+/// What rows of events that are kept all at once may take: this, and so many times the file's own size. A measured row
+/// takes two bytes in a file at least and fewer than 150 in memory. Only constant columns, which take nothing in a
+/// file, go beyond.
+const KEPT_BYTES: u64 = 1 << 30;
+const KEPT_TIMES_FILE: u64 = 128;
+
+/// Rows that an analysis keeps all at once, and what each of them takes.
+pub(crate) struct Kept {
+    pub(crate) rows: u64,
+    pub(crate) row_bytes: usize,
+}
+
+impl Kept {
+    pub(crate) fn new(rows: u64, row_bytes: usize) -> Self {
+        Kept { rows, row_bytes }
+    }
+}
+
 impl TraceFile {
     pub(crate) fn new(reader: Reader<AnySource>) -> Self {
         let budget = BUDGET_BYTES.saturating_add(reader.source().length().saturating_mul(BUDGET_TIMES_FILE));
         TraceFile {
             reader,
-            found_later: Mutex::new(Vec::new()),
+            found_later: Mutex::new(BTreeMap::new()),
             budget: AtomicU64::new(budget),
         }
     }
@@ -62,6 +82,26 @@ impl TraceFile {
         fits
     }
 
+    /// Fails when rows that are to be kept all at once would take more memory than a file of this size warrants. Block
+    /// headers say how many there are, so nothing is read for it.
+    pub(crate) fn admit_rows(&self, what: &'static str, kept: &[Kept]) -> Result<(), crate::Error> {
+        let add = |sum: u64, kept: &Kept| sum.saturating_add(kept.rows.saturating_mul(kept.row_bytes as u64));
+        let needed_bytes = kept.iter().fold(0, add);
+        let file_bytes = self.reader.source().length();
+        let limit = KEPT_BYTES.saturating_add(file_bytes.saturating_mul(KEPT_TIMES_FILE));
+        if needed_bytes <= limit {
+            return Ok(());
+        }
+        Err(crate::Error::TooManyRows {
+            what,
+            rows: kept
+                .iter()
+                .fold(0, |sum: u64, kept| sum.saturating_add(kept.rows)),
+            needed_bytes,
+            file_bytes,
+        })
+    }
+
     /// Notes a block that could not be read. A read error of the operating system counts as damage too: the trace
     /// goes on without the block, and health says so.
     pub(crate) fn note(&self, block: &Block, error: Error) {
@@ -70,8 +110,9 @@ impl TraceFile {
             _ => damage_of(block, Problem::Unreadable),
         };
         let mut found = self.found_later.lock().unwrap_or_else(PoisonError::into_inner);
-        if !found.contains(&damage) {
-            found.push(damage);
+        let of_place = found.entry(damage.offset).or_default();
+        if !of_place.contains(&damage) {
+            of_place.push(damage);
         }
     }
 
@@ -82,7 +123,8 @@ impl TraceFile {
             self.found_later
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
-                .iter()
+                .values()
+                .flatten()
                 .cloned(),
         );
         damage.sort_by_key(|damage| damage.offset);
@@ -266,5 +308,35 @@ impl<T: Table> std::fmt::Debug for TableView<T> {
             .field("kind", &T::KIND)
             .field("rows", &self.rows())
             .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::trace::Trace;
+    use tracesmith_format::tables::Kernel;
+    use tracesmith_format::{ClockId, Writer, WriterOptions};
+
+    /// Issue 26: each piece of damage was compared with all others.
+    #[test]
+    fn damage_of_many_blocks_is_noted_once_each() {
+        let mut writer = Writer::new(Vec::new(), WriterOptions::default()).expect("memory takes all");
+        writer
+            .push(ClockId(1), &Kernel::default())
+            .expect("memory takes all");
+        let trace =
+            Trace::from_bytes(writer.finish().expect("memory takes all")).expect("it was just written");
+        let block = trace.blocks()[0];
+        // As many as a file of 64 MB can have. Compared with each other they would take hours.
+        let blocks = 1_000_000;
+        for _ in 0..2 {
+            for offset in 0..blocks {
+                let damaged = Block { offset, ..block };
+                let damage = damage_of(&damaged, Problem::Unreadable);
+                trace.file.note(&damaged, Error::Damaged { damage });
+            }
+        }
+        assert_eq!(trace.file.damage().len() as u64, blocks);
     }
 }

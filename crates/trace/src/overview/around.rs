@@ -5,6 +5,7 @@ use tracesmith_format::{Block, ProcessId, Projection, StackId, Table, ThreadId, 
 
 use crate::model::event::{Event, EventKind, EventName};
 use crate::model::trace::Trace;
+use crate::reconstruct::outermost;
 
 /// Ranges of one moment that are told at most.
 const MOST_RANGES: usize = 64;
@@ -61,7 +62,14 @@ fn call_of(trace: &Trace, event: &Event) -> Option<Event> {
         .collect();
     blocks.sort_by_key(|(distance, _)| *distance);
     let mut decoder = trace.file.reader.decoder();
+    let mut found: Option<Event> = None;
     for (_, block) in blocks {
+        // An outer call is stored after the calls within it, so it can be in another block that covers this moment.
+        if let Some(found) = &found
+            && distance(trace, block, found.start) > 0
+        {
+            continue;
+        }
         let calls = match decoder.read::<ApiCall>(block, &wanted) {
             Ok(calls) => calls,
             Err(error) => {
@@ -72,18 +80,21 @@ fn call_of(trace: &Trace, event: &Event) -> Option<Event> {
         let rows = (0..calls.correlation.len()).filter(|row| {
             calls.correlation[*row] == event.correlation && calls.caller.get(*row).process == event.process
         });
-        // Of several with one number, the last: a call of the runtime is followed by those that it makes.
-        if let Some(row) = rows.max_by_key(|row| calls.start[*row]) {
+        let of_block = rows.map(|row| {
             let call = Event {
                 name: EventName::Id(calls.shape.get(row).name),
                 correlation: event.correlation,
                 stack: calls.stack[row],
                 ..Event::new(EventKind::ApiCall, calls.start[row], calls.end[row]).by(calls.caller.get(row))
             };
-            return Some(trace.on_timeline(call, block));
-        }
+            trace.on_timeline(call, block)
+        });
+        found = found
+            .into_iter()
+            .chain(of_block)
+            .min_by_key(|call| outermost(call.start.0, call.end.0));
     }
-    None
+    found
 }
 
 /// How far a moment is from a block.

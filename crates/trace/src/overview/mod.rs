@@ -173,6 +173,8 @@ pub struct Doubtful {
     pub without_end: u64,
     /// Shown as moments: they end before they start.
     pub backwards: u64,
+    /// There are more streams and threads than a picture has rows: events of the others are left out.
+    pub has_more_rows: bool,
 }
 
 impl Doubtful {
@@ -181,6 +183,7 @@ impl Doubtful {
         self.without_time += other.without_time;
         self.without_end += other.without_end;
         self.backwards += other.backwards;
+        self.has_more_rows |= other.has_more_rows;
     }
 }
 

@@ -15,6 +15,9 @@ use crate::query::{Progress, Query};
 /// Spans that may wait for blocks that are still to come: 48 MB of them. A trace in any usual order stays far below.
 const MOST_WAITING: usize = 2 << 20;
 
+/// Cells of all rows together in a picture: each takes some twenty bytes.
+const MOST_CELLS: usize = 4 << 20;
+
 /// First and last time on the trace's timeline, and the block.
 pub(super) type TimedBlock<'t> = (u64, u64, &'t Block);
 
@@ -50,14 +53,13 @@ pub(super) fn pieces_of(
 
 impl Overview {
     /// Divides a window into cells and fills them with what a query finds. Of the query's own times only what lies within
-    /// the window is seen.
+    /// the window is seen. Where rows are very many, there are fewer cells: all rows together have four million at most.
     pub fn new(trace: &Trace, query: &Query, window: Window, cells: usize) -> Self {
-        let sweep = Sweep::new(Overview::empty(window, cells.max(1)), usize::MAX);
-        Self::with_limit(trace, query, window, sweep, MOST_WAITING)
+        Self::bounded(trace, query, window, cells, MOST_CELLS)
     }
 
-    /// The same with a bound on the cells of all rows together: where rows are many, cells are put together two by two
-    /// until they fit. Best started with a power of two.
+    /// The same with another bound on the cells of all rows together: cells are put together two by two until they fit.
+    /// Best started with a power of two.
     pub fn bounded(
         trace: &Trace,
         query: &Query,

@@ -19,6 +19,9 @@ pub(super) struct Span {
     pub(super) activity: Activity,
 }
 
+/// Streams and threads that a picture has at most: a row takes half a kilobyte beside its cells.
+const MOST_ROWS: usize = 1 << 16;
+
 /// A picture while it is made.
 pub(super) struct Sweep {
     overview: Overview,
@@ -56,10 +59,14 @@ impl Sweep {
         self.waiting
     }
 
-    /// Takes spans of a row.
+    /// Takes spans of a row. Rows beyond the most that a picture has are left out.
     pub(super) fn add(&mut self, key: RowKey, spans: Vec<Span>) {
         if !self.known.contains_key(&key) {
             let rows = self.lanes.len() + 1;
+            if rows > MOST_ROWS {
+                self.overview.doubtful.has_more_rows = true;
+                return;
+            }
             while rows.saturating_mul(self.overview.cells()) > self.most_cells && self.overview.cells() > 1 {
                 self.halve();
             }

@@ -27,6 +27,7 @@ pub(crate) mod packet {
     pub(crate) const FIRST_ON_SEQUENCE: u32 = 87;
     pub(crate) const TRACE_UUID: u32 = 89;
     pub(crate) const MACHINE_ID: u32 = 98;
+    pub(crate) const REMOTE_CLOCK_SYNC: u32 = 107;
     pub(crate) const TRACE_ATTRIBUTES: u32 = 126;
     pub(crate) const GPU_INFO: u32 = 128;
     pub(crate) const ZSTD_PACKETS: u32 = 133;
@@ -54,6 +55,14 @@ pub(crate) mod clock_snapshot {
     pub(crate) const TIMESTAMP: u32 = 2;
     pub(crate) const IS_INCREMENTAL: u32 = 3;
     pub(crate) const UNIT_MULTIPLIER: u32 = 4;
+}
+
+/// Clocks of two machines, read one right after the other.
+pub(crate) mod remote_clock_sync {
+    pub(crate) const ROUNDS: u32 = 1;
+    /// A round's fields, both of them clock snapshots: of the packet's machine, and of the one that recorded.
+    pub(crate) const CLIENT_CLOCKS: u32 = 2;
+    pub(crate) const HOST_CLOCKS: u32 = 3;
 }
 
 pub(crate) mod defaults {

@@ -2,16 +2,21 @@
 
 use std::collections::BTreeMap;
 
-use tracesmith_format::tables::StreamKind;
-use tracesmith_format::{ContextId, CorrelationId, DeviceId, ProcessId, StreamId, Timestamp};
+use tracesmith_format::tables::{GraphEdge, StreamKind};
+use tracesmith_format::{
+    Block, BlockKind, ContextId, CorrelationId, DeviceId, ProcessId, StreamId, Timestamp,
+};
 
-use super::calls::{CallId, Calls, Joins};
+use super::calls::{CallId, Calls};
 use super::doubts::Doubts;
 use super::graphs::Graphs;
+use super::joins::Joins;
 use super::ops::{Gathered, InOrder, OpId, Ops};
+use super::steps::Range;
 use super::syncs::{self, Sync};
 use crate::error::Error;
 use crate::model::event::EventName;
+use crate::model::table::Kept;
 use crate::model::trace::Trace;
 
 /// Number of a lane.
@@ -103,6 +108,7 @@ impl Activity {
 
     /// Rebuilds what a stretch of a trace holds. Device work that reaches into it is taken whole.
     pub fn within(trace: &Trace, window: Window) -> Result<Self, Error> {
+        admit(trace, &window)?;
         // Each reads its blocks on all cores and puts the rows together on one: side by side, these parts overlap.
         let (of_ops, of_calls) = rayon::join(
             || -> Result<_, Error> {
@@ -195,6 +201,36 @@ impl Activity {
     pub fn name<'t>(&self, trace: &'t Trace, op: OpId) -> &'t str {
         name_of(trace, self.ops.kind(op).name)
     }
+}
+
+/// What one op and one call take while they are put together.
+const OP_BYTES: usize = 52;
+const CALL_BYTES: usize = 36;
+
+/// Fails for a file that claims more rows than it can well hold.
+fn admit(trace: &Trace, window: &Window) -> Result<(), Error> {
+    let is_op = |block: &&Block| {
+        let tables = [
+            BlockKind::KERNELS,
+            BlockKind::COPIES,
+            BlockKind::SETS,
+            BlockKind::GRAPH_LAUNCHES,
+        ];
+        let (first, last) = trace.block_span(block);
+        tables.contains(&block.header.kind) && window.touches(first.0.min(last.0), last.0.max(first.0))
+    };
+    let op_blocks = trace.blocks().iter().filter(is_op);
+    let ops = op_blocks.map(|block| u64::from(block.header.rows)).sum();
+    trace.file.admit_rows(
+        "ops, calls, waits and ranges",
+        &[
+            Kept::new(ops, OP_BYTES),
+            Kept::new(trace.api_calls.rows(), CALL_BYTES),
+            Kept::new(trace.syncs.rows(), size_of::<Sync>()),
+            Kept::new(trace.graph_edges.rows(), 2 * size_of::<GraphEdge>()),
+            Kept::new(trace.markers.rows(), size_of::<Range>()),
+        ],
+    )
 }
 
 /// The text of a name.
@@ -308,7 +344,6 @@ fn stream_kinds(trace: &Trace, lanes: &[Lane]) -> Vec<StreamKind> {
 
 /// How far off the timeline device times can be, by the clock pairs of their blocks.
 fn uncertainty(trace: &Trace) -> u64 {
-    use tracesmith_format::BlockKind;
     let device_work = [BlockKind::KERNELS, BlockKind::COPIES, BlockKind::SETS];
     trace
         .blocks()

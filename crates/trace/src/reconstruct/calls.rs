@@ -4,11 +4,12 @@ use std::cmp::Reverse;
 
 use rustc_hash::FxHashMap;
 use tracesmith_format::tables::{ApiCall, ApiDomain, Caller};
-use tracesmith_format::{CorrelationId, ProcessId, Projection, StackId, StringId, Table, ThreadId};
+use tracesmith_format::{ProcessId, Projection, StackId, StringId, Table, ThreadId};
 
 use super::class::CallClass;
 use super::doubts::Doubts;
 use super::intern::Interner;
+use super::joins::Joins;
 use super::ops::times_on;
 use super::order::{order_by, put_in_order};
 use crate::error::Error;
@@ -310,7 +311,7 @@ impl Gathered {
                 }
             }
         }
-        let joins = Joins::new(&threads, &self.correlation);
+        let joins = Joins::new(&threads, &self.correlation, (&self.start, &self.end));
         let calls = Calls {
             start: self.start,
             end: self.end,
@@ -365,86 +366,5 @@ impl Gathered {
                 self.stack.swap(a, b);
             }
         });
-    }
-}
-
-/// Finds the call of a correlation, which is unique within its process.
-pub(super) struct Joins {
-    by_process: FxHashMap<ProcessId, ProcessJoins>,
-}
-
-/// Correlations are counted up by the runtime, so a plain list from the lowest to the highest is small. Numbers of
-/// another kind are kept in a map.
-enum ProcessJoins {
-    List { lowest: u64, calls: Vec<u32> },
-    Map(FxHashMap<u64, u32>),
-}
-
-/// Entries of a list for each call: beyond that, a map is smaller.
-const LIST_ENTRIES_PER_CALL: u64 = 8;
-
-impl Joins {
-    fn new(threads: &[HostThread], correlations: &[u64]) -> Self {
-        let mut ranges: FxHashMap<ProcessId, (u64, u64, u64)> = FxHashMap::default();
-        for thread in threads {
-            let range = ranges.entry(thread.process).or_insert((u64::MAX, 0, 0));
-            for correlation in correlations[thread.calls.clone()]
-                .iter()
-                .filter(|number| **number != 0)
-            {
-                *range = (range.0.min(*correlation), range.1.max(*correlation), range.2 + 1);
-            }
-        }
-        let mut by_process: FxHashMap<ProcessId, ProcessJoins> = ranges
-            .into_iter()
-            .filter(|(_, (.., count))| *count > 0)
-            .map(|(process, (lowest, highest, count))| {
-                let entries = highest - lowest;
-                let joins = if entries < count.saturating_mul(LIST_ENTRIES_PER_CALL) {
-                    let calls = vec![u32::MAX; entries as usize + 1];
-                    ProcessJoins::List { lowest, calls }
-                } else {
-                    ProcessJoins::Map(FxHashMap::default())
-                };
-                (process, joins)
-            })
-            .collect();
-        for thread in threads {
-            let Some(joins) = by_process.get_mut(&thread.process) else {
-                continue;
-            };
-            for at in thread.calls.clone().filter(|at| correlations[*at] != 0) {
-                // A runtime's call stands before the driver's call within it, and is the one that the program made.
-                match joins {
-                    ProcessJoins::List { lowest, calls } => {
-                        let entry = &mut calls[(correlations[at] - *lowest) as usize];
-                        *entry = (*entry).min(at as u32);
-                    }
-                    ProcessJoins::Map(map) => {
-                        let entry = map.entry(correlations[at]).or_insert(u32::MAX);
-                        *entry = (*entry).min(at as u32);
-                    }
-                }
-            }
-        }
-        Joins { by_process }
-    }
-
-    /// The call with this correlation.
-    #[inline]
-    pub(super) fn find(&self, process: ProcessId, correlation: CorrelationId) -> CallId {
-        if !correlation.is_some() {
-            return CallId::NONE;
-        }
-        let found = match self.by_process.get(&process) {
-            Some(ProcessJoins::List { lowest, calls }) => correlation
-                .0
-                .checked_sub(*lowest)
-                .and_then(|at| calls.get(usize::try_from(at).ok()?))
-                .copied(),
-            Some(ProcessJoins::Map(map)) => map.get(&correlation.0).copied(),
-            None => None,
-        };
-        found.map_or(CallId::NONE, CallId)
     }
 }

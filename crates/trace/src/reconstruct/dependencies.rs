@@ -12,12 +12,13 @@ use std::ops::RangeInclusive;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 use tracesmith_format::tables::{StreamKind, SyncKind};
-use tracesmith_format::{ContextId, ProcessId};
+use tracesmith_format::{ContextId, DeviceId, ProcessId};
 
 use super::activity::{Activity, Lane, LaneId};
 use super::calls::CallId;
 use super::class::CallClass;
 use super::graph_edges::GraphOrder;
+use super::joins::last_to_end;
 use super::ops::OpId;
 use super::syncs::Sync;
 
@@ -46,12 +47,12 @@ pub struct Edge {
     pub why: EdgeWhy,
 }
 
-/// A call in which the host waited.
+/// An op that the host waited for in a call. A wait for a context or device has one for each stream: the last op there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostWait {
     /// The call.
     pub call: CallId,
-    /// The last work that it waited for.
+    /// The op.
     pub op: OpId,
 }
 
@@ -60,13 +61,16 @@ pub struct HostWait {
 pub struct Dependencies {
     /// Sorted by the one that waits.
     pub edges: Vec<Edge>,
-    /// Sorted by call.
+    /// Sorted by call; of a call, the op that ended last comes last.
     pub host_waits: Vec<HostWait>,
     /// Waits whose event was recorded on a stream that the trace does not name; the stream that the recording thread used
     /// last was taken.
     pub assumed_records: u64,
     /// Waits whose event was not found. Those that were made while a stream was captured are no waits, and not counted.
     pub unknown_records: u64,
+    /// Waits of the host without a row that names what they wait for, made by a thread without a launch in a process with
+    /// several devices. They are linked to no op.
+    pub unknown_waits: u64,
     /// Launches of graphs on several streams whose nodes' order is not known.
     pub unordered_graphs: u64,
     /// Dependencies that the times contradict, left out.
@@ -102,13 +106,14 @@ impl Dependencies {
         &self.edges[first..first + count]
     }
 
-    /// The work that the host waited for in a call.
-    pub fn waited_for(&self, call: CallId) -> Option<OpId> {
-        let at = self
-            .host_waits
-            .binary_search_by_key(&call, |wait| wait.call)
-            .ok()?;
-        Some(self.host_waits[at].op)
+    /// All ops that the host waited for in a call; the one that ended last comes last.
+    pub fn waits_of(&self, call: CallId) -> &[HostWait] {
+        let first = self.host_waits.partition_point(|wait| wait.call < call);
+        let count = self.host_waits[first..]
+            .iter()
+            .take_while(|wait| wait.call == call)
+            .count();
+        &self.host_waits[first..first + count]
     }
 
     fn add(&mut self, activity: &Activity, from: OpId, to: OpId, why: EdgeWhy) {
@@ -274,36 +279,56 @@ impl Dependencies {
             .filter(|sync| sync.call.is_some() && sync.kind != SyncKind::EVENT_RECORD)
             .map(|sync| (sync.call, sync))
             .collect();
-        for (number, thread) in activity.calls.threads.iter().enumerate() {
+        let calls = &activity.calls;
+        for thread in &calls.threads {
+            // The last op of each stream that the thread has waited for.
+            let mut known: FxHashMap<LaneId, OpId> = FxHashMap::default();
             for at in thread.calls.clone() {
-                if activity.calls.class(at) != CallClass::Sync || activity.calls.is_nested(at) {
+                if calls.class(at) != CallClass::Sync || calls.is_nested(at) {
                     continue;
                 }
-                let call = CallId(at as u32);
-                let nested = (at + 1..thread.calls.end).take_while(|inner| activity.calls.is_nested(*inner));
+                let (call, asked) = (CallId(at as u32), calls.start[at]);
+                let nested = (at + 1..thread.calls.end).take_while(|inner| calls.is_nested(*inner));
                 let sync = std::iter::once(at)
                     .chain(nested)
                     .find_map(|at| told.get(&CallId(at as u32)));
-                let op = match sync {
+                let waited: Vec<OpId> = match sync {
                     Some(sync) if sync.kind == SyncKind::EVENT_WAIT => {
-                        records.get(&sync.record_key()).copied().flatten()
+                        let record = records.get(&sync.record_key()).copied().flatten();
+                        record.into_iter().collect()
                     }
-                    Some(sync) if sync.kind == SyncKind::STREAM_WAIT => index
-                        .lane(&sync.lane)
-                        .and_then(|lane| index.last_asked(activity, lane, activity.calls.start[at])),
-                    _ => index.last_to_end(activity, number, at),
+                    Some(sync) if sync.kind == SyncKind::STREAM_WAIT => {
+                        let lane = index.lane(&sync.lane);
+                        let last = lane.and_then(|lane| index.last_asked(activity, lane, asked));
+                        last.into_iter().collect()
+                    }
+                    Some(sync) if index.names_place(sync) => {
+                        index.last_of_each(activity, index.lanes_of(activity, sync), at, &mut known)
+                    }
+                    _ => match index.assumed_device(activity, call) {
+                        Some(device) => {
+                            let lanes = index.of_process.get(&thread.process).into_iter().flatten();
+                            let of_device = lanes.filter(|lane| activity.lane(**lane).device == device);
+                            let last = index.last_of_lanes(activity, of_device.copied(), at);
+                            last.into_iter().collect()
+                        }
+                        None => {
+                            self.unknown_waits += u64::from(index.of_process.contains_key(&thread.process));
+                            Vec::new()
+                        }
+                    },
                 };
                 // A wait cannot be over before what it waits for is.
-                if let Some(op) = op.filter(|op| {
-                    activity.ops.end[op.index()] <= activity.calls.end[at].saturating_add(TOLERANCE)
-                }) {
-                    self.host_waits.push(HostWait { call, op });
-                }
+                let is_over =
+                    |op: &OpId| activity.ops.end[op.index()] <= calls.end[at].saturating_add(TOLERANCE);
+                let waits = waited.into_iter().filter(is_over);
+                self.host_waits.extend(waits.map(|op| HostWait { call, op }));
             }
         }
         self.own_waits(activity);
-        self.host_waits.sort_by_key(|wait| (wait.call, wait.op));
-        self.host_waits.dedup_by_key(|wait| wait.call);
+        self.host_waits
+            .sort_by_key(|wait| (wait.call, activity.ops.end[wait.op.index()], wait.op));
+        self.host_waits.dedup();
     }
 
     /// Copies that return when they are done: the work starts and ends within its own call.
@@ -351,7 +376,7 @@ impl Sync {
 struct Index {
     lanes: FxHashMap<Lane, LaneId>,
     /// For each thread the calls that launched something, with the last work of each.
-    launches: Vec<Vec<(u32, OpId)>>,
+    launches: OnceCell<Vec<Vec<(u32, OpId)>>>,
     of_process: FxHashMap<ProcessId, Vec<LaneId>>,
     captures: OnceCell<Captures>,
 }
@@ -381,25 +406,28 @@ fn captures(activity: &Activity) -> Captures {
     captures
 }
 
+/// The ops of each thread by the calls that launched them.
+fn launches(activity: &Activity) -> Vec<Vec<(u32, OpId)>> {
+    let mut launches: Vec<Vec<(u32, OpId)>> = vec![Vec::new(); activity.calls.threads.len()];
+    for op in activity.ops.ids() {
+        let call = activity.ops.call[op.index()];
+        if call.is_some() {
+            launches[activity.calls.thread_of(call)].push((call.0, op));
+        }
+    }
+    launches.iter_mut().for_each(|list| list.sort_unstable());
+    launches
+}
+
 impl Index {
     fn of(activity: &Activity) -> Self {
-        let mut launches: Vec<Vec<(u32, OpId)>> = vec![Vec::new(); activity.calls.threads.len()];
-        if activity.syncs.iter().any(|sync| sync.record_call.is_some()) {
-            for op in activity.ops.ids() {
-                let call = activity.ops.call[op.index()];
-                if call.is_some() {
-                    launches[activity.calls.thread_of(call)].push((call.0, op));
-                }
-            }
-            launches.iter_mut().for_each(|list| list.sort_unstable());
-        }
         let mut of_process: FxHashMap<ProcessId, Vec<LaneId>> = FxHashMap::default();
         for id in activity.lane_ids() {
             of_process.entry(activity.lane(id).process).or_default().push(id);
         }
         Index {
             lanes: activity.lane_ids().map(|id| (*activity.lane(id), id)).collect(),
-            launches,
+            launches: OnceCell::new(),
             of_process,
             captures: OnceCell::new(),
         }
@@ -440,8 +468,7 @@ impl Index {
         let Some(launch) = launch.filter(|launch| launch.lane == lane) else {
             return Some(last);
         };
-        let work = graphs.work_of(launch).iter().map(|(_, op)| *op);
-        work.max_by_key(|op| (activity.ops.end[op.index()], *op))
+        last_to_end(&activity.ops, graphs.work_of(launch).iter().map(|(_, op)| *op))
     }
 
     /// The first work of a stream that was asked for after a moment.
@@ -453,19 +480,84 @@ impl Index {
 
     /// The last work that a call's thread launched before it.
     fn last_launch(&self, activity: &Activity, call: CallId) -> Option<OpId> {
-        let launches = &self.launches[activity.calls.thread_of(call)];
+        let launches = &self.launches.get_or_init(|| launches(activity))[activity.calls.thread_of(call)];
         let after = launches.partition_point(|(launch, _)| *launch < call.0);
         after.checked_sub(1).map(|at| launches[at].1)
     }
 
-    /// Of the last work of each stream before a wait the one that ended last, yet not after the wait.
-    fn last_to_end(&self, activity: &Activity, thread: usize, call: usize) -> Option<OpId> {
+    /// Whether a wait names the context or device that it waits for.
+    fn names_place(&self, sync: &Sync) -> bool {
+        sync.lane.context.0 != 0 || sync.lane.device.is_some()
+    }
+
+    /// The streams of the context or device that a wait is for.
+    fn lanes_of(&self, activity: &Activity, sync: &Sync) -> Vec<LaneId> {
+        let Lane {
+            process,
+            device,
+            context,
+            ..
+        } = sync.lane;
+        let by_device = device.is_some() && (sync.kind == SyncKind::DEVICE_WAIT || context.0 == 0);
+        let is_meant = |lane: &Lane| match by_device {
+            true => lane.device == device,
+            false => lane.context == context && (lane.device == device || !device.is_some()),
+        };
+        let lanes = self.of_process.get(&process).into_iter().flatten();
+        let meant = lanes.filter(|id| is_meant(activity.lane(**id)));
+        meant.copied().collect()
+    }
+
+    /// The device that a wait without a row is for. CUDA's current device belongs to the thread, so it is that of the
+    /// thread's last launch. `None` when the thread launched nothing and its process uses several devices.
+    fn assumed_device(&self, activity: &Activity, call: CallId) -> Option<DeviceId> {
+        let calls = &activity.calls;
+        let lanes = self
+            .of_process
+            .get(&calls.threads[calls.thread_of(call)].process)?;
+        let device = |lane: LaneId| activity.lane(lane).device;
+        let first = device(*lanes.first()?);
+        if lanes.iter().all(|lane| device(*lane) == first) {
+            return Some(first);
+        }
+        let launched = self.last_launch(activity, call)?;
+        Some(device(activity.ops.lane[launched.index()]))
+    }
+
+    /// The last op of each stream before a wait, less those that the thread has waited for before. The one that ended
+    /// last is always among them.
+    fn last_of_each(
+        &self,
+        activity: &Activity,
+        lanes: Vec<LaneId>,
+        call: usize,
+        known: &mut FxHashMap<LaneId, OpId>,
+    ) -> Vec<OpId> {
+        let asked = activity.calls.start[call];
+        let mut found: Vec<OpId> = Vec::new();
+        for lane in &lanes {
+            if let Some(op) = self.last_asked(activity, *lane, asked)
+                && known.insert(*lane, op) != Some(op)
+            {
+                found.push(op);
+            }
+        }
+        found.extend(self.last_of_lanes(activity, lanes.into_iter(), call));
+        found
+    }
+
+    /// Of the last op of each stream before a wait the one that ended last, yet not after the wait.
+    fn last_of_lanes(
+        &self,
+        activity: &Activity,
+        lanes: impl Iterator<Item = LaneId>,
+        call: usize,
+    ) -> Option<OpId> {
         let (start, end) = (activity.calls.start[call], activity.calls.end[call]);
-        let lanes = self.of_process.get(&activity.calls.threads[thread].process)?;
-        lanes
-            .iter()
-            .filter_map(|lane| self.last_asked(activity, *lane, start))
-            .filter(|op| activity.ops.end[op.index()] <= end)
-            .max_by_key(|op| (activity.ops.end[op.index()], *op))
+        let last = lanes.filter_map(|lane| self.last_asked(activity, lane, start));
+        last_to_end(
+            &activity.ops,
+            last.filter(|op| activity.ops.end[op.index()] <= end),
+        )
     }
 }

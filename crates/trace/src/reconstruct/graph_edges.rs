@@ -6,6 +6,7 @@ use tracesmith_format::{GraphId, GraphNodeId, ProcessId};
 
 use super::activity::{Activity, LaneId};
 use super::graphs::GraphWork;
+use super::joins::last_to_end;
 use super::ops::OpId;
 
 /// One piece of work waits for another because of a graph: the one that is waited for, and the one that waits.
@@ -27,9 +28,9 @@ struct Ends {
     last: Vec<OpId>,
 }
 
-/// Ties between two launches beyond which only the one that was over last is kept: with more streams than that they would
-/// outnumber the work.
-const MAX_TIES: usize = 256;
+/// Ties between two launches up to which each first op waits for each last op. A graph on 16 streams has 256, eight times
+/// as many as ops. Beyond this, the first op that starts waits for all, and the others for the op that ended last.
+const MAX_TIES: usize = 16;
 
 impl GraphOrder {
     /// Works it out.
@@ -69,13 +70,14 @@ impl GraphOrder {
 
     /// All of `to` wait for all of `from`.
     fn tie(&mut self, activity: &Activity, from: &[OpId], to: &[OpId]) {
-        let last = from.iter().max_by_key(|op| activity.ops.end[op.index()]);
-        let from = match last {
-            Some(last) if from.len() * to.len() > MAX_TIES => std::slice::from_ref(last),
-            _ => from,
-        };
+        let is_many = from.len().saturating_mul(to.len()) > MAX_TIES;
+        let last = last_to_end(&activity.ops, from.iter().copied());
+        let first = to.iter().min().copied();
         for to in to {
-            self.pairs.extend(from.iter().map(|from| (*from, *to)));
+            match last {
+                Some(last) if is_many && Some(*to) != first => self.pairs.push((last, *to)),
+                _ => self.pairs.extend(from.iter().map(|from| (*from, *to))),
+            }
         }
     }
 

@@ -11,6 +11,7 @@ mod doubts;
 mod graph_edges;
 mod graphs;
 mod intern;
+mod joins;
 mod ops;
 mod order;
 mod plan;
@@ -36,6 +37,7 @@ pub use timeline::{ClassSet, DeviceTimeline, Gap, LaneTimeline, Load, Span, Time
 
 pub(crate) use activity::name_of;
 pub(crate) use intern::Interner;
+pub(crate) use joins::outermost;
 pub(crate) use ops::{first_rows, times_on};
 pub(crate) use order::sort_nearly_sorted;
 pub(crate) use plan::FewLanes;

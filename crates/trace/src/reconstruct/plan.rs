@@ -19,6 +19,7 @@ use super::activity::{Activity, LaneId};
 use super::calls::CallId;
 use super::dependencies::{Dependencies, EdgeWhy};
 use super::ops::OpId;
+use super::order::order_by;
 
 /// What a moment is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -147,19 +148,28 @@ impl<'a> Plan<'a> {
     fn weighing(&self, at: usize, ties: &[Tie]) -> Weighing {
         match self.moments[at] {
             Moment::Work(op) => {
-                let ready = ties.iter().map(|tie| self.measured(tie.from as usize)).max();
                 let start = self.activity.ops.start[op.index()];
-                Weighing::Work(ready.map_or(0, |ready| start as i64 - ready as i64))
+                let over = ties
+                    .iter()
+                    .map(|tie| (tie.because, self.measured(tie.from as usize)));
+                let counts =
+                    |(because, from): &(Because, u64)| *because != Because::Launched || *from <= start;
+                let ready = over.filter(counts).map(|(_, from)| from).max();
+                Weighing::Work {
+                    start,
+                    ready: ready.unwrap_or(start),
+                }
             }
             Moment::Launch(call) => Weighing::Launch {
                 start: self.activity.calls.start[call.index()],
             },
             Moment::Wait(call) => {
-                let waited = ties.iter().find(|tie| tie.because == Because::HostWaited);
+                let waited = ties.iter().filter(|tie| tie.because == Because::HostWaited);
+                let over = waited.map(|tie| self.measured(tie.from as usize)).max();
                 Weighing::Wait {
                     start: self.activity.calls.start[call.index()],
                     end: self.activity.calls.end[call.index()],
-                    over: waited.map_or(0, |tie| self.measured(tie.from as usize)),
+                    over: over.unwrap_or(0),
                 }
             }
         }
@@ -219,12 +229,16 @@ impl<'a> Plan<'a> {
         slack
     }
 
-    /// The dependency that held a moment up longest; none for one that waited for nothing.
+    /// The dependency that held a moment up longest; none for one that waited for nothing. A launch that seems to be later
+    /// than its op held nothing up: the clocks disagree.
     pub fn binding(&self, at: usize) -> Option<Link> {
-        self.links_of(at).max_by_key(|link| {
-            let ready = i128::from(self.measured(link.from as usize)) + i128::from(link.weight);
-            (ready, Reverse(link.because))
-        })
+        let is_early = |link: &Link| link.because == Because::Launched && link.weight < 0;
+        self.links_of(at)
+            .filter(|link| !is_early(link))
+            .max_by_key(|link| {
+                let ready = i128::from(self.measured(link.from as usize)) + i128::from(link.weight);
+                (ready, Reverse(link.because))
+            })
     }
 
     /// The last end of work or of a wait. A launch is later only where clocks disagree; it ends nothing.
@@ -250,24 +264,35 @@ impl<'a> Plan<'a> {
 /// What the weights of a moment's dependencies follow from.
 #[derive(Clone, Copy)]
 enum Weighing {
-    /// The work began this long after the last of them; that much stays, whichever is the last.
-    Work(i64),
+    /// An op that started at this time, and when the last of them was over; a launch that is later than its op, since the
+    /// clocks disagree, does not count.
+    Work { start: u64, ready: u64 },
     /// A call that launches stands where it stood behind what was before it.
     Launch { start: u64 },
-    /// A call that waits for work that was over at this time.
+    /// A call that waits for ops, the last of which was over at this time.
     Wait { start: u64, end: u64, over: u64 },
 }
 
 impl Weighing {
     fn weight(self, because: Because, from: u64) -> i64 {
         match self {
-            Self::Work(weight) => weight,
+            // The clocks disagree: by no more than they did.
+            Self::Work { start, .. } if because == Because::Launched && from > start => {
+                start as i64 - from as i64
+            }
+            // The op started this long after the last of them. That delay stays, whichever is the last.
+            Self::Work { start, ready } if ready <= start => (start - ready) as i64,
+            // The op overlapped some of them, as programmatic launches do: it keeps its place relative to those, and
+            // starts no earlier than the others, above all its launch.
+            Self::Work { start, .. } => (start as i64 - from as i64).min(0),
             Self::Launch { start } => start as i64 - from as i64,
             Self::Wait { start, end, over } => {
                 let since = end as i64 - from as i64;
+                let returned = end as i64 - over as i64;
                 match (because, over > start) {
-                    (Because::HostWaited, true) => since,
-                    (Because::HostWaited, false) => since.min(RETURN as i64),
+                    // The call returned this long after the last of its ops. That delay stays, whichever is the last.
+                    (Because::HostWaited, true) => returned,
+                    (Because::HostWaited, false) => returned.min(RETURN as i64),
                     // The wait was for this work: without it the call would have come back at once.
                     (_, true) => since - (end - start) as i64,
                     (_, false) => since,
@@ -362,10 +387,15 @@ impl<'a> Builder<'a> {
         for thread in 0..calls.len() {
             push(&mut waiting, thread, 0);
         }
-        let mut op = 0;
+        let (order, turn) = turns(self.activity);
+        let op_at = |place: usize| order.as_ref().map_or(place, |order| order[place] as usize);
+        let mut placed = 0;
         loop {
             let host = waiting.peek().map(|Reverse((time, rank, ..))| (*time, *rank));
-            let work = (op < ops.len()).then(|| (ops.start[op], 1u8));
+            let work = (placed < ops.len()).then(|| {
+                let op = op_at(placed);
+                (turn.get(op).copied().unwrap_or(ops.start[op]), 1u8)
+            });
             match (host, work) {
                 (Some(host), work) if work.is_none_or(|work| host < work) => {
                     let Some(Reverse((_, _, thread))) = waiting.pop() else {
@@ -376,8 +406,8 @@ impl<'a> Builder<'a> {
                     push(&mut waiting, thread, next[thread]);
                 }
                 (_, Some(_)) => {
-                    self.add_work(OpId(op as u32));
-                    op += 1;
+                    self.add_work(OpId(op_at(placed) as u32));
+                    placed += 1;
                 }
                 _ => break,
             }
@@ -406,7 +436,7 @@ impl<'a> Builder<'a> {
                     moments.push(Moment::Launch(call));
                 }
                 // A wait behind the stretch of time that is looked at seems to be for its last work, whatever it was for.
-                if self.activity.window.holds(calls.end[at]) && self.dependencies.waited_for(call).is_some() {
+                if self.activity.window.holds(calls.end[at]) && !self.dependencies.waits_of(call).is_empty() {
                     moments.push(Moment::Wait(call));
                 }
             }
@@ -432,11 +462,13 @@ impl<'a> Builder<'a> {
             (None, Some((other, _))) => self.tie(*other, Because::OtherThread),
             (None, None) => {}
         }
-        if let Moment::Wait(call) = moment
-            && let Some(op) = self.dependencies.waited_for(call)
-            && self.of_op[op.index()] != NOWHERE
-        {
-            self.tie(self.of_op[op.index()], Because::HostWaited);
+        if let Moment::Wait(call) = moment {
+            for wait in self.dependencies.waits_of(call) {
+                let place = self.of_op[wait.op.index()];
+                if place != NOWHERE {
+                    self.tie(place, Because::HostWaited);
+                }
+            }
         }
         let place = self.add(moment);
         if let Moment::Launch(call) = moment {
@@ -486,6 +518,30 @@ impl<'a> Builder<'a> {
         plan.first.push(plan.ties.len() as u32);
         plan.moments.len() as u32 - 1
     }
+}
+
+/// The order in which ops enter the plan, and when each of them does; both empty when that is the order of starts.
+///
+/// Where the clocks of host and device disagree, an op may start before its launch. It enters after the launch, to be tied
+/// to it, and the ops after it on its stream enter after it.
+fn turns(activity: &Activity) -> (Option<Vec<u32>>, Vec<u64>) {
+    let ops = &activity.ops;
+    let launched = |at: usize| match ops.call[at] {
+        call if call.is_some() => activity.calls.start[call.index()],
+        _ => 0,
+    };
+    if (0..ops.len()).all(|at| launched(at) <= ops.start[at]) {
+        return (None, Vec::new());
+    }
+    let mut of_lane = vec![0u64; activity.lanes.len()];
+    let turn: Vec<u64> = (0..ops.len())
+        .map(|at| {
+            let last = &mut of_lane[ops.lane[at].index()];
+            *last = ops.start[at].max(launched(at)).max(*last);
+            *last
+        })
+        .collect();
+    (order_by(ops.len(), |at| turn[at]), turn)
 }
 
 /// When a moment was measured.

@@ -104,7 +104,13 @@ pub struct StateTotals {
 impl<'a> StateLine<'a> {
     /// The states, in the order of time.
     pub fn intervals(&self) -> impl Iterator<Item = Interval> + use<'a> {
-        Together::new(self.lanes.iter().map(|lane| StreamStates::new(self, *lane)))
+        match self.lanes[..] {
+            [lane] => Intervals::Stream(StreamStates::new(self, lane)),
+            _ => {
+                let streams = self.lanes.iter().map(|lane| StreamStates::new(self, *lane));
+                Intervals::Together(Together::new(streams))
+            }
+        }
     }
 
     /// How long it was in each state.
@@ -165,6 +171,27 @@ impl<'a> States<'a> {
         let first = ops.partition_point(|op| activity.ops.start[op.index()] <= time);
         let asked = |op: &&OpId| activity.asked(**op) <= time;
         ops[first..].iter().take_while(asked).count()
+    }
+}
+
+/// The states of a subject. Those of one stream need no comparison with others.
+#[allow(
+    clippy::large_enum_variant,
+    reason = "there is one for a walk over millions of intervals"
+)]
+enum Intervals<'a> {
+    Stream(StreamStates<'a>),
+    Together(Together<'a>),
+}
+
+impl Iterator for Intervals<'_> {
+    type Item = Interval;
+
+    fn next(&mut self) -> Option<Interval> {
+        match self {
+            Self::Stream(stream) => stream.next(),
+            Self::Together(together) => together.next(),
+        }
     }
 }
 

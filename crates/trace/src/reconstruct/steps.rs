@@ -1,6 +1,7 @@
 //! The iterations of a program: marked by itself or by its framework, or seen in the kernels that come again and again.
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
 
 use rustc_hash::FxHashMap;
 use serde::Serialize;
@@ -156,19 +157,42 @@ impl Steps {
 }
 
 fn mark_warm_up(steps: &mut [Step]) {
+    let typical = medians_after(steps);
     for at in 0..steps.len().saturating_sub(2) {
-        let mut behind: Vec<u64> = steps[at + 1..].iter().map(Step::duration).collect();
-        behind.sort_unstable();
-        let typical = behind[behind.len() / 2] as f64;
-        if steps[at].duration() as f64 <= typical * WARM_UP {
+        if steps[at].duration() as f64 <= typical[at] as f64 * WARM_UP {
             break;
         }
         steps[at].is_warm_up = true;
     }
 }
 
+/// For each step the median duration of those after it; 0 for the last. A program that generates text has a hundred
+/// thousand steps, so the median is kept up to date from the last step to the first, in two heaps.
+fn medians_after(steps: &[Step]) -> Vec<u64> {
+    let mut medians = vec![0; steps.len()];
+    let mut shorter: BinaryHeap<u64> = BinaryHeap::new();
+    // The median is the shortest of these: as many as are shorter, or one more.
+    let mut longer: BinaryHeap<Reverse<u64>> = BinaryHeap::new();
+    for at in (0..steps.len()).rev() {
+        medians[at] = longer.peek().map_or(0, |Reverse(median)| *median);
+        let duration = steps[at].duration();
+        if duration >= medians[at] {
+            longer.push(Reverse(duration));
+        } else {
+            shorter.push(duration);
+        }
+        if longer.len() > shorter.len() + 1 {
+            shorter.extend(longer.pop().map(|Reverse(duration)| duration));
+        } else if shorter.len() > longer.len() {
+            longer.extend(shorter.pop().map(Reverse));
+        }
+    }
+    medians
+}
+
+/// A range that may be a step.
 #[derive(Clone, Copy)]
-struct Range {
+pub(super) struct Range {
     process: ProcessId,
     thread: ThreadId,
     start: u64,
@@ -403,23 +427,63 @@ fn pattern_steps(
 mod tests {
     use super::*;
 
-    fn durations(list: &[u64]) -> Vec<bool> {
+    fn made(durations: &[u64]) -> Vec<Step> {
         let mut start = 1;
-        let steps = list
-            .iter()
-            .map(|duration| {
-                start += duration;
-                Step {
-                    name: String::new(),
-                    process: ProcessId(1),
-                    start_ns: start - duration,
-                    end_ns: start,
-                    is_warm_up: false,
-                }
-            })
-            .collect();
-        let steps = Steps::new(StepSource::None, steps, Belongs::Asked);
+        let step = |duration: &u64| {
+            start += duration;
+            Step {
+                name: String::new(),
+                process: ProcessId(1),
+                start_ns: start - duration,
+                end_ns: start,
+                is_warm_up: false,
+            }
+        };
+        durations.iter().map(step).collect()
+    }
+
+    fn durations(list: &[u64]) -> Vec<bool> {
+        let steps = Steps::new(StepSource::None, made(list), Belongs::Asked);
         steps.steps.iter().map(|step| step.is_warm_up).collect()
+    }
+
+    /// Issue 26: sorting all later steps for each of them took hours for as many.
+    #[test]
+    fn a_hundred_thousand_steps_are_looked_at_once() {
+        // Every step takes so much longer than those after it that all but the last two are of the warming up.
+        let descending: Vec<u64> = (0..100_000).map(|step| (100_000 - step) * 1_000).collect();
+        let is_warm_up = durations(&descending);
+        let expected = |at: usize| {
+            let after = descending.len() - at - 1;
+            let median = descending[descending.len() - 1 - after / 2];
+            at + 2 < descending.len() && descending[at] as f64 > median as f64 * WARM_UP
+        };
+        let count = (0..descending.len()).take_while(|at| expected(*at)).count();
+        assert!(count > 90_000, "{count}");
+        assert_eq!(is_warm_up.iter().filter(|is_warm_up| **is_warm_up).count(), count);
+    }
+
+    #[test]
+    fn the_median_of_later_steps_is_that_of_a_sorted_list() {
+        let mut state = 7u64;
+        for length in 0..40 {
+            let lengths: Vec<u64> = (0..length)
+                .map(|_| {
+                    state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                    (state >> 33) % 20
+                })
+                .collect();
+            let steps = made(&lengths);
+            for (at, median) in medians_after(&steps).into_iter().enumerate() {
+                let mut after = lengths[at + 1..].to_vec();
+                after.sort_unstable();
+                assert_eq!(
+                    median,
+                    after.get(after.len() / 2).copied().unwrap_or(0),
+                    "{lengths:?}"
+                );
+            }
+        }
     }
 
     #[test]

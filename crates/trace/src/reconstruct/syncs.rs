@@ -5,7 +5,8 @@ use tracesmith_format::tables::{Place, SyncKind, Synchronization};
 use tracesmith_format::{CorrelationId, Projection, StreamId};
 
 use super::activity::Lane;
-use super::calls::{CallId, Joins};
+use super::calls::CallId;
+use super::joins::Joins;
 use super::ops::times_on;
 use crate::error::Error;
 use crate::model::trace::Trace;

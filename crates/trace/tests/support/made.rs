@@ -31,8 +31,13 @@ pub fn place(stream: u64) -> Place {
 
 impl Made {
     pub fn new() -> Self {
+        Made::with(Writer::new(Vec::new(), WriterOptions::default()).unwrap())
+    }
+
+    /// Into a writer with options of its own.
+    pub fn with(writer: Writer<Vec<u8>>) -> Self {
         Made {
-            writer: Writer::new(Vec::new(), WriterOptions::default()).unwrap(),
+            writer,
             correlation: 0,
         }
     }

@@ -69,7 +69,7 @@ pub(super) fn critical_path(
         ("time", Align::Right),
         ("count", Align::Right),
         ("spent with", Align::Left),
-        ("name", Align::Flexible),
+        ("name", Align::Name),
     ]);
     for total in report.totals.iter().take(limit) {
         table.row([
@@ -89,7 +89,7 @@ pub(super) fn critical_path(
         ("mean", Align::Right),
         ("count", Align::Right),
         ("without any", Align::Right),
-        ("name", Align::Flexible),
+        ("name", Align::Name),
     ]);
     for row in report.slack.iter().take(limit) {
         table.row([
@@ -103,11 +103,12 @@ pub(super) fn critical_path(
     output.table(&table)?;
     more(report.slack.len().saturating_sub(limit), "names", output);
     unsure(
-        (
-            report.assumed_records,
-            report.unknown_records,
-            report.unordered_graphs,
-        ),
+        &Unsure {
+            assumed_records: report.assumed_records,
+            unknown_records: report.unknown_records,
+            unknown_waits: report.unknown_waits,
+            unordered_graphs: report.unordered_graphs,
+        },
         output,
     );
     if report.contradicted > 0 {
@@ -131,7 +132,7 @@ pub(super) fn slack(
         ("time", Align::Right),
         ("table", Align::Left),
         ("row", Align::Right),
-        ("name", Align::Flexible),
+        ("name", Align::Name),
     ]);
     for op in report.iter().take(limit) {
         table.row([
@@ -156,23 +157,37 @@ pub(super) fn slack(
     Ok(())
 }
 
-fn unsure((assumed, unknown, unordered): (u64, u64, u64), output: &mut Output) {
-    if assumed > 0 {
+/// What the dependencies of a trace leave open.
+struct Unsure {
+    assumed_records: u64,
+    unknown_records: u64,
+    unknown_waits: u64,
+    unordered_graphs: u64,
+}
+
+fn unsure(unsure: &Unsure, output: &mut Output) {
+    if unsure.assumed_records > 0 {
         output.note(&format!(
             "{} events were recorded on streams that the trace does not name; the one that the thread used last was taken",
-            units::count(assumed)
+            units::count(unsure.assumed_records)
         ));
     }
-    if unknown > 0 {
+    if unsure.unknown_records > 0 {
         output.warning(&format!(
             "{} waits are for events whose record is not in the trace",
-            units::count(unknown)
+            units::count(unsure.unknown_records)
         ));
     }
-    if unordered > 0 {
+    if unsure.unknown_waits > 0 {
+        output.warning(&format!(
+            "{} waits of the host do not say which GPU they wait for and were left out",
+            units::count(unsure.unknown_waits)
+        ));
+    }
+    if unsure.unordered_graphs > 0 {
         output.note(&format!(
             "{} launches of graphs ran on several streams, and the trace does not tell the order of their nodes",
-            units::count(unordered)
+            units::count(unsure.unordered_graphs)
         ));
     }
 }
@@ -216,11 +231,12 @@ pub(super) fn what_if(report: &WhatIfReport, output: &mut Output) -> anyhow::Res
         );
     }
     unsure(
-        (
-            report.assumed_records,
-            report.unknown_records,
-            report.unordered_graphs,
-        ),
+        &Unsure {
+            assumed_records: report.assumed_records,
+            unknown_records: report.unknown_records,
+            unknown_waits: report.unknown_waits,
+            unordered_graphs: report.unordered_graphs,
+        },
         output,
     );
     Ok(())

@@ -2,8 +2,8 @@
 
 use tracesmith_format::DeviceId;
 use tracesmith_trace::analysis::{
-    CopiesReport, CopyRow, IdleReport, KernelsReport, LaunchesReport, StepsReport, StreamUtilization,
-    UtilizationReport, device_name,
+    CopiesReport, CopyRow, IdleReport, KernelKey, KernelsReport, LaunchesReport, StepsReport,
+    StreamUtilization, UtilizationReport, device_name,
 };
 use tracesmith_trace::reconstruct::StepSource;
 use tracesmith_trace::{Trace, units};
@@ -188,7 +188,7 @@ pub(super) fn gaps(report: &IdleReport, span: Option<(u64, u64)>, output: &mut O
             ("mostly", Align::Left),
             ("table", Align::Left),
             ("row", Align::Right),
-            ("ended by", Align::Flexible),
+            ("ended by", Align::Name),
         ]);
         for gap in &device.longest {
             table.row([
@@ -307,9 +307,18 @@ pub(super) fn kernels(report: &KernelsReport, hidden: usize, output: &mut Output
         return Ok(());
     }
     heading(
-        &format!("Kernels: {} of device time", units::nanos(report.total_ns)),
+        &format!(
+            "Kernels: {} with {} of device time",
+            units::count(report.count),
+            units::nanos(report.total_ns)
+        ),
         output,
     )?;
+    // Lines of code and paths of ranges are no names of functions.
+    let names = match report.by {
+        KernelKey::Stack | KernelKey::Ranges => Align::Flexible,
+        _ => Align::Name,
+    };
     let mut table = TextTable::new(&[
         ("share", Align::Right),
         ("total", Align::Right),
@@ -321,9 +330,14 @@ pub(super) fn kernels(report: &KernelsReport, hidden: usize, output: &mut Output
         ("p99", Align::Right),
         ("max", Align::Right),
         ("over steps", Align::Right),
-        ("name", Align::Flexible),
+        ("shape", Align::Left),
+        ("name", names),
     ]);
     for row in &report.rows {
+        let (name, shape) = match report.by {
+            KernelKey::Shape => row.name.rsplit_once(" grid ").unwrap_or((&row.name, "")),
+            _ => (row.name.as_str(), ""),
+        };
         let durations = &row.durations;
         table.row([
             percent(row.share).into(),
@@ -338,7 +352,8 @@ pub(super) fn kernels(report: &KernelsReport, hidden: usize, output: &mut Output
             row.step_spread
                 .map_or(String::new(), |spread| format!("± {}", percent(spread)))
                 .into(),
-            row.name.clone().into(),
+            shape.into(),
+            name.into(),
         ]);
     }
     output.table(&table)?;

@@ -75,7 +75,10 @@ impl<'a> RowWriter<'a> {
             specs,
             csv_kind,
             table: new_table(),
-            stacks: (stacks == Stacks::Shown).then(|| StackTexts::new(trace)),
+            stacks: match stacks {
+                Stacks::Shown => Some(StackTexts::new(trace)?),
+                Stacks::Hidden => None,
+            },
             below: Vec::new(),
             printed: 0,
         };

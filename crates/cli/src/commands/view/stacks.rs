@@ -26,7 +26,8 @@ pub(super) struct StackTexts<'t> {
 
 impl<'t> StackTexts<'t> {
     /// Reads the stacks of all calls.
-    pub(super) fn new(trace: &'t Trace) -> Self {
+    pub(super) fn new(trace: &'t Trace) -> anyhow::Result<Self> {
+        let forward = ForwardReport::of(trace)?;
         let mut launches = HashMap::new();
         for (_, calls) in trace.api_calls.stream() {
             for row in (0..calls.len()).filter(|row| calls.stack[*row].is_some()) {
@@ -34,11 +35,11 @@ impl<'t> StackTexts<'t> {
                 launches.insert((process, calls.correlation[row]), calls.stack[row]);
             }
         }
-        StackTexts {
+        Ok(StackTexts {
             trace,
             launches,
-            forward: ForwardReport::of(trace),
-        }
+            forward,
+        })
     }
 
     /// What stands below a row. Work of a graph has two stacks: that which made its node, and that of the launch. Backward

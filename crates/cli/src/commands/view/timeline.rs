@@ -98,6 +98,11 @@ fn note_doubts(doubtful: Doubtful, output: &mut Output) {
     for (count, what) in doubts.into_iter().filter(|(count, _)| *count > 0) {
         output.note(&format!("events {what}: {}", units::count(count)));
     }
+    if doubtful.has_more_rows {
+        output.warning(
+            "there are too many streams and threads to show all; choose some with --stream or --process",
+        );
+    }
 }
 
 struct Drawing<'a> {
@@ -355,6 +360,7 @@ fn json_of(trace: &Trace, overview: &Overview, limit: usize) -> Value {
         "without_time": overview.doubtful.without_time,
         "without_end": overview.doubtful.without_end,
         "backwards": overview.doubtful.backwards,
+        "has_more_rows": overview.doubtful.has_more_rows,
         "rows": rows,
     })
 }

@@ -21,7 +21,7 @@ use tracesmith_format::tables::HealthCause;
 
 use crate::error::Error;
 use crate::import::{Builder, ImportOptions, Importer, Input};
-use crate::perfetto::schema::{clock_snapshot, flags, packet, trace as file};
+use crate::perfetto::schema::{flags, packet, trace as file};
 use crate::perfetto::wire::{Fields, Value};
 use crate::perfetto::words::{METADATA, OURSELVES, WRITER};
 use clocks::Clocks;
@@ -195,6 +195,10 @@ impl Import<'_, '_, '_> {
         };
         match kind {
             packet::CLOCK_SNAPSHOT => self.clock_snapshot(host, envelope.sequence, content),
+            packet::REMOTE_CLOCK_SYNC => {
+                let recorder = self.builder.host("")?;
+                self.clocks.join((host, recorder), content, self.builder)
+            }
             packet::TRACK_DESCRIPTOR => self.tracks.describe(host, content, self.builder),
             packet::PROCESS_DESCRIPTOR => self.tracks.describe_process(host, content, self.builder),
             packet::THREAD_DESCRIPTOR => {
@@ -220,12 +224,7 @@ impl Import<'_, '_, '_> {
     }
 
     fn clock_snapshot(&mut self, host: HostId, sequence: u64, content: &[u8]) -> Result<(), Error> {
-        let mut readings = Vec::new();
-        for (field, value) in Fields::new(content).flatten() {
-            if field == clock_snapshot::CLOCKS {
-                readings.push(clocks::Reading::new(value.bytes()));
-            }
-        }
+        let readings = clocks::Reading::all(content);
         self.clocks
             .read_together((host, sequence), &readings, self.builder)
     }
@@ -273,7 +272,7 @@ impl Import<'_, '_, '_> {
                 .doubt(HealthCause::OTHER, "slices that have no end", 1);
             self.put_slice(slice, None)?;
         }
-        Ok(())
+        self.clocks.finish(self.builder)
     }
 }
 

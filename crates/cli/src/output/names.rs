@@ -1,0 +1,167 @@
+//! Names of C++ functions in tables: short enough to read, and still told apart.
+//!
+//! A name that is too long loses its parameters first, then its template arguments, then its middle. Where two names of a
+//! column become the same, each shows the part that differs.
+
+use std::collections::BTreeMap;
+
+use tracesmith_trace::analysis::{short_name, without_parameters};
+use unicode_width::UnicodeWidthStr;
+
+use super::table::{clipped, shortened};
+
+/// How names of C++ functions are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Names {
+    /// No longer than the terminal is wide, or [`WIDEST`].
+    Short,
+    /// As they are.
+    Whole,
+}
+
+/// The most columns that a short name takes where there is no terminal.
+pub(super) const WIDEST: usize = 120;
+
+/// What stands for template arguments that are left out.
+const LEFT_OUT: &str = "<…>";
+
+/// Names that fit a width. Different ones stay different.
+pub(super) fn fitted(names: &[&str], width: usize) -> Vec<String> {
+    let mut distinct = names.to_vec();
+    distinct.sort_unstable();
+    distinct.dedup();
+    let mut short: Vec<String> = distinct.iter().map(|name| fitted_alone(name, width)).collect();
+    let mut alike: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for (at, short) in short.iter().enumerate() {
+        alike.entry(short.clone()).or_default().push(at);
+    }
+    for group in alike.into_values().filter(|group| group.len() > 1) {
+        tell_apart(&distinct, &group, width, &mut short);
+    }
+    let place = |name: &&str| distinct.partition_point(|other| other < name);
+    names.iter().map(|name| short[place(name)].clone()).collect()
+}
+
+fn fitted_alone(name: &str, width: usize) -> String {
+    if name.width() <= width {
+        return name.to_owned();
+    }
+    let bare = without_parameters(name);
+    if bare.width() <= width {
+        return bare.to_owned();
+    }
+    shortened(&without_arguments(name), width)
+}
+
+/// A name whose template arguments are left out, which is seen where they come last.
+fn without_arguments(name: &str) -> String {
+    let mut short = short_name(name);
+    if without_parameters(name).ends_with('>') && !short.ends_with('>') {
+        short.push_str(LEFT_OUT);
+    }
+    short
+}
+
+/// Shows of each name of a group what comes after all that they have in common; a number where that is still the same.
+fn tell_apart(names: &[&str], group: &[usize], width: usize, short: &mut [String]) {
+    let bare: Vec<&str> = group.iter().map(|at| without_parameters(names[*at])).collect();
+    // Those that differ in their parameters alone are compared as they are.
+    let compared: Vec<&str> = match bare.iter().all(|name| *name == bare[0]) {
+        true => group.iter().map(|at| names[*at]).collect(),
+        false => bare,
+    };
+    let (word, differs) = common_prefix(&compared);
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    for (text, at) in compared.iter().zip(group) {
+        let base = short_name(names[*at]);
+        let rest = width.saturating_sub(base.width() + 2);
+        let shown = match rest {
+            0..8 => shortened(&without_arguments(names[*at]), width),
+            _ => {
+                let from = if differs - word < rest / 2 { word } else { differs };
+                format!("{base} …{}", clipped(&text[from..], rest))
+            }
+        };
+        let number = seen.entry(shown.clone()).or_default();
+        *number += 1;
+        short[*at] = match number {
+            1 => shown,
+            number => {
+                let suffix = format!(" #{number}");
+                clipped(&shown, width.saturating_sub(suffix.len())) + &suffix
+            }
+        };
+    }
+}
+
+/// Where texts begin to differ: the start of the word, and the place within it.
+fn common_prefix(texts: &[&str]) -> (usize, usize) {
+    let first = texts[0];
+    let alike = |text: &&str| {
+        let pairs = first.char_indices().zip(text.chars());
+        let mut differing = pairs.filter(|((_, a), b)| a != b);
+        differing
+            .next()
+            .map_or(first.len().min(text.len()), |((at, _), _)| at)
+    };
+    let common = texts.iter().map(alike).min().unwrap_or(0);
+    let is_word = |letter: char| letter.is_alphanumeric() || letter == '_' || letter == ':';
+    let word = first[..common].rfind(|letter| !is_word(letter));
+    let word = word.map_or(0, |at| at + first[at..].chars().next().map_or(0, char::len_utf8));
+    (word, common)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ADD: &str = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, std::array<char*, 3ul> >(int, at::native::CUDAFunctor_add<float>, std::array<char*, 3ul>)";
+    const MUL: &str = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_mul<float>, std::array<char*, 3ul> >(int, at::native::CUDAFunctor_mul<float>, std::array<char*, 3ul>)";
+
+    #[test]
+    fn a_name_loses_parameters_then_arguments_then_its_middle() {
+        assert_eq!(fitted(&["saxpy(float*, int)"], 20), ["saxpy(float*, int)"]);
+        assert_eq!(fitted(&["saxpy(float*, int)"], 10), ["saxpy"]);
+        assert_eq!(
+            fitted(&[ADD], 120),
+            [
+                "at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, std::array<char*, 3ul> >"
+            ]
+        );
+        assert_eq!(
+            fitted(&[ADD], 60),
+            ["at::native::vectorized_elementwise_kernel<…>"]
+        );
+        assert_eq!(fitted(&[ADD], 21), ["at::native…_kernel<…>"]);
+    }
+
+    #[test]
+    fn different_names_stay_different() {
+        let short = fitted(&[ADD, MUL, ADD], 70);
+        assert_eq!(
+            short,
+            [
+                "at::native::vectorized_elementwise_kernel …add<float>, std::array<cha…",
+                "at::native::vectorized_elementwise_kernel …mul<float>, std::array<cha…",
+                "at::native::vectorized_elementwise_kernel …add<float>, std::array<cha…",
+            ]
+        );
+        for width in [12, 20, 40, 44, 50, 60, 90] {
+            let short = fitted(&[ADD, MUL], width);
+            assert_ne!(short[0], short[1], "{width}");
+            assert!(
+                short.iter().all(|name| name.width() <= width),
+                "{width}: {short:?}"
+            );
+        }
+        // Only their parameters differ.
+        let overloads = fitted(
+            &["scale(float*, int, int, int)", "scale(double*, int, int, int)"],
+            24,
+        );
+        assert_eq!(
+            overloads,
+            ["scale …float*, int, int…", "scale …double*, int, in…"]
+        );
+    }
+}
