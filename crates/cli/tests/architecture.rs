@@ -272,6 +272,32 @@ fn only_the_output_module_prints() {
     }
 }
 
+/// A file of tests that nobody names is not compiled, and its tests pass.
+#[test]
+fn every_file_of_tests_is_part_of_a_program() {
+    let mut joined = 0;
+    for (folder, manifest) in manifests() {
+        if manifest["package"].get("autotests").and_then(Value::as_bool) != Some(false) {
+            continue;
+        }
+        let tests = root().join("crates").join(&folder).join("tests");
+        let program = fs::read_to_string(tests.join("it.rs")).unwrap();
+        for entry in fs::read_dir(&tests).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_stem().unwrap().to_str().unwrap();
+            if path.extension().is_some_and(|extension| extension == "rs") && name != "it" {
+                let line = format!("\nmod {name};\n");
+                assert!(
+                    program.contains(&line),
+                    "crates/{folder}/tests/it.rs leaves out {name}"
+                );
+                joined += 1;
+            }
+        }
+    }
+    assert!(joined > 40, "{joined}");
+}
+
 #[test]
 fn no_source_file_outgrows_its_subject() {
     for path in source_files() {

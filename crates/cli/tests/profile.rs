@@ -11,7 +11,7 @@
 
 #[path = "../../collect/tests/support/script.rs"]
 mod script;
-mod support;
+use crate::support;
 #[path = "../../collect/tests/support/target.rs"]
 #[allow(dead_code, reason = "not every test file needs all of it")]
 mod target;
@@ -92,7 +92,7 @@ fn task_command() -> Vec<String> {
     let mut command = vec![program.to_str().unwrap().to_owned()];
     command.extend(
         [
-            "target_process",
+            "profile::target_process",
             "--exact",
             "--nocapture",
             "--test-threads=1",

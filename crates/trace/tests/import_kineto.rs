@@ -7,9 +7,8 @@
     reason = "a test may stop on any error, and says what it skipped"
 )]
 
-#[path = "support/import.rs"]
-mod imported;
-mod support;
+use crate::imported;
+use crate::support;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
