@@ -93,6 +93,7 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
         &["tracesmith-inject", "tracesmith-fake-cuda"],
     ),
     ("fake-cuda", &[], &[]),
+    ("skip", &[], &[]),
 ];
 
 fn root() -> PathBuf {
@@ -296,6 +297,23 @@ fn every_file_of_tests_is_part_of_a_program() {
         }
     }
     assert!(joined > 40, "{joined}");
+}
+
+/// A test that only prints that it was skipped has passed, as far as `ci/test` can see.
+#[test]
+fn tests_record_skips_in_one_place() {
+    for path in source_files()
+        .into_iter()
+        .filter(|path| path.starts_with("crates/"))
+    {
+        let text = fs::read_to_string(root().join(&path)).unwrap().to_lowercase();
+        // Put together so that this file does not find itself.
+        let prints = [["(\"skip", "ped:"].concat(), ["(\"skip", "ping"].concat()];
+        assert!(
+            path == "crates/skip/src/lib.rs" || !prints.iter().any(|print| text.contains(print)),
+            "{path} prints that a test is skipped; call tracesmith_skip::without"
+        );
+    }
 }
 
 #[test]

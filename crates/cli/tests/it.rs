@@ -23,6 +23,7 @@ mod capture_rows;
 mod capture_security;
 mod capture_stacks;
 mod capture_windows;
+mod ci;
 mod commands;
 mod export_tables;
 mod files;
