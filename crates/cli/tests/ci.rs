@@ -1,4 +1,4 @@
-//! What `ci/test` promises: every skipped test is recorded and judged.
+//! What `ci/test` promises: every skipped test is recorded and judged, and every flaky pass is counted.
 
 #![allow(
     clippy::unwrap_used,
@@ -95,4 +95,56 @@ fn a_run_without_skips_passes() {
         (run.code, run.stdout.as_str()),
         (Some(0), "0 skipped, 0 of them not allowed\n")
     );
+}
+
+#[test]
+fn flaky_passes_are_named_and_counted() {
+    let folder = TempDir::new().unwrap();
+    let report = folder.path().join("junit.xml");
+    let text = r#"<?xml version="1.0" encoding="UTF-8"?>
+<testsuites name="nextest-run" tests="3" failures="1">
+    <testsuite name="tracesmith::it" tests="3">
+        <testcase name="top::it_draws" classname="tracesmith::it" time="0.5">
+        </testcase>
+        <testcase name="profile::a_key_ends_it" classname="tracesmith::it" time="0.5">
+            <flakyFailure timestamp="2026-01-01T00:00:00Z" time="1.0" message="too late" type="test failure with exit code 101"/>
+            <flakyFailure timestamp="2026-01-01T00:00:00Z" time="1.0" message="too late" type="test failure with exit code 101"/>
+        </testcase>
+        <testcase name="report::it_fails" classname="tracesmith::it" time="0.5">
+            <failure type="test failure with exit code 101"/>
+            <rerunFailure type="test failure with exit code 101"/>
+        </testcase>
+    </testsuite>
+</testsuites>
+"#;
+    fs::write(&report, text).unwrap();
+    let run = run(Command::new(root().join("ci/flaky")).arg(report));
+    assert_eq!(
+        run.ok(),
+        "FLAKY tracesmith::it: profile::a_key_ends_it\n1 flaky\n"
+    );
+}
+
+/// Retries hide faults: only tests that are named get them, and each of these is a test.
+#[test]
+fn only_named_tests_are_tried_again() {
+    let text = fs::read_to_string(root().join(".config/nextest.toml")).unwrap();
+    let config: toml::Table = text.parse().unwrap();
+    let profile = &config["profile"]["default"];
+    assert_eq!(profile.get("retries"), None);
+    for exception in profile["overrides"].as_array().unwrap() {
+        let filter = exception["filter"].as_str().unwrap();
+        for test in filter.split('|').map(str::trim) {
+            let name = test
+                .strip_prefix("test(=")
+                .and_then(|rest| rest.strip_suffix(')'));
+            let name = name.unwrap_or_else(|| panic!("{test} is not the name of one test"));
+            let (file, function) = name.split_once("::").unwrap();
+            let found = ["cli", "collect", "fake-cuda"].iter().any(|folder| {
+                let path = root().join(format!("crates/{folder}/tests/{file}.rs"));
+                fs::read_to_string(path).is_ok_and(|text| text.contains(&format!("fn {function}() {{")))
+            });
+            assert!(found, "there is no test {name}");
+        }
+    }
 }
