@@ -7,7 +7,7 @@
 )]
 #![allow(missing_docs, unreachable_pub, reason = "nobody uses a test from outside")]
 
-mod support;
+use crate::support;
 
 use insta::assert_snapshot;
 use serde_json::Value;

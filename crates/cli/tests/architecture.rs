@@ -93,6 +93,7 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
         &["tracesmith-inject", "tracesmith-fake-cuda"],
     ),
     ("fake-cuda", &[], &[]),
+    ("skip", &[], &[]),
 ];
 
 fn root() -> PathBuf {
@@ -268,6 +269,49 @@ fn only_the_output_module_prints() {
         assert!(
             path == "crates/cli/src/output.rs" || !text.contains(&opened),
             "{path} prints"
+        );
+    }
+}
+
+/// A file of tests that nobody names is not compiled, and its tests pass.
+#[test]
+fn every_file_of_tests_is_part_of_a_program() {
+    let mut joined = 0;
+    for (folder, manifest) in manifests() {
+        if manifest["package"].get("autotests").and_then(Value::as_bool) != Some(false) {
+            continue;
+        }
+        let tests = root().join("crates").join(&folder).join("tests");
+        let program = fs::read_to_string(tests.join("it.rs")).unwrap();
+        for entry in fs::read_dir(&tests).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_stem().unwrap().to_str().unwrap();
+            if path.extension().is_some_and(|extension| extension == "rs") && name != "it" {
+                let line = format!("\nmod {name};\n");
+                assert!(
+                    program.contains(&line),
+                    "crates/{folder}/tests/it.rs leaves out {name}"
+                );
+                joined += 1;
+            }
+        }
+    }
+    assert!(joined > 40, "{joined}");
+}
+
+/// A test that only prints that it was skipped has passed, as far as `ci/test` can see.
+#[test]
+fn tests_record_skips_in_one_place() {
+    for path in source_files()
+        .into_iter()
+        .filter(|path| path.starts_with("crates/"))
+    {
+        let text = fs::read_to_string(root().join(&path)).unwrap().to_lowercase();
+        // Put together so that this file does not find itself.
+        let prints = [["(\"skip", "ped:"].concat(), ["(\"skip", "ping"].concat()];
+        assert!(
+            path == "crates/skip/src/lib.rs" || !prints.iter().any(|print| text.contains(print)),
+            "{path} prints that a test is skipped; call tracesmith_skip::without"
         );
     }
 }

@@ -8,7 +8,7 @@
 )]
 #![allow(missing_docs, unreachable_pub, reason = "nobody uses a test from outside")]
 
-mod support;
+use crate::support;
 
 use std::process::Command;
 
@@ -28,7 +28,7 @@ fn complaints(program: &Run) -> Vec<&str> {
 /// The stage, where there is a Valgrind.
 fn checked_stage() -> Option<&'static Stage> {
     if Command::new("valgrind").arg("--version").output().is_err() {
-        println!("SKIPPED: no valgrind");
+        tracesmith_skip::without("valgrind", "");
         return None;
     }
     stage()

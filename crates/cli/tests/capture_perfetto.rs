@@ -7,7 +7,7 @@
 )]
 #![allow(missing_docs, unreachable_pub, reason = "nobody uses a test from outside")]
 
-mod support;
+use crate::support;
 
 use serde_json::{Value, json};
 use support::perfetto;

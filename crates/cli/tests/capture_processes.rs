@@ -8,7 +8,7 @@
 )]
 #![allow(missing_docs, unreachable_pub, reason = "nobody uses a test from outside")]
 
-mod support;
+use crate::support;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
@@ -185,8 +185,7 @@ print("launched 50", os.environ.get("RANK", "-"))
 fn python_is_a_program_like_any_other() {
     let Some(stage) = stage() else { return };
     if Command::new("python3").arg("--version").output().is_err() {
-        println!("SKIPPED: no python3");
-        return;
+        return tracesmith_skip::without("python", "");
     }
     let place = Place::new(stage);
     let run = run(place.tracesmith("profile -o t.sbt -- python3 -c").arg(PYTHON));
@@ -240,8 +239,7 @@ fn ranks_are_those_that_a_launcher_gave() {
 fn mpirun_gives_ranks() {
     let Some(stage) = stage() else { return };
     if Command::new("mpirun").arg("--version").output().is_err() {
-        println!("SKIPPED: no mpirun");
-        return;
+        return tracesmith_skip::without("mpirun", "");
     }
     let place = Place::new(stage);
     let launcher = stage.path("launcher").display().to_string();

@@ -9,7 +9,7 @@
 )]
 #![allow(missing_docs, unreachable_pub, reason = "nobody uses a test from outside")]
 
-mod support;
+use crate::support;
 
 use std::collections::BTreeMap;
 
@@ -36,7 +36,7 @@ fn profiled(place: &Place, interpreter: &Interpreter, script_name: &str) -> (Run
 fn known() -> Vec<Interpreter> {
     let known: Vec<_> = find().into_iter().filter(Interpreter::is_known).collect();
     if known.is_empty() {
-        println!("SKIPPED: no interpreter of 3.9 to 3.14");
+        tracesmith_skip::without("python", "no interpreter of 3.9 to 3.14");
     }
     known
 }
@@ -113,8 +113,7 @@ fn an_interpreter_that_is_not_known_is_said_once() {
     let place = Place::new(stage);
     let unknown = find().into_iter().find(|interpreter| interpreter.minor < 9);
     let Some(interpreter) = unknown else {
-        println!("SKIPPED: no interpreter before 3.9");
-        return;
+        return tracesmith_skip::without("an unsupported python", "before 3.9");
     };
     let (_, trace) = profiled(&place, &interpreter, "one.py");
     let recorded = trace.health().recorded;

@@ -8,7 +8,7 @@
 )]
 #![allow(missing_docs, unreachable_pub, reason = "nobody uses a test from outside")]
 
-mod support;
+use crate::support;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -44,8 +44,7 @@ fn fifty_paths_are_those_that_the_program_took() {
     let Some(stage) = stage() else { return };
     let place = Place::new(stage);
     if !stage.path("paths").exists() {
-        println!("SKIPPED: no compiler of C++ (c++)");
-        return;
+        return tracesmith_skip::without("cc", "c++");
     }
     let plugins = ["paths_plugin.so", "paths_bare.so"].map(|name| stage.path(name).display().to_string());
     let (run, trace) = place.profiled("--stacks native", &format!("paths {}", plugins.join(" ")));
@@ -216,8 +215,7 @@ fn what_has_no_symbols_is_listed() {
         .arg(stage.path("launcher"))
         .status();
     if !status.is_ok_and(|status| status.success()) {
-        println!("SKIPPED: no strip");
-        return;
+        return tracesmith_skip::without("cc", "strip");
     }
     let mut profile = place.tracesmith("profile -o t.sbt --stacks native --");
     let run = run(profile.arg(&stripped).args(["launch", "3"]));

@@ -11,7 +11,7 @@
 
 #[path = "../../collect/tests/support/script.rs"]
 mod script;
-mod support;
+use crate::support;
 #[path = "../../collect/tests/support/target.rs"]
 #[allow(dead_code, reason = "not every test file needs all of it")]
 mod target;
@@ -92,7 +92,7 @@ fn task_command() -> Vec<String> {
     let mut command = vec![program.to_str().unwrap().to_owned()];
     command.extend(
         [
-            "target_process",
+            "profile::target_process",
             "--exact",
             "--nocapture",
             "--test-threads=1",
@@ -308,8 +308,7 @@ fn keys_of_the_terminal_end_the_program_and_not_the_trace() {
     let place = Place::new();
     // `script` gives us a terminal; the byte 3 is Ctrl-C, which it sends to the whole foreground group.
     if Command::new("script").arg("--version").output().is_err() {
-        eprintln!("SKIPPED: there is no script(1) here");
-        return;
+        return tracesmith_skip::without("script", "");
     }
     // `exec`: a shell that waits for us is sent the key too, and may end by it.
     let line = format!(

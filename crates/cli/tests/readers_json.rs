@@ -4,12 +4,11 @@
 #![allow(
     clippy::unwrap_used,
     clippy::tests_outside_test_module,
-    clippy::print_stdout,
     reason = "a test may stop on any error"
 )]
 #![allow(missing_docs, unreachable_pub, reason = "nobody uses a test from outside")]
 
-mod support;
+use crate::support;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -25,6 +24,9 @@ use tracesmith_format::{ClockId, Columns, StringId, Timestamp, Writer, WriterOpt
 use tracesmith_trace::Trace;
 
 const DEMO: &str = "fixtures/demo-h200.sbt";
+/// A small file in the format of PyTorch's profiler. The comparisons below run on it everywhere, and on real files where
+/// they are at hand.
+const TRAINING: &str = "fixtures/kineto-training.json";
 const ERRORS: &str = "select name, value from stats where severity in ('error', 'data_loss') and value > 0";
 
 fn path(dir: &TempDir, name: &str) -> PathBuf {
@@ -51,7 +53,7 @@ fn data(name: &str) -> Option<PathBuf> {
         std::env::var_os("TRACESMITH_DATA").map_or_else(|| root().join("../shared/data"), PathBuf::from);
     let path = folder.join("kineto").join(name);
     if !path.exists() {
-        println!("SKIPPED: there is no {} here", path.display());
+        tracesmith_skip::without("data", path.display());
         return None;
     }
     Some(path)
@@ -164,37 +166,43 @@ fn the_file_holds_what_the_trace_holds() {
 
 #[test]
 fn overlapping_work_of_real_files_is_on_lanes_of_its_own() {
-    let dir = TempDir::new().unwrap();
     for name in [
         "h100_gaunernst_bert-small-uncased__1016001.json.gz",
         "nccl_parser_config_nccl_data.json.gz",
         "inference_sglang_decode_sglang_Qwen3-8B_decode.json.gz",
     ] {
         let Some(file) = data(name) else { return };
-        let trace = import(&dir, &file);
-        let queries = [ERRORS, "select count(*) from slice", "select count(*) from flow"];
-        let json = export(&dir, &trace, "json");
-        let Some(answers) = perfetto::query(&json, &queries) else {
-            return;
-        };
-        assert!(answers[0].is_empty(), "{name}: {:?}", answers[0]);
-        // Host events stay on their thread there, where Perfetto drops some of the original file, too.
-        let kineto = export(&dir, &trace, "kineto");
-        let (again, original) = (
-            perfetto::query(&kineto, &queries).unwrap(),
-            perfetto::query(&file, &queries).unwrap(),
-        );
-        assert_eq!(again[..2], original[..2], "{name}");
-        assert!(again[2][0][0].as_u64() >= original[2][0][0].as_u64(), "{name}");
+        overlapping_work_is_on_lanes_of_its_own(&file);
     }
 }
 
 #[test]
-fn files_of_pytorch_come_back_as_they_were() {
-    let Some(python) = perfetto::python() else {
-        println!("SKIPPED: no Python environment; ci/test makes one");
+fn overlapping_work_of_our_file_is_on_lanes_of_its_own() {
+    overlapping_work_is_on_lanes_of_its_own(&root().join(TRAINING));
+}
+
+fn overlapping_work_is_on_lanes_of_its_own(file: &Path) {
+    let dir = TempDir::new().unwrap();
+    let name = file.display();
+    let trace = import(&dir, file);
+    let queries = [ERRORS, "select count(*) from slice", "select count(*) from flow"];
+    let json = export(&dir, &trace, "json");
+    let Some(answers) = perfetto::query(&json, &queries) else {
         return;
     };
+    assert!(answers[0].is_empty(), "{name}: {:?}", answers[0]);
+    // Host events stay on their thread there, where Perfetto drops some of the original file, too.
+    let kineto = export(&dir, &trace, "kineto");
+    let (again, original) = (
+        perfetto::query(&kineto, &queries).unwrap(),
+        perfetto::query(file, &queries).unwrap(),
+    );
+    assert_eq!(again[..2], original[..2], "{name}");
+    assert!(again[2][0][0].as_u64() >= original[2][0][0].as_u64(), "{name}");
+}
+
+#[test]
+fn files_of_pytorch_come_back_as_they_were() {
     let Some(one) = data("b200_eager_trace.json.gz") else {
         return;
     };
@@ -204,30 +212,42 @@ fn files_of_pytorch_come_back_as_they_were() {
         .collect();
     files.sort();
     assert!(files.len() >= 23);
-    let dir = TempDir::new().unwrap();
     for file in files {
-        let out = export(&dir, &import(&dir, &file), "kineto");
-        let compared = Command::new(&python)
-            .arg(root().join("ci/readers/kineto_compare.py"))
-            .args([&file, &out])
-            .output()
-            .unwrap();
-        let found = String::from_utf8_lossy(&compared.stdout);
-        assert!(compared.status.success(), "{}: {found}", file.display());
+        comes_back_as_it_was(&file);
     }
+}
+
+#[test]
+fn our_file_comes_back_as_it_was() {
+    comes_back_as_it_was(&root().join(TRAINING));
+}
+
+fn comes_back_as_it_was(file: &Path) {
+    let Some(python) = perfetto::python() else {
+        return tracesmith_skip::without("python packages", "no environment");
+    };
+    let dir = TempDir::new().unwrap();
+    let out = export(&dir, &import(&dir, file), "kineto");
+    let compared = Command::new(&python)
+        .arg(root().join("ci/readers/kineto_compare.py"))
+        .args([file, &out])
+        .output()
+        .unwrap();
+    let found = String::from_utf8_lossy(&compared.stdout);
+    assert!(compared.status.success(), "{}: {found}", file.display());
 }
 
 /// What a reader in Python finds in files; `None` where it is not at hand.
 fn found_by(script: &str, files: &[&Path]) -> Option<Value> {
     let Some(python) = perfetto::python() else {
-        println!("SKIPPED: no Python environment for {script}; ci/test makes one");
+        tracesmith_skip::without("python packages", script);
         return None;
     };
     let script = root().join("ci/readers").join(script);
     let output = Command::new(python).arg(&script).args(files).output().unwrap();
     let talk = String::from_utf8_lossy(&output.stderr);
     if output.status.code() == Some(3) {
-        println!("SKIPPED: {}", talk.trim());
+        tracesmith_skip::without("python packages", talk);
         return None;
     }
     assert!(output.status.success(), "{files:?}: {talk}");
@@ -241,7 +261,6 @@ fn breakdown(file: &Path) -> Option<Value> {
 
 #[test]
 fn tensorboard_shows_the_same_of_an_export() {
-    let dir = TempDir::new().unwrap();
     for (name, tables) in [
         ("b200_eager_trace.json.gz", ALL_TABLES),
         ("h100_gaunernst_bert-small-uncased__1016001.json.gz", ALL_TABLES),
@@ -266,14 +285,24 @@ fn tensorboard_shows_the_same_of_an_export() {
         ),
     ] {
         let Some(file) = data(name) else { return };
-        let again = export(&dir, &import(&dir, &file), "kineto");
-        let Some(shown) = found_by("tensorboard_breakdown.py", &[&file, &again]) else {
-            return;
-        };
-        assert!(!shown[0]["kernels"].is_null(), "{name}");
-        for table in tables {
-            assert_eq!(shown[1][table], shown[0][table], "{name}: {table}");
-        }
+        tensorboard_shows_the_same(&file, tables);
+    }
+}
+
+#[test]
+fn tensorboard_shows_the_same_of_an_export_of_our_file() {
+    tensorboard_shows_the_same(&root().join(TRAINING), ALL_TABLES);
+}
+
+fn tensorboard_shows_the_same(file: &Path, tables: &[&str]) {
+    let dir = TempDir::new().unwrap();
+    let again = export(&dir, &import(&dir, file), "kineto");
+    let Some(shown) = found_by("tensorboard_breakdown.py", &[file, &again]) else {
+        return;
+    };
+    assert!(!shown[0]["kernels"].is_null(), "{}", file.display());
+    for table in tables {
+        assert_eq!(shown[1][table], shown[0][table], "{}: {table}", file.display());
     }
 }
 
@@ -289,7 +318,6 @@ const ALL_TABLES: &[&str] = &[
 
 #[test]
 fn holistic_trace_analysis_finds_the_same_in_an_export() {
-    let dir = TempDir::new().unwrap();
     for name in [
         "ns_resolution_trace_rank-0.Apr_03_18_51_38.1102.pt.trace.json.gz",
         "nccl_parser_config_nccl_data.json.gz",
@@ -298,10 +326,20 @@ fn holistic_trace_analysis_finds_the_same_in_an_export() {
         "mi300_gaunernst_bert-small-uncased__1016001.json.gz",
     ] {
         let Some(file) = data(name) else { return };
-        let Some(original) = breakdown(&file) else { return };
-        let again = breakdown(&export(&dir, &import(&dir, &file), "kineto"));
-        assert_eq!(again, Some(original), "{name}");
+        hta_finds_the_same_in_an_export(&file);
     }
+}
+
+#[test]
+fn holistic_trace_analysis_finds_the_same_in_an_export_of_our_file() {
+    hta_finds_the_same_in_an_export(&root().join(TRAINING));
+}
+
+fn hta_finds_the_same_in_an_export(file: &Path) {
+    let dir = TempDir::new().unwrap();
+    let Some(original) = breakdown(file) else { return };
+    let again = breakdown(&export(&dir, &import(&dir, file), "kineto"));
+    assert_eq!(again, Some(original), "{}", file.display());
 }
 
 /// HolisticTraceAnalysis takes whole microseconds within each kernel: from its start rounded up to its end rounded down.
@@ -445,7 +483,7 @@ fn hostile_names_survive() {
             assert_eq!(of_name.count(), 3, "{format} {:.20}", name);
         }
         let Some(python) = perfetto::python() else {
-            println!("SKIPPED: no Python environment; ci/test makes one");
+            tracesmith_skip::without("python packages", "no environment");
             continue;
         };
         let script = "import json, sys; print(len(json.load(open(sys.argv[1]))['traceEvents']))";

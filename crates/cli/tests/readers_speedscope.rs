@@ -10,7 +10,7 @@
 )]
 #![allow(missing_docs, unreachable_pub, reason = "nobody uses a test from outside")]
 
-mod support;
+use crate::support;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -67,7 +67,7 @@ fn speedscope_loads_and_shows_what_was_written() {
 /// What speedscope makes of a file; see `ci/readers/speedscope.js`. `None` when something that it needs is not at hand.
 fn show(profile: &Path) -> Option<Value> {
     let (Some(speedscope), Some(browser)) = (node_package("speedscope"), Browser::find()) else {
-        println!("SKIPPED: no speedscope, playwright-core or Chromium; ci/test installs them");
+        tracesmith_skip::without("browser", "no speedscope, playwright-core or Chromium");
         return None;
     };
     let mut command = Command::new("node");
@@ -75,7 +75,7 @@ fn show(profile: &Path) -> Option<Value> {
         .arg(root().join("ci/readers/speedscope.js"))
         .args([&browser.playwright, &browser.chromium, &speedscope])
         .arg(profile);
-    answer(&mut command, &[])
+    answer("browser", &mut command, &[])
 }
 
 /// A profile, in what both forms of it have in common.

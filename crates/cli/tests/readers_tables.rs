@@ -6,13 +6,12 @@
 
 #![allow(
     clippy::unwrap_used,
-    clippy::print_stderr,
     clippy::tests_outside_test_module,
-    reason = "a test may stop on any error, and says what it skips"
+    reason = "a test may stop on any error"
 )]
 #![allow(missing_docs, unreachable_pub, reason = "nobody uses a test from outside")]
 
-mod support;
+use crate::support;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -35,7 +34,7 @@ fn python(packages: &[&str]) -> Option<OsString> {
             .output()
             .is_ok_and(|output| output.status.success());
         if !has_it {
-            eprintln!("SKIPPED: there is no Python with {package}");
+            tracesmith_skip::without("python packages", package);
             return None;
         }
     }
@@ -364,8 +363,7 @@ fn a_stretch_of_time_holds_what_a_view_of_it_shows() {
 fn inferno_draws_the_folded_stacks() {
     let inferno = "inferno-flamegraph";
     if Command::new(inferno).arg("--version").output().is_err() {
-        eprintln!("SKIPPED: there is no {inferno}");
-        return;
+        return tracesmith_skip::without(inferno, "");
     }
     for fixture in FIXTURES {
         let (_dir, out) = export(fixture, "folded", &[]);
@@ -389,8 +387,7 @@ fn graphviz_lays_the_dependencies_out() {
     let (_dir, out) = export(FIXTURE, "dot", &["--from", "2.5ms", "--to", "3ms"]);
     let text = fs::read_to_string(&out).unwrap();
     if Command::new("dot").arg("-V").output().is_err() {
-        eprintln!("SKIPPED: there is no dot of Graphviz");
-        return;
+        return tracesmith_skip::without("dot", "");
     }
     let svg = run(Command::new("dot").args(["-Tsvg", &out]));
     assert_eq!(svg.stderr, "");
@@ -506,8 +503,7 @@ fn the_firefox_profilers_own_loader_opens_the_profile() {
     let loader =
         |home: &TempDir, args: &[&str]| run(Command::new("profiler-cli").args(args).env("HOME", home.path()));
     if Command::new("profiler-cli").arg("--version").output().is_err() {
-        eprintln!("SKIPPED: there is no profiler-cli of the Firefox Profiler");
-        return;
+        return tracesmith_skip::without("npm packages", "profiler-cli");
     }
     for fixture in FIXTURES {
         let (home, out) = export(fixture, "firefox", &[]);

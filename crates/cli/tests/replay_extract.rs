@@ -8,7 +8,7 @@
 )]
 #![allow(missing_docs, unreachable_pub, reason = "nobody uses a test from outside")]
 
-mod support;
+use crate::support;
 
 use std::process::Command;
 
@@ -31,14 +31,14 @@ fn programs(place: &Place, folder: &str) -> Vec<(&'static str, Command)> {
         assert_eq!(compiled.code, Some(0), "{}", compiled.stderr);
         programs.push(("C++", place.command(built)));
     } else {
-        println!("SKIPPED: no compiler of C++ (g++)");
+        tracesmith_skip::without("cc", "g++");
     }
     if Command::new("python3").arg("--version").output().is_ok() {
         let mut python = place.command("python3");
         python.arg(format!("{folder}/reproduce.py"));
         programs.push(("Python", python));
     } else {
-        println!("SKIPPED: no Python (python3)");
+        tracesmith_skip::without("python", "");
     }
     for (_, program) in &mut programs {
         program.arg(folder);

@@ -8,7 +8,7 @@
 )]
 #![allow(missing_docs, unreachable_pub, reason = "nobody uses a test from outside")]
 
-mod support;
+use crate::support;
 
 use std::fs;
 use std::process::Command;
@@ -145,8 +145,7 @@ fn a_file_that_is_there_is_not_replaced_unasked() {
 #[test]
 fn a_browser_shows_it() {
     let Some(browser) = Browser::find() else {
-        println!("SKIPPED: no browser");
-        return;
+        return tracesmith_skip::without("browser", "");
     };
     let folder = TempDir::new().unwrap();
     page_of(RECORDED, &folder);

@@ -8,7 +8,7 @@
 )]
 #![allow(missing_docs, unreachable_pub, reason = "nobody uses a test from outside")]
 
-mod support;
+use crate::support;
 
 use serde_json::Value;
 use support::rows::joined_kernels;
@@ -90,8 +90,7 @@ fn names_can_be_added_later_from_a_folder() {
         status.is_ok_and(|status| status.success())
     };
     if !tool("strip", &["-o", stripped.to_str().unwrap()]) {
-        println!("SKIPPED: no strip");
-        return;
+        return tracesmith_skip::without("cc", "strip");
     }
     let mut profile = place.tracesmith("profile -o t.sbt --stacks native --");
     run(profile.arg(&stripped).args(["launch", "3"])).ok();

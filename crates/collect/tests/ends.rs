@@ -9,7 +9,7 @@
 )]
 #![allow(missing_docs, unreachable_pub, reason = "nobody uses a test from outside")]
 
-mod support;
+use crate::support;
 
 use std::{
     env, fs,
@@ -26,11 +26,6 @@ use tracesmith_collect::{Capture, Destination, End, Existing, Launch, profile};
 use tracesmith_format::tables::{HealthCause, ProcessEnd};
 use tracesmith_trace::Trace;
 
-#[test]
-fn target_process() {
-    support::script::run();
-}
-
 /// Starts the collector as a process of its own, to be killed.
 #[test]
 fn collector_process() {
@@ -44,7 +39,12 @@ fn collector_process() {
 
 fn start_collector(task: &str, out: &std::path::Path, variables: &[(&str, &str)]) -> Child {
     Command::new(env::current_exe().unwrap())
-        .args(["collector_process", "--exact", "--nocapture", "--test-threads=1"])
+        .args([
+            "ends::collector_process",
+            "--exact",
+            "--nocapture",
+            "--test-threads=1",
+        ])
         .env("TRACESMITH_TEST_OUT", out)
         .env("TRACESMITH_TEST_COLLECTS", task)
         .envs(variables.iter().copied())

@@ -7,7 +7,7 @@
     reason = "a test may stop on any error and say what it skips"
 )]
 
-mod stage;
+use crate::stage;
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! The reader in `docs/examples/read_sbt.py`, which knows nothing but `docs/format.md`, reads what we write.
 //!
 //! It needs a Python with the package `zstandard`: the one in the environment variable `TRACESMITH_PYTHON`, else `python3`.
-//! Without one the test says so and passes.
+//! Without one the test is skipped.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop on any error")]
 
@@ -30,8 +30,7 @@ const INTACT: &[&str] = &["whole", "plain", "empty", "fixture"];
 #[test]
 fn the_python_reader_sees_what_the_rust_reader_sees() {
     let Some(python) = python() else {
-        eprintln!("skipped: no Python with zstandard; set TRACESMITH_PYTHON to one that has it");
-        return;
+        return tracesmith_skip::without("python packages", "zstandard");
     };
     let trace = arbitrary_trace();
     for (name, trace) in [

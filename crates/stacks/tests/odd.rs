@@ -61,8 +61,7 @@ fn whoever_a_signal_interrupted_is_on_the_stack() {
 fn a_program_that_a_loader_was_told_to_run_is_walked_too() {
     const LOADER: &str = "/lib64/ld-linux-x86-64.so.2";
     if !std::path::Path::new(LOADER).exists() {
-        println!("SKIPPED: no {LOADER}");
-        return;
+        return tracesmith_skip::without("x86-64", LOADER);
     }
     let run = Command::new(LOADER)
         .arg(std::env::current_exe().unwrap())
@@ -143,13 +142,11 @@ fn a_library_in_anothers_place_is_noticed() {
         library(folder.path(), "one", 1),
         library(folder.path(), "other", 40),
     ) else {
-        println!("SKIPPED: no C compiler (cc)");
-        return;
+        return tracesmith_skip::without("cc", "");
     };
     let images = Images::learn(None);
     if images.learn_at(library as *const () as u64).is_none() {
-        println!("SKIPPED: this C library cannot look images up");
-        return;
+        return tracesmith_skip::without("glibc 2.35", "_dl_find_object");
     }
     let mut data = Data {
         images,
@@ -171,8 +168,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 fn walks_go_on_while_libraries_come_and_go() {
     let folder = tempfile::tempdir().unwrap();
     let Some(library) = library(folder.path(), "third", 3) else {
-        println!("SKIPPED: no C compiler (cc)");
-        return;
+        return tracesmith_skip::without("cc", "");
     };
     unsafe extern "C" fn nothing(_: *mut c_void) {}
     static DONE: AtomicBool = AtomicBool::new(false);

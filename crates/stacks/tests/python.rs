@@ -62,7 +62,7 @@ fn in_all(cases: &[&str]) {
         versions.push(interpreter.version.as_str());
     }
     if versions.is_empty() {
-        println!("SKIPPED: {cases:?}: no interpreter of 3.9 to 3.14 on this machine");
+        tracesmith_skip::without("python", format!("{cases:?}: no interpreter of 3.9 to 3.14"));
     } else {
         println!("{cases:?}: {}", versions.join(" "));
     }
@@ -122,7 +122,7 @@ fn interpreters_that_are_not_known_are_named() {
         .filter(|interpreter| !interpreter.is_known() && interpreter.minor >= 8)
         .collect();
     if unknown.is_empty() {
-        println!("SKIPPED: no interpreter on this machine that is not known");
+        tracesmith_skip::without("an unsupported python", "");
     }
     for interpreter in unknown {
         let output = run(interpreter, &["unknown"]);

@@ -40,13 +40,13 @@ fn addresses(program: &Path, count: usize) -> Vec<u64> {
 
 /// What llvm-symbolizer says: for each address the functions, files and lines, the innermost first.
 fn llvm(program: &Path, addresses: &[u64]) -> Option<Vec<Vec<(String, String, u32)>>> {
-    let mut child = Command::new("llvm-symbolizer")
-        .args(["--inlines", "--no-demangle", "--obj"])
-        .arg(program)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .ok()?;
+    let start = |name: &str| {
+        let mut command = Command::new(name);
+        command.args(["--inlines", "--no-demangle", "--obj"]).arg(program);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().ok()
+    };
+    // Debian's package has only the name with the version.
+    let mut child = start("llvm-symbolizer").or_else(|| start("llvm-symbolizer-19"))?;
     let mut input = child.stdin.take().unwrap();
     let lines: String = addresses
         .iter()
@@ -93,8 +93,7 @@ fn readable(name: &str) -> String {
 fn compare(program: &Path) {
     let addresses = addresses(program, 1000);
     let Some(theirs) = llvm(program, &addresses) else {
-        println!("SKIPPED: no llvm-symbolizer");
-        return;
+        return tracesmith_skip::without("llvm", "llvm-symbolizer");
     };
     assert_eq!(theirs.len(), addresses.len());
     let module = Module::open(program, "", &Sources::default()).unwrap();
@@ -177,8 +176,7 @@ int main(int count, char **words) {
         .args([&program, &source])
         .status();
     if !built.is_ok_and(|status| status.success()) {
-        println!("SKIPPED: no compiler of C++ (c++)");
-        return;
+        return tracesmith_skip::without("cc", "c++");
     }
     assert!(addresses(&program, 1000).len() >= 900);
     compare(&program);
@@ -196,8 +194,7 @@ fn addresses_of_a_cpp_program_are_those_of_llvm() {
         .arg("-ldl")
         .status();
     if !built.is_ok_and(|status| status.success()) {
-        println!("SKIPPED: no compiler of C++ (c++)");
-        return;
+        return tracesmith_skip::without("cc", "c++");
     }
     compare(&program);
 }
@@ -237,8 +234,7 @@ fn debug_files_are_found_by_build_id() {
     ) && run("cp", &["program", "whole"])
         && run("strip", &["program"]);
     if !built {
-        println!("SKIPPED: no C compiler or binutils");
-        return;
+        return tracesmith_skip::without("cc", "cc or binutils");
     }
     let whole = Module::open(&path("whole"), "abcdef0123", &Sources::default()).unwrap();
     assert_eq!(whole.extent(), Extent::Lines);
@@ -288,8 +284,7 @@ fn a_stripped_library_names_what_it_exports() {
             .current_dir(folder.path())
             .status();
         if !built.is_ok_and(|status| status.success()) {
-            println!("SKIPPED: no C compiler");
-            return;
+            return tracesmith_skip::without("cc", "");
         }
         let module = Module::open(&path(name), "", &Sources::default()).unwrap();
         assert_eq!(module.extent(), extent, "{name}");

@@ -1,4 +1,4 @@
-//! The same figures by Meta's HolisticTraceAnalysis on real files of PyTorch's profiler.
+//! The same figures by Meta's HolisticTraceAnalysis on files of PyTorch's profiler: a small one of our own, and real ones.
 //!
 //! It takes starts up and ends down to whole microseconds, which makes the shortest kernels negative. For the comparison ours
 //! are rounded alike, and its negative ones are made 0.
@@ -11,14 +11,14 @@
 )]
 #![allow(missing_docs, unreachable_pub, reason = "nobody uses a test from outside")]
 
-mod support;
+use crate::support;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
-use support::{data, skipped};
+use support::data;
 use tracesmith_trace::Trace;
 use tracesmith_trace::analysis::{
     Breakdown, IdleCause, KernelKey, KernelsReport, LaunchesReport, StreamIdle,
@@ -32,6 +32,7 @@ import gzip, json, logging, sys, warnings
 warnings.filterwarnings('ignore')
 logging.disable(logging.CRITICAL)
 from hta.trace_analysis import TraceAnalysis
+reader = gzip.open if sys.argv[1].endswith('.gz') else open
 analysis = TraceAnalysis(trace_files={0: sys.argv[1]}, include_last_profiler_step=True)
 frame = analysis.t.get_trace(0)
 frame['dur'] = frame['dur'].clip(lower=0)
@@ -42,7 +43,7 @@ launches = analysis.get_cuda_kernel_launch_stats(visualize=False)[0]
 queues = analysis.get_queue_length_summary()['queue_length']['max']
 idle = analysis.get_idle_time_breakdown(visualize=False)[0]
 print(json.dumps({
-    'base': json.load(gzip.open(sys.argv[1])).get('baseTimeNanoseconds', 0),
+    'base': json.load(reader(sys.argv[1])).get('baseTimeNanoseconds', 0),
     'work': int(frame.stream.ne(-1).sum()),
     'span': int(times['kernel_time(us)']), 'idle': int(times['idle_time(us)']), 'compute': int(times['compute_time(us)']),
     'types': {row['kernel_type']: int(row['sum']) for _, row in types.iterrows()},
@@ -58,7 +59,7 @@ fn by_hta(path: &Path) -> Option<Value> {
     let interpreter = std::env::var_os("TRACESMITH_PYTHON").unwrap_or("python3".into());
     let has_hta = Command::new(&interpreter).args(["-c", "import hta"]).output();
     if !has_hta.is_ok_and(|output| output.status.success()) {
-        skipped("the interpreter of TRACESMITH_PYTHON cannot import hta");
+        tracesmith_skip::without("python packages", "hta");
         return None;
     }
     let output = Command::new(&interpreter)
@@ -164,12 +165,16 @@ fn type_times(span: &Span) -> Vec<(String, i64)> {
     times.into_iter().filter(|(_, time)| *time > 0).collect()
 }
 
-fn compare(name: &str) {
-    let Some(path) = data(&format!("kineto/{name}")) else {
-        return;
-    };
-    let Some(theirs) = by_hta(&path) else { return };
-    let trace = Trace::open(&path).unwrap();
+fn compare_data(name: &str) {
+    if let Some(path) = data(&format!("kineto/{name}")) {
+        compare(&path);
+    }
+}
+
+fn compare(path: &Path) {
+    let name = &path.display().to_string();
+    let Some(theirs) = by_hta(path) else { return };
+    let trace = Trace::open(path).unwrap();
     let mut activity = Activity::of(&trace).unwrap();
     let base = theirs["base"].as_u64().unwrap();
     round(base, &mut activity.ops.start, &mut activity.ops.end);
@@ -242,24 +247,29 @@ fn compare(name: &str) {
 }
 
 #[test]
+fn a_training_loop_of_our_own_agrees_with_hta() {
+    compare(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/kineto-training.json"));
+}
+
+#[test]
 fn a_v100_training_agrees_with_hta() {
-    compare("ns_resolution_trace_rank-0.Apr_03_18_51_38.1102.pt.trace.json.gz");
+    compare_data("ns_resolution_trace_rank-0.Apr_03_18_51_38.1102.pt.trace.json.gz");
 }
 
 #[test]
 fn an_a100_training_with_nccl_agrees_with_hta() {
-    compare("nccl_parser_config_nccl_data.json.gz");
+    compare_data("nccl_parser_config_nccl_data.json.gz");
 }
 
 #[test]
 fn several_streams_that_overlap_agree_with_hta() {
-    compare("timeline_analysis_sampled_rank-0.json.gz");
-    compare("trace_filter_sampled_rank-1.json.gz");
+    compare_data("timeline_analysis_sampled_rank-0.json.gz");
+    compare_data("trace_filter_sampled_rank-1.json.gz");
 }
 
 #[test]
 fn files_of_other_gpus_agree_with_hta() {
-    compare("amd_trace_mi250_minitoy_train_ROCm6_2_kineto.json.gz");
-    compare("h100_gaunernst_bert-small-uncased__1016001.json.gz");
+    compare_data("amd_trace_mi250_minitoy_train_ROCm6_2_kineto.json.gz");
+    compare_data("h100_gaunernst_bert-small-uncased__1016001.json.gz");
     // Not that of a B200: they take an operator of the host for device work, as it has an argument called stream.
 }

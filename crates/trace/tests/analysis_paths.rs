@@ -7,10 +7,9 @@
 )]
 #![allow(missing_docs, unreachable_pub, reason = "nobody uses a test from outside")]
 
-mod support;
+use crate::support;
 
-#[path = "support/made.rs"]
-mod made;
+use crate::made;
 
 use made::{CLOCK, Made, place};
 use proptest::prelude::*;

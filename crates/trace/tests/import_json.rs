@@ -6,8 +6,7 @@
     reason = "a test may stop on any error"
 )]
 
-#[path = "support/import.rs"]
-mod imported;
+use crate::imported;
 
 use tracesmith_format::tables::*;
 use tracesmith_trace::FrameView;

@@ -8,7 +8,7 @@
     reason = "a test may stop on any error"
 )]
 
-mod support;
+use crate::support;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

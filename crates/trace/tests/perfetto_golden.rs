@@ -7,8 +7,7 @@
 )]
 #![allow(unreachable_pub, reason = "nobody uses a test from outside")]
 
-#[path = "support/protobuf_text.rs"]
-mod protobuf_text;
+use crate::protobuf_text;
 
 use tracesmith_format::tables::*;
 use tracesmith_format::*;

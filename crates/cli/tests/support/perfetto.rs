@@ -3,8 +3,6 @@
 //! The former is a wasm module from PyPI in node behind its Python client, the latter comes with it and runs in Chromium;
 //! `ci/test` installs them. Where they are missing, tests say so and pass.
 
-#![allow(clippy::print_stdout, reason = "a test that cannot run says so")]
-
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -17,14 +15,14 @@ use super::root;
 /// `None` when Perfetto is not at hand.
 pub fn query(trace: &Path, sql: &[&str]) -> Option<Vec<Vec<Value>>> {
     let Some(python) = python() else {
-        println!("SKIPPED: no Python environment for Perfetto; ci/test makes one");
+        tracesmith_skip::without("python packages", "no environment");
         return None;
     };
     let mut command = Command::new(python);
     command
         .arg(root().join("ci/readers/perfetto_query.py"))
         .arg(trace);
-    let answers = answer(&mut command, &serde_json::to_vec(sql).unwrap())?;
+    let answers = answer("python packages", &mut command, &serde_json::to_vec(sql).unwrap())?;
     Some(serde_json::from_value(answers).unwrap())
 }
 
@@ -32,7 +30,7 @@ pub fn query(trace: &Path, sql: &[&str]) -> Option<Vec<Vec<Value>>> {
 /// `ci/readers/perfetto-ui.js`. `None` when something that it needs is not at hand.
 pub fn show(trace: &Path, (from, to): (u64, u64), picture: &Path, sql: &str) -> Option<Value> {
     let (Some(interface), Some(browser)) = (interface(), Browser::find()) else {
-        println!("SKIPPED: no Perfetto UI, playwright-core or Chromium; ci/test installs them");
+        tracesmith_skip::without("browser", "no Perfetto UI, playwright-core or Chromium");
         return None;
     };
     let mut command = Command::new("node");
@@ -41,7 +39,7 @@ pub fn show(trace: &Path, (from, to): (u64, u64), picture: &Path, sql: &str) -> 
         .args([&browser.playwright, &browser.chromium, &interface])
         .args([picture, trace])
         .args([from.to_string(), to.to_string()]);
-    answer(&mut command, sql.as_bytes())
+    answer("browser", &mut command, sql.as_bytes())
 }
 
 /// The interpreter that has Perfetto's packages, or `None` where there is none.

@@ -2,8 +2,6 @@
 //!
 //! `ci/test` installs what they need. Where something is missing, tests say so and pass.
 
-#![allow(clippy::print_stdout, reason = "a test that cannot run says so")]
-
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -15,8 +13,8 @@ use super::root;
 /// The programs end so when something that they need is not there.
 const MISSING: i32 = 3;
 
-/// The JSON that a program answers its input with; `None` when it cannot.
-pub fn answer(command: &mut Command, input: &[u8]) -> Option<Value> {
+/// The JSON that a program answers its input with; `None`, and a skipped test, when it lacks `need`.
+pub fn answer(need: &str, command: &mut Command, input: &[u8]) -> Option<Value> {
     let started = command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -25,7 +23,7 @@ pub fn answer(command: &mut Command, input: &[u8]) -> Option<Value> {
     let mut child = match started {
         Ok(child) => child,
         Err(error) => {
-            println!("SKIPPED: {}: {error}", command.get_program().display());
+            tracesmith_skip::without(need, format!("{}: {error}", command.get_program().display()));
             return None;
         }
     };
@@ -33,7 +31,7 @@ pub fn answer(command: &mut Command, input: &[u8]) -> Option<Value> {
     let output = child.wait_with_output().unwrap();
     let talk = String::from_utf8_lossy(&output.stderr);
     if output.status.code() == Some(MISSING) {
-        println!("SKIPPED: {}", talk.trim());
+        tracesmith_skip::without(need, talk);
         return None;
     }
     assert!(output.status.success(), "{talk}");

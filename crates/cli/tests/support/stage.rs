@@ -39,7 +39,7 @@ pub fn stage() -> Option<&'static Stage> {
     static STAGE: OnceLock<Option<Stage>> = OnceLock::new();
     let stage = STAGE.get_or_init(Stage::set_up).as_ref();
     if stage.is_none() {
-        println!("SKIPPED: no C compiler (cc)");
+        tracesmith_skip::without("cc", "");
     }
     stage
 }

@@ -1,7 +1,7 @@
 //! A target that speaks the contract with real rings, and ways to start it.
 //!
 //! The test binary starts itself again as the target: its test
-//! `target_process` does nothing unless [`TASK`] says what.
+//! `capture::target_process` does nothing unless [`TASK`] says what.
 
 #![allow(dead_code, reason = "not every test file needs all of it")]
 
@@ -32,7 +32,7 @@ pub fn command(task: &str) -> Vec<OsString> {
     let mut command: Vec<OsString> = vec!["env".into(), format!("{TASK}={task}").into(), program.into()];
     command.extend(
         [
-            "target_process",
+            "capture::target_process",
             "--exact",
             "--nocapture",
             "--test-threads=1",

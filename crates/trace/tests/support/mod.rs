@@ -1,12 +1,11 @@
 //! Real files of other tools, where this machine has them.
 
 #![allow(dead_code, unreachable_pub, reason = "each test program uses its own part")]
-#![allow(clippy::print_stderr, reason = "a skipped test says so")]
 
 use std::path::{Path, PathBuf};
 
 /// A file of the collection of other tools' files: the folder `TRACESMITH_DATA`, or `shared/data` beside the project.
-/// It is not part of the project: a test that needs it says that it was skipped where it is missing.
+/// It is not part of the project: a test that needs it is skipped where it is missing.
 pub fn data(name: &str) -> Option<PathBuf> {
     let folder = std::env::var_os("TRACESMITH_DATA").map_or_else(
         || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),
@@ -16,11 +15,6 @@ pub fn data(name: &str) -> Option<PathBuf> {
     if path.exists() {
         return Some(path);
     }
-    eprintln!("SKIPPED: there is no {} here", path.display());
+    tracesmith_skip::without("data", path.display());
     None
-}
-
-/// Says that a test, or a part of it, was left out.
-pub fn skipped(why: &str) {
-    eprintln!("SKIPPED: {why}");
 }

@@ -1,0 +1,34 @@
+//! Traces at the public API. One program for all files of this folder, so that it is linked once.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::tests_outside_test_module,
+    reason = "a test may stop on any error"
+)]
+#![allow(missing_docs, unreachable_pub, reason = "nobody uses a test from outside")]
+
+mod analysis_findings;
+mod analysis_hta;
+mod analysis_paths;
+mod analysis_timeline;
+mod export_any;
+mod export_sqlite;
+mod export_stacks;
+mod forward;
+mod fuzz_corpus;
+mod import_json;
+mod import_kineto;
+#[path = "support/import.rs"]
+mod imported;
+#[path = "support/made.rs"]
+mod made;
+mod model;
+mod nsys;
+mod overview;
+mod perfetto;
+mod perfetto_golden;
+#[path = "support/protobuf_text.rs"]
+mod protobuf_text;
+mod rocpd;
+mod sqlite_bad_input;
+mod support;
