@@ -9,7 +9,7 @@
 )]
 #![allow(missing_docs, unreachable_pub, reason = "nobody uses a test from outside")]
 
-mod support;
+use crate::support;
 
 use std::time::{Duration, Instant};
 

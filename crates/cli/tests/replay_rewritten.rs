@@ -8,7 +8,7 @@
 )]
 #![allow(missing_docs, unreachable_pub, reason = "nobody uses a test from outside")]
 
-mod support;
+use crate::support;
 
 use std::fs;
 

@@ -204,8 +204,7 @@ fn walks_go_on_while_libraries_come_and_go() {
 fn a_library_that_comes_again_and_again_is_mapped_once_issue_26() {
     let folder = tempfile::tempdir().unwrap();
     let Some(library) = library(folder.path(), "again", 3) else {
-        println!("SKIPPED: no C compiler (cc)");
-        return;
+        return tracesmith_skip::without("cc", "");
     };
     unsafe extern "C" fn learn(images: *mut c_void) {
         // SAFETY: what was handed to the library.

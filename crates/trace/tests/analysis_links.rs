@@ -7,8 +7,7 @@
 )]
 #![allow(missing_docs, unreachable_pub, reason = "nobody uses a test from outside")]
 
-#[path = "support/made.rs"]
-mod made;
+use crate::made;
 
 use made::{CLOCK, Made, PROCESS, THREAD, place};
 use proptest::prelude::*;

@@ -9,6 +9,7 @@
 
 mod analysis_findings;
 mod analysis_hta;
+mod analysis_links;
 mod analysis_paths;
 mod analysis_timeline;
 mod export_any;
@@ -27,6 +28,7 @@ mod nsys;
 mod overview;
 mod perfetto;
 mod perfetto_golden;
+mod perfetto_machines;
 #[path = "support/protobuf_text.rs"]
 mod protobuf_text;
 mod rocpd;
