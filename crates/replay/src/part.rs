@@ -9,10 +9,9 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use rustc_hash::FxHashMap;
-use tracesmith_cuda::driver::Snapshot;
 use tracesmith_cuda::kernels::Digester;
 
-use crate::compare::Findings;
+use crate::compare::{Findings, Left};
 use crate::error::Error;
 use crate::recording::Command;
 use crate::run::{Fresh, Replaced, Replay, Run};
@@ -86,7 +85,7 @@ struct Reference {
     /// What calls of the part leave, by their numbers: digests of the buffers that they can have written.
     left: FxHashMap<u64, Vec<u64>>,
     /// What memory holds at the part's end; none when that was recorded.
-    end: Option<Snapshot>,
+    end: Option<Left>,
 }
 
 impl Replay<'_> {
@@ -183,10 +182,10 @@ impl Replay<'_> {
         let numbers: BTreeSet<u64> = chosen.iter().map(|command| command.number).collect();
         let mut looks = self.looks_at(&all);
         looks.retain(|look| numbers.contains(&all[look.place].number));
-        let trail = self.digested(places.start, &all, &looks, digester)?;
+        let trail = self.digested(places.start, &all, &Replaced::default(), &looks, digester)?;
         let end = match against {
             Against::Recorded => None,
-            Against::Replay => Some(self.copy_memory()?),
+            Against::Replay => Some(self.left()?),
         };
         let left = by_look(&looks, &trail).map(|(look, digests)| (all[look.place].number, digests.to_vec()));
         Ok(Reference {
@@ -195,17 +194,19 @@ impl Replay<'_> {
         })
     }
 
-    /// Makes calls one by one from a place on, with digests of what each leaves.
+    /// Makes calls one by one from a place on, with digests of what each leaves. What comes before them is run with the
+    /// recorded kernels.
     fn digested(
         &mut self,
         start: usize,
         commands: &[Command],
+        replaced: &Replaced,
         looks: &[Look],
         digester: &Digester,
     ) -> Result<Trail, Error> {
         self.freshly(|replay| {
             replay.go_to(start)?;
-            replay.trail_of(commands, digester, looks)
+            replay.with_kernels(replaced, |replay| replay.trail_of(commands, digester, looks))
         })
     }
 
@@ -231,9 +232,7 @@ impl Replay<'_> {
         digester: &Digester,
     ) -> Result<Verdict, Error> {
         let looks = self.looks_at(chosen);
-        let trail = self.with_kernels(replaced, |replay| {
-            replay.digested(places.start, chosen, &looks, digester)
-        })?;
+        let trail = self.digested(places.start, chosen, replaced, &looks, digester)?;
         let mut differing: Vec<Wanted> = Vec::new();
         for (look, digests) in by_look(&looks, &trail) {
             let expected = reference.left.get(&chosen[look.place].number);

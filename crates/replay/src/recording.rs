@@ -164,7 +164,7 @@ impl Recording {
         let (begin, end, brought) = memory(store.reader(), &strings, process)?;
         let handles = rows_of_modules(store.reader(), process)?;
         recorded::fill_in(&mut commands, store.reader(), &strings, process)?;
-        let broken = broken(store.reader(), &strings, process)?;
+        let broken = broken(store.reader(), &strings, process, commands.len())?.or_else(|| lacking(&end));
         let origin = origin(store.reader(), &strings, process)?;
         Ok(Self {
             origin,
@@ -395,8 +395,13 @@ fn rows_of_modules(reader: &Reader<Input>, process: ProcessId) -> Result<FxHashM
     Ok(handles)
 }
 
-/// Why the recording is not whole, if so. The last thing that is said of one is how many calls it has.
-fn broken(reader: &Reader<Input>, strings: &[String], process: ProcessId) -> Result<Option<String>, Error> {
+/// Why the recording of a process is not whole, if so. The last thing that is said of one is how many calls it has.
+fn broken(
+    reader: &Reader<Input>,
+    strings: &[String],
+    process: ProcessId,
+    commands: usize,
+) -> Result<Option<String>, Error> {
     // What a damaged block was may not be known.
     let is_ours = |damage: &Damage| damage.kind.is_none_or(|kind| OF_A_RECORDING.contains(&kind));
     if reader.damage().iter().any(is_ours) {
@@ -404,22 +409,44 @@ fn broken(reader: &Reader<Input>, strings: &[String], process: ProcessId) -> Res
         return Ok(Some(words.to_owned()));
     }
     let facts = rows::<Metadata>(reader)?;
-    // A file can hold recordings of several processes. A fact without a process is about all of them.
     let processes = rows::<tables::Process>(reader)?;
-    let pid = processes.iter().find(|row| row.id == process).map(|row| row.pid);
-    let is_own = |fact: &&Metadata, key: &str| {
-        let name = text(strings, fact.key);
-        match pid {
-            Some(pid) => name == key || name.ends_with(&format!("process.{pid}.{key}")),
-            None => name.ends_with(key),
-        }
+    let own = processes.iter().find(|row| row.id == process);
+    // Other processes of the file may have come to their end. A fact without a process is about all of them.
+    let prefix = own.map_or_else(String::new, |row| format!("process.{}.", row.pid));
+    let fact = |name: &str| {
+        let own = format!("{prefix}{name}");
+        let is_own = |key: String| key == name || key.ends_with(&own);
+        let found = facts.iter().find(|fact| is_own(text(strings, fact.key)));
+        found.map(|fact| text(strings, fact.value))
     };
-    if !facts.iter().any(|fact| is_own(&fact, "recording.commands")) {
+    let Some(recorded) = fact("recording.commands") else {
         let words = "the recording is not whole: it ends within its window";
         return Ok(Some(words.to_owned()));
-    }
-    let found = facts.iter().find(|fact| is_own(fact, "recording.broken"));
-    Ok(found.map(|fact| text(strings, fact.value)))
+    };
+    let missing = || {
+        let words = format!("the recording is not whole: the file has {commands} of its {recorded} calls");
+        (recorded.parse() != Ok(commands)).then_some(words)
+    };
+    Ok(fact("recording.broken").or_else(missing))
+}
+
+/// Why memory at the end cannot be compared, if so: without its content, nothing would differ from it.
+fn lacking(end: &[Buffer]) -> Option<String> {
+    let lacking = end.iter().find(|buffer| {
+        let covered = buffer.pieces.iter().fold(buffer.address, |covered, piece| {
+            if piece.address > covered {
+                return covered;
+            }
+            covered.max(piece.address.saturating_add(piece.bytes))
+        });
+        covered < buffer.range().end
+    });
+    lacking.map(|buffer| {
+        format!(
+            "the recording is not whole: the file lacks what the {} bytes at {:#x} held at the end",
+            buffer.bytes, buffer.address
+        )
+    })
 }
 
 fn origin(reader: &Reader<Input>, strings: &[String], process: ProcessId) -> Result<Origin, Error> {

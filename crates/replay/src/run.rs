@@ -362,13 +362,17 @@ impl<'r> Replay<'r> {
         self.wait()?;
         self.get_arrays()?;
         let now = self.place(address);
-        let mut content = vec![0; bytes as usize];
+        let mut content = Vec::new();
         match host_slice(&mut self.host, address, bytes) {
-            Some(host) => content.copy_from_slice(host),
-            None => self
-                .stage
-                .read(now, &mut content)
-                .map_err(Error::device("reading memory"))?,
+            Some(host) => content.extend_from_slice(host),
+            None => {
+                let failed = Error::device("reading memory");
+                if !self.stage.holds(now, bytes) {
+                    return Err(failed(tracesmith_cuda::Error::NoMemoryThere { address, bytes }));
+                }
+                content.resize(bytes as usize, 0);
+                self.stage.read(now, &mut content).map_err(failed)?;
+            }
         }
         self.homeward(address, &mut content);
         Ok(content)
@@ -447,7 +451,11 @@ impl<'r> Replay<'r> {
             bytes.resize(begin, 0);
             for piece in pieces {
                 let from = bytes.len();
-                bytes.extend_from_slice(self.recording.store.piece(piece.hash)?);
+                let content = self.recording.store.piece(piece.hash)?;
+                if content.len() as u64 != piece.bytes {
+                    return Err(missing_content(&piece));
+                }
+                bytes.extend_from_slice(content);
                 self.outward(piece.address, &mut bytes[from..]);
             }
             if bytes.len() > MOST_BROUGHT {
@@ -522,10 +530,7 @@ impl<'r> Replay<'r> {
         let has_moved_memory = self.has_moved_memory();
         let bytes = self.recording.store.piece(piece.hash)?;
         if bytes.len() as u64 != piece.bytes {
-            return Err(Error::Missing(format!(
-                "all of the content at {:#x}",
-                piece.address
-            )));
+            return Err(missing_content(piece));
         }
         if let Some(host) = host_slice(&mut self.host, piece.address, piece.bytes) {
             host.copy_from_slice(bytes);
@@ -773,6 +778,11 @@ impl<'r> Replay<'r> {
             None => Ok(()),
         }
     }
+}
+
+/// A content that is not as long as its piece.
+pub(crate) fn missing_content(piece: &Piece) -> Error {
+    Error::Missing(format!("all of the content at {:#x}", piece.address))
 }
 
 fn missing_bytes(command: &Command) -> Error {
