@@ -31,6 +31,7 @@ fn a_launch_is_written_with_the_memory_before_and_after_it() {
                 buffers: 2,
                 bytes: 32,
                 changed: 1,
+                unknown: 0,
             };
             assert_eq!(extracted, expected);
             let read = |name: &str| fs::read(folder.path().join(name)).unwrap();
