@@ -50,19 +50,19 @@ impl Recording {
         bytes: u64,
     ) -> Result<Content, Error> {
         let range = address..address.saturating_add(bytes);
-        let from_begin = self.from_begin(commands, place, &range, DEPTH)?;
-        if matches!(from_begin, Content::Known(_)) {
-            return Ok(from_begin);
+        let since_begin = self.content_since_begin(commands, place, &range, DEPTH)?;
+        if matches!(since_begin, Content::Known(_)) {
+            return Ok(since_begin);
         }
         // What nothing can change any more is what it is at the end.
         let is_final = !commands[place..].iter().any(|command| can_write(command, &range));
         if is_final && let Some(bytes) = self.recorded(Side::End, &range)? {
             return Ok(Content::Known(bytes));
         }
-        Ok(from_begin)
+        Ok(since_begin)
     }
 
-    fn from_begin(
+    fn content_since_begin(
         &mut self,
         commands: &[Command],
         place: usize,
@@ -116,7 +116,7 @@ impl Recording {
             CommandKind::HOST_FUNCTION => Ok(true),
             CommandKind::COPY if depth > 0 => {
                 let source = command.source..command.source.saturating_add(command.bytes);
-                match self.from_begin(commands, index, &source, depth - 1)? {
+                match self.content_since_begin(commands, index, &source, depth - 1)? {
                     Content::Known(bytes) => {
                         overlay(content, range.start, command.destination, &bytes);
                         Ok(true)

@@ -222,7 +222,7 @@ struct Changed {
 impl Change for Changed {
     fn duration(&mut self, _: &Activity, op: OpId, measured: u64) -> u64 {
         // Every third op keeps its time, so that what overlapped shifts.
-        let factor = if op.0 % 3 == 0 { 1.0 } else { self.factor };
+        let factor = if op.0.is_multiple_of(3) { 1.0 } else { self.factor };
         let duration = (measured as f64 * factor) as u64;
         self.durations[op.index()] = duration;
         duration
