@@ -99,10 +99,8 @@ pub(crate) fn load(context: &Context, recording: &mut Recording, plan: &Plan) ->
                 // What the old driver took and this one does not shows when the kernel is launched.
                 let _ = function.set_attribute(command.object as u32, command.value as i32);
             }
-            CommandKind::LAUNCH => {
-                if !command.attributes.is_empty() {
-                    let _ = function.set_attribute(NON_PORTABLE_CLUSTER, 1);
-                }
+            CommandKind::LAUNCH if !command.attributes.is_empty() => {
+                let _ = function.set_attribute(NON_PORTABLE_CLUSTER, 1);
             }
             _ => {}
         }
