@@ -246,6 +246,24 @@ fn memory_is_read_as_it_is_before_a_call() {
 }
 
 #[test]
+fn memory_that_is_not_the_recordings_is_not_read() {
+    under_fake(&[], || {
+        replayed(&steps(), |replay| {
+            for (address, bytes) in [(BASE + (64 << 20), 4), (0, 4), (X, 1 << 40), (X, u64::MAX)] {
+                let error = replay.read(address, bytes).err().unwrap();
+                assert!(matches!(error, Error::Device { .. }), "{error:?}");
+                assert!(
+                    error
+                        .to_string()
+                        .starts_with("reading memory: there is no memory at "),
+                    "{error}"
+                );
+            }
+        });
+    });
+}
+
+#[test]
 fn steps_go_forth_and_back_from_snapshots() {
     under_fake(&[], || {
         replayed(&steps(), |replay| {
