@@ -115,11 +115,14 @@ fn the_host_waits_for_all_a_stream_or_an_event() {
     });
 }
 
+/// A way of running calls.
+type Way = fn(&mut Replay<'_>);
+
 /// Everything that makes calls one after another puts the order back.
 #[test]
 fn calls_go_in_streams_again_after_each_way_of_running_them_serially() {
     under_fake(&[], || {
-        let ways: [(&str, fn(&mut Replay<'_>)); 7] = [
+        let ways: [(&str, Way); 7] = [
             ("check", |replay| drop(replay.check(2).unwrap())),
             ("time", |replay| drop(replay.time(0..3, 1).unwrap())),
             ("time_each", |replay| drop(replay.time_each().unwrap())),
