@@ -797,12 +797,44 @@ def first():
     first_windows.measure(sys.modules[__name__])
 
 
+def leaving():
+    """Programs that end without exit handlers: their last kernels are in the trace, and they are not held up for long."""
+    program, launched = str(PROGRAMS / "leaving"), 80_000
+    for way, code in {"return": 0, "_exit": 0, "quick_exit": 0, "exec": 0, "fork": 0, "abort": -6, "terminate": -6, "busy": 0}.items():
+        times = {}
+        for name, command in {
+            "bare": [program, way, str(launched)],
+            "recorded": profile(f"leaving-{way}.sbt", [program, way, str(launched)]),
+        }.items():
+            done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+            # The command ends as a shell says that a program was ended by a signal.
+            expected = {code, 128 - code} if code < 0 else {code}
+            if done.returncode not in expected:
+                raise RuntimeError(f"{command} gave {done.returncode}: {done.stdout[-500:]} {done.stderr[-500:]}")
+            times[name] = time.monotonic() - number(done.stdout, "left")
+        words = run([TRACESMITH, "info", str(OUTPUT / f"leaving-{way}.sbt")])
+        health = next((line for line in words.splitlines() if line.startswith("health")), "health not shown")
+        row("leaving", f"{way}: kernels of {launched}; seconds from then to the end, bare and recorded; health",
+            f"{counts(f'leaving-{way}.sbt')['kernels']}; {times['bare']:.3f}, {times['recorded']:.3f}; {health}", launched)
+    interpreter = python()
+    if interpreter:
+        script = "import os, torch; x = torch.ones(1, device='cuda')\nfor _ in range(5000): x.add_(1)\nos._exit(0)"
+        run(profile("leaving-python.sbt", [interpreter, "-c", script]))
+        row("leaving", "Python's os._exit: kernels of 5,001", counts("leaving-python.sbt")["kernels"], 5001)
+    names = [f"sh -c '{' & '.join([program + ' return 5000'] * 24)} & wait'"]
+    run(profile("leaving-many.sbt", ["sh", "-c", names[0]]))
+    found = counts("leaving-many.sbt")
+    row("leaving", "24 processes at once, 5,000 launches each: kernels; dropped",
+        f"{found['kernels']}; {found['ring_full'] + found['vendor_dropped']}", "120000; 0")
+
+
 SECTIONS = {
     "million": million,
     "launches": launches,
     "many": many,
     "graphs": graphs,
     "window": window,
+    "leaving": leaving,
     "survival": survival,
     "first": first,
     "switching": switching,
