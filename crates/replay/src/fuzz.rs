@@ -1,5 +1,5 @@
 //! The entry point for fuzzing: a recording of any bytes, read and planned as `info` and a dry run do. `fuzz/` runs it
-//! under libFuzzer; `tests/fuzz_corpus.rs` replays its corpus.
+//! under libFuzzer; `tests/it/corpus.rs` replays its corpus.
 
 use tracesmith_format::fuzz::mended;
 

@@ -1,8 +1,6 @@
 //! Replays the corpus of the fuzz target, so that what a fuzzer once found stays found on every machine; and recordings
 //! that are cut and spoilt.
 
-#![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
