@@ -5,7 +5,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use crate::error::Error;
 use crate::recording::{Buffer, Piece};
-use crate::run::{Replay, host_slice};
+use crate::run::{Replay, host_slice, missing_content};
 use crate::tolerance::{Attempt, Close, Tolerance};
 use crate::verdict::{Difference, Verdict};
 
@@ -162,6 +162,9 @@ impl Replay<'_> {
             self.read_piece(piece, &mut found)?;
             if xxh3_128(&found) != piece.hash {
                 let expected = self.recording.store.piece(piece.hash)?;
+                if expected.len() != found.len() {
+                    return Err(missing_content(piece));
+                }
                 look.compare(piece.address, expected, &found);
             }
         }

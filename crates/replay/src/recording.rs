@@ -164,7 +164,7 @@ impl Recording {
         let (begin, end, brought) = memory(store.reader(), &strings, process)?;
         let handles = rows_of_modules(store.reader(), process)?;
         recorded::fill_in(&mut commands, store.reader(), &strings, process)?;
-        let broken = broken(store.reader(), &strings)?;
+        let broken = broken(store.reader(), &strings, process, commands.len())?.or_else(|| lacking(&end));
         let origin = origin(store.reader(), &strings, process)?;
         Ok(Self {
             origin,
@@ -395,8 +395,13 @@ fn rows_of_modules(reader: &Reader<Input>, process: ProcessId) -> Result<FxHashM
     Ok(handles)
 }
 
-/// Why the recording is not whole, if so. The last thing that is said of one is how many calls it has.
-fn broken(reader: &Reader<Input>, strings: &[String]) -> Result<Option<String>, Error> {
+/// Why the recording of a process is not whole, if so. The last thing that is said of one is how many calls it has.
+fn broken(
+    reader: &Reader<Input>,
+    strings: &[String],
+    process: ProcessId,
+    commands: usize,
+) -> Result<Option<String>, Error> {
     // What a damaged block was may not be known.
     let is_ours = |damage: &Damage| damage.kind.is_none_or(|kind| OF_A_RECORDING.contains(&kind));
     if reader.damage().iter().any(is_ours) {
@@ -404,17 +409,43 @@ fn broken(reader: &Reader<Input>, strings: &[String]) -> Result<Option<String>, 
         return Ok(Some(words.to_owned()));
     }
     let facts = rows::<Metadata>(reader)?;
-    let has_end = facts
-        .iter()
-        .any(|fact| text(strings, fact.key).ends_with("recording.commands"));
-    if !has_end {
+    let processes = rows::<tables::Process>(reader)?;
+    let own = processes.iter().find(|row| row.id == process);
+    // Other processes of the file may have come to their end.
+    let prefix = own.map_or_else(String::new, |row| format!("process.{}.", row.pid));
+    let fact = |name: &str| {
+        let key = format!("{prefix}{name}");
+        let found = facts.iter().find(|fact| text(strings, fact.key).ends_with(&key));
+        found.map(|fact| text(strings, fact.value))
+    };
+    let Some(recorded) = fact("recording.commands") else {
         let words = "the recording is not whole: it ends within its window";
         return Ok(Some(words.to_owned()));
-    }
-    let found = facts
-        .iter()
-        .find(|fact| text(strings, fact.key).ends_with("recording.broken"));
-    Ok(found.map(|fact| text(strings, fact.value)))
+    };
+    let missing = || {
+        let words = format!("the recording is not whole: the file has {commands} of its {recorded} calls");
+        (recorded.parse() != Ok(commands)).then_some(words)
+    };
+    Ok(fact("recording.broken").or_else(missing))
+}
+
+/// Why memory at the end cannot be compared, if so: without its content, nothing would differ from it.
+fn lacking(end: &[Buffer]) -> Option<String> {
+    let lacking = end.iter().find(|buffer| {
+        let covered = buffer.pieces.iter().fold(buffer.address, |covered, piece| {
+            if piece.address > covered {
+                return covered;
+            }
+            covered.max(piece.address.saturating_add(piece.bytes))
+        });
+        covered < buffer.range().end
+    });
+    lacking.map(|buffer| {
+        format!(
+            "the recording is not whole: the file lacks what the {} bytes at {:#x} held at the end",
+            buffer.bytes, buffer.address
+        )
+    })
 }
 
 fn origin(reader: &Reader<Input>, strings: &[String], process: ProcessId) -> Result<Origin, Error> {

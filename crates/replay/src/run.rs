@@ -450,7 +450,11 @@ impl<'r> Replay<'r> {
             bytes.resize(begin, 0);
             for piece in pieces {
                 let from = bytes.len();
-                bytes.extend_from_slice(self.recording.store.piece(piece.hash)?);
+                let content = self.recording.store.piece(piece.hash)?;
+                if content.len() as u64 != piece.bytes {
+                    return Err(missing_content(&piece));
+                }
+                bytes.extend_from_slice(content);
                 self.outward(piece.address, &mut bytes[from..]);
             }
             if bytes.len() > MOST_BROUGHT {
@@ -525,10 +529,7 @@ impl<'r> Replay<'r> {
         let has_moved_memory = self.has_moved_memory();
         let bytes = self.recording.store.piece(piece.hash)?;
         if bytes.len() as u64 != piece.bytes {
-            return Err(Error::Missing(format!(
-                "all of the content at {:#x}",
-                piece.address
-            )));
+            return Err(missing_content(piece));
         }
         if let Some(host) = host_slice(&mut self.host, piece.address, piece.bytes) {
             host.copy_from_slice(bytes);
@@ -776,6 +777,11 @@ impl<'r> Replay<'r> {
             None => Ok(()),
         }
     }
+}
+
+/// A content that is not as long as its piece.
+pub(crate) fn missing_content(piece: &Piece) -> Error {
+    Error::Missing(format!("all of the content at {:#x}", piece.address))
 }
 
 fn missing_bytes(command: &Command) -> Error {

@@ -524,3 +524,88 @@ fn parameters_that_are_too_few_fail_with_the_call() {
         assert!(error.to_string().starts_with("#2 fill: launching: "), "{error}");
     });
 }
+
+/// The file of two processes: the one that is replayed was killed in its window, the other one was not.
+#[test]
+fn the_end_of_another_process_does_not_count() {
+    let mut window = small();
+    window.others.push(ProcessId(8));
+    window
+        .facts
+        .push(("process.4243.recording.commands".to_owned(), "1".to_owned()));
+    let words = only_reason(window.unfinished_bytes());
+    assert_eq!(words, "the recording is not whole: it ends within its window");
+    // Nor does it matter that another one is broken.
+    let mut window = small();
+    window
+        .facts
+        .push(("process.4243.recording.broken".to_owned(), "no room".to_owned()));
+    assert_eq!(obstacles(window.bytes()), []);
+}
+
+#[test]
+fn a_file_that_lacks_calls_is_refused() {
+    let mut window = small();
+    window.fact("recording.commands", "3");
+    let words = only_reason(window.unfinished_bytes());
+    assert_eq!(words, "the recording is not whole: the file has 1 of its 3 calls");
+    // Where the recorder knows why, its reason counts.
+    window.fact("recording.broken", "no room");
+    assert_eq!(only_reason(window.unfinished_bytes()), "no room");
+}
+
+/// Nothing would differ from memory whose content is not there.
+#[test]
+fn memory_at_the_end_without_its_content_is_refused() {
+    let mut window = small();
+    window.changed(BASE + 0x1000, &[0; 96], &[0; 96]);
+    let end = |piece: &tracesmith_format::tables::Piece| piece.moment == Moment::END;
+    let is_last = |piece: &tracesmith_format::tables::Piece| end(piece) && piece.address.0 > BASE;
+    // Without any of it, without its end, and without its beginning.
+    for kept in [0..0, 0..80, 16..96, 0..96] {
+        let mut window = window.clone();
+        window.pieces.retain(|piece| !is_last(piece));
+        // In two pieces, as large contents are.
+        for half in [kept.start..kept.end.min(48), kept.start.max(48)..kept.end] {
+            if !half.is_empty() {
+                let address = BASE + 0x1000 + half.start as u64;
+                window.piece(Moment::END, 0, address, &vec![0; half.len()]);
+            }
+        }
+        if kept == (0..96) {
+            assert_eq!(obstacles(window.bytes()), []);
+            continue;
+        }
+        let words =
+            "the recording is not whole: the file lacks what the 96 bytes at 0x24000001000 held at the end";
+        assert_eq!(reason(&window), words, "{kept:?}");
+    }
+}
+
+/// A content that is shorter than its piece, and agrees as far as it goes.
+#[test]
+fn a_content_that_is_too_short_is_refused() {
+    under_fake(&[], || {
+        for moment in [Moment::BEGIN, Moment::END, Moment::CALL] {
+            let mut window = small();
+            let content = u8::from(moment != Moment::BEGIN);
+            let number = window.bring(copy(BASE, 0x5000, 64), BASE, &[1; 64]);
+            let mut other = Window::new();
+            other.piece(moment, number, BASE, &[content; 32]);
+            let mut short = other.pieces.remove(0);
+            short.bytes = Bytes(64);
+            window.contents.extend(other.contents);
+            window.pieces.retain(|piece| piece.moment != moment);
+            window.pieces.push(short);
+            let mut recording = window.open();
+            let plan = Plan::of(&mut recording).unwrap();
+            let prepared = Replay::prepare(&mut recording, &plan, 0);
+            let error = prepared.and_then(|mut replay| replay.run()).err().unwrap();
+            assert_eq!(
+                error.to_string(),
+                "the file lacks all of the content at 0x24000000000",
+                "{moment:?}"
+            );
+        }
+    });
+}
