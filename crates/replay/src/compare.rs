@@ -1,5 +1,7 @@
 //! Memory held against what was recorded of it, or against what an earlier run left.
 
+use std::collections::BTreeMap;
+
 use tracesmith_cuda::driver::Snapshot;
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -90,6 +92,13 @@ impl Findings {
             None => self.differences.push(difference),
         }
     }
+}
+
+/// What a run left.
+pub(crate) struct Left {
+    memory: Snapshot,
+    /// Memory of the host that is not mapped, by its address.
+    host: BTreeMap<u64, Vec<u8>>,
 }
 
 /// One buffer, looked at part by part.
@@ -185,8 +194,8 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// Holds memory against what it held when a snapshot was taken.
-    pub(crate) fn compare_with(&self, snapshot: &Snapshot, buffers: &[(u64, u64)]) -> Result<Verdict, Error> {
+    /// Compares memory with what another run left.
+    pub(crate) fn compare_with(&self, before: &Left, buffers: &[(u64, u64)]) -> Result<Verdict, Error> {
         let failed = || Error::device("reading memory");
         self.get_arrays()?;
         let mut findings = Findings::default();
@@ -199,13 +208,31 @@ impl Replay<'_> {
                 found.resize(length, 0);
                 let from = self.place(address) + offset;
                 self.stage
-                    .read_snapshot(snapshot, from, &mut expected)
+                    .read_snapshot(&before.memory, from, &mut expected)
                     .map_err(failed())?;
                 self.stage.read(from, &mut found).map_err(failed())?;
                 look.compare(address + offset, &expected, &found);
             }
             findings.add(look);
         }
+        for (address, expected) in &before.host {
+            let found = self.host.get(address).map(Vec::as_slice).unwrap_or_default();
+            let mut look = Look::new(*address, expected.len() as u64, &self.tolerances);
+            look.compare(*address, expected, found);
+            findings.add(look);
+        }
         Ok(findings.verdict())
+    }
+
+    /// A copy of what all memory holds now, to compare with.
+    pub(crate) fn left(&self) -> Result<Left, Error> {
+        let host = self
+            .host
+            .iter()
+            .map(|(address, content)| (*address, content.clone()));
+        Ok(Left {
+            memory: self.copy_memory()?,
+            host: host.collect(),
+        })
     }
 }

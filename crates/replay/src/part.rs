@@ -9,10 +9,9 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use rustc_hash::FxHashMap;
-use tracesmith_cuda::driver::Snapshot;
 use tracesmith_cuda::kernels::Digester;
 
-use crate::compare::Findings;
+use crate::compare::{Findings, Left};
 use crate::error::Error;
 use crate::recording::Command;
 use crate::run::{Fresh, Replaced, Replay, Run};
@@ -86,7 +85,7 @@ struct Reference {
     /// What calls of the part leave, by their numbers: digests of the buffers that they can have written.
     left: FxHashMap<u64, Vec<u64>>,
     /// What memory holds at the part's end; none when that was recorded.
-    end: Option<Snapshot>,
+    end: Option<Left>,
 }
 
 impl Replay<'_> {
@@ -186,7 +185,7 @@ impl Replay<'_> {
         let trail = self.digested(places.start, &all, &looks, digester)?;
         let end = match against {
             Against::Recorded => None,
-            Against::Replay => Some(self.copy_memory()?),
+            Against::Replay => Some(self.left()?),
         };
         let left = by_look(&looks, &trail).map(|(look, digests)| (all[look.place].number, digests.to_vec()));
         Ok(Reference {

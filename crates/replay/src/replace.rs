@@ -149,7 +149,7 @@ impl Replay<'_> {
             let mut left = None;
             for (kernel, times) in times.iter_mut().enumerate() {
                 if kernel == 1 {
-                    left = Some(self.copy_memory()?);
+                    left = Some(self.left()?);
                     self.replaced.clone_from(replaced);
                 }
                 // The first brings code and tables to the device, and does not count.

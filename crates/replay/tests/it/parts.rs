@@ -190,6 +190,35 @@ fn a_difference_in_the_last_byte_of_freed_memory_is_seen() {
     });
 }
 
+/// Memory of the host that could not be mapped is compared as well: only a copy to it shows what a stream left out.
+#[test]
+fn a_stream_that_lacks_a_copy_to_host_memory_differs() {
+    under_fake(&[], || {
+        let mut window = Window::new();
+        // It begins on a page of the device's, so it is not mapped. The copy goes to the other page.
+        let (host, other) = (BASE + (2 << 20) - 32, BASE + (2 << 20));
+        window.changed(X, &words(&[0]), &words(&[5]));
+        window.add(Moment::BEGIN, MemoryKind::PINNED, host, &[0; 64]);
+        let after = [vec![0; 32], words(&[5]), vec![0; 28]].concat();
+        window.add(Moment::END, MemoryKind::PINNED, host, &after);
+        window.call(fill(X, 5, 1).on(A));
+        window.call(copy(other, X, 4).on(A));
+        window.call(launch("noop", &[]).on(B));
+        replayed(&window, |replay| {
+            assert_same(&replay.run().unwrap().verdict, 2, 68);
+            let mut alone = Part::whole(3);
+            alone.stream = Some(A);
+            assert!(replay.run_part(&alone, 1).unwrap()[0].verdict.is_good());
+            // Only the copy is missing.
+            let without = Part::in_order(vec![0, 2]);
+            let verdict = replay.run_part(&without, 1).unwrap().remove(0).verdict;
+            let difference = difference(&verdict);
+            assert_eq!((difference.address, difference.offset), (host, 32));
+            assert_eq!((difference.expected[0], difference.found[0]), (5, 0));
+        });
+    });
+}
+
 #[test]
 fn memory_is_read_as_it_is_before_a_call() {
     under_fake(&[], || {
