@@ -182,7 +182,7 @@ impl Replay<'_> {
         let numbers: BTreeSet<u64> = chosen.iter().map(|command| command.number).collect();
         let mut looks = self.looks_at(&all);
         looks.retain(|look| numbers.contains(&all[look.place].number));
-        let trail = self.digested(places.start, &all, &looks, digester)?;
+        let trail = self.digested(places.start, &all, &Replaced::default(), &looks, digester)?;
         let end = match against {
             Against::Recorded => None,
             Against::Replay => Some(self.left()?),
@@ -194,17 +194,19 @@ impl Replay<'_> {
         })
     }
 
-    /// Makes calls one by one from a place on, with digests of what each leaves.
+    /// Makes calls one by one from a place on, with digests of what each leaves. What comes before them is run with the
+    /// recorded kernels.
     fn digested(
         &mut self,
         start: usize,
         commands: &[Command],
+        replaced: &Replaced,
         looks: &[Look],
         digester: &Digester,
     ) -> Result<Trail, Error> {
         self.freshly(|replay| {
             replay.go_to(start)?;
-            replay.trail_of(commands, digester, looks)
+            replay.with_kernels(replaced, |replay| replay.trail_of(commands, digester, looks))
         })
     }
 
@@ -230,9 +232,7 @@ impl Replay<'_> {
         digester: &Digester,
     ) -> Result<Verdict, Error> {
         let looks = self.looks_at(chosen);
-        let trail = self.with_kernels(replaced, |replay| {
-            replay.digested(places.start, chosen, &looks, digester)
-        })?;
+        let trail = self.digested(places.start, chosen, replaced, &looks, digester)?;
         let mut differing: Vec<Wanted> = Vec::new();
         for (look, digests) in by_look(&looks, &trail) {
             let expected = reference.left.get(&chosen[look.place].number);

@@ -122,6 +122,33 @@ fn a_part_may_begin_or_end_within_a_graph() {
     });
 }
 
+/// Graphs that were made hold the old kernels: they are made anew, and again when the old kernels are back.
+#[test]
+fn another_kernel_takes_a_place_within_a_graph() {
+    under_fake(&[], || {
+        let window = window(1);
+        let near = Replacement {
+            kernel: "saxpy".to_owned(),
+            nth: None,
+            code: KERNELS.as_bytes().to_vec(),
+            symbol: Some("saxpy_near".to_owned()),
+        };
+        replayed(&window, |replay| {
+            assert_same(&replay.run().unwrap().verdict, 2, 36);
+            assert_eq!(replay.replace(&near).unwrap(), [3]);
+            let verdict = replay.run_part(&Part::whole(5), 1).unwrap().remove(0).verdict;
+            assert_eq!(difference(&verdict).address, Y);
+            let left = replay.time_replaced(1).unwrap();
+            assert_eq!(difference(&left[0].verdict).address, Y);
+            // What comes before a part is run with the recorded kernel again.
+            let mut part = Part::whole(5);
+            part.places = 3..5;
+            assert!(replay.run_part(&part, 1).unwrap()[0].verdict.is_good());
+            assert!(!replay.run_part(&Part::whole(5), 1).unwrap()[0].verdict.is_good());
+        });
+    });
+}
+
 /// The nodes of which some are missing in the file are made one by one: what is missing shows in the memory.
 #[test]
 fn a_graph_that_lacks_nodes_is_not_launched_whole() {

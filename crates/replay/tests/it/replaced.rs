@@ -141,6 +141,22 @@ fn one_launch_alone_is_replaced() {
     });
 }
 
+/// Before the part the recorded kernels run, also where memory is compared after each call.
+#[test]
+fn a_launch_that_is_replaced_before_the_part_is_not_replaced() {
+    under_fake(&[], || {
+        let window = sums();
+        replayed(&window, |replay| {
+            let mut first = by("saxpy", &nothing(), None);
+            first.nth = Some(1);
+            replay.replace(&first).unwrap();
+            let mut part = whole(&window);
+            part.places = 1..2;
+            assert_same(&replay.run_part(&part, 1).unwrap()[0].verdict, 2, 32);
+        });
+    });
+}
+
 /// Issue 26, item 1: the memory is gone at the end, and so was the difference.
 #[test]
 fn a_launch_that_leaves_memory_unwritten_differs_though_that_memory_is_freed() {
