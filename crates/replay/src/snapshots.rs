@@ -103,7 +103,7 @@ impl Replay<'_> {
             let next = self.snapshots.next(at).min(places.end);
             self.issue_all(at..next)?;
             self.wait()?;
-            if self.snapshots.is_wanted(next) {
+            if self.snapshots.is_wanted(next) && self.has_recorded_kernels() {
                 self.keep(next)?;
             }
             at = next;
@@ -111,9 +111,15 @@ impl Replay<'_> {
         Ok(())
     }
 
+    /// Snapshots hold what the recorded kernels leave: with others they are neither used nor taken.
+    fn has_recorded_kernels(&self) -> bool {
+        self.replaced.is_empty()
+    }
+
     fn go_back(&mut self, place: usize) -> Result<usize, Error> {
         self.wait()?;
-        let Some((at, kept)) = self.snapshots.kept.range(..=place).next_back() else {
+        let mut nearest = self.snapshots.kept.range(..=place);
+        let Some((at, kept)) = nearest.next_back().filter(|_| self.has_recorded_kernels()) else {
             self.restore()?;
             return Ok(0);
         };

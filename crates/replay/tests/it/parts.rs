@@ -3,7 +3,9 @@
 use tracesmith_format::tables::{MemoryKind, Moment};
 use tracesmith_replay::{Against, Part, Verdict};
 
-use crate::support::window::{BASE, Float, Long, Number, Window, allocate, copy, fill, free, launch, set};
+use crate::support::window::{
+    BASE, Float, KERNELS, Long, Number, Window, allocate, copy, fill, free, launch, set,
+};
 use crate::support::{assert_same, difference, floats, replayed, under_fake, words};
 
 const A: u64 = 0x100;
@@ -285,6 +287,35 @@ fn snapshots_are_kept_on_a_raster() {
             assert_eq!(replay.snapshot_count(), 1);
             replay.go_to(4).unwrap();
             assert_eq!(replay.snapshot_count(), 2);
+        });
+    });
+}
+
+/// Snapshots hold what the recorded kernels left, and other kernels leave something else.
+#[test]
+fn snapshots_and_other_kernels_do_not_mix() {
+    under_fake(&[], || {
+        let replacement = tracesmith_replay::Replacement {
+            kernel: "saxpy".to_owned(),
+            nth: Some(1),
+            code: KERNELS.replace("exit;", "ret;").into_bytes(),
+            symbol: None,
+        };
+        replayed(&steps(), |replay| {
+            replay.keep_snapshots(1).unwrap();
+            replay.go_to(4).unwrap();
+            replay.replace(&replacement).unwrap();
+            // The first sum is not made now.
+            replay.go_to(3).unwrap();
+            assert_eq!(replay.read(Y, 4).unwrap(), floats(&[3.0]));
+        });
+        replayed(&steps(), |replay| {
+            replay.keep_snapshots(1).unwrap();
+            replay.replace(&replacement).unwrap();
+            replay.go_to(4).unwrap();
+            // What comes before a part is run with the recorded kernels.
+            assert!(replay.run_part(&part(2..3), 1).unwrap()[0].verdict.is_good());
+            assert_eq!(replay.read(Y, 4).unwrap(), floats(&[5.0]));
         });
     });
 }
