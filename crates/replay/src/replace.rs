@@ -55,12 +55,16 @@ impl Replay<'_> {
         let names = kernel_names(&replacement.code);
         let symbol = symbol_of(replacement, &first.function, &names)?;
         let function = Rc::new(self.load_replacement(replacement, &symbol, &names)?);
+        // All launches are checked before one is replaced: after an error everything is as it was.
         for launch in &launches {
             self.check_parameters(launch, &function, &symbol)?;
-            if launch.shared > 0 {
-                // What it may not have shows when it is launched.
-                let _ = function.set_attribute(crate::load::MAX_DYNAMIC_SHARED, launch.shared as i32);
-            }
+        }
+        let most_shared = launches.iter().map(|launch| launch.shared).max().unwrap_or(0);
+        if most_shared > 0 {
+            // What it may not have shows when it is launched.
+            let _ = function.set_attribute(crate::load::MAX_DYNAMIC_SHARED, most_shared as i32);
+        }
+        for launch in &launches {
             self.replaced.insert(launch.number, function.clone());
         }
         // Those that were made hold the old kernels.

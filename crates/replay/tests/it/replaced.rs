@@ -3,7 +3,7 @@
 use tracesmith_replay::{Error, Float, Part, Replacement, Tolerance, Verdict};
 
 use crate::support::window::{
-    BASE, Call, Float as Real, KERNELS, Long, Number, Window, allocate, copy, fill, free, launch,
+    BASE, Call, Float as Real, KERNELS, Long, Number, Window, allocate, attribute, copy, fill, free, launch,
 };
 use crate::support::{assert_same, difference, floats, replayed, under_fake, words};
 
@@ -289,6 +289,45 @@ fn code_that_does_not_load_is_refused() {
                 .err()
                 .unwrap();
             assert!(error.to_string().starts_with("loading the new code: "), "{error}");
+        });
+    });
+}
+
+/// A part of a name that fits two kernels with other parameters: none of their launches is replaced.
+#[test]
+fn a_refused_replacement_changes_nothing() {
+    under_fake(&[], || {
+        let mut window = sums();
+        window.calls.insert(0, fill(X, 1.0_f32.to_bits(), 4));
+        for (place, call) in window.calls.iter_mut().enumerate() {
+            call.row.number = place as u64 + 1;
+        }
+        window.memory.retain(|memory| memory.address != X);
+        window.pieces.retain(|piece| piece.address.0 != X);
+        window.changed(X, &floats(&[0.0; 4]), &floats(&[1.0; 4]));
+        replayed(&window, |replay| {
+            // "fill" and "saxpy" have no letter run in common but the empty one.
+            let error = replay.replace(&by("", &nothing(), Some("fill"))).err().unwrap();
+            assert!(matches!(error, Error::Replacement(_)), "{error:?}");
+            assert_same(&replay.run().unwrap().verdict, 2, 32);
+            assert!(replay.time_replaced(1).unwrap().is_empty());
+        });
+    });
+}
+
+/// A limit that follows the last launch alone is too low for the first.
+#[test]
+fn another_kernel_may_use_as_much_shared_memory_as_each_launch_does() {
+    under_fake(&[], || {
+        let mut window = Window::new();
+        window.changed(X, &words(&[0]), &words(&[2]));
+        window.call(attribute("fill", 8, 90 << 10));
+        window.call(fill(X, 1, 1).shared(90 << 10));
+        window.call(attribute("fill", 8, 60 << 10));
+        window.call(fill(X, 2, 1).shared(60 << 10));
+        replayed(&window, |replay| {
+            replay.replace(&by("fill", KERNELS, None)).unwrap();
+            assert_same(&replay.run_part(&whole(&window), 1).unwrap()[0].verdict, 1, 4);
         });
     });
 }
