@@ -365,13 +365,17 @@ impl<'r> Replay<'r> {
         self.wait()?;
         self.get_arrays()?;
         let now = self.place(address);
-        let mut content = vec![0; bytes as usize];
+        let mut content = Vec::new();
         match host_slice(&mut self.host, address, bytes) {
-            Some(host) => content.copy_from_slice(host),
-            None => self
-                .stage
-                .read(now, &mut content)
-                .map_err(Error::device("reading memory"))?,
+            Some(host) => content.extend_from_slice(host),
+            None => {
+                let failed = Error::device("reading memory");
+                if !self.stage.holds(now, bytes) {
+                    return Err(failed(tracesmith_cuda::Error::NoMemoryThere { address, bytes }));
+                }
+                content.resize(bytes as usize, 0);
+                self.stage.read(now, &mut content).map_err(failed)?;
+            }
         }
         self.homeward(address, &mut content);
         Ok(content)

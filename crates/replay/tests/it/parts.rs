@@ -1,7 +1,7 @@
 //! Parts of a window, snapshots, steps, and memory at a place.
 
 use tracesmith_format::tables::{MemoryKind, Moment};
-use tracesmith_replay::{Against, Part, Verdict};
+use tracesmith_replay::{Against, Error, Part, Verdict};
 
 use crate::support::window::{
     BASE, Float, KERNELS, Long, Number, Window, allocate, copy, fill, free, launch, set,
@@ -241,6 +241,24 @@ fn memory_is_read_as_it_is_before_a_call() {
             // Beyond the end is the end.
             replay.go_to(100).unwrap();
             assert_eq!(replay.read(X, 4).unwrap(), floats(&[0.0]));
+        });
+    });
+}
+
+#[test]
+fn memory_that_is_not_the_recordings_is_not_read() {
+    under_fake(&[], || {
+        replayed(&steps(), |replay| {
+            for (address, bytes) in [(BASE + (64 << 20), 4), (0, 4), (X, 1 << 40), (X, u64::MAX)] {
+                let error = replay.read(address, bytes).err().unwrap();
+                assert!(matches!(error, Error::Device { .. }), "{error:?}");
+                assert!(
+                    error
+                        .to_string()
+                        .starts_with("reading memory: there is no memory at "),
+                    "{error}"
+                );
+            }
         });
     });
 }
