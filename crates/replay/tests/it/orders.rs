@@ -255,12 +255,9 @@ fn a_run_lasts_as_long_as_its_slowest_stream() {
     under_fake(&[], || {
         replayed(&unordered(), |replay| {
             let run = replay.run().unwrap();
-            assert!(
-                run.device_time >= Duration::from_millis(150),
-                "{:?}",
-                run.device_time
-            );
-            assert!(run.host_time >= run.device_time, "{run:?}");
+            // The mark at the beginning is in a stream of its own, and may be late on a busy machine.
+            assert!(run.device_time >= Duration::from_millis(75), "{run:?}");
+            assert!(run.host_time >= Duration::from_millis(150), "{run:?}");
         });
     });
 }
