@@ -299,6 +299,23 @@ fn every_file_of_tests_is_part_of_a_program() {
     assert!(joined > 40, "{joined}");
 }
 
+/// The same of tests that are a folder.
+#[test]
+fn every_file_of_a_folder_of_tests_is_part_of_its_program() {
+    let main = root().join("crates/replay/tests/it/main.rs");
+    let program = fs::read_to_string(&main).unwrap();
+    let mut files = 0;
+    for entry in fs::read_dir(main.parent().unwrap()).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_stem().unwrap().to_str().unwrap();
+        if name != "main" {
+            assert!(program.contains(&format!("mod {name};\n")), "{name} is left out");
+            files += 1;
+        }
+    }
+    assert!(files > 8, "{files}");
+}
+
 /// A test that only prints that it was skipped has passed, as far as `ci/test` can see.
 #[test]
 fn tests_record_skips_in_one_place() {

@@ -148,29 +148,3 @@ fn only_named_tests_are_tried_again() {
         }
     }
 }
-
-/// A file that its program does not list would never run.
-#[test]
-fn every_file_of_tests_is_part_of_the_test_program() {
-    let mut programs = 0;
-    for crate_folder in fs::read_dir(root().join("crates")).unwrap() {
-        let folder = crate_folder.unwrap().path().join("tests");
-        let Ok(listed) = fs::read_to_string(folder.join("it.rs")) else {
-            continue;
-        };
-        programs += 1;
-        for file in fs::read_dir(&folder).unwrap() {
-            let path = file.unwrap().path();
-            let name = path.file_stem().unwrap().to_string_lossy().into_owned();
-            if path.extension().is_some_and(|extension| extension == "rs") && name != "it" {
-                let line = format!("mod {name};\n");
-                assert!(
-                    listed.contains(&line),
-                    "{} is not listed in it.rs",
-                    path.display()
-                );
-            }
-        }
-    }
-    assert!(programs >= 3);
-}

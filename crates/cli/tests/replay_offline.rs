@@ -108,6 +108,21 @@ fn memory_that_a_kernel_may_have_written_needs_a_replay() {
     assert!(!folder.path().join("out.npy").exists());
 }
 
+/// What another kernel leaves is not in the file.
+#[test]
+fn a_dump_with_another_kernel_is_not_answered_from_the_file() {
+    let folder = TempDir::new().unwrap();
+    std::fs::write(
+        folder.path().join("new.ptx"),
+        ".version 7.0\n.visible .entry scale(){ret;}",
+    )
+    .unwrap();
+    let options = format!("--replace scale=new.ptx --dump {VALUES} -o out.npy");
+    let run = tracesmith(&folder, "replay", &options);
+    assert_eq!(run.status.code(), Some(2));
+    assert!(!folder.path().join("out.npy").exists());
+}
+
 #[test]
 fn a_launch_is_extracted_with_the_inputs_that_the_file_has() {
     let folder = TempDir::new().unwrap();

@@ -18,7 +18,7 @@ use crate::{
     report::Report,
     session::Session,
     signals::Signals,
-    target::TargetKey,
+    target::{Opened, TargetKey},
 };
 
 /// Between two looks for programs that started meanwhile.
@@ -129,5 +129,5 @@ fn connect_new(connected: &mut Connected, session: &mut Session) {
 /// None when the process is being recorded here already.
 fn connect(socket: &Path, session: &mut Session) -> Result<Option<TargetKey>, Error> {
     let control = connect_control(socket, CONNECT_LIMIT)?;
-    Ok(session.adopt(control, armed::named_process(socket)))
+    Ok(session.adopt(control, armed::named_process(socket), Opened::ByCollector))
 }

@@ -87,6 +87,13 @@ pub(crate) enum Fate {
     Ended(End),
 }
 
+/// Who opened a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Opened {
+    ByTarget,
+    ByCollector,
+}
+
 impl Target {
     pub(crate) fn with_control(
         key: TargetKey,
@@ -346,10 +353,11 @@ impl Target {
         }
     }
 
-    /// Takes another connection of the same process, unless the one that it has is
-    /// open at its other end too.
-    pub(crate) fn reconnect(&mut self, control: Control) -> bool {
-        if self.control().is_some_and(|control| !control.is_hung_up()) {
+    /// Takes another connection of the same process. A target connects again only
+    /// when it has lost the old connection, which a forked child may still hold open.
+    pub(crate) fn reconnect(&mut self, control: Control, opened: Opened) -> bool {
+        let is_open = self.control().is_some_and(|control| !control.is_hung_up());
+        if is_open && opened == Opened::ByCollector {
             return false;
         }
         self.link = Link::Control(control);

@@ -45,8 +45,8 @@ fn use_device() {
 }
 
 const PTX: &CStr =
-    c".version 7.0\n.visible .entry fill(.param .u64 p, .param .u32 v, .param .u32 n) { ret; }\n\
-    .visible .entry stranger(.param .u64 p) { ret; }";
+    c".version 7.0\n.visible .entry fill(.param .u64 p, .param .u32 v, .param .u32 n) { exit; }\n\
+    .visible .entry stranger(.param .u64 p) { exit; }";
 
 fn load(image: *const c_char) -> usize {
     let mut module = 0_usize;

@@ -47,8 +47,11 @@ const STACK_BYTES: usize = 8 << 20;
 static TAKES_ORDERS: AtomicBool = AtomicBool::new(false);
 static THREAD: AtomicU32 = AtomicU32::new(0);
 
+/// How often the collector is tried again after the program has closed the connection, once in a turn.
+const ATTEMPTS: u32 = 5;
+
 /// Where this process waits for collectors.
-static SOCKET: Mutex<Option<PathBuf>> = Mutex::new(None);
+static SOCKET: Mutex<Option<(u32, PathBuf)>> = Mutex::new(None);
 
 /// Takes the first order and starts the thread that takes the others.
 pub(crate) fn start(agent: &'static Agent, mode: Mode) {
@@ -77,6 +80,7 @@ pub(crate) fn start(agent: &'static Agent, mode: Mode) {
         collector,
         listener: None,
         wake: Wake::open(),
+        attempts_left: 0,
         last_pulse: Instant::now(),
     };
     orders.listen_at(listener);
@@ -123,7 +127,10 @@ pub(crate) fn forked() {
 /// The process ends: take no more orders.
 pub(crate) fn stop() {
     TAKES_ORDERS.store(false, Ordering::Release);
-    if let Some(path) = guard::lock(&SOCKET).take() {
+    // The child of a fork has its parent's until it listens itself.
+    if let Some((process, path)) = guard::lock(&SOCKET).take()
+        && process == std::process::id()
+    {
         // Someone may have tidied up before us; nothing depends on it.
         let _ = std::fs::remove_file(path);
     }
@@ -168,6 +175,8 @@ struct Orders {
     collector: Option<Control>,
     listener: Option<Listener>,
     wake: Option<Wake>,
+    /// How often a connection that the program has closed may still be tried again.
+    attempts_left: u32,
     last_pulse: Instant,
 }
 
@@ -244,12 +253,18 @@ impl Orders {
     /// closed is opened again, for the next turn.
     fn has_collector(&mut self) -> bool {
         self.mend_wake();
-        let Some(lost) = self.collector.take_if(|collector| !collector.is_intact()) else {
-            return self.collector.is_some();
-        };
-        lost.forget();
-        // The collector of the window, or the one that may open another.
-        if let Some(path) = self.agent.collector().or_else(|| self.home.clone()) {
+        if let Some(lost) = self.collector.take_if(|collector| !collector.is_intact()) {
+            lost.forget();
+            self.attempts_left = ATTEMPTS;
+        } else if self.collector.is_some() {
+            return true;
+        }
+        // The collector of the window, or the one that may open another. It may be busy, or there may be no descriptors
+        // left just now.
+        if let Some(attempts) = self.attempts_left.checked_sub(1)
+            && let Some(path) = self.agent.collector().or_else(|| self.home.clone())
+        {
+            self.attempts_left = attempts;
             // Without it recording goes on until the rings are left, or the program ends.
             self.collector = handshake::connect_control(&path, LIMIT).ok();
         }
@@ -277,7 +292,8 @@ impl Orders {
     }
 
     fn listen_at(&mut self, listener: Option<Listener>) {
-        *guard::lock(&SOCKET) = listener.as_ref().map(|listener| listener.path().to_owned());
+        let path = listener.as_ref().map(|listener| listener.path().to_owned());
+        *guard::lock(&SOCKET) = path.map(|path| (std::process::id(), path));
         self.listener = listener;
     }
 

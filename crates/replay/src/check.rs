@@ -94,6 +94,7 @@ impl std::fmt::Display for Cause {
 pub(crate) struct Way {
     pub(crate) order: Order,
     pub(crate) pattern: u8,
+    pub(crate) fresh: Fresh,
     pub(crate) held: Option<Held>,
 }
 
@@ -102,7 +103,14 @@ impl Way {
     pub(crate) const SERIAL: Self = Self {
         order: Order::Serial,
         pattern: PATTERNS[0],
+        fresh: Fresh::EachTime,
         held: None,
+    };
+
+    /// The same, to compare with runs in streams: filling memory when it is allocated would wait for all of them.
+    pub(crate) const SERIAL_ONCE: Self = Self {
+        fresh: Fresh::Once,
+        ..Self::SERIAL
     };
 }
 
@@ -136,10 +144,10 @@ impl Replay<'_> {
         if let Some(found) = self.look_with_other_patterns(&digester, &looks, &first, runs)? {
             return Ok(found);
         }
-        if let Some(race) = self.race(&digester, &looks, &first)? {
+        if let Some(race) = self.race(&digester, &looks)? {
             return match self.unlike_itself(&digester, &looks, &[(Way::SERIAL, &first)])? {
                 Some((place, buffer, way)) => self.culprit(place, buffer, Cause::Within, [way; 2]),
-                None => self.culprit(race.place, race.buffer, race.cause, [Way::SERIAL, race.way]),
+                None => self.culprit(race.place, race.buffer, race.cause, [Way::SERIAL_ONCE, race.way]),
             };
         }
         Ok(Determinism::Repeats { runs, calls })
@@ -205,14 +213,18 @@ impl Replay<'_> {
             differing.partition(|(_, (address, _))| fresh.contains(address));
         let certain = written.first().map(|(place, (address, _))| (*place, *address));
         let until = certain.map_or(usize::MAX, |(place, _)| place);
-        // Each of these only once, when it was written for the last time.
-        let mut last: BTreeMap<(u64, u64), usize> = BTreeMap::new();
-        for (place, buffer) in unwritten.into_iter().filter(|(place, _)| *place <= until) {
-            last.insert(buffer, place);
+        // Each of these only once, when it was written for the last time before it was allocated again.
+        let mut last: BTreeMap<(u64, u64, usize), usize> = BTreeMap::new();
+        for (place, (address, bytes)) in unwritten.into_iter().filter(|(place, _)| *place <= until) {
+            let before = &self.recording.commands[..place.min(self.recording.commands.len())];
+            let is_own =
+                |command: &&Command| command.kind == CommandKind::ALLOCATE && command.destination == address;
+            let generation = before.iter().filter(is_own).count();
+            last.insert((address, bytes, generation), place);
         }
         let mut wanted: Vec<Wanted> = last
             .into_iter()
-            .map(|((address, bytes), place)| Wanted {
+            .map(|((address, bytes, _), place)| Wanted {
                 place,
                 address,
                 bytes,
@@ -276,7 +288,7 @@ impl Replay<'_> {
     /// Makes runs in this way from now on.
     pub(crate) fn go(&mut self, way: Way) {
         self.set_order(way.order);
-        (self.pattern, self.fresh, self.held) = (way.pattern, Fresh::EachTime, way.held);
+        (self.pattern, self.fresh, self.held) = (way.pattern, way.fresh, way.held);
     }
 
     /// Memory that the window allocates.

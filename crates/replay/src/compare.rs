@@ -1,6 +1,7 @@
 //! Memory held against what was recorded of it, or against what an earlier run left.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use tracesmith_cuda::driver::Snapshot;
 use xxhash_rust::xxh3::xxh3_128;
@@ -68,6 +69,10 @@ impl Findings {
         if !differences.is_empty() {
             return Verdict::Differs { differences, buffers };
         }
+        if buffers == 0 {
+            let why = "there is no memory to compare";
+            return Verdict::Unproven { why };
+        }
         if !close.is_empty() {
             return Verdict::Within {
                 buffers,
@@ -96,7 +101,7 @@ impl Findings {
 
 /// What a run left.
 pub(crate) struct Left {
-    memory: Snapshot,
+    pub(crate) memory: Snapshot,
     /// Memory of the host that is not mapped, by its address.
     host: BTreeMap<u64, Vec<u8>>,
 }
@@ -122,11 +127,17 @@ impl Look {
     /// Compares the part that begins at an address.
     fn compare(&mut self, address: u64, expected: &[u8], found: &[u8]) {
         let pairs = expected.iter().zip(found);
-        let Some(first) = pairs.clone().position(|(one, other)| one != other) else {
+        let common = expected.len().min(found.len());
+        let rest = expected.len().max(found.len()) - common;
+        let first = pairs.clone().position(|(one, other)| one != other);
+        let Some(first) = first.or((rest > 0).then_some(common)) else {
             return;
         };
-        let count = pairs.filter(|(one, other)| one != other).count() as u64;
-        let end = (first + 8).min(found.len()).min(expected.len());
+        let count = (pairs.filter(|(one, other)| one != other).count() + rest) as u64;
+        let end = (first + 8).min(common).max(first);
+        if rest > 0 {
+            self.attempts.clear();
+        }
         let difference = self.difference.get_or_insert_with(|| Difference {
             address: self.address,
             bytes: self.bytes,
@@ -200,7 +211,9 @@ impl Replay<'_> {
         self.get_arrays()?;
         let mut findings = Findings::default();
         let (mut expected, mut found) = (Vec::new(), Vec::new());
-        for (address, bytes) in buffers.iter().copied() {
+        // Memory beside the buffers is on the device too: a kernel that writes beyond a buffer shows there.
+        let beside = self.memory_beside(buffers);
+        for (index, (address, bytes)) in buffers.iter().copied().chain(beside).enumerate() {
             let mut look = Look::new(address, bytes, &self.tolerances);
             for offset in (0..bytes).step_by(PART as usize) {
                 let length = PART.min(bytes - offset) as usize;
@@ -213,7 +226,12 @@ impl Replay<'_> {
                 self.stage.read(from, &mut found).map_err(failed())?;
                 look.compare(address + offset, &expected, &found);
             }
-            findings.add(look);
+            if index < buffers.len() {
+                findings.add(look);
+            } else {
+                // It counts only where it differs.
+                findings.settle(look);
+            }
         }
         for (address, expected) in &before.host {
             let found = self.host.get(address).map(Vec::as_slice).unwrap_or_default();
@@ -222,6 +240,19 @@ impl Replay<'_> {
             findings.add(look);
         }
         Ok(findings.verdict())
+    }
+
+    /// Memory of the stage that belongs to no buffer, by where it was.
+    fn memory_beside(&self, buffers: &[(u64, u64)]) -> Vec<(u64, u64)> {
+        let taken: Vec<Range<u64>> = buffers
+            .iter()
+            .map(|(address, bytes)| self.place(*address)..self.place(*address) + bytes)
+            .collect();
+        let beside = self.stage.beside(&taken);
+        let is_known = |range: &Range<u64>| self.stage.place(range.start) == range.start;
+        // Of memory that lies elsewhere the old address is not known here.
+        let here = beside.into_iter().filter(is_known);
+        here.map(|range| (range.start, range.end - range.start)).collect()
     }
 
     /// A copy of what all memory holds now, to compare with.

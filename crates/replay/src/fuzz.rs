@@ -1,4 +1,4 @@
-//! The entry point for fuzzing: a recording of any bytes, read and planned as `info` and a dry run do. `fuzz/` runs it
+//! The entry point for fuzzing: a recording of any bytes, read, planned and looked into as `info`, a dry run and `--dump` do. `fuzz/` runs it
 //! under libFuzzer; `tests/it/corpus.rs` replays its corpus.
 
 use tracesmith_format::fuzz::mended;
@@ -7,6 +7,9 @@ use crate::cuda::kept_attributes;
 use crate::plan::Plan;
 use crate::recording::Recording;
 use crate::run::{nodes_of, planes};
+
+/// Buffers whose contents are looked up: each takes a walk over all calls.
+const BUFFERS: usize = 8;
 
 /// Reads a recording, as it is and with all checksums set right, and looks at all of it.
 pub fn recording(data: &[u8]) {
@@ -32,6 +35,19 @@ fn look_at(recording: &mut Recording) {
         nodes_of(command, &recording.commands[place + 1..]);
         recording.places(command.number..command.number.saturating_add(1));
         recording.launch(&command.function, 1);
+    }
+    let extents: Vec<(u64, u64)> = recording
+        .begin
+        .iter()
+        .chain(&recording.end)
+        .take(BUFFERS)
+        .map(|buffer| (buffer.address, buffer.bytes))
+        .collect();
+    for (address, bytes) in extents {
+        for place in [0, recording.commands.len() / 2, usize::MAX] {
+            // Content that is not there is an error.
+            let _ = recording.content_before(place, address, bytes);
+        }
     }
     let buffers = recording.begin.iter().chain(&recording.end);
     let pieces: Vec<u128> = buffers

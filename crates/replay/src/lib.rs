@@ -79,7 +79,7 @@ pub use plan::{Obstacle, Plan};
 pub use progress::ProgressFn;
 pub use recording::{Buffer, Command, Origin, Recording};
 pub use replace::{Comparison, Replacement};
-pub use run::{Order, Replay, Run};
+pub use run::{Order, Replay, Run, has_device};
 pub use timing::Timing;
 pub use tolerance::{Close, Float, Tolerance};
 pub use tracesmith_cuda::driver::Placing;

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use tracesmith_format::tables::CommandKind;
+use tracesmith_format::tables::{CommandKind, MemoryKind};
 
 use crate::error::Error;
 use crate::recording::{Buffer, Command, Piece, Recording};
@@ -25,8 +25,8 @@ pub enum Content {
     },
 }
 
-/// Copies of copies are followed so far.
-const DEPTH: usize = 64;
+/// How many contents are looked up for one answer: copies of copies take one each.
+const MOST_LOOKUPS: u32 = 10_000;
 
 impl Recording {
     /// What memory holds before the call at a place, as far as the file says.
@@ -37,7 +37,8 @@ impl Recording {
     pub fn content_before(&mut self, place: usize, address: u64, bytes: u64) -> Result<Content, Error> {
         let commands = std::mem::take(&mut self.commands);
         let place = place.min(commands.len());
-        let content = self.content_at(&commands, place, address, bytes);
+        let range = address..address.saturating_add(bytes);
+        let content = self.content_at(&commands, place, &range);
         self.commands = commands;
         content
     }
@@ -46,44 +47,54 @@ impl Recording {
         &mut self,
         commands: &[Command],
         place: usize,
-        address: u64,
-        bytes: u64,
+        range: &Range<u64>,
     ) -> Result<Content, Error> {
-        let range = address..address.saturating_add(bytes);
-        let since_begin = self.content_since_begin(commands, place, &range, DEPTH)?;
-        if matches!(since_begin, Content::Known(_)) {
-            return Ok(since_begin);
+        let mut lookups = MOST_LOOKUPS;
+        let known = if self.is_of_the_host(range) {
+            // The program changes it without a call.
+            unknown(None)
+        } else {
+            self.since_begin(commands, place, range, &mut lookups)?
+        };
+        if matches!(known, Content::Known(_)) {
+            return Ok(known);
         }
         // What nothing can change any more is what it is at the end.
-        let is_final = !commands[place..].iter().any(|command| can_write(command, &range));
-        if is_final && let Some(bytes) = self.recorded(Side::End, &range)? {
+        let is_final = place == commands.len()
+            || !self.is_of_the_host(range)
+                && !commands[place..].iter().any(|command| can_write(command, range));
+        if is_final && let Some(bytes) = self.recorded(Side::End, range)? {
             return Ok(Content::Known(bytes));
         }
-        Ok(since_begin)
+        Ok(known)
     }
 
-    fn content_since_begin(
+    fn is_of_the_host(&self, range: &Range<u64>) -> bool {
+        let mut buffers = self.begin.iter().chain(&self.end);
+        buffers.any(|buffer| {
+            let is_device = matches!(buffer.memory, MemoryKind::DEVICE | MemoryKind::ARRAY);
+            !is_device && overlaps(&buffer.range(), range)
+        })
+    }
+
+    fn since_begin(
         &mut self,
         commands: &[Command],
         place: usize,
         range: &Range<u64>,
-        depth: usize,
+        lookups: &mut u32,
     ) -> Result<Content, Error> {
+        // Nothing is read where a kernel ran before.
+        let may_write = |command: &&Command| is_opaque(command) && can_write(command, range);
+        if let Some(command) = commands[..place].iter().find(may_write) {
+            return Ok(unknown(Some(command)));
+        }
         let Some(mut content) = self.recorded(Side::Begin, range)? else {
-            return Ok(Content::Unknown {
-                call: None,
-                name: String::new(),
-            });
+            return Ok(unknown(None));
         };
         for (index, command) in commands[..place].iter().enumerate() {
-            if !can_write(command, range) {
-                continue;
-            }
-            if !self.apply(commands, index, range, &mut content, depth)? {
-                return Ok(Content::Unknown {
-                    call: Some(command.number),
-                    name: command.name(),
-                });
+            if can_write(command, range) && !self.apply(commands, index, range, &mut content, lookups)? {
+                return Ok(unknown(Some(command)));
             }
         }
         Ok(Content::Known(content))
@@ -96,7 +107,7 @@ impl Recording {
         index: usize,
         range: &Range<u64>,
         content: &mut [u8],
-        depth: usize,
+        lookups: &mut u32,
     ) -> Result<bool, Error> {
         let command = &commands[index];
         match command.kind {
@@ -106,7 +117,7 @@ impl Recording {
             }
             CommandKind::COPY | CommandKind::HOST_FUNCTION if self.brought.contains_key(&command.number) => {
                 let pieces = self.brought[&command.number].clone();
-                for piece in pieces {
+                for piece in pieces.iter().filter(|piece| overlaps(&extent(piece), range)) {
                     let bytes = self.store.piece(piece.hash)?;
                     overlay(content, range.start, piece.address, bytes);
                 }
@@ -114,11 +125,21 @@ impl Recording {
             }
             // What it changes in memory of the host is recorded with it.
             CommandKind::HOST_FUNCTION => Ok(true),
-            CommandKind::COPY if depth > 0 => {
-                let source = command.source..command.source.saturating_add(command.bytes);
-                match self.content_since_begin(commands, index, &source, depth - 1)? {
+            CommandKind::COPY => {
+                let Some(left) = lookups.checked_sub(1) else {
+                    return Ok(false);
+                };
+                *lookups = left;
+                let to = destination(command);
+                let common = to.start.max(range.start)..to.end.min(range.end);
+                let source = command.source.saturating_add(common.start - to.start);
+                let source = source..source.saturating_add(common.end - common.start);
+                if self.is_of_the_host(&source) {
+                    return Ok(false);
+                }
+                match self.since_begin(commands, index, &source, lookups)? {
                     Content::Known(bytes) => {
-                        overlay(content, range.start, command.destination, &bytes);
+                        overlay(content, range.start, common.start, &bytes);
                         Ok(true)
                     }
                     Content::Unknown { .. } => Ok(false),
@@ -138,13 +159,29 @@ impl Recording {
         let Some(pieces) = buffers.iter().find(holds).map(|buffer| buffer.pieces.clone()) else {
             return Ok(None);
         };
-        let mut content = vec![0; (range.end - range.start) as usize];
-        let mut covered = 0;
+        // It grows with what is really there: what a file claims may be more.
+        let mut content = Vec::new();
+        let mut at = range.start;
         for piece in pieces.iter().filter(|piece| overlaps(&extent(piece), range)) {
             let bytes = self.store.piece(piece.hash)?;
-            covered += overlay(&mut content, range.start, piece.address, bytes);
+            let end = piece.address.saturating_add(bytes.len() as u64).min(range.end);
+            if piece.address > at || bytes.len() as u64 != piece.bytes {
+                return Ok(None);
+            }
+            if end > at {
+                content
+                    .extend_from_slice(&bytes[(at - piece.address) as usize..(end - piece.address) as usize]);
+                at = end;
+            }
         }
-        Ok((covered == content.len()).then_some(content))
+        Ok((at >= range.end).then_some(content))
+    }
+}
+
+fn unknown(command: Option<&Command>) -> Content {
+    Content::Unknown {
+        call: command.map(|command| command.number),
+        name: command.map(Command::name).unwrap_or_default(),
     }
 }
 
@@ -162,40 +199,57 @@ fn overlaps(one: &Range<u64>, other: &Range<u64>) -> bool {
     one.start < other.end && other.start < one.end
 }
 
+/// Whether the file does not say what a call writes.
+fn is_opaque(command: &Command) -> bool {
+    !matches!(
+        command.kind,
+        CommandKind::COPY | CommandKind::SET | CommandKind::HOST_FUNCTION
+    )
+}
+
 /// Whether a call can change memory in a range. A kernel can follow pointers that other kernels wrote, so it may write
 /// anything.
 fn can_write(command: &Command, range: &Range<u64>) -> bool {
-    let to = |bytes: u64| command.destination..command.destination.saturating_add(bytes);
     match command.kind {
-        CommandKind::COPY | CommandKind::ALLOCATE => overlaps(&to(command.bytes), range),
-        CommandKind::SET => overlaps(&to(set_span(command)), range),
+        CommandKind::COPY | CommandKind::ALLOCATE | CommandKind::SET => {
+            overlaps(&destination(command), range)
+        }
         CommandKind::LAUNCH | CommandKind::COPY_PLANES | CommandKind::HOST_FUNCTION => true,
         kind => kind == CommandKind::REFUSED || kind.name().is_none(),
     }
 }
 
-/// Bytes from the first that is set to the last.
-fn set_span(command: &Command) -> u64 {
-    let rows = command.object.max(1);
-    (rows - 1)
-        .saturating_mul(command.source)
-        .saturating_add(command.bytes)
+/// From the first byte that a call writes to the last, where it says so.
+fn destination(command: &Command) -> Range<u64> {
+    let bytes = match command.kind {
+        CommandKind::SET => {
+            let rows = command.object.max(1);
+            (rows - 1)
+                .saturating_mul(command.source)
+                .saturating_add(command.bytes)
+        }
+        _ => command.bytes,
+    };
+    command.destination..command.destination.saturating_add(bytes)
 }
 
+/// Sets what lies in some content.
 fn set(command: &Command, start: u64, content: &mut [u8]) {
     let element = command.value.to_le_bytes();
-    let width = usize::from(command.width).clamp(1, element.len());
-    let row: Vec<u8> = element[..width]
-        .iter()
-        .copied()
-        .cycle()
-        .take(command.bytes as usize)
-        .collect();
-    for index in 0..command.object.max(1) {
-        let at = command
-            .destination
-            .saturating_add(index.saturating_mul(command.source));
-        overlay(content, start, at, &row);
+    let width = u64::from(command.width).clamp(1, element.len() as u64);
+    let pitch = command.source.max(1);
+    for (index, byte) in content.iter_mut().enumerate() {
+        let Some(offset) = (start + index as u64).checked_sub(command.destination) else {
+            continue;
+        };
+        let (row, column) = if command.object > 1 {
+            (offset / pitch, offset % pitch)
+        } else {
+            (0, offset)
+        };
+        if row < command.object.max(1) && column < command.bytes {
+            *byte = element[(column % width) as usize];
+        }
     }
 }
 

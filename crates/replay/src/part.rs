@@ -104,6 +104,9 @@ impl Replay<'_> {
         }
         let places = part.places.start.min(count)..part.places.end.min(count);
         let chosen = part.chosen(&self.recording.commands);
+        if chosen.is_empty() {
+            return Err(Error::Obstacle("no call is part of what was chosen".to_owned()));
+        }
         let against = if part.reaches_end(count) {
             Against::Recorded
         } else {

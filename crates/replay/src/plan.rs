@@ -202,6 +202,8 @@ impl Plan {
                 }
             }
         }
+        // Those that are surely of a loaded module come first.
+        wanted.sort_by_key(|(handle, _, _)| of_handle(*handle).is_none());
         for (handle, name, was) in wanted {
             let module = match of_handle(handle) {
                 Some(module) => Some(module),
@@ -211,7 +213,12 @@ impl Plan {
                 }
                 None => by_name.get(name.as_bytes()).and_then(|list| only(list.iter())),
             };
-            if let Some(module) = module {
+            // Two modules of the same code have variables of their own: one that is not loaded is memory like any other.
+            let is_taken = |module: &ModuleKey| {
+                let mut variables = self.variables.iter();
+                variables.any(|other| other.module == *module && other.name == name && other.was != was)
+            };
+            if let Some(module) = module.filter(|module| !is_taken(module)) {
                 self.variables.push(Variable { was, name, module });
             }
         }

@@ -45,21 +45,21 @@ pub(crate) struct Race {
 }
 
 impl Replay<'_> {
-    /// Looks for a call that does not wait for another stream. `serial` is the trail of a run without streams.
-    pub(crate) fn race(
-        &mut self,
-        digester: &Digester,
-        looks: &[Look],
-        serial: &Trail,
-    ) -> Result<Option<Race>, Error> {
+    /// Looks for a call that does not wait for another stream: held against a run without streams.
+    pub(crate) fn race(&mut self, digester: &Digester, looks: &[Look]) -> Result<Option<Race>, Error> {
         let Some(last) = looks.last() else { return Ok(None) };
-        let expected = &serial[serial.len() - last.buffers.len()..];
+        let ways = self.slower_ways();
+        if ways.is_empty() {
+            return Ok(None);
+        }
+        self.go(Way::SERIAL_ONCE);
+        let expected = self.outcome(digester, &last.buffers, usize::MAX)?;
         let mut by_itself = None;
-        for way in self.slower_ways() {
+        for way in ways {
             self.go(way);
             self.load_delay()?;
             let found = self.outcome(digester, &last.buffers, usize::MAX)?;
-            let Some(buffer) = first_apart(expected, &found, &last.buffers) else {
+            let Some(buffer) = first_apart(&expected, &found, &last.buffers) else {
                 continue;
             };
             let Some(held) = way.held else {
@@ -111,7 +111,7 @@ impl Replay<'_> {
         }
         let free = Way {
             order: Order::Streams,
-            ..Way::SERIAL
+            ..Way::SERIAL_ONCE
         };
         let slower = DELAYS.into_iter().flat_map(|delay| {
             all.iter().map(move |stream| Held {
@@ -169,7 +169,7 @@ impl Replay<'_> {
         way: Way,
         until: usize,
     ) -> Result<Option<u64>, Error> {
-        self.go(Way::SERIAL);
+        self.go(Way::SERIAL_ONCE);
         let serial = self.outcome(digester, buffers, until)?;
         self.go(way);
         let slower = self.outcome(digester, buffers, until)?;

@@ -780,6 +780,11 @@ impl<'r> Replay<'r> {
     }
 }
 
+/// Whether there is a GPU to replay on.
+pub fn has_device(ordinal: u32) -> bool {
+    Driver::open().is_ok_and(|driver| driver.device(ordinal).is_ok())
+}
+
 /// A content that is not as long as its piece.
 pub(crate) fn missing_content(piece: &Piece) -> Error {
     Error::Missing(format!("all of the content at {:#x}", piece.address))
@@ -809,7 +814,9 @@ pub(crate) fn nodes_of<'c>(command: &Command, behind: &'c [Command]) -> Option<&
         .iter()
         .take_while(|node| node.graph == command.number)
         .count();
-    (count as u64 == command.bytes).then(|| &behind[..count])
+    let nodes = &behind[..count];
+    // Others are made one by one, in the order that is wanted.
+    (count as u64 == command.bytes && nodes.is_sorted_by_key(|node| node.number)).then_some(nodes)
 }
 
 /// A copy of planes, as the format has it.

@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 use tracesmith_cuda::driver::Snapshot;
 
 use crate::error::Error;
-use crate::run::Replay;
+use crate::run::{Fresh, Replay};
 
 /// Snapshots by the place before whose call they were taken.
 #[derive(Default)]
@@ -19,6 +19,8 @@ pub(crate) struct Snapshots {
     /// Calls from one to the next; 0: none are kept.
     every: usize,
     most: usize,
+    /// How memory was filled in the runs that they are of.
+    made: Option<(Fresh, u8)>,
     kept: BTreeMap<usize, Kept>,
 }
 
@@ -70,6 +72,7 @@ impl Replay<'_> {
         self.snapshots = Snapshots {
             every,
             most: (free / 2 / each) as usize,
+            made: None,
             kept: BTreeMap::new(),
         };
         Ok(())
@@ -118,6 +121,10 @@ impl Replay<'_> {
 
     fn go_back(&mut self, place: usize) -> Result<usize, Error> {
         self.wait()?;
+        let way = (self.fresh, self.pattern);
+        if self.snapshots.made.replace(way) != Some(way) {
+            self.snapshots.kept.clear();
+        }
         let mut nearest = self.snapshots.kept.range(..=place);
         let Some((at, kept)) = nearest.next_back().filter(|_| self.has_recorded_kernels()) else {
             self.restore()?;
@@ -152,6 +159,7 @@ mod tests {
         let snapshots = Snapshots {
             every: 4,
             most: 2,
+            made: None,
             kept: BTreeMap::new(),
         };
         assert_eq!([0, 3, 4, 9].map(|place| snapshots.next(place)), [4, 4, 8, 12]);

@@ -21,6 +21,12 @@ pub enum Verdict {
         /// Those that are not the same to the last byte.
         close: Vec<Close>,
     },
+    /// Nothing that was compared can show a difference: there is no memory to compare, or the recorded kernel leaves
+    /// all of it as it was before.
+    Unproven {
+        /// Why.
+        why: &'static str,
+    },
     /// Something is not.
     Differs {
         /// What, by address.
@@ -34,8 +40,11 @@ impl Verdict {
     /// This verdict, unless another one of the same run is worse.
     pub(crate) fn and(self, other: Self) -> Self {
         match (self, other) {
-            (own @ Self::Differs { .. }, _) | (own, Self::Same { .. }) => own,
+            (own @ Self::Differs { .. }, _) => own,
             (_, other @ Self::Differs { .. }) => other,
+            // One of the two has something to show.
+            (Self::Unproven { .. }, other) => other,
+            (own, Self::Same { .. } | Self::Unproven { .. }) => own,
             (Self::Same { buffers, bytes }, Self::Within { close, .. }) => Self::Within {
                 buffers,
                 bytes,
@@ -61,7 +70,7 @@ impl Verdict {
 
     /// Whether it is as it was recorded, or near enough.
     pub fn is_good(&self) -> bool {
-        !matches!(self, Self::Differs { .. })
+        matches!(self, Self::Same { .. } | Self::Within { .. })
     }
 }
 

@@ -192,7 +192,7 @@ fn rewrite<W: Write>(
 /// the one that is replayed, and the input's number for the others. A reader must not take the facts of one recording for
 /// those of another, whatever numbers their processes had.
 fn suffixes_of_recordings(found: &[Recordings]) -> Vec<String> {
-    let first = found.iter().position(Recordings::any).unwrap_or(0);
+    let first = found.iter().position(Recordings::has_calls).unwrap_or(0);
     let suffix = |number| match number {
         number if number == first => String::new(),
         number => format!(".{}", number + 1),

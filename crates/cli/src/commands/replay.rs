@@ -18,7 +18,7 @@ use tracesmith_format::tables::CommandKind;
 use tracesmith_replay::npy::{self, Element};
 use tracesmith_replay::{
     Comparison, Content, Error, Float, Order, Pace, Part, Placing, Plan, Recording, Replacement, Replay,
-    Tolerance,
+    Tolerance, has_device,
 };
 use tracesmith_trace::units;
 
@@ -55,7 +55,12 @@ pub(crate) fn run(args: &ReplayArgs, output: &mut Output) -> anyhow::Result<Exit
             None => Ok(FAILED),
         };
     }
-    if args.dump.is_some() && guard::role() == Role::Guard && dump_recorded(args, output)? {
+    if args.dump.is_some()
+        && args.replace.is_empty()
+        && guard::role() == Role::Guard
+        && !has_device(args.device)
+        && dump_recorded(args, output)?
+    {
         return Ok(Exit::Done);
     }
     if is_timed {
@@ -124,6 +129,7 @@ fn dump_recorded(args: &ReplayArgs, output: &mut Output) -> anyhow::Result<bool>
     let content = recording.content_before(array.place, array.address, array.bytes);
     match content.with_context(|| name)? {
         Content::Known(content) => {
+            output.note("no GPU here: from the file, nothing was run");
             array.write(&content, output)?;
             Ok(true)
         }
@@ -132,7 +138,7 @@ fn dump_recorded(args: &ReplayArgs, output: &mut Output) -> anyhow::Result<bool>
             name,
         } => {
             output.note(&format!(
-                "#{call} {name} may have written that memory: running everything before on the GPU"
+                "#{call} {name} may have written that memory: only a replay on a GPU shows what it holds then"
             ));
             Ok(false)
         }

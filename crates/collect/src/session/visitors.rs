@@ -13,7 +13,7 @@ use crate::{
     end::End,
     identity::Identity,
     ring::{self, Keep, Ring},
-    target::{Order, Target, TargetKey, TargetStore},
+    target::{Opened, Order, Target, TargetKey, TargetStore},
 };
 
 /// A visitor says who it is with its first packet, which is there when it is.
@@ -22,13 +22,18 @@ const HELLO_LIMIT: Duration = Duration::from_millis(50);
 impl Session {
     /// Takes a target that is connected, and tells it what to do. `own_pid` is the number that it knows itself by, as far
     /// as it has said so.
-    pub(crate) fn adopt(&mut self, control: Control, own_pid: Option<u32>) -> Option<TargetKey> {
+    pub(crate) fn adopt(
+        &mut self,
+        control: Control,
+        own_pid: Option<u32>,
+        opened: Opened,
+    ) -> Option<TargetKey> {
         let claimed = own_pid.or(control.peer().process_id())?;
         let id = control.peer().id(claimed);
         if let Some(key) = self.key_of(id) {
             let position = self.position(key)?;
             if self.targets[position].is_same_program() {
-                return self.reconnect(position, control).then_some(key);
+                return self.reconnect(position, control, opened).then_some(key);
             }
             self.end_target(key, End::Replaced);
         }
@@ -54,7 +59,7 @@ impl Session {
         };
         let hello = *visitor.hello();
         if hello.purpose == Purpose::Control {
-            let _ = self.adopt(visitor.into_control(), Some(hello.process_id));
+            let _ = self.adopt(visitor.into_control(), Some(hello.process_id), Opened::ByTarget);
         } else {
             self.grant(visitor, hello.purpose, hello.process_id);
         }
@@ -138,9 +143,9 @@ impl Session {
 
     /// A process that is known connects once more. It does so when its program has closed our descriptor, as those do
     /// that close all. A second connection beside one that is open is none of ours.
-    fn reconnect(&mut self, position: usize, control: Control) -> bool {
+    fn reconnect(&mut self, position: usize, control: Control, opened: Opened) -> bool {
         let target = &mut self.targets[position];
-        if !target.reconnect(control) {
+        if !target.reconnect(control, opened) {
             return false;
         }
         match self.window {
@@ -148,7 +153,8 @@ impl Session {
                 let open = self.open_message();
                 self.targets[position].order(Order::Open, &open);
             }
-            WindowState::Over => target.order(Order::Close, &Message::Close),
+            // It waits for a first word, also while there is nothing to record yet.
+            WindowState::Ahead { .. } | WindowState::Over => target.order(Order::Close, &Message::Close),
             _ => {}
         }
         true

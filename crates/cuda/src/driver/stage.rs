@@ -442,6 +442,32 @@ impl Stage {
         driver.check("cuMemsetD2DAsync", status)
     }
 
+    /// Memory of the device that is none of `taken`, which need not be sorted.
+    pub fn beside(&self, taken: &[Range<u64>]) -> Vec<Range<u64>> {
+        let mut taken: Vec<&Range<u64>> = taken.iter().collect();
+        taken.sort_by_key(|range| range.start);
+        let mut beside = Vec::new();
+        for Mapped { range, place, .. } in &self.mapped {
+            if *place != Place::Device {
+                continue;
+            }
+            let mut at = range.start;
+            for own in taken
+                .iter()
+                .filter(|own| own.start < range.end && range.start < own.end)
+            {
+                if own.start > at {
+                    beside.push(at..own.start);
+                }
+                at = at.max(own.end);
+            }
+            if at < range.end {
+                beside.push(at..range.end);
+            }
+        }
+        beside
+    }
+
     /// Sets every byte of its own memory, but not of memory that was [admitted](Self::admit).
     ///
     /// # Errors

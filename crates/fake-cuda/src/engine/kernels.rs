@@ -25,6 +25,7 @@ pub(crate) struct Arguments<'a> {
 pub(crate) enum Body {
     Noop,
     Fill,
+    FillBeyond,
     Saxpy,
     SaxpyNear,
     VectorAdd,
@@ -43,6 +44,7 @@ impl Body {
         Some(match name {
             "noop" => Self::Noop,
             "fill" => Self::Fill,
+            "fill_beyond" => Self::FillBeyond,
             "saxpy" | "ncclDevKernel_AllReduce_Sum_f32" => Self::Saxpy,
             "saxpy_near" => Self::SaxpyNear,
             "vector_add" => Self::VectorAdd,
@@ -61,7 +63,8 @@ impl Body {
     pub(crate) fn run(self, arguments: &Arguments<'_>) -> Result<(), Code> {
         match self {
             Self::Noop => Ok(()),
-            Self::Fill => fill(arguments),
+            Self::Fill => fill(arguments, 0),
+            Self::FillBeyond => fill(arguments, 1),
             Self::Saxpy => saxpy(arguments, 0),
             Self::SaxpyNear => saxpy(arguments, 3),
             Self::VectorAdd => vector_add(arguments),
@@ -104,10 +107,11 @@ impl Arguments<'_> {
     }
 }
 
-fn fill(arguments: &Arguments<'_>) -> Result<(), Code> {
+/// Fills as many words as it is told, and so many beyond them.
+fn fill(arguments: &Arguments<'_>, beyond: usize) -> Result<(), Code> {
     let (value, count) = (
         arguments.number(1)?,
-        arguments.covered(arguments.number(2)?.into()),
+        arguments.covered(arguments.number(2)?.into()) + beyond,
     );
     let target = arguments.view::<u32>(0, count)?;
     (0..count).for_each(|index| target.set(index, value));

@@ -116,7 +116,7 @@ table! {
     /// The code itself, stored with the first module of the same hash when recorded; a long one continues in rows
     /// of the same hash.
     10 code: Blob, plain;
-    /// The program's handle of it, when recorded, as in the commands: in a row of its own, once it is known.
+    /// What commands of a recording know it by: in a row of its own, once it is known.
     11 handle: u64, plain;
 }
 

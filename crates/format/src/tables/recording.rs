@@ -31,8 +31,7 @@ table! {
     9 object: u64, plain;
     /// The kernel, or the call where it cannot be run again.
     10 function: StringId, plain;
-    /// The program's handle of the module that holds the kernel; bits 57 to 63 count how often that handle was given out
-    /// before, after its module was unloaded.
+    /// The module that holds the kernel: a number of the recorder's, or, in older files, the program's handle.
     11 module: u64, plain;
     /// Why it cannot be run again.
     12 reason: StringId, plain;
@@ -88,7 +87,7 @@ table! {
     6 context: ContextId, plain;
     /// The variable of device code that it is; none of memory that was taken.
     7 variable: StringId, plain;
-    /// The program's handle of the module that holds the variable.
+    /// The module that holds the variable, as in the commands.
     8 module: u64, plain;
 }
 

@@ -33,8 +33,13 @@ impl Next {
         self.address.store(found, Ordering::Relaxed);
     }
 
+    /// Looked up now if nobody has: a constructor of another library may run before ours, and nothing is recorded then.
     fn get(&self) -> Option<*mut c_void> {
-        let address = self.address.load(Ordering::Relaxed);
+        let mut address = self.address.load(Ordering::Relaxed);
+        if address.is_null() {
+            self.find();
+            address = self.address.load(Ordering::Relaxed);
+        }
         (!address.is_null()).then_some(address)
     }
 }

@@ -100,8 +100,9 @@ fn hand_over(leaving: Leaving) {
 
 /// On the control thread: does what is asked for by `hand_over`, if anything is.
 pub(crate) fn answer(hand_over: impl FnOnce(Leaving)) {
-    let ticket = ASKED.load(Ordering::Acquire);
+    // In this order: who asks adds to the first before setting the second, so everyone who is answered has a ticket here.
     let wanted = WANTED.swap(0, Ordering::AcqRel);
+    let ticket = ASKED.load(Ordering::Acquire);
     let leaving = [Leaving::Exit, Leaving::Exec, Leaving::Abort]
         .into_iter()
         .find(|leaving| wanted & *leaving as u32 != 0);

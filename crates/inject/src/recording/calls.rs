@@ -26,7 +26,7 @@ use super::{
     functions::{Action, Order, Taking, Wait},
     inside,
     memory::{Kind, Neighbours, Reached},
-    modules::{self, Module, has_seen_any},
+    modules::{self, Evidence, Module, has_seen_any},
 };
 use crate::{clock, cuda::kinds::plain_name, guard::lock, threads};
 
@@ -328,7 +328,7 @@ impl State {
                     } else {
                         // A library's: its module in this context, if the call has loaded it.
                         let module = self.peek.module_of_library(asked.module);
-                        self.learn_module(module);
+                        self.learn_module(module, Evidence::Seen);
                         module.unwrap_or(0)
                     };
                     let module = Module {
@@ -431,17 +431,17 @@ impl State {
             Action::LoadModule => {
                 let given = given!(call, *const u64);
                 let handle = given.and_then(|given| pointed!(given)).copied();
-                self.learn_module(handle);
+                self.learn_module(handle, Evidence::Returned);
             }
             Action::LoadLibrary => {
                 let given = given!(call, *const u64);
                 let library = given.and_then(|given| pointed!(given)).copied();
                 let module = library.and_then(|library| self.peek.module_of_library(library));
-                self.learn_module(module);
+                self.learn_module(module, Evidence::Seen);
             }
             Action::FindFunction => {
                 let handles = given!(call, Handles);
-                self.learn_module(handles.map(|handles| handles.second));
+                self.learn_module(handles.map(|handles| handles.second), Evidence::Seen);
             }
             Action::LoadKernel => {
                 let given = given!(call, *const usize);
@@ -449,8 +449,12 @@ impl State {
                 self.learn_module_of(function.map(FunctionHandle));
             }
             Action::AskFunction(place) => {
-                let words = given!(call, [usize; 3]);
-                self.learn_module_of(words.map(|words| FunctionHandle(words[place])));
+                let function = match place {
+                    0 => given!(call, [usize; 1]).map(|words| words[0]),
+                    1 => given!(call, [usize; 2]).map(|words| words[1]),
+                    _ => given!(call, [usize; 3]).map(|words| words[2]),
+                };
+                self.learn_module_of(function.map(FunctionHandle));
             }
             Action::Launch | Action::LaunchCooperative => {
                 let launch = given!(call, Launch);

@@ -8,8 +8,8 @@
 //! 2. CUPTI reports the module of a kernel within its first launch.
 //! 3. Only one module has exactly the kernels that the driver lists for the handle.
 //!
-//! A handle can be given out again after its module was unloaded. Then it counts as another one: the upper bits of what
-//! the recording stores say how often it was given out before.
+//! A handle can be given out again after its module was unloaded. So the recording does not store the handle, but a
+//! number that is never given out twice.
 
 use std::{
     cell::RefCell,
@@ -27,9 +27,6 @@ use crate::guard::lock;
 /// Code as CUPTI numbers it: the context and the module.
 pub(super) type ModuleKey = (u32, u32);
 
-/// Handles are addresses, which leave the upper bits free.
-const GENERATION_SHIFT: u32 = 57;
-
 thread_local! {
     /// The modules that were loaded, or used for the first time, in the call that this thread is in.
     static SEEN_IN_CALL: RefCell<Vec<ModuleKey>> = const { RefCell::new(Vec::new()) };
@@ -40,7 +37,7 @@ thread_local! {
 pub(super) struct Module {
     /// The program's handle; 0 when the driver does not say.
     pub(super) handle: u64,
-    /// What the recording stores for it: the handle, and how often it was given out before.
+    /// What the recording stores for it; 0 when it has no handle.
     pub(super) id: u64,
 }
 
@@ -122,8 +119,8 @@ pub(super) fn has_seen_any() -> bool {
 pub(super) struct Modules {
     loaded: HashMap<ModuleKey, Loaded>,
     handles: HashMap<u64, Bound>,
-    /// How often each handle was given out before.
-    generations: HashMap<u64, u64>,
+    /// The id that was given out last.
+    last_id: u64,
 }
 
 struct Loaded {
@@ -132,10 +129,19 @@ struct Loaded {
     kernels: Vec<u64>,
 }
 
-#[derive(Default)]
 struct Bound {
+    id: u64,
     /// None until it is known.
     code: Option<ModuleKey>,
+}
+
+/// What a handle is bound by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Evidence {
+    /// The call returned it as the handle of what it loaded: it stands for nothing else any more.
+    Returned,
+    /// Code was loaded or first used in a call that took it, and maybe other code was.
+    Seen,
 }
 
 impl Modules {
@@ -144,29 +150,35 @@ impl Modules {
         if handle == 0 {
             return 0;
         }
-        self.handles.entry(handle).or_default();
-        let generation = self.generations.get(&handle).copied().unwrap_or(0);
-        handle | generation << GENERATION_SHIFT
+        let last_id = &mut self.last_id;
+        let bound = self.handles.entry(handle).or_insert_with(|| {
+            *last_id += 1;
+            Bound {
+                id: *last_id,
+                code: None,
+            }
+        });
+        bound.id
     }
 
-    /// Whether it is known which code a handle stands for.
-    fn is_bound(&self, handle: u64) -> bool {
-        self.handles
-            .get(&handle)
-            .is_some_and(|bound| bound.code.is_some())
+    /// The code that a handle stands for, if that is known.
+    fn code(&self, handle: u64) -> Option<ModuleKey> {
+        self.handles.get(&handle).and_then(|bound| bound.code)
     }
 
-    /// A handle stands for this code; its id if that is news.
-    fn bind(&mut self, handle: u64, key: ModuleKey) -> Option<u64> {
-        let bound = self.handles.entry(handle).or_default();
-        match bound.code {
+    /// A handle stands for this code; its id if that is news. A handle of code that is still loaded keeps it, unless the
+    /// driver has just given the handle out.
+    fn bind(&mut self, handle: u64, key: ModuleKey, evidence: Evidence) -> Option<u64> {
+        match self.code(handle) {
             Some(code) if code == key => return None,
-            // It was unloaded, which we were not told.
-            Some(_) => *self.generations.entry(handle).or_default() += 1,
+            Some(code) if evidence == Evidence::Seen && self.loaded.contains_key(&code) => return None,
+            // It was unloaded, which nobody reported.
+            Some(_) => drop(self.handles.remove(&handle)),
             None => {}
         }
-        self.handles.insert(handle, Bound { code: Some(key) });
-        Some(self.id(handle))
+        let id = self.id(handle);
+        self.handles.insert(handle, Bound { id, code: Some(key) });
+        Some(id)
     }
 
     /// Code is gone. Gives the handles that do not stand for anything any more: those of this code, or, when that has
@@ -186,7 +198,6 @@ impl Modules {
             .collect();
         for handle in &gone {
             self.handles.remove(handle);
-            *self.generations.entry(*handle).or_default() += 1;
         }
         gone
     }
@@ -246,61 +257,93 @@ impl State {
         }
     }
 
-    /// Functions of code that is gone are not known any more: their handles may come back for others.
     fn module_unloaded(&mut self, key: ModuleKey) {
         let gone = self.modules.unloaded(key);
+        self.forget_modules(&gone);
+    }
+
+    /// Functions of code that is gone are not known any more: their handles may come back for others. Nor are those whose
+    /// module the driver does not tell.
+    fn forget_modules(&mut self, gone: &[u64]) {
+        let is_gone = |handle: u64| handle == 0 || gone.contains(&handle);
         self.functions
-            .retain(|_, function| !gone.contains(&function.module.handle));
-        self.memory.variables.unloaded(&gone);
+            .retain(|_, function| !is_gone(function.module.handle));
+        self.memory.variables.unloaded(gone);
     }
 
     /// The module of a function, or of what stands for one until it is loaded.
     pub(super) fn module_of(&mut self, function: FunctionHandle, context: u32) -> Module {
+        forget_calls_before();
         let handle = self.peek.module(function).unwrap_or(0);
         // Asking may have loaded it.
         self.take_reports();
-        let module = Module {
+        if handle == 0 {
+            return Module::default();
+        }
+        if self
+            .modules
+            .code(handle)
+            .is_some_and(|(other, _)| other != context)
+        {
+            // Of a context that is gone.
+            self.modules.handles.remove(&handle);
+            self.forget_modules(&[handle]);
+        }
+        if self.modules.code(handle).is_none() {
+            // Code that was loaded before anyone watched is not known, and may have the same kernels.
+            match seen_in_call() {
+                Some(key) => self.bind(handle, key, Evidence::Seen),
+                None if self.since == Since::Start => self.bind_by_kernels(handle, context),
+                None => {}
+            }
+        }
+        Module {
             handle,
             id: self.modules.id(handle),
-        };
-        // Code that was loaded before anyone watched is not known, and may have the same kernels.
-        if handle != 0 && self.since == Since::Start && !self.modules.is_bound(handle) {
-            self.bind_by_kernels(handle, context);
         }
-        module
     }
 
     fn bind_by_kernels(&mut self, handle: u64, context: u32) {
         let Some(functions) = self.peek.functions(handle) else {
             return;
         };
-        let names: Vec<Vec<u8>> = functions
+        let names: Option<Vec<Vec<u8>>> = functions
             .into_iter()
-            .filter_map(|function| self.peek.name(function))
+            .map(|function| self.peek.name(function))
             .collect();
+        // A list with holes may be that of other code.
+        let Some(names) = names.filter(|names| !names.is_empty()) else {
+            return;
+        };
         let kernels = name_hashes(names.iter().map(Vec::as_slice));
         if let Some(key) = self.modules.with_kernels(context, &kernels) {
-            self.bind(handle, key);
+            self.bind(handle, key, Evidence::Seen);
         }
     }
 
     /// A call has ended that loaded a module or used it for the first time, and this is its handle.
-    pub(super) fn learn_module(&mut self, handle: Option<u64>) {
+    pub(super) fn learn_module(&mut self, handle: Option<u64>, evidence: Evidence) {
+        // Its code is told first.
+        self.take_reports();
         if let (Some(key), Some(handle)) = (seen_in_call(), handle.filter(|handle| *handle != 0)) {
-            self.bind(handle, key);
+            self.bind(handle, key, evidence);
         }
     }
 
     /// The same, by a function of the module.
     pub(super) fn learn_module_of(&mut self, function: Option<FunctionHandle>) {
         let module = function.and_then(|function| self.peek.module(function));
-        self.learn_module(module);
+        self.learn_module(module, Evidence::Seen);
     }
 
-    fn bind(&mut self, handle: u64, key: ModuleKey) {
-        let Some(id) = self.modules.bind(handle, key) else {
+    fn bind(&mut self, handle: u64, key: ModuleKey, evidence: Evidence) {
+        let before = self.modules.code(handle);
+        let Some(id) = self.modules.bind(handle, key, evidence) else {
             return;
         };
+        if before.is_some() {
+            self.forget_modules(&[handle]);
+        }
         let (context, module) = key;
         let record = ModuleHandle {
             handle: id,
@@ -338,28 +381,43 @@ mod tests {
 
     #[test]
     fn a_handle_that_is_given_out_again_is_another_one() {
-        let mut modules = with(&[((1, 7), 70, &[1]), ((1, 8), 80, &[1])]);
-        let first = modules.id(HANDLE);
-        assert_eq!(modules.bind(HANDLE, (1, 7)), Some(first));
-        assert_eq!(modules.bind(HANDLE, (1, 7)), None, "that is no news");
-        assert_eq!(modules.unloaded((1, 7)), [HANDLE]);
-        let second = modules.bind(HANDLE, (1, 8)).unwrap();
-        assert_eq!((first, second), (HANDLE, HANDLE | 1 << GENERATION_SHIFT));
-        assert_eq!(modules.id(HANDLE), second);
+        let mut modules = with(&[]);
+        let mut ids = HashSet::new();
+        for round in 0..1000 {
+            let key = (1, round);
+            let kernels = vec![1];
+            modules.loaded.insert(key, Loaded { hash: 1, kernels });
+            let id = modules.id(HANDLE);
+            assert_eq!(modules.bind(HANDLE, key, Evidence::Returned), Some(id));
+            assert_eq!(
+                modules.bind(HANDLE, key, Evidence::Returned),
+                None,
+                "that is no news"
+            );
+            assert!(ids.insert(id), "{id} was given out before");
+            assert_eq!(modules.unloaded(key), [HANDLE]);
+        }
     }
 
     #[test]
-    fn a_handle_that_stands_for_other_code_was_given_out_again_unseen() {
-        let mut modules = with(&[]);
-        let first = modules.bind(HANDLE, (1, 7)).unwrap();
-        assert_ne!(modules.bind(HANDLE, (1, 8)), Some(first));
+    fn a_handle_that_the_driver_returns_for_other_code_was_given_out_again_unseen() {
+        let mut modules = with(&[((1, 7), 70, &[1]), ((1, 8), 80, &[1])]);
+        let first = modules.bind(HANDLE, (1, 7), Evidence::Returned).unwrap();
+        assert_eq!(
+            modules.bind(HANDLE, (1, 8), Evidence::Seen),
+            None,
+            "it is still loaded"
+        );
+        assert_eq!(modules.id(HANDLE), first);
+        let second = modules.bind(HANDLE, (1, 8), Evidence::Returned);
+        assert!(second.is_some() && second != Some(first));
     }
 
     #[test]
     fn handles_of_unknown_code_do_not_outlive_unknown_code() {
         let mut modules = with(&[]);
         let first = modules.id(HANDLE);
-        modules.bind(2 * HANDLE, (1, 3));
+        modules.bind(2 * HANDLE, (1, 3), Evidence::Returned);
         assert_eq!(modules.unloaded((1, 9)), [HANDLE]);
         assert_ne!(modules.id(HANDLE), first);
     }
@@ -373,7 +431,7 @@ mod tests {
         ]);
         assert_eq!(modules.with_kernels(1, &[1, 2]), Some((1, 1)));
         assert_eq!(modules.with_kernels(1, &[1]), None);
-        modules.bind(HANDLE, (1, 1));
+        modules.bind(HANDLE, (1, 1), Evidence::Returned);
         assert_eq!(modules.with_kernels(1, &[1, 2]), None, "it has a handle");
         let twice = with(&[((1, 1), 10, &[1]), ((1, 2), 20, &[1])]);
         assert_eq!(twice.with_kernels(1, &[1]), None, "either may be it");

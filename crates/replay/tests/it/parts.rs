@@ -89,12 +89,13 @@ fn one_launch_of_a_kernel_is_found_by_name_and_run() {
 }
 
 #[test]
-fn a_part_beyond_the_end_is_empty() {
+fn a_part_without_calls_is_refused() {
     under_fake(&[], || {
         replayed(&steps(), |replay| {
-            let runs = replay.run_part(&part(7..9), 1).unwrap();
-            assert_eq!(runs[0].commands, 0);
-            assert_same(&runs[0].verdict, 2, 32);
+            for empty in [part(7..9), Part::in_order(Vec::new())] {
+                let error = replay.run_part(&empty, 1).unwrap_err();
+                assert!(error.to_string().contains("no call is part"), "{error}");
+            }
             assert!(replay.run_part(&part(1..2), 0).unwrap().is_empty());
         });
     });

@@ -331,3 +331,57 @@ fn another_kernel_may_use_as_much_shared_memory_as_each_launch_does() {
         });
     });
 }
+
+/// The memory held the result before: a kernel that does nothing would come out the same.
+#[test]
+fn a_launch_that_changes_nothing_proves_nothing() {
+    under_fake(&[], || {
+        let mut window = Window::new();
+        window.kept(Y, &words(&[7; 4]));
+        window.call(fill(Y, 7, 4));
+        replayed(&window, |replay| {
+            replay.replace(&by("fill", &nothing(), None)).unwrap();
+            let compared = replay.time_replaced(1).unwrap();
+            let verdict = &compared[0].verdict;
+            assert!(matches!(verdict, Verdict::Unproven { .. }), "{verdict:?}");
+            assert!(!verdict.is_good());
+        });
+    });
+}
+
+/// The stage maps whole pages: what lies beside a buffer is nobody's, and a kernel that writes there writes too much.
+#[test]
+fn a_kernel_that_writes_beyond_a_buffer_differs() {
+    under_fake(&[], || {
+        let mut window = Window::new();
+        window.changed(Y, &words(&[1; 4]), &words(&[7; 4]));
+        window.call(fill(Y, 7, 4));
+        window.call(fill(Y, 7, 4));
+        replayed(&window, |replay| {
+            // One that takes the same and fills a word more than it should.
+            replay
+                .replace(&by(
+                    "fill",
+                    &KERNELS.replace(".entry fill(", ".entry fill_beyond("),
+                    Some("fill_beyond"),
+                ))
+                .unwrap();
+            let compared = replay.time_replaced(1).unwrap();
+            assert_eq!(difference(&compared[0].verdict).address, Y + 16);
+        });
+    });
+}
+
+#[test]
+fn a_window_without_memory_to_compare_proves_nothing() {
+    under_fake(&[], || {
+        let mut window = Window::new();
+        window.call(allocate(Q, 16));
+        window.call(fill(Q, 7, 4));
+        window.call(free(Q));
+        replayed(&window, |replay| {
+            let verdict = replay.run().unwrap().verdict;
+            assert!(matches!(verdict, Verdict::Unproven { .. }), "{verdict:?}");
+        });
+    });
+}

@@ -113,6 +113,8 @@ fn code_bytes(trace: &Trace) -> Result<FxHashMap<(u64, u64), u64>, Error> {
 #[derive(Default)]
 pub(super) struct Recordings {
     kept: BTreeSet<ProcessId>,
+    /// Those that have calls: a replay takes the first of these.
+    with_calls: BTreeSet<ProcessId>,
     left_out: BTreeMap<ProcessId, LeftOutReason>,
 }
 
@@ -123,13 +125,14 @@ impl Recordings {
         let calls = Projection::of::<Command>(&["process", "time"])?;
         for_each_block::<Command>(trace, &calls, |block, commands| {
             for (process, time) in commands.process.iter().zip(&commands.time) {
-                recordings.kept.insert(*process);
+                recordings.with_calls.insert(*process);
                 let time = trace.clock_map.convert(block.header.clock, *time).time;
                 if !covers(range, time) {
                     recordings.left_out.insert(*process, LeftOutReason::OutsideRange);
                 }
             }
         })?;
+        recordings.kept.extend(&recordings.with_calls);
         // A process that died before its first call was handed over still has memory.
         let process = Projection::of::<Buffer>(&["process"])?;
         for_each_block::<Buffer>(trace, &process, |_, buffers| {
@@ -145,9 +148,9 @@ impl Recordings {
         Ok(recordings)
     }
 
-    /// Whether some come over.
-    pub(super) fn any(&self) -> bool {
-        !self.kept.is_empty()
+    /// Whether some come over that a replay can take.
+    pub(super) fn has_calls(&self) -> bool {
+        !self.kept.is_disjoint(&self.with_calls)
     }
 
     /// Whether a fact of the metadata is about a recording that does not come over.

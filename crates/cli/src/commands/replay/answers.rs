@@ -136,7 +136,7 @@ pub(super) struct Answer<'a> {
 pub(super) fn show_runs(answer: &Answer<'_>, output: &mut Output) -> anyhow::Result<Exit> {
     let runs = answer.runs;
     let verdict = word(answer);
-    let is_good = verdict != DIFFERS;
+    let is_good = verdict != DIFFERS && verdict != UNPROVEN;
     if output.format == Format::Json {
         output.json(&json!({
             "verdict": verdict,
@@ -196,6 +196,9 @@ fn show_run(number: usize, run: &Run, answer: &Answer<'_>, output: &mut Output) 
                 output.line(&format!("  {}", close_text(close)))?;
             }
         }
+        Verdict::Unproven { why } => {
+            output.line(&format!("run {number}: unproven: {why} ({times})"))?;
+        }
         Verdict::Differs { differences, buffers } => {
             let count = differences.len();
             output.line(&format!(
@@ -254,6 +257,21 @@ fn show_compared(compared: &[Comparison], output: &mut Output) -> anyhow::Result
         ]);
     }
     output.table(&table)?;
+    let unproven = compared
+        .iter()
+        .find(|comparison| matches!(comparison.verdict, Verdict::Unproven { .. }));
+    if let Some(Comparison {
+        old,
+        verdict: Verdict::Unproven { why },
+        ..
+    }) = unproven
+    {
+        output.warning(&format!(
+            "#{}: {why}, so this does not show whether the new kernel writes anything; record a window in which its \
+             results change",
+            old.command
+        ));
+    }
     Ok(())
 }
 
@@ -275,13 +293,14 @@ fn against(against: Against) -> &'static str {
 }
 
 const DIFFERS: &str = "differs";
+const UNPROVEN: &str = "unproven";
 
 /// The worst of all verdicts: those of runs, and those of launches with another kernel.
 fn word(answer: &Answer<'_>) -> &'static str {
     let runs = answer.runs.iter().map(|run| &run.verdict);
     let replaced = answer.compared.iter().map(|comparison| &comparison.verdict);
     let rank = |word: &&str| {
-        ["same", "within tolerance", DIFFERS]
+        ["same", "within tolerance", UNPROVEN, DIFFERS]
             .iter()
             .position(|other| other == word)
     };
@@ -293,6 +312,7 @@ fn verdict_word(verdict: &Verdict) -> &'static str {
     match verdict {
         Verdict::Same { .. } => "same",
         Verdict::Within { .. } => "within tolerance",
+        Verdict::Unproven { .. } => UNPROVEN,
         Verdict::Differs { .. } => DIFFERS,
     }
 }
@@ -316,6 +336,7 @@ fn verdict_value(verdict: &Verdict) -> Value {
             "verdict": "within tolerance", "buffers": buffers, "bytes": bytes,
             "within": close.iter().map(close_value).collect::<Vec<Value>>(),
         }),
+        Verdict::Unproven { why } => json!({ "verdict": UNPROVEN, "reason": why }),
         Verdict::Differs { differences, buffers } => json!({
             "verdict": "differs", "buffers": buffers,
             "differences": differences.iter().map(difference_value).collect::<Vec<Value>>(),

@@ -76,6 +76,10 @@ pub(super) fn wishes(path: &Path, recording: &Recording) -> anyhow::Result<Wishe
     let name = path.display();
     let text = fs::read(path).with_context(|| format!("reading {name}"))?;
     let file: PlanFile = serde_json::from_slice(&text).with_context(|| format!("reading {name}"))?;
+    anyhow::ensure!(
+        file.repeat != Some(0),
+        "reading {name}: `repeat` must be at least 1"
+    );
     let folder = path.parent().unwrap_or(Path::new(""));
     let mut written = file
         .dump
