@@ -303,8 +303,8 @@ fn a_trace_without_a_recording_says_so() {
 fn a_program_that_is_killed_in_its_window_leaves_no_recording() {
     let Some(stage) = stage() else { return };
     let place = Place::new(stage);
-    let killed = run(&mut place.profile("--record", "launcher exit_early"));
-    assert_eq!(killed.code, Some(3), "{}", killed.stderr);
+    let killed = run(&mut place.profile("--record", "launcher segv"));
+    assert_eq!(killed.code, Some(139), "{}", killed.stderr);
     let plan = run(&mut place.tracesmith("replay t.sbt --mode dry-run"));
     assert_eq!(plan.code, Some(1), "{}", plan.stdout);
     assert!(
@@ -314,6 +314,18 @@ fn a_program_that_is_killed_in_its_window_leaves_no_recording() {
     );
     let replay = run(&mut place.tracesmith("replay t.sbt"));
     assert_eq!(replay.code, Some(2), "{}", replay.stdout);
+}
+
+/// One that leaves by `_exit` hands over first, and its recording is whole.
+#[test]
+fn a_program_that_leaves_its_window_by_exit_leaves_a_whole_recording() {
+    let Some(stage) = stage() else { return };
+    let place = Place::new(stage);
+    let left = run(&mut place.profile("--record", "launcher exit_early"));
+    assert_eq!(left.code, Some(3), "{}", left.stderr);
+    let (_, plan) = replayed(&place, "--mode dry-run");
+    assert_eq!(plan["commands"].as_array().unwrap().len(), 100, "{plan}");
+    assert_eq!(plan["obstacles"].as_array().unwrap().len(), 0, "{plan}");
 }
 
 /// A disk of 128 MiB, in a namespace of its own where that is allowed.

@@ -3,10 +3,11 @@
 
 use tracesmith_format::fuzz::mended;
 
+use crate::copies::planes;
 use crate::cuda::kept_attributes;
 use crate::plan::Plan;
 use crate::recording::Recording;
-use crate::run::{nodes_of, planes};
+use crate::run::nodes_of;
 
 /// Buffers whose contents are looked up: each takes a walk over all calls.
 const BUFFERS: usize = 8;

@@ -41,6 +41,7 @@ mod check;
 mod clocks;
 mod compare;
 mod contents;
+mod copies;
 mod cuda;
 mod error;
 mod extract;

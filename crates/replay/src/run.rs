@@ -5,7 +5,6 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashMap;
-use tracesmith_cuda::cupti::parameters::{Planes, SIDE_UNIFIED, Side};
 use tracesmith_cuda::driver::{
     Context, Driver, Event, Function, Graph, HostMemory, Placing, Setting, Stage, Stream, StreamMake,
 };
@@ -27,12 +26,6 @@ use crate::textures::Textures;
 use crate::tolerance::Tolerance;
 use crate::verdict::Verdict;
 use crate::watch::Watch;
-
-/// Where what a call brings may begin.
-const ALIGNMENT: usize = 256;
-
-/// More is not made ready beforehand.
-const MOST_BROUGHT: usize = 4 << 30;
 
 /// What the host waits for, as the format has it.
 const WAIT_FOR_STREAM: u64 = 1;
@@ -63,7 +56,7 @@ pub struct Replay<'r> {
     /// Graphs that were made again, by the number of the call that launches them.
     pub(crate) graphs: FxHashMap<u64, Graph<'static>>,
     /// What calls bring from the host, ready for the device, and where each call's begins.
-    brought: Option<HostMemory<u32>>,
+    pub(crate) brought: Option<HostMemory<u32>>,
     pub(crate) brought_at: FxHashMap<u64, u64>,
     /// Where the work of a graph goes that is being made again.
     pub(crate) captured: Option<Rc<Stream>>,
@@ -433,56 +426,6 @@ impl<'r> Replay<'r> {
         Ok(())
     }
 
-    /// What copies bring from the host is made ready, so that the device can take it when a stream comes to it.
-    fn stage_brought(&mut self) -> Result<(), Error> {
-        let mut bytes = Vec::new();
-        let numbers: Vec<u64> = self
-            .recording
-            .commands
-            .iter()
-            .filter(|command| matches!(command.kind, CommandKind::COPY | CommandKind::COPY_PLANES))
-            .map(|command| command.number)
-            .collect();
-        for number in numbers {
-            let Some(pieces) = self.recording.brought.get(&number).cloned() else {
-                continue;
-            };
-            let begin = bytes.len().next_multiple_of(ALIGNMENT);
-            bytes.resize(begin, 0);
-            for piece in pieces {
-                let from = bytes.len();
-                let content = self.recording.store.piece(piece.hash)?;
-                if content.len() as u64 != piece.bytes {
-                    return Err(missing_content(&piece));
-                }
-                bytes.extend_from_slice(content);
-                self.outward(piece.address, &mut bytes[from..]);
-            }
-            if bytes.len() > MOST_BROUGHT {
-                // The rest is brought when a stream has come to it.
-                bytes.truncate(begin);
-                break;
-            }
-            self.brought_at.insert(number, begin as u64);
-        }
-        if bytes.is_empty() {
-            return Ok(());
-        }
-        let words: Vec<u32> = bytes
-            .chunks(4)
-            .map(|chunk| {
-                let mut word = [0; 4];
-                word[..chunk.len()].copy_from_slice(chunk);
-                u32::from_ne_bytes(word)
-            })
-            .collect();
-        let failed = || Error::device("taking memory of the host");
-        let mut memory = self.context.host_memory(words.len()).map_err(failed())?;
-        memory.write(&words).map_err(failed())?;
-        self.brought = Some(memory);
-        Ok(())
-    }
-
     /// Where memory lies now.
     pub(crate) fn place(&self, address: u64) -> u64 {
         let behind = self.moved.partition_point(|moved| moved.was.start <= address);
@@ -525,7 +468,7 @@ impl<'r> Replay<'r> {
         self.put_arrays()
     }
 
-    fn write(&mut self, piece: &Piece) -> Result<(), Error> {
+    pub(crate) fn write(&mut self, piece: &Piece) -> Result<(), Error> {
         let address = self.place(piece.address);
         let has_moved_memory = self.has_moved_memory();
         let bytes = self.recording.store.piece(piece.hash)?;
@@ -631,110 +574,6 @@ impl<'r> Replay<'r> {
         parameters
     }
 
-    /// Writes what a call brings from the host to where it goes, now.
-    fn bring(&mut self, command: &Command) -> Result<(), Error> {
-        let pieces = self.recording.brought.get(&command.number).cloned();
-        pieces
-            .unwrap_or_default()
-            .iter()
-            .try_for_each(|piece| self.write(piece))
-    }
-
-    fn copy(&mut self, command: &Command) -> Result<(), Error> {
-        let (to, from, bytes) = (
-            self.place(command.destination),
-            self.place(command.source),
-            command.bytes,
-        );
-        let is_brought = self.recording.brought.contains_key(&command.number);
-        let failed = || Error::device("copying");
-        if is_brought
-            && self.stage.holds(to, bytes)
-            && let (Some(host), Some(offset)) = (&self.brought, self.brought_at.get(&command.number))
-        {
-            let stream = self.stream(command);
-            return self
-                .stage
-                .bring(to, host, *offset, bytes, stream)
-                .map_err(failed());
-        }
-        if is_brought {
-            self.wait_for(command.stream)?;
-            return self.bring(command);
-        }
-        if self.stage.holds(to, bytes) && self.stage.holds(from, bytes) {
-            return self
-                .stage
-                .copy(to, from, bytes, self.stream(command))
-                .map_err(failed());
-        }
-        if !self.stage.holds(from, bytes) {
-            return self.copy_from_host(command);
-        }
-        // From the device to the host. Only page-locked memory of the recording is looked at later.
-        let Some(to) = host_slice(&mut self.host, command.destination, bytes).map(|to| to.len()) else {
-            return Ok(());
-        };
-        self.wait_for(command.stream)?;
-        let mut content = vec![0; to];
-        self.stage.read(from, &mut content).map_err(failed())?;
-        if let Some(to) = host_slice(&mut self.host, command.destination, bytes) {
-            to.copy_from_slice(&content);
-        }
-        Ok(())
-    }
-
-    /// A copy from memory that is not on the device, and whose bytes are not part of the call: they must be in memory of
-    /// the host that the recording knows, or go to memory that it does not know.
-    fn copy_from_host(&mut self, command: &Command) -> Result<(), Error> {
-        let (source, bytes) = (command.source, command.bytes);
-        let to = self.place(command.destination);
-        let is_looked_at = self.stage.holds(to, 1) || self.recording.buffer(command.destination).is_some();
-        if !is_looked_at || bytes == 0 {
-            return Ok(());
-        }
-        self.wait_for(command.stream)?;
-        let content = host_slice(&mut self.host, source, bytes).map(|content| content.to_vec());
-        let Some(content) = content else {
-            return Err(missing_bytes(command));
-        };
-        if let Some(to) = host_slice(&mut self.host, command.destination, bytes) {
-            to.copy_from_slice(&content);
-            return Ok(());
-        }
-        self.stage.write(to, &content).map_err(Error::device("copying"))
-    }
-
-    fn copy_planes(&mut self, command: &Command) -> Result<(), Error> {
-        let mut planes = planes(&command.parameters)
-            .ok_or_else(|| Error::Missing("the sizes of a copy of planes".to_owned()))?;
-        let arrays =
-            [planes.source.device, planes.destination.device].map(|address| self.textures.place(address));
-        for side in [&mut planes.source, &mut planes.destination] {
-            side.device = self.place(side.device);
-        }
-        let brought = match (&self.brought, self.brought_at.get(&command.number)) {
-            (Some(host), Some(offset)) => Some((host, *offset)),
-            _ => None,
-        };
-        if brought.is_none() && self.recording.brought.contains_key(&command.number) {
-            return Err(Error::Obstacle(format!(
-                "#{}: its copies bring more than {MOST_BROUGHT} bytes from the host",
-                command.number
-            )));
-        }
-        if !self.stage.holds(planes.destination.device, 1) {
-            // To memory of the host that no other call looks at.
-            return Ok(());
-        }
-        if brought.is_none() && arrays[0].is_none() && !self.stage.holds(planes.source.device, 1) {
-            return Err(missing_bytes(command));
-        }
-        self.stage
-            .copy_planes(&planes, brought, arrays, self.stream(command))
-            .map_err(Error::device("copying planes"))
-    }
-
     /// The host goes on when that is done which the program waited for.
     fn host_waits(&self, command: &Command) -> Result<(), Error> {
         match (command.value, self.events.get(&command.object)) {
@@ -746,7 +585,7 @@ impl<'r> Replay<'r> {
         }
     }
 
-    fn wait_for(&self, stream: u64) -> Result<(), Error> {
+    pub(crate) fn wait_for(&self, stream: u64) -> Result<(), Error> {
         let wait = || match self.streams.get(&stream).filter(|_| self.order == Order::Streams) {
             Some(stream) => stream.synchronize(),
             None => {
@@ -790,13 +629,6 @@ pub(crate) fn missing_content(piece: &Piece) -> Error {
     Error::Missing(format!("all of the content at {:#x}", piece.address))
 }
 
-fn missing_bytes(command: &Command) -> Error {
-    Error::Missing(format!(
-        "the bytes that #{} copies from the host at {:#x}",
-        command.number, command.source
-    ))
-}
-
 /// Memory of the host that an address lies in.
 pub(crate) fn host_slice(host: &mut FxHashMap<u64, Vec<u8>>, address: u64, bytes: u64) -> Option<&mut [u8]> {
     host.iter_mut().find_map(|(base, memory)| {
@@ -817,42 +649,4 @@ pub(crate) fn nodes_of<'c>(command: &Command, behind: &'c [Command]) -> Option<&
     let nodes = &behind[..count];
     // Others are made one by one, in the order that is wanted.
     (count as u64 == command.bytes && nodes.is_sorted_by_key(|node| node.number)).then_some(nodes)
-}
-
-/// A copy of planes, as the format has it.
-pub(crate) fn planes(words: &[u8]) -> Option<Planes> {
-    let words: Vec<usize> = words
-        .as_chunks::<8>()
-        .0
-        .iter()
-        .map(|word| u64::from_le_bytes(*word) as usize)
-        .collect();
-    let [
-        from,
-        from_pitch,
-        from_height,
-        to,
-        to_pitch,
-        to_height,
-        width,
-        height,
-        depth,
-    ] = words[..]
-    else {
-        return None;
-    };
-    let side = |address: usize, pitch, height| Side {
-        kind: u64::from(SIDE_UNIFIED),
-        device: address as u64,
-        pitch,
-        height,
-        ..Side::default()
-    };
-    Some(Planes {
-        source: side(from, from_pitch, from_height),
-        destination: side(to, to_pitch, to_height),
-        width,
-        height,
-        depth,
-    })
 }

@@ -9,9 +9,10 @@ use rustc_hash::FxHashMap;
 use tracesmith_cuda::kernels::{Digester, Digests};
 use tracesmith_format::tables::CommandKind;
 
+use crate::copies::planes;
 use crate::error::Error;
 use crate::recording::{Buffer, Command};
-use crate::run::{Replay, planes};
+use crate::run::Replay;
 
 /// Digests of a run, in the order of its looks and their buffers.
 pub(crate) type Trail = Vec<u64>;

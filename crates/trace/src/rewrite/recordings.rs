@@ -148,6 +148,11 @@ impl Recordings {
         Ok(recordings)
     }
 
+    /// Whether some come over.
+    pub(super) fn any(&self) -> bool {
+        !self.kept.is_empty()
+    }
+
     /// Whether some come over that a replay can take.
     pub(super) fn has_calls(&self) -> bool {
         !self.kept.is_disjoint(&self.with_calls)
