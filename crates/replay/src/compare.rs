@@ -211,15 +211,19 @@ impl Replay<'_> {
         self.get_arrays()?;
         let mut findings = Findings::default();
         let (mut expected, mut found) = (Vec::new(), Vec::new());
+        let placed: Vec<(u64, u64, u64)> = buffers
+            .iter()
+            .map(|(address, bytes)| (*address, self.place(*address), *bytes))
+            .collect();
         // Memory beside the buffers is on the device too: a kernel that writes beyond a buffer shows there.
-        let beside = self.memory_beside(buffers);
-        for (index, (address, bytes)) in buffers.iter().copied().chain(beside).enumerate() {
+        let beside = self.memory_beside(&placed);
+        for (index, (address, now, bytes)) in placed.iter().copied().chain(beside).enumerate() {
             let mut look = Look::new(address, bytes, &self.tolerances);
             for offset in (0..bytes).step_by(PART as usize) {
                 let length = PART.min(bytes - offset) as usize;
                 expected.resize(length, 0);
                 found.resize(length, 0);
-                let from = self.place(address) + offset;
+                let from = now + offset;
                 self.stage
                     .read_snapshot(&before.memory, from, &mut expected)
                     .map_err(failed())?;
@@ -242,17 +246,14 @@ impl Replay<'_> {
         Ok(findings.verdict())
     }
 
-    /// Memory of the stage that belongs to no buffer, by where it was.
-    fn memory_beside(&self, buffers: &[(u64, u64)]) -> Vec<(u64, u64)> {
-        let taken: Vec<Range<u64>> = buffers
-            .iter()
-            .map(|(address, bytes)| self.place(*address)..self.place(*address) + bytes)
-            .collect();
-        let beside = self.stage.beside(&taken);
-        let is_known = |range: &Range<u64>| self.stage.place(range.start) == range.start;
-        // Of memory that lies elsewhere the old address is not known here.
-        let here = beside.into_iter().filter(is_known);
-        here.map(|range| (range.start, range.end - range.start)).collect()
+    /// Memory of the stage that belongs to none of some buffers, as these are given: where it was, for want of anything
+    /// better where it is, where it is, and how much.
+    fn memory_beside(&self, buffers: &[(u64, u64, u64)]) -> Vec<(u64, u64, u64)> {
+        let taken: Vec<Range<u64>> = buffers.iter().map(|(_, now, bytes)| *now..now + bytes).collect();
+        let beside = self.stage.beside(&taken).into_iter();
+        beside
+            .map(|range| (range.start, range.start, range.end - range.start))
+            .collect()
     }
 
     /// A copy of what all memory holds now, to compare with.
