@@ -92,7 +92,8 @@ fn look(proc: &Path, root: u32, seen: &mut Seen) {
             continue;
         }
         let folder = proc.join(pid.to_string());
-        let name = first_line(&folder.join("comm"));
+        // A process becomes another program while it is looked at: its name is read after what it is read for.
+        let name = || first_line(&folder.join("comm"));
         let program = fs::read_link(folder.join("exe")).ok();
         let is_copy = program.is_some() && program == copied;
         let life = Life::read(proc, pid).filter(|_| !is_copy && pid != root);
@@ -101,16 +102,17 @@ fn look(proc: &Path, root: u32, seen: &mut Seen) {
         let uses_cuda = is_copy || is_seen || is_using_cuda(&folder);
         if let Some(life) = life.filter(|_| uses_cuda && !is_seen) {
             let process = Process {
-                name: name.clone(),
+                name: name(),
                 above: above.clone(),
             };
             seen.insert(life, process);
         }
-        let mut names = above;
+        let children = children(&folder);
+        let (mut names, name) = (above, name());
         if pid != root && names.last() != Some(&name) {
             names.push(name);
         }
-        waiting.extend(children(&folder).into_iter().map(|child| Visit {
+        waiting.extend(children.into_iter().map(|child| Visit {
             pid: child,
             above: names.clone(),
             copied: program.clone().filter(|_| uses_cuda),
