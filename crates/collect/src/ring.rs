@@ -49,7 +49,7 @@ pub(crate) fn config(purpose: Purpose, settings: &Settings, keep: Keep) -> Optio
 /// job of 128 ranks on one machine would take 4 GiB.
 const SHARED_BYTES: u64 = 1 << 30;
 
-/// A share of what is left goes to each process that comes: 16 processes get all that they ask for by default, the next
+/// Each new process gets a share of what is left. By default the first 16 processes get the full size, the next
 /// 16 half of it, and so on.
 const SHARES: u64 = 16;
 

@@ -62,7 +62,7 @@ fn without_arguments(name: &str) -> String {
     short
 }
 
-/// Shows of each name of a group what comes after all that they have in common; a number where that is still the same.
+/// Shortens names that share a prefix to the part after it. Names that are still equal get a number.
 fn tell_apart(names: &[&str], group: &[usize], width: usize, short: &mut [String]) {
     let bare: Vec<&str> = group.iter().map(|at| without_parameters(names[*at])).collect();
     // Those that differ in their parameters alone are compared as they are.

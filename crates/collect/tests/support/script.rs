@@ -251,7 +251,7 @@ fn flight_asks(kernels: u32) {
     target.goodbye();
 }
 
-/// Asks for a dump once it is told to by a file.
+/// Requests a dump once a file appears.
 fn flight_asks_beside() {
     let folder = PathBuf::from(env::var_os(PROGRESS).unwrap());
     let mut target = Target::open(connect());
@@ -264,7 +264,7 @@ fn flight_asks_beside() {
     target.goodbye();
 }
 
-/// Records beside one that has ended and one that asks for a dump: the answer must go to the one that asked.
+/// Runs beside a target that has ended and one that requests a dump. The reply must go to the requester.
 fn flight_beside_others() {
     let folder = tempfile::tempdir().unwrap();
     let start = |task: &str| {

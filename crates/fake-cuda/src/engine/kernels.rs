@@ -107,7 +107,7 @@ impl Arguments<'_> {
     }
 }
 
-/// Fills as many words as it is told, and so many beyond them.
+/// Fills the given number of words, and `beyond` more.
 fn fill(arguments: &Arguments<'_>, beyond: usize) -> Result<(), Code> {
     let (value, count) = (
         arguments.number(1)?,

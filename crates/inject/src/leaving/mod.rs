@@ -53,7 +53,7 @@ static IS_RECORDING: AtomicBool = AtomicBool::new(false);
 /// What threads of the program wait for: a set of [`Leaving`].
 static WANTED: AtomicU32 = AtomicU32::new(0);
 
-/// How often it was asked for.
+/// How many handovers were requested.
 static ASKED: AtomicU32 = AtomicU32::new(0);
 
 /// Up to which of these it was done. Threads sleep here.
@@ -98,7 +98,7 @@ fn hand_over(leaving: Leaving) {
     }
 }
 
-/// On the control thread: does what is asked for by `hand_over`, if anything is.
+/// On the control thread: carries out a pending request of `hand_over`.
 pub(crate) fn answer(hand_over: impl FnOnce(Leaving)) {
     // In this order: who asks adds to the first before setting the second, so everyone who is answered has a ticket here.
     let wanted = WANTED.swap(0, Ordering::AcqRel);

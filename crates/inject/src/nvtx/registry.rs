@@ -1,6 +1,6 @@
 //! What the program has named: domains, texts, categories, threads.
 //!
-//! It outlives windows, and is told again to each collector. It belongs to the
+//! It outlives windows, and is sent again to each collector. It belongs to the
 //! process and not to the agent: the child of a fork has its parent's handles, and
 //! its agent, if it gets one, must know their names.
 
