@@ -1,6 +1,6 @@
 //! The programs of `ci/readers`, which ask the readers of other projects what they see in an export.
 //!
-//! `ci/test` installs what they need. Where something is missing, tests say so and pass.
+//! `ci/test` installs what they need. A test whose reader is missing is recorded as skipped.
 
 use std::io::Write;
 use std::path::PathBuf;
