@@ -163,6 +163,30 @@ fn a_program_that_closes_all_descriptors_is_recorded_while_it_goes_on_issue_26()
 }
 
 #[test]
+fn a_program_that_forbids_itself_descriptors_is_recorded_and_loses_no_core_issue_26() {
+    let Some(stage) = stage() else { return };
+    let place = Place::new(stage);
+    let run = run(&mut place.profile("", "guest ikNk"));
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    assert_eq!(joined_kernels(&place.trace("t.sbt")).len(), 20);
+    let spent = run.stdout.split(" ms of CPU time").next().unwrap();
+    let spent: u64 = spent.rsplit('\n').next().unwrap().parse().unwrap();
+    assert!(spent < 250, "{spent} ms of 500");
+}
+
+#[test]
+fn launches_are_not_said_to_lack_kernels_when_only_calls_are_recorded_issue_26() {
+    let Some(stage) = stage() else { return };
+    let place = Place::new(stage);
+    let run = run(&mut place.profile("--trace api", "guest ikkzzzzzzzzzzz!"));
+    assert_eq!(run.code, Some(-9), "{}", run.stderr);
+    let trace = place.trace("t.sbt");
+    assert_eq!(call_counts(&trace)["cuLaunchKernel"], 20);
+    let died = health(&trace, HealthCause::PROCESS_DIED);
+    assert_eq!((died.len(), died[0].count), (1, 0), "{died:?}");
+}
+
+#[test]
 fn a_window_in_a_program_that_closes_all_descriptors_can_be_closed_issue_26() {
     let Some(stage) = stage() else { return };
     let place = Place::new(stage);

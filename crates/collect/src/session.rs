@@ -20,7 +20,7 @@ use rustix::{
 };
 use tracesmith_format::{ProcessId, tables::HealthCause};
 use tracesmith_wire::{
-    control::{CaptureRange, Message, Settings},
+    control::{CaptureRange, Kinds, Message, Settings},
     handshake::{Listener, PeerId},
 };
 
@@ -135,6 +135,7 @@ impl Session {
                 let file = TraceFile::create(&destination)?;
                 let mut trace = TraceRows::begin(file, devices.clone(), &metadata, &clocks);
                 trace.announce = capture.announce;
+                trace.has_kernels = capture.kinds.contains(Kinds::KERNELS);
                 Store::Stream(Box::new(trace))
             }
         };
@@ -270,6 +271,7 @@ impl Session {
         let file = TraceFile::create(&destination).map_err(|error| in_words(&error))?;
         self.clocks.read(Need::Bounds);
         let mut trace = TraceRows::begin(file, self.devices.clone(), &self.metadata, &self.clocks);
+        trace.has_kernels = self.settings.kinds.contains(Kinds::KERNELS);
         for sample in flight.take_samples() {
             trace.sample(&sample);
         }

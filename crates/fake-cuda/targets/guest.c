@@ -37,6 +37,7 @@
  *   Q  the same by quick_exit
  *   A  abort
  *   C  close all descriptors from 3 on
+ *   N  forbid itself descriptors (RLIMIT_NOFILE 0), sleep half a second, and say how much CPU time that took
  *   R  register the domain "guest" with NVTX
  *   T  a thread of its own with an NVTX mark and a kernel, until it ends
  *   F  fork: the child does the rest of the plan, and the parent ends as the child does
@@ -47,6 +48,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -258,6 +260,16 @@ static void run_thread(void) {
     launched++;
 }
 
+static void sleep_without_descriptors(void) {
+    const struct rlimit none = {0, 0};
+    if (setrlimit(RLIMIT_NOFILE, &none) != 0)
+        abort();
+    const clock_t before = clock();
+    const struct timespec time = {0, 500 * 1000 * 1000};
+    nanosleep(&time, NULL);
+    printf("%ld ms of CPU time\n", (long)((clock() - before) * 1000 / CLOCKS_PER_SEC));
+}
+
 static void fork_child(void) {
     int status = 1;
     pid_t child = fork();
@@ -424,6 +436,9 @@ static void take_step(char step) {
     case 'C':
         for (int descriptor = 3; descriptor < 4096; descriptor++)
             close(descriptor);
+        break;
+    case 'N':
+        sleep_without_descriptors();
         break;
     case 'R':
         domain = nvtx_domain("guest");

@@ -18,6 +18,7 @@ use std::{
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     fd::AsFd,
+    io::Errno,
 };
 use tracesmith_wire::{
     Error,
@@ -37,6 +38,9 @@ const LIMIT: Duration = Duration::from_secs(2);
 
 /// How long a collector may take to write a dump.
 const DUMP_LIMIT: Duration = Duration::from_secs(60);
+
+/// How long the thread sleeps when it cannot wait for descriptors.
+const BLIND: Duration = Duration::from_millis(50);
 
 /// A stack for a thread that calls into CUPTI: as large as that of any thread of
 /// a program, for nobody has said how deep CUPTI goes. Only what is used of it
@@ -235,9 +239,16 @@ impl Orders {
         if let Some(wake) = &self.wake {
             watched.push(PollFd::from_borrowed_fd(wake.as_fd(), PollFlags::IN));
         }
-        if poll(&mut watched, limit.as_ref()).is_err() {
-            // Interrupted; no signal reaches this thread, so it is a debugger.
-            return (false, false);
+        match poll(&mut watched, limit.as_ref()) {
+            Ok(_) => {}
+            // No signal reaches this thread, so it is a debugger.
+            Err(Errno::INTR) => return (false, false),
+            // The program has set its limit of descriptors below the few that are watched here, and may raise it again.
+            // Recording goes on; orders wait.
+            Err(_) => {
+                std::thread::sleep(BLIND);
+                return (false, false);
+            }
         }
         let mut ready = watched.iter().map(|watched| !watched.revents().is_empty());
         let from_collector = self.collector.is_some() && ready.next().unwrap_or(false);

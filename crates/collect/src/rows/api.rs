@@ -35,7 +35,7 @@ impl ProcessRows {
             },
         };
         // CUPTI's own records of calls have the runtime's call and the driver's within it, of which one has the kernel.
-        if record.clock == wire::HOST_CLOCK {
+        if record.clock == wire::HOST_CLOCK && trace.has_kernels {
             self.launches.call(Call {
                 name: record.name,
                 thread: record.thread,

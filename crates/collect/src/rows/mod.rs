@@ -96,6 +96,8 @@ pub(crate) struct TraceRows {
     contents: recording::Stored,
     /// Who hears that a recording begins.
     pub(crate) announce: Option<Announce>,
+    /// Whether targets record kernels. If not, launches have no kernel to wait for.
+    pub(crate) has_kernels: bool,
     /// Whether a window opened or closed since someone looked.
     pub(crate) saw_window: bool,
 }
@@ -128,6 +130,7 @@ impl TraceRows {
             nameless: symbols::Nameless::default(),
             contents: recording::Stored::default(),
             announce: None,
+            has_kernels: true,
             saw_window: false,
         }
     }

@@ -75,13 +75,18 @@ pub(super) fn forked() {
         return;
     };
     match known.try_lock() {
-        Ok(mut registry) => registry.threads.clear(),
-        Err(TryLockError::Poisoned(registry)) => registry.into_inner().threads.clear(),
+        Ok(mut registry) => registry.forget_threads(),
+        Err(TryLockError::Poisoned(registry)) => registry.into_inner().forget_threads(),
         Err(TryLockError::WouldBlock) => CURRENT.store(ptr::null_mut(), Ordering::Release),
     }
 }
 
 impl Registry {
+    /// Leaks them: a fork handler may not free memory, because the allocator may be locked.
+    fn forget_threads(&mut self) {
+        std::mem::forget(std::mem::take(&mut self.threads));
+    }
+
     /// The number of a text, counted from 1. A new one is told to the collector,
     /// if there is one.
     pub(super) fn text(&mut self, text: &[u8], sink: Option<&Sink>) -> u32 {
@@ -119,10 +124,15 @@ impl Registry {
 
     pub(super) fn thread(&mut self, thread: u32, name: &[u8], sink: Option<&Sink>) {
         define_thread(thread, name, sink);
-        if self.threads.len() >= MOST_NAMES {
+        if self.threads.len() >= MOST_NAMES && !self.threads.contains_key(&thread) {
             self.threads.retain(|thread, _| is_alive(*thread));
         }
-        if self.threads.len() < MOST_NAMES {
+        self.rename(thread, name);
+    }
+
+    /// Keeps the name if there is room for it, or if the thread has an older one.
+    fn rename(&mut self, thread: u32, name: &[u8]) {
+        if self.threads.len() < MOST_NAMES || self.threads.contains_key(&thread) {
             self.threads.insert(thread, name.into());
         }
     }
@@ -207,6 +217,19 @@ mod tests {
             registry.threads.get(&own).map(AsRef::as_ref),
             Some(&b"this one"[..])
         );
+    }
+
+    #[test]
+    fn a_thread_gets_its_new_name_when_no_other_name_fits() {
+        let mut registry = Registry::default();
+        let own = crate::threads::thread_id();
+        registry.threads = (0..MOST_NAMES as u32 - 1)
+            .map(|number| (u32::MAX - number, Box::from(&b"alive"[..])))
+            .chain([(own, Box::from(&b"old"[..]))])
+            .collect();
+        registry.rename(own, b"new");
+        assert_eq!(registry.threads.len(), MOST_NAMES);
+        assert_eq!(&*registry.threads[&own], b"new");
     }
 
     #[test]
