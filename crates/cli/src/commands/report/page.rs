@@ -55,7 +55,7 @@ impl Page<'_> {
         self.doubts(&mut html);
         let _ = writeln!(
             html,
-            "<p class=\"faint\">Made by tracesmith {}. docs/analysis.md of the project says what each figure means.</p>\
+            "<p class=\"faint\">Made by tracesmith {}. docs/reference/metrics.md of the project says what each figure means.</p>\
              </body></html>",
             env!("CARGO_PKG_VERSION")
         );

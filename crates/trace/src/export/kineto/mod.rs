@@ -1,7 +1,7 @@
 //! What PyTorch's profiler would have written: Kineto's JSON, for HolisticTraceAnalysis, TensorBoard and whatever else
 //! reads it.
 //!
-//! It is trace-event JSON with names, categories and arguments of its own. The importer's mapping (docs/interop/json.md) is
+//! It is trace-event JSON with names, categories and arguments of its own. The importer's mapping (docs/reference/interop/json.md) is
 //! turned round: what was read from such a file is written as it was, `External id` and all arguments that have no column included. Recorded
 //! traces get what Kineto would have known.
 //!

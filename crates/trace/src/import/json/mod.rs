@@ -2,7 +2,7 @@
 //!
 //! One reader for all of it. A file is looked at through a moving [`window`]; [scan] finds where values end and
 //! [event] holds the parts of one event as stretches of that text, so that a gigabyte needs no more memory than its largest
-//! event. [document] walks through the file, [reading] decides what an event becomes; `docs/interop/json.md` has the table. Nothing is looked up later: rows are
+//! event. [document] walks through the file, [reading] decides what an event becomes; `docs/reference/interop/json.md` has the table. Nothing is looked up later: rows are
 //! written as their events come, and only ranges that have not ended are kept.
 
 mod collectives;

@@ -1,7 +1,7 @@
 //! Exports of NVIDIA Nsight Systems (`nsys export --type sqlite`), of all versions since 2021.
 //!
 //! Tables and columns differ between versions and with what was recorded, so everything is probed and nothing is
-//! required. Rows are taken in the order in which they are stored. docs/interop/sqlite.md tells what becomes of which
+//! required. Rows are taken in the order in which they are stored. docs/reference/interop/sqlite.md tells what becomes of which
 //! table; what is in no list here is counted by the table's name.
 
 mod codes;
