@@ -1,4 +1,4 @@
-//! Memory taken and given back, on devices and for them.
+//! Allocations and frees of device memory and of host memory for devices.
 
 use crate::ids::{Address, Bytes, CorrelationId, StackId, StringId, ThreadId, Timestamp, codes};
 use crate::table::{group, table};

@@ -1,7 +1,7 @@
-//! Code: strings, mapped images, frames, stacks and what they turned out to be; device modules.
+//! Code: strings, mapped images, frames, stacks, symbols and modules.
 //!
-//! Strings, frames and stacks are dictionaries: a row's id is its place, counted from 1 over all pieces of the file. A
-//! piece says in its block header where it starts, so that a lost piece does not shift the ids behind it.
+//! Strings, frames and stacks are dictionaries. The ID of a row is its position, counted from 1 over all pieces of the
+//! file. The block header of a piece states its first position, so a lost piece does not shift later IDs.
 
 use crate::blob::Blob;
 use crate::ids::{

@@ -1,4 +1,4 @@
-//! Graph launches and collectives: work of many parts seen as a whole.
+//! Graph launches and collectives, each as a whole.
 
 use crate::ids::{
     Address, Bytes, ContextId, CorrelationId, DeviceId, GraphId, Ordinal, StackId, StringId, Timestamp, codes,

@@ -1,4 +1,4 @@
-//! Copies and sets: memory moved or filled by a device.
+//! Memcpy and memset operations.
 
 use crate::ids::{
     Address, Bytes, ContextId, CorrelationId, DeviceId, GraphId, GraphNodeId, StackId, Timestamp, codes,

@@ -1,4 +1,4 @@
-//! Graphs: what their nodes wait for.
+//! Graphs: the dependencies between their nodes.
 
 use crate::ids::{GraphNodeId, ProcessId};
 use crate::table::table;

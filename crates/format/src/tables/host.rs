@@ -1,4 +1,4 @@
-//! What the host did: calls of the GPU's interface, and any other function or stretch of work.
+//! Host activity: API calls, other function calls and samples.
 
 use crate::ids::{CorrelationId, ImageId, StackId, StringId, Timestamp, codes};
 use crate::table::{group, table};

@@ -1,4 +1,4 @@
-//! What the program says of itself: ranges and instants, counters, and arrows between events.
+//! Markers of the program, counters, and flows between events.
 
 use crate::ids::{
     CorrelationId, DeviceId, ProcessId, StackId, StreamId, StringId, ThreadId, Timestamp, codes,

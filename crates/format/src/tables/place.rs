@@ -1,4 +1,4 @@
-//! Where work happens: the two shared groups that most tables have.
+//! The two shared groups of most tables: where an operation ran, and who called.
 
 use crate::ids::{ContextId, DeviceId, ProcessId, StreamId, ThreadId, codes};
 use crate::table::group;

@@ -1,7 +1,7 @@
-//! What a recording needs to run again: the calls of its window, and the contents of the memory that they work on.
+//! Replay recordings: the calls of a window, and the contents of the memory that they use.
 //!
-//! Contents are cut into pieces, and each distinct piece is stored once, under its hash. A buffer at the beginning or the
-//! end of a window, and the bytes that a call brings from the host, are lists of pieces.
+//! Contents are split into pieces. Each distinct piece is stored once, under its hash. A buffer at the beginning or end of
+//! a window is a list of pieces. So is the data that a call copies from the host.
 
 use crate::blob::Blob;
 use crate::ids::{Address, Bytes, ContextId, CorrelationId, ProcessId, StringId, ThreadId, Timestamp, codes};

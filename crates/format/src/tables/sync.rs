@@ -1,4 +1,4 @@
-//! Synchronisations: who waits for what, and the events that mark points in streams.
+//! Waits and event records.
 
 use crate::ids::{CorrelationId, StackId, StreamId, Timestamp, codes};
 use crate::table::{group, table};
