@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Prints the rows of an SBT trace as JSON lines: read_sbt.py trace.sbt
 
-It follows docs/format.md and uses nothing of the project, to show that the page is enough. It needs Python 3.9 and the
+It follows docs/reference/format.md and uses nothing of the project, to show that the page is enough. It needs Python 3.9 and the
 package zstandard. It is made to be read, not to be fast.
 
 A line holds the row's table, its number, the clock of its times if they have one, and its columns. A column that is

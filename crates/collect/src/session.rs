@@ -186,7 +186,7 @@ impl Session {
         target.is_some_and(|target| target.end().is_none())
     }
 
-    /// Whether any process is left.
+    /// Whether all processes have exited.
     pub(crate) fn is_deserted(&self) -> bool {
         self.targets.iter().all(Target::is_gone)
     }

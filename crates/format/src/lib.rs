@@ -1,7 +1,7 @@
 //! What an `.sbt` trace file is: header, blocks, columns and index.
 //!
 //! This crate knows no GPU. It turns typed rows into a compact stream of checksummed blocks and reads whatever is left of
-//! one. `docs/format.md` describes the bytes for readers in other languages.
+//! one. `docs/reference/format.md` describes the bytes for readers in other languages.
 //!
 //! ```
 //! use tracesmith_format::{ClockId, Memory, Projection, Reader, Table, Timestamp, Writer, WriterOptions};

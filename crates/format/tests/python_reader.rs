@@ -1,4 +1,4 @@
-//! The reader in `docs/examples/read_sbt.py`, which knows nothing but `docs/format.md`, reads what we write.
+//! The reader in `docs/examples/read_sbt.py`, which knows nothing but `docs/reference/format.md`, reads what we write.
 //!
 //! It needs a Python with the package `zstandard`: the one in the environment variable `TRACESMITH_PYTHON`, else `python3`.
 //! Without one the test is skipped.

@@ -1,6 +1,6 @@
 //! What lies where in the shared memory: one page of header, then the data.
 //!
-//! `docs/wire.md` states the same for people, and a change here is a change of
+//! `docs/reference/wire.md` states the same for people, and a change here is a change of
 //! [`LAYOUT_VERSION`]. Every word that one side writes while the other runs has
 //! 128 bytes to itself or shares them with words of the same writer: two cache
 //! lines, because the prefetcher of current processors fetches them in pairs.
@@ -151,7 +151,7 @@ const _: () = {
     use std::mem::{offset_of, size_of};
     assert!(
         cfg!(target_endian = "little"),
-        "docs/wire.md fixes little-endian words"
+        "docs/reference/wire.md fixes little-endian words"
     );
     assert!(size_of::<Header>() <= HEADER_BYTES);
     assert!(offset_of!(Header, identity) == 0);

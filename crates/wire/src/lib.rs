@@ -38,7 +38,7 @@
 //!
 //! The rest is re-exported here: [`Producer`] and [`Batch`] for the target,
 //! [`Consumer`] for the collector, [`Config`] for both, [`Losses`] for what did
-//! not arrive. `docs/wire.md` has the layout to the byte.
+//! not arrive. `docs/reference/wire.md` has the layout to the byte.
 
 #![cfg_attr(loom, allow(dead_code, reason = "under loom there is no shared memory"))]
 

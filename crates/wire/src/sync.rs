@@ -2,7 +2,7 @@
 //!
 //! Under `--cfg loom` they are loom's, so that `tests/loom.rs` explores the
 //! very code that ships. Everywhere else they are the processor's, laid out as
-//! `docs/wire.md` says: two processes of different builds share them.
+//! `docs/reference/wire.md` says: two processes of different builds share them.
 
 #[cfg(loom)]
 pub(crate) use loom::sync::{

@@ -35,7 +35,7 @@ pub(crate) struct ReplayArgs {
     /// Numbers may be so far apart: |new - recorded| <= ABSOLUTE + RELATIVE × |recorded|; one number is both
     #[arg(long, value_delimiter = ',', value_name = "[TYPE=]RELATIVE[:ABSOLUTE]")]
     pub(crate) tolerance: Vec<ToleranceArg>,
-    /// Do what a file says: calls, their order, other kernels, arrays to write (docs/replay.md)
+    /// Do what a file says: calls, their order, other kernels, arrays to write (docs/guides/replay.md)
     #[arg(long, value_name = "FILE", conflicts_with_all = ["ops", "kernel", "stream", "replace", "tolerance", "step", "check", "until", "dump"])]
     pub(crate) plan: Option<PathBuf>,
     /// Go through the calls one by one: next, back, buffers, dump (commands on standard input)

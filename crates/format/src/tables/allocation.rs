@@ -1,4 +1,4 @@
-//! Memory taken and given back, on devices and for them.
+//! Allocations and frees of device memory and of host memory for devices.
 
 use crate::ids::{Address, Bytes, CorrelationId, StackId, StringId, ThreadId, Timestamp, codes};
 use crate::table::{group, table};
@@ -6,87 +6,87 @@ use crate::tables::copy::MemoryKind;
 use crate::tables::place::Place;
 
 table! {
-    /// One allocation, release or change of a pool.
+    /// One allocation, one free, or one change of a memory pool.
     Allocation, Allocations, ALLOCATIONS, times(time, time);
-    /// When.
+    /// The time.
     1 time: Timestamp, delta;
-    /// Which memory.
+    /// The address of the memory.
     2 address: Address, delta;
-    /// How much.
+    /// The size in bytes.
     3 bytes: Bytes, plain;
-    /// Joins the call.
+    /// The correlation ID of the call.
     4 correlation: CorrelationId, delta;
-    /// The code that asked for it.
+    /// The code that made the call.
     5 stack: StackId, plain;
-    /// The pool that it came from.
+    /// The pool of the memory.
     6 pool: Address, plain;
-    /// Bytes that the pool holds afterwards.
+    /// The size of the pool after the operation.
     7 pool_size: Bytes, delta;
-    /// Bytes of the pool in use afterwards.
+    /// The bytes of the pool in use after the operation.
     8 pool_used: Bytes, delta;
-    /// Where in the program, when no stack was taken.
+    /// The code address of the call, if no stack was captured.
     9 code_address: Address, plain;
     shared:
-        /// For which device and stream.
+        /// The device and stream.
         32 place: Place;
-        /// What was done.
+        /// The operation.
         64 shape: AllocationShape;
 }
 
 group! {
-    /// The kind of an allocation or release.
+    /// The kind of an allocation or free.
     AllocationShape {
-        /// What was done.
+        /// The operation.
         1 operation: MemoryOperation,
-        /// With what kind of memory.
+        /// The kind of memory.
         2 memory: MemoryKind,
-        /// Whether it was ordered in a stream.
+        /// True if the operation is stream-ordered.
         3 asynchronous: bool,
-        /// The thread that asked for it.
+        /// The calling thread.
         4 thread: ThreadId,
-        /// The allocator or library that asked for it.
+        /// The allocator or library.
         5 allocator: StringId,
-        /// What a framework says it is for (activation, gradient, parameter…).
+        /// The purpose that a framework states: activation, gradient, parameter and so on.
         6 category: StringId,
-        /// The name of the device variable, if it is one.
+        /// The name of the module global, if the memory is one.
         7 name: StringId,
-        /// What kind of pool it is.
+        /// The kind of pool, as a number of the driver.
         8 pool_kind: u8,
-        /// Bytes that the pool keeps before it gives memory back.
+        /// The release threshold of the pool in bytes.
         9 pool_threshold: Bytes,
     }
 }
 
 codes! {
-    /// What was done with memory.
+    /// An operation on memory.
     MemoryOperation {
-        /// Not known.
+        /// Unknown.
         UNKNOWN = 0 "unknown",
-        /// Taken.
+        /// Memory was allocated.
         ALLOCATE = 1 "allocate",
-        /// Given back.
+        /// Memory was freed.
         FREE = 2 "free",
-        /// A pool was made.
+        /// A pool was created.
         POOL_CREATE = 3 "pool create",
         /// A pool was destroyed.
         POOL_DESTROY = 4 "pool destroy",
-        /// A pool gave memory back.
+        /// A pool released memory.
         POOL_TRIM = 5 "pool trim",
         /// Addresses were reserved.
         RESERVE = 6 "reserve",
-        /// Reserved addresses were given back.
+        /// Reserved addresses were released.
         UNRESERVE = 7 "unreserve",
-        /// Physical memory was made.
+        /// Physical memory was created.
         CREATE = 8 "create",
-        /// Physical memory was given back.
+        /// Physical memory was released.
         RELEASE = 9 "release",
         /// Physical memory was mapped to addresses.
         MAP = 10 "map",
         /// A mapping was removed.
         UNMAP = 11 "unmap",
-        /// Host memory was page-locked.
+        /// Host memory was pinned.
         REGISTER = 12 "register",
-        /// Host memory was unlocked.
+        /// Host memory was unpinned.
         UNREGISTER = 13 "unregister",
     }
 }

@@ -1,7 +1,7 @@
-//! Code: strings, mapped images, frames, stacks and what they turned out to be; device modules.
+//! Code: strings, mapped images, frames, stacks, symbols and modules.
 //!
-//! Strings, frames and stacks are dictionaries: a row's id is its place, counted from 1 over all pieces of the file. A
-//! piece says in its block header where it starts, so that a lost piece does not shift the ids behind it.
+//! Strings, frames and stacks are dictionaries. The ID of a row is its position, counted from 1 over all pieces of the
+//! file. The block header of a piece states its first position, so a lost piece does not shift later IDs.
 
 use crate::blob::Blob;
 use crate::ids::{
@@ -10,14 +10,14 @@ use crate::ids::{
 use crate::table::table;
 
 table! {
-    /// One text of the string dictionary, in UTF-8.
+    /// One string of the dictionary, in UTF-8.
     Text, Texts, STRINGS, times();
-    /// Its bytes.
+    /// The bytes.
     1 text: Blob, plain;
 }
 
 impl Texts {
-    /// Adds a text without making a row of it first.
+    /// Adds a string without creating a row first.
     pub(crate) fn push_bytes(&mut self, bytes: &[u8]) {
         self.row_count += 1;
         self.text.push(bytes);
@@ -27,19 +27,19 @@ impl Texts {
 table! {
     /// A program or library mapped into a process.
     Image, Images, IMAGES, times();
-    /// Its id.
+    /// The ID of the row.
     1 id: ImageId, delta;
     /// The process.
     2 process: ProcessId, plain;
-    /// Where it is mapped.
+    /// The start address of the mapping.
     3 address: Address, delta;
-    /// How much of it.
+    /// The size of the mapping.
     4 size: Bytes, plain;
-    /// Where in the file the mapping starts.
+    /// The file offset of the mapping.
     5 file_offset: Bytes, plain;
     /// The file.
     6 path: StringId, plain;
-    /// Its build id in hexadecimal.
+    /// The build ID in hexadecimal.
     7 build_id: StringId, plain;
     /// When it was mapped.
     8 loaded: Timestamp, delta;
@@ -48,19 +48,19 @@ table! {
 }
 
 table! {
-    /// One place in code.
+    /// One code location.
     Frame, Frames, FRAMES, times();
-    /// What kind of code it is.
+    /// The kind of code.
     1 kind: FrameKind, plain;
-    /// The image that the address lies in.
+    /// The image that contains the address.
     2 image: ImageId, plain;
-    /// The address: within its image, or absolute when there is none.
+    /// The address: relative to the image, or absolute if there is no image.
     3 address: Address, delta;
-    /// The function, when known at once.
+    /// The function, if it was known at capture time.
     4 function: StringId, plain;
-    /// The source file, when known at once.
+    /// The source file, if it was known at capture time.
     5 file: StringId, plain;
-    /// The line, when known at once.
+    /// The line, if it was known at capture time.
     6 line: u32, plain;
 }
 
@@ -71,16 +71,16 @@ table! {
     1 parent: StackId, delta;
     /// The frame.
     2 frame: FrameId, delta;
-    /// How the stack ends, for its outermost frame.
+    /// For the outermost frame: how the stack ends.
     3 end: StackEnd, plain;
 }
 
 table! {
-    /// What a frame turned out to be; several rows for one frame when functions were inlined there.
+    /// The symbol of a frame. A frame with inlined functions has several rows.
     Symbol, Symbols, SYMBOLS, times();
     /// The frame.
     1 frame: FrameId, delta;
-    /// 0 for the outermost function, counted inwards.
+    /// The inlining depth: 0 for the outermost function.
     2 inline_depth: u16, plain;
     /// The function, demangled.
     3 function: StringId, plain;
@@ -93,7 +93,7 @@ table! {
 }
 
 table! {
-    /// Device code that was loaded.
+    /// A loaded module (device code).
     Module, Modules, MODULES, times(loaded, unloaded);
     /// When it was loaded.
     1 loaded: Timestamp, delta;
@@ -103,20 +103,20 @@ table! {
     3 process: ProcessId, plain;
     /// The context.
     4 context: ContextId, plain;
-    /// The driver's number of it.
+    /// The ID that CUPTI or the driver uses.
     5 module: ModuleId, delta;
-    /// Its bytes.
+    /// The size of the code in bytes.
     6 size: Bytes, plain;
-    /// First half of the hash of its content.
+    /// The first half of the hash of the content.
     7 hash_high: u64, plain;
-    /// Second half of the hash of its content.
+    /// The second half of the hash of the content.
     8 hash_low: u64, plain;
-    /// The file or library that it came from, when known.
+    /// The file or library of the module, if known.
     9 origin: StringId, plain;
-    /// The code itself, stored with the first module of the same hash when recorded; a long one continues in rows
-    /// of the same hash.
+    /// The code, if recorded. It is stored with the first module of a hash. Long code continues in further rows of
+    /// the same hash.
     10 code: Blob, plain;
-    /// What commands of a recording know it by: in a row of its own, once it is known.
+    /// The ID that recorded calls use for the module. It is in a row of its own.
     11 handle: u64, plain;
 }
 
@@ -127,7 +127,7 @@ codes! {
         NATIVE = 0 "native",
         /// Python.
         PYTHON = 1 "python",
-        /// Machine code made at run time.
+        /// Machine code generated at run time.
         JIT = 2 "jit",
         /// The operating system's kernel.
         KERNEL = 3 "kernel",
@@ -137,11 +137,11 @@ codes! {
 
     /// How a stack ends.
     StackEnd {
-        /// At the thread's first function.
+        /// The unwind reached the first function of the thread.
         ROOT = 0 "root",
-        /// At the depth limit.
+        /// The unwind reached the depth limit.
         LIMIT = 1 "limit",
-        /// At a frame that could not be unwound.
+        /// The unwind stopped at a frame that could not be unwound.
         BROKEN = 2 "broken",
     }
 }

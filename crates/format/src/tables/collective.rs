@@ -1,4 +1,4 @@
-//! Graph launches and collectives: work of many parts seen as a whole.
+//! Graph launches and collectives, each as a whole.
 
 use crate::ids::{
     Address, Bytes, ContextId, CorrelationId, DeviceId, GraphId, Ordinal, StackId, StringId, Timestamp, codes,
@@ -9,68 +9,68 @@ use crate::tables::place::Place;
 table! {
     /// One launch of a graph, from its first to its last node.
     GraphLaunch, GraphLaunches, GRAPH_LAUNCHES, times(start, end);
-    /// When its first node started.
+    /// The start of the first node.
     1 start: Timestamp, delta;
-    /// When its last node ended.
+    /// The end of the last node.
     2 end: Timestamp, after(1 start);
-    /// Joins the launching call.
+    /// The correlation ID of the launch.
     3 correlation: CorrelationId, delta;
     /// The code that launched it.
     4 stack: StackId, plain;
     shared:
-        /// Where it was launched.
+        /// The device and stream of the launch.
         32 place: Place;
-        /// What was launched.
+        /// The graph.
         64 shape: GraphShape;
 }
 
 group! {
-    /// A graph and the way it was launched.
+    /// A graph and how it was launched.
     GraphShape {
         /// The graph.
         1 graph: GraphId,
         /// The executable graph.
         2 executable: GraphId,
-        /// Its nodes; 0 when not known.
+        /// The number of nodes; 0 is unknown.
         3 nodes: u32,
-        /// The device where it ended, when it is another one.
+        /// The device where the graph ended, if it differs.
         4 end_device: DeviceId,
-        /// The context where it ended, when it is another one.
+        /// The context where the graph ended, if it differs.
         5 end_context: ContextId,
-        /// Whether the device launched it.
+        /// True if the device launched it.
         6 device_launched: bool,
-        /// The driver's code for a launch by the device.
+        /// The driver's code for a launch from the device.
         7 launch_mode: u8,
     }
 }
 
 table! {
-    /// One collective or point-to-point operation as one rank saw it.
+    /// One collective or point-to-point operation of one rank.
     Collective, Collectives, COLLECTIVES, times(start, end);
-    /// When it started: on the device where that is known, else on the host.
+    /// The start: on the device if known, otherwise on the host.
     1 start: Timestamp, delta;
-    /// When it ended.
+    /// The end time.
     2 end: Timestamp, after(1 start);
-    /// When the host enqueued it.
+    /// The time when the host enqueued it.
     3 enqueued: Timestamp, after(1 start);
-    /// The communicator's own count: the same on all ranks of one operation.
+    /// The sequence number in the communicator. All ranks of an operation have the same number.
     4 sequence: u64, delta;
-    /// Elements.
+    /// The number of elements.
     5 count: u64, plain;
-    /// Bytes.
+    /// The number of bytes.
     6 bytes: Bytes, plain;
-    /// Joins the launching call.
+    /// The correlation ID of the launch.
     7 correlation: CorrelationId, delta;
-    /// The code that asked for it.
+    /// The code that made the call.
     8 stack: StackId, plain;
-    /// What was sent from.
+    /// The send buffer.
     9 send_buffer: Address, plain;
-    /// What was received into.
+    /// The receive buffer.
     10 receive_buffer: Address, plain;
     shared:
-        /// Where it ran.
+        /// The device and stream.
         32 place: Place;
-        /// What was done.
+        /// The operation.
         64 shape: CollectiveShape;
 }
 
@@ -79,29 +79,29 @@ group! {
     CollectiveShape {
         /// The operation, such as AllReduce.
         1 name: StringId,
-        /// What kind of row this is.
+        /// The kind of row.
         2 kind: CollectiveKind,
-        /// The communicator, the same on all ranks.
+        /// The communicator. All ranks have the same value.
         3 communicator: u64,
         /// The communicator's name.
         4 communicator_name: StringId,
-        /// This rank in it; may be none.
+        /// This rank in the communicator, if known.
         5 rank: Ordinal,
-        /// Ranks in it.
+        /// The number of ranks.
         6 ranks: u32,
-        /// The root, or the peer of a point-to-point operation; may be none.
+        /// The root, or the peer of a point-to-point operation, if any.
         7 root: Ordinal,
-        /// Type of the elements.
+        /// The type of the elements.
         8 datatype: StringId,
-        /// How elements are combined.
+        /// The reduction operation.
         9 reduction: StringId,
-        /// The algorithm chosen.
+        /// The algorithm.
         10 algorithm: StringId,
-        /// The protocol chosen.
+        /// The protocol.
         11 protocol: StringId,
-        /// Channels used.
+        /// The number of channels.
         12 channels: u32,
-        /// Warps used for each channel.
+        /// The number of warps per channel.
         13 warps: u32,
     }
 }
@@ -109,13 +109,13 @@ group! {
 codes! {
     /// A kind of communication row.
     CollectiveKind {
-        /// Among all ranks.
+        /// An operation of all ranks.
         COLLECTIVE = 0 "collective",
-        /// To one rank.
+        /// A send to one rank.
         SEND = 1 "send",
-        /// From one rank.
+        /// A receive from one rank.
         RECEIVE = 2 "receive",
-        /// Several operations started together.
+        /// Several operations that were started together.
         GROUP = 3 "group",
         /// A step of the network proxy.
         PROXY = 4 "proxy",

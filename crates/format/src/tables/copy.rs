@@ -1,4 +1,4 @@
-//! Copies and sets: memory moved or filled by a device.
+//! Memcpy and memset operations.
 
 use crate::ids::{
     Address, Bytes, ContextId, CorrelationId, DeviceId, GraphId, GraphNodeId, StackId, Timestamp, codes,
@@ -7,105 +7,105 @@ use crate::table::{group, table};
 use crate::tables::place::Place;
 
 table! {
-    /// One copy of memory.
+    /// One memcpy.
     MemoryCopy, MemoryCopies, COPIES, times(start, end);
-    /// When it started.
+    /// The start time.
     1 start: Timestamp, delta;
-    /// When it ended.
+    /// The end time.
     2 end: Timestamp, after(1 start);
-    /// How much was copied.
+    /// The number of bytes copied.
     3 bytes: Bytes, plain;
-    /// Joins the call that asked for it.
+    /// The correlation ID of the call.
     4 correlation: CorrelationId, delta;
-    /// The correlation of the runtime call, where the driver reports a second one.
+    /// The correlation ID of the runtime call, if the driver reports a second one.
     5 runtime_correlation: CorrelationId, delta;
-    /// The graph node that it executed.
+    /// The graph node.
     6 graph_node: GraphNodeId, plain;
-    /// The code that asked for it.
+    /// The code that made the call.
     7 stack: StackId, plain;
-    /// Where the bytes came from, when recorded.
+    /// The source address, if recorded.
     8 source: Address, plain;
-    /// Where they went, when recorded.
+    /// The destination address, if recorded.
     9 destination: Address, plain;
-    /// Single copies that this batch stands for; 0 for an ordinary copy.
+    /// The number of copies in a batch; 0 for an ordinary copy.
     10 copies: u64, plain;
     shared:
-        /// Where it ran.
+        /// The device and stream.
         32 place: Place;
-        /// What kind of copy it was.
+        /// The kind of copy.
         64 shape: CopyShape;
 }
 
 group! {
     /// The kind of a copy.
     CopyShape {
-        /// From where to where.
+        /// The direction.
         1 direction: CopyDirection,
-        /// Kind of memory read.
+        /// The kind of memory that was read.
         2 source_memory: MemoryKind,
-        /// Kind of memory written.
+        /// The kind of memory that was written.
         3 destination_memory: MemoryKind,
-        /// Whether the host could go on meanwhile.
+        /// True if the call was asynchronous.
         4 asynchronous: bool,
-        /// The device read from, when it is another one.
+        /// The source device, if it differs.
         5 source_device: DeviceId,
-        /// The context read from, when it is another one.
+        /// The source context, if it differs.
         6 source_context: ContextId,
-        /// The device written to, when it is another one.
+        /// The destination device, if it differs.
         7 destination_device: DeviceId,
-        /// The context written to, when it is another one.
+        /// The destination context, if it differs.
         8 destination_context: ContextId,
-        /// Whether the device asked for it.
+        /// True if the device launched it.
         9 device_launched: bool,
-        /// The graph that it was part of.
+        /// The graph.
         10 graph: GraphId,
     }
 }
 
 table! {
-    /// One filling of memory.
+    /// One memset.
     MemorySet, MemorySets, SETS, times(start, end);
-    /// When it started.
+    /// The start time.
     1 start: Timestamp, delta;
-    /// When it ended.
+    /// The end time.
     2 end: Timestamp, after(1 start);
-    /// How much was filled.
+    /// The number of bytes set.
     3 bytes: Bytes, plain;
-    /// With what.
+    /// The value.
     4 value: u32, plain;
-    /// Joins the call that asked for it.
+    /// The correlation ID of the call.
     5 correlation: CorrelationId, delta;
-    /// The graph node that it executed.
+    /// The graph node.
     6 graph_node: GraphNodeId, plain;
-    /// The code that asked for it.
+    /// The code that made the call.
     7 stack: StackId, plain;
-    /// Where, when recorded.
+    /// The address, if recorded.
     8 address: Address, plain;
     shared:
-        /// Where it ran.
+        /// The device and stream.
         32 place: Place;
-        /// What kind of set it was.
+        /// The kind of memset.
         64 shape: SetShape;
 }
 
 group! {
-    /// The kind of a set.
+    /// The kind of a memset.
     SetShape {
-        /// Kind of memory filled.
+        /// The kind of memory that was set.
         1 memory: MemoryKind,
-        /// Whether the host could go on meanwhile.
+        /// True if the call was asynchronous.
         2 asynchronous: bool,
-        /// Whether the device asked for it.
+        /// True if the device launched it.
         3 device_launched: bool,
-        /// The graph that it was part of.
+        /// The graph.
         4 graph: GraphId,
     }
 }
 
 codes! {
-    /// From where to where a copy goes.
+    /// The direction of a memcpy.
     CopyDirection {
-        /// Not known.
+        /// Unknown.
         UNKNOWN = 0 "unknown",
         /// Host to device.
         HOST_TO_DEVICE = 1 "host to device",
@@ -131,11 +131,11 @@ codes! {
 
     /// A kind of memory.
     MemoryKind {
-        /// Not known.
+        /// Unknown.
         UNKNOWN = 0 "unknown",
         /// Ordinary host memory.
         PAGEABLE = 1 "pageable",
-        /// Page-locked host memory.
+        /// Pinned host memory.
         PINNED = 2 "pinned",
         /// Device memory.
         DEVICE = 3 "device",
@@ -143,9 +143,9 @@ codes! {
         ARRAY = 4 "array",
         /// Managed memory.
         MANAGED = 5 "managed",
-        /// A managed variable of the device code.
+        /// A global of a module in device memory.
         DEVICE_STATIC = 6 "device static",
-        /// A managed variable.
+        /// A managed global of a module.
         MANAGED_STATIC = 7 "managed static",
     }
 }

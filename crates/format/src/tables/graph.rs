@@ -1,16 +1,16 @@
-//! Graphs: what their nodes wait for.
+//! Graphs: the dependencies between their nodes.
 
 use crate::ids::{GraphNodeId, ProcessId};
 use crate::table::table;
 
 table! {
-    /// One node of a graph that was made ready to run waits for another. Work has the number of its node; nodes that
-    /// leave no row, such as functions of the host, stand between others here.
+    /// One dependency between two nodes of an instantiated graph. Nodes without rows, such as host functions, appear
+    /// here, too.
     GraphEdge, GraphEdges, GRAPH_EDGES, times();
     /// The process.
     1 process: ProcessId, plain;
     /// The node that waits.
     2 node: GraphNodeId, delta;
-    /// The node that it waits for.
+    /// The node that must end first.
     3 before: GraphNodeId, delta;
 }

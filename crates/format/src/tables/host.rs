@@ -1,89 +1,89 @@
-//! What the host did: calls of the GPU's interface, and any other function or stretch of work.
+//! Host activity: API calls, other function calls and samples.
 
 use crate::ids::{CorrelationId, ImageId, StackId, StringId, Timestamp, codes};
 use crate::table::{group, table};
 use crate::tables::place::Caller;
 
 table! {
-    /// One call of a runtime or driver function.
+    /// One runtime or driver API call.
     ApiCall, ApiCalls, API_CALLS, times(start, end);
-    /// When it was entered.
+    /// The time when the function was entered.
     1 start: Timestamp, delta;
-    /// When it came back.
+    /// The time when the function returned.
     2 end: Timestamp, after(1 start);
-    /// Joins the work that it asked for.
+    /// Links the call to the operations it launched.
     3 correlation: CorrelationId, delta;
-    /// The code that called.
+    /// The code that made the call.
     4 stack: StackId, plain;
     shared:
-        /// Who called.
+        /// The calling process and thread.
         32 caller: Caller;
-        /// What was called, and what came back.
+        /// The function and its result.
         64 shape: ApiShape;
 }
 
 group! {
-    /// A function of a GPU interface and its result.
+    /// An API function and its result.
     ApiShape {
         /// The function's name.
         1 name: StringId,
-        /// Which interface it belongs to.
+        /// The API.
         2 domain: ApiDomain,
-        /// The interface's own number of the function.
+        /// The API's number of the function.
         3 function: u32,
-        /// What it gave back; 0 is success.
+        /// The result code; 0 is success.
         4 result: i32,
     }
 }
 
 table! {
-    /// One function call, sample or other stretch of work on the host.
+    /// One function call, sample or other interval on the host.
     HostCall, HostCalls, HOST_CALLS, times(start, end);
-    /// When it began.
+    /// The start time.
     1 start: Timestamp, delta;
-    /// When it ended; equal to the start for a sample or instant.
+    /// The end time; equal to the start for a sample or instant.
     2 end: Timestamp, after(1 start);
-    /// Joins device work or calls, where the source has such a number.
+    /// Links to GPU operations or calls, if the source has such an ID.
     3 correlation: CorrelationId, delta;
-    /// Pairs forward and backward work of a framework; 0 is none.
+    /// Links forward and backward operators of a framework; 0 is none.
     4 sequence: i64, delta;
-    /// Calls above this one on the same thread, where the source says so.
+    /// The number of callers on the same thread, if the source has it.
     5 depth: u32, plain;
-    /// The processor that it ran on.
+    /// The processor.
     6 cpu: u32, plain;
-    /// An argument or a sample's weight.
+    /// An argument, or the weight of a sample.
     7 argument: u64, plain;
-    /// The code it was called from.
+    /// The calling code.
     8 stack: StackId, plain;
-    /// Anything else that the source knew, as text.
+    /// Other data of the source, as text.
     9 detail: StringId, plain;
     shared:
-        /// Who did it.
+        /// The process and thread.
         32 caller: Caller;
-        /// What was done.
+        /// The kind of event.
         64 shape: HostShape;
 }
 
 group! {
-    /// A piece of host work.
+    /// A kind of host event.
     HostShape {
         /// The function or operator.
         1 name: StringId,
-        /// What kind of work it is.
+        /// The kind of event.
         2 kind: HostCallKind,
-        /// The source's own category.
+        /// The category in the source.
         3 category: StringId,
-        /// The program or library that the function is in.
+        /// The program or library that contains the function.
         4 image: ImageId,
-        /// How a function call was left.
+        /// How a function call ended.
         5 exit: CallExit,
     }
 }
 
 codes! {
-    /// The interface that a call belongs to.
+    /// The API of a call.
     ApiDomain {
-        /// Not known.
+        /// Unknown.
         UNKNOWN = 0 "unknown",
         /// CUDA driver.
         CUDA_DRIVER = 1 "cuda driver",
@@ -101,7 +101,7 @@ codes! {
         OS = 7 "os",
     }
 
-    /// A kind of host work.
+    /// A kind of host event.
     HostCallKind {
         /// A function.
         FUNCTION = 0 "function",
@@ -111,23 +111,23 @@ codes! {
         OPERATOR = 2 "operator",
         /// A call into the operating system's libraries.
         OS = 3 "os",
-        /// The profiler's own work.
+        /// Overhead of the profiler.
         OVERHEAD = 4 "overhead",
         /// A sampled stack.
         SAMPLE = 5 "sample",
-        /// An event of the source's own kind.
+        /// An event of another kind.
         CUSTOM = 6 "custom",
-        /// Compilation of device code.
+        /// Compilation of a module.
         COMPILE = 7 "compile",
     }
 
-    /// How a function call was left.
+    /// How a function call ended.
     CallExit {
-        /// It returned.
+        /// The function returned.
         RETURN = 0 "return",
-        /// By jumping into another function.
+        /// The function jumped to another function.
         TAIL = 1 "tail",
-        /// Its end was not seen.
+        /// The end was not seen.
         OPEN = 2 "open",
     }
 }

@@ -7,90 +7,90 @@ use crate::tables::place::Place;
 table! {
     /// One execution of a kernel.
     Kernel, Kernels, KERNELS, times(start, end);
-    /// When it started on the device.
+    /// The start on the device.
     1 start: Timestamp, delta;
-    /// When it ended on the device.
+    /// The end on the device.
     2 end: Timestamp, after(1 start);
-    /// When it and all work it launched itself had completed.
+    /// The end of the kernel and of all kernels it launched itself.
     3 completed: Timestamp, after(2 end);
-    /// When the launch was put into the command buffer.
+    /// The time when the launch was put into the command buffer.
     4 queued: Timestamp, after(1 start);
-    /// When the command buffer was handed to the device.
+    /// The time when the command buffer was submitted to the device.
     5 submitted: Timestamp, after(4 queued);
-    /// Joins the launching call.
+    /// The correlation ID of the launch.
     6 correlation: CorrelationId, delta;
-    /// The driver's own number of this launch.
+    /// The driver's ID of the launch.
     7 grid_id: i64, delta;
-    /// The graph node that it executed.
+    /// The graph node.
     8 graph_node: GraphNodeId, plain;
-    /// The code that launched it, or that captured its graph node.
+    /// The code that launched the kernel, or that captured its graph node.
     9 stack: StackId, plain;
     shared:
-        /// Where it ran.
+        /// The device and stream.
         32 place: Place;
-        /// What was launched, and how.
+        /// The kernel and its launch parameters.
         64 shape: KernelShape;
 }
 
 group! {
-    /// A kernel and the way it was launched.
+    /// A kernel and its launch parameters.
     // Wide members first: laid out so, the compiler compares two shapes in one go.
     KernelShape {
-        /// Shared memory declared in the code.
+        /// Static shared memory.
         16 static_shared: Bytes,
-        /// Shared memory asked for at launch.
+        /// Dynamic shared memory.
         17 dynamic_shared: Bytes,
-        /// Shared memory that a block really took.
+        /// Shared memory that a block used.
         18 shared_executed: Bytes,
-        /// Local memory of a thread.
+        /// Local memory per thread.
         21 local_per_thread: Bytes,
-        /// Local memory of the launch.
+        /// Local memory of the whole launch.
         22 local_total: Bytes,
-        /// The graph that it was part of.
+        /// The graph.
         28 graph: GraphId,
-        /// The kernel's name as the compiler mangled it.
+        /// The mangled name.
         1 name: StringId,
-        /// The name for people.
+        /// The demangled name.
         2 demangled: StringId,
-        /// Blocks in the grid.
+        /// Grid size in blocks.
         3 grid_x: u32,
-        /// Blocks in the grid.
+        /// Grid size in blocks.
         4 grid_y: u32,
-        /// Blocks in the grid.
+        /// Grid size in blocks.
         5 grid_z: u32,
-        /// Threads in a block.
+        /// Block size in threads.
         6 block_x: u32,
-        /// Threads in a block.
+        /// Block size in threads.
         7 block_y: u32,
-        /// Threads in a block.
+        /// Block size in threads.
         8 block_z: u32,
-        /// Blocks in a cluster; 0 without clusters.
+        /// Cluster size in blocks; 0 without clusters.
         9 cluster_x: u32,
-        /// Blocks in a cluster; 0 without clusters.
+        /// Cluster size in blocks; 0 without clusters.
         10 cluster_y: u32,
-        /// Blocks in a cluster; 0 without clusters.
+        /// Cluster size in blocks; 0 without clusters.
         11 cluster_z: u32,
-        /// Largest number of clusters that can be on the device at once.
+        /// The most clusters that can run on the device at the same time.
         13 max_active_clusters: u32,
-        /// Largest cluster that the kernel could have been launched with.
+        /// The largest possible cluster size of the kernel.
         14 max_cluster_size: u32,
-        /// Priority of its stream.
+        /// The priority of the stream.
         27 priority: i32,
-        /// Registers of a thread.
+        /// Registers per thread.
         15 registers: u16,
-        /// How clusters are scheduled.
+        /// The cluster scheduling policy.
         12 cluster_policy: u8,
         /// The driver's code for the split of shared memory and cache.
         19 shared_config: u8,
-        /// Share of the memory asked for as shared memory, in percent; 255 is not known.
+        /// The requested shared memory carveout in percent; 255 is unknown.
         20 shared_carveout: u8,
-        /// Cache preference asked for.
+        /// The requested cache configuration.
         23 cache_requested: u8,
-        /// Cache configuration used.
+        /// The cache configuration that was used.
         24 cache_executed: u8,
         /// How it was launched.
         25 launch: LaunchKind,
-        /// Whether the device launched it.
+        /// True if the device launched it.
         26 device_launched: bool,
     }
 }
@@ -98,13 +98,13 @@ group! {
 codes! {
     /// How a kernel was launched.
     LaunchKind {
-        /// The ordinary way.
+        /// An ordinary launch.
         REGULAR = 0 "regular",
-        /// All blocks at once, able to wait for each other.
+        /// A cooperative launch: all blocks run at the same time and can synchronize.
         COOPERATIVE = 1 "cooperative",
-        /// The same across devices.
+        /// A cooperative launch on several devices.
         COOPERATIVE_MULTI_DEVICE = 2 "cooperative multi-device",
-        /// By a kernel on the device.
+        /// A launch by a kernel on the device.
         FROM_DEVICE = 3 "from device",
     }
 }

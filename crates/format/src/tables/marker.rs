@@ -1,4 +1,4 @@
-//! What the program says of itself: ranges and instants, counters, and arrows between events.
+//! Markers of the program, counters, and flows between events.
 
 use crate::ids::{
     CorrelationId, DeviceId, ProcessId, StackId, StreamId, StringId, ThreadId, Timestamp, codes,
@@ -7,43 +7,43 @@ use crate::table::{group, table};
 use crate::tables::place::Caller;
 
 table! {
-    /// One range or instant that the program marked.
+    /// One range or mark of the program (NVTX).
     Marker, Markers, MARKERS, times(start, end);
-    /// When it began, or happened.
+    /// The start time.
     1 start: Timestamp, delta;
-    /// When it ended; equal to the start for an instant.
+    /// The end time; equal to the start for an instant.
     2 end: Timestamp, after(1 start);
-    /// The runtime's own number of the range.
+    /// The ID of the range.
     3 range: u64, delta;
-    /// The value that was marked with it, by its bits.
+    /// The bits of the payload.
     4 payload: u64, plain;
-    /// Further values, as text.
+    /// Further data, as text.
     5 detail: StringId, plain;
-    /// The code that marked it.
+    /// The code that created the marker.
     6 stack: StackId, plain;
     shared:
-        /// Who marked it.
+        /// The process and thread.
         32 caller: Caller;
-        /// What was marked.
+        /// The kind of marker.
         64 shape: MarkerShape;
 }
 
 group! {
     /// A kind of marker.
     MarkerShape {
-        /// Its text.
+        /// The text of the marker.
         1 name: StringId,
-        /// The domain it belongs to.
+        /// The domain.
         2 domain: StringId,
-        /// The category's number in its domain.
+        /// The number of the category in its domain.
         3 category: u32,
         /// The category's name.
         4 category_name: StringId,
-        /// Its colour, as alpha, red, green and blue.
+        /// The color: alpha, red, green and blue.
         5 color: u32,
         /// Range or instant.
         6 kind: MarkerKind,
-        /// How the payload's bits are to be read.
+        /// The type of the payload.
         7 payload_kind: PayloadKind,
     }
 }
@@ -51,65 +51,65 @@ group! {
 table! {
     /// One sample of a counter.
     Counter, Counters, COUNTERS, times(time, time);
-    /// When.
+    /// The time.
     1 time: Timestamp, delta;
-    /// How much.
+    /// The value.
     2 value: f64, xor;
     shared:
-        /// Of what.
+        /// The counter.
         64 track: CounterTrack;
 }
 
 group! {
     /// A counter.
     CounterTrack {
-        /// Its name.
+        /// The name.
         1 name: StringId,
-        /// Its unit.
+        /// The unit.
         2 unit: StringId,
-        /// The process it belongs to, if to one.
+        /// The process it belongs to, if any.
         3 process: ProcessId,
-        /// The device it belongs to, if to one.
+        /// The device it belongs to, if any.
         4 device: DeviceId,
-        /// The thread it belongs to, if to one.
+        /// The thread it belongs to, if any.
         5 thread: ThreadId,
-        /// Which of several of the same name: a link, a fan, a core.
+        /// Distinguishes counters with the same name: a link, a fan, a core.
         6 instance: u32,
-        /// How samples relate to each other.
+        /// The relation between samples.
         7 kind: CounterKind,
     }
 }
 
 table! {
-    /// One end of an arrow between events. Ends with the same number and kind belong together.
+    /// One point of a flow between events. Points with the same flow ID and kind belong together.
     Flow, Flows, FLOWS, times(time, time);
-    /// When.
+    /// The time.
     1 time: Timestamp, delta;
-    /// The arrow's number.
+    /// The flow ID.
     2 flow: u64, delta;
-    /// The call or work at this end, where it has a correlation.
+    /// The correlation ID of the call or operation at this point, if any.
     3 correlation: CorrelationId, delta;
     shared:
-        /// What kind of end it is, and where.
+        /// The kind and place of this point.
         64 shape: FlowShape;
 }
 
 group! {
-    /// The kind and place of an arrow's end.
+    /// The kind and place of a point of a flow.
     FlowShape {
-        /// What the arrow means.
+        /// The meaning of the flow.
         1 kind: FlowKind,
-        /// Start, middle or end.
+        /// Start, step or end.
         2 phase: FlowPhase,
-        /// The arrow's name.
+        /// The name of the flow.
         3 name: StringId,
-        /// The process it is in.
+        /// The process.
         4 process: ProcessId,
-        /// The thread, for an end on the host.
+        /// The thread, for a point on the host.
         5 thread: ThreadId,
-        /// The device, for an end on a device.
+        /// The device, for a point on a device.
         6 device: DeviceId,
-        /// The stream, for an end on a device.
+        /// The stream, for a point on a device.
         7 stream: StreamId,
     }
 }
@@ -117,11 +117,11 @@ group! {
 codes! {
     /// Range or instant.
     MarkerKind {
-        /// A moment.
+        /// An instant.
         INSTANT = 0 "instant",
-        /// Pushed and popped: nests within its thread.
+        /// A range that was pushed and popped. It nests within its thread.
         NESTED_RANGE = 1 "nested range",
-        /// Started and ended, perhaps on another thread.
+        /// A range that was started and ended, possibly on another thread.
         FREE_RANGE = 2 "free range",
         /// A nested range whose end was not seen.
         OPEN_NESTED_RANGE = 3 "open nested range",
@@ -129,57 +129,57 @@ codes! {
         OPEN_FREE_RANGE = 4 "open free range",
     }
 
-    /// How a payload is to be read.
+    /// The type of a payload.
     PayloadKind {
-        /// There is none.
+        /// No payload.
         NONE = 0 "none",
-        /// Unsigned, 64 bits.
+        /// Unsigned 64-bit integer.
         U64 = 1 "u64",
-        /// Signed, 64 bits.
+        /// Signed 64-bit integer.
         I64 = 2 "i64",
-        /// Double.
+        /// 64-bit floating point.
         F64 = 3 "f64",
-        /// Unsigned, 32 bits.
+        /// Unsigned 32-bit integer.
         U32 = 4 "u32",
-        /// Signed, 32 bits.
+        /// Signed 32-bit integer.
         I32 = 5 "i32",
-        /// Float.
+        /// 32-bit floating point.
         F32 = 6 "f32",
     }
 
-    /// How samples of a counter relate to each other.
+    /// The relation between samples of a counter.
     CounterKind {
-        /// A level at that moment.
+        /// The value at that time.
         LEVEL = 0 "level",
         /// A total that only grows.
         TOTAL = 1 "total",
-        /// The amount since the sample before.
+        /// The increase since the previous sample.
         DELTA = 2 "delta",
     }
 
-    /// What an arrow means.
+    /// The meaning of a flow.
     FlowKind {
-        /// The source's own.
+        /// Defined by the source.
         CUSTOM = 0 "custom",
-        /// From the launch on the host to the work on the device.
+        /// From a launch call to its operation.
         LAUNCH = 1 "launch",
-        /// From forward to backward work.
+        /// From a forward to a backward operator.
         FORWARD_BACKWARD = 2 "forward backward",
-        /// From an event's record to a wait for it.
+        /// From an event record to its wait.
         EVENT_WAIT = 3 "event wait",
-        /// From an operator to a call: the framework's own correlation.
+        /// From an operator to a call, by the framework's own ID.
         EXTERNAL = 4 "external",
         /// Between processes or hosts.
         MESSAGE = 5 "message",
     }
 
-    /// Which part of an arrow.
+    /// The position in a flow.
     FlowPhase {
-        /// Where it starts.
+        /// The start.
         START = 0 "start",
-        /// Where it passes.
+        /// A point in the middle.
         STEP = 1 "step",
-        /// Where it ends.
+        /// The end.
         END = 2 "end",
     }
 }

@@ -1,4 +1,4 @@
-//! The tables of a trace. One subject a file; docs/format.md lists all columns.
+//! The tables of a trace, one subject per file. docs/reference/format.md lists all columns.
 
 mod allocation;
 mod code;

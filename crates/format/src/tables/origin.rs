@@ -6,210 +6,211 @@ use crate::ids::{
 use crate::table::table;
 
 table! {
-    /// A fact about the recording. A later row with the same key replaces an earlier one.
+    /// One metadata entry. A later row with the same key replaces an earlier one.
     Metadata, MetadataRows, METADATA, times();
-    /// What it is about, such as `command` or `env.CUDA_VISIBLE_DEVICES`.
+    /// The key, such as `command` or `env.CUDA_VISIBLE_DEVICES`.
     1 key: StringId, plain;
-    /// The fact.
+    /// The value.
     2 value: StringId, plain;
 }
 
 table! {
     /// A machine.
     Host, Hosts, HOSTS, times();
-    /// Its id.
+    /// The ID of the row.
     1 id: HostId, delta;
-    /// Its name.
+    /// The name.
     2 name: StringId, plain;
     /// Operating system and version.
     3 os: StringId, plain;
-    /// Processor model.
+    /// The processor model.
     4 cpu: StringId, plain;
-    /// Logical processors.
+    /// The number of logical processors.
     5 cpus: u32, plain;
-    /// Memory.
+    /// The amount of memory.
     6 memory: Bytes, plain;
-    /// A number that stays the same from boot to boot.
+    /// The machine ID, which does not change between boots.
     7 machine_id: StringId, plain;
-    /// A number that changes with every boot. Monotonic clocks of two traces compare only when it is the same.
+    /// The boot ID, which changes with every boot. Monotonic clocks of two traces are comparable only if it is the
+    /// same.
     8 boot_id: StringId, plain;
 }
 
 table! {
     /// A process.
     Process, Processes, PROCESSES, times();
-    /// Its id.
+    /// The ID of the row.
     1 id: ProcessId, delta;
-    /// The machine it ran on.
+    /// The host.
     2 host: HostId, plain;
-    /// The operating system's number of it.
+    /// The ID that the operating system uses.
     3 pid: u32, plain;
-    /// The operating system's number of its parent.
+    /// The pid of the parent.
     4 parent_pid: u32, plain;
-    /// The program.
+    /// The name of the program.
     5 name: StringId, plain;
     /// The command line.
     6 command: StringId, plain;
-    /// When it started.
+    /// The start time.
     7 started: Timestamp, plain;
-    /// When it ended.
+    /// The end time.
     8 ended: Timestamp, plain;
-    /// How it ended.
+    /// How the process ended.
     9 end: ProcessEnd, plain;
-    /// Exit code, or the number of the signal that ended it.
+    /// The exit code, or the number of the signal that killed it.
     10 end_code: i32, plain;
-    /// Its rank in a distributed job; may be none.
+    /// The rank in a distributed job, if any.
     11 rank: Ordinal, plain;
-    /// Its rank on this host; may be none.
+    /// The rank on this host, if any.
     12 local_rank: Ordinal, plain;
-    /// Ranks in the job; 0 is none.
+    /// The number of ranks in the job; 0 is none.
     13 world_size: u32, plain;
 }
 
 table! {
     /// A thread.
     Thread, Threads, THREADS, times();
-    /// Its process.
+    /// The process.
     1 process: ProcessId, plain;
-    /// The operating system's number of it.
+    /// The ID that the operating system uses.
     2 thread: ThreadId, delta;
-    /// Its name.
+    /// The name.
     3 name: StringId, plain;
 }
 
 table! {
     /// A GPU.
     Device, Devices, DEVICES, times();
-    /// Its id.
+    /// The ID of the row.
     1 id: DeviceId, delta;
-    /// The machine it is in.
+    /// The host.
     2 host: HostId, plain;
-    /// The number that the driver gives it when all are visible.
+    /// The driver's number if all devices are visible.
     3 ordinal: u32, plain;
-    /// A number that tells it from all others.
+    /// The UUID.
     4 uuid: StringId, plain;
-    /// Its name.
+    /// The name.
     5 name: StringId, plain;
-    /// Who made it.
+    /// The vendor.
     6 vendor: StringId, plain;
-    /// Its architecture.
+    /// The architecture.
     7 architecture: StringId, plain;
     /// Compute capability, first number.
     8 capability_major: u32, plain;
     /// Compute capability, second number.
     9 capability_minor: u32, plain;
-    /// Memory.
+    /// The amount of memory.
     10 memory: Bytes, plain;
-    /// Multiprocessors or compute units.
+    /// The number of multiprocessors or compute units.
     11 multiprocessors: u32, plain;
-    /// Threads in a warp or wavefront.
+    /// The number of threads in a warp or wavefront.
     12 warp_size: u32, plain;
-    /// Most threads on a multiprocessor.
+    /// The most threads per multiprocessor.
     13 threads_per_multiprocessor: u32, plain;
-    /// Most blocks on a multiprocessor.
+    /// The most blocks per multiprocessor.
     14 blocks_per_multiprocessor: u32, plain;
-    /// Registers of a multiprocessor.
+    /// Registers per multiprocessor.
     15 registers_per_multiprocessor: u32, plain;
-    /// Shared memory of a multiprocessor.
+    /// Shared memory per multiprocessor.
     16 shared_per_multiprocessor: Bytes, plain;
-    /// Shared memory that a block may take.
+    /// The most shared memory per block.
     17 shared_per_block: Bytes, plain;
-    /// Second-level cache.
+    /// The size of the L2 cache.
     18 cache: Bytes, plain;
-    /// Top clock of the multiprocessors in kHz.
+    /// The highest multiprocessor clock in kHz.
     19 clock_khz: u32, plain;
-    /// Top clock of the memory in kHz.
+    /// The highest memory clock in kHz.
     20 memory_clock_khz: u32, plain;
-    /// Peak bandwidth of the memory in bytes a second.
+    /// The peak memory bandwidth in bytes per second.
     21 memory_bandwidth: u64, plain;
-    /// PCI address.
+    /// The PCI address.
     22 pci: StringId, plain;
-    /// Driver version.
+    /// The driver version.
     23 driver: StringId, plain;
-    /// Copy engines.
+    /// The number of copy engines.
     24 copy_engines: u32, plain;
-    /// NUMA node that it is attached to; may be none.
+    /// The NUMA node, if any.
     25 numa_node: Ordinal, plain;
-    /// Best generation of PCIe that it and its slot can do.
+    /// The best PCIe generation that the device and its slot support.
     26 pcie_generation: u32, plain;
-    /// Most lanes of PCIe that they can do.
+    /// The most PCIe lanes that both support.
     27 pcie_width: u32, plain;
-    /// NVLinks that are up.
+    /// The number of active NVLinks.
     28 nvlinks: u32, plain;
-    /// Bytes a second that all its NVLinks carry in each direction.
+    /// The bandwidth of all NVLinks in one direction, in bytes per second.
     29 nvlink_bandwidth: u64, plain;
 }
 
 table! {
     /// A context.
     Context, Contexts, CONTEXTS, times();
-    /// Its process.
+    /// The process.
     1 process: ProcessId, plain;
-    /// The runtime's number of it.
+    /// The ID that the runtime uses.
     2 context: ContextId, delta;
-    /// Its device.
+    /// The device.
     3 device: DeviceId, plain;
-    /// The runtime's number of its default stream.
+    /// The runtime's ID of the default stream.
     4 default_stream: StreamId, plain;
-    /// The context that it is a part of.
+    /// The parent context.
     5 parent: ContextId, plain;
-    /// Multiprocessors it may use; 0 is all.
+    /// The number of multiprocessors it may use; 0 is all.
     6 multiprocessors: u32, plain;
-    /// When it was made.
+    /// The time of creation.
     7 created: Timestamp, plain;
-    /// When it was destroyed.
+    /// The time of destruction.
     8 destroyed: Timestamp, plain;
 }
 
 table! {
     /// A stream.
     Stream, Streams, STREAMS, times();
-    /// Its process.
+    /// The process.
     1 process: ProcessId, plain;
-    /// Its context.
+    /// The context.
     2 context: ContextId, plain;
-    /// The runtime's number of it.
+    /// The ID that the runtime uses.
     3 stream: StreamId, delta;
-    /// Its device.
+    /// The device.
     4 device: DeviceId, plain;
-    /// What orders it against other streams.
+    /// The kind of stream.
     5 kind: StreamKind, plain;
-    /// Its priority; lower runs first.
+    /// The priority; lower values run first.
     6 priority: i32, plain;
-    /// Its name, if the program gave it one.
+    /// The name, if the program set one.
     7 name: StringId, plain;
-    /// When it was made.
+    /// The time of creation.
     8 created: Timestamp, plain;
-    /// When it was destroyed.
+    /// The time of destruction.
     9 destroyed: Timestamp, plain;
 }
 
 codes! {
     /// How a process ended.
     ProcessEnd {
-        /// Not seen.
+        /// Unknown.
         UNKNOWN = 0 "unknown",
-        /// By itself.
+        /// The process exited.
         EXITED = 1 "exited",
-        /// By a signal.
+        /// A signal killed the process.
         KILLED = 2 "killed",
-        /// It was still running when the recording ended.
+        /// The process was still running at the end of the recording.
         RUNNING = 3 "running",
-        /// It became another program.
+        /// The process executed another program (`exec`).
         REPLACED = 4 "replaced",
     }
 
-    /// What orders a stream against others.
+    /// How a stream synchronizes with the default stream.
     StreamKind {
-        /// Not known.
+        /// Unknown.
         UNKNOWN = 0 "unknown",
-        /// The default stream that waits for all others.
+        /// The legacy default stream, which synchronizes with all blocking streams.
         LEGACY_DEFAULT = 1 "legacy default",
-        /// A default stream of a thread.
+        /// The default stream of a thread.
         PER_THREAD_DEFAULT = 2 "per-thread default",
-        /// Waits for the default stream.
+        /// A stream that synchronizes with the legacy default stream.
         BLOCKING = 3 "blocking",
-        /// Does not.
+        /// A stream that does not.
         NON_BLOCKING = 4 "non-blocking",
     }
 }

@@ -1,26 +1,26 @@
-//! Where work happens: the two shared groups that most tables have.
+//! The two shared groups of most tables: where an operation ran, and who called.
 
 use crate::ids::{ContextId, DeviceId, ProcessId, StreamId, ThreadId, codes};
 use crate::table::group;
 
 group! {
-    /// Where device work ran.
+    /// Where a GPU operation ran.
     Place {
-        /// The process that asked for it.
+        /// The process that launched the operation.
         1 process: ProcessId,
-        /// The device that did it.
+        /// The device.
         2 device: DeviceId,
-        /// The context it belonged to.
+        /// The context.
         3 context: ContextId,
-        /// The stream it was ordered in.
+        /// The stream.
         4 stream: StreamId,
-        /// Hardware channel.
+        /// The hardware channel.
         5 channel: u32,
-        /// Kind of hardware channel.
+        /// The kind of hardware channel.
         6 channel_kind: ChannelKind,
     }
 
-    /// Who on the host did something.
+    /// The process and thread of a host event.
     Caller {
         /// The process.
         1 process: ProcessId,
@@ -32,7 +32,7 @@ group! {
 codes! {
     /// A kind of hardware channel.
     ChannelKind {
-        /// Not known.
+        /// Unknown.
         UNKNOWN = 0 "unknown",
         /// Compute.
         COMPUTE = 1 "compute",

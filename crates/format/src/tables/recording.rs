@@ -1,7 +1,7 @@
-//! What a recording needs to run again: the calls of its window, and the contents of the memory that they work on.
+//! Replay recordings: the calls of a window, and the contents of the memory that they use.
 //!
-//! Contents are cut into pieces, and each distinct piece is stored once, under its hash. A buffer at the beginning or the
-//! end of a window, and the bytes that a call brings from the host, are lists of pieces.
+//! Contents are split into pieces. Each distinct piece is stored once, under its hash. A buffer at the beginning or end of
+//! a window is a list of pieces. So is the data that a call copies from the host.
 
 use crate::blob::Blob;
 use crate::ids::{Address, Bytes, ContextId, CorrelationId, ProcessId, StringId, ThreadId, Timestamp, codes};
@@ -9,113 +9,113 @@ use crate::table::table;
 use crate::tables::copy::MemoryKind;
 
 table! {
-    /// One call of a recorded window, in the order in which the program made them.
+    /// One call of a replay recording, in program order.
     Command, Commands, COMMANDS, times();
-    /// Its place among those of its process, counted from 1.
+    /// The number of the call in its process, counted from 1.
     1 number: u64, delta;
-    /// When it was made, on the host's clock.
+    /// The time of the call, on the host's clock.
     2 time: Timestamp, delta;
     /// The process.
     3 process: ProcessId, plain;
     /// The context.
     4 context: ContextId, plain;
-    /// The thread that made it.
+    /// The calling thread.
     5 thread: ThreadId, plain;
-    /// Joins the call and its work.
+    /// The correlation ID.
     6 correlation: CorrelationId, delta;
-    /// What it does.
+    /// What the call does.
     7 kind: CommandKind, plain;
-    /// The program's handle of the stream; 0 and 1 are the default stream, 2 that of the thread.
+    /// The program's stream handle. 0 and 1 are the default stream, 2 is the default stream of the thread.
     8 stream: u64, plain;
-    /// The program's handle of what it is about: an event, a graph.
+    /// The program's handle of an event, a graph or another object.
     9 object: u64, plain;
-    /// The kernel, or the call where it cannot be run again.
+    /// The kernel, or the function if the call cannot be replayed.
     10 function: StringId, plain;
-    /// The module that holds the kernel: a number of the recorder's, or, in older files, the program's handle.
+    /// The module of the kernel: an ID of the recorder, or the program's handle in older files.
     11 module: u64, plain;
-    /// Why it cannot be run again.
+    /// Why the call cannot be replayed.
     12 reason: StringId, plain;
-    /// Blocks in the grid.
+    /// Grid size in blocks.
     13 grid_x: u32, plain;
-    /// Blocks in the grid.
+    /// Grid size in blocks.
     14 grid_y: u32, plain;
-    /// Blocks in the grid.
+    /// Grid size in blocks.
     15 grid_z: u32, plain;
-    /// Threads in a block.
+    /// Block size in threads.
     16 block_x: u32, plain;
-    /// Threads in a block.
+    /// Block size in threads.
     17 block_y: u32, plain;
-    /// Threads in a block.
+    /// Block size in threads.
     18 block_z: u32, plain;
-    /// Shared memory that was asked for with the launch, in bytes.
+    /// Dynamic shared memory in bytes.
     19 shared: u32, plain;
-    /// The kernel's parameters, as they lie in its parameter space.
+    /// The kernel parameters, as laid out in the parameter space. For other calls, see "Recorded calls".
     20 parameters: Blob, plain;
-    /// The launch's attributes: 8 bytes of number and 64 of value for each.
+    /// The launch attributes: 8 bytes of ID and 64 bytes of value for each.
     21 attributes: Blob, plain;
-    /// Where it writes. When rows are set, `source` holds the bytes from row to row and `object` how many there are.
+    /// The destination address. If rows are set, `source` is the pitch and `object` the number of rows.
     22 destination: Address, delta;
-    /// Where it reads.
+    /// The source address.
     23 source: Address, delta;
-    /// How much.
+    /// The size in bytes.
     24 bytes: Bytes, plain;
-    /// What memory is set to, the flags of a call, or what the host waits for: 0 for all work, 1 for `stream`, 2 for the
-    /// event in `object`.
+    /// The memset value, the flags of a call, or the target of a host wait: 0 everything, 1 `stream`, 2 the event in
+    /// `object`.
     25 value: u64, plain;
-    /// Bytes of one element that is set.
+    /// The element size of a memset in bytes.
     26 width: u8, plain;
-    /// The number of the call that launched the graph of which this is a node; 0 of what the program called itself.
+    /// For a graph node: the number of the call that launched the graph. Otherwise 0.
     27 graph: u64, delta;
-    /// Numbers of the nodes of that graph which come before, 8 bytes each.
+    /// For a graph node: the numbers of the nodes it depends on, 8 bytes each.
     28 follows: Blob, plain;
 }
 
 table! {
-    /// Memory that a recorded window can reach, at its beginning or its end.
+    /// Memory that a recorded window can reach, at its beginning or end.
     Buffer, Buffers, BUFFERS, times();
     /// The process.
     1 process: ProcessId, plain;
-    /// When.
+    /// Whether the row describes the beginning or the end.
     2 moment: Moment, plain;
-    /// Where it lies.
+    /// The address.
     3 address: Address, delta;
-    /// How much.
+    /// The size in bytes.
     4 bytes: Bytes, plain;
-    /// What kind of memory it is.
+    /// The kind of memory.
     5 memory: MemoryKind, plain;
-    /// The context that it belongs to.
+    /// The context.
     6 context: ContextId, plain;
-    /// The variable of device code that it is; none of memory that was taken.
+    /// The name of the module global, if the memory is one.
     7 variable: StringId, plain;
-    /// The module that holds the variable, as in the commands.
+    /// The module of the global, as in `commands`.
     8 module: u64, plain;
 }
 
 table! {
-    /// A piece of a buffer's content, or of what a call brings from the host.
+    /// A piece of a buffer's content, or of the data that a call copies from the host.
     Piece, Pieces, PIECES, times();
     /// The process.
     1 process: ProcessId, plain;
-    /// When the buffer had it, or that it is a call's.
+    /// When the buffer had this content, or that it belongs to a call.
     2 moment: Moment, plain;
-    /// The call's number, when it is one's.
+    /// The number of the call, if it belongs to one.
     3 command: u64, delta;
-    /// Where it lies or goes.
+    /// The address of the piece.
     4 address: Address, delta;
-    /// How much.
+    /// The size in bytes.
     5 bytes: Bytes, plain;
-    /// First half of the hash of the content.
+    /// The first half of the hash of the content (XXH3, 128 bits).
     6 hash_high: u64, plain;
-    /// Second half of it.
+    /// The second half of the hash.
     7 hash_low: u64, plain;
 }
 
 table! {
     /// The bytes of a piece.
     Content, Contents, CONTENTS, times();
-    /// First half of their hash (XXH3, 128 bits).
+    /// The first half of the hash of the bytes (XXH3, 128 bits).
     1 hash_high: u64, plain;
-    /// Second half of it.
+    /// The second half of the hash.
     2 hash_low: u64, plain;
     /// The bytes.
     3 data: Blob, plain;
@@ -124,53 +124,48 @@ table! {
 codes! {
     /// What a recorded call does.
     CommandKind {
-        /// One that cannot be run again, for the reason given.
+        /// A call that cannot be replayed; `reason` says why.
         REFUSED = 0 "refused",
         /// Launches a kernel.
         LAUNCH = 1 "launch",
-        /// Copies between addresses; from the host's memory its bytes are stored.
+        /// Copies between addresses. Bytes that come from host memory are stored.
         COPY = 2 "copy",
         /// Sets memory.
         SET = 3 "set",
-        /// Takes memory.
+        /// Allocates memory.
         ALLOCATE = 4 "allocate",
-        /// Gives memory back.
+        /// Frees memory.
         FREE = 5 "free",
         /// Records an event in a stream.
         RECORD_EVENT = 6 "record event",
-        /// Lets a stream wait for an event.
+        /// Makes a stream wait for an event.
         WAIT_EVENT = 7 "wait for event",
-        /// The host waits, for the device, a stream or an event.
+        /// Makes the host wait for the device, a stream or an event.
         SYNCHRONIZE = 8 "synchronize",
         /// Sets an attribute of a kernel.
         ATTRIBUTE = 9 "attribute",
-        /// Says how a stream was made: `value` holds its flags, `object` its priority.
+        /// Describes a stream: `value` is its flags, `object` its priority.
         STREAM = 10 "stream",
-        /// A function of the host within a stream; what it changed in page-locked memory is stored.
+        /// A host function in a stream. Its changes to pinned memory are stored.
         HOST_FUNCTION = 11 "host function",
-        /// Launches a graph; its nodes stand behind it, as many as `bytes` says.
+        /// Launches a graph. Its nodes follow; `bytes` is their number.
         GRAPH = 12 "graph",
-        /// Copies rows or planes. `parameters` holds nine words: for the source and then for the destination where it
-        /// begins, bytes from row to row and rows from plane to plane; then bytes of a row, rows and planes. What comes
-        /// from the host is stored row upon row.
+        /// Copies rows or planes. See "Recorded calls" for `parameters`.
         COPY_PLANES = 13 "copy of planes",
-        /// There is a texture (`value` 0) or a surface (1) with the handle `object`. `parameters` holds the driver's
-        /// descriptions one behind the other: the resource's 144 bytes, and of a texture 104 of how it is read and, if it
-        /// shows a part, 112 of which. Where the resource names an array stands where that one's bytes begin.
+        /// Describes a texture (`value` 0) or a surface (1) with the handle `object`. See "Recorded calls" for
+        /// `parameters`.
         TEXTURE = 14 "texture",
-        /// There is an array. It has no address; its bytes stand at `destination`, where no memory is, row upon row and
-        /// level upon level. `parameters` holds seven words: width, height, depth, format, channels and flags as the
-        /// driver has them, and how many levels of detail it has, 0 when it is a plain one.
+        /// Describes an array, which has no address. See "Recorded calls" for `destination` and `parameters`.
         ARRAY = 15 "array",
     }
 
-    /// A moment of a recording.
+    /// The time of a piece of content.
     Moment {
-        /// Its beginning, or when a buffer was first reached.
+        /// The beginning of the window, or the first time that a call could reach the buffer.
         BEGIN = 0 "begin",
-        /// Its end.
+        /// The end of the window.
         END = 1 "end",
-        /// That of a call.
+        /// The data of a call.
         CALL = 2 "call",
     }
 }

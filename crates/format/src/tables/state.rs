@@ -4,62 +4,62 @@ use crate::ids::{ClockId, DeviceId, HostId, ProcessId, StringId, Timestamp, code
 use crate::table::table;
 
 table! {
-    /// A clock that times were taken with.
+    /// A clock that timestamps come from.
     Clock, Clocks, CLOCKS, times();
-    /// Its id.
+    /// The ID of the row.
     1 id: ClockId, delta;
-    /// What it counts.
+    /// The kind of clock.
     2 kind: ClockKind, plain;
-    /// The machine it belongs to.
+    /// The host, if any.
     3 host: HostId, plain;
-    /// The device it belongs to, if to one.
+    /// The device it belongs to, if any.
     4 device: DeviceId, plain;
-    /// The process it belongs to, if to one.
+    /// The process it belongs to, if any.
     5 process: ProcessId, plain;
-    /// Its name.
+    /// The name.
     6 name: StringId, plain;
-    /// Its smallest step in nanoseconds; 0 is not known.
+    /// The resolution in nanoseconds; 0 is unknown.
     7 resolution: u64, plain;
 }
 
 table! {
-    /// Two clocks read at the same moment.
+    /// One clock synchronization sample: two clocks, read at the same time.
     ClockPair, ClockPairs, CLOCK_PAIRS, times();
-    /// One clock.
+    /// The first clock.
     1 first: ClockId, plain;
-    /// The other.
+    /// The second clock.
     2 second: ClockId, plain;
-    /// What the first showed.
+    /// The reading of the first clock.
     3 first_time: Timestamp, delta;
-    /// What the second showed.
+    /// The reading of the second clock.
     4 second_time: Timestamp, delta;
-    /// How far apart the readings can have been, in nanoseconds.
+    /// The largest time between the two readings, in nanoseconds.
     5 uncertainty: u64, plain;
 }
 
 table! {
-    /// Something lost, cut or doubtful. Amounts of the same cause add up.
+    /// One kind of lost or doubtful data. Rows of the same cause add up.
     Health, HealthRows, HEALTH, times();
-    /// When it was noticed, on the host's clock.
+    /// The time when it was noticed, on the host's clock.
     1 time: Timestamp, delta;
     /// What happened.
     2 cause: HealthCause, plain;
-    /// The kind of block that it concerns; 0 is none in particular.
+    /// The kind of block that is affected; 0 is none in particular.
     3 table: u16, plain;
-    /// The process that it concerns.
+    /// The process that is affected.
     4 process: ProcessId, plain;
-    /// The device that it concerns.
+    /// The device that is affected.
     5 device: DeviceId, plain;
-    /// How many records.
+    /// The number of records.
     6 count: u64, plain;
-    /// How many bytes.
+    /// The number of bytes.
     7 bytes: u64, plain;
-    /// In words.
+    /// A description.
     8 detail: StringId, plain;
 }
 
 table! {
-    /// One column of one table, so that a reader can show what it does not know.
+    /// One column of one table. Readers use it to show unknown tables and columns.
     SchemaColumn, Schema, SCHEMA, times();
     /// The kind of block.
     1 table: u16, plain;
@@ -71,93 +71,93 @@ table! {
     4 group: u16, plain;
     /// The column's name.
     5 name: StringId, plain;
-    /// How it is represented: the number of a column type.
+    /// The column type, as a number.
     6 column_type: u8, plain;
-    /// What its numbers stand for: the number of a meaning.
+    /// The meaning, as a number.
     7 meaning: u8, plain;
 }
 
 table! {
-    /// Where one block is.
+    /// The position and header of one block.
     IndexEntry, Index, INDEX, times();
-    /// Where its header starts.
+    /// The offset of the header.
     1 offset: u64, delta;
-    /// Its kind.
+    /// The kind.
     2 kind: u16, plain;
-    /// Its payload's length.
+    /// The length of the payload.
     3 payload_length: u32, plain;
-    /// Its unpacked length.
+    /// The unpacked length.
     4 unpacked_length: u32, plain;
-    /// Its earliest time.
+    /// The first time.
     5 first_time: u64, delta;
-    /// Its latest time.
+    /// The last time.
     6 last_time: u64, after(5 first_time);
-    /// Its base.
+    /// The base.
     7 base: u64, plain;
-    /// Its rows.
+    /// The number of rows.
     8 rows: u32, plain;
-    /// Its clock.
+    /// The clock.
     9 clock: ClockId, plain;
-    /// Its sequence number.
+    /// The sequence number.
     10 sequence: u32, delta;
-    /// Its payload's checksum.
+    /// The checksum of the payload.
     11 payload_crc: u32, plain;
-    /// How its payload is laid out.
+    /// The codec of the payload.
     12 codec: u8, plain;
 }
 
 codes! {
-    /// What a clock counts.
+    /// A kind of clock.
     ClockKind {
-        /// Not known.
+        /// Unknown.
         UNKNOWN = 0 "unknown",
         /// Nanoseconds since the host started (CLOCK_MONOTONIC).
         MONOTONIC = 1 "monotonic",
         /// Nanoseconds since 1970 (CLOCK_REALTIME).
         REALTIME = 2 "realtime",
-        /// A device's own nanoseconds.
+        /// Nanoseconds of a device's own clock.
         DEVICE = 3 "device",
-        /// Device times as the vendor's library aligns them with the host.
+        /// Device times, as CUPTI aligns them with the host.
         ALIGNED = 4 "aligned",
         /// Nanoseconds since the recording began.
         RECORDING = 5 "recording",
-        /// Nanoseconds since the host started, sleep included (CLOCK_BOOTTIME).
+        /// Nanoseconds since the host started, including sleep (CLOCK_BOOTTIME).
         BOOTTIME = 6 "boottime",
-        /// Nanoseconds of a PTP hardware clock. Without a host: what the PTP clocks of several hosts are synchronised to.
+        /// Nanoseconds of a PTP hardware clock. Without a host: the common time of synchronized PTP clocks.
         PTP = 7 "ptp",
-        /// Nanoseconds since 1970, as they truly are. It belongs to no host: clocks of several hosts are compared by it.
+        /// True UTC in nanoseconds since 1970. It belongs to no host and links the clocks of several hosts.
         UTC = 8 "utc",
     }
 
-    /// What happened to data.
+    /// Why data is lost or doubtful.
     HealthCause {
-        /// Something that has no number yet; see its words.
+        /// Another cause; see `detail`.
         OTHER = 0 "other",
-        /// The ring was full.
+        /// A ring was full, and records were dropped.
         RING_FULL = 1 "ring full",
-        /// The vendor's library dropped records.
+        /// CUPTI, or the tool that wrote an imported file, dropped records.
         VENDOR_DROPPED = 2 "vendor dropped",
         /// A record had no start or end.
         ZERO_TIME = 3 "zero time",
-        /// A record's kind is not known.
+        /// A record had an unknown kind.
         UNKNOWN_RECORD = 4 "unknown record",
-        /// A process ended without handing over its last records.
+        /// A process ended without flushing its last records.
         PROCESS_DIED = 5 "process died",
-        /// The file was cut off.
+        /// The file was truncated.
         CUT = 6 "cut",
         /// A block could not be read.
         DAMAGED = 7 "damaged",
-        /// Another profiler was in the way.
+        /// Another profiler prevented capture.
         CONFLICT = 8 "conflict",
         /// Capture was not possible.
         UNAVAILABLE = 9 "unavailable",
-        /// An imported record has no place in the model.
+        /// A trace cannot represent an imported record.
         NOT_IMPORTED = 10 "not imported",
-        /// Blocks of a kind that this version could not carry over.
+        /// This version could not carry over blocks of an unknown kind.
         NOT_CARRIED = 11 "not carried over",
-        /// The recorder overwrote old records on purpose.
+        /// A flight recorder overwrote old records, as intended.
         OVERWRITTEN = 12 "overwritten",
-        /// Text was not UTF-8 and was mended.
+        /// Text was not UTF-8 and was corrected.
         BAD_TEXT = 13 "bad text",
     }
 }

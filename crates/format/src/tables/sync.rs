@@ -1,49 +1,49 @@
-//! Synchronisations: who waits for what, and the events that mark points in streams.
+//! Waits and event records.
 
 use crate::ids::{CorrelationId, StackId, StreamId, Timestamp, codes};
 use crate::table::{group, table};
 use crate::tables::place::Place;
 
 table! {
-    /// One synchronisation, event record or wait.
+    /// One wait or event record.
     Synchronization, Synchronizations, SYNCS, times(start, end);
-    /// When it began.
+    /// The start time.
     1 start: Timestamp, delta;
-    /// When it was over.
+    /// The end time.
     2 end: Timestamp, after(1 start);
-    /// Joins the call.
+    /// The correlation ID of the call.
     3 correlation: CorrelationId, delta;
-    /// The event recorded or waited for, as the runtime numbers it within its process.
+    /// The event that was recorded or waited for: the runtime's ID within its process.
     4 event: u64, plain;
-    /// Tells the records of one event apart.
+    /// Distinguishes the records of one event.
     5 event_record: u64, delta;
-    /// When the device passed the recorded event, where the runtime says so.
+    /// The time when the device passed the event, if the runtime reports it.
     6 device_time: Timestamp, after(1 start);
-    /// The code that asked for it.
+    /// The code that made the call.
     7 stack: StackId, plain;
-    /// For a wait, the stream that its event was recorded in, where only the wait says so.
+    /// For a wait: the stream in which the event was recorded, if only the wait names it.
     8 event_stream: StreamId, plain;
     shared:
-        /// The stream that was recorded in, or that waited or was waited for.
+        /// The stream of the event record, or the stream that waited or was waited for.
         32 place: Place;
-        /// What kind it was.
+        /// The kind of wait.
         64 shape: SyncShape;
 }
 
 group! {
-    /// The kind of a synchronisation.
+    /// The kind of a wait or event record.
     SyncShape {
-        /// What was done.
+        /// The kind.
         1 kind: SyncKind,
-        /// What the call gave back.
+        /// The result code of the call.
         2 result: i32,
     }
 }
 
 codes! {
-    /// What a synchronisation does.
+    /// A kind of wait, or an event record.
     SyncKind {
-        /// Not known.
+        /// Unknown.
         UNKNOWN = 0 "unknown",
         /// The host waits for an event.
         EVENT_WAIT = 1 "event wait",

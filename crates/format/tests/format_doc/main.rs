@@ -1,4 +1,4 @@
-//! `docs/format.md` says what the code does: its tables and its worked example are made here and compared.
+//! `docs/reference/format.md` says what the code does: its tables and its worked example are made here and compared.
 //!
 //! `UPDATE_DOCS=1 cargo test -p tracesmith-format --test format_doc` writes them anew.
 
@@ -11,7 +11,7 @@ mod tables;
 use std::path::PathBuf;
 
 fn path() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/format.md")
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/format.md")
 }
 
 /// The page with what stands between the two marker comments of `part` replaced.
@@ -37,7 +37,7 @@ fn the_page_shows_the_tables_and_the_bytes_that_the_code_writes() {
     let differs = page.lines().zip(now.lines()).find(|(old, new)| old != new);
     assert!(
         page == now,
-        "docs/format.md is not what the code does; run this test with UPDATE_DOCS=1\n{differs:#?}"
+        "docs/reference/format.md is not what the code does; run this test with UPDATE_DOCS=1\n{differs:#?}"
     );
 }
 

@@ -28,7 +28,7 @@
 //! the other's user, magic and version of each message, seals, size and header
 //! of the memory. Every step has a time limit, so a dead or hostile peer costs
 //! that much and no more. Messages are packets of fixed size (`SOCK_SEQPACKET`)
-//! with their bytes stated in `docs/wire.md`.
+//! with their bytes stated in `docs/reference/wire.md`.
 //!
 //! There are no abstract socket names: any user could take or connect to one.
 

@@ -55,8 +55,8 @@ impl Page<'_> {
         self.doubts(&mut html);
         let _ = writeln!(
             html,
-            "<p class=\"faint\">Made by tracesmith {}. docs/analysis.md of the project says what each figure means.</p>\
-             </body></html>",
+            "<p class=\"faint\">Made by tracesmith {}. \
+             docs/reference/metrics.md defines the numbers.</p></body></html>",
             env!("CARGO_PKG_VERSION")
         );
         html

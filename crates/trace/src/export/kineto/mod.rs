@@ -1,9 +1,9 @@
 //! What PyTorch's profiler would have written: Kineto's JSON, for HolisticTraceAnalysis, TensorBoard and whatever else
 //! reads it.
 //!
-//! It is trace-event JSON with names, categories and arguments of its own. The importer's mapping (docs/interop/json.md) is
-//! turned round: what was read from such a file is written as it was, `External id` and all arguments that have no column included. Recorded
-//! traces get what Kineto would have known.
+//! It is trace-event JSON with names, categories and arguments of its own. The importer's mapping
+//! (docs/reference/interop/json.md) is reversed: an imported file is written as it was, including `External id` and all
+//! arguments without a column. Recorded traces get the events that Kineto would have written.
 //!
 //! Host events stay on their thread, overlapping or not, since readers build call stacks by thread; device work that
 //! overlaps gets further lanes, since its stream is also among its arguments.

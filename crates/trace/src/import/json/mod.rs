@@ -1,9 +1,9 @@
 //! Trace-event JSON: what PyTorch's profiler (Kineto), Chrome, Perfetto's friends and MetaX's mcTracer write.
 //!
-//! One reader for all of it. A file is looked at through a moving [`window`]; [scan] finds where values end and
-//! [event] holds the parts of one event as stretches of that text, so that a gigabyte needs no more memory than its largest
-//! event. [document] walks through the file, [reading] decides what an event becomes; `docs/interop/json.md` has the table. Nothing is looked up later: rows are
-//! written as their events come, and only ranges that have not ended are kept.
+//! One reader handles all of them. It reads a file through a moving [`window`]. [scan] finds where values end. [event]
+//! stores the parts of one event as ranges of that text, so memory use depends on the largest event, not on the file.
+//! [document] walks through the file, and [reading] decides what an event becomes. `docs/reference/interop/json.md` has
+//! the mapping. Rows are written as their events come. Only open ranges are kept.
 
 mod collectives;
 mod copies;

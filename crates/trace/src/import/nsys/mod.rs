@@ -1,8 +1,8 @@
 //! Exports of NVIDIA Nsight Systems (`nsys export --type sqlite`), of all versions since 2021.
 //!
 //! Tables and columns differ between versions and with what was recorded, so everything is probed and nothing is
-//! required. Rows are taken in the order in which they are stored. docs/interop/sqlite.md tells what becomes of which
-//! table; what is in no list here is counted by the table's name.
+//! required. Rows keep their stored order. docs/reference/interop/sqlite.md lists what each table becomes. Other tables
+//! are counted by name.
 
 mod codes;
 mod device;
