@@ -10,8 +10,8 @@ use std::time::Duration;
 use tracesmith_bench::figure::{median_time, print, print_head};
 use tracesmith_bench::workload::{Training, kernel_names};
 use tracesmith_format::{ClockId, StringId, Writer, WriterOptions};
+use tracesmith_interop::export::{ExportOptions, Out, Way, exporter};
 use tracesmith_trace::Trace;
-use tracesmith_trace::export::{ExportOptions, Out, Way, exporter};
 
 const CLOCK: ClockId = ClockId(1);
 const KERNELS: usize = 1_000_000;

@@ -12,8 +12,9 @@ use tracesmith_bench::figure::{median_time, print, print_head};
 use tracesmith_bench::workload::{Training, kernel_names};
 use tracesmith_format::tables::{Clock, ClockKind, Device, Process};
 use tracesmith_format::{ClockId, DeviceId, ProcessId, StringId, Writer, WriterOptions};
-use tracesmith_trace::Trace;
-use tracesmith_trace::export::{ExportOptions, GpuForm, Out, PacketPacking, PerfettoOptions, Way, exporter};
+use tracesmith_interop::export::{
+    ExportOptions, GpuForm, Out, PacketPacking, PerfettoOptions, Way, exporter,
+};
 
 const CLOCK: ClockId = ClockId(1);
 const LAUNCHES: usize = 1_000_000;
@@ -90,7 +91,7 @@ fn figures(what: &str, perfetto: PerfettoOptions, input: &Path, output: &Path, a
         ..ExportOptions::default()
     };
     let time = median_time(5, || {
-        let trace = Trace::open(input).unwrap();
+        let trace = tracesmith_interop::open(input).unwrap();
         let mut file = File::create(output).unwrap();
         let mut out = Out::new(&mut file);
         write(&trace, &options, &mut out).unwrap();

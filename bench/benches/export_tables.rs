@@ -14,8 +14,8 @@ use tracesmith_bench::figure::{median_time, print, print_head};
 use tracesmith_bench::memory::peak_bytes;
 use tracesmith_bench::workload::{Training, kernel_names};
 use tracesmith_format::{ClockId, Writer, WriterOptions};
+use tracesmith_interop::export::{ExportOptions, Out, Way, exporter};
 use tracesmith_trace::Trace;
-use tracesmith_trace::export::{ExportOptions, Out, Way, exporter};
 
 const CLOCK: ClockId = ClockId(1);
 
@@ -80,7 +80,7 @@ fn memory(format: &str, file: &Path) -> Option<u64> {
 /// The process itself.
 #[allow(clippy::print_stdout, reason = "for the process that started it")]
 fn tell_memory(format: &str, file: &str) {
-    export(&Trace::open(Path::new(file)).unwrap(), format, None);
+    export(&tracesmith_interop::open(Path::new(file)).unwrap(), format, None);
     if let Some(bytes) = peak_bytes() {
         println!("{bytes}");
     }

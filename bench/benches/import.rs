@@ -21,8 +21,8 @@ use tracesmith_bench::figure::{print, print_head};
 use tracesmith_bench::kineto::write_kineto;
 use tracesmith_bench::memory::{forget_peak, peak_bytes};
 use tracesmith_format::{Columns, Writer, WriterOptions};
+use tracesmith_interop::import::{ImportOptions, Input, Sink, import};
 use tracesmith_trace::Trace;
-use tracesmith_trace::import::{ImportOptions, Input, Sink, import};
 
 fn main() {
     let megabytes: u64 = env::var("TRACESMITH_BENCH_MB").map_or(500, |text| text.parse().unwrap());

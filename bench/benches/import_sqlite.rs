@@ -11,9 +11,9 @@ use std::path::Path;
 use rusqlite::{Connection, params};
 use tracesmith_bench::figure::{median_time, millions_per_second, print, print_head};
 use tracesmith_format::{Writer, WriterOptions};
+use tracesmith_interop::export::{ExportOptions, Way, exporter};
+use tracesmith_interop::import::{ImportOptions, Input, Sink, import};
 use tracesmith_trace::Trace;
-use tracesmith_trace::export::{ExportOptions, Way, exporter};
-use tracesmith_trace::import::{ImportOptions, Input, Sink, import};
 
 const KERNELS: usize = 1_000_000;
 /// A launch for each kernel, and as many other calls.

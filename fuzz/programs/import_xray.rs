@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| tracesmith_trace::fuzz::import_any("xray", data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| tracesmith_interop::fuzz::import_any("xray", data));

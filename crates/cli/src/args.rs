@@ -11,8 +11,8 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use tracesmith_trace::export::{self, EXPORTERS, Exporter};
-use tracesmith_trace::import::{IMPORTERS, Importer};
+use tracesmith_interop::export::{self, EXPORTERS, Exporter};
+use tracesmith_interop::import::{IMPORTERS, Importer};
 use tracesmith_trace::{EventKind, SortKey};
 
 use crate::time_arg::TimeArg;

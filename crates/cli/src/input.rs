@@ -13,7 +13,7 @@ pub(crate) fn open_trace(path: &Path) -> anyhow::Result<Trace> {
         std::io::stdin()
             .read_to_end(&mut bytes)
             .context("reading standard input")?;
-        return Trace::from_bytes(bytes).context("reading trace from standard input");
+        return tracesmith_interop::open_bytes(bytes).context("reading trace from standard input");
     }
-    Trace::open(path).with_context(|| format!("reading trace {}", path.display()))
+    tracesmith_interop::open(path).with_context(|| format!("reading trace {}", path.display()))
 }

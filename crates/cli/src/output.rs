@@ -11,7 +11,8 @@ use anstream::AutoStream;
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 use serde_json::Value;
-use tracesmith_trace::import::IMPORTERS;
+use tracesmith_interop::Error as InteropError;
+use tracesmith_interop::import::IMPORTERS;
 
 use crate::args::{Format, GlobalArgs};
 use crate::progress::Bar;
@@ -286,16 +287,27 @@ fn hint(error: &anyhow::Error) -> Option<String> {
     if let Some(hinted) = error.chain().find_map(|cause| cause.downcast_ref::<Hinted>()) {
         return Some(hinted.hint.to_owned());
     }
-    let trace_error = error
-        .chain()
-        .find_map(|cause| cause.downcast_ref::<tracesmith_trace::Error>());
-    match trace_error {
-        Some(tracesmith_trace::Error::UnknownFormat { .. }) => Some(readable_formats()),
+    if let Some(InteropError::UnknownFormat { .. }) = interop_error(error) {
+        return Some(readable_formats());
+    }
+    match error.chain().find_map(trace_error) {
         Some(tracesmith_trace::Error::TooManyRows { .. }) => Some(
             "no recorder writes such a file; if it is sound, analyze a part of it with --from and --to"
                 .to_owned(),
         ),
         _ => fixed_hint(error).map(str::to_owned),
+    }
+}
+
+fn interop_error(error: &anyhow::Error) -> Option<&InteropError> {
+    error.chain().find_map(|cause| cause.downcast_ref())
+}
+
+/// An error of the trace, which an error of the interop crate may contain without being its cause.
+fn trace_error<'e>(cause: &'e (dyn std::error::Error + 'static)) -> Option<&'e tracesmith_trace::Error> {
+    match cause.downcast_ref() {
+        Some(InteropError::Trace(error)) => Some(error),
+        _ => cause.downcast_ref(),
     }
 }
 
@@ -323,24 +335,16 @@ fn fixed_hint(error: &anyhow::Error) -> Option<&'static str> {
         }
         _ => {}
     }
-    if error.chain().any(|cause| {
-        matches!(
-            cause.downcast_ref::<tracesmith_trace::Error>(),
-            Some(tracesmith_trace::Error::NotBuilt {
-                feature: "parquet",
-                ..
-            })
-        )
-    }) {
+    if let Some(InteropError::NotBuilt {
+        feature: "parquet", ..
+    }) = interop_error(error)
+    {
         return Some("cargo install --locked --path crates/cli --features parquet builds one that can");
     }
-    let format_error =
-        error
-            .chain()
-            .find_map(|cause| match cause.downcast_ref::<tracesmith_trace::Error>() {
-                Some(tracesmith_trace::Error::Format(error)) => Some(error),
-                _ => cause.downcast_ref::<FormatError>(),
-            })?;
+    let format_error = error.chain().find_map(|cause| match trace_error(cause) {
+        Some(tracesmith_trace::Error::Format(error)) => Some(error),
+        _ => cause.downcast_ref::<FormatError>(),
+    })?;
     match format_error {
         FormatError::NewerVersion { .. } => Some("a newer tracesmith reads it"),
         FormatError::CutHeader { .. } | FormatError::Empty => {

@@ -63,6 +63,21 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
         &[
             "tracesmith-cuda",
             "tracesmith-wire",
+            "tracesmith-interop",
+            "clap",
+            "hyper",
+            "reqwest",
+            "ureq",
+            "axum",
+        ],
+    ),
+    (
+        "interop",
+        &["format", "trace"],
+        &[
+            "tracesmith-cuda",
+            "tracesmith-wire",
+            "clap",
             "hyper",
             "reqwest",
             "ureq",
@@ -88,7 +103,7 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
     (
         "cli",
         &[
-            "format", "wire", "collect", "trace", "replay", "machine", "symbols",
+            "format", "wire", "collect", "trace", "interop", "replay", "machine", "symbols",
         ],
         &["tracesmith-inject", "tracesmith-fake-cuda"],
     ),

@@ -354,7 +354,7 @@ fn bad_input_gives_one_clear_line_and_exit_code_2() {
 
 /// What the hint for an unknown file says.
 fn formats() -> String {
-    let names: Vec<&str> = tracesmith_trace::import::IMPORTERS
+    let names: Vec<&str> = tracesmith_interop::import::IMPORTERS
         .iter()
         .map(|importer| importer.name)
         .collect();

@@ -19,6 +19,7 @@ use std::env;
 use std::fmt::Display;
 use std::fs::OpenOptions;
 use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::thread;
 
 /// The environment variable that names the file with all skips of a run.
@@ -42,6 +43,21 @@ pub fn without(need: &str, detail: impl Display) {
         let written = file.and_then(|mut file| file.write_all(line.as_bytes()));
         assert!(written.is_ok(), "cannot record a skipped test: {written:?}");
     }
+}
+
+/// A file of the collection of other tools' files: the folder `TRACESMITH_DATA`, or `shared/data` beside the project.
+/// It is not part of the project: a test that needs it is skipped where it is missing.
+pub fn data(name: &str) -> Option<PathBuf> {
+    let folder = env::var_os("TRACESMITH_DATA").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),
+        PathBuf::from,
+    );
+    let path = folder.join(name);
+    if path.exists() {
+        return Some(path);
+    }
+    without("data", path.display());
+    None
 }
 
 /// The test harness names threads after their tests. nextest runs a test on the main thread, and gives its name.

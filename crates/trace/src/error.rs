@@ -15,61 +15,6 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
-    /// The file could not be read.
-    #[error("cannot read")]
-    Read {
-        /// What the operating system said.
-        #[source]
-        source: io::Error,
-    },
-    /// What was exported could not be written.
-    #[error("cannot write after {written} bytes")]
-    Write {
-        /// Bytes written before.
-        written: u64,
-        /// What the operating system said.
-        #[source]
-        source: io::Error,
-    },
-    /// What an export puts in order could not wait in a temporary file.
-    #[error("cannot keep rows in a temporary file")]
-    Spill {
-        /// What the operating system said.
-        #[source]
-        source: io::Error,
-    },
-    /// Neither a native trace nor of a format that an importer knows.
-    #[error("not a trace: this looks like {looks_like}")]
-    UnknownFormat {
-        /// What the content looks like.
-        looks_like: String,
-    },
-    /// A foreign file is not what its format promises.
-    #[error("bad {format} file: {problem}, at {position}")]
-    Foreign {
-        /// The format's name.
-        format: &'static str,
-        /// What is wrong.
-        problem: String,
-        /// Where: a byte, a line, a table.
-        position: String,
-    },
-    /// A trace cannot be put into a format.
-    #[error("cannot export to {format}: {problem}")]
-    Export {
-        /// The format's name.
-        format: &'static str,
-        /// Why.
-        problem: String,
-    },
-    /// This program was built without what the format needs.
-    #[error("this build cannot write {format}")]
-    NotBuilt {
-        /// The format.
-        format: &'static str,
-        /// The feature that it was built without.
-        feature: &'static str,
-    },
     /// The file is not a trace, or cannot be read.
     #[error(transparent)]
     Format(#[from] tracesmith_format::Error),

@@ -1,4 +1,5 @@
-//! Traces as a program wants them: opened lazily, typed, with names resolved and times on one line.
+//! Traces as a program wants them: opened lazily, typed, with names resolved and times on one line. `tracesmith-interop`
+//! opens files of other tools.
 //!
 //! This crate is pure: no GPU, no unsafe code, no printing. It reads what `tracesmith-format` stores and gives it to the
 //! command line and whatever else shows traces.
@@ -22,13 +23,8 @@
 
 pub mod analysis;
 mod error;
-pub mod export;
-#[doc(hidden)]
-pub mod fuzz;
-pub mod import;
 mod model;
 pub mod overview;
-mod perfetto;
 mod query;
 pub mod reconstruct;
 mod repair;
@@ -39,7 +35,8 @@ pub use error::Error;
 pub use model::clocks::{ClockMap, ClockTime};
 pub use model::event::{Event, EventColumns, EventKind, EventName};
 pub use model::health::{HealthItem, HealthReport};
-pub use model::stacks::{FrameView, StackView};
+pub use model::native::AnySource;
+pub use model::stacks::{FrameView, StackNode, StackView};
 pub use model::strings::Strings;
 pub use model::table::TableView;
 pub use model::trace::Trace;

@@ -12,8 +12,8 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use tracesmith_format::{Block, BlockKind, Decoder, DeviceId, ProcessId, StreamId, Timestamp};
 
-use crate::import::sbt::AnySource;
 use crate::model::event::{Event, EventColumns, EventKind, EventName, read_events};
+use crate::model::native::AnySource;
 use crate::model::trace::Trace;
 
 /// Says whether a name is wanted.
@@ -300,7 +300,8 @@ impl Trace {
             .ok()
     }
 
-    pub(crate) fn on_timeline(&self, mut event: Event, block: &Block) -> Event {
+    /// An event of a block, its times converted from the block's clock to the trace's timeline.
+    pub fn on_timeline(&self, mut event: Event, block: &Block) -> Event {
         if block.header.clock != self.clock_map.reference() {
             event.start = self.clock_map.convert(block.header.clock, event.start).time;
             event.end = self.clock_map.convert(block.header.clock, event.end).time;

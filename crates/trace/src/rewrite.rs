@@ -39,12 +39,13 @@ pub struct TimeRange {
 }
 
 impl TimeRange {
-    pub(crate) fn is_all(&self) -> bool {
+    /// Whether it has no limits.
+    pub fn is_all(&self) -> bool {
         self.from.is_none() && self.to.is_none()
     }
 
     /// Whether something that lasts from `start` to `end` reaches into it. What has no time does not.
-    pub(crate) fn holds(&self, start: Timestamp, end: Timestamp) -> bool {
+    pub fn holds(&self, start: Timestamp, end: Timestamp) -> bool {
         start.is_some()
             && self.from.is_none_or(|from| end.max(start) >= from)
             && self.to.is_none_or(|to| start < to)

@@ -85,6 +85,11 @@ pub fn date(unix_nanos: u64) -> String {
     )
 }
 
+/// The name of a code; "unknown" for a code that this version has no name for.
+pub fn name_or_unknown(name: Option<&'static str>) -> &'static str {
+    name.unwrap_or("unknown")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -11,7 +11,7 @@
 )]
 #![allow(missing_docs, unreachable_pub, reason = "nobody uses a test from outside")]
 
-use crate::support;
+use tracesmith_skip as support;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -19,7 +19,6 @@ use std::process::Command;
 
 use serde_json::Value;
 use support::data;
-use tracesmith_trace::Trace;
 use tracesmith_trace::analysis::{
     Breakdown, IdleCause, KernelKey, KernelsReport, LaunchesReport, StreamIdle,
 };
@@ -174,7 +173,7 @@ fn compare_data(name: &str) {
 fn compare(path: &Path) {
     let name = &path.display().to_string();
     let Some(theirs) = by_hta(path) else { return };
-    let trace = Trace::open(path).unwrap();
+    let trace = tracesmith_interop::open(path).unwrap();
     let mut activity = Activity::of(&trace).unwrap();
     let base = theirs["base"].as_u64().unwrap();
     round(base, &mut activity.ops.start, &mut activity.ops.end);

@@ -7,7 +7,7 @@
 )]
 #![allow(missing_docs, unreachable_pub, reason = "nobody uses a test from outside")]
 
-use crate::support;
+use tracesmith_skip as support;
 
 use crate::made;
 
@@ -238,7 +238,7 @@ fn waits_of_pytorchs_profiler_name_their_streams() {
         let Some(path) = support::data(&format!("kineto/{name}.json.gz")) else {
             continue;
         };
-        let trace = Trace::open(&path).unwrap();
+        let trace = tracesmith_interop::open(&path).unwrap();
         let activity = Activity::of(&trace).unwrap();
         let dependencies = Dependencies::of(&activity);
         assert_eq!(dependencies.assumed_records, 0, "{name}");
@@ -254,7 +254,7 @@ fn waits_of_pytorchs_profiler_name_their_streams() {
 #[test]
 fn a_recording_of_ours_has_its_events_and_waits() {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/demo-h200.sbt");
-    let trace = Trace::open(&path).unwrap();
+    let trace = tracesmith_interop::open(&path).unwrap();
     let activity = Activity::of(&trace).unwrap();
     let dependencies = Dependencies::of(&activity);
     // Each of its twenty rounds forks to a second stream, joins it, and waits for the first; two waits more come after.
@@ -388,7 +388,7 @@ fn the_legacy_default_stream_waits_for_all_and_all_for_it() {
 }
 
 fn dot(trace: &Trace) -> String {
-    use tracesmith_trace::export::{ExportOptions, Out, Way, exporter};
+    use tracesmith_interop::export::{ExportOptions, Out, Way, exporter};
     let Way::Stream(write) = exporter("dot").unwrap().way else {
         panic!("dot is streamed");
     };

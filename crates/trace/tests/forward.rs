@@ -8,7 +8,7 @@
 )]
 #![allow(missing_docs, unreachable_pub, reason = "nobody uses a test from outside")]
 
-use crate::support;
+use tracesmith_skip as support;
 
 use std::collections::BTreeMap;
 
@@ -155,7 +155,7 @@ fn a_trace_without_numbers_has_none() {
 fn every_backward_kernel_of_a_real_loop_has_its_operator() {
     let name = "kineto/ns_resolution_trace_rank-0.Apr_03_18_51_38.1102.pt.trace.json.gz";
     let Some(path) = support::data(name) else { return };
-    let trace = Trace::open(&path).unwrap();
+    let trace = tracesmith_interop::open(&path).unwrap();
     let report = ForwardReport::of(&trace).unwrap();
     let mut operators: BTreeMap<&str, u64> = BTreeMap::new();
     for (_, kernels) in trace.kernels.stream() {

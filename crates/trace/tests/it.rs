@@ -12,25 +12,8 @@ mod analysis_hta;
 mod analysis_links;
 mod analysis_paths;
 mod analysis_timeline;
-mod export_any;
-mod export_sqlite;
-mod export_stacks;
 mod forward;
-mod fuzz_corpus;
-mod import_json;
-mod import_kineto;
-#[path = "support/import.rs"]
-mod imported;
 #[path = "support/made.rs"]
 mod made;
 mod model;
-mod nsys;
 mod overview;
-mod perfetto;
-mod perfetto_golden;
-mod perfetto_machines;
-#[path = "support/protobuf_text.rs"]
-mod protobuf_text;
-mod rocpd;
-mod sqlite_bad_input;
-mod support;

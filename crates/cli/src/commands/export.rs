@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use serde_json::json;
 use tracesmith_format::StreamId;
-use tracesmith_trace::export::{
+use tracesmith_interop::export::{
     ExportOptions, ExportReport, Exporter, GpuForm, Out, PacketPacking, Packing, PerfettoOptions, Way,
     Weight, exporter_for, write_folder,
 };
@@ -150,7 +150,7 @@ pub(crate) fn write(
 fn stream(
     out: &OutArgs,
     input: &Path,
-    export: impl FnOnce(&mut Out<'_>) -> Result<ExportReport, tracesmith_trace::Error>,
+    export: impl FnOnce(&mut Out<'_>) -> Result<ExportReport, tracesmith_interop::Error>,
 ) -> anyhow::Result<(ExportReport, u64)> {
     write_out(out, &[input], |target| {
         let sink: Box<dyn Write> = match target {
@@ -238,7 +238,7 @@ fn write_split(
         let file = how.open(numbered(&out.out, number))?;
         Ok(Box::new(std::io::BufWriter::new(file)))
     };
-    tracesmith_trace::export::write_split(trace, options, limit, &mut open)
+    tracesmith_interop::export::write_split(trace, options, limit, &mut open)
         .with_context(|| format!("writing {}", numbered(&out.out, 1).display()))
 }
 

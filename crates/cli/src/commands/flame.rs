@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::Context;
-use tracesmith_trace::export::{ExportOptions, exporter_for};
+use tracesmith_interop::export::{ExportOptions, exporter_for};
 
 use crate::args::FlameArgs;
 use crate::commands::export;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use serde_json::json;
-use tracesmith_trace::import::{ImportOptions, Input, TimeUnit, import, importer_of, unknown_format};
+use tracesmith_interop::import::{ImportOptions, Input, TimeUnit, import, importer_of, unknown_format};
 use tracesmith_trace::units;
 
 use crate::args::{Format, ImportArgs, TimeUnitArg};

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use tracesmith_format::{Writer, WriterOptions};
-use tracesmith_trace::import::{ImportWriter, Sink};
+use tracesmith_interop::import::{ImportWriter, Sink};
 
 use crate::args::OutArgs;
 

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use tracesmith_collect::{End, Injection, Launch, Preload, Wait, profile};
+use tracesmith_interop::export::{ExportOptions, exporter};
 use tracesmith_machine::doctor::{displaced_library, nsight_compute_above};
-use tracesmith_trace::export::{ExportOptions, exporter};
 use tracesmith_trace::units;
 
 use super::{capture, export, foreign};

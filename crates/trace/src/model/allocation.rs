@@ -2,14 +2,15 @@
 
 use tracesmith_format::tables::Allocations;
 
-use crate::model::event::{Event, EventKind, EventName, event_columns, word};
+use crate::model::event::{Event, EventKind, EventName, event_columns};
 use crate::model::strings::Strings;
 use crate::units;
+use crate::units::name_or_unknown;
 
 fn event(allocations: &Allocations, row: usize) -> Event {
     let shape = allocations.shape.get(row);
     Event {
-        name: EventName::Word(word(shape.operation.name())),
+        name: EventName::Word(name_or_unknown(shape.operation.name())),
         thread: shape.thread,
         correlation: allocations.correlation[row],
         bytes: allocations.bytes[row],
@@ -28,7 +29,7 @@ fn detail(allocations: &Allocations, row: usize, strings: &Strings) -> String {
     let mut detail = format!(
         "{} {} at {:#x}",
         units::bytes(allocations.bytes[row].0),
-        word(shape.memory.name()),
+        name_or_unknown(shape.memory.name()),
         allocations.address[row].0
     );
     for label in [shape.name, shape.allocator, shape.category] {

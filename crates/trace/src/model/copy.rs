@@ -2,9 +2,10 @@
 
 use tracesmith_format::tables::{CopyDirection, MemoryCopies, MemorySets};
 
-use crate::model::event::{Event, EventKind, EventName, event_columns, word};
+use crate::model::event::{Event, EventKind, EventName, event_columns};
 use crate::model::strings::Strings;
 use crate::units;
+use crate::units::name_or_unknown;
 
 fn copy_event(copies: &MemoryCopies, row: usize) -> Event {
     let direction = copies.shape.get(row).direction;
@@ -31,8 +32,8 @@ fn copy_detail(copies: &MemoryCopies, row: usize, _: &Strings) -> String {
     let mut detail = format!(
         "{} {} → {}",
         units::bytes(event.bytes.0),
-        word(shape.source_memory.name()),
-        word(shape.destination_memory.name())
+        name_or_unknown(shape.source_memory.name()),
+        name_or_unknown(shape.destination_memory.name())
     );
     let rate = units::rate(event.bytes.0, event.duration());
     if !rate.is_empty() {
@@ -57,7 +58,7 @@ fn set_event(sets: &MemorySets, row: usize) -> Event {
 }
 
 fn set_detail(sets: &MemorySets, row: usize, _: &Strings) -> String {
-    let memory = word(sets.shape.get(row).memory.name());
+    let memory = name_or_unknown(sets.shape.get(row).memory.name());
     format!(
         "{} {memory} to {:#x}",
         units::bytes(sets.bytes[row].0),

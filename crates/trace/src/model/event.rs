@@ -249,11 +249,6 @@ macro_rules! event_columns {
 }
 pub(crate) use event_columns;
 
-/// A code's name, or its number where it has none.
-pub(crate) fn word(name: Option<&'static str>) -> &'static str {
-    name.unwrap_or("unknown")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

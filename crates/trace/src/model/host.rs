@@ -2,8 +2,9 @@
 
 use tracesmith_format::tables::{ApiCalls, HostCalls};
 
-use crate::model::event::{Event, EventKind, EventName, event_columns, word};
+use crate::model::event::{Event, EventKind, EventName, event_columns};
 use crate::model::strings::Strings;
+use crate::units::name_or_unknown;
 
 fn api_event(calls: &ApiCalls, row: usize) -> Event {
     Event {
@@ -17,8 +18,8 @@ fn api_event(calls: &ApiCalls, row: usize) -> Event {
 fn api_detail(calls: &ApiCalls, row: usize, _: &Strings) -> String {
     let shape = calls.shape.get(row);
     match shape.result {
-        0 => word(shape.domain.name()).to_owned(),
-        error => format!("{}, error {error}", word(shape.domain.name())),
+        0 => name_or_unknown(shape.domain.name()).to_owned(),
+        error => format!("{}, error {error}", name_or_unknown(shape.domain.name())),
     }
 }
 
@@ -36,7 +37,7 @@ fn host_event(calls: &HostCalls, row: usize) -> Event {
 fn host_detail(calls: &HostCalls, row: usize, strings: &Strings) -> String {
     let shape = calls.shape.get(row);
     let parts = [
-        word(shape.kind.name()),
+        name_or_unknown(shape.kind.name()),
         strings.get(shape.category),
         strings.get(calls.detail[row]),
     ];

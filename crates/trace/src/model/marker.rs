@@ -2,8 +2,9 @@
 
 use tracesmith_format::tables::{Counters, FlowPhase, Flows, Markers, PayloadKind};
 
-use crate::model::event::{Event, EventKind, EventName, event_columns, word};
+use crate::model::event::{Event, EventKind, EventName, event_columns};
 use crate::model::strings::Strings;
+use crate::units::name_or_unknown;
 
 fn marker_event(markers: &Markers, row: usize) -> Event {
     Event {
@@ -15,7 +16,7 @@ fn marker_event(markers: &Markers, row: usize) -> Event {
 
 fn marker_detail(markers: &Markers, row: usize, strings: &Strings) -> String {
     let shape = markers.shape.get(row);
-    let mut parts = vec![word(shape.kind.name()).to_owned()];
+    let mut parts = vec![name_or_unknown(shape.kind.name()).to_owned()];
     if shape.domain.is_some() {
         parts.push(format!("domain {}", strings.get(shape.domain)));
     }
@@ -67,7 +68,7 @@ fn flow_event(flows: &Flows, row: usize) -> Event {
     let name = if shape.name.is_some() {
         EventName::Id(shape.name)
     } else {
-        EventName::Word(word(shape.kind.name()))
+        EventName::Word(name_or_unknown(shape.kind.name()))
     };
     Event {
         name,
@@ -87,7 +88,11 @@ fn flow_detail(flows: &Flows, row: usize, _: &Strings) -> String {
         FlowPhase::END => "ends",
         _ => "passes",
     };
-    format!("{} {} {phase}", word(shape.kind.name()), flows.flow[row])
+    format!(
+        "{} {} {phase}",
+        name_or_unknown(shape.kind.name()),
+        flows.flow[row]
+    )
 }
 
 event_columns!(Flows, flow_event, flow_detail);

@@ -9,6 +9,7 @@ pub(crate) mod health;
 mod host;
 mod kernel;
 mod marker;
+pub(crate) mod native;
 pub(crate) mod stacks;
 pub(crate) mod strings;
 mod sync;

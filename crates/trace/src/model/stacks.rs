@@ -46,6 +46,17 @@ pub struct StackView {
     pub end: StackEnd,
 }
 
+/// A node in the tree of stacks: a frame and its caller.
+#[derive(Clone, Debug)]
+pub struct StackNode {
+    /// The stack whose innermost frame this is.
+    pub id: StackId,
+    /// The stack of the caller.
+    pub parent: Option<StackId>,
+    /// The functions of the frame, the innermost first: several if functions were inlined.
+    pub functions: Vec<FrameView>,
+}
+
 /// One function of a stack.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FrameView {

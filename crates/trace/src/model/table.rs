@@ -12,7 +12,7 @@ use tracesmith_format::{
     Block, Columns as _, Damage, Decoder, Error, Problem, Projection, Reader, Source, Table,
 };
 
-use crate::import::sbt::AnySource;
+use crate::model::native::AnySource;
 
 /// An open file and the damage that was found since.
 pub(crate) struct TraceFile {

@@ -7,16 +7,16 @@ use std::sync::{Arc, OnceLock};
 use rayon::prelude::*;
 use tracesmith_format::tables::*;
 use tracesmith_format::{
-    Block, BlockKind, ClockId, Columns, DeviceId, FileHeader, HostId, ImageId, ProcessId, Projection, Reader,
-    StackId, StringId, Table, Timestamp, for_each_event_table,
+    Block, BlockKind, ClockId, Columns, Decoder, DeviceId, FileHeader, HostId, ImageId, ProcessId,
+    Projection, Reader, StackId, StringId, Table, Timestamp, for_each_event_table,
 };
 
 use crate::error::Error;
-use crate::import::sbt::{self, AnySource};
 use crate::model::clocks::ClockMap;
 use crate::model::event::{Event, EventName};
 use crate::model::health::HealthReport;
-use crate::model::stacks::{FrameView, Pieces, StackTables, StackView};
+use crate::model::native::{self, AnySource};
+use crate::model::stacks::{FrameView, Pieces, StackNode, StackTables, StackView};
 use crate::model::strings::Strings;
 use crate::model::table::{TableView, TraceFile};
 use crate::query::{Progress, ProgressFn};
@@ -108,14 +108,14 @@ macro_rules! trace {
 for_each_event_table!(trace);
 
 impl Trace {
-    /// Opens a trace file.
+    /// Opens a native trace file.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        Ok(Self::from_reader(sbt::open(path)?))
+        Ok(Self::from_reader(native::open(path)?))
     }
 
-    /// Opens a trace that is in memory.
+    /// Opens a native trace that is in memory.
     pub fn from_bytes(bytes: Vec<u8>) -> Result<Self, Error> {
-        Ok(Self::from_reader(sbt::open_bytes(bytes)?))
+        Ok(Self::from_reader(native::open_bytes(bytes)?))
     }
 
     /// The file's header, unless it is damaged.
@@ -187,6 +187,32 @@ impl Trace {
         sums
     }
 
+    /// A decoder of this trace's blocks, for one thread.
+    pub fn decoder(&self) -> Decoder<'_, AnySource> {
+        self.file.reader.decoder()
+    }
+
+    /// Reports a block that could not be read in the trace's health.
+    pub fn note_damage(&self, block: &Block, error: tracesmith_format::Error) {
+        self.file.note(block, error);
+    }
+
+    /// The blocks of a table.
+    pub fn view<T: Table>(&self) -> TableView<T> {
+        TableView::new(&self.file)
+    }
+
+    /// All readable rows of a small table.
+    pub fn rows<T: Table>(&self) -> Vec<T> {
+        rows(&self.file)
+    }
+
+    /// The readable rows of a small table, one for each key. A recorder that learns more about a thing writes its row
+    /// again, and the last one counts.
+    pub fn latest_rows<T: Table, K: Ord>(&self, key: impl Fn(&T) -> K) -> Vec<T> {
+        latest(&self.file, key)
+    }
+
     /// A string by its id.
     pub fn string(&self, id: StringId) -> &str {
         self.strings.get(id)
@@ -226,6 +252,26 @@ impl Trace {
         }
     }
 
+    /// All stacks as a tree, in the order of their ids.
+    pub fn stack_nodes(&self) -> impl Iterator<Item = StackNode> {
+        let tables = self.stack_tables();
+        tables.stacks.0.iter().flat_map(move |(base, stacks)| {
+            let ids = (0..stacks.len()).map_while(move |row| {
+                // No event can refer to an id that does not fit.
+                let id = u32::try_from(base + row as u64 + 1).ok().map(StackId)?;
+                Some((row, id))
+            });
+            ids.map(move |(row, id)| {
+                let parent = stacks.parent[row];
+                StackNode {
+                    id,
+                    parent: (parent.is_some() && parent < id).then_some(parent),
+                    functions: tables.frames_of(stacks.frame[row]),
+                }
+            })
+        })
+    }
+
     /// A stack's frames.
     pub fn stack(&self, stack: StackId) -> StackView {
         self.stack_tables().view(stack)
@@ -241,7 +287,7 @@ impl Trace {
     }
 
     /// A block's first and last time on the trace's timeline.
-    pub(crate) fn block_span(&self, block: &Block) -> (Timestamp, Timestamp) {
+    pub fn block_span(&self, block: &Block) -> (Timestamp, Timestamp) {
         let convert = |time| self.clock_map.convert(block.header.clock, Timestamp(time)).time;
         (convert(block.header.first_time), convert(block.header.last_time))
     }

@@ -8,7 +8,7 @@ use super::cells::Overview;
 use super::pieces::{Pieces, Whose};
 use super::sweep::{Span, Sweep};
 use super::{Doubtful, RowKey, Window};
-use crate::import::sbt::AnySource;
+use crate::model::native::AnySource;
 use crate::model::trace::Trace;
 use crate::query::{Progress, Query};
 

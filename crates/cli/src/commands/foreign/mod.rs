@@ -20,7 +20,7 @@ use anyhow::{Context, anyhow, bail};
 use nix::sys::signal::{SigSet, Signal, kill};
 use nix::unistd::Pid;
 use tracesmith_collect::Existing;
-use tracesmith_trace::import::{IMPORTERS, ImportOptions, Input, import, importer_of};
+use tracesmith_interop::import::{IMPORTERS, ImportOptions, Input, import, importer_of};
 use tracesmith_trace::units;
 
 use self::mctracer::Mctracer;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, anyhow, bail};
-use tracesmith_trace::import::xctrace_tables;
+use tracesmith_interop::import::xctrace_tables;
 
 use super::Recorder;
 

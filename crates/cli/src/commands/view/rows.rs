@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde_json::{Value as Json, json};
 use tracesmith_format::schema;
 use tracesmith_format::{ColumnSpec, Meaning, StringId, ThreadId, Timestamp, Value};
-use tracesmith_trace::export::EventJson;
+use tracesmith_interop::export::EventJson;
 use tracesmith_trace::{Event, EventKind, Found, Query, Trace, units};
 
 use super::stacks::{StackTexts, Stacks};

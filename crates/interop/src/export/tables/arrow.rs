@@ -1,0 +1,129 @@
+//! Tables as Arrow IPC: files that programs map into memory, or streams.
+
+use crate::export::{Exporter, Way};
+
+pub(in crate::export) const FILE: Exporter = Exporter {
+    name: "arrow",
+    aliases: &["feather"],
+    title: "a folder of Arrow files, or one table with --table",
+    extension: "arrow",
+    way: Way::Tables(ipc::write_file),
+};
+
+pub(in crate::export) const STREAM: Exporter = Exporter {
+    name: "arrow-stream",
+    aliases: &[],
+    title: "the same as Arrow streams",
+    extension: "arrows",
+    way: Way::Tables(ipc::write_stream),
+};
+
+#[cfg(feature = "parquet")]
+mod ipc {
+    use arrow_array::RecordBatch;
+    use arrow_ipc::writer::{FileWriter, StreamWriter};
+    use arrow_schema::ArrowError;
+
+    use super::super::batch::{Batches, refused};
+    use super::super::table;
+    use crate::error::Error;
+    use crate::export::{ExportOptions, ExportReport, Out};
+    use tracesmith_trace::Trace;
+
+    pub(super) fn write_file(
+        trace: &Trace,
+        options: &ExportOptions,
+        name: &str,
+        out: &mut Out<'_>,
+    ) -> Result<ExportReport, Error> {
+        let format = super::FILE.name;
+        let table = table(format, name)?;
+        let batches = Batches::new(format, trace, options, &table)?;
+        let result = FileWriter::try_new(&mut *out, &batches.schema)
+            .map_err(|error| failed(format, error))
+            .and_then(|mut writer| {
+                let report = write_batches(format, trace, options, &batches, |batch| writer.write(batch))?;
+                writer.finish().map_err(|error| failed(format, error))?;
+                Ok(report)
+            });
+        placed(out, result)
+    }
+
+    pub(super) fn write_stream(
+        trace: &Trace,
+        options: &ExportOptions,
+        name: &str,
+        out: &mut Out<'_>,
+    ) -> Result<ExportReport, Error> {
+        let format = super::STREAM.name;
+        let table = table(format, name)?;
+        let batches = Batches::new(format, trace, options, &table)?;
+        let result = StreamWriter::try_new(&mut *out, &batches.schema)
+            .map_err(|error| failed(format, error))
+            .and_then(|mut writer| {
+                let report = write_batches(format, trace, options, &batches, |batch| writer.write(batch))?;
+                writer.finish().map_err(|error| failed(format, error))?;
+                Ok(report)
+            });
+        placed(out, result)
+    }
+
+    /// Says how far a write came that failed within Arrow.
+    fn placed(out: &Out<'_>, result: Result<ExportReport, Error>) -> Result<ExportReport, Error> {
+        result.map_err(|error| match error {
+            Error::Write { source, .. } => Error::Write {
+                written: out.bytes(),
+                source,
+            },
+            other => other,
+        })
+    }
+
+    fn write_batches(
+        format: &'static str,
+        trace: &Trace,
+        options: &ExportOptions,
+        batches: &Batches<'_>,
+        mut write: impl FnMut(&RecordBatch) -> Result<(), ArrowError>,
+    ) -> Result<ExportReport, Error> {
+        let mut report = ExportReport::default();
+        batches.for_each(trace, options, |part, batch| {
+            report.events += part.len() as u64;
+            report.without_time += part.without_time;
+            if part.len() > 0 {
+                write(&batch).map_err(|error| failed(format, error))?;
+            }
+            Ok(())
+        })?;
+        Ok(report)
+    }
+
+    /// A full disk is the disk's, not the format's.
+    fn failed(format: &'static str, error: ArrowError) -> Error {
+        match error {
+            ArrowError::IoError(_, source) => Error::Write { written: 0, source },
+            other => refused(format, &other),
+        }
+    }
+}
+
+#[cfg(not(feature = "parquet"))]
+mod ipc {
+    use crate::error::Error;
+    use crate::export::{ExportOptions, ExportReport, Out};
+    use tracesmith_trace::Trace;
+
+    pub(super) fn write_file(
+        _: &Trace,
+        _: &ExportOptions,
+        _: &str,
+        _: &mut Out<'_>,
+    ) -> Result<ExportReport, Error> {
+        Err(Error::NotBuilt {
+            format: "Arrow",
+            feature: "parquet",
+        })
+    }
+
+    pub(super) use write_file as write_stream;
+}
