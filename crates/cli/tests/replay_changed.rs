@@ -229,6 +229,7 @@ fn a_launch_that_leaves_memory_unwritten_differs_also_when_that_memory_is_freed(
             (Some(1), &Value::from("differs")),
             "{kernel}: {answer}"
         );
+        assert_eq!(answer["runs"][0]["verdict"], "differs", "{kernel}: {answer}");
         assert_eq!(
             answer["replaced"][0]["outcome"]["verdict"], "differs",
             "{kernel}: {answer}"
@@ -294,4 +295,31 @@ fn memory_that_is_freed_in_the_window_replays_the_same() {
         (Some(0), &Value::from("repeats")),
         "{answer}"
     );
+}
+
+/// The recorded kernel writes nothing either, so that nothing differs says nothing.
+#[test]
+fn a_launch_that_changes_nothing_is_unproven_and_not_the_same() {
+    let Some(stage) = stage() else { return };
+    let place = Place::new(stage);
+    place.profiled(WINDOW, "windows twins");
+    std::fs::write(place.path("nothing.ptx"), NOTHING).unwrap();
+    let plan = r#"{"replace": [{"kernel": "fill", "nth": 2, "file": "nothing.ptx", "symbol": "noop"}]}"#;
+    std::fs::write(place.path("plan.json"), plan).unwrap();
+    let (code, answer) = replayed(&place, "--plan plan.json");
+    assert_eq!(
+        (code, &answer["verdict"]),
+        (Some(1), &Value::from("unproven")),
+        "{answer}"
+    );
+    let outcome = &answer["replaced"][0]["outcome"];
+    assert_eq!(outcome["verdict"], "unproven", "{answer}");
+    assert!(
+        outcome["reason"].as_str().unwrap().contains("as it was"),
+        "{answer}"
+    );
+    let text = run(&mut place.tracesmith("replay t.sbt --plan plan.json"));
+    assert_eq!(text.code, Some(1), "{}", text.stderr);
+    assert!(text.stdout.contains("unproven"), "{}", text.stdout);
+    assert!(text.stderr.contains("does not show whether"), "{}", text.stderr);
 }

@@ -77,7 +77,8 @@ fn memory_is_written_where_the_file_says_what_it_holds() {
     };
     let copied: Vec<f32> = (0..1024_u16).map(|index| f32::from(index % 10)).collect();
     // The first call copies the numbers, and the fourth is a kernel that scales them.
-    assert_ne!(dumped("--until 1"), copied);
+    let before = dumped("--until 1");
+    assert_ne!(before, copied);
     assert_eq!(dumped("--until 2"), copied);
     assert_eq!(dumped("--until 4"), copied);
     let weights = [0.5_f32, 1.0, 1.5, 2.0].into_iter().cycle();
@@ -86,6 +87,7 @@ fn memory_is_written_where_the_file_says_what_it_holds() {
         .zip(weights)
         .map(|(value, weight)| value * weight)
         .collect();
+    assert_ne!(before, scaled);
     assert_eq!(dumped(""), scaled);
     assert_eq!(dumped("--until 6"), scaled, "no kernel follows");
     assert!(

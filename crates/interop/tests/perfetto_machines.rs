@@ -6,6 +6,7 @@
     reason = "a test may stop on any error"
 )]
 
+use tracesmith_format::{ClockId, Timestamp};
 use tracesmith_trace::{EventKind, Query, Trace};
 
 const REALTIME: u64 = 1;
@@ -104,6 +105,17 @@ fn starts(bytes: Vec<u8>) -> (Trace, Vec<(String, u64)>) {
     (trace, events)
 }
 
+/// The clocks since the start of each machine, in the order of the machines.
+fn boottime(trace: &Trace) -> Vec<ClockId> {
+    let mut boot: Vec<_> = trace
+        .clocks
+        .iter()
+        .filter(|clock| trace.string(clock.name).contains("boottime"))
+        .collect();
+    boot.sort_by_key(|clock| clock.host);
+    boot.iter().map(|clock| clock.id).collect()
+}
+
 #[test]
 fn machines_without_anything_in_common_keep_their_own_clocks() {
     let (trace, _) = starts(two_machines(&[], false));
@@ -129,6 +141,28 @@ fn machines_are_joined_by_their_wall_clocks() {
     );
     let health = format!("{:?}", trace.health());
     assert!(health.contains("joined by their wall clocks"), "{health}");
+}
+
+/// Readings that are repeated say nothing new, yet those of another machine do.
+#[test]
+fn machines_that_show_the_same_times_are_each_linked_to_their_wall_clocks() {
+    let snapshot = |machine| {
+        let readings = [(BOOTTIME, 200 * SECOND), (REALTIME, WALL)];
+        packet(machine, &[message(6, &clocks(&readings))])
+    };
+    let (trace, events) = starts(
+        [
+            snapshot(0),
+            snapshot(7),
+            slice(0, "here", 210 * SECOND),
+            slice(7, "there", 210 * SECOND),
+        ]
+        .concat(),
+    );
+    assert_eq!(events.len(), 2);
+    let boot = boottime(&trace);
+    assert_eq!(boot.len(), 2);
+    assert!(boot.iter().all(|clock| trace.clock_map.is_linked(*clock)));
 }
 
 #[test]
@@ -163,4 +197,8 @@ fn machines_are_joined_by_the_readings_that_they_exchanged() {
     );
     let health = format!("{:?}", trace.health());
     assert!(!health.contains("wall clocks"), "{health}");
+    // The rounds are 2 us apart.
+    let there = boottime(&trace)[1];
+    let at = trace.clock_map.convert(there, Timestamp(110 * SECOND));
+    assert_eq!((at.time.0, at.uncertainty), (207 * SECOND - 1_000, 1_000));
 }

@@ -17,6 +17,7 @@ mod extraction;
 mod faults;
 mod graphs;
 mod memory;
+mod offline;
 mod orders;
 mod parts;
 mod refusals;

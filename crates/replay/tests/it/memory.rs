@@ -40,6 +40,34 @@ fn memory_without_recorded_content_holds_a_pattern_before_each_run() {
     });
 }
 
+/// Memory of the host that could not be mapped, and arrays, are filled by code of their own.
+#[test]
+fn unmapped_host_memory_and_arrays_hold_a_pattern_before_each_run() {
+    under_fake(&[], || {
+        let host = BASE + (2 << 20) - 32;
+        let mut window = Window::new();
+        window.kept(X, &words(&[1]));
+        // It begins on a page of the device's, so it is not mapped.
+        let mut pinned = allocate(host, 64);
+        pinned.row.value = u64::from(MemoryKind::PINNED.0);
+        window.call(pinned);
+        window.call(array());
+        window.call(object(2, 1, 144));
+        window.call(copy(host + 36, X, 4));
+        window.call(launch("paint", &[Long(2), Long(X), Number(1)]));
+        replayed(&window, |replay| {
+            for _ in 0..2 {
+                replay.go_to(3).unwrap();
+                assert_eq!(replay.read(host, 64).unwrap(), [0xA5; 64]);
+                assert_eq!(replay.read(ARRAY, 64).unwrap(), [0xA5; 64]);
+                replay.go_to(5).unwrap();
+                assert_ne!(replay.read(host, 64).unwrap(), [0xA5; 64]);
+                assert_ne!(replay.read(ARRAY, 64).unwrap(), [0xA5; 64]);
+            }
+        });
+    });
+}
+
 #[test]
 fn bytes_that_a_copy_brings_are_those_of_its_time() {
     under_fake(&[], || {
@@ -280,27 +308,36 @@ fn a_texture_shows_what_it_showed_at_its_time() {
     });
 }
 
+/// Where the bytes of the array stand.
+const ARRAY: u64 = 1 << 56;
+
+/// Makes an array of 16 numbers.
+fn array() -> Call {
+    let mut array = Call::of(CommandKind::ARRAY);
+    array.row.destination = tracesmith_format::Address(ARRAY);
+    array.row.bytes = tracesmith_format::Bytes(64);
+    array.row.parameters.0 = [16_u64, 0, 0, 0x20, 1, 2, 0]
+        .iter()
+        .flat_map(|word| word.to_le_bytes())
+        .collect();
+    array
+}
+
+/// Makes a texture (0) or a surface (1) of the array, with a description of so many bytes.
+fn object(handle: u64, kind: u64, bytes: usize) -> Call {
+    let mut call = texture(handle, ARRAY, 0);
+    call.row.parameters.0[..8].copy_from_slice(&0_u64.to_le_bytes());
+    call.row.parameters.0.truncate(bytes);
+    call.row.value = kind;
+    call
+}
+
 /// An array has no address: its bytes stand where no memory is. A surface writes it, a texture reads it.
 #[test]
 fn an_array_is_restored_written_and_compared() {
     under_fake(&[], || {
-        const ARRAY: u64 = 1 << 56;
         let mut window = Window::new();
-        let mut array = Call::of(CommandKind::ARRAY);
-        array.row.destination = tracesmith_format::Address(ARRAY);
-        array.row.bytes = tracesmith_format::Bytes(64);
-        array.row.parameters.0 = [16_u64, 0, 0, 0x20, 1, 2, 0]
-            .iter()
-            .flat_map(|word| word.to_le_bytes())
-            .collect();
-        window.call(array);
-        let object = |handle: u64, kind: u64, bytes: usize| {
-            let mut call = texture(handle, ARRAY, 0);
-            call.row.parameters.0[..8].copy_from_slice(&0_u64.to_le_bytes());
-            call.row.parameters.0.truncate(bytes);
-            call.row.value = kind;
-            call
-        };
+        window.call(array());
         window.call(object(1, 0, 248));
         window.call(object(2, 1, 144));
         window.changed(Y, &floats(&[1.0; 4]), &floats(&[4.0; 4]));
