@@ -37,7 +37,10 @@ fn scans(path: &Path) {
     let middle = u64::midpoint(first.0, last.0);
     let hundredth = (last.0 - first.0) / 100;
     for (name, scan) in [
-        ("scan of start, end and name", Scan::columns(["start", "end", "name"])),
+        (
+            "scan of start, end and name",
+            Scan::columns(["start", "end", "name"]),
+        ),
         ("scan of all columns", Scan::default()),
         (
             "scan of a hundredth of the time",

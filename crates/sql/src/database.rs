@@ -13,7 +13,8 @@ use tracesmith_trace::tables::{Cancel, catalog};
 use crate::error::Error;
 use crate::functions::FUNCTIONS;
 use crate::names::FOREIGN_VIEWS;
-use crate::table::{NamedTrace, Relation, Shared, register};
+use crate::relation::{NamedTrace, Relation, Shared};
+use crate::table::register;
 
 /// What a query may use.
 #[derive(Clone, Copy, Debug)]

@@ -9,6 +9,8 @@ mod database;
 mod error;
 mod functions;
 mod names;
+mod plan;
+mod relation;
 mod rows;
 mod table;
 

@@ -7,4 +7,5 @@
 )]
 #![allow(missing_docs, unreachable_pub, reason = "nobody uses a test from outside")]
 
+mod doc;
 mod queries;
