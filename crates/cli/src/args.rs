@@ -4,6 +4,8 @@ mod analysis;
 mod capture;
 mod machine;
 mod replay;
+#[cfg(feature = "sqlite")]
+mod sql;
 mod stacks;
 mod units;
 
@@ -26,6 +28,8 @@ pub(crate) use machine::{BenchmarkArgs, DemoArgs, DoctorArgs, WorkloadArgs, Work
 pub(crate) use replay::{
     ElementArg, ExtractArgs, KernelArg, ReplaceArg, ReplayArgs, ReplayMode, ToleranceArg,
 };
+#[cfg(feature = "sqlite")]
+pub(crate) use sql::SqlArgs;
 pub(crate) use stacks::{FlameArgs, SymbolizeArgs};
 
 /// Record what programs do on GPUs, and look into the traces
@@ -131,6 +135,17 @@ Examples:
 Busy time is the union of all that ran: what ran at once counts once. Times as in
 'tracesmith view --help'.")]
     Analyze(Box<AnalyzeArgs>),
+    /// Query traces with SQL: tables, views and functions over one or several files
+    #[cfg(feature = "sqlite")]
+    #[command(after_help = "\
+Examples:
+  tracesmith sql train.sbt \"select name, sum(dur) from kernel group by 1 order by 2 desc\"
+  tracesmith sql train.sbt \"select * from kernel_stats() limit 10\"
+  tracesmith sql before.sbt after.sbt --format csv \"select trace, count(*) from kernels group by 1\"
+  tracesmith sql train.sbt -f query.sql --timeout 10s
+
+docs/reference/sql.md lists all tables, views and functions. Queries only read.")]
+    Sql(SqlArgs),
     /// Show what streams, contexts and devices were doing: idle, pending, waiting, running
     #[command(after_help = "\
 Examples:

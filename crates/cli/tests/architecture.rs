@@ -85,6 +85,11 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
         ],
     ),
     (
+        "sql",
+        &["format", "trace"],
+        &["tracesmith-cuda", "tracesmith-wire", "tracesmith-interop", "clap"],
+    ),
+    (
         "replay",
         &["format", "cuda"],
         &["tracesmith", "tracesmith-trace", "clap"],
@@ -103,7 +108,7 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
     (
         "cli",
         &[
-            "format", "wire", "collect", "trace", "interop", "replay", "machine", "symbols",
+            "format", "wire", "collect", "trace", "interop", "sql", "replay", "machine", "symbols",
         ],
         &["tracesmith-inject", "tracesmith-fake-cuda"],
     ),
@@ -257,6 +262,7 @@ fn unsafe_code_stays_in_the_rooms_for_it() {
             "crates/stacks/",
             "crates/fake-cuda/",
             "crates/replay/src/cuda.rs",
+            "crates/sql/src/table.rs",
             "bench/",
         ]
         .iter()

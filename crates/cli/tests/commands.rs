@@ -24,6 +24,7 @@ fn help_says_what_can_be_asked() {
         "view",
         "top",
         "analyze",
+        "sql",
         "states",
         "report",
         "diff",

@@ -49,6 +49,7 @@ mod replay_plans;
 mod replay_rewritten;
 mod replay_windows;
 mod report;
+mod sql;
 mod stack_commands;
 mod support;
 mod timeline;

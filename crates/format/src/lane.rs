@@ -4,6 +4,7 @@
 //! that small negative ones stay small. [`Meaning`] tells a reader that a 32-bit number is, say, a string's id: it is
 //! stored in the file's schema block, so that a program that knows nothing of a table can still show it.
 
+use crate::buffer::ColumnValues;
 use crate::ids::Codes;
 use crate::varint::{unzigzag, zigzag};
 
@@ -139,6 +140,8 @@ pub trait Lane: Copy + Default + PartialEq + Send + Sync + 'static {
     fn from_lane(lane: u64) -> Self;
     /// This value for showing.
     fn value(self) -> Value;
+    /// A column of such values, in the same memory.
+    fn into_buffer(values: Vec<Self>) -> ColumnValues;
 }
 
 macro_rules! number {
@@ -160,6 +163,10 @@ macro_rules! number {
 
             fn value(self) -> Value {
                 $value(self)
+            }
+
+            fn into_buffer(values: Vec<Self>) -> ColumnValues {
+                ColumnValues::$column(values)
             }
         }
     };
@@ -208,6 +215,12 @@ macro_rules! lane_newtype {
 
             fn value(self) -> $crate::lane::Value {
                 $value(self)
+            }
+
+            fn into_buffer(values: Vec<Self>) -> $crate::buffer::ColumnValues {
+                // Collecting into the same layout reuses the memory.
+                let inner: Vec<$inner> = values.into_iter().map(|value| value.0).collect();
+                <$inner as $crate::lane::Lane>::into_buffer(inner)
             }
         }
     };

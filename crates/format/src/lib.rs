@@ -29,6 +29,7 @@
 pub mod arbitrary;
 mod blob;
 mod block;
+mod buffer;
 mod codec;
 mod dictionary;
 mod error;
@@ -51,6 +52,7 @@ mod writer;
 
 pub use blob::{Blob, Blobs};
 pub use block::{BLOCK_HEADER_BYTES, BlockHeader, BlockKind, MAX_BLOCK_BYTES, MAX_BLOCK_ROWS};
+pub use buffer::{ColumnBuffer, ColumnValues};
 pub use codec::{BlockDecoder, BlockEncoder, Transform};
 pub use error::{Damage, Error, Problem};
 pub use header::{FILE_HEADER_BYTES, FileHeader, MAGIC, MAJOR_VERSION, MINOR_VERSION};

@@ -5,8 +5,11 @@
 //! memory as in the file, which makes filters cheap too: a filter on streams looks at the distinct places of a block, not
 //! at its rows.
 
+use std::sync::Arc;
+
 use hashbrown::HashTable;
 
+use crate::buffer::ColumnBuffer;
 use crate::codec::{BlockDecoder, BlockEncoder};
 use crate::error::Problem;
 use crate::lane::Value;
@@ -32,6 +35,14 @@ pub trait Group: Copy + Default + PartialEq + Eq + Send + Sync + 'static {
     fn visit(&self, base: u16, f: &mut dyn FnMut(u16, Value));
     /// Calls `f` with every member's id and its column, of which `index` tells the value of each row.
     fn visit_columns(values: &[Self], index: &[u32], base: u16, f: &mut dyn FnMut(u16, ColumnView<'_>));
+    /// Hands on every wanted member's column, of which `index` has the value of each row.
+    fn into_buffers(
+        values: &[Self],
+        index: &Arc<Vec<u32>>,
+        base: u16,
+        wanted: &Projection,
+        f: &mut dyn FnMut(u16, ColumnBuffer),
+    );
     /// This value with all ids of the trace replaced.
     fn remap(self, map: &mut dyn IdMap) -> Self;
 }
@@ -198,6 +209,12 @@ impl<G: Group> Shared<G> {
             recent: Vec::new(),
             guesses: Guesses::default(),
         })
+    }
+
+    pub(crate) fn into_buffers(self, base: u16, wanted: &Projection, f: &mut dyn FnMut(u16, ColumnBuffer)) {
+        if wanted.has_group(base) {
+            G::into_buffers(&self.values, &Arc::new(self.index), base, wanted, f);
+        }
     }
 
     pub(crate) fn remap(&mut self, map: &mut dyn IdMap) {

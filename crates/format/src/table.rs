@@ -5,6 +5,7 @@
 
 use crate::blob::{Blob, Blobs};
 use crate::block::BlockKind;
+use crate::buffer::{ColumnBuffer, ColumnValues};
 use crate::codec::{BlockDecoder, BlockEncoder, Transform};
 use crate::error::{Error, Problem};
 use crate::ids::{
@@ -56,6 +57,8 @@ pub trait Columns: Clone + Default + std::fmt::Debug + Send + Sync + 'static {
     fn visit(&self, row: usize, f: &mut dyn FnMut(u16, Value));
     /// Calls `f` with every column's id and the column.
     fn visit_columns(&self, f: &mut dyn FnMut(u16, ColumnView<'_>));
+    /// Hands on every wanted column with its id, without copying the values of rows.
+    fn into_buffers(self, wanted: &Projection, f: &mut dyn FnMut(u16, ColumnBuffer));
     /// Replaces all ids that are the trace's own.
     fn remap(&mut self, map: &mut dyn IdMap);
     /// Bytes that the row of this table takes beyond its fixed columns.
@@ -156,6 +159,12 @@ impl Projection {
         Ok(Projection { wanted: Some(wanted) })
     }
 
+    /// Columns by their descriptions.
+    pub fn of_specs<'s>(specs: impl IntoIterator<Item = &'s ColumnSpec>) -> Self {
+        let wanted = specs.into_iter().map(|spec| (spec.id, spec.group)).collect();
+        Projection { wanted: Some(wanted) }
+    }
+
     pub(crate) fn has(&self, id: u16) -> bool {
         self.wanted
             .as_ref()
@@ -232,6 +241,8 @@ pub trait Field: Clone {
     fn decode(id: u16, decoder: &mut BlockDecoder<'_>) -> Result<Self::Column, Problem>;
     /// The value for showing.
     fn value(column: &Self::Column, row: usize) -> Value;
+    /// The column as plain values, in the same memory.
+    fn into_buffer(column: Self::Column) -> ColumnValues;
     /// Replaces the trace's own ids.
     fn remap(column: &mut Self::Column, map: &mut dyn IdMap);
     /// Bytes beyond the fixed width.
@@ -272,6 +283,10 @@ impl<T: Lane + std::fmt::Debug> Field for T {
         column[row].value()
     }
 
+    fn into_buffer(column: Vec<T>) -> ColumnValues {
+        <T as Lane>::into_buffer(column)
+    }
+
     fn remap(column: &mut Vec<T>, map: &mut dyn IdMap) {
         for value in column {
             *value = remap_lane(*value, map);
@@ -307,6 +322,10 @@ impl Field for Blob {
 
     fn value(column: &Blobs, row: usize) -> Value {
         Value::Blob(column.get(row).len())
+    }
+
+    fn into_buffer(column: Blobs) -> ColumnValues {
+        ColumnValues::Blobs(column)
     }
 
     fn remap(_: &mut Blobs, _: &mut dyn IdMap) {}
@@ -489,6 +508,20 @@ macro_rules! table {
                 $($($crate::shared::Group::visit_columns(&self.$group.values, &self.$group.index, $base, f);)*)?
             }
 
+            fn into_buffers(
+                self,
+                wanted: &$crate::table::Projection,
+                f: &mut dyn FnMut(u16, $crate::buffer::ColumnBuffer),
+            ) {
+                $(if wanted.has($id) {
+                    f($id, $crate::buffer::ColumnBuffer {
+                        values: <$type as $crate::table::Field>::into_buffer(self.$field),
+                        index: None,
+                    });
+                })*
+                $($(self.$group.into_buffers($base, wanted, f);)*)?
+            }
+
             fn remap(&mut self, map: &mut dyn $crate::table::IdMap) {
                 $(<$type as $crate::table::Field>::remap(&mut self.$field, map);)*
                 $($(self.$group.remap(map);)*)?
@@ -581,6 +614,22 @@ macro_rules! group {
                     value: &|at| $crate::lane::Lane::value(values[at].$field),
                     index: Some(index),
                 });)*
+            }
+
+            fn into_buffers(
+                values: &[Self],
+                index: &std::sync::Arc<Vec<u32>>,
+                base: u16,
+                wanted: &$crate::table::Projection,
+                f: &mut dyn FnMut(u16, $crate::buffer::ColumnBuffer),
+            ) {
+                $(if wanted.has(base + $offset) {
+                    let members: Vec<$type> = values.iter().map(|value| value.$field).collect();
+                    f(base + $offset, $crate::buffer::ColumnBuffer {
+                        values: $crate::lane::Lane::into_buffer(members),
+                        index: Some(std::sync::Arc::clone(index)),
+                    });
+                })*
             }
 
             fn remap(mut self, map: &mut dyn $crate::table::IdMap) -> Self {

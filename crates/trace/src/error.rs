@@ -26,6 +26,26 @@ pub enum Error {
         /// Where it ends.
         to: u64,
     },
+    /// There is no table of this name.
+    #[error("there is no table {name}")]
+    NoSuchTable {
+        /// The name.
+        name: String,
+    },
+    /// A table has no column of this name.
+    #[error("the table {table} has no column {column}")]
+    NoSuchColumn {
+        /// The table.
+        table: &'static str,
+        /// The name.
+        column: String,
+    },
+    /// A scan was ended from outside.
+    #[error("cancelled")]
+    Cancelled,
+    /// Arrow refused an array.
+    #[error("cannot make an Arrow array: {0}")]
+    Arrow(String),
     /// A trace holds more than can be looked at as a whole.
     #[error("more than four billion {what}; cut a part out of the trace")]
     TooLarge {

@@ -29,6 +29,7 @@ mod query;
 pub mod reconstruct;
 mod repair;
 mod rewrite;
+pub mod tables;
 pub mod units;
 
 pub use error::Error;

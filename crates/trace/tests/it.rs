@@ -17,3 +17,4 @@ mod forward;
 mod made;
 mod model;
 mod overview;
+mod tables;

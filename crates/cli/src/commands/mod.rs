@@ -25,6 +25,8 @@ mod repair;
 mod replay;
 mod replay_timing;
 mod report;
+#[cfg(feature = "sqlite")]
+mod sql;
 mod states;
 mod symbolize;
 mod top;
@@ -52,6 +54,8 @@ pub(crate) fn run(args: Args, output: &mut Output) -> anyhow::Result<Exit> {
         Command::Info(args) => info::run(&args, output),
         Command::View(args) => view::run(*args, output),
         Command::Analyze(args) => analyze::run(&args, output),
+        #[cfg(feature = "sqlite")]
+        Command::Sql(args) => sql::run(&args, output),
         Command::States(args) => states::run(&args, output),
         Command::Repair(args) => repair::run(&args, output),
         Command::Merge(args) => merge::run(&args, output),

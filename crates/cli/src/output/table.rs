@@ -1,5 +1,6 @@
 //! Tables for people: aligned, as wide as the terminal, long names cut in the middle.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use anstyle::Style;
@@ -36,7 +37,7 @@ impl Align {
 
 /// A table with a head.
 pub(crate) struct TextTable {
-    columns: Vec<(&'static str, Align)>,
+    columns: Vec<(Cow<'static, str>, Align)>,
     rows: Vec<Vec<Cell>>,
 }
 
@@ -73,9 +74,31 @@ impl Cell {
 impl TextTable {
     pub(crate) fn new(columns: &[(&'static str, Align)]) -> Self {
         TextTable {
-            columns: columns.to_vec(),
+            columns: columns
+                .iter()
+                .map(|(name, align)| (Cow::Borrowed(*name), *align))
+                .collect(),
             rows: Vec::new(),
         }
+    }
+
+    /// A table whose columns are known only now.
+    #[cfg(feature = "sqlite")]
+    pub(crate) fn with_columns(columns: Vec<(String, Align)>) -> Self {
+        TextTable {
+            columns: columns
+                .into_iter()
+                .map(|(name, align)| (Cow::Owned(name), align))
+                .collect(),
+            rows: Vec::new(),
+        }
+    }
+
+    /// A row of such a table.
+    #[cfg(feature = "sqlite")]
+    pub(crate) fn row_of(&mut self, cells: Vec<Cell>) {
+        debug_assert_eq!(cells.len(), self.columns.len());
+        self.rows.push(cells);
     }
 
     pub(crate) fn row<const N: usize>(&mut self, cells: [Cell; N]) {
@@ -99,7 +122,7 @@ impl TextTable {
         let head: Vec<Cell> = self
             .columns
             .iter()
-            .map(|(title, _)| Cell::styled(*title, HEADING))
+            .map(|(title, _)| Cell::styled(title.clone(), HEADING))
             .collect();
         let rows = self.rows.iter().enumerate();
         std::iter::once(self.line(&head, &widths, &BTreeMap::new(), 0))

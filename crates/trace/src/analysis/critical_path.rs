@@ -53,6 +53,18 @@ pub enum PathPart {
 }
 
 impl PathPart {
+    /// Its name in JSON and in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Work => "work",
+            Self::Launch => "launch",
+            Self::Dispatch => "dispatch",
+            Self::StreamWait => "stream_wait",
+            Self::Host => "host",
+            Self::HostWait => "host_wait",
+        }
+    }
+
     /// In words.
     pub fn words(self) -> &'static str {
         match self {

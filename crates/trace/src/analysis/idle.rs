@@ -65,6 +65,26 @@ impl IdleCause {
         Self::End,
     ];
 
+    /// Its name in JSON and in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::HostBusy => "host_busy",
+            Self::HostSync => "host_sync",
+            Self::HostAllocation => "host_allocation",
+            Self::HostCopy => "host_copy",
+            Self::HostLock => "host_lock",
+            Self::HostModule => "host_module",
+            Self::HostCall => "host_call",
+            Self::LaunchGap => "launch_gap",
+            Self::Dispatch => "dispatch",
+            Self::OtherStream => "other_stream",
+            Self::Communication => "communication",
+            Self::Unknown => "unknown",
+            Self::Start => "start",
+            Self::End => "end",
+        }
+    }
+
     /// In words.
     pub fn words(self) -> &'static str {
         match self {
@@ -379,6 +399,19 @@ fn long_gap(trace: &Trace, activity: &Activity, gap: &Gap, cause: IdleCause) -> 
 struct Held {
     until: u64,
     cause: IdleCause,
+}
+
+/// The cause with the largest part in a gap of a device.
+pub(crate) fn main_cause(activity: &Activity, gap: &Gap) -> IdleCause {
+    let mut nanos = [0; IdleCause::ALL.len()];
+    split(activity, *gap, None, &mut |cause, part| {
+        nanos[cause as usize] += part
+    });
+    let causes = IdleCause::ALL.into_iter();
+    causes
+        .rev()
+        .max_by_key(|cause| nanos[*cause as usize])
+        .unwrap_or(IdleCause::Unknown)
 }
 
 /// Splits a gap by what caused it; the parts add up to the gap.

@@ -26,6 +26,7 @@ pub use diff::{Compared, DiffReport, DiffUnit, Fate, KernelDiff};
 pub use distribution::{Distribution, mean_and_deviation};
 pub use findings::{Evidence, Finding, FindingsReport};
 pub use forward::{Forward, ForwardReport};
+pub(crate) use idle::main_cause;
 pub use idle::{CauseTotal, DeviceIdle, IdleCause, IdleReport, LongGap, StreamIdle};
 pub use kernels::{KernelKey, KernelRow, KernelsReport};
 pub use launches::{LaunchBound, LaunchesReport, Queue, QueuePoint, ShortKernels};

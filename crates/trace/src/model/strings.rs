@@ -60,6 +60,15 @@ impl Strings {
         self.pieces.iter().map(|piece| piece.ends.len()).sum()
     }
 
+    /// The largest id that a string has; 0 without any.
+    pub(crate) fn last_id(&self) -> u32 {
+        let last = self
+            .pieces
+            .last()
+            .map_or(0, |piece| piece.base + piece.ends.len() as u64);
+        u32::try_from(last).unwrap_or(u32::MAX)
+    }
+
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -20,6 +20,8 @@ use crate::model::stacks::{FrameView, Pieces, StackNode, StackTables, StackView}
 use crate::model::strings::Strings;
 use crate::model::table::{TableView, TraceFile};
 use crate::query::{Progress, ProgressFn};
+use crate::reconstruct::Activity;
+use crate::tables::{KnownViews, Texts};
 
 macro_rules! trace {
     ($($field:ident: $row:ident,)*) => {
@@ -61,6 +63,9 @@ macro_rules! trace {
                 pub $field: TableView<$row>,
             )*
             stacks: OnceLock<StackTables>,
+            activity: OnceLock<Activity>,
+            pub(crate) text_array: OnceLock<Option<Texts>>,
+            pub(crate) views: KnownViews,
         }
 
         impl Trace {
@@ -85,6 +90,9 @@ macro_rules! trace {
                     graph_edges: TableView::new(&file),
                     $($field: TableView::new(&file),)*
                     stacks: OnceLock::new(),
+                    activity: OnceLock::new(),
+                    text_array: OnceLock::new(),
+                    views: KnownViews::default(),
                     strings,
                     file,
                 };
@@ -185,6 +193,15 @@ impl Trace {
             }
         }
         sums
+    }
+
+    /// What the devices and the host did, of the whole trace; computed once.
+    pub fn activity(&self) -> Result<&Activity, Error> {
+        if let Some(known) = self.activity.get() {
+            return Ok(known);
+        }
+        let made = Activity::of(self)?;
+        Ok(self.activity.get_or_init(|| made))
     }
 
     /// A decoder of this trace's blocks, for one thread.

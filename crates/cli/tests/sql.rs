@@ -1,0 +1,124 @@
+//! `tracesmith sql`, on fixtures.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::tests_outside_test_module,
+    reason = "a test may stop on any error"
+)]
+#![allow(missing_docs, unreachable_pub, reason = "nobody uses a test from outside")]
+
+use crate::support;
+
+use insta::assert_snapshot;
+use serde_json::Value;
+use support::tracesmith;
+
+const DEMO: &str = "fixtures/demo-h200.sbt";
+const SYNTHETIC: &str = "fixtures/synthetic-v1.sbt";
+const TRAINING: &str = "fixtures/kineto-training.json";
+
+#[test]
+fn a_query_prints_a_table() {
+    let query = "select name, count(*) count, sum(dur) total from kernel group by 1 order by 3 desc";
+    assert_snapshot!("sql_demo", tracesmith(["sql", DEMO, query]).transcript());
+}
+
+#[test]
+fn the_other_forms_have_all_rows() {
+    let query = "select start, name, duration, stack from kernels order by start";
+    let json = tracesmith(["sql", DEMO, query, "--format", "json"]).ok();
+    let rows: Vec<Value> = serde_json::from_str(&json).unwrap();
+    let csv = tracesmith(["sql", DEMO, query, "--format", "csv"]).ok();
+    assert_eq!(csv.lines().count(), rows.len() + 1);
+    assert_eq!(csv.lines().next(), Some("start,name,duration,stack"));
+    assert!(rows.len() > 100);
+    assert!(
+        rows.iter()
+            .all(|row| row["start"].is_u64() && row["name"].is_string())
+    );
+    let table = tracesmith(["sql", DEMO, query, "--limit", "3"]);
+    assert_eq!(table.stdout.lines().count(), 4);
+    let more = format!("{} more rows", rows.len() - 3);
+    assert!(table.stderr.contains(&more), "{}", table.stderr);
+    let none = tracesmith(["sql", DEMO, "select 1 where false", "--format", "json"]).ok();
+    assert_eq!(none, "[]\n");
+}
+
+#[test]
+fn a_query_comes_from_a_file_or_from_standard_input() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("q.sql");
+    std::fs::write(&file, "select count(*) n\nfrom kernels").unwrap();
+    let file = file.to_str().unwrap();
+    let from_file = tracesmith(["sql", DEMO, "-f", file, "--format", "csv"]).ok();
+    assert_eq!(from_file, "n\n300\n");
+    let from_input = support::tracesmith_with_input(
+        ["sql", DEMO, "--format", "csv"],
+        b"select count(*) n from kernels",
+    );
+    assert_eq!(from_input.stdout, from_file);
+}
+
+#[test]
+fn files_of_other_tools_can_be_queried_together_with_ours() {
+    let query = "select trace, count(*) n from gpu_ops group by 1 order by 1";
+    let csv = tracesmith(["sql", DEMO, TRAINING, SYNTHETIC, query, "--format", "csv"]).ok();
+    let names: Vec<&str> = csv
+        .lines()
+        .skip(1)
+        .filter_map(|line| line.split(',').next())
+        .collect();
+    assert_eq!(
+        names,
+        ["demo-h200.sbt", "kineto-training.json", "synthetic-v1.sbt"]
+    );
+}
+
+/// A query as people write it for `nsys export --type sqlite`.
+#[test]
+fn queries_for_nsys_run_unchanged() {
+    let query = "select s.value as name, count(*) n, sum(k.end - k.start) total \
+                 from CUPTI_ACTIVITY_KIND_KERNEL k join StringIds s on s.id = k.shortName \
+                 group by 1 order by 3 desc";
+    let nsys = tracesmith(["sql", DEMO, query, "--format", "csv"]).ok();
+    let ours = "select name, count n, total from kernel_stats() order by 3 desc";
+    let ours = tracesmith(["sql", DEMO, ours, "--format", "csv"]).ok();
+    assert_eq!(nsys, ours);
+}
+
+#[test]
+fn mistakes_are_explained() {
+    for (args, expected) in [
+        (
+            vec!["sql", DEMO, "select x from kernels"],
+            "no such column: x, at line 1, column 8",
+        ),
+        (
+            vec!["sql", DEMO, "select * from kernelz"],
+            "no such table: kernelz",
+        ),
+        (
+            vec!["sql", DEMO, "delete from kernels"],
+            "table kernels may not be modified",
+        ),
+        (
+            vec!["sql", "missing.sbt", "select 1 + 1"],
+            "reading trace missing.sbt",
+        ),
+        (vec!["sql", "select 1 + 1"], "no trace file"),
+        (
+            vec![
+                "sql",
+                DEMO,
+                "--timeout",
+                "100ms",
+                "with recursive n(i) as (select 1 union all select i + 1 from n) select count(*) from n",
+            ],
+            "did not end within 100ms",
+        ),
+    ] {
+        let answer = tracesmith(args.clone());
+        assert_eq!(answer.code, Some(2), "{args:?}: {answer:?}");
+        assert!(answer.stderr.contains(expected), "{args:?}: {}", answer.stderr);
+    }
+}

@@ -1,0 +1,273 @@
+//! SQLite over traces.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, ErrorCode};
+use tracesmith_trace::Trace;
+use tracesmith_trace::tables::{Cancel, catalog};
+
+use crate::error::Error;
+use crate::functions::FUNCTIONS;
+use crate::names::FOREIGN_VIEWS;
+use crate::relation::{NamedTrace, Relation, Shared};
+use crate::table::register;
+
+/// What a query may use.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Time for one query.
+    pub time: Option<Duration>,
+    /// Memory of SQLite itself, for sorting and grouping.
+    pub memory_bytes: i64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            time: None,
+            memory_bytes: 4 << 30,
+        }
+    }
+}
+
+/// Traces that can be queried.
+pub struct Database {
+    connection: Connection,
+    shared: Arc<Shared>,
+    limits: Limits,
+    /// When the query that runs must end.
+    deadline: Arc<Mutex<Option<Instant>>>,
+    interrupted: Arc<AtomicBool>,
+}
+
+/// A query that is being read.
+pub struct Statement<'d> {
+    /// The names of its columns.
+    pub columns: Vec<String>,
+    database: &'d Database,
+    statement: rusqlite::Statement<'d>,
+}
+
+/// SQLite asks after so many of its steps whether to go on.
+const STEPS: i32 = 10_000;
+
+impl Database {
+    /// Opens traces under their names. With several, each table has a `trace` column.
+    pub fn new(traces: Vec<(String, Arc<Trace>)>, limits: Limits) -> Result<Self, Error> {
+        let connection = Connection::open_in_memory()?;
+        // Sorting stays in memory, within the limit: a query writes no file. Changing this drops temporary views.
+        connection.pragma_update(None, "temp_store", "MEMORY")?;
+        let shared = Arc::new(Shared {
+            traces: traces
+                .into_iter()
+                .map(|(name, trace)| NamedTrace { name, trace })
+                .collect(),
+            cancel: Cancel::default(),
+            failure: Mutex::new(None),
+        });
+        for info in catalog() {
+            register(&connection, Relation::table(&shared, info))?;
+        }
+        for function in FUNCTIONS {
+            register(&connection, Relation::function(&shared, function))?;
+        }
+        let trace = if shared.traces.len() > 1 { "trace," } else { "" };
+        for view in FOREIGN_VIEWS {
+            let select = view.select.replace("{trace}", trace);
+            connection.execute_batch(&format!("create temp view \"{}\" as {select}", view.name))?;
+        }
+        connection.pragma_update(None, "hard_heap_limit", limits.memory_bytes)?;
+        connection.pragma_update(None, "trusted_schema", false)?;
+        connection.pragma_update(None, "query_only", true)?;
+        let mut database = Database {
+            connection,
+            shared,
+            limits,
+            deadline: Arc::default(),
+            interrupted: Arc::default(),
+        };
+        database.forbid_writing()?;
+        database.watch()?;
+        Ok(database)
+    }
+
+    /// A switch that ends the query that runs, from any thread. No query runs after it.
+    pub fn interrupter(&self) -> impl Fn() + Send + Sync + 'static + use<> {
+        let (interrupted, cancel) = (Arc::clone(&self.interrupted), self.shared.cancel.clone());
+        move || {
+            interrupted.store(true, Ordering::Relaxed);
+            cancel.cancel();
+        }
+    }
+
+    /// Prepares a query.
+    pub fn prepare(&self, sql: &str) -> Result<Statement<'_>, Error> {
+        *self.deadline.lock().unwrap_or_else(PoisonError::into_inner) =
+            self.limits.time.map(|time| Instant::now() + time);
+        let statement = self
+            .connection
+            .prepare(sql)
+            .map_err(|error| self.explain(error))?;
+        if statement.column_count() == 0 {
+            return Err(Error::Query {
+                message: "the statement returns no rows".to_owned(),
+            });
+        }
+        Ok(Statement {
+            columns: statement.column_names().map(str::to_owned).collect(),
+            database: self,
+            statement,
+        })
+    }
+
+    fn forbid_writing(&mut self) -> Result<(), Error> {
+        self.connection
+            .authorizer(Some(|context: AuthContext<'_>| match context.action {
+                AuthAction::Select | AuthAction::Read { .. } | AuthAction::Recursive => Authorization::Allow,
+                AuthAction::Function { function_name } if function_name != "load_extension" => {
+                    Authorization::Allow
+                }
+                AuthAction::Pragma { pragma_name, .. }
+                    if [
+                        "table_info",
+                        "table_xinfo",
+                        "table_list",
+                        "function_list",
+                        "module_list",
+                    ]
+                    .contains(&pragma_name) =>
+                {
+                    Authorization::Allow
+                }
+                // What SQLite does itself when a virtual table is first used.
+                AuthAction::CreateVtable { .. } | AuthAction::CreateTempTable { .. } => Authorization::Allow,
+                AuthAction::Update {
+                    table_name: "sqlite_master" | "sqlite_temp_master",
+                    ..
+                } => Authorization::Allow,
+                _ => Authorization::Deny,
+            }))?;
+        Ok(())
+    }
+
+    /// Ends queries whose time is up, or that were interrupted.
+    fn watch(&mut self) -> Result<(), Error> {
+        let (deadline, interrupted) = (Arc::clone(&self.deadline), Arc::clone(&self.interrupted));
+        let cancel = self.shared.cancel.clone();
+        self.connection.progress_handler(
+            STEPS,
+            Some(move || {
+                let deadline = *deadline.lock().unwrap_or_else(PoisonError::into_inner);
+                let is_late = deadline.is_some_and(|deadline| Instant::now() >= deadline);
+                if is_late {
+                    cancel.cancel();
+                }
+                is_late || interrupted.load(Ordering::Relaxed)
+            }),
+        )?;
+        Ok(())
+    }
+
+    /// An error of SQLite, in the words of this crate.
+    fn explain(&self, error: rusqlite::Error) -> Error {
+        let failure = self
+            .shared
+            .failure
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        let is_late = || {
+            let deadline = *self.deadline.lock().unwrap_or_else(PoisonError::into_inner);
+            deadline.is_some_and(|deadline| Instant::now() >= deadline)
+        };
+        let ended = |otherwise: Error| match self.limits.time {
+            _ if self.interrupted.load(Ordering::Relaxed) => Error::Interrupted,
+            Some(limit) if is_late() => Error::TimedOut { limit },
+            _ => otherwise,
+        };
+        match (failure, error) {
+            (Some(Error::Trace(tracesmith_trace::Error::Cancelled)), error) => ended(error.into()),
+            (Some(failure), _) => failure,
+            (None, rusqlite::Error::SqlInputError { msg, sql, offset, .. }) => Error::Query {
+                message: located(&msg, &sql, offset),
+            },
+            (None, rusqlite::Error::SqliteFailure(code, message)) => match code.code {
+                ErrorCode::OperationInterrupted => ended(Error::Interrupted),
+                ErrorCode::OutOfMemory => Error::OutOfMemory {
+                    limit_bytes: self.limits.memory_bytes,
+                },
+                ErrorCode::AuthorizationForStatementDenied | ErrorCode::ReadOnly => Error::NotAllowed {
+                    action: message.unwrap_or_else(|| "this statement".to_owned()),
+                },
+                _ => Error::Query {
+                    message: message.unwrap_or_else(|| code.to_string()),
+                },
+            },
+            (None, other) => Error::Sqlite(other),
+        }
+    }
+}
+
+/// The message with the line and column in the query, and the line itself.
+fn located(message: &str, sql: &str, offset: i32) -> String {
+    let Some(offset) = usize::try_from(offset)
+        .ok()
+        .filter(|offset| sql.is_char_boundary(*offset))
+    else {
+        return message.to_owned();
+    };
+    let before = &sql[..offset];
+    let line = before.matches('\n').count();
+    let column = before.rsplit('\n').next().unwrap_or("").chars().count();
+    let text = sql.lines().nth(line).unwrap_or("");
+    format!(
+        "{message}, at line {}, column {}\n  {text}\n  {}^",
+        line + 1,
+        column + 1,
+        " ".repeat(column)
+    )
+}
+
+impl Statement<'_> {
+    /// Calls `f` with every row, until it returns false.
+    pub fn for_each(&mut self, mut f: impl FnMut(&[ValueRef<'_>]) -> bool) -> Result<(), Error> {
+        let count = self.columns.len();
+        let database = self.database;
+        let mut rows = self
+            .statement
+            .query([])
+            .map_err(|error| database.explain(error))?;
+        loop {
+            let Some(row) = rows.next().map_err(|error| database.explain(error))? else {
+                return Ok(());
+            };
+            let values = (0..count).map(|column| row.get_ref(column));
+            let values: Vec<ValueRef<'_>> = values
+                .collect::<Result<_, _>>()
+                .map_err(|error| database.explain(error))?;
+            if !f(&values) {
+                return Ok(());
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for Database {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Database")
+            .field("traces", &self.shared.traces)
+            .finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for Statement<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Statement")
+            .field("columns", &self.columns)
+            .finish_non_exhaustive()
+    }
+}

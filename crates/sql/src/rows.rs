@@ -1,0 +1,305 @@
+//! The rows that a cursor goes through: a scan as it is read, or rows put in order.
+
+use std::sync::Arc;
+
+use arrow_array::{Array, RecordBatch, StringArray};
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+use tracesmith_trace::tables::Batches;
+
+use crate::cell::{Cell, Column};
+use crate::error::Error;
+
+/// Rows of one batch.
+pub(crate) struct Part {
+    /// Which trace they are of.
+    pub(crate) trace: usize,
+    /// Columns by their positions in the table.
+    pub(crate) columns: Vec<Column>,
+    pub(crate) rows: usize,
+}
+
+impl Part {
+    /// `positions` are those of the batch's columns in a table with `width` columns.
+    pub(crate) fn new(trace: usize, batch: &RecordBatch, positions: &[usize], width: usize) -> Self {
+        let mut columns = vec![Column::Unused; width];
+        for (position, array) in positions.iter().zip(batch.columns()) {
+            columns[*position] = Column::of(array);
+        }
+        Part {
+            trace,
+            columns,
+            rows: batch.num_rows(),
+        }
+    }
+}
+
+/// Rows in the order that a cursor visits them.
+pub(crate) enum Rows {
+    /// As they are read.
+    Stream(Stream),
+    /// In another order, or some of them.
+    Listed(Listed),
+}
+
+pub(crate) struct Stream {
+    pub(crate) scans: std::vec::IntoIter<(usize, Batches)>,
+    pub(crate) current: Option<(usize, Batches)>,
+    pub(crate) part: Option<Part>,
+    pub(crate) row: usize,
+    pub(crate) positions: Arc<[usize]>,
+    pub(crate) width: usize,
+}
+
+pub(crate) struct Listed {
+    pub(crate) parts: Arc<Vec<Part>>,
+    pub(crate) order: Order,
+    pub(crate) at: usize,
+}
+
+/// Part and row.
+pub(crate) type Place = (u32, u32);
+
+pub(crate) enum Order {
+    Sorted(Vec<Place>),
+    /// Rows of an index: a range of its places.
+    Indexed(Arc<Index>, std::ops::Range<usize>),
+}
+
+impl Stream {
+    /// Goes on to a part that has a row, if the current one is at its end.
+    fn settle(&mut self) -> Result<(), Error> {
+        while self.part.as_ref().is_none_or(|part| self.row >= part.rows) {
+            if self.current.is_none() {
+                self.current = self.scans.next();
+            }
+            let Some((trace, batches)) = &mut self.current else {
+                self.part = None;
+                return Ok(());
+            };
+            match batches.next() {
+                Some(batch) => {
+                    self.part = Some(Part::new(*trace, &batch?, &self.positions, self.width));
+                    self.row = 0;
+                }
+                None => self.current = None,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Rows {
+    pub(crate) fn stream(
+        scans: Vec<(usize, Batches)>,
+        positions: Arc<[usize]>,
+        width: usize,
+    ) -> Result<Self, Error> {
+        let mut stream = Stream {
+            scans: scans.into_iter(),
+            current: None,
+            part: None,
+            row: 0,
+            positions,
+            width,
+        };
+        stream.settle()?;
+        Ok(Rows::Stream(stream))
+    }
+
+    pub(crate) fn listed(parts: Arc<Vec<Part>>, order: Order) -> Self {
+        Rows::Listed(Listed { parts, order, at: 0 })
+    }
+
+    #[inline]
+    pub(crate) fn next(&mut self) -> Result<(), Error> {
+        match self {
+            Rows::Stream(stream) => {
+                stream.row += 1;
+                match &stream.part {
+                    Some(part) if stream.row < part.rows => Ok(()),
+                    _ => stream.settle(),
+                }
+            }
+            Rows::Listed(listed) => {
+                listed.at += 1;
+                Ok(())
+            }
+        }
+    }
+
+    #[inline]
+    pub(crate) fn is_at_end(&self) -> bool {
+        match self {
+            Rows::Stream(stream) => stream.part.is_none(),
+            Rows::Listed(listed) => listed.place().is_none(),
+        }
+    }
+
+    /// The part and the row that the cursor is at.
+    #[inline]
+    pub(crate) fn current(&self) -> Option<(&Part, usize)> {
+        match self {
+            Rows::Stream(stream) => stream.part.as_ref().map(|part| (part, stream.row)),
+            Rows::Listed(listed) => {
+                let (part, row) = listed.place()?;
+                Some((&listed.parts[part as usize], row as usize))
+            }
+        }
+    }
+}
+
+impl Listed {
+    #[inline]
+    fn place(&self) -> Option<Place> {
+        match &self.order {
+            Order::Sorted(places) => places.get(self.at).copied(),
+            Order::Indexed(index, range) => {
+                let at = range.start + self.at;
+                (at < range.end).then(|| index.places[at])
+            }
+        }
+    }
+}
+
+/// All rows of some parts, in the order of a column. Texts are ranked once for each dictionary, so no row compares them.
+pub(crate) fn sorted(parts: &[Part], column: usize, is_descending: bool) -> Vec<Place> {
+    let mut ranks = TextRanks::default();
+    for part in parts {
+        if let Column::Text(array, texts) = &part.columns[column] {
+            ranks.add(array.values().as_ref(), texts);
+        }
+    }
+    ranks.settle();
+    let mut keyed: Vec<(u128, Place)> = parts
+        .par_iter()
+        .enumerate()
+        .flat_map_iter(|(at, part)| {
+            let ranks = &ranks;
+            let of_part = match &part.columns[column] {
+                Column::Text(array, _) => ranks.of(array.values().as_ref()),
+                _ => &[],
+            };
+            (0..part.rows).map(move |row| {
+                let key = match &part.columns[column] {
+                    Column::Text(array, _) => array.key(row).map_or(0, |key| u128::from(of_part[key]) + 1),
+                    other => number_key(other.cell(row)),
+                };
+                (key, (at as u32, row as u32))
+            })
+        })
+        .collect();
+    // Rows that are equal stay in the order of the file.
+    if is_descending {
+        keyed.par_sort_by(|one, other| other.0.cmp(&one.0));
+    } else {
+        keyed.par_sort_by_key(|(key, _)| *key);
+    }
+    keyed.into_iter().map(|(_, place)| place).collect()
+}
+
+/// A number that sorts as the cell does.
+fn number_key(cell: Cell<'_>) -> u128 {
+    match cell {
+        Cell::Integer(number) => (1 << 100) + (i128::from(number) - i128::from(i64::MIN)) as u128,
+        Cell::Real(number) => {
+            let bits = number.to_bits() as i64;
+            // The usual way to sort floats by their bits.
+            let bits = bits ^ (((bits >> 63) as u64) >> 1) as i64;
+            (1 << 100) + (i128::from(bits) - i128::from(i64::MIN)) as u128
+        }
+        Cell::Null | Cell::Text(_) => 0,
+    }
+}
+
+/// The places of texts in the order of all dictionaries together.
+#[derive(Default)]
+struct TextRanks {
+    /// By the addresses of their arrays.
+    dictionaries: Vec<(usize, StringArray, Vec<u32>)>,
+}
+
+impl TextRanks {
+    fn address(values: &dyn Array) -> usize {
+        std::ptr::from_ref(values).cast::<()>().addr()
+    }
+
+    fn add(&mut self, values: &dyn Array, texts: &StringArray) {
+        let address = Self::address(values);
+        if self.dictionaries.iter().all(|(known, ..)| *known != address) {
+            self.dictionaries.push((address, texts.clone(), Vec::new()));
+        }
+    }
+
+    fn settle(&mut self) {
+        let mut texts: Vec<(usize, usize)> = Vec::new();
+        for (at, (_, values, ranks)) in self.dictionaries.iter_mut().enumerate() {
+            ranks.resize(values.len(), 0);
+            texts.extend((0..values.len()).map(|text| (at, text)));
+        }
+        let dictionaries = &self.dictionaries;
+        let text = |(at, text): &(usize, usize)| dictionaries[*at].1.value(*text);
+        texts.par_sort_by(|one, other| text(one).as_bytes().cmp(text(other).as_bytes()));
+        let mut ranked = Vec::with_capacity(texts.len());
+        let mut rank = 0;
+        for (number, place) in texts.iter().enumerate() {
+            if number > 0 && text(place) != text(&texts[number - 1]) {
+                rank += 1;
+            }
+            ranked.push((*place, rank));
+        }
+        for ((at, text), rank) in ranked {
+            self.dictionaries[at].2[text] = rank;
+        }
+    }
+
+    fn of(&self, values: &dyn Array) -> &[u32] {
+        let address = Self::address(values);
+        let found = self.dictionaries.iter().find(|(known, ..)| *known == address);
+        found.map_or(&[], |(_, _, ranks)| ranks)
+    }
+}
+
+/// Rows by the value of a column, for joins: each value is looked up, not searched for.
+pub(crate) struct Index {
+    places: Vec<Place>,
+    numbers: FxHashMap<i64, (u32, u32)>,
+    texts: FxHashMap<String, (u32, u32)>,
+}
+
+impl Index {
+    pub(crate) fn new(parts: &[Part], column: usize) -> Self {
+        let places = sorted(parts, column, false);
+        let mut index = Index {
+            numbers: FxHashMap::default(),
+            texts: FxHashMap::default(),
+            places: Vec::new(),
+        };
+        let cell = |(part, row): Place| parts[part as usize].columns[column].cell(row as usize);
+        let mut start = 0;
+        while start < places.len() {
+            let first = cell(places[start]);
+            let same = places[start..].iter().take_while(|place| cell(**place) == first);
+            let end = start + same.count().max(1);
+            let range = (start as u32, end as u32);
+            match first {
+                Cell::Integer(number) => drop(index.numbers.insert(number, range)),
+                Cell::Text(text) => drop(index.texts.insert(text.to_owned(), range)),
+                Cell::Null | Cell::Real(_) => {}
+            }
+            start = end;
+        }
+        index.places = places;
+        index
+    }
+
+    /// Where the rows with a value are.
+    pub(crate) fn find(&self, cell: Cell<'_>) -> std::ops::Range<usize> {
+        let range = match cell {
+            Cell::Integer(number) => self.numbers.get(&number),
+            Cell::Text(text) => self.texts.get(text),
+            Cell::Null | Cell::Real(_) => None,
+        };
+        range.map_or(0..0, |(start, end)| *start as usize..*end as usize)
+    }
+}
