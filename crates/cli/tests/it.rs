@@ -40,6 +40,7 @@ mod readers_speedscope;
 mod readers_tables;
 mod replay;
 mod replay_changed;
+mod replay_damaged;
 mod replay_extract;
 mod replay_faults;
 mod replay_kinds;

@@ -25,6 +25,16 @@ const OF_A_RECORDING: [BlockKind; 6] = [
     Text::KIND,
 ];
 
+/// Other tables that a replay reads. Damage in one of them is an error.
+const ALSO_READ: [BlockKind; 6] = [
+    Metadata::KIND,
+    tables::Process::KIND,
+    tables::Host::KIND,
+    tables::Kernel::KIND,
+    tables::MemoryCopy::KIND,
+    tables::MemorySet::KIND,
+];
+
 /// Strings that a damaged file may lack.
 const MOST_MISSING: u64 = 1 << 20;
 
@@ -177,6 +187,27 @@ impl Recording {
             handles,
             store,
         })
+    }
+
+    /// Damage in the tables that a replay does not read, and in the index. Every block of these tables is read and
+    /// checked. A damaged block of any other table is an error of [`open`](Self::open).
+    ///
+    /// # Errors
+    ///
+    /// When the operating system cannot read the file.
+    pub fn unrelated_damage(&self) -> Result<Vec<Damage>, Error> {
+        let reader = self.store.reader();
+        let is_read = |kind: BlockKind| OF_A_RECORDING.contains(&kind) || ALSO_READ.contains(&kind);
+        let mut damage: Vec<Damage> = reader.damage().to_vec();
+        let mut decoder = reader.decoder();
+        for block in reader.blocks().iter().filter(|block| !is_read(block.header.kind)) {
+            match decoder.payload(block) {
+                Ok(_) => {}
+                Err(tracesmith_format::Error::Damaged { damage: found }) => damage.push(found),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(damage)
     }
 
     /// The places of the calls with these numbers, the last one left out.

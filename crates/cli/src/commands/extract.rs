@@ -7,7 +7,7 @@ use serde_json::json;
 use tracesmith_replay::{Plan, Recording, Replay};
 use tracesmith_trace::units;
 
-use super::replay::{launch_place, settle};
+use super::replay::{launch_place, settle, warn_of_damage};
 use crate::args::{ExtractArgs, Format};
 use crate::output::Output;
 
@@ -17,6 +17,9 @@ pub(crate) fn run(args: &ExtractArgs, output: &mut Output) -> anyhow::Result<()>
     let mut recording = Recording::open(&args.file).with_context(|| name.clone())?;
     let place = launch_place(&recording, &args.kernel)?;
     let plan = Plan::of(&mut recording).with_context(|| name.clone())?;
+    if recording.broken.is_none() {
+        warn_of_damage(&recording, output)?;
+    }
     let folder = args.out.display();
     fs::create_dir_all(&args.out).with_context(|| format!("making {folder}"))?;
     let mut entries = fs::read_dir(&args.out).with_context(|| format!("reading {folder}"))?;

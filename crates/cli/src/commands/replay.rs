@@ -77,6 +77,9 @@ pub(crate) fn run(args: &ReplayArgs, output: &mut Output) -> anyhow::Result<Exit
         ));
     }
     let plan = Plan::of(&mut recording).with_context(|| name.clone())?;
+    if recording.broken.is_none() {
+        warn_of_damage(&recording, output)?;
+    }
     if args.mode == ReplayMode::DryRun {
         return plan::show_plan(&recording, &plan, output);
     }
@@ -129,6 +132,7 @@ fn dump_recorded(args: &ReplayArgs, output: &mut Output) -> anyhow::Result<bool>
     let content = recording.content_before(array.place, array.address, array.bytes);
     match content.with_context(|| name)? {
         Content::Known(content) => {
+            warn_of_damage(&recording, output)?;
             output.note("no GPU here: from the file, nothing was run");
             array.write(&content, output)?;
             Ok(true)
@@ -144,6 +148,16 @@ fn dump_recorded(args: &ReplayArgs, output: &mut Output) -> anyhow::Result<bool>
         }
         Content::Unknown { call: None, .. } => Ok(false),
     }
+}
+
+/// Names the damaged blocks that do not matter for a replay. All others were read, or opening the file failed.
+pub(super) fn warn_of_damage(recording: &Recording, output: &mut Output) -> anyhow::Result<()> {
+    for damage in recording.unrelated_damage()? {
+        output.warning(&format!(
+            "{damage}. The replay recording is intact: it does not use this part of the file"
+        ));
+    }
+    Ok(())
 }
 
 /// What is answered, and from what.
