@@ -24,7 +24,7 @@ pub(crate) use capture::{
 };
 pub(crate) use machine::{BenchmarkArgs, DemoArgs, DoctorArgs, WorkloadArgs, WorkloadKind};
 pub(crate) use replay::{
-    ElementArg, ExtractArgs, KernelArg, ReplaceArg, ReplayArgs, ReplayMode, ToleranceArg,
+    ElementArg, ExtractArgs, KernelArg, OpsArg, ReplaceArg, ReplayArgs, ReplayMode, ToleranceArg,
 };
 pub(crate) use stacks::{FlameArgs, SymbolizeArgs};
 

@@ -39,6 +39,7 @@ mod readers_perfetto_ui;
 mod readers_speedscope;
 mod readers_tables;
 mod replay;
+mod replay_arguments;
 mod replay_changed;
 mod replay_damaged;
 mod replay_extract;

@@ -218,11 +218,15 @@ impl Recording {
 
     /// The place of the n-th launch, counted from 1, of a kernel whose name holds a text.
     pub fn launch(&self, name: &str, nth: usize) -> Option<usize> {
-        let launches =
-            self.commands.iter().enumerate().filter(|(_, command)| {
-                command.kind == CommandKind::LAUNCH && command.function.contains(name)
-            });
-        launches.map(|(place, _)| place).nth(nth.checked_sub(1)?)
+        self.launches(name).nth(nth.checked_sub(1)?)
+    }
+
+    /// The places of all launches of kernels whose name contains a text.
+    pub fn launches(&self, name: &str) -> impl Iterator<Item = usize> {
+        let launches = self.commands.iter().enumerate().filter(move |(_, command)| {
+            command.kind == CommandKind::LAUNCH && command.function.contains(name)
+        });
+        launches.map(|(place, _)| place)
     }
 
     /// The buffer that an address lies in, at the beginning or the end.

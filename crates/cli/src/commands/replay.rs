@@ -14,7 +14,6 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context;
-use tracesmith_format::tables::CommandKind;
 use tracesmith_replay::npy::{self, Element};
 use tracesmith_replay::{
     Comparison, Content, Error, Float, Order, Pace, Part, Placing, Plan, Recording, Replacement, Replay,
@@ -23,7 +22,7 @@ use tracesmith_replay::{
 use tracesmith_trace::units;
 
 use super::replay_timing;
-use crate::args::{ElementArg, KernelArg, ReplaceArg, ReplayArgs, ReplayMode, ToleranceArg};
+use crate::args::{ElementArg, KernelArg, OpsArg, ReplaceArg, ReplayArgs, ReplayMode, ToleranceArg};
 use crate::exit::Exit;
 use crate::output::{Hinted, Output};
 use crate::progress::Progress;
@@ -80,10 +79,10 @@ pub(crate) fn run(args: &ReplayArgs, output: &mut Output) -> anyhow::Result<Exit
     if recording.broken.is_none() {
         warn_of_damage(&recording, output)?;
     }
+    let wishes = Wishes::of(args, &recording)?;
     if args.mode == ReplayMode::DryRun {
         return plan::show_plan(&recording, &plan, output);
     }
-    let wishes = Wishes::of(args, &recording)?;
     let recorded_span = (args.mode == ReplayMode::AsRecorded).then(|| recording.span());
     origin::warn_of_strangers(&recording.origin, output);
     let placing = if args.relocate {
@@ -123,6 +122,7 @@ pub(crate) fn run(args: &ReplayArgs, output: &mut Output) -> anyhow::Result<Exit
 fn dump_recorded(args: &ReplayArgs, output: &mut Output) -> anyhow::Result<bool> {
     let name = args.file.display().to_string();
     let mut recording = Recording::open(&args.file).with_context(|| name.clone())?;
+    part(args, &recording)?;
     let Some(array) = written(args, &recording)? else {
         return Ok(false);
     };
@@ -278,8 +278,15 @@ fn part(args: &ReplayArgs, recording: &Recording) -> anyhow::Result<Part> {
         let place = launch_place(recording, kernel)?;
         part.places = place..place + 1;
     }
-    if let Some(ops) = &args.ops {
-        part.places = recording.places(ops.0.clone());
+    if let Some(OpsArg(ops)) = &args.ops {
+        part.places = recording.places(ops.clone());
+        anyhow::ensure!(
+            !part.places.is_empty(),
+            "--ops {}..{} selects no call: {}",
+            ops.start,
+            ops.end,
+            recorded_calls(recording)
+        );
     }
     if let Some(stream) = args.stream {
         let is_known = recording.commands.iter().any(|command| command.stream == stream);
@@ -289,14 +296,38 @@ fn part(args: &ReplayArgs, recording: &Recording) -> anyhow::Result<Part> {
     Ok(part)
 }
 
+/// The numbers that calls have, in words.
+pub(super) fn recorded_calls(recording: &Recording) -> String {
+    match (recording.commands.first(), recording.commands.last()) {
+        (Some(first), Some(last)) => format!("the recording has the calls {} to {}", first.number, last.number),
+        _ => "the recording has no calls".to_owned(),
+    }
+}
+
 /// The place of a launch.
 pub(super) fn launch_place(recording: &Recording, kernel: &KernelArg) -> anyhow::Result<usize> {
     recording.launch(&kernel.name, kernel.nth).with_context(|| {
-        format!(
-            "no launch {} of a kernel {:?} is recorded",
-            kernel.nth, kernel.name
-        )
+        let count = recording.launches(&kernel.name).count();
+        match count {
+            0 => format!(
+                "--kernel {}#{}: the recording has no kernel whose name contains {0:?}; --mode dry-run lists its calls",
+                kernel.name, kernel.nth
+            ),
+            _ => format!(
+                "--kernel {}#{}: kernels whose name contains {0:?} are launched only {}",
+                kernel.name,
+                kernel.nth,
+                times(count)
+            ),
+        }
     })
+}
+
+fn times(count: usize) -> String {
+    match count {
+        1 => "once".to_owned(),
+        count => format!("{count} times"),
+    }
 }
 
 fn tolerance(arg: &ToleranceArg, element: Option<ElementArg>) -> anyhow::Result<Tolerance> {
@@ -319,17 +350,15 @@ fn tolerance(arg: &ToleranceArg, element: Option<ElementArg>) -> anyhow::Result<
 
 /// Of all launches, or of the one that was chosen.
 fn replacement(arg: &ReplaceArg, args: &ReplayArgs, recording: &Recording) -> anyhow::Result<Replacement> {
+    replaced_launch(&arg.kernel, None, recording)?;
     let code = fs::read(&arg.file).with_context(|| format!("reading {}", arg.file.display()))?;
     let nth = match &args.kernel {
         None => None,
         Some(kernel) => {
             let chosen = recording.launch(&kernel.name, kernel.nth);
-            let launches = recording.commands.iter().enumerate().filter(|(_, command)| {
-                command.kind == CommandKind::LAUNCH && command.function.contains(&arg.kernel)
-            });
-            let nth = launches
-                .map(|(place, _)| Some(place))
-                .position(|place| place == chosen);
+            let nth = recording
+                .launches(&arg.kernel)
+                .position(|place| Some(place) == chosen);
             let nth = nth
                 .with_context(|| format!("--kernel {} chooses no launch of {:?}", kernel.name, arg.kernel))?;
             Some(nth + 1)
@@ -341,6 +370,23 @@ fn replacement(arg: &ReplaceArg, args: &ReplayArgs, recording: &Recording) -> an
         code,
         symbol: arg.symbol.clone(),
     })
+}
+
+/// Checks that a kernel to replace is launched, `nth` times if that is given.
+pub(super) fn replaced_launch(kernel: &str, nth: Option<usize>, recording: &Recording) -> anyhow::Result<()> {
+    let count = recording.launches(kernel).count();
+    let wanted = nth.unwrap_or(1);
+    if count == 0 {
+        anyhow::bail!(
+            "cannot replace {kernel:?}: the recording has no kernel whose name contains it; --mode dry-run lists its calls"
+        );
+    }
+    anyhow::ensure!(
+        wanted <= count,
+        "cannot replace launch {wanted} of {kernel:?}: such kernels are launched only {}",
+        times(count)
+    );
+    Ok(())
 }
 
 /// The array that was asked for.

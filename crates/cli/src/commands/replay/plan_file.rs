@@ -88,6 +88,7 @@ pub(super) fn wishes(path: &Path, recording: &Recording) -> anyhow::Result<Wishe
         .collect::<anyhow::Result<Vec<Written>>>()?;
     written.sort_by_key(|array| array.place);
     let replacement = |replace: &Replace| {
+        super::replaced_launch(&replace.kernel, replace.nth, recording)?;
         let file = folder.join(&replace.file);
         let code = fs::read(&file).with_context(|| format!("reading {}", file.display()))?;
         Ok(Replacement {

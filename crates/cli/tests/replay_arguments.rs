@@ -1,0 +1,45 @@
+//! Arguments of `replay` that name something that the recording does not have, without a GPU.
+
+use std::path::Path;
+
+use tempfile::TempDir;
+
+use crate::support::{Run, command, root, run};
+
+/// Runs a replay of the fixture without any GPU that this machine may have.
+fn replay(folder: &Path, options: &str) -> Run {
+    let mut command = command();
+    command
+        .arg("replay")
+        .arg(root().join("fixtures/replay-h200.sbt"))
+        .args(options.split_whitespace())
+        .env("CUDA_VISIBLE_DEVICES", "")
+        .current_dir(folder);
+    run(&mut command)
+}
+
+#[test]
+fn a_dry_run_rejects_what_a_replay_rejects() {
+    let folder = TempDir::new().unwrap();
+    let plan = r#"{"replace": [{"kernel": "scale", "nth": 2, "file": "new.ptx"}]}"#;
+    std::fs::write(folder.path().join("plan.json"), plan).unwrap();
+    std::fs::write(folder.path().join("new.ptx"), ".version 7.0").unwrap();
+    for (options, words) in [
+        ("--kernel flash#3", "no kernel whose name contains \"flash\""),
+        ("--kernel scale#3", "are launched only once"),
+        ("--ops 40..60", "--ops 40..60 selects no call: the recording has the calls 1 to 7"),
+        ("--stream 0x77", "no call in a stream 0x77"),
+        ("--replace foo=new.ptx", "cannot replace \"foo\""),
+        ("--replace scale=none.cubin", "none.cubin"),
+        ("--plan none.json", "none.json"),
+        ("--plan plan.json", "cannot replace launch 2 of \"scale\""),
+        ("--tolerance 1e-3", "a tolerance needs a type"),
+    ] {
+        for mode in ["dry-run", "full"] {
+            let run = replay(folder.path(), &format!("--mode {mode} {options}"));
+            assert_eq!(run.code, Some(2), "{options}: {run:?}");
+            assert!(run.stderr.contains(words), "{options}: {run:?}");
+            assert_eq!(run.stdout, "", "{options}");
+        }
+    }
+}
