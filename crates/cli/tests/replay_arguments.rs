@@ -43,3 +43,24 @@ fn a_dry_run_rejects_what_a_replay_rejects() {
         }
     }
 }
+
+#[test]
+fn memory_is_not_written_before_a_call_that_is_not_recorded() {
+    let folder = TempDir::new().unwrap();
+    for until in [0, 9, 99] {
+        let run = replay(folder.path(), &format!("--until {until} --dump 0x7fc067e00000 -o out.npy"));
+        assert_eq!(run.code, Some(2), "{run:?}");
+        let words = format!("--until {until}: the recording has the calls 1 to 7");
+        assert!(run.stderr.contains(&words), "{run:?}");
+        assert!(!folder.path().join("out.npy").exists());
+    }
+}
+
+#[test]
+fn a_dump_from_the_middle_of_a_buffer_reports_the_offset() {
+    let folder = TempDir::new().unwrap();
+    let run = replay(folder.path(), "--dump 0x7fc067e00010 -o out.npy");
+    assert_eq!(run.code, Some(0), "{run:?}");
+    let words = "0x7fc067e00010 is at offset 16 of the buffer at 0x7fc067e00000; all of the buffer is written";
+    assert!(run.stderr.contains(words), "{run:?}");
+}

@@ -394,15 +394,31 @@ fn written(args: &ReplayArgs, recording: &Recording) -> anyhow::Result<Option<Wr
     let (Some(address), Some(file)) = (args.dump, &args.out) else {
         return Ok(None);
     };
-    let (address, bytes) = extent(recording, address)?;
-    let all = recording.commands.len();
+    let wanted = address;
+    let (address, bytes) = extent(recording, wanted)?;
     Ok(Some(Written {
-        place: args.until.map_or(all, |number| recording.places(0..number).end),
+        place: place_before("--until", args.until, recording)?,
+        wanted,
         address,
         bytes,
         element: args.element,
         file: file.clone(),
     }))
+}
+
+/// The place of a call; the end without one. One more than the last call's number is the end, too.
+pub(super) fn place_before(option: &str, call: Option<u64>, recording: &Recording) -> anyhow::Result<usize> {
+    let Some(number) = call else {
+        return Ok(recording.commands.len());
+    };
+    let first = recording.commands.first().map_or(0, |command| command.number);
+    let end = recording.commands.last().map_or(0, |command| command.number + 1);
+    anyhow::ensure!(
+        (first..=end).contains(&number),
+        "{option} {number}: {}; without {option}, memory is written as it is at the end",
+        recorded_calls(recording)
+    );
+    Ok(recording.places(0..number).end)
 }
 
 /// All of the buffer that an address lies in.
@@ -418,6 +434,14 @@ impl Written {
         write_array(&self.file, content, self.element)?;
         let (file, bytes) = (self.file.display(), units::bytes(self.bytes));
         output.note(&format!("wrote {file} ({bytes})"));
+        if self.wanted != self.address {
+            output.note(&format!(
+                "{:#x} is at offset {} of the buffer at {:#x}; all of the buffer is written",
+                self.wanted,
+                self.wanted - self.address,
+                self.address
+            ));
+        }
         Ok(())
     }
 }
