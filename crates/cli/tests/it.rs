@@ -27,6 +27,7 @@ mod capture_stacks;
 mod capture_windows;
 mod ci;
 mod commands;
+mod damaged_files;
 mod export_tables;
 mod files;
 mod foreign;

@@ -73,3 +73,18 @@ fn dump_and_extract_name_a_damaged_block_too() {
         assert!(run.stderr.contains("(images)"), "{run:?}");
     }
 }
+
+#[test]
+fn a_truncated_recording_is_reported_as_truncated() {
+    let folder = TempDir::new().unwrap();
+    let bytes = std::fs::read(root().join(FIXTURE)).unwrap();
+    for length in [bytes.len() / 2, bytes.len() * 3 / 4, bytes.len() - 10] {
+        std::fs::write(folder.path().join("t.sbt"), &bytes[..length]).unwrap();
+        for line in ["replay t.sbt --mode dry-run", "replay t.sbt", "extract t.sbt --kernel scale -o scale"] {
+            let run = tracesmith(folder.path(), line);
+            assert_ne!(run.code, Some(0), "{length} {run:?}");
+            let words = format!("{}{}", run.stdout, run.stderr);
+            assert!(words.contains("the file is truncated"), "{length} {run:?}");
+        }
+    }
+}

@@ -7,8 +7,8 @@ use std::time::Duration;
 use rustc_hash::FxHashMap;
 use tracesmith_format::tables::{self, CommandKind, MemoryKind, Metadata, Moment, Text};
 use tracesmith_format::{
-    BlockKind, Columns, Damage, FileSource, MAX_BLOCK_BYTES, Memory as InMemory, ProcessId, Projection,
-    Reader, StringId, Table,
+    BlockKind, Columns, Damage, FileSource, MAX_BLOCK_BYTES, Memory as InMemory, Problem, ProcessId,
+    Projection, Reader, StringId, Table,
 };
 
 use crate::contents::{Hash, Input, Store, join};
@@ -161,7 +161,7 @@ impl Recording {
         let store = Store::new(Reader::open(input)?)?;
         let strings = strings(store.reader())?;
         let rows = rows::<tables::Command>(store.reader())?;
-        let process = rows.first().ok_or(Error::NoRecording)?.process;
+        let process = rows.first().ok_or_else(|| no_recording(store.reader()))?.process;
         let mut processes: Vec<ProcessId> = rows.iter().map(|row| row.process).collect();
         processes.sort_unstable();
         processes.dedup();
@@ -430,6 +430,33 @@ fn rows_of_modules(reader: &Reader<Input>, process: ProcessId) -> Result<FxHashM
     Ok(handles)
 }
 
+/// Why a file has no recording.
+fn no_recording(reader: &Reader<Input>) -> Error {
+    match reader.damage().iter().find(|damage| may_be_ours(damage)) {
+        None => Error::NoRecording,
+        Some(damage) => Error::LostRecording {
+            state: state_of_file(reader),
+            damage: damage.clone(),
+        },
+    }
+}
+
+/// Whether damage can have hit the recording. What a damaged block was may not be known.
+fn may_be_ours(damage: &Damage) -> bool {
+    damage.kind.is_none_or(|kind| OF_A_RECORDING.contains(&kind))
+}
+
+/// What happened to a file with damage.
+fn state_of_file(reader: &Reader<Input>) -> &'static str {
+    let is_truncated =
+        |damage: &Damage| matches!(damage.problem, Problem::Shortened | Problem::Cut | Problem::Unfinished);
+    if reader.damage().iter().any(is_truncated) {
+        "truncated"
+    } else {
+        "damaged"
+    }
+}
+
 /// Why the recording of a process is not whole, if so. The last thing that is said of one is how many calls it has.
 fn broken(
     reader: &Reader<Input>,
@@ -437,11 +464,11 @@ fn broken(
     process: ProcessId,
     commands: usize,
 ) -> Result<Option<String>, Error> {
-    // What a damaged block was may not be known.
-    let is_ours = |damage: &Damage| damage.kind.is_none_or(|kind| OF_A_RECORDING.contains(&kind));
-    if reader.damage().iter().any(is_ours) {
-        let words = "the file is cut or damaged, and may lack some of the recording";
-        return Ok(Some(words.to_owned()));
+    if let Some(damage) = reader.damage().iter().find(|damage| may_be_ours(damage)) {
+        let state = state_of_file(reader);
+        return Ok(Some(format!(
+            "the file is {state} and may lack part of the recording ({damage})"
+        )));
     }
     let facts = rows::<Metadata>(reader)?;
     let processes = rows::<tables::Process>(reader)?;

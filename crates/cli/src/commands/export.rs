@@ -14,7 +14,7 @@ use tracesmith_trace::{TimeRange, Trace, units};
 
 use crate::args::{ExportArgs, Format, GpuFormArg, OutArgs, WeightArg};
 use crate::commands::out_file::{Target, is_stdout, write_out, write_path};
-use crate::input::open_trace;
+use crate::input::{open_trace, warn_of_damage};
 use crate::output::Output;
 use crate::progress::Progress;
 
@@ -32,7 +32,8 @@ pub(crate) fn run(args: &ExportArgs, output: &mut Output) -> anyhow::Result<()> 
     if let Some(size) = args.split {
         let report = write_split(exporter, &trace, &options, size.0, &out)?;
         drop(options);
-        return show_split(&trace, exporter, report, &out, output);
+        warn_of_damage(&trace, &args.file, output);
+        return show_split(exporter, report, &out, output);
     }
     let (report, bytes) = match (exporter.way, args.table.as_deref()) {
         (Way::Tables(export), Some(table)) => {
@@ -41,7 +42,8 @@ pub(crate) fn run(args: &ExportArgs, output: &mut Output) -> anyhow::Result<()> 
         _ => write(exporter, &trace, &options, &out, &args.file)?,
     };
     drop(options);
-    show(&trace, exporter, &report, bytes, &out, output)
+    warn_of_damage(&trace, &args.file, output);
+    show(exporter, &report, bytes, &out, output)
 }
 
 fn chosen(args: &ExportArgs) -> anyhow::Result<&'static Exporter> {
@@ -254,14 +256,13 @@ fn numbered(path: &Path, number: usize) -> PathBuf {
 }
 
 fn show_split(
-    trace: &Trace,
     exporter: &Exporter,
     (report, sizes): (ExportReport, Vec<u64>),
     out: &OutArgs,
     output: &mut Output,
 ) -> anyhow::Result<()> {
     let bytes = sizes.iter().sum();
-    show(trace, exporter, &report, bytes, out, output)?;
+    show(exporter, &report, bytes, out, output)?;
     if output.format == Format::Table {
         for (size, number) in sizes.iter().zip(1..) {
             let name = numbered(&out.out, number);
@@ -282,16 +283,12 @@ fn bytes_in(path: &Path) -> std::io::Result<u64> {
 }
 
 pub(crate) fn show(
-    trace: &Trace,
     exporter: &Exporter,
     report: &ExportReport,
     bytes: u64,
     out: &OutArgs,
     output: &mut Output,
 ) -> anyhow::Result<()> {
-    for damage in trace.health().damage {
-        output.warning(&damage.to_string());
-    }
     for (count, why) in [
         (report.left_out, "have no place in this format"),
         (report.without_time, "have no time"),

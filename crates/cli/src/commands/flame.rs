@@ -7,7 +7,7 @@ use tracesmith_interop::export::{ExportOptions, exporter_for};
 
 use crate::args::FlameArgs;
 use crate::commands::export;
-use crate::input::open_trace;
+use crate::input::{open_trace, warn_of_damage};
 use crate::output::Output;
 use crate::progress::Progress;
 
@@ -26,7 +26,8 @@ pub(crate) fn run(args: &FlameArgs, output: &mut Output) -> anyhow::Result<()> {
     };
     let (report, bytes) = export::write(exporter, &trace, &options, &args.out, &args.file)?;
     drop(options);
-    export::show(&trace, exporter, &report, bytes, &args.out, output)
+    warn_of_damage(&trace, &args.file, output);
+    export::show(exporter, &report, bytes, &args.out, output)
 }
 
 /// By the end of a name.

@@ -10,7 +10,7 @@ use tracesmith_trace::{FrameToName, NamedFunction, RewriteReport, Trace, symboli
 use crate::args::{Format, SymbolizeArgs};
 use crate::commands::cut::warn_of_losses;
 use crate::commands::out_file::{Schema, is_stdout, write_trace};
-use crate::input::open_trace;
+use crate::input::{open_trace, warn_of_damage};
 use crate::output::Output;
 use crate::output::table::{Align, TextTable};
 use crate::progress::Progress;
@@ -90,9 +90,7 @@ fn show(
     args: &SymbolizeArgs,
     output: &mut Output,
 ) -> anyhow::Result<()> {
-    for damage in trace.health().damage {
-        output.warning(&damage.to_string());
-    }
+    warn_of_damage(trace, &args.file, output);
     warn_of_losses(report, output);
     if is_stdout(&args.out) {
         return Ok(());

@@ -12,7 +12,7 @@ use tracesmith_format::{DeviceId, ProcessId, StreamId};
 use tracesmith_trace::{Query, SortKey, Trace, units};
 
 use crate::args::{Format, ViewArgs};
-use crate::input::open_trace;
+use crate::input::{open_trace, warn_of_damage};
 use crate::name_pattern::name_filter;
 use crate::output::Output;
 use crate::progress::{Bar, Progress};
@@ -59,9 +59,7 @@ pub(crate) fn run(args: ViewArgs, output: &mut Output) -> anyhow::Result<()> {
         };
         show_rows(&trace, &query, args.sort, limit, stacks, output)?;
     }
-    for damage in trace.health().damage {
-        output.warning(&damage.to_string());
-    }
+    warn_of_damage(&trace, &args.file, output);
     Ok(())
 }
 

@@ -26,7 +26,7 @@ use tracesmith_trace::overview::{DEVICE_KINDS, HOST_KINDS, Window};
 use super::view;
 use crate::args::{Format, TopArgs};
 use crate::exit::Exit;
-use crate::input::open_trace;
+use crate::input::{open_trace, warn_of_damage};
 use crate::output::{Hinted, Output};
 use crate::timeline::Charset;
 use data::{Data, Filter, Inspected, Picture};
@@ -80,9 +80,7 @@ pub(crate) fn run(args: &TopArgs, output: &mut Output) -> anyhow::Result<Exit> {
     let window = first_window(args, &trace, &data)?;
     let ended = browse(Top::new(data, window, title, look), signals)?;
     // Damage that was met on the way.
-    for damage in trace.health().damage {
-        output.warning(&damage.to_string());
-    }
+    warn_of_damage(&trace, &args.file, output);
     Ok(match ended {
         None => Exit::Done,
         Some(signal) => {
