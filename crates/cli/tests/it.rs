@@ -54,5 +54,6 @@ mod replay_windows;
 mod report;
 mod stack_commands;
 mod support;
+mod time_ranges;
 mod timeline;
 mod top;

@@ -16,6 +16,7 @@ use crate::args::{AnalysisArg, AnalyzeArgs, Format, KernelKeyArg, StreamsArg, St
 use crate::input::open_trace;
 use crate::name_pattern::name_filter;
 use crate::output::{Names, Output};
+use crate::time_arg::time_range;
 
 pub(crate) fn run(args: &AnalyzeArgs, output: &mut Output) -> anyhow::Result<()> {
     if output.format == Format::Csv && args.only.is_none() {
@@ -61,16 +62,11 @@ pub(crate) fn window(stretch: &StretchArgs, trace: &Trace) -> anyhow::Result<Win
         });
     }
     let span = trace.span();
-    let window = Window {
-        from: stretch.from.map(|time| time.resolve(span).0),
-        to: stretch.to.map(|time| time.resolve(span).0),
-    };
-    if let (Some(from), Some(to)) = (window.from, window.to)
-        && from >= to
-    {
-        bail!("the stretch of time is empty: it ends before it starts");
-    }
-    Ok(window)
+    let range = time_range(stretch.from, stretch.to, span)?;
+    Ok(Window {
+        from: range.from.map(|time| time.0),
+        to: range.to.map(|time| time.0),
+    })
 }
 
 fn key(arg: KernelKeyArg) -> KernelKey {

@@ -10,13 +10,14 @@ use tracesmith_interop::export::{
     ExportOptions, ExportReport, Exporter, GpuForm, Out, PacketPacking, Packing, PerfettoOptions, Way,
     Weight, exporter_for, write_folder,
 };
-use tracesmith_trace::{TimeRange, Trace, units};
+use tracesmith_trace::{Trace, units};
 
 use crate::args::{ExportArgs, Format, GpuFormArg, OutArgs, WeightArg};
 use crate::commands::out_file::{Target, is_stdout, write_out, write_path};
 use crate::input::{open_trace, warn_of_damage};
 use crate::output::Output;
 use crate::progress::Progress;
+use crate::time_arg::time_range;
 
 pub(crate) fn run(args: &ExportArgs, output: &mut Output) -> anyhow::Result<()> {
     let exporter = chosen(args)?;
@@ -28,7 +29,7 @@ pub(crate) fn run(args: &ExportArgs, output: &mut Output) -> anyhow::Result<()> 
         force: args.force,
     };
     let trace = open_trace(&args.file)?;
-    let options = options(args, &trace, output);
+    let options = options(args, &trace, output)?;
     if let Some(size) = args.split {
         let report = write_split(exporter, &trace, &options, size.0, &out)?;
         drop(options);
@@ -72,13 +73,9 @@ fn out_path(args: &ExportArgs, exporter: &Exporter) -> anyhow::Result<PathBuf> {
     }
 }
 
-fn options(args: &ExportArgs, trace: &Trace, output: &Output) -> ExportOptions {
-    let span = trace.span();
-    ExportOptions {
-        range: TimeRange {
-            from: args.from.map(|time| time.resolve(span)),
-            to: args.to.map(|time| time.resolve(span)),
-        },
+fn options(args: &ExportArgs, trace: &Trace, output: &Output) -> anyhow::Result<ExportOptions> {
+    Ok(ExportOptions {
+        range: time_range(args.from, args.to, trace.span())?,
         streams: (!args.stream.is_empty()).then(|| args.stream.iter().map(|id| StreamId(*id)).collect()),
         weight: weight(args.weight),
         perfetto: PerfettoOptions {
@@ -94,7 +91,7 @@ fn options(args: &ExportArgs, trace: &Trace, output: &Output) -> ExportOptions {
             },
         },
         progress: Some(Progress::new("exporting", trace.file_bytes(), output.bar()).into_fn()),
-    }
+    })
 }
 
 /// What stacks are weighed by.

@@ -28,6 +28,7 @@ use crate::args::{Format, TopArgs};
 use crate::exit::Exit;
 use crate::input::{open_trace, warn_of_damage};
 use crate::output::{Hinted, Output};
+use crate::time_arg::time_range;
 use crate::timeline::Charset;
 use data::{Data, Filter, Inspected, Picture};
 use draw::{Look, Scene};
@@ -91,11 +92,11 @@ pub(crate) fn run(args: &TopArgs, output: &mut Output) -> anyhow::Result<Exit> {
 }
 
 fn first_window(args: &TopArgs, trace: &Trace, data: &Data<'_>) -> anyhow::Result<Window> {
-    let (span, whole) = (trace.span(), data.summary.window());
-    let from = args.from.map_or(whole.from, |time| time.resolve(span));
-    let to = args.to.map_or(whole.to, |time| time.resolve(span));
+    let whole = data.summary.window();
+    let range = time_range(args.from, args.to, trace.span())?;
+    let (from, to) = (range.from.unwrap_or(whole.from), range.to.unwrap_or(whole.to));
     if from >= to {
-        bail!("--from is not before --to");
+        bail!("the chosen events are not in the time range of --from and --to");
     }
     Ok(Window::new(from, to))
 }
