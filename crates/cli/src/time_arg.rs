@@ -54,7 +54,10 @@ pub(crate) fn time_range(
     let length = units::nanos(last.0 - first.0);
     match (from, range.from) {
         (Some(from @ TimeArg::Absolute(_)), Some(time)) if time > last => {
-            bail!("--from {from} is after the end of the trace: the trace ends at @{}", last.0)
+            bail!(
+                "--from {from} is after the end of the trace: the trace ends at @{}",
+                last.0
+            )
         }
         (Some(from), Some(time)) if time > last => {
             bail!("--from {from} is after the end of the trace: the trace ends at {length}")
@@ -63,7 +66,10 @@ pub(crate) fn time_range(
     }
     match (to, range.to) {
         (Some(to @ TimeArg::Absolute(_)), Some(time)) if time <= first => {
-            bail!("--to {to} is before the start of the trace: the trace starts at @{}", first.0)
+            bail!(
+                "--to {to} is before the start of the trace: the trace starts at @{}",
+                first.0
+            )
         }
         (Some(to), Some(time)) if time <= first => {
             bail!("the time range is empty: --to {to} is the start of the trace")

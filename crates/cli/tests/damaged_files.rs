@@ -25,7 +25,13 @@ fn info_does_not_call_a_damaged_file_good() {
     assert!(shown.stdout.contains("not whole"), "{shown:?}");
     assert!(shown.stdout.contains("does not match its checksum"), "{shown:?}");
     assert!(shown.stderr.contains("tracesmith repair"), "{shown:?}");
-    let json = tracesmith(["info".as_ref(), file.as_os_str(), "--format".as_ref(), "json".as_ref()]).ok();
+    let json = tracesmith([
+        "info".as_ref(),
+        file.as_os_str(),
+        "--format".as_ref(),
+        "json".as_ref(),
+    ])
+    .ok();
     let json: Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json["health"]["good"], false, "{json}");
     assert_eq!(json["health"]["verified"], true, "{json}");
@@ -38,7 +44,10 @@ fn warnings_of_damage_name_the_remedy() {
     let file = folder.path().join("t.sbt");
     std::fs::write(&file, &bytes[..bytes.len() / 2]).unwrap();
     let out = folder.path().join("t.json");
-    for command in [vec!["view"], vec!["export", "-f", "kineto", "-o", out.to_str().unwrap()]] {
+    for command in [
+        vec!["view"],
+        vec!["export", "-f", "kineto", "-o", out.to_str().unwrap()],
+    ] {
         let run = tracesmith(command.iter().copied().chain([file.to_str().unwrap()]));
         assert_eq!(run.code, Some(0), "{run:?}");
         assert!(run.stderr.contains("tracesmith repair"), "{run:?}");

@@ -27,7 +27,10 @@ fn a_dry_run_rejects_what_a_replay_rejects() {
     for (options, words) in [
         ("--kernel flash#3", "no kernel whose name contains \"flash\""),
         ("--kernel scale#3", "are launched only once"),
-        ("--ops 40..60", "--ops 40..60 selects no call: the recording has the calls 1 to 7"),
+        (
+            "--ops 40..60",
+            "--ops 40..60 selects no call: the recording has the calls 1 to 7",
+        ),
         ("--stream 0x77", "no call in a stream 0x77"),
         ("--replace foo=new.ptx", "cannot replace \"foo\""),
         ("--replace scale=none.cubin", "none.cubin"),
@@ -48,7 +51,10 @@ fn a_dry_run_rejects_what_a_replay_rejects() {
 fn memory_is_not_written_before_a_call_that_is_not_recorded() {
     let folder = TempDir::new().unwrap();
     for until in [0, 9, 99] {
-        let run = replay(folder.path(), &format!("--until {until} --dump 0x7fc067e00000 -o out.npy"));
+        let run = replay(
+            folder.path(),
+            &format!("--until {until} --dump 0x7fc067e00000 -o out.npy"),
+        );
         assert_eq!(run.code, Some(2), "{run:?}");
         let words = format!("--until {until}: the recording has the calls 1 to 7");
         assert!(run.stderr.contains(&words), "{run:?}");
@@ -61,6 +67,7 @@ fn a_dump_from_the_middle_of_a_buffer_reports_the_offset() {
     let folder = TempDir::new().unwrap();
     let run = replay(folder.path(), "--dump 0x7fc067e00010 -o out.npy");
     assert_eq!(run.code, Some(0), "{run:?}");
-    let words = "0x7fc067e00010 is at offset 16 of the buffer at 0x7fc067e00000; all of the buffer is written";
+    let words =
+        "0x7fc067e00010 is at offset 16 of the buffer at 0x7fc067e00000; all of the buffer is written";
     assert!(run.stderr.contains(words), "{run:?}");
 }

@@ -11,8 +11,18 @@ const FIXTURE: &str = "fixtures/replay-h200.sbt";
 
 /// Tables whose damage makes a replay impossible.
 const NEEDED: [&str; 12] = [
-    "strings", "metadata", "hosts", "processes", "modules", "commands", "buffers", "pieces", "contents", "kernels",
-    "copies", "sets",
+    "strings",
+    "metadata",
+    "hosts",
+    "processes",
+    "modules",
+    "commands",
+    "buffers",
+    "pieces",
+    "contents",
+    "kernels",
+    "copies",
+    "sets",
 ];
 
 /// Runs a command without any GPU that this machine may have.
@@ -67,7 +77,10 @@ fn dump_and_extract_name_a_damaged_block_too() {
     let folder = TempDir::new().unwrap();
     let (_, offset) = blocks().into_iter().find(|(table, _)| table == "images").unwrap();
     write_damaged(folder.path(), offset);
-    for line in ["replay t.sbt --dump 0x7fc067e00000 -o out.npy", "extract t.sbt --kernel scale -o scale"] {
+    for line in [
+        "replay t.sbt --dump 0x7fc067e00000 -o out.npy",
+        "extract t.sbt --kernel scale -o scale",
+    ] {
         let run = tracesmith(folder.path(), line);
         assert_eq!(run.code, Some(0), "{run:?}");
         assert!(run.stderr.contains("(images)"), "{run:?}");
@@ -80,7 +93,11 @@ fn a_truncated_recording_is_reported_as_truncated() {
     let bytes = std::fs::read(root().join(FIXTURE)).unwrap();
     for length in [bytes.len() / 2, bytes.len() * 3 / 4, bytes.len() - 10] {
         std::fs::write(folder.path().join("t.sbt"), &bytes[..length]).unwrap();
-        for line in ["replay t.sbt --mode dry-run", "replay t.sbt", "extract t.sbt --kernel scale -o scale"] {
+        for line in [
+            "replay t.sbt --mode dry-run",
+            "replay t.sbt",
+            "extract t.sbt --kernel scale -o scale",
+        ] {
             let run = tracesmith(folder.path(), line);
             assert_ne!(run.code, Some(0), "{length} {run:?}");
             let words = format!("{}{}", run.stdout, run.stderr);

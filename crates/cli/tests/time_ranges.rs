@@ -51,6 +51,9 @@ fn an_empty_range_is_an_error_in_the_users_own_times() {
     }
     each_command(&["--to", "@7"], |command, run| {
         assert_eq!(run.code, Some(2), "{command}: {run:?}");
-        assert!(run.stderr.contains("--to @7 is before the start of the trace"), "{command}: {run:?}");
+        assert!(
+            run.stderr.contains("--to @7 is before the start of the trace"),
+            "{command}: {run:?}"
+        );
     });
 }

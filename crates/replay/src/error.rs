@@ -19,7 +19,9 @@ pub enum Error {
     #[error("it holds no recording: record one with `tracesmith profile --record`")]
     NoRecording,
     /// A part of the file is lost, and no recording is in the rest.
-    #[error("the file is {state}: its replay recording is lost ({damage}); record it again, or use an intact copy")]
+    #[error(
+        "the file is {state}: its replay recording is lost ({damage}); record it again, or use an intact copy"
+    )]
     LostRecording {
         /// Truncated or damaged.
         state: &'static str,

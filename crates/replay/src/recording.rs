@@ -448,8 +448,12 @@ fn may_be_ours(damage: &Damage) -> bool {
 
 /// What happened to a file with damage.
 fn state_of_file(reader: &Reader<Input>) -> &'static str {
-    let is_truncated =
-        |damage: &Damage| matches!(damage.problem, Problem::Shortened | Problem::Cut | Problem::Unfinished);
+    let is_truncated = |damage: &Damage| {
+        matches!(
+            damage.problem,
+            Problem::Shortened | Problem::Cut | Problem::Unfinished
+        )
+    };
     if reader.damage().iter().any(is_truncated) {
         "truncated"
     } else {

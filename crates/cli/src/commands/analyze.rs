@@ -26,7 +26,7 @@ pub(crate) fn run(args: &AnalyzeArgs, output: &mut Output) -> anyhow::Result<()>
         output.show_names(Names::Whole);
     }
     let trace = open_trace(&args.file)?;
-    let analysis = Analysis::of(&trace, window(&args.stretch, &trace)?)?;
+    let analysis = analysis(&args.stretch, &trace)?;
     let limit = match (args.limit, output.format) {
         (Some(0), _) | (None, Format::Json | Format::Csv) => usize::MAX,
         (Some(limit), _) => limit,
@@ -44,22 +44,24 @@ pub(crate) fn run(args: &AnalyzeArgs, output: &mut Output) -> anyhow::Result<()>
     Ok(())
 }
 
-/// The stretch of time that is asked for.
+/// The time range or the step that is chosen, analyzed.
+pub(crate) fn analysis<'t>(stretch: &StretchArgs, trace: &'t Trace) -> anyhow::Result<Analysis<'t>> {
+    let Some(number) = stretch.step else {
+        return Ok(Analysis::of(trace, window(stretch, trace)?)?);
+    };
+    let whole = Analysis::of(trace, Window::default())?;
+    whole
+        .only_step(number)?
+        .with_context(|| match whole.steps.steps.len() {
+            0 => format!("there is no step {number}: no steps were found in the trace"),
+            count => format!("there is no step {number}; the trace has {count}, counted from 0"),
+        })
+}
+
+/// The time range that is chosen.
 pub(crate) fn window(stretch: &StretchArgs, trace: &Trace) -> anyhow::Result<Window> {
-    if let Some(number) = stretch.step {
-        let whole = Analysis::of(trace, Window::default())?;
-        let step = whole
-            .steps
-            .steps
-            .get(number)
-            .with_context(|| match whole.steps.steps.len() {
-                0 => format!("there is no step {number}: no steps were found in the trace"),
-                count => format!("there is no step {number}; the trace has {count}, counted from 0"),
-            })?;
-        return Ok(Window {
-            from: Some(step.start_ns),
-            to: Some(step.end_ns),
-        });
+    if stretch.step.is_some() {
+        return Ok(analysis(stretch, trace)?.activity.window);
     }
     let span = trace.span();
     let range = time_range(stretch.from, stretch.to, span)?;

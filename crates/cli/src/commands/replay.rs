@@ -299,7 +299,9 @@ fn part(args: &ReplayArgs, recording: &Recording) -> anyhow::Result<Part> {
 /// The numbers that calls have, in words.
 pub(super) fn recorded_calls(recording: &Recording) -> String {
     match (recording.commands.first(), recording.commands.last()) {
-        (Some(first), Some(last)) => format!("the recording has the calls {} to {}", first.number, last.number),
+        (Some(first), Some(last)) => {
+            format!("the recording has the calls {} to {}", first.number, last.number)
+        }
         _ => "the recording has no calls".to_owned(),
     }
 }
