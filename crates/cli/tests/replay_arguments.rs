@@ -71,3 +71,20 @@ fn a_dump_from_the_middle_of_a_buffer_reports_the_offset() {
         "0x7fc067e00010 is at offset 16 of the buffer at 0x7fc067e00000; all of the buffer is written";
     assert!(run.stderr.contains(words), "{run:?}");
 }
+
+#[test]
+fn a_dump_does_not_replace_a_file_without_force() {
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("out.npy");
+    std::fs::write(&file, "mine").unwrap();
+    let refused = replay(folder.path(), "--dump 0x7fc067e00000 -o out.npy");
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(
+        refused.stderr.contains("out.npy exists; replace it with --force"),
+        "{refused:?}"
+    );
+    assert_eq!(std::fs::read(&file).unwrap(), b"mine");
+    let forced = replay(folder.path(), "--dump 0x7fc067e00000 -o out.npy --force");
+    assert_eq!(forced.code, Some(0), "{forced:?}");
+    assert!(std::fs::read(&file).unwrap().starts_with(b"\x93NUMPY"));
+}

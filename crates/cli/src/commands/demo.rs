@@ -16,7 +16,7 @@ use crate::output::{FAINT, HEADING, Output};
 /// The recording that comes along, taken on an H200 (fixtures/demo-h200.md).
 static RECORDING: &[u8] = include_bytes!("../../../../fixtures/demo-h200.sbt");
 
-/// Where the trace is left unless told otherwise. It is the demo's own file, and replaced when it is there.
+/// Where the trace is left unless told otherwise. One that an earlier demo left there is replaced.
 const OUT: &str = "tracesmith-demo.sbt";
 
 /// Rows of the totals that are shown.
@@ -32,13 +32,26 @@ enum Origin {
 
 pub(crate) fn run(args: &DemoArgs, output: &mut Output) -> anyhow::Result<()> {
     let out = args.out.clone().unwrap_or_else(|| PathBuf::from(OUT));
-    if args.out.is_some() && out.exists() && !args.force {
-        bail!("{} exists already; --force replaces it", out.display());
+    let may_replace = args.force || (args.out.is_none() && is_own(&out));
+    if out.exists() && !may_replace {
+        bail!("{} exists; replace it with --force", out.display());
     }
     let (origin, trace) = trace_to_show(args, output)?;
     put(&trace, &out)?;
     let opened = Trace::from_bytes(trace).context("reading the trace of the demo")?;
     show(&origin, &opened, &out, output)
+}
+
+/// Whether a file is a trace that an earlier demo wrote.
+fn is_own(file: &Path) -> bool {
+    let Ok(bytes) = std::fs::read(file) else {
+        return false;
+    };
+    bytes == RECORDING
+        || Trace::from_bytes(bytes).is_ok_and(|trace| {
+            let command = trace.metadata.get("command");
+            command.is_some_and(|command| command.contains(" workload demo"))
+        })
 }
 
 /// Of this machine's GPU if that can be; the recording otherwise.

@@ -13,6 +13,7 @@ use tracesmith_interop::export::{
 use tracesmith_trace::{Trace, units};
 
 use crate::args::{ExportArgs, Format, GpuFormArg, OutArgs, WeightArg};
+use crate::commands::leftovers;
 use crate::commands::out_file::{Target, is_stdout, write_out, write_path};
 use crate::input::{open_trace, warn_of_damage};
 use crate::output::Output;
@@ -20,6 +21,7 @@ use crate::progress::Progress;
 use crate::time_arg::time_range;
 
 pub(crate) fn run(args: &ExportArgs, output: &mut Output) -> anyhow::Result<()> {
+    leftovers::watch()?;
     let exporter = chosen(args)?;
     if args.table.is_some() && !matches!(exporter.way, Way::Tables(_)) {
         bail!("{} is no format of tables; leave --table out", exporter.name);

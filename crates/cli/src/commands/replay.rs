@@ -8,7 +8,7 @@ mod plan_file;
 pub(super) mod settle;
 mod step;
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::time::Duration;
@@ -21,8 +21,9 @@ use tracesmith_replay::{
 };
 use tracesmith_trace::units;
 
+use super::out_file::{Target, refuse_to_destroy, write_out};
 use super::replay_timing;
-use crate::args::{ElementArg, KernelArg, OpsArg, ReplaceArg, ReplayArgs, ReplayMode, ToleranceArg};
+use crate::args::{ElementArg, KernelArg, OpsArg, OutArgs, ReplaceArg, ReplayArgs, ReplayMode, ToleranceArg};
 use crate::exit::Exit;
 use crate::output::{Hinted, Output};
 use crate::progress::Progress;
@@ -83,6 +84,11 @@ pub(crate) fn run(args: &ReplayArgs, output: &mut Output) -> anyhow::Result<Exit
     if args.mode == ReplayMode::DryRun {
         return plan::show_plan(&recording, &plan, output);
     }
+    if guard::role() != Role::Searcher {
+        for array in &wishes.written {
+            array.refuse_to_destroy(args)?;
+        }
+    }
     let recorded_span = (args.mode == ReplayMode::AsRecorded).then(|| recording.span());
     origin::warn_of_strangers(&recording.origin, output);
     let placing = if args.relocate {
@@ -126,6 +132,7 @@ fn dump_recorded(args: &ReplayArgs, output: &mut Output) -> anyhow::Result<bool>
     let Some(array) = written(args, &recording)? else {
         return Ok(false);
     };
+    array.refuse_to_destroy(args)?;
     if recording.broken.is_some() {
         return Ok(false);
     }
@@ -432,7 +439,17 @@ fn extent(recording: &Recording, address: u64) -> anyhow::Result<(u64, u64)> {
 }
 
 impl Written {
+    /// Fails when the file exists and may not be replaced.
+    fn refuse_to_destroy(&self, args: &ReplayArgs) -> anyhow::Result<()> {
+        let out = OutArgs {
+            out: self.file.clone(),
+            force: args.force,
+        };
+        refuse_to_destroy(&out, &[&args.file])
+    }
+
     fn write(&self, content: &[u8], output: &mut Output) -> anyhow::Result<()> {
+        // Whether it may be replaced was checked before anything ran.
         write_array(&self.file, content, self.element)?;
         let (file, bytes) = (self.file.display(), units::bytes(self.bytes));
         output.note(&format!("wrote {file} ({bytes})"));
@@ -457,12 +474,19 @@ fn write_array(out: &Path, content: &[u8], element: Option<ElementArg>) -> anyho
         Some(ElementArg::F32) => Element::F32,
         Some(ElementArg::F64) => Element::F64,
     };
-    let write = || {
-        let mut file = BufWriter::new(File::create(out)?);
-        npy::write(&mut file, content, element)?;
-        file.flush()
+    let out = OutArgs {
+        out: out.to_owned(),
+        force: true,
     };
-    write().with_context(|| format!("writing {}", out.display()))
+    write_out(&out, &[], |target| {
+        let sink: Box<dyn Write> = match target {
+            Target::File(file) => Box::new(file),
+            Target::Stream(stream) => stream,
+        };
+        let mut sink = BufWriter::new(sink);
+        npy::write(&mut sink, content, element)?;
+        Ok(sink.flush()?)
+    })
 }
 
 /// Says how many are not shown.
