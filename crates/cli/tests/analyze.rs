@@ -424,3 +424,15 @@ fn a_single_step_has_no_spread_over_steps() {
         "{whole:?}"
     );
 }
+
+#[test]
+fn a_trace_without_gpu_work_says_so() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let file = folder.path().join("empty.json");
+    std::fs::write(&file, "{\"traceEvents\": []}").unwrap();
+    for only in ["utilization", "kernels", "idle", "copies", "launches", "streams"] {
+        let run = tracesmith(["analyze", file.to_str().unwrap(), "--only", only]);
+        assert_eq!(run.code, Some(0), "{run:?}");
+        assert!(run.stderr.contains("no GPU work"), "{only}: {run:?}");
+    }
+}

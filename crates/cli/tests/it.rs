@@ -32,6 +32,7 @@ mod export_tables;
 mod files;
 mod foreign;
 mod foreign_recorders;
+mod imports;
 mod leftovers;
 mod machine;
 mod profile;

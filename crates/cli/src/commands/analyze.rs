@@ -104,9 +104,7 @@ fn summary(
         answer["findings"] = value(&findings.findings)?;
         return Ok(output.json(&answer)?);
     }
-    if analysis.activity.ops.is_empty() {
-        output.note("no device work in this stretch of time");
-    }
+    note_no_work(analysis, output);
     let hidden = report.kernels.rows.len().saturating_sub(limit);
     report.kernels.rows.truncate(limit);
     tables::devices(&report.utilization, output)?;
@@ -119,6 +117,22 @@ fn summary(
     answers::findings(&findings, limit, whole_span(analysis.trace), output)
 }
 
+/// States that there is no GPU work, where a table would have no rows.
+fn note_no_work(analysis: &Analysis<'_>, output: &mut Output) {
+    if analysis.activity.ops.is_empty() {
+        output.note(match analysis.activity.window == Window::default() {
+            true => "no GPU work: the trace has no kernels, copies or sets",
+            false => "no GPU work in this time range",
+        });
+    }
+}
+
+/// Whether an analysis does without GPU work, or states itself that there is none.
+fn has_own_note(only: AnalysisArg) -> bool {
+    use AnalysisArg::{CriticalPath, Findings, Memory, Slack, Steps, WhatIf};
+    matches!(only, CriticalPath | Findings | Memory | Slack | Steps | WhatIf)
+}
+
 fn one(
     only: AnalysisArg,
     args: &AnalyzeArgs,
@@ -128,6 +142,9 @@ fn one(
 ) -> anyhow::Result<()> {
     let format = output.format;
     let doubts = &analysis.activity.doubts;
+    if format == Format::Table && !has_own_note(only) {
+        note_no_work(analysis, output);
+    }
     match only {
         AnalysisArg::Utilization => {
             let (report, ..) = analysis.swept();
