@@ -13,6 +13,7 @@ use tracesmith_interop::import::{ImportWriter, Sink};
 
 use crate::args::OutArgs;
 use crate::commands::leftovers;
+use crate::output::StdoutError;
 
 /// What the writer of a new trace is made with. Files that are rewritten have time for a slower level
 /// of zstd than a capture has.
@@ -76,7 +77,11 @@ pub(crate) fn write_out<R>(
         if io::stdout().is_terminal() {
             bail!("this is not for a terminal; redirect standard output, or name a file with -o");
         }
-        return fill(Target::Stream(Box::new(io::stdout()))).context("writing to standard output");
+        let written = fill(Target::Stream(Box::new(io::stdout())));
+        return written.map_err(|error| match is_broken_pipe(&error) {
+            true => StdoutError(io::ErrorKind::BrokenPipe.into()).into(),
+            false => error.context("writing to standard output"),
+        });
     }
     refuse_to_destroy(args, inputs)?;
     let what = || format!("writing {}", args.out.display());
@@ -90,6 +95,14 @@ pub(crate) fn write_out<R>(
     unfinished.file.sync_all().with_context(what)?;
     unfinished.put_in_place(&args.out).with_context(what)?;
     Ok(result)
+}
+
+/// Whether the reader of a pipe has ended, which is no error for standard output.
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        let error = cause.downcast_ref::<io::Error>();
+        error.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+    })
 }
 
 /// Has `fill` write a file or folder under a name of its own beside the wanted one, and gives it its name when it is
