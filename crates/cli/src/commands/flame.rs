@@ -19,6 +19,12 @@ pub(crate) fn run(args: &FlameArgs, output: &mut Output) -> anyhow::Result<()> {
     let form = if args.folded { TEXT } else { form_of(&args.out.out) };
     let exporter = exporter_for(Path::new(form)).context("a form of flame graphs is missing")?;
     let trace = open_trace(&args.file)?;
+    if trace.stack_nodes().next().is_none() {
+        output.note(
+            "this trace has no stacks; the graph shows only names, ranges and operators. Record with \
+             'tracesmith profile --stacks native,python' for functions",
+        );
+    }
     let options = ExportOptions {
         weight: export::weight(args.by),
         progress: Some(Progress::new("drawing", trace.file_bytes(), output.bar()).into_fn()),
