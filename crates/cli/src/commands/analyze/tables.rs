@@ -458,11 +458,11 @@ pub(super) fn launches(report: &LaunchesReport, output: &mut Output) -> anyhow::
     let short = &report.short_kernels;
     if short.count > 0 {
         output.line(&format!(
-            "{} ({}) took less time than the call that launched {}",
-            if short.count == 1 {
-                "1 kernel".to_owned()
-            } else {
-                format!("{} kernels", units::count(short.count))
+            "{} of {} launched outside graphs ({}) took less time than the call that launched {}",
+            units::count(short.count),
+            match short.launched {
+                1 => "1 kernel".to_owned(),
+                launched => format!("{} kernels", units::count(launched)),
             },
             percent(short.share),
             if short.count == 1 { "it" } else { "them" }
