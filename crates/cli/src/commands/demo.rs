@@ -1,11 +1,12 @@
 //! `tracesmith demo`: real GPU work to look at, on every machine.
 
 use std::io::Write;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use tracesmith_machine::DevicesReport;
-use tracesmith_trace::{Query, Trace, units};
+use tracesmith_trace::{EventKind, Query, Trace, units};
 
 use super::info::health_lines;
 use super::ourselves::capture;
@@ -95,6 +96,23 @@ fn put(trace: &[u8], out: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// A hundredth of the trace that has kernels in it, as options.
+fn busy_range(trace: &Trace) -> String {
+    let query = Query {
+        kinds: Some(vec![EventKind::Kernel]),
+        ..Query::default()
+    };
+    let mut start = None;
+    trace.for_each_event_by_time(&query, |found| {
+        start = Some(found.event.start);
+        ControlFlow::Break(())
+    });
+    let (first, last) = trace.span().unwrap_or_default();
+    let nanos = start.map_or(0, |start| start.0.saturating_sub(first.0));
+    let percent = nanos * 100 / (last.0 - first.0).max(1);
+    format!("--from {percent}% --to {}%", (percent + 1).min(100))
+}
+
 fn show(origin: &Origin, trace: &Trace, out: &Path, output: &mut Output) -> anyhow::Result<()> {
     if output.format == Format::Table {
         let span = trace
@@ -131,7 +149,7 @@ fn show(origin: &Origin, trace: &Trace, out: &Path, output: &mut Output) -> anyh
                 "the longest kernels",
             ),
             (
-                format!("tracesmith view {file} --from 25% --to 30%"),
+                format!("tracesmith view {file} {}", busy_range(trace)),
                 "everything in a stretch of time",
             ),
             (
