@@ -88,3 +88,12 @@ fn a_dump_does_not_replace_a_file_without_force() {
     assert_eq!(forced.code, Some(0), "{forced:?}");
     assert!(std::fs::read(&file).unwrap().starts_with(b"\x93NUMPY"));
 }
+
+#[test]
+fn without_a_gpu_the_hint_names_what_works() {
+    let folder = TempDir::new().unwrap();
+    let run = replay(folder.path(), "");
+    assert_eq!(run.code, Some(2), "{run:?}");
+    let words = "--dump of memory that no kernel has changed yet, or at the end";
+    assert!(run.stderr.contains(words), "{run:?}");
+}

@@ -38,7 +38,7 @@ const SHOWN: usize = 20;
 const RELOCATE: &str = "--relocate takes others, and changes all that looks like an address in those";
 
 /// What can be done without a GPU.
-const WITHOUT_GPU: &str = "a replay runs kernels, and needs a GPU; without one: --mode dry-run, and --dump of memory before the first kernel";
+const WITHOUT_GPU: &str = "a replay runs kernels, and needs a GPU; without one: --mode dry-run, and --dump of memory that no kernel has changed yet, or at the end";
 
 /// How a replay ends that could not be made.
 const FAILED: Exit = Exit::Code(2);
