@@ -9,6 +9,7 @@
 
 mod analyze;
 mod architecture;
+mod arguments;
 mod capture_clients;
 mod capture_containers;
 mod capture_ends;

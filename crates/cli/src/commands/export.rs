@@ -31,6 +31,7 @@ pub(crate) fn run(args: &ExportArgs, output: &mut Output) -> anyhow::Result<()> 
         force: args.force,
     };
     let trace = open_trace(&args.file)?;
+    check_streams(&args.stream, &trace)?;
     let options = options(args, &trace, output)?;
     if let Some(size) = args.split {
         let report = write_split(exporter, &trace, &options, size.0, &out)?;
@@ -47,6 +48,24 @@ pub(crate) fn run(args: &ExportArgs, output: &mut Output) -> anyhow::Result<()> 
     drop(options);
     warn_of_damage(&trace, &args.file, output);
     show(exporter, &report, bytes, &out, output)
+}
+
+/// Fails when a stream is not in the trace. Events of the host have no stream, and would be all that is written.
+fn check_streams(wanted: &[u64], trace: &Trace) -> anyhow::Result<()> {
+    let mut known: Vec<u64> = trace.streams.iter().map(|stream| stream.stream.0).collect();
+    known.sort_unstable();
+    known.dedup();
+    let missing = wanted.iter().find(|stream| !known.contains(stream));
+    match missing {
+        Some(missing) if !known.is_empty() => {
+            let known: Vec<String> = known.iter().map(u64::to_string).collect();
+            bail!(
+                "--stream {missing}: the trace has no such stream; it has {}",
+                known.join(", ")
+            )
+        }
+        _ => Ok(()),
+    }
 }
 
 fn chosen(args: &ExportArgs) -> anyhow::Result<&'static Exporter> {

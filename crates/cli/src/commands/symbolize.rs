@@ -16,6 +16,13 @@ use crate::output::table::{Align, TextTable};
 use crate::progress::Progress;
 
 pub(crate) fn run(args: &SymbolizeArgs, output: &mut Output) -> anyhow::Result<()> {
+    for folder in &args.debug_dir {
+        anyhow::ensure!(
+            folder.is_dir(),
+            "--debug-dir {}: there is no such directory",
+            folder.display()
+        );
+    }
     let trace = open_trace(&args.file)?;
     let mut resolver = Resolver::new(Sources::with_folders(args.debug_dir.iter().cloned()));
     let mut kept = Kept::new();
