@@ -57,3 +57,26 @@ fn an_empty_range_is_an_error_in_the_users_own_times() {
         );
     });
 }
+
+#[test]
+fn idle_time_is_not_longer_than_the_range() {
+    // The last kernel ends at 548 ms.
+    let range = [DEMO, "--from", "600ms"];
+    let json = tracesmith(
+        ["analyze"]
+            .iter()
+            .chain(&range)
+            .chain(&["--format", "json"])
+            .copied(),
+    )
+    .ok();
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let device = &json["idle"]["devices"][0];
+    assert_eq!(device["idle_ns"], device["span_ns"], "{device}");
+    let shown = tracesmith(["analyze"].iter().chain(&range).copied());
+    assert!(
+        shown.stderr.contains("no GPU work in this time range"),
+        "{shown:?}"
+    );
+    assert!(!shown.stdout.contains("Idle time"), "{shown:?}");
+}

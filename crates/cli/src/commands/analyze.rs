@@ -107,8 +107,10 @@ fn summary(
     note_no_work(analysis, output);
     let hidden = report.kernels.rows.len().saturating_sub(limit);
     report.kernels.rows.truncate(limit);
-    tables::devices(&report.utilization, output)?;
-    tables::idle(&report.idle, output)?;
+    if !analysis.activity.ops.is_empty() {
+        tables::devices(&report.utilization, output)?;
+        tables::idle(&report.idle, output)?;
+    }
     tables::step_line(&report.steps, output)?;
     tables::kernels(&report.kernels, hidden, output)?;
     tables::copies(&report.copies, output)?;
