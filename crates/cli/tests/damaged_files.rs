@@ -46,6 +46,7 @@ fn warnings_of_damage_name_the_remedy() {
     let out = folder.path().join("t.json");
     for command in [
         vec!["view"],
+        vec!["analyze"],
         vec!["export", "-f", "kineto", "-o", out.to_str().unwrap()],
     ] {
         let run = tracesmith(command.iter().copied().chain([file.to_str().unwrap()]));

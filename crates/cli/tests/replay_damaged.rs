@@ -84,6 +84,7 @@ fn dump_and_extract_name_a_damaged_block_too() {
         let run = tracesmith(folder.path(), line);
         assert_eq!(run.code, Some(0), "{run:?}");
         assert!(run.stderr.contains("(images)"), "{run:?}");
+        assert!(run.stderr.contains("tracesmith repair t.sbt"), "{run:?}");
     }
 }
 

@@ -13,7 +13,7 @@ use tracesmith_trace::reconstruct::{Doubts, Window};
 use tracesmith_trace::{Trace, units};
 
 use crate::args::{AnalysisArg, AnalyzeArgs, Format, KernelKeyArg, StreamsArg, StretchArgs};
-use crate::input::open_trace;
+use crate::input::{open_trace, repair_hint};
 use crate::name_pattern::name_filter;
 use crate::output::{Names, Output};
 use crate::time_arg::time_range;
@@ -40,6 +40,9 @@ pub(crate) fn run(args: &AnalyzeArgs, output: &mut Output) -> anyhow::Result<()>
     }
     if output.format != Format::Json {
         say_doubts(&analysis.activity.doubts, output);
+        if analysis.activity.doubts.damaged_blocks > 0 {
+            output.note(&repair_hint(&args.file));
+        }
     }
     Ok(())
 }

@@ -19,7 +19,7 @@ pub(crate) fn run(args: &ExtractArgs, output: &mut Output) -> anyhow::Result<()>
     let place = launch_place(&recording, &args.kernel)?;
     let plan = Plan::of(&mut recording).with_context(|| name.clone())?;
     if recording.broken.is_none() {
-        warn_of_damage(&recording, output)?;
+        warn_of_damage(&recording, &args.file, output)?;
     }
     let folder = args.out.display();
     let out = OutArgs {

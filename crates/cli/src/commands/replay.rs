@@ -25,6 +25,7 @@ use super::out_file::{Target, refuse_to_destroy, write_out};
 use super::replay_timing;
 use crate::args::{ElementArg, KernelArg, OpsArg, OutArgs, ReplaceArg, ReplayArgs, ReplayMode, ToleranceArg};
 use crate::exit::Exit;
+use crate::input::repair_hint;
 use crate::output::{Hinted, Output};
 use crate::progress::Progress;
 use answers::Answer;
@@ -78,7 +79,7 @@ pub(crate) fn run(args: &ReplayArgs, output: &mut Output) -> anyhow::Result<Exit
     }
     let plan = Plan::of(&mut recording).with_context(|| name.clone())?;
     if recording.broken.is_none() {
-        warn_of_damage(&recording, output)?;
+        warn_of_damage(&recording, &args.file, output)?;
     }
     let wishes = Wishes::of(args, &recording)?;
     if args.mode == ReplayMode::DryRun {
@@ -139,7 +140,7 @@ fn dump_recorded(args: &ReplayArgs, output: &mut Output) -> anyhow::Result<bool>
     let content = recording.content_before(array.place, array.address, array.bytes);
     match content.with_context(|| name)? {
         Content::Known(content) => {
-            warn_of_damage(&recording, output)?;
+            warn_of_damage(&recording, &args.file, output)?;
             output.note("no GPU here: from the file, nothing was run");
             array.write(&content, output)?;
             Ok(true)
@@ -158,11 +159,15 @@ fn dump_recorded(args: &ReplayArgs, output: &mut Output) -> anyhow::Result<bool>
 }
 
 /// Names the damaged blocks that do not matter for a replay. All others were read, or opening the file failed.
-pub(super) fn warn_of_damage(recording: &Recording, output: &mut Output) -> anyhow::Result<()> {
-    for damage in recording.unrelated_damage()? {
+pub(super) fn warn_of_damage(recording: &Recording, file: &Path, output: &mut Output) -> anyhow::Result<()> {
+    let found = recording.unrelated_damage()?;
+    for damage in &found {
         output.warning(&format!(
             "{damage}. The replay recording is intact: it does not use this part of the file"
         ));
+    }
+    if !found.is_empty() {
+        output.note(&repair_hint(file));
     }
     Ok(())
 }
