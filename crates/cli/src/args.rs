@@ -26,7 +26,7 @@ pub(crate) use capture::{
 };
 pub(crate) use machine::{BenchmarkArgs, DemoArgs, DoctorArgs, WorkloadArgs, WorkloadKind};
 pub(crate) use replay::{
-    ElementArg, ExtractArgs, KernelArg, ReplaceArg, ReplayArgs, ReplayMode, ToleranceArg,
+    ElementArg, ExtractArgs, KernelArg, OpsArg, ReplaceArg, ReplayArgs, ReplayMode, ToleranceArg,
 };
 #[cfg(feature = "sqlite")]
 pub(crate) use sql::SqlArgs;
@@ -312,7 +312,7 @@ pub(crate) struct ViewArgs {
     #[arg(long, value_name = "TIME")]
     pub(crate) to: Option<TimeArg>,
     /// At most this many rows; 0 is all [default: 100 for tables, all for json and csv]
-    #[arg(long, short = 'n', value_name = "N")]
+    #[arg(long, short = 'n', value_name = "N", allow_negative_numbers = true, value_parser = units::number_from_0)]
     pub(crate) limit: Option<usize>,
     /// The order of rows
     #[arg(long, value_name = "KEY", default_value = "start", value_parser = sort_parser())]

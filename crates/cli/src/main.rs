@@ -20,6 +20,7 @@ use std::io;
 use std::process::ExitCode;
 
 use clap::Parser;
+use clap::error::{ContextKind, ContextValue};
 
 use crate::args::Args;
 use crate::output::Output;
@@ -27,7 +28,8 @@ use crate::output::Output;
 fn main() -> ExitCode {
     let args = match Args::try_parse() {
         Ok(args) => args,
-        Err(refusal) => {
+        Err(mut refusal) => {
+            name_short_option(&mut refusal);
             let code = if refusal.use_stderr() { 2 } else { 0 };
             // Help that cannot be shown, because its pipe is closed, is nobody's loss.
             let _ = refusal.print();
@@ -43,6 +45,18 @@ fn main() -> ExitCode {
             output.error(&error);
             ExitCode::from(exit::code_of(&error))
         }
+    }
+}
+
+/// Names `-f` next to its long form: the parser knows only the latter, which few write.
+fn name_short_option(refusal: &mut clap::Error) {
+    let is_format = matches!(
+        refusal.get(ContextKind::InvalidArg),
+        Some(ContextValue::String(name)) if name.starts_with("--as ")
+    );
+    if is_format {
+        let name = ContextValue::String("-f, --as <FORMAT>".to_owned());
+        refusal.insert(ContextKind::InvalidArg, name);
     }
 }
 

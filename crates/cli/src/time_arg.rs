@@ -1,8 +1,11 @@
 //! Times on the command line: offsets, shares of the span, absolute nanoseconds.
 
+use std::fmt;
 use std::str::FromStr;
 
+use anyhow::bail;
 use tracesmith_format::Timestamp;
+use tracesmith_trace::{TimeRange, units};
 
 /// A time as the user wrote it; what it means depends on the trace.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -26,6 +29,63 @@ impl TimeArg {
                 .saturating_add((share * (last.0 - first.0) as f64).round() as u64),
             TimeArg::Absolute(nanos) => nanos,
         })
+    }
+}
+
+/// The range between two times of the command line. It must overlap the trace: every command answers with the same
+/// error if it does not, instead of with an empty result.
+pub(crate) fn time_range(
+    from: Option<TimeArg>,
+    to: Option<TimeArg>,
+    span: Option<(Timestamp, Timestamp)>,
+) -> anyhow::Result<TimeRange> {
+    let range = TimeRange {
+        from: from.map(|time| time.resolve(span)),
+        to: to.map(|time| time.resolve(span)),
+    };
+    if let (Some(from), Some(to), Some(from_time), Some(to_time)) = (from, to, range.from, range.to)
+        && from_time >= to_time
+    {
+        bail!("the time range is empty: --from {from} is not before --to {to}");
+    }
+    let Some((first, last)) = span else {
+        return Ok(range);
+    };
+    let length = units::nanos(last.0 - first.0);
+    match (from, range.from) {
+        (Some(from @ TimeArg::Absolute(_)), Some(time)) if time > last => {
+            bail!(
+                "--from {from} is after the end of the trace: the trace ends at @{}",
+                last.0
+            )
+        }
+        (Some(from), Some(time)) if time > last => {
+            bail!("--from {from} is after the end of the trace: the trace ends at {length}")
+        }
+        _ => {}
+    }
+    match (to, range.to) {
+        (Some(to @ TimeArg::Absolute(_)), Some(time)) if time <= first => {
+            bail!(
+                "--to {to} is before the start of the trace: the trace starts at @{}",
+                first.0
+            )
+        }
+        (Some(to), Some(time)) if time <= first => {
+            bail!("the time range is empty: --to {to} is the start of the trace")
+        }
+        _ => Ok(range),
+    }
+}
+
+/// As a user can write it.
+impl fmt::Display for TimeArg {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TimeArg::Offset(nanos) => f.write_str(&units::nanos(*nanos)),
+            TimeArg::Share(share) => write!(f, "{} %", share * 100.0),
+            TimeArg::Absolute(nanos) => write!(f, "@{nanos}"),
+        }
     }
 }
 

@@ -382,3 +382,57 @@ fn every_stretch_of_a_state_is_valid_json_on_a_line_of_its_own() {
     let none = json(&format!("states {DEMO} --intervals --stream 4711"));
     assert_eq!(none["states"], Value::Array(Vec::new()));
 }
+
+#[test]
+fn one_step_is_shown_alone() {
+    let demo = "fixtures/demo-h200.sbt";
+    let shown = tracesmith(["analyze", demo, "--step", "12"]).ok();
+    assert!(
+        shown.contains("Step 12: 282.28 µs, found by 18 kernels"),
+        "{shown}"
+    );
+    assert!(!shown.contains("Steps: "), "{shown}");
+    let row = shown
+        .lines()
+        .find(|line| line.contains("host to device  pinned"))
+        .unwrap();
+    assert_eq!(row.split_whitespace().nth(9), Some("1"), "{row}");
+    assert_eq!(shown.matches("   host to device at +").count(), 1, "{shown}");
+    let steps = tracesmith(["analyze", demo, "--only", "steps", "--step", "12"]).ok();
+    assert!(
+        steps
+            .lines()
+            .any(|line| line.trim_start().starts_with("12  +545")),
+        "{steps}"
+    );
+}
+
+#[test]
+fn a_single_step_has_no_spread_over_steps() {
+    let file = "fixtures/kineto-training.json";
+    let spreads = |options: &[&str]| -> Vec<Value> {
+        let line = ["analyze", file, "--only", "kernels", "--format", "json"];
+        let answer = tracesmith(line.iter().chain(options).copied()).ok();
+        let answer: Value = serde_json::from_str(&answer).unwrap();
+        let rows = answer["rows"].as_array().unwrap();
+        rows.iter().map(|row| row["step_spread"].clone()).collect()
+    };
+    assert!(spreads(&["--step", "1"]).iter().all(Value::is_null));
+    let whole = spreads(&[]);
+    assert!(
+        whole.iter().all(|spread| spread.as_f64().unwrap() < 0.01),
+        "{whole:?}"
+    );
+}
+
+#[test]
+fn a_trace_without_gpu_work_says_so() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let file = folder.path().join("empty.json");
+    std::fs::write(&file, "{\"traceEvents\": []}").unwrap();
+    for only in ["utilization", "kernels", "idle", "copies", "launches", "streams"] {
+        let run = tracesmith(["analyze", file.to_str().unwrap(), "--only", only]);
+        assert_eq!(run.code, Some(0), "{run:?}");
+        assert!(run.stderr.contains("no GPU work"), "{only}: {run:?}");
+    }
+}

@@ -630,3 +630,25 @@ fn a_timeline_of_very_many_streams_is_bounded() {
     assert_eq!(answer["has_more_rows"], true);
     assert!(answer["cells"].as_u64().unwrap() <= 64, "{}", answer["cells"]);
 }
+
+#[test]
+fn an_export_into_a_pipe_that_closes_is_no_error() {
+    for line in [
+        "export -f jsonl -o - fixtures/demo-h200.sbt",
+        "export -f kineto -o - fixtures/demo-h200.sbt",
+        "export -f sqlite -o - fixtures/demo-h200.sbt",
+        "cut -o - fixtures/demo-h200.sbt",
+    ] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let run = support::command()
+            .args(line.split(' '))
+            .stdout(writer)
+            .stderr(std::process::Stdio::piped())
+            .output()
+            .unwrap();
+        let words = String::from_utf8_lossy(&run.stderr).into_owned();
+        assert_eq!(run.status.code(), Some(0), "{line}: {words}");
+        assert!(!words.contains("error"), "{line}: {words}");
+    }
+}

@@ -263,3 +263,16 @@ fn the_demo_shows_real_work_and_the_way_onward() {
     ]);
     assert_eq!(again.ok().lines().count(), 1 + 300);
 }
+
+#[test]
+fn the_range_that_a_demo_suggests_has_events() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let tracesmith =
+        |args: &[&str]| crate::support::run(crate::support::command().args(args).current_dir(folder.path()));
+    let demo = tracesmith(&["demo", "--recorded"]).ok();
+    let line = demo.lines().find(|line| line.contains("--from")).unwrap();
+    let args: Vec<&str> = line.split_whitespace().skip(1).collect();
+    let shown = tracesmith(&args);
+    assert!(shown.stdout.lines().count() > 10, "{line}: {shown:?}");
+    assert!(shown.stdout.contains("kernel"), "{line}: {shown:?}");
+}

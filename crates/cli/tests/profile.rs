@@ -226,6 +226,9 @@ fn a_program_that_uses_no_gpu_is_told_why_nothing_was_recorded() {
         run.stderr
     );
     assert!(run.stderr.contains("tracesmith doctor"), "{}", run.stderr);
+    // Once, and without a command that would show nothing.
+    assert!(!run.stderr.contains("no process initialised"), "{}", run.stderr);
+    assert!(!run.stderr.contains("next: "), "{}", run.stderr);
     assert!(!place.trace("t.sbt").health().is_good());
 }
 

@@ -176,7 +176,7 @@ fn what_cannot_take_a_kernels_place_is_said() {
         ),
         (
             "nothing=others.ptx",
-            "no launch of a kernel \"nothing\" is recorded",
+            "cannot replace \"nothing\": the recording has no kernel whose name contains it",
         ),
         (
             "saxpy=others.ptx:fill",

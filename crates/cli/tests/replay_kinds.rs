@@ -192,7 +192,8 @@ fn parts_of_a_window_with_an_array_come_out_the_same() {
         .as_u64();
     let mut seen = Vec::new();
     for until in [paint.unwrap(), paint.unwrap() + 1] {
-        let line = format!("replay t.sbt --until {until} --dump 0x100000000000000 --type f32 -o array.npy");
+        let line =
+            format!("replay t.sbt --until {until} --dump 0x100000000000000 --type f32 -o array.npy --force");
         let dumped = run(&mut place.tracesmith(&line));
         assert_eq!(dumped.code, Some(0), "{}", dumped.stderr);
         let bytes = std::fs::read(place.path("array.npy")).unwrap();

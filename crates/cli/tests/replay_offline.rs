@@ -70,7 +70,7 @@ fn memory_is_written_where_the_file_says_what_it_holds() {
         let run = tracesmith(
             &folder,
             "replay",
-            &format!("--dump {VALUES} --type f32 -o out.npy {options}"),
+            &format!("--dump {VALUES} --type f32 -o out.npy --force {options}"),
         );
         assert_eq!(run.status.code(), Some(0), "{options}: {}", text(&run.stderr));
         numbers(&folder.path().join("out.npy"))

@@ -140,3 +140,13 @@ fn names_can_be_added_later_from_a_folder() {
         .collect();
     assert_eq!(kept, names);
 }
+
+#[test]
+fn a_flame_graph_of_a_trace_without_stacks_says_so() {
+    let flame = |file: &str| crate::support::tracesmith(["flame", file, "--folded", "-o", "-"]);
+    let without = flame("fixtures/demo-h200.sbt");
+    assert_eq!(without.code, Some(0), "{without:?}");
+    assert!(without.stderr.contains("this trace has no stacks"), "{without:?}");
+    let with = flame(crate::support::FIXTURE);
+    assert!(!with.stderr.contains("no stacks"), "{with:?}");
+}

@@ -213,7 +213,10 @@ fn what_cannot_be_drawn_is_refused() {
             &["--kind", "counter"][..],
             "a timeline cannot show the kind counter",
         ),
-        (&["--from", "2ms", "--to", "1ms"], "--from is not before --to"),
+        (
+            &["--from", "2ms", "--to", "1ms"],
+            "--from 2.00 ms is not before --to 1.00 ms",
+        ),
         (&["--width", "0"], "0 is not in 1..=65535"),
         (&["--stats"], "cannot be used with"),
     ] {

@@ -68,7 +68,15 @@ pub struct Loss {
     pub detail: String,
 }
 
+/// The detail of the loss that stands for a recording without any process.
+pub(crate) const NO_PROCESS: &str = "no process initialised CUDA or NVTX with our library loaded";
+
 impl Loss {
+    /// Whether it states that no process was recorded at all.
+    pub fn is_no_process(&self) -> bool {
+        self.cause == HealthCause::UNAVAILABLE && self.detail == NO_PROCESS
+    }
+
     /// Whether records are missing, not only worth a word.
     pub fn is_missing_data(&self) -> bool {
         !matches!(self.cause, HealthCause::OTHER | HealthCause::OVERWRITTEN)

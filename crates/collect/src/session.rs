@@ -34,7 +34,7 @@ use crate::{
     health::Notice,
     identity::Life,
     passed_over::Watch,
-    report::Report,
+    report::{NO_PROCESS, Report},
     ring::Progress,
     rows::TraceRows,
     target::{Fate, Order, Target, TargetKey},
@@ -592,8 +592,7 @@ impl Absence {
             note(HealthCause::UNAVAILABLE, words);
         }
         if processes == 0 && self.passed_over.is_empty() {
-            let words = "no process initialised CUDA or NVTX with our library loaded";
-            note(HealthCause::UNAVAILABLE, words);
+            note(HealthCause::UNAVAILABLE, NO_PROCESS);
         }
     }
 }

@@ -18,6 +18,16 @@ pub enum Error {
     /// It is a trace without a recording.
     #[error("it holds no recording: record one with `tracesmith profile --record`")]
     NoRecording,
+    /// A part of the file is lost, and no recording is in the rest.
+    #[error(
+        "the file is {state}: its replay recording is lost ({damage}); record it again, or use an intact copy"
+    )]
+    LostRecording {
+        /// Truncated or damaged.
+        state: &'static str,
+        /// What was found first.
+        damage: tracesmith_format::Damage,
+    },
     /// Something that the recording refers to is not in the file.
     #[error("the file lacks {0}")]
     Missing(String),

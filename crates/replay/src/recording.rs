@@ -7,8 +7,8 @@ use std::time::Duration;
 use rustc_hash::FxHashMap;
 use tracesmith_format::tables::{self, CommandKind, MemoryKind, Metadata, Moment, Text};
 use tracesmith_format::{
-    BlockKind, Columns, Damage, FileSource, MAX_BLOCK_BYTES, Memory as InMemory, ProcessId, Projection,
-    Reader, StringId, Table,
+    BlockKind, Columns, Damage, FileSource, MAX_BLOCK_BYTES, Memory as InMemory, Problem, ProcessId,
+    Projection, Reader, StringId, Table,
 };
 
 use crate::contents::{Hash, Input, Store, join};
@@ -23,6 +23,16 @@ const OF_A_RECORDING: [BlockKind; 6] = [
     tables::Content::KIND,
     tables::Module::KIND,
     Text::KIND,
+];
+
+/// Other tables that a replay reads. Damage in one of them is an error.
+const ALSO_READ: [BlockKind; 6] = [
+    Metadata::KIND,
+    tables::Process::KIND,
+    tables::Host::KIND,
+    tables::Kernel::KIND,
+    tables::MemoryCopy::KIND,
+    tables::MemorySet::KIND,
 ];
 
 /// Strings that a damaged file may lack.
@@ -151,7 +161,7 @@ impl Recording {
         let store = Store::new(Reader::open(input)?)?;
         let strings = strings(store.reader())?;
         let rows = rows::<tables::Command>(store.reader())?;
-        let process = rows.first().ok_or(Error::NoRecording)?.process;
+        let process = rows.first().ok_or_else(|| no_recording(store.reader()))?.process;
         let mut processes: Vec<ProcessId> = rows.iter().map(|row| row.process).collect();
         processes.sort_unstable();
         processes.dedup();
@@ -179,6 +189,27 @@ impl Recording {
         })
     }
 
+    /// Damage in the tables that a replay does not read, and in the index. Every block of these tables is read and
+    /// checked. A damaged block of any other table is an error of [`open`](Self::open).
+    ///
+    /// # Errors
+    ///
+    /// When the operating system cannot read the file.
+    pub fn unrelated_damage(&self) -> Result<Vec<Damage>, Error> {
+        let reader = self.store.reader();
+        let is_read = |kind: BlockKind| OF_A_RECORDING.contains(&kind) || ALSO_READ.contains(&kind);
+        let mut damage: Vec<Damage> = reader.damage().to_vec();
+        let mut decoder = reader.decoder();
+        for block in reader.blocks().iter().filter(|block| !is_read(block.header.kind)) {
+            match decoder.payload(block) {
+                Ok(_) => {}
+                Err(tracesmith_format::Error::Damaged { damage: found }) => damage.push(found),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(damage)
+    }
+
     /// The places of the calls with these numbers, the last one left out.
     pub fn places(&self, numbers: Range<u64>) -> Range<usize> {
         let at = |number| self.commands.partition_point(|command| command.number < number);
@@ -187,11 +218,15 @@ impl Recording {
 
     /// The place of the n-th launch, counted from 1, of a kernel whose name holds a text.
     pub fn launch(&self, name: &str, nth: usize) -> Option<usize> {
-        let launches =
-            self.commands.iter().enumerate().filter(|(_, command)| {
-                command.kind == CommandKind::LAUNCH && command.function.contains(name)
-            });
-        launches.map(|(place, _)| place).nth(nth.checked_sub(1)?)
+        self.launches(name).nth(nth.checked_sub(1)?)
+    }
+
+    /// The places of all launches of kernels whose name contains a text.
+    pub fn launches(&self, name: &str) -> impl Iterator<Item = usize> {
+        let launches = self.commands.iter().enumerate().filter(move |(_, command)| {
+            command.kind == CommandKind::LAUNCH && command.function.contains(name)
+        });
+        launches.map(|(place, _)| place)
     }
 
     /// The buffer that an address lies in, at the beginning or the end.
@@ -395,6 +430,37 @@ fn rows_of_modules(reader: &Reader<Input>, process: ProcessId) -> Result<FxHashM
     Ok(handles)
 }
 
+/// Why a file has no recording.
+fn no_recording(reader: &Reader<Input>) -> Error {
+    match reader.damage().iter().find(|damage| may_be_ours(damage)) {
+        None => Error::NoRecording,
+        Some(damage) => Error::LostRecording {
+            state: state_of_file(reader),
+            damage: damage.clone(),
+        },
+    }
+}
+
+/// Whether damage can have hit the recording. What a damaged block was may not be known.
+fn may_be_ours(damage: &Damage) -> bool {
+    damage.kind.is_none_or(|kind| OF_A_RECORDING.contains(&kind))
+}
+
+/// What happened to a file with damage.
+fn state_of_file(reader: &Reader<Input>) -> &'static str {
+    let is_truncated = |damage: &Damage| {
+        matches!(
+            damage.problem,
+            Problem::Shortened | Problem::Cut | Problem::Unfinished
+        )
+    };
+    if reader.damage().iter().any(is_truncated) {
+        "truncated"
+    } else {
+        "damaged"
+    }
+}
+
 /// Why the recording of a process is not whole, if so. The last thing that is said of one is how many calls it has.
 fn broken(
     reader: &Reader<Input>,
@@ -402,11 +468,11 @@ fn broken(
     process: ProcessId,
     commands: usize,
 ) -> Result<Option<String>, Error> {
-    // What a damaged block was may not be known.
-    let is_ours = |damage: &Damage| damage.kind.is_none_or(|kind| OF_A_RECORDING.contains(&kind));
-    if reader.damage().iter().any(is_ours) {
-        let words = "the file is cut or damaged, and may lack some of the recording";
-        return Ok(Some(words.to_owned()));
+    if let Some(damage) = reader.damage().iter().find(|damage| may_be_ours(damage)) {
+        let state = state_of_file(reader);
+        return Ok(Some(format!(
+            "the file is {state} and may lack part of the recording ({damage})"
+        )));
     }
     let facts = rows::<Metadata>(reader)?;
     let processes = rows::<tables::Process>(reader)?;

@@ -16,7 +16,7 @@ pub(crate) struct StretchArgs {
     #[arg(long, value_name = "TIME", conflicts_with = "step")]
     pub(crate) to: Option<TimeArg>,
     /// Only this step, counted from 0; 'tracesmith analyze FILE --only steps' lists them
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = super::units::number_from_0)]
     pub(crate) step: Option<usize>,
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct AnalyzeArgs {
     #[command(flatten)]
     pub(crate) stretch: StretchArgs,
     /// At most this many rows of a table; 0 is all [default: 10 in tables, all in json]
-    #[arg(long, short = 'n', value_name = "N")]
+    #[arg(long, short = 'n', value_name = "N", allow_negative_numbers = true, value_parser = super::units::number_from_0)]
     pub(crate) limit: Option<usize>,
     /// Show whole names of C++ functions in tables, not only what tells them apart
     #[arg(long)]
@@ -84,7 +84,7 @@ pub(crate) struct StatesArgs {
     #[arg(long)]
     pub(crate) intervals: bool,
     /// At most this many rows; 0 is all [default: 100 in tables, all in json and csv]
-    #[arg(long, short = 'n', value_name = "N")]
+    #[arg(long, short = 'n', value_name = "N", allow_negative_numbers = true, value_parser = super::units::number_from_0)]
     pub(crate) limit: Option<usize>,
 }
 
@@ -95,10 +95,10 @@ pub(crate) struct DiffArgs {
     /// The trace that is compared
     pub(crate) after: PathBuf,
     /// Exit with 1 when the second takes so much more time, and not by chance: 5%
-    #[arg(long, value_name = "SHARE")]
+    #[arg(long, value_name = "SHARE", allow_hyphen_values = true)]
     pub(crate) fail_over: Option<ShareArg>,
     /// At most this many kernels; 0 is all [default: 20 in tables, all in json and csv]
-    #[arg(long, short = 'n', value_name = "N")]
+    #[arg(long, short = 'n', value_name = "N", allow_negative_numbers = true, value_parser = super::units::number_from_0)]
     pub(crate) limit: Option<usize>,
 }
 
@@ -115,11 +115,11 @@ impl std::str::FromStr for ShareArg {
             .unwrap_or(text)
             .trim()
             .parse()
-            .map_err(|_| "not a number of percents".to_owned())?;
+            .map_err(|_| "write a percentage of 0 or more, such as 5%".to_owned())?;
         if number.is_finite() && number >= 0.0 {
             Ok(ShareArg(number / 100.0))
         } else {
-            Err("not a number of percents".to_owned())
+            Err("write a percentage of 0 or more, such as 5%".to_owned())
         }
     }
 }

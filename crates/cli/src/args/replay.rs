@@ -56,6 +56,9 @@ pub(crate) struct ReplayArgs {
     /// The array's file
     #[arg(short, long, value_name = "FILE", requires = "dump")]
     pub(crate) out: Option<PathBuf>,
+    /// Replace the array's file if it exists
+    #[arg(long)]
+    pub(crate) force: bool,
     /// Where an address cannot be had, take another one and change all that looks like an address in it
     #[arg(long)]
     pub(crate) relocate: bool,

@@ -5,6 +5,12 @@ use std::time::Duration;
 
 use tracesmith_collect::{CaptureRange, Steps};
 
+/// A whole number that is not negative.
+pub(crate) fn number_from_0(text: &str) -> Result<usize, String> {
+    text.parse()
+        .map_err(|_| "write a whole number of 0 or more".to_owned())
+}
+
 /// A number of bytes: `64M`, `1.5G`, `4096`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SizeArg(pub(crate) u64);

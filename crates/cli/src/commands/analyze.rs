@@ -13,9 +13,10 @@ use tracesmith_trace::reconstruct::{Doubts, Window};
 use tracesmith_trace::{Trace, units};
 
 use crate::args::{AnalysisArg, AnalyzeArgs, Format, KernelKeyArg, StreamsArg, StretchArgs};
-use crate::input::open_trace;
+use crate::input::{open_trace, repair_hint};
 use crate::name_pattern::name_filter;
 use crate::output::{Names, Output};
+use crate::time_arg::time_range;
 
 pub(crate) fn run(args: &AnalyzeArgs, output: &mut Output) -> anyhow::Result<()> {
     if output.format == Format::Csv && args.only.is_none() {
@@ -25,7 +26,7 @@ pub(crate) fn run(args: &AnalyzeArgs, output: &mut Output) -> anyhow::Result<()>
         output.show_names(Names::Whole);
     }
     let trace = open_trace(&args.file)?;
-    let analysis = Analysis::of(&trace, window(&args.stretch, &trace)?)?;
+    let analysis = analysis(&args.stretch, &trace)?;
     let limit = match (args.limit, output.format) {
         (Some(0), _) | (None, Format::Json | Format::Csv) => usize::MAX,
         (Some(limit), _) => limit,
@@ -39,38 +40,38 @@ pub(crate) fn run(args: &AnalyzeArgs, output: &mut Output) -> anyhow::Result<()>
     }
     if output.format != Format::Json {
         say_doubts(&analysis.activity.doubts, output);
+        if analysis.activity.doubts.damaged_blocks > 0 {
+            output.note(&repair_hint(&args.file));
+        }
     }
     Ok(())
 }
 
-/// The stretch of time that is asked for.
+/// The time range or the step that is chosen, analyzed.
+pub(crate) fn analysis<'t>(stretch: &StretchArgs, trace: &'t Trace) -> anyhow::Result<Analysis<'t>> {
+    let Some(number) = stretch.step else {
+        return Ok(Analysis::of(trace, window(stretch, trace)?)?);
+    };
+    let whole = Analysis::of(trace, Window::default())?;
+    whole
+        .only_step(number)?
+        .with_context(|| match whole.steps.steps.len() {
+            0 => format!("there is no step {number}: no steps were found in the trace"),
+            count => format!("there is no step {number}; the trace has {count}, counted from 0"),
+        })
+}
+
+/// The time range that is chosen.
 pub(crate) fn window(stretch: &StretchArgs, trace: &Trace) -> anyhow::Result<Window> {
-    if let Some(number) = stretch.step {
-        let whole = Analysis::of(trace, Window::default())?;
-        let step = whole
-            .steps
-            .steps
-            .get(number)
-            .with_context(|| match whole.steps.steps.len() {
-                0 => format!("there is no step {number}: no steps were found in the trace"),
-                count => format!("there is no step {number}; the trace has {count}, counted from 0"),
-            })?;
-        return Ok(Window {
-            from: Some(step.start_ns),
-            to: Some(step.end_ns),
-        });
+    if stretch.step.is_some() {
+        return Ok(analysis(stretch, trace)?.activity.window);
     }
     let span = trace.span();
-    let window = Window {
-        from: stretch.from.map(|time| time.resolve(span).0),
-        to: stretch.to.map(|time| time.resolve(span).0),
-    };
-    if let (Some(from), Some(to)) = (window.from, window.to)
-        && from >= to
-    {
-        bail!("the stretch of time is empty: it ends before it starts");
-    }
-    Ok(window)
+    let range = time_range(stretch.from, stretch.to, span)?;
+    Ok(Window {
+        from: range.from.map(|time| time.0),
+        to: range.to.map(|time| time.0),
+    })
 }
 
 fn key(arg: KernelKeyArg) -> KernelKey {
@@ -106,19 +107,35 @@ fn summary(
         answer["findings"] = value(&findings.findings)?;
         return Ok(output.json(&answer)?);
     }
-    if analysis.activity.ops.is_empty() {
-        output.note("no device work in this stretch of time");
-    }
+    note_no_work(analysis, output);
     let hidden = report.kernels.rows.len().saturating_sub(limit);
     report.kernels.rows.truncate(limit);
-    tables::devices(&report.utilization, output)?;
-    tables::idle(&report.idle, output)?;
+    if !analysis.activity.ops.is_empty() {
+        tables::devices(&report.utilization, output)?;
+        tables::idle(&report.idle, output)?;
+    }
     tables::step_line(&report.steps, output)?;
     tables::kernels(&report.kernels, hidden, output)?;
     tables::copies(&report.copies, output)?;
     tables::launches(&report.launches, output)?;
     output.line("")?;
     answers::findings(&findings, limit, whole_span(analysis.trace), output)
+}
+
+/// States that there is no GPU work, where a table would have no rows.
+fn note_no_work(analysis: &Analysis<'_>, output: &mut Output) {
+    if analysis.activity.ops.is_empty() {
+        output.note(match analysis.activity.window == Window::default() {
+            true => "no GPU work: the trace has no kernels, copies or sets",
+            false => "no GPU work in this time range",
+        });
+    }
+}
+
+/// Whether an analysis does without GPU work, or states itself that there is none.
+fn has_own_note(only: AnalysisArg) -> bool {
+    use AnalysisArg::{CriticalPath, Findings, Memory, Slack, Steps, WhatIf};
+    matches!(only, CriticalPath | Findings | Memory | Slack | Steps | WhatIf)
 }
 
 fn one(
@@ -130,6 +147,9 @@ fn one(
 ) -> anyhow::Result<()> {
     let format = output.format;
     let doubts = &analysis.activity.doubts;
+    if format == Format::Table && !has_own_note(only) {
+        note_no_work(analysis, output);
+    }
     match only {
         AnalysisArg::Utilization => {
             let (report, ..) = analysis.swept();

@@ -43,6 +43,9 @@ pub(crate) fn capture(args: &CaptureArgs, output: &Output) -> anyhow::Result<Cap
     if args.steps.is_some() && !matches!(range(args), CaptureRange::Marker { .. }) {
         bail!("--steps counts ranges; name them with --capture-range nvtx:NAME");
     }
+    if args.duration.is_some_and(|duration| duration.0.is_zero()) {
+        bail!("--duration 0 records nothing; name a longer time, such as 5s, or leave it out");
+    }
     if args.buffer_size.0 < 4 << 20 {
         bail!("--buffer-size must be 4M at least");
     }
@@ -122,7 +125,12 @@ pub(crate) fn show(report: &Report, output: &mut Output) {
     if let Some(words) = recorded(report) {
         output.note(&words);
     }
+    let is_empty = report.processes == 0 && report.passed_over == 0;
     for loss in &report.losses {
+        // The command that recorded nothing explains why, at more length.
+        if is_empty && loss.is_no_process() {
+            continue;
+        }
         if loss.is_missing_data() {
             output.warning(&format!("not whole: {loss}"));
         } else {
@@ -130,7 +138,7 @@ pub(crate) fn show(report: &Report, output: &mut Output) {
         }
     }
     show_nameless(report, output);
-    if let Some((path, _)) = report.files.last() {
+    if let Some((path, _)) = report.files.last().filter(|_| !is_empty) {
         output.note(&format!("next: tracesmith view {} --stats", path.display()));
     }
 }

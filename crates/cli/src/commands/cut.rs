@@ -1,21 +1,18 @@
 //! `tracesmith cut`.
 
 use serde_json::json;
-use tracesmith_trace::{HostPlacement, RecordingLeftOut, RewriteReport, TimeRange, cut, units};
+use tracesmith_trace::{HostPlacement, RecordingLeftOut, RewriteReport, cut, units};
 
 use crate::args::{CutArgs, Format, OutArgs};
 use crate::commands::out_file::{Schema, is_stdout, write_trace};
 use crate::input::open_trace;
 use crate::output::Output;
 use crate::progress::Progress;
+use crate::time_arg::time_range;
 
 pub(crate) fn run(args: &CutArgs, output: &mut Output) -> anyhow::Result<()> {
     let trace = open_trace(&args.file)?;
-    let span = trace.span();
-    let range = TimeRange {
-        from: args.from.map(|time| time.resolve(span)),
-        to: args.to.map(|time| time.resolve(span)),
-    };
+    let range = time_range(args.from, args.to, trace.span())?;
     let progress = Progress::new("cutting", trace.file_bytes(), output.bar());
     let (report, bytes) = write_trace(&args.out, &[&args.file], Schema::Own, |writer| {
         Ok(cut(&trace, range, writer, &mut |bytes| progress.add(bytes))?)

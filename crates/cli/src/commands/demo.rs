@@ -1,11 +1,12 @@
 //! `tracesmith demo`: real GPU work to look at, on every machine.
 
 use std::io::Write;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use tracesmith_machine::DevicesReport;
-use tracesmith_trace::{Query, Trace, units};
+use tracesmith_trace::{EventKind, Query, Trace, units};
 
 use super::info::health_lines;
 use super::ourselves::capture;
@@ -16,7 +17,7 @@ use crate::output::{FAINT, HEADING, Output};
 /// The recording that comes along, taken on an H200 (fixtures/demo-h200.md).
 static RECORDING: &[u8] = include_bytes!("../../../../fixtures/demo-h200.sbt");
 
-/// Where the trace is left unless told otherwise. It is the demo's own file, and replaced when it is there.
+/// Where the trace is left unless told otherwise. One that an earlier demo left there is replaced.
 const OUT: &str = "tracesmith-demo.sbt";
 
 /// Rows of the totals that are shown.
@@ -32,13 +33,26 @@ enum Origin {
 
 pub(crate) fn run(args: &DemoArgs, output: &mut Output) -> anyhow::Result<()> {
     let out = args.out.clone().unwrap_or_else(|| PathBuf::from(OUT));
-    if args.out.is_some() && out.exists() && !args.force {
-        bail!("{} exists already; --force replaces it", out.display());
+    let may_replace = args.force || (args.out.is_none() && is_own(&out));
+    if out.exists() && !may_replace {
+        bail!("{} exists; replace it with --force", out.display());
     }
     let (origin, trace) = trace_to_show(args, output)?;
     put(&trace, &out)?;
     let opened = Trace::from_bytes(trace).context("reading the trace of the demo")?;
     show(&origin, &opened, &out, output)
+}
+
+/// Whether a file is a trace that an earlier demo wrote.
+fn is_own(file: &Path) -> bool {
+    let Ok(bytes) = std::fs::read(file) else {
+        return false;
+    };
+    bytes == RECORDING
+        || Trace::from_bytes(bytes).is_ok_and(|trace| {
+            let command = trace.metadata.get("command");
+            command.is_some_and(|command| command.contains(" workload demo"))
+        })
 }
 
 /// Of this machine's GPU if that can be; the recording otherwise.
@@ -82,6 +96,23 @@ fn put(trace: &[u8], out: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// A hundredth of the trace that has kernels in it, as options.
+fn busy_range(trace: &Trace) -> String {
+    let query = Query {
+        kinds: Some(vec![EventKind::Kernel]),
+        ..Query::default()
+    };
+    let mut start = None;
+    trace.for_each_event_by_time(&query, |found| {
+        start = Some(found.event.start);
+        ControlFlow::Break(())
+    });
+    let (first, last) = trace.span().unwrap_or_default();
+    let nanos = start.map_or(0, |start| start.0.saturating_sub(first.0));
+    let percent = nanos * 100 / (last.0 - first.0).max(1);
+    format!("--from {percent}% --to {}%", (percent + 1).min(100))
+}
+
 fn show(origin: &Origin, trace: &Trace, out: &Path, output: &mut Output) -> anyhow::Result<()> {
     if output.format == Format::Table {
         let span = trace
@@ -118,7 +149,7 @@ fn show(origin: &Origin, trace: &Trace, out: &Path, output: &mut Output) -> anyh
                 "the longest kernels",
             ),
             (
-                format!("tracesmith view {file} --from 25% --to 30%"),
+                format!("tracesmith view {file} {}", busy_range(trace)),
                 "everything in a stretch of time",
             ),
             (

@@ -10,15 +10,18 @@ use tracesmith_interop::export::{
     ExportOptions, ExportReport, Exporter, GpuForm, Out, PacketPacking, Packing, PerfettoOptions, Way,
     Weight, exporter_for, write_folder,
 };
-use tracesmith_trace::{TimeRange, Trace, units};
+use tracesmith_trace::{Trace, units};
 
 use crate::args::{ExportArgs, Format, GpuFormArg, OutArgs, WeightArg};
+use crate::commands::leftovers;
 use crate::commands::out_file::{Target, is_stdout, write_out, write_path};
-use crate::input::open_trace;
+use crate::input::{open_trace, warn_of_damage};
 use crate::output::Output;
 use crate::progress::Progress;
+use crate::time_arg::time_range;
 
 pub(crate) fn run(args: &ExportArgs, output: &mut Output) -> anyhow::Result<()> {
+    leftovers::watch()?;
     let exporter = chosen(args)?;
     if args.table.is_some() && !matches!(exporter.way, Way::Tables(_)) {
         bail!("{} is no format of tables; leave --table out", exporter.name);
@@ -28,11 +31,13 @@ pub(crate) fn run(args: &ExportArgs, output: &mut Output) -> anyhow::Result<()> 
         force: args.force,
     };
     let trace = open_trace(&args.file)?;
-    let options = options(args, &trace, output);
+    check_streams(&args.stream, &trace)?;
+    let options = options(args, &trace, output)?;
     if let Some(size) = args.split {
         let report = write_split(exporter, &trace, &options, size.0, &out)?;
         drop(options);
-        return show_split(&trace, exporter, report, &out, output);
+        warn_of_damage(&trace, &args.file, output);
+        return show_split(exporter, report, &out, output);
     }
     let (report, bytes) = match (exporter.way, args.table.as_deref()) {
         (Way::Tables(export), Some(table)) => {
@@ -41,7 +46,26 @@ pub(crate) fn run(args: &ExportArgs, output: &mut Output) -> anyhow::Result<()> 
         _ => write(exporter, &trace, &options, &out, &args.file)?,
     };
     drop(options);
-    show(&trace, exporter, &report, bytes, &out, output)
+    warn_of_damage(&trace, &args.file, output);
+    show(exporter, &report, bytes, &out, output)
+}
+
+/// Fails when a stream is not in the trace. Events of the host have no stream, and would be all that is written.
+fn check_streams(wanted: &[u64], trace: &Trace) -> anyhow::Result<()> {
+    let mut known: Vec<u64> = trace.streams.iter().map(|stream| stream.stream.0).collect();
+    known.sort_unstable();
+    known.dedup();
+    let missing = wanted.iter().find(|stream| !known.contains(stream));
+    match missing {
+        Some(missing) if !known.is_empty() => {
+            let known: Vec<String> = known.iter().map(u64::to_string).collect();
+            bail!(
+                "--stream {missing}: the trace has no such stream; it has {}",
+                known.join(", ")
+            )
+        }
+        _ => Ok(()),
+    }
 }
 
 fn chosen(args: &ExportArgs) -> anyhow::Result<&'static Exporter> {
@@ -70,13 +94,9 @@ fn out_path(args: &ExportArgs, exporter: &Exporter) -> anyhow::Result<PathBuf> {
     }
 }
 
-fn options(args: &ExportArgs, trace: &Trace, output: &Output) -> ExportOptions {
-    let span = trace.span();
-    ExportOptions {
-        range: TimeRange {
-            from: args.from.map(|time| time.resolve(span)),
-            to: args.to.map(|time| time.resolve(span)),
-        },
+fn options(args: &ExportArgs, trace: &Trace, output: &Output) -> anyhow::Result<ExportOptions> {
+    Ok(ExportOptions {
+        range: time_range(args.from, args.to, trace.span())?,
         streams: (!args.stream.is_empty()).then(|| args.stream.iter().map(|id| StreamId(*id)).collect()),
         weight: weight(args.weight),
         perfetto: PerfettoOptions {
@@ -92,7 +112,7 @@ fn options(args: &ExportArgs, trace: &Trace, output: &Output) -> ExportOptions {
             },
         },
         progress: Some(Progress::new("exporting", trace.file_bytes(), output.bar()).into_fn()),
-    }
+    })
 }
 
 /// What stacks are weighed by.
@@ -254,14 +274,13 @@ fn numbered(path: &Path, number: usize) -> PathBuf {
 }
 
 fn show_split(
-    trace: &Trace,
     exporter: &Exporter,
     (report, sizes): (ExportReport, Vec<u64>),
     out: &OutArgs,
     output: &mut Output,
 ) -> anyhow::Result<()> {
     let bytes = sizes.iter().sum();
-    show(trace, exporter, &report, bytes, out, output)?;
+    show(exporter, &report, bytes, out, output)?;
     if output.format == Format::Table {
         for (size, number) in sizes.iter().zip(1..) {
             let name = numbered(&out.out, number);
@@ -282,16 +301,12 @@ fn bytes_in(path: &Path) -> std::io::Result<u64> {
 }
 
 pub(crate) fn show(
-    trace: &Trace,
     exporter: &Exporter,
     report: &ExportReport,
     bytes: u64,
     out: &OutArgs,
     output: &mut Output,
 ) -> anyhow::Result<()> {
-    for damage in trace.health().damage {
-        output.warning(&damage.to_string());
-    }
     for (count, why) in [
         (report.left_out, "have no place in this format"),
         (report.without_time, "have no time"),

@@ -1,41 +1,44 @@
 //! `tracesmith extract`: one launch of a recording, to run without us.
 
-use std::fs;
-
 use anyhow::Context;
 use serde_json::json;
 use tracesmith_replay::{Plan, Recording, Replay};
 use tracesmith_trace::units;
 
-use super::replay::{launch_place, settle};
-use crate::args::{ExtractArgs, Format};
+use super::leftovers;
+use super::out_file::write_folder;
+use super::replay::{launch_place, settle, warn_of_damage};
+use crate::args::{ExtractArgs, Format, OutArgs};
 use crate::output::Output;
 
 pub(crate) fn run(args: &ExtractArgs, output: &mut Output) -> anyhow::Result<()> {
     settle::settle_addresses();
+    leftovers::watch()?;
     let name = args.file.display().to_string();
     let mut recording = Recording::open(&args.file).with_context(|| name.clone())?;
     let place = launch_place(&recording, &args.kernel)?;
     let plan = Plan::of(&mut recording).with_context(|| name.clone())?;
+    if recording.broken.is_none() {
+        warn_of_damage(&recording, &args.file, output)?;
+    }
     let folder = args.out.display();
-    fs::create_dir_all(&args.out).with_context(|| format!("making {folder}"))?;
-    let mut entries = fs::read_dir(&args.out).with_context(|| format!("reading {folder}"))?;
-    anyhow::ensure!(
-        args.force || entries.next().is_none(),
-        "{folder} is not empty; --force writes into it"
-    );
-    let prepared = match Replay::prepare(&mut recording, &plan, args.device) {
-        Err(error) if error.is_without_device() => None,
-        prepared => Some(prepared.context(name)?),
+    let out = OutArgs {
+        out: args.out.clone(),
+        force: args.force,
     };
-    let extracted = match prepared {
-        Some(mut replay) => replay.extract(place, &args.out),
-        None => {
-            output.note("no GPU here: extracting what the file says without running anything");
-            recording.extract(&plan, place, &args.out)
-        }
-    };
-    let extracted = extracted.with_context(|| format!("writing {folder}"))?;
+    let extracted = write_folder(&out, |folder| {
+        let prepared = match Replay::prepare(&mut recording, &plan, args.device) {
+            Err(error) if error.is_without_device() => None,
+            prepared => Some(prepared.context(name)?),
+        };
+        Ok(match prepared {
+            Some(mut replay) => replay.extract(place, folder)?,
+            None => {
+                output.note("no GPU here: extracting what the file says without running anything");
+                recording.extract(&plan, place, folder)?
+            }
+        })
+    })?;
     if output.format == Format::Json {
         output.json(&json!({
             "command": extracted.command, "kernel": extracted.function, "buffers": extracted.buffers,

@@ -7,7 +7,7 @@ use tracesmith_interop::export::{ExportOptions, exporter_for};
 
 use crate::args::FlameArgs;
 use crate::commands::export;
-use crate::input::open_trace;
+use crate::input::{open_trace, warn_of_damage};
 use crate::output::Output;
 use crate::progress::Progress;
 
@@ -19,6 +19,12 @@ pub(crate) fn run(args: &FlameArgs, output: &mut Output) -> anyhow::Result<()> {
     let form = if args.folded { TEXT } else { form_of(&args.out.out) };
     let exporter = exporter_for(Path::new(form)).context("a form of flame graphs is missing")?;
     let trace = open_trace(&args.file)?;
+    if trace.stack_nodes().next().is_none() {
+        output.note(
+            "this trace has no stacks; the graph shows only names, ranges and operators. Record with \
+             'tracesmith profile --stacks native,python' for functions",
+        );
+    }
     let options = ExportOptions {
         weight: export::weight(args.by),
         progress: Some(Progress::new("drawing", trace.file_bytes(), output.bar()).into_fn()),
@@ -26,7 +32,8 @@ pub(crate) fn run(args: &FlameArgs, output: &mut Output) -> anyhow::Result<()> {
     };
     let (report, bytes) = export::write(exporter, &trace, &options, &args.out, &args.file)?;
     drop(options);
-    export::show(&trace, exporter, &report, bytes, &args.out, output)
+    warn_of_damage(&trace, &args.file, output);
+    export::show(exporter, &report, bytes, &args.out, output)
 }
 
 /// By the end of a name.

@@ -2,9 +2,11 @@
 
 use std::path::Path;
 
-use anyhow::Context;
+use anyhow::{Context, anyhow, bail};
 use serde_json::json;
-use tracesmith_interop::import::{ImportOptions, Input, TimeUnit, import, importer_of, unknown_format};
+use tracesmith_format::MAGIC;
+use tracesmith_interop::Error;
+use tracesmith_interop::import::{ImportOptions, Input, TimeUnit, import_each, importer_of, unknown_format};
 use tracesmith_trace::units;
 
 use crate::args::{Format, ImportArgs, TimeUnitArg};
@@ -15,6 +17,12 @@ pub(crate) fn run(args: &ImportArgs, output: &mut Output) -> anyhow::Result<()> 
     let mut inputs = Vec::new();
     for path in &args.files {
         let input = open(path).with_context(|| format!("reading {}", path.display()))?;
+        if input.head().starts_with(&MAGIC) {
+            bail!(
+                "{} is already a TraceSmith trace: all commands read it as it is",
+                path.display()
+            );
+        }
         if args.importer.is_none() && importer_of(&input).is_none() {
             let error = anyhow::Error::new(unknown_format(&input));
             return Err(error.context(format!("reading {}", path.display())));
@@ -30,9 +38,22 @@ pub(crate) fn run(args: &ImportArgs, output: &mut Output) -> anyhow::Result<()> 
         }),
     };
     let paths: Vec<&Path> = args.files.iter().map(|path| path.as_path()).collect();
-    let (report, bytes) = write_trace(&args.out, &paths, Schema::Own, |writer| {
-        Ok(import(inputs, &options, writer)?)
-    })?;
+    // An error of the input is reported as such, not as one of writing the trace.
+    let (mut file, mut bad_input) = (String::new(), None);
+    let written = write_trace(&args.out, &paths, Schema::Own, |writer| {
+        let mut reading = |input: &Input| input.name().clone_into(&mut file);
+        import_each(inputs, &options, writer, &mut reading).map_err(|error| {
+            let message = error.to_string();
+            if is_of_input(&error) {
+                bad_input = Some(error);
+            }
+            anyhow!(message)
+        })
+    });
+    if let Some(error) = bad_input {
+        return Err(anyhow::Error::new(error).context(format!("reading {file}")));
+    }
+    let (report, bytes) = written?;
     if report.cut {
         output.warning("a file is cut off; what was left of it is in the trace");
     }
@@ -49,7 +70,7 @@ pub(crate) fn run(args: &ImportArgs, output: &mut Output) -> anyhow::Result<()> 
         output.line(&format!(
             "wrote {} rows of events from {} ({})",
             units::count(report.rows),
-            report.formats.join(", "),
+            files_by_format(&report.formats),
             units::bytes(bytes)
         ))?;
         return Ok(());
@@ -62,6 +83,30 @@ pub(crate) fn run(args: &ImportArgs, output: &mut Output) -> anyhow::Result<()> 
         ("bytes", json!(bytes)),
     ])?;
     Ok(())
+}
+
+/// The formats of the files: each once, with the number of its files if there are several.
+fn files_by_format(formats: &[&str]) -> String {
+    let mut counts: Vec<(&str, usize)> = Vec::new();
+    for format in formats {
+        match counts.iter_mut().find(|(known, _)| known == format) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((format, 1)),
+        }
+    }
+    let words = counts.into_iter().map(|(format, count)| match count {
+        1 => format.to_owned(),
+        count => format!("{count} {format} files"),
+    });
+    words.collect::<Vec<String>>().join(", ")
+}
+
+/// Whether reading failed, not writing.
+fn is_of_input(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::Open { .. } | Error::Read { .. } | Error::Foreign { .. } | Error::UnknownFormat { .. }
+    )
 }
 
 fn open(path: &Path) -> anyhow::Result<Input> {

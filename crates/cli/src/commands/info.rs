@@ -10,10 +10,43 @@ use tracesmith_format::{BlockKind, StringId, schema};
 use tracesmith_trace::{HealthReport, Trace, units};
 
 use crate::args::{Format, InfoArgs};
-use crate::input::open_trace;
+use crate::input::{open_trace, repair_hint};
 use crate::output::table::{Align, Cell, TextTable};
 use crate::output::{BAD, FAINT, GOOD, Output};
 use crate::progress::Progress;
+
+/// Files up to this size are read and checked unasked: that takes less than a second.
+const CHECKED_BYTES: u64 = 256 << 20;
+
+/// Whether every block was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Checked {
+    /// All of the file, since the user wants it.
+    Wanted,
+    /// All of the file, since it is small.
+    Unasked,
+    /// Only what is shown.
+    Partly,
+}
+
+impl Checked {
+    fn of(args: &InfoArgs, bytes: u64) -> Self {
+        match args.verify {
+            true => Checked::Wanted,
+            false if bytes <= CHECKED_BYTES => Checked::Unasked,
+            false => Checked::Partly,
+        }
+    }
+
+    /// The health of a trace in which no damage was found.
+    fn words(self) -> &'static str {
+        match self {
+            Checked::Wanted => "good: every block was read and checked",
+            Checked::Unasked => "good",
+            Checked::Partly => "good (contents not checked; --verify reads all of it)",
+        }
+    }
+}
 
 pub(crate) fn run(args: &InfoArgs, output: &mut Output) -> anyhow::Result<()> {
     let started = std::time::Instant::now();
@@ -22,12 +55,13 @@ pub(crate) fn run(args: &InfoArgs, output: &mut Output) -> anyhow::Result<()> {
         "opened in {}",
         units::nanos(started.elapsed().as_nanos() as u64)
     ));
-    if args.verify {
+    let checked = Checked::of(args, trace.file_bytes());
+    if checked != Checked::Partly {
         trace.verify(&Progress::new("checking", trace.file_bytes(), output.bar()).into_fn());
     }
     let kinds = sizes_by_kind(&trace);
     match output.format {
-        Format::Json => output.json(&json_of(&trace, &kinds, args))?,
+        Format::Json => output.json(&json_of(&trace, &kinds, args, checked))?,
         Format::Csv => {
             output.csv(["table", "blocks", "rows", "bytes", "unpacked_bytes"])?;
             for (kind, size) in &kinds {
@@ -35,7 +69,7 @@ pub(crate) fn run(args: &InfoArgs, output: &mut Output) -> anyhow::Result<()> {
                 output.csv(std::iter::once(kind.to_string()).chain(numbers))?;
             }
         }
-        Format::Table => show(&trace, &kinds, args, output)?,
+        Format::Table => show(&trace, &kinds, args, checked, output)?,
     }
     Ok(())
 }
@@ -71,6 +105,7 @@ fn show(
     trace: &Trace,
     kinds: &BTreeMap<BlockKind, Size>,
     args: &InfoArgs,
+    checked: Checked,
     output: &mut Output,
 ) -> anyhow::Result<()> {
     show_head(trace, args, output)?;
@@ -84,7 +119,7 @@ fn show(
     if args.columns {
         show_columns(trace, kinds, output)?;
     }
-    show_health(&trace.health(), args, output)
+    show_health(&trace.health(), args, checked, output)
 }
 
 fn show_head(trace: &Trace, args: &InfoArgs, output: &mut Output) -> anyhow::Result<()> {
@@ -373,20 +408,24 @@ fn columns(trace: &Trace) -> Vec<ColumnSize> {
     columns
 }
 
-fn show_health(health: &HealthReport, args: &InfoArgs, output: &mut Output) -> anyhow::Result<()> {
+fn show_health(
+    health: &HealthReport,
+    args: &InfoArgs,
+    checked: Checked,
+    output: &mut Output,
+) -> anyhow::Result<()> {
     output.line("")?;
     if health.is_good() {
-        let checked = if args.verify {
-            "good: every block was read and checked"
-        } else {
-            "good"
-        };
-        output.line(&format!("{FAINT}health{FAINT:#}     {GOOD}{checked}{GOOD:#}"))?;
+        let words = checked.words();
+        output.line(&format!("{FAINT}health{FAINT:#}     {GOOD}{words}{GOOD:#}"))?;
         return Ok(());
     }
     output.line(&format!("{FAINT}health{FAINT:#}     {BAD}not whole{BAD:#}"))?;
     for line in health_lines(health) {
         output.line(&format!("  {line}"))?;
+    }
+    if !health.damage.is_empty() {
+        output.note(&repair_hint(&args.file));
     }
     Ok(())
 }
@@ -424,7 +463,7 @@ pub(crate) fn health_lines(health: &HealthReport) -> Vec<String> {
     lines
 }
 
-fn json_of(trace: &Trace, kinds: &BTreeMap<BlockKind, Size>, args: &InfoArgs) -> Value {
+fn json_of(trace: &Trace, kinds: &BTreeMap<BlockKind, Size>, args: &InfoArgs, checked: Checked) -> Value {
     let text = |id| trace.string(id);
     let id = |header: &tracesmith_format::FileHeader| {
         header.id.iter().map(|b| format!("{b:02x}")).collect::<String>()
@@ -468,6 +507,28 @@ fn json_of(trace: &Trace, kinds: &BTreeMap<BlockKind, Size>, args: &InfoArgs) ->
             table
         }).collect::<Vec<_>>(),
         "recording": recording::report(trace, &args.file).map(|report| report.value()),
-        "health": { "good": trace.health().is_good(), "problems": health_lines(&trace.health()) },
+        "health": {
+            "good": trace.health().is_good(), "problems": health_lines(&trace.health()),
+            "verified": checked != Checked::Partly,
+        },
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_large_file_is_not_called_good_without_saying_that_it_was_not_read() {
+        let mut args = InfoArgs {
+            file: "t.sbt".into(),
+            verify: false,
+            columns: false,
+        };
+        assert_eq!(Checked::of(&args, CHECKED_BYTES).words(), "good");
+        let words = Checked::of(&args, CHECKED_BYTES + 1).words();
+        assert!(words.contains("contents not checked; --verify"), "{words}");
+        args.verify = true;
+        assert_eq!(Checked::of(&args, CHECKED_BYTES + 1), Checked::Wanted);
+    }
 }

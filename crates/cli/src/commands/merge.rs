@@ -1,8 +1,10 @@
 //! `tracesmith merge`.
 
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 
-use tracesmith_trace::{HostLink, HostPlacement, merge, units};
+use anyhow::ensure;
+use tracesmith_trace::{HostLink, HostPlacement, Trace, merge, units};
 
 use crate::args::{ClockArg, MergeArgs};
 use crate::commands::cut::show_report;
@@ -24,6 +26,7 @@ pub(crate) fn run(args: &MergeArgs, output: &mut Output) -> anyhow::Result<()> {
         .iter()
         .map(|file| open_trace(file))
         .collect::<anyhow::Result<Vec<_>>>()?;
+    refuse_duplicates(&args.files, &traces)?;
     let inputs: Vec<&Path> = args.files.iter().map(AsRef::as_ref).collect();
     let total = traces.iter().map(|trace| trace.file_bytes()).sum();
     let progress = Progress::new("merging", total, output.bar());
@@ -33,6 +36,25 @@ pub(crate) fn run(args: &MergeArgs, output: &mut Output) -> anyhow::Result<()> {
     drop(progress);
     show_hosts(&report.hosts, output);
     show_report(&report, bytes, &args.out, output)
+}
+
+/// Fails when two files are the same trace: all its work would be counted twice.
+fn refuse_duplicates(files: &[PathBuf], traces: &[Trace]) -> anyhow::Result<()> {
+    let id = |trace: &Trace| trace.header().map(|header| header.id).filter(|id| *id != [0; 16]);
+    for (later, (file, trace)) in files.iter().zip(traces).enumerate() {
+        for (other, other_trace) in files.iter().zip(traces).take(later) {
+            let same_file = fs::canonicalize(file)
+                .is_ok_and(|path| fs::canonicalize(other).is_ok_and(|other| other == path));
+            let same_id = id(trace).is_some_and(|own| id(other_trace) == Some(own));
+            ensure!(
+                !same_file && !same_id,
+                "{} and {} are the same trace; name each trace once",
+                other.display(),
+                file.display()
+            );
+        }
+    }
+    Ok(())
 }
 
 /// Says how well the hosts' times compare: a wrong order of events across hosts looks like any other.

@@ -16,6 +16,7 @@ mod flame;
 mod foreign;
 mod import;
 mod info;
+mod leftovers;
 mod merge;
 mod ourselves;
 mod out_file;

@@ -12,6 +12,8 @@ use tracesmith_format::{Writer, WriterOptions};
 use tracesmith_interop::import::{ImportWriter, Sink};
 
 use crate::args::OutArgs;
+use crate::commands::leftovers;
+use crate::output::StdoutError;
 
 /// What the writer of a new trace is made with. Files that are rewritten have time for a slower level
 /// of zstd than a capture has.
@@ -75,7 +77,11 @@ pub(crate) fn write_out<R>(
         if io::stdout().is_terminal() {
             bail!("this is not for a terminal; redirect standard output, or name a file with -o");
         }
-        return fill(Target::Stream(Box::new(io::stdout()))).context("writing to standard output");
+        let written = fill(Target::Stream(Box::new(io::stdout())));
+        return written.map_err(|error| match is_broken_pipe(&error) {
+            true => StdoutError(io::ErrorKind::BrokenPipe.into()).into(),
+            false => error.context("writing to standard output"),
+        });
     }
     refuse_to_destroy(args, inputs)?;
     let what = || format!("writing {}", args.out.display());
@@ -89,6 +95,14 @@ pub(crate) fn write_out<R>(
     unfinished.file.sync_all().with_context(what)?;
     unfinished.put_in_place(&args.out).with_context(what)?;
     Ok(result)
+}
+
+/// Whether the reader of a pipe has ended, which is no error for standard output.
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        let error = cause.downcast_ref::<io::Error>();
+        error.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+    })
 }
 
 /// Has `fill` write a file or folder under a name of its own beside the wanted one, and gives it its name when it is
@@ -110,19 +124,44 @@ pub(crate) fn write_path<R>(
     } else {
         refuse_to_destroy(args, inputs)?;
     }
-    let partial = partial_path(&args.out);
-    let result = fill(&partial)
-        .and_then(|result| {
-            fs::rename(&partial, &args.out)?;
-            Ok(result)
-        })
-        .with_context(what);
-    if result.is_err() {
-        // What made us give up is the error to report; a leftover is harmless.
-        let _ = fs::remove_file(&partial);
-        let _ = fs::remove_dir_all(&partial);
+    let place = |partial: &Path| fs::rename(partial, &args.out);
+    leftovers::write(&partial_path(&args.out), fill, place).with_context(what)
+}
+
+/// The same for a folder that may have something in it already if `args` allow it: then new files replace those of the
+/// same name, when all are written.
+pub(crate) fn write_folder<R>(
+    args: &OutArgs,
+    fill: impl FnOnce(&Path) -> anyhow::Result<R>,
+) -> anyhow::Result<R> {
+    let folder = args.out.display();
+    let what = || format!("writing {folder}");
+    if args.out.exists() {
+        let is_empty = fs::read_dir(&args.out).with_context(what)?.next().is_none();
+        anyhow::ensure!(
+            args.force || is_empty,
+            "{folder} is not empty; --force writes into it"
+        );
     }
-    result
+    if let Some(parent) = args.out.parent() {
+        fs::create_dir_all(parent).with_context(what)?;
+    }
+    let place = |partial: &Path| {
+        // Replaces an empty folder too.
+        if fs::rename(partial, &args.out).is_ok() {
+            return Ok(());
+        }
+        for entry in fs::read_dir(partial)? {
+            let entry = entry?;
+            let target = args.out.join(entry.file_name());
+            if target.is_dir() {
+                fs::remove_dir_all(&target)?;
+            }
+            fs::rename(entry.path(), target)?;
+        }
+        fs::remove_dir(partial)
+    };
+    leftovers::write(&partial_path(&args.out), fill, place).with_context(what)
 }
 
 /// A file beside its place. Where the file system can, it has no name until it is whole, so that nothing is left of it
@@ -213,7 +252,8 @@ fn write_to<R>(
     Ok((filled, written))
 }
 
-fn refuse_to_destroy(args: &OutArgs, inputs: &[&Path]) -> anyhow::Result<()> {
+/// Fails when writing would replace a file without `--force`, or an input.
+pub(crate) fn refuse_to_destroy(args: &OutArgs, inputs: &[&Path]) -> anyhow::Result<()> {
     let Ok(existing) = fs::canonicalize(&args.out) else {
         return Ok(());
     };

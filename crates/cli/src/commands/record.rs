@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
+use std::path::Path;
 
 use serde_json::json;
 use tracesmith_collect::{Selection, dump, record};
@@ -14,6 +15,12 @@ use crate::output::Output;
 pub(crate) fn run(args: &RecordArgs, output: &mut Output) -> anyhow::Result<Exit> {
     if args.dump {
         return ask_for_dumps(&args.pid, output);
+    }
+    for process in &args.pid {
+        anyhow::ensure!(
+            Path::new("/proc").join(process.to_string()).exists(),
+            "there is no process {process}"
+        );
     }
     let selection = if args.pid.is_empty() {
         Selection::Everyone

@@ -1,6 +1,7 @@
 //! `tracesmith repair`.
 
 use serde_json::json;
+use tracesmith_format::tables::HealthCause;
 use tracesmith_trace::{repair, units};
 
 use crate::args::{Format, RepairArgs};
@@ -41,7 +42,13 @@ pub(crate) fn run(args: &RepairArgs, output: &mut Output) -> anyhow::Result<()> 
         units::count(report.blocks),
         units::bytes(bytes)
     ))?;
-    if report.damage.is_empty() {
+    let health = trace.health();
+    let is_cut = health.recorded.iter().any(|item| item.cause == HealthCause::CUT);
+    if is_cut && trace.metadata.contains_key("import.format") {
+        output.line("the imported file was truncated: what could be read of it is in the new trace")?;
+    } else if is_cut {
+        output.line("the trace is of a truncated file: its last events are missing")?;
+    } else if report.damage.is_empty() {
         output.line("nothing was damaged")?;
     }
     for damage in &report.damage {

@@ -8,13 +8,12 @@ mod plan_file;
 pub(super) mod settle;
 mod step;
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context;
-use tracesmith_format::tables::CommandKind;
 use tracesmith_replay::npy::{self, Element};
 use tracesmith_replay::{
     Comparison, Content, Error, Float, Order, Pace, Part, Placing, Plan, Recording, Replacement, Replay,
@@ -22,9 +21,11 @@ use tracesmith_replay::{
 };
 use tracesmith_trace::units;
 
+use super::out_file::{Target, refuse_to_destroy, write_out};
 use super::replay_timing;
-use crate::args::{ElementArg, KernelArg, ReplaceArg, ReplayArgs, ReplayMode, ToleranceArg};
+use crate::args::{ElementArg, KernelArg, OpsArg, OutArgs, ReplaceArg, ReplayArgs, ReplayMode, ToleranceArg};
 use crate::exit::Exit;
+use crate::input::repair_hint;
 use crate::output::{Hinted, Output};
 use crate::progress::Progress;
 use answers::Answer;
@@ -38,7 +39,7 @@ const SHOWN: usize = 20;
 const RELOCATE: &str = "--relocate takes others, and changes all that looks like an address in those";
 
 /// What can be done without a GPU.
-const WITHOUT_GPU: &str = "a replay runs kernels, and needs a GPU; without one: --mode dry-run, and --dump of memory before the first kernel";
+const WITHOUT_GPU: &str = "a replay runs kernels, and needs a GPU; without one: --mode dry-run, and --dump of memory that no kernel has changed yet, or at the end";
 
 /// How a replay ends that could not be made.
 const FAILED: Exit = Exit::Code(2);
@@ -77,10 +78,18 @@ pub(crate) fn run(args: &ReplayArgs, output: &mut Output) -> anyhow::Result<Exit
         ));
     }
     let plan = Plan::of(&mut recording).with_context(|| name.clone())?;
+    if recording.broken.is_none() {
+        warn_of_damage(&recording, &args.file, output)?;
+    }
+    let wishes = Wishes::of(args, &recording)?;
     if args.mode == ReplayMode::DryRun {
         return plan::show_plan(&recording, &plan, output);
     }
-    let wishes = Wishes::of(args, &recording)?;
+    if guard::role() != Role::Searcher {
+        for array in &wishes.written {
+            array.refuse_to_destroy(args)?;
+        }
+    }
     let recorded_span = (args.mode == ReplayMode::AsRecorded).then(|| recording.span());
     origin::warn_of_strangers(&recording.origin, output);
     let placing = if args.relocate {
@@ -120,15 +129,18 @@ pub(crate) fn run(args: &ReplayArgs, output: &mut Output) -> anyhow::Result<Exit
 fn dump_recorded(args: &ReplayArgs, output: &mut Output) -> anyhow::Result<bool> {
     let name = args.file.display().to_string();
     let mut recording = Recording::open(&args.file).with_context(|| name.clone())?;
+    part(args, &recording)?;
     let Some(array) = written(args, &recording)? else {
         return Ok(false);
     };
+    array.refuse_to_destroy(args)?;
     if recording.broken.is_some() {
         return Ok(false);
     }
     let content = recording.content_before(array.place, array.address, array.bytes);
     match content.with_context(|| name)? {
         Content::Known(content) => {
+            warn_of_damage(&recording, &args.file, output)?;
             output.note("no GPU here: from the file, nothing was run");
             array.write(&content, output)?;
             Ok(true)
@@ -144,6 +156,20 @@ fn dump_recorded(args: &ReplayArgs, output: &mut Output) -> anyhow::Result<bool>
         }
         Content::Unknown { call: None, .. } => Ok(false),
     }
+}
+
+/// Names the damaged blocks that do not matter for a replay. All others were read, or opening the file failed.
+pub(super) fn warn_of_damage(recording: &Recording, file: &Path, output: &mut Output) -> anyhow::Result<()> {
+    let found = recording.unrelated_damage()?;
+    for damage in &found {
+        output.warning(&format!(
+            "{damage}. The replay recording is intact: it does not use this part of the file"
+        ));
+    }
+    if !found.is_empty() {
+        output.note(&repair_hint(file));
+    }
+    Ok(())
 }
 
 /// What is answered, and from what.
@@ -264,8 +290,15 @@ fn part(args: &ReplayArgs, recording: &Recording) -> anyhow::Result<Part> {
         let place = launch_place(recording, kernel)?;
         part.places = place..place + 1;
     }
-    if let Some(ops) = &args.ops {
-        part.places = recording.places(ops.0.clone());
+    if let Some(OpsArg(ops)) = &args.ops {
+        part.places = recording.places(ops.clone());
+        anyhow::ensure!(
+            !part.places.is_empty(),
+            "--ops {}..{} selects no call: {}",
+            ops.start,
+            ops.end,
+            recorded_calls(recording)
+        );
     }
     if let Some(stream) = args.stream {
         let is_known = recording.commands.iter().any(|command| command.stream == stream);
@@ -275,14 +308,40 @@ fn part(args: &ReplayArgs, recording: &Recording) -> anyhow::Result<Part> {
     Ok(part)
 }
 
+/// The numbers that calls have, in words.
+pub(super) fn recorded_calls(recording: &Recording) -> String {
+    match (recording.commands.first(), recording.commands.last()) {
+        (Some(first), Some(last)) => {
+            format!("the recording has the calls {} to {}", first.number, last.number)
+        }
+        _ => "the recording has no calls".to_owned(),
+    }
+}
+
 /// The place of a launch.
 pub(super) fn launch_place(recording: &Recording, kernel: &KernelArg) -> anyhow::Result<usize> {
     recording.launch(&kernel.name, kernel.nth).with_context(|| {
-        format!(
-            "no launch {} of a kernel {:?} is recorded",
-            kernel.nth, kernel.name
-        )
+        let count = recording.launches(&kernel.name).count();
+        match count {
+            0 => format!(
+                "--kernel {}#{}: the recording has no kernel whose name contains {0:?}; --mode dry-run lists its calls",
+                kernel.name, kernel.nth
+            ),
+            _ => format!(
+                "--kernel {}#{}: kernels whose name contains {0:?} are launched only {}",
+                kernel.name,
+                kernel.nth,
+                times(count)
+            ),
+        }
     })
+}
+
+fn times(count: usize) -> String {
+    match count {
+        1 => "once".to_owned(),
+        count => format!("{count} times"),
+    }
 }
 
 fn tolerance(arg: &ToleranceArg, element: Option<ElementArg>) -> anyhow::Result<Tolerance> {
@@ -305,17 +364,15 @@ fn tolerance(arg: &ToleranceArg, element: Option<ElementArg>) -> anyhow::Result<
 
 /// Of all launches, or of the one that was chosen.
 fn replacement(arg: &ReplaceArg, args: &ReplayArgs, recording: &Recording) -> anyhow::Result<Replacement> {
+    replaced_launch(&arg.kernel, None, recording)?;
     let code = fs::read(&arg.file).with_context(|| format!("reading {}", arg.file.display()))?;
     let nth = match &args.kernel {
         None => None,
         Some(kernel) => {
             let chosen = recording.launch(&kernel.name, kernel.nth);
-            let launches = recording.commands.iter().enumerate().filter(|(_, command)| {
-                command.kind == CommandKind::LAUNCH && command.function.contains(&arg.kernel)
-            });
-            let nth = launches
-                .map(|(place, _)| Some(place))
-                .position(|place| place == chosen);
+            let nth = recording
+                .launches(&arg.kernel)
+                .position(|place| Some(place) == chosen);
             let nth = nth
                 .with_context(|| format!("--kernel {} chooses no launch of {:?}", kernel.name, arg.kernel))?;
             Some(nth + 1)
@@ -329,20 +386,53 @@ fn replacement(arg: &ReplaceArg, args: &ReplayArgs, recording: &Recording) -> an
     })
 }
 
+/// Checks that a kernel to replace is launched, `nth` times if that is given.
+pub(super) fn replaced_launch(kernel: &str, nth: Option<usize>, recording: &Recording) -> anyhow::Result<()> {
+    let count = recording.launches(kernel).count();
+    let wanted = nth.unwrap_or(1);
+    if count == 0 {
+        anyhow::bail!(
+            "cannot replace {kernel:?}: the recording has no kernel whose name contains it; --mode dry-run lists its calls"
+        );
+    }
+    anyhow::ensure!(
+        wanted <= count,
+        "cannot replace launch {wanted} of {kernel:?}: such kernels are launched only {}",
+        times(count)
+    );
+    Ok(())
+}
+
 /// The array that was asked for.
 fn written(args: &ReplayArgs, recording: &Recording) -> anyhow::Result<Option<Written>> {
     let (Some(address), Some(file)) = (args.dump, &args.out) else {
         return Ok(None);
     };
-    let (address, bytes) = extent(recording, address)?;
-    let all = recording.commands.len();
+    let wanted = address;
+    let (address, bytes) = extent(recording, wanted)?;
     Ok(Some(Written {
-        place: args.until.map_or(all, |number| recording.places(0..number).end),
+        place: place_before("--until", args.until, recording)?,
+        wanted,
         address,
         bytes,
         element: args.element,
         file: file.clone(),
     }))
+}
+
+/// The place of a call; the end without one. One more than the last call's number is the end, too.
+pub(super) fn place_before(option: &str, call: Option<u64>, recording: &Recording) -> anyhow::Result<usize> {
+    let Some(number) = call else {
+        return Ok(recording.commands.len());
+    };
+    let first = recording.commands.first().map_or(0, |command| command.number);
+    let end = recording.commands.last().map_or(0, |command| command.number + 1);
+    anyhow::ensure!(
+        (first..=end).contains(&number),
+        "{option} {number}: {}; without {option}, memory is written as it is at the end",
+        recorded_calls(recording)
+    );
+    Ok(recording.places(0..number).end)
 }
 
 /// All of the buffer that an address lies in.
@@ -354,10 +444,28 @@ fn extent(recording: &Recording, address: u64) -> anyhow::Result<(u64, u64)> {
 }
 
 impl Written {
+    /// Fails when the file exists and may not be replaced.
+    fn refuse_to_destroy(&self, args: &ReplayArgs) -> anyhow::Result<()> {
+        let out = OutArgs {
+            out: self.file.clone(),
+            force: args.force,
+        };
+        refuse_to_destroy(&out, &[&args.file])
+    }
+
     fn write(&self, content: &[u8], output: &mut Output) -> anyhow::Result<()> {
+        // Whether it may be replaced was checked before anything ran.
         write_array(&self.file, content, self.element)?;
         let (file, bytes) = (self.file.display(), units::bytes(self.bytes));
         output.note(&format!("wrote {file} ({bytes})"));
+        if self.wanted != self.address {
+            output.note(&format!(
+                "{:#x} is at offset {} of the buffer at {:#x}; all of the buffer is written",
+                self.wanted,
+                self.wanted - self.address,
+                self.address
+            ));
+        }
         Ok(())
     }
 }
@@ -371,12 +479,19 @@ fn write_array(out: &Path, content: &[u8], element: Option<ElementArg>) -> anyho
         Some(ElementArg::F32) => Element::F32,
         Some(ElementArg::F64) => Element::F64,
     };
-    let write = || {
-        let mut file = BufWriter::new(File::create(out)?);
-        npy::write(&mut file, content, element)?;
-        file.flush()
+    let out = OutArgs {
+        out: out.to_owned(),
+        force: true,
     };
-    write().with_context(|| format!("writing {}", out.display()))
+    write_out(&out, &[], |target| {
+        let sink: Box<dyn Write> = match target {
+            Target::File(file) => Box::new(file),
+            Target::Stream(stream) => stream,
+        };
+        let mut sink = BufWriter::new(sink);
+        npy::write(&mut sink, content, element)?;
+        Ok(sink.flush()?)
+    })
 }
 
 /// Says how many are not shown.

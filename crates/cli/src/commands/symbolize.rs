@@ -10,12 +10,19 @@ use tracesmith_trace::{FrameToName, NamedFunction, RewriteReport, Trace, symboli
 use crate::args::{Format, SymbolizeArgs};
 use crate::commands::cut::warn_of_losses;
 use crate::commands::out_file::{Schema, is_stdout, write_trace};
-use crate::input::open_trace;
+use crate::input::{open_trace, warn_of_damage};
 use crate::output::Output;
 use crate::output::table::{Align, TextTable};
 use crate::progress::Progress;
 
 pub(crate) fn run(args: &SymbolizeArgs, output: &mut Output) -> anyhow::Result<()> {
+    for folder in &args.debug_dir {
+        anyhow::ensure!(
+            folder.is_dir(),
+            "--debug-dir {}: there is no such directory",
+            folder.display()
+        );
+    }
     let trace = open_trace(&args.file)?;
     let mut resolver = Resolver::new(Sources::with_folders(args.debug_dir.iter().cloned()));
     let mut kept = Kept::new();
@@ -90,9 +97,7 @@ fn show(
     args: &SymbolizeArgs,
     output: &mut Output,
 ) -> anyhow::Result<()> {
-    for damage in trace.health().damage {
-        output.warning(&damage.to_string());
-    }
+    warn_of_damage(trace, &args.file, output);
     warn_of_losses(report, output);
     if is_stdout(&args.out) {
         return Ok(());

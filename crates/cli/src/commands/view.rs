@@ -12,10 +12,11 @@ use tracesmith_format::{DeviceId, ProcessId, StreamId};
 use tracesmith_trace::{Query, SortKey, Trace, units};
 
 use crate::args::{Format, ViewArgs};
-use crate::input::open_trace;
+use crate::input::{open_trace, warn_of_damage};
 use crate::name_pattern::name_filter;
 use crate::output::Output;
 use crate::progress::{Bar, Progress};
+use crate::time_arg::time_range;
 use crate::timeline::Charset;
 use rows::RowWriter;
 use stacks::Stacks;
@@ -59,9 +60,7 @@ pub(crate) fn run(args: ViewArgs, output: &mut Output) -> anyhow::Result<()> {
         };
         show_rows(&trace, &query, args.sort, limit, stacks, output)?;
     }
-    for damage in trace.health().damage {
-        output.warning(&damage.to_string());
-    }
+    warn_of_damage(&trace, &args.file, output);
     Ok(())
 }
 
@@ -123,7 +122,7 @@ fn show_rows(
 }
 
 fn query(args: &ViewArgs, trace: &Trace) -> anyhow::Result<Query> {
-    let span = trace.span();
+    let range = time_range(args.from, args.to, trace.span())?;
     let list = |empty: bool| if empty { None } else { Some(()) };
     Ok(Query {
         kinds: list(args.kind.is_empty()).map(|()| args.kind.clone()),
@@ -135,8 +134,8 @@ fn query(args: &ViewArgs, trace: &Trace) -> anyhow::Result<Query> {
         processes: list(args.process.is_empty())
             .map(|()| processes(&args.process, trace))
             .transpose()?,
-        from: args.from.map(|time| time.resolve(span)),
-        to: args.to.map(|time| time.resolve(span)),
+        from: range.from,
+        to: range.to,
         progress: None,
     })
 }

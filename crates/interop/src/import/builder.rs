@@ -333,6 +333,12 @@ impl<'b, 'w> Builder<'b, 'w> {
     }
 
     pub(crate) fn finish(mut self) -> Result<ImportReport, Error> {
+        // One host needs no name. Among several, the first is told from those of the other files.
+        if self.hosts.len() > 1 {
+            let name = self.string("host of file 1")?;
+            let nameless = self.hosts.iter_mut().filter(|host| !host.name.is_some());
+            nameless.for_each(|host| host.name = name);
+        }
         for row in std::mem::take(&mut self.hosts) {
             self.writer.define(&row)?;
         }

@@ -119,8 +119,19 @@ pub fn import(
     options: &ImportOptions,
     writer: &mut ImportWriter<'_>,
 ) -> Result<ImportReport, Error> {
+    import_each(inputs, options, writer, &mut |_| {})
+}
+
+/// The same. `reading` is called with each file before it is read, so that the caller can name the one that fails.
+pub fn import_each(
+    inputs: Vec<Input>,
+    options: &ImportOptions,
+    writer: &mut ImportWriter<'_>,
+    reading: &mut dyn FnMut(&Input),
+) -> Result<ImportReport, Error> {
     let mut builder = Builder::new(writer);
     for mut input in inputs {
+        reading(&input);
         let importer = options
             .format
             .or_else(|| importer_of(&input))

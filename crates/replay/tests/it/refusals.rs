@@ -99,9 +99,13 @@ fn a_recording_that_the_recorder_calls_broken_is_refused() {
 #[test]
 fn a_file_that_is_cut_or_damaged_is_refused() {
     let whole = small().bytes();
-    let words = "the file is cut or damaged, and may lack some of the recording";
+    let words = "and may lack part of the recording";
     // Without its end marker; the rows are there.
-    assert_eq!(only_reason(whole[..whole.len() - 8].to_vec()), words);
+    let reason = only_reason(whole[..whole.len() - 8].to_vec());
+    assert!(
+        reason.contains("the file is truncated") && reason.contains(words),
+        "{reason}"
+    );
     // One byte of some block: wherever it is, the recording is refused, cannot be read, or is not touched.
     let mut refused = 0;
     for place in (128..whole.len()).step_by(37) {
@@ -115,7 +119,11 @@ fn a_file_that_is_cut_or_damaged_is_refused() {
             refused += 1;
             continue;
         };
-        refused += usize::from(plan.obstacles.iter().any(|obstacle| obstacle.reason == words));
+        refused += usize::from(
+            plan.obstacles
+                .iter()
+                .any(|obstacle| obstacle.reason.contains(words)),
+        );
     }
     assert!(refused > 10, "{refused}");
 }

@@ -298,7 +298,8 @@ impl IdleSums {
                 .map_or_else(Sums::default, |(_, sums)| sums.clone());
             for (cause, nanos) in [
                 (IdleCause::Start, device.first.saturating_sub(span.0)),
-                (IdleCause::End, span.1.saturating_sub(device.last)),
+                // A device without work in the window has a last moment of 0.
+                (IdleCause::End, span.1.saturating_sub(device.last.max(span.0))),
             ] {
                 sums.nanos[cause as usize] += nanos;
                 sums.counts[cause as usize] += u64::from(nanos > 0);

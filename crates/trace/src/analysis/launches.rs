@@ -30,7 +30,9 @@ pub struct LaunchesReport {
 pub struct ShortKernels {
     /// How many.
     pub count: u64,
-    /// Share of all kernels with a call.
+    /// All kernels with a call of their own: those of graphs have none.
+    pub launched: u64,
+    /// Share of these.
     pub share: f64,
     /// Their time on the device.
     pub kernel_ns: u64,
@@ -147,6 +149,7 @@ impl LaunchesReport {
                 .for_each(|(ranked, nanos)| ranked.add(nanos));
         }
         let [latency, delay, call] = ranked.map(Ranked::distribution);
+        short_kernels.launched = kernels;
         short_kernels.share = share(short_kernels.count, kernels);
         LaunchesReport {
             latency,

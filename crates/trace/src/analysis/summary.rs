@@ -53,12 +53,30 @@ impl<'t> Analysis<'t> {
     /// Rebuilds what a stretch of a trace holds.
     pub fn of(trace: &'t Trace, window: Window) -> Result<Self, Error> {
         let activity = Activity::within(trace, window)?;
-        let steps = Steps::of(trace, &activity)?;
+        let steps = Steps::of(trace, &activity)?.within(&window);
         Ok(Analysis {
             trace,
             activity,
             steps,
         })
+    }
+
+    /// Rebuilds what one step holds, and has this step alone: none are searched for inside it. `None` when there is no
+    /// such step.
+    pub fn only_step(&self, number: usize) -> Result<Option<Self>, Error> {
+        let Some(steps) = self.steps.only(number) else {
+            return Ok(None);
+        };
+        let step = &steps.steps[0];
+        let window = Window {
+            from: Some(step.start_ns),
+            to: Some(step.end_ns),
+        };
+        Ok(Some(Analysis {
+            trace: self.trace,
+            activity: Activity::within(self.trace, window)?,
+            steps,
+        }))
     }
 
     /// Everything that a first look wants. What is independent of each other is worked out at once.

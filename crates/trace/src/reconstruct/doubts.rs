@@ -23,6 +23,11 @@ pub struct Doubts {
     pub before_its_call_by: u64,
     /// Records that were lost, as the trace itself says.
     pub lost_records: u64,
+    /// Places at which the files that the trace was made from were truncated.
+    pub truncated: u64,
+    /// Whether it was made from files of other tools.
+    #[serde(skip)]
+    pub is_imported: bool,
     /// Parts of the file that cannot be read.
     pub damaged_blocks: u64,
     /// Clocks whose times could not be brought to the common timeline.
@@ -39,9 +44,14 @@ impl Doubts {
             HealthCause::RING_FULL,
             HealthCause::VENDOR_DROPPED,
             HealthCause::PROCESS_DIED,
-            HealthCause::CUT,
             HealthCause::DAMAGED,
         ];
+        let cut = health
+            .recorded
+            .iter()
+            .filter(|item| item.cause == HealthCause::CUT);
+        self.truncated = cut.map(|item| item.count.max(1)).fold(0, u64::saturating_add);
+        self.is_imported = trace.metadata.contains_key("import.format");
         self.lost_records = health
             .recorded
             .iter()
@@ -54,7 +64,11 @@ impl Doubts {
 
     /// Whether there are none.
     pub fn is_none(&self) -> bool {
-        *self == Self::default()
+        let nothing = Self {
+            is_imported: self.is_imported,
+            ..Self::default()
+        };
+        *self == nothing
     }
 
     /// The same as sentences, one for each doubt.
@@ -130,6 +144,16 @@ impl Doubts {
                 "{} lost while recording",
                 count(self.lost_records, "record was", "records were")
             ),
+        );
+        say(
+            self.truncated,
+            match (self.is_imported, self.truncated) {
+                (true, 1) => "the imported file was truncated: its last events are missing".to_owned(),
+                (true, count) => {
+                    format!("imported files are truncated or damaged in {count} places: events are missing")
+                }
+                (false, _) => "the file was truncated: its last events are missing".to_owned(),
+            },
         );
         say(
             self.damaged_blocks,

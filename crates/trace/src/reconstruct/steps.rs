@@ -8,7 +8,7 @@ use serde::Serialize;
 use tracesmith_format::tables::{HostCall, Marker, MarkerKind};
 use tracesmith_format::{ProcessId, Projection, StringId, ThreadId};
 
-use super::activity::{Activity, LaneId};
+use super::activity::{Activity, LaneId, Window};
 use super::ops::{OpId, times_on};
 use crate::error::Error;
 use crate::model::trace::Trace;
@@ -38,6 +38,9 @@ pub enum StepSource {
 pub struct Step {
     /// Its name.
     pub name: String,
+    /// Its place among all steps of the trace.
+    #[serde(skip)]
+    pub number: usize,
     /// The process that it is of.
     #[serde(skip)]
     pub process: ProcessId,
@@ -100,6 +103,14 @@ impl Steps {
         for steps in steps.chunk_by_mut(|a, b| a.process == b.process) {
             mark_warm_up(steps);
         }
+        for (number, step) in steps.iter_mut().enumerate() {
+            step.number = number;
+        }
+        Self::of_marked(source, steps, belongs)
+    }
+
+    /// Of steps that are in order, numbered, and known to be of the warming up or not.
+    fn of_marked(source: StepSource, steps: Vec<Step>, belongs: Belongs) -> Self {
         let settled = (0..steps.len() as u32)
             .filter(|at| !steps[*at as usize].is_warm_up)
             .collect();
@@ -109,6 +120,22 @@ impl Steps {
             settled,
             belongs,
         }
+    }
+
+    /// The steps that are in a window as a whole. Of any other, only a part of the work is in the activity.
+    pub fn within(self, window: &Window) -> Self {
+        let is_inside = |step: &Step| {
+            window.from.is_none_or(|from| from <= step.start_ns)
+                && window.to.is_none_or(|to| step.end_ns <= to)
+        };
+        let steps = self.steps.into_iter().filter(is_inside).collect();
+        Self::of_marked(self.source, steps, self.belongs)
+    }
+
+    /// One step alone: its place in `steps`.
+    pub fn only(&self, place: usize) -> Option<Self> {
+        let step = self.steps.get(place)?.clone();
+        Some(Self::of_marked(self.source.clone(), vec![step], self.belongs))
     }
 
     /// Those after the warming up: places in `steps`.
@@ -222,6 +249,7 @@ fn marked(trace: &Trace) -> Result<Option<(String, Vec<Step>)>, Error> {
         });
     Ok(best.map(|(base, ranges)| {
         let step = |range: &Range| Step {
+            number: 0,
             name: trace.string(range.name).to_owned(),
             process: range.process,
             start_ns: range.start,
@@ -413,6 +441,7 @@ fn pattern_steps(
         .filter(|edge| edge[1] > edge[0])
         .enumerate()
         .map(|(number, edge)| Step {
+            number: 0,
             name: format!("step {number}"),
             process,
             start_ns: edge[0],
@@ -432,6 +461,7 @@ mod tests {
         let step = |duration: &u64| {
             start += duration;
             Step {
+                number: 0,
                 name: String::new(),
                 process: ProcessId(1),
                 start_ns: start - duration,

@@ -2,7 +2,7 @@
 
 use tracesmith_format::DeviceId;
 use tracesmith_trace::analysis::{
-    CopiesReport, CopyRow, IdleReport, KernelKey, KernelsReport, LaunchesReport, StepsReport,
+    CopiesReport, CopyRow, IdleReport, KernelKey, KernelsReport, LaunchesReport, StepRow, StepsReport,
     StreamUtilization, UtilizationReport, device_name,
 };
 use tracesmith_trace::reconstruct::StepSource;
@@ -224,6 +224,19 @@ pub(super) fn step_line(report: &StepsReport, output: &mut Output) -> anyhow::Re
     if report.steps.is_empty() {
         return Ok(());
     }
+    if let [StepRow { step, .. }] = report.steps.as_slice() {
+        let warm_up = if step.is_warm_up { " of warming up" } else { "" };
+        heading(
+            &format!(
+                "Step {}: {}{warm_up}, found {}",
+                step.number,
+                units::nanos(step.duration()),
+                found(&report.source)
+            ),
+            output,
+        )?;
+        return Ok(output.line("")?);
+    }
     let warm_up = report.steps.iter().filter(|row| row.step.is_warm_up).count();
     let settled = &report.settled;
     heading(
@@ -267,11 +280,11 @@ pub(super) fn steps(
         ("step", Align::Flexible),
     ]);
     let span = whole_span(trace);
-    for (number, row) in report.steps.iter().enumerate().take(limit) {
+    for row in report.steps.iter().take(limit) {
         let warm_up = if row.step.is_warm_up { "warm-up" } else { "" };
         let mut add = |device: String, busy: Cell, compute: Cell, exposed: Cell| {
             table.row([
-                number.to_string().into(),
+                row.step.number.to_string().into(),
                 offset(span, row.step.start_ns).into(),
                 units::nanos(row.step.duration()).into(),
                 Cell::styled(warm_up, FAINT),
@@ -445,11 +458,11 @@ pub(super) fn launches(report: &LaunchesReport, output: &mut Output) -> anyhow::
     let short = &report.short_kernels;
     if short.count > 0 {
         output.line(&format!(
-            "{} ({}) took less time than the call that launched {}",
-            if short.count == 1 {
-                "1 kernel".to_owned()
-            } else {
-                format!("{} kernels", units::count(short.count))
+            "{} of {} launched outside graphs ({}) took less time than the call that launched {}",
+            units::count(short.count),
+            match short.launched {
+                1 => "1 kernel".to_owned(),
+                launched => format!("{} kernels", units::count(launched)),
             },
             percent(short.share),
             if short.count == 1 { "it" } else { "them" }

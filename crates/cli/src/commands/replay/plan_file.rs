@@ -65,6 +65,8 @@ struct Dump {
 /// An array that is written on the way.
 pub(super) struct Written {
     pub(super) place: usize,
+    /// The address that was named, which may be inside the buffer.
+    pub(super) wanted: u64,
     pub(super) address: u64,
     pub(super) bytes: u64,
     pub(super) element: Option<ElementArg>,
@@ -88,6 +90,7 @@ pub(super) fn wishes(path: &Path, recording: &Recording) -> anyhow::Result<Wishe
         .collect::<anyhow::Result<Vec<Written>>>()?;
     written.sort_by_key(|array| array.place);
     let replacement = |replace: &Replace| {
+        super::replaced_launch(&replace.kernel, replace.nth, recording)?;
         let file = folder.join(&replace.file);
         let code = fs::read(&file).with_context(|| format!("reading {}", file.display()))?;
         Ok(Replacement {
@@ -149,9 +152,9 @@ fn array(dump: &Dump, recording: &Recording, folder: &Path) -> anyhow::Result<Wr
             Some(found.with_context(|| format!("{name:?} is none of u8, i32, i64, f16, f32, f64"))?)
         }
     };
-    let all = recording.commands.len();
     Ok(Written {
-        place: dump.before.map_or(all, |number| recording.places(0..number).end),
+        place: super::place_before("`before`", dump.before, recording)?,
+        wanted: dump.address,
         address,
         bytes,
         element,

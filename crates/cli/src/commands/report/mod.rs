@@ -6,13 +6,13 @@ mod page;
 use std::io::Write;
 
 use tracesmith_format::Timestamp;
-use tracesmith_trace::analysis::{Analysis, MemoryReport};
+use tracesmith_trace::analysis::MemoryReport;
 use tracesmith_trace::overview::{DEVICE_KINDS, Overview, Window as Span};
 use tracesmith_trace::reconstruct::Window;
 use tracesmith_trace::{Query, Trace, units};
 
 use crate::args::ReportArgs;
-use crate::commands::analyze::window;
+use crate::commands::analyze::analysis;
 use crate::commands::out_file::{Target, is_stdout, write_out};
 use crate::input::open_trace;
 use crate::output::Output;
@@ -22,8 +22,8 @@ const CELLS: usize = 600;
 
 pub(crate) fn run(args: &ReportArgs, output: &mut Output) -> anyhow::Result<()> {
     let trace = open_trace(&args.file)?;
-    let window = window(&args.stretch, &trace)?;
-    let analysis = Analysis::of(&trace, window)?;
+    let analysis = analysis(&args.stretch, &trace)?;
+    let window = analysis.activity.window;
     let summary = analysis.summary()?;
     let findings = analysis.findings(&summary)?;
     let memory = MemoryReport::of(&trace, window)?;

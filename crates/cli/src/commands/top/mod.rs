@@ -26,8 +26,9 @@ use tracesmith_trace::overview::{DEVICE_KINDS, HOST_KINDS, Window};
 use super::view;
 use crate::args::{Format, TopArgs};
 use crate::exit::Exit;
-use crate::input::open_trace;
+use crate::input::{open_trace, warn_of_damage};
 use crate::output::{Hinted, Output};
+use crate::time_arg::time_range;
 use crate::timeline::Charset;
 use data::{Data, Filter, Inspected, Picture};
 use draw::{Look, Scene};
@@ -80,9 +81,7 @@ pub(crate) fn run(args: &TopArgs, output: &mut Output) -> anyhow::Result<Exit> {
     let window = first_window(args, &trace, &data)?;
     let ended = browse(Top::new(data, window, title, look), signals)?;
     // Damage that was met on the way.
-    for damage in trace.health().damage {
-        output.warning(&damage.to_string());
-    }
+    warn_of_damage(&trace, &args.file, output);
     Ok(match ended {
         None => Exit::Done,
         Some(signal) => {
@@ -93,11 +92,11 @@ pub(crate) fn run(args: &TopArgs, output: &mut Output) -> anyhow::Result<Exit> {
 }
 
 fn first_window(args: &TopArgs, trace: &Trace, data: &Data<'_>) -> anyhow::Result<Window> {
-    let (span, whole) = (trace.span(), data.summary.window());
-    let from = args.from.map_or(whole.from, |time| time.resolve(span));
-    let to = args.to.map_or(whole.to, |time| time.resolve(span));
+    let whole = data.summary.window();
+    let range = time_range(args.from, args.to, trace.span())?;
+    let (from, to) = (range.from.unwrap_or(whole.from), range.to.unwrap_or(whole.to));
     if from >= to {
-        bail!("--from is not before --to");
+        bail!("the chosen events are not in the time range of --from and --to");
     }
     Ok(Window::new(from, to))
 }

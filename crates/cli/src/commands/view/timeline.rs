@@ -49,11 +49,6 @@ pub(super) fn show(
         );
     }
     let is_of_devices = kinds.iter().all(|kind| DEVICE_KINDS.contains(kind));
-    if let (Some(from), Some(to)) = (query.from, query.to)
-        && from >= to
-    {
-        bail!("--from is not before --to");
-    }
     let width = picture.width.or(output.width()).unwrap_or(DEFAULT_WIDTH).max(1);
     let cells = match output.format {
         Format::Table => width.saturating_sub(label_width(width) + PERCENT_WIDTH).max(1),

@@ -228,7 +228,9 @@ fn longest_alone(facts: &Facts<'_>, device: u32, is_meant: impl Fn(OpClass) -> b
         end - start - beside
     };
     let mut longest: Vec<(u64, OpId)> = Vec::new();
-    for op in ops.ids().filter(|op| is_meant(ops.class(*op))).filter(is_here) {
+    // As the tables of copies and kernels count them: what started in the window.
+    let is_counted = |op: &OpId| is_meant(ops.class(*op)) && activity.window.holds(ops.start[op.index()]);
+    for op in ops.ids().filter(is_counted).filter(is_here) {
         longest.push((alone(op), op));
         longest.sort_by_key(|(nanos, op)| (std::cmp::Reverse(*nanos), *op));
         longest.truncate(3);
