@@ -1,9 +1,16 @@
 //! Values of Arrow arrays, as SQLite takes them.
 
+use std::sync::Arc;
+
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Float64Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
+use arrow_array::types::{
+    ArrowPrimitiveType, Float64Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+};
 use arrow_array::{Array, ArrayRef, BooleanArray, DictionaryArray, PrimitiveArray, StringArray};
+use arrow_buffer::{NullBuffer, ScalarBuffer};
 use arrow_schema::DataType;
+
+use crate::rows::{Part, Place};
 
 /// A column with its type looked up once.
 #[derive(Clone)]
@@ -48,6 +55,76 @@ impl Column {
             }
             _ => Self::Unused,
         }
+    }
+
+    /// The values of some rows of several parts, in their order.
+    pub(crate) fn gather(parts: &[Part], column: usize, places: &[Place]) -> Self {
+        fn numbers<P: ArrowPrimitiveType>(
+            parts: &[Part],
+            places: &[Place],
+            of: impl Fn(&Part) -> Option<&PrimitiveArray<P>>,
+        ) -> PrimitiveArray<P> {
+            let arrays: Vec<Option<&PrimitiveArray<P>>> = parts.iter().map(of).collect();
+            let has_nulls = arrays.iter().flatten().any(|array| array.null_count() > 0);
+            let values = places.iter().map(|(part, row)| match arrays[*part as usize] {
+                Some(array) => array.value(*row as usize),
+                None => P::Native::default(),
+            });
+            let values = ScalarBuffer::from_iter(values);
+            let nulls = has_nulls.then(|| {
+                NullBuffer::from_iter(places.iter().map(|(part, row)| {
+                    arrays[*part as usize].is_some_and(|array| array.is_valid(*row as usize))
+                }))
+            });
+            PrimitiveArray::new(values, nulls)
+        }
+        macro_rules! of {
+            ($kind:ident) => {
+                Self::$kind(numbers(parts, places, |part| match &part.columns[column] {
+                    Self::$kind(array) => Some(array),
+                    _ => None,
+                }))
+            };
+        }
+        match parts.first().map(|part| &part.columns[column]) {
+            Some(Self::U8(_)) => of!(U8),
+            Some(Self::U16(_)) => of!(U16),
+            Some(Self::U32(_)) => of!(U32),
+            Some(Self::U64(_)) => of!(U64),
+            Some(Self::I32(_)) => of!(I32),
+            Some(Self::I64(_)) => of!(I64),
+            Some(Self::F64(_)) => of!(F64),
+            Some(Self::Bool(_)) => {
+                let value = |(part, row): &Place| match &parts[*part as usize].columns[column] {
+                    Self::Bool(array) => array.is_valid(*row as usize).then(|| array.value(*row as usize)),
+                    _ => None,
+                };
+                Self::Bool(places.iter().map(value).collect())
+            }
+            Some(Self::Text(first, texts)) => {
+                let keys = numbers(parts, places, |part| match &part.columns[column] {
+                    Self::Text(array, _) => Some(array.keys()),
+                    _ => None,
+                });
+                // All batches of one trace share the dictionary.
+                let array = DictionaryArray::try_new(keys, Arc::clone(first.values()));
+                array.map_or(Self::Unused, |array| Self::Text(array, texts.clone()))
+            }
+            Some(Self::Unused) | None => Self::Unused,
+        }
+    }
+
+    /// Whether all parts have the same dictionary, if they have texts.
+    pub(crate) fn is_shared(parts: &[Part], column: usize) -> bool {
+        let dictionary = |part: &Part| match &part.columns[column] {
+            Self::Text(array, _) => Some(Arc::clone(array.values())),
+            _ => None,
+        };
+        let first = parts.first().and_then(dictionary);
+        first.is_none_or(|first| {
+            let mut others = parts.iter().filter_map(dictionary);
+            others.all(|other| Arc::ptr_eq(&other, &first))
+        })
     }
 
     #[inline]

@@ -7,11 +7,11 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use tracesmith_trace::Trace;
 use tracesmith_trace::tables::{Cancel, ColumnKind, Scan, TableInfo};
 
-use crate::cell::Cell;
+use crate::cell::{Cell, Column};
 use crate::error::Error;
 use crate::functions::Function;
 use crate::plan::{Narrowed, Operator, Plan};
-use crate::rows::{Index, Order, Part, Rows, sorted};
+use crate::rows::{Index, Order, Part, Rows, in_order, sorted};
 
 /// An open trace and the name that queries know it by.
 #[derive(Clone, Debug)]
@@ -253,6 +253,11 @@ impl Relation {
                     });
                 };
                 let order = sorted(&parts, at, is_descending);
+                let is_one_trace = self.shared.traces.len() == 1;
+                if is_one_trace && (0..self.width()).all(|column| Column::is_shared(&parts, column)) {
+                    let parts = in_order(&parts, &order);
+                    return Ok(Rows::whole(Arc::new(parts)));
+                }
                 Ok(Rows::listed(Arc::new(parts), Order::Sorted(order)))
             }
             None => {

@@ -40,6 +40,12 @@ pub(crate) enum Rows {
     Stream(Stream),
     /// In another order, or some of them.
     Listed(Listed),
+    /// All rows of parts, one after the other.
+    Whole {
+        parts: Arc<Vec<Part>>,
+        part: usize,
+        row: usize,
+    },
 }
 
 pub(crate) struct Stream {
@@ -111,6 +117,15 @@ impl Rows {
         Rows::Listed(Listed { parts, order, at: 0 })
     }
 
+    /// `parts` must not be empty ones.
+    pub(crate) fn whole(parts: Arc<Vec<Part>>) -> Self {
+        Rows::Whole {
+            parts,
+            part: 0,
+            row: 0,
+        }
+    }
+
     #[inline]
     pub(crate) fn next(&mut self) -> Result<(), Error> {
         match self {
@@ -125,6 +140,13 @@ impl Rows {
                 listed.at += 1;
                 Ok(())
             }
+            Rows::Whole { parts, part, row } => {
+                *row += 1;
+                if parts.get(*part).is_some_and(|current| *row >= current.rows) {
+                    (*part, *row) = (*part + 1, 0);
+                }
+                Ok(())
+            }
         }
     }
 
@@ -133,6 +155,7 @@ impl Rows {
         match self {
             Rows::Stream(stream) => stream.part.is_none(),
             Rows::Listed(listed) => listed.place().is_none(),
+            Rows::Whole { parts, part, .. } => *part >= parts.len(),
         }
     }
 
@@ -145,6 +168,7 @@ impl Rows {
                 let (part, row) = listed.place()?;
                 Some((&listed.parts[part as usize], row as usize))
             }
+            Rows::Whole { parts, part, row } => parts.get(*part).map(|part| (part, *row)),
         }
     }
 }
@@ -164,38 +188,90 @@ impl Listed {
 
 /// All rows of some parts, in the order of a column. Texts are ranked once for each dictionary, so no row compares them.
 pub(crate) fn sorted(parts: &[Part], column: usize, is_descending: bool) -> Vec<Place> {
+    let is_text = parts
+        .iter()
+        .all(|part| matches!(part.columns[column], Column::Text(..)));
+    if is_text {
+        sorted_texts(parts, column, is_descending)
+    } else {
+        let keys = |at: usize, row: usize| number_key(parts[at].columns[column].cell(row));
+        let of_part = |(at, part): (usize, &Part)| -> Vec<(u128, Place)> {
+            (0..part.rows)
+                .map(|row| (keys(at, row), (at as u32, row as u32)))
+                .collect()
+        };
+        let mut keyed: Vec<(u128, Place)> = parts.par_iter().enumerate().flat_map_iter(of_part).collect();
+        // Rows that are equal stay in the order of the file.
+        if is_descending {
+            keyed.par_sort_by(|one, other| other.0.cmp(&one.0));
+        } else {
+            keyed.par_sort_by_key(|(key, _)| *key);
+        }
+        keyed.into_iter().map(|(_, place)| place).collect()
+    }
+}
+
+/// The same for texts: their ranks are few and small, so rows are counted into place.
+fn sorted_texts(parts: &[Part], column: usize, is_descending: bool) -> Vec<Place> {
     let mut ranks = TextRanks::default();
     for part in parts {
         if let Column::Text(array, texts) = &part.columns[column] {
             ranks.add(array.values().as_ref(), texts);
         }
     }
-    ranks.settle();
-    let mut keyed: Vec<(u128, Place)> = parts
-        .par_iter()
-        .enumerate()
-        .flat_map_iter(|(at, part)| {
-            let ranks = &ranks;
-            let of_part = match &part.columns[column] {
-                Column::Text(array, _) => ranks.of(array.values().as_ref()),
-                _ => &[],
-            };
-            (0..part.rows).map(move |row| {
-                let key = match &part.columns[column] {
-                    Column::Text(array, _) => array.key(row).map_or(0, |key| u128::from(of_part[key]) + 1),
-                    other => number_key(other.cell(row)),
-                };
-                (key, (at as u32, row as u32))
-            })
-        })
-        .collect();
-    // Rows that are equal stay in the order of the file.
-    if is_descending {
-        keyed.par_sort_by(|one, other| other.0.cmp(&one.0));
-    } else {
-        keyed.par_sort_by_key(|(key, _)| *key);
+    let most = ranks.settle();
+    let keys_of = |part: &Part| -> Vec<u32> {
+        let Column::Text(array, _) = &part.columns[column] else {
+            return vec![0; part.rows];
+        };
+        let ranks = ranks.of(array.values().as_ref());
+        // A row without a text comes first.
+        let rank = |row| array.key(row).map_or(0, |key| ranks[key] + 1);
+        let rank = |row| {
+            if is_descending {
+                most + 1 - rank(row)
+            } else {
+                rank(row)
+            }
+        };
+        (0..part.rows).map(rank).collect()
+    };
+    let keys: Vec<Vec<u32>> = parts.par_iter().map(keys_of).collect();
+    let mut starts = vec![0_usize; most as usize + 3];
+    for key in keys.iter().flatten() {
+        starts[*key as usize + 1] += 1;
     }
-    keyed.into_iter().map(|(_, place)| place).collect()
+    for at in 1..starts.len() {
+        starts[at] += starts[at - 1];
+    }
+    let mut places = vec![(0, 0); keys.iter().map(Vec::len).sum()];
+    for (part, keys) in keys.iter().zip(0..).map(|(keys, part)| (part, keys)) {
+        for (row, key) in (0..).zip(keys) {
+            let next = &mut starts[*key as usize];
+            places[*next] = (part, row);
+            *next += 1;
+        }
+    }
+    places
+}
+
+/// Rows in an order, put into parts of their own: SQLite then reads memory from front to back. Only for one trace.
+pub(crate) fn in_order(parts: &[Part], places: &[Place]) -> Vec<Part> {
+    /// Rows of a part.
+    const CHUNK: usize = 1 << 17;
+    places
+        .par_chunks(CHUNK)
+        .map(|places| {
+            let width = parts.first().map_or(0, |part| part.columns.len());
+            Part {
+                trace: parts.first().map_or(0, |part| part.trace),
+                columns: (0..width)
+                    .map(|column| Column::gather(parts, column, places))
+                    .collect(),
+                rows: places.len(),
+            }
+        })
+        .collect()
 }
 
 /// A number that sorts as the cell does.
@@ -231,7 +307,8 @@ impl TextRanks {
         }
     }
 
-    fn settle(&mut self) {
+    /// Ranks all texts. Says which rank is the greatest.
+    fn settle(&mut self) -> u32 {
         let mut texts: Vec<(usize, usize)> = Vec::new();
         for (at, (_, values, ranks)) in self.dictionaries.iter_mut().enumerate() {
             ranks.resize(values.len(), 0);
@@ -251,6 +328,7 @@ impl TextRanks {
         for ((at, text), rank) in ranked {
             self.dictionaries[at].2[text] = rank;
         }
+        rank
     }
 
     fn of(&self, values: &dyn Array) -> &[u32] {

@@ -24,7 +24,7 @@ fn imported(files: &[(&str, &str)]) -> Result<Trace, Error> {
     let mut writer = Writer::new(sink, Default::default()).unwrap();
     import(inputs, &ImportOptions::default(), &mut writer)?;
     writer.seal().unwrap();
-    Ok(crate::open_bytes(bytes.into_inner())?)
+    crate::open_bytes(bytes.into_inner())
 }
 
 /// The figures were counted with Python's json module over the same file.
