@@ -180,7 +180,7 @@ impl Listed {
             Order::Sorted(places) => places.get(self.at).copied(),
             Order::Indexed(index, range) => {
                 let at = range.start + self.at;
-                (at < range.end).then(|| index.places[at])
+                (at < range.end).then(|| index.place(at))
             }
         }
     }
@@ -340,44 +340,77 @@ impl TextRanks {
 
 /// Rows by the value of a column, for joins: each value is looked up, not searched for.
 pub(crate) struct Index {
+    /// In the order of their values.
+    numbers: Vec<(i64, Place)>,
     places: Vec<Place>,
-    numbers: FxHashMap<i64, (u32, u32)>,
-    texts: FxHashMap<String, (u32, u32)>,
+    /// Where the rows of a text are in `places`.
+    texts: FxHashMap<String, (usize, usize)>,
 }
 
 impl Index {
     pub(crate) fn new(parts: &[Part], column: usize) -> Self {
-        let places = sorted(parts, column, false);
-        let mut index = Index {
-            numbers: FxHashMap::default(),
-            texts: FxHashMap::default(),
-            places: Vec::new(),
+        let is_text = |part: &Part| matches!(part.columns[column], Column::Text(..));
+        if parts.iter().any(is_text) {
+            return Self::of_texts(parts, column);
+        }
+        let number = |at: usize, row: usize| match parts[at].columns[column].cell(row) {
+            Cell::Integer(number) => Some((number, (at as u32, row as u32))),
+            Cell::Null | Cell::Real(_) | Cell::Text(_) => None,
         };
+        let of_part = |(at, part): (usize, &Part)| -> Vec<(i64, Place)> {
+            (0..part.rows).filter_map(|row| number(at, row)).collect()
+        };
+        let mut numbers: Vec<(i64, Place)> = parts.par_iter().enumerate().flat_map_iter(of_part).collect();
+        // Most columns that are joined on grow with time.
+        numbers.par_sort();
+        Index {
+            numbers,
+            places: Vec::new(),
+            texts: FxHashMap::default(),
+        }
+    }
+
+    fn of_texts(parts: &[Part], column: usize) -> Self {
+        let places = sorted(parts, column, false);
         let cell = |(part, row): Place| parts[part as usize].columns[column].cell(row as usize);
+        let mut texts = FxHashMap::default();
         let mut start = 0;
         while start < places.len() {
             let first = cell(places[start]);
             let same = places[start..].iter().take_while(|place| cell(**place) == first);
             let end = start + same.count().max(1);
-            let range = (start as u32, end as u32);
-            match first {
-                Cell::Integer(number) => drop(index.numbers.insert(number, range)),
-                Cell::Text(text) => drop(index.texts.insert(text.to_owned(), range)),
-                Cell::Null | Cell::Real(_) => {}
+            if let Cell::Text(text) = first {
+                texts.insert(text.to_owned(), (start, end));
             }
             start = end;
         }
-        index.places = places;
-        index
+        Index {
+            numbers: Vec::new(),
+            places,
+            texts,
+        }
     }
 
     /// Where the rows with a value are.
     pub(crate) fn find(&self, cell: Cell<'_>) -> std::ops::Range<usize> {
-        let range = match cell {
-            Cell::Integer(number) => self.numbers.get(&number),
-            Cell::Text(text) => self.texts.get(text),
-            Cell::Null | Cell::Real(_) => None,
-        };
-        range.map_or(0..0, |(start, end)| *start as usize..*end as usize)
+        match cell {
+            Cell::Integer(wanted) => {
+                let start = self.numbers.partition_point(|(number, _)| *number < wanted);
+                let same = self.numbers[start..]
+                    .iter()
+                    .take_while(|(number, _)| *number == wanted);
+                start..start + same.count()
+            }
+            Cell::Text(text) => self.texts.get(text).map_or(0..0, |(start, end)| *start..*end),
+            Cell::Null | Cell::Real(_) => 0..0,
+        }
+    }
+
+    #[inline]
+    fn place(&self, at: usize) -> Place {
+        match self.numbers.get(at) {
+            Some((_, place)) => *place,
+            None => self.places[at],
+        }
     }
 }
