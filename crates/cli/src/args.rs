@@ -32,7 +32,7 @@ pub(crate) use replay::{
 pub(crate) use sql::SqlArgs;
 pub(crate) use stacks::{FlameArgs, SymbolizeArgs};
 
-/// Record what programs do on GPUs, and look into the traces
+/// Profile GPU programs, analyze the traces, and replay recorded GPU work
 #[derive(Parser)]
 #[command(
     name = "tracesmith",
@@ -41,7 +41,7 @@ pub(crate) use stacks::{FlameArgs, SymbolizeArgs};
     arg_required_else_help = true
 )]
 #[command(
-    after_help = "Example: tracesmith profile -- python train.py\n\nExit codes: 0 done, 1 the check said no, 2 failed; after profile the program's own."
+    after_help = "Example: tracesmith profile -- python train.py\n\nExit codes: 0 success, 1 a check failed, 2 error. profile exits with the program's exit code.\nDocumentation: docs/introduction.md"
 )]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -52,7 +52,7 @@ pub(crate) struct Args {
 
 #[derive(ClapArgs, Clone)]
 pub(crate) struct GlobalArgs {
-    /// How the answer is written; tables are for people, json and csv for programs
+    /// Output format: table for people, json or csv for programs
     #[arg(
         long,
         global = true,
@@ -62,10 +62,10 @@ pub(crate) struct GlobalArgs {
         value_name = "FORMAT"
     )]
     pub(crate) format: Format,
-    /// No colours, also when NO_COLOR is set
+    /// No color; the variable NO_COLOR does the same
     #[arg(long, global = true, help_heading = "Everywhere")]
     pub(crate) no_color: bool,
-    /// No progress bars and notes
+    /// Print no progress bars and no notes
     #[arg(
         short,
         long,
@@ -74,7 +74,7 @@ pub(crate) struct GlobalArgs {
         conflicts_with = "verbose"
     )]
     pub(crate) quiet: bool,
-    /// More notes on standard error
+    /// Print more notes to standard error
     #[arg(short, long, global = true, help_heading = "Everywhere")]
     pub(crate) verbose: bool,
 }
@@ -88,30 +88,30 @@ pub(crate) enum Format {
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Run a program and record what it does on GPUs
+    /// Run a program and record its GPU work
     #[command(after_help = "\
 Examples:
   tracesmith profile -- python train.py
   tracesmith profile -o step.sbt --capture-range nvtx:step --steps 10..12 -- python train.py
   tracesmith profile --flight-recorder 64M -- ./server    (then: kill -USR2 to this process)
 
-The program's input, output, signals and exit code are its own. Ctrl-C ends the program, not the
-trace. Children, torchrun and mpirun workers land in the same trace.")]
+The program keeps its input, output, signals and exit code. Ctrl-C stops the program; the trace is
+still written. Child processes, and workers of torchrun and mpirun, are in the same trace.")]
     Profile(Box<ProfileArgs>),
-    /// Record programs that run already and were armed with 'tracesmith env'
+    /// Record running programs that were started with the 'tracesmith env' variables
     #[command(after_help = "\
 Examples:
   tracesmith record --pid 4711 -d 5 -o now.sbt
   tracesmith record -d 10
   tracesmith record --dump --pid 4711")]
     Record(Box<RecordArgs>),
-    /// Print the variables that arm a program: our library is loaded, and sleeps until 'record'
+    /// Print environment variables that let 'record' attach to a program later
     #[command(after_help = "Example: eval \"$(tracesmith env)\" && ./server")]
     Env(EnvArgs),
-    /// Show what a trace is: origin, devices, tables, time span, sizes, health
+    /// Describe a trace: origin, devices, tables, time span, sizes, lost data
     #[command(after_help = "Example: tracesmith info train.sbt")]
     Info(InfoArgs),
-    /// Show events as rows, as totals or as a timeline
+    /// List events, or show totals or a timeline
     #[command(after_help = "\
 Examples:
   tracesmith view train.sbt --kind kernel --name 'flash*' --sort duration --limit 20
@@ -119,12 +119,12 @@ Examples:
   tracesmith view train.sbt --stats
   tracesmith view train.sbt --timeline --from 1.5s --to 1.6s
 
-Times are offsets from the trace's start (1.5s, 200ms, 10us, 7ns), shares of its span (25%), or
-absolute nanoseconds of its clock (@1700000000000000000).
-Names are matched as a glob when they hold *, ? or [, as a regular expression between slashes
-(/gemm_[0-9]+/), and as a part of the name otherwise.")]
+A time is an offset from the start of the trace (1.5s, 200ms, 10us, 7ns), a share of its time span
+(25%), or absolute nanoseconds on its clock (@1700000000000000000).
+A name pattern with *, ? or [ is a glob. Between slashes it is a regular expression
+(/gemm_[0-9]+/). Any other pattern matches a part of the name.")]
     View(Box<ViewArgs>),
-    /// Say what a trace means: how busy devices were, why not, and with what
+    /// Analyze a trace: GPU utilization, idle causes, top kernels, findings
     #[command(after_help = "\
 Examples:
   tracesmith analyze train.sbt
@@ -132,8 +132,8 @@ Examples:
   tracesmith analyze trace.json.gz --step 3 --format json
   tracesmith analyze train.sbt --scale 'flash*=0.5'
 
-Busy time is the union of all that ran: what ran at once counts once. Times as in
-'tracesmith view --help'.")]
+Busy time is the union of all GPU work: work that overlaps counts once. 'tracesmith view --help'
+describes how to write times.")]
     Analyze(Box<AnalyzeArgs>),
     /// Query traces with SQL: tables, views and functions over one or several files
     #[cfg(feature = "sqlite")]
@@ -146,33 +146,33 @@ Examples:
 
 docs/reference/sql.md lists all tables, views and functions. Queries only read.")]
     Sql(SqlArgs),
-    /// Show what streams, contexts and devices were doing: idle, pending, waiting, running
+    /// Show the states of streams, contexts and devices: idle, pending, waiting, running
     #[command(after_help = "\
 Examples:
   tracesmith states train.sbt
   tracesmith states train.sbt --at 1.5s
   tracesmith states train.sbt --stream 7 --intervals --from 1s --to 1.01s
 
-Times as in 'tracesmith view --help'.")]
+'tracesmith view --help' describes how to write times.")]
     States(StatesArgs),
-    /// Write a page about a trace to send around: timeline, busy and idle time, kernels, memory, findings
+    /// Write a report as one HTML page: timeline, utilization, kernels, memory, findings
     #[command(after_help = "Example: tracesmith report train.sbt -o report.html")]
     Report(ReportArgs),
-    /// Compare two traces: what got slower, and whether that is more than noise
+    /// Compare two traces: which kernels got slower, and whether that is more than noise
     #[command(after_help = "\
 Examples:
   tracesmith diff before.sbt after.sbt
   tracesmith diff before.sbt after.sbt --fail-over 5%
 
-Exit code 1 when the second takes more time than --fail-over allows.")]
+Exit code 1 if the second trace takes more time than --fail-over allows.")]
     Diff(DiffArgs),
-    /// Move around in a trace: zoom, search, inspect, in the terminal
+    /// Browse a trace in the terminal: zoom, search, inspect
     #[command(after_help = "\
 Example: tracesmith top train.sbt
 
-? shows the keys. Times as in 'tracesmith view --help'.")]
+? shows the keys. 'tracesmith view --help' describes how to write times.")]
     Top(TopArgs),
-    /// Run a recorded window again on a GPU, and compare what it leaves in memory
+    /// Replay recorded GPU work and compare the resulting memory
     #[command(after_help = "\
 Examples:
   tracesmith profile --record --capture-range cuda-profiler-api -o step.sbt -- python train.py
@@ -182,86 +182,85 @@ Examples:
   tracesmith replay step.sbt --replace flash_attn=new.cubin --tolerance f16=1e-3
   tracesmith replay step.sbt --until 40 --dump 0x7f2a40000000 --type f32 -o before.npy
 
-Exit codes: 0 the memory came out the same, 1 it differs or cannot be replayed, 2 failed.")]
+Exit codes: 0 the memory is the same, 1 it differs or cannot be compared, 2 error.")]
     Replay(Box<ReplayArgs>),
-    /// Take one launch out of a recording: its code and memory, and programs that run it without us
+    /// Extract one kernel launch as a standalone C++ and Python reproducer
     #[command(after_help = "\
 Example: tracesmith extract step.sbt --kernel flash_attn#3 -o flash && cd flash && python3 reproduce.py
 
-The folder holds a program in C++ and one in Python that need the driver and nothing else, and print
-whether the memory came out as it was recorded. What comes before the launch is run on a GPU once.")]
+The folder contains a C++ program and a Python program. Both need only the CUDA driver. They print
+whether the memory is as recorded. If other kernels ran before the launch, extract needs a GPU.")]
     Extract(ExtractArgs),
-    /// Save what is left of a damaged or unfinished trace
+    /// Save the readable part of a damaged or unfinished trace
     #[command(after_help = "Example: tracesmith repair crashed.sbt -o saved.sbt")]
     Repair(RepairArgs),
-    /// Make one trace of several: ranks, hosts, processes
+    /// Merge several traces into one: ranks, hosts, processes
     #[command(after_help = "\
 Example: tracesmith merge rank0.sbt rank1.sbt -o job.sbt
 
-The same host, process, device or clock in two traces becomes one. Clocks of different hosts stay
-apart unless the traces hold readings that link them.")]
+A host, process, device or clock that is in two traces becomes one. Hosts are placed on one timeline
+if the traces contain clock readings that link them.")]
     Merge(MergeArgs),
-    /// Take a stretch of time out of a trace
+    /// Copy a time range into a new trace
     #[command(after_help = "\
 Example: tracesmith cut train.sbt --from 1.5s --to 2s -o part.sbt
 
-Events that reach into the stretch are kept whole. Strings and stacks are kept as far as they are
-used. Times as in 'tracesmith view --help'.")]
+Events that overlap the range are kept whole. 'tracesmith view --help' describes how to write times.")]
     Cut(CutArgs),
-    /// Write a trace in the format of another tool
+    /// Convert a trace to another tool's format
     #[command(after_help = export_help())]
     Export(ExportArgs),
-    /// Draw who launched the work: a flame graph of stacks
+    /// Draw a flame graph of the code that launched GPU work
     #[command(after_help = "\
 Examples:
   tracesmith flame train.sbt -o flame.svg
   tracesmith flame train.sbt --by allocated-bytes -o memory.svg
   tracesmith flame train.sbt --folded -o - | flamegraph.pl > other.svg
 
-Open the picture in a browser: a click makes a function as wide as the picture, / searches.
-Work without a stack stands below the ranges and calls that were open when it was launched.")]
+Open the picture in a browser. Click a function to zoom in; press / to search. Work without a stack
+is shown below the NVTX ranges and calls that were open at its launch.")]
     Flame(FlameArgs),
-    /// Name the functions of a trace's stacks, here or with files from elsewhere
+    /// Resolve the function names of a trace's stacks, with local or other debug files
     #[command(after_help = "\
 Examples:
   tracesmith symbolize train.sbt -o named.sbt
   tracesmith symbolize train.sbt --debug-dir ./debug -o named.sbt
 
-Recording names them already where the files are. A debug directory holds .build-id/ab/cdef.debug
-as debug packages do, or the files by their names. Files that do not fit the recorded build ids
-are not used; files without names are listed.")]
+Recording already resolves names from the files on this machine. A debug directory contains
+.build-id/ab/cdef.debug as in debug packages, or the files by name. Files with another build ID
+are not used. Files without symbols are listed.")]
     Symbolize(SymbolizeArgs),
-    /// Make a trace of files of other tools
+    /// Convert other tools' files to a trace
     #[command(after_help = import_help())]
     Import(ImportArgs),
-    /// Show a recording of real GPU work: of this machine's GPU, or of one that comes along
+    /// Record a small program on this machine's GPU, or open an included H200 trace
     #[command(after_help = "\
 Example: tracesmith demo
 
-With a GPU, a small built-in program runs on it and is recorded. Without one, a recording that was
-taken on an H200 is opened. Either way the trace is left in tracesmith-demo.sbt.")]
+With a GPU, a small built-in program runs and is recorded. Without one, a trace recorded on an H200
+is opened. In both cases the trace is written to tracesmith-demo.sbt.")]
     Demo(DemoArgs),
     /// Show the GPUs of this machine and how they are connected
     #[command(after_help = "\
 Example: tracesmith devices --format json
 
-Exit code 1 when there is none.")]
+Exit code 1 if there is none.")]
     Devices,
-    /// Check whether programs can be recorded here, and say what to do if not
+    /// Check whether programs can be recorded here, and how to fix it if not
     #[command(after_help = "\
 Examples:
   tracesmith doctor
   tracesmith doctor ./train
 
-Exit code 0 when recording works, 1 when it does not.")]
+Exit code 0 if recording works, 1 if not.")]
     Doctor(DoctorArgs),
-    /// Measure what recording costs: launch real kernels, bare and recorded
+    /// Measure the overhead of recording: launch kernels, unprofiled and recorded
     #[command(after_help = "\
 Example: tracesmith benchmark -n 10000
 
-Exit code 1 when a kernel is missing from the recording.")]
+Exit code 1 if a kernel is missing from the recording.")]
     Benchmark(BenchmarkArgs),
-    /// Run built-in work on a GPU; what demo and benchmark start
+    /// Run the built-in work of demo and benchmark on a GPU
     #[command(hide = true)]
     Workload(WorkloadArgs),
     /// Print the completion script of a shell
@@ -269,7 +268,7 @@ Exit code 1 when a kernel is missing from the recording.")]
         after_help = "Example: tracesmith completions bash > ~/.local/share/bash-completion/completions/tracesmith"
     )]
     Completions(CompletionsArgs),
-    /// Print versions of the program and of the file format
+    /// Print the versions of the program and of the file format
     #[command(after_help = "Example: tracesmith version --format json")]
     Version,
 }
@@ -278,10 +277,10 @@ Exit code 1 when a kernel is missing from the recording.")]
 pub(crate) struct InfoArgs {
     /// The trace, or - for standard input
     pub(crate) file: PathBuf,
-    /// Read every block and check it, not only what is shown
+    /// Read and check every block of the file
     #[arg(long)]
     pub(crate) verify: bool,
-    /// Show what each column takes in the file
+    /// Show the size of each column in the file
     #[arg(long)]
     pub(crate) columns: bool,
 }
@@ -293,55 +292,55 @@ pub(crate) struct ViewArgs {
     /// Only these kinds of event
     #[arg(long, short = 't', value_delimiter = ',', value_name = "KIND", value_parser = kind_parser())]
     pub(crate) kind: Vec<EventKind>,
-    /// Only events with such a name: a part of it, a glob, or /a regular expression/
+    /// Only events whose name matches: a part of it, a glob, or /a regular expression/
     #[arg(long, value_name = "PATTERN")]
     pub(crate) name: Option<String>,
     /// Only work of these streams
     #[arg(long, value_delimiter = ',', value_name = "ID")]
     pub(crate) stream: Vec<u64>,
-    /// Only events of these GPUs: a number as the driver counts, HOST:NUMBER, or #ID
+    /// Only events of these GPUs: the driver's index, HOST:INDEX, or #ID
     #[arg(long, value_delimiter = ',', value_name = "GPU")]
     pub(crate) device: Vec<String>,
-    /// Only events of these processes: a pid, or #ID
+    /// Only events of these processes: a PID, or #ID
     #[arg(long, value_delimiter = ',', value_name = "PID")]
     pub(crate) process: Vec<String>,
-    /// Only events that are not over before this time
+    /// Only events that end at or after this time
     #[arg(long, value_name = "TIME")]
     pub(crate) from: Option<TimeArg>,
     /// Only events that start before this time
     #[arg(long, value_name = "TIME")]
     pub(crate) to: Option<TimeArg>,
-    /// At most this many rows; 0 is all [default: 100 for tables, all for json and csv]
+    /// Show at most this many rows; 0 for all [default: 100 for tables, all for json and csv]
     #[arg(long, short = 'n', value_name = "N", allow_negative_numbers = true, value_parser = units::number_from_0)]
     pub(crate) limit: Option<usize>,
-    /// The order of rows
+    /// Sort rows by this key
     #[arg(long, value_name = "KEY", default_value = "start", value_parser = sort_parser())]
     pub(crate) sort: SortKey,
-    /// Totals by kind and by name instead of rows
+    /// Show totals by kind and name instead of rows
     #[arg(long, conflicts_with = "sort")]
     pub(crate) stats: bool,
-    /// Below each row the code that asked for it, the innermost function first
+    /// Show the stack of each row below it, the innermost function first
     #[arg(long, conflicts_with = "stats")]
     pub(crate) stacks: bool,
-    /// What every GPU and stream was busy with, as a picture; with --kind api,marker,host threads too
+    /// Draw a timeline of GPUs and streams; with --kind api,marker,host also of threads
     #[arg(long, conflicts_with_all = ["stats", "stacks", "sort"])]
     pub(crate) timeline: bool,
-    /// Columns of the timeline [default: those of the terminal]; for json and csv its cells
+    /// Width of the timeline in columns [default: the terminal's]; for json and csv, the number of cells
     #[arg(long, value_name = "N", requires = "timeline", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) width: Option<u16>,
-    /// Draw the timeline in plain ASCII, also when the locale is not UTF-8
+    /// Draw the timeline in plain ASCII
     #[arg(long, requires = "timeline")]
     pub(crate) ascii: bool,
 }
 
 #[derive(ClapArgs)]
 pub(crate) struct TopArgs {
-    /// The trace, of any format that can be read, or - for standard input
+    /// The trace, in any supported format, or - for standard input
     pub(crate) file: PathBuf,
-    /// Where to start looking
+    /// Start of the first view
     #[arg(long, value_name = "TIME")]
     pub(crate) from: Option<TimeArg>,
-    /// Where the first window ends
+    /// End of the first view
     #[arg(long, value_name = "TIME")]
     pub(crate) to: Option<TimeArg>,
     /// Only these kinds of event
@@ -350,13 +349,13 @@ pub(crate) struct TopArgs {
     /// Only work of these streams
     #[arg(long, value_delimiter = ',', value_name = "ID")]
     pub(crate) stream: Vec<u64>,
-    /// Only events of these GPUs: a number as the driver counts, HOST:NUMBER, or #ID
+    /// Only events of these GPUs: the driver's index, HOST:INDEX, or #ID
     #[arg(long, value_delimiter = ',', value_name = "GPU")]
     pub(crate) device: Vec<String>,
-    /// Only events of these processes: a pid, or #ID
+    /// Only events of these processes: a PID, or #ID
     #[arg(long, value_delimiter = ',', value_name = "PID")]
     pub(crate) process: Vec<String>,
-    /// Draw in plain ASCII, also when the locale is not UTF-8
+    /// Draw in plain ASCII
     #[arg(long)]
     pub(crate) ascii: bool,
 }
@@ -373,9 +372,9 @@ pub(crate) struct OutArgs {
 
 #[derive(ClapArgs)]
 pub(crate) struct ReportArgs {
-    /// The trace, of any format that can be read, or - for standard input
+    /// The trace, in any supported format, or - for standard input
     pub(crate) file: PathBuf,
-    /// The page's heading; the trace's name without it
+    /// The page's title [default: the trace's name]
     #[arg(long, value_name = "TEXT")]
     pub(crate) title: Option<String>,
     #[command(flatten)]
@@ -397,7 +396,7 @@ pub(crate) struct MergeArgs {
     /// The traces
     #[arg(required = true)]
     pub(crate) files: Vec<PathBuf>,
-    /// What places hosts on one timeline: their time of day, or PTP clocks that one grandmaster keeps
+    /// Clock that aligns hosts: the time of day, or PTP clocks with a common grandmaster
     #[arg(long, value_enum, default_value_t, value_name = "CLOCK")]
     pub(crate) clock: ClockArg,
     #[command(flatten)]
@@ -410,7 +409,7 @@ pub(crate) enum ClockArg {
     /// The time of day
     #[default]
     Utc,
-    /// PTP clocks, where hosts have them
+    /// PTP clocks, on hosts that have one
     Ptp,
 }
 
@@ -418,10 +417,10 @@ pub(crate) enum ClockArg {
 pub(crate) struct CutArgs {
     /// The trace, or - for standard input
     pub(crate) file: PathBuf,
-    /// Where the stretch starts
+    /// Start of the range
     #[arg(long, value_name = "TIME")]
     pub(crate) from: Option<TimeArg>,
-    /// Where the stretch ends
+    /// End of the range
     #[arg(long, value_name = "TIME")]
     pub(crate) to: Option<TimeArg>,
     #[command(flatten)]
@@ -430,9 +429,9 @@ pub(crate) struct CutArgs {
 
 #[derive(ClapArgs)]
 pub(crate) struct ExportArgs {
-    /// The trace, of any format that can be read, or - for standard input
+    /// The trace, in any supported format, or - for standard input
     pub(crate) file: PathBuf,
-    /// The format; without it, the name of the output decides
+    /// The format [default: by the name of the output]
     #[arg(short = 'f', long = "as", value_name = "FORMAT", value_parser = exporter_parser())]
     pub(crate) exporter: Option<&'static Exporter>,
     /// The file or folder to write, or - for standard output [default: the trace's name with the
@@ -442,29 +441,29 @@ pub(crate) struct ExportArgs {
     /// Replace the file if it exists
     #[arg(long)]
     pub(crate) force: bool,
-    /// Only events that are not over before this time
+    /// Only events that end at or after this time
     #[arg(long, value_name = "TIME")]
     pub(crate) from: Option<TimeArg>,
     /// Only events that start before this time
     #[arg(long, value_name = "TIME")]
     pub(crate) to: Option<TimeArg>,
-    /// Only device work of these streams; what the host did is kept
+    /// Only GPU work of these streams; CPU events are kept
     #[arg(long, value_delimiter = ',', value_name = "ID")]
     pub(crate) stream: Vec<u64>,
-    /// Only this table, as one file, for formats of tables
+    /// Only this table, as one file (for table formats)
     #[arg(long, value_name = "NAME", value_parser = table_parser())]
     pub(crate) table: Option<String>,
-    /// What stacks are weighed by, for formats that hold nothing else
+    /// The weight of stacks, for formats that contain only stacks
     #[arg(long, value_enum, default_value = "gpu-time", value_name = "WHAT")]
     pub(crate) weight: WeightArg,
-    /// How a Perfetto trace holds GPU work: as tracks, which every version of Perfetto shows, as render stages, which newer
-    /// ones know more about, or as both
+    /// How GPU work is stored in a Perfetto trace: as tracks, which every version of Perfetto shows, as render stages, for
+    /// newer versions, or as both
     #[arg(long, value_enum, default_value = "tracks", value_name = "FORM")]
     pub(crate) gpu_form: GpuFormArg,
-    /// Write a Perfetto trace without compression
+    /// Do not compress a Perfetto trace
     #[arg(long)]
     pub(crate) no_compression: bool,
-    /// Write a Perfetto trace as files of about this size, one after the other in time: NAME.1.pftrace, NAME.2.pftrace…
+    /// Split a Perfetto trace by time into files of about this size: NAME.1.pftrace, NAME.2.pftrace…
     #[arg(long, value_name = "SIZE")]
     pub(crate) split: Option<units::SizeArg>,
 }
@@ -486,18 +485,18 @@ pub(crate) enum WeightArg {
 
 #[derive(ClapArgs)]
 pub(crate) struct ImportArgs {
-    /// The files; several that belong together become one trace
+    /// The files; several files become one trace
     #[arg(required = true)]
     pub(crate) files: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) out: OutArgs,
-    /// The format, when the content shall not decide
+    /// The format [default: detected from the content]
     #[arg(short = 'f', long = "as", value_name = "FORMAT", value_parser = importer_parser())]
     pub(crate) importer: Option<&'static Importer>,
-    /// The program that was traced, for its functions' names (XRay)
+    /// The traced program, for function names (XRay)
     #[arg(long, value_name = "PROGRAM")]
     pub(crate) binary: Option<PathBuf>,
-    /// What times count, where the file does not say so (JSON)
+    /// The unit of times, if the file does not specify it (JSON)
     #[arg(long, value_enum, value_name = "UNIT")]
     pub(crate) time_unit: Option<TimeUnitArg>,
 }
@@ -574,7 +573,7 @@ Formats:
             exporter.name, exporter.title, exporter.extension
         );
     }
-    help + "\nTimes as in 'tracesmith view --help'."
+    help + "\n'tracesmith view --help' describes how to write times."
 }
 
 fn import_help() -> String {
@@ -582,10 +581,10 @@ fn import_help() -> String {
         "\
 Example: tracesmith import trace.json.gz -o trace.sbt
 
-Every command that reads a trace takes these files too. Files packed with gzip or zstd are unpacked
-on the way.
+Every command that reads a trace also reads these files directly. Files compressed with gzip or zstd
+are decompressed.
 
-Formats, told apart by content:
+Formats, detected from the content:
 ",
     );
     for importer in IMPORTERS {

@@ -22,29 +22,30 @@ pub(crate) struct StretchArgs {
 
 #[derive(ClapArgs)]
 pub(crate) struct AnalyzeArgs {
-    /// The trace, of any format that can be read, or - for standard input
+    /// The trace, in any supported format, or - for standard input
     pub(crate) file: PathBuf,
-    /// Only this analysis
+    /// Show only this analysis
     #[arg(long, value_enum, value_name = "NAME")]
     pub(crate) only: Option<AnalysisArg>,
-    /// What makes two kernels the same, in the table of kernels
+    /// Group kernels by this key
     #[arg(long, value_enum, default_value = "name", value_name = "KEY")]
     pub(crate) by: KernelKeyArg,
     #[command(flatten)]
     pub(crate) stretch: StretchArgs,
-    /// At most this many rows of a table; 0 is all [default: 10 in tables, all in json]
+    /// Show at most this many rows per table; 0 for all [default: 10 in tables, all in json]
     #[arg(long, short = 'n', value_name = "N", allow_negative_numbers = true, value_parser = super::units::number_from_0)]
     pub(crate) limit: Option<usize>,
-    /// Show whole names of C++ functions in tables, not only what tells them apart
+    /// Show full C++ names in tables
     #[arg(long)]
     pub(crate) wide: bool,
-    /// What if work of such a name took so many times as long (flash*=0.5); may be given several times
+    /// Predict the total time if matching GPU work took FACTOR times as long (flash*=0.5); repeatable
     #[arg(long, value_name = "PATTERN=FACTOR")]
     pub(crate) scale: Vec<String>,
-    /// What if there were so many streams on each device, or 'unlimited'
+    /// Predict the total time with this many streams per device, or 'unlimited'
     #[arg(long, value_name = "COUNT")]
     pub(crate) streams: Option<StreamsArg>,
-    /// What if the host never waited for a device, or not in these functions or lines of code: --without-sync='train.py:88*'
+    /// Predict the total time without CPU waits for the GPU, or without those in matching functions or code lines:
+    /// --without-sync='train.py:88*'
     #[arg(long, value_name = "PATTERN", num_args = 0..=1, require_equals = true)]
     pub(crate) without_sync: Option<Option<String>>,
 }
@@ -70,34 +71,34 @@ impl std::str::FromStr for StreamsArg {
 
 #[derive(ClapArgs)]
 pub(crate) struct StatesArgs {
-    /// The trace, of any format that can be read, or - for standard input
+    /// The trace, in any supported format, or - for standard input
     pub(crate) file: PathBuf,
-    /// Only these streams, and no devices and contexts
+    /// Only these streams
     #[arg(long, value_delimiter = ',', value_name = "ID")]
     pub(crate) stream: Vec<u64>,
-    /// The state of everything at this moment
+    /// Show all states at this time
     #[arg(long, value_name = "TIME", conflicts_with_all = ["from", "to", "step", "intervals"])]
     pub(crate) at: Option<TimeArg>,
     #[command(flatten)]
     pub(crate) stretch: StretchArgs,
-    /// Every stretch of time in one state, not only the totals
+    /// List every interval, not only totals
     #[arg(long)]
     pub(crate) intervals: bool,
-    /// At most this many rows; 0 is all [default: 100 in tables, all in json and csv]
+    /// Show at most this many rows; 0 for all [default: 100 in tables, all in json and csv]
     #[arg(long, short = 'n', value_name = "N", allow_negative_numbers = true, value_parser = super::units::number_from_0)]
     pub(crate) limit: Option<usize>,
 }
 
 #[derive(ClapArgs)]
 pub(crate) struct DiffArgs {
-    /// The trace to compare with
+    /// The baseline
     pub(crate) before: PathBuf,
-    /// The trace that is compared
+    /// The trace to compare with the baseline
     pub(crate) after: PathBuf,
-    /// Exit with 1 when the second takes so much more time, and not by chance: 5%
+    /// Exit with 1 if the second trace takes this much more time, and not by chance: 5%
     #[arg(long, value_name = "SHARE", allow_hyphen_values = true)]
     pub(crate) fail_over: Option<ShareArg>,
-    /// At most this many kernels; 0 is all [default: 20 in tables, all in json and csv]
+    /// Show at most this many kernels; 0 for all [default: 20 in tables, all in json and csv]
     #[arg(long, short = 'n', value_name = "N", allow_negative_numbers = true, value_parser = super::units::number_from_0)]
     pub(crate) limit: Option<usize>,
 }
@@ -144,15 +145,15 @@ pub(crate) enum AnalysisArg {
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum KernelKeyArg {
-    /// Their names
+    /// Name
     Name,
-    /// Their names without arguments of templates and functions
+    /// Name without template and function arguments
     Short,
-    /// Their names and the shapes of grid and block
+    /// Name, grid and block
     Shape,
-    /// The line of code that launched them
+    /// Source line of the launch
     Stack,
-    /// The NVTX ranges that were open when they were launched
+    /// NVTX ranges open at the launch
     Nvtx,
 }
 

@@ -11,25 +11,25 @@ use super::units::{DurationArg, RangeArg, SizeArg, StepsArg};
 pub(crate) struct ProfileArgs {
     #[command(flatten)]
     pub(crate) capture: CaptureArgs,
-    /// Leave LD_PRELOAD alone; other profilers in the program may then get in the way
+    /// Do not set LD_PRELOAD; profilers inside the program may then conflict with the recording
     #[arg(long)]
     pub(crate) no_preload: bool,
-    /// Also write the trace for ui.perfetto.dev, beside the trace: NAME.pftrace
+    /// Also write NAME.pftrace, for ui.perfetto.dev
     #[arg(long)]
     pub(crate) perfetto: bool,
-    /// Whose end is the end of the recording: the program's, or that of all processes it started
+    /// Stop when the program exits (primary), or when all processes that it started have exited (all)
     #[arg(long, value_enum, default_value = "primary", value_name = "WHOM")]
     pub(crate) wait: WaitArg,
-    /// Have NVIDIA's nsys record, and import what it writes; of the options for recording only -o and --force count
+    /// Record with NVIDIA's nsys and import the result; other capture options than -o and --force are ignored
     #[arg(long, group = "recorder")]
     pub(crate) nsys: bool,
-    /// Further arguments for 'nsys profile', as in a shell
+    /// More arguments for 'nsys profile', quoted as in a shell
     #[arg(long, requires = "nsys", value_name = "ARGS", allow_hyphen_values = true)]
     pub(crate) nsys_args: Option<String>,
-    /// Have Apple's Instruments record, on macOS, and import its tables; likewise
+    /// Record with Apple's Instruments (macOS) and import its tables; other capture options are ignored
     #[arg(long, group = "recorder")]
     pub(crate) xctrace: bool,
-    /// The template that Instruments records with
+    /// The Instruments template
     #[arg(
         long,
         requires = "xctrace",
@@ -37,10 +37,10 @@ pub(crate) struct ProfileArgs {
         value_name = "NAME"
     )]
     pub(crate) xctrace_template: String,
-    /// Have MetaX's mcTracer record, and import its trace; likewise
+    /// Record with MetaX's mcTracer and import its trace; other capture options are ignored
     #[arg(long, group = "recorder")]
     pub(crate) mctracer: bool,
-    /// Keep the other profiler's own files beside the trace
+    /// Keep the other profiler's files next to the trace
     #[arg(long, requires = "recorder")]
     pub(crate) keep_trace: bool,
     /// The program and its arguments
@@ -55,10 +55,10 @@ pub(crate) struct ProfileArgs {
 
 #[derive(ClapArgs)]
 pub(crate) struct RecordArgs {
-    /// Only these processes [default: every armed one of this user, also those that start meanwhile]
+    /// Only these processes [default: all of this user that were started with the 'tracesmith env' variables]
     #[arg(long, short, value_delimiter = ',', value_name = "PID")]
     pub(crate) pid: Vec<u32>,
-    /// Have the flight recorder of a process written out, and do nothing else
+    /// Write the contents of a process's flight recorder, and exit
     #[arg(long, requires = "pid")]
     pub(crate) dump: bool,
     #[command(flatten)]
@@ -67,11 +67,11 @@ pub(crate) struct RecordArgs {
 
 #[derive(ClapArgs)]
 pub(crate) struct EnvArgs {
-    /// Leave LD_PRELOAD alone
+    /// Do not set LD_PRELOAD
     #[arg(long)]
     pub(crate) no_preload: bool,
-    /// Have CUPTI ready in each process that initialises CUDA, for programs that make graphs all the time: then no moment
-    /// of a first window is dangerous to them
+    /// Initialize CUPTI when a process initializes CUDA. Costs 3 % per launch, and removes the crash risk of a first
+    /// recording in programs that instantiate CUDA graphs all the time
     #[arg(long)]
     pub(crate) ready: bool,
 }
@@ -93,51 +93,51 @@ pub(crate) struct CaptureArgs {
         value_name = "LEVEL"
     )]
     pub(crate) level: LevelArg,
-    /// Just these kinds
+    /// Record only these kinds of events
     #[arg(short, long, value_enum, value_delimiter = ',', value_name = "KIND")]
     pub(crate) trace: Vec<KindArg>,
-    /// Whether CUDA graphs are recorded node by node or, at less cost, as a whole
+    /// Record CUDA graphs node by node, or as a whole (cheaper)
     #[arg(long, value_enum, default_value = "nodes", value_name = "HOW")]
     pub(crate) graphs: GraphsArg,
-    /// Take the stack of every launch, copy, allocation and wait, with such frames [default: native,python; none at the
-    /// level light and with -t]
+    /// Frames in the stacks of launches, copies, allocations and waits [default: native,python; none with --level light
+    /// or -t]
     #[arg(long, value_enum, value_delimiter = ',', value_name = "FRAMES")]
     pub(crate) stacks: Vec<StackArg>,
-    /// Time before recording begins
+    /// Wait this long before recording starts
     #[arg(long, value_name = "TIME", default_value = "0")]
     pub(crate) delay: DurationArg,
-    /// Time that recording goes on [default: to the end]
+    /// Record for this long [default: until the program exits]
     #[arg(short, long, value_name = "TIME")]
     pub(crate) duration: Option<DurationArg>,
-    /// Record only within such ranges: cuda-profiler-api, nvtx:NAME, nvtx:NAME@DOMAIN, or from one SIGUSR2 that tracesmith
-    /// gets to the next (signal)
+    /// Record only inside these ranges: cuda-profiler-api, nvtx:NAME, nvtx:NAME@DOMAIN, or signal (from one SIGUSR2 to
+    /// tracesmith to the next)
     #[arg(long, value_name = "RANGE")]
     pub(crate) capture_range: Option<RangeArg>,
-    /// Record only these of the ranges, counted from 0; the second number is not among them
+    /// Record only ranges A to B-1, counted from 0
     #[arg(long, value_name = "A..B", requires = "capture_range")]
     pub(crate) steps: Option<StepsArg>,
-    /// Record only the launch of a kernel with such a name: '*' and '?' stand for anything
+    /// Record only the launch of a kernel whose name matches this pattern with * and ?
     #[arg(long, value_name = "NAME", conflicts_with = "capture_range")]
     pub(crate) kernel: Option<String>,
-    /// Which of its launches, counted from 1
+    /// Which launch of that kernel, counted from 1
     #[arg(long, value_name = "N", default_value_t = 1, requires = "kernel", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) nth: u64,
-    /// Keep only the last part, this much for each process; SIGUSR2 or the program's death writes it
+    /// Keep only the latest records, up to this size per process; written on SIGUSR2, crash or exit
     #[arg(long, value_name = "SIZE")]
     pub(crate) flight_recorder: Option<SizeArg>,
-    /// Also record what is needed to run the window again (`tracesmith replay`): calls, code, and the memory that they reach
+    /// Also record what 'tracesmith replay' needs: calls, code and memory contents
     #[arg(long, conflicts_with = "flight_recorder")]
     pub(crate) record: bool,
-    /// Record what a collective of NCCL left in memory in its place, which no replay could make again
+    /// Store the result of each NCCL collective; a replay writes it instead of running the collective
     #[arg(long, requires = "record")]
     pub(crate) stub_collectives: bool,
-    /// The most memory that we take within each process
+    /// Memory limit for buffers in each recorded process
     #[arg(short, long, value_name = "SIZE", default_value = "64M")]
     pub(crate) buffer_size: SizeArg,
-    /// Time between two samples of the GPUs' counters
+    /// Time between samples of GPU counters
     #[arg(long, value_name = "TIME", default_value = "100ms")]
     pub(crate) counter_period: DurationArg,
-    /// Exit with 1 when anything was lost
+    /// Exit with 1 if any data was lost
     #[arg(long)]
     pub(crate) strict: bool,
 }
@@ -156,11 +156,11 @@ pub(crate) enum GraphsArg {
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LevelArg {
-    /// Kernels, copies and counters
+    /// Kernels, memcpys, memsets and GPU counters
     Light,
-    /// Also calls, waits, memory, markers, modules, streams, overhead and stacks
+    /// light, plus API calls, waits, allocations, NVTX, modules, streams, overhead and stacks
     Standard,
-    /// Also calls that only ask, and when launches were queued
+    /// standard, plus query calls (cudaGetDevice, cudaEventQuery, …) and queue and submit times
     Full,
 }
 
@@ -169,9 +169,9 @@ pub(crate) enum LevelArg {
 pub(crate) enum StackArg {
     /// No stacks
     None,
-    /// Functions of the program and its libraries
+    /// Native functions
     Native,
-    /// Functions of Python, where the interpreter's own frames were
+    /// Python functions, in place of the interpreter's frames
     Python,
 }
 
@@ -179,28 +179,28 @@ pub(crate) enum StackArg {
 pub(crate) enum KindArg {
     /// Kernels
     Kernels,
-    /// Copies and sets
+    /// Memcpys and memsets
     Copies,
-    /// Calls of the CUDA runtime and driver
+    /// CUDA runtime and driver API calls
     Api,
-    /// Also the calls that only ask
+    /// api, plus query calls
     Queries,
-    /// Waits, events
+    /// Synchronization and CUDA events
     Sync,
-    /// Allocations and pools
+    /// Allocations and memory pools
     Memory,
-    /// Ranges and marks
+    /// NVTX ranges and marks
     Nvtx,
-    /// Launches of graphs
+    /// CUDA graph launches
     Graphs,
-    /// Device code that is loaded
+    /// Loaded modules
     Modules,
     /// Contexts and streams
     Streams,
-    /// The profiler's own work, and compilations
+    /// CUPTI's own overhead, and JIT compilations
     Overhead,
-    /// When launches were queued and submitted
+    /// Queue and submit times of launches
     Latency,
-    /// The GPUs' counters
+    /// GPU counters
     Counters,
 }

@@ -6,7 +6,7 @@ use clap::{Args as ClapArgs, Subcommand};
 
 #[derive(ClapArgs)]
 pub(crate) struct DoctorArgs {
-    /// A program that is to be recorded, to be looked at too
+    /// Also check whether this program can be recorded
     pub(crate) program: Option<PathBuf>,
 }
 
@@ -15,16 +15,16 @@ pub(crate) struct BenchmarkArgs {
     /// Kernels to launch
     #[arg(short = 'n', long = "kernels", value_name = "N", default_value_t = 10_000)]
     pub(crate) kernels: u64,
-    /// Streams that take them in turns
+    /// Number of streams, used in turn
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(crate) streams: u32,
-    /// The GPU, as CUDA counts
+    /// The GPU's CUDA index
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) device: u32,
-    /// Also take the stack of every launch
+    /// Also capture the stack of every launch
     #[arg(long)]
     pub(crate) stacks: bool,
-    /// Keep the recording in this file
+    /// Keep the trace in this file
     #[arg(short, long = "output", value_name = "OUT")]
     pub(crate) out: Option<PathBuf>,
     /// Replace the file if it exists
@@ -34,13 +34,13 @@ pub(crate) struct BenchmarkArgs {
 
 #[derive(ClapArgs)]
 pub(crate) struct DemoArgs {
-    /// The file to leave the trace in [default: tracesmith-demo.sbt]
+    /// The trace to write [default: tracesmith-demo.sbt]
     #[arg(short, long = "output", value_name = "OUT")]
     pub(crate) out: Option<PathBuf>,
     /// Replace the file if it exists
     #[arg(long, requires = "out")]
     pub(crate) force: bool,
-    /// Open the recording that comes along, also where there is a GPU
+    /// Open the included trace even if there is a GPU
     #[arg(long)]
     pub(crate) recorded: bool,
     /// Rows and columns of the matrices that are multiplied
@@ -61,10 +61,10 @@ pub(crate) enum WorkloadKind {
         /// Kernels to launch
         #[arg(short = 'n', long = "kernels", default_value_t = 10_000)]
         kernels: u64,
-        /// Streams that take them in turns
+        /// Number of streams, used in turn
         #[arg(long, default_value_t = 1)]
         streams: u32,
-        /// The GPU, as CUDA counts
+        /// The GPU's CUDA index
         #[arg(long, default_value_t = 0)]
         device: u32,
     },
@@ -79,7 +79,7 @@ pub(crate) enum WorkloadKind {
         /// Rows and columns of the matrices
         #[arg(long, default_value_t = 512)]
         side: u32,
-        /// The GPU, as CUDA counts
+        /// The GPU's CUDA index
         #[arg(long, default_value_t = 0)]
         device: u32,
     },

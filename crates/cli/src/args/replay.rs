@@ -9,96 +9,96 @@ use tracesmith_replay::Float;
 
 #[derive(ClapArgs)]
 pub(crate) struct ReplayArgs {
-    /// A trace that was recorded with 'tracesmith profile --record'
+    /// A trace recorded with 'tracesmith profile --record'
     pub(crate) file: PathBuf,
-    /// What to do with it
+    /// How to replay
     #[arg(long, value_enum, default_value = "full", value_name = "MODE")]
     pub(crate) mode: ReplayMode,
-    /// Run it so often
+    /// Number of runs
     #[arg(long, default_value = "1", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) repeat: u32,
-    /// Compare the memory after every call across runs, and name the first that does not repeat itself
+    /// Compare memory after every call across runs, and report the first nondeterministic call
     #[arg(long, value_enum, value_name = "WHAT")]
     pub(crate) check: Option<CheckArg>,
-    /// Only the calls with these numbers, the last one left out
+    /// Only calls A to B-1
     #[arg(long, value_name = "A..B", conflicts_with = "kernel")]
     pub(crate) ops: Option<OpsArg>,
-    /// Only this launch: a part of the kernel's name, and which of its launches
+    /// Only this launch: a part of the kernel's name, and the number of the launch, from 1
     #[arg(long, value_name = "NAME[#N]")]
     pub(crate) kernel: Option<KernelArg>,
-    /// Only calls of this stream, as '--mode dry-run' shows it
+    /// Only calls of this stream, as shown by '--mode dry-run'
     #[arg(long, value_name = "STREAM", value_parser = address)]
     pub(crate) stream: Option<u64>,
-    /// Launch another kernel instead: a part of the recorded one's name, a cubin or PTX, and the kernel in it
+    /// Replace a kernel: a part of the recorded name, a cubin or PTX file, and the new kernel's name in it
     #[arg(long, value_name = "NAME=FILE[:SYMBOL]")]
     pub(crate) replace: Vec<ReplaceArg>,
-    /// Numbers may be so far apart: |new - recorded| <= ABSOLUTE + RELATIVE × |recorded|; one number is both
+    /// Allowed difference of floats: |new - recorded| <= ABSOLUTE + RELATIVE × |recorded|; a single number sets both
     #[arg(long, value_delimiter = ',', value_name = "[TYPE=]RELATIVE[:ABSOLUTE]")]
     pub(crate) tolerance: Vec<ToleranceArg>,
-    /// Do what a file says: calls, their order, other kernels, arrays to write (docs/guides/replay.md)
+    /// Read calls, order, replaced kernels and arrays to write from a file (docs/guides/replay.md)
     #[arg(long, value_name = "FILE", conflicts_with_all = ["ops", "kernel", "stream", "replace", "tolerance", "step", "check", "until", "dump"])]
     pub(crate) plan: Option<PathBuf>,
-    /// Go through the calls one by one: next, back, buffers, dump (commands on standard input)
+    /// Step through the calls interactively: next, back, buffers, dump
     #[arg(long, conflicts_with_all = ["check", "until", "dump", "replace"])]
     pub(crate) step: bool,
-    /// Keep a copy of the memory every N calls, so that going back is fast
+    /// Snapshot memory every N calls, so that stepping back is fast
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) snapshot_every: Option<u32>,
-    /// Stop before the call with this number, and write a buffer as it is then
+    /// Dump the buffer as it is before this call
     #[arg(long, value_name = "N", requires = "dump")]
     pub(crate) until: Option<u64>,
-    /// Write the buffer at this address as an array for NumPy
+    /// Write the buffer at this address as a NumPy array
     #[arg(long, value_name = "ADDRESS", value_parser = address, requires = "out")]
     pub(crate) dump: Option<u64>,
-    /// What elements are: of the array [default: u8], and of a tolerance without a type
+    /// Element type of the array [default: u8], and of a --tolerance without a type
     #[arg(long = "type", value_enum, value_name = "TYPE")]
     pub(crate) element: Option<ElementArg>,
-    /// The array's file
+    /// File for the array
     #[arg(short, long, value_name = "FILE", requires = "dump")]
     pub(crate) out: Option<PathBuf>,
-    /// Replace the array's file if it exists
+    /// Replace the file if it exists
     #[arg(long)]
     pub(crate) force: bool,
-    /// Where an address cannot be had, take another one and change all that looks like an address in it
+    /// If a recorded address is not available, use another one and rewrite values that look like pointers to it
     #[arg(long)]
     pub(crate) relocate: bool,
-    /// Give up when the GPU comes no further for so many seconds; 0: never
+    /// Stop if the GPU makes no progress for this many seconds; 0 for no limit
     #[arg(long, default_value = "60", value_name = "SECONDS")]
     pub(crate) timeout: u32,
-    /// The GPU to run it on
+    /// The GPU
     #[arg(long, default_value = "0", value_name = "N")]
     pub(crate) device: u32,
 }
 
 #[derive(ClapArgs)]
 pub(crate) struct ExtractArgs {
-    /// A trace that was recorded with 'tracesmith profile --record'
+    /// A trace recorded with 'tracesmith profile --record'
     pub(crate) file: PathBuf,
-    /// The launch: a part of the kernel's name, and which of its launches
+    /// The launch: a part of the kernel's name, and the number of the launch, from 1
     #[arg(long, value_name = "NAME[#N]")]
     pub(crate) kernel: KernelArg,
-    /// The folder to write, which must be new or empty
+    /// The folder to write; must be new or empty
     #[arg(short, long = "output", value_name = "DIR")]
     pub(crate) out: PathBuf,
-    /// Write into the folder even if there is something in it
+    /// Write into the folder even if it is not empty
     #[arg(long)]
     pub(crate) force: bool,
-    /// The GPU to run on what comes before
+    /// The GPU that runs the calls before the launch
     #[arg(long, default_value = "0", value_name = "N")]
     pub(crate) device: u32,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ReplayMode {
-    /// Run it, and compare the memory with what was recorded
+    /// Run all calls and compare memory with the recording
     Full,
-    /// The same, with one call after another in one stream
+    /// As full, but one call at a time, in one stream
     Serial,
-    /// As full, with the program's pauses between calls
+    /// As full, with the recorded pauses between calls
     AsRecorded,
-    /// What each call takes on the GPU, with the same memory before it each time
+    /// Measure the GPU time of each call, from the same memory each time
     Timing,
-    /// Only say what would be done; needs no GPU
+    /// Show what would run; needs no GPU
     DryRun,
 }
 

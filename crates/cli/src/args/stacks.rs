@@ -8,12 +8,12 @@ use super::{OutArgs, WeightArg};
 
 #[derive(ClapArgs)]
 pub(crate) struct FlameArgs {
-    /// The trace, of any format that can be read, or - for standard input
+    /// The trace, in any supported format, or - for standard input
     pub(crate) file: PathBuf,
-    /// What makes a function wide
+    /// The width of a function
     #[arg(long, value_enum, default_value = "gpu-time", value_name = "WHAT")]
     pub(crate) by: WeightArg,
-    /// Write folded stacks, as text; also when the output's name ends in .folded or .txt
+    /// Write folded stacks as text; default if the output's name ends in .folded or .txt
     #[arg(long)]
     pub(crate) folded: bool,
     #[command(flatten)]
@@ -24,7 +24,7 @@ pub(crate) struct FlameArgs {
 pub(crate) struct SymbolizeArgs {
     /// The trace, or - for standard input
     pub(crate) file: PathBuf,
-    /// Look for debug files there, before the system's place for them
+    /// Look for debug files in this folder first
     #[arg(long, value_name = "DIR")]
     pub(crate) debug_dir: Vec<PathBuf>,
     #[command(flatten)]

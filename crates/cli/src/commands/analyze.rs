@@ -241,13 +241,13 @@ fn one(
         AnalysisArg::WhatIf => {
             let report = analysis.what_if(&what_if(args)?);
             if !args.scale.is_empty() && report.scaled_ops == 0 {
-                output.warning("no work has a name that --scale means; nothing was scaled");
+                output.warning("no GPU work matches --scale; nothing was scaled");
             }
             if args.scale.is_empty() && args.streams.is_none() && args.without_sync.is_none() {
-                output.note("nothing is changed: ask with --scale 'name*=0.5', --streams or --without-sync");
+                output.note("nothing is changed: use --scale 'name*=0.5', --streams or --without-sync");
             }
             if matches!(args.without_sync, Some(Some(_))) && report.left_waits == 0 {
-                output.warning("the host waits in no call that --without-sync means; none was left out");
+                output.warning("no CPU wait matches --without-sync; none was removed");
             }
             match format {
                 Format::Table => answers::what_if(&report, output),
@@ -272,7 +272,7 @@ fn what_if(args: &AnalyzeArgs) -> anyhow::Result<WhatIf<'static>> {
             (factor.is_finite() && factor >= 0.0).then_some((pattern, factor))
         });
         let (pattern, factor) =
-            factor.with_context(|| format!("{text} is no pattern and factor, such as 'flash*=0.5'"))?;
+            factor.with_context(|| format!("{text} is not a pattern and a factor, such as 'flash*=0.5'"))?;
         scales.push(Scale {
             is_meant: name_filter(pattern)?,
             factor,

@@ -68,11 +68,11 @@ impl PathPart {
     /// In words.
     pub fn words(self) -> &'static str {
         match self {
-            Self::Work => "work on the device",
-            Self::Launch => "from call to start",
-            Self::Dispatch => "from one work to the next",
-            Self::StreamWait => "from another stream's work to the next",
-            Self::Host => "host",
+            Self::Work => "GPU work",
+            Self::Launch => "launch (call to GPU start)",
+            Self::Dispatch => "dispatch on the same stream",
+            Self::StreamWait => "wait for another stream",
+            Self::Host => "CPU",
             Self::HostWait => "return from a wait",
         }
     }

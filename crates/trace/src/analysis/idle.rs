@@ -88,20 +88,20 @@ impl IdleCause {
     /// In words.
     pub fn words(self) -> &'static str {
         match self {
-            Self::HostBusy => "host busy between calls",
-            Self::HostSync => "host waited for a device",
-            Self::HostAllocation => "host took or freed memory",
-            Self::HostCopy => "host in a copying call",
-            Self::HostLock => "host waited for a lock",
-            Self::HostModule => "host loaded device code",
-            Self::HostCall => "host in another call",
-            Self::LaunchGap => "launch not yet there",
-            Self::Dispatch => "launched before, not begun",
-            Self::OtherStream => "waited for another stream",
-            Self::Communication => "waited for communication",
+            Self::HostBusy => "CPU busy between calls",
+            Self::HostSync => "CPU waits for the GPU",
+            Self::HostAllocation => "CPU in cudaMalloc/cudaFree",
+            Self::HostCopy => "CPU in a copy call",
+            Self::HostLock => "CPU waits for a lock",
+            Self::HostModule => "CPU loads a module",
+            Self::HostCall => "CPU in another call",
+            Self::LaunchGap => "launch in progress",
+            Self::Dispatch => "queued on the GPU",
+            Self::OtherStream => "waits for another stream",
+            Self::Communication => "waits for communication",
             Self::Unknown => "call not recorded",
-            Self::Start => "before the first work",
-            Self::End => "after the last work",
+            Self::Start => "before the first GPU work",
+            Self::End => "after the last GPU work",
         }
     }
 

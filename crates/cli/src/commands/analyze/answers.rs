@@ -18,12 +18,12 @@ pub(super) fn findings(
 ) -> anyhow::Result<()> {
     heading("Findings", output)?;
     if report.findings.is_empty() {
-        return Ok(output.line(&format!("{GOOD}nothing stands out{GOOD:#}"))?);
+        return Ok(output.line(&format!("{GOOD}no problems found{GOOD:#}"))?);
     }
     for (number, finding) in report.findings.iter().enumerate().take(limit) {
         let saves = match (finding.saves_ns, finding.saves_share) {
             (Some(nanos), Some(share)) if nanos > 0 => {
-                format!(" (up to {}, {})", units::nanos(nanos), percent(share))
+                format!(" (a fix saves at most {}, {})", units::nanos(nanos), percent(share))
             }
             _ => String::new(),
         };
@@ -55,7 +55,7 @@ pub(super) fn critical_path(
     output: &mut Output,
 ) -> anyhow::Result<()> {
     if report.segments.is_empty() {
-        output.note("no path to follow: no device work and no calls that wait in this stretch of time");
+        output.note("no critical path: no GPU work and no waiting calls in this time range");
         return Ok(());
     }
     let text = format!(
@@ -83,7 +83,7 @@ pub(super) fn critical_path(
     output.table(&table)?;
     more(report.totals.len().saturating_sub(limit), "parts", output);
     output.line("")?;
-    heading("Room to be later without making the end later", output)?;
+    heading("Slack: how much later each kernel could end without delaying the end", output)?;
     let mut table = TextTable::new(&[
         ("least", Align::Right),
         ("mean", Align::Right),
@@ -113,7 +113,7 @@ pub(super) fn critical_path(
     );
     if report.contradicted > 0 {
         output.warning(&format!(
-            "{} dependencies do not fit the times and were left out",
+            "{} dependencies contradict the recorded times and were ignored",
             units::count(report.contradicted)
         ));
     }
@@ -145,13 +145,13 @@ pub(super) fn slack(
         ]);
     }
     if report.iter().len() == 0 {
-        output.note("no device work in this stretch of time");
+        output.note("no GPU work in this time range");
         return Ok(());
     }
     output.table(&table)?;
     more(
         report.iter().len().saturating_sub(limit),
-        "pieces of work",
+        "GPU operations",
         output,
     );
     Ok(())
@@ -168,25 +168,25 @@ struct Unsure {
 fn unsure(unsure: &Unsure, output: &mut Output) {
     if unsure.assumed_records > 0 {
         output.note(&format!(
-            "{} events were recorded on streams that the trace does not name; the one that the thread used last was taken",
+            "{} CUDA events were recorded on unknown streams; the thread's last used stream was assumed",
             units::count(unsure.assumed_records)
         ));
     }
     if unsure.unknown_records > 0 {
         output.warning(&format!(
-            "{} waits are for events whose record is not in the trace",
+            "{} waits are for CUDA events that were recorded before the trace",
             units::count(unsure.unknown_records)
         ));
     }
     if unsure.unknown_waits > 0 {
         output.warning(&format!(
-            "{} waits of the host do not say which GPU they wait for and were left out",
+            "{} CPU waits name no GPU and were ignored",
             units::count(unsure.unknown_waits)
         ));
     }
     if unsure.unordered_graphs > 0 {
         output.note(&format!(
-            "{} launches of graphs ran on several streams, and the trace does not tell the order of their nodes",
+            "{} graph launches ran on several streams, and the order of their nodes is unknown",
             units::count(unsure.unordered_graphs)
         ));
     }
@@ -194,7 +194,7 @@ fn unsure(unsure: &Unsure, output: &mut Output) {
 
 pub(super) fn what_if(report: &WhatIfReport, output: &mut Output) -> anyhow::Result<()> {
     if report.measured_ns == 0 {
-        output.note("nothing to replay: no device work and no calls in this stretch of time");
+        output.note("nothing to simulate: no GPU work and no calls in this time range");
         return Ok(());
     }
     let change = 100.0 * (report.changed_ns as f64 / report.measured_ns.max(1) as f64 - 1.0);
@@ -204,7 +204,7 @@ pub(super) fn what_if(report: &WhatIfReport, output: &mut Output) -> anyhow::Res
     ))?;
     let off = 100.0 * (report.unchanged_ns as f64 / report.measured_ns.max(1) as f64 - 1.0);
     output.line(&format!(
-        "replayed, unchanged  {} ({off:+.1} %)",
+        "simulated, unchanged {} ({off:+.1} %)",
         units::nanos(report.unchanged_ns)
     ))?;
     output.line(&format!(
@@ -214,13 +214,13 @@ pub(super) fn what_if(report: &WhatIfReport, output: &mut Output) -> anyhow::Res
     ))?;
     if report.left_waits > 0 {
         output.note(&format!(
-            "{} waits of the host were left out",
+            "{} CPU waits were removed",
             units::count(report.left_waits)
         ));
     }
     if report.scaled_ops > 0 {
         output.note(&format!(
-            "{} pieces of work took another time",
+            "{} GPU operations were scaled",
             units::count(report.scaled_ops)
         ));
     }
@@ -260,9 +260,9 @@ pub(super) fn memory(
         ("freed", Align::Right),
         ("peak", Align::Right),
         ("at", Align::Right),
-        ("left at the end", Align::Right),
+        ("live at the end", Align::Right),
         ("reserved", Align::Right),
-        ("unused of it", Align::Right),
+        ("unused", Align::Right),
     ]);
     for pool in report.pools.iter().take(limit) {
         table.row([
@@ -284,7 +284,7 @@ pub(super) fn memory(
     for pool in report.pools.iter().take(limit) {
         let lists = [
             ("held at the peak", &pool.holders),
-            ("never given back", &pool.never_freed),
+            ("never freed", &pool.never_freed),
         ];
         for (what, holders) in lists.into_iter().filter(|(_, holders)| !holders.is_empty()) {
             output.line("")?;
@@ -310,7 +310,7 @@ pub(super) fn memory(
             output.line("")?;
             heading(
                 &format!(
-                    "{} {} memory: taken and freed again and again",
+                    "{} {} memory: allocated and freed repeatedly",
                     pool.device_name, pool.memory
                 ),
                 output,
@@ -333,12 +333,12 @@ pub(super) fn memory(
         }
     }
     for (frees, what) in [
-        (&report.double_frees, "were given back before"),
-        (&report.unknown_frees, "were never taken while recording"),
+        (&report.double_frees, "were freed before"),
+        (&report.unknown_frees, "were not allocated while recording"),
     ] {
         if let Some(first) = frees.first() {
             output.warning(&format!(
-                "{} releases are of addresses that {what}, first {:#x} at {} by {}",
+                "{} frees are of addresses that {what}, first {:#x} at {} by {}",
                 units::count(frees.len() as u64),
                 first.address,
                 offset(span, first.time_ns),
@@ -348,13 +348,13 @@ pub(super) fn memory(
     }
     if report.without_address > 0 {
         output.warning(&format!(
-            "{} allocations and releases have no address: they count for the bytes taken, but who holds them cannot be told",
+            "{} allocations and frees have no address: they count as bytes, but their owner is unknown",
             units::count(report.without_address)
         ));
     }
     if report.without_time > 0 {
         output.warning(&format!(
-            "{} allocations have no time and were left out",
+            "{} allocations have no time and were ignored",
             units::count(report.without_time)
         ));
     }

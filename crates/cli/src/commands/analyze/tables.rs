@@ -34,7 +34,7 @@ pub(super) fn devices(report: &UtilizationReport, output: &mut Output) -> anyhow
     if report.devices.is_empty() {
         return Ok(());
     }
-    heading("Devices, from their first to their last work", output)?;
+    heading("Devices, from first to last GPU work", output)?;
     let mut table = TextTable::new(&[
         ("device", Align::Left),
         ("work", Align::Right),
@@ -146,7 +146,7 @@ pub(super) fn stream_idle(report: &IdleReport, limit: usize, output: &mut Output
     if idle.is_empty() {
         return Ok(());
     }
-    heading("Streams, between their first and their last work", output)?;
+    heading("Streams, from first to last GPU work", output)?;
     let mut table = TextTable::new(&[
         ("process", Align::Right),
         ("context", Align::Right),
@@ -208,10 +208,10 @@ pub(super) fn gaps(report: &IdleReport, span: Option<(u64, u64)>, output: &mut O
 
 fn found(source: &StepSource) -> String {
     match source {
-        StepSource::Markers { name } => format!("by ranges named {name}"),
+        StepSource::Markers { name } => format!("from NVTX ranges named {name}"),
         StepSource::Pattern { anchor, kernels } => {
             format!(
-                "by {} kernels that come again and again, from {anchor} on",
+                "from a repeating pattern of {} kernels, starting with {anchor}",
                 units::count(*kernels as u64)
             )
         }
@@ -225,7 +225,7 @@ pub(super) fn step_line(report: &StepsReport, output: &mut Output) -> anyhow::Re
         return Ok(());
     }
     if let [StepRow { step, .. }] = report.steps.as_slice() {
-        let warm_up = if step.is_warm_up { " of warming up" } else { "" };
+        let warm_up = if step.is_warm_up { " (warm-up)" } else { "" };
         heading(
             &format!(
                 "Step {}: {}{warm_up}, found {}",
@@ -245,7 +245,7 @@ pub(super) fn step_line(report: &StepsReport, output: &mut Output) -> anyhow::Re
     )?;
     let who = match warm_up {
         0 => "they took".to_owned(),
-        count => format!("{count} of warming up; the others took"),
+        count => format!("{count} warm-up; the others took"),
     };
     output.line(&format!(
         "{who} {} on average, {} to {}",
@@ -263,7 +263,7 @@ pub(super) fn steps(
     output: &mut Output,
 ) -> anyhow::Result<()> {
     if report.steps.is_empty() {
-        output.note("no steps: nothing is marked as one, and no kernels come again and again");
+        output.note("no steps found: no NVTX range and no repeating pattern of kernels");
         return Ok(());
     }
     step_line(report, output)?;
@@ -321,7 +321,7 @@ pub(super) fn kernels(report: &KernelsReport, hidden: usize, output: &mut Output
     }
     heading(
         &format!(
-            "Kernels: {} with {} of device time",
+            "Kernels: {} with {} of GPU time",
             units::count(report.count),
             units::nanos(report.total_ns)
         ),
@@ -378,7 +378,7 @@ pub(super) fn copies(report: &CopiesReport, output: &mut Output) -> anyhow::Resu
     if report.rows.is_empty() {
         return Ok(());
     }
-    heading("Copies and sets", output)?;
+    heading("Memcpys and memsets", output)?;
     let mut table = TextTable::new(&[
         ("device", Align::Left),
         ("direction", Align::Left),
@@ -442,8 +442,8 @@ pub(super) fn launches(report: &LaunchesReport, output: &mut Output) -> anyhow::
     ]);
     for (name, durations) in [
         ("in the call", &report.call),
-        ("from call to start", &report.latency),
-        ("from the call's end to start", &report.delay),
+        ("call to GPU start", &report.latency),
+        ("return of the call to GPU start", &report.delay),
     ] {
         table.row([
             name.into(),
@@ -470,7 +470,7 @@ pub(super) fn launches(report: &LaunchesReport, output: &mut Output) -> anyhow::
     }
     for queue in &report.queues {
         output.line(&format!(
-            "{}: {:.1} launches in line on average, {} at most, none in {} of the time",
+            "{}: {:.1} operations queued on average, {} at most, none in {} of the time",
             queue.name,
             queue.mean,
             units::count(queue.max),
@@ -489,7 +489,7 @@ pub(super) fn launch_bound(
         return Ok(());
     }
     output.line("")?;
-    heading("Stretches in which the device waited for every launch", output)?;
+    heading("Launch-bound ranges: the GPU waited for every launch", output)?;
     let mut table = TextTable::new(&[
         ("device", Align::Right),
         ("at", Align::Right),

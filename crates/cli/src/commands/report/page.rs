@@ -197,7 +197,7 @@ impl Page<'_> {
                 .join(", ");
             let _ = write!(
                 html,
-                "<h3>{}</h3><p>at most {}, {} never given back, {} allocations</p>{}",
+                "<h3>{}</h3><p>at most {}, {} never freed, {} allocations</p>{}",
                 escaped(&of),
                 units::bytes(pool.peak_bytes),
                 units::bytes(pool.live_bytes),

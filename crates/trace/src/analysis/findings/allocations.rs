@@ -13,12 +13,12 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
     vec![Finding {
         rule: "allocations",
         sentence: format!(
-            "{} of the time {} has nothing to do while the host takes or frees memory, in {}",
+            "{} of the time {} is idle while the CPU allocates or frees memory ({})",
             percent(idle, facts.span_ns),
             device.name,
             many(gaps, "gap")
         ),
-        advice: "take memory once and keep it, or use a pool (cudaMallocAsync, a caching allocator)",
+        advice: "Allocate once and reuse, or use a pool (cudaMallocAsync, a caching allocator)",
         saves_ns: Some(idle),
         saves_share: None,
         evidence: facts.gaps_of(IdleCause::HostAllocation),

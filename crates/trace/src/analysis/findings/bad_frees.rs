@@ -11,7 +11,7 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
     vec![Finding {
         rule: "bad_frees",
         sentence: format!(
-            "memory was given back {} that was given back before, first {:#x} by {}",
+            "memory was freed twice ({}), first {:#x} at {}",
             if frees.len() == 1 {
                 "once".to_owned()
             } else {
@@ -20,11 +20,11 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
             first.address,
             first.stack
         ),
-        advice: "the second release may hit memory that is someone else's by then",
+        advice: "The second free may release memory that has been allocated again",
         saves_ns: None,
         saves_share: None,
         evidence: vec![Evidence {
-            what: "the second release".to_owned(),
+            what: "the second free".to_owned(),
             table: "allocations",
             row: Some(first.row),
             start_ns: first.time_ns,

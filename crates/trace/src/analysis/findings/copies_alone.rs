@@ -18,12 +18,12 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
     vec![Finding {
         rule: "copies_alone",
         sentence: format!(
-            "{} of the time {} copies or fills memory and runs no kernel beside it ({})",
+            "{} of the time {} copies or sets memory while no kernel runs ({})",
             percent(alone, facts.span_ns),
             device.name,
             units::nanos(alone)
         ),
-        advice: "copy on a stream of its own, ahead of time, from page-locked memory",
+        advice: "Copy ahead of time, on a separate stream, from pinned memory",
         saves_ns: Some(alone),
         saves_share: None,
         evidence: longest_alone(facts, device.device, |class| {

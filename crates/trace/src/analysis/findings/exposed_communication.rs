@@ -18,13 +18,13 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
     vec![Finding {
         rule: "exposed_communication",
         sentence: format!(
-            "{} of the time {} communicates and computes nothing: {} of {} of communication is exposed",
+            "{} of the time {} communicates without computing: {} of {} of communication is exposed",
             percent(exposed, facts.span_ns),
             device.name,
             units::nanos(exposed),
             units::nanos(device.breakdown.communication_ns)
         ),
-        advice: "start communication earlier or in smaller parts, so that computation can run beside it",
+        advice: "Start communication earlier or in smaller parts, so that it overlaps with computation",
         saves_ns: Some(exposed),
         saves_share: None,
         evidence: longest_alone(facts, device.device, |class| class == OpClass::Communication),

@@ -13,12 +13,12 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
     vec![Finding {
         rule: "host_busy",
         sentence: format!(
-            "{} of the time {} has nothing to do while the host works between its calls, in {}",
+            "{} of the time {} is idle, waiting for the CPU to launch work ({})",
             percent(idle, facts.span_ns),
             device.name,
             many(gaps, "gap")
         ),
-        advice: "move work of the host to other threads or behind the launches; for Python, compile the model or use CUDA graphs",
+        advice: "Move CPU work to other threads or after the launches. In Python, use torch.compile or CUDA graphs",
         saves_ns: Some(idle),
         saves_share: None,
         evidence: facts.gaps_of(IdleCause::HostBusy),

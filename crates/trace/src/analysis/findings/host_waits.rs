@@ -58,11 +58,11 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
             Finding {
                 rule: "host_waits",
                 sentence: format!(
-                    "{} of the time is {}{from}",
+                    "{} of the time the CPU waits in {}{from}",
                     percent(nanos, facts.span_ns),
                     many(count, &format!("{name} call"))
                 ),
-                advice: "wait later or less often: read results back asynchronously, and only when they are needed",
+                advice: "Wait later or less often: read results back asynchronously, and only when they are needed",
                 saves_ns: Some((((idle + busy_after) as f64 * part) as u64).min(nanos)),
                 saves_share: None,
                 evidence: vec![Evidence {

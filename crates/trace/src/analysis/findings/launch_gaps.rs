@@ -14,13 +14,13 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
     vec![Finding {
         rule: "launch_gaps",
         sentence: format!(
-            "{} of the time {} waits for launches that are under way, in {} of {} on average",
+            "{} of the time {} is idle while a launch call is in progress ({} of {} on average)",
             percent(idle, facts.span_ns),
             device.name,
             many(gaps, "gap"),
             units::nanos(idle / gaps.max(1))
         ),
-        advice: "launch less often: capture the step in a CUDA graph, or fuse small kernels",
+        advice: "Launch less often: capture the step in a CUDA graph, or fuse small kernels",
         saves_ns: Some(idle),
         saves_share: None,
         evidence: facts.gaps_of(IdleCause::LaunchGap),

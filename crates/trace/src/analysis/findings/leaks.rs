@@ -18,18 +18,18 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
             findings.push(Finding {
                 rule: "leaks",
                 sentence: format!(
-                    "{} of {} memory of {} in {} pieces were never given back, taken by {}",
+                    "{} of {} memory of {} in {} allocations was never freed; allocated at {}",
                     units::bytes(holder.bytes),
                     pool.memory,
                     pool.device_name,
                     units::count(holder.count),
                     holder.stack
                 ),
-                advice: "see whether these are meant to be kept until the end",
+                advice: "Check whether these allocations are meant to live until the end",
                 saves_ns: None,
                 saves_share: None,
                 evidence: vec![Evidence {
-                    what: "the first of them".to_owned(),
+                    what: "the first allocation".to_owned(),
                     table: "allocations",
                     row: Some(holder.first_row),
                     start_ns: holder.first_ns,

@@ -183,7 +183,7 @@ impl Facts<'_> {
             .map(|idle| idle.longest.as_slice())
             .unwrap_or_default();
         let evidence = |gap: &LongGap| Evidence {
-            what: format!("gap before {}", shown(gap.next_table, &gap.next)),
+            what: format!("idle before {}", shown(gap.next_table, &gap.next)),
             table: gap.next_table.name(),
             row: Some(u64::from(gap.next_row)),
             start_ns: gap.from_ns,

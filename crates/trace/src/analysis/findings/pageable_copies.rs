@@ -37,7 +37,7 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
                     row.direction,
                     units::rate(row.bytes, row.durations.total_ns)
                 ),
-                advice: "page-lock the host's memory (pin_memory, cudaHostAlloc) and copy asynchronously",
+                advice: "Pin the host memory (pin_memory, cudaHostAlloc) and copy asynchronously",
                 saves_ns: saves,
                 saves_share: None,
                 evidence: vec![longest_copy(row)],

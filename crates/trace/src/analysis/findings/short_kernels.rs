@@ -15,7 +15,7 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
         return Vec::new();
     }
     let worst = short.worst_row.map(|row| Evidence {
-        what: "the one whose call took most more than itself".to_owned(),
+        what: "the largest difference between call and kernel".to_owned(),
         table: "kernels",
         row: Some(u64::from(row)),
         start_ns: short.worst_start_ns,
@@ -24,14 +24,14 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
     vec![Finding {
         rule: "short_kernels",
         sentence: format!(
-            "{} ({:.0} %) take less time than the call that launches them: {} of work for {} of launching, {} of the time",
+            "{} ({:.0} %) take less time than their launch calls: {} of GPU work for {} of launch calls, {} of the time",
             many(short.count, "kernel"),
             100.0 * short.share,
             units::nanos(short.kernel_ns),
             units::nanos(short.call_ns),
             percent(short.call_ns, facts.span_ns)
         ),
-        advice: "fuse them, or launch them together in a CUDA graph",
+        advice: "Fuse them, or launch them together in a CUDA graph",
         saves_ns: None,
         saves_share: None,
         evidence: worst.into_iter().collect(),

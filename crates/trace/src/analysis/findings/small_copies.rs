@@ -27,7 +27,7 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
                 units::bytes(row.bytes),
                 percent(row.durations.total_ns, facts.span_ns)
             ),
-            advice: "gather what is copied and copy it once",
+            advice: "Combine small copies into one",
             saves_ns: None,
             saves_share: None,
             evidence: vec![longest_copy(row)],

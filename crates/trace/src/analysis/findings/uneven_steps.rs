@@ -27,14 +27,14 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
     vec![Finding {
         rule: "uneven_steps",
         sentence: format!(
-            "{} of {} steps take more than {LONGER} times as long as half of them, which take {}; the longest is {} with {}",
+            "{} of {} steps take more than {LONGER}× the median ({}); the longest is {} with {}",
             long.len(),
             report.settled.count,
             units::nanos(typical),
             longest.step.name,
             units::nanos(longest.step.duration())
         ),
-        advice: "compare such a step with another: tracesmith analyze --step N",
+        advice: "Compare such a step with another one: tracesmith analyze --step N",
         saves_ns: Some(saves),
         saves_share: None,
         evidence: vec![Evidence {
