@@ -147,7 +147,7 @@ fn what_means_nothing_is_said() {
     let scaled = tracesmith(["analyze", DEMO, "--scale", "nobody*=0.5"]);
     assert_eq!(scaled.code, Some(0));
     assert!(
-        scaled.stderr.contains("no work has a name that --scale means"),
+        scaled.stderr.contains("no GPU work matches --scale"),
         "{}",
         scaled.stderr
     );
@@ -331,7 +331,7 @@ fn kernels_are_counted_and_their_names_shortened_unless_wide() {
         }
         let table = support::run(&mut command).ok();
         assert!(
-            table.starts_with("Kernels: 1,500 with 75.00 µs of device time\n"),
+            table.starts_with("Kernels: 1,500 with 75.00 µs of GPU time\n"),
             "{table}"
         );
         let mut shown = last_words(&table);
@@ -388,7 +388,7 @@ fn one_step_is_shown_alone() {
     let demo = "fixtures/demo-h200.sbt";
     let shown = tracesmith(["analyze", demo, "--step", "12"]).ok();
     assert!(
-        shown.contains("Step 12: 282.28 µs, found by 18 kernels"),
+        shown.contains("Step 12: 282.28 µs, found from a repeating pattern of 18 kernels"),
         "{shown}"
     );
     assert!(!shown.contains("Steps: "), "{shown}");

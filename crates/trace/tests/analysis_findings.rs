@@ -72,7 +72,7 @@ fn waits_are_found_with_the_line_that_waits() {
     let wait = found.iter().find(|finding| finding.rule == "host_waits").unwrap();
     assert_eq!(
         wait.sentence,
-        "94 % of the time is 4 cudaStreamSynchronize calls from model.py:88 (loss_item)"
+        "94 % of the time the CPU waits in 4 cudaStreamSynchronize calls from model.py:88 (loss_item)"
     );
     assert_eq!(
         (
@@ -195,7 +195,7 @@ fn a_long_start_hides_nothing() {
     assert_eq!(found.len(), 1);
     assert_eq!(
         found[0].sentence,
-        "49 % of the time GPU #1 has nothing to do while the host works between its calls, in 49 gaps"
+        "49 % of the time GPU #1 is idle, waiting for the CPU to launch work (49 gaps)"
     );
     assert_eq!(found[0].evidence[0].table, "kernels");
 }

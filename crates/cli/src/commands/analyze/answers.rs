@@ -23,7 +23,11 @@ pub(super) fn findings(
     for (number, finding) in report.findings.iter().enumerate().take(limit) {
         let saves = match (finding.saves_ns, finding.saves_share) {
             (Some(nanos), Some(share)) if nanos > 0 => {
-                format!(" (a fix saves at most {}, {})", units::nanos(nanos), percent(share))
+                format!(
+                    "; a fix saves at most {} ({})",
+                    units::nanos(nanos),
+                    percent(share)
+                )
             }
             _ => String::new(),
         };
@@ -83,7 +87,10 @@ pub(super) fn critical_path(
     output.table(&table)?;
     more(report.totals.len().saturating_sub(limit), "parts", output);
     output.line("")?;
-    heading("Slack: how much later each kernel could end without delaying the end", output)?;
+    heading(
+        "Slack: how much later each kernel could end without delaying the end",
+        output,
+    )?;
     let mut table = TextTable::new(&[
         ("least", Align::Right),
         ("mean", Align::Right),
