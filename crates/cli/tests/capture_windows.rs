@@ -307,7 +307,7 @@ fn a_process_that_has_ended_is_named() {
     until(|| fs::read_to_string(&stat).unwrap().contains(") Z "));
     let refused = run(&mut place.record(armed.id(), "-d 0.1"));
     assert_eq!(refused.code, Some(2), "{}", refused.stderr);
-    let words = format!("process {} does not wait for a collector", armed.id());
+    let words = format!("process {} cannot be recorded", armed.id());
     assert!(refused.stderr.contains(&words), "{}", refused.stderr);
     armed.wait().unwrap();
 }

@@ -462,7 +462,7 @@ fn a_process_that_was_not_armed_is_told_how() {
     let refused = run(place.tracesmith().args(["record", "--pid", "1", "-d", "1"]));
     assert_eq!(refused.code, Some(2));
     assert!(
-        refused.stderr.contains("process 1 does not wait for a collector"),
+        refused.stderr.contains("process 1 cannot be recorded"),
         "{}",
         refused.stderr
     );

@@ -45,8 +45,10 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
-    /// The process does not wait for a collector.
-    #[error("process {process} does not wait for a collector")]
+    /// The process has no socket for collectors.
+    #[error(
+        "process {process} cannot be recorded: it has not initialized CUDA with the TraceSmith library loaded"
+    )]
     NotArmed {
         /// Its number.
         process: u32,

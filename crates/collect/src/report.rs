@@ -69,7 +69,7 @@ pub struct Loss {
 }
 
 /// The detail of the loss that stands for a recording without any process.
-pub(crate) const NO_PROCESS: &str = "no process initialised CUDA or NVTX with our library loaded";
+pub(crate) const NO_PROCESS: &str = "no process initialized CUDA or NVTX with the TraceSmith library loaded";
 
 impl Loss {
     /// Whether it states that no process was recorded at all.
