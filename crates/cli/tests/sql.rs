@@ -105,6 +105,11 @@ fn mistakes_are_explained() {
             vec!["sql", "missing.sbt", "select 1 + 1"],
             "reading trace missing.sbt",
         ),
+        (vec!["sql", DEMO], "the query is empty"),
+        (
+            vec!["sql", DEMO, "attach 'x.db' as x"],
+            "queries only read traces; this statement is not allowed",
+        ),
         (vec!["sql", "select 1 + 1"], "no trace file"),
         (
             vec![

@@ -143,12 +143,6 @@ impl Database {
                 {
                     Authorization::Allow
                 }
-                // What SQLite does itself when a virtual table is first used.
-                AuthAction::CreateVtable { .. } | AuthAction::CreateTempTable { .. } => Authorization::Allow,
-                AuthAction::Update {
-                    table_name: "sqlite_master" | "sqlite_temp_master",
-                    ..
-                } => Authorization::Allow,
                 _ => Authorization::Deny,
             }))?;
         Ok(())
@@ -200,9 +194,7 @@ impl Database {
                 ErrorCode::OutOfMemory => Error::OutOfMemory {
                     limit_bytes: self.limits.memory_bytes,
                 },
-                ErrorCode::AuthorizationForStatementDenied | ErrorCode::ReadOnly => Error::NotAllowed {
-                    action: message.unwrap_or_else(|| "this statement".to_owned()),
-                },
+                ErrorCode::AuthorizationForStatementDenied | ErrorCode::ReadOnly => Error::NotAllowed,
                 _ => Error::Query {
                     message: message.unwrap_or_else(|| code.to_string()),
                 },

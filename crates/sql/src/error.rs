@@ -13,11 +13,8 @@ pub enum Error {
         message: String,
     },
     /// The query did more than it may.
-    #[error("queries only read: {action} is not allowed")]
-    NotAllowed {
-        /// What it tried.
-        action: String,
-    },
+    #[error("queries only read traces; this statement is not allowed")]
+    NotAllowed,
     /// The query took too long.
     #[error("the query did not end within {limit:?}")]
     TimedOut {

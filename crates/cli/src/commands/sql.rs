@@ -29,6 +29,9 @@ pub(crate) fn run(args: &SqlArgs, output: &mut Output) -> anyhow::Result<()> {
         Some(query) => query,
         None => read_query(args)?,
     };
+    if query.trim().is_empty() {
+        bail!("the query is empty: write it after the files, or pass it with -f or on standard input");
+    }
     let statement = database.prepare(&query).map_err(with_hint)?;
     match output.format {
         Format::Table => table(statement, args.limit, output),

@@ -102,8 +102,8 @@ pub(super) fn array(
     })
 }
 
-/// Whether 0 stands for nothing. Streams are numbered by the runtime, and some runtimes have a stream 0.
-fn is_optional(meaning: Meaning) -> bool {
+/// Whether 0 stands for nothing in a column. Streams are numbered by the runtime, and some runtimes have a stream 0.
+pub fn is_optional(meaning: Meaning) -> bool {
     use Meaning::*;
     matches!(
         meaning,

@@ -121,9 +121,11 @@ pub fn catalog() -> &'static [TableInfo] {
 
 /// A column of a stored table, and how it is stored.
 #[derive(Clone, Debug)]
-pub(super) struct StoredColumn {
-    pub(super) name: String,
-    pub(super) spec: ColumnSpec,
+pub struct StoredColumn {
+    /// Its name in the catalog.
+    pub name: String,
+    /// How it is stored.
+    pub spec: ColumnSpec,
 }
 
 impl StoredColumn {
@@ -161,7 +163,7 @@ fn kind_of(spec: &ColumnSpec) -> ColumnKind {
 /// The columns of a stored table. `shape.name` becomes `name`; if two columns would then have the same name, they keep the
 /// name of their group, as in `shape_name`. A column of bytes becomes their number, such as `code_bytes`. A table whose
 /// rows others refer to by their position gets an `id`.
-pub(super) fn columns_of<T: Table>() -> Vec<StoredColumn> {
+pub fn columns_of<T: Table>() -> Vec<StoredColumn> {
     let mut specs: Vec<ColumnSpec> = T::Columns::specs()
         .into_iter()
         .filter(|spec| spec.column_type != ColumnType::Index)
@@ -196,7 +198,7 @@ pub(super) fn columns_of<T: Table>() -> Vec<StoredColumn> {
 }
 
 /// Whether rows of a table are referred to by their position in it.
-pub(super) fn has_ids<T: Table>() -> bool {
+pub fn has_ids<T: Table>() -> bool {
     matches!(T::KIND, BlockKind::FRAMES | BlockKind::STACKS)
 }
 

@@ -30,7 +30,8 @@ mod stored;
 mod views;
 
 pub(crate) use array::Texts;
-pub use catalog::{ColumnInfo, ColumnKind, TableInfo, TableKind, catalog};
+pub use array::is_optional;
+pub use catalog::{ColumnInfo, ColumnKind, StoredColumn, TableInfo, TableKind, catalog, columns_of, has_ids};
 pub use filter::{Condition, Filter, Scalar};
 pub use scan::{Batches, Cancel, Scan, Table};
 pub(crate) use views::KnownViews;

@@ -12,13 +12,13 @@ use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use tracesmith_format::{ColumnType, Value};
 use tracesmith_trace::Trace;
 
-use super::column::Column;
 use super::dictionary::{Dictionary, survey};
 use super::part::{Part, PartColumn};
 use super::{Pass, TableFile};
 use crate::error::Error;
 use crate::export::ExportOptions;
 use crate::export::timeline;
+use tracesmith_trace::tables::StoredColumn as Column;
 
 /// A table on its way into batches.
 pub(super) struct Batches<'t> {

@@ -5,12 +5,12 @@ use std::cell::RefCell;
 use tracesmith_format::{Meaning, StringId, Value};
 use tracesmith_trace::Trace;
 
-use super::column::Column;
 use super::part::{Part, PartColumn};
 use super::{Pass, TableFile, table};
 use crate::error::Error;
 use crate::export::json_text::push_format;
 use crate::export::{ExportOptions, ExportReport, Exporter, Out, Way};
+use tracesmith_trace::tables::StoredColumn as Column;
 
 pub(in crate::export) const EXPORTER: Exporter = Exporter {
     name: "csv",

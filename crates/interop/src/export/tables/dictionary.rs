@@ -11,10 +11,10 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use tracesmith_format::{Codes, Meaning, StringId, Value};
 use tracesmith_trace::Trace;
 
-use super::column::Column;
 use super::{Pass, TableFile};
 use crate::error::Error;
 use crate::export::ExportOptions;
+use tracesmith_trace::tables::StoredColumn as Column;
 
 /// Bytes of texts that Arrow can count.
 pub(super) const MAX_BYTES: usize = i32::MAX as usize;

@@ -24,8 +24,8 @@ use tracesmith_trace::Trace;
 
 use crate::error::Error;
 use crate::export::{ExportOptions, ExportReport, Exporter, Out, TableFn};
-use column::Column;
 use part::Part;
+use tracesmith_trace::tables::{StoredColumn as Column, columns_of};
 
 /// One table as a file of its own.
 struct TableFile {
@@ -63,7 +63,7 @@ impl TableFile {
         TableFile {
             name: T::KIND.name().expect("every table of ours has a name"),
             doc: T::DOC,
-            columns: column::columns_of::<T>(),
+            columns: columns_of::<T>(),
             walk: walk::<T>,
         }
     }

@@ -3,8 +3,9 @@
 use tracesmith_format::{ClockId, ColumnView, Columns, Meaning, Table, Timestamp, Value};
 use tracesmith_trace::Trace;
 
-use super::column::{Column, has_ids};
+use super::column::cell;
 use crate::export::ExportOptions;
+use tracesmith_trace::tables::{StoredColumn as Column, has_ids};
 
 /// The wanted rows of one block.
 pub(super) struct Part<'a> {
@@ -160,7 +161,7 @@ impl PartColumn<'_> {
 
     /// A value as it is written, times on the trace's timeline.
     fn cell(&self, at: usize) -> Value {
-        match self.column.cell((self.view.value)(at)) {
+        match cell(self.column, (self.view.value)(at)) {
             Value::Number(time) if self.column.spec.meaning == Meaning::Time => {
                 Value::Number(self.part.on_timeline(Timestamp(time)).0)
             }
