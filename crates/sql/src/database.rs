@@ -186,6 +186,10 @@ impl Database {
         match (failure, error) {
             (Some(Error::Trace(tracesmith_trace::Error::Cancelled)), error) => ended(error.into()),
             (Some(failure), _) => failure,
+            // SQLite reports a forbidden function as an error of the query's text.
+            (None, rusqlite::Error::SqlInputError { msg, .. }) if msg.starts_with("not authorized") => {
+                Error::NotAllowed
+            }
             (None, rusqlite::Error::SqlInputError { msg, sql, offset, .. }) => Error::Query {
                 message: located(&msg, &sql, offset),
             },

@@ -272,7 +272,7 @@ fn nothing_can_be_written_or_opened() {
         "begin".to_owned(),
         "select load_extension('x')".to_owned(),
         "create virtual table t using kernels".to_owned(),
-        "create temp trigger t after insert on sqlite_temp_master begin select 1; end".to_owned(),
+        "create temp trigger t instead of insert on kernel begin select 1; end".to_owned(),
     ] {
         let error = failure(&database, &sql);
         // A statement without columns is never run.
