@@ -45,7 +45,7 @@ fn a_trace_is_walked_through_with_keys() {
     assert!(terminal.screen.contains("gpu 0 Example GPU") && terminal.screen.contains("> all streams"));
     terminal.send("/flash*\r");
     terminal.wait_for("match", |screen| {
-        screen.contains("kernel flash_fwd_kernel") && screen.contains("asked for by cudaLaunchKernel")
+        screen.contains("kernel flash_fwd_kernel") && screen.contains("API call cudaLaunchKernel")
     });
     terminal.send("\r");
     terminal.wait_for("inspection", |screen| screen.contains("columns, as stored"));

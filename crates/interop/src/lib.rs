@@ -7,9 +7,11 @@ mod error;
 pub mod export;
 #[doc(hidden)]
 pub mod fuzz;
+mod html;
 pub mod import;
 mod open;
 mod perfetto;
 
 pub use error::Error;
+pub use html::{HtmlReportOptions, html_report};
 pub use open::{open, open_bytes};

@@ -23,6 +23,7 @@
 
 pub mod analysis;
 mod error;
+mod event_stacks;
 mod model;
 pub mod overview;
 mod query;
@@ -33,6 +34,7 @@ pub mod tables;
 pub mod units;
 
 pub use error::Error;
+pub use event_stacks::{EventStack, EventStacks, SourceFrame, SourceStack};
 pub use model::clocks::{ClockMap, ClockTime};
 pub use model::event::{Event, EventColumns, EventKind, EventName};
 pub use model::health::{HealthItem, HealthReport};

@@ -90,6 +90,14 @@ pub fn name_or_unknown(name: Option<&'static str>) -> &'static str {
     name.unwrap_or("unknown")
 }
 
+/// A time as an offset from the start of the trace, as `--from`, `--to` and `--at` take it.
+pub fn offset(span: Option<(u64, u64)>, time: u64) -> String {
+    match span {
+        Some((start, _)) if time >= start => format!("+{}", nanos(time - start)),
+        _ => format!("@{time}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

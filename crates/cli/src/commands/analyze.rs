@@ -6,11 +6,11 @@ mod tables;
 use anyhow::{Context, bail};
 use serde::Serialize;
 use serde_json::{Value, json};
+use tracesmith_trace::Trace;
 use tracesmith_trace::analysis::{
     Analysis, HostWaits, KernelKey, KernelsReport, MemoryReport, Scale, SlackReport, StreamCount, WhatIf,
 };
 use tracesmith_trace::reconstruct::{Doubts, Window};
-use tracesmith_trace::{Trace, units};
 
 use crate::args::{AnalysisArg, AnalyzeArgs, Format, KernelKeyArg, StreamsArg, StretchArgs};
 use crate::input::{open_trace, repair_hint};
@@ -355,12 +355,4 @@ pub(crate) fn say_doubts(doubts: &Doubts, output: &mut Output) {
 /// The trace's first and last moment, which times on the command line count from whatever is looked at.
 pub(crate) fn whole_span(trace: &Trace) -> Option<(u64, u64)> {
     trace.span().map(|(first, last)| (first.0, last.0))
-}
-
-/// A time as an offset from the start of the trace, as `--from`, `--to` and `--at` take it.
-pub(crate) fn offset(span: Option<(u64, u64)>, time: u64) -> String {
-    match span {
-        Some((start, _)) if time >= start => format!("+{}", units::nanos(time - start)),
-        _ => format!("@{time}"),
-    }
 }

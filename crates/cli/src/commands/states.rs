@@ -11,7 +11,7 @@ use tracesmith_trace::reconstruct::{
 use tracesmith_trace::{EventName, Trace, units};
 
 use crate::args::{Format, StatesArgs};
-use crate::commands::analyze::{offset, say_doubts, whole_span, window};
+use crate::commands::analyze::{say_doubts, whole_span, window};
 use crate::input::open_trace;
 use crate::output::table::{Align, TextTable};
 use crate::output::{Output, StdoutError};
@@ -303,7 +303,7 @@ impl Shown<'_> {
                 for (subject, interval) in all.take(limit) {
                     table.row([
                         self.name(subject).into(),
-                        offset(span, interval.from).into(),
+                        units::offset(span, interval.from).into(),
                         units::nanos(interval.to - interval.from).into(),
                         interval.state.name().into(),
                         self.work(&interval).into(),

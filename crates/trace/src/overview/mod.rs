@@ -5,11 +5,14 @@
 //! go again: memory follows the number of rows and cells, not that of events.
 
 mod around;
+mod axis;
 mod cells;
 mod find;
+mod labels;
 mod pieces;
 mod scan;
 mod sweep;
+mod viewport;
 
 use tracesmith_format::{BlockKind, ContextId, DeviceId, ProcessId, StreamId, ThreadId, Timestamp};
 
@@ -18,8 +21,11 @@ use crate::model::trace::Trace;
 use crate::query::Query;
 
 pub use around::Surroundings;
+pub use axis::{Axis, Tick};
 pub use cells::{Overview, OverviewRow};
 pub use find::{Direction, Named, Picked, Position, named_within};
+pub use labels::Labels;
+pub use viewport::Viewport;
 
 /// What something was busy with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -5,7 +5,6 @@ use tracesmith_trace::analysis::{
 };
 use tracesmith_trace::units;
 
-use super::offset;
 use super::tables::{heading, more, percent};
 use crate::output::table::{Align, TextTable};
 use crate::output::{CAREFUL, FAINT, GOOD, Output};
@@ -44,7 +43,7 @@ pub(super) fn findings(
             output.line(&format!(
                 "   {FAINT}{} at {}, {}{row}{FAINT:#}",
                 evidence.what,
-                offset(span, evidence.start_ns),
+                units::offset(span, evidence.start_ns),
                 units::nanos(evidence.end_ns - evidence.start_ns)
             ))?;
         }
@@ -144,7 +143,7 @@ pub(super) fn slack(
     for op in report.iter().take(limit) {
         table.row([
             units::nanos(op.slack_ns).into(),
-            offset(span, op.start_ns).into(),
+            units::offset(span, op.start_ns).into(),
             units::nanos(op.end_ns - op.start_ns).into(),
             op.table.name().into(),
             op.row.to_string().into(),
@@ -279,7 +278,7 @@ pub(super) fn memory(
             units::count(pool.allocations).into(),
             units::count(pool.frees).into(),
             units::bytes(pool.peak_bytes).into(),
-            offset(span, pool.peak_at_ns).into(),
+            units::offset(span, pool.peak_at_ns).into(),
             units::bytes(pool.live_bytes).into(),
             pool.reserved_peak_bytes
                 .map_or(String::new(), units::bytes)
@@ -348,7 +347,7 @@ pub(super) fn memory(
                 "{} frees are of addresses that {what}, first {:#x} at {} by {}",
                 units::count(frees.len() as u64),
                 first.address,
-                offset(span, first.time_ns),
+                units::offset(span, first.time_ns),
                 first.stack
             ));
         }

@@ -8,7 +8,7 @@ use tracesmith_trace::analysis::{
 use tracesmith_trace::reconstruct::StepSource;
 use tracesmith_trace::{Trace, units};
 
-use super::{offset, whole_span};
+use super::whole_span;
 use crate::output::table::{Align, Cell, TextTable};
 use crate::output::{FAINT, HEADING, Output};
 
@@ -192,7 +192,7 @@ pub(super) fn gaps(report: &IdleReport, span: Option<(u64, u64)>, output: &mut O
         ]);
         for gap in &device.longest {
             table.row([
-                offset(span, gap.from_ns).into(),
+                units::offset(span, gap.from_ns).into(),
                 units::nanos(gap.to_ns - gap.from_ns).into(),
                 gap.cause.words().into(),
                 gap.next_table.name().into(),
@@ -285,7 +285,7 @@ pub(super) fn steps(
         let mut add = |device: String, busy: Cell, compute: Cell, exposed: Cell| {
             table.row([
                 row.step.number.to_string().into(),
-                offset(span, row.step.start_ns).into(),
+                units::offset(span, row.step.start_ns).into(),
                 units::nanos(row.step.duration()).into(),
                 Cell::styled(warm_up, FAINT),
                 units::count(row.ops).into(),
@@ -501,7 +501,7 @@ pub(super) fn launch_bound(
         let length = stretch.to_ns - stretch.from_ns;
         table.row([
             stretch.device.to_string().into(),
-            offset(span, stretch.from_ns).into(),
+            units::offset(span, stretch.from_ns).into(),
             units::nanos(length).into(),
             units::count(stretch.ops).into(),
             part(stretch.idle_ns, length),

@@ -2,14 +2,13 @@
 
 use tracesmith_format::{DeviceId, ProcessId, StreamId};
 use tracesmith_trace::overview::{
-    Direction, Named, Overview, Picked, Position, RowKey, Surroundings, Window, named_within,
+    Direction, Labels, Named, Overview, Picked, Position, RowKey, Surroundings, Window, named_within,
 };
 use tracesmith_trace::{EventKind, Query, Trace};
 
 use super::state::Line;
 use crate::name_pattern::name_filter;
 use crate::progress::{Bar, Progress};
-use crate::timeline::Labels;
 
 /// Cells of the summary; fewer where there are very many rows.
 const SUMMARY_CELLS: usize = 1 << 16;

@@ -7,7 +7,7 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line as TextLine, Span};
 use ratatui::widgets::{Block, Clear, Paragraph};
 use tracesmith_format::Timestamp;
-use tracesmith_trace::overview::{Activity, Overview, OverviewRow, RowKey};
+use tracesmith_trace::overview::{Activity, Axis, Overview, OverviewRow, RowKey};
 use tracesmith_trace::{EventName, Trace, units};
 
 use super::data::{Inspected, Picture};
@@ -16,7 +16,7 @@ use super::keys::HELP;
 use super::state::{Line, Mode, Selected, State};
 use crate::output::Colors;
 use crate::output::table::clipped;
-use crate::timeline::{Axis, Charset, color, percent};
+use crate::timeline::{Charset, color, percent};
 
 /// Columns of a row's percentage, with the space before it.
 const PERCENT_WIDTH: u16 = 9;

@@ -2,7 +2,7 @@
 
 use tracesmith_format::Timestamp;
 use tracesmith_trace::overview::Picked;
-use tracesmith_trace::{Event, units};
+use tracesmith_trace::{Event, SourceStack, units};
 
 use super::data::Inspected;
 use super::draw::Scene;
@@ -43,23 +43,12 @@ pub(super) fn full(scene: &Scene<'_>) -> Vec<String> {
             units::nanos(event.duration())
         ));
     }
-    let stack = scene.trace.stack(inspected.around.stack);
+    let stack = SourceStack::of(scene.trace, inspected.around.stack);
     if !stack.frames.is_empty() {
         lines.push(String::new());
         lines.push("stack, the innermost first".to_owned());
     }
-    for frame in &stack.frames {
-        let (file, line) = match &frame.symbol {
-            Some(symbol) => (symbol.file, symbol.line),
-            None => (frame.frame.file, frame.frame.line),
-        };
-        let place = match (scene.trace.string(file), line) {
-            ("", _) => String::new(),
-            (file, 0) => format!("  {file}"),
-            (file, line) => format!("  {file}:{line}"),
-        };
-        lines.push(format!("  {}{place}", scene.trace.frame_name(frame)));
-    }
+    lines.extend(stack.lines().map(|line| format!("  {line}")));
     lines.push(String::new());
     lines.push("columns, as stored".to_owned());
     let widest = picked
@@ -93,7 +82,7 @@ fn head(scene: &Scene<'_>, picked: &Picked) -> String {
 fn call(scene: &Scene<'_>, inspected: &Inspected) -> Option<String> {
     let call: &Event = inspected.around.call.as_ref()?;
     Some(format!(
-        "  asked for by {} of thread {}, {} at {}",
+        "  API call {} on thread {}, {} at {}",
         scene.trace.event_name(call),
         call.thread.0,
         units::nanos(call.duration()),

@@ -212,7 +212,7 @@ impl<'t> Top<'t> {
 
     /// Reads what the next picture needs and is not there yet.
     fn read(&mut self) {
-        let wanted = (self.state.window, self.state.cells);
+        let wanted = (self.state.viewport.window(), self.state.viewport.cells());
         if !matches!(&self.picture, Some((window, cells, _)) if (*window, *cells) == wanted) {
             let picture = self.data.picture(wanted.0, wanted.1);
             self.picture = Some((wanted.0, wanted.1, picture));

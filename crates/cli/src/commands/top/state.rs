@@ -2,7 +2,7 @@
 //! for by a [`Request`], and whoever reads it says what was found.
 
 use tracesmith_format::Timestamp;
-use tracesmith_trace::overview::{Direction, Picked, Position, RowKey, Window};
+use tracesmith_trace::overview::{Direction, Picked, Position, RowKey, Viewport, Window};
 
 /// What a key asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,12 +78,8 @@ pub(super) enum Line {
 
 /// All that is shown but the trace.
 pub(super) struct State {
-    /// The whole of the trace.
-    pub(super) whole: Window,
-    /// What is shown of it.
-    pub(super) window: Window,
-    /// Columns of the timeline.
-    pub(super) cells: usize,
+    /// The part of the trace that is shown.
+    pub(super) viewport: Viewport,
     /// Lines of the list that fit.
     pub(super) height: usize,
     pub(super) mode: Mode,
@@ -107,9 +103,7 @@ pub(super) struct State {
 impl State {
     pub(super) fn new(whole: Window, window: Window, lines: Vec<Line>) -> Self {
         let mut state = State {
-            whole,
-            window,
-            cells: 1,
+            viewport: Viewport::new(whole, window),
             height: 1,
             mode: Mode::Browse,
             rows_shown: RowsShown::All,
@@ -162,9 +156,8 @@ impl State {
 
     /// The terminal has this much space for the timeline.
     pub(super) fn resize(&mut self, cells: usize, height: usize) {
-        self.cells = cells.max(1);
+        self.viewport.resize(cells);
         self.height = height.max(1);
-        self.show(self.window.from, self.window.nanos());
         self.follow_selection();
     }
 
@@ -233,19 +226,19 @@ impl State {
     }
 
     fn act_in_browser(&mut self, action: Action) -> Request {
-        let length = self.window.nanos();
-        let from = self.window.from;
+        let before = self.viewport.window();
+        let length = before.nanos();
         match action {
             Action::Quit => return Request::Quit,
-            Action::Left => self.pan(-1, (length / 8).max(1)),
-            Action::Right => self.pan(1, (length / 8).max(1)),
-            Action::PageLeft => self.pan(-1, length),
-            Action::PageRight => self.pan(1, length),
+            Action::Left => self.viewport.pan_back((length / 8).max(1)),
+            Action::Right => self.viewport.pan_forward((length / 8).max(1)),
+            Action::PageLeft => self.viewport.pan_back(length),
+            Action::PageRight => self.viewport.pan_forward(length),
             Action::ZoomIn => self.zoom(length / 2),
             Action::ZoomOut => self.zoom(length.saturating_mul(2)),
-            Action::Whole => self.show(self.whole.from, self.whole.nanos()),
-            Action::First => self.show(self.whole.from, length),
-            Action::Last => self.show(Timestamp(self.whole.to.0.saturating_sub(length)), length),
+            Action::Whole => self.viewport.show_whole(),
+            Action::First => self.viewport.go_to_start(),
+            Action::Last => self.viewport.go_to_end(),
             Action::Fit => self.fit(),
             Action::Up => self.select(self.selected.saturating_sub(1), Direction::Back),
             Action::Down => self.select(self.selected + 1, Direction::Forward),
@@ -284,7 +277,7 @@ impl State {
             Action::Suspend => return Request::Suspend,
             Action::Erase | Action::Type(_) => {}
         }
-        if self.window.from != from || self.window.nanos() != length {
+        if self.viewport.window() != before {
             self.message.clear();
         }
         Request::Nothing
@@ -315,17 +308,7 @@ impl State {
                 self.follow_selection();
             }
         }
-        let (start, end) = (picked.event.start, picked.event.end.max(picked.event.start));
-        if start < self.window.from || end > self.window.to {
-            // A long event may begin before the window, as long as something of it is seen.
-            let seen =
-                start < self.window.to && end > self.window.from && end.0 - start.0 >= self.window.nanos();
-            if !seen {
-                let middle = start.0 + (end.0 - start.0).min(self.window.nanos()) / 2;
-                let from = middle.saturating_sub(self.window.nanos() / 2);
-                self.show(Timestamp(from), self.window.nanos());
-            }
-        }
+        self.viewport.reveal(picked.event.start, picked.event.end);
         self.picked = Some(picked);
     }
 
@@ -339,7 +322,7 @@ impl State {
         self.search = Some((pattern, count));
         Request::Seek {
             key: None,
-            from: Position::before(self.window.from),
+            from: Position::before(self.viewport.window().from),
             direction: Direction::Forward,
         }
     }
@@ -348,8 +331,8 @@ impl State {
     fn seek(&self, key: Option<RowKey>, direction: Direction) -> Request {
         let from = match (&self.picked, direction) {
             (Some(picked), _) if self.sees(picked) => picked.position,
-            (_, Direction::Forward) => Position::before(self.window.from),
-            (_, Direction::Back) => Position::behind(self.window.to),
+            (_, Direction::Forward) => Position::before(self.viewport.window().from),
+            (_, Direction::Back) => Position::behind(self.viewport.window().to),
         };
         if key.is_none() && self.search.is_none() {
             return Request::Nothing;
@@ -358,57 +341,30 @@ impl State {
     }
 
     fn sees(&self, picked: &Picked) -> bool {
-        picked.event.start <= self.window.to && picked.event.end.max(picked.event.start) >= self.window.from
+        self.viewport.overlaps(picked.event.start, picked.event.end)
     }
 
-    /// Moves the window by so many nanoseconds.
-    fn pan(&mut self, sign: i8, nanos: u64) {
-        let from = if sign < 0 {
-            self.window.from.0.saturating_sub(nanos)
-        } else {
-            self.window.from.0.saturating_add(nanos)
-        };
-        self.show(Timestamp(from), self.window.nanos());
-    }
-
-    /// Makes the window longer or shorter around the selected event, if it is seen, else around its middle.
+    /// Zooms around the middle of the selected event's visible part, or around the middle of the window.
     fn zoom(&mut self, nanos: u64) {
-        let nanos = nanos.clamp(self.shortest(), self.whole.nanos().max(self.shortest()));
-        let middle = self.window.from.0 + self.window.nanos() / 2;
-        let focus = match &self.picked {
-            Some(picked) if self.sees(picked) => {
-                let end = picked.event.end.max(picked.event.start);
-                let begin = picked.event.start.max(self.window.from).0;
-                begin + (end.min(self.window.to).0 - begin) / 2
-            }
-            _ => middle,
-        };
-        let before =
-            u128::from(focus - self.window.from.0) * u128::from(nanos) / u128::from(self.window.nanos());
-        self.show(Timestamp(focus.saturating_sub(before as u64)), nanos);
+        let window = self.viewport.window();
+        let focus = self
+            .picked
+            .as_ref()
+            .filter(|picked| self.sees(picked))
+            .map(|picked| {
+                let begin = picked.event.start.max(window.from).0;
+                let end = picked.event.end.max(picked.event.start).min(window.to).0;
+                Timestamp(begin + (end - begin) / 2)
+            });
+        self.viewport.zoom(nanos, focus);
     }
 
     /// Makes the selected event a third of the window.
     fn fit(&mut self) {
-        let Some(picked) = &self.picked else {
-            "no event is selected; Tab selects the next one".clone_into(&mut self.message);
-            return;
-        };
-        let (start, length) = (picked.event.start.0, picked.event.duration().max(1));
-        self.show(Timestamp(start.saturating_sub(length)), length.saturating_mul(3));
-    }
-
-    /// Shows a stretch of time, as far as it lies within the trace.
-    fn show(&mut self, from: Timestamp, nanos: u64) {
-        let nanos = nanos.clamp(self.shortest(), self.whole.nanos().max(self.shortest()));
-        let latest = self.whole.to.0.saturating_sub(nanos).max(self.whole.from.0);
-        let from = from.0.clamp(self.whole.from.0, latest);
-        self.window = Window::new(Timestamp(from), Timestamp(from.saturating_add(nanos)));
-    }
-
-    /// A nanosecond a cell.
-    fn shortest(&self) -> u64 {
-        self.cells as u64
+        match &self.picked {
+            Some(picked) => self.viewport.fit(picked.event.start, picked.event.end),
+            None => "no event is selected; Tab selects the next one".clone_into(&mut self.message),
+        }
     }
 
     fn switch_rows(&mut self) {

@@ -187,7 +187,10 @@ fn events_of_a_row_come_one_after_the_other() {
             break;
         }
         assert!(matches!(picked.key, RowKey::Stream { stream, .. } if stream == StreamId(14)));
-        assert!(top.state.window.from <= picked.event.start && picked.event.start <= top.state.window.to);
+        assert!(
+            top.state.viewport.window().from <= picked.event.start
+                && picked.event.start <= top.state.viewport.window().to
+        );
         seen.push(picked.position);
         press(&mut top, "<tab>");
     }
@@ -206,21 +209,21 @@ fn the_window_moves_within_the_trace() {
     let trace = fixture("synthetic-v1.sbt");
     let mut top = top(&trace, PLAIN);
     shown(&mut top, 100, 24);
-    let whole = top.state.whole;
+    let whole = top.state.viewport.whole();
     press(&mut top, "-hHlL");
-    assert_eq!(top.state.window, whole, "there is nothing beyond");
+    assert_eq!(top.state.viewport.window(), whole, "there is nothing beyond");
     press(&mut top, "++");
-    assert_eq!(top.state.window.nanos(), whole.nanos() / 4);
+    assert_eq!(top.state.viewport.window().nanos(), whole.nanos() / 4);
     press(&mut top, "g");
-    assert_eq!(top.state.window.from, whole.from);
+    assert_eq!(top.state.viewport.window().from, whole.from);
     press(&mut top, "G");
-    assert_eq!(top.state.window.to, whole.to);
+    assert_eq!(top.state.viewport.window().to, whole.to);
     for _ in 0..100 {
         press(&mut top, "+");
     }
-    assert_eq!(top.state.window.nanos(), 66, "a nanosecond a cell");
+    assert_eq!(top.state.viewport.window().nanos(), 66, "a nanosecond a cell");
     press(&mut top, "0");
-    assert_eq!(top.state.window, whole);
+    assert_eq!(top.state.viewport.window(), whole);
     let at_most_one = |top: &mut Top<'_>| {
         top.read();
         let (.., picture) = top.picture.as_ref().unwrap();

@@ -6,9 +6,9 @@ use serde_json::{Value as Json, json};
 use tracesmith_format::schema;
 use tracesmith_format::{ColumnSpec, Meaning, StringId, ThreadId, Timestamp, Value};
 use tracesmith_interop::export::EventJson;
-use tracesmith_trace::{Event, EventKind, Found, Query, Trace, units};
+use tracesmith_trace::{Event, EventKind, EventStacks, Found, Query, Trace, units};
 
-use super::stacks::{StackTexts, Stacks};
+use super::stacks::{self, Stacks};
 use crate::args::Format;
 use crate::output::table::{Align, Cell, TextTable};
 use crate::output::{FAINT, Output};
@@ -44,7 +44,7 @@ pub(super) struct RowWriter<'a> {
     csv_kind: Option<EventKind>,
     table: TextTable,
     /// None when they are not shown.
-    stacks: Option<StackTexts<'a>>,
+    stacks: Option<EventStacks>,
     /// What stands below each row of the table.
     below: Vec<Vec<String>>,
     printed: u64,
@@ -76,7 +76,7 @@ impl<'a> RowWriter<'a> {
             csv_kind,
             table: new_table(),
             stacks: match stacks {
-                Stacks::Shown => Some(StackTexts::new(trace)?),
+                Stacks::Shown => Some(EventStacks::of(trace)?),
                 Stacks::Hidden => None,
             },
             below: Vec::new(),
@@ -161,7 +161,7 @@ impl<'a> RowWriter<'a> {
         let Some(stacks) = &self.stacks else { return };
         // The object is open again until they are in it.
         self.line.pop();
-        for (name, value) in stacks.json(event) {
+        for (name, value) in stacks::json(stacks, self.trace, event) {
             self.line
                 .extend_from_slice(format!(",\"{name}\":{value}").as_bytes());
         }
@@ -171,7 +171,7 @@ impl<'a> RowWriter<'a> {
     fn table_row(&mut self, found: &Found<'_>) {
         let event = &found.event;
         if let Some(stacks) = &self.stacks {
-            self.below.push(stacks.lines(event));
+            self.below.push(stacks::lines(stacks, self.trace, event));
         }
         let start = match event.start {
             Timestamp::NONE => "?".to_owned(),

@@ -4,16 +4,16 @@ use anstyle::Style;
 use anyhow::bail;
 use serde_json::{Value, json};
 use tracesmith_trace::overview::{
-    Activity, DEVICE_KINDS, Doubtful, HOST_KINDS, Overview, OverviewRow, RowKey,
+    Activity, Axis, DEVICE_KINDS, Doubtful, HOST_KINDS, Labels, Overview, OverviewRow, RowKey, ThreadRole,
+    Window,
 };
-use tracesmith_trace::overview::{ThreadRole, Window};
 use tracesmith_trace::{Query, Trace, units};
 use unicode_width::UnicodeWidthStr;
 
 use crate::args::Format;
 use crate::output::table::clipped;
 use crate::output::{Colors, FAINT, HEADING, Output};
-use crate::timeline::{Axis, Charset, Labels, color, percent};
+use crate::timeline::{Charset, color, percent};
 
 /// Columns where there is no terminal to say so.
 const DEFAULT_WIDTH: usize = 100;

@@ -1,25 +1,24 @@
-//! Pictures of a page, as SVG.
+//! The charts of the page, as SVG.
 
 use std::fmt::Write;
 
 use tracesmith_trace::analysis::{MemoryPool, StepsReport};
-use tracesmith_trace::overview::{Activity, Overview, OverviewRow, RowKey};
+use tracesmith_trace::overview::{Activity, Labels, Overview, OverviewRow, RowKey};
 use tracesmith_trace::units;
 
 use super::page::{escaped, percent};
-use crate::timeline::Labels;
 
-/// Widths and heights in pixels of a page that is as wide as it gets.
+/// Sizes in pixels at the full width of the page.
 const WIDTH: f64 = 1100.0;
 const LABEL: f64 = 170.0;
 const SHARE: f64 = 60.0;
 const ROW: f64 = 26.0;
 const AXIS: f64 = 18.0;
 
-/// Rows of a timeline, at most: the busiest.
+/// The timeline shows at most so many rows: the busiest.
 const MOST_ROWS: usize = 40;
 
-/// The colour of an activity, by the name that the style has for it.
+/// The color of an activity: a variable of style.css.
 pub(super) fn color(activity: Activity) -> &'static str {
     match activity {
         Activity::Kernel => "var(--kernel)",
@@ -31,7 +30,7 @@ pub(super) fn color(activity: Activity) -> &'static str {
     }
 }
 
-/// What every device and stream was busy with. Gives back the picture, and how many rows it leaves out.
+/// What every device and stream was busy with. Returns the chart and the number of rows that it omits.
 pub(super) fn timeline(overview: &Overview, labels: &Labels<'_>, zero: u64) -> (String, usize) {
     let busy: Vec<&OverviewRow> = overview.rows.iter().filter(|row| row.has_work()).collect();
     let mut shown = busy.clone();
@@ -85,7 +84,7 @@ pub(super) fn timeline(overview: &Overview, labels: &Labels<'_>, zero: u64) -> (
     (svg, busy.len() - rows.len())
 }
 
-/// A row's cells: how high one is says what share of it was busy, its colour what with. Cells alike are one rectangle.
+/// The cells of a row. The height of a cell shows how busy it was, and its color with what. Equal cells are one rectangle.
 fn cells_of(overview: &Overview, row: &OverviewRow, y: f64, cell_width: f64, svg: &mut String) {
     let level = |cell: usize| {
         let activity = row.activity(cell).filter(|activity| activity.is_work())?;
@@ -140,7 +139,7 @@ pub(super) fn steps(report: &StepsReport) -> String {
     svg
 }
 
-/// Bytes that were taken, over time.
+/// Allocated bytes over time.
 pub(super) fn memory(pool: &MemoryPool, span: (u64, u64)) -> String {
     const HEIGHT: f64 = 120.0;
     let (from, to) = span;
@@ -175,7 +174,7 @@ fn open(height: f64, what: &str) -> String {
     format!("<svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{what}\">")
 }
 
-/// As much of a label as there is room for.
+/// As much of a label as fits.
 fn clipped(label: &str) -> String {
     const MOST: usize = 27;
     if label.chars().count() <= MOST {

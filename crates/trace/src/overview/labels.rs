@@ -1,23 +1,25 @@
-//! How rows of a timeline are called. A row stands below the GPU or process that it belongs to.
+//! Labels of the rows of a timeline. Rows are grouped by GPU or process.
 
 use std::collections::BTreeSet;
 
 use tracesmith_format::{ContextId, DeviceId, ProcessId};
-use tracesmith_trace::Trace;
-use tracesmith_trace::overview::{Overview, RowKey, ThreadRole};
 
-/// Names of rows, with what tells them apart and no more.
-pub(crate) struct Labels<'t> {
+use super::{Overview, RowKey, ThreadRole};
+use crate::model::trace::Trace;
+
+/// Labels that distinguish the rows of one overview, and are no longer than that needs.
+#[derive(Debug)]
+pub struct Labels<'t> {
     trace: &'t Trace,
-    /// Devices on which several processes work.
+    /// Devices that several processes use.
     shared: BTreeSet<DeviceId>,
     /// Processes with several contexts on one device.
     divided: BTreeSet<(DeviceId, ProcessId)>,
 }
 
 impl<'t> Labels<'t> {
-    /// The names of a picture's rows.
-    pub(crate) fn new(trace: &'t Trace, overview: &Overview) -> Self {
+    /// Labels for the rows of `overview`.
+    pub fn new(trace: &'t Trace, overview: &Overview) -> Self {
         let mut places: BTreeSet<(DeviceId, ProcessId, ContextId)> = BTreeSet::new();
         for row in &overview.rows {
             if let RowKey::Stream {
@@ -49,16 +51,16 @@ impl<'t> Labels<'t> {
         }
     }
 
-    /// What rows stand below: a GPU, or a process.
-    pub(crate) fn group(&self, key: RowKey) -> String {
+    /// The label of the row's group: a GPU or a process.
+    pub fn group(&self, key: RowKey) -> String {
         match key.device() {
             Some(device) => self.device(device),
             None => self.process(key.process().unwrap_or_default()),
         }
     }
 
-    /// The row itself.
-    pub(crate) fn row(&self, key: RowKey) -> String {
+    /// The label of the row within its group.
+    pub fn row(&self, key: RowKey) -> String {
         match key {
             RowKey::Device { .. } => "all streams".to_owned(),
             RowKey::Stream {

@@ -1,4 +1,4 @@
-//! The page itself.
+//! The sections of the page.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -8,12 +8,10 @@ use tracesmith_trace::analysis::{
     Breakdown, CopiesReport, FindingsReport, IdleReport, KernelsReport, MemoryReport, SummaryReport,
     short_name,
 };
-use tracesmith_trace::overview::{Activity, Overview};
+use tracesmith_trace::overview::{Activity, Labels, Overview};
 use tracesmith_trace::{Trace, units};
 
-use super::charts;
-use crate::commands::analyze::{offset, whole_span};
-use crate::timeline::Labels;
+use super::{charts, whole_span};
 
 /// Kernels, copies and findings on a page.
 const MOST_KERNELS: usize = 25;
@@ -23,12 +21,12 @@ const MOST_HOLDERS: usize = 8;
 
 const STYLE: &str = include_str!("style.css");
 
-/// What a page is made of.
+/// The content of a page.
 pub(super) struct Page<'a> {
     pub(super) trace: &'a Trace,
     pub(super) title: &'a str,
-    /// What part of the trace it is about.
-    pub(super) stretch: Option<&'a str>,
+    /// The part of the trace that it is about.
+    pub(super) part: Option<String>,
     pub(super) summary: &'a SummaryReport,
     pub(super) findings: &'a FindingsReport,
     pub(super) memory: &'a MemoryReport,
@@ -64,7 +62,7 @@ impl Page<'_> {
 
     fn origin(&self, html: &mut String) {
         let mut parts = Vec::new();
-        parts.extend(self.stretch.map(str::to_owned));
+        parts.extend(self.part.clone());
         if let Some((from, to)) = self.summary.span_ns {
             parts.push(units::nanos(to - from));
         }
@@ -102,7 +100,7 @@ impl Page<'_> {
                         html,
                         "<li>{} at {}{}</li>",
                         escaped(&evidence.what),
-                        offset(whole_span(self.trace), evidence.start_ns),
+                        units::offset(whole_span(self.trace), evidence.start_ns),
                         evidence
                             .row
                             .map_or(String::new(), |row| format!(", row {row} of {}", evidence.table))
@@ -115,15 +113,15 @@ impl Page<'_> {
     }
 
     fn devices(&self, html: &mut String) {
-        html.push_str("<h2>How busy devices were</h2>\n");
+        html.push_str("<h2>GPU utilization</h2>\n");
         if self.summary.utilization.devices.is_empty() {
-            html.push_str("<p>The trace holds no work of a device.</p>\n");
+            html.push_str("<p>The trace contains no GPU work.</p>\n");
             return;
         }
         for device in &self.summary.utilization.devices {
             let _ = write!(
                 html,
-                "<h3>{}</h3><p>{} of {} busy ({}), {} pieces of work, up to {} at once</p>",
+                "<h3>{}</h3><p>{} of {} busy ({}), {} operations, at most {} at once</p>",
                 escaped(&device.name),
                 units::nanos(device.breakdown.busy_ns),
                 units::nanos(device.breakdown.span_ns),
@@ -173,7 +171,7 @@ impl Page<'_> {
             "<h2>Steps</h2><p>{} steps; {} {} on average, {} to {}</p>{}",
             steps.steps.len(),
             match steps.steps.iter().any(|row| row.step.is_warm_up) {
-                true => "without those of warming up (grey)",
+                true => "without the warm-up steps (gray),",
                 false => "they took",
             },
             units::nanos(steps.settled.mean_ns as u64),
@@ -197,7 +195,7 @@ impl Page<'_> {
                 .join(", ");
             let _ = write!(
                 html,
-                "<h3>{}</h3><p>at most {}, {} never freed, {} allocations</p>{}",
+                "<h3>{}</h3><p>peak {}, {} never freed, {} allocations</p>{}",
                 escaped(&of),
                 units::bytes(pool.peak_bytes),
                 units::bytes(pool.live_bytes),
@@ -210,7 +208,7 @@ impl Page<'_> {
                 .filter(|holder| !holder.stack.is_empty())
                 .collect();
             if !holders.is_empty() {
-                html.push_str("<table><tr><th>at the peak</th><th class=\"text\">taken by</th></tr>");
+                html.push_str("<table><tr><th>at the peak</th><th class=\"text\">allocated by</th></tr>");
                 for holder in holders.iter().take(MOST_HOLDERS) {
                     let _ = write!(
                         html,
@@ -229,7 +227,7 @@ impl Page<'_> {
         if sentences.is_empty() {
             return;
         }
-        html.push_str("<h2>What is doubtful</h2>\n<ul>");
+        html.push_str("<h2>Data quality</h2>\n<ul>");
         for sentence in sentences {
             let _ = write!(html, "<li>{}</li>", escaped(&sentence));
         }
@@ -237,8 +235,8 @@ impl Page<'_> {
     }
 }
 
-/// A bar with a part for each thing that a device did, and what is left of it idle. Communication and copies count where
-/// nothing was computed beside them, so that the parts add up.
+/// A bar of what the device did, and how long it was idle. Communication and copies count only where no kernel ran at the
+/// same time, so that the parts add up.
 fn breakdown(of: &Breakdown, html: &mut String) {
     let sets = of
         .busy_ns
@@ -280,7 +278,7 @@ fn legend(color: &str, words: &str, html: &mut String) {
 }
 
 fn idle(report: &IdleReport, html: &mut String) {
-    html.push_str("<h2>Why they were idle</h2>\n");
+    html.push_str("<h2>Why GPUs were idle</h2>\n");
     for device in &report.devices {
         let _ = write!(
             html,
@@ -306,7 +304,7 @@ fn idle(report: &IdleReport, html: &mut String) {
 fn kernels(report: &KernelsReport, html: &mut String) {
     let _ = write!(
         html,
-        "<h2>Kernels</h2><p>{} of device time in {} kernels by name</p><div class=\"wide\"><table><tr><th>share</th>\
+        "<h2>Kernels</h2><p>{} of GPU time in {} kernels by name</p><div class=\"wide\"><table><tr><th>share</th>\
          <th>total</th><th>count</th><th>mean</th><th>p50</th><th>p99</th><th class=\"text\">name</th></tr>",
         units::nanos(report.total_ns),
         units::count(report.rows.len() as u64)
@@ -318,7 +316,7 @@ fn kernels(report: &KernelsReport, html: &mut String) {
     }
     for row in shown {
         let of = &row.durations;
-        // Of those that differ in their arguments alone, these are shown as far as there is room.
+        // Names that differ only in their template arguments are shown with them.
         let name = match times.get(&short_name(&row.name)) {
             Some(1) | None => named(&row.name),
             Some(_) => clipped(&row.name, &row.name),
@@ -373,15 +371,15 @@ fn copies(report: &CopiesReport, html: &mut String) {
     html.push_str("</table></div>\n");
 }
 
-/// Letters of a name that are shown: a line or two. Mangled names of templates have thousands.
+/// Characters of a name that are shown: a line or two. Names of templates can have thousands.
 const MOST_LETTERS: usize = 120;
 
-/// A kernel's name without its arguments; a browser shows the whole one where the pointer is.
+/// A kernel's name without its arguments. The browser shows the full name as a tooltip.
 fn named(name: &str) -> String {
     clipped(&short_name(name), name)
 }
 
-/// As much of a text as there is room for; a browser shows the whole name where the pointer is.
+/// The start of a text. The browser shows the full name as a tooltip.
 fn clipped(text: &str, name: &str) -> String {
     let mut shown = text.to_owned();
     if let Some((end, _)) = shown.char_indices().nth(MOST_LETTERS) {
@@ -394,7 +392,7 @@ fn clipped(text: &str, name: &str) -> String {
     format!("<span title=\"{}\">{}</span>", escaped(name), escaped(&shown))
 }
 
-/// A share as analysis writes it.
+/// A share as `analyze` prints it.
 pub(super) fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
@@ -406,7 +404,7 @@ fn bar(share: f64) -> String {
     )
 }
 
-/// Text that means nothing to a browser.
+/// Text with the characters escaped that HTML interprets.
 pub(super) fn escaped(text: &str) -> Cow<'_, str> {
     if !text.contains(['&', '<', '>', '"', '\'']) {
         return Cow::Borrowed(text);

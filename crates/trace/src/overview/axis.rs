@@ -1,19 +1,21 @@
-//! The axis of a timeline: round times, as many as fit.
+//! The time axis of a timeline: round times, as many as fit.
 
 use tracesmith_format::Timestamp;
-use tracesmith_trace::overview::Window;
 
-/// A time that is written on the axis.
+use super::Window;
+
+/// A labeled time on the axis.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Tick {
-    /// The column where it stands.
-    pub(crate) column: usize,
-    /// The time.
-    pub(crate) label: String,
+pub struct Tick {
+    /// Its column.
+    pub column: usize,
+    /// The time, as text.
+    pub label: String,
 }
 
-/// How times of a window are written: as offsets from the trace's start, in one unit.
-pub(crate) struct Axis {
+/// Writes the times of a window as offsets from the start of the trace, all in one unit.
+#[derive(Clone, Copy, Debug)]
+pub struct Axis {
     window: Window,
     zero: u64,
     unit_nanos: u64,
@@ -25,7 +27,7 @@ const GAP: usize = 2;
 
 impl Axis {
     /// The axis of a window of a trace that starts at `zero`.
-    pub(crate) fn new(window: Window, zero: u64) -> Self {
+    pub fn new(window: Window, zero: u64) -> Self {
         let (unit_nanos, unit) = match window.to.0.saturating_sub(zero) {
             0..1_000 => (1, "ns"),
             1_000..1_000_000 => (1_000, "µs"),
@@ -40,8 +42,9 @@ impl Axis {
         }
     }
 
-    /// Round times and their columns of `width`: the smallest round distance at which the labels have space.
-    pub(crate) fn ticks(&self, width: usize) -> Vec<Tick> {
+    /// Round times with their columns, for an axis of `width` columns. The distance between ticks is the smallest round
+    /// number at which the labels do not overlap.
+    pub fn ticks(&self, width: usize) -> Vec<Tick> {
         let first = self.window.from.0.saturating_sub(self.zero);
         let last = self.window.to.0.saturating_sub(self.zero);
         let nanos = self.window.nanos();
@@ -55,7 +58,7 @@ impl Axis {
                 return self.ticks_at(step, first, last, width);
             }
         }
-        // Not even two fit: the begin alone.
+        // Two labels do not fit: only the start is labeled.
         let label = self.label(first, 1);
         if label.chars().count() <= width {
             vec![Tick { column: 0, label }]
@@ -70,7 +73,7 @@ impl Axis {
         while at <= last {
             let column = (u128::from(at - first) * width as u128 / u128::from(self.window.nanos())) as usize;
             let label = self.label(at, step);
-            // The last one may have no space any more.
+            // There may be no space for the last one.
             if column + 1 + label.chars().count() <= width {
                 ticks.push(Tick { column, label });
             }
@@ -80,13 +83,13 @@ impl Axis {
         ticks
     }
 
-    /// A moment as an offset from the trace's start, to a thousandth of the window.
-    pub(crate) fn moment(&self, time: Timestamp) -> String {
+    /// A time as an offset from the start of the trace, precise to a thousandth of the window.
+    pub fn moment(&self, time: Timestamp) -> String {
         let step = 10_u64.pow((self.window.nanos() / 1_000).max(1).ilog10());
         self.label(time.0.saturating_sub(self.zero), step)
     }
 
-    /// An offset from the trace's start, with as many digits as tell such steps apart.
+    /// An offset from the start of the trace, with the digits that distinguish times `step` apart.
     fn label(&self, offset: u64, step: u64) -> String {
         let digits = self.unit_nanos.ilog10().saturating_sub(trailing_zeros(step)) as usize;
         let (whole, rest) = (offset / self.unit_nanos, offset % self.unit_nanos);
