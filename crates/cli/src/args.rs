@@ -41,7 +41,7 @@ pub(crate) use stacks::{FlameArgs, SymbolizeArgs};
     arg_required_else_help = true
 )]
 #[command(
-    after_help = "Example: tracesmith profile -- python train.py\n\nExit codes: 0 success, 1 a check failed, 2 error. profile exits with the program's exit code.\nDocumentation: docs/introduction.md"
+    after_help = "Example: tracesmith profile -- python train.py\n\nExit codes: 0 success, 1 a check failed, 2 error. profile exits with the program's exit code.\n\nDocumentation: docs/introduction.md. 'mdbook serve --open' shows it as a book."
 )]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -96,14 +96,18 @@ Examples:
   tracesmith profile --flight-recorder 64M -- ./server    (then: kill -USR2 to this process)
 
 The program keeps its input, output, signals and exit code. Ctrl-C stops the program; the trace is
-still written. Child processes, and workers of torchrun and mpirun, are in the same trace.")]
+still written. Child processes, and workers of torchrun and mpirun, are in the same trace.
+
+Guide: docs/guides/capture.md")]
     Profile(Box<ProfileArgs>),
     /// Record running programs that were started with the 'tracesmith env' variables
     #[command(after_help = "\
 Examples:
   tracesmith record --pid 4711 -d 5 -o now.sbt
   tracesmith record -d 10
-  tracesmith record --dump --pid 4711")]
+  tracesmith record --dump --pid 4711
+
+Guide: docs/guides/attach.md")]
     Record(Box<RecordArgs>),
     /// Print environment variables that let 'record' attach to a program later
     #[command(after_help = "Example: eval \"$(tracesmith env)\" && ./server")]
@@ -133,7 +137,9 @@ Examples:
   tracesmith analyze train.sbt --scale 'flash*=0.5'
 
 Busy time is the union of all GPU work: work that overlaps counts once. 'tracesmith view --help'
-describes how to write times.")]
+describes how to write times.
+
+Guide: docs/guides/analyze.md")]
     Analyze(Box<AnalyzeArgs>),
     /// Query traces with SQL: tables, views and functions over one or several files
     #[cfg(feature = "sqlite")]
@@ -164,7 +170,9 @@ Examples:
   tracesmith diff before.sbt after.sbt
   tracesmith diff before.sbt after.sbt --fail-over 5%
 
-Exit code 1 if the second trace takes more time than --fail-over allows.")]
+Exit code 1 if the second trace takes more time than --fail-over allows.
+
+Guide: docs/guides/compare.md")]
     Diff(DiffArgs),
     /// Browse a trace in the terminal: zoom, search, inspect
     #[command(after_help = "\
@@ -182,7 +190,9 @@ Examples:
   tracesmith replay step.sbt --replace flash_attn=new.cubin --tolerance f16=1e-3
   tracesmith replay step.sbt --until 40 --dump 0x7f2a40000000 --type f32 -o before.npy
 
-Exit codes: 0 the memory is the same, 1 it differs or cannot be compared, 2 error.")]
+Exit codes: 0 the memory is the same, 1 it differs or cannot be compared, 2 error.
+
+Guide: docs/guides/replay.md")]
     Replay(Box<ReplayArgs>),
     /// Extract one kernel launch as a standalone C++ and Python reproducer
     #[command(after_help = "\
@@ -218,7 +228,9 @@ Examples:
   tracesmith flame train.sbt --folded -o - | flamegraph.pl > other.svg
 
 Open the picture in a browser. Click a function to zoom in; press / to search. Work without a stack
-is shown below the NVTX ranges and calls that were open at its launch.")]
+is shown below the NVTX ranges and calls that were open at its launch.
+
+Guide: docs/guides/stacks.md")]
     Flame(FlameArgs),
     /// Resolve the function names of a trace's stacks, with local or other debug files
     #[command(after_help = "\
@@ -252,7 +264,9 @@ Examples:
   tracesmith doctor
   tracesmith doctor ./train
 
-Exit code 0 if recording works, 1 if not.")]
+Exit code 0 if recording works, 1 if not.
+
+Guide: docs/troubleshooting.md")]
     Doctor(DoctorArgs),
     /// Measure the overhead of recording: launch kernels, unprofiled and recorded
     #[command(after_help = "\
@@ -573,7 +587,7 @@ Formats:
             exporter.name, exporter.title, exporter.extension
         );
     }
-    help + "\n'tracesmith view --help' describes how to write times."
+    help + "\n'tracesmith view --help' describes how to write times.\n\nGuide: docs/guides/convert.md"
 }
 
 fn import_help() -> String {
@@ -590,5 +604,5 @@ Formats, detected from the content:
     for importer in IMPORTERS {
         help += &format!("  {:<10} {}\n", importer.name, importer.title);
     }
-    help
+    help + "\nGuide: docs/guides/convert.md"
 }

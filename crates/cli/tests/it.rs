@@ -29,6 +29,7 @@ mod capture_windows;
 mod ci;
 mod commands;
 mod damaged_files;
+mod documents;
 mod export_tables;
 mod files;
 mod foreign;
