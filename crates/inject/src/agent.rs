@@ -26,7 +26,7 @@ use crate::{
     guard::{self, lock},
     leaving, nvtx,
     range::{Range, Turn},
-    recording::{Recording, Since},
+    replay_capture::{Recording, Since},
     sink::{Cause, Sink},
     stacks::{self, Stacks},
     threads::{self, ThreadRings, thread_id},

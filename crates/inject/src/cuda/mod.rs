@@ -66,7 +66,7 @@ use tracesmith_wire::{
 };
 use waits::Waits;
 
-use crate::{agent::Agent, clock, facts, guard::lock, recording::Watched, sink::Cause};
+use crate::{agent::Agent, clock, facts, guard::lock, replay_capture::Watched, sink::Cause};
 
 /// How often the clocks are compared.
 const PAIR_PERIOD: Duration = Duration::from_secs(1);

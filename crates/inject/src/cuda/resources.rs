@@ -13,7 +13,7 @@ use tracesmith_wire::record::{Context, Module, Stream};
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::{calls, edges, hub::Hub};
-use crate::{agent, agent::Agent, clock, range::Turn, recording};
+use crate::{agent, agent::Agent, clock, range::Turn, replay_capture};
 
 /// The callbacks about nodes of graphs whose makers' stacks are taken.
 pub(super) const STACKED_NODES: [u32; 3] = [
@@ -64,7 +64,7 @@ fn runtime_call(agent: &Agent, hub: &Hub, id: u32, call: &ApiCallback) {
 
 /// A call of the driver that we watch.
 fn driver_call(agent: &Agent, hub: &Hub, id: u32, call: &ApiCallback) {
-    if agent.recording.is_on() && recording::is_inside() {
+    if agent.recording.is_on() && replay_capture::is_inside() {
         agent.recording.note_own(call.correlation);
         return;
     }

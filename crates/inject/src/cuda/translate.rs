@@ -9,7 +9,7 @@ use tracesmith_wire::record;
 use super::{calls, kinds::plain_name};
 use crate::{
     clock,
-    recording::Recording,
+    replay_capture::Recording,
     sink::{Activity, Sink},
     stacks::Stacks,
 };
