@@ -39,8 +39,8 @@ pub(crate) fn config(purpose: Purpose, settings: &Settings, keep: Keep) -> Optio
         (Purpose::Activity, Keep::LastPart) => (settings.activity_ring, Policy::OverwriteOldest),
         (Purpose::Thread, Keep::Everything) => (settings.thread_ring, Policy::DropNewest),
         (Purpose::Thread, Keep::LastPart) => (settings.thread_ring, Policy::OverwriteOldest),
-        (Purpose::Recording, Keep::Everything) => (RECORDING_RING, block(RECORDING_LIMIT)),
-        (Purpose::Control, _) | (Purpose::Recording, Keep::LastPart) => return None,
+        (Purpose::ReplayCapture, Keep::Everything) => (RECORDING_RING, block(RECORDING_LIMIT)),
+        (Purpose::Control, _) | (Purpose::ReplayCapture, Keep::LastPart) => return None,
     };
     Some(Config { capacity, policy })
 }
@@ -204,7 +204,7 @@ impl Ring {
             Purpose::Definitions => "the ring for definitions",
             Purpose::Activity => "the ring for device activity",
             Purpose::Thread => "the ring of a thread",
-            Purpose::Recording => "the ring of the recording",
+            Purpose::ReplayCapture => "the ring of the recording",
             Purpose::Control => "control",
         }
     }

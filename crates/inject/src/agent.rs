@@ -26,7 +26,7 @@ use crate::{
     guard::{self, lock},
     leaving, nvtx,
     range::{Range, Turn},
-    replay_capture::{Recording, Since},
+    replay_capture::{ReplayCapture, Since},
     sink::{Cause, Sink},
     stacks::{self, Stacks},
     threads::{self, ThreadRings, thread_id},
@@ -59,7 +59,7 @@ pub(crate) struct Agent {
     /// Who makes calls.
     pub(crate) stacks: Stacks,
     /// What is needed to run a window again.
-    pub(crate) recording: Recording,
+    pub(crate) replay_capture: ReplayCapture,
     process: u32,
     /// Whether CUPTI is made ready for a window that may come.
     readies: bool,
@@ -76,7 +76,7 @@ struct State {
 struct Open {
     settings: Settings,
     range: Range,
-    recording: bool,
+    is_recording: bool,
 }
 
 /// Why there is an agent.
@@ -140,7 +140,7 @@ fn start() {
         cuda: cuda::Backend::default(),
         nvtx: nvtx::State::default(),
         stacks: Stacks::default(),
-        recording: Recording::new(match mode {
+        replay_capture: ReplayCapture::new(match mode {
             Mode::Collector(_) => Since::Start,
             Mode::Armed | Mode::Ready => Since::Late,
         }),
@@ -215,7 +215,7 @@ impl Agent {
         let mut open = Open {
             settings,
             range,
-            recording: false,
+            is_recording: false,
         };
         if open.range.starts_open() {
             self.begin(&mut open);
@@ -249,7 +249,7 @@ impl Agent {
         match &mut state.window {
             Some(open) => {
                 let opened = self.cuda.open(self, &open.settings);
-                if open.recording && opened.is_ok() {
+                if open.is_recording && opened.is_ok() {
                     self.cuda.begin(self, &open.settings);
                 }
             }
@@ -268,7 +268,7 @@ impl Agent {
         let Some(open) = &mut state.window else {
             return;
         };
-        match (open.range.turn(turn), open.recording) {
+        match (open.range.turn(turn), open.is_recording) {
             (true, false) => self.begin(open),
             (false, true) => self.end(open),
             _ => {}
@@ -299,7 +299,7 @@ impl Agent {
     /// Hands over what has gathered, and says how the clocks stand.
     pub(crate) fn pulse(&self) {
         let state = lock(&self.state);
-        if state.window.as_ref().is_some_and(|open| open.recording) {
+        if state.window.as_ref().is_some_and(|open| open.is_recording) {
             self.cuda.pulse(self);
         }
         self.cuda.settle();
@@ -317,7 +317,7 @@ impl Agent {
     }
 
     fn begin(&self, open: &mut Open) {
-        open.recording = true;
+        open.is_recording = true;
         leaving::set_recording(true);
         self.mark(WINDOW_OPENED);
         self.cuda.begin(self, &open.settings);
@@ -325,10 +325,10 @@ impl Agent {
     }
 
     fn end(&self, open: &mut Open) {
-        if !open.recording {
+        if !open.is_recording {
             return;
         }
-        open.recording = false;
+        open.is_recording = false;
         self.nvtx.end();
         self.cuda.end(self);
         self.sink.report_losses();
@@ -364,7 +364,7 @@ impl Agent {
     /// The program may end or become another at once. It may also go on.
     pub(crate) fn hand_over(&self) {
         let state = lock(&self.state);
-        if state.window.as_ref().is_some_and(|open| open.recording) {
+        if state.window.as_ref().is_some_and(|open| open.is_recording) {
             self.cuda.hand_over(self);
         }
     }

@@ -82,7 +82,7 @@ impl Session {
         let taken = known.map_or(0, |at| self.targets[at].ring_bytes());
         // A recording is asked for by itself, and its ring comes on top.
         let bound = self.settings.memory_bytes
-            + if self.settings.kinds.contains(Kinds::RECORDING) {
+            + if self.settings.kinds.contains(Kinds::REPLAY_CAPTURE) {
                 RECORDING_RING.bytes()
             } else {
                 0

@@ -585,7 +585,7 @@ impl Hub {
             resource::MODULE_PROFILED,
             resource::MODULE_UNLOAD_STARTING,
         ] {
-            // Without it the recording lacks its code, and says so.
+            // Without it the replay capture has no code and is marked incomplete.
             let _ = self.set_callback(Side::Ours, domain::RESOURCE, id, switch);
         }
     }
@@ -625,7 +625,7 @@ impl Hub {
                 sink,
                 activity,
                 stacks: &agent.stacks,
-                recording: &agent.recording,
+                replay_capture: &agent.replay_capture,
             };
             let version = self.cupti.version();
             let mut records = Activities::new(&self.cupti, buffer);

@@ -198,8 +198,8 @@ impl Backend {
             hub.watch_launches(&state.launches, Switch::On);
             *lock(&self.wanted_kernel) = Some(KernelPattern::new(pattern));
         }
-        if settings.kinds.contains(Kinds::RECORDING) {
-            match agent.recording.open(hub.cupti(), settings) {
+        if settings.kinds.contains(Kinds::REPLAY_CAPTURE) {
+            match agent.replay_capture.open(hub.cupti(), settings) {
                 Ok(watched) => {
                     state.kept = watched;
                     hub.watch_recorded(&state.kept.always, Switch::On);
@@ -219,7 +219,7 @@ impl Backend {
             return;
         };
         self.pair(agent, hub, &mut state);
-        agent.recording.begin();
+        agent.replay_capture.begin();
         hub.watch_recorded(&state.kept.in_window, Switch::On);
         hub.begin_ours();
         if settings.kinds.contains(Kinds::LATENCY) {
@@ -272,7 +272,7 @@ impl Backend {
         let Some(hub) = hub::current().filter(|_| state.open) else {
             return;
         };
-        agent.recording.end();
+        agent.replay_capture.end();
         let calls = std::mem::take(&mut state.calls);
         if !calls.is_empty() {
             calls::end(hub.cupti().timestamp());
@@ -322,7 +322,7 @@ impl Backend {
         if !state.kept.always.is_empty() {
             hub.watch_recorded(&std::mem::take(&mut state.kept).always, Switch::Off);
             hub.watch_code(Switch::Off);
-            agent.recording.close();
+            agent.replay_capture.close();
         }
         for object in kinds::OBJECTS {
             // One that could not be enabled cannot be disabled.

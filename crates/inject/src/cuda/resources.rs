@@ -64,8 +64,8 @@ fn runtime_call(agent: &Agent, hub: &Hub, id: u32, call: &ApiCallback) {
 
 /// A call of the driver that we watch.
 fn driver_call(agent: &Agent, hub: &Hub, id: u32, call: &ApiCallback) {
-    if agent.recording.is_on() && replay_capture::is_inside() {
-        agent.recording.note_own(call.correlation);
+    if agent.replay_capture.is_on() && replay_capture::is_inside() {
+        agent.replay_capture.note_own(call.correlation);
         return;
     }
     let opens = hub.may_open(id) && opens_window(agent, call);
@@ -80,7 +80,7 @@ fn driver_call(agent: &Agent, hub: &Hub, id: u32, call: &ApiCallback) {
     }
     agent.cuda.waits.call(agent, hub.cupti(), id, call);
     if hub.keeps_call(id) {
-        agent.recording.call(id, call);
+        agent.replay_capture.call(id, call);
     }
     if hub.has_range() && matches!(id, driver::CU_PROFILER_START | driver::CU_PROFILER_STOP) {
         profiler_call(agent, id, call.site);
@@ -183,12 +183,12 @@ fn graph_node(agent: &Agent, hub: &Hub, id: u32, graph: &GraphResource) {
 ///
 /// The module's code is readable.
 unsafe fn tell_module(agent: &Agent, context: u32, id: u32, module: &ModuleResource) {
-    let recording = agent.recording.is_on().then_some(&agent.recording);
+    let capture = agent.replay_capture.is_on().then_some(&agent.replay_capture);
     // One that is used is news when it was loaded before anyone watched.
     if id == resource::MODULE_PROFILED {
-        match recording {
-            Some(recording) if !recording.knows_module(context, module.module) => {}
-            Some(recording) => return recording.module_used(context, module.module),
+        match capture {
+            Some(capture) if !capture.knows_module(context, module.module) => {}
+            Some(capture) => return capture.module_used(context, module.module),
             None => return,
         }
     }
@@ -199,11 +199,11 @@ unsafe fn tell_module(agent: &Agent, context: u32, id: u32, module: &ModuleResou
         unsafe { std::slice::from_raw_parts(module.code, module.size) }
     };
     let hash = if code.is_empty() { 0 } else { xxh3_128(code) };
-    match recording {
-        Some(recording) if id == resource::MODULE_UNLOAD_STARTING => {
-            recording.module_unloaded(context, module.module);
+    match capture {
+        Some(capture) if id == resource::MODULE_UNLOAD_STARTING => {
+            capture.module_unloaded(context, module.module);
         }
-        Some(recording) => recording.module_loaded(context, module.module, hash, code),
+        Some(capture) => capture.module_loaded(context, module.module, hash, code),
         None => {}
     }
     agent.sink.define(&Module {

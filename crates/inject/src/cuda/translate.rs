@@ -9,7 +9,7 @@ use tracesmith_wire::record;
 use super::{calls, kinds::plain_name};
 use crate::{
     clock,
-    replay_capture::Recording,
+    replay_capture::ReplayCapture,
     sink::{Activity, Sink},
     stacks::Stacks,
 };
@@ -42,7 +42,7 @@ pub(super) struct Translator<'s> {
     pub(super) sink: &'s Sink,
     pub(super) activity: &'s mut Activity,
     pub(super) stacks: &'s Stacks,
-    pub(super) recording: &'s Recording,
+    pub(super) replay_capture: &'s ReplayCapture,
 }
 
 impl Translator<'_> {
@@ -55,7 +55,7 @@ impl Translator<'_> {
             Record::Stream(stream) => stream.correlation(),
             _ => 0,
         };
-        if correlation != 0 && self.recording.is_own(correlation) {
+        if correlation != 0 && self.replay_capture.is_own(correlation) {
             return;
         }
         let is_behind = match record {

@@ -19,7 +19,7 @@ use tracesmith_cuda::{
 use tracesmith_wire::record::Command;
 
 use super::{
-    Function, Recording, State,
+    Function, ReplayCapture, State,
     arguments::{bytes_of, cooperative, events, objection, parameters, words},
     copies::Setting,
     foreign::is_collective,
@@ -114,7 +114,7 @@ impl Call<'_> {
     }
 }
 
-impl Recording {
+impl ReplayCapture {
     /// A call of the driver that is watched begins or ends.
     pub(crate) fn call(&self, id: u32, callback: &ApiCallback) {
         let mut guard = lock(&self.state);
@@ -568,7 +568,7 @@ impl State {
     }
 
     /// A function of the host has its turn in a stream. What it changes in memory
-    /// of the host belongs to the recording, so it must have run.
+    /// of the host belongs to the capture, so it must have run.
     fn host_function(&mut self, call: &Call<'_>, stream: usize) {
         if self.is_captured(stream) {
             return;

@@ -5,7 +5,7 @@ use tracesmith_cuda::cupti::{ApiDomain, Cupti};
 use super::textures::TextureKind;
 use crate::cuda::kinds;
 
-/// What a function does, as far as a recording is concerned.
+/// What a function does, as far as replay capture is concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
     Launch,
@@ -266,7 +266,7 @@ const HARMLESS: [&str; 35] = [
     "cuThread",
 ];
 
-/// The functions that are watched while recording, with what they do.
+/// The functions that are watched during replay capture, with what they do.
 pub(super) fn watched(cupti: &Cupti) -> Vec<(u32, Action)> {
     (1..kinds::LAST_FUNCTION)
         .filter_map(|id| {

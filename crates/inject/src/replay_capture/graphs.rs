@@ -376,7 +376,7 @@ impl State {
                 },
                 &Setting::of_node(set),
             ),
-            // The recording stands still until it has run, see `host_function`.
+            // The capture waits until it has run, see `host_function`.
             Work::Host => self.refuse_in(command, call, "a function of the host within a graph"),
             Work::WaitEvent(event) => self.plain(command, code::WAIT_EVENT, *event),
             Work::RecordEvent(event) => self.plain(command, code::RECORD_EVENT, *event),

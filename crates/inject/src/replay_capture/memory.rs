@@ -79,7 +79,7 @@ pub(super) struct Memory {
     pointed_to: BTreeSet<u64>,
     /// Whether work that was begun may still write memory of the host.
     is_host_written: bool,
-    /// What was read for the recording, and how long the program stood still for
+    /// What was read for the capture, and how long the program stood still for
     /// it.
     pub(super) read_bytes: u64,
     pub(super) read_time: Duration,

@@ -1,10 +1,10 @@
-//! Recording a window so that it can be run again.
+//! ReplayCapture a window so that it can be run again.
 //!
 //! Every call of the driver that does work is told with its arguments, in the
 //! order in which the program makes them. Memory that such a call can reach (an
 //! address among a kernel's parameters, or within memory that is reached) is read
 //! before the first call that reaches it, and again when the window ends. Who
-//! makes such a call meanwhile waits: a recording costs what it costs, and what
+//! makes such a call meanwhile waits: a capture is slow, and what
 //! it holds is right.
 //!
 //! - [`functions`]: what each function of the driver does.
@@ -55,7 +55,7 @@ use tracesmith_wire::{
     Capacity, Producer, Pushed, Tag,
     control::{Kinds, Settings},
     handshake::{self, Purpose},
-    record::{Payload, RecordingBegin, RecordingEnd},
+    record::{Payload, ReplayCaptureBegin, ReplayCaptureEnd},
 };
 
 use crate::{clock, guard::lock};
@@ -83,8 +83,8 @@ pub(crate) enum Since {
     Late,
 }
 
-/// The recording of this process.
-pub(crate) struct Recording {
+/// The replay capture of this process.
+pub(crate) struct ReplayCapture {
     since: Since,
     /// Whether calls are watched.
     on: AtomicBool,
@@ -128,7 +128,7 @@ struct State {
     /// One window is recorded, and no second one.
     is_over: bool,
     commands: u64,
-    /// Why the recording is not whole.
+    /// Why the capture is incomplete.
     broken: Option<String>,
 }
 
@@ -159,7 +159,7 @@ fn inside<T>(body: impl FnOnce() -> T) -> T {
     body()
 }
 
-impl Recording {
+impl ReplayCapture {
     pub(crate) fn new(since: Since) -> Self {
         Self {
             since,
@@ -173,7 +173,7 @@ impl Recording {
     /// kept in mind. Gives back the functions whose calls must be told.
     pub(crate) fn open(&self, cupti: &Cupti, settings: &Settings) -> Result<Watched, String> {
         let capacity = Capacity::at_least(RING_BYTES);
-        let producer = handshake::connect(&settings.collector, Purpose::Recording, capacity, GRANT_LIMIT)
+        let producer = handshake::connect(&settings.collector, Purpose::ReplayCapture, capacity, GRANT_LIMIT)
             .map_err(|error| format!("the collector gave no ring for the recording: {error}"))?;
         let peek = Peek::open().map_err(|error| error.to_string())?;
         let actions = functions::watched(cupti);
@@ -250,7 +250,7 @@ impl Recording {
             state.break_off("the program's context is gone");
         }
         let broken = state.broken.take();
-        let end = RecordingEnd {
+        let end = ReplayCaptureEnd {
             time: clock::now(),
             commands: state.commands,
             bytes: state.memory.read_bytes,
@@ -306,7 +306,7 @@ static OWN: Mutex<std::collections::BTreeSet<u32>> = Mutex::new(std::collections
 
 impl State {
     /// Tells a record with what stands behind it. The first that finds no room
-    /// breaks the recording, for the collector has stopped reading.
+    /// marks the capture incomplete: the collector has stopped reading.
     fn tell<T: Payload>(&mut self, record: &T, behind: &[&[u8]]) {
         let mut bytes =
             Vec::with_capacity(size_of::<T>() + behind.iter().map(|part| part.len()).sum::<usize>());
@@ -330,7 +330,7 @@ impl State {
             // What was taken before is not known; what the device has given out is.
             Since::Late => self.peek.used_bytes().map_or(known, |used| used.max(known)),
         };
-        let begin = RecordingBegin {
+        let begin = ReplayCaptureBegin {
             time: clock::now(),
             bytes,
         };
@@ -342,9 +342,9 @@ impl State {
     }
 }
 
-impl std::fmt::Debug for Recording {
+impl std::fmt::Debug for ReplayCapture {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Recording")
+        f.debug_struct("ReplayCapture")
             .field("on", &self.on)
             .finish_non_exhaustive()
     }

@@ -8,7 +8,7 @@
 //! 2. CUPTI reports the module of a kernel within its first launch.
 //! 3. Only one module has exactly the kernels that the driver lists for the handle.
 //!
-//! A handle can be given out again after its module was unloaded. So the recording does not store the handle, but a
+//! A handle can be given out again after its module was unloaded. So the capture does not store the handle, but a
 //! number that is never given out twice.
 
 use std::{
@@ -37,12 +37,12 @@ thread_local! {
 pub(super) struct Module {
     /// The program's handle; 0 when the driver does not say.
     pub(super) handle: u64,
-    /// What the recording stores for it; 0 when it has no handle.
+    /// What the capture stores for it; 0 when it has no handle.
     pub(super) id: u64,
 }
 
-/// What CUPTI reports of modules. A callback that reports one must not wait for the recording: the driver holds a lock
-/// meanwhile, and the thread that has the recording may be in a call of the driver. So it leaves the report here, and the
+/// What CUPTI reports of modules. A callback that reports one must not wait for the capture: the driver holds a lock
+/// meanwhile, and the thread that has the capture may be in a call of the driver. So it leaves the report here, and the
 /// next call takes it.
 #[derive(Default)]
 pub(super) struct Reports {
@@ -145,7 +145,7 @@ pub(super) enum Evidence {
 }
 
 impl Modules {
-    /// What the recording stores for a handle.
+    /// What the capture stores for a handle.
     pub(super) fn id(&mut self, handle: u64) -> u64 {
         if handle == 0 {
             return 0;
@@ -361,7 +361,7 @@ fn name_hashes<'n>(names: impl Iterator<Item = &'n [u8]>) -> Vec<u64> {
     hashes
 }
 
-/// Reports that callbacks and the recording share.
+/// Reports that callbacks and the capture share.
 pub(super) type SharedReports = Arc<Mutex<Reports>>;
 
 #[cfg(test)]

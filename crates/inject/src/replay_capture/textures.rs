@@ -3,7 +3,7 @@
 //! A kernel knows a texture by its handle, a small number that may also lie in
 //! memory. So all that there are when the first kernel of a window is launched
 //! are told, and later ones when they are made. An array has no address: its
-//! bytes stand in the recording where no memory is.
+//! bytes stand in the capture where no memory is.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -112,7 +112,7 @@ records! {
     }
 
     /// A window begins that is to be recorded.
-    76 RecordingBegin {
+    76 ReplayCaptureBegin {
         /// When, host clock.
         time: u64,
         /// Bytes of memory that the program has, and the window may reach.
@@ -120,7 +120,7 @@ records! {
     }
 
     /// A window is recorded whole, or broken off.
-    75 RecordingEnd {
+    75 ReplayCaptureEnd {
         /// When, host clock.
         time: u64,
         /// Commands in it.
