@@ -20,7 +20,7 @@ use tracesmith_cuda::cupti::{
 };
 use tracesmith_wire::record::{ApiCall, HOST_CLOCK, Payload, Text};
 
-use super::{bits::Bits, hub::Hub, kinds::plain_name, translate::code};
+use super::{bits::Bits, kinds::plain_name, multiplexer::Hub, translate::code};
 use crate::{agent::Agent, clock, threads};
 
 /// Texts of functions are numbered by their interface and callback number, below

@@ -5,7 +5,7 @@
 //! ([`lookup`]). Where we are not preloaded, CUPTI's symbol table
 //! is redirected ([`symbols`]), which reaches what is looked up
 //! or bound later. Either way the
-//! program's own profiler talks to the [`hub`](super::hub). Without an agent
+//! program's own profiler talks to the [`multiplexer`](super::multiplexer). Without an agent
 //! they hand everything on.
 
 use std::{
@@ -27,9 +27,9 @@ use tracesmith_cuda::{
 };
 
 use super::{
-    handover,
-    hub::{Hub, Side},
-    injected, lookup, neighbour, symbols,
+    flush, in_process_client, injected, lookup,
+    multiplexer::{Hub, Side},
+    symbols,
     times::{self, Times},
 };
 use crate::{agent, guard};
@@ -170,8 +170,8 @@ interposed! {
             return code(Err(error));
         }
         // What was recorded until now belongs to whoever was there.
-        let flushed = handover::all(hub);
-        neighbour::register_buffers(requested, completed);
+        let flushed = flush::all(hub);
+        in_process_client::register_buffers(requested, completed);
         code(flushed)
     };
 
@@ -198,7 +198,7 @@ interposed! {
 
     /// Hands over what there is, to both.
     fn cuptiActivityFlushAll(flag: u32) |hub| {
-        code(if flag & 1 == 0 { handover::complete(hub) } else { handover::all(hub) })
+        code(if flag & 1 == 0 { flush::complete(hub) } else { flush::all(hub) })
     };
 
     /// What was dropped since the other client asked last.
@@ -208,7 +208,7 @@ interposed! {
             return result::INVALID_PARAMETER;
         }
         // SAFETY: the program's word.
-        unsafe { dropped.write(neighbour::take_dropped() as usize) };
+        unsafe { dropped.write(in_process_client::take_dropped() as usize) };
         result::SUCCESS
     };
 
@@ -223,7 +223,7 @@ interposed! {
         let Some(function) = function else {
             return result::INVALID_PARAMETER;
         };
-        neighbour::register_clock(hub, function);
+        in_process_client::register_clock(hub, function);
         result::SUCCESS
     };
 
@@ -264,8 +264,8 @@ interposed! {
             }
         }
         times::leave(hub, Side::Theirs);
-        let flushed = handover::all(hub);
-        neighbour::detached();
+        let flushed = flush::all(hub);
+        in_process_client::detached();
         end_subscription(hub);
         code(flushed)
     };
@@ -278,7 +278,7 @@ interposed! {
         if let Err(error) = hub.attach() {
             return code(Err(error));
         }
-        if !neighbour::subscribe(function, user) {
+        if !in_process_client::subscribe(function, user) {
             return result::MULTIPLE_SUBSCRIBERS;
         }
         // SAFETY: the program's word.
@@ -368,12 +368,12 @@ fn their_kind(hub: &Hub, kind: u32, enable: impl Fn(&Hub, u32) -> Result<(), Err
     if let Err(error) = hub.attach() {
         return code(Err(error));
     }
-    neighbour::enabled(hub, kind);
+    in_process_client::enabled(hub, kind);
     code(enable(hub, kind))
 }
 
 fn not_their_kind(hub: &Hub, kind: u32) -> Code {
-    neighbour::disabled(hub, kind);
+    in_process_client::disabled(hub, kind);
     code(hub.disable(Side::Theirs, kind))
 }
 
@@ -390,7 +390,7 @@ fn end_subscription(hub: &Hub) {
         // Not every version has all of them.
         let _ = hub.set_their_domain(domain, Switch::Off);
     }
-    neighbour::unsubscribe();
+    in_process_client::unsubscribe();
 }
 
 /// What a lookup of a function of CUPTI's is to find: ours, or that of the one

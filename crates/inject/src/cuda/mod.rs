@@ -1,6 +1,6 @@
 //! CUDA: CUPTI's records into the ring.
 //!
-//! - [`hub`]: the one client that CUPTI sees, for us and for a profiler of the
+//! - [`multiplexer`]: the one client that CUPTI sees, for us and for a profiler of the
 //!   program's own.
 //! - [`wishes`]: what each of them wants.
 //! - [`bits`]: sets of functions.
@@ -23,25 +23,25 @@
 mod bits;
 mod buffers;
 mod calls;
+mod client_selection;
 mod edges;
-mod handover;
-mod hub;
+mod flush;
 mod image;
 mod imports;
+mod in_process_client;
 mod injected;
 mod interpose;
 pub(crate) mod kinds;
 mod lookup;
-mod neighbour;
-mod patience;
+mod multiplexer;
 mod pattern;
 mod resources;
 mod symbols;
 mod tables;
 mod times;
 mod translate;
+mod wait_limit;
 mod waits;
-mod wishes;
 
 use std::{
     ffi::{CStr, c_void},
@@ -54,9 +54,8 @@ use std::{
 
 pub(crate) use buffers::POOL_BYTES as BUFFER_POOL_BYTES;
 use edges::Edges;
-use hub::{Hub, Side};
 pub(crate) use injected::withdraw;
-use patience::Patience;
+use multiplexer::{Hub, Side};
 use pattern::KernelPattern;
 use times::Times;
 use tracesmith_cuda::cupti::{ContextHandle, StreamHandle, Switch, abi};
@@ -64,6 +63,7 @@ use tracesmith_wire::{
     control::{CaptureRange, Kinds, Settings},
     record::StreamName,
 };
+use wait_limit::Patience;
 use waits::Waits;
 
 use crate::{agent::Agent, clock, facts, guard::lock, replay_capture::Watched, sink::Cause};
@@ -122,7 +122,7 @@ struct State {
 
 /// The child of a fork has no CUPTI.
 pub(crate) fn forked() {
-    hub::forget();
+    multiplexer::forget();
 }
 
 impl Backend {
@@ -184,7 +184,7 @@ impl Backend {
         }
         // What they tell of devices is not to wait in a buffer for a kernel that takes long while others refer to it. A
         // failure shows again, and is told, when the window closes.
-        let _ = handover::complete(hub);
+        let _ = flush::complete(hub);
         if settings.kinds.contains(Kinds::KERNELS) && !settings.kinds.contains(Kinds::WHOLE_GRAPHS) {
             // A graph that is made ready before the window may run in it.
             self.edges.clear();
@@ -215,7 +215,7 @@ impl Backend {
     /// Starts the records.
     pub(crate) fn begin(&self, agent: &Agent, settings: &Settings) {
         let mut state = lock(&self.state);
-        let Some(hub) = hub::current().filter(|_| state.open) else {
+        let Some(hub) = multiplexer::current().filter(|_| state.open) else {
             return;
         };
         self.pair(agent, hub, &mut state);
@@ -269,7 +269,7 @@ impl Backend {
     /// Ends the records and hands over what there is.
     pub(crate) fn end(&self, agent: &Agent) {
         let mut state = lock(&self.state);
-        let Some(hub) = hub::current().filter(|_| state.open) else {
+        let Some(hub) = multiplexer::current().filter(|_| state.open) else {
             return;
         };
         agent.replay_capture.end();
@@ -300,7 +300,7 @@ impl Backend {
             let _ = hub.disable(Side::Ours, kind);
         }
         times::leave(hub, Side::Ours);
-        say(agent, handover::all(hub));
+        say(agent, flush::all(hub));
         hub.refuse_all_but(&kinds::OBJECTS);
         agent.stacks.end(&agent.sink);
         self.pair(agent, hub, &mut state);
@@ -315,7 +315,7 @@ impl Backend {
     /// loops of PyTorch die of it in later windows.
     pub(crate) fn close(&self, agent: &Agent) {
         let mut state = lock(&self.state);
-        let Some(hub) = hub::current().filter(|_| state.open) else {
+        let Some(hub) = multiplexer::current().filter(|_| state.open) else {
             return;
         };
         state.open = false;
@@ -346,7 +346,7 @@ impl Backend {
         self.end(agent);
         let mut state = lock(&self.state);
         let was_open = std::mem::take(&mut state.open);
-        if let Some(hub) = hub::current() {
+        if let Some(hub) = multiplexer::current() {
             hub.release_now();
         }
         if was_open {
@@ -378,13 +378,13 @@ impl Backend {
 
     /// Whether nothing of a window that was closed is left to do.
     pub(crate) fn is_settled(&self) -> bool {
-        hub::current().is_none_or(Hub::is_settled)
+        multiplexer::current().is_none_or(Hub::is_settled)
     }
 
     /// Does what is left of a window that was closed, as far as threads of the
     /// program are out of the calls that they were in.
     pub(crate) fn settle(&self) {
-        if let Some(hub) = hub::current().filter(|hub| !hub.is_settled()) {
+        if let Some(hub) = multiplexer::current().filter(|hub| !hub.is_settled()) {
             hub.settle();
         }
     }
@@ -392,11 +392,11 @@ impl Backend {
     /// Hands over what has gathered.
     pub(crate) fn pulse(&self, agent: &Agent) {
         let mut state = lock(&self.state);
-        let Some(hub) = hub::current().filter(|_| state.open) else {
+        let Some(hub) = multiplexer::current().filter(|_| state.open) else {
             return;
         };
         // A failure here shows again, and is told, when the window closes.
-        let _ = handover::complete(hub);
+        let _ = flush::complete(hub);
         agent.stacks.pulse(&agent.sink);
         if state.last_pair.is_none_or(|last| last.elapsed() >= PAIR_PERIOD) {
             self.pair(agent, hub, &mut state);
@@ -407,11 +407,11 @@ impl Backend {
     /// Hands over what is complete now, or soon: the program may end.
     pub(crate) fn hand_over(&self, agent: &Agent) {
         let mut state = lock(&self.state);
-        let Some(hub) = hub::current().filter(|_| state.open) else {
+        let Some(hub) = multiplexer::current().filter(|_| state.open) else {
             return;
         };
         // Where the program goes on, a failure shows again, and is told, when the window closes.
-        let _ = handover::complete_soon(hub);
+        let _ = flush::complete_soon(hub);
         agent.stacks.pulse(&agent.sink);
         self.pair(agent, hub, &mut state);
         agent.sink.report_losses();
@@ -419,7 +419,7 @@ impl Backend {
 
     /// The program gives a stream a name.
     pub(crate) fn name_stream(&self, agent: &Agent, stream: *mut c_void, name: &[u8]) {
-        let Some(hub) = hub::current() else {
+        let Some(hub) = multiplexer::current() else {
             return;
         };
         let current = ContextHandle(0);

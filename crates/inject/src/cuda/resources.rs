@@ -12,7 +12,7 @@ use tracesmith_cuda::cupti::{
 use tracesmith_wire::record::{Context, Module, Stream};
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::{calls, edges, hub::Hub};
+use super::{calls, edges, multiplexer::Hub};
 use crate::{agent, agent::Agent, clock, range::Turn, replay_capture};
 
 /// The callbacks about nodes of graphs whose makers' stacks are taken.

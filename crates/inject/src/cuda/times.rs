@@ -5,7 +5,7 @@ use std::sync::Mutex;
 
 use tracesmith_cuda::{Error, cupti::Switch};
 
-use super::hub::{Hub, Side};
+use super::multiplexer::{Hub, Side};
 use crate::guard::lock;
 
 /// Which times.

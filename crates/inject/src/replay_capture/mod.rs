@@ -11,7 +11,7 @@
 //! - [`calls`]: calls as commands.
 //! - [`copies`]: those that copy or set, of them.
 //! - [`graphs`]: what graphs do that are launched.
-//! - [`held`]: kernels that wait until something is read.
+//! - [`stalled`]: kernels that wait until something is read.
 //! - [`memory`]: what is reached, and its contents.
 //! - [`modules`]: which code a kernel runs.
 //! - [`regions`]: where memory may lie that nobody saw being taken.
@@ -24,10 +24,10 @@ mod copies;
 mod foreign;
 mod functions;
 mod graphs;
-mod held;
 mod memory;
 mod modules;
 mod regions;
+mod stalled;
 mod textures;
 mod variables;
 
@@ -44,9 +44,9 @@ use std::{
 use foreign::{Collectives, Stub};
 use functions::Action;
 use graphs::Graphs;
-use held::Held;
 use memory::Memory;
 use modules::{Module, Modules, Reports, SharedReports};
+use stalled::Held;
 use tracesmith_cuda::{
     cupti::Cupti,
     driver::{FunctionHandle, Parameter, Peek},

@@ -4,7 +4,7 @@
 //! Which ones a module has is read from its code when it is loaded. What they
 //! hold is read before the first kernel of the module is launched. Code that was
 //! loaded before anyone watched is told within that launch: see
-//! [`held`](super::held).
+//! [`stalled`](super::stalled).
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},

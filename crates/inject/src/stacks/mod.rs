@@ -7,24 +7,24 @@
 //! as a definition.
 //!
 //! - [`images`]: the program and its libraries, as walks see them.
-//! - [`joins`]: from a call to its stack.
+//! - [`stack_by_correlation`]: from a call to its stack.
 //! - [`nodes`]: from a node of a graph to its stack.
 //! - [`python`]: the interpreter, if there is one, and the code that it runs.
-//! - [`taker`]: what a thread keeps to take its stacks.
+//! - [`thread_unwinder`]: what a thread keeps to take its stacks.
 
 mod images;
-mod joins;
 mod nodes;
 mod python;
-mod taker;
+mod stack_by_correlation;
+mod thread_unwinder;
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use images::KnownImages;
-use joins::Joins;
 use nodes::Nodes;
 use python::Interpreter;
-pub(crate) use taker::forked;
+use stack_by_correlation::Joins;
+pub(crate) use thread_unwinder::forked;
 use tracesmith_wire::control::Kinds;
 
 use crate::{
@@ -142,7 +142,7 @@ impl Stacks {
     pub(crate) fn take(&self, sink: &Sink, correlation: u32) {
         if self.on.load(Ordering::Acquire) {
             self.joins.expect(correlation);
-            let stack = taker::take(self, sink);
+            let stack = thread_unwinder::take(self, sink);
             self.joins.put(correlation, stack);
         }
     }
@@ -178,7 +178,7 @@ impl Stacks {
     /// executions.
     pub(crate) fn take_for_node(&self, sink: &Sink, node: u64) {
         if self.on.load(Ordering::Acquire) {
-            let stack = taker::take(self, sink);
+            let stack = thread_unwinder::take(self, sink);
             self.nodes.put(node, stack);
         }
     }

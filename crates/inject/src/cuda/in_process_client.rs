@@ -22,7 +22,7 @@ use tracesmith_cuda::cupti::{
     activity::{self, Activities, Activity},
 };
 
-use super::hub::{Hub, Side};
+use super::multiplexer::{Hub, Side};
 use crate::guard::lock;
 
 static STATE: Mutex<State> = Mutex::new(State::new());

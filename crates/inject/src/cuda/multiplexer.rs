@@ -3,7 +3,7 @@
 //! CUPTI serves one client of its usual interface: a second one that registers
 //! buffers silently takes the first one's records away. So there is one, here,
 //! with two sides: ours, and that of a profiler within the program
-//! ([`neighbour`]). A kind is enabled while either side wants it, each record is
+//! ([`in_process_client`]). A kind is enabled while either side wants it, each record is
 //! read by us and copied to the other side if it asked for it.
 
 use std::{
@@ -28,11 +28,12 @@ use tracesmith_cuda::{
 
 use super::{
     bits::Bits,
-    buffers, edges,
+    buffers,
+    client_selection::Wishes,
+    edges, in_process_client,
     kinds::{interface, kind_of, number_of},
-    lookup, neighbour, resources, tables,
+    lookup, resources, tables,
     translate::Translator,
-    wishes::Wishes,
 };
 use crate::{agent, guard, guard::lock};
 
@@ -179,7 +180,9 @@ impl Hub {
     pub(super) fn is_ours_alone(&self) -> bool {
         let state = lock(&self.state);
         let wishes = &state.wishes[Side::Theirs as usize];
-        !wishes.kinds.iter().any(|wanted| *wanted) && wishes.single.is_empty() && !neighbour::is_subscribed()
+        !wishes.kinds.iter().any(|wanted| *wanted)
+            && wishes.single.is_empty()
+            && !in_process_client::is_subscribed()
     }
 
     /// Is CUPTI's client no longer, some time after no thread is within a call that
@@ -656,7 +659,7 @@ impl Hub {
             || match activity::time_offsets(number).first() {
                 None => true,
                 Some(offset) => {
-                    let time = neighbour::read_time(bytes, *offset);
+                    let time = in_process_client::read_time(bytes, *offset);
                     time == 0 || time >= since
                 }
             }
@@ -667,7 +670,7 @@ impl Hub {
         if dropped == 0 {
             return;
         }
-        neighbour::count_dropped(dropped);
+        in_process_client::count_dropped(dropped);
         if let Some(agent) = agent::current() {
             agent
                 .sink
@@ -726,7 +729,7 @@ unsafe extern "C" fn completed(
             // SAFETY: one of our buffers, filled so far, and CUPTI's no more.
             let filled = unsafe { std::slice::from_raw_parts_mut(address.as_ptr(), valid.min(size)) };
             hub.read(filled);
-            neighbour::copy(hub, context, stream, filled);
+            in_process_client::copy(hub, context, stream, filled);
             hub.count_losses(ContextHandle(context as usize), stream);
         }
     });
@@ -772,7 +775,7 @@ impl Hub {
             |bits: &[Bits; domain::COUNT]| bits.get(domain as usize).is_some_and(|bits| bits.contains(id));
         if wanted(theirs) {
             // SAFETY: handed on as CUPTI gave it.
-            unsafe { neighbour::callback(domain, id, data) };
+            unsafe { in_process_client::callback(domain, id, data) };
         }
         if wanted(ours) {
             // SAFETY: as CUPTI gave it for this domain.

@@ -1,4 +1,4 @@
-//! What one of the two sides of the [hub](super::hub) wants of CUPTI: kinds of records, and single functions.
+//! What one of the two sides of the [hub](super::multiplexer) wants of CUPTI: kinds of records, and single functions.
 
 use std::collections::HashSet;
 

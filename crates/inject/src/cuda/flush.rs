@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tracesmith_cuda::{Error, cupti::Flush};
 
-use super::{buffers, hub::Hub, patience::Patience};
+use super::{buffers, multiplexer::Hub, wait_limit::Patience};
 
 /// For the device to come to an end.
 const PATIENCE: Patience = Patience {
