@@ -25,7 +25,7 @@ use crate::{
     clock, control, cuda, facts,
     guard::{self, lock},
     leaving, nvtx,
-    range::{Range, Turn},
+    range::{Range, RangeEdge},
     replay_capture::{ReplayCapture, Since},
     sink::{Cause, Sink},
     stacks::{self, Stacks},
@@ -133,7 +133,7 @@ fn start() {
     let Some(mode) = mode() else {
         return;
     };
-    guard::silence();
+    guard::suppress_panic_output();
     let agent = Box::leak(Box::new(Agent {
         sink: Sink::default(),
         threads: ThreadRings::default(),
@@ -206,7 +206,7 @@ impl Agent {
         self.sink
             .open(&settings)
             .map_err(|error| format!("the collector gave no ring: {error}"))?;
-        facts::introduce(&self.sink);
+        facts::send_process_start(&self.sink);
         self.threads.open(&settings);
         self.nvtx.announce(&self.sink);
         let range = Range::new(&settings);
@@ -253,13 +253,13 @@ impl Agent {
                     self.cuda.begin(self, &open.settings);
                 }
             }
-            None if self.readies && control::takes_orders() => self.cuda.make_ready(),
+            None if self.readies && control::accepts_requests() => self.cuda.make_ready(),
             None => {}
         }
     }
 
     /// A range that may be the one to record begins or ends.
-    pub(crate) fn turn(&self, turn: Turn) {
+    pub(crate) fn range_edge(&self, edge: RangeEdge) {
         let Some(mut state) = self.state_soon() else {
             let words = "the beginning or end of a range was passed over: CUPTI was busy for a second";
             self.sink.note(Cause::Other, words);
@@ -268,7 +268,7 @@ impl Agent {
         let Some(open) = &mut state.window else {
             return;
         };
-        match (open.range.turn(turn), open.is_recording) {
+        match (open.range.count_edge(edge), open.is_recording) {
             (true, false) => self.begin(open),
             (false, true) => self.end(open),
             _ => {}
@@ -290,22 +290,22 @@ impl Agent {
     }
 
     /// Another profiler comes that we cannot share CUPTI with: it gets it.
-    pub(crate) fn step_aside(&self) {
+    pub(crate) fn release_cupti(&self) {
         if let Some(_state) = self.state_soon() {
-            self.cuda.step_aside(self);
+            self.cuda.release_cupti(self);
         }
     }
 
     /// Hands over what has gathered, and says how the clocks stand.
-    pub(crate) fn pulse(&self) {
+    pub(crate) fn flush_periodically(&self) {
         let state = lock(&self.state);
         if state.window.as_ref().is_some_and(|open| open.is_recording) {
-            self.cuda.pulse(self);
+            self.cuda.flush_periodically(self);
         }
         self.cuda.settle();
     }
 
-    /// How often [`Agent::pulse`] is wanted; none when no window is open and
+    /// How often [`Agent::flush_periodically`] is wanted; none when no window is open and
     /// nothing is left of the last one. Within one a thread of the program may
     /// begin to record at any time, without our own thread being woken for it.
     pub(crate) fn period(&self) -> Option<Duration> {
@@ -362,10 +362,10 @@ impl Agent {
     }
 
     /// The program may end or become another at once. It may also go on.
-    pub(crate) fn hand_over(&self) {
+    pub(crate) fn flush_before_exit(&self) {
         let state = lock(&self.state);
         if state.window.as_ref().is_some_and(|open| open.is_recording) {
-            self.cuda.hand_over(self);
+            self.cuda.flush_before_exit(self);
         }
     }
 

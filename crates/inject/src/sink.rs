@@ -35,11 +35,11 @@ pub(crate) enum Cause {
 #[derive(Default)]
 pub(crate) struct Sink {
     definitions: Mutex<Option<Producer>>,
-    activity: Mutex<Option<Activity>>,
+    activity: Mutex<Option<ActivityRing>>,
 }
 
 /// The ring for CUPTI's records, and the texts that they have referred to.
-pub(crate) struct Activity {
+pub(crate) struct ActivityRing {
     producer: Producer,
     texts: Texts,
     pub(crate) losses: Losses,
@@ -57,7 +57,7 @@ impl Sink {
         )?;
         let activity = handshake::connect(path, Purpose::Activity, settings.activity_ring, GRANT_LIMIT)?;
         *lock(&self.definitions) = Some(definitions);
-        *lock(&self.activity) = Some(Activity {
+        *lock(&self.activity) = Some(ActivityRing {
             producer: activity,
             texts: Texts::default(),
             losses: Losses::default(),
@@ -107,7 +107,7 @@ impl Sink {
     }
 
     /// Hands the ring for CUPTI's records to `body`, if a window is open.
-    pub(crate) fn with_activity(&self, body: impl FnOnce(&mut Activity, &Self)) {
+    pub(crate) fn with_activity(&self, body: impl FnOnce(&mut ActivityRing, &Self)) {
         if let Some(activity) = lock(&self.activity).as_mut() {
             body(activity, self);
         }
@@ -125,7 +125,7 @@ impl Sink {
     }
 }
 
-impl Activity {
+impl ActivityRing {
     /// Pushes a record. A full ring counts what it drops by itself.
     #[inline]
     pub(crate) fn push<T: Payload>(&mut self, record: &T) {

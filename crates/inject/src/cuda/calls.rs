@@ -20,7 +20,7 @@ use tracesmith_cuda::cupti::{
 };
 use tracesmith_wire::record::{ApiCall, HOST_CLOCK, Payload, Text};
 
-use super::{bits::Bits, kinds::plain_name, multiplexer::Hub, translate::code};
+use super::{bits::Bits, kinds::plain_name, multiplexer::CuptiMultiplexer, translate::code};
 use crate::{agent::Agent, clock, threads};
 
 /// Texts of functions are numbered by their interface and callback number, below
@@ -39,14 +39,14 @@ static END: AtomicU64 = AtomicU64::new(0);
 static NAMED: [Bits; 2] = [const { Bits::new() }; 2];
 
 #[derive(Clone, Copy)]
-struct UnderWay {
+struct ActiveCall {
     epoch: u32,
     depth: u32,
     start: u64,
 }
 
 thread_local! {
-    static UNDER_WAY: Cell<UnderWay> = const { Cell::new(UnderWay { epoch: 0, depth: 0, start: 0 }) };
+    static ACTIVE_CALL: Cell<ActiveCall> = const { Cell::new(ActiveCall { epoch: 0, depth: 0, start: 0 }) };
 }
 
 /// A window opens.
@@ -59,29 +59,35 @@ pub(super) fn begin() {
 }
 
 /// Calls that begin from now on are not recorded; what the device does still is for
-/// a while. `moment` is now on CUPTI's clock.
-pub(super) fn end(moment: u64) {
-    END.store(moment, Ordering::Release);
+/// a while. `time` is now on CUPTI's clock.
+pub(super) fn end(time: u64) {
+    END.store(time, Ordering::Release);
 }
 
 /// Whether work began behind the end of the window, and was asked for by a call
 /// that was made behind it too. Calls are noted when they begin, so that what they
 /// ask for is known however soon its record comes.
 #[inline]
-pub(super) fn is_behind(correlation: u32, start: u64) -> bool {
+pub(super) fn is_after_window(correlation: u32, start: u64) -> bool {
     let end = END.load(Ordering::Acquire);
     end != 0 && start >= end && correlation > switches::last_recorded()
 }
 
 /// The calling thread begins or ends a call.
 #[inline]
-pub(super) fn call(agent: &Agent, hub: &Hub, domain: ApiDomain, id: u32, call: &ApiCallback) {
+pub(super) fn call(
+    agent: &Agent,
+    multiplexer: &CuptiMultiplexer,
+    domain: ApiDomain,
+    id: u32,
+    call: &ApiCallback,
+) {
     let epoch = EPOCH.load(Ordering::Relaxed);
     // A thread that is being torn down makes no calls that anyone looks for.
-    let _ = UNDER_WAY.try_with(|place| {
+    let _ = ACTIVE_CALL.try_with(|place| {
         let mut at = place.get();
         if at.epoch != epoch {
-            at = UnderWay {
+            at = ActiveCall {
                 epoch,
                 depth: 0,
                 start: 0,
@@ -108,19 +114,26 @@ pub(super) fn call(agent: &Agent, hub: &Hub, domain: ApiDomain, id: u32, call: &
         at.depth -= 1;
         place.set(at);
         if at.depth == 0 {
-            record(agent, hub, domain, id, call, at.start);
+            record(agent, multiplexer, domain, id, call, at.start);
         }
     });
 }
 
-fn record(agent: &Agent, hub: &Hub, domain: ApiDomain, id: u32, call: &ApiCallback, start: u64) {
+fn record(
+    agent: &Agent,
+    multiplexer: &CuptiMultiplexer,
+    domain: ApiDomain,
+    id: u32,
+    call: &ApiCallback,
+    start: u64,
+) {
     let result = result_of(call);
     let call = ApiCall {
         start,
         end: clock::now(),
         correlation: call.correlation,
         thread: threads::thread_id(),
-        name: name(agent, hub, domain, id),
+        name: name(agent, multiplexer, domain, id),
         result,
         stack: agent.stacks.of_call(call.correlation),
         function: u16::try_from(id).unwrap_or(u16::MAX),
@@ -153,10 +166,10 @@ pub(super) fn push<T: Payload>(agent: &Agent, record: &T) {
 
 /// The text with the function's name, told once in a window.
 #[inline]
-fn name(agent: &Agent, hub: &Hub, domain: ApiDomain, id: u32) -> u32 {
+fn name(agent: &Agent, multiplexer: &CuptiMultiplexer, domain: ApiDomain, id: u32) -> u32 {
     let text = FIRST_TEXT + domain as u32 * TEXTS_OF_DOMAIN + id;
     if !NAMED[domain as usize].contains(id) {
-        let name = hub.cupti().function_name(domain, id).unwrap_or_default();
+        let name = multiplexer.cupti().function_name(domain, id).unwrap_or_default();
         agent.sink.define_with(
             &Text {
                 id: text,

@@ -1,4 +1,4 @@
-//! What one of the two sides of the [hub](super::multiplexer) wants of CUPTI: kinds of records, and single functions.
+//! What one client of the [multiplexer](super::multiplexer) has enabled in CUPTI: activity kinds, and single functions.
 
 use std::collections::HashSet;
 
@@ -7,7 +7,7 @@ use tracesmith_cuda::cupti::{ApiDomain, abi::kind};
 use super::kinds::kind_of;
 
 /// What a side wants.
-pub(super) struct Wishes {
+pub(super) struct ClientSelection {
     /// Kinds of records, by their numbers.
     pub(super) kinds: [bool; kind::COUNT],
     /// Functions without records although their kind is wanted.
@@ -16,7 +16,7 @@ pub(super) struct Wishes {
     pub(super) single: HashSet<(ApiDomain, u32)>,
 }
 
-impl Default for Wishes {
+impl Default for ClientSelection {
     fn default() -> Self {
         Self {
             kinds: [false; kind::COUNT],
@@ -26,7 +26,7 @@ impl Default for Wishes {
     }
 }
 
-impl Wishes {
+impl ClientSelection {
     /// Whether it wants records of a function.
     pub(super) fn wants(&self, function: (ApiDomain, u32)) -> bool {
         let whole = self.kinds[kind_of(function.0) as usize] && !self.skipped.contains(&function);

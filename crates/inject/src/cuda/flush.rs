@@ -8,41 +8,41 @@ use std::time::Duration;
 
 use tracesmith_cuda::{Error, cupti::Flush};
 
-use super::{buffers, multiplexer::Hub, wait_limit::Patience};
+use super::{buffers, multiplexer::CuptiMultiplexer, wait_limit::WaitLimit};
 
 /// For the device to come to an end.
-const PATIENCE: Patience = Patience {
-    ours: Duration::from_millis(500),
-    theirs: Duration::from_millis(100),
+const DEVICE_WAIT_LIMIT: WaitLimit = WaitLimit {
+    control_thread: Duration::from_millis(500),
+    program_thread: Duration::from_millis(100),
 };
 
 /// Has handed over what is complete.
-pub(super) fn complete(hub: &Hub) -> Result<(), Error> {
-    hub.cupti().flush(Flush::Complete)
+pub(super) fn complete(multiplexer: &CuptiMultiplexer) -> Result<(), Error> {
+    multiplexer.cupti().flush(Flush::Complete)
 }
 
 /// Has handed over what was recorded until now and comes to its end in time. The
 /// rest stays with CUPTI.
-pub(super) fn complete_soon(hub: &Hub) -> Result<(), Error> {
-    let (moment, mut flushed) = (buffers::moment(), Ok(()));
-    PATIENCE.until(|| {
-        flushed = complete(hub);
-        flushed.is_err() || !buffers::is_any_out_since(moment)
+pub(super) fn complete_soon(multiplexer: &CuptiMultiplexer) -> Result<(), Error> {
+    let (lent, mut flushed) = (buffers::lent_count(), Ok(()));
+    DEVICE_WAIT_LIMIT.until(|| {
+        flushed = complete(multiplexer);
+        flushed.is_err() || !buffers::has_outstanding_buffer(lent)
     });
     flushed
 }
 
 /// Has handed over all that was recorded until now: complete, where the device
 /// comes to its end in time.
-pub(super) fn all(hub: &Hub) -> Result<(), Error> {
-    let (moment, mut flushed) = (buffers::moment(), Ok(()));
-    let is_all_back = PATIENCE.until(|| {
-        flushed = complete(hub);
-        flushed.is_err() || !buffers::is_any_out_since(moment)
+pub(super) fn all(multiplexer: &CuptiMultiplexer) -> Result<(), Error> {
+    let (lent, mut flushed) = (buffers::lent_count(), Ok(()));
+    let is_all_back = DEVICE_WAIT_LIMIT.until(|| {
+        flushed = complete(multiplexer);
+        flushed.is_err() || !buffers::has_outstanding_buffer(lent)
     });
     if is_all_back {
         flushed
     } else {
-        buffers::forced(|| hub.cupti().flush(Flush::Forced))
+        buffers::forced(|| multiplexer.cupti().flush(Flush::Forced))
     }
 }

@@ -22,7 +22,7 @@ use tracesmith_cuda::cupti::{
     activity::{self, Activities, Activity},
 };
 
-use super::multiplexer::{Hub, Side};
+use super::multiplexer::{Client, CuptiMultiplexer};
 use crate::guard::lock;
 
 static STATE: Mutex<State> = Mutex::new(State::new());
@@ -40,7 +40,7 @@ struct State {
     clock: Option<Clock>,
     /// Buffers of theirs that are not full yet: one, or more for a while where they enable a kind while another thread
     /// fills one.
-    held: Vec<Held>,
+    held: Vec<ClientBuffer>,
     periods: [Period; kind::COUNT],
     told: BTreeSet<Object>,
     dropped: u64,
@@ -52,14 +52,14 @@ struct Buffers {
     completed: BufferCompleted,
 }
 
-struct Held {
+struct ClientBuffer {
     address: NonNull<u8>,
     size: usize,
     used: usize,
 }
 
 // SAFETY: memory that they lent us until we hand it back.
-unsafe impl Send for Held {}
+unsafe impl Send for ClientBuffer {}
 
 /// From when to when a kind was wanted, on CUPTI's clock.
 #[derive(Clone, Copy)]
@@ -77,8 +77,8 @@ struct Clock {
 
 #[derive(Clone, Copy)]
 struct Reading {
-    ours: u64,
-    theirs: u64,
+    cupti: u64,
+    client: u64,
 }
 
 /// Something that exists, of which CUPTI tells whenever a client asks what there is: its kind and its numbers.
@@ -112,15 +112,15 @@ pub(super) fn register_buffers(requested: BufferRequested, completed: BufferComp
 }
 
 /// They register a clock.
-pub(super) fn register_clock(hub: &Hub, function: TimestampFunction) {
-    let first = read_clocks(hub, function);
+pub(super) fn register_clock(multiplexer: &CuptiMultiplexer, function: TimestampFunction) {
+    let first = read_clocks(multiplexer, function);
     lock(&STATE).clock = Some(Clock { function, first });
 }
 
 /// They want a kind from now on. Kineto flushes only when it has handed out a
 /// buffer, so it is asked for one at once.
-pub(super) fn enabled(hub: &Hub, number: u32) {
-    let now = hub.cupti().timestamp();
+pub(super) fn enabled(multiplexer: &CuptiMultiplexer, number: u32) {
+    let now = multiplexer.cupti().timestamp();
     let wanted = {
         let mut state = lock(&STATE);
         state.told.retain(|object| object.0 != number);
@@ -138,19 +138,19 @@ pub(super) fn enabled(hub: &Hub, number: u32) {
 }
 
 /// Keeps a buffer of theirs for later, beside those that another thread has kept meanwhile.
-fn keep(held: Option<Held>) {
+fn keep(held: Option<ClientBuffer>) {
     lock(&STATE).held.extend(held);
 }
 
 /// A buffer of theirs: one that is kept, or a new one.
-fn obtain(buffers: Buffers) -> Option<Held> {
+fn obtain(buffers: Buffers) -> Option<ClientBuffer> {
     let kept = lock(&STATE).held.pop();
     kept.or_else(|| request(buffers))
 }
 
 /// They do not want it any more; what was recorded until now is still theirs.
-pub(super) fn disabled(hub: &Hub, number: u32) {
-    let now = hub.cupti().timestamp();
+pub(super) fn disabled(multiplexer: &CuptiMultiplexer, number: u32) {
+    let now = multiplexer.cupti().timestamp();
     if let Some(period) = lock(&STATE).periods.get_mut(number as usize) {
         period.until = now;
     }
@@ -167,7 +167,7 @@ pub(super) fn count_dropped(dropped: u64) {
 }
 
 /// Whether they have not been told of it since they asked for its kind: CUPTI tells both when we ask.
-fn is_news(object: Object) -> bool {
+fn mark_reported(object: Object) -> bool {
     let told = &mut lock(&STATE).told;
     if told.len() >= REMEMBERED {
         told.clear();
@@ -215,33 +215,33 @@ pub(super) unsafe fn callback(domain: u32, id: u32, data: *const c_void) {
     }
 }
 
-fn request(buffers: Buffers) -> Option<Held> {
+fn request(buffers: Buffers) -> Option<ClientBuffer> {
     let mut address = ptr::null_mut();
     let mut size = 0;
     let mut max_records = 0;
     // SAFETY: their function, called as CUPTI would.
     unsafe { (buffers.requested)(&raw mut address, &raw mut size, &raw mut max_records) };
-    Some(Held {
+    Some(ClientBuffer {
         address: NonNull::new(address)?,
         size,
         used: 0,
     })
 }
 
-fn read_clocks(hub: &Hub, function: TimestampFunction) -> Reading {
-    let mut best = Reading { ours: 0, theirs: 0 };
+fn read_clocks(multiplexer: &CuptiMultiplexer, function: TimestampFunction) -> Reading {
+    let mut best = Reading { cupti: 0, client: 0 };
     let mut smallest = u64::MAX;
     for _ in 0..READINGS {
-        let before = hub.cupti().timestamp();
+        let before = multiplexer.cupti().timestamp();
         // SAFETY: their function, called as CUPTI would.
-        let theirs = unsafe { function() };
-        let after = hub.cupti().timestamp();
+        let client = unsafe { function() };
+        let after = multiplexer.cupti().timestamp();
         let gap = after.saturating_sub(before);
         if gap < smallest {
             smallest = gap;
             best = Reading {
-                ours: before + gap / 2,
-                theirs,
+                cupti: before + gap / 2,
+                client,
             };
         }
     }
@@ -256,14 +256,14 @@ struct Conversion {
 }
 
 impl Conversion {
-    fn now(hub: &Hub, clock: Clock) -> Self {
-        let last = read_clocks(hub, clock.function);
-        let ours = last.ours.saturating_sub(clock.first.ours);
-        let theirs = last.theirs.saturating_sub(clock.first.theirs);
-        let rate = if ours == 0 {
+    fn now(multiplexer: &CuptiMultiplexer, clock: Clock) -> Self {
+        let last = read_clocks(multiplexer, clock.function);
+        let cupti = last.cupti.saturating_sub(clock.first.cupti);
+        let client = last.client.saturating_sub(clock.first.client);
+        let rate = if cupti == 0 {
             1.0
         } else {
-            theirs as f64 / ours as f64
+            client as f64 / cupti as f64
         };
         Self {
             first: clock.first,
@@ -273,15 +273,15 @@ impl Conversion {
 
     fn apply(self, time: u64) -> u64 {
         // Differences are small enough for a double: 2^53 ns are 104 days.
-        let difference = time.cast_signed().wrapping_sub(self.first.ours.cast_signed()) as f64;
+        let difference = time.cast_signed().wrapping_sub(self.first.cupti.cast_signed()) as f64;
         self.first
-            .theirs
+            .client
             .wrapping_add_signed((difference * self.rate) as i64)
     }
 }
 
 /// Copies what is theirs of a filled buffer.
-pub(super) fn copy(hub: &Hub, context: *mut c_void, stream: u32, filled: &mut [u8]) {
+pub(super) fn copy(multiplexer: &CuptiMultiplexer, context: *mut c_void, stream: u32, filled: &mut [u8]) {
     // Their functions call CUPTI, and so come back to us: no lock is held while
     // they run. What is held is taken out meanwhile.
     let (buffers, clock, held, periods) = {
@@ -295,9 +295,9 @@ pub(super) fn copy(hub: &Hub, context: *mut c_void, stream: u32, filled: &mut [u
         (buffers, state.clock, state.held.pop(), state.periods)
     };
     let mut copier = Copier {
-        hub,
+        multiplexer,
         buffers,
-        conversion: clock.map(|clock| Conversion::now(hub, clock)),
+        conversion: clock.map(|clock| Conversion::now(multiplexer, clock)),
         periods,
         held,
         context,
@@ -310,22 +310,22 @@ pub(super) fn copy(hub: &Hub, context: *mut c_void, stream: u32, filled: &mut [u
 }
 
 struct Copier<'h> {
-    hub: &'h Hub,
+    multiplexer: &'h CuptiMultiplexer,
     buffers: Buffers,
     conversion: Option<Conversion>,
     periods: [Period; kind::COUNT],
-    held: Option<Held>,
+    held: Option<ClientBuffer>,
     context: *mut c_void,
     stream: u32,
 }
 
 impl Copier<'_> {
     fn copy(&mut self, filled: &mut [u8]) {
-        let version = self.hub.cupti().version();
+        let version = self.multiplexer.cupti().version();
         let mut offsets = Vec::new();
         {
             let total = filled.len();
-            let mut records = Activities::new(self.hub.cupti(), filled);
+            let mut records = Activities::new(self.multiplexer.cupti(), filled);
             while let Some(bytes) = records.next_bytes() {
                 offsets.push(total - bytes.len());
             }
@@ -333,14 +333,14 @@ impl Copier<'_> {
         for (at, start) in offsets.iter().enumerate() {
             let end = offsets.get(at + 1).copied().unwrap_or(filled.len());
             if let Some(record) = filled.get_mut(*start..end)
-                && self.is_theirs(record, version)
+                && self.is_enabled_by_client(record, version)
             {
                 self.add(record);
             }
         }
     }
 
-    fn is_theirs(&self, record: &[u8], version: u32) -> bool {
+    fn is_enabled_by_client(&self, record: &[u8], version: u32) -> bool {
         let number = record.first_chunk().map_or(0, |kind| u32::from_ne_bytes(*kind));
         let activity = Activity::new(record, version);
         let call = match &activity {
@@ -349,10 +349,10 @@ impl Copier<'_> {
             _ => None,
         };
         if let Some(function) = call {
-            if self.hub.wants_function(Side::Theirs, function) {
+            if self.multiplexer.wants_function(Client::InProcess, function) {
                 return true;
             }
-            if self.hub.skips_function(Side::Theirs, function) {
+            if self.multiplexer.skips_function(Client::InProcess, function) {
                 return false;
             }
         }
@@ -365,9 +365,9 @@ impl Copier<'_> {
         };
         match activity::time_offsets(number).first() {
             None => match activity {
-                Some(Activity::Device(device)) => is_news((number, device.device(), 0)),
-                Some(Activity::Context(context, _)) => is_news((number, context.context(), 0)),
-                Some(Activity::Stream(stream)) => is_news((number, stream.context(), stream.stream())),
+                Some(Activity::Device(device)) => mark_reported((number, device.device(), 0)),
+                Some(Activity::Context(context, _)) => mark_reported((number, context.context(), 0)),
+                Some(Activity::Stream(stream)) => mark_reported((number, stream.context(), stream.stream())),
                 _ => true,
             },
             Some(offset) => {
@@ -454,7 +454,7 @@ mod tests {
 
     /// While they make a buffer, another thread keeps the one that it had taken out.
     unsafe extern "C" fn requested(address: *mut *mut u8, size: *mut usize, _records: *mut usize) {
-        keep(NonNull::new(buffer(1)).map(|address| Held {
+        keep(NonNull::new(buffer(1)).map(|address| ClientBuffer {
             address,
             size: 16,
             used: 0,
@@ -483,8 +483,8 @@ mod tests {
     fn times_are_converted_along_the_line_through_two_readings() {
         let conversion = Conversion {
             first: Reading {
-                ours: 1_000_000_000_000_000_000,
-                theirs: 5_000,
+                cupti: 1_000_000_000_000_000_000,
+                client: 5_000,
             },
             rate: 2.5,
         };

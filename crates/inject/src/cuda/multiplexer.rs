@@ -29,7 +29,7 @@ use tracesmith_cuda::{
 use super::{
     bits::Bits,
     buffers,
-    client_selection::Wishes,
+    client_selection::ClientSelection,
     edges, in_process_client,
     kinds::{interface, kind_of, number_of},
     lookup, resources, tables,
@@ -37,7 +37,7 @@ use super::{
 };
 use crate::{agent, guard, guard::lock};
 
-static CURRENT: AtomicPtr<Hub> = AtomicPtr::new(ptr::null_mut());
+static CURRENT: AtomicPtr<CuptiMultiplexer> = AtomicPtr::new(ptr::null_mut());
 static OPENING: Mutex<()> = Mutex::new(());
 
 /// From this version on CUPTI takes "no buffer" for an answer and drops records
@@ -47,17 +47,17 @@ const VERSION_WITHOUT_BUFFER: u32 = 27;
 /// The program's calls that can open and close a window.
 const PROFILER_CALLS: [u32; 2] = [driver::CU_PROFILER_START, driver::CU_PROFILER_STOP];
 
-/// Who wants something of CUPTI.
+/// A user of CUPTI in this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Side {
-    /// We do.
-    Ours = 0,
-    /// A profiler of the program's own does.
-    Theirs = 1,
+pub(super) enum Client {
+    /// TraceSmith itself.
+    TraceSmith = 0,
+    /// A profiler in the program.
+    InProcess = 1,
 }
 
 /// CUPTI, shared.
-pub(super) struct Hub {
+pub(super) struct CuptiMultiplexer {
     cupti: Cupti,
     state: Mutex<State>,
     /// Which callbacks of calls are on.
@@ -87,12 +87,12 @@ pub(super) struct Hub {
 #[derive(Default)]
 struct State {
     registered: bool,
-    wishes: [Wishes; 2],
+    wishes: [ClientSelection; 2],
 }
 
-/// The hub, if CUPTI was opened.
+/// The multiplexer, if CUPTI was opened.
 #[inline]
-pub(super) fn current() -> Option<&'static Hub> {
+pub(super) fn current() -> Option<&'static CuptiMultiplexer> {
     // SAFETY: null, or a box that was leaked.
     unsafe { CURRENT.load(Ordering::Acquire).as_ref() }
 }
@@ -102,17 +102,17 @@ pub(super) fn forget() {
     CURRENT.store(ptr::null_mut(), Ordering::Release);
 }
 
-impl Hub {
-    /// The hub; opens CUPTI if that was not done yet.
+impl CuptiMultiplexer {
+    /// The multiplexer; opens CUPTI if that was not done yet.
     pub(super) fn open() -> Result<&'static Self, Error> {
-        if let Some(hub) = current() {
-            return Ok(hub);
+        if let Some(multiplexer) = current() {
+            return Ok(multiplexer);
         }
         let _one_at_a_time = lock(&OPENING);
-        if let Some(hub) = current() {
-            return Ok(hub);
+        if let Some(multiplexer) = current() {
+            return Ok(multiplexer);
         }
-        let hub = Box::leak(Box::new(Self {
+        let multiplexer = Box::leak(Box::new(Self {
             cupti: lookup::for_ourselves(Cupti::open)?,
             state: Mutex::default(),
             switches: Switches::default(),
@@ -126,9 +126,9 @@ impl Hub {
             kept: Bits::new(),
             opening: Bits::new(),
         }));
-        CURRENT.store(hub, Ordering::Release);
+        CURRENT.store(multiplexer, Ordering::Release);
         agent::close_at_exit();
-        Ok(hub)
+        Ok(multiplexer)
     }
 
     pub(super) fn cupti(&self) -> &Cupti {
@@ -163,7 +163,7 @@ impl Hub {
     fn subscribe(&self) -> Result<Subscriber, Error> {
         // SAFETY: catches its panics, and calls only what is allowed there.
         let subscribe = || unsafe { self.cupti.subscribe(callback) };
-        tables::at_hand(self.cupti.subscribing(), subscribe)
+        tables::with_preallocated_tables(self.cupti.subscribing(), subscribe)
     }
 
     /// Becomes CUPTI's client and leaves it again, unless it is its client already.
@@ -179,7 +179,7 @@ impl Hub {
     /// Whether the other side wants nothing.
     pub(super) fn is_ours_alone(&self) -> bool {
         let state = lock(&self.state);
-        let wishes = &state.wishes[Side::Theirs as usize];
+        let wishes = &state.wishes[Client::InProcess as usize];
         !wishes.kinds.iter().any(|wanted| *wanted)
             && wishes.single.is_empty()
             && !in_process_client::is_subscribed()
@@ -227,25 +227,25 @@ impl Hub {
     }
 
     /// Starts a kind for a side.
-    pub(super) fn enable(&self, side: Side, number: u32) -> Result<(), Error> {
+    pub(super) fn enable(&self, side: Client, number: u32) -> Result<(), Error> {
         self.enable_by(side, number, Cupti::enable)
     }
 
     /// Starts a kind of objects for us, with those that exist already.
     pub(super) fn enable_objects(&self, number: u32) -> Result<(), Error> {
-        self.enable_by(Side::Ours, number, |cupti, number| {
+        self.enable_by(Client::TraceSmith, number, |cupti, number| {
             cupti.enable_and_dump(number).or_else(|_| cupti.enable(number))
         })
     }
 
     /// The same for the other side, which has asked for just that.
-    pub(super) fn enable_their_objects(&self, number: u32) -> Result<(), Error> {
-        self.enable_by(Side::Theirs, number, Cupti::enable_and_dump)
+    pub(super) fn enable_objects_for_client(&self, number: u32) -> Result<(), Error> {
+        self.enable_by(Client::InProcess, number, Cupti::enable_and_dump)
     }
 
     fn enable_by(
         &self,
-        side: Side,
+        side: Client,
         number: u32,
         enable: impl Fn(&Cupti, u32) -> Result<(), Error>,
     ) -> Result<(), Error> {
@@ -255,9 +255,9 @@ impl Hub {
         };
         *wanted = true;
         match side {
-            Side::Ours => self.accepted[number as usize].store(true, Ordering::Relaxed),
+            Client::TraceSmith => self.accepted[number as usize].store(true, Ordering::Relaxed),
             // Enabling a kind enables all its functions.
-            Side::Theirs => state.wishes[side as usize]
+            Client::InProcess => state.wishes[side as usize]
                 .skipped
                 .retain(|function| kind_of(function.0) != number),
         }
@@ -270,7 +270,7 @@ impl Hub {
     }
 
     /// Ends a kind for a side.
-    pub(super) fn disable(&self, side: Side, number: u32) -> Result<(), Error> {
+    pub(super) fn disable(&self, side: Client, number: u32) -> Result<(), Error> {
         let mut state = lock(&self.state);
         let Some(wanted) = state.wishes[side as usize].kinds.get_mut(number as usize) else {
             return self.cupti.disable(number);
@@ -294,11 +294,11 @@ impl Hub {
 
     /// From now on no record is ours.
     pub(super) fn refuse(&self) {
-        self.refuse_all_but(&[]);
+        self.accept_only(&[]);
     }
 
     /// From now on only records of these kinds are ours.
-    pub(super) fn refuse_all_but(&self, kinds: &[u32]) {
+    pub(super) fn accept_only(&self, kinds: &[u32]) {
         for (number, accepted) in self.accepted.iter().enumerate() {
             if !kinds.contains(&(number as u32)) {
                 accepted.store(false, Ordering::Relaxed);
@@ -309,7 +309,7 @@ impl Hub {
     /// Turns records of one function on or off, for the other side.
     pub(super) fn set_function(&self, function: (ApiDomain, u32), switch: Switch) -> Result<(), Error> {
         let mut state = lock(&self.state);
-        let wishes = &mut state.wishes[Side::Theirs as usize];
+        let wishes = &mut state.wishes[Client::InProcess as usize];
         match switch {
             Switch::On => {
                 wishes.single.insert(function);
@@ -325,7 +325,7 @@ impl Hub {
     }
 
     /// Whether a side wants a kind.
-    pub(super) fn wants_kind(&self, side: Side, number: u32) -> bool {
+    pub(super) fn wants_kind(&self, side: Client, number: u32) -> bool {
         let state = lock(&self.state);
         state.wishes[side as usize]
             .kinds
@@ -334,14 +334,14 @@ impl Hub {
     }
 
     /// Whether a side has said that it wants no records of a function.
-    pub(super) fn skips_function(&self, side: Side, function: (ApiDomain, u32)) -> bool {
+    pub(super) fn skips_function(&self, side: Client, function: (ApiDomain, u32)) -> bool {
         lock(&self.state).wishes[side as usize]
             .skipped
             .contains(&function)
     }
 
     /// Whether a side wants records of a function.
-    pub(super) fn wants_function(&self, side: Side, function: (ApiDomain, u32)) -> bool {
+    pub(super) fn wants_function(&self, side: Client, function: (ApiDomain, u32)) -> bool {
         lock(&self.state).wishes[side as usize].wants(function)
     }
 
@@ -368,7 +368,13 @@ impl Hub {
     }
 
     /// Turns one callback on or off, for a side.
-    pub(super) fn set_callback(&self, side: Side, domain: u32, id: u32, switch: Switch) -> Result<(), Error> {
+    pub(super) fn set_callback(
+        &self,
+        side: Client,
+        domain: u32,
+        id: u32,
+        switch: Switch,
+    ) -> Result<(), Error> {
         let _one_at_a_time = lock(&self.state);
         let Some(subscriber) = self.switches.handle() else {
             return Ok(());
@@ -378,8 +384,8 @@ impl Hub {
             return self.cupti.enable_callback(subscriber, domain, id, switch);
         };
         match side {
-            Side::Ours => ours.set(id, switch),
-            Side::Theirs => theirs.set(id, switch),
+            Client::TraceSmith => ours.set(id, switch),
+            Client::InProcess => theirs.set(id, switch),
         }
         self.switch_callback(
             subscriber,
@@ -396,16 +402,18 @@ impl Hub {
         id: u32,
         switch: Switch,
     ) -> Result<(), Error> {
-        let tell = |subscriber| self.cupti.enable_callback(subscriber, domain, id, switch);
+        let apply = |subscriber| self.cupti.enable_callback(subscriber, domain, id, switch);
         match (interface(domain), switch) {
-            (None, _) => tell(subscriber),
-            (Some(which), Switch::On) => self.switches.turn_on((which, id), tell),
-            (Some(which), Switch::Off) => self.switches.turn_off((which, id), switches::is_any_within, tell),
+            (None, _) => apply(subscriber),
+            (Some(which), Switch::On) => self.switches.turn_on((which, id), apply),
+            (Some(which), Switch::Off) => self
+                .switches
+                .turn_off((which, id), switches::is_any_within, apply),
         }
     }
 
     /// Turns all callbacks of a domain on or off, for the other side.
-    pub(super) fn set_their_domain(&self, domain: u32, switch: Switch) -> Result<(), Error> {
+    pub(super) fn set_domain_for_client(&self, domain: u32, switch: Switch) -> Result<(), Error> {
         let _one_at_a_time = lock(&self.state);
         let Some(subscriber) = self.switches.handle() else {
             return Ok(());
@@ -414,12 +422,12 @@ impl Hub {
         if let Some(bits) = theirs.get(domain as usize) {
             bits.set_all(switch);
         }
-        let tell = |subscriber| self.cupti.enable_domain(subscriber, domain, switch);
+        let apply = |subscriber| self.cupti.enable_domain(subscriber, domain, switch);
         let Some(ours) = ours.get(domain as usize) else {
-            return tell(subscriber);
+            return apply(subscriber);
         };
         match (interface(domain), switch) {
-            (Some(which), Switch::On) => self.switches.turn_all_on(which, tell),
+            (Some(which), Switch::On) => self.switches.turn_all_on(which, apply),
             (Some(which), Switch::Off) => {
                 for id in self.switches.on(which).filter(|id| !ours.contains(*id)) {
                     // Not every number has a function.
@@ -427,9 +435,9 @@ impl Hub {
                 }
                 Ok(())
             }
-            (None, Switch::On) => tell(subscriber),
+            (None, Switch::On) => apply(subscriber),
             (None, Switch::Off) => {
-                tell(subscriber)?;
+                apply(subscriber)?;
                 // What we want goes on.
                 for id in (0..Bits::WORDS as u32 * 64).filter(|id| ours.contains(*id)) {
                     self.cupti.enable_callback(subscriber, domain, id, Switch::On)?;
@@ -440,8 +448,8 @@ impl Hub {
     }
 
     /// Whether the other side wants a callback.
-    pub(super) fn their_callback(&self, domain: u32, id: u32) -> bool {
-        self.callbacks[Side::Theirs as usize]
+    pub(super) fn is_enabled_for_client(&self, domain: u32, id: u32) -> bool {
+        self.callbacks[Client::InProcess as usize]
             .get(domain as usize)
             .is_some_and(|bits| bits.contains(id))
     }
@@ -451,7 +459,7 @@ impl Hub {
         self.has_range.store(switch == Switch::On, Ordering::Relaxed);
         for id in PROFILER_CALLS {
             // The window then never opens, which its emptiness shows.
-            let _ = self.set_callback(Side::Ours, domain::DRIVER, id, switch);
+            let _ = self.set_callback(Client::TraceSmith, domain::DRIVER, id, switch);
         }
     }
 
@@ -460,7 +468,7 @@ impl Hub {
         for id in functions {
             self.opening.set(*id, switch);
             // Not every number that has a name has a function in every version.
-            let _ = self.set_callback(Side::Ours, domain::DRIVER, *id, switch);
+            let _ = self.set_callback(Client::TraceSmith, domain::DRIVER, *id, switch);
         }
     }
 
@@ -498,7 +506,9 @@ impl Hub {
                     _ => self.has_edges(),
                 };
                 !(is_kept && switch == Switch::Off)
-                    && self.set_callback(Side::Ours, *domain, *id, switch).is_err()
+                    && self
+                        .set_callback(Client::TraceSmith, *domain, *id, switch)
+                        .is_err()
             })
             .count()
     }
@@ -508,7 +518,7 @@ impl Hub {
         self.has_edges.store(switch == Switch::On, Ordering::Relaxed);
         for id in edges::WATCHED {
             // The order within graphs is then not known.
-            let _ = self.set_callback(Side::Ours, domain::RESOURCE, id, switch);
+            let _ = self.set_callback(Client::TraceSmith, domain::RESOURCE, id, switch);
         }
     }
 
@@ -543,7 +553,7 @@ impl Hub {
                 continue;
             }
             // Not every number that has a name has a function in every version.
-            let _ = self.set_callback(Side::Ours, number, *id, switch);
+            let _ = self.set_callback(Client::TraceSmith, number, *id, switch);
         }
     }
 
@@ -559,7 +569,7 @@ impl Hub {
                 continue;
             }
             // Not every number that has a name has a function in every version.
-            let _ = self.set_callback(Side::Ours, domain::DRIVER, *id, switch);
+            let _ = self.set_callback(Client::TraceSmith, domain::DRIVER, *id, switch);
         }
     }
 
@@ -577,7 +587,7 @@ impl Hub {
                 continue;
             }
             // Not every number that has a name has a function in every version.
-            let _ = self.set_callback(Side::Ours, domain::DRIVER, *id, switch);
+            let _ = self.set_callback(Client::TraceSmith, domain::DRIVER, *id, switch);
         }
     }
 
@@ -589,7 +599,7 @@ impl Hub {
             resource::MODULE_UNLOAD_STARTING,
         ] {
             // Without it the replay capture has no code and is marked incomplete.
-            let _ = self.set_callback(Side::Ours, domain::RESOURCE, id, switch);
+            let _ = self.set_callback(Client::TraceSmith, domain::RESOURCE, id, switch);
         }
     }
 
@@ -613,7 +623,7 @@ impl Hub {
                 continue;
             }
             // Modules are then missing from the trace, and nothing else.
-            let _ = self.set_callback(Side::Ours, domain::RESOURCE, id, switch);
+            let _ = self.set_callback(Client::TraceSmith, domain::RESOURCE, id, switch);
         }
     }
 
@@ -649,11 +659,11 @@ impl Hub {
             .accepted
             .get(number as usize)
             .is_some_and(|accepted| accepted.load(Ordering::Relaxed));
-        accepted && self.began_in_time(number, bytes)
+        accepted && self.started_in_window(number, bytes)
     }
 
     #[inline]
-    fn began_in_time(&self, number: u32, bytes: &[u8]) -> bool {
+    fn started_in_window(&self, number: u32, bytes: &[u8]) -> bool {
         let since = self.since.load(Ordering::Relaxed);
         since == 0
             || match activity::time_offsets(number).first() {
@@ -686,7 +696,7 @@ fn on_if(wanted: bool) -> Switch {
 /// CUPTI wants a buffer, on a thread of the program.
 unsafe extern "C" fn requested(buffer: *mut *mut u8, size: *mut usize, max_records: *mut usize) {
     let taken = guard::run(None, buffers::take);
-    let version = current().map_or(0, |hub| hub.cupti.version());
+    let version = current().map_or(0, |multiplexer| multiplexer.cupti.version());
     let (address, bytes) = match taken {
         Some(buffer) => (buffer.as_ptr(), buffers::BUFFER_BYTES),
         None if version >= VERSION_WITHOUT_BUFFER => (ptr::null_mut(), 0),
@@ -725,51 +735,53 @@ unsafe extern "C" fn completed(
         return;
     };
     guard::run((), || {
-        if let Some(hub) = current() {
+        if let Some(multiplexer) = current() {
             // SAFETY: one of our buffers, filled so far, and CUPTI's no more.
             let filled = unsafe { std::slice::from_raw_parts_mut(address.as_ptr(), valid.min(size)) };
-            hub.read(filled);
-            in_process_client::copy(hub, context, stream, filled);
-            hub.count_losses(ContextHandle(context as usize), stream);
+            multiplexer.read(filled);
+            in_process_client::copy(multiplexer, context, stream, filled);
+            multiplexer.count_losses(ContextHandle(context as usize), stream);
         }
     });
-    guard::run((), || buffers::give_back(address, valid));
+    guard::run((), || buffers::put_back(address, valid));
 }
 
 /// Something happened that a side wants to know.
 unsafe extern "C" fn callback(_user: *mut c_void, domain: u32, id: u32, data: *const c_void) {
-    let Some(hub) = current() else {
+    let Some(multiplexer) = current() else {
         return;
     };
     let Some(which) = interface(domain) else {
         // SAFETY: as CUPTI gave it.
-        return unsafe { hub.tell(domain, id, data) };
+        return unsafe { multiplexer.dispatch(domain, id, data) };
     };
     // SAFETY: what CUPTI gives for these domains.
     let is_end = unsafe { data.cast::<ApiCallback>().as_ref() }.map(|call| call.site == SITE_EXIT);
     // To note a call cannot panic; what is done with it is guarded.
     let place = switches::here();
     if let (Some(false), Some(place)) = (is_end, place) {
-        hub.switches.begins(place, (which, id), |subscriber| {
+        multiplexer.switches.begins(place, (which, id), |subscriber| {
             // The end of this call is then not told to anyone, and CUPTI takes the thread to be in it.
-            let _ = hub.cupti.enable_callback(subscriber, domain, id, Switch::On);
+            let _ = multiplexer
+                .cupti
+                .enable_callback(subscriber, domain, id, Switch::On);
         });
     }
     // SAFETY: as CUPTI gave it.
-    unsafe { hub.tell(domain, id, data) };
+    unsafe { multiplexer.dispatch(domain, id, data) };
     if let (Some(true), Some(place)) = (is_end, place) {
         place.ends((which, id));
     }
 }
 
-impl Hub {
+impl CuptiMultiplexer {
     /// Tells whoever wants to know.
     ///
     /// # Safety
     ///
     /// `data` is what CUPTI gave for this domain.
     #[inline]
-    unsafe fn tell(&self, domain: u32, id: u32, data: *const c_void) {
+    unsafe fn dispatch(&self, domain: u32, id: u32, data: *const c_void) {
         let [ours, theirs] = &self.callbacks;
         let wanted =
             |bits: &[Bits; domain::COUNT]| bits.get(domain as usize).is_some_and(|bits| bits.contains(id));

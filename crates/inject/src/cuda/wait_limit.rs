@@ -14,20 +14,20 @@ const FIRST_PAUSE: Duration = Duration::from_micros(100);
 const PAUSES: u32 = 50;
 
 /// How long something is waited for.
-pub(super) struct Patience {
+pub(super) struct WaitLimit {
     /// By our own thread.
-    pub(super) ours: Duration,
+    pub(super) control_thread: Duration,
     /// By a thread of the program, which is kept waiting, or by ours while one waits for it.
-    pub(super) theirs: Duration,
+    pub(super) program_thread: Duration,
 }
 
-impl Patience {
+impl WaitLimit {
     /// Looks again and again until it is so; false when that took too long.
     pub(super) fn until(&self, mut is_so: impl FnMut() -> bool) -> bool {
         let limit = if control::is_own_thread() && !leaving::is_awaited() {
-            self.ours
+            self.control_thread
         } else {
-            self.theirs
+            self.program_thread
         };
         let (begun, mut pause) = (Instant::now(), FIRST_PAUSE);
         while !is_so() {
@@ -47,12 +47,12 @@ mod tests {
 
     #[test]
     fn it_looks_until_it_is_so() {
-        let patience = Patience {
-            ours: Duration::MAX,
-            theirs: Duration::from_secs(60),
+        let wait_limit = WaitLimit {
+            control_thread: Duration::MAX,
+            program_thread: Duration::from_secs(60),
         };
         let mut looks = 0;
-        let is_so = patience.until(|| {
+        let is_so = wait_limit.until(|| {
             looks += 1;
             looks == 5
         });
@@ -61,12 +61,12 @@ mod tests {
 
     #[test]
     fn it_gives_up_in_time() {
-        let patience = Patience {
-            ours: Duration::MAX,
-            theirs: Duration::from_millis(20),
+        let wait_limit = WaitLimit {
+            control_thread: Duration::MAX,
+            program_thread: Duration::from_millis(20),
         };
         let (begun, mut looks) = (Instant::now(), 0);
-        assert!(!patience.until(|| {
+        assert!(!wait_limit.until(|| {
             looks += 1;
             false
         }));

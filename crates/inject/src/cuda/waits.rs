@@ -51,7 +51,7 @@ const MOST_EVENTS: usize = 1 << 16;
 /// What a function of the driver does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-enum Act {
+enum SyncOperation {
     Record = 1,
     StreamWait,
     StreamSync,
@@ -64,7 +64,7 @@ enum Act {
     CaptureEnd,
 }
 
-impl Act {
+impl SyncOperation {
     const ALL: [Self; 9] = [
         Self::Record,
         Self::StreamWait,
@@ -143,7 +143,7 @@ fn take_begin() -> Option<u64> {
 /// The waits of this process.
 pub(super) struct Waits {
     /// What each function does, by its callback number; 0 is nothing.
-    acts: [AtomicU8; LAST_FUNCTION as usize],
+    operations: [AtomicU8; LAST_FUNCTION as usize],
     known: Mutex<Known>,
     /// The driver, for streams of contexts that are not current.
     peek: OnceLock<Option<Peek>>,
@@ -152,7 +152,7 @@ pub(super) struct Waits {
 impl Default for Waits {
     fn default() -> Self {
         Self {
-            acts: [const { AtomicU8::new(0) }; LAST_FUNCTION as usize],
+            operations: [const { AtomicU8::new(0) }; LAST_FUNCTION as usize],
             known: Mutex::default(),
             peek: OnceLock::new(),
         }
@@ -166,11 +166,11 @@ impl Waits {
         // Handles of before may be others' by now.
         lock(&self.known).forget();
         let mut watched = Vec::new();
-        for (id, place) in (0..).zip(&self.acts) {
+        for (id, place) in (0..).zip(&self.operations) {
             let name = cupti.function_name(ApiDomain::Driver, id).unwrap_or_default();
-            if let Some(act) = Act::of(name) {
+            if let Some(operation) = SyncOperation::of(name) {
                 let of_thread = if name.contains("_ptsz") { OF_THREAD } else { 0 };
-                place.store(act as u8 | of_thread, Ordering::Relaxed);
+                place.store(operation as u8 | of_thread, Ordering::Relaxed);
                 watched.push(id);
             }
         }
@@ -179,32 +179,33 @@ impl Waits {
 
     /// No more.
     pub(super) fn end(&self) {
-        for act in &self.acts {
-            act.store(0, Ordering::Relaxed);
+        for operation in &self.operations {
+            operation.store(0, Ordering::Relaxed);
         }
     }
 
     /// The calling thread begins or ends a call of the driver.
     #[inline]
     pub(super) fn call(&self, agent: &Agent, cupti: &Cupti, id: u32, call: &ApiCallback) {
-        let act = self
-            .acts
+        let operation = self
+            .operations
             .get(id as usize)
-            .map_or(0, |act| act.load(Ordering::Relaxed));
-        if act != 0 {
-            self.watched(agent, cupti, act, call);
+            .map_or(0, |operation| operation.load(Ordering::Relaxed));
+        if operation != 0 {
+            self.watched(agent, cupti, operation, call);
         }
     }
 
     #[cold]
-    fn watched(&self, agent: &Agent, cupti: &Cupti, act: u8, call: &ApiCallback) {
+    fn watched(&self, agent: &Agent, cupti: &Cupti, operation: u8, call: &ApiCallback) {
         if call.site != SITE_EXIT {
             note_begin();
             return;
         }
         let (begun, end) = (take_begin(), clock::now());
-        let is_of_thread = act & OF_THREAD != 0;
-        let Some(act) = Act::ALL.get(usize::from(act & !OF_THREAD).wrapping_sub(1)) else {
+        let is_of_thread = operation & OF_THREAD != 0;
+        let Some(operation) = SyncOperation::ALL.get(usize::from(operation & !OF_THREAD).wrapping_sub(1))
+        else {
             return;
         };
         let words = call.parameters.cast::<usize>();
@@ -212,8 +213,10 @@ impl Waits {
             // SAFETY: CUPTI's copy of the call's parameters, and those that we look at are all of one word.
             (!call.parameters.is_null()).then(|| unsafe { words.wrapping_add(place).read() })
         };
-        let (stream, event) = act.parameters();
-        let named = (*act == Act::NamedContextSync).then(|| parameter(0)).flatten();
+        let (stream, event) = operation.parameters();
+        let named = (*operation == SyncOperation::NamedContextSync)
+            .then(|| parameter(0))
+            .flatten();
         let context = named
             .filter(|context| *context != 0)
             .unwrap_or(call.context as usize);
@@ -223,7 +226,7 @@ impl Waits {
         let at = match stream {
             Some(0) if is_of_thread => self.place(cupti, context, PER_THREAD),
             Some(stream) => self.place(cupti, context, stream),
-            None => Place {
+            None => StreamRef {
                 context: number_of(cupti, context),
                 stream: NONE,
             },
@@ -234,9 +237,9 @@ impl Waits {
             result,
             correlation: call.correlation,
         };
-        let told = lock(&self.known).follow(*act, &called);
+        let told = lock(&self.known).follow(*operation, &called);
         // One that began before the window is none of it.
-        let (Some(kind), Some(told), Some(start)) = (act.kind(), told, begun) else {
+        let (Some(kind), Some(told), Some(start)) = (operation.kind(), told, begun) else {
             return;
         };
         calls::push(
@@ -260,16 +263,16 @@ impl Waits {
     }
 
     /// The numbers of a stream. Calls take streams of any context.
-    fn place(&self, cupti: &Cupti, context: usize, stream: usize) -> Place {
+    fn place(&self, cupti: &Cupti, context: usize, stream: usize) -> StreamRef {
         let number = |context: usize| cupti.stream_id(ContextHandle(context), StreamHandle(stream));
         if let Some(stream) = number(context) {
             let context = number_of(cupti, context);
-            return Place { context, stream };
+            return StreamRef { context, stream };
         }
         let peek = self.peek.get_or_init(|| Peek::open().ok());
         let own = peek.as_ref().and_then(|peek| peek.context_of(stream));
         let context = own.unwrap_or(context);
-        Place {
+        StreamRef {
             context: number_of(cupti, context),
             stream: number(context).unwrap_or(NONE),
         }
@@ -282,7 +285,7 @@ fn number_of(cupti: &Cupti, context: usize) -> u32 {
 
 /// A stream, by the numbers of its context and of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Place {
+struct StreamRef {
     context: u32,
     stream: u32,
 }
@@ -290,7 +293,7 @@ struct Place {
 /// A call that has come back.
 struct Called {
     /// The stream, or only its context.
-    at: Place,
+    at: StreamRef,
     /// The event's handle; 0 is none.
     event: usize,
     result: i32,
@@ -299,7 +302,7 @@ struct Called {
 
 /// What there is to tell of a call; zeros where it is about no event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Told {
+struct EventRef {
     context: u32,
     event: u32,
     /// The call that recorded it last.
@@ -311,7 +314,7 @@ struct Known {
     last_event: u32,
     events: HashMap<usize, Event>,
     /// Streams whose work is captured, with the one that it began with.
-    capturing: HashMap<Place, Place>,
+    capturing: HashMap<StreamRef, StreamRef>,
 }
 
 struct Event {
@@ -320,7 +323,7 @@ struct Event {
     record: u32,
     context: u32,
     /// What it was recorded into, if that was a capture.
-    captured: Option<Place>,
+    captured: Option<StreamRef>,
 }
 
 impl Known {
@@ -331,32 +334,32 @@ impl Known {
 
     /// Keeps up with a call. What there is to tell of it: nothing where it is
     /// captured, and of one that failed only that the host waited.
-    fn follow(&mut self, act: Act, called: &Called) -> Option<Told> {
+    fn follow(&mut self, operation: SyncOperation, called: &Called) -> Option<EventRef> {
         let at = called.at;
         let capture = self.capturing.get(&at).copied();
-        match act {
-            Act::ContextSync | Act::NamedContextSync | Act::StreamSync => {
-                return Some(Told {
+        match operation {
+            SyncOperation::ContextSync | SyncOperation::NamedContextSync | SyncOperation::StreamSync => {
+                return Some(EventRef {
                     context: at.context,
-                    ..Told::default()
+                    ..EventRef::default()
                 });
             }
-            Act::Destroy => {
+            SyncOperation::Destroy => {
                 self.events.remove(&called.event);
                 return None;
             }
-            Act::CaptureBegin => {
+            SyncOperation::CaptureBegin => {
                 if called.result == 0 {
                     self.capturing.insert(at, at);
                 }
                 return None;
             }
             // One that fails is over as well.
-            Act::CaptureEnd => {
+            SyncOperation::CaptureEnd => {
                 self.capturing.retain(|_, begun| *begun != at);
                 return None;
             }
-            Act::Record | Act::StreamWait | Act::EventSync => {}
+            SyncOperation::Record | SyncOperation::StreamWait | SyncOperation::EventSync => {}
         }
         if self.events.len() >= MOST_EVENTS && !self.events.contains_key(&called.event) {
             self.events.clear();
@@ -371,16 +374,16 @@ impl Known {
                 captured: None,
             }
         });
-        if called.result != 0 && act != Act::EventSync {
+        if called.result != 0 && operation != SyncOperation::EventSync {
             return None;
         }
-        match act {
-            Act::Record => {
+        match operation {
+            SyncOperation::Record => {
                 event.captured = capture;
                 event.context = at.context;
                 event.record = if capture.is_none() { called.correlation } else { 0 };
             }
-            Act::StreamWait => {
+            SyncOperation::StreamWait => {
                 if let (Some(begun), None) = (event.captured, capture) {
                     // It joins the capture by waiting for what was captured.
                     self.capturing.insert(at, begun);
@@ -389,9 +392,9 @@ impl Known {
             }
             _ => {}
         }
-        capture.is_none().then_some(Told {
+        capture.is_none().then_some(EventRef {
             // The host waits for an event wherever it was recorded.
-            context: if act == Act::EventSync {
+            context: if operation == SyncOperation::EventSync {
                 event.context
             } else {
                 at.context
@@ -410,7 +413,7 @@ mod tests {
 
     fn called(stream: u32, event: usize, correlation: u32) -> Called {
         Called {
-            at: Place {
+            at: StreamRef {
                 context: CONTEXT,
                 stream,
             },
@@ -420,8 +423,8 @@ mod tests {
         }
     }
 
-    fn told(event: u32, record: u32) -> Option<Told> {
-        Some(Told {
+    fn told(event: u32, record: u32) -> Option<EventRef> {
+        Some(EventRef {
             context: CONTEXT,
             event,
             record,
@@ -441,20 +444,20 @@ mod tests {
 
     #[test]
     fn functions_are_known_by_their_names() {
-        for (name, act) in [
-            ("cuEventRecord_ptsz", Some(Act::Record)),
-            ("cuEventRecordWithFlags", Some(Act::Record)),
-            ("cuCtxSynchronize", Some(Act::ContextSync)),
-            ("cuCtxSynchronize_v2", Some(Act::NamedContextSync)),
-            ("cuEventDestroy_v2", Some(Act::Destroy)),
-            ("cuStreamBeginCapture_v2_ptsz", Some(Act::CaptureBegin)),
+        for (name, operation) in [
+            ("cuEventRecord_ptsz", Some(SyncOperation::Record)),
+            ("cuEventRecordWithFlags", Some(SyncOperation::Record)),
+            ("cuCtxSynchronize", Some(SyncOperation::ContextSync)),
+            ("cuCtxSynchronize_v2", Some(SyncOperation::NamedContextSync)),
+            ("cuEventDestroy_v2", Some(SyncOperation::Destroy)),
+            ("cuStreamBeginCapture_v2_ptsz", Some(SyncOperation::CaptureBegin)),
             ("cuEventQuery", None),
             ("cuStreamWaitValue32_v2", None),
         ] {
-            assert_eq!(Act::of(name), act, "{name}");
+            assert_eq!(SyncOperation::of(name), operation, "{name}");
         }
-        for act in Act::ALL {
-            assert_eq!(Act::ALL[act as usize - 1], act);
+        for operation in SyncOperation::ALL {
+            assert_eq!(SyncOperation::ALL[operation as usize - 1], operation);
         }
     }
 
@@ -462,30 +465,42 @@ mod tests {
     fn a_wait_is_for_the_last_record() {
         let mut known = Known::default();
         assert_eq!(
-            known.follow(Act::StreamWait, &called(7, 0x10, 1)),
+            known.follow(SyncOperation::StreamWait, &called(7, 0x10, 1)),
             told(1, 0),
             "recorded before anyone watched"
         );
-        assert_eq!(known.follow(Act::Record, &called(7, 0x10, 2)), told(1, 2));
-        assert_eq!(known.follow(Act::Record, &called(7, 0x20, 3)), told(2, 3));
-        assert_eq!(known.follow(Act::Record, &called(7, 0x10, 4)), told(1, 4));
-        assert_eq!(known.follow(Act::StreamWait, &called(8, 0x10, 5)), told(1, 4));
+        assert_eq!(
+            known.follow(SyncOperation::Record, &called(7, 0x10, 2)),
+            told(1, 2)
+        );
+        assert_eq!(
+            known.follow(SyncOperation::Record, &called(7, 0x20, 3)),
+            told(2, 3)
+        );
+        assert_eq!(
+            known.follow(SyncOperation::Record, &called(7, 0x10, 4)),
+            told(1, 4)
+        );
+        assert_eq!(
+            known.follow(SyncOperation::StreamWait, &called(8, 0x10, 5)),
+            told(1, 4)
+        );
         let failed = Called {
             result: 400,
             ..called(7, 0x10, 6)
         };
-        assert_eq!(known.follow(Act::Record, &failed), None);
+        assert_eq!(known.follow(SyncOperation::Record, &failed), None);
         let elsewhere = Called {
-            at: Place {
+            at: StreamRef {
                 context: 2,
                 stream: NONE,
             },
             ..called(0, 0x10, 7)
         };
-        assert_eq!(known.follow(Act::EventSync, &elsewhere), told(1, 4));
-        assert_eq!(known.follow(Act::Destroy, &called(8, 0x10, 8)), None);
+        assert_eq!(known.follow(SyncOperation::EventSync, &elsewhere), told(1, 4));
+        assert_eq!(known.follow(SyncOperation::Destroy, &called(8, 0x10, 8)), None);
         assert_eq!(
-            known.follow(Act::StreamWait, &called(8, 0x10, 9)),
+            known.follow(SyncOperation::StreamWait, &called(8, 0x10, 9)),
             told(3, 0),
             "another event with that handle"
         );
@@ -495,17 +510,17 @@ mod tests {
     fn events_that_are_never_destroyed_take_little() {
         let mut known = Known::default();
         for event in 1..=3 * MOST_EVENTS {
-            let record = known.follow(Act::Record, &called(7, event, event as u32));
+            let record = known.follow(SyncOperation::Record, &called(7, event, event as u32));
             assert_eq!(record, told(event as u32, event as u32));
         }
         assert!(known.events.len() <= MOST_EVENTS);
         let last = 3 * MOST_EVENTS;
         assert_eq!(
-            known.follow(Act::StreamWait, &called(8, last, 1)),
+            known.follow(SyncOperation::StreamWait, &called(8, last, 1)),
             told(last as u32, last as u32)
         );
         let gone = known
-            .follow(Act::StreamWait, &called(8, 1, 2))
+            .follow(SyncOperation::StreamWait, &called(8, 1, 2))
             .map(|told| told.record);
         assert_eq!(gone, Some(0));
     }
@@ -513,22 +528,28 @@ mod tests {
     #[test]
     fn what_is_captured_is_not_told() {
         let mut known = Known::default();
-        assert_eq!(known.follow(Act::CaptureBegin, &called(7, 0, 1)), None);
-        assert_eq!(known.follow(Act::Record, &called(7, 0x10, 2)), None);
+        assert_eq!(known.follow(SyncOperation::CaptureBegin, &called(7, 0, 1)), None);
+        assert_eq!(known.follow(SyncOperation::Record, &called(7, 0x10, 2)), None);
         assert_eq!(
-            known.follow(Act::Record, &called(9, 0x20, 3)),
+            known.follow(SyncOperation::Record, &called(9, 0x20, 3)),
             told(2, 3),
             "of a stream besides"
         );
         assert_eq!(
-            known.follow(Act::StreamWait, &called(8, 0x10, 4)),
+            known.follow(SyncOperation::StreamWait, &called(8, 0x10, 4)),
             None,
             "it joins"
         );
-        assert_eq!(known.follow(Act::Record, &called(8, 0x30, 5)), None);
-        assert_eq!(known.follow(Act::StreamWait, &called(7, 0x30, 6)), None);
-        assert_eq!(known.follow(Act::CaptureEnd, &called(7, 0, 7)), None);
-        assert_eq!(known.follow(Act::Record, &called(8, 0x30, 8)), told(3, 8));
-        assert_eq!(known.follow(Act::StreamWait, &called(7, 0x30, 9)), told(3, 8));
+        assert_eq!(known.follow(SyncOperation::Record, &called(8, 0x30, 5)), None);
+        assert_eq!(known.follow(SyncOperation::StreamWait, &called(7, 0x30, 6)), None);
+        assert_eq!(known.follow(SyncOperation::CaptureEnd, &called(7, 0, 7)), None);
+        assert_eq!(
+            known.follow(SyncOperation::Record, &called(8, 0x30, 8)),
+            told(3, 8)
+        );
+        assert_eq!(
+            known.follow(SyncOperation::StreamWait, &called(7, 0x30, 9)),
+            told(3, 8)
+        );
     }
 }

@@ -108,7 +108,7 @@ impl Call<'_> {
     }
 
     /// Whether the default stream is, to this call, the thread's own.
-    fn means_own_stream(&self) -> bool {
+    fn uses_per_thread_default_stream(&self) -> bool {
         let name = self.full_name();
         name.ends_with("_ptsz") || name.ends_with("_ptds")
     }
@@ -133,7 +133,7 @@ impl ReplayCapture {
         let call = Call { callback };
         inside(|| {
             state.take_reports();
-            state.tell_begin();
+            state.send_begin();
             if callback.site == SITE_EXIT {
                 // SAFETY: the arguments are those of the function that the action is for.
                 unsafe { state.ended(action, &call) };
@@ -282,7 +282,7 @@ impl State {
     ///
     /// As [`State::begins`].
     unsafe fn ended(&mut self, action: Action, call: &Call<'_>) {
-        self.let_go();
+        self.resume();
         if call.has_failed() {
             self.stub = None;
             return;
@@ -502,7 +502,7 @@ impl State {
         }
         if is_collective(&function.name) {
             for word in words(&parameters) {
-                self.reach(word, call.callback.context_id);
+                self.mark_reachable(word, call.callback.context_id);
             }
             self.collective(call, &function, launch.stream as usize);
             return;
@@ -515,13 +515,13 @@ impl State {
             shared: launch.shared,
             ..self.command(call)
         };
-        self.tell_launch(command, &function, &parameters, attributes);
+        self.send_launch(command, &function, &parameters, attributes);
         // A replay records them when the kernel has ended, which is as good for those that wait.
         for event in events(attributes) {
             self.simple(call, code::RECORD_EVENT, launch.stream as u64, event);
         }
         if self.memory.variables.is_awaited() {
-            self.hold_back(handle, launch.stream as usize);
+            self.stall(handle, launch.stream as usize);
         }
     }
 
@@ -531,13 +531,13 @@ impl State {
         if let Some(function) = self.functions.get(&key) {
             return Some(function.clone());
         }
-        let function = Arc::new(self.look_at(handle, context)?);
+        let function = Arc::new(self.query_function(handle, context)?);
         self.functions.insert(key, function.clone());
         Some(function)
     }
 
     /// Tells a launch, with what must be known of the memory that it reaches.
-    pub(super) fn tell_launch(
+    pub(super) fn send_launch(
         &mut self,
         command: Command,
         function: &Function,
@@ -547,7 +547,7 @@ impl State {
         self.reach_variables(function.module, &function.name, command.context);
         let mut host = self.pointed_to();
         for word in words(parameters) {
-            if let Reached::Host(base) = self.reach(word, command.context)
+            if let Reached::Host(base) = self.mark_reachable(word, command.context)
                 && !host.contains(&base)
             {
                 host.push(base);
@@ -560,8 +560,8 @@ impl State {
             ..command
         };
         let number = command.number;
-        self.tell_command(command, &function.name, parameters, &attributes, "");
-        self.tell_changes(&host, number);
+        self.send_command(command, &function.name, parameters, &attributes, "");
+        self.send_changes(&host, number);
         if !host.is_empty() {
             self.memory.host_is_written();
         }
@@ -579,22 +579,22 @@ impl State {
             ..self.command(call)
         };
         let number = command.number;
-        self.tell_command(command, &[], &[], &[], "");
+        self.send_command(command, &[], &[], &[], "");
         let began = Instant::now();
         while !self.peek.is_done(stream) {
             if began.elapsed() > HOST_LIMIT {
-                self.break_off("a function of the host did not end within 5 s");
+                self.mark_incomplete("a function of the host did not end within 5 s");
                 return;
             }
             std::thread::sleep(Duration::from_micros(50));
         }
         let host = self.reached_host();
-        self.tell_changes(&host, number);
+        self.send_changes(&host, number);
     }
 
     /// The stream of a command. How it was made is told before it is used first.
     pub(super) fn stream(&mut self, call: &Call<'_>, handle: usize) -> u64 {
-        let own = handle as u64 == PER_THREAD || (handle == 0 && call.means_own_stream());
+        let own = handle as u64 == PER_THREAD || (handle == 0 && call.uses_per_thread_default_stream());
         let stream = if own {
             PER_THREAD | u64::from(threads::thread_id()) << 32
         } else {
@@ -609,12 +609,12 @@ impl State {
                 object: u64::from(make.priority as u32),
                 ..self.command(call)
             };
-            self.tell_command(command, &[], &[], &[], "");
+            self.send_command(command, &[], &[], &[], "");
         }
         stream
     }
 
-    pub(super) fn look_at(&mut self, handle: FunctionHandle, context: u32) -> Option<Function> {
+    pub(super) fn query_function(&mut self, handle: FunctionHandle, context: u32) -> Option<Function> {
         Some(Function {
             name: self.peek.name(handle)?.into(),
             parameters: self.peek.parameters(handle)?,
@@ -664,11 +664,11 @@ impl State {
             value: u64::from(kind as u8),
             ..self.command(call)
         };
-        self.tell_command(command, &[], &[], &[], "");
+        self.send_command(command, &[], &[], &[], "");
     }
 
     fn free(&mut self, call: &Call<'_>, address: u64, order: Order, stream: u64) {
-        let known = self.memory.gave_back(address);
+        let known = self.memory.on_free(address);
         if self.is_window && known {
             let stream = match order {
                 Order::InStream => self.stream(call, stream as usize),
@@ -680,7 +680,7 @@ impl State {
                 destination: address,
                 ..self.command(call)
             };
-            self.tell_command(command, &[], &[], &[], "");
+            self.send_command(command, &[], &[], &[], "");
             if order == Order::Now {
                 // Memory does not go before all work on it is done.
                 self.host_waits(call, Wait::All, 0);
@@ -690,7 +690,7 @@ impl State {
 
     /// An attribute stays, so it is told whenever it is set.
     fn attribute(&mut self, call: &Call<'_>, function: FunctionHandle, attribute: u32, value: i32) {
-        let Some(function) = self.look_at(function, call.callback.context_id) else {
+        let Some(function) = self.query_function(function, call.callback.context_id) else {
             return;
         };
         let command = Command {
@@ -700,7 +700,7 @@ impl State {
             value: u64::from(value as u32),
             ..self.command(call)
         };
-        self.tell_command(command, &function.name, &[], &[], "");
+        self.send_command(command, &function.name, &[], &[], "");
     }
 
     /// The program goes on only when some work is done, and may rely on that.
@@ -717,7 +717,7 @@ impl State {
             value: what as u64,
             ..self.command(call)
         };
-        self.tell_command(command, &[], &[], &[], "");
+        self.send_command(command, &[], &[], &[], "");
     }
 
     fn simple(&mut self, call: &Call<'_>, kind: u8, stream: u64, object: u64) {
@@ -730,7 +730,7 @@ impl State {
             object,
             ..self.command(call)
         };
-        self.tell_command(command, &[], &[], &[], "");
+        self.send_command(command, &[], &[], &[], "");
     }
 
     /// Whether the call becomes part of a graph and does nothing by itself; then
@@ -751,7 +751,7 @@ impl State {
             kind: code::REFUSED,
             ..command
         };
-        self.tell_command(command, &call.name(), &[], &[], why);
+        self.send_command(command, &call.name(), &[], &[], why);
     }
 
     /// What all commands have.
@@ -766,7 +766,7 @@ impl State {
         }
     }
 
-    pub(super) fn tell_command(
+    pub(super) fn send_command(
         &mut self,
         mut command: Command,
         name: &[u8],
@@ -784,7 +784,7 @@ impl State {
             std::mem::take(&mut self.follows)
         };
         command.follows_bytes = follows.len() as u32;
-        self.tell(
+        self.send(
             &command,
             &[name, parameters, attributes, &follows, why.as_bytes()],
         );

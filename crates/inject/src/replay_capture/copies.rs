@@ -82,8 +82,8 @@ impl State {
         };
         let context = command.context;
         // SAFETY: the caller vouches for it.
-        unsafe { self.tell_copy(command) };
-        let ends = [copy.destination, copy.source].map(|end| self.reach(end, context));
+        unsafe { self.send_copy(command) };
+        let ends = [copy.destination, copy.source].map(|end| self.mark_reachable(end, context));
         self.wait_after(call, order, ends);
     }
 
@@ -99,10 +99,10 @@ impl State {
     /// # Safety
     ///
     /// Its addresses are as the driver wants them.
-    pub(super) unsafe fn tell_copy(&mut self, command: Command) {
+    pub(super) unsafe fn send_copy(&mut self, command: Command) {
         let (bytes, source, destination) = (command.bytes as usize, command.source, command.destination);
-        let to = self.reach(destination, command.context);
-        let from = self.reach(source, command.context);
+        let to = self.mark_reachable(destination, command.context);
+        let from = self.mark_reachable(source, command.context);
         let (number, context) = (command.number, command.context);
         let is_brought = from != Reached::Device && to != Reached::Nothing;
         let mut brought: &[u8] = &[];
@@ -112,12 +112,12 @@ impl State {
             brought = unsafe { std::slice::from_raw_parts(source as *const u8, bytes) };
             self.reach_brought(brought, context);
         }
-        self.tell_command(command, &[], &[], &[], "");
+        self.send_command(command, &[], &[], &[], "");
         if matches!(to, Reached::Host(_)) {
             self.memory.host_is_written();
         }
         if is_brought {
-            self.tell_bytes(brought, destination, number);
+            self.send_bytes(brought, destination, number);
         }
     }
 
@@ -147,7 +147,7 @@ impl State {
             ..self.command(call)
         };
         // SAFETY: the caller vouches for it.
-        unsafe { self.tell_planes(command, planes) };
+        unsafe { self.send_planes(command, planes) };
         self.wait_after(call, order, [source.reached, destination.reached]);
     }
 
@@ -157,7 +157,7 @@ impl State {
     /// # Safety
     ///
     /// Its addresses are as the driver wants them.
-    pub(super) unsafe fn tell_planes(&mut self, mut command: Command, planes: &Planes) -> Option<()> {
+    pub(super) unsafe fn send_planes(&mut self, mut command: Command, planes: &Planes) -> Option<()> {
         let from = self.end_of(&planes.source, &command)?;
         let to = self.end_of(&planes.destination, &command)?;
         let (number, context) = (command.number, command.context);
@@ -172,14 +172,14 @@ impl State {
             self.reach_brought(&bytes, context);
             brought = Some(bytes);
         }
-        self.tell_command(command, &[], &words(&from, &to, planes), &[], "");
+        self.send_command(command, &[], &words(&from, &to, planes), &[], "");
         if matches!(to.reached, Reached::Host(_)) {
             self.memory.host_is_written();
         }
         if let Some(bytes) = brought {
             for (index, piece) in bytes.chunks(PIECE_BYTES).enumerate() {
                 // They have no place of their own: row upon row, from the first on.
-                self.tell_bytes(piece, (index * PIECE_BYTES) as u64, number);
+                self.send_bytes(piece, (index * PIECE_BYTES) as u64, number);
             }
         }
         Some(())
@@ -195,11 +195,11 @@ impl State {
             stream: self.stream(call, stream),
             ..self.command(call)
         };
-        self.tell_set(command, set);
+        self.send_set(command, set);
     }
 
-    pub(super) fn tell_set(&mut self, command: Command, set: &Setting) {
-        let reached = self.reach(set.destination, command.context);
+    pub(super) fn send_set(&mut self, command: Command, set: &Setting) {
+        let reached = self.mark_reachable(set.destination, command.context);
         if matches!(reached, Reached::Host(_)) {
             self.memory.host_is_written();
         }
@@ -214,7 +214,7 @@ impl State {
             object: if set.height > 1 { set.height } else { 0 },
             ..command
         };
-        self.tell_command(command, &[], &[], &[], "");
+        self.send_command(command, &[], &[], &[], "");
     }
 }
 

@@ -80,7 +80,7 @@ impl State {
             kind: code::REFUSED,
             ..self.command(call)
         };
-        self.tell_command(command, &function.name, &[], &[], why);
+        self.send_command(command, &function.name, &[], &[], why);
     }
 
     /// The launch of a collective has been made: waits for its end, and tells
@@ -92,7 +92,7 @@ impl State {
         let began = Instant::now();
         while !self.peek.is_done(stream) {
             if began.elapsed() > HOST_LIMIT {
-                self.break_off("a collective did not end within 5 s");
+                self.mark_incomplete("a collective did not end within 5 s");
                 return;
             }
             std::thread::sleep(std::time::Duration::from_micros(50));
@@ -103,11 +103,11 @@ impl State {
             ..self.command(call)
         };
         let number = command.number;
-        self.tell_command(command, &name, &[], &[], "");
+        self.send_command(command, &name, &[], &[], "");
         for ((address, bytes), old) in before {
             let mut piece = vec![0; bytes];
             if self.peek.read(address, &mut piece) && xxh3_128(&piece) != old {
-                self.tell_bytes(&piece, address, number);
+                self.send_bytes(&piece, address, number);
             }
         }
         self.memory.read_time += began.elapsed();

@@ -318,7 +318,7 @@ pub(super) fn action(name: &str) -> Action {
     if let Some((_, action)) = ACTIONS.iter().find(|(beginning, _)| name.starts_with(beginning)) {
         return *action;
     }
-    if kinds::only_asks(name) || HARMLESS.iter().any(|beginning| name.starts_with(beginning)) {
+    if kinds::is_query_call(name) || HARMLESS.iter().any(|beginning| name.starts_with(beginning)) {
         return Action::Nothing;
     }
     Action::Refuse("a function that recordings do not know")

@@ -297,7 +297,7 @@ impl State {
             ..self.command(call)
         };
         let (stream, graph) = (command.stream, command.number);
-        self.tell_command(command, &[], &[], &[], "");
+        self.send_command(command, &[], &[], &[], "");
         // The numbers that stand for each node: its own, or those of what it follows when it does nothing.
         let mut numbers: Vec<Vec<u64>> = Vec::with_capacity(nodes.len());
         for node in &nodes {
@@ -361,7 +361,7 @@ impl State {
                     shared: kernel.shared,
                     ..command
                 };
-                self.tell_launch(command, &function, parameters, &kernel.attributes);
+                self.send_launch(command, &function, parameters, &kernel.attributes);
             }
             Work::Copy(planes) => {
                 // SAFETY: the program's own copy, which the graph is going to make.
@@ -369,7 +369,7 @@ impl State {
                     self.refuse_in(command, call, ARRAY);
                 }
             }
-            Work::Set(set) => self.tell_set(
+            Work::Set(set) => self.send_set(
                 Command {
                     kind: code::SET,
                     ..command
@@ -391,16 +391,16 @@ impl State {
                     value: u64::from(Kind::Device as u8),
                     ..command
                 };
-                self.tell_command(command, &[], &[], &[], "");
+                self.send_command(command, &[], &[], &[], "");
             }
             Work::Free(address) => {
-                self.memory.gave_back(*address);
+                self.memory.on_free(*address);
                 let command = Command {
                     kind: code::FREE,
                     destination: *address,
                     ..command
                 };
-                self.tell_command(command, &[], &[], &[], "");
+                self.send_command(command, &[], &[], &[], "");
             }
             Work::Nothing => {}
             Work::Refused(why) => self.refuse_in(command, call, why),
@@ -424,7 +424,7 @@ impl State {
                 ..command
             };
             // SAFETY: the caller vouches for it.
-            unsafe { self.tell_copy(command) };
+            unsafe { self.send_copy(command) };
             return Some(());
         }
         let command = Command {
@@ -432,7 +432,7 @@ impl State {
             ..command
         };
         // SAFETY: as above.
-        unsafe { self.tell_planes(command, planes) }
+        unsafe { self.send_planes(command, planes) }
     }
 
     fn plain(&mut self, command: Command, kind: u8, object: u64) {
@@ -441,6 +441,6 @@ impl State {
             object,
             ..command
         };
-        self.tell_command(command, &[], &[], &[], "");
+        self.send_command(command, &[], &[], &[], "");
     }
 }

@@ -74,7 +74,7 @@ pub(super) struct Memory {
     pub(super) textures: Textures,
     pub(super) foreign: Foreign,
     /// What memory of the host held when it was told last.
-    told: HashMap<u64, u128>,
+    sent_hashes: HashMap<u64, u128>,
     /// Memory of the host that other memory points to: any kernel may use it.
     pointed_to: BTreeSet<u64>,
     /// Whether work that was begun may still write memory of the host.
@@ -102,7 +102,7 @@ impl Memory {
         }
         self.reached.clear();
         self.misses.clear();
-        self.told.clear();
+        self.sent_hashes.clear();
         self.pointed_to.clear();
         self.textures.begin();
     }
@@ -132,10 +132,10 @@ impl Memory {
     }
 
     /// Whether it was known.
-    pub(super) fn gave_back(&mut self, address: u64) -> bool {
+    pub(super) fn on_free(&mut self, address: u64) -> bool {
         self.reached.remove(&address);
         self.pointed_to.remove(&address);
-        self.told.remove(&address);
+        self.sent_hashes.remove(&address);
         self.live.remove(&address).is_some()
     }
 
@@ -177,7 +177,7 @@ impl Memory {
 impl State {
     /// A word that may be an address: the memory there is reached, and what that
     /// memory points to.
-    pub(super) fn reach(&mut self, word: u64, context: u32) -> Reached {
+    pub(super) fn mark_reachable(&mut self, word: u64, context: u32) -> Reached {
         if self.memory.variables.holds(word) {
             self.reach_variable(word);
             return Reached::Device;
@@ -218,7 +218,7 @@ impl State {
             return;
         }
         if !self.peek.synchronize() {
-            self.break_off("the driver would not wait for the program's work");
+            self.mark_incomplete("the driver would not wait for the program's work");
         }
         self.memory.is_host_written = false;
     }
@@ -252,7 +252,7 @@ impl State {
 
     /// Tells what memory of the host holds where the program has changed it since
     /// it was told last: a call is going to use it.
-    pub(super) fn tell_changes(&mut self, bases: &[u64], command: u64) {
+    pub(super) fn send_changes(&mut self, bases: &[u64], command: u64) {
         if bases.is_empty() {
             return;
         }
@@ -266,10 +266,10 @@ impl State {
             let mut hasher = Xxh3::new();
             hasher.update(bytes);
             let hash = hasher.digest128();
-            if self.memory.told.insert(*base, hash) == Some(hash) {
+            if self.memory.sent_hashes.insert(*base, hash) == Some(hash) {
                 continue;
             }
-            self.tell_bytes(bytes, *base, command);
+            self.send_bytes(bytes, *base, command);
         }
     }
 
@@ -295,7 +295,7 @@ impl State {
     }
 
     /// Tells bytes that a call brings from the host to an address.
-    pub(super) fn tell_bytes(&mut self, bytes: &[u8], address: u64, command: u64) {
+    pub(super) fn send_bytes(&mut self, bytes: &[u8], address: u64, command: u64) {
         for (index, piece) in bytes.chunks(PIECE_BYTES).enumerate() {
             let record = Piece {
                 address: address + (index * PIECE_BYTES) as u64,
@@ -303,7 +303,7 @@ impl State {
                 moment: CALL,
                 reserved: 0,
             };
-            self.tell(&record, &[piece]);
+            self.send(&record, &[piece]);
         }
     }
 
@@ -355,7 +355,7 @@ impl State {
             memory: allocation.kind as u8,
             ..Buffer::default()
         };
-        self.tell(&buffer, &[]);
+        self.send(&buffer, &[]);
         let mut hasher = Xxh3::new();
         let mut staging = std::mem::take(&mut self.memory.staging);
         staging.resize(PIECE_BYTES, 0);
@@ -364,7 +364,7 @@ impl State {
             let length = (allocation.bytes - at).min(PIECE_BYTES as u64) as usize;
             let piece = &mut staging[..length];
             if !self.read_piece(base + at, piece, allocation.kind) {
-                self.break_off("memory of the program could not be read");
+                self.mark_incomplete("memory of the program could not be read");
                 break;
             }
             if moment == BEGIN {
@@ -373,25 +373,25 @@ impl State {
             if allocation.kind.is_on_host() {
                 hasher.update(piece);
             }
-            self.tell_piece(base + at, moment, &staging[..length]);
+            self.send_piece(base + at, moment, &staging[..length]);
             self.memory.read_bytes += length as u64;
             at += length as u64;
         }
         if allocation.kind.is_on_host() {
-            self.memory.told.insert(base, hasher.digest128());
+            self.memory.sent_hashes.insert(base, hasher.digest128());
         }
         self.memory.staging = staging;
         found
     }
 
-    pub(super) fn tell_piece(&mut self, address: u64, moment: u8, bytes: &[u8]) {
+    pub(super) fn send_piece(&mut self, address: u64, moment: u8, bytes: &[u8]) {
         let record = Piece {
             address,
             command: 0,
             moment: u32::from(moment),
             reserved: 0,
         };
-        self.tell(&record, &[bytes]);
+        self.send(&record, &[bytes]);
     }
 
     fn read_piece(&self, address: u64, to: &mut [u8], kind: Kind) -> bool {

@@ -46,7 +46,7 @@ use functions::Action;
 use graphs::Graphs;
 use memory::Memory;
 use modules::{Module, Modules, Reports, SharedReports};
-use stalled::Held;
+use stalled::StalledKernel;
 use tracesmith_cuda::{
     cupti::Cupti,
     driver::{FunctionHandle, Parameter, Peek},
@@ -119,7 +119,7 @@ struct State {
     collectives: Collectives,
     stub: Option<Stub>,
     since: Since,
-    held: Held,
+    held: StalledKernel,
     /// The context of the last call: the handle.
     context: usize,
     /// Whether commands are told; else only memory and modules are kept in mind.
@@ -206,7 +206,7 @@ impl ReplayCapture {
             },
             stub: None,
             since: self.since,
-            held: Held::default(),
+            held: StalledKernel::default(),
             context: 0,
             is_window: false,
             is_begun: false,
@@ -244,10 +244,10 @@ impl ReplayCapture {
         let (peek, context) = (state.peek.clone(), state.context);
         let read = || {
             state.read_end();
-            state.give_back_hold();
+            state.free_stall();
         };
         if context != 0 && inside(|| peek.within(context, read)).is_none() {
-            state.break_off("the program's context is gone");
+            state.mark_incomplete("the program's context is gone");
         }
         let broken = state.broken.take();
         let end = ReplayCaptureEnd {
@@ -258,7 +258,7 @@ impl ReplayCapture {
             broken: u32::from(broken.is_some()),
             reserved: 0,
         };
-        state.tell(&end, &[broken.unwrap_or_default().as_bytes()]);
+        state.send(&end, &[broken.unwrap_or_default().as_bytes()]);
     }
 
     /// The window is closed.
@@ -307,7 +307,7 @@ static OWN: Mutex<std::collections::BTreeSet<u32>> = Mutex::new(std::collections
 impl State {
     /// Tells a record with what stands behind it. The first that finds no room
     /// marks the capture incomplete: the collector has stopped reading.
-    fn tell<T: Payload>(&mut self, record: &T, behind: &[&[u8]]) {
+    fn send<T: Payload>(&mut self, record: &T, behind: &[&[u8]]) {
         let mut bytes =
             Vec::with_capacity(size_of::<T>() + behind.iter().map(|part| part.len()).sum::<usize>());
         bytes.extend_from_slice(record.as_bytes());
@@ -315,12 +315,12 @@ impl State {
             bytes.extend_from_slice(part);
         }
         if self.producer.push(Tag::from(T::KIND), &bytes) == Pushed::Dropped {
-            self.break_off("the collector did not read fast enough");
+            self.mark_incomplete("the collector did not read fast enough");
         }
     }
 
     /// The first call within the window: tells how much there is to reach.
-    fn tell_begin(&mut self) {
+    fn send_begin(&mut self) {
         if !self.is_window || std::mem::replace(&mut self.is_begun, true) {
             return;
         }
@@ -334,10 +334,10 @@ impl State {
             time: clock::now(),
             bytes,
         };
-        self.tell(&begin, &[]);
+        self.send(&begin, &[]);
     }
 
-    fn break_off(&mut self, why: &str) {
+    fn mark_incomplete(&mut self, why: &str) {
         self.broken.get_or_insert_with(|| why.to_owned());
     }
 }

@@ -253,7 +253,7 @@ impl State {
                 context: key.0,
                 module: key.1,
             };
-            self.tell(&record, &[piece]);
+            self.send(&record, &[piece]);
         }
     }
 
@@ -350,7 +350,7 @@ impl State {
             context,
             module,
         };
-        self.tell(&record, &[]);
+        self.send(&record, &[]);
     }
 }
 

@@ -24,7 +24,7 @@ const UNREAD: &str = "a kernel of code that was loaded before, whose variables c
 
 /// What holds kernels, and whether one is held.
 #[derive(Default)]
-pub(super) struct Held {
+pub(super) struct StalledKernel {
     hold: Option<Hold>,
     now: Option<Now>,
 }
@@ -59,7 +59,7 @@ impl Gate {
     }
 }
 
-impl Held {
+impl StalledKernel {
     /// What reads memory while a kernel is held.
     pub(super) fn reader(&self) -> Option<&Hold> {
         self.hold.as_ref().filter(|_| self.now.is_some())
@@ -83,7 +83,7 @@ impl Held {
 
 impl State {
     /// A kernel is going to be launched whose code is not known: holds it back.
-    pub(super) fn hold_back(&mut self, function: FunctionHandle, stream: usize) {
+    pub(super) fn stall(&mut self, function: FunctionHandle, stream: usize) {
         // One that is not loaded yet is loaded now, which tells its code.
         self.peek.load(function);
         self.take_reports();
@@ -96,7 +96,7 @@ impl State {
             self.held.hold = self.peek.hold();
         }
         let Some(hold) = self.held.hold.as_ref().filter(|hold| hold.stop(stream)) else {
-            self.break_off(UNREAD);
+            self.mark_incomplete(UNREAD);
             return;
         };
         let gate = Gate::default();
@@ -118,7 +118,7 @@ impl State {
             .is_err()
         {
             hold.go();
-            self.break_off(UNREAD);
+            self.mark_incomplete(UNREAD);
             return;
         }
         self.held.now = Some(Now {
@@ -128,12 +128,12 @@ impl State {
     }
 
     /// The launch has been made: reads the variables of its code, and lets it go.
-    pub(super) fn let_go(&mut self) {
+    pub(super) fn resume(&mut self) {
         let Some(now) = &self.held.now else { return };
         if now.gate.open(|| {}) {
             self.read_awaited();
         } else {
-            self.break_off(UNREAD);
+            self.mark_incomplete(UNREAD);
         }
         if let Some(hold) = &self.held.hold {
             hold.go();
@@ -142,9 +142,9 @@ impl State {
     }
 
     /// Nothing will be held any more. What is held now is let go with the hold.
-    pub(super) fn give_back_hold(&mut self) {
+    pub(super) fn free_stall(&mut self) {
         if self.held.end() {
-            self.break_off(UNREAD);
+            self.mark_incomplete(UNREAD);
         }
         if let Some(hold) = self.held.hold.take() {
             hold.give_back();
@@ -161,13 +161,13 @@ mod tests {
 
     use super::*;
 
-    fn held_by(thread: u32) -> (Held, Gate) {
+    fn held_by(thread: u32) -> (StalledKernel, Gate) {
         let gate = Gate::default();
         let now = Now {
             thread,
             gate: gate.clone(),
         };
-        let held = Held {
+        let held = StalledKernel {
             hold: None,
             now: Some(now),
         };

@@ -43,7 +43,7 @@ struct Texture {
     resource: Resource,
     how: Option<[u8; TEXTURE_BYTES]>,
     view: Option<[u8; VIEW_BYTES]>,
-    is_told: bool,
+    is_sent: bool,
 }
 
 /// The numbers are those of the format.
@@ -87,7 +87,7 @@ pub(super) struct Textures {
     /// How many arrays were reached.
     count: u64,
     /// Whether some of those that live may not be told.
-    is_news: bool,
+    mark_reported: bool,
 }
 
 impl Textures {
@@ -95,9 +95,9 @@ impl Textures {
     pub(super) fn begin(&mut self) {
         self.arrays.clear();
         for texture in self.live.values_mut() {
-            texture.is_told = false;
+            texture.is_sent = false;
         }
-        self.is_news = true;
+        self.mark_reported = true;
     }
 
     /// The program gives back a texture or a surface.
@@ -144,7 +144,7 @@ impl State {
             resource,
             how: None,
             view: None,
-            is_told: false,
+            is_sent: false,
         };
         // A surface has none of these.
         if kind == TextureKind::Texture {
@@ -154,7 +154,7 @@ impl State {
             texture.view = unsafe { made.view.as_ref() }.copied();
         }
         self.memory.textures.live.insert(handle, texture);
-        self.memory.textures.is_news = true;
+        self.memory.textures.mark_reported = true;
         if self.is_window {
             self.reach_textures(&self.command(call));
         }
@@ -163,23 +163,23 @@ impl State {
     /// A kernel is going to run: tells all textures and surfaces that are not
     /// told, with what they look at.
     pub(super) fn reach_textures(&mut self, command: &Command) {
-        if !std::mem::take(&mut self.memory.textures.is_news) {
+        if !std::mem::take(&mut self.memory.textures.mark_reported) {
             return;
         }
         let live = self.memory.textures.live.iter();
         let news: Vec<(u64, Texture)> = live
-            .filter(|(_, texture)| !texture.is_told)
+            .filter(|(_, texture)| !texture.is_sent)
             .map(|(handle, texture)| (*handle, texture.clone()))
             .collect();
         for (handle, texture) in news {
-            self.tell_texture(command, handle, &texture);
+            self.send_texture(command, handle, &texture);
             if let Some(texture) = self.memory.textures.live.get_mut(&handle) {
-                texture.is_told = true;
+                texture.is_sent = true;
             }
         }
     }
 
-    fn tell_texture(&mut self, command: &Command, handle: u64, texture: &Texture) {
+    fn send_texture(&mut self, command: &Command, handle: u64, texture: &Texture) {
         let mut resource = texture.resource;
         let looked_at = resource.words[0];
         match resource.kind {
@@ -191,7 +191,7 @@ impl State {
                 resource.words[0] = base;
             }
             RESOURCE_LINEAR | RESOURCE_PITCHED => {
-                if self.reach(looked_at, command.context) == Reached::Nothing {
+                if self.mark_reachable(looked_at, command.context) == Reached::Nothing {
                     // Its memory is gone: no kernel can use it.
                     return;
                 }
@@ -216,7 +216,7 @@ impl State {
             value: texture.kind as u64,
             ..plain(command)
         };
-        self.tell_command(command, &[], &parameters, &[], "");
+        self.send_command(command, &[], &parameters, &[], "");
     }
 
     fn refuse_texture(&mut self, command: &Command, why: &str) {
@@ -225,7 +225,7 @@ impl State {
             kind: code::REFUSED,
             ..plain(command)
         };
-        self.tell_command(command, b"cuTexObjectCreate", &[], &[], why);
+        self.send_command(command, b"cuTexObjectCreate", &[], &[], why);
     }
 
     /// Where the bytes of an array stand, which are told the first time.
@@ -272,7 +272,7 @@ impl State {
             bytes,
             ..plain(command)
         };
-        self.tell_command(told, &[], &words(&shape, count), &[], "");
+        self.send_command(told, &[], &words(&shape, count), &[], "");
         self.synchronize();
         self.read_array(&array, BEGIN);
         Some(base)
@@ -288,7 +288,7 @@ impl State {
             memory: ARRAY_MEMORY,
             ..Buffer::default()
         };
-        self.tell(&buffer, &[]);
+        self.send(&buffer, &[]);
         for level in &array.levels {
             let LevelPlace {
                 begin,
@@ -306,12 +306,12 @@ impl State {
                 };
                 let mut content = vec![0; part.count * row];
                 if !self.peek.read_array(level.handle, part, &mut content) {
-                    self.break_off("an array of the program could not be read");
+                    self.mark_incomplete("an array of the program could not be read");
                     return;
                 }
                 let begin = array.base + begin + ((plane * rows + first) * row) as u64;
                 for (index, piece) in content.chunks(PIECE_BYTES).enumerate() {
-                    self.tell_piece(begin + (index * PIECE_BYTES) as u64, moment, piece);
+                    self.send_piece(begin + (index * PIECE_BYTES) as u64, moment, piece);
                 }
                 self.memory.read_bytes += content.len() as u64;
             }
@@ -335,7 +335,7 @@ impl State {
                 address,
                 pitch: side.pitch as u64,
                 height: side.height as u64,
-                reached: self.reach(address, command.context),
+                reached: self.mark_reachable(address, command.context),
             });
         }
         if self.memory.textures.find(side.array).is_none() {

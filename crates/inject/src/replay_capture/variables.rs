@@ -211,19 +211,19 @@ impl State {
             ..Buffer::default()
         };
         let (name, bytes, context) = (variable.name.clone(), variable.bytes, variable.context);
-        self.tell(&buffer, &[name.to_bytes()]);
+        self.send(&buffer, &[name.to_bytes()]);
         let mut at = 0;
         while at < bytes {
             let length = (bytes - at).min(PIECE_BYTES as u64) as usize;
             let mut content = vec![0; length];
             if !self.read_device(base + at, &mut content) {
-                self.break_off("a variable of device code could not be read");
+                self.mark_incomplete("a variable of device code could not be read");
                 break;
             }
             if moment == BEGIN {
                 self.find_addresses(&content, context, &mut found);
             }
-            self.tell_piece(base + at, moment, &content);
+            self.send_piece(base + at, moment, &content);
             at += length as u64;
         }
         found

@@ -15,13 +15,13 @@ use std::sync::{
 const PLACES: usize = 1 << 19;
 
 #[derive(Default)]
-pub(super) struct Joins {
+pub(super) struct StackByCorrelation {
     /// The call above, its stack below.
     places: OnceLock<Box<[AtomicU64]>>,
     lost: AtomicU64,
 }
 
-impl Joins {
+impl StackByCorrelation {
     /// Takes the room for it, once.
     pub(super) fn prepare(&self) {
         self.places
@@ -87,16 +87,20 @@ mod tests {
 
     #[test]
     fn a_call_that_comes_a_round_later_takes_the_place() {
-        let joins = Joins::default();
-        assert_eq!(joins.get(7), 0, "nothing is wanted");
-        joins.prepare();
-        joins.put(7, 1);
-        assert_eq!((joins.get(7), joins.get(8)), (1, 0));
+        let by_correlation = StackByCorrelation::default();
+        assert_eq!(by_correlation.get(7), 0, "nothing is wanted");
+        by_correlation.prepare();
+        by_correlation.put(7, 1);
+        assert_eq!((by_correlation.get(7), by_correlation.get(8)), (1, 0));
         let later = 7 + PLACES as u32;
-        assert_eq!(joins.get(later), 0);
-        assert_eq!(joins.lost().load(Ordering::Relaxed), 0, "that one took none");
-        joins.put(later, 2);
-        assert_eq!((joins.get(7), joins.get(later)), (0, 2));
-        assert_eq!(joins.lost().load(Ordering::Relaxed), 1);
+        assert_eq!(by_correlation.get(later), 0);
+        assert_eq!(
+            by_correlation.lost().load(Ordering::Relaxed),
+            0,
+            "that one took none"
+        );
+        by_correlation.put(later, 2);
+        assert_eq!((by_correlation.get(7), by_correlation.get(later)), (0, 2));
+        assert_eq!(by_correlation.lost().load(Ordering::Relaxed), 1);
     }
 }

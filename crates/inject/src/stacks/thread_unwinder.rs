@@ -16,7 +16,7 @@ use tracesmith_wire::record::{self, IntoBytes};
 
 use super::{
     Stacks, TIMED,
-    python::{Interpreter, MetCode},
+    python::{Interpreter, SeenCodeObjects},
 };
 use crate::{clock, sink::Sink};
 
@@ -32,11 +32,11 @@ const MOST_THREADS: u32 = 64;
 
 static THREADS: AtomicU32 = AtomicU32::new(0);
 
-struct Taker {
+struct ThreadUnwinder {
     walker: Walker,
     python: Option<PythonWalker>,
     interned: Interned,
-    met: MetCode,
+    met: SeenCodeObjects,
     /// The window and the generation of images that both of them are of.
     epoch: (u64, u32),
     /// Stacks so far.
@@ -50,10 +50,10 @@ struct Taker {
 }
 
 /// With what its walker and its stacks keep, some 200 KiB.
-const _: () = assert!(size_of::<Taker>() < 48 << 10);
+const _: () = assert!(size_of::<ThreadUnwinder>() < 48 << 10);
 
 thread_local! {
-    static TAKER: RefCell<Option<Box<Taker>>> = const { RefCell::new(None) };
+    static UNWINDER: RefCell<Option<Box<ThreadUnwinder>>> = const { RefCell::new(None) };
 }
 
 /// The number of the calling thread's stack; 0 is none.
@@ -61,13 +61,13 @@ thread_local! {
 pub(super) fn take(stacks: &Stacks, sink: &Sink) -> u32 {
     // A thread that is being torn down has no stack worth a name, and one that is
     // in here already was interrupted by a signal whose handler calls CUDA.
-    TAKER
-        .try_with(|taker| {
-            let mut taker = taker.try_borrow_mut().ok()?;
-            if taker.is_none() {
-                *taker = Taker::of_this_thread(stacks);
+    UNWINDER
+        .try_with(|unwinder| {
+            let mut unwinder = unwinder.try_borrow_mut().ok()?;
+            if unwinder.is_none() {
+                *unwinder = ThreadUnwinder::of_this_thread(stacks);
             }
-            taker.as_mut()?.take_timed(stacks, sink)
+            unwinder.as_mut()?.take_timed(stacks, sink)
         })
         .ok()
         .flatten()
@@ -79,10 +79,10 @@ pub(super) fn take(stacks: &Stacks, sink: &Sink) -> u32 {
 pub(crate) fn forked() {
     THREADS.store(0, Ordering::Relaxed);
     // A thread without one, or one that forks while it takes a stack.
-    let _ = TAKER.try_with(|taker| {
-        if let Ok(mut taker) = taker.try_borrow_mut() {
+    let _ = UNWINDER.try_with(|unwinder| {
+        if let Ok(mut unwinder) = unwinder.try_borrow_mut() {
             // Its drop counts a thread that this process does not have.
-            std::mem::forget(taker.take());
+            std::mem::forget(unwinder.take());
         }
     });
 }
@@ -93,7 +93,7 @@ struct Walks {
     python: PythonWalk,
 }
 
-impl Taker {
+impl ThreadUnwinder {
     #[cold]
     fn of_this_thread(stacks: &Stacks) -> Option<Box<Self>> {
         if THREADS.fetch_add(1, Ordering::Relaxed) >= MOST_THREADS {
@@ -105,7 +105,7 @@ impl Taker {
             walker: Walker::of_this_thread(),
             python: None,
             interned: Interned::default(),
-            met: MetCode::default(),
+            met: SeenCodeObjects::default(),
             epoch: (0, 0),
             taken: 0,
             words: [0; 3 * MOST_FRAMES],
@@ -141,7 +141,7 @@ impl Taker {
             let Some(images) = walks
                 .native
                 .stranger
-                .and_then(|stranger| stacks.images.meet(stranger, sink))
+                .and_then(|stranger| stacks.images.add_image_at(stranger, sink))
             else {
                 break;
             };
@@ -150,14 +150,16 @@ impl Taker {
         }
         let mut seen = self.find(stacks, &walks);
         if let Seen::First(_) = seen
-            && let Some(images) = stacks.images.meet_again(&self.words[..walks.native.depth], sink)
+            && let Some(images) = stacks
+                .images
+                .refresh_replaced_image(&self.words[..walks.native.depth], sink)
         {
             self.follow(stacks, images);
             walks = self.walk(images);
             seen = self.find(stacks, &walks);
         }
         if let Seen::First(stack) = seen {
-            self.tell(stack, &walks, stacks, sink);
+            self.send(stack, &walks, stacks, sink);
         }
         Some(seen)
     }
@@ -213,7 +215,7 @@ impl Taker {
     }
 
     #[cold]
-    fn tell(&mut self, stack: u32, walks: &Walks, stacks: &Stacks, sink: &Sink) {
+    fn send(&mut self, stack: u32, walks: &Walks, stacks: &Stacks, sink: &Sink) {
         let mut end = walks.native.end;
         let native = &self.words[..walks.native.depth];
         let words = match &mut self.python {
@@ -238,7 +240,7 @@ impl Taker {
                     end = StackEnd::Limit;
                 }
                 let frames = &self.mixed[..mixed.depth];
-                travelling(frames, &mut self.met, python, &stacks.interpreter, sink)
+                encode_frames(frames, &mut self.met, python, &stacks.interpreter, sink)
             }
             _ => native.to_vec(),
         };
@@ -254,16 +256,16 @@ impl Taker {
     }
 }
 
-impl Drop for Taker {
+impl Drop for ThreadUnwinder {
     fn drop(&mut self) {
         THREADS.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 /// Frames as they travel; code that is new is told.
-fn travelling(
+fn encode_frames(
     frames: &[MixedFrame],
-    met: &mut MetCode,
+    met: &mut SeenCodeObjects,
     walker: &PythonWalker,
     interpreter: &Interpreter,
     sink: &Sink,
