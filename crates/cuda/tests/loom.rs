@@ -35,7 +35,7 @@ use loom::{
 };
 use tracesmith_cuda::cupti::{
     ApiDomain,
-    switches::{Function, Place, Switches},
+    callback_switches::{Function, Place, Switches},
 };
 
 const WAIT: Function = (ApiDomain::Driver, 1);

@@ -362,8 +362,8 @@ impl ControlThread {
     }
 }
 
-/// Has the collector write out what it holds, and waits for that. ControlThread that the
-/// collector gives meanwhile are carried out: it waits for their answers.
+/// Has the collector write out what it holds, and waits for that. Requests that the
+/// collector sends meanwhile are carried out: it waits for their answers.
 fn dump(collector: &Control, mut handle_message: impl FnMut(Message)) -> Result<String, String> {
     collector
         .send(&Message::Dump, LIMIT)

@@ -16,7 +16,7 @@ use std::{
 use tracesmith_cuda::cupti::{
     ApiDomain, Switch,
     abi::{ApiCallback, SITE_EXIT},
-    switches,
+    callback_switches,
 };
 use tracesmith_wire::record::{ApiCall, HOST_CLOCK, Payload, Text};
 
@@ -70,7 +70,7 @@ pub(super) fn end(time: u64) {
 #[inline]
 pub(super) fn is_after_window(correlation: u32, start: u64) -> bool {
     let end = END.load(Ordering::Acquire);
-    end != 0 && start >= end && correlation > switches::last_recorded()
+    end != 0 && start >= end && correlation > callback_switches::last_recorded()
 }
 
 /// The calling thread begins or ends a call.
@@ -98,7 +98,7 @@ pub(super) fn call(
                 if END.load(Ordering::Acquire) != 0 {
                     return;
                 }
-                if let Some(place) = switches::here() {
+                if let Some(place) = callback_switches::here() {
                     place.records(call.correlation);
                 }
                 at.start = clock::now();

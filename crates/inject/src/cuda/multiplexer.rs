@@ -22,7 +22,7 @@ use tracesmith_cuda::{
         ApiDomain, ContextHandle, Cupti, Subscriber, Switch,
         abi::{ApiCallback, SITE_EXIT, domain, driver, kind, resource},
         activity::{self, Activities, Activity},
-        switches::{self, Switches},
+        callback_switches::{self, Switches},
     },
 };
 
@@ -210,7 +210,7 @@ impl CuptiMultiplexer {
     /// Switches off what could not be while a thread was within a call.
     pub(super) fn settle(&self) {
         self.switches.settle(
-            switches::is_any_within,
+            callback_switches::is_any_within,
             |subscriber, (which, id)| {
                 // It was on, so it can be off.
                 let _ = self
@@ -406,9 +406,10 @@ impl CuptiMultiplexer {
         match (interface(domain), switch) {
             (None, _) => apply(subscriber),
             (Some(which), Switch::On) => self.switches.turn_on((which, id), apply),
-            (Some(which), Switch::Off) => self
-                .switches
-                .turn_off((which, id), switches::is_any_within, apply),
+            (Some(which), Switch::Off) => {
+                self.switches
+                    .turn_off((which, id), callback_switches::is_any_within, apply)
+            }
         }
     }
 
@@ -758,7 +759,7 @@ unsafe extern "C" fn callback(_user: *mut c_void, domain: u32, id: u32, data: *c
     // SAFETY: what CUPTI gives for these domains.
     let is_end = unsafe { data.cast::<ApiCallback>().as_ref() }.map(|call| call.site == SITE_EXIT);
     // To note a call cannot panic; what is done with it is guarded.
-    let place = switches::here();
+    let place = callback_switches::here();
     if let (Some(false), Some(place)) = (is_end, place) {
         multiplexer.switches.begins(place, (which, id), |subscriber| {
             // The end of this call is then not told to anyone, and CUPTI takes the thread to be in it.

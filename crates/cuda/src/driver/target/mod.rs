@@ -3,12 +3,20 @@
 //! For the library that lives in the program. It works with the program's own
 //! handles, which a callback has just been given, in the program's own context.
 
+mod array;
+mod graph;
+mod stall;
+
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
-use super::functions::{DeviceAddress, Handle, Status};
-use super::peek_graph::EdgeData;
 use crate::cupti::parameters::{AllocateNode, ArrayShape, KernelNode, Planes, Resource, SetNode};
+use crate::driver::functions::{DeviceAddress, Handle, Status};
 use crate::{Error, functions::functions, library::Library};
+use graph::EdgeData;
+
+pub use array::{ArrayHandle, ArrayRows};
+pub use graph::{Edge, GraphHandle, NodeHandle, NodeKind};
+pub use stall::{Hold, Release};
 
 functions! {
     /// The functions that only ask, and copy to the host.
@@ -134,7 +142,7 @@ pub struct FunctionHandle(pub usize);
 /// The driver that the program has loaded.
 #[derive(Clone)]
 pub struct Peek {
-    pub(super) functions: Functions,
+    functions: Functions,
 }
 
 /// How a stream was made.
@@ -153,8 +161,8 @@ impl Peek {
     ///
     /// When the program has no driver, or one without a function that we need.
     pub fn open() -> Result<Self, Error> {
-        let library = Library::loaded(super::LIBRARY)
-            .ok_or_else(|| Error::missing(super::LIBRARY, "the program has not loaded it"))?;
+        let library = Library::loaded(crate::driver::LIBRARY)
+            .ok_or_else(|| Error::missing(crate::driver::LIBRARY, "the program has not loaded it"))?;
         Ok(Self {
             functions: Functions::load(&library)?,
         })

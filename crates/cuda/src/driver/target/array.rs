@@ -1,8 +1,8 @@
 //! Looking at arrays of a program, and whether it has textures.
 
 use super::Peek;
-use super::functions::Handle;
 use crate::cupti::parameters::{ArrayShape, Planes, Resource, SIDE_ARRAY, SIDE_HOST, Side};
+use crate::driver::functions::Handle;
 
 /// An array of the program's, or a level of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

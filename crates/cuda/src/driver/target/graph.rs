@@ -3,8 +3,8 @@
 use std::ffi::c_uint;
 
 use super::Peek;
-use super::functions::Handle;
 use crate::cupti::parameters::{AllocateNode, KernelNode, LaunchAttribute, Planes, SetNode};
+use crate::driver::functions::Handle;
 
 /// `CUgraphEdgeData`.
 #[derive(Clone, Copy, Debug, Default)]

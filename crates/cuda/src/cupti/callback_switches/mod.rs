@@ -31,7 +31,7 @@ use std::{
     sync::{PoisonError, atomic::AtomicBool},
 };
 
-use super::ApiDomain;
+use crate::cupti::ApiDomain;
 
 /// A function by its interface and callback number.
 pub type Function = (ApiDomain, u32);

@@ -8,8 +8,8 @@
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::functions::Handle;
 use super::{FunctionHandle, Peek};
+use crate::driver::functions::Handle;
 
 /// `CU_STREAM_NON_BLOCKING`: it waits for no other stream.
 const NON_BLOCKING: u32 = 1;

@@ -8,10 +8,10 @@ use std::ffi::{c_int, c_uint, c_ulonglong};
 use std::ops::Range;
 use std::time::Duration;
 
-use super::functions::{DeviceAddress, Handle};
-use super::{Array, Context, DeviceMemory, HostMemory, Stream, missing};
 use crate::Error;
 use crate::cupti::parameters::{Planes, SIDE_HOST, Side};
+use crate::driver::functions::{DeviceAddress, Handle};
+use crate::driver::{Array, Context, DeviceMemory, HostMemory, Stream, missing};
 
 /// Reservations begin and end at multiples of this.
 const UNIT: u64 = 32 << 20;

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{abi::result, search};
+use crate::cupti::{abi::result, search};
 use crate::{error::Error, functions::functions, library::Library};
 
 /// Asks for an empty buffer: `CUpti_BuffersCallbackRequestFunc`.
@@ -177,8 +177,8 @@ impl Cupti {
     /// The name of a function by its callback number.
     pub fn function_name(&self, domain: ApiDomain, id: u32) -> Option<&'static str> {
         let domain = match domain {
-            ApiDomain::Driver => super::abi::domain::DRIVER,
-            ApiDomain::Runtime => super::abi::domain::RUNTIME,
+            ApiDomain::Driver => crate::cupti::abi::domain::DRIVER,
+            ApiDomain::Runtime => crate::cupti::abi::domain::RUNTIME,
         };
         let mut name = std::ptr::null();
         // SAFETY: writes the address of a text that is part of the library.
@@ -309,7 +309,7 @@ impl Cupti {
         let name = "cuptiSetThreadIdType";
         let function = self.functions.cuptiSetThreadIdType.ok_or(missing(name))?;
         // SAFETY: takes a number.
-        let code = unsafe { function(super::abi::THREAD_ID_SYSTEM) };
+        let code = unsafe { function(crate::cupti::abi::THREAD_ID_SYSTEM) };
         self.checked(name, code)
     }
 
@@ -320,7 +320,7 @@ impl Cupti {
     ///
     /// CUPTI's code.
     pub fn set_buffer_per_thread(&self, switch: Switch) -> Result<(), Error> {
-        self.set_switch(super::abi::ATTRIBUTE_PER_THREAD_BUFFER, switch)
+        self.set_switch(crate::cupti::abi::ATTRIBUTE_PER_THREAD_BUFFER, switch)
     }
 
     /// Promises that buffers are all zeros when they are handed out, so that
@@ -330,7 +330,7 @@ impl Cupti {
     ///
     /// CUPTI's code.
     pub fn promise_zeroed_buffers(&self) -> Result<(), Error> {
-        self.set_switch(super::abi::ATTRIBUTE_ZEROED_BUFFER, Switch::On)
+        self.set_switch(crate::cupti::abi::ATTRIBUTE_ZEROED_BUFFER, Switch::On)
     }
 
     fn set_switch(&self, attribute: u32, switch: Switch) -> Result<(), Error> {

@@ -8,7 +8,7 @@
 
 use std::ffi::{CStr, c_char};
 
-use super::{abi::kind, calls::Cupti, layout::layout};
+use crate::cupti::{abi::kind, calls::Cupti, layout::layout};
 
 /// CUPTI 13.0.
 pub const VERSION_13_0: u32 = 130_000;
