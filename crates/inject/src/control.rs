@@ -328,13 +328,13 @@ impl ControlThread {
         let Some(listener) = &self.listener else {
             return;
         };
-        let Ok(visitor) = listener.accept(LIMIT) else {
+        let Ok(connection) = listener.accept(LIMIT) else {
             return;
         };
-        if visitor.hello().purpose != Purpose::Control {
+        if connection.hello().purpose != Purpose::Control {
             return;
         }
-        let control = visitor.into_control();
+        let control = connection.into_control();
         let Ok(Some(message)) = control.receive(LIMIT) else {
             return;
         };

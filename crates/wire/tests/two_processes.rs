@@ -119,10 +119,10 @@ fn read_numbers(consumer: &mut Consumer, numbers: &mut Vec<u64>) {
 fn run_to_its_end(policy: Policy, task: Task) -> (Vec<u64>, Consumer) {
     let listener = Listener::in_runtime_directory().unwrap();
     let mut child = start_target(&listener, task);
-    let visitor = listener.accept(LIMIT).unwrap();
-    assert_eq!(visitor.hello().process_id, child.id());
+    let connection = listener.accept(LIMIT).unwrap();
+    assert_eq!(connection.hello().process_id, child.id());
     let capacity = Capacity::at_least(1 << 13);
-    let Granted { mut consumer, peer } = visitor.grant(Config { capacity, policy }, LIMIT).unwrap();
+    let Granted { mut consumer, peer } = connection.grant(Config { capacity, policy }, LIMIT).unwrap();
     let mut numbers = Vec::new();
     while consumer.wait(LIMIT) == Waited::Ready {
         read_numbers(&mut consumer, &mut numbers);
@@ -230,8 +230,8 @@ fn a_target_killed_during_the_handshake_costs_the_collector_nothing() {
         child.wait().unwrap();
         let start = Instant::now();
         match listener.accept(Duration::from_millis(5)) {
-            Ok(visitor) => {
-                let granted = visitor.grant(
+            Ok(connection) => {
+                let granted = connection.grant(
                     Config {
                         capacity,
                         policy: Policy::DropNewest,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tracesmith_wire::{
     control::{Control, Kinds, Message},
-    handshake::{Granted, Purpose, Visitor},
+    handshake::{Granted, PendingConnection, Purpose},
 };
 
 use super::{BUSY_PAUSE, Session, Store, WindowState};
@@ -66,7 +66,7 @@ impl Session {
     }
 
     /// Gives a target the ring that it asks for.
-    fn grant(&mut self, visitor: Visitor, purpose: Purpose, own_pid: u32) {
+    fn grant(&mut self, visitor: PendingConnection, purpose: Purpose, own_pid: u32) {
         let keep = if self.keeps_last_part() {
             Keep::LastPart
         } else {

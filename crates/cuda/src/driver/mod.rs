@@ -44,14 +44,14 @@ pub use capture::{Capture, Nodes};
 pub use context::Context;
 pub use device::{Attribute, Device, Uuid};
 pub use event::Event;
-pub use fixed_address_memory::{InArray, Placing, Setting, Shifted, Snapshot, Stage, widened};
+pub use fixed_address_memory::{FixedAddressMemory, InArray, Placing, Setting, Shifted, Snapshot, widened};
 pub use graph::Graph;
 pub use memory::{DeviceMemory, HostMemory, Word};
 pub use module::{Argument, Function, Launch, LaunchAttribute, Module};
 pub use stream::Stream;
 pub use target::{
-    ArrayHandle, ArrayRows, Edge, Extent, FunctionHandle, GraphHandle, Hold, MemoryPlace, NodeHandle,
-    NodeKind, Parameter, Peek, Release, StreamMake,
+    ArrayHandle, ArrayRows, Edge, Extent, FunctionHandle, GraphHandle, MemoryPlace, NodeHandle, NodeKind,
+    Parameter, StallRelease, StreamMake, StreamStall, TargetDriver,
 };
 
 use crate::{Error, library::Library};

@@ -98,8 +98,8 @@ pub(super) fn call(
                 if END.load(Ordering::Acquire) != 0 {
                     return;
                 }
-                if let Some(place) = callback_switches::here() {
-                    place.records(call.correlation);
+                if let Some(stack) = callback_switches::here() {
+                    stack.set_last_recorded(call.correlation);
                 }
                 at.start = clock::now();
             }

@@ -22,7 +22,7 @@ use tracesmith_cuda::{
         ApiDomain, ContextHandle, Cupti, Subscriber, Switch,
         abi::{ApiCallback, SITE_EXIT, domain, driver, kind, resource},
         activity::{self, Activities, Activity},
-        callback_switches::{self, Switches},
+        callback_switches::{self, CallbackSwitches},
     },
 };
 
@@ -61,7 +61,7 @@ pub(super) struct CuptiMultiplexer {
     cupti: Cupti,
     state: Mutex<State>,
     /// Which callbacks of calls are on.
-    switches: Switches<Subscriber>,
+    switches: CallbackSwitches<Subscriber>,
     /// Kinds whose records are ours.
     accepted: [AtomicBool; kind::COUNT],
     /// Records that began earlier are not ours, on CUPTI's clock: buffers that
@@ -115,7 +115,7 @@ impl CuptiMultiplexer {
         let multiplexer = Box::leak(Box::new(Self {
             cupti: lookup::for_ourselves(Cupti::open)?,
             state: Mutex::default(),
-            switches: Switches::default(),
+            switches: CallbackSwitches::default(),
             accepted: [const { AtomicBool::new(false) }; kind::COUNT],
             since: AtomicU64::new(0),
             callbacks: [const { [const { Bits::new() }; domain::COUNT] }; 2],
@@ -759,9 +759,9 @@ unsafe extern "C" fn callback(_user: *mut c_void, domain: u32, id: u32, data: *c
     // SAFETY: what CUPTI gives for these domains.
     let is_end = unsafe { data.cast::<ApiCallback>().as_ref() }.map(|call| call.site == SITE_EXIT);
     // To note a call cannot panic; what is done with it is guarded.
-    let place = callback_switches::here();
-    if let (Some(false), Some(place)) = (is_end, place) {
-        multiplexer.switches.begins(place, (which, id), |subscriber| {
+    let stack = callback_switches::here();
+    if let (Some(false), Some(stack)) = (is_end, stack) {
+        multiplexer.switches.begins(stack, (which, id), |subscriber| {
             // The end of this call is then not told to anyone, and CUPTI takes the thread to be in it.
             let _ = multiplexer
                 .cupti
@@ -770,8 +770,8 @@ unsafe extern "C" fn callback(_user: *mut c_void, domain: u32, id: u32, data: *c
     }
     // SAFETY: as CUPTI gave it.
     unsafe { multiplexer.dispatch(domain, id, data) };
-    if let (Some(true), Some(place)) = (is_end, place) {
-        place.ends((which, id));
+    if let (Some(true), Some(stack)) = (is_end, stack) {
+        stack.ends((which, id));
     }
 }
 

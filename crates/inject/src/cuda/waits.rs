@@ -26,7 +26,7 @@ use tracesmith_cuda::{
         ApiDomain, ContextHandle, Cupti, StreamHandle,
         abi::{ApiCallback, SITE_EXIT},
     },
-    driver::Peek,
+    driver::TargetDriver,
 };
 use tracesmith_wire::record::{HOST_CLOCK, Synchronization};
 
@@ -146,7 +146,7 @@ pub(super) struct Waits {
     operations: [AtomicU8; LAST_FUNCTION as usize],
     known: Mutex<Known>,
     /// The driver, for streams of contexts that are not current.
-    peek: OnceLock<Option<Peek>>,
+    driver: OnceLock<Option<TargetDriver>>,
 }
 
 impl Default for Waits {
@@ -154,7 +154,7 @@ impl Default for Waits {
         Self {
             operations: [const { AtomicU8::new(0) }; LAST_FUNCTION as usize],
             known: Mutex::default(),
-            peek: OnceLock::new(),
+            driver: OnceLock::new(),
         }
     }
 }
@@ -269,8 +269,8 @@ impl Waits {
             let context = number_of(cupti, context);
             return StreamRef { context, stream };
         }
-        let peek = self.peek.get_or_init(|| Peek::open().ok());
-        let own = peek.as_ref().and_then(|peek| peek.context_of(stream));
+        let driver = self.driver.get_or_init(|| TargetDriver::open().ok());
+        let own = driver.as_ref().and_then(|driver| driver.context_of(stream));
         let context = own.unwrap_or(context);
         StreamRef {
             context: number_of(cupti, context),

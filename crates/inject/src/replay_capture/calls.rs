@@ -118,7 +118,7 @@ impl ReplayCapture {
     /// A call of the driver that is watched begins or ends.
     pub(crate) fn call(&self, id: u32, callback: &ApiCallback) {
         let mut guard = lock(&self.state);
-        while guard.as_ref().is_some_and(|state| state.held.is_others()) {
+        while guard.as_ref().is_some_and(|state| state.stalled.is_others()) {
             drop(guard);
             std::thread::sleep(Duration::from_micros(50));
             guard = lock(&self.state);
@@ -327,7 +327,7 @@ impl State {
                         asked.module
                     } else {
                         // A library's: its module in this context, if the call has loaded it.
-                        let module = self.peek.module_of_library(asked.module);
+                        let module = self.driver.module_of_library(asked.module);
                         self.learn_module(module, Evidence::Seen);
                         module.unwrap_or(0)
                     };
@@ -349,7 +349,7 @@ impl State {
             Action::OpenForeign => {
                 let given = given!(call, *const u64);
                 if let Some(address) = given.and_then(|given| pointed!(given)) {
-                    let bytes = self.peek.extent(*address).map_or(1, |extent| {
+                    let bytes = self.driver.extent(*address).map_or(1, |extent| {
                         (extent.address + extent.bytes).saturating_sub(*address)
                     });
                     self.memory.foreign.ranges.insert(*address, bytes);
@@ -436,7 +436,7 @@ impl State {
             Action::LoadLibrary => {
                 let given = given!(call, *const u64);
                 let library = given.and_then(|given| pointed!(given)).copied();
-                let module = library.and_then(|library| self.peek.module_of_library(library));
+                let module = library.and_then(|library| self.driver.module_of_library(library));
                 self.learn_module(module, Evidence::Seen);
             }
             Action::FindFunction => {
@@ -581,7 +581,7 @@ impl State {
         let number = command.number;
         self.send_command(command, &[], &[], &[], "");
         let began = Instant::now();
-        while !self.peek.is_done(stream) {
+        while !self.driver.is_done(stream) {
             if began.elapsed() > HOST_LIMIT {
                 self.mark_incomplete("a function of the host did not end within 5 s");
                 return;
@@ -601,7 +601,7 @@ impl State {
             handle as u64
         };
         if stream > PER_THREAD && self.streams.insert(stream) {
-            let make = self.peek.stream(handle);
+            let make = self.driver.stream(handle);
             let command = Command {
                 kind: code::STREAM,
                 stream,
@@ -616,8 +616,8 @@ impl State {
 
     pub(super) fn query_function(&mut self, handle: FunctionHandle, context: u32) -> Option<Function> {
         Some(Function {
-            name: self.peek.name(handle)?.into(),
-            parameters: self.peek.parameters(handle)?,
+            name: self.driver.name(handle)?.into(),
+            parameters: self.driver.parameters(handle)?,
             module: self.module_of(handle, context),
         })
     }
@@ -736,7 +736,7 @@ impl State {
     /// Whether the call becomes part of a graph and does nothing by itself; then
     /// nothing may be read either.
     pub(super) fn is_captured(&mut self, stream: usize) -> bool {
-        self.peek.is_capturing(stream)
+        self.driver.is_capturing(stream)
     }
 
     /// A call that cannot be run again.

@@ -90,7 +90,7 @@ impl State {
             return;
         };
         let began = Instant::now();
-        while !self.peek.is_done(stream) {
+        while !self.driver.is_done(stream) {
             if began.elapsed() > HOST_LIMIT {
                 self.mark_incomplete("a collective did not end within 5 s");
                 return;
@@ -106,7 +106,7 @@ impl State {
         self.send_command(command, &name, &[], &[], "");
         for ((address, bytes), old) in before {
             let mut piece = vec![0; bytes];
-            if self.peek.read(address, &mut piece) && xxh3_128(&piece) != old {
+            if self.driver.read(address, &mut piece) && xxh3_128(&piece) != old {
                 self.send_bytes(&piece, address, number);
             }
         }
@@ -121,7 +121,7 @@ impl State {
             let mut piece = vec![0; PIECE_BYTES];
             for at in (0..bytes).step_by(PIECE_BYTES) {
                 let length = (bytes - at).min(PIECE_BYTES as u64) as usize;
-                if self.peek.read(base + at, &mut piece[..length]) {
+                if self.driver.read(base + at, &mut piece[..length]) {
                     hashes.push(((base + at, length), xxh3_128(&piece[..length])));
                 }
             }

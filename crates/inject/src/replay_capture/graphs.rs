@@ -145,8 +145,8 @@ impl State {
         if depth == 0 {
             return None;
         }
-        let handles = self.peek.nodes(graph)?;
-        let edges = self.peek.edges(graph)?;
+        let handles = self.driver.nodes(graph)?;
+        let edges = self.driver.edges(graph)?;
         let mut waiting: HashMap<NodeHandle, usize> = HashMap::new();
         let mut behind: HashMap<NodeHandle, Vec<NodeHandle>> = HashMap::new();
         for edge in &edges {
@@ -163,7 +163,7 @@ impl State {
             .collect();
         while let Some(handle) = ready.pop_front() {
             let own = follows.remove(&handle).unwrap_or_else(|| before.to_vec());
-            let end = match self.peek.node(handle)? {
+            let end = match self.driver.node(handle)? {
                 NodeKind::Graph(child) => self.flatten(child, &own, nodes, depth - 1)?,
                 kind => {
                     nodes.push(Node {
@@ -204,7 +204,7 @@ impl State {
                 // SAFETY: the driver's own copy of the parameters, which lives as long as the node.
                 let kernel = unsafe { self.kernel(&given) };
                 Work::Kernel(Box::new(Kernel {
-                    attributes: self.peek.node_attributes(handle),
+                    attributes: self.driver.node_attributes(handle),
                     ..kernel
                 }))
             }
@@ -245,7 +245,7 @@ impl State {
         };
         // SAFETY: the caller vouches for it.
         let parameters = self
-            .peek
+            .driver
             .parameters(handle)
             .and_then(|parameters| unsafe { super::arguments::parameters(&parameters, &launch) });
         Kernel {

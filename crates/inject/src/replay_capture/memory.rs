@@ -213,11 +213,11 @@ impl State {
 
     /// All work of the program is over when this returns.
     pub(super) fn synchronize(&mut self) {
-        if self.held.reader().is_some() {
+        if self.stalled.reader().is_some() {
             // It was, before the kernel was held back.
             return;
         }
-        if !self.peek.synchronize() {
+        if !self.driver.synchronize() {
             self.mark_incomplete("the driver would not wait for the program's work");
         }
         self.memory.is_host_written = false;
@@ -319,7 +319,7 @@ impl State {
             return None;
         }
         // Memory that was taken before anyone watched.
-        let Some(extent) = self.peek.extent(word) else {
+        let Some(extent) = self.driver.extent(word) else {
             if self.memory.misses.len() < MISSES {
                 self.memory.misses.insert(word);
             }
@@ -405,9 +405,9 @@ impl State {
 
     /// Reads memory of the device, also while a kernel is held back.
     pub(super) fn read_device(&self, address: u64, to: &mut [u8]) -> bool {
-        match self.held.reader() {
-            Some(hold) => hold.read(address, to),
-            None => self.peek.read(address, to),
+        match self.stalled.reader() {
+            Some(stall) => stall.read(address, to),
+            None => self.driver.read(address, to),
         }
     }
 

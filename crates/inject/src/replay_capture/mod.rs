@@ -49,7 +49,7 @@ use modules::{Module, Modules, Reports, SharedReports};
 use stalled::StalledKernel;
 use tracesmith_cuda::{
     cupti::Cupti,
-    driver::{FunctionHandle, Parameter, Peek},
+    driver::{FunctionHandle, Parameter, TargetDriver},
 };
 use tracesmith_wire::{
     Capacity, Producer, Pushed, Tag,
@@ -104,7 +104,7 @@ pub(crate) struct Watched {
 
 struct State {
     producer: Producer,
-    peek: Peek,
+    driver: TargetDriver,
     actions: HashMap<u32, Action>,
     /// By the context too: what stands for a function has one in each.
     functions: HashMap<(u32, FunctionHandle), Arc<Function>>,
@@ -119,7 +119,7 @@ struct State {
     collectives: Collectives,
     stub: Option<Stub>,
     since: Since,
-    held: StalledKernel,
+    stalled: StalledKernel,
     /// The context of the last call: the handle.
     context: usize,
     /// Whether commands are told; else only memory and modules are kept in mind.
@@ -175,7 +175,7 @@ impl ReplayCapture {
         let capacity = Capacity::at_least(RING_BYTES);
         let producer = handshake::connect(&settings.collector, Purpose::ReplayCapture, capacity, GRANT_LIMIT)
             .map_err(|error| format!("the collector gave no ring for the recording: {error}"))?;
-        let peek = Peek::open().map_err(|error| error.to_string())?;
+        let driver = TargetDriver::open().map_err(|error| error.to_string())?;
         let actions = functions::watched(cupti);
         let mut watched = Watched::default();
         for (id, action) in &actions {
@@ -190,7 +190,7 @@ impl ReplayCapture {
         *lock(&self.reports) = Reports::default();
         *lock(&self.state) = Some(State {
             producer,
-            peek,
+            driver,
             actions: actions.into_iter().collect(),
             functions: HashMap::new(),
             memory: Memory::default(),
@@ -206,7 +206,7 @@ impl ReplayCapture {
             },
             stub: None,
             since: self.since,
-            held: StalledKernel::default(),
+            stalled: StalledKernel::default(),
             context: 0,
             is_window: false,
             is_begun: false,
@@ -241,12 +241,12 @@ impl ReplayCapture {
         state.is_window = false;
         state.is_over = true;
         state.take_reports();
-        let (peek, context) = (state.peek.clone(), state.context);
+        let (driver, context) = (state.driver.clone(), state.context);
         let read = || {
             state.read_end();
             state.free_stall();
         };
-        if context != 0 && inside(|| peek.within(context, read)).is_none() {
+        if context != 0 && inside(|| driver.within(context, read)).is_none() {
             state.mark_incomplete("the program's context is gone");
         }
         let broken = state.broken.take();
@@ -328,7 +328,7 @@ impl State {
         let bytes = match self.since {
             Since::Start => known,
             // What was taken before is not known; what the device has given out is.
-            Since::Late => self.peek.used_bytes().map_or(known, |used| used.max(known)),
+            Since::Late => self.driver.used_bytes().map_or(known, |used| used.max(known)),
         };
         let begin = ReplayCaptureBegin {
             time: clock::now(),

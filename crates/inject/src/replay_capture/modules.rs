@@ -274,7 +274,7 @@ impl State {
     /// The module of a function, or of what stands for one until it is loaded.
     pub(super) fn module_of(&mut self, function: FunctionHandle, context: u32) -> Module {
         forget_calls_before();
-        let handle = self.peek.module(function).unwrap_or(0);
+        let handle = self.driver.module(function).unwrap_or(0);
         // Asking may have loaded it.
         self.take_reports();
         if handle == 0 {
@@ -304,12 +304,12 @@ impl State {
     }
 
     fn bind_by_kernels(&mut self, handle: u64, context: u32) {
-        let Some(functions) = self.peek.functions(handle) else {
+        let Some(functions) = self.driver.functions(handle) else {
             return;
         };
         let names: Option<Vec<Vec<u8>>> = functions
             .into_iter()
-            .map(|function| self.peek.name(function))
+            .map(|function| self.driver.name(function))
             .collect();
         // A list with holes may be that of other code.
         let Some(names) = names.filter(|names| !names.is_empty()) else {
@@ -332,7 +332,7 @@ impl State {
 
     /// The same, by a function of the module.
     pub(super) fn learn_module_of(&mut self, function: Option<FunctionHandle>) {
-        let module = function.and_then(|function| self.peek.module(function));
+        let module = function.and_then(|function| self.driver.module(function));
         self.learn_module(module, Evidence::Seen);
     }
 

@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tracesmith_cuda::driver::{FunctionHandle, Hold};
+use tracesmith_cuda::driver::{FunctionHandle, StreamStall};
 
 use super::State;
 use crate::{guard::lock, threads};
@@ -25,7 +25,7 @@ const UNREAD: &str = "a kernel of code that was loaded before, whose variables c
 /// What holds kernels, and whether one is held.
 #[derive(Default)]
 pub(super) struct StalledKernel {
-    hold: Option<Hold>,
+    stream_stall: Option<StreamStall>,
     now: Option<Now>,
 }
 
@@ -61,8 +61,8 @@ impl Gate {
 
 impl StalledKernel {
     /// What reads memory while a kernel is held.
-    pub(super) fn reader(&self) -> Option<&Hold> {
-        self.hold.as_ref().filter(|_| self.now.is_some())
+    pub(super) fn reader(&self) -> Option<&StreamStall> {
+        self.stream_stall.as_ref().filter(|_| self.now.is_some())
     }
 
     /// Whether another thread launches a kernel that is held: it must be let go
@@ -85,27 +85,32 @@ impl State {
     /// A kernel is going to be launched whose code is not known: holds it back.
     pub(super) fn stall(&mut self, function: FunctionHandle, stream: usize) {
         // One that is not loaded yet is loaded now, which tells its code.
-        self.peek.load(function);
+        self.driver.load(function);
         self.take_reports();
         if !self.memory.variables.is_awaited() {
             self.read_awaited();
             return;
         }
         self.synchronize();
-        if self.held.hold.is_none() {
-            self.held.hold = self.peek.hold();
+        if self.stalled.stream_stall.is_none() {
+            self.stalled.stream_stall = self.driver.stream_stall();
         }
-        let Some(hold) = self.held.hold.as_ref().filter(|hold| hold.stop(stream)) else {
+        let Some(stall) = self
+            .stalled
+            .stream_stall
+            .as_ref()
+            .filter(|stall| stall.stop(stream))
+        else {
             self.mark_incomplete(UNREAD);
             return;
         };
         let gate = Gate::default();
-        let (watched, release) = (gate.clone(), hold.release());
+        let (watched, release) = (gate.clone(), stall.release());
         let watch = move || {
             let began = Instant::now();
             while !watched.is_open() {
                 if began.elapsed() > LIMIT {
-                    // SAFETY: the hold is given back only once the gate is open, and it opens after this.
+                    // SAFETY: the stall is freed only once the gate is open, and it opens after this.
                     watched.open(|| unsafe { release.now() });
                     return;
                 }
@@ -117,11 +122,11 @@ impl State {
             .spawn(watch)
             .is_err()
         {
-            hold.go();
+            stall.go();
             self.mark_incomplete(UNREAD);
             return;
         }
-        self.held.now = Some(Now {
+        self.stalled.now = Some(Now {
             thread: threads::thread_id(),
             gate,
         });
@@ -129,25 +134,25 @@ impl State {
 
     /// The launch has been made: reads the variables of its code, and lets it go.
     pub(super) fn resume(&mut self) {
-        let Some(now) = &self.held.now else { return };
+        let Some(now) = &self.stalled.now else { return };
         if now.gate.open(|| {}) {
             self.read_awaited();
         } else {
             self.mark_incomplete(UNREAD);
         }
-        if let Some(hold) = &self.held.hold {
-            hold.go();
+        if let Some(stall) = &self.stalled.stream_stall {
+            stall.go();
         }
-        self.held.now = None;
+        self.stalled.now = None;
     }
 
-    /// Nothing will be held any more. What is held now is let go with the hold.
+    /// Nothing will be held any more. A kernel that is stalled now is resumed first.
     pub(super) fn free_stall(&mut self) {
-        if self.held.end() {
+        if self.stalled.end() {
             self.mark_incomplete(UNREAD);
         }
-        if let Some(hold) = self.held.hold.take() {
-            hold.give_back();
+        if let Some(stall) = self.stalled.stream_stall.take() {
+            stall.free();
         }
     }
 }
@@ -168,7 +173,7 @@ mod tests {
             gate: gate.clone(),
         };
         let held = StalledKernel {
-            hold: None,
+            stream_stall: None,
             now: Some(now),
         };
         (held, gate)

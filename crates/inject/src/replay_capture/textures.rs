@@ -235,12 +235,12 @@ impl State {
         }
         let whole = ArrayHandle(handle);
         let (first, count) = if kind == RESOURCE_MIPMAPPED {
-            let levels = (0..MOST_LEVELS).take_while(|level| self.peek.level(whole, *level).is_some());
-            (self.peek.level(whole, 0)?, levels.count() as u32)
+            let levels = (0..MOST_LEVELS).take_while(|level| self.driver.level(whole, *level).is_some());
+            (self.driver.level(whole, 0)?, levels.count() as u32)
         } else {
             (whole, 0)
         };
-        let shape = self.peek.array(first)?;
+        let shape = self.driver.array(first)?;
         let (places, bytes) = shape.layout(count)?;
         let mut levels = Vec::new();
         for (level, place) in (0..).zip(places) {
@@ -248,7 +248,7 @@ impl State {
                 handle: if count == 0 {
                     whole
                 } else {
-                    self.peek.level(whole, level)?
+                    self.driver.level(whole, level)?
                 },
                 place,
             });
@@ -305,7 +305,7 @@ impl State {
                     bytes: row,
                 };
                 let mut content = vec![0; part.count * row];
-                if !self.peek.read_array(level.handle, part, &mut content) {
+                if !self.driver.read_array(level.handle, part, &mut content) {
                     self.mark_incomplete("an array of the program could not be read");
                     return;
                 }
@@ -363,7 +363,7 @@ impl State {
         }
         let live = &self.memory.textures.live;
         let is_unknown = |word: u64| {
-            (1..=LARGEST_HANDLE).contains(&word) && !live.contains_key(&word) && self.peek.has_texture(word)
+            (1..=LARGEST_HANDLE).contains(&word) && !live.contains_key(&word) && self.driver.has_texture(word)
         };
         super::arguments::words(parameters)
             .any(is_unknown)

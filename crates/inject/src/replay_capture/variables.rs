@@ -168,7 +168,7 @@ impl State {
             // Several modules may have a function of this name: the driver knows which variables this one has.
             let names = std::mem::take(&mut self.memory.variables.code[place].variables);
             for name in &names {
-                if let Some((address, bytes)) = self.peek.variable(module.handle, name) {
+                if let Some((address, bytes)) = self.driver.variable(module.handle, name) {
                     self.memory.variables.found(address, bytes, name, module, context);
                     addresses.push(address);
                 }

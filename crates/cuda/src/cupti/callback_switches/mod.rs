@@ -48,14 +48,14 @@ const TRIES: u32 = if cfg!(loom) { 1 } else { 64 };
 pub const QUIET: u32 = if cfg!(loom) { 1 } else { 20 };
 
 /// Which callbacks are on, for the one client that CUPTI has.
-pub struct Switches<C> {
+pub struct CallbackSwitches<C> {
     on: [Flags; 2],
     /// What is on and wanted by nobody: switched off as soon as no thread is in it.
     waiting: [Flags; 2],
-    client: Mutex<Client<C>>,
+    client: Mutex<Subscription<C>>,
 }
 
-struct Client<C> {
+struct Subscription<C> {
     /// As CUPTI knows it.
     handle: Option<C>,
     /// It unsubscribes once nothing has waited for a while.
@@ -108,12 +108,12 @@ impl Flags {
     }
 }
 
-impl<C: Copy> Default for Switches<C> {
+impl<C: Copy> Default for CallbackSwitches<C> {
     fn default() -> Self {
         Self {
             on: array::from_fn(|_| Flags::new()),
             waiting: array::from_fn(|_| Flags::new()),
-            client: Mutex::new(Client {
+            client: Mutex::new(Subscription {
                 handle: None,
                 is_leaving: false,
                 quiet: 0,
@@ -122,7 +122,7 @@ impl<C: Copy> Default for Switches<C> {
     }
 }
 
-impl<C: Copy> Switches<C> {
+impl<C: Copy> CallbackSwitches<C> {
     /// The client subscribes, unless it has.
     pub fn attach<E>(&self, subscribe: impl FnOnce() -> Result<C, E>) -> Result<(), E> {
         let mut client = self.client();
@@ -178,7 +178,7 @@ impl<C: Copy> Switches<C> {
     }
 
     /// Callbacks of a function end, now or when no thread is in it: see
-    /// [`Switches::settle`]. Does nothing without a client.
+    /// [`CallbackSwitches::settle`]. Does nothing without a client.
     pub fn turn_off<E>(
         &self,
         function: Function,
@@ -218,8 +218,8 @@ impl<C: Copy> Switches<C> {
 
     /// A call of the calling thread begins, and CUPTI has told of it.
     #[inline]
-    pub fn begins(&self, place: &Place, function: Function, enable: impl FnOnce(C)) {
-        place.push(function);
+    pub fn begins(&self, stack: &ThreadCallStack, function: Function, enable: impl FnOnce(C)) {
+        stack.push(function);
         // Who switches the callback off sees this call, or we see that it is off.
         fence(Ordering::SeqCst);
         let (domain, id) = function;
@@ -245,7 +245,7 @@ impl<C: Copy> Switches<C> {
         }
     }
 
-    /// Whether nothing is left for [`Switches::settle`].
+    /// Whether nothing is left for [`CallbackSwitches::settle`].
     pub fn is_settled(&self) -> bool {
         let client = self.client();
         !client.is_leaving && !self.is_waiting()
@@ -256,8 +256,8 @@ impl<C: Copy> Switches<C> {
         !self.waiting.iter().all(Flags::is_empty)
     }
 
-    /// Switches off what waits for it and has no thread in it now. To be called now
-    /// and then until all [is settled](Switches::is_settled).
+    /// CallbackSwitches off what waits for it and has no thread in it now. To be called now
+    /// and then until all [is settled](CallbackSwitches::is_settled).
     pub fn settle(
         &self,
         is_within: impl Fn(Function) -> bool,
@@ -296,7 +296,7 @@ impl<C: Copy> Switches<C> {
         }
     }
 
-    /// The client is to unsubscribe, which [`Switches::settle`] does in time.
+    /// The client is to unsubscribe, which [`CallbackSwitches::settle`] does in time.
     pub fn leave(&self) {
         let mut client = self.client();
         client.is_leaving = client.handle.is_some();
@@ -315,14 +315,14 @@ impl<C: Copy> Switches<C> {
         }
     }
 
-    fn client(&self) -> MutexGuard<'_, Client<C>> {
+    fn client(&self) -> MutexGuard<'_, Subscription<C>> {
         self.client.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The client, within a second: the caller is within a callback of CUPTI's,
     /// for which whoever holds the lock may wait in CUPTI.
     #[cfg(not(loom))]
-    fn client_soon(&self) -> Option<MutexGuard<'_, Client<C>>> {
+    fn client_soon(&self) -> Option<MutexGuard<'_, Subscription<C>>> {
         use std::{sync::TryLockError, thread, time::Duration};
         for attempt in 0..1100 {
             match self.client.try_lock() {
@@ -336,7 +336,7 @@ impl<C: Copy> Switches<C> {
     }
 
     #[cfg(loom)]
-    fn client_soon(&self) -> Option<MutexGuard<'_, Client<C>>> {
+    fn client_soon(&self) -> Option<MutexGuard<'_, Subscription<C>>> {
         Some(self.client())
     }
 }
@@ -344,7 +344,7 @@ impl<C: Copy> Switches<C> {
 /// Where a thread notes the calls that it is in: in lines of the cache that are
 /// its own, and that others read when they switch something off.
 #[repr(align(64))]
-pub struct Place {
+pub struct ThreadCallStack {
     depth: AtomicUsize,
     calls: [AtomicU32; DEEPEST],
     /// The correlation of the last call that is recorded once it ends.
@@ -352,7 +352,7 @@ pub struct Place {
     is_taken: AtomicBool,
 }
 
-impl Default for Place {
+impl Default for ThreadCallStack {
     fn default() -> Self {
         Self {
             depth: AtomicUsize::new(0),
@@ -363,7 +363,7 @@ impl Default for Place {
     }
 }
 
-impl Place {
+impl ThreadCallStack {
     /// Its thread begins a call.
     #[inline]
     fn push(&self, function: Function) {
@@ -394,7 +394,7 @@ impl Place {
 
     /// Its thread begins a call that is recorded once it ends.
     #[inline]
-    pub fn records(&self, correlation: u32) {
+    pub fn set_last_recorded(&self, correlation: u32) {
         self.last.store(correlation, Ordering::Relaxed);
     }
 
@@ -413,9 +413,9 @@ fn word((domain, id): Function) -> u32 {
 
 /// Those of all threads that were ever in a call. A thread that ends leaves its
 /// place to another.
-static PLACES: std::sync::Mutex<Vec<&'static Place>> = std::sync::Mutex::new(Vec::new());
+static CALL_STACKS: std::sync::Mutex<Vec<&'static ThreadCallStack>> = std::sync::Mutex::new(Vec::new());
 
-struct Own(&'static Place);
+struct Own(&'static ThreadCallStack);
 
 thread_local! {
     static OWN: Own = Own::claim();
@@ -423,14 +423,14 @@ thread_local! {
 
 impl Own {
     fn claim() -> Self {
-        let mut places = PLACES.lock().unwrap_or_else(PoisonError::into_inner);
-        let left = places
+        let mut stacks = CALL_STACKS.lock().unwrap_or_else(PoisonError::into_inner);
+        let left = stacks
             .iter()
-            .find(|place| !place.is_taken.swap(true, Ordering::Acquire));
+            .find(|stack| !stack.is_taken.swap(true, Ordering::Acquire));
         Self(left.copied().unwrap_or_else(|| {
-            let place: &'static Place = Box::leak(Box::default());
-            places.push(place);
-            place
+            let stack: &'static ThreadCallStack = Box::leak(Box::default());
+            stacks.push(stack);
+            stack
         }))
     }
 }
@@ -444,21 +444,21 @@ impl Drop for Own {
 
 /// The place of the calling thread; none for one that is being torn down.
 #[inline]
-pub fn here() -> Option<&'static Place> {
+pub fn here() -> Option<&'static ThreadCallStack> {
     OWN.try_with(|own| own.0).ok()
 }
 
 /// Whether any thread is in a call of a function.
 pub fn is_any_within(function: Function) -> bool {
-    let places = PLACES.lock().unwrap_or_else(PoisonError::into_inner);
-    places.iter().any(|place| place.is_within(function))
+    let stacks = CALL_STACKS.lock().unwrap_or_else(PoisonError::into_inner);
+    stacks.iter().any(|stack| stack.is_within(function))
 }
 
 /// The highest correlation of a call that was recorded or will be when it ends:
 /// CUPTI counts upwards.
 pub fn last_recorded() -> u32 {
-    let places = PLACES.lock().unwrap_or_else(PoisonError::into_inner);
-    let last = places.iter().map(|place| place.last.load(Ordering::Relaxed));
+    let stacks = CALL_STACKS.lock().unwrap_or_else(PoisonError::into_inner);
+    let last = stacks.iter().map(|stack| stack.last.load(Ordering::Relaxed));
     last.max().unwrap_or(0)
 }
 
@@ -474,9 +474,9 @@ mod tests {
 
     /// What CUPTI was told.
     #[derive(Default)]
-    struct Told(RefCell<Vec<String>>);
+    struct CuptiLog(RefCell<Vec<String>>);
 
-    impl Told {
+    impl CuptiLog {
         fn note(&self, words: &str, function: Function) -> Result<(), Infallible> {
             self.0.borrow_mut().push(format!("{words} {}", function.1));
             Ok(())
@@ -487,143 +487,143 @@ mod tests {
         }
     }
 
-    fn attached() -> Switches<()> {
-        let switches = Switches::default();
+    fn attached() -> CallbackSwitches<()> {
+        let switches = CallbackSwitches::default();
         let Ok(()) = switches.attach(|| Ok::<(), Infallible>(()));
         switches
     }
 
-    fn on(switches: &Switches<()>, told: &Told, function: Function) {
-        let Ok(()) = switches.turn_on(function, |()| told.note("on", function));
+    fn on(switches: &CallbackSwitches<()>, log: &CuptiLog, function: Function) {
+        let Ok(()) = switches.turn_on(function, |()| log.note("on", function));
     }
 
-    fn off(switches: &Switches<()>, told: &Told, place: &Place, function: Function) {
+    fn off(switches: &CallbackSwitches<()>, log: &CuptiLog, stack: &ThreadCallStack, function: Function) {
         let Ok(()) = switches.turn_off(
             function,
-            |function| place.is_within(function),
-            |()| told.note("off", function),
+            |function| stack.is_within(function),
+            |()| log.note("off", function),
         );
     }
 
-    fn settle(switches: &Switches<()>, told: &Told, place: &Place) {
+    fn settle(switches: &CallbackSwitches<()>, log: &CuptiLog, stack: &ThreadCallStack) {
         switches.settle(
-            |function| place.is_within(function),
-            |(), function| told.note("off", function).unwrap_or(()),
-            |()| told.0.borrow_mut().push("left".to_owned()),
+            |function| stack.is_within(function),
+            |(), function| log.note("off", function).unwrap_or(()),
+            |()| log.0.borrow_mut().push("left".to_owned()),
         );
     }
 
     #[test]
     fn what_a_thread_is_in_is_switched_off_behind_it() {
-        let (switches, told, place) = (attached(), Told::default(), Place::default());
+        let (switches, log, stack) = (attached(), CuptiLog::default(), ThreadCallStack::default());
         for function in [LAUNCH, WAIT, RUNTIME_WAIT] {
-            on(&switches, &told, function);
+            on(&switches, &log, function);
         }
-        told.take();
-        switches.begins(&place, RUNTIME_WAIT, |()| panic!("is on"));
-        switches.begins(&place, WAIT, |()| panic!("is on"));
+        log.take();
+        switches.begins(&stack, RUNTIME_WAIT, |()| panic!("is on"));
+        switches.begins(&stack, WAIT, |()| panic!("is on"));
         for function in [LAUNCH, WAIT, RUNTIME_WAIT] {
-            off(&switches, &told, &place, function);
+            off(&switches, &log, &stack, function);
         }
         switches.leave();
-        assert_eq!(told.take(), ["off 307"]);
-        place.ends(WAIT);
-        settle(&switches, &told, &place);
-        assert_eq!(told.take(), ["off 126"]);
+        assert_eq!(log.take(), ["off 307"]);
+        stack.ends(WAIT);
+        settle(&switches, &log, &stack);
+        assert_eq!(log.take(), ["off 126"]);
         assert!(!switches.is_settled());
-        place.ends(RUNTIME_WAIT);
-        settle(&switches, &told, &place);
-        assert_eq!(told.take(), ["off 131"]);
+        stack.ends(RUNTIME_WAIT);
+        settle(&switches, &log, &stack);
+        assert_eq!(log.take(), ["off 131"]);
         for _ in 1..QUIET {
             assert!(!switches.is_settled());
-            settle(&switches, &told, &place);
+            settle(&switches, &log, &stack);
         }
-        assert_eq!(told.take(), ["left"]);
+        assert_eq!(log.take(), ["left"]);
         assert!(switches.is_settled() && switches.handle().is_none());
     }
 
     #[test]
     fn what_is_wanted_again_stays_on() {
-        let (switches, told, place) = (attached(), Told::default(), Place::default());
-        on(&switches, &told, WAIT);
-        switches.begins(&place, WAIT, |()| panic!("is on"));
-        off(&switches, &told, &place, WAIT);
+        let (switches, log, stack) = (attached(), CuptiLog::default(), ThreadCallStack::default());
+        on(&switches, &log, WAIT);
+        switches.begins(&stack, WAIT, |()| panic!("is on"));
+        off(&switches, &log, &stack, WAIT);
         switches.leave();
         let Ok(()) = switches.attach(|| -> Result<(), Infallible> { panic!("has never left") });
-        on(&switches, &told, WAIT);
-        place.ends(WAIT);
-        settle(&switches, &told, &place);
-        assert_eq!(told.take(), ["on 126", "on 126"]);
+        on(&switches, &log, WAIT);
+        stack.ends(WAIT);
+        settle(&switches, &log, &stack);
+        assert_eq!(log.take(), ["on 126", "on 126"]);
     }
 
     /// CUPTI has decided to tell of a call, and is slow to do so.
     #[test]
     fn a_call_that_begins_behind_the_end_keeps_its_callback() {
-        let (switches, told, place) = (attached(), Told::default(), Place::default());
-        on(&switches, &told, WAIT);
-        off(&switches, &told, &place, WAIT);
-        switches.begins(&place, WAIT, |()| told.note("on", WAIT).unwrap_or(()));
-        assert_eq!(told.take(), ["on 126", "off 126", "on 126"]);
-        place.ends(WAIT);
-        settle(&switches, &told, &place);
-        assert_eq!(told.take(), ["off 126"]);
+        let (switches, log, stack) = (attached(), CuptiLog::default(), ThreadCallStack::default());
+        on(&switches, &log, WAIT);
+        off(&switches, &log, &stack, WAIT);
+        switches.begins(&stack, WAIT, |()| log.note("on", WAIT).unwrap_or(()));
+        assert_eq!(log.take(), ["on 126", "off 126", "on 126"]);
+        stack.ends(WAIT);
+        settle(&switches, &log, &stack);
+        assert_eq!(log.take(), ["off 126"]);
     }
 
     /// The same, when the client is about to leave: it stays until that call has ended, and a while longer.
     #[test]
     fn a_call_that_begins_late_keeps_the_client() {
-        let (switches, told, place) = (attached(), Told::default(), Place::default());
-        on(&switches, &told, WAIT);
-        off(&switches, &told, &place, WAIT);
+        let (switches, log, stack) = (attached(), CuptiLog::default(), ThreadCallStack::default());
+        on(&switches, &log, WAIT);
+        off(&switches, &log, &stack, WAIT);
         switches.leave();
         for _ in 1..QUIET {
-            settle(&switches, &told, &place);
+            settle(&switches, &log, &stack);
         }
-        switches.begins(&place, WAIT, |()| told.note("on", WAIT).unwrap_or(()));
+        switches.begins(&stack, WAIT, |()| log.note("on", WAIT).unwrap_or(()));
         for _ in 0..2 * QUIET {
-            settle(&switches, &told, &place);
+            settle(&switches, &log, &stack);
         }
-        assert_eq!(told.take(), ["on 126", "off 126", "on 126"]);
-        place.ends(WAIT);
+        assert_eq!(log.take(), ["on 126", "off 126", "on 126"]);
+        stack.ends(WAIT);
         for _ in 0..QUIET {
-            settle(&switches, &told, &place);
+            settle(&switches, &log, &stack);
         }
-        assert_eq!(told.take(), ["off 126", "left"]);
+        assert_eq!(log.take(), ["off 126", "left"]);
     }
 
     #[test]
     fn ends_without_a_beginning_end_nothing_else() {
-        let place = Place::default();
-        place.push(WAIT);
-        place.ends(LAUNCH);
-        assert!(place.is_within(WAIT));
+        let stack = ThreadCallStack::default();
+        stack.push(WAIT);
+        stack.ends(LAUNCH);
+        assert!(stack.is_within(WAIT));
         // The end of what lies above was not told.
-        place.push(LAUNCH);
-        place.ends(WAIT);
-        assert!(!place.is_within(WAIT) && !place.is_within(LAUNCH));
-        place.ends(WAIT);
-        assert!(!place.is_within(WAIT));
+        stack.push(LAUNCH);
+        stack.ends(WAIT);
+        assert!(!stack.is_within(WAIT) && !stack.is_within(LAUNCH));
+        stack.ends(WAIT);
+        assert!(!stack.is_within(WAIT));
     }
 
     #[test]
     fn who_is_too_deep_may_be_anywhere() {
-        let place = Place::default();
+        let stack = ThreadCallStack::default();
         for _ in 0..=DEEPEST {
-            place.push(LAUNCH);
+            stack.push(LAUNCH);
         }
-        assert!(place.is_within(WAIT));
-        place.ends(WAIT);
-        assert!(!place.is_within(WAIT) && place.is_within(LAUNCH));
+        assert!(stack.is_within(WAIT));
+        stack.ends(WAIT);
+        assert!(!stack.is_within(WAIT) && stack.is_within(LAUNCH));
     }
 
     #[test]
     fn threads_are_seen_while_they_are_in_a_call() {
         let function = (ApiDomain::Driver, 1999);
-        let (told, listen) = std::sync::mpsc::channel();
+        let (log, listen) = std::sync::mpsc::channel();
         let (go, wait) = std::sync::mpsc::channel::<()>();
         let caller = std::thread::spawn(move || {
             here().unwrap().push(function);
-            told.send(()).unwrap();
+            log.send(()).unwrap();
             wait.recv().unwrap();
         });
         listen.recv().unwrap();

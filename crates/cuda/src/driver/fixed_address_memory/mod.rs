@@ -78,7 +78,7 @@ const TRIES: u32 = 3;
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Memory of a device and of the host at chosen addresses.
-pub struct Stage {
+pub struct FixedAddressMemory {
     context: Context,
     reserved: Vec<Range<u64>>,
     mapped: Vec<Mapped>,
@@ -91,11 +91,11 @@ pub struct Stage {
 struct Mapped {
     range: Range<u64>,
     physical: Physical,
-    place: Place,
+    location: Location,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum Location {
     Device,
     Host,
 }
@@ -127,7 +127,7 @@ pub struct InArray<'a> {
     pub offset: u64,
 }
 
-/// What a [`Stage`] held.
+/// What a [`FixedAddressMemory`] held.
 pub struct Snapshot {
     copies: Vec<(Range<u64>, DeviceMemory<u32>)>,
 }
@@ -138,7 +138,7 @@ impl std::fmt::Debug for Snapshot {
     }
 }
 
-impl Stage {
+impl FixedAddressMemory {
     /// Takes memory of the device for all of `wanted`, and of the host, which both
     /// can use, for as much of `host` as the driver gives. What it holds is
     /// unknown.
@@ -181,11 +181,11 @@ impl Stage {
         }
         stage.shifted.sort_by_key(|shifted| shifted.was.start);
         for range in pages {
-            stage.map(stage.shift(&range), Place::Device)?;
+            stage.map(stage.shift(&range), Location::Device)?;
         }
         for range in host_pages {
             // A driver without it leaves this memory to copies alone, which need no address.
-            let _ = stage.map(stage.shift(&range), Place::Host);
+            let _ = stage.map(stage.shift(&range), Location::Host);
         }
         Ok(stage)
     }
@@ -220,7 +220,10 @@ impl Stage {
 
     /// Bytes of physical memory that it takes.
     pub fn bytes(&self) -> u64 {
-        let on_device = self.mapped.iter().filter(|mapped| mapped.place == Place::Device);
+        let on_device = self
+            .mapped
+            .iter()
+            .filter(|mapped| mapped.location == Location::Device);
         on_device
             .map(|mapped| mapped.range.end - mapped.range.start)
             .sum()
@@ -447,8 +450,8 @@ impl Stage {
         let mut taken: Vec<&Range<u64>> = taken.iter().collect();
         taken.sort_by_key(|range| range.start);
         let mut beside = Vec::new();
-        for Mapped { range, place, .. } in &self.mapped {
-            if *place != Place::Device {
+        for Mapped { range, location, .. } in &self.mapped {
+            if *location != Location::Device {
                 continue;
             }
             let mut at = range.start;
@@ -637,7 +640,7 @@ impl Stage {
         });
     }
 
-    fn map(&mut self, range: Range<u64>, place: Place) -> Result<(), Error> {
+    fn map(&mut self, range: Range<u64>, location: Location) -> Result<(), Error> {
         let driver = self.context.enter()?;
         let functions = driver.functions();
         let bytes = (range.end - range.start) as usize;
@@ -648,7 +651,7 @@ impl Stage {
             .ok_or_else(|| missing("cuMemSetAccess"))?;
         let mut properties = properties(&self.context);
         let device = properties.location;
-        if place == Place::Host {
+        if location == Location::Host {
             (properties.location_type, properties.location) = (ON_HOST, 0);
         }
         let mut physical = 0;
@@ -670,9 +673,9 @@ impl Stage {
             location,
             flags: READ_WRITE,
         };
-        let access = match place {
-            Place::Device => vec![to(ON_DEVICE, device)],
-            Place::Host => vec![to(ON_DEVICE, device), to(ON_HOST, 0)],
+        let access = match location {
+            Location::Device => vec![to(ON_DEVICE, device)],
+            Location::Host => vec![to(ON_DEVICE, device), to(ON_HOST, 0)],
         };
         // SAFETY: reads so many descriptions; the range was mapped above.
         let status = unsafe { allow(range.start, bytes, access.as_ptr(), access.len()) };
@@ -688,13 +691,13 @@ impl Stage {
         self.mapped.push(Mapped {
             range,
             physical,
-            place,
+            location,
         });
         Ok(())
     }
 }
 
-impl Drop for Stage {
+impl Drop for FixedAddressMemory {
     fn drop(&mut self) {
         // Nobody is there to hear of a failure. Memory may not go while it is worked on.
         let _ = self.context.synchronize();
@@ -767,9 +770,9 @@ pub fn widened(ranges: &[Range<u64>], unit: u64) -> Vec<Range<u64>> {
     merged
 }
 
-impl std::fmt::Debug for Stage {
+impl std::fmt::Debug for FixedAddressMemory {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Stage")
+        f.debug_struct("FixedAddressMemory")
             .field("reserved", &self.reserved)
             .finish_non_exhaustive()
     }

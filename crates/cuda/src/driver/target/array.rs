@@ -1,6 +1,6 @@
 //! Looking at arrays of a program, and whether it has textures.
 
-use super::Peek;
+use super::TargetDriver;
 use crate::cupti::parameters::{ArrayShape, Planes, Resource, SIDE_ARRAY, SIDE_HOST, Side};
 use crate::driver::functions::Handle;
 
@@ -21,7 +21,7 @@ pub struct ArrayRows {
     pub bytes: usize,
 }
 
-impl Peek {
+impl TargetDriver {
     /// The shape of an array that is there; none when the driver does not tell.
     pub fn array(&self, array: ArrayHandle) -> Option<ArrayShape> {
         let mut shape = ArrayShape::default();

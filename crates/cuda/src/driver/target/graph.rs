@@ -2,7 +2,7 @@
 
 use std::ffi::c_uint;
 
-use super::Peek;
+use super::TargetDriver;
 use crate::cupti::parameters::{AllocateNode, KernelNode, LaunchAttribute, Planes, SetNode};
 use crate::driver::functions::Handle;
 
@@ -64,7 +64,7 @@ const ATTRIBUTES: [c_uint; 4] = [2, 4, 5, 8];
 /// More nodes or edges than this are not believed.
 const MOST: usize = 1 << 24;
 
-impl Peek {
+impl TargetDriver {
     /// The nodes of a graph.
     pub fn nodes(&self, graph: GraphHandle) -> Option<Vec<NodeHandle>> {
         let ask = self.functions.cuGraphGetNodes?;

@@ -16,7 +16,7 @@ use graph::EdgeData;
 
 pub use array::{ArrayHandle, ArrayRows};
 pub use graph::{Edge, GraphHandle, NodeHandle, NodeKind};
-pub use stall::{Hold, Release};
+pub use stall::{StallRelease, StreamStall};
 
 functions! {
     /// The functions that only ask, and copy to the host.
@@ -141,7 +141,7 @@ pub struct FunctionHandle(pub usize);
 
 /// The driver that the program has loaded.
 #[derive(Clone)]
-pub struct Peek {
+pub struct TargetDriver {
     functions: Functions,
 }
 
@@ -154,7 +154,7 @@ pub struct StreamMake {
     pub priority: i32,
 }
 
-impl Peek {
+impl TargetDriver {
     /// The driver's functions.
     ///
     /// # Errors
@@ -374,8 +374,8 @@ impl Peek {
     }
 }
 
-impl std::fmt::Debug for Peek {
+impl std::fmt::Debug for TargetDriver {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Peek")
+        f.write_str("TargetDriver")
     }
 }

@@ -8,7 +8,7 @@
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::{FunctionHandle, Peek};
+use super::{FunctionHandle, TargetDriver};
 use crate::driver::functions::Handle;
 
 /// `CU_STREAM_NON_BLOCKING`: it waits for no other stream.
@@ -24,8 +24,8 @@ const STAGING: usize = 64 << 10;
 const WORD_BYTES: usize = 256;
 
 /// A word that streams can wait for, and a stream to copy with.
-pub struct Hold {
-    peek: Peek,
+pub struct StreamStall {
+    driver: TargetDriver,
     stream: Handle,
     memory: *mut c_void,
     /// The word, as the device knows it.
@@ -33,28 +33,28 @@ pub struct Hold {
 }
 
 // SAFETY: handles and memory of the process, which any thread may use.
-unsafe impl Send for Hold {}
+unsafe impl Send for StreamStall {}
 
 /// Lets go of what is held.
 #[derive(Clone, Copy, Debug)]
-pub struct Release(*const AtomicU32);
+pub struct StallRelease(*const AtomicU32);
 
 // SAFETY: a word that any thread may write.
-unsafe impl Send for Release {}
+unsafe impl Send for StallRelease {}
 
-impl Release {
+impl StallRelease {
     /// What waits goes on.
     ///
     /// # Safety
     ///
-    /// The [`Hold`] that it is of has not been given back.
+    /// The [`StreamStall`] that it is of has not been given back.
     pub unsafe fn now(self) {
         // SAFETY: the caller vouches for it.
         unsafe { &*self.0 }.store(1, Ordering::Release);
     }
 }
 
-impl Peek {
+impl TargetDriver {
     /// Loads a function now, if that was put off: when a kernel waits it may not
     /// be possible.
     pub fn load(&self, function: FunctionHandle) {
@@ -66,7 +66,7 @@ impl Peek {
 
     /// What is needed to hold streams back, in the current context; none when the
     /// driver cannot do it.
-    pub fn hold(&self) -> Option<Hold> {
+    pub fn stream_stall(&self) -> Option<StreamStall> {
         let functions = &self.functions;
         functions.cuStreamWaitValue32_v2?;
         functions.cuMemcpyDtoHAsync_v2?;
@@ -76,29 +76,29 @@ impl Peek {
         if unsafe { functions.cuMemHostAlloc?(&raw mut memory, WORD_BYTES + STAGING, FOR_ALL) } != 0 {
             return None;
         }
-        let mut hold = Hold {
-            peek: self.clone(),
+        let mut stall = StreamStall {
+            driver: self.clone(),
             stream: std::ptr::null_mut(),
             memory,
             word: 0,
         };
         // SAFETY: writes one address; the memory is ours.
-        let found = unsafe { functions.cuMemHostGetDevicePointer_v2?(&raw mut hold.word, memory, 0) };
+        let found = unsafe { functions.cuMemHostGetDevicePointer_v2?(&raw mut stall.word, memory, 0) };
         // SAFETY: writes one handle.
-        let made = unsafe { functions.cuStreamCreate?(&raw mut hold.stream, NON_BLOCKING) };
+        let made = unsafe { functions.cuStreamCreate?(&raw mut stall.stream, NON_BLOCKING) };
         if found != 0 || made != 0 {
-            hold.give_back();
+            stall.free();
             return None;
         }
-        Some(hold)
+        Some(stall)
     }
 }
 
-impl Hold {
+impl StreamStall {
     /// What comes into a stream from now on waits until it is let go. False when
     /// the driver refuses.
     pub fn stop(&self, stream: usize) -> bool {
-        let Some(wait) = self.peek.functions.cuStreamWaitValue32_v2 else {
+        let Some(wait) = self.driver.functions.cuStreamWaitValue32_v2 else {
             return false;
         };
         self.flag().store(0, Ordering::Release);
@@ -112,13 +112,13 @@ impl Hold {
     }
 
     /// The same, by whoever has it.
-    pub fn release(&self) -> Release {
-        Release(self.flag())
+    pub fn release(&self) -> StallRelease {
+        StallRelease(self.flag())
     }
 
     /// Copies from device memory while streams wait.
     pub fn read(&self, address: u64, to: &mut [u8]) -> bool {
-        let functions = &self.peek.functions;
+        let functions = &self.driver.functions;
         let (Some(copy), Some(wait)) = (functions.cuMemcpyDtoHAsync_v2, functions.cuStreamSynchronize) else {
             return false;
         };
@@ -143,9 +143,9 @@ impl Hold {
     }
 
     /// Gives back what it took, in the context that it was taken in.
-    pub fn give_back(self) {
+    pub fn free(self) {
         self.go();
-        let functions = &self.peek.functions;
+        let functions = &self.driver.functions;
         if let Some(destroy) = functions.cuStreamDestroy_v2.filter(|_| !self.stream.is_null()) {
             // SAFETY: ours, and not used again.
             let _ = unsafe { destroy(self.stream) };
