@@ -17,10 +17,11 @@ use tracesmith_cuda::cupti::{
     ApiDomain, Switch,
     abi::{ApiCallback, SITE_EXIT},
     callback_switches,
+    function_set::FunctionSet,
 };
 use tracesmith_wire::record::{ApiCall, HOST_CLOCK, Payload, Text};
 
-use super::{bits::Bits, kinds::plain_name, multiplexer::CuptiMultiplexer, translate::code};
+use super::{kinds::plain_name, multiplexer::CuptiMultiplexer, translate::code};
 use crate::{agent::Agent, clock, threads};
 
 /// Texts of functions are numbered by their interface and callback number, below
@@ -36,7 +37,7 @@ static EPOCH: AtomicU32 = AtomicU32::new(0);
 static END: AtomicU64 = AtomicU64::new(0);
 
 /// Functions whose names were told in this window.
-static NAMED: [Bits; 2] = [const { Bits::new() }; 2];
+static NAMED: [FunctionSet; 2] = [const { FunctionSet::new() }; 2];
 
 #[derive(Clone, Copy)]
 struct ActiveCall {
@@ -54,7 +55,7 @@ pub(super) fn begin() {
     END.store(0, Ordering::Relaxed);
     EPOCH.fetch_add(1, Ordering::Relaxed);
     for bits in &NAMED {
-        bits.clear();
+        bits.set_all(Switch::Off);
     }
 }
 

@@ -3,7 +3,6 @@
 //! - [`multiplexer`]: the one client that CUPTI sees, for us and for a profiler of the
 //!   program's own.
 //! - [`wishes`]: what each of them wants.
-//! - [`bits`]: sets of functions.
 //! - [`buffers`]: the memory that CUPTI fills.
 //! - [`handover`]: getting it back.
 //! - [`kinds`]: what is asked for, and which calls only ask.
@@ -20,7 +19,6 @@
 //!   CUPTI's.
 //! - [`tables`], [`imports`], [`image`]: memory that is ready when CUPTI needs it at once.
 
-mod bits;
 mod buffers;
 mod calls;
 mod client_selection;

@@ -23,11 +23,11 @@ use tracesmith_cuda::{
         abi::{ApiCallback, SITE_EXIT, domain, driver, kind, resource},
         activity::{self, Activities, Activity},
         callback_switches::{self, CallbackSwitches},
+        function_set::FunctionSet,
     },
 };
 
 use super::{
-    bits::Bits,
     buffers,
     client_selection::ClientSelection,
     edges, in_process_client,
@@ -68,20 +68,20 @@ pub(super) struct CuptiMultiplexer {
     /// the other side had filled come back later.
     since: AtomicU64,
     /// Callbacks that each side wants.
-    callbacks: [[Bits; domain::COUNT]; 2],
+    callbacks: [[FunctionSet; domain::COUNT]; 2],
     /// Whether the program's own calls open and close the window.
     has_range: AtomicBool,
     /// Whether it is watched what nodes of graphs wait for.
     has_edges: AtomicBool,
     /// Functions of the driver whose callers' stacks are taken.
-    with_stack: Bits,
+    with_stack: FunctionSet,
     /// Functions whose calls are recorded by their callbacks, for the two
     /// interfaces.
-    recorded: [Bits; 2],
+    recorded: [FunctionSet; 2],
     /// Functions of the driver whose calls are kept to be made again.
-    kept: Bits,
+    kept: FunctionSet,
     /// Functions whose calls may open and close the window.
-    opening: Bits,
+    opening: FunctionSet,
 }
 
 #[derive(Default)]
@@ -118,13 +118,13 @@ impl CuptiMultiplexer {
             switches: CallbackSwitches::default(),
             accepted: [const { AtomicBool::new(false) }; kind::COUNT],
             since: AtomicU64::new(0),
-            callbacks: [const { [const { Bits::new() }; domain::COUNT] }; 2],
+            callbacks: [const { [const { FunctionSet::new() }; domain::COUNT] }; 2],
             has_range: AtomicBool::new(false),
             has_edges: AtomicBool::new(false),
-            with_stack: Bits::new(),
-            recorded: [const { Bits::new() }; 2],
-            kept: Bits::new(),
-            opening: Bits::new(),
+            with_stack: FunctionSet::new(),
+            recorded: [const { FunctionSet::new() }; 2],
+            kept: FunctionSet::new(),
+            opening: FunctionSet::new(),
         }));
         CURRENT.store(multiplexer, Ordering::Release);
         agent::close_at_exit();
@@ -440,7 +440,7 @@ impl CuptiMultiplexer {
             (None, Switch::Off) => {
                 apply(subscriber)?;
                 // What we want goes on.
-                for id in (0..Bits::WORDS as u32 * 64).filter(|id| ours.contains(*id)) {
+                for id in (0..FunctionSet::CAPACITY).filter(|id| ours.contains(*id)) {
                     self.cupti.enable_callback(subscriber, domain, id, Switch::On)?;
                 }
                 Ok(())
@@ -530,7 +530,7 @@ impl CuptiMultiplexer {
 
     /// Whether the callers of anything are wanted.
     pub(super) fn has_callers(&self) -> bool {
-        self.with_stack.any()
+        !self.with_stack.is_empty()
     }
 
     /// Whether the callers of a function of the driver are wanted.
@@ -560,7 +560,7 @@ impl CuptiMultiplexer {
 
     /// Calls that are under way are not recorded either.
     pub(super) fn forget_calls(&self) {
-        self.recorded.iter().for_each(Bits::clear);
+        self.recorded.iter().for_each(|set| set.set_all(Switch::Off));
     }
 
     /// Functions that wait, or are about events.
@@ -619,7 +619,7 @@ impl CuptiMultiplexer {
             resource::MODULE_UNLOAD_STARTING,
         ] {
             let is_module = matches!(id, resource::MODULE_LOADED | resource::MODULE_UNLOAD_STARTING);
-            let is_kept = is_module && self.kept.any();
+            let is_kept = is_module && !self.kept.is_empty();
             if switch == Switch::Off && is_kept {
                 continue;
             }
@@ -784,8 +784,9 @@ impl CuptiMultiplexer {
     #[inline]
     unsafe fn dispatch(&self, domain: u32, id: u32, data: *const c_void) {
         let [ours, theirs] = &self.callbacks;
-        let wanted =
-            |bits: &[Bits; domain::COUNT]| bits.get(domain as usize).is_some_and(|bits| bits.contains(id));
+        let wanted = |bits: &[FunctionSet; domain::COUNT]| {
+            bits.get(domain as usize).is_some_and(|bits| bits.contains(id))
+        };
         if wanted(theirs) {
             // SAFETY: handed on as CUPTI gave it.
             unsafe { in_process_client::callback(domain, id, data) };

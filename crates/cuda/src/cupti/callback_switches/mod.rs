@@ -19,19 +19,19 @@
 #[cfg(loom)]
 use loom::sync::{
     Mutex, MutexGuard,
-    atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence},
+    atomic::{AtomicU32, AtomicUsize, Ordering, fence},
 };
 #[cfg(not(loom))]
 use std::sync::{
     Mutex, MutexGuard,
-    atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence},
+    atomic::{AtomicU32, AtomicUsize, Ordering, fence},
 };
 use std::{
     array,
     sync::{PoisonError, atomic::AtomicBool},
 };
 
-use crate::cupti::ApiDomain;
+use crate::cupti::{ApiDomain, Switch, function_set::FunctionSet};
 
 /// A function by its interface and callback number.
 pub type Function = (ApiDomain, u32);
@@ -49,9 +49,9 @@ pub const QUIET: u32 = if cfg!(loom) { 1 } else { 20 };
 
 /// Which callbacks are on, for the one client that CUPTI has.
 pub struct CallbackSwitches<C> {
-    on: [Flags; 2],
+    on: [FunctionSet; 2],
     /// What is on and wanted by nobody: switched off as soon as no thread is in it.
-    waiting: [Flags; 2],
+    waiting: [FunctionSet; 2],
     client: Mutex<Subscription<C>>,
 }
 
@@ -64,55 +64,11 @@ struct Subscription<C> {
     quiet: u32,
 }
 
-/// A set of functions of one interface. Larger numbers than it has room for
-/// count as contained.
-struct Flags([AtomicU64; Flags::WORDS]);
-
-impl Flags {
-    const WORDS: usize = if cfg!(loom) { 1 } else { 32 };
-
-    fn new() -> Self {
-        Self(array::from_fn(|_| AtomicU64::new(0)))
-    }
-
-    #[inline]
-    fn contains(&self, number: u32) -> bool {
-        self.0
-            .get(number as usize / 64)
-            .is_none_or(|word| word.load(Ordering::Acquire) & (1 << (number % 64)) != 0)
-    }
-
-    fn insert(&self, number: u32) {
-        if let Some(word) = self.0.get(number as usize / 64) {
-            word.fetch_or(1 << (number % 64), Ordering::AcqRel);
-        }
-    }
-
-    fn remove(&self, number: u32) {
-        if let Some(word) = self.0.get(number as usize / 64) {
-            word.fetch_and(!(1 << (number % 64)), Ordering::AcqRel);
-        }
-    }
-
-    fn is_empty(&self) -> bool {
-        self.0.iter().all(|word| word.load(Ordering::Acquire) == 0)
-    }
-
-    fn numbers(&self) -> impl Iterator<Item = u32> {
-        self.0.iter().zip(0_u32..).flat_map(|(word, at)| {
-            let bits = word.load(Ordering::Acquire);
-            (0..64)
-                .filter(move |bit| bits & (1 << bit) != 0)
-                .map(move |bit| at * 64 + bit)
-        })
-    }
-}
-
 impl<C: Copy> Default for CallbackSwitches<C> {
     fn default() -> Self {
         Self {
-            on: array::from_fn(|_| Flags::new()),
-            waiting: array::from_fn(|_| Flags::new()),
+            on: array::from_fn(|_| FunctionSet::new()),
+            waiting: array::from_fn(|_| FunctionSet::new()),
             client: Mutex::new(Subscription {
                 handle: None,
                 is_leaving: false,
@@ -145,10 +101,10 @@ impl<C: Copy> CallbackSwitches<C> {
             return Ok(());
         };
         let (domain, id) = function;
-        self.waiting[domain as usize].remove(id);
+        self.waiting[domain as usize].set(id, Switch::Off);
         // First: whoever finds it among those that are on relies on it.
         let enabled = enable(handle);
-        self.on[domain as usize].insert(id);
+        self.on[domain as usize].set(id, Switch::On);
         enabled
     }
 
@@ -162,19 +118,21 @@ impl<C: Copy> CallbackSwitches<C> {
         let Some(handle) = client.handle else {
             return Ok(());
         };
-        for word in &self.waiting[domain as usize].0 {
-            word.store(0, Ordering::Release);
-        }
+        self.waiting[domain as usize].set_all(Switch::Off);
         let enabled = enable(handle);
-        for word in &self.on[domain as usize].0 {
-            word.store(u64::MAX, Ordering::Release);
-        }
+        self.on[domain as usize].set_all(Switch::On);
         enabled
+    }
+
+    /// Whether the callback of a function is on. One whose ID does not fit the set counts as on.
+    #[inline]
+    fn is_on(&self, (domain, id): Function) -> bool {
+        self.on[domain as usize].get(id).unwrap_or(true)
     }
 
     /// Functions of an interface whose callbacks are on.
     pub fn on(&self, domain: ApiDomain) -> impl Iterator<Item = u32> {
-        self.on[domain as usize].numbers()
+        self.on[domain as usize].iter()
     }
 
     /// Callbacks of a function end, now or when no thread is in it: see
@@ -201,18 +159,18 @@ impl<C: Copy> CallbackSwitches<C> {
     ) -> Result<(), E> {
         let (domain, id) = function;
         // One that is off is not on because a thread is within it: that one is about to switch it on.
-        if !self.on[domain as usize].contains(id) {
+        if !self.is_on(function) {
             return Ok(());
         }
-        self.on[domain as usize].remove(id);
+        self.on[domain as usize].set(id, Switch::Off);
         // A thread whose call is not seen now finds the callback off, and waits for the lock.
         fence(Ordering::SeqCst);
         if is_within(function) {
-            self.on[domain as usize].insert(id);
-            self.waiting[domain as usize].insert(id);
+            self.on[domain as usize].set(id, Switch::On);
+            self.waiting[domain as usize].set(id, Switch::On);
             return Ok(());
         }
-        self.waiting[domain as usize].remove(id);
+        self.waiting[domain as usize].set(id, Switch::Off);
         disable()
     }
 
@@ -222,8 +180,7 @@ impl<C: Copy> CallbackSwitches<C> {
         stack.push(function);
         // Who switches the callback off sees this call, or we see that it is off.
         fence(Ordering::SeqCst);
-        let (domain, id) = function;
-        if !self.on[domain as usize].contains(id) {
+        if !self.is_on(function) {
             self.keep_on(function, enable);
         }
     }
@@ -237,11 +194,11 @@ impl<C: Copy> CallbackSwitches<C> {
         };
         client.quiet = 0;
         if let Some(handle) = client.handle
-            && !self.on[domain as usize].contains(id)
+            && !self.is_on((domain, id))
         {
-            self.waiting[domain as usize].insert(id);
+            self.waiting[domain as usize].set(id, Switch::On);
             enable(handle);
-            self.on[domain as usize].insert(id);
+            self.on[domain as usize].set(id, Switch::On);
         }
     }
 
@@ -253,7 +210,7 @@ impl<C: Copy> CallbackSwitches<C> {
 
     /// Whether callbacks that nobody wants are on, for threads that are within calls.
     pub fn is_waiting(&self) -> bool {
-        !self.waiting.iter().all(Flags::is_empty)
+        !self.waiting.iter().all(FunctionSet::is_empty)
     }
 
     /// CallbackSwitches off what waits for it and has no thread in it now. To be called now
@@ -265,7 +222,7 @@ impl<C: Copy> CallbackSwitches<C> {
         unsubscribe: impl FnOnce(C),
     ) {
         for domain in [ApiDomain::Driver, ApiDomain::Runtime] {
-            for id in self.waiting[domain as usize].numbers() {
+            for id in self.waiting[domain as usize].iter() {
                 for _ in 0..TRIES {
                     let client = self.client();
                     // Someone may want it again by now.
@@ -310,8 +267,8 @@ impl<C: Copy> CallbackSwitches<C> {
         if let Some(handle) = client.handle.take() {
             unsubscribe(handle);
         }
-        for word in self.waiting.iter().chain(&self.on).flat_map(|flags| &flags.0) {
-            word.store(0, Ordering::Release);
+        for set in self.waiting.iter().chain(&self.on) {
+            set.set_all(Switch::Off);
         }
     }
 
