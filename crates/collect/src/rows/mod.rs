@@ -9,7 +9,6 @@
 mod api;
 mod copy;
 mod definitions;
-mod demangle;
 mod kernel;
 mod launches;
 mod marker;
