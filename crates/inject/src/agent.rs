@@ -17,7 +17,8 @@ use std::{
 };
 
 use tracesmith_wire::{
-    control::{Settings, armed},
+    control::Settings,
+    environment,
     record::{WINDOW_CLOSED, WINDOW_OPENED, Window},
 };
 
@@ -31,9 +32,6 @@ use crate::{
     stacks::{self, Stacks},
     threads::{self, ThreadRings, thread_id},
 };
-
-/// Names the collector's socket in a process that is started under one.
-pub(crate) const COLLECTOR_VARIABLE: &str = "TRACESMITH_COLLECTOR";
 
 /// How often it is tried to end what a closed window has left.
 const SETTLE_PERIOD: Duration = Duration::from_millis(50);
@@ -118,11 +116,11 @@ pub(crate) fn get_or_start() -> Option<&'static Agent> {
 }
 
 fn mode() -> Option<Mode> {
-    if let Some(path) = env::var_os(COLLECTOR_VARIABLE).filter(|path| !path.is_empty()) {
+    if let Some(path) = env::var_os(environment::COLLECTOR).filter(|path| !path.is_empty()) {
         return Some(Mode::Collector(PathBuf::from(path)));
     }
-    let value = env::var_os(armed::VARIABLE)?;
-    Some(if value == armed::READY {
+    let value = env::var_os(environment::ATTACHABLE)?;
+    Some(if value == environment::ATTACHABLE_READY {
         Mode::Ready
     } else {
         Mode::Armed

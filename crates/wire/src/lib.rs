@@ -30,6 +30,7 @@
 //!
 //! - [`handshake`]: how the two processes find each other and pass the memory.
 //! - [`control`]: orders to a target, and its answers.
+//! - [`environment`]: environment variables and the name of the injected library.
 //! - [`record`]: what the records are.
 //! - [`frame`]: how one record lies in the ring.
 //! - [`ring`]: a ring within one process.
@@ -49,6 +50,7 @@ mod consumer;
 #[cfg(not(loom))]
 pub mod control;
 mod cursor;
+pub mod environment;
 mod error;
 mod fork;
 pub mod frame;
