@@ -22,7 +22,7 @@ use rustix::{
 };
 use tracesmith_wire::{
     Error,
-    control::{Control, Message, armed},
+    control::{Control, DUMP_LIMIT, Message, armed},
     handshake::{self, Listener, Purpose},
 };
 
@@ -35,9 +35,6 @@ use crate::{
 
 /// How long one exchange with the other side may take.
 const LIMIT: Duration = Duration::from_secs(2);
-
-/// How long a collector may take to write a dump.
-const DUMP_LIMIT: Duration = Duration::from_secs(60);
 
 /// How long the thread sleeps when it cannot wait for descriptors.
 const BLIND: Duration = Duration::from_millis(50);

@@ -19,9 +19,6 @@ use crate::{clock, guard::lock};
 /// How long the collector may take to grant a ring.
 const GRANT_LIMIT: Duration = Duration::from_secs(2);
 
-/// Room for what other records refer to.
-const DEFINITIONS_BYTES: u64 = 1 << 20;
-
 /// What a note is about: numbers of the format's health causes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Cause {
@@ -49,12 +46,7 @@ impl Sink {
     /// Connects to the collector.
     pub(crate) fn open(&self, settings: &Settings) -> Result<(), tracesmith_wire::Error> {
         let path = &settings.collector;
-        let definitions = handshake::connect(
-            path,
-            Purpose::Definitions,
-            Capacity::at_least(DEFINITIONS_BYTES),
-            GRANT_LIMIT,
-        )?;
+        let definitions = handshake::connect(path, Purpose::Definitions, Capacity::DEFINITIONS, GRANT_LIMIT)?;
         let activity = handshake::connect(path, Purpose::Activity, settings.activity_ring, GRANT_LIMIT)?;
         *lock(&self.definitions) = Some(definitions);
         *lock(&self.activity) = Some(ActivityRing {

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use tracesmith_wire::{
+    Capacity,
     control::{Control, Kinds, Message},
     handshake::{Granted, PendingConnection, Purpose},
 };
 
 use super::{BUSY_PAUSE, Session, Store, WindowState};
 use crate::{
-    capture::RECORDING_RING,
     end::End,
     identity::Identity,
     ring::{self, Keep, Ring},
@@ -83,7 +83,7 @@ impl Session {
         // A recording is asked for by itself, and its ring comes on top.
         let bound = self.settings.memory_bytes
             + if self.settings.kinds.contains(Kinds::REPLAY_CAPTURE) {
-                RECORDING_RING.bytes()
+                Capacity::REPLAY_CAPTURE.bytes()
             } else {
                 0
             };

@@ -60,9 +60,6 @@ use tracesmith_wire::{
 
 use crate::{clock, guard::lock};
 
-/// The ring that contents go through.
-const RING_BYTES: u64 = 16 << 20;
-
 /// How long the collector may take to grant it.
 const GRANT_LIMIT: Duration = Duration::from_secs(2);
 
@@ -172,7 +169,7 @@ impl ReplayCapture {
     /// A window opens that is to be recorded: from now on memory and modules are
     /// kept in mind. Gives back the functions whose calls must be told.
     pub(crate) fn open(&self, cupti: &Cupti, settings: &Settings) -> Result<Watched, String> {
-        let capacity = Capacity::at_least(RING_BYTES);
+        let capacity = Capacity::REPLAY_CAPTURE;
         let producer = handshake::connect(&settings.collector, Purpose::ReplayCapture, capacity, GRANT_LIMIT)
             .map_err(|error| format!("the collector gave no ring for the recording: {error}"))?;
         let driver = TargetDriver::open().map_err(|error| error.to_string())?;
