@@ -27,7 +27,7 @@ use tracesmith_cuda::{
     },
 };
 
-use super::{
+use crate::cuda::{
     buffers,
     client_selection::ClientSelection,
     edges, in_process_client,
@@ -49,7 +49,7 @@ const PROFILER_CALLS: [u32; 2] = [driver::CU_PROFILER_START, driver::CU_PROFILER
 
 /// A user of CUPTI in this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Client {
+pub(in crate::cuda) enum Client {
     /// TraceSmith itself.
     TraceSmith = 0,
     /// A profiler in the program.
@@ -57,7 +57,7 @@ pub(super) enum Client {
 }
 
 /// CUPTI, shared.
-pub(super) struct CuptiMultiplexer {
+pub(in crate::cuda) struct CuptiMultiplexer {
     cupti: Cupti,
     state: Mutex<State>,
     /// Which callbacks of calls are on.
@@ -92,19 +92,19 @@ struct State {
 
 /// The multiplexer, if CUPTI was opened.
 #[inline]
-pub(super) fn current() -> Option<&'static CuptiMultiplexer> {
+pub(in crate::cuda) fn current() -> Option<&'static CuptiMultiplexer> {
     // SAFETY: null, or a box that was leaked.
     unsafe { CURRENT.load(Ordering::Acquire).as_ref() }
 }
 
 /// In the child of a fork there is none.
-pub(super) fn forget() {
+pub(in crate::cuda) fn forget() {
     CURRENT.store(ptr::null_mut(), Ordering::Release);
 }
 
 impl CuptiMultiplexer {
     /// The multiplexer; opens CUPTI if that was not done yet.
-    pub(super) fn open() -> Result<&'static Self, Error> {
+    pub(in crate::cuda) fn open() -> Result<&'static Self, Error> {
         if let Some(multiplexer) = current() {
             return Ok(multiplexer);
         }
@@ -131,12 +131,12 @@ impl CuptiMultiplexer {
         Ok(multiplexer)
     }
 
-    pub(super) fn cupti(&self) -> &Cupti {
+    pub(in crate::cuda) fn cupti(&self) -> &Cupti {
         &self.cupti
     }
 
     /// Becomes CUPTI's client, unless it is so already.
-    pub(super) fn attach(&self) -> Result<(), Error> {
+    pub(in crate::cuda) fn attach(&self) -> Result<(), Error> {
         let mut state = lock(&self.state);
         self.switches.attach(|| self.subscribe())?;
         if !state.registered {
@@ -167,7 +167,7 @@ impl CuptiMultiplexer {
     }
 
     /// Becomes CUPTI's client and leaves it again, unless it is its client already.
-    pub(super) fn subscribe_once(&self) {
+    pub(in crate::cuda) fn subscribe_once(&self) {
         let _one_at_a_time = lock(&self.state);
         if self.switches.handle().is_none()
             && let Ok(subscriber) = self.subscribe()
@@ -177,7 +177,7 @@ impl CuptiMultiplexer {
     }
 
     /// Whether the other side wants nothing.
-    pub(super) fn is_ours_alone(&self) -> bool {
+    pub(in crate::cuda) fn is_ours_alone(&self) -> bool {
         let state = lock(&self.state);
         let wishes = &state.wishes[Client::InProcess as usize];
         !wishes.kinds.iter().any(|wanted| *wanted)
@@ -187,12 +187,12 @@ impl CuptiMultiplexer {
 
     /// Is CUPTI's client no longer, some time after no thread is within a call that
     /// it tells us of. Buffers stay registered, and come back.
-    pub(super) fn release(&self) {
+    pub(in crate::cuda) fn release(&self) {
         self.switches.leave();
     }
 
     /// The same at once: another client comes.
-    pub(super) fn release_now(&self) {
+    pub(in crate::cuda) fn release_now(&self) {
         self.switches.leave_now(|subscriber| self.unsubscribe(subscriber));
     }
 
@@ -203,12 +203,12 @@ impl CuptiMultiplexer {
     }
 
     /// Whether no callback is on that nobody wants.
-    pub(super) fn is_settled(&self) -> bool {
+    pub(in crate::cuda) fn is_settled(&self) -> bool {
         self.switches.is_settled()
     }
 
     /// Switches off what could not be while a thread was within a call.
-    pub(super) fn settle(&self) {
+    pub(in crate::cuda) fn settle(&self) {
         self.switches.settle(
             callback_switches::is_any_within,
             |subscriber, (which, id)| {
@@ -222,24 +222,24 @@ impl CuptiMultiplexer {
     }
 
     /// Whether there is such a thread.
-    pub(super) fn is_waiting(&self) -> bool {
+    pub(in crate::cuda) fn is_waiting(&self) -> bool {
         self.switches.is_waiting()
     }
 
     /// Starts a kind for a side.
-    pub(super) fn enable(&self, side: Client, number: u32) -> Result<(), Error> {
+    pub(in crate::cuda) fn enable(&self, side: Client, number: u32) -> Result<(), Error> {
         self.enable_by(side, number, Cupti::enable)
     }
 
     /// Starts a kind of objects for us, with those that exist already.
-    pub(super) fn enable_objects(&self, number: u32) -> Result<(), Error> {
+    pub(in crate::cuda) fn enable_objects(&self, number: u32) -> Result<(), Error> {
         self.enable_by(Client::TraceSmith, number, |cupti, number| {
             cupti.enable_and_dump(number).or_else(|_| cupti.enable(number))
         })
     }
 
     /// The same for the other side, which has asked for just that.
-    pub(super) fn enable_objects_for_client(&self, number: u32) -> Result<(), Error> {
+    pub(in crate::cuda) fn enable_objects_for_client(&self, number: u32) -> Result<(), Error> {
         self.enable_by(Client::InProcess, number, Cupti::enable_and_dump)
     }
 
@@ -270,7 +270,7 @@ impl CuptiMultiplexer {
     }
 
     /// Ends a kind for a side.
-    pub(super) fn disable(&self, side: Client, number: u32) -> Result<(), Error> {
+    pub(in crate::cuda) fn disable(&self, side: Client, number: u32) -> Result<(), Error> {
         let mut state = lock(&self.state);
         let Some(wanted) = state.wishes[side as usize].kinds.get_mut(number as usize) else {
             return self.cupti.disable(number);
@@ -283,7 +283,7 @@ impl CuptiMultiplexer {
     }
 
     /// What comes from now on can be ours.
-    pub(super) fn begin_ours(&self) {
+    pub(in crate::cuda) fn begin_ours(&self) {
         let since = if self.is_ours_alone() {
             0
         } else {
@@ -293,12 +293,12 @@ impl CuptiMultiplexer {
     }
 
     /// From now on no record is ours.
-    pub(super) fn refuse(&self) {
+    pub(in crate::cuda) fn refuse(&self) {
         self.accept_only(&[]);
     }
 
     /// From now on only records of these kinds are ours.
-    pub(super) fn accept_only(&self, kinds: &[u32]) {
+    pub(in crate::cuda) fn accept_only(&self, kinds: &[u32]) {
         for (number, accepted) in self.accepted.iter().enumerate() {
             if !kinds.contains(&(number as u32)) {
                 accepted.store(false, Ordering::Relaxed);
@@ -307,7 +307,11 @@ impl CuptiMultiplexer {
     }
 
     /// Turns records of one function on or off, for the other side.
-    pub(super) fn set_function(&self, function: (ApiDomain, u32), switch: Switch) -> Result<(), Error> {
+    pub(in crate::cuda) fn set_function(
+        &self,
+        function: (ApiDomain, u32),
+        switch: Switch,
+    ) -> Result<(), Error> {
         let mut state = lock(&self.state);
         let wishes = &mut state.wishes[Client::InProcess as usize];
         match switch {
@@ -325,7 +329,7 @@ impl CuptiMultiplexer {
     }
 
     /// Whether a side wants a kind.
-    pub(super) fn wants_kind(&self, side: Client, number: u32) -> bool {
+    pub(in crate::cuda) fn wants_kind(&self, side: Client, number: u32) -> bool {
         let state = lock(&self.state);
         state.wishes[side as usize]
             .kinds
@@ -334,14 +338,14 @@ impl CuptiMultiplexer {
     }
 
     /// Whether a side has said that it wants no records of a function.
-    pub(super) fn skips_function(&self, side: Client, function: (ApiDomain, u32)) -> bool {
+    pub(in crate::cuda) fn skips_function(&self, side: Client, function: (ApiDomain, u32)) -> bool {
         lock(&self.state).wishes[side as usize]
             .skipped
             .contains(&function)
     }
 
     /// Whether a side wants records of a function.
-    pub(super) fn wants_function(&self, side: Client, function: (ApiDomain, u32)) -> bool {
+    pub(in crate::cuda) fn wants_function(&self, side: Client, function: (ApiDomain, u32)) -> bool {
         lock(&self.state).wishes[side as usize].wants(function)
     }
 
@@ -368,7 +372,7 @@ impl CuptiMultiplexer {
     }
 
     /// Turns one callback on or off, for a side.
-    pub(super) fn set_callback(
+    pub(in crate::cuda) fn set_callback(
         &self,
         side: Client,
         domain: u32,
@@ -414,7 +418,7 @@ impl CuptiMultiplexer {
     }
 
     /// Turns all callbacks of a domain on or off, for the other side.
-    pub(super) fn set_domain_for_client(&self, domain: u32, switch: Switch) -> Result<(), Error> {
+    pub(in crate::cuda) fn set_domain_for_client(&self, domain: u32, switch: Switch) -> Result<(), Error> {
         let _one_at_a_time = lock(&self.state);
         let Some(subscriber) = self.switches.handle() else {
             return Ok(());
@@ -449,14 +453,14 @@ impl CuptiMultiplexer {
     }
 
     /// Whether the other side wants a callback.
-    pub(super) fn is_enabled_for_client(&self, domain: u32, id: u32) -> bool {
+    pub(in crate::cuda) fn is_enabled_for_client(&self, domain: u32, id: u32) -> bool {
         self.callbacks[Client::InProcess as usize]
             .get(domain as usize)
             .is_some_and(|bits| bits.contains(id))
     }
 
     /// The program's own calls that open and close the window.
-    pub(super) fn watch_profiler_calls(&self, switch: Switch) {
+    pub(in crate::cuda) fn watch_profiler_calls(&self, switch: Switch) {
         self.has_range.store(switch == Switch::On, Ordering::Relaxed);
         for id in PROFILER_CALLS {
             // The window then never opens, which its emptiness shows.
@@ -465,7 +469,7 @@ impl CuptiMultiplexer {
     }
 
     /// Launches, some of which open and close the window.
-    pub(super) fn watch_launches(&self, functions: &[u32], switch: Switch) {
+    pub(in crate::cuda) fn watch_launches(&self, functions: &[u32], switch: Switch) {
         for id in functions {
             self.opening.set(*id, switch);
             // Not every number that has a name has a function in every version.
@@ -475,7 +479,7 @@ impl CuptiMultiplexer {
 
     /// Whether a call of this function may open and close the window.
     #[inline]
-    pub(super) fn may_open(&self, id: u32) -> bool {
+    pub(in crate::cuda) fn may_open(&self, id: u32) -> bool {
         self.opening.contains(id)
     }
 
@@ -486,14 +490,14 @@ impl CuptiMultiplexer {
     }
 
     /// Whether those calls open and close the window.
-    pub(super) fn has_range(&self) -> bool {
+    pub(in crate::cuda) fn has_range(&self) -> bool {
         self.has_range.load(Ordering::Relaxed)
     }
 
     /// Calls whose stacks are taken, and the making of graph nodes. Gives back how
     /// many of them cannot be watched: those calls are without a stack, and nodes
     /// have that of their launch.
-    pub(super) fn watch_callers(&self, functions: &[u32], switch: Switch) -> usize {
+    pub(in crate::cuda) fn watch_callers(&self, functions: &[u32], switch: Switch) -> usize {
         for id in functions {
             self.with_stack.set(*id, switch);
         }
@@ -515,7 +519,7 @@ impl CuptiMultiplexer {
     }
 
     /// What nodes of graphs wait for.
-    pub(super) fn watch_edges(&self, switch: Switch) {
+    pub(in crate::cuda) fn watch_edges(&self, switch: Switch) {
         self.has_edges.store(switch == Switch::On, Ordering::Relaxed);
         for id in edges::WATCHED {
             // The order within graphs is then not known.
@@ -524,23 +528,23 @@ impl CuptiMultiplexer {
     }
 
     /// Whether that is watched.
-    pub(super) fn has_edges(&self) -> bool {
+    pub(in crate::cuda) fn has_edges(&self) -> bool {
         self.has_edges.load(Ordering::Relaxed)
     }
 
     /// Whether the callers of anything are wanted.
-    pub(super) fn has_callers(&self) -> bool {
+    pub(in crate::cuda) fn has_callers(&self) -> bool {
         !self.with_stack.is_empty()
     }
 
     /// Whether the callers of a function of the driver are wanted.
     #[inline]
-    pub(super) fn takes_stack(&self, id: u32) -> bool {
+    pub(in crate::cuda) fn takes_stack(&self, id: u32) -> bool {
         self.with_stack.contains(id)
     }
 
     /// Calls that are recorded by their callbacks.
-    pub(super) fn watch_calls(&self, functions: &[(ApiDomain, u32)], switch: Switch) {
+    pub(in crate::cuda) fn watch_calls(&self, functions: &[(ApiDomain, u32)], switch: Switch) {
         for (which, id) in functions {
             if switch == Switch::On {
                 self.recorded[*which as usize].set(*id, Switch::On);
@@ -559,12 +563,12 @@ impl CuptiMultiplexer {
     }
 
     /// Calls that are under way are not recorded either.
-    pub(super) fn forget_calls(&self) {
+    pub(in crate::cuda) fn forget_calls(&self) {
         self.recorded.iter().for_each(|set| set.set_all(Switch::Off));
     }
 
     /// Functions that wait, or are about events.
-    pub(super) fn watch_waits(&self, functions: &[u32], switch: Switch) {
+    pub(in crate::cuda) fn watch_waits(&self, functions: &[u32], switch: Switch) {
         for id in functions {
             if switch == Switch::Off && self.outlasts_window(*id) {
                 continue;
@@ -576,12 +580,12 @@ impl CuptiMultiplexer {
 
     /// Whether calls of a function are recorded by their callbacks.
     #[inline]
-    pub(super) fn records_call(&self, which: ApiDomain, id: u32) -> bool {
+    pub(in crate::cuda) fn records_call(&self, which: ApiDomain, id: u32) -> bool {
         self.recorded[which as usize].contains(id)
     }
 
     /// Calls that are kept to be made again.
-    pub(super) fn watch_recorded(&self, functions: &[u32], switch: Switch) {
+    pub(in crate::cuda) fn watch_recorded(&self, functions: &[u32], switch: Switch) {
         for id in functions {
             self.kept.set(*id, switch);
             if switch == Switch::Off && self.may_open(*id) {
@@ -593,7 +597,7 @@ impl CuptiMultiplexer {
     }
 
     /// The code that such calls run.
-    pub(super) fn watch_code(&self, switch: Switch) {
+    pub(in crate::cuda) fn watch_code(&self, switch: Switch) {
         for id in [
             resource::MODULE_LOADED,
             resource::MODULE_PROFILED,
@@ -606,12 +610,12 @@ impl CuptiMultiplexer {
 
     /// Whether calls of a function of the driver are kept to be made again.
     #[inline]
-    pub(super) fn keeps_call(&self, id: u32) -> bool {
+    pub(in crate::cuda) fn keeps_call(&self, id: u32) -> bool {
         self.kept.contains(id)
     }
 
     /// Modules coming and going, contexts and streams going.
-    pub(super) fn watch_resources(&self, switch: Switch) {
+    pub(in crate::cuda) fn watch_resources(&self, switch: Switch) {
         for id in [
             resource::CONTEXT_DESTROY_STARTING,
             resource::STREAM_DESTROY_STARTING,

@@ -30,7 +30,7 @@ use tracesmith_cuda::{
 };
 use tracesmith_wire::record::{HOST_CLOCK, Synchronization};
 
-use super::{
+use crate::cuda::{
     calls,
     kinds::{LAST_FUNCTION, plain_name},
     translate::{NONE, code},
@@ -141,7 +141,7 @@ fn take_begin() -> Option<u64> {
 }
 
 /// The waits of this process.
-pub(super) struct Waits {
+pub(in crate::cuda) struct Waits {
     /// What each function does, by its callback number; 0 is nothing.
     operations: [AtomicU8; LAST_FUNCTION as usize],
     known: Mutex<Known>,
@@ -161,7 +161,7 @@ impl Default for Waits {
 
 impl Waits {
     /// They are wanted from now on: the functions to watch.
-    pub(super) fn begin(&self, cupti: &Cupti) -> Vec<u32> {
+    pub(in crate::cuda) fn begin(&self, cupti: &Cupti) -> Vec<u32> {
         EPOCH.fetch_add(1, Ordering::Relaxed);
         // Handles of before may be others' by now.
         lock(&self.known).forget();
@@ -178,7 +178,7 @@ impl Waits {
     }
 
     /// No more.
-    pub(super) fn end(&self) {
+    pub(in crate::cuda) fn end(&self) {
         for operation in &self.operations {
             operation.store(0, Ordering::Relaxed);
         }
@@ -186,7 +186,7 @@ impl Waits {
 
     /// The calling thread begins or ends a call of the driver.
     #[inline]
-    pub(super) fn call(&self, agent: &Agent, cupti: &Cupti, id: u32, call: &ApiCallback) {
+    pub(in crate::cuda) fn call(&self, agent: &Agent, cupti: &Cupti, id: u32, call: &ApiCallback) {
         let operation = self
             .operations
             .get(id as usize)

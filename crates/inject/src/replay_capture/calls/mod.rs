@@ -18,7 +18,7 @@ use tracesmith_cuda::{
 };
 use tracesmith_wire::record::Command;
 
-use super::{
+use crate::replay_capture::{
     Function, ReplayCapture, State,
     arguments::{bytes_of, cooperative, events, objection, parameters, words},
     copies::Setting,
@@ -31,30 +31,30 @@ use super::{
 use crate::{clock, cuda::kinds::plain_name, guard::lock, threads};
 
 /// Numbers of the format's kinds of commands.
-pub(super) mod code {
-    pub(in super::super) const REFUSED: u8 = 0;
-    pub(in super::super) const LAUNCH: u8 = 1;
-    pub(in super::super) const COPY: u8 = 2;
-    pub(in super::super) const SET: u8 = 3;
-    pub(in super::super) const ALLOCATE: u8 = 4;
-    pub(in super::super) const FREE: u8 = 5;
-    pub(in super::super) const RECORD_EVENT: u8 = 6;
-    pub(in super::super) const WAIT_EVENT: u8 = 7;
-    pub(in super::super) const SYNCHRONIZE: u8 = 8;
-    pub(in super::super) const ATTRIBUTE: u8 = 9;
-    pub(in super::super) const STREAM: u8 = 10;
-    pub(in super::super) const HOST_FUNCTION: u8 = 11;
-    pub(in super::super) const GRAPH: u8 = 12;
-    pub(in super::super) const COPY_PLANES: u8 = 13;
-    pub(in super::super) const TEXTURE: u8 = 14;
-    pub(in super::super) const ARRAY: u8 = 15;
+pub(in crate::replay_capture) mod code {
+    pub(in crate::replay_capture) const REFUSED: u8 = 0;
+    pub(in crate::replay_capture) const LAUNCH: u8 = 1;
+    pub(in crate::replay_capture) const COPY: u8 = 2;
+    pub(in crate::replay_capture) const SET: u8 = 3;
+    pub(in crate::replay_capture) const ALLOCATE: u8 = 4;
+    pub(in crate::replay_capture) const FREE: u8 = 5;
+    pub(in crate::replay_capture) const RECORD_EVENT: u8 = 6;
+    pub(in crate::replay_capture) const WAIT_EVENT: u8 = 7;
+    pub(in crate::replay_capture) const SYNCHRONIZE: u8 = 8;
+    pub(in crate::replay_capture) const ATTRIBUTE: u8 = 9;
+    pub(in crate::replay_capture) const STREAM: u8 = 10;
+    pub(in crate::replay_capture) const HOST_FUNCTION: u8 = 11;
+    pub(in crate::replay_capture) const GRAPH: u8 = 12;
+    pub(in crate::replay_capture) const COPY_PLANES: u8 = 13;
+    pub(in crate::replay_capture) const TEXTURE: u8 = 14;
+    pub(in crate::replay_capture) const ARRAY: u8 = 15;
 }
 
 /// The default stream of a thread, as a handle.
 const PER_THREAD: u64 = 2;
 
 /// How long a function of the host may take: it may itself wait for the thread that we hold up.
-pub(super) const HOST_LIMIT: Duration = Duration::from_secs(5);
+pub(in crate::replay_capture) const HOST_LIMIT: Duration = Duration::from_secs(5);
 
 /// The arguments of a call.
 macro_rules! given {
@@ -73,7 +73,7 @@ macro_rules! pointed {
 }
 
 /// What a call is: the arguments, and how it went.
-pub(super) struct Call<'c> {
+pub(in crate::replay_capture) struct Call<'c> {
     callback: &'c ApiCallback,
 }
 
@@ -526,7 +526,11 @@ impl State {
     }
 
     /// What is known of a kernel; the driver is asked once.
-    pub(super) fn known(&mut self, handle: FunctionHandle, context: u32) -> Option<Arc<Function>> {
+    pub(in crate::replay_capture) fn known(
+        &mut self,
+        handle: FunctionHandle,
+        context: u32,
+    ) -> Option<Arc<Function>> {
         let key = (context, handle);
         if let Some(function) = self.functions.get(&key) {
             return Some(function.clone());
@@ -537,7 +541,7 @@ impl State {
     }
 
     /// Tells a launch, with what must be known of the memory that it reaches.
-    pub(super) fn send_launch(
+    pub(in crate::replay_capture) fn send_launch(
         &mut self,
         command: Command,
         function: &Function,
@@ -593,7 +597,7 @@ impl State {
     }
 
     /// The stream of a command. How it was made is told before it is used first.
-    pub(super) fn stream(&mut self, call: &Call<'_>, handle: usize) -> u64 {
+    pub(in crate::replay_capture) fn stream(&mut self, call: &Call<'_>, handle: usize) -> u64 {
         let own = handle as u64 == PER_THREAD || (handle == 0 && call.uses_per_thread_default_stream());
         let stream = if own {
             PER_THREAD | u64::from(threads::thread_id()) << 32
@@ -614,7 +618,11 @@ impl State {
         stream
     }
 
-    pub(super) fn query_function(&mut self, handle: FunctionHandle, context: u32) -> Option<Function> {
+    pub(in crate::replay_capture) fn query_function(
+        &mut self,
+        handle: FunctionHandle,
+        context: u32,
+    ) -> Option<Function> {
         Some(Function {
             name: self.driver.name(handle)?.into(),
             parameters: self.driver.parameters(handle)?,
@@ -704,7 +712,7 @@ impl State {
     }
 
     /// The program goes on only when some work is done, and may rely on that.
-    pub(super) fn host_waits(&mut self, call: &Call<'_>, what: Wait, handle: u64) {
+    pub(in crate::replay_capture) fn host_waits(&mut self, call: &Call<'_>, what: Wait, handle: u64) {
         let (stream, object) = match what {
             Wait::All => (0, 0),
             Wait::Stream => (self.stream(call, handle as usize), 0),
@@ -735,18 +743,18 @@ impl State {
 
     /// Whether the call becomes part of a graph and does nothing by itself; then
     /// nothing may be read either.
-    pub(super) fn is_captured(&mut self, stream: usize) -> bool {
+    pub(in crate::replay_capture) fn is_captured(&mut self, stream: usize) -> bool {
         self.driver.is_capturing(stream)
     }
 
     /// A call that cannot be run again.
-    pub(super) fn refuse(&mut self, call: &Call<'_>, why: &str) {
+    pub(in crate::replay_capture) fn refuse(&mut self, call: &Call<'_>, why: &str) {
         let command = self.command(call);
         self.refuse_in(command, call, why);
     }
 
     /// The same, of what a graph does.
-    pub(super) fn refuse_in(&mut self, command: Command, call: &Call<'_>, why: &str) {
+    pub(in crate::replay_capture) fn refuse_in(&mut self, command: Command, call: &Call<'_>, why: &str) {
         let command = Command {
             kind: code::REFUSED,
             ..command
@@ -755,7 +763,7 @@ impl State {
     }
 
     /// What all commands have.
-    pub(super) fn command(&self, call: &Call<'_>) -> Command {
+    pub(in crate::replay_capture) fn command(&self, call: &Call<'_>) -> Command {
         Command {
             number: self.commands + 1,
             time: clock::now(),
@@ -766,7 +774,7 @@ impl State {
         }
     }
 
-    pub(super) fn send_command(
+    pub(in crate::replay_capture) fn send_command(
         &mut self,
         mut command: Command,
         name: &[u8],
