@@ -16,6 +16,7 @@ use tracesmith_collect::{Capture, Destination, Existing, Injection, Launch, Prel
 use tracesmith_format::StringId;
 use tracesmith_format::tables::{ApiCall, Kernel};
 use tracesmith_wire::control::{Message, Settings};
+use tracesmith_wire::environment;
 use tracesmith_wire::frame::frame_bytes;
 use tracesmith_wire::handshake::{Purpose, connect, connect_control};
 use tracesmith_wire::record::{self, IntoBytes, Payload};
@@ -142,7 +143,7 @@ fn target() {
         .iter()
         .map(wire_kernel)
         .collect();
-    let collector = PathBuf::from(env::var_os("TRACESMITH_COLLECTOR").unwrap());
+    let collector = PathBuf::from(env::var_os(environment::COLLECTOR).unwrap());
     let control = connect_control(&collector, LIMIT).unwrap();
     let Some(Message::Open(settings)) = control.receive(LIMIT).unwrap() else {
         panic!("no order to record");

@@ -16,10 +16,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tracesmith_wire::{BatchSize, Capacity, Config, Consumer, Kind, Policy, Producer, Pushed, Tag, ring};
+use tracesmith_wire::{Capacity, Config, Consumer, Kind, Policy, Producer, Pushed, Tag, ring};
 
 const RECORD_BYTES: usize = 64;
-const BATCH: usize = 64;
+const DISTINCT: usize = 64;
 const RUNS: usize = 31;
 const TAG: Tag = Tag {
     kind: Kind::new(NonZeroU16::MIN),
@@ -37,11 +37,6 @@ fn main() {
     println!(
         "{:28} {:>7} {:>7} {:>7}  {:>7} {:>7} {:>7}  ratio asked for",
         "", "ours", "rtrb", "ratio", "ours", "rtrb", "ratio"
-    );
-    report(
-        "batches of 64, two threads",
-        "1.25 (0.8 of the throughput)",
-        || (batched_ours(1_000_000), batched_rtrb(1_000_000)),
     );
     report("push, one thread", "2", || (push_ours(100), push_rtrb(100)));
     report("push and pop, one thread", "2", || {
@@ -105,7 +100,7 @@ fn our_ring() -> (Producer, Consumer) {
 /// do. `black_box` keeps the compiler from building them in the queue's slots.
 fn items() -> Vec<Item> {
     hint::black_box(
-        (0..BATCH as u64)
+        (0..DISTINCT as u64)
             .map(|number| [number; RECORD_BYTES / 8])
             .collect(),
     )
@@ -132,30 +127,6 @@ fn look(sum: u64, payload: &[u8]) -> u64 {
         .last_chunk::<8>()
         .map_or(0, |word| u64::from_le_bytes(*word));
     sum.wrapping_add(first ^ last)
-}
-
-fn batched_ours(count: usize) -> f64 {
-    let (mut producer, mut consumer) = our_ring();
-    let payloads = payloads();
-    let start = Instant::now();
-    thread::scope(|scope| {
-        scope.spawn(move || {
-            let mut sent = 0;
-            while sent < count {
-                let Some(mut batch) = producer.reserve(BatchSize::of(BATCH, RECORD_BYTES)) else {
-                    hint::spin_loop();
-                    continue;
-                };
-                for payload in &payloads {
-                    let _ = batch.push(TAG, payload);
-                }
-                batch.commit();
-                sent += BATCH;
-            }
-        });
-        drain_ours(&mut consumer, count);
-    });
-    nanos_each(start.elapsed(), count)
 }
 
 fn paired_ours(count: usize) -> f64 {
@@ -208,7 +179,7 @@ fn seldom_ours(count: usize) -> f64 {
     thread::scope(|scope| {
         let taken = scope.spawn(move || {
             seldom(count, |number| {
-                let _ = producer.push(TAG, &payloads[number % BATCH]);
+                let _ = producer.push(TAG, &payloads[number % DISTINCT]);
             })
         });
         let mut sum = 0;
@@ -234,7 +205,7 @@ fn seldom_rtrb(count: usize) -> f64 {
     thread::scope(|scope| {
         let taken = scope.spawn(move || {
             seldom(count, |number| {
-                let _ = producer.push(items[number % BATCH]);
+                let _ = producer.push(items[number % DISTINCT]);
             })
         });
         let mut sum = 0u64;
@@ -296,26 +267,6 @@ fn single_ours(count: usize) -> f64 {
     nanos_each(start.elapsed(), count)
 }
 
-fn batched_rtrb(count: usize) -> f64 {
-    let items = items();
-    let (mut producer, mut consumer) = rtrb::RingBuffer::<Item>::new(SLOTS);
-    let start = Instant::now();
-    thread::scope(|scope| {
-        scope.spawn(move || {
-            let mut sent = 0;
-            while sent < count {
-                let Ok(chunk) = producer.write_chunk_uninit(BATCH) else {
-                    hint::spin_loop();
-                    continue;
-                };
-                sent += chunk.fill_from_iter(items.iter().copied());
-            }
-        });
-        drain_rtrb(&mut consumer, count);
-    });
-    nanos_each(start.elapsed(), count)
-}
-
 fn paired_rtrb(count: usize) -> f64 {
     let items = items();
     let (mut producer, mut consumer) = rtrb::RingBuffer::<Item>::new(SLOTS);
@@ -343,7 +294,7 @@ fn paired_rtrb(count: usize) -> f64 {
 fn drain_rtrb(consumer: &mut rtrb::Consumer<Item>, count: usize) {
     let (mut received, mut sum) = (0, 0_u64);
     while received < count {
-        let ready = consumer.slots().min(BATCH);
+        let ready = consumer.slots().min(DISTINCT);
         if ready == 0 {
             hint::spin_loop();
             continue;

@@ -10,7 +10,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use tracesmith_wire::control::armed;
+use tracesmith_wire::{control::armed, environment};
 
 /// Names a library to use instead of the one that this binary carries.
 const VARIABLE: &str = "TRACESMITH_INJECT_LIBRARY";
@@ -50,10 +50,7 @@ fn write(folder: &Path, path: &Path) -> Result<()> {
 /// The loader splits LD_PRELOAD at spaces and colons, and maps no code from a
 /// file system that forbids it.
 fn check_folder(folder: &Path) -> Result<()> {
-    let hint = format!(
-        "hint: name another folder in {}",
-        armed::RUNTIME_DIRECTORY_VARIABLE
-    );
+    let hint = format!("hint: name another folder in {}", environment::RUNTIME_DIRECTORY);
     let name = folder.to_string_lossy();
     if name.contains([' ', ':', '\t']) {
         bail!("the loader cannot preload from a folder with a space or colon in its name: {name}\n\n{hint}");

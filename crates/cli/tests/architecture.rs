@@ -73,7 +73,7 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
     ),
     (
         "interop",
-        &["format", "trace"],
+        &["format", "trace", "symbols"],
         &[
             "tracesmith-cuda",
             "tracesmith-wire",
@@ -96,14 +96,8 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
     ),
     (
         "machine",
-        &["cuda"],
-        &[
-            "tracesmith-format",
-            "tracesmith-wire",
-            "tracesmith-trace",
-            "clap",
-            "tokio",
-        ],
+        &["cuda", "wire"],
+        &["tracesmith-format", "tracesmith-trace", "clap", "tokio"],
     ),
     (
         "cli",

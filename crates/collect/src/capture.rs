@@ -78,10 +78,6 @@ pub enum Existing {
     Replace,
 }
 
-/// Room for texts and the like: a target fills it in bursts only.
-pub(crate) const DEFINITIONS_RING: Capacity = Capacity::at_least(1 << 20);
-/// Room for the contents of memory, for which a target waits.
-pub(crate) const RECORDING_RING: Capacity = Capacity::at_least(16 << 20);
 const THREAD_RING: Capacity = Capacity::at_least(256 << 10);
 const FLUSH_PERIOD: Duration = Duration::from_millis(100);
 

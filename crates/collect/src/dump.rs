@@ -3,15 +3,13 @@
 use std::{path::PathBuf, time::Duration};
 
 use tracesmith_wire::{
-    control::{Message, armed},
+    control::{DUMP_LIMIT, Message, armed},
     handshake::connect_control,
 };
 
 use crate::error::Error;
 
 const CONNECT_LIMIT: Duration = Duration::from_secs(2);
-/// Writing hundreds of megabytes takes a while.
-const DUMP_LIMIT: Duration = Duration::from_secs(60);
 
 /// Has the collector of `process` write out what its flight recorder holds.
 /// Gives back where.

@@ -6,15 +6,12 @@ use std::{
     path::Path,
 };
 
-use tracesmith_wire::control::armed;
+use tracesmith_wire::{control::armed, environment as names};
 
 use crate::{
     error::Error,
     launch::{Injection, Preload},
 };
-
-/// Names the collector that a program was started under.
-pub(crate) const COLLECTOR_VARIABLE: &str = "TRACESMITH_COLLECTOR";
 
 /// What an armed program does about CUPTI before it is recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,12 +35,12 @@ pub fn environment(
 ) -> Result<Vec<(&'static str, OsString)>, Error> {
     let directory = armed::directory()?;
     let value = match beforehand {
-        Beforehand::Nothing => armed::ASLEEP,
-        Beforehand::Ready => armed::READY,
+        Beforehand::Nothing => names::ATTACHABLE_IDLE,
+        Beforehand::Ready => names::ATTACHABLE_READY,
     };
-    let mut variables = vec![(armed::VARIABLE, OsString::from(value))];
+    let mut variables = vec![(names::ATTACHABLE, OsString::from(value))];
     variables.extend(injection(library, preload, &Injection::ByDriver));
-    variables.push((armed::RUNTIME_DIRECTORY_VARIABLE, directory.into()));
+    variables.push((names::RUNTIME_DIRECTORY, directory.into()));
     Ok(variables)
 }
 
@@ -55,12 +52,12 @@ pub(crate) fn injection(
 ) -> Vec<(&'static str, OsString)> {
     let mut variables = Vec::new();
     if *injection == Injection::ByDriver {
-        variables.push(("CUDA_INJECTION64_PATH", library.into()));
+        variables.push((names::CUDA_INJECTION, library.into()));
     }
-    variables.push(("NVTX_INJECTION64_PATH", library.into()));
+    variables.push((names::NVTX_INJECTION, library.into()));
     if preload == Preload::Yes {
-        let before = env::var_os("LD_PRELOAD");
-        variables.push(("LD_PRELOAD", preloaded(library, before.as_deref())));
+        let before = env::var_os(names::PRELOAD);
+        variables.push((names::PRELOAD, preloaded(library, before.as_deref())));
     }
     variables
 }

@@ -90,7 +90,7 @@ impl Launch {
         let arguments = c_strings(self.command.iter().cloned())?;
         let program = arguments.first().ok_or(io::ErrorKind::NotFound)?;
         let mut variables: BTreeMap<OsString, OsString> = env::vars_os().collect();
-        variables.insert(environment::COLLECTOR_VARIABLE.into(), socket.into());
+        variables.insert(tracesmith_wire::environment::COLLECTOR.into(), socket.into());
         for (name, value) in environment::injection(&self.library, self.preload, &self.injection) {
             variables.insert(name.into(), value);
         }

@@ -7,11 +7,7 @@ use tracesmith_wire::{
     Capacity, Config, Consumer, Losses, Policy, Record, control::Settings, handshake::Purpose,
 };
 
-use crate::{
-    capture::{DEFINITIONS_RING, RECORDING_RING},
-    health::Notice,
-    rows::TraceRows,
-};
+use crate::{health::Notice, rows::TraceRows};
 
 /// Reads of one ring before the next has its turn; a read is 16 KiB.
 const READS_PER_TURN: usize = 64;
@@ -20,7 +16,7 @@ const READS_PER_TURN: usize = 64;
 const DEFINITIONS_LIMIT: Duration = Duration::from_millis(100);
 const ACTIVITY_LIMIT: Duration = Duration::from_millis(250);
 /// A recording without all of its contents is worth nothing.
-const RECORDING_LIMIT: Duration = Duration::from_secs(60);
+const REPLAY_CAPTURE_LIMIT: Duration = Duration::from_secs(60);
 
 /// What becomes of records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,13 +30,13 @@ pub(crate) enum Keep {
 /// Size and behaviour of a ring for this purpose; none for control.
 pub(crate) fn config(purpose: Purpose, settings: &Settings, keep: Keep) -> Option<Config> {
     let (capacity, policy) = match (purpose, keep) {
-        (Purpose::Definitions, _) => (DEFINITIONS_RING, block(DEFINITIONS_LIMIT)),
+        (Purpose::Definitions, _) => (Capacity::DEFINITIONS, block(DEFINITIONS_LIMIT)),
         (Purpose::Activity, Keep::Everything) => (settings.activity_ring, block(ACTIVITY_LIMIT)),
         (Purpose::Activity, Keep::LastPart) => (settings.activity_ring, Policy::OverwriteOldest),
         (Purpose::Thread, Keep::Everything) => (settings.thread_ring, Policy::DropNewest),
         (Purpose::Thread, Keep::LastPart) => (settings.thread_ring, Policy::OverwriteOldest),
-        (Purpose::Recording, Keep::Everything) => (RECORDING_RING, block(RECORDING_LIMIT)),
-        (Purpose::Control, _) | (Purpose::Recording, Keep::LastPart) => return None,
+        (Purpose::ReplayCapture, Keep::Everything) => (Capacity::REPLAY_CAPTURE, block(REPLAY_CAPTURE_LIMIT)),
+        (Purpose::Control, _) | (Purpose::ReplayCapture, Keep::LastPart) => return None,
     };
     Some(Config { capacity, policy })
 }
@@ -204,7 +200,7 @@ impl Ring {
             Purpose::Definitions => "the ring for definitions",
             Purpose::Activity => "the ring for device activity",
             Purpose::Thread => "the ring of a thread",
-            Purpose::Recording => "the ring of the recording",
+            Purpose::ReplayCapture => "the ring of the recording",
             Purpose::Control => "control",
         }
     }

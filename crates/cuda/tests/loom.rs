@@ -6,15 +6,15 @@
 //! A model that cannot fail says nothing. Each of these weakenings was tried
 //! and is reported by the model named behind it:
 //!
-//! - No fence in `Switches::begins`, or none in `Switches::turn_off`; or the former
+//! - No fence in `CallbackSwitches::begins`, or none in `CallbackSwitches::turn_off`; or the former
 //!   does not look whether the callback is on, or the latter looks for threads
 //!   before it takes the function out of those that are on: all models.
-//! - `Switches::turn_off` does not look whether the callback is on, and counts one as
+//! - `CallbackSwitches::turn_off` does not look whether the callback is on, and counts one as
 //!   on that is off because a thread is about to switch it on:
 //!   `what_is_turned_off_twice_is_as_off_as_before`.
-//! - `Switches::turn_on` counts a callback as on before it is:
+//! - `CallbackSwitches::turn_on` counts a callback as on before it is:
 //!   `what_is_turned_on_again_meanwhile_stays_on`.
-//! - `Switches::settle` looks what waits before it has the client, and not again:
+//! - `CallbackSwitches::settle` looks what waits before it has the client, and not again:
 //!   `what_is_wanted_again_while_it_is_settled_stays_on`.
 #![cfg(loom)]
 #![allow(
@@ -35,7 +35,7 @@ use loom::{
 };
 use tracesmith_cuda::cupti::{
     ApiDomain,
-    switches::{Function, Place, Switches},
+    callback_switches::{CallbackSwitches, Function, ThreadCallStack},
 };
 
 const WAIT: Function = (ApiDomain::Driver, 1);
@@ -43,8 +43,8 @@ const WAIT: Function = (ApiDomain::Driver, 1);
 /// CUPTI, with one function.
 #[derive(Default)]
 struct Model {
-    switches: Switches<()>,
-    place: Place,
+    switches: CallbackSwitches<()>,
+    stack: ThreadCallStack,
     is_on: AtomicBool,
 }
 
@@ -66,14 +66,14 @@ impl Model {
         let is_told = self.is_on.load(Ordering::SeqCst);
         if is_told {
             // CUPTI has noted the call. What happens here is not in our hands.
-            self.switches.begins(&self.place, WAIT, |()| {
+            self.switches.begins(&self.stack, WAIT, |()| {
                 let Ok(()) = self.set(true);
             });
         }
         let end_is_told = self.is_on.load(Ordering::SeqCst);
         assert!(end_is_told || !is_told, "a call stays on CUPTI's list for ever");
         if end_is_told {
-            self.place.ends(WAIT);
+            self.stack.ends(WAIT);
         }
         is_told
     }
@@ -81,14 +81,14 @@ impl Model {
     fn turn_off(&self) {
         let Ok(()) = self.switches.turn_off(
             WAIT,
-            |function| self.place.is_within(function),
+            |function| self.stack.is_within(function),
             |()| self.set(false),
         );
     }
 
     fn settle(&self) {
         self.switches.settle(
-            |function| self.place.is_within(function),
+            |function| self.stack.is_within(function),
             |(), _| {
                 let Ok(()) = self.set(false);
             },
@@ -162,9 +162,9 @@ fn what_is_turned_on_again_meanwhile_stays_on() {
 fn what_is_wanted_again_while_it_is_settled_stays_on() {
     loom::model(|| {
         let model = Model::new();
-        model.switches.begins(&model.place, WAIT, |()| {});
+        model.switches.begins(&model.stack, WAIT, |()| {});
         model.turn_off();
-        model.place.ends(WAIT);
+        model.stack.ends(WAIT);
         let other = thread::spawn({
             let model = Arc::clone(&model);
             move || {

@@ -17,7 +17,8 @@ use std::{
 };
 
 use tracesmith_wire::{
-    control::{Settings, armed},
+    control::Settings,
+    environment,
     record::{WINDOW_CLOSED, WINDOW_OPENED, Window},
 };
 
@@ -25,15 +26,12 @@ use crate::{
     clock, control, cuda, facts,
     guard::{self, lock},
     leaving, nvtx,
-    range::{Range, Turn},
-    recording::{Recording, Since},
+    range::{Range, RangeEdge},
+    replay_capture::{ReplayCapture, Since},
     sink::{Cause, Sink},
     stacks::{self, Stacks},
     threads::{self, ThreadRings, thread_id},
 };
-
-/// Names the collector's socket in a process that is started under one.
-pub(crate) const COLLECTOR_VARIABLE: &str = "TRACESMITH_COLLECTOR";
 
 /// How often it is tried to end what a closed window has left.
 const SETTLE_PERIOD: Duration = Duration::from_millis(50);
@@ -59,7 +57,7 @@ pub(crate) struct Agent {
     /// Who makes calls.
     pub(crate) stacks: Stacks,
     /// What is needed to run a window again.
-    pub(crate) recording: Recording,
+    pub(crate) replay_capture: ReplayCapture,
     process: u32,
     /// Whether CUPTI is made ready for a window that may come.
     readies: bool,
@@ -76,7 +74,7 @@ struct State {
 struct Open {
     settings: Settings,
     range: Range,
-    recording: bool,
+    is_recording: bool,
 }
 
 /// Why there is an agent.
@@ -118,11 +116,11 @@ pub(crate) fn get_or_start() -> Option<&'static Agent> {
 }
 
 fn mode() -> Option<Mode> {
-    if let Some(path) = env::var_os(COLLECTOR_VARIABLE).filter(|path| !path.is_empty()) {
+    if let Some(path) = env::var_os(environment::COLLECTOR).filter(|path| !path.is_empty()) {
         return Some(Mode::Collector(PathBuf::from(path)));
     }
-    let value = env::var_os(armed::VARIABLE)?;
-    Some(if value == armed::READY {
+    let value = env::var_os(environment::ATTACHABLE)?;
+    Some(if value == environment::ATTACHABLE_READY {
         Mode::Ready
     } else {
         Mode::Armed
@@ -133,14 +131,14 @@ fn start() {
     let Some(mode) = mode() else {
         return;
     };
-    guard::silence();
+    guard::suppress_panic_output();
     let agent = Box::leak(Box::new(Agent {
         sink: Sink::default(),
         threads: ThreadRings::default(),
         cuda: cuda::Backend::default(),
         nvtx: nvtx::State::default(),
         stacks: Stacks::default(),
-        recording: Recording::new(match mode {
+        replay_capture: ReplayCapture::new(match mode {
             Mode::Collector(_) => Since::Start,
             Mode::Armed | Mode::Ready => Since::Late,
         }),
@@ -206,7 +204,7 @@ impl Agent {
         self.sink
             .open(&settings)
             .map_err(|error| format!("the collector gave no ring: {error}"))?;
-        facts::introduce(&self.sink);
+        facts::send_process_start(&self.sink);
         self.threads.open(&settings);
         self.nvtx.announce(&self.sink);
         let range = Range::new(&settings);
@@ -215,7 +213,7 @@ impl Agent {
         let mut open = Open {
             settings,
             range,
-            recording: false,
+            is_recording: false,
         };
         if open.range.starts_open() {
             self.begin(&mut open);
@@ -249,17 +247,17 @@ impl Agent {
         match &mut state.window {
             Some(open) => {
                 let opened = self.cuda.open(self, &open.settings);
-                if open.recording && opened.is_ok() {
+                if open.is_recording && opened.is_ok() {
                     self.cuda.begin(self, &open.settings);
                 }
             }
-            None if self.readies && control::takes_orders() => self.cuda.make_ready(),
+            None if self.readies && control::accepts_requests() => self.cuda.make_ready(),
             None => {}
         }
     }
 
     /// A range that may be the one to record begins or ends.
-    pub(crate) fn turn(&self, turn: Turn) {
+    pub(crate) fn range_edge(&self, edge: RangeEdge) {
         let Some(mut state) = self.state_soon() else {
             let words = "the beginning or end of a range was passed over: CUPTI was busy for a second";
             self.sink.note(Cause::Other, words);
@@ -268,7 +266,7 @@ impl Agent {
         let Some(open) = &mut state.window else {
             return;
         };
-        match (open.range.turn(turn), open.recording) {
+        match (open.range.count_edge(edge), open.is_recording) {
             (true, false) => self.begin(open),
             (false, true) => self.end(open),
             _ => {}
@@ -290,22 +288,22 @@ impl Agent {
     }
 
     /// Another profiler comes that we cannot share CUPTI with: it gets it.
-    pub(crate) fn step_aside(&self) {
+    pub(crate) fn release_cupti(&self) {
         if let Some(_state) = self.state_soon() {
-            self.cuda.step_aside(self);
+            self.cuda.release_cupti(self);
         }
     }
 
     /// Hands over what has gathered, and says how the clocks stand.
-    pub(crate) fn pulse(&self) {
+    pub(crate) fn flush_periodically(&self) {
         let state = lock(&self.state);
-        if state.window.as_ref().is_some_and(|open| open.recording) {
-            self.cuda.pulse(self);
+        if state.window.as_ref().is_some_and(|open| open.is_recording) {
+            self.cuda.flush_periodically(self);
         }
         self.cuda.settle();
     }
 
-    /// How often [`Agent::pulse`] is wanted; none when no window is open and
+    /// How often [`Agent::flush_periodically`] is wanted; none when no window is open and
     /// nothing is left of the last one. Within one a thread of the program may
     /// begin to record at any time, without our own thread being woken for it.
     pub(crate) fn period(&self) -> Option<Duration> {
@@ -317,7 +315,7 @@ impl Agent {
     }
 
     fn begin(&self, open: &mut Open) {
-        open.recording = true;
+        open.is_recording = true;
         leaving::set_recording(true);
         self.mark(WINDOW_OPENED);
         self.cuda.begin(self, &open.settings);
@@ -325,10 +323,10 @@ impl Agent {
     }
 
     fn end(&self, open: &mut Open) {
-        if !open.recording {
+        if !open.is_recording {
             return;
         }
-        open.recording = false;
+        open.is_recording = false;
         self.nvtx.end();
         self.cuda.end(self);
         self.sink.report_losses();
@@ -362,10 +360,10 @@ impl Agent {
     }
 
     /// The program may end or become another at once. It may also go on.
-    pub(crate) fn hand_over(&self) {
+    pub(crate) fn flush_before_exit(&self) {
         let state = lock(&self.state);
-        if state.window.as_ref().is_some_and(|open| open.recording) {
-            self.cuda.hand_over(self);
+        if state.window.as_ref().is_some_and(|open| open.is_recording) {
+            self.cuda.flush_before_exit(self);
         }
     }
 

@@ -22,7 +22,7 @@ use rustix::{
 };
 use tracesmith_wire::{
     Error,
-    control::{Control, Message, armed},
+    control::{Control, DUMP_LIMIT, Message, armed},
     handshake::{self, Listener, Purpose},
 };
 
@@ -30,14 +30,11 @@ use crate::{
     agent::{Agent, Mode},
     guard,
     leaving::{self, Leaving, Wake},
-    range::Turn,
+    range::RangeEdge,
 };
 
 /// How long one exchange with the other side may take.
 const LIMIT: Duration = Duration::from_secs(2);
-
-/// How long a collector may take to write a dump.
-const DUMP_LIMIT: Duration = Duration::from_secs(60);
 
 /// How long the thread sleeps when it cannot wait for descriptors.
 const BLIND: Duration = Duration::from_millis(50);
@@ -48,7 +45,7 @@ const BLIND: Duration = Duration::from_millis(50);
 const STACK_BYTES: usize = 8 << 20;
 
 /// Whether windows may still come.
-static TAKES_ORDERS: AtomicBool = AtomicBool::new(false);
+static ACCEPTS_REQUESTS: AtomicBool = AtomicBool::new(false);
 static THREAD: AtomicU32 = AtomicU32::new(0);
 
 /// How often the collector is tried again after the program has closed the connection, once in a turn.
@@ -60,7 +57,7 @@ static SOCKET: Mutex<Option<(u32, PathBuf)>> = Mutex::new(None);
 /// Takes the first order and starts the thread that takes the others.
 pub(crate) fn start(agent: &'static Agent, mode: Mode) {
     // Of the process that this one is a fork of.
-    TAKES_ORDERS.store(false, Ordering::Release);
+    ACCEPTS_REQUESTS.store(false, Ordering::Release);
     let (home, collector) = match mode {
         Mode::Collector(path) => {
             let collector = greet(agent, &path);
@@ -78,24 +75,24 @@ pub(crate) fn start(agent: &'static Agent, mode: Mode) {
     if collector.is_none() && listener.is_none() {
         return;
     }
-    let mut orders = Orders {
+    let mut control = ControlThread {
         agent,
         home,
         collector,
         listener: None,
         wake: Wake::open(),
         attempts_left: 0,
-        last_pulse: Instant::now(),
+        last_flush: Instant::now(),
     };
-    orders.listen_at(listener);
-    TAKES_ORDERS.store(true, Ordering::Release);
+    control.listen_at(listener);
+    ACCEPTS_REQUESTS.store(true, Ordering::Release);
     let signals = block_signals();
     let thread = std::thread::Builder::new()
         .name("tracesmith".to_owned())
         .stack_size(STACK_BYTES)
         .spawn(move || {
             THREAD.store(crate::threads::thread_id(), Ordering::Relaxed);
-            guard::run((), || orders.run());
+            guard::run((), || control.run());
             // Nobody waits for it any more.
             THREAD.store(0, Ordering::Relaxed);
         });
@@ -105,8 +102,8 @@ pub(crate) fn start(agent: &'static Agent, mode: Mode) {
 }
 
 /// Whether a window may be asked for.
-pub(crate) fn takes_orders() -> bool {
-    TAKES_ORDERS.load(Ordering::Acquire)
+pub(crate) fn accepts_requests() -> bool {
+    ACCEPTS_REQUESTS.load(Ordering::Acquire)
 }
 
 /// Whether there is such a thread and the caller is another one. For signal handlers
@@ -125,12 +122,12 @@ pub(crate) fn is_own_thread() -> bool {
 /// In the child of a fork there is no such thread.
 pub(crate) fn forked() {
     THREAD.store(0, Ordering::Relaxed);
-    TAKES_ORDERS.store(false, Ordering::Release);
+    ACCEPTS_REQUESTS.store(false, Ordering::Release);
 }
 
 /// The process ends: take no more orders.
 pub(crate) fn stop() {
-    TAKES_ORDERS.store(false, Ordering::Release);
+    ACCEPTS_REQUESTS.store(false, Ordering::Release);
     // The child of a fork has its parent's until it listens itself.
     if let Some((process, path)) = guard::lock(&SOCKET).take()
         && process == std::process::id()
@@ -146,7 +143,7 @@ fn greet(agent: &Agent, path: &Path) -> Option<Control> {
     let control = handshake::connect_control(path, LIMIT).ok()?;
     match control.receive(LIMIT) {
         Ok(Some(message)) => {
-            obey(agent, &control, message);
+            handle_message(agent, &control, message);
             Some(control)
         }
         // A collector that says nothing is none.
@@ -154,7 +151,7 @@ fn greet(agent: &Agent, path: &Path) -> Option<Control> {
     }
 }
 
-fn obey(agent: &Agent, control: &Control, message: Message) {
+fn handle_message(agent: &Agent, control: &Control, message: Message) {
     let answer = match message {
         Message::Open(settings) => match agent.open(*settings) {
             Ok(()) => Message::Done,
@@ -164,15 +161,15 @@ fn obey(agent: &Agent, control: &Control, message: Message) {
             agent.close();
             Message::Done
         }
-        Message::Begin => return agent.turn(Turn::Begin),
-        Message::End => return agent.turn(Turn::End),
+        Message::Begin => return agent.range_edge(RangeEdge::Begin),
+        Message::End => return agent.range_edge(RangeEdge::End),
         Message::Done | Message::Failed(_) | Message::Dump | Message::Dumped(_) => return,
     };
     // A collector that went away is noticed by the end of the connection.
     let _ = control.send(&answer, LIMIT);
 }
 
-struct Orders {
+struct ControlThread {
     agent: &'static Agent,
     /// The collector that this process was started under.
     home: Option<PathBuf>,
@@ -181,19 +178,19 @@ struct Orders {
     wake: Option<Wake>,
     /// How often a connection that the program has closed may still be tried again.
     attempts_left: u32,
-    last_pulse: Instant,
+    last_flush: Instant,
 }
 
-impl Orders {
+impl ControlThread {
     fn run(mut self) {
-        while takes_orders() && !guard::is_broken() {
+        while accepts_requests() && !guard::is_broken() {
             let period = self.agent.period();
             let (from_collector, at_listener) = self.wait(period);
             leaving::answer(|leaving| match leaving {
                 Leaving::Exit => self.agent.exit(),
-                Leaving::Abort | Leaving::Exec => self.agent.hand_over(),
+                Leaving::Abort | Leaving::Exec => self.agent.flush_before_exit(),
             });
-            if !takes_orders() {
+            if !accepts_requests() {
                 break;
             }
             if from_collector {
@@ -209,25 +206,25 @@ impl Orders {
             if is_out_of_reach && self.agent.collector().is_none() {
                 break;
             }
-            if period.is_some_and(|period| self.last_pulse.elapsed() >= period) {
-                self.agent.pulse();
+            if period.is_some_and(|period| self.last_flush.elapsed() >= period) {
+                self.agent.flush_periodically();
                 // Behind it: whoever waits for the agent gets a turn, however
                 // long it took.
-                self.last_pulse = Instant::now();
+                self.last_flush = Instant::now();
             }
         }
         if guard::is_broken() {
             return;
         }
         // The exit handler closes the window itself.
-        if takes_orders() {
+        if accepts_requests() {
             self.agent.close();
         }
     }
 
     /// Which of the two has something to say.
     fn wait(&mut self, period: Option<Duration>) -> (bool, bool) {
-        let limit = period.map(|period| period.saturating_sub(self.last_pulse.elapsed()));
+        let limit = period.map(|period| period.saturating_sub(self.last_flush.elapsed()));
         let limit = limit.and_then(|limit| Timespec::try_from(limit).ok());
         let mut watched = Vec::with_capacity(3);
         if let Some(collector) = &self.collector {
@@ -313,7 +310,7 @@ impl Orders {
             return;
         };
         match collector.receive(LIMIT) {
-            Ok(Some(message)) => obey(self.agent, collector, message),
+            Ok(Some(message)) => handle_message(self.agent, collector, message),
             Err(Error::TimedOut { .. }) => {}
             // It has gone, or speaks nonsense: nobody reads what we record.
             Ok(None) | Err(_) => {
@@ -328,13 +325,13 @@ impl Orders {
         let Some(listener) = &self.listener else {
             return;
         };
-        let Ok(visitor) = listener.accept(LIMIT) else {
+        let Ok(connection) = listener.accept(LIMIT) else {
             return;
         };
-        if visitor.hello().purpose != Purpose::Control {
+        if connection.hello().purpose != Purpose::Control {
             return;
         }
-        let control = visitor.into_control();
+        let control = connection.into_control();
         let Ok(Some(message)) = control.receive(LIMIT) else {
             return;
         };
@@ -348,23 +345,23 @@ impl Orders {
             let _ = control.send(&busy, LIMIT);
             return;
         }
-        obey(self.agent, &control, message);
+        handle_message(self.agent, &control, message);
         self.collector = Some(control);
     }
 
     fn pass_dump_on(&mut self, asker: &Control) {
         let dumped = match &self.collector {
             None => Err("no flight recorder runs for this process".to_owned()),
-            Some(collector) => dump(collector, |order| obey(self.agent, collector, order)),
+            Some(collector) => dump(collector, |order| handle_message(self.agent, collector, order)),
         };
         // Who asked may have gone.
         let _ = asker.send(&Message::Dumped(dumped), LIMIT);
     }
 }
 
-/// Has the collector write out what it holds, and waits for that. Orders that the
-/// collector gives meanwhile are carried out: it waits for their answers.
-fn dump(collector: &Control, mut obey: impl FnMut(Message)) -> Result<String, String> {
+/// Has the collector write out what it holds, and waits for that. Requests that the
+/// collector sends meanwhile are carried out: it waits for their answers.
+fn dump(collector: &Control, mut handle_message: impl FnMut(Message)) -> Result<String, String> {
     collector
         .send(&Message::Dump, LIMIT)
         .map_err(|error| error.to_string())?;
@@ -373,7 +370,7 @@ fn dump(collector: &Control, mut obey: impl FnMut(Message)) -> Result<String, St
         let left = until.saturating_duration_since(Instant::now());
         match collector.receive(left) {
             Ok(Some(Message::Dumped(dumped))) => return dumped,
-            Ok(Some(order)) => obey(order),
+            Ok(Some(order)) => handle_message(order),
             Ok(None) => return Err("the collector gave no answer".to_owned()),
             Err(error) => return Err(error.to_string()),
         }
@@ -437,10 +434,10 @@ mod tests {
                 assert_eq!(target.receive(LIMIT).unwrap(), None);
             });
             let collector = handshake::connect_control(&path, LIMIT).unwrap();
-            let mut orders = Vec::new();
-            let dumped = dump(&collector, |order| orders.push(order));
+            let mut control = Vec::new();
+            let dumped = dump(&collector, |order| control.push(order));
             assert_eq!(dumped, Ok("a.sbt".to_owned()));
-            assert_eq!(orders, [Message::Close]);
+            assert_eq!(control, [Message::Close]);
         });
         std::fs::remove_dir_all(&folder).unwrap();
     }

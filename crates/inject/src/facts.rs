@@ -5,7 +5,7 @@ use tracesmith_wire::record::{ProcessFact, ProcessStart};
 use crate::{clock, sink::Sink};
 
 /// Says who this is.
-pub(crate) fn introduce(sink: &Sink) {
+pub(crate) fn send_process_start(sink: &Sink) {
     let start = ProcessStart {
         time: clock::now(),
         process: std::process::id(),
@@ -16,7 +16,7 @@ pub(crate) fn introduce(sink: &Sink) {
 }
 
 /// Says one thing.
-pub(crate) fn tell(sink: &Sink, key: &str, value: &str) {
+pub(crate) fn send_process_fact(sink: &Sink, key: &str, value: &str) {
     let fact = ProcessFact {
         key_bytes: key.len() as u32,
         reserved: 0,

@@ -15,7 +15,7 @@ use std::{
 use crate::{agent, sink::Cause};
 
 static BROKEN: AtomicBool = AtomicBool::new(false);
-static SILENCED: Once = Once::new();
+static PANIC_OUTPUT_SUPPRESSED: Once = Once::new();
 
 /// Runs `body`; `otherwise` is what the caller gets when it panics, or when
 /// something panicked before.
@@ -57,8 +57,8 @@ pub(crate) fn is_broken() -> bool {
 
 /// Keeps panics of ours off the program's standard error. The hook is that of
 /// our copy of the standard library: a program in Rust keeps its own.
-pub(crate) fn silence() {
-    SILENCED.call_once(|| panic::set_hook(Box::new(|_| {})));
+pub(crate) fn suppress_panic_output() {
+    PANIC_OUTPUT_SUPPRESSED.call_once(|| panic::set_hook(Box::new(|_| {})));
 }
 
 /// Locks; a lock whose holder panicked is as good as any, for `run` has noted
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn a_panic_stays_within_and_ends_capture() {
-        silence();
+        suppress_panic_output();
         assert_eq!(run(1, || 2), 2);
         assert_eq!(run(1, || panic!("a fault")), 1);
         assert!(is_broken());

@@ -34,7 +34,7 @@ mod guard;
 mod leaving;
 mod nvtx;
 mod range;
-mod recording;
+mod replay_capture;
 mod sink;
 mod stacks;
 mod threads;

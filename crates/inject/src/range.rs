@@ -14,7 +14,7 @@ pub(crate) struct MarkerName {
 
 /// A range began or ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Turn {
+pub(crate) enum RangeEdge {
     /// It began.
     Begin,
     /// It ended.
@@ -62,11 +62,11 @@ impl Range {
     /// Counts, and says whether to record from now on. With steps, recording
     /// goes on between the ranges, from the first wanted to the last: what runs
     /// between two steps belongs to the picture.
-    pub(crate) fn turn(&mut self, turn: Turn) -> bool {
-        match turn {
-            Turn::Begin => self.begun += 1,
+    pub(crate) fn count_edge(&mut self, edge: RangeEdge) -> bool {
+        match edge {
+            RangeEdge::Begin => self.begun += 1,
             // A range that was open before the window is not counted.
-            Turn::End => self.ended = (self.ended + 1).min(self.begun),
+            RangeEdge::End => self.ended = (self.ended + 1).min(self.begun),
         }
         match self.steps {
             None => self.begun > self.ended,
@@ -91,12 +91,12 @@ mod tests {
     #[test]
     fn a_range_is_recorded_while_it_is_open() {
         let mut range = range(None);
-        assert!(!range.turn(Turn::End), "its beginning was not seen");
-        assert!(range.turn(Turn::Begin));
-        assert!(range.turn(Turn::Begin), "nested");
-        assert!(range.turn(Turn::End));
-        assert!(!range.turn(Turn::End));
-        assert!(range.turn(Turn::Begin), "and again");
+        assert!(!range.count_edge(RangeEdge::End), "its beginning was not seen");
+        assert!(range.count_edge(RangeEdge::Begin));
+        assert!(range.count_edge(RangeEdge::Begin), "nested");
+        assert!(range.count_edge(RangeEdge::End));
+        assert!(!range.count_edge(RangeEdge::End));
+        assert!(range.count_edge(RangeEdge::Begin), "and again");
     }
 
     #[test]
@@ -104,8 +104,8 @@ mod tests {
         let mut range = range(Some(Steps { first: 1, last: 3 }));
         let mut recorded = Vec::new();
         for _ in 0..5 {
-            recorded.push(range.turn(Turn::Begin));
-            recorded.push(range.turn(Turn::End));
+            recorded.push(range.count_edge(RangeEdge::Begin));
+            recorded.push(range.count_edge(RangeEdge::End));
         }
         assert_eq!(
             recorded,

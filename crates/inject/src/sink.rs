@@ -19,9 +19,6 @@ use crate::{clock, guard::lock};
 /// How long the collector may take to grant a ring.
 const GRANT_LIMIT: Duration = Duration::from_secs(2);
 
-/// Room for what other records refer to.
-const DEFINITIONS_BYTES: u64 = 1 << 20;
-
 /// What a note is about: numbers of the format's health causes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Cause {
@@ -35,11 +32,11 @@ pub(crate) enum Cause {
 #[derive(Default)]
 pub(crate) struct Sink {
     definitions: Mutex<Option<Producer>>,
-    activity: Mutex<Option<Activity>>,
+    activity: Mutex<Option<ActivityRing>>,
 }
 
 /// The ring for CUPTI's records, and the texts that they have referred to.
-pub(crate) struct Activity {
+pub(crate) struct ActivityRing {
     producer: Producer,
     texts: Texts,
     pub(crate) losses: Losses,
@@ -49,15 +46,10 @@ impl Sink {
     /// Connects to the collector.
     pub(crate) fn open(&self, settings: &Settings) -> Result<(), tracesmith_wire::Error> {
         let path = &settings.collector;
-        let definitions = handshake::connect(
-            path,
-            Purpose::Definitions,
-            Capacity::at_least(DEFINITIONS_BYTES),
-            GRANT_LIMIT,
-        )?;
+        let definitions = handshake::connect(path, Purpose::Definitions, Capacity::DEFINITIONS, GRANT_LIMIT)?;
         let activity = handshake::connect(path, Purpose::Activity, settings.activity_ring, GRANT_LIMIT)?;
         *lock(&self.definitions) = Some(definitions);
-        *lock(&self.activity) = Some(Activity {
+        *lock(&self.activity) = Some(ActivityRing {
             producer: activity,
             texts: Texts::default(),
             losses: Losses::default(),
@@ -107,7 +99,7 @@ impl Sink {
     }
 
     /// Hands the ring for CUPTI's records to `body`, if a window is open.
-    pub(crate) fn with_activity(&self, body: impl FnOnce(&mut Activity, &Self)) {
+    pub(crate) fn with_activity(&self, body: impl FnOnce(&mut ActivityRing, &Self)) {
         if let Some(activity) = lock(&self.activity).as_mut() {
             body(activity, self);
         }
@@ -125,7 +117,7 @@ impl Sink {
     }
 }
 
-impl Activity {
+impl ActivityRing {
     /// Pushes a record. A full ring counts what it drops by itself.
     #[inline]
     pub(crate) fn push<T: Payload>(&mut self, record: &T) {

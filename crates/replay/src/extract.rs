@@ -22,7 +22,7 @@ use crate::plan::Plan;
 use crate::recording::{Command, Recording};
 use crate::run::Replay;
 
-/// Reservations begin and end at multiples of this; see `driver::Stage`.
+/// Reservations begin and end at multiples of this; see `driver::FixedAddressMemory`.
 const UNIT: u64 = 32 << 20;
 
 /// Memory is mapped in multiples of this, on all devices that there are.

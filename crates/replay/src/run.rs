@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashMap;
 use tracesmith_cuda::driver::{
-    Context, Driver, Event, Function, Graph, HostMemory, Placing, Setting, Stage, Stream, StreamMake,
+    Context, Driver, Event, FixedAddressMemory, Function, Graph, HostMemory, Placing, Setting, Stream,
+    StreamMake,
 };
 use tracesmith_cuda::kernels::Delayer;
 use tracesmith_format::tables::{CommandKind, MemoryKind};
@@ -42,7 +43,7 @@ pub(crate) const PATTERN: u8 = 0xA5;
 pub struct Replay<'r> {
     pub(crate) recording: &'r mut Recording,
     plan: &'r Plan,
-    pub(crate) stage: Stage,
+    pub(crate) stage: FixedAddressMemory,
     pub(crate) functions: FxHashMap<(u64, String), Function>,
     /// Kernels that are launched instead of the recorded ones, by the number of the call.
     pub(crate) replaced: Replaced,
@@ -157,7 +158,7 @@ impl<'r> Replay<'r> {
             .map_err(Error::device("opening the device"))?;
         load::check_architecture(recording, plan, &device)?;
         let context = Context::of(&device).map_err(Error::device("making a context"))?;
-        let mut stage = Stage::at(&context, &plan.memory, &plan.host, placing)
+        let mut stage = FixedAddressMemory::at(&context, &plan.memory, &plan.host, placing)
             .map_err(Error::device("taking the memory"))?;
         let (functions, mut moved) = load::load(&context, recording, plan)?;
         let (textures, arrays) = Textures::make_arrays(&context, recording)?;

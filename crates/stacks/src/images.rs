@@ -4,7 +4,8 @@
 //! may be in the middle of it then. Our mapping is never taken back. A file is mapped once ([`files`]), however often a
 //! program loads and unloads it, and an image that comes back to its place is the one that was learned before.
 
-use std::ffi::{CStr, CString, c_int, c_void};
+use std::ffi::CString;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use gimli::{BaseAddresses, EhFrame, EndianSlice, LittleEndian};
@@ -14,6 +15,8 @@ pub(crate) mod index;
 mod lookup;
 
 use index::Index;
+
+use crate::loaded::each_loaded;
 
 type Bytes = EndianSlice<'static, LittleEndian>;
 
@@ -66,8 +69,11 @@ impl Images {
     /// compare, and its generation changes when one has gone.
     pub fn learn(before: Option<&Self>) -> Self {
         let mut found: Vec<Found> = Vec::new();
-        // SAFETY: the function gets a pointer to the vector, which lives until the call is over.
-        unsafe { libc::dl_iterate_phdr(Some(list), (&raw mut found).cast()) };
+        each_loaded(|object| {
+            // SAFETY: the loader holds its lock while we look.
+            found.extend(unsafe { Found::read(object.bias(), object.path().to_owned(), object.headers()) });
+            ControlFlow::Continue(())
+        });
         let known = |found: &Found| before?.known(found);
         let mut list: Vec<Arc<Image>> = found
             .into_iter()
@@ -198,32 +204,6 @@ impl Segment {
     fn holds(&self, address: u64) -> bool {
         address.wrapping_sub(self.address) < self.file_size
     }
-}
-
-/// Adds an image to the list.
-///
-/// # Safety
-///
-/// `info` is what the loader gives, `data` a vector of [`Found`].
-unsafe extern "C" fn list(info: *mut libc::dl_phdr_info, _size: usize, data: *mut c_void) -> c_int {
-    // SAFETY: the loader gives a valid pointer.
-    let info = unsafe { &*info };
-    // SAFETY: the caller of the loader gave it.
-    let found = unsafe { &mut *data.cast::<Vec<Found>>() };
-    if info.dlpi_phdr.is_null() {
-        return 0;
-    }
-    // SAFETY: the loader's table has so many entries.
-    let headers = unsafe { std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
-    let path = if info.dlpi_name.is_null() {
-        CString::default()
-    } else {
-        // SAFETY: a name of the loader ends in a zero.
-        unsafe { CStr::from_ptr(info.dlpi_name) }.to_owned()
-    };
-    // SAFETY: the loader holds its lock while we look.
-    found.extend(unsafe { Found::read(info.dlpi_addr, path, headers) });
-    0
 }
 
 /// The build id among an image's notes.

@@ -8,6 +8,7 @@
 //! - `rules`, `kept`: how to leave one function, worked out from those tables once and kept.
 //! - `walk`: from frame to frame.
 //! - `known`: walks that were made before.
+//! - [`loaded`]: the program and its libraries, as the dynamic loader lists them.
 //! - `program`: the program's own file.
 //! - `bounds`: where a thread's stack is.
 //! - `interned`: stacks that were seen before.
@@ -39,6 +40,7 @@ mod images;
 mod interned;
 mod kept;
 mod known;
+pub mod loaded;
 mod program;
 mod python;
 mod rules;

@@ -32,6 +32,7 @@ mod sources;
 mod table;
 
 pub use module::{Extent, Function, Module, Unresolved};
+pub use names::demangle_cpp;
 pub use perf_map::PerfMap;
 pub use resolver::{File, ModuleReport, Resolver};
 pub use sources::Sources;

@@ -16,10 +16,18 @@ pub(crate) fn demangled(name: &str) -> String {
             return bounded.0;
         }
     }
-    cpp(name).unwrap_or_else(|| name.to_owned())
+    let Some(mut readable) = demangle_cpp(name) else {
+        return name.to_owned();
+    };
+    // A part that the compiler moved away, or a copy that it made, is the function all the same.
+    if let Some(clone) = readable.find(" [clone ") {
+        readable.truncate(clone);
+    }
+    readable
 }
 
-fn cpp(name: &str) -> Option<String> {
+/// The name that a C++ compiler mangled to this one. None if it is no such name, or longer than 16 KiB.
+pub fn demangle_cpp(name: &str) -> Option<String> {
     if !name.starts_with("_Z") {
         return None;
     }
@@ -27,10 +35,6 @@ fn cpp(name: &str) -> Option<String> {
     let mut bounded = Bounded(String::new());
     let options = DemangleOptions::new();
     symbol.structured_demangle(&mut bounded, &options).ok()?; // too long
-    // A part that the compiler moved away, or a copy that it made, is the function all the same.
-    if let Some(clone) = bounded.0.find(" [clone ") {
-        bounded.0.truncate(clone);
-    }
     Some(bounded.0)
 }
 
@@ -63,5 +67,24 @@ mod tests {
         for plain in ["main", "_Z", "_Znonsense", "", "_R"] {
             assert_eq!(demangled(plain), plain);
         }
+    }
+
+    #[test]
+    fn mangled_names_become_readable() {
+        let kernel = demangle_cpp("_Z17layer_norm_kernelPKfPf");
+        assert_eq!(kernel.as_deref(), Some("layer_norm_kernel(float const*, float*)"));
+        for other in ["main", "saxpy", "", "_Z", "_Znonsense", "_ZZZZZZ"] {
+            assert_eq!(demangle_cpp(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn names_that_explode_are_left_alone() {
+        let mut name = "_Z1fP1a".to_owned();
+        for _ in 0..200 {
+            name += "FS_S_S_E";
+        }
+        let _ = demangle_cpp(&name);
+        assert_eq!(demangle_cpp(&format!("_Z{}", "P".repeat(100_000))), None);
     }
 }

@@ -23,6 +23,11 @@ pub struct Config {
 pub struct Capacity(u32);
 
 impl Capacity {
+    /// Of the ring for definitions. A target fills it in bursts only.
+    pub const DEFINITIONS: Self = Self::at_least(1 << 20);
+    /// Of the ring for memory contents of a replay capture. A target waits for room in it.
+    pub const REPLAY_CAPTURE: Self = Self::at_least(16 << 20);
+
     /// The smallest data area.
     pub const MIN: Self = Self(32);
     /// The largest data area: 1 GiB.

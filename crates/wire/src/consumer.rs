@@ -11,10 +11,6 @@
 
 #[cfg(not(loom))]
 use std::os::fd::OwnedFd;
-use std::{
-    hint,
-    time::{Duration, Instant},
-};
 
 #[cfg(not(loom))]
 use crate::memory::memfd;
@@ -27,23 +23,8 @@ use crate::{
     losses::Losses,
     memory::{Access, Region},
     records::Records,
-    sleep::MISSED_WAKE_LIMIT,
     sync::{Arc, Ordering, fence},
 };
-
-/// Looks before the consumer goes to sleep.
-const SPINS: u32 = if cfg!(loom) { 0 } else { 64 };
-
-/// Why a wait ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Waited {
-    /// There is something to read.
-    Ready,
-    /// The producer has said goodbye and everything is read.
-    Closed,
-    /// The time limit has passed.
-    TimedOut,
-}
 
 /// The one reader of a ring. Dropping it tells the producer that nobody will
 /// make room any more.
@@ -129,36 +110,6 @@ impl Consumer {
         }
     }
 
-    /// Sleeps until there is something to read, at most `limit`.
-    pub fn wait(&mut self, limit: Duration) -> Waited {
-        for _ in 0..SPINS {
-            if let Some(waited) = self.news() {
-                return waited;
-            }
-            hint::spin_loop();
-        }
-        // A limit beyond the clock's range is no limit.
-        let deadline = Instant::now().checked_add(limit);
-        let region = Arc::clone(&self.region);
-        let sleep = &region.header().consumer_sleep;
-        let waited = loop {
-            sleep.announce();
-            if let Some(waited) = self.news() {
-                break waited;
-            }
-            let left = match deadline {
-                Some(at) => at.saturating_duration_since(Instant::now()),
-                None => Duration::MAX,
-            };
-            if left.is_zero() {
-                break Waited::TimedOut;
-            }
-            sleep.sleep(Some(left.min(MISSED_WAKE_LIMIT)));
-        };
-        sleep.withdraw();
-        waited
-    }
-
     /// What the producer has counted as lost. Readable at any time, also after
     /// its death.
     pub fn losses(&self) -> Losses {
@@ -175,7 +126,11 @@ impl Consumer {
     /// was killed says nothing: see
     /// `Peer::life` in `handshake`.
     pub fn is_closed(&self) -> bool {
-        self.news() == Some(Waited::Closed)
+        let header = self.region.header();
+        // The goodbye first: seen after the tail, a record could lie between.
+        let closed = header.lifecycle.producer_state.load(Ordering::Acquire) == PRODUCER_CLOSED;
+        let tail = header.producer.tail.load(Ordering::Acquire);
+        closed && self.buffer.unread.is_empty() && tail == self.buffer.unread.position
     }
 
     /// The process that attached as the producer, by the number it knows
@@ -191,17 +146,6 @@ impl Consumer {
             0 => None,
             pid => Some(pid),
         }
-    }
-
-    fn news(&self) -> Option<Waited> {
-        let header = self.region.header();
-        // The goodbye first: seen after the tail, a record could lie between.
-        let closed = header.lifecycle.producer_state.load(Ordering::Acquire) == PRODUCER_CLOSED;
-        let tail = header.producer.tail.load(Ordering::Acquire);
-        if !self.buffer.unread.is_empty() || tail != self.buffer.unread.position {
-            return Some(Waited::Ready);
-        }
-        closed.then_some(Waited::Closed)
     }
 
     /// Copies out what is published and gives its room back.

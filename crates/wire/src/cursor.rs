@@ -81,10 +81,6 @@ impl Cursor {
         // This store is the only thing that makes records visible; a producer
         // killed before it has published nothing, after it everything.
         header.producer.tail.store(tail, Ordering::Release);
-        // No fence in between: see `sleep` for what that costs the consumer.
-        if header.consumer_sleep.is_announced() {
-            header.consumer_sleep.wake();
-        }
     }
 
     #[cold]

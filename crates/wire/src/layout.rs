@@ -44,7 +44,8 @@ pub(crate) struct Header {
     pub(crate) producer: Lines<ProducerWords>,
     pub(crate) losses: Lines<LossWords>,
     pub(crate) consumer: Lines<ConsumerWords>,
-    pub(crate) consumer_sleep: Lines<SleepWord>,
+    /// The consumer's futex in earlier builds. Nothing uses it.
+    _reserved: Lines<u32>,
     pub(crate) producer_sleep: Lines<SleepWord>,
     pub(crate) lifecycle: Lines<LifecycleWords>,
 }
@@ -158,7 +159,7 @@ const _: () = {
     assert!(offset_of!(Header, producer) == 128);
     assert!(offset_of!(Header, losses) == 256);
     assert!(offset_of!(Header, consumer) == 384);
-    assert!(offset_of!(Header, consumer_sleep) == 512);
+    assert!(offset_of!(Header, _reserved) == 512);
     assert!(offset_of!(Header, producer_sleep) == 640);
     assert!(offset_of!(Header, lifecycle) == 768);
     assert!(offset_of!(Identity, version) == 8);

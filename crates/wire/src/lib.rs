@@ -30,25 +30,26 @@
 //!
 //! - [`handshake`]: how the two processes find each other and pass the memory.
 //! - [`control`]: orders to a target, and its answers.
+//! - [`environment`]: environment variables and the name of the injected library.
 //! - [`record`]: what the records are.
 //! - [`frame`]: how one record lies in the ring.
 //! - [`ring`]: a ring within one process.
 //! - [`wall_clock`]: how far this machine's time of day can be off.
 //! - [`fuzz`]: what reads bytes of the other side, for fuzzers.
 //!
-//! The rest is re-exported here: [`Producer`] and [`Batch`] for the target,
+//! The rest is re-exported here: [`Producer`] for the target,
 //! [`Consumer`] for the collector, [`Config`] for both, [`Losses`] for what did
 //! not arrive. `docs/reference/wire.md` has the layout to the byte.
 
 #![cfg_attr(loom, allow(dead_code, reason = "under loom there is no shared memory"))]
 
-mod batch;
 mod buffer;
 mod config;
 mod consumer;
 #[cfg(not(loom))]
 pub mod control;
 mod cursor;
+pub mod environment;
 mod error;
 mod fork;
 pub mod frame;
@@ -68,15 +69,13 @@ mod sync;
 #[cfg(not(loom))]
 pub mod wall_clock;
 
-pub use batch::{Batch, BatchSize};
 pub use config::{Capacity, Config, Policy};
-pub use consumer::{Consumer, Waited};
+pub use consumer::Consumer;
 pub use error::Error;
 pub use frame::{Kind, Record, Tag};
 pub use layout::LAYOUT_VERSION;
 pub use losses::Losses;
 pub use producer::{Producer, Pushed};
 pub use records::Records;
-pub use sleep::MISSED_WAKE_LIMIT;
 #[cfg(loom)]
 pub use sleep::model;

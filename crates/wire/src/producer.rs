@@ -9,7 +9,6 @@
 use std::os::fd::AsFd;
 
 use crate::{
-    batch::{Batch, BatchSize},
     config::Config,
     cursor::Cursor,
     fork::ForkGuard,
@@ -17,7 +16,7 @@ use crate::{
     layout::{CONSUMER_GONE, PRODUCER_CLOSED},
     losses::Losses,
     memory::Region,
-    sync::{Arc, Ordering, fence},
+    sync::{Arc, Ordering},
 };
 #[cfg(not(loom))]
 use crate::{
@@ -30,7 +29,7 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "a dropped record is counted, but the caller may want to know"]
 pub enum Pushed {
-    /// It is in the ring (in a batch: it will be, with the commit).
+    /// It is in the ring.
     Written,
     /// It found no room and is counted as lost.
     Dropped,
@@ -106,25 +105,6 @@ impl Producer {
         Pushed::Written
     }
 
-    /// Room for several records that become visible together.
-    ///
-    /// `None` means that there is no room for all of them; they are then
-    /// counted as dropped, so the caller has nothing left to report. Under
-    /// [`Policy::OverwriteOldest`](crate::Policy::OverwriteOldest) room is made
-    /// here, whether or not the batch is committed.
-    #[inline]
-    pub fn reserve(&mut self, size: BatchSize) -> Option<Batch<'_>> {
-        if !self.fork.is_original() {
-            return None;
-        }
-        if !self.cursor.claim(&self.region, size.bytes()) {
-            self.cursor
-                .count_dropped(self.region.header(), size.records(), size.bytes());
-            return None;
-        }
-        Some(Batch::new(&self.region, &mut self.cursor, size))
-    }
-
     /// What was lost so far.
     pub fn losses(&self) -> Losses {
         self.cursor.losses()
@@ -143,16 +123,8 @@ impl Drop for Producer {
         if !self.fork.is_original() {
             return;
         }
-        let header = self.region.header();
-        // Release: who sees the goodbye sees the last tail.
-        header
-            .lifecycle
-            .producer_state
-            .store(PRODUCER_CLOSED, Ordering::Release);
-        // Once in a ring's life the full fence costs nothing.
-        fence(Ordering::SeqCst);
-        if header.consumer_sleep.is_announced() {
-            header.consumer_sleep.wake();
-        }
+        let lifecycle = &self.region.header().lifecycle;
+        // Release: a consumer that sees the goodbye sees the last tail.
+        lifecycle.producer_state.store(PRODUCER_CLOSED, Ordering::Release);
     }
 }

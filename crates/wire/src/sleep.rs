@@ -1,40 +1,28 @@
-//! Sleeping until the other side has done something, and waking it.
+//! How a producer sleeps until there is room, and how the consumer wakes it.
 //!
-//! A side that finds nothing to do raises its flag, looks once more, and sleeps
-//! on the flag with a futex (shared, not private: the other side is another
-//! process). The side that did something looks at the flag and makes a system
-//! call only when it is raised.
+//! A producer that finds no room sets its flag, checks once more, and sleeps on
+//! the flag with a futex (shared, not private: the consumer is another process).
+//! The consumer checks the flag after it has made room. It makes a system call
+//! only if the flag is set. The consumer itself never sleeps here: the collector
+//! polls all its rings.
 //!
 //! A futex and not an eventfd: the waker would have to keep a descriptor open
 //! in the target, and a target that closes all descriptors and opens its own
 //! would then have our eight bytes written into its file.
 //!
-//! # The race, and what is promised
+//! # The race
 //!
-//! "Publish, then look at the flag" against "raise the flag, then look at what
-//! is published" needs a full fence on both sides, or both may look too early:
-//! the waker sees no flag, the sleeper sees no news, and the wake-up is lost.
-//!
-//! - The sleeper always has that fence ([`SleepWord::announce`]).
-//! - The **consumer** has it as a waker too, once for each batch that it
-//!   releases, and only under [`Policy::Block`](crate::Policy::Block): a
-//!   producer that waits for room never misses a wake-up.
-//! - The **producer** has none: a fence costs as much as a whole push. So a
-//!   sleeping consumer can miss a wake-up, and therefore never sleeps longer
-//!   than [`MISSED_WAKE_LIMIT`] at a time. A store leaves the processor within
-//!   a microsecond, so this is rare; when it happens, records are read that
-//!   much later and none is lost.
-//!
-//! `tests/loom.rs` holds a model for each of the three: the producer's sleep
-//! without any time limit always ends, the consumer's with one does too, and
-//! without one it can be shown not to.
+//! "Make room, then check the flag" against "set the flag, then check for room"
+//! needs a full fence on both sides. Otherwise both may check too early: the
+//! consumer sees no flag, the producer sees no room, and the wake-up is lost.
+//! The producer's fence is in [`SleepWord::announce`]. The consumer has one for
+//! each part of the ring that it releases, only under
+//! [`Policy::Block`](crate::Policy::Block). `tests/loom.rs` shows that a
+//! producer without a time limit is always woken.
 
 use std::time::Duration;
 
 use crate::sync::{AtomicU32, Ordering, fence};
-
-/// The longest that a consumer sleeps without looking again.
-pub const MISSED_WAKE_LIMIT: Duration = Duration::from_millis(10);
 
 const AWAKE: u32 = 0;
 const ASLEEP: u32 = 1;
@@ -60,8 +48,7 @@ impl SleepWord {
         self.word.store(AWAKE, Ordering::Relaxed);
     }
 
-    /// Whether the other side should be woken. On the push path: one load of a
-    /// line that stays in the cache until someone really sleeps.
+    /// Whether the sleeper should be woken.
     #[inline]
     pub(crate) fn is_announced(&self) -> bool {
         self.word.load(Ordering::Relaxed) == ASLEEP

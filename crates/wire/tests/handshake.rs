@@ -24,7 +24,7 @@ use rustix::net::{
     recv, send, socket,
 };
 use tracesmith_wire::{
-    Capacity, Config, Error, Kind, Policy, Pushed, Tag, Waited,
+    Capacity, Config, Error, Kind, Policy, Pushed, Tag,
     control::armed,
     handshake::{Granted, Life, Listener, Purpose, connect, connect_control},
 };
@@ -81,16 +81,15 @@ fn a_target_gets_the_ring_that_the_collector_grants() {
         let mut producer = connect(&path, Purpose::Activity, Capacity::at_least(1 << 16), LIMIT).unwrap();
         assert_eq!(producer.push(TAG, b"hello"), Pushed::Written);
     });
-    let visitor = listener.accept(LIMIT).unwrap();
-    let hello = *visitor.hello();
+    let connection = listener.accept(LIMIT).unwrap();
+    let hello = *connection.hello();
     assert_eq!(hello.process_id, std::process::id());
     assert_ne!(hello.thread_id, hello.process_id);
     assert_eq!(hello.capacity.bytes(), 1 << 16);
     // The collector has the last word on the size.
     let config = dropping(Capacity::at_least(4096));
-    let Granted { mut consumer, peer } = visitor.grant(config, LIMIT).unwrap();
+    let Granted { mut consumer, peer } = connection.grant(config, LIMIT).unwrap();
     target.join().unwrap();
-    assert_eq!(consumer.wait(LIMIT), Waited::Ready);
     let mut payloads = Vec::new();
     consumer
         .drain(|record| payloads.push(record.payload.to_vec()))
@@ -418,9 +417,9 @@ fn a_number_is_given_out_again() {
     fs::write("/proc/sys/kernel/ns_last_pid", (number - 1).to_string()).expect("cannot set the next number");
     let mut other = Command::new("sleep").arg("60").spawn().unwrap();
     assert_eq!(other.id(), number, "the number is another process's now");
-    let visitor = listener.accept(LIMIT).unwrap();
-    assert_eq!(visitor.hello().process_id, number);
-    assert_ne!(visitor.peer().life(), Life::Running, "that is the other one");
+    let connection = listener.accept(LIMIT).unwrap();
+    assert_eq!(connection.hello().process_id, number);
+    assert_ne!(connection.peer().life(), Life::Running, "that is the other one");
     other.kill().unwrap();
     other.wait().unwrap();
 }

@@ -16,18 +16,14 @@
 //!   `a_dump_overtaken_by_a_whole_ring_finds_its_place_again`.
 //! - No full fence in `SleepWord::announce`, or none before the wake in
 //!   `Consumer::take`: `a_producer_asleep_for_room_is_always_woken`.
-//! - No full fence in the producer's drop:
-//!   `a_consumer_asleep_is_always_woken_by_the_goodbye`.
-//! - The goodbye is stored relaxed, or `Consumer::news` looks at the tail before
+//! - The goodbye is stored relaxed, or `Consumer::is_closed` loads the tail before
 //!   it: `nothing_lies_behind_the_goodbye`.
 #![cfg(loom)]
 
 use std::{num::NonZeroU16, time::Duration};
 
 use loom::thread;
-use tracesmith_wire::{
-    BatchSize, Capacity, Config, Consumer, Kind, Policy, Producer, Pushed, Tag, Waited, model, ring,
-};
+use tracesmith_wire::{Capacity, Config, Consumer, Kind, Policy, Producer, Pushed, Tag, model, ring};
 
 const TAG: Tag = Tag {
     kind: Kind::new(NonZeroU16::MIN),
@@ -89,28 +85,6 @@ fn room_is_reused_only_after_it_was_read() {
         assert_eq!(consumer.losses(), losses);
         assert_eq!(losses.dropped_records, 4 - written.len() as u64);
         assert_eq!(losses.dropped_bytes, losses.dropped_records * 16);
-    });
-}
-
-#[test]
-fn a_batch_is_seen_whole_or_not_at_all() {
-    loom::model(|| {
-        let (mut producer, mut consumer) = small_ring(Policy::DropNewest);
-        // One record first, so that the batch wraps around the end.
-        assert_eq!(push(&mut producer, 9), Pushed::Written);
-        assert_eq!(read(&mut consumer), [9]);
-        let writer = thread::spawn(move || {
-            let mut batch = producer.reserve(BatchSize::of(2, 8)).expect("room for two");
-            for number in [1_u64, 2] {
-                assert_eq!(batch.push(TAG, &number.to_ne_bytes()), Pushed::Written);
-            }
-            batch.commit();
-            let mut abandoned = producer.reserve(BatchSize::EMPTY).expect("room for none");
-            assert_eq!(abandoned.push(TAG, &[]), Pushed::Dropped);
-        });
-        let seen = read(&mut consumer);
-        assert!(seen.is_empty() || seen == [1, 2], "{seen:?}");
-        writer.join().expect("the writer does not panic");
     });
 }
 
@@ -200,43 +174,6 @@ fn a_producer_asleep_for_room_is_woken_when_the_consumer_goes() {
             assert_eq!(producer.losses().dropped_records, 1);
         });
         drop(consumer);
-        writer.join().expect("the writer does not panic");
-    });
-}
-
-#[test]
-fn a_consumer_asleep_for_a_record_gets_it_at_the_latest_by_its_time_limit() {
-    loom::model(wait_for_one_record);
-}
-
-/// Why that limit is there: the push path has no full fence, so a wake-up can
-/// be missed, and a sleep without a limit would never end.
-#[test]
-#[should_panic(expected = "deadlock")]
-fn without_its_time_limit_a_consumer_can_miss_its_wake_up() {
-    model::never_end_sleep_by_time();
-    loom::model(wait_for_one_record);
-}
-
-fn wait_for_one_record() {
-    let (mut producer, mut consumer) = small_ring(Policy::DropNewest);
-    let writer = thread::spawn(move || {
-        assert_eq!(push(&mut producer, 1), Pushed::Written);
-        // The goodbye would wake the consumer as well: it comes later.
-        producer
-    });
-    assert_eq!(consumer.wait(Duration::MAX), Waited::Ready);
-    assert_eq!(read(&mut consumer), [1]);
-    writer.join().expect("the writer does not panic");
-}
-
-#[test]
-fn a_consumer_asleep_is_always_woken_by_the_goodbye() {
-    model::never_end_sleep_by_time();
-    loom::model(|| {
-        let (producer, mut consumer) = small_ring(Policy::DropNewest);
-        let writer = thread::spawn(move || drop(producer));
-        assert_eq!(consumer.wait(Duration::MAX), Waited::Closed);
         writer.join().expect("the writer does not panic");
     });
 }

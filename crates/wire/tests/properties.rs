@@ -6,7 +6,7 @@ use std::{collections::VecDeque, num::NonZeroU16};
 
 use proptest::prelude::*;
 use tracesmith_wire::{
-    BatchSize, Capacity, Config, Kind, Losses, Policy, Pushed, Tag,
+    Capacity, Config, Kind, Losses, Policy, Pushed, Tag,
     frame::{Parsed, frame_bytes, parse},
     ring,
 };
@@ -16,23 +16,13 @@ const CAPACITY_BYTES: u64 = 128;
 #[derive(Clone, Debug)]
 enum Step {
     Push(Vec<u8>),
-    Batch { payloads: Vec<Vec<u8>>, end: End },
     Read { records: usize },
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
-    Commit,
-    Abandon,
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let payload = || prop::collection::vec(any::<u8>(), 0..70);
-    let payloads = move || prop::collection::vec(payload(), 0..5);
     let step = prop_oneof![
         4 => payload().prop_map(Step::Push),
-        2 => payloads().prop_map(|payloads| Step::Batch { payloads, end: End::Commit }),
-        1 => payloads().prop_map(|payloads| Step::Batch { payloads, end: End::Abandon }),
         3 => (0..6_usize).prop_map(|records| Step::Read { records }),
     ];
     prop::collection::vec(step, 0..if cfg!(miri) { 20 } else { 200 })
@@ -44,16 +34,6 @@ fn tag(payload: &[u8]) -> Tag {
         kind: Kind::new(kind),
         flags: payload.first().copied().map_or(9, u16::from),
     }
-}
-
-fn bytes(payloads: &[Vec<u8>]) -> u64 {
-    payloads.iter().map(|payload| frame_bytes(payload.len())).sum()
-}
-
-fn size(payloads: &[Vec<u8>]) -> BatchSize {
-    payloads
-        .iter()
-        .fold(BatchSize::EMPTY, |size, payload| size.and(payload.len()))
 }
 
 /// A ring as one would explain it: records between positions.
@@ -141,19 +121,6 @@ fn run(policy: Policy, steps: Vec<Step>) -> Result<(), TestCaseError> {
                 prop_assert_eq!(pushed == Pushed::Written, written);
                 if written {
                     model.push(payload);
-                }
-            }
-            Step::Batch { payloads, end } => {
-                let written = model.make_room(payloads.len(), bytes(&payloads));
-                let batch = producer.reserve(size(&payloads));
-                prop_assert_eq!(batch.is_some(), written);
-                let Some(mut batch) = batch else { continue };
-                for payload in &payloads {
-                    prop_assert_eq!(batch.push(tag(payload), payload), Pushed::Written);
-                }
-                if end == End::Commit {
-                    batch.commit();
-                    payloads.into_iter().for_each(|payload| model.push(payload));
                 }
             }
             Step::Read { records } => {

@@ -18,7 +18,7 @@ use std::{
 };
 
 use tracesmith_wire::{
-    BatchSize, Capacity, Config, Consumer, Error, Policy, Producer, Pushed, Waited,
+    Capacity, Config, Consumer, Error, Policy, Producer,
     handshake::{Granted, Life, Listener, Purpose, connect},
 };
 
@@ -68,40 +68,17 @@ fn target_process() {
     push_numbers(producer, task);
 }
 
-/// Pushes numbered records, singly and in batches, some of them abandoned.
+/// Pushes numbered records.
 fn push_numbers(mut producer: Producer, task: Task) {
-    let mut payloads = [Vec::new(), Vec::new(), Vec::new()];
+    let mut payload = Vec::new();
     let mut number = 0;
     while task == Task::UntilKilled || number < WHOLE_TASK {
-        for (index, payload) in payloads.iter_mut().enumerate() {
-            numbered::write(number + index as u64, payload);
-        }
+        numbered::write(number, &mut payload);
         if task == Task::Slowly && number % 1000 < 3 {
             thread::sleep(Duration::from_millis(15));
         }
-        if number % 2 == 0 {
-            let _ = producer.push(numbered::tag(number), &payloads[0]);
-            number += 1;
-            continue;
-        }
-        let size = payloads
-            .iter()
-            .fold(BatchSize::EMPTY, |size, payload| size.and(payload.len()));
-        if number % 7 == 0
-            && let Some(mut abandoned) = producer.reserve(size)
-        {
-            let _ = abandoned.push(numbered::tag(7), b"never to be seen");
-        }
-        if let Some(mut batch) = producer.reserve(size) {
-            for (index, payload) in payloads.iter().enumerate() {
-                assert_eq!(
-                    batch.push(numbered::tag(number + index as u64), payload),
-                    Pushed::Written
-                );
-            }
-            batch.commit();
-        }
-        number += 3;
+        let _ = producer.push(numbered::tag(number), &payload);
+        number += 1;
     }
 }
 
@@ -119,12 +96,12 @@ fn read_numbers(consumer: &mut Consumer, numbers: &mut Vec<u64>) {
 fn run_to_its_end(policy: Policy, task: Task) -> (Vec<u64>, Consumer) {
     let listener = Listener::in_runtime_directory().unwrap();
     let mut child = start_target(&listener, task);
-    let visitor = listener.accept(LIMIT).unwrap();
-    assert_eq!(visitor.hello().process_id, child.id());
+    let connection = listener.accept(LIMIT).unwrap();
+    assert_eq!(connection.hello().process_id, child.id());
     let capacity = Capacity::at_least(1 << 13);
-    let Granted { mut consumer, peer } = visitor.grant(Config { capacity, policy }, LIMIT).unwrap();
+    let Granted { mut consumer, peer } = connection.grant(Config { capacity, policy }, LIMIT).unwrap();
     let mut numbers = Vec::new();
-    while consumer.wait(LIMIT) == Waited::Ready {
+    while !consumer.is_closed() {
         read_numbers(&mut consumer, &mut numbers);
         if task == Task::Promptly && numbers.len() % 5 == 0 {
             // Now and then the producer must wait for us.
@@ -230,8 +207,8 @@ fn a_target_killed_during_the_handshake_costs_the_collector_nothing() {
         child.wait().unwrap();
         let start = Instant::now();
         match listener.accept(Duration::from_millis(5)) {
-            Ok(visitor) => {
-                let granted = visitor.grant(
+            Ok(connection) => {
+                let granted = connection.grant(
                     Config {
                         capacity,
                         policy: Policy::DropNewest,

@@ -322,7 +322,7 @@ fn wire_kinds(kinds: &[KindArg], args: &CaptureArgs) -> Kinds {
         wire |= Kinds::WHOLE_GRAPHS;
     }
     if args.record {
-        wire |= Kinds::RECORDING;
+        wire |= Kinds::REPLAY_CAPTURE;
     }
     if args.stub_collectives {
         wire |= Kinds::STUB_COLLECTIVES;

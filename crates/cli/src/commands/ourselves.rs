@@ -6,9 +6,10 @@ use std::process::{Command, Output, Stdio};
 
 use anyhow::{Context, bail};
 use serde_json::Value;
+use tracesmith_wire::environment;
 
 /// Variables that make the driver load a recorder into a process.
-pub(crate) const ARMING: [&str; 2] = ["CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH"];
+pub(crate) const ARMING: [&str; 2] = [environment::CUDA_INJECTION, environment::NVTX_INJECTION];
 
 /// Runs built-in work without any recorder and gives what it reported.
 pub(crate) fn run_bare<S: AsRef<OsStr>>(work: &[S]) -> anyhow::Result<Value> {

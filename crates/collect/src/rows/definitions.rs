@@ -6,9 +6,10 @@ use std::{borrow::Cow, fmt::Write};
 use tracesmith_format::{
     Bytes, ContextId, DeviceId, GraphNodeId, ModuleId, Ordinal, StreamId, StringId, Timestamp, tables,
 };
+use tracesmith_symbols::demangle_cpp;
 use tracesmith_wire::record as wire;
 
-use super::{HOST_CLOCK, KnownDevice, ProcessRows, TraceRows, demangle::demangled, process::Text};
+use super::{HOST_CLOCK, KnownDevice, ProcessRows, TraceRows, process::Text};
 use crate::host::HOST;
 
 impl ProcessRows {
@@ -18,7 +19,7 @@ impl ProcessRows {
         let string = trace.file.string(&text);
         let demangled = match trace.demangled.get(&string) {
             Some(known) => *known,
-            None => match demangled(&text) {
+            None => match demangle_cpp(&text) {
                 Some(readable) => {
                     let readable = trace.file.string(&readable);
                     trace.demangled.insert(string, readable);

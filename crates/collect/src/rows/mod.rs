@@ -9,7 +9,6 @@
 mod api;
 mod copy;
 mod definitions;
-mod demangle;
 mod kernel;
 mod launches;
 mod marker;
@@ -268,8 +267,8 @@ impl ProcessRows {
         const PIECE: u16 = wire::Piece::KIND.number();
         const CODE: u16 = wire::Code::KIND.number();
         const MODULE_HANDLE: u16 = wire::ModuleHandle::KIND.number();
-        const RECORDING_BEGIN: u16 = wire::RecordingBegin::KIND.number();
-        const RECORDING_END: u16 = wire::RecordingEnd::KIND.number();
+        const RECORDING_BEGIN: u16 = wire::ReplayCaptureBegin::KIND.number();
+        const RECORDING_END: u16 = wire::ReplayCaptureEnd::KIND.number();
         match record.tag.kind.number() {
             TEXT => self.define(record, |rows, row, text| rows.text(&row, text, trace)),
             CONTEXT => self.define(record, |rows, row, _| rows.context(&row, trace)),

@@ -175,7 +175,7 @@ impl ProcessRows {
         });
     }
 
-    pub(super) fn recording_begin(&mut self, record: &wire::RecordingBegin, trace: &mut TraceRows) {
+    pub(super) fn recording_begin(&mut self, record: &wire::ReplayCaptureBegin, trace: &mut TraceRows) {
         self.saw(record.time);
         self.fact("recording.reachable_bytes", &record.bytes.to_string(), trace);
         if let Some(announce) = trace.announce {
@@ -187,7 +187,12 @@ impl ProcessRows {
         }
     }
 
-    pub(super) fn recording_end(&mut self, record: &wire::RecordingEnd, words: &[u8], trace: &mut TraceRows) {
+    pub(super) fn recording_end(
+        &mut self,
+        record: &wire::ReplayCaptureEnd,
+        words: &[u8],
+        trace: &mut TraceRows,
+    ) {
         self.saw(record.time);
         self.fact("recording.commands", &record.commands.to_string(), trace);
         self.fact("recording.bytes", &record.bytes.to_string(), trace);

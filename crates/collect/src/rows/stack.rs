@@ -1,12 +1,14 @@
 //! Stacks: frames as addresses within images, or as Python functions.
 
+use std::path::Path;
+
 use rustc_hash::FxHashMap;
 use tracesmith_format::{
     Address, Bytes, FrameId, ImageId, StackId, StringId, Timestamp,
     tables::{self, Frame, FrameKind, Stack, StackEnd},
 };
 use tracesmith_symbols::File;
-use tracesmith_wire::record as wire;
+use tracesmith_wire::{environment::is_injected_library, record as wire};
 
 use super::{Definitions, ProcessRows, TraceRows, definitions::readable};
 
@@ -180,7 +182,7 @@ impl Code {
 
 fn role(path: &str) -> Role {
     let name = path.rsplit('/').next().unwrap_or(path);
-    if name.starts_with("libcupti.so") || name.starts_with("libtracesmith_inject") {
+    if name.starts_with("libcupti.so") || is_injected_library(Path::new(path)) {
         Role::Recorder
     } else {
         Role::Program

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use tracesmith_wire::{
+    Capacity,
     control::{Control, Kinds, Message},
-    handshake::{Granted, Purpose, Visitor},
+    handshake::{Granted, PendingConnection, Purpose},
 };
 
 use super::{BUSY_PAUSE, Session, Store, WindowState};
 use crate::{
-    capture::RECORDING_RING,
     end::End,
     identity::Identity,
     ring::{self, Keep, Ring},
@@ -66,7 +66,7 @@ impl Session {
     }
 
     /// Gives a target the ring that it asks for.
-    fn grant(&mut self, visitor: Visitor, purpose: Purpose, own_pid: u32) {
+    fn grant(&mut self, visitor: PendingConnection, purpose: Purpose, own_pid: u32) {
         let keep = if self.keeps_last_part() {
             Keep::LastPart
         } else {
@@ -82,8 +82,8 @@ impl Session {
         let taken = known.map_or(0, |at| self.targets[at].ring_bytes());
         // A recording is asked for by itself, and its ring comes on top.
         let bound = self.settings.memory_bytes
-            + if self.settings.kinds.contains(Kinds::RECORDING) {
-                RECORDING_RING.bytes()
+            + if self.settings.kinds.contains(Kinds::REPLAY_CAPTURE) {
+                Capacity::REPLAY_CAPTURE.bytes()
             } else {
                 0
             };

@@ -7,19 +7,21 @@
 //! - [`Cupti`]: the library and its calls.
 //! - [`activity`]: the records in a buffer.
 //! - [`abi`]: kinds, callback numbers and the structs that callbacks are handed.
+//! - [`function_set`]: a set of callback IDs.
 //! - [`parameters`]: what driver calls were given.
 //! - [`search`]: where a libcupti may be.
-//! - [`switches`]: callbacks of calls, switched off while no thread is in one.
+//! - [`callback_switches`]: callbacks of calls, switched off while no thread is in one.
 //!
 //! <https://docs.nvidia.com/cupti/>
 
 pub mod abi;
 pub mod activity;
+pub mod callback_switches;
 mod calls;
+pub mod function_set;
 mod layout;
 pub mod parameters;
 pub mod search;
-pub mod switches;
 
 pub use calls::{
     ApiDomain, BufferCompleted, BufferRequested, CallbackFunction, Code, ContextHandle, Cupti, Flush,

@@ -24,16 +24,16 @@ pub const PATH_VARIABLE: &str = "TRACESMITH_CUPTI_PATH";
 const NAMES: [&str; 2] = ["libcupti.so.13", "libcupti.so.12"];
 
 /// A libcupti that was opened.
-pub(super) struct Found {
+pub(super) struct OpenedCupti {
     pub(super) library: Library,
     pub(super) path: PathBuf,
 }
 
 /// Opens the first that there is.
-pub(super) fn open() -> Result<Found, Error> {
+pub(super) fn open() -> Result<OpenedCupti, Error> {
     let held = library::mapped("libcupti.so").into_iter().filter_map(|path| {
         let library = Library::loaded(&path)?;
-        Some(Found { library, path })
+        Some(OpenedCupti { library, path })
     });
     // Some programs bring two: the newest reads what the driver knows.
     if let Some(newest) = held.max_by_key(|found| version(&found.library)) {
@@ -42,7 +42,7 @@ pub(super) fn open() -> Result<Found, Error> {
     let mut reason = "no such file".to_owned();
     for path in candidates() {
         match Library::open(&path) {
-            Ok(library) => return Ok(Found { library, path }),
+            Ok(library) => return Ok(OpenedCupti { library, path }),
             // The last reason is the loader's, for the plain name.
             Err(error) => reason = error,
         }

@@ -5,7 +5,7 @@
 
 use std::ffi::{c_char, c_int, c_uint, c_ulonglong, c_void};
 
-use super::stage::{AccessDescription, AllocationProperties, Physical};
+use super::fixed_address_memory::{AccessDescription, AllocationProperties, Physical};
 use crate::cupti::parameters::{ArrayShape, LaunchConfig, Planes, Resource, TEXTURE_BYTES, VIEW_BYTES};
 use crate::functions::functions;
 

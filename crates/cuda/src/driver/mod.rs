@@ -28,16 +28,13 @@ mod capture;
 mod context;
 mod device;
 mod event;
+mod fixed_address_memory;
 mod functions;
 mod graph;
 mod memory;
 mod module;
-mod peek;
-mod peek_array;
-mod peek_graph;
-mod peek_hold;
-mod stage;
 mod stream;
+mod target;
 
 use std::ffi::CStr;
 use std::sync::Arc;
@@ -47,15 +44,15 @@ pub use capture::{Capture, Nodes};
 pub use context::Context;
 pub use device::{Attribute, Device, Uuid};
 pub use event::Event;
+pub use fixed_address_memory::{FixedAddressMemory, InArray, Placing, Setting, Shifted, Snapshot, widened};
 pub use graph::Graph;
 pub use memory::{DeviceMemory, HostMemory, Word};
 pub use module::{Argument, Function, Launch, LaunchAttribute, Module};
-pub use peek::{Extent, FunctionHandle, MemoryPlace, Parameter, Peek, StreamMake};
-pub use peek_array::{ArrayHandle, ArrayRows};
-pub use peek_graph::{Edge, GraphHandle, NodeHandle, NodeKind};
-pub use peek_hold::{Hold, Release};
-pub use stage::{InArray, Placing, Setting, Shifted, Snapshot, Stage, widened};
 pub use stream::Stream;
+pub use target::{
+    ArrayHandle, ArrayRows, Edge, Extent, FunctionHandle, GraphHandle, MemoryPlace, NodeHandle, NodeKind,
+    Parameter, StallRelease, StreamMake, StreamStall, TargetDriver,
+};
 
 use crate::{Error, library::Library};
 use functions::{Functions, Status};

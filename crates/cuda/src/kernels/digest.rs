@@ -1,7 +1,7 @@
 //! A number for the content of memory, computed where it lies.
 
 use crate::Error;
-use crate::driver::{Argument, Context, DeviceMemory, Function, Launch, Stage, Stream};
+use crate::driver::{Argument, Context, DeviceMemory, FixedAddressMemory, Function, Launch, Stream};
 
 const PTX: &str = include_str!("digest.ptx");
 
@@ -10,7 +10,7 @@ const ROW: u32 = 256;
 /// Blocks of a launch, at most: they go on until all is read.
 const MOST_BLOCKS: u64 = 4096;
 
-/// Computes digests of the memory of a [`Stage`].
+/// Computes digests of the memory of a [`FixedAddressMemory`].
 pub struct Digester {
     function: Function,
     context: Context,
@@ -70,7 +70,7 @@ impl Digester {
     /// When it is not memory of the stage, or what the driver says.
     pub fn begin(
         &self,
-        stage: &Stage,
+        stage: &FixedAddressMemory,
         address: u64,
         bytes: u64,
         digests: &mut Digests,

@@ -28,9 +28,9 @@ pub(crate) const POOL_BYTES: u64 = (BUFFER_BYTES * BUFFERS) as u64;
 static POOL: Mutex<Pool> = Mutex::new(Pool {
     mapped: 0,
     free: Vec::new(),
-    unripe: Vec::new(),
+    incomplete: Vec::new(),
     lent: Vec::new(),
-    turn: 0,
+    lent_count: 0,
     missed: 0,
 });
 
@@ -43,11 +43,11 @@ struct Pool {
     free: Vec<Buffer>,
     /// Came back before their work had ended, oldest first: the last to be used
     /// again, for CUPTI may still know where the end was to be written.
-    unripe: Vec<Buffer>,
-    /// What CUPTI has, and since which turn.
+    incomplete: Vec<Buffer>,
+    /// What CUPTI has, and the value of `lent_count` when it got it.
     lent: Vec<(NonNull<u8>, u64)>,
-    /// Counts what was lent.
-    turn: u64,
+    /// How many buffers were lent so far.
+    lent_count: u64,
     missed: u64,
 }
 
@@ -64,7 +64,7 @@ pub(super) fn fill() {
     let mut pool = lock(&POOL);
     // No list grows on a thread of the program.
     pool.free.reserve(BUFFERS);
-    pool.unripe.reserve(BUFFERS);
+    pool.incomplete.reserve(BUFFERS);
     pool.lent.reserve(BUFFERS);
     while pool.mapped < BUFFERS {
         let access = ProtFlags::READ | ProtFlags::WRITE;
@@ -87,9 +87,9 @@ pub(super) fn take() -> Option<NonNull<u8>> {
         pool.missed += 1;
         return None;
     };
-    pool.turn += 1;
-    let turn = pool.turn;
-    pool.lent.push((buffer, turn));
+    pool.lent_count += 1;
+    let number = pool.lent_count;
+    pool.lent.push((buffer, number));
     Some(buffer)
 }
 
@@ -98,10 +98,10 @@ impl Pool {
         if let Some(buffer) = self.free.pop() {
             return Some(buffer);
         }
-        if self.unripe.is_empty() {
+        if self.incomplete.is_empty() {
             return None;
         }
-        let buffer = self.unripe.remove(0);
+        let buffer = self.incomplete.remove(0);
         clear(&buffer, BUFFER_BYTES);
         Some(buffer)
     }
@@ -110,7 +110,7 @@ impl Pool {
 /// Gives a buffer back, of which `used` bytes were written. They are cleared
 /// here, on CUPTI's thread: CUPTI would clear the whole of it on a thread of the
 /// program.
-pub(super) fn give_back(buffer: NonNull<u8>, used: usize) {
+pub(super) fn put_back(buffer: NonNull<u8>, used: usize) {
     let given = Buffer(buffer);
     clear(&given, used);
     let is_forced = FORCING.load(Ordering::Relaxed) > 0;
@@ -118,7 +118,7 @@ pub(super) fn give_back(buffer: NonNull<u8>, used: usize) {
     pool.lent.retain(|(address, _)| *address != buffer);
     // There is room: it was taken out of these lists.
     if is_forced {
-        pool.unripe.push(given);
+        pool.incomplete.push(given);
     } else {
         pool.free.push(given);
     }
@@ -129,14 +129,14 @@ fn clear(buffer: &Buffer, used: usize) {
     unsafe { ptr::write_bytes(buffer.0.as_ptr(), 0, used.min(BUFFER_BYTES)) };
 }
 
-/// A moment: what is lent now is older than it.
-pub(super) fn moment() -> u64 {
-    lock(&POOL).turn
+/// How many buffers were lent so far. Pass it to [`has_outstanding_buffer`] later.
+pub(super) fn lent_count() -> u64 {
+    lock(&POOL).lent_count
 }
 
-/// Whether CUPTI has a buffer that is older than a moment.
-pub(super) fn is_any_out_since(moment: u64) -> bool {
-    lock(&POOL).lent.iter().any(|(_, turn)| *turn <= moment)
+/// Whether CUPTI still has one of the first `count` buffers that it was lent.
+pub(super) fn has_outstanding_buffer(count: u64) -> bool {
+    lock(&POOL).lent.iter().any(|(_, number)| *number <= count)
 }
 
 /// Buffers that come back within `flush` may not be written to the end.
@@ -159,14 +159,14 @@ mod tests {
     #[test]
     fn what_came_back_too_early_is_used_again_last_and_clean() {
         fill();
-        let before = moment();
+        let before = lent_count();
         let first = take().unwrap();
         let second = take().unwrap();
-        assert!(!is_any_out_since(before) && is_any_out_since(moment()));
-        forced(|| give_back(first, 100));
-        let after_first = moment();
-        forced(|| give_back(second, 100));
-        assert!(!is_any_out_since(after_first));
+        assert!(!has_outstanding_buffer(before) && has_outstanding_buffer(lent_count()));
+        forced(|| put_back(first, 100));
+        let after_first = lent_count();
+        forced(|| put_back(second, 100));
+        assert!(!has_outstanding_buffer(after_first));
         // CUPTI writes the end of some work late.
         // SAFETY: a buffer of the pool that nobody uses.
         unsafe { first.write(7) };
@@ -176,7 +176,7 @@ mod tests {
         assert_eq!((missed(), missed()), (1, 0));
         // SAFETY: as above.
         assert_eq!(unsafe { first.read() }, 0);
-        give_back(second, 0);
+        put_back(second, 0);
         assert_eq!(take(), Some(second), "one that came back in time is at hand");
     }
 }

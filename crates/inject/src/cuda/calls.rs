@@ -16,11 +16,12 @@ use std::{
 use tracesmith_cuda::cupti::{
     ApiDomain, Switch,
     abi::{ApiCallback, SITE_EXIT},
-    switches,
+    callback_switches,
+    function_set::FunctionSet,
 };
 use tracesmith_wire::record::{ApiCall, HOST_CLOCK, Payload, Text};
 
-use super::{bits::Bits, hub::Hub, kinds::plain_name, translate::code};
+use super::{kinds::plain_name, multiplexer::CuptiMultiplexer, translate::code};
 use crate::{agent::Agent, clock, threads};
 
 /// Texts of functions are numbered by their interface and callback number, below
@@ -36,17 +37,17 @@ static EPOCH: AtomicU32 = AtomicU32::new(0);
 static END: AtomicU64 = AtomicU64::new(0);
 
 /// Functions whose names were told in this window.
-static NAMED: [Bits; 2] = [const { Bits::new() }; 2];
+static NAMED: [FunctionSet; 2] = [const { FunctionSet::new() }; 2];
 
 #[derive(Clone, Copy)]
-struct UnderWay {
+struct ActiveCall {
     epoch: u32,
     depth: u32,
     start: u64,
 }
 
 thread_local! {
-    static UNDER_WAY: Cell<UnderWay> = const { Cell::new(UnderWay { epoch: 0, depth: 0, start: 0 }) };
+    static ACTIVE_CALL: Cell<ActiveCall> = const { Cell::new(ActiveCall { epoch: 0, depth: 0, start: 0 }) };
 }
 
 /// A window opens.
@@ -54,34 +55,40 @@ pub(super) fn begin() {
     END.store(0, Ordering::Relaxed);
     EPOCH.fetch_add(1, Ordering::Relaxed);
     for bits in &NAMED {
-        bits.clear();
+        bits.set_all(Switch::Off);
     }
 }
 
 /// Calls that begin from now on are not recorded; what the device does still is for
-/// a while. `moment` is now on CUPTI's clock.
-pub(super) fn end(moment: u64) {
-    END.store(moment, Ordering::Release);
+/// a while. `time` is now on CUPTI's clock.
+pub(super) fn end(time: u64) {
+    END.store(time, Ordering::Release);
 }
 
 /// Whether work began behind the end of the window, and was asked for by a call
 /// that was made behind it too. Calls are noted when they begin, so that what they
 /// ask for is known however soon its record comes.
 #[inline]
-pub(super) fn is_behind(correlation: u32, start: u64) -> bool {
+pub(super) fn is_after_window(correlation: u32, start: u64) -> bool {
     let end = END.load(Ordering::Acquire);
-    end != 0 && start >= end && correlation > switches::last_recorded()
+    end != 0 && start >= end && correlation > callback_switches::last_recorded()
 }
 
 /// The calling thread begins or ends a call.
 #[inline]
-pub(super) fn call(agent: &Agent, hub: &Hub, domain: ApiDomain, id: u32, call: &ApiCallback) {
+pub(super) fn call(
+    agent: &Agent,
+    multiplexer: &CuptiMultiplexer,
+    domain: ApiDomain,
+    id: u32,
+    call: &ApiCallback,
+) {
     let epoch = EPOCH.load(Ordering::Relaxed);
     // A thread that is being torn down makes no calls that anyone looks for.
-    let _ = UNDER_WAY.try_with(|place| {
+    let _ = ACTIVE_CALL.try_with(|place| {
         let mut at = place.get();
         if at.epoch != epoch {
-            at = UnderWay {
+            at = ActiveCall {
                 epoch,
                 depth: 0,
                 start: 0,
@@ -92,8 +99,8 @@ pub(super) fn call(agent: &Agent, hub: &Hub, domain: ApiDomain, id: u32, call: &
                 if END.load(Ordering::Acquire) != 0 {
                     return;
                 }
-                if let Some(place) = switches::here() {
-                    place.records(call.correlation);
+                if let Some(stack) = callback_switches::here() {
+                    stack.set_last_recorded(call.correlation);
                 }
                 at.start = clock::now();
             }
@@ -108,19 +115,26 @@ pub(super) fn call(agent: &Agent, hub: &Hub, domain: ApiDomain, id: u32, call: &
         at.depth -= 1;
         place.set(at);
         if at.depth == 0 {
-            record(agent, hub, domain, id, call, at.start);
+            record(agent, multiplexer, domain, id, call, at.start);
         }
     });
 }
 
-fn record(agent: &Agent, hub: &Hub, domain: ApiDomain, id: u32, call: &ApiCallback, start: u64) {
+fn record(
+    agent: &Agent,
+    multiplexer: &CuptiMultiplexer,
+    domain: ApiDomain,
+    id: u32,
+    call: &ApiCallback,
+    start: u64,
+) {
     let result = result_of(call);
     let call = ApiCall {
         start,
         end: clock::now(),
         correlation: call.correlation,
         thread: threads::thread_id(),
-        name: name(agent, hub, domain, id),
+        name: name(agent, multiplexer, domain, id),
         result,
         stack: agent.stacks.of_call(call.correlation),
         function: u16::try_from(id).unwrap_or(u16::MAX),
@@ -153,10 +167,10 @@ pub(super) fn push<T: Payload>(agent: &Agent, record: &T) {
 
 /// The text with the function's name, told once in a window.
 #[inline]
-fn name(agent: &Agent, hub: &Hub, domain: ApiDomain, id: u32) -> u32 {
+fn name(agent: &Agent, multiplexer: &CuptiMultiplexer, domain: ApiDomain, id: u32) -> u32 {
     let text = FIRST_TEXT + domain as u32 * TEXTS_OF_DOMAIN + id;
     if !NAMED[domain as usize].contains(id) {
-        let name = hub.cupti().function_name(domain, id).unwrap_or_default();
+        let name = multiplexer.cupti().function_name(domain, id).unwrap_or_default();
         agent.sink.define_with(
             &Text {
                 id: text,

@@ -53,11 +53,11 @@ const PAUSE: Duration = Duration::from_millis(5);
 
 /// Graphs that are being made ready, by thread.
 #[derive(Default)]
-pub(super) struct Edges(Mutex<HashMap<u32, Making>>);
+pub(super) struct Edges(Mutex<HashMap<u32, PendingInstantiation>>);
 
 /// What a thread has copied since it made a graph ready.
 #[derive(Default)]
-struct Making {
+struct PendingInstantiation {
     /// Handles of the graphs that it began: of another, the first nodes may have
     /// been copied before anyone watched.
     begun: HashSet<usize>,
@@ -114,7 +114,7 @@ impl Edges {
     }
 
     /// A callback about a graph.
-    pub(super) fn tell(&self, agent: &Agent, cupti: &Cupti, id: u32, graph: &GraphResource) {
+    pub(super) fn on_callback(&self, agent: &Agent, cupti: &Cupti, id: u32, graph: &GraphResource) {
         let thread = threads::thread_id();
         // Asked before the lock is taken: CUPTI may hold one of its own around a callback of another thread.
         let number = match id {
@@ -132,26 +132,26 @@ impl Edges {
             }
             // Its memory may be another's from now on, whoever made it.
             resource::GRAPHNODE_DESTROY_STARTING => {
-                for making in all.values_mut() {
-                    making.nodes.remove(&(graph.node as usize));
+                for pending in all.values_mut() {
+                    pending.nodes.remove(&(graph.node as usize));
                 }
             }
             resource::GRAPHEXEC_CREATED => {
                 let made = all.remove(&thread).unwrap_or_default();
                 drop(all);
                 let number = |handle| cupti.graph_node_id(NodeHandle(handle));
-                hand_over(agent, &made.ready(graph.graph as usize, number));
+                send_edges(agent, &made.ready(graph.graph as usize, number));
             }
             _ => {
-                if let Some(making) = all.get_mut(&thread) {
-                    making.change(number, id, graph);
+                if let Some(pending) = all.get_mut(&thread) {
+                    pending.change(number, id, graph);
                 }
             }
         }
     }
 }
 
-impl Making {
+impl PendingInstantiation {
     fn begin(&mut self, graph: &GraphResource) {
         let graph = graph.graph as usize;
         if self.begun.len() >= MAX_GRAPHS {
@@ -229,7 +229,7 @@ impl Making {
     }
 }
 
-fn hand_over(agent: &Agent, ready: &Ready) {
+fn send_edges(agent: &Agent, ready: &Ready) {
     let (edges, renumbered) = match ready {
         Ready::Unknown => return,
         Ready::TooLarge => {
@@ -274,7 +274,7 @@ mod tests {
     }
 
     /// Nodes have the handles `copy + 1` and on, and the same as numbers.
-    fn copy(making: &mut Making, original: usize, copy: usize, nodes: usize) {
+    fn copy(pending: &mut PendingInstantiation, original: usize, copy: usize, nodes: usize) {
         for node in 1..=nodes {
             let cloned = GraphResource {
                 original_graph: original as _,
@@ -282,21 +282,21 @@ mod tests {
                 ..about(copy)
             };
             let number = Some((copy + node) as u64);
-            making.change(number, resource::GRAPHNODE_CREATED, &cloned);
-            making.change(number, resource::GRAPHNODE_CLONED, &cloned);
+            pending.change(number, resource::GRAPHNODE_CREATED, &cloned);
+            pending.change(number, resource::GRAPHNODE_CLONED, &cloned);
         }
         for node in 2..=nodes {
-            depend(making, copy, node, node - 1);
+            depend(pending, copy, node, node - 1);
         }
     }
 
-    fn depend(making: &mut Making, graph: usize, node: usize, before: usize) {
+    fn depend(pending: &mut PendingInstantiation, graph: usize, node: usize, before: usize) {
         let data = GraphResource {
             node: (graph + node) as _,
             dependency: (graph + before) as _,
             ..about(graph)
         };
-        making.change(None, resource::GRAPHNODE_DEPENDENCY_CREATED, &data);
+        pending.change(None, resource::GRAPHNODE_DEPENDENCY_CREATED, &data);
     }
 
     fn same(handle: usize) -> Option<u64> {
@@ -312,52 +312,52 @@ mod tests {
 
     #[test]
     fn a_copy_that_is_seen_from_its_beginning_is_known() {
-        let mut making = Making::default();
-        making.begin(&about(COPY));
-        copy(&mut making, FIRST, COPY, 3);
+        let mut pending = PendingInstantiation::default();
+        pending.begin(&about(COPY));
+        copy(&mut pending, FIRST, COPY, 3);
         assert_eq!(
-            making.ready(FIRST, same),
+            pending.ready(FIRST, same),
             whole(&[(0x202, 0x201), (0x203, 0x202)])
         );
     }
 
     #[test]
     fn one_that_had_begun_before_is_not() {
-        let mut making = Making::default();
-        copy(&mut making, FIRST, COPY, 3);
-        making.begin(&about(OTHER));
+        let mut pending = PendingInstantiation::default();
+        copy(&mut pending, FIRST, COPY, 3);
+        pending.begin(&about(OTHER));
         assert_eq!(
-            making.ready(FIRST, same),
+            pending.ready(FIRST, same),
             Ready::Unknown,
             "half of an order is none"
         );
-        assert_eq!(Making::default().ready(FIRST, same), Ready::Unknown);
+        assert_eq!(PendingInstantiation::default().ready(FIRST, same), Ready::Unknown);
     }
 
     #[test]
     fn other_copies_are_not_handed_over() {
-        let mut making = Making::default();
-        making.begin(&about(OTHER));
-        copy(&mut making, 0x50, OTHER, 2);
-        making.begin(&about(COPY));
-        copy(&mut making, FIRST, COPY, 2);
-        assert_eq!(making.ready(FIRST, same), whole(&[(0x202, 0x201)]));
+        let mut pending = PendingInstantiation::default();
+        pending.begin(&about(OTHER));
+        copy(&mut pending, 0x50, OTHER, 2);
+        pending.begin(&about(COPY));
+        copy(&mut pending, FIRST, COPY, 2);
+        assert_eq!(pending.ready(FIRST, same), whole(&[(0x202, 0x201)]));
         // The same handles again: it is the later one.
-        let mut making = Making::default();
-        making.begin(&about(COPY));
-        copy(&mut making, FIRST, COPY, 2);
-        making.begin(&about(OTHER));
-        copy(&mut making, 0x50, OTHER, 2);
-        making.begin(&about(COPY));
-        copy(&mut making, FIRST, COPY, 2);
-        assert_eq!(making.ready(FIRST, same), whole(&[(0x202, 0x201)]));
+        let mut pending = PendingInstantiation::default();
+        pending.begin(&about(COPY));
+        copy(&mut pending, FIRST, COPY, 2);
+        pending.begin(&about(OTHER));
+        copy(&mut pending, 0x50, OTHER, 2);
+        pending.begin(&about(COPY));
+        copy(&mut pending, FIRST, COPY, 2);
+        assert_eq!(pending.ready(FIRST, same), whole(&[(0x202, 0x201)]));
     }
 
     #[test]
     fn nodes_that_are_moved_get_their_new_numbers() {
-        let mut making = Making::default();
-        making.begin(&about(COPY));
-        copy(&mut making, FIRST, COPY, 2);
+        let mut pending = PendingInstantiation::default();
+        pending.begin(&about(COPY));
+        copy(&mut pending, FIRST, COPY, 2);
         let moved = |handle: usize| match handle {
             0x202 => Some(0x999),
             _ => same(handle),
@@ -366,31 +366,31 @@ mod tests {
             edges: vec![(0x999, 0x201)],
             renumbered: vec![(0x202, 0x999)],
         };
-        assert_eq!(making.ready(FIRST, moved), expected);
+        assert_eq!(pending.ready(FIRST, moved), expected);
     }
 
     #[test]
     fn a_graph_that_is_too_large_has_no_order_at_all() {
-        let mut making = Making::default();
-        making.begin(&about(COPY));
-        copy(&mut making, FIRST, COPY, MAX_EDGES + 1);
-        depend(&mut making, COPY, 2, 1);
+        let mut pending = PendingInstantiation::default();
+        pending.begin(&about(COPY));
+        copy(&mut pending, FIRST, COPY, MAX_EDGES + 1);
+        depend(&mut pending, COPY, 2, 1);
         assert!(
-            making.edges.is_empty() && making.nodes.is_empty(),
+            pending.edges.is_empty() && pending.nodes.is_empty(),
             "it takes no memory"
         );
-        assert_eq!(making.ready(FIRST, same), Ready::TooLarge);
+        assert_eq!(pending.ready(FIRST, same), Ready::TooLarge);
     }
 
     #[test]
     fn graphs_that_are_never_made_ready_take_little() {
-        let mut making = Making::default();
+        let mut pending = PendingInstantiation::default();
         for graph in 1..10 * MAX_GRAPHS {
-            making.begin(&about(graph * 0x1000));
+            pending.begin(&about(graph * 0x1000));
         }
-        assert!(making.begun.len() <= MAX_GRAPHS);
-        making.begin(&about(COPY));
-        copy(&mut making, FIRST, COPY, 2);
-        assert_eq!(making.ready(FIRST, same), whole(&[(0x202, 0x201)]));
+        assert!(pending.begun.len() <= MAX_GRAPHS);
+        pending.begin(&about(COPY));
+        copy(&mut pending, FIRST, COPY, 2);
+        assert_eq!(pending.ready(FIRST, same), whole(&[(0x202, 0x201)]));
     }
 }

@@ -1,7 +1,9 @@
 //! What a loaded library says of itself: the tables that the loader reads.
 
-use std::ffi::{CStr, c_char, c_int, c_void};
-use std::ops::Range;
+use std::ffi::{CStr, c_char, c_void};
+use std::ops::{ControlFlow, Range};
+
+use tracesmith_stacks::loaded::{LoadedObject, each_loaded};
 
 /// `Elf64_Dyn`.
 #[repr(C)]
@@ -51,7 +53,7 @@ const PAGE: u64 = 4096;
 
 /// One library, as it is loaded.
 pub(super) struct Image<'l> {
-    info: &'l libc::dl_phdr_info,
+    object: &'l LoadedObject<'l>,
     strings: u64,
     symbols: u64,
     hash: u64,
@@ -59,34 +61,24 @@ pub(super) struct Image<'l> {
     relocations: [(u64, u64); 2],
 }
 
-/// Calls `f` for each library of the process.
-pub(super) fn each(mut f: impl FnMut(&Image<'_>)) {
-    let mut f: &mut dyn FnMut(&Image<'_>) = &mut f;
-    // SAFETY: the callback gets what it expects, during the call.
-    unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut f).cast()) };
-}
-
-unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _size: libc::size_t, data: *mut c_void) -> c_int {
-    // SAFETY: the loader's struct, for this call.
-    let info = unsafe { info.as_ref() };
-    // SAFETY: what `each` hands over.
-    let f = unsafe { data.cast::<&mut dyn FnMut(&Image<'_>)>().as_mut() };
-    if let (Some(info), Some(f)) = (info, f) {
-        // SAFETY: the loader's struct of a library that is loaded.
-        if let Some(image) = unsafe { Image::new(info) } {
-            f(&image);
+/// Calls `visit` for each library of the process.
+pub(super) fn each(mut visit: impl FnMut(&Image<'_>)) {
+    each_loaded(|object| {
+        // SAFETY: the loader visits libraries that are loaded.
+        if let Some(image) = unsafe { Image::new(object) } {
+            visit(&image);
         }
-    }
-    0
+        ControlFlow::Continue(())
+    });
 }
 
 impl<'l> Image<'l> {
     /// # Safety
     ///
-    /// `info` describes a library that is loaded.
-    unsafe fn new(info: &'l libc::dl_phdr_info) -> Option<Self> {
+    /// `object` is loaded.
+    unsafe fn new(object: &'l LoadedObject<'l>) -> Option<Self> {
         let mut image = Self {
-            info,
+            object,
             strings: 0,
             symbols: 0,
             hash: 0,
@@ -124,21 +116,12 @@ impl<'l> Image<'l> {
 
     /// What is added to the addresses in its tables.
     pub(super) fn base(&self) -> u64 {
-        self.info.dlpi_addr
+        self.object.bias()
     }
 
-    /// Its file, as the loader was asked for it.
-    pub(super) fn path(&self) -> Option<&CStr> {
-        if self.info.dlpi_name.is_null() {
-            return None;
-        }
-        // SAFETY: the loader's text.
-        Some(unsafe { CStr::from_ptr(self.info.dlpi_name) })
-    }
-
-    fn segments(&self) -> &[libc::Elf64_Phdr] {
-        // SAFETY: the loader's array.
-        unsafe { std::slice::from_raw_parts(self.info.dlpi_phdr, usize::from(self.info.dlpi_phnum)) }
+    /// Its file, as the loader was asked for it; empty for the program itself.
+    pub(super) fn path(&self) -> &CStr {
+        self.object.path()
     }
 
     fn place(&self, segment: &libc::Elf64_Phdr) -> Range<u64> {
@@ -147,14 +130,19 @@ impl<'l> Image<'l> {
     }
 
     fn segment(&self, kind: u32) -> Option<Range<u64>> {
-        let found = self.segments().iter().find(|segment| segment.p_type == kind)?;
+        let found = self
+            .object
+            .headers()
+            .iter()
+            .find(|segment| segment.p_type == kind)?;
         Some(self.place(found))
     }
 
     /// Whether an address is the library's.
     pub(super) fn holds(&self, address: u64) -> bool {
         let loaded = |segment: &&libc::Elf64_Phdr| segment.p_type == libc::PT_LOAD;
-        self.segments()
+        self.object
+            .headers()
             .iter()
             .filter(loaded)
             .any(|segment| self.place(segment).contains(&address))

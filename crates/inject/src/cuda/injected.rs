@@ -12,16 +12,13 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-const VARIABLE: &str = "CUDA_INJECTION64_PATH";
-
-/// How the files of all versions of this library are called.
-const OUR_NAME: &str = "libtracesmith_inject";
+use tracesmith_wire::environment::{self, is_injected_library};
 
 static OTHER: OnceLock<Option<PathBuf>> = OnceLock::new();
 
 /// The one of another tool, if it is not ours. What the variable was when the process began to use CUPTI or CUDA counts.
 pub(super) fn other() -> Option<&'static Path> {
-    let find = || other_than(&own_path()?, env::var_os(VARIABLE)?);
+    let find = || other_than(&own_path()?, env::var_os(environment::CUDA_INJECTION)?);
     OTHER.get_or_init(find).as_deref()
 }
 
@@ -36,13 +33,9 @@ pub(crate) fn withdraw() {
 
 fn other_than(ours: &Path, named: OsString) -> Option<PathBuf> {
     let named = PathBuf::from(named);
-    let has_our_name = |path: &Path| {
-        let name = path.file_name().map_or(&[][..], OsStr::as_bytes);
-        name.starts_with(OUR_NAME.as_bytes())
-    };
     let identity = |path: &Path| path.metadata().ok().as_ref().map(file_identity);
     let is_ours = named == ours
-        || has_our_name(&named)
+        || is_injected_library(&named)
         || identity(&named).is_some_and(|file| identity(ours) == Some(file));
     (!named.as_os_str().is_empty() && !is_ours).then_some(named)
 }

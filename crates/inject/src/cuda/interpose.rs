@@ -5,7 +5,7 @@
 //! ([`lookup`]). Where we are not preloaded, CUPTI's symbol table
 //! is redirected ([`symbols`]), which reaches what is looked up
 //! or bound later. Either way the
-//! program's own profiler talks to the [`hub`](super::hub). Without an agent
+//! program's own profiler talks to the [`multiplexer`](super::multiplexer). Without an agent
 //! they hand everything on.
 
 use std::{
@@ -27,9 +27,9 @@ use tracesmith_cuda::{
 };
 
 use super::{
-    handover,
-    hub::{Hub, Side},
-    injected, lookup, neighbour, symbols,
+    flush, in_process_client, injected, lookup,
+    multiplexer::{Client, CuptiMultiplexer},
+    symbols,
     times::{self, Times},
 };
 use crate::{agent, guard};
@@ -38,10 +38,10 @@ use crate::{agent, guard};
 const UNKNOWN: Code = 999;
 
 /// The handle that the other client gets for its subscription.
-static THEIR_SUBSCRIBER: u64 = 0;
+static CLIENT_SUBSCRIBER: u64 = 0;
 
-fn their_subscriber() -> *mut c_void {
-    (&raw const THEIR_SUBSCRIBER).cast_mut().cast()
+fn client_subscriber() -> *mut c_void {
+    (&raw const CLIENT_SUBSCRIBER).cast_mut().cast()
 }
 
 fn code(result: Result<(), Error>) -> Code {
@@ -58,15 +58,15 @@ fn switch(enable: u32) -> Switch {
     if enable == 0 { Switch::Off } else { Switch::On }
 }
 
-/// The hub, if this process has an agent and CUPTI, and no other tool has it.
-fn hub() -> Option<&'static Hub> {
+/// The multiplexer, if this process has an agent and CUPTI, and no other tool has it.
+fn multiplexer() -> Option<&'static CuptiMultiplexer> {
     // Also for another tool's sake: who asks is told that it is there.
     agent::get_or_start()?;
     if ASIDE.load(Ordering::Acquire) || injected::other().is_some() {
         return None;
     }
     // What is wrong with CUPTI, its own answer tells the program.
-    Hub::open().ok()
+    CuptiMultiplexer::open().ok()
 }
 
 /// Whether CUPTI was left to the program's own profiler: its calls are handed on.
@@ -75,7 +75,7 @@ static ASIDE: AtomicBool = AtomicBool::new(false);
 /// CUPTI's own functions, in the order of [`FUNCTIONS`].
 static REAL: OnceLock<Vec<usize>> = OnceLock::new();
 
-/// The same of the library that callers are bound to, in a process without a hub.
+/// The same of the library that callers are bound to, in a process without a multiplexer.
 static PASSED: OnceLock<Vec<usize>> = OnceLock::new();
 
 /// CUPTI's own function, for a process that is not to be recorded or not any more.
@@ -108,7 +108,7 @@ fn addresses_in(library: &Library) -> Vec<usize> {
 }
 
 macro_rules! interposed {
-    ($($(#[$meta:meta])* fn $name:ident($($arg:ident: $type:ty),* $(,)?) |$hub:ident| $body:expr;)*) => {
+    ($($(#[$meta:meta])* fn $name:ident($($arg:ident: $type:ty),* $(,)?) |$multiplexer:ident| $body:expr;)*) => {
         /// The same functions under names that nobody else has. What is
         /// exported belongs to whoever the loader finds first: where we are not
         /// preloaded and the program is linked against libcupti, that is CUPTI,
@@ -123,7 +123,7 @@ macro_rules! interposed {
                 #[inline(never)]
                 pub(super) unsafe extern "C" fn $name($($arg: $type),*) -> Code {
                     guard::run(UNKNOWN, || {
-                        if let Some($hub) = hub() {
+                        if let Some($multiplexer) = multiplexer() {
                             return $body;
                         }
                         let Some(address) = real(stringify!($name)) else {
@@ -162,127 +162,127 @@ macro_rules! interposed {
 
 interposed! {
     /// The other client's buffers; ours stay registered.
-    fn cuptiActivityRegisterCallbacks(requested: Option<BufferRequested>, completed: Option<BufferCompleted>) |hub| {
+    fn cuptiActivityRegisterCallbacks(requested: Option<BufferRequested>, completed: Option<BufferCompleted>) |multiplexer| {
         let (Some(requested), Some(completed)) = (requested, completed) else {
             return result::INVALID_PARAMETER;
         };
-        if let Err(error) = hub.attach() {
+        if let Err(error) = multiplexer.attach() {
             return code(Err(error));
         }
         // What was recorded until now belongs to whoever was there.
-        let flushed = handover::all(hub);
-        neighbour::register_buffers(requested, completed);
+        let flushed = flush::all(multiplexer);
+        in_process_client::register_buffers(requested, completed);
         code(flushed)
     };
 
     /// A kind that the other client wants.
-    fn cuptiActivityEnable(kind: u32) |hub| their_kind(hub, kind, |hub, kind| hub.enable(Side::Theirs, kind));
+    fn cuptiActivityEnable(kind: u32) |multiplexer| enable_kind_for_client(multiplexer, kind, |multiplexer, kind| multiplexer.enable(Client::InProcess, kind));
 
     /// The same with the objects that exist already; we are told of them too.
-    fn cuptiActivityEnableAndDump(kind: u32) |hub| their_kind(hub, kind, Hub::enable_their_objects);
+    fn cuptiActivityEnableAndDump(kind: u32) |multiplexer| enable_kind_for_client(multiplexer, kind, CuptiMultiplexer::enable_objects_for_client);
 
     /// A kind that the other client does not want any more.
-    fn cuptiActivityDisable(kind: u32) |hub| not_their_kind(hub, kind);
+    fn cuptiActivityDisable(kind: u32) |multiplexer| disable_kind_for_client(multiplexer, kind);
 
     /// A kind that the other client wants in one context; it gets it in all.
-    fn cuptiActivityEnableContext(context: *mut c_void, kind: u32) |hub| {
+    fn cuptiActivityEnableContext(context: *mut c_void, kind: u32) |multiplexer| {
         let _ = context;
-        their_kind(hub, kind, |hub, kind| hub.enable(Side::Theirs, kind))
+        enable_kind_for_client(multiplexer, kind, |multiplexer, kind| multiplexer.enable(Client::InProcess, kind))
     };
 
     /// A kind that the other client does not want any more.
-    fn cuptiActivityDisableContext(context: *mut c_void, kind: u32) |hub| {
+    fn cuptiActivityDisableContext(context: *mut c_void, kind: u32) |multiplexer| {
         let _ = context;
-        not_their_kind(hub, kind)
+        disable_kind_for_client(multiplexer, kind)
     };
 
     /// Hands over what there is, to both.
-    fn cuptiActivityFlushAll(flag: u32) |hub| {
-        code(if flag & 1 == 0 { handover::complete(hub) } else { handover::all(hub) })
+    fn cuptiActivityFlushAll(flag: u32) |multiplexer| {
+        code(if flag & 1 == 0 { flush::complete(multiplexer) } else { flush::all(multiplexer) })
     };
 
     /// What was dropped since the other client asked last.
-    fn cuptiActivityGetNumDroppedRecords(context: *mut c_void, stream: u32, dropped: *mut usize) |hub| {
-        let _ = (hub, context, stream);
+    fn cuptiActivityGetNumDroppedRecords(context: *mut c_void, stream: u32, dropped: *mut usize) |multiplexer| {
+        let _ = (multiplexer, context, stream);
         if dropped.is_null() {
             return result::INVALID_PARAMETER;
         }
         // SAFETY: the program's word.
-        unsafe { dropped.write(neighbour::take_dropped() as usize) };
+        unsafe { dropped.write(in_process_client::take_dropped() as usize) };
         result::SUCCESS
     };
 
     /// The next record of a buffer, as laid out by the CUPTI that filled it.
-    fn cuptiActivityGetNextRecord(buffer: *mut u8, valid: usize, record: *mut *mut u8) |hub| {
+    fn cuptiActivityGetNextRecord(buffer: *mut u8, valid: usize, record: *mut *mut u8) |multiplexer| {
         // SAFETY: as the program called us.
-        unsafe { hub.cupti().raw_next_record(buffer, valid, record) }
+        unsafe { multiplexer.cupti().raw_next_record(buffer, valid, record) }
     };
 
     /// The other client's clock; CUPTI keeps its own, for us.
-    fn cuptiActivityRegisterTimestampCallback(function: Option<TimestampFunction>) |hub| {
+    fn cuptiActivityRegisterTimestampCallback(function: Option<TimestampFunction>) |multiplexer| {
         let Some(function) = function else {
             return result::INVALID_PARAMETER;
         };
-        neighbour::register_clock(hub, function);
+        in_process_client::register_clock(multiplexer, function);
         result::SUCCESS
     };
 
     /// A driver function that the other client wants, or not.
-    fn cuptiActivityEnableDriverApi(id: u32, enable: u8) |hub| their_function(hub, ApiDomain::Driver, id, enable);
+    fn cuptiActivityEnableDriverApi(id: u32, enable: u8) |multiplexer| set_function_for_client(multiplexer, ApiDomain::Driver, id, enable);
 
     /// A runtime function that the other client wants, or not.
-    fn cuptiActivityEnableRuntimeApi(id: u32, enable: u8) |hub| their_function(hub, ApiDomain::Runtime, id, enable);
+    fn cuptiActivityEnableRuntimeApi(id: u32, enable: u8) |multiplexer| set_function_for_client(multiplexer, ApiDomain::Runtime, id, enable);
 
     /// When launches were queued and submitted, if the other client wants it.
-    fn cuptiActivityEnableLatencyTimestamps(enable: u8) |hub| their_times(hub, Times::Launches, enable);
+    fn cuptiActivityEnableLatencyTimestamps(enable: u8) |multiplexer| set_times_for_client(multiplexer, Times::Launches, enable);
 
     /// When the device passed events, if the other client wants it.
-    fn cuptiActivityEnableCudaEventDeviceTimestamps(enable: u8) |hub| their_times(hub, Times::Events, enable);
+    fn cuptiActivityEnableCudaEventDeviceTimestamps(enable: u8) |multiplexer| set_times_for_client(multiplexer, Times::Events, enable);
 
     /// How buffers are handed out is our business, for they are ours;
     /// other attributes are the other client's to set.
-    fn cuptiActivitySetAttribute(attribute: u32, size: *mut usize, value: *mut c_void) |hub| {
+    fn cuptiActivitySetAttribute(attribute: u32, size: *mut usize, value: *mut c_void) |multiplexer| {
         if matches!(attribute, abi::ATTRIBUTE_PER_THREAD_BUFFER | abi::ATTRIBUTE_ZEROED_BUFFER) {
             return result::SUCCESS;
         }
         // SAFETY: as the program called us.
-        unsafe { hub.cupti().raw_set_attribute(attribute, size, value) }
+        unsafe { multiplexer.cupti().raw_set_attribute(attribute, size, value) }
     };
 
     /// The system's thread ids are what we need.
-    fn cuptiSetThreadIdType(kind: u32) |hub| {
-        let _ = (hub, kind);
+    fn cuptiSetThreadIdType(kind: u32) |multiplexer| {
+        let _ = (multiplexer, kind);
         result::SUCCESS
     };
 
     /// The other client leaves; CUPTI stays.
-    fn cuptiFinalize() |hub| {
+    fn cuptiFinalize() |multiplexer| {
         for kind in 0..abi::kind::COUNT as u32 {
-            if hub.wants_kind(Side::Theirs, kind) {
+            if multiplexer.wants_kind(Client::InProcess, kind) {
                 // The next one must be told too.
-                let _ = hub.disable(Side::Theirs, kind);
+                let _ = multiplexer.disable(Client::InProcess, kind);
             }
         }
-        times::leave(hub, Side::Theirs);
-        let flushed = handover::all(hub);
-        neighbour::detached();
-        end_subscription(hub);
+        times::leave(multiplexer, Client::InProcess);
+        let flushed = flush::all(multiplexer);
+        in_process_client::detached();
+        end_subscription(multiplexer);
         code(flushed)
     };
 
     /// The other client's callbacks; ours stay registered.
-    fn cuptiSubscribe(subscriber: *mut *mut c_void, function: Option<CallbackFunction>, user: *mut c_void) |hub| {
+    fn cuptiSubscribe(subscriber: *mut *mut c_void, function: Option<CallbackFunction>, user: *mut c_void) |multiplexer| {
         let Some(function) = function.filter(|_| !subscriber.is_null()) else {
             return result::INVALID_PARAMETER;
         };
-        if let Err(error) = hub.attach() {
+        if let Err(error) = multiplexer.attach() {
             return code(Err(error));
         }
-        if !neighbour::subscribe(function, user) {
+        if !in_process_client::subscribe(function, user) {
             return result::MULTIPLE_SUBSCRIBERS;
         }
         // SAFETY: the program's word.
-        unsafe { subscriber.write(their_subscriber()) };
+        unsafe { subscriber.write(client_subscriber()) };
         result::SUCCESS
     };
 
@@ -294,18 +294,18 @@ interposed! {
         function: Option<CallbackFunction>,
         user: *mut c_void,
         parameters: *mut c_void
-    ) |hub| {
-        let find = |name| lookup::for_ourselves(|| hub.cupti().library().address(name));
+    ) |multiplexer| {
+        let find = |name| lookup::for_ourselves(|| multiplexer.cupti().library().address(name));
         if find("cuptiActivityEnable_v2").is_none() {
             // SAFETY: called as the program called us.
             return unsafe { cuptiSubscribe(subscriber, function, user) };
         }
-        remember(hub);
+        remember(multiplexer);
         let Some(real) = real("cuptiSubscribe_v2") else {
             return UNKNOWN;
         };
         if let Some(agent) = agent::current() {
-            agent.step_aside();
+            agent.release_cupti();
         }
         ASIDE.store(true, Ordering::Release);
         type Subscribe =
@@ -317,80 +317,89 @@ interposed! {
     };
 
     /// The other client's callbacks end.
-    fn cuptiUnsubscribe(subscriber: *mut c_void) |hub| {
-        if subscriber != their_subscriber() {
+    fn cuptiUnsubscribe(subscriber: *mut c_void) |multiplexer| {
+        if subscriber != client_subscriber() {
             return result::INVALID_PARAMETER;
         }
-        end_subscription(hub);
+        end_subscription(multiplexer);
         result::SUCCESS
     };
 
     /// One callback of the other client's.
-    fn cuptiEnableCallback(enable: u32, subscriber: *mut c_void, domain: u32, id: u32) |hub| {
-        if subscriber != their_subscriber() {
+    fn cuptiEnableCallback(enable: u32, subscriber: *mut c_void, domain: u32, id: u32) |multiplexer| {
+        if subscriber != client_subscriber() {
             return result::INVALID_PARAMETER;
         }
-        code(hub.set_callback(Side::Theirs, domain, id, switch(enable)))
+        code(multiplexer.set_callback(Client::InProcess, domain, id, switch(enable)))
     };
 
     /// All callbacks of a domain for the other client.
-    fn cuptiEnableDomain(enable: u32, subscriber: *mut c_void, domain: u32) |hub| {
-        if subscriber != their_subscriber() {
+    fn cuptiEnableDomain(enable: u32, subscriber: *mut c_void, domain: u32) |multiplexer| {
+        if subscriber != client_subscriber() {
             return result::INVALID_PARAMETER;
         }
-        code(hub.set_their_domain(domain, switch(enable)))
+        code(multiplexer.set_domain_for_client(domain, switch(enable)))
     };
 
     /// All callbacks for the other client.
-    fn cuptiEnableAllDomains(enable: u32, subscriber: *mut c_void) |hub| {
-        if subscriber != their_subscriber() {
+    fn cuptiEnableAllDomains(enable: u32, subscriber: *mut c_void) |multiplexer| {
+        if subscriber != client_subscriber() {
             return result::INVALID_PARAMETER;
         }
         for domain in abi::domain::DRIVER..=abi::domain::STATE {
             // Not every version has all of them.
-            let _ = hub.set_their_domain(domain, switch(enable));
+            let _ = multiplexer.set_domain_for_client(domain, switch(enable));
         }
         result::SUCCESS
     };
 
     /// Whether the other client gets a callback.
-    fn cuptiGetCallbackState(enable: *mut u32, subscriber: *mut c_void, domain: u32, id: u32) |hub| {
-        if subscriber != their_subscriber() || enable.is_null() {
+    fn cuptiGetCallbackState(enable: *mut u32, subscriber: *mut c_void, domain: u32, id: u32) |multiplexer| {
+        if subscriber != client_subscriber() || enable.is_null() {
             return result::INVALID_PARAMETER;
         }
         // SAFETY: the program's word.
-        unsafe { enable.write(u32::from(hub.their_callback(domain, id))) };
+        unsafe { enable.write(u32::from(multiplexer.is_enabled_for_client(domain, id))) };
         result::SUCCESS
     };
 }
 
-fn their_kind(hub: &Hub, kind: u32, enable: impl Fn(&Hub, u32) -> Result<(), Error>) -> Code {
-    if let Err(error) = hub.attach() {
+fn enable_kind_for_client(
+    multiplexer: &CuptiMultiplexer,
+    kind: u32,
+    enable: impl Fn(&CuptiMultiplexer, u32) -> Result<(), Error>,
+) -> Code {
+    if let Err(error) = multiplexer.attach() {
         return code(Err(error));
     }
-    neighbour::enabled(hub, kind);
-    code(enable(hub, kind))
+    in_process_client::enabled(multiplexer, kind);
+    code(enable(multiplexer, kind))
 }
 
-fn not_their_kind(hub: &Hub, kind: u32) -> Code {
-    neighbour::disabled(hub, kind);
-    code(hub.disable(Side::Theirs, kind))
+fn disable_kind_for_client(multiplexer: &CuptiMultiplexer, kind: u32) -> Code {
+    in_process_client::disabled(multiplexer, kind);
+    code(multiplexer.disable(Client::InProcess, kind))
 }
 
-fn their_function(hub: &Hub, domain: ApiDomain, id: u32, enable: u8) -> Code {
-    code(hub.set_function((domain, id), switch(u32::from(enable))))
+fn set_function_for_client(multiplexer: &CuptiMultiplexer, domain: ApiDomain, id: u32, enable: u8) -> Code {
+    code(multiplexer.set_function((domain, id), switch(u32::from(enable))))
 }
 
-fn their_times(hub: &Hub, times: Times, enable: u8) -> Code {
-    code(times::ask(hub, Side::Theirs, times, switch(u32::from(enable))))
+fn set_times_for_client(multiplexer: &CuptiMultiplexer, times: Times, enable: u8) -> Code {
+    code(times::set(
+        multiplexer,
+        Client::InProcess,
+        times,
+        switch(u32::from(enable)),
+    ))
 }
 
-fn end_subscription(hub: &Hub) {
+fn end_subscription(multiplexer: &CuptiMultiplexer) {
     for domain in abi::domain::DRIVER..=abi::domain::STATE {
         // Not every version has all of them.
-        let _ = hub.set_their_domain(domain, Switch::Off);
+        let _ = multiplexer.set_domain_for_client(domain, Switch::Off);
     }
-    neighbour::unsubscribe();
+    in_process_client::unsubscribe();
 }
 
 /// What a lookup of a function of CUPTI's is to find: ours, or that of the one
@@ -404,25 +413,25 @@ pub(super) fn instead_of(name: &str) -> Option<*const c_void> {
     if let Some((_, ours)) = FUNCTIONS.iter().find(|(function, _)| *function == name) {
         return Some(ours.0);
     }
-    let hub = hub()?;
-    lookup::for_ourselves(|| hub.cupti().library().address(name)).map(library::Address::as_ptr)
+    let multiplexer = multiplexer()?;
+    lookup::for_ourselves(|| multiplexer.cupti().library().address(name)).map(library::Address::as_ptr)
 }
 
-/// Redirects the symbol tables of all CUPTIs that are loaded, once the hub has
+/// Redirects the symbol tables of all CUPTIs that are loaded, once the multiplexer has
 /// found its own functions.
 pub(super) fn patch_loaded() {
     if library::mapped("libcupti.so").is_empty() {
         return;
     }
-    let Some(hub) = hub() else {
+    let Some(multiplexer) = multiplexer() else {
         return;
     };
     // Not to be found any more behind the next line.
-    remember(hub);
+    remember(multiplexer);
     symbols::redirect("libcupti.so", FUNCTIONS);
 }
 
 /// Keeps the addresses of CUPTI's own functions.
-fn remember(hub: &Hub) {
-    REAL.get_or_init(|| addresses_in(hub.cupti().library()));
+fn remember(multiplexer: &CuptiMultiplexer) {
+    REAL.get_or_init(|| addresses_in(multiplexer.cupti().library()));
 }

@@ -28,7 +28,7 @@ pub(super) fn wanted(kinds: Kinds) -> Vec<u32> {
     add(Kinds::KERNELS, &[kind::CONCURRENT_KERNEL]);
     add(Kinds::COPIES, &[kind::MEMCPY, kind::MEMCPY2, kind::MEMSET]);
     add(Kinds::API | Kinds::API_QUERIES, &[kind::RUNTIME, kind::DRIVER]);
-    if !tells_syncs(kinds) {
+    if !has_sync_callbacks(kinds) {
         add(Kinds::SYNCS, &[kind::SYNCHRONIZATION, kind::CUDA_EVENT]);
     }
     add(Kinds::MEMORY, &[kind::MEMORY2, kind::MEMORY_POOL]);
@@ -39,7 +39,7 @@ pub(super) fn wanted(kinds: Kinds) -> Vec<u32> {
 /// Whether waits and events are told by callbacks. With every call recorded
 /// CUPTI's own records of them cost nothing more, and know when the device
 /// passed an event.
-pub(super) fn tells_syncs(kinds: Kinds) -> bool {
+pub(super) fn has_sync_callbacks(kinds: Kinds) -> bool {
     kinds.contains(Kinds::SYNCS) && !kinds.contains(Kinds::API_QUERIES)
 }
 
@@ -83,7 +83,7 @@ pub(super) fn is_expected(number: u32) -> bool {
 }
 
 /// The functions whose calls are worth a record: not those that [only
-/// ask](only_asks), and of launches the driver's alone. A callback at the
+/// ask](is_query_call), and of launches the driver's alone. A callback at the
 /// runtime's launches costs a quarter of a microsecond each, one at the driver's
 /// a fifth of that, and at other functions of the runtime nothing (H200, CUPTI
 /// 13.0).
@@ -96,7 +96,7 @@ pub(crate) fn work(cupti: &Cupti) -> Functions {
         for id in 1..LAST_FUNCTION {
             match cupti.function_name(domain, id) {
                 None => {}
-                Some(name) if only_asks(name) || is_runtime_launch(name) => {}
+                Some(name) if is_query_call(name) || is_runtime_launch(name) => {}
                 Some(name) if name.contains("Launch") => launches.push((domain, id)),
                 Some(_) => work.push((domain, id)),
             }
@@ -161,7 +161,7 @@ fn wants_stack(name: &str) -> bool {
         "cuModuleLoad",
     ];
     let name = plain_name(name);
-    BEGINNINGS.iter().any(|beginning| name.starts_with(beginning)) && !only_asks(name)
+    BEGINNINGS.iter().any(|beginning| name.starts_with(beginning)) && !is_query_call(name)
 }
 
 /// Functions by their interface and callback number.
@@ -170,7 +170,7 @@ pub(crate) type Functions = Vec<(ApiDomain, u32)>;
 /// Whether a function only asks, or switches between contexts. A launch of
 /// PyTorch makes twenty such calls, and their records cost more than the rest
 /// of capture.
-pub(crate) fn only_asks(name: &str) -> bool {
+pub(crate) fn is_query_call(name: &str) -> bool {
     let name = plain_name(name);
     // These look like questions and load code when it is first asked for.
     const KEPT: [&str; 6] = [
@@ -237,7 +237,7 @@ mod tests {
             "cuCtxPushCurrent_v2",
             "cudaSetDevice_v3020",
         ] {
-            assert!(only_asks(name), "{name}");
+            assert!(is_query_call(name), "{name}");
         }
         for name in [
             "cuLaunchKernel",
@@ -249,7 +249,7 @@ mod tests {
             "cudaGraphLaunch_v10000",
             "cuMemsetD8Async",
         ] {
-            assert!(!only_asks(name), "{name}");
+            assert!(!is_query_call(name), "{name}");
         }
     }
 

@@ -1,16 +1,15 @@
 //! CUDA: CUPTI's records into the ring.
 //!
-//! - [`hub`]: the one client that CUPTI sees, for us and for a profiler of the
+//! - [`multiplexer`]: the one client that CUPTI sees, for us and for a profiler of the
 //!   program's own.
 //! - [`wishes`]: what each of them wants.
-//! - [`bits`]: sets of functions.
 //! - [`buffers`]: the memory that CUPTI fills.
 //! - [`handover`]: getting it back.
 //! - [`kinds`]: what is asked for, and which calls only ask.
 //! - [`calls`]: calls, by their callbacks.
 //! - [`waits`]: waits and events, by callbacks.
 //! - [`edges`]: what nodes of graphs wait for.
-//! - [`patience`]: waiting a little.
+//! - [`wait_limit`]: waiting a little.
 //! - [`pattern`]: kernels by their names.
 //! - [`times`]: what CUPTI times only where it is asked to.
 //! - [`translate`]: records as they travel.
@@ -20,28 +19,27 @@
 //!   CUPTI's.
 //! - [`tables`], [`imports`], [`image`]: memory that is ready when CUPTI needs it at once.
 
-mod bits;
 mod buffers;
 mod calls;
+mod client_selection;
 mod edges;
-mod handover;
-mod hub;
+mod flush;
 mod image;
 mod imports;
+mod in_process_client;
 mod injected;
 mod interpose;
 pub(crate) mod kinds;
 mod lookup;
-mod neighbour;
-mod patience;
+mod multiplexer;
 mod pattern;
 mod resources;
 mod symbols;
 mod tables;
 mod times;
 mod translate;
+mod wait_limit;
 mod waits;
-mod wishes;
 
 use std::{
     ffi::{CStr, c_void},
@@ -54,9 +52,8 @@ use std::{
 
 pub(crate) use buffers::POOL_BYTES as BUFFER_POOL_BYTES;
 use edges::Edges;
-use hub::{Hub, Side};
 pub(crate) use injected::withdraw;
-use patience::Patience;
+use multiplexer::{Client, CuptiMultiplexer};
 use pattern::KernelPattern;
 use times::Times;
 use tracesmith_cuda::cupti::{ContextHandle, StreamHandle, Switch, abi};
@@ -64,9 +61,10 @@ use tracesmith_wire::{
     control::{CaptureRange, Kinds, Settings},
     record::StreamName,
 };
+use wait_limit::WaitLimit;
 use waits::Waits;
 
-use crate::{agent::Agent, clock, facts, guard::lock, recording::Watched, sink::Cause};
+use crate::{agent::Agent, clock, facts, guard::lock, replay_capture::Watched, sink::Cause};
 
 /// How often the clocks are compared.
 const PAIR_PERIOD: Duration = Duration::from_secs(1);
@@ -74,9 +72,9 @@ const PAIR_PERIOD: Duration = Duration::from_secs(1);
 /// For threads to come out of calls that are told. The kinds of what the device
 /// does are switched off behind that, so that what these calls ask for is recorded
 /// with them.
-const CALL_PATIENCE: Patience = Patience {
-    ours: Duration::from_millis(10),
-    theirs: Duration::from_millis(2),
+const CALL_WAIT_LIMIT: WaitLimit = WaitLimit {
+    control_thread: Duration::from_millis(10),
+    program_thread: Duration::from_millis(2),
 };
 
 /// What is said once CUPTI is left to another profiler.
@@ -122,7 +120,7 @@ struct State {
 
 /// The child of a fork has no CUPTI.
 pub(crate) fn forked() {
-    hub::forget();
+    multiplexer::forget();
 }
 
 impl Backend {
@@ -138,11 +136,11 @@ impl Backend {
             return;
         }
         // What is wrong is told when a window opens.
-        let Ok(hub) = Hub::open() else {
+        let Ok(multiplexer) = CuptiMultiplexer::open() else {
             return;
         };
         interpose::patch_loaded();
-        hub.subscribe_once();
+        multiplexer.subscribe_once();
     }
 
     /// Prepares CUPTI for a window. Does nothing before the driver is there.
@@ -158,8 +156,8 @@ impl Backend {
         if state.open {
             return Ok(());
         }
-        let hub = match Hub::open() {
-            Ok(hub) => hub,
+        let multiplexer = match CuptiMultiplexer::open() {
+            Ok(multiplexer) => multiplexer,
             Err(error) => {
                 let words = format!("CUPTI cannot be used: {error}");
                 agent.sink.note(Cause::Unavailable, &words);
@@ -167,43 +165,47 @@ impl Backend {
             }
         };
         interpose::patch_loaded();
-        facts::tell(
+        facts::send_process_fact(
             &agent.sink,
             "cupti.path",
-            &hub.cupti().path().display().to_string(),
+            &multiplexer.cupti().path().display().to_string(),
         );
-        facts::tell(&agent.sink, "cupti.version", &hub.cupti().version().to_string());
-        if let Err(error) = hub.attach() {
+        facts::send_process_fact(
+            &agent.sink,
+            "cupti.version",
+            &multiplexer.cupti().version().to_string(),
+        );
+        if let Err(error) = multiplexer.attach() {
             let words = conflict(&error);
             agent.sink.note(Cause::Conflict, &words);
             return Err(words);
         }
         for object in kinds::OBJECTS {
             // Streams and contexts then have numbers and nothing else.
-            let _ = hub.enable_objects(object);
+            let _ = multiplexer.enable_objects(object);
         }
         // What they tell of devices is not to wait in a buffer for a kernel that takes long while others refer to it. A
         // failure shows again, and is told, when the window closes.
-        let _ = handover::complete(hub);
+        let _ = flush::complete(multiplexer);
         if settings.kinds.contains(Kinds::KERNELS) && !settings.kinds.contains(Kinds::WHOLE_GRAPHS) {
             // A graph that is made ready before the window may run in it.
             self.edges.clear();
-            hub.watch_edges(Switch::On);
+            multiplexer.watch_edges(Switch::On);
         }
         if settings.range == CaptureRange::ProfilerApi {
-            hub.watch_profiler_calls(Switch::On);
+            multiplexer.watch_profiler_calls(Switch::On);
         }
         if let CaptureRange::Launch { pattern } = &settings.range {
-            state.launches = kinds::launches(hub.cupti());
-            hub.watch_launches(&state.launches, Switch::On);
+            state.launches = kinds::launches(multiplexer.cupti());
+            multiplexer.watch_launches(&state.launches, Switch::On);
             *lock(&self.wanted_kernel) = Some(KernelPattern::new(pattern));
         }
-        if settings.kinds.contains(Kinds::RECORDING) {
-            match agent.recording.open(hub.cupti(), settings) {
+        if settings.kinds.contains(Kinds::REPLAY_CAPTURE) {
+            match agent.replay_capture.open(multiplexer.cupti(), settings) {
                 Ok(watched) => {
                     state.kept = watched;
-                    hub.watch_recorded(&state.kept.always, Switch::On);
-                    hub.watch_code(Switch::On);
+                    multiplexer.watch_recorded(&state.kept.always, Switch::On);
+                    multiplexer.watch_code(Switch::On);
                 }
                 Err(words) => agent.sink.note(Cause::Unavailable, &words),
             }
@@ -215,34 +217,37 @@ impl Backend {
     /// Starts the records.
     pub(crate) fn begin(&self, agent: &Agent, settings: &Settings) {
         let mut state = lock(&self.state);
-        let Some(hub) = hub::current().filter(|_| state.open) else {
+        let Some(multiplexer) = multiplexer::current().filter(|_| state.open) else {
             return;
         };
-        self.pair(agent, hub, &mut state);
-        agent.recording.begin();
-        hub.watch_recorded(&state.kept.in_window, Switch::On);
-        hub.begin_ours();
+        self.pair(agent, multiplexer, &mut state);
+        agent.replay_capture.begin();
+        multiplexer.watch_recorded(&state.kept.in_window, Switch::On);
+        multiplexer.begin_ours();
         if settings.kinds.contains(Kinds::LATENCY) {
-            if kinds::can_ask_latency(hub.cupti().version()) {
-                say(agent, times::ask(hub, Side::Ours, Times::Launches, Switch::On));
+            if kinds::can_ask_latency(multiplexer.cupti().version()) {
+                note_error(
+                    agent,
+                    times::set(multiplexer, Client::TraceSmith, Times::Launches, Switch::On),
+                );
             } else {
                 agent.sink.note(Cause::Unavailable, NO_LATENCY);
             }
         }
-        if kinds::tells_syncs(settings.kinds) {
-            state.waits = self.waits.begin(hub.cupti());
-            hub.watch_waits(&state.waits, Switch::On);
+        if kinds::has_sync_callbacks(settings.kinds) {
+            state.waits = self.waits.begin(multiplexer.cupti());
+            multiplexer.watch_waits(&state.waits, Switch::On);
         } else if settings.kinds.contains(Kinds::SYNCS) {
             // Absent before CUDA 12.8, where event records have no times.
-            let _ = times::ask(hub, Side::Ours, Times::Events, Switch::On);
+            let _ = times::set(multiplexer, Client::TraceSmith, Times::Events, Switch::On);
         }
         if settings.kinds.contains(Kinds::MODULES) {
-            hub.watch_resources(Switch::On);
+            multiplexer.watch_resources(Switch::On);
         }
         if settings.kinds.contains(Kinds::STACKS) {
             agent.stacks.begin(settings.kinds, &agent.sink);
-            state.callers = kinds::with_stacks(hub.cupti());
-            let unwatched = hub.watch_callers(&state.callers, Switch::On);
+            state.callers = kinds::with_stacks(multiplexer.cupti());
+            let unwatched = multiplexer.watch_callers(&state.callers, Switch::On);
             if unwatched > 0 {
                 let words =
                     format!("calls of {unwatched} functions have no stack: CUPTI does not tell of them");
@@ -252,11 +257,11 @@ impl Backend {
         state.kinds = kinds::wanted(settings.kinds);
         calls::begin();
         if settings.kinds.contains(Kinds::API) && !settings.kinds.contains(Kinds::API_QUERIES) {
-            state.calls = kinds::work(hub.cupti());
-            hub.watch_calls(&state.calls, Switch::On);
+            state.calls = kinds::work(multiplexer.cupti());
+            multiplexer.watch_calls(&state.calls, Switch::On);
         }
         for kind in &state.kinds {
-            if let Err(error) = hub.enable(Side::Ours, *kind)
+            if let Err(error) = multiplexer.enable(Client::TraceSmith, *kind)
                 && kinds::is_expected(*kind)
             {
                 agent
@@ -269,41 +274,41 @@ impl Backend {
     /// Ends the records and hands over what there is.
     pub(crate) fn end(&self, agent: &Agent) {
         let mut state = lock(&self.state);
-        let Some(hub) = hub::current().filter(|_| state.open) else {
+        let Some(multiplexer) = multiplexer::current().filter(|_| state.open) else {
             return;
         };
-        agent.recording.end();
+        agent.replay_capture.end();
         let calls = std::mem::take(&mut state.calls);
         if !calls.is_empty() {
-            calls::end(hub.cupti().timestamp());
+            calls::end(multiplexer.cupti().timestamp());
         }
-        hub.watch_calls(&calls, Switch::Off);
-        hub.watch_waits(&std::mem::take(&mut state.waits), Switch::Off);
+        multiplexer.watch_calls(&calls, Switch::Off);
+        multiplexer.watch_waits(&std::mem::take(&mut state.waits), Switch::Off);
         self.waits.end();
-        hub.watch_resources(Switch::Off);
+        multiplexer.watch_resources(Switch::Off);
         let callers = std::mem::take(&mut state.callers);
         if !callers.is_empty() {
             // What could not be watched cannot be left either.
-            let _ = hub.watch_callers(&callers, Switch::Off);
+            let _ = multiplexer.watch_callers(&callers, Switch::Off);
         }
-        hub.watch_recorded(&state.kept.in_window, Switch::Off);
+        multiplexer.watch_recorded(&state.kept.in_window, Switch::Off);
         let mut quiet = 0;
-        CALL_PATIENCE.until(|| {
-            hub.settle();
+        CALL_WAIT_LIMIT.until(|| {
+            multiplexer.settle();
             // A call that CUPTI has just noted is told to us a moment later.
-            quiet = if hub.is_waiting() { 0 } else { quiet + 1 };
+            quiet = if multiplexer.is_waiting() { 0 } else { quiet + 1 };
             quiet == 2
         });
-        hub.forget_calls();
+        multiplexer.forget_calls();
         for kind in std::mem::take(&mut state.kinds) {
             // A kind that could not be enabled cannot be disabled.
-            let _ = hub.disable(Side::Ours, kind);
+            let _ = multiplexer.disable(Client::TraceSmith, kind);
         }
-        times::leave(hub, Side::Ours);
-        say(agent, handover::all(hub));
-        hub.refuse_all_but(&kinds::OBJECTS);
+        times::leave(multiplexer, Client::TraceSmith);
+        note_error(agent, flush::all(multiplexer));
+        multiplexer.accept_only(&kinds::OBJECTS);
         agent.stacks.end(&agent.sink);
-        self.pair(agent, hub, &mut state);
+        self.pair(agent, multiplexer, &mut state);
     }
 
     /// The window is closed: CUPTI is told to leave the program alone, unless the
@@ -315,39 +320,39 @@ impl Backend {
     /// loops of PyTorch die of it in later windows.
     pub(crate) fn close(&self, agent: &Agent) {
         let mut state = lock(&self.state);
-        let Some(hub) = hub::current().filter(|_| state.open) else {
+        let Some(multiplexer) = multiplexer::current().filter(|_| state.open) else {
             return;
         };
         state.open = false;
         if !state.kept.always.is_empty() {
-            hub.watch_recorded(&std::mem::take(&mut state.kept).always, Switch::Off);
-            hub.watch_code(Switch::Off);
-            agent.recording.close();
+            multiplexer.watch_recorded(&std::mem::take(&mut state.kept).always, Switch::Off);
+            multiplexer.watch_code(Switch::Off);
+            agent.replay_capture.close();
         }
         for object in kinds::OBJECTS {
             // One that could not be enabled cannot be disabled.
-            let _ = hub.disable(Side::Ours, object);
+            let _ = multiplexer.disable(Client::TraceSmith, object);
         }
-        hub.refuse();
-        hub.watch_edges(Switch::Off);
-        hub.watch_profiler_calls(Switch::Off);
-        hub.watch_launches(&std::mem::take(&mut state.launches), Switch::Off);
-        if hub.is_ours_alone() {
-            hub.release();
+        multiplexer.refuse();
+        multiplexer.watch_edges(Switch::Off);
+        multiplexer.watch_profiler_calls(Switch::Off);
+        multiplexer.watch_launches(&std::mem::take(&mut state.launches), Switch::Off);
+        if multiplexer.is_ours_alone() {
+            multiplexer.release();
         }
     }
 
     /// Leaves CUPTI to another profiler, for good: it would be ruined again by
     /// the next window.
-    pub(crate) fn step_aside(&self, agent: &Agent) {
+    pub(crate) fn release_cupti(&self, agent: &Agent) {
         if self.aside.set(ASIDE.to_owned()).is_err() {
             return;
         }
         self.end(agent);
         let mut state = lock(&self.state);
         let was_open = std::mem::take(&mut state.open);
-        if let Some(hub) = hub::current() {
-            hub.release_now();
+        if let Some(multiplexer) = multiplexer::current() {
+            multiplexer.release_now();
         }
         if was_open {
             agent.sink.note(Cause::Conflict, ASIDE);
@@ -378,64 +383,69 @@ impl Backend {
 
     /// Whether nothing of a window that was closed is left to do.
     pub(crate) fn is_settled(&self) -> bool {
-        hub::current().is_none_or(Hub::is_settled)
+        multiplexer::current().is_none_or(CuptiMultiplexer::is_settled)
     }
 
     /// Does what is left of a window that was closed, as far as threads of the
     /// program are out of the calls that they were in.
     pub(crate) fn settle(&self) {
-        if let Some(hub) = hub::current().filter(|hub| !hub.is_settled()) {
-            hub.settle();
+        if let Some(multiplexer) = multiplexer::current().filter(|multiplexer| !multiplexer.is_settled()) {
+            multiplexer.settle();
         }
     }
 
     /// Hands over what has gathered.
-    pub(crate) fn pulse(&self, agent: &Agent) {
+    pub(crate) fn flush_periodically(&self, agent: &Agent) {
         let mut state = lock(&self.state);
-        let Some(hub) = hub::current().filter(|_| state.open) else {
+        let Some(multiplexer) = multiplexer::current().filter(|_| state.open) else {
             return;
         };
         // A failure here shows again, and is told, when the window closes.
-        let _ = handover::complete(hub);
+        let _ = flush::complete(multiplexer);
         agent.stacks.pulse(&agent.sink);
         if state.last_pair.is_none_or(|last| last.elapsed() >= PAIR_PERIOD) {
-            self.pair(agent, hub, &mut state);
+            self.pair(agent, multiplexer, &mut state);
             agent.sink.report_losses();
         }
     }
 
     /// Hands over what is complete now, or soon: the program may end.
-    pub(crate) fn hand_over(&self, agent: &Agent) {
+    pub(crate) fn flush_before_exit(&self, agent: &Agent) {
         let mut state = lock(&self.state);
-        let Some(hub) = hub::current().filter(|_| state.open) else {
+        let Some(multiplexer) = multiplexer::current().filter(|_| state.open) else {
             return;
         };
         // Where the program goes on, a failure shows again, and is told, when the window closes.
-        let _ = handover::complete_soon(hub);
+        let _ = flush::complete_soon(multiplexer);
         agent.stacks.pulse(&agent.sink);
-        self.pair(agent, hub, &mut state);
+        self.pair(agent, multiplexer, &mut state);
         agent.sink.report_losses();
     }
 
     /// The program gives a stream a name.
     pub(crate) fn name_stream(&self, agent: &Agent, stream: *mut c_void, name: &[u8]) {
-        let Some(hub) = hub::current() else {
+        let Some(multiplexer) = multiplexer::current() else {
             return;
         };
         let current = ContextHandle(0);
-        if let Some(stream) = hub.cupti().stream_id(current, StreamHandle(stream as usize)) {
-            let context = hub.cupti().context_id(current).unwrap_or(0);
+        if let Some(stream) = multiplexer
+            .cupti()
+            .stream_id(current, StreamHandle(stream as usize))
+        {
+            let context = multiplexer.cupti().context_id(current).unwrap_or(0);
             agent.sink.define_with(&StreamName { context, stream }, name);
         }
     }
 
-    fn pair(&self, agent: &Agent, hub: &Hub, state: &mut State) {
+    fn pair(&self, agent: &Agent, multiplexer: &CuptiMultiplexer, state: &mut State) {
         state.last_pair = Some(Instant::now());
-        agent.sink.define(&clock::pair(|| hub.cupti().timestamp()));
+        agent
+            .sink
+            .define(&clock::pair(|| multiplexer.cupti().timestamp()));
     }
 }
 
-fn say(agent: &Agent, result: Result<(), tracesmith_cuda::Error>) {
+fn note_error(agent: &Agent, result: Result<(), tracesmith_cuda::Error>) {
     if let Err(error) = result {
         agent.sink.note(Cause::Unavailable, &error.to_string());
     }

@@ -12,8 +12,8 @@ use tracesmith_cuda::cupti::{
 use tracesmith_wire::record::{Context, Module, Stream};
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::{calls, edges, hub::Hub};
-use crate::{agent, agent::Agent, clock, range::Turn, recording};
+use super::{calls, edges, multiplexer::CuptiMultiplexer};
+use crate::{agent, agent::Agent, clock, range::RangeEdge, replay_capture};
 
 /// The callbacks about nodes of graphs whose makers' stacks are taken.
 pub(super) const STACKED_NODES: [u32; 3] = [
@@ -27,7 +27,7 @@ pub(super) const STACKED_NODES: [u32; 3] = [
 /// # Safety
 ///
 /// `data` is what CUPTI gives for this domain.
-pub(super) unsafe fn callback(hub: &Hub, number: u32, id: u32, data: *const c_void) {
+pub(super) unsafe fn callback(multiplexer: &CuptiMultiplexer, number: u32, id: u32, data: *const c_void) {
     let Some(agent) = agent::current() else {
         return;
     };
@@ -35,20 +35,20 @@ pub(super) unsafe fn callback(hub: &Hub, number: u32, id: u32, data: *const c_vo
         domain::DRIVER => {
             // SAFETY: the caller vouches for it.
             if let Some(call) = unsafe { data.cast::<ApiCallback>().as_ref() } {
-                driver_call(agent, hub, id, call);
+                driver_call(agent, multiplexer, id, call);
             }
         }
         domain::RUNTIME => {
             // SAFETY: the caller vouches for it.
             if let Some(call) = unsafe { data.cast::<ApiCallback>().as_ref() } {
-                runtime_call(agent, hub, id, call);
+                runtime_call(agent, multiplexer, id, call);
             }
         }
         domain::RESOURCE => {
             // SAFETY: the caller vouches for it.
             if let Some(data) = unsafe { data.cast::<ResourceCallback>().as_ref() } {
                 // SAFETY: as above.
-                unsafe { resource(agent, hub, id, data) };
+                unsafe { resource(agent, multiplexer, id, data) };
             }
         }
         _ => {}
@@ -56,37 +56,37 @@ pub(super) unsafe fn callback(hub: &Hub, number: u32, id: u32, data: *const c_vo
 }
 
 /// A call of the runtime that we watch.
-fn runtime_call(agent: &Agent, hub: &Hub, id: u32, call: &ApiCallback) {
-    if hub.records_call(ApiDomain::Runtime, id) {
-        calls::call(agent, hub, ApiDomain::Runtime, id, call);
+fn runtime_call(agent: &Agent, multiplexer: &CuptiMultiplexer, id: u32, call: &ApiCallback) {
+    if multiplexer.records_call(ApiDomain::Runtime, id) {
+        calls::call(agent, multiplexer, ApiDomain::Runtime, id, call);
     }
 }
 
 /// A call of the driver that we watch.
-fn driver_call(agent: &Agent, hub: &Hub, id: u32, call: &ApiCallback) {
-    if agent.recording.is_on() && recording::is_inside() {
-        agent.recording.note_own(call.correlation);
+fn driver_call(agent: &Agent, multiplexer: &CuptiMultiplexer, id: u32, call: &ApiCallback) {
+    if agent.replay_capture.is_on() && replay_capture::is_inside() {
+        agent.replay_capture.note_own(call.correlation);
         return;
     }
-    let opens = hub.may_open(id) && opens_window(agent, call);
+    let opens = multiplexer.may_open(id) && opens_window(agent, call);
     if opens && call.site != SITE_EXIT {
-        agent.turn(Turn::Begin);
+        agent.range_edge(RangeEdge::Begin);
     }
-    if call.site != SITE_EXIT && hub.takes_stack(id) {
+    if call.site != SITE_EXIT && multiplexer.takes_stack(id) {
         agent.stacks.take(&agent.sink, call.correlation);
     }
-    if hub.records_call(ApiDomain::Driver, id) {
-        calls::call(agent, hub, ApiDomain::Driver, id, call);
+    if multiplexer.records_call(ApiDomain::Driver, id) {
+        calls::call(agent, multiplexer, ApiDomain::Driver, id, call);
     }
-    agent.cuda.waits.call(agent, hub.cupti(), id, call);
-    if hub.keeps_call(id) {
-        agent.recording.call(id, call);
+    agent.cuda.waits.call(agent, multiplexer.cupti(), id, call);
+    if multiplexer.keeps_call(id) {
+        agent.replay_capture.call(id, call);
     }
-    if hub.has_range() && matches!(id, driver::CU_PROFILER_START | driver::CU_PROFILER_STOP) {
+    if multiplexer.has_range() && matches!(id, driver::CU_PROFILER_START | driver::CU_PROFILER_STOP) {
         profiler_call(agent, id, call.site);
     }
     if opens && call.site == SITE_EXIT {
-        agent.turn(Turn::End);
+        agent.range_edge(RangeEdge::End);
     }
 }
 
@@ -104,8 +104,8 @@ fn opens_window(agent: &Agent, call: &ApiCallback) -> bool {
 /// entered: neither is part of it.
 fn profiler_call(agent: &Agent, id: u32, site: u32) {
     match (id, site == SITE_EXIT) {
-        (driver::CU_PROFILER_START, true) => agent.turn(Turn::Begin),
-        (driver::CU_PROFILER_STOP, false) => agent.turn(Turn::End),
+        (driver::CU_PROFILER_START, true) => agent.range_edge(RangeEdge::Begin),
+        (driver::CU_PROFILER_STOP, false) => agent.range_edge(RangeEdge::End),
         _ => {}
     }
 }
@@ -113,22 +113,22 @@ fn profiler_call(agent: &Agent, id: u32, site: u32) {
 /// # Safety
 ///
 /// The descriptor is what CUPTI gives for this resource.
-unsafe fn resource(agent: &Agent, hub: &Hub, id: u32, data: &ResourceCallback) {
+unsafe fn resource(agent: &Agent, multiplexer: &CuptiMultiplexer, id: u32, data: &ResourceCallback) {
     if edges::WATCHED.contains(&id) {
         // SAFETY: the caller vouches for it.
         if let Some(graph) = unsafe { data.descriptor.cast::<GraphResource>().as_ref() } {
-            graph_node(agent, hub, id, graph);
+            graph_node(agent, multiplexer, id, graph);
         }
         return;
     }
     let handle = ContextHandle(data.context as usize);
-    let context = hub.cupti().context_id(handle).unwrap_or(0);
+    let context = multiplexer.cupti().context_id(handle).unwrap_or(0);
     match id {
         resource::MODULE_LOADED | resource::MODULE_UNLOAD_STARTING | resource::MODULE_PROFILED => {
             // SAFETY: the caller vouches for it.
             if let Some(module) = unsafe { data.descriptor.cast::<ModuleResource>().as_ref() } {
                 // SAFETY: as above; valid during the callback.
-                unsafe { tell_module(agent, context, id, module) };
+                unsafe { send_module(agent, context, id, module) };
             }
         }
         resource::CONTEXT_DESTROY_STARTING => agent.sink.define(&Context {
@@ -138,7 +138,10 @@ unsafe fn resource(agent: &Agent, hub: &Hub, id: u32, data: &ResourceCallback) {
             ..Context::default()
         }),
         resource::STREAM_DESTROY_STARTING => {
-            if let Some(stream) = hub.cupti().stream_id(handle, StreamHandle(data.stream as usize)) {
+            if let Some(stream) = multiplexer
+                .cupti()
+                .stream_id(handle, StreamHandle(data.stream as usize))
+            {
                 agent.sink.define(&Stream {
                     time: clock::now(),
                     context,
@@ -155,20 +158,23 @@ unsafe fn resource(agent: &Agent, hub: &Hub, id: u32, data: &ResourceCallback) {
 /// A node is made by the thread that captures it, or copied when its graph is
 /// made ready to run: the copies are what runs, and have the stack that made
 /// their originals.
-fn graph_node(agent: &Agent, hub: &Hub, id: u32, graph: &GraphResource) {
-    if hub.has_edges() {
-        agent.cuda.edges.tell(agent, hub.cupti(), id, graph);
+fn graph_node(agent: &Agent, multiplexer: &CuptiMultiplexer, id: u32, graph: &GraphResource) {
+    if multiplexer.has_edges() {
+        agent
+            .cuda
+            .edges
+            .on_callback(agent, multiplexer.cupti(), id, graph);
     }
-    if !hub.has_callers() || !STACKED_NODES.contains(&id) {
+    if !multiplexer.has_callers() || !STACKED_NODES.contains(&id) {
         return;
     }
-    let Some(node) = hub.cupti().graph_node_id(NodeHandle(graph.node as usize)) else {
+    let Some(node) = multiplexer.cupti().graph_node_id(NodeHandle(graph.node as usize)) else {
         return;
     };
     match id {
         resource::GRAPHNODE_CREATED => agent.stacks.take_for_node(&agent.sink, node),
         resource::GRAPHNODE_CLONED => {
-            if let Some(original) = hub
+            if let Some(original) = multiplexer
                 .cupti()
                 .graph_node_id(NodeHandle(graph.original_node as usize))
             {
@@ -182,13 +188,13 @@ fn graph_node(agent: &Agent, hub: &Hub, id: u32, graph: &GraphResource) {
 /// # Safety
 ///
 /// The module's code is readable.
-unsafe fn tell_module(agent: &Agent, context: u32, id: u32, module: &ModuleResource) {
-    let recording = agent.recording.is_on().then_some(&agent.recording);
+unsafe fn send_module(agent: &Agent, context: u32, id: u32, module: &ModuleResource) {
+    let capture = agent.replay_capture.is_on().then_some(&agent.replay_capture);
     // One that is used is news when it was loaded before anyone watched.
     if id == resource::MODULE_PROFILED {
-        match recording {
-            Some(recording) if !recording.knows_module(context, module.module) => {}
-            Some(recording) => return recording.module_used(context, module.module),
+        match capture {
+            Some(capture) if !capture.knows_module(context, module.module) => {}
+            Some(capture) => return capture.module_used(context, module.module),
             None => return,
         }
     }
@@ -199,11 +205,11 @@ unsafe fn tell_module(agent: &Agent, context: u32, id: u32, module: &ModuleResou
         unsafe { std::slice::from_raw_parts(module.code, module.size) }
     };
     let hash = if code.is_empty() { 0 } else { xxh3_128(code) };
-    match recording {
-        Some(recording) if id == resource::MODULE_UNLOAD_STARTING => {
-            recording.module_unloaded(context, module.module);
+    match capture {
+        Some(capture) if id == resource::MODULE_UNLOAD_STARTING => {
+            capture.module_unloaded(context, module.module);
         }
-        Some(recording) => recording.module_loaded(context, module.module, hash, code),
+        Some(capture) => capture.module_loaded(context, module.module, hash, code),
         None => {}
     }
     agent.sink.define(&Module {

@@ -23,7 +23,7 @@ const FUNCTION: u8 = 2;
 /// `prefix`.
 pub(super) fn redirect(prefix: &str, functions: &[(&str, Address)]) {
     image::each(|image| {
-        if image.path().is_some_and(|path| is_named(path, prefix)) {
+        if is_named(image.path(), prefix) {
             redirect_in(image, functions);
         }
     });

@@ -97,7 +97,7 @@ impl Block {
     }
 
     /// Whether it was this, which is kept.
-    fn give_back(&self, memory: *mut c_void) -> bool {
+    fn put_back(&self, memory: *mut c_void) -> bool {
         let is_this = !memory.is_null() && self.memory.load(Ordering::Acquire) == memory;
         let state = &self.state;
         is_this
@@ -138,7 +138,7 @@ impl Calls {
 
 /// Runs what ends CUPTI's tables; `function` is one of CUPTI's.
 pub(super) fn ending<T>(function: *const c_void, act: impl FnOnce() -> T) -> T {
-    let done = at_hand(function, act);
+    let done = with_preallocated_tables(function, act);
     for block in &BLOCKS {
         block.forget_if_lent();
     }
@@ -146,14 +146,14 @@ pub(super) fn ending<T>(function: *const c_void, act: impl FnOnce() -> T) -> T {
 }
 
 /// Runs what makes them.
-pub(super) fn at_hand<T>(function: *const c_void, act: impl FnOnce() -> T) -> T {
+pub(super) fn with_preallocated_tables<T>(function: *const c_void, act: impl FnOnce() -> T) -> T {
     let Some(calls) = CALLS.get_or_init(|| Calls::find(function)) else {
         return act();
     };
     for block in &BLOCKS {
         block.prepare(calls.allocate);
     }
-    rehearse();
+    warm_up_allocator();
     let [allocates, frees] = &calls.slots;
     frees.divert(free as *const c_void, || {
         allocates.divert(allocate as *const c_void, act)
@@ -161,7 +161,7 @@ pub(super) fn at_hand<T>(function: *const c_void, act: impl FnOnce() -> T) -> T 
 }
 
 /// What takes long the first time is done before it matters.
-fn rehearse() {
+fn warm_up_allocator() {
     // SAFETY: as calloc.
     let memory = unsafe { allocate(*WORDS.end(), WORD) };
     // SAFETY: the same memory, which nobody has.
@@ -184,7 +184,7 @@ unsafe extern "C" fn allocate(count: usize, size: usize) -> *mut c_void {
 
 /// What CUPTI calls instead of free.
 unsafe extern "C" fn free(memory: *mut c_void) {
-    if BLOCKS.iter().any(|block| block.give_back(memory)) {
+    if BLOCKS.iter().any(|block| block.put_back(memory)) {
         return;
     }
     let real = CALLS.get().and_then(Option::as_ref);
@@ -204,13 +204,13 @@ mod tests {
         block.prepare(libc::calloc);
         let memory = block.take().unwrap();
         assert!(block.take().is_none());
-        assert!(!block.give_back(ptr::null_mut()) && block.give_back(memory));
-        assert!(!block.give_back(memory), "it is freed twice");
+        assert!(!block.put_back(ptr::null_mut()) && block.put_back(memory));
+        assert!(!block.put_back(memory), "it is freed twice");
         block.prepare(libc::calloc);
         assert_eq!(block.take(), Some(memory), "the same as before");
         block.forget_if_lent();
         assert!(
-            !block.give_back(memory),
+            !block.put_back(memory),
             "CUPTI has freed it, and got the address again"
         );
         block.prepare(libc::calloc);

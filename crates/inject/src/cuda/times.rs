@@ -5,7 +5,7 @@ use std::sync::Mutex;
 
 use tracesmith_cuda::{Error, cupti::Switch};
 
-use super::hub::{Hub, Side};
+use super::multiplexer::{Client, CuptiMultiplexer};
 use crate::guard::lock;
 
 /// Which times.
@@ -21,7 +21,12 @@ pub(super) enum Times {
 static WANTED: Mutex<[[bool; 2]; 2]> = Mutex::new([[false; 2]; 2]);
 
 /// A side wants them, or does not any more.
-pub(super) fn ask(hub: &Hub, side: Side, times: Times, switch: Switch) -> Result<(), Error> {
+pub(super) fn set(
+    multiplexer: &CuptiMultiplexer,
+    side: Client,
+    times: Times,
+    switch: Switch,
+) -> Result<(), Error> {
     let mut wanted = lock(&WANTED);
     let sides = &mut wanted[times as usize];
     let before = sides.contains(&true);
@@ -29,20 +34,20 @@ pub(super) fn ask(hub: &Hub, side: Side, times: Times, switch: Switch) -> Result
     if sides.contains(&true) == before {
         return Ok(());
     }
-    let told = match times {
-        Times::Launches => hub.cupti().enable_latency(switch),
-        Times::Events => hub.cupti().enable_event_times(switch),
+    let result = match times {
+        Times::Launches => multiplexer.cupti().enable_latency(switch),
+        Times::Events => multiplexer.cupti().enable_event_times(switch),
     };
-    if told.is_err() {
+    if result.is_err() {
         sides[side as usize] = false;
     }
-    told
+    result
 }
 
 /// A side wants none of them any more.
-pub(super) fn leave(hub: &Hub, side: Side) {
+pub(super) fn leave(multiplexer: &CuptiMultiplexer, side: Client) {
     for times in [Times::Launches, Times::Events] {
         // What could be switched on can be switched off.
-        let _ = ask(hub, side, times, Switch::Off);
+        let _ = set(multiplexer, side, times, Switch::Off);
     }
 }

@@ -9,8 +9,8 @@ use tracesmith_wire::record;
 use super::{calls, kinds::plain_name};
 use crate::{
     clock,
-    recording::Recording,
-    sink::{Activity, Sink},
+    replay_capture::ReplayCapture,
+    sink::{ActivityRing, Sink},
     stacks::Stacks,
 };
 
@@ -40,9 +40,9 @@ pub(super) const NONE: u32 = u32::MAX;
 pub(super) struct Translator<'s> {
     pub(super) cupti: &'s Cupti,
     pub(super) sink: &'s Sink,
-    pub(super) activity: &'s mut Activity,
+    pub(super) activity: &'s mut ActivityRing,
     pub(super) stacks: &'s Stacks,
-    pub(super) recording: &'s Recording,
+    pub(super) replay_capture: &'s ReplayCapture,
 }
 
 impl Translator<'_> {
@@ -55,17 +55,17 @@ impl Translator<'_> {
             Record::Stream(stream) => stream.correlation(),
             _ => 0,
         };
-        if correlation != 0 && self.recording.is_own(correlation) {
+        if correlation != 0 && self.replay_capture.is_own(correlation) {
             return;
         }
-        let is_behind = match record {
-            Record::Kernel(kernel, ..) => calls::is_behind(kernel.correlation(), kernel.start()),
-            Record::Copy(copy, _) => calls::is_behind(copy.correlation(), copy.start()),
-            Record::PeerCopy(copy) => calls::is_behind(copy.correlation(), copy.start()),
-            Record::Set(set) => calls::is_behind(set.correlation(), set.start()),
+        let is_after_window = match record {
+            Record::Kernel(kernel, ..) => calls::is_after_window(kernel.correlation(), kernel.start()),
+            Record::Copy(copy, _) => calls::is_after_window(copy.correlation(), copy.start()),
+            Record::PeerCopy(copy) => calls::is_after_window(copy.correlation(), copy.start()),
+            Record::Set(set) => calls::is_after_window(set.correlation(), set.start()),
             _ => false,
         };
-        if is_behind {
+        if is_after_window {
             return;
         }
         match record {

@@ -11,7 +11,7 @@ use std::{
     sync::atomic::{AtomicPtr, Ordering},
 };
 
-use super::{Leaving, hand_over};
+use super::{Leaving, flush_and_wait};
 
 /// A function of another library.
 struct Next {
@@ -94,7 +94,7 @@ macro_rules! become_another {
         /// As the C library's.
         #[unsafe(no_mangle)]
         unsafe extern "C" fn $name($($argument: $type),*) -> c_int {
-            hand_over(Leaving::Exec);
+            flush_and_wait(Leaving::Exec);
             let Some(next) = $next.get() else {
                 return refuse();
             };
@@ -161,7 +161,7 @@ macro_rules! become_another_by_list {
         }
 
         extern "C" fn $prepare() -> *mut c_void {
-            hand_over(Leaving::Exec);
+            flush_and_wait(Leaving::Exec);
             $next.get().unwrap_or(refuse as *mut c_void)
         }
     )* };
@@ -177,14 +177,14 @@ become_another_by_list! {
 /// As the C library's.
 #[unsafe(no_mangle)]
 extern "C" fn _exit(status: c_int) -> ! {
-    hand_over(Leaving::Exit);
+    flush_and_wait(Leaving::Exit);
     leave(&LEAVE, status)
 }
 
 /// As the C library's.
 #[unsafe(no_mangle)]
 extern "C" fn _Exit(status: c_int) -> ! {
-    hand_over(Leaving::Exit);
+    flush_and_wait(Leaving::Exit);
     leave(&LEAVE_TOO, status)
 }
 
@@ -203,7 +203,7 @@ fn leave(next: &Next, status: c_int) -> ! {
 /// As the C library's.
 #[unsafe(no_mangle)]
 extern "C" fn abort() -> ! {
-    hand_over(Leaving::Abort);
+    flush_and_wait(Leaving::Abort);
     if let Some(next) = ABORT.get() {
         // SAFETY: a function of this name has this type.
         let next = unsafe { std::mem::transmute::<*mut c_void, extern "C" fn()>(next) };

@@ -76,7 +76,7 @@ pub(crate) fn forked() {
 }
 
 /// Has the control thread hand over, and waits for it, but not for long.
-fn hand_over(leaving: Leaving) {
+fn flush_and_wait(leaving: Leaving) {
     if !IS_RECORDING.load(Ordering::Acquire) {
         return;
     }
@@ -98,8 +98,8 @@ fn hand_over(leaving: Leaving) {
     }
 }
 
-/// On the control thread: carries out a pending request of `hand_over`.
-pub(crate) fn answer(hand_over: impl FnOnce(Leaving)) {
+/// On the control thread: carries out a pending request of `flush_and_wait`.
+pub(crate) fn answer(flush: impl FnOnce(Leaving)) {
     // In this order: who asks adds to the first before setting the second, so everyone who is answered has a ticket here.
     let wanted = WANTED.swap(0, Ordering::AcqRel);
     let ticket = ASKED.load(Ordering::Acquire);
@@ -110,7 +110,7 @@ pub(crate) fn answer(hand_over: impl FnOnce(Leaving)) {
         return;
     };
     IS_AWAITED.store(true, Ordering::Relaxed);
-    hand_over(leaving);
+    flush(leaving);
     IS_AWAITED.store(false, Ordering::Relaxed);
     DONE.store(ticket, Ordering::Release);
     wake_sleepers();

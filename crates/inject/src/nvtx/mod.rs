@@ -34,7 +34,7 @@ use crate::{
     agent::Agent,
     clock,
     guard::lock,
-    range::{MarkerName, Range, Turn},
+    range::{MarkerName, Range, RangeEdge},
     sink::Sink,
     threads,
 };
@@ -207,7 +207,7 @@ impl State {
         } else {
             lock(&self.watched).started.insert(marker.range);
         }
-        agent.turn(Turn::Begin);
+        agent.range_edge(RangeEdge::Begin);
     }
 
     fn close_watched(&self, agent: &Agent, marker: &Marker) {
@@ -217,7 +217,7 @@ impl State {
             _ => false,
         };
         if ends {
-            agent.turn(Turn::End);
+            agent.range_edge(RangeEdge::End);
         }
     }
 }

@@ -26,7 +26,7 @@ pub(super) struct KnownImages {
     /// Null, or a list that is never freed.
     list: AtomicPtr<Images>,
     /// Held by whoever changes the list.
-    told: Mutex<Told>,
+    reported: Mutex<ReportedImages>,
     /// Lists that were made.
     made: AtomicU32,
     /// Pulses that learn nothing before the next that does.
@@ -36,14 +36,14 @@ pub(super) struct KnownImages {
 /// Where the images lie in our memory that were told in this window: lists hold
 /// them, so they are never freed either.
 #[derive(Default)]
-struct Told(HashSet<usize>);
+struct ReportedImages(HashSet<usize>);
 
 impl KnownImages {
     /// A window begins: all images are learned and told.
     pub(super) fn begin(&self, sink: &Sink) {
-        let mut told = lock(&self.told);
-        told.0.clear();
-        self.publish(Images::learn(self.list()), &mut told, sink);
+        let mut reported = lock(&self.reported);
+        reported.0.clear();
+        self.publish(Images::learn(self.list()), &mut reported, sink);
     }
 
     /// Learns what was loaded and unloaded since; whether there was anything.
@@ -53,8 +53,8 @@ impl KnownImages {
             self.rests.store(rests - 1, Ordering::Relaxed);
             return false;
         }
-        let mut told = lock(&self.told);
-        self.publish(Images::learn(self.list()), &mut told, sink)
+        let mut reported = lock(&self.reported);
+        self.publish(Images::learn(self.list()), &mut reported, sink)
     }
 
     /// The list.
@@ -67,10 +67,10 @@ impl KnownImages {
     /// Learns the image of an address on the calling thread's stack that no
     /// known image has. None when there is nothing to learn.
     #[cold]
-    pub(super) fn meet(&self, stranger: u64, sink: &Sink) -> Option<&'static Images> {
-        let mut told = self.try_told()?;
+    pub(super) fn add_image_at(&self, stranger: u64, sink: &Sink) -> Option<&'static Images> {
+        let mut reported = self.try_reported()?;
         if self.list()?.find(stranger).is_none() {
-            self.publish(self.learn_at(stranger)?, &mut told, sink);
+            self.publish(self.learn_at(stranger)?, &mut reported, sink);
         }
         self.list()
     }
@@ -78,10 +78,10 @@ impl KnownImages {
     /// Learns the images of a new stack again that have taken another's place
     /// since they were learned. None when all are the ones that are known.
     #[cold]
-    pub(super) fn meet_again(&self, frames: &[u64], sink: &Sink) -> Option<&'static Images> {
+    pub(super) fn refresh_replaced_image(&self, frames: &[u64], sink: &Sink) -> Option<&'static Images> {
         let replaced = self.list()?.first_replaced(frames)?;
-        let mut told = self.try_told()?;
-        self.publish(self.learn_at(replaced)?, &mut told, sink);
+        let mut reported = self.try_reported()?;
+        self.publish(self.learn_at(replaced)?, &mut reported, sink);
         self.list()
     }
 
@@ -94,16 +94,16 @@ impl KnownImages {
     }
 
     /// None when someone else is learning just now: a launch does not wait.
-    fn try_told(&self) -> Option<MutexGuard<'_, Told>> {
-        match self.told.try_lock() {
-            Ok(told) => Some(told),
-            Err(TryLockError::Poisoned(told)) => Some(told.into_inner()),
+    fn try_reported(&self) -> Option<MutexGuard<'_, ReportedImages>> {
+        match self.reported.try_lock() {
+            Ok(reported) => Some(reported),
+            Err(TryLockError::Poisoned(reported)) => Some(reported.into_inner()),
             Err(TryLockError::WouldBlock) => None,
         }
     }
 
     /// Whether the list is another one now.
-    fn publish(&self, images: Images, told: &mut Told, sink: &Sink) -> bool {
+    fn publish(&self, images: Images, reported: &mut ReportedImages, sink: &Sink) -> bool {
         let known = self.list().filter(|known| known.is_same_as(&images));
         let is_new = known.is_none();
         let images = known.unwrap_or_else(|| {
@@ -116,15 +116,15 @@ impl KnownImages {
         });
         for image in images.iter() {
             let place = std::ptr::from_ref::<Image>(image) as usize;
-            if told.0.insert(place) {
-                tell(image, sink);
+            if reported.0.insert(place) {
+                send(image, sink);
             }
         }
         is_new
     }
 }
 
-fn tell(image: &Image, sink: &Sink) {
+fn send(image: &Image, sink: &Sink) {
     let path = if image.path.is_empty() {
         // The loader has no name for the program itself.
         program_file(image.start)

@@ -7,24 +7,24 @@
 //! as a definition.
 //!
 //! - [`images`]: the program and its libraries, as walks see them.
-//! - [`joins`]: from a call to its stack.
+//! - [`stack_by_correlation`]: from a call to its stack.
 //! - [`nodes`]: from a node of a graph to its stack.
 //! - [`python`]: the interpreter, if there is one, and the code that it runs.
-//! - [`taker`]: what a thread keeps to take its stacks.
+//! - [`thread_unwinder`]: what a thread keeps to take its stacks.
 
 mod images;
-mod joins;
 mod nodes;
 mod python;
-mod taker;
+mod stack_by_correlation;
+mod thread_unwinder;
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use images::KnownImages;
-use joins::Joins;
 use nodes::Nodes;
 use python::Interpreter;
-pub(crate) use taker::forked;
+use stack_by_correlation::StackByCorrelation;
+pub(crate) use thread_unwinder::forked;
 use tracesmith_wire::control::Kinds;
 
 use crate::{
@@ -40,7 +40,7 @@ pub(crate) struct Stacks {
     window: AtomicU64,
     images: KnownImages,
     interpreter: Interpreter,
-    joins: Joins,
+    by_correlation: StackByCorrelation,
     last_stack: AtomicU32,
     /// The last stack before the window: those up to it are told in no other.
     last_before: AtomicU32,
@@ -73,7 +73,7 @@ struct Doubts {
 impl Stacks {
     /// Stacks are wanted from now on.
     pub(crate) fn begin(&self, kinds: Kinds, sink: &Sink) {
-        self.joins.prepare();
+        self.by_correlation.prepare();
         self.last_before
             .store(self.last_stack.load(Ordering::Relaxed), Ordering::Relaxed);
         self.window.fetch_add(1, Ordering::Relaxed);
@@ -106,7 +106,7 @@ impl Stacks {
                 "stacks have their Python frames behind the native ones: it is not known where they belong",
             ),
             (
-                self.joins.lost(),
+                self.by_correlation.lost(),
                 "records have no stack: too many calls were made before CUPTI handed them out",
             ),
         ] {
@@ -121,7 +121,7 @@ impl Stacks {
             self.cost.nanos.swap(0, Ordering::Relaxed),
         );
         if let Some(each) = nanos.checked_div(timed) {
-            facts::tell(sink, "stacks.nanos_each", &each.to_string());
+            facts::send_process_fact(sink, "stacks.nanos_each", &each.to_string());
         }
     }
 
@@ -141,16 +141,16 @@ impl Stacks {
     #[inline]
     pub(crate) fn take(&self, sink: &Sink, correlation: u32) {
         if self.on.load(Ordering::Acquire) {
-            self.joins.expect(correlation);
-            let stack = taker::take(self, sink);
-            self.joins.put(correlation, stack);
+            self.by_correlation.expect(correlation);
+            let stack = thread_unwinder::take(self, sink);
+            self.by_correlation.put(correlation, stack);
         }
     }
 
     /// The stack of the call with this correlation; 0 is none.
     #[inline]
     pub(crate) fn of_call(&self, correlation: u32) -> u32 {
-        self.if_told(self.joins.get(correlation))
+        self.if_from_this_window(self.by_correlation.get(correlation))
     }
 
     /// The stack behind device work: that which made its graph node, or else
@@ -158,13 +158,16 @@ impl Stacks {
     #[inline]
     pub(crate) fn of_work(&self, correlation: u32, node: u64) -> u32 {
         let of_node = if node == 0 { None } else { self.nodes.get(node) };
-        of_node.map_or_else(|| self.of_call(correlation), |stack| self.if_told(stack))
+        of_node.map_or_else(
+            || self.of_call(correlation),
+            |stack| self.if_from_this_window(stack),
+        )
     }
 
     /// A stack of this window. A thread that was held up between taking one and
     /// making its call may come with one of a window before.
     #[inline]
-    fn if_told(&self, stack: u32) -> u32 {
+    fn if_from_this_window(&self, stack: u32) -> u32 {
         let since = stack.wrapping_sub(self.last_before.load(Ordering::Relaxed));
         let is_of_window = since != 0 && since < 1 << 31;
         if is_of_window && self.on.load(Ordering::Relaxed) {
@@ -178,7 +181,7 @@ impl Stacks {
     /// executions.
     pub(crate) fn take_for_node(&self, sink: &Sink, node: u64) {
         if self.on.load(Ordering::Acquire) {
-            let stack = taker::take(self, sink);
+            let stack = thread_unwinder::take(self, sink);
             self.nodes.put(node, stack);
         }
     }
@@ -216,7 +219,7 @@ mod tests {
         let (stacks, sink) = (Stacks::default(), Sink::default());
         let take = |correlation| {
             let stack = stacks.number();
-            stacks.joins.put(correlation, stack);
+            stacks.by_correlation.put(correlation, stack);
             stack
         };
         stacks.begin(Kinds::STACKS, &sink);
@@ -225,7 +228,7 @@ mod tests {
         stacks.end(&sink);
         assert_eq!(stacks.of_call(1), 0, "none are wanted");
         stacks.begin(Kinds::STACKS, &sink);
-        stacks.joins.put(3, late);
+        stacks.by_correlation.put(3, late);
         let second = take(4);
         assert_eq!([1, 3, 4].map(|call| stacks.of_call(call)), [0, 0, second]);
     }

@@ -56,7 +56,7 @@ impl Interpreter {
                 self.found.get_or_init(|| Arc::new(python));
             }
             Ok(None) => {}
-            Err(unknown) => self.tell(unknown.words, sink),
+            Err(unknown) => self.send(unknown.words, sink),
         }
     }
 
@@ -69,11 +69,11 @@ impl Interpreter {
     /// Says why there are no Python frames, if there could have been some.
     pub(super) fn report(&self, sink: &Sink) {
         if let Some(unknown) = self.wanted().and_then(|python| python.unknown()) {
-            self.tell(unknown.words, sink);
+            self.send(unknown.words, sink);
         }
     }
 
-    fn tell(&self, words: String, sink: &Sink) {
+    fn send(&self, words: String, sink: &Sink) {
         let mut told = lock(&self.told);
         if told.as_ref() != Some(&words) {
             sink.note(Cause::Unavailable, &words);
@@ -84,9 +84,9 @@ impl Interpreter {
 
 /// The code objects that a thread has met, with the numbers that they got.
 #[derive(Default)]
-pub(super) struct MetCode(HashMap<CodeId, u32>);
+pub(super) struct SeenCodeObjects(HashMap<CodeId, u32>);
 
-impl MetCode {
+impl SeenCodeObjects {
     /// In a new window all are told anew.
     pub(super) fn clear(&mut self) {
         self.0.clear();
@@ -105,7 +105,7 @@ impl MetCode {
                 .last_code
                 .fetch_add(1, Ordering::Relaxed)
                 .wrapping_add(1);
-            tell_code(code, frame, python, sink);
+            send_code(code, frame, python, sink);
             code
         });
         let line = python.line(frame).unwrap_or(0).min(LAST_LINE);
@@ -114,7 +114,7 @@ impl MetCode {
 }
 
 /// The names are read here and now, while the code runs: later it may be gone.
-fn tell_code(code: u32, frame: &PythonFrame, python: &Python, sink: &Sink) {
+fn send_code(code: u32, frame: &PythonFrame, python: &Python, sink: &Sink) {
     let mut room = [0; NAMES_BYTES];
     let (name, file) = python
         .names(frame, &mut room)

@@ -5,7 +5,6 @@
 
 mod bounded;
 mod builder;
-mod demangle;
 #[cfg(feature = "sqlite")]
 mod doubts;
 mod folded;

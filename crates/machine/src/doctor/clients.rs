@@ -4,6 +4,8 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
+use tracesmith_wire::environment::{self, is_injected_library};
+
 use super::process::{ancestors, name_of};
 use super::{Check, Surroundings};
 
@@ -25,21 +27,18 @@ const NSIGHT_COMPUTE: &[&str] = &["ncu", "nv-nsight-cu-cli"];
 /// Parts of the names of libraries that such programs preload.
 const PRELOADED: &[&str] = &["nsight", "nsys", "ToolsInjection", "cuda-injection", "sanitizer"];
 
-/// Part of the name of our own library.
-const OURS: &str = "tracesmith";
-
 pub(super) fn checks(surroundings: &Surroundings<'_>) -> Vec<Check> {
     vec![
         injection(
             surroundings,
             "tools.injection",
-            "CUDA_INJECTION64_PATH",
+            environment::CUDA_INJECTION,
             "library loaded with CUDA",
         ),
         injection(
             surroundings,
             "tools.nvtx",
-            "NVTX_INJECTION64_PATH",
+            environment::NVTX_INJECTION,
             "library loaded with NVTX",
         ),
         preload(surroundings),
@@ -56,10 +55,10 @@ fn injection(
 ) -> Check {
     match surroundings.variable(variable) {
         None => Check::ok(name, what, "none"),
-        Some(path) if is_ours(Path::new(path)) && Path::new(path).exists() => {
+        Some(path) if is_injected_library(Path::new(path)) && Path::new(path).exists() => {
             Check::ok(name, what, format!("ours: {path}"))
         }
-        Some(path) if is_ours(Path::new(path)) => Check::warning(
+        Some(path) if is_injected_library(Path::new(path)) => Check::warning(
             name,
             what,
             format!("ours, which is gone: {path}"),
@@ -76,7 +75,7 @@ fn injection(
 
 fn preload(surroundings: &Surroundings<'_>) -> Check {
     let (name, what) = ("tools.preload", "preloaded libraries");
-    let Some(libraries) = surroundings.variable("LD_PRELOAD") else {
+    let Some(libraries) = surroundings.variable(environment::PRELOAD) else {
         return Check::ok(name, what, "none");
     };
     let of_a_tool: Vec<&str> = libraries
@@ -96,13 +95,8 @@ fn preload(surroundings: &Surroundings<'_>) -> Check {
 
 /// Another tool's library that the driver would load, if ours were not to take its place.
 pub fn displaced_library() -> Option<PathBuf> {
-    let library = PathBuf::from(env::var_os("CUDA_INJECTION64_PATH")?);
-    (!library.as_os_str().is_empty() && !is_ours(&library)).then_some(library)
-}
-
-fn is_ours(library: &Path) -> bool {
-    let name = library.file_name().unwrap_or_default();
-    name.to_string_lossy().contains(OURS)
+    let library = PathBuf::from(env::var_os(environment::CUDA_INJECTION)?);
+    (!library.as_os_str().is_empty() && !is_injected_library(&library)).then_some(library)
 }
 
 /// Nsight Compute above this process. It ends programs that the driver would load another tool's library into.

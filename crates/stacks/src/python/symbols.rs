@@ -4,8 +4,9 @@
 //! does, because extension modules need them.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 
+use crate::loaded::each_loaded;
 use crate::program::program_file;
 
 /// What is asked of the interpreter, and what its objects are known by.
@@ -101,9 +102,21 @@ impl Scope {
             return Some(everything);
         }
         let mut found = Self(std::ptr::null_mut());
-        let data = (&raw mut found).cast();
-        // SAFETY: the function gets a pointer to `found`, which lives until the call is over.
-        unsafe { libc::dl_iterate_phdr(Some(open_interpreter), data) };
+        // The first library that is named like an interpreter's.
+        each_loaded(|object| {
+            let path = object.path();
+            if !file_name(path.to_bytes()).starts_with(b"libpython3.") {
+                return ControlFlow::Continue(());
+            }
+            // SAFETY: a name of the loader; the library is loaded, so that none of its code runs now. The loader's lock
+            // can be taken twice by one thread.
+            found = Self(unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD) });
+            if found.0.is_null() {
+                ControlFlow::Continue(())
+            } else {
+                ControlFlow::Break(())
+            }
+        });
         found.symbol(THREAD_STATE)?;
         Some(found)
     }
@@ -172,34 +185,6 @@ impl std::fmt::Display for Version {
     }
 }
 
-/// Takes the first library that is called like an interpreter's.
-///
-/// # Safety
-///
-/// `info` is what the loader gives, `data` a [`Scope`].
-unsafe extern "C" fn open_interpreter(
-    info: *mut libc::dl_phdr_info,
-    _size: usize,
-    data: *mut c_void,
-) -> c_int {
-    // SAFETY: the loader gives a valid pointer.
-    let name = unsafe { (*info).dlpi_name };
-    if name.is_null() {
-        return 0;
-    }
-    // SAFETY: a name of the loader ends in a zero.
-    let path = unsafe { CStr::from_ptr(name) }.to_bytes();
-    if !file_name(path).starts_with(b"libpython3.") {
-        return 0;
-    }
-    // SAFETY: as above; the library is loaded, so that none of its code runs now. The loader's lock can be taken twice
-    // by one thread.
-    let handle = unsafe { libc::dlopen(name, libc::RTLD_LAZY | libc::RTLD_NOLOAD) };
-    // SAFETY: the caller of the loader gave it.
-    unsafe { *data.cast::<Scope>() = Scope(handle) };
-    c_int::from(!handle.is_null())
-}
-
 /// How long a function is, by the table of symbols that the loader uses; 0 where it does not tell.
 #[cfg(target_env = "gnu")]
 fn size(address: u64) -> u64 {
@@ -228,58 +213,34 @@ fn size(_address: u64) -> u64 {
     0
 }
 
-struct Search {
-    address: u64,
-    found: Range<u64>,
-}
-
 /// The image that an address is in, if its file is an interpreter by name: what else it holds would be taken for the
 /// interpreter's own.
 fn own_image(address: u64) -> Range<u64> {
-    let mut search = Search { address, found: 0..0 };
-    let data = (&raw mut search).cast();
-    // SAFETY: the function gets a pointer to `search`, which lives until the call is over.
-    unsafe { libc::dl_iterate_phdr(Some(find_image), data) };
-    search.found
-}
-
-/// # Safety
-///
-/// `info` is what the loader gives, `data` a [`Search`].
-unsafe extern "C" fn find_image(info: *mut libc::dl_phdr_info, _size: usize, data: *mut c_void) -> c_int {
-    // SAFETY: the loader gives a valid pointer.
-    let info = unsafe { &*info };
-    // SAFETY: the caller of the loader gave it.
-    let search = unsafe { &mut *data.cast::<Search>() };
-    if info.dlpi_phdr.is_null() {
-        return 0;
-    }
-    // SAFETY: the loader's table has so many entries.
-    let headers = unsafe { std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
-    let loaded = || headers.iter().filter(|header| header.p_type == libc::PT_LOAD);
-    let start = loaded().map(|header| header.p_vaddr).min().unwrap_or(0);
-    let end = loaded()
-        .map(|header| header.p_vaddr.saturating_add(header.p_memsz))
-        .max()
-        .unwrap_or(0);
-    let image = info.dlpi_addr.wrapping_add(start)..info.dlpi_addr.wrapping_add(end);
-    if !image.contains(&search.address) {
-        return 0;
-    }
-    let path = if info.dlpi_name.is_null() {
-        &[]
-    } else {
-        // SAFETY: a name of the loader ends in a zero.
-        unsafe { CStr::from_ptr(info.dlpi_name) }.to_bytes()
-    };
-    let is_known = match path {
-        [] => is_interpreter(&program_file(search.address)),
-        path => is_interpreter(path),
-    };
-    if is_known {
-        search.found = image;
-    }
-    1
+    let mut own = 0..0;
+    each_loaded(|object| {
+        let loaded = || {
+            let headers = object.headers().iter();
+            headers.filter(|header| header.p_type == libc::PT_LOAD)
+        };
+        let start = loaded().map(|header| header.p_vaddr).min().unwrap_or(0);
+        let end = loaded()
+            .map(|header| header.p_vaddr.saturating_add(header.p_memsz))
+            .max()
+            .unwrap_or(0);
+        let image = object.bias().wrapping_add(start)..object.bias().wrapping_add(end);
+        if !image.contains(&address) {
+            return ControlFlow::Continue(());
+        }
+        let is_known = match object.path().to_bytes() {
+            [] => is_interpreter(&program_file(address)),
+            path => is_interpreter(path),
+        };
+        if is_known {
+            own = image;
+        }
+        ControlFlow::Break(())
+    });
+    own
 }
 
 /// By the name of a file.

@@ -21,6 +21,7 @@ use rustix::{
 };
 
 use crate::{
+    environment,
     error::Error,
     handshake::{Credentials, Listener, check_directory, open_socket},
 };
@@ -32,18 +33,6 @@ const MAX_NAMES: u32 = 1000;
 /// Names are given in microseconds; a process that holds the lock for longer is
 /// stopped.
 const LOCK_LIMIT: Duration = Duration::from_millis(200);
-
-/// The variable that names the directory.
-pub const RUNTIME_DIRECTORY_VARIABLE: &str = "TRACESMITH_RUNTIME_DIR";
-
-/// The variable that arms a process. Its value is [`ASLEEP`] or [`READY`].
-pub const VARIABLE: &str = "TRACESMITH_ARMED";
-
-/// CUPTI is left alone until the process is recorded.
-pub const ASLEEP: &str = "1";
-
-/// CUPTI is made ready when the process initialises CUDA.
-pub const READY: &str = "ready";
 
 /// The directory in which targets of this environment wait, made if need be.
 ///
@@ -262,7 +251,7 @@ pub fn named_process(socket: &Path) -> Option<u32> {
 
 fn places() -> Vec<PathBuf> {
     let user = rustix::process::geteuid().as_raw();
-    let named = env::var_os(RUNTIME_DIRECTORY_VARIABLE).map(PathBuf::from);
+    let named = env::var_os(environment::RUNTIME_DIRECTORY).map(PathBuf::from);
     let session = env::var_os("XDG_RUNTIME_DIR").map(|path| PathBuf::from(path).join("tracesmith"));
     let session = session.filter(|path| {
         path.parent()

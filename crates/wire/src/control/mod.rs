@@ -28,6 +28,9 @@ use crate::{
     handshake::{Deadline, Identity, Peer, Socket},
 };
 
+/// How long a collector may take to write a dump: hundreds of megabytes take a while.
+pub const DUMP_LIMIT: Duration = Duration::from_secs(60);
+
 /// Longest message in bytes.
 const MESSAGE_MAX: usize = 8192;
 

@@ -101,7 +101,7 @@ impl Kinds {
     pub const PYTHON: Self = Self(1 << 13);
 
     /// Calls and memory, so that the window can be run again.
-    pub const RECORDING: Self = Self(1 << 14);
+    pub const REPLAY_CAPTURE: Self = Self(1 << 14);
 
     /// Also collectives, by what they leave in memory.
     pub const STUB_COLLECTIVES: Self = Self(1 << 15);

@@ -7,10 +7,7 @@ use std::{
     process,
 };
 
-use crate::{
-    control::armed::{self, RUNTIME_DIRECTORY_VARIABLE},
-    error::Error,
-};
+use crate::{control::armed, environment, error::Error};
 
 /// Names tried before giving up: one is taken only by a collector that had the
 /// same process id and could not clean up.
@@ -44,7 +41,7 @@ pub(crate) fn check(path: &Path) -> Result<(), Error> {
 /// One that was named is used or refused: who names it shares it with a
 /// container, whose programs look nowhere else.
 pub(super) fn create() -> Result<PathBuf, Error> {
-    let base = match env::var_os(RUNTIME_DIRECTORY_VARIABLE) {
+    let base = match env::var_os(environment::RUNTIME_DIRECTORY) {
         Some(_) => armed::directory()?,
         None => {
             let session = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);

@@ -116,7 +116,7 @@ impl Listener {
     /// [`Error::TimedOut`] when none came or it said nothing;
     /// [`Error::ForeignUser`], [`Error::Version`], [`Error::Malformed`] when
     /// one came that we do not talk to.
-    pub fn accept(&self, limit: Duration) -> Result<Visitor, Error> {
+    pub fn accept(&self, limit: Duration) -> Result<PendingConnection, Error> {
         let deadline = Deadline::after(limit);
         let socket = Socket::accepted(self.accept_connection(deadline)?);
         let credentials = Credentials::of_own_user(&socket)?;
@@ -125,7 +125,7 @@ impl Listener {
         let mut bytes = [0; HELLO_BYTES + 1];
         let (bytes, _) = socket.receive(&mut bytes, "hello", deadline)?;
         match Hello::decode(bytes) {
-            Ok(hello) => Ok(Visitor {
+            Ok(hello) => Ok(PendingConnection {
                 peer: Peer::new(credentials, &socket),
                 socket,
                 hello,
@@ -177,7 +177,7 @@ impl Drop for Listener {
 
 /// A target that waits for its answer. Dropped without one, it sees the
 /// connection close.
-pub struct Visitor {
+pub struct PendingConnection {
     socket: Socket,
     hello: Hello,
     peer: Peer,
@@ -191,7 +191,7 @@ pub struct Granted {
     pub peer: Peer,
 }
 
-impl Visitor {
+impl PendingConnection {
     /// What it says of itself.
     pub fn hello(&self) -> &Hello {
         &self.hello

@@ -50,7 +50,7 @@ pub enum Purpose {
     /// A ring for what one thread of the program does.
     Thread,
     /// A ring for the contents of memory, which waits for room.
-    Recording,
+    ReplayCapture,
     /// No ring: orders and answers, see [`control`](crate::control).
     Control,
 }
@@ -62,7 +62,7 @@ impl Purpose {
             Self::Activity => 2,
             Self::Thread => 3,
             Self::Control => 4,
-            Self::Recording => 5,
+            Self::ReplayCapture => 5,
         }
     }
 
@@ -72,7 +72,7 @@ impl Purpose {
             2 => Ok(Self::Activity),
             3 => Ok(Self::Thread),
             4 => Ok(Self::Control),
-            5 => Ok(Self::Recording),
+            5 => Ok(Self::ReplayCapture),
             _ => Err(Error::Malformed {
                 message: "hello",
                 what: "its purpose is not known",

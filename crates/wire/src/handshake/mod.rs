@@ -13,9 +13,9 @@
 //! # fn collector() -> Result<(), Error> {
 //! let limit = Duration::from_secs(2);
 //! let listener = Listener::in_runtime_directory()?;
-//! let visitor = listener.accept(limit)?;
-//! let capacity = visitor.hello().capacity;
-//! let granted = visitor.grant(Config { capacity, policy: Policy::DropNewest }, limit)?;
+//! let connection = listener.accept(limit)?;
+//! let capacity = connection.hello().capacity;
+//! let granted = connection.grant(Config { capacity, policy: Policy::DropNewest }, limit)?;
 //! # Ok(()) }
 //! # fn target(path: &Path) -> Result<(), Error> {
 //! # let limit = Duration::from_secs(2);
@@ -42,7 +42,7 @@ mod socket;
 mod target;
 
 pub(crate) use credentials::Credentials;
-pub use listener::{Granted, Listener, Visitor};
+pub use listener::{Granted, Listener, PendingConnection};
 pub use message::{Hello, PROTOCOL_VERSION, Purpose};
 pub(crate) use message::{decode_any, encoded_samples};
 pub use peer::{Life, Peer, PeerId};

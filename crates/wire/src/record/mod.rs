@@ -26,14 +26,14 @@ mod definition;
 mod device_work;
 mod host_work;
 mod marker;
-mod recording;
+mod replay_capture;
 mod state;
 
 pub use definition::*;
 pub use device_work::*;
 pub use host_work::*;
 pub use marker::*;
-pub use recording::*;
+pub use replay_capture::*;
 pub use state::*;
 pub use zerocopy::IntoBytes;
 use zerocopy::{FromBytes, Immutable, KnownLayout};
@@ -126,8 +126,8 @@ mod tests {
             Piece::KIND,
             Code::KIND,
             ModuleHandle::KIND,
-            RecordingBegin::KIND,
-            RecordingEnd::KIND,
+            ReplayCaptureBegin::KIND,
+            ReplayCaptureEnd::KIND,
         ];
         let distinct: BTreeSet<u16> = kinds.iter().map(|kind| kind.number()).collect();
         assert_eq!(distinct.len(), kinds.len());

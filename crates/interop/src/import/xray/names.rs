@@ -10,9 +10,9 @@ use std::path::Path;
 use object::read::elf::ElfFile64;
 use object::{Object, ObjectSection, ObjectSymbol, RelocationTarget};
 use rustc_hash::FxHashMap;
+use tracesmith_symbols::demangle_cpp;
 
 use crate::error::Error;
-use crate::import::demangle::demangled;
 
 /// One entry: address, function, kind, whether it is always instrumented, version, padding.
 const ENTRY_BYTES: usize = 32;
@@ -124,7 +124,7 @@ fn symbols<'f>(file: &'f Program<'f>) -> FxHashMap<u64, &'f str> {
 
 fn name_of(symbols: &FxHashMap<u64, &str>, function: u64) -> String {
     match symbols.get(&function) {
-        Some(name) => demangled(name).unwrap_or_else(|| (*name).to_owned()),
+        Some(name) => demangle_cpp(name).unwrap_or_else(|| (*name).to_owned()),
         None => format!("{function:#x}"),
     }
 }

@@ -1,0 +1,592 @@
+//! Callbacks of calls, switched off while no thread is within one.
+//!
+//! CUPTI keeps for each thread the calls that it is in. A callback that is
+//! switched off between the beginning and the end of a call leaves that call
+//! there for ever: what the thread does later counts as done within it and has
+//! its correlation, and behind a few of such calls CUPTI tells of no beginnings
+//! any more (seen with 13.0). To switch one on in the middle of a call does no
+//! harm.
+//!
+//! So every thread notes which calls it is in. A callback is switched off while
+//! no thread is in its function, else it waits for a better moment. A thread
+//! whose call begins meanwhile finds that the end would not be told, and switches
+//! the callback on again.
+//!
+//! It can do so while there is a client. CUPTI notes a call before it tells us of
+//! it, and a thread may be held up in between: so the client leaves some time
+//! after the last callback is off.
+
+#[cfg(loom)]
+use loom::sync::{
+    Mutex, MutexGuard,
+    atomic::{AtomicU32, AtomicUsize, Ordering, fence},
+};
+#[cfg(not(loom))]
+use std::sync::{
+    Mutex, MutexGuard,
+    atomic::{AtomicU32, AtomicUsize, Ordering, fence},
+};
+use std::{
+    array,
+    sync::{PoisonError, atomic::AtomicBool},
+};
+
+use crate::cupti::{ApiDomain, Switch, function_set::FunctionSet};
+
+/// A function by its interface and callback number.
+pub type Function = (ApiDomain, u32);
+
+/// Calls within calls that a thread can note. One within more of them is taken
+/// to be in all functions.
+const DEEPEST: usize = if cfg!(loom) { 2 } else { 16 };
+
+/// How often a callback that waits is tried at a time: a thread that launches
+/// all the time is outside of launches for moments only.
+const TRIES: u32 = if cfg!(loom) { 1 } else { 64 };
+
+/// How often in a row nothing must wait before the client leaves.
+pub const QUIET: u32 = if cfg!(loom) { 1 } else { 20 };
+
+/// Which callbacks are on, for the one client that CUPTI has.
+pub struct CallbackSwitches<C> {
+    on: [FunctionSet; 2],
+    /// What is on and wanted by nobody: switched off as soon as no thread is in it.
+    waiting: [FunctionSet; 2],
+    client: Mutex<Subscription<C>>,
+}
+
+struct Subscription<C> {
+    /// As CUPTI knows it.
+    handle: Option<C>,
+    /// It unsubscribes once nothing has waited for a while.
+    is_leaving: bool,
+    /// How often in a row nothing did.
+    quiet: u32,
+}
+
+impl<C: Copy> Default for CallbackSwitches<C> {
+    fn default() -> Self {
+        Self {
+            on: array::from_fn(|_| FunctionSet::new()),
+            waiting: array::from_fn(|_| FunctionSet::new()),
+            client: Mutex::new(Subscription {
+                handle: None,
+                is_leaving: false,
+                quiet: 0,
+            }),
+        }
+    }
+}
+
+impl<C: Copy> CallbackSwitches<C> {
+    /// The client subscribes, unless it has.
+    pub fn attach<E>(&self, subscribe: impl FnOnce() -> Result<C, E>) -> Result<(), E> {
+        let mut client = self.client();
+        client.is_leaving = false;
+        if client.handle.is_none() {
+            client.handle = Some(subscribe()?);
+        }
+        Ok(())
+    }
+
+    /// The client as CUPTI knows it, if it has subscribed.
+    pub fn handle(&self) -> Option<C> {
+        self.client().handle
+    }
+
+    /// Callbacks of a function begin. Does nothing without a client.
+    pub fn turn_on<E>(&self, function: Function, enable: impl FnOnce(C) -> Result<(), E>) -> Result<(), E> {
+        let client = self.client();
+        let Some(handle) = client.handle else {
+            return Ok(());
+        };
+        let (domain, id) = function;
+        self.waiting[domain as usize].set(id, Switch::Off);
+        // First: whoever finds it among those that are on relies on it.
+        let enabled = enable(handle);
+        self.on[domain as usize].set(id, Switch::On);
+        enabled
+    }
+
+    /// Callbacks of all functions of an interface begin.
+    pub fn turn_all_on<E>(
+        &self,
+        domain: ApiDomain,
+        enable: impl FnOnce(C) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let client = self.client();
+        let Some(handle) = client.handle else {
+            return Ok(());
+        };
+        self.waiting[domain as usize].set_all(Switch::Off);
+        let enabled = enable(handle);
+        self.on[domain as usize].set_all(Switch::On);
+        enabled
+    }
+
+    /// Whether the callback of a function is on. One whose ID does not fit the set counts as on.
+    #[inline]
+    fn is_on(&self, (domain, id): Function) -> bool {
+        self.on[domain as usize].get(id).unwrap_or(true)
+    }
+
+    /// Functions of an interface whose callbacks are on.
+    pub fn on(&self, domain: ApiDomain) -> impl Iterator<Item = u32> {
+        self.on[domain as usize].iter()
+    }
+
+    /// Callbacks of a function end, now or when no thread is in it: see
+    /// [`CallbackSwitches::settle`]. Does nothing without a client.
+    pub fn turn_off<E>(
+        &self,
+        function: Function,
+        is_within: impl Fn(Function) -> bool,
+        disable: impl FnOnce(C) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let client = self.client();
+        match client.handle {
+            Some(handle) => self.try_off(function, is_within, || disable(handle)),
+            None => Ok(()),
+        }
+    }
+
+    /// The same; the caller holds the client.
+    fn try_off<E>(
+        &self,
+        function: Function,
+        is_within: impl Fn(Function) -> bool,
+        disable: impl FnOnce() -> Result<(), E>,
+    ) -> Result<(), E> {
+        let (domain, id) = function;
+        // One that is off is not on because a thread is within it: that one is about to switch it on.
+        if !self.is_on(function) {
+            return Ok(());
+        }
+        self.on[domain as usize].set(id, Switch::Off);
+        // A thread whose call is not seen now finds the callback off, and waits for the lock.
+        fence(Ordering::SeqCst);
+        if is_within(function) {
+            self.on[domain as usize].set(id, Switch::On);
+            self.waiting[domain as usize].set(id, Switch::On);
+            return Ok(());
+        }
+        self.waiting[domain as usize].set(id, Switch::Off);
+        disable()
+    }
+
+    /// A call of the calling thread begins, and CUPTI has told of it.
+    #[inline]
+    pub fn begins(&self, stack: &ThreadCallStack, function: Function, enable: impl FnOnce(C)) {
+        stack.push(function);
+        // Who switches the callback off sees this call, or we see that it is off.
+        fence(Ordering::SeqCst);
+        if !self.is_on(function) {
+            self.keep_on(function, enable);
+        }
+    }
+
+    /// A call has begun whose callback is being switched off, or was so behind the
+    /// back of it.
+    #[cold]
+    fn keep_on(&self, (domain, id): Function, enable: impl FnOnce(C)) {
+        let Some(mut client) = self.client_soon() else {
+            return;
+        };
+        client.quiet = 0;
+        if let Some(handle) = client.handle
+            && !self.is_on((domain, id))
+        {
+            self.waiting[domain as usize].set(id, Switch::On);
+            enable(handle);
+            self.on[domain as usize].set(id, Switch::On);
+        }
+    }
+
+    /// Whether nothing is left for [`CallbackSwitches::settle`].
+    pub fn is_settled(&self) -> bool {
+        let client = self.client();
+        !client.is_leaving && !self.is_waiting()
+    }
+
+    /// Whether callbacks that nobody wants are on, for threads that are within calls.
+    pub fn is_waiting(&self) -> bool {
+        !self.waiting.iter().all(FunctionSet::is_empty)
+    }
+
+    /// CallbackSwitches off what waits for it and has no thread in it now. To be called now
+    /// and then until all [is settled](CallbackSwitches::is_settled).
+    pub fn settle(
+        &self,
+        is_within: impl Fn(Function) -> bool,
+        disable: impl Fn(C, Function),
+        unsubscribe: impl FnOnce(C),
+    ) {
+        for domain in [ApiDomain::Driver, ApiDomain::Runtime] {
+            for id in self.waiting[domain as usize].iter() {
+                for _ in 0..TRIES {
+                    let client = self.client();
+                    // Someone may want it again by now.
+                    let (Some(handle), true) = (client.handle, self.waiting[domain as usize].contains(id))
+                    else {
+                        break;
+                    };
+                    let Ok(()) = self.try_off((domain, id), &is_within, || {
+                        disable(handle, (domain, id));
+                        Ok::<(), std::convert::Infallible>(())
+                    });
+                    drop(client);
+                    std::hint::spin_loop();
+                }
+            }
+        }
+        let mut client = self.client();
+        if !client.is_leaving || self.is_waiting() {
+            client.quiet = 0;
+            return;
+        }
+        client.quiet += 1;
+        if client.quiet >= QUIET {
+            client.is_leaving = false;
+            if let Some(handle) = client.handle.take() {
+                unsubscribe(handle);
+            }
+        }
+    }
+
+    /// The client is to unsubscribe, which [`CallbackSwitches::settle`] does in time.
+    pub fn leave(&self) {
+        let mut client = self.client();
+        client.is_leaving = client.handle.is_some();
+        client.quiet = 0;
+    }
+
+    /// The client unsubscribes at once, whoever is within a call.
+    pub fn leave_now(&self, unsubscribe: impl FnOnce(C)) {
+        let mut client = self.client();
+        client.is_leaving = false;
+        if let Some(handle) = client.handle.take() {
+            unsubscribe(handle);
+        }
+        for set in self.waiting.iter().chain(&self.on) {
+            set.set_all(Switch::Off);
+        }
+    }
+
+    fn client(&self) -> MutexGuard<'_, Subscription<C>> {
+        self.client.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The client, within a second: the caller is within a callback of CUPTI's,
+    /// for which whoever holds the lock may wait in CUPTI.
+    #[cfg(not(loom))]
+    fn client_soon(&self) -> Option<MutexGuard<'_, Subscription<C>>> {
+        use std::{sync::TryLockError, thread, time::Duration};
+        for attempt in 0..1100 {
+            match self.client.try_lock() {
+                Ok(client) => return Some(client),
+                Err(TryLockError::Poisoned(client)) => return Some(client.into_inner()),
+                Err(TryLockError::WouldBlock) if attempt < 100 => thread::yield_now(),
+                Err(TryLockError::WouldBlock) => thread::sleep(Duration::from_millis(1)),
+            }
+        }
+        None
+    }
+
+    #[cfg(loom)]
+    fn client_soon(&self) -> Option<MutexGuard<'_, Subscription<C>>> {
+        Some(self.client())
+    }
+}
+
+/// Where a thread notes the calls that it is in: in lines of the cache that are
+/// its own, and that others read when they switch something off.
+#[repr(align(64))]
+pub struct ThreadCallStack {
+    depth: AtomicUsize,
+    calls: [AtomicU32; DEEPEST],
+    /// The correlation of the last call that is recorded once it ends.
+    last: AtomicU32,
+    is_taken: AtomicBool,
+}
+
+impl Default for ThreadCallStack {
+    fn default() -> Self {
+        Self {
+            depth: AtomicUsize::new(0),
+            calls: array::from_fn(|_| AtomicU32::new(0)),
+            last: AtomicU32::new(0),
+            is_taken: AtomicBool::new(true),
+        }
+    }
+}
+
+impl ThreadCallStack {
+    /// Its thread begins a call.
+    #[inline]
+    fn push(&self, function: Function) {
+        let depth = self.depth.load(Ordering::Relaxed);
+        if let Some(call) = self.calls.get(depth) {
+            call.store(word(function), Ordering::Relaxed);
+        }
+        self.depth.store(depth + 1, Ordering::Release);
+    }
+
+    /// Its thread ends a call, and CUPTI has told of that. One whose beginning was
+    /// not told is none of those that are noted.
+    #[inline]
+    pub fn ends(&self, function: Function) {
+        let depth = self.depth.load(Ordering::Relaxed);
+        if depth > DEEPEST {
+            self.depth.store(depth - 1, Ordering::Release);
+            return;
+        }
+        let begun = self.calls.iter().take(depth);
+        if let Some(at) = begun
+            .rev()
+            .position(|call| call.load(Ordering::Relaxed) == word(function))
+        {
+            self.depth.store(depth - 1 - at, Ordering::Release);
+        }
+    }
+
+    /// Its thread begins a call that is recorded once it ends.
+    #[inline]
+    pub fn set_last_recorded(&self, correlation: u32) {
+        self.last.store(correlation, Ordering::Relaxed);
+    }
+
+    /// Whether its thread is in a call of a function.
+    pub fn is_within(&self, function: Function) -> bool {
+        let depth = self.depth.load(Ordering::Acquire);
+        let mut begun = self.calls.iter().take(depth);
+        depth > DEEPEST || begun.any(|call| call.load(Ordering::Relaxed) == word(function))
+    }
+}
+
+#[inline]
+fn word((domain, id): Function) -> u32 {
+    ((domain as u32) << 31) | id
+}
+
+/// Those of all threads that were ever in a call. A thread that ends leaves its
+/// place to another.
+static CALL_STACKS: std::sync::Mutex<Vec<&'static ThreadCallStack>> = std::sync::Mutex::new(Vec::new());
+
+struct Own(&'static ThreadCallStack);
+
+thread_local! {
+    static OWN: Own = Own::claim();
+}
+
+impl Own {
+    fn claim() -> Self {
+        let mut stacks = CALL_STACKS.lock().unwrap_or_else(PoisonError::into_inner);
+        let left = stacks
+            .iter()
+            .find(|stack| !stack.is_taken.swap(true, Ordering::Acquire));
+        Self(left.copied().unwrap_or_else(|| {
+            let stack: &'static ThreadCallStack = Box::leak(Box::default());
+            stacks.push(stack);
+            stack
+        }))
+    }
+}
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        self.0.depth.store(0, Ordering::Release);
+        self.0.is_taken.store(false, Ordering::Release);
+    }
+}
+
+/// The place of the calling thread; none for one that is being torn down.
+#[inline]
+pub fn here() -> Option<&'static ThreadCallStack> {
+    OWN.try_with(|own| own.0).ok()
+}
+
+/// Whether any thread is in a call of a function.
+pub fn is_any_within(function: Function) -> bool {
+    let stacks = CALL_STACKS.lock().unwrap_or_else(PoisonError::into_inner);
+    stacks.iter().any(|stack| stack.is_within(function))
+}
+
+/// The highest correlation of a call that was recorded or will be when it ends:
+/// CUPTI counts upwards.
+pub fn last_recorded() -> u32 {
+    let stacks = CALL_STACKS.lock().unwrap_or_else(PoisonError::into_inner);
+    let last = stacks.iter().map(|stack| stack.last.load(Ordering::Relaxed));
+    last.max().unwrap_or(0)
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::{cell::RefCell, convert::Infallible};
+
+    use super::*;
+
+    const LAUNCH: Function = (ApiDomain::Driver, 307);
+    const WAIT: Function = (ApiDomain::Driver, 126);
+    const RUNTIME_WAIT: Function = (ApiDomain::Runtime, 131);
+
+    /// What CUPTI was told.
+    #[derive(Default)]
+    struct CuptiLog(RefCell<Vec<String>>);
+
+    impl CuptiLog {
+        fn note(&self, words: &str, function: Function) -> Result<(), Infallible> {
+            self.0.borrow_mut().push(format!("{words} {}", function.1));
+            Ok(())
+        }
+
+        fn take(&self) -> Vec<String> {
+            std::mem::take(&mut self.0.borrow_mut())
+        }
+    }
+
+    fn attached() -> CallbackSwitches<()> {
+        let switches = CallbackSwitches::default();
+        let Ok(()) = switches.attach(|| Ok::<(), Infallible>(()));
+        switches
+    }
+
+    fn on(switches: &CallbackSwitches<()>, log: &CuptiLog, function: Function) {
+        let Ok(()) = switches.turn_on(function, |()| log.note("on", function));
+    }
+
+    fn off(switches: &CallbackSwitches<()>, log: &CuptiLog, stack: &ThreadCallStack, function: Function) {
+        let Ok(()) = switches.turn_off(
+            function,
+            |function| stack.is_within(function),
+            |()| log.note("off", function),
+        );
+    }
+
+    fn settle(switches: &CallbackSwitches<()>, log: &CuptiLog, stack: &ThreadCallStack) {
+        switches.settle(
+            |function| stack.is_within(function),
+            |(), function| log.note("off", function).unwrap_or(()),
+            |()| log.0.borrow_mut().push("left".to_owned()),
+        );
+    }
+
+    #[test]
+    fn what_a_thread_is_in_is_switched_off_behind_it() {
+        let (switches, log, stack) = (attached(), CuptiLog::default(), ThreadCallStack::default());
+        for function in [LAUNCH, WAIT, RUNTIME_WAIT] {
+            on(&switches, &log, function);
+        }
+        log.take();
+        switches.begins(&stack, RUNTIME_WAIT, |()| panic!("is on"));
+        switches.begins(&stack, WAIT, |()| panic!("is on"));
+        for function in [LAUNCH, WAIT, RUNTIME_WAIT] {
+            off(&switches, &log, &stack, function);
+        }
+        switches.leave();
+        assert_eq!(log.take(), ["off 307"]);
+        stack.ends(WAIT);
+        settle(&switches, &log, &stack);
+        assert_eq!(log.take(), ["off 126"]);
+        assert!(!switches.is_settled());
+        stack.ends(RUNTIME_WAIT);
+        settle(&switches, &log, &stack);
+        assert_eq!(log.take(), ["off 131"]);
+        for _ in 1..QUIET {
+            assert!(!switches.is_settled());
+            settle(&switches, &log, &stack);
+        }
+        assert_eq!(log.take(), ["left"]);
+        assert!(switches.is_settled() && switches.handle().is_none());
+    }
+
+    #[test]
+    fn what_is_wanted_again_stays_on() {
+        let (switches, log, stack) = (attached(), CuptiLog::default(), ThreadCallStack::default());
+        on(&switches, &log, WAIT);
+        switches.begins(&stack, WAIT, |()| panic!("is on"));
+        off(&switches, &log, &stack, WAIT);
+        switches.leave();
+        let Ok(()) = switches.attach(|| -> Result<(), Infallible> { panic!("has never left") });
+        on(&switches, &log, WAIT);
+        stack.ends(WAIT);
+        settle(&switches, &log, &stack);
+        assert_eq!(log.take(), ["on 126", "on 126"]);
+    }
+
+    /// CUPTI has decided to tell of a call, and is slow to do so.
+    #[test]
+    fn a_call_that_begins_behind_the_end_keeps_its_callback() {
+        let (switches, log, stack) = (attached(), CuptiLog::default(), ThreadCallStack::default());
+        on(&switches, &log, WAIT);
+        off(&switches, &log, &stack, WAIT);
+        switches.begins(&stack, WAIT, |()| log.note("on", WAIT).unwrap_or(()));
+        assert_eq!(log.take(), ["on 126", "off 126", "on 126"]);
+        stack.ends(WAIT);
+        settle(&switches, &log, &stack);
+        assert_eq!(log.take(), ["off 126"]);
+    }
+
+    /// The same, when the client is about to leave: it stays until that call has ended, and a while longer.
+    #[test]
+    fn a_call_that_begins_late_keeps_the_client() {
+        let (switches, log, stack) = (attached(), CuptiLog::default(), ThreadCallStack::default());
+        on(&switches, &log, WAIT);
+        off(&switches, &log, &stack, WAIT);
+        switches.leave();
+        for _ in 1..QUIET {
+            settle(&switches, &log, &stack);
+        }
+        switches.begins(&stack, WAIT, |()| log.note("on", WAIT).unwrap_or(()));
+        for _ in 0..2 * QUIET {
+            settle(&switches, &log, &stack);
+        }
+        assert_eq!(log.take(), ["on 126", "off 126", "on 126"]);
+        stack.ends(WAIT);
+        for _ in 0..QUIET {
+            settle(&switches, &log, &stack);
+        }
+        assert_eq!(log.take(), ["off 126", "left"]);
+    }
+
+    #[test]
+    fn ends_without_a_beginning_end_nothing_else() {
+        let stack = ThreadCallStack::default();
+        stack.push(WAIT);
+        stack.ends(LAUNCH);
+        assert!(stack.is_within(WAIT));
+        // The end of what lies above was not told.
+        stack.push(LAUNCH);
+        stack.ends(WAIT);
+        assert!(!stack.is_within(WAIT) && !stack.is_within(LAUNCH));
+        stack.ends(WAIT);
+        assert!(!stack.is_within(WAIT));
+    }
+
+    #[test]
+    fn who_is_too_deep_may_be_anywhere() {
+        let stack = ThreadCallStack::default();
+        for _ in 0..=DEEPEST {
+            stack.push(LAUNCH);
+        }
+        assert!(stack.is_within(WAIT));
+        stack.ends(WAIT);
+        assert!(!stack.is_within(WAIT) && stack.is_within(LAUNCH));
+    }
+
+    #[test]
+    fn threads_are_seen_while_they_are_in_a_call() {
+        let function = (ApiDomain::Driver, 1999);
+        let (log, listen) = std::sync::mpsc::channel();
+        let (go, wait) = std::sync::mpsc::channel::<()>();
+        let caller = std::thread::spawn(move || {
+            here().unwrap().push(function);
+            log.send(()).unwrap();
+            wait.recv().unwrap();
+        });
+        listen.recv().unwrap();
+        assert!(is_any_within(function));
+        go.send(()).unwrap();
+        caller.join().unwrap();
+        assert!(!is_any_within(function), "it has ended");
+    }
+}
