@@ -15,17 +15,15 @@ use tracesmith_format::{Block, BlockKind, Decoder, DeviceId, ProcessId, StreamId
 use crate::model::event::{Event, EventColumns, EventKind, EventName, read_events};
 use crate::model::native::AnySource;
 use crate::model::trace::Trace;
-
-/// Says whether a name is wanted.
-pub type NameFilter = Box<dyn Fn(&str) -> bool + Send + Sync>;
+use crate::name_pattern::NamePattern;
 
 /// Which events are wanted. What is `None` does not matter.
 #[derive(Default)]
 pub struct Query {
     /// Only these kinds.
     pub kinds: Option<Vec<EventKind>>,
-    /// Only events whose name passes.
-    pub name: Option<NameFilter>,
+    /// Only events whose name matches.
+    pub name: Option<NamePattern>,
     /// Only work of these streams.
     pub streams: Option<Vec<StreamId>>,
     /// Only events of these devices.
@@ -122,19 +120,19 @@ impl Query {
     }
 }
 
-/// Answers of the name filter, asked once for each string.
+/// Whether names match: each string is compared once.
 struct Names<'q> {
-    filter: Option<&'q NameFilter>,
+    pattern: Option<&'q NamePattern>,
     known: FxHashMap<EventName, bool>,
 }
 
 impl Names<'_> {
     fn want(&mut self, trace: &Trace, event: &Event) -> bool {
-        let Some(filter) = self.filter else { return true };
+        let Some(pattern) = self.pattern else { return true };
         *self
             .known
             .entry(event.name)
-            .or_insert_with(|| filter(trace.event_name(event)))
+            .or_insert_with(|| pattern.matches(trace.event_name(event)))
     }
 }
 
@@ -142,7 +140,7 @@ impl Trace {
     /// Calls `f` with every event that is wanted, in file order, until it says stop.
     pub fn for_each_event(&self, query: &Query, mut f: impl FnMut(&Found<'_>) -> ControlFlow<()>) {
         let mut names = Names {
-            filter: query.name.as_ref(),
+            pattern: query.name.as_ref(),
             known: FxHashMap::default(),
         };
         let mut decoder = self.file.reader.decoder();
@@ -207,7 +205,7 @@ impl Trace {
         let mut kept: BinaryHeap<Ranked> = BinaryHeap::new();
         let mut total = 0;
         let mut names = Names {
-            filter: query.name.as_ref(),
+            pattern: query.name.as_ref(),
             known: FxHashMap::default(),
         };
         let mut decoder = self.file.reader.decoder();
@@ -397,7 +395,7 @@ impl<'t> TimeWalk<'t> {
             trace,
             query,
             names: Names {
-                filter: query.name.as_ref(),
+                pattern: query.name.as_ref(),
                 known: FxHashMap::default(),
             },
             decoder: trace.file.reader.decoder(),

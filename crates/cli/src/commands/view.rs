@@ -9,11 +9,10 @@ use std::ops::ControlFlow;
 
 use anyhow::{Context, bail};
 use tracesmith_format::{DeviceId, ProcessId, StreamId};
-use tracesmith_trace::{Query, SortKey, Trace, units};
+use tracesmith_trace::{NamePattern, Query, SortKey, Trace, units};
 
 use crate::args::{Format, ViewArgs};
 use crate::input::{open_trace, warn_of_damage};
-use crate::name_pattern::name_filter;
 use crate::output::Output;
 use crate::progress::{Bar, Progress};
 use crate::time_arg::time_range;
@@ -126,7 +125,7 @@ fn query(args: &ViewArgs, trace: &Trace) -> anyhow::Result<Query> {
     let list = |empty: bool| if empty { None } else { Some(()) };
     Ok(Query {
         kinds: list(args.kind.is_empty()).map(|()| args.kind.clone()),
-        name: args.name.as_deref().map(name_filter).transpose()?,
+        name: args.name.as_deref().map(NamePattern::new).transpose()?,
         streams: list(args.stream.is_empty()).map(|()| args.stream.iter().map(|id| StreamId(*id)).collect()),
         devices: list(args.device.is_empty())
             .map(|()| devices(&args.device, trace))

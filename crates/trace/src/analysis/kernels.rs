@@ -28,6 +28,17 @@ pub enum KernelKey {
     Ranges,
 }
 
+impl KernelKey {
+    /// All keys, in the order of their numbers.
+    pub const ALL: [Self; 5] = [
+        Self::Name,
+        Self::ShortName,
+        Self::Shape,
+        Self::Stack,
+        Self::Ranges,
+    ];
+}
+
 /// How often, how long and how evenly kernels ran.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct KernelsReport {

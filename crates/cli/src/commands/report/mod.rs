@@ -4,9 +4,9 @@ mod charts;
 mod page;
 
 use std::io::Write;
+use std::sync::Arc;
 
 use tracesmith_format::Timestamp;
-use tracesmith_trace::analysis::MemoryReport;
 use tracesmith_trace::overview::{DEVICE_KINDS, Overview, Window as Span};
 use tracesmith_trace::reconstruct::Window;
 use tracesmith_trace::{Query, Trace, units};
@@ -21,12 +21,12 @@ use crate::output::Output;
 const CELLS: usize = 600;
 
 pub(crate) fn run(args: &ReportArgs, output: &mut Output) -> anyhow::Result<()> {
-    let trace = open_trace(&args.file)?;
+    let trace = Arc::new(open_trace(&args.file)?);
     let analysis = analysis(&args.stretch, &trace)?;
     let window = analysis.activity.window;
     let summary = analysis.summary()?;
     let findings = analysis.findings(&summary)?;
-    let memory = MemoryReport::of(&trace, window)?;
+    let memory = analysis.memory()?;
     let query = Query {
         kinds: Some(DEVICE_KINDS.to_vec()),
         from: window.from.map(Timestamp),

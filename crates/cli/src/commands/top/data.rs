@@ -4,10 +4,9 @@ use tracesmith_format::{DeviceId, ProcessId, StreamId};
 use tracesmith_trace::overview::{
     Direction, Named, Overview, Picked, Position, RowKey, Surroundings, Window, named_within,
 };
-use tracesmith_trace::{EventKind, Query, Trace};
+use tracesmith_trace::{EventKind, NamePattern, Query, Trace};
 
 use super::state::Line;
-use crate::name_pattern::name_filter;
 use crate::progress::{Bar, Progress};
 use crate::timeline::Labels;
 
@@ -158,7 +157,7 @@ impl<'t> Data<'t> {
     /// Looks for names; says how many events have such a one.
     pub(super) fn search(&mut self, pattern: &str) -> anyhow::Result<u64> {
         let query = Query {
-            name: Some(name_filter(pattern)?),
+            name: Some(NamePattern::new(pattern)?),
             ..self.filter.query()
         };
         let found = Overview::new(self.trace, &query, self.summary.window(), self.summary.cells());

@@ -1,0 +1,106 @@
+//! Analyses and reports own what they need: they can be kept, shared between threads and sent elsewhere.
+
+use std::sync::Arc;
+
+use tracesmith_trace::analysis::*;
+use tracesmith_trace::overview::{Overview, RowKey, Surroundings};
+use tracesmith_trace::reconstruct::*;
+use tracesmith_trace::{NamePattern, Query, Trace};
+
+use crate::made::Made;
+
+/// The compiler checks this: a type that borrows, or that one thread alone may use, does not build.
+const fn is_shared<T: Send + std::marker::Sync + 'static>() {}
+
+const _: () = {
+    is_shared::<Trace>();
+    is_shared::<Query>();
+    is_shared::<NamePattern>();
+    is_shared::<Analysis>();
+    is_shared::<Activity>();
+    is_shared::<Dependencies>();
+    is_shared::<Plan>();
+    is_shared::<States>();
+    is_shared::<StateLine>();
+    is_shared::<Steps>();
+    is_shared::<Timeline>();
+    is_shared::<CopiesReport>();
+    is_shared::<CriticalPathReport>();
+    is_shared::<Segment>();
+    is_shared::<DiffReport>();
+    is_shared::<FindingsReport>();
+    is_shared::<ForwardReport>();
+    is_shared::<IdleReport>();
+    is_shared::<KernelsReport>();
+    is_shared::<LaunchesReport>();
+    is_shared::<MemoryReport>();
+    is_shared::<OpSlack>();
+    is_shared::<SlackReport>();
+    is_shared::<StepsReport>();
+    is_shared::<SummaryReport>();
+    is_shared::<Swept>();
+    is_shared::<TotalsReport>();
+    is_shared::<UtilizationReport>();
+    is_shared::<WhatIf>();
+    is_shared::<WhatIfReport>();
+    is_shared::<Overview>();
+    is_shared::<RowKey>();
+    is_shared::<Surroundings>();
+};
+
+fn made() -> Arc<Trace> {
+    let mut made = Made::new();
+    made.launched("gemm", 1, (100, 110), (120, 220));
+    made.launched("gemm", 2, (130, 140), (220, 420));
+    made.finish()
+}
+
+#[test]
+fn results_outlive_the_analysis_and_the_trace() {
+    let trace = made();
+    let analysis = Analysis::of(&trace, Window::default()).unwrap();
+    let (plan, states, slack) = (analysis.plan(), analysis.states(), analysis.slack());
+    drop((trace, analysis));
+    let on_another_thread = std::thread::spawn(move || {
+        let names: Vec<String> = slack.iter().map(|op| op.name.to_string()).collect();
+        (plan.len(), states.lines.len(), names)
+    });
+    assert_eq!(
+        on_another_thread.join().unwrap(),
+        (4, 4, vec!["gemm".to_owned(), "gemm".to_owned()])
+    );
+}
+
+#[test]
+fn analyses_of_the_same_time_range_share_what_was_computed() {
+    let trace = made();
+    let first = Analysis::of(&trace, Window::default()).unwrap();
+    let (plan, kernels) = (first.plan(), first.kernels(KernelKey::Name));
+    drop(first);
+    let second = Analysis::of(&trace, Window::default()).unwrap();
+    assert!(Arc::ptr_eq(&plan, &second.plan()));
+    assert!(Arc::ptr_eq(&kernels, &second.kernels(KernelKey::Name)));
+    assert!(Arc::ptr_eq(&second.activity, &trace.activity().unwrap()));
+}
+
+#[test]
+fn a_trace_keeps_the_parts_of_a_few_time_ranges_only() {
+    let trace = made();
+    let of = |to| {
+        let window = Window {
+            from: None,
+            to: Some(to),
+        };
+        Analysis::of(&trace, window).unwrap().activity
+    };
+    let first = Arc::downgrade(&of(200));
+    for to in 201..210 {
+        of(200);
+        of(to);
+    }
+    assert!(first.upgrade().is_some(), "a range that is still in use is kept");
+    for to in 210..220 {
+        of(to);
+    }
+    assert!(first.upgrade().is_none(), "the others make room for new ones");
+}
