@@ -43,7 +43,7 @@ pub use model::strings::Strings;
 pub use model::table::TableView;
 pub use model::trace::Trace;
 pub use name_pattern::NamePattern;
-pub use query::{Found, Progress, ProgressFn, Query, SortKey};
+pub use query::{Found, Progress, ProgressFn, Query, QueryRun, SortKey};
 pub use repair::{RepairReport, repair};
 pub use rewrite::{
     FrameToName, HostLink, HostPlacement, LeftOutReason, NameFn, NamedFunction, RecordingLeftOut,

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use tracesmith_format::{DeviceId, Timestamp};
 use tracesmith_trace::analysis::*;
 use tracesmith_trace::overview::{Overview, RowKey, Surroundings};
 use tracesmith_trace::reconstruct::*;
-use tracesmith_trace::{NamePattern, Query, Trace};
+use tracesmith_trace::{EventKind, HealthReport, NamePattern, Query, RepairReport, RewriteReport, Trace};
 
 use crate::made::Made;
 
@@ -103,4 +104,62 @@ fn a_trace_keeps_the_parts_of_a_few_time_ranges_only() {
         of(to);
     }
     assert!(first.upgrade().is_none(), "the others make room for new ones");
+}
+
+#[test]
+fn a_query_and_what_to_change_can_be_written_down() {
+    let query = Query {
+        kinds: Some(vec![EventKind::Kernel, EventKind::ApiCall]),
+        name: Some(NamePattern::new("flash*").unwrap()),
+        devices: Some(vec![DeviceId(2)]),
+        from: Some(Timestamp(5)),
+        ..Query::default()
+    };
+    let text = serde_json::to_string(&query).unwrap();
+    assert_eq!(
+        text,
+        r#"{"kinds":["kernel","api"],"name":"flash*","streams":null,"devices":[2],"processes":null,"from":5,"to":null}"#
+    );
+    assert_eq!(serde_json::from_str::<Query>(&text).unwrap(), query);
+    assert_eq!(serde_json::from_str::<Query>("{}").unwrap(), Query::default());
+    assert!(serde_json::from_str::<Query>(r#"{"name":"/(/"}"#).is_err());
+    let what_if = WhatIf {
+        scales: vec![Scale {
+            name: NamePattern::exact("gemm"),
+            factor: 0.5,
+        }],
+        streams: StreamCount::AtMost(2),
+        host_waits: HostWaits::LeftIn(NamePattern::new("train.py").unwrap()),
+    };
+    let text = serde_json::to_string(&what_if).unwrap();
+    assert_eq!(serde_json::from_str::<WhatIf>(&text).unwrap(), what_if);
+}
+
+#[test]
+fn kinds_of_events_are_written_as_they_are_named() {
+    for kind in EventKind::ALL {
+        assert_eq!(serde_json::to_value(kind).unwrap(), kind.name());
+    }
+}
+
+#[test]
+fn reports_are_serializable() {
+    fn is_serializable<T: serde::Serialize>() {}
+    is_serializable::<CopiesReport>();
+    is_serializable::<CriticalPathReport>();
+    is_serializable::<DiffReport>();
+    is_serializable::<FindingsReport>();
+    is_serializable::<HealthReport>();
+    is_serializable::<IdleReport>();
+    is_serializable::<KernelsReport>();
+    is_serializable::<LaunchesReport>();
+    is_serializable::<MemoryReport>();
+    is_serializable::<RepairReport>();
+    is_serializable::<RewriteReport>();
+    is_serializable::<SlackReport>();
+    is_serializable::<StepsReport>();
+    is_serializable::<SummaryReport>();
+    is_serializable::<TotalsReport>();
+    is_serializable::<UtilizationReport>();
+    is_serializable::<WhatIfReport>();
 }

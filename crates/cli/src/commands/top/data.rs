@@ -80,11 +80,11 @@ pub(super) struct Inspected {
 impl<'t> Data<'t> {
     /// Reads a trace once; `None` when it has nothing that can be drawn.
     pub(super) fn new(trace: &'t Trace, filter: Filter, bar: Bar) -> Option<Self> {
-        let mut query = filter.query();
+        let query = filter.query();
         let whole = Window::of(trace, &query)?;
-        query.progress = Some(Progress::new("reading", trace.file_bytes(), bar).into_fn());
-        let summary = Overview::bounded(trace, &query, whole, SUMMARY_CELLS, SUMMARY_CELLS_OF_ALL_ROWS);
-        query.progress = None;
+        let progress = Progress::new("reading", trace.file_bytes(), bar).into_fn();
+        let watched = query.with_progress(&progress);
+        let summary = Overview::bounded(trace, watched, whole, SUMMARY_CELLS, SUMMARY_CELLS_OF_ALL_ROWS);
         (!summary.rows.is_empty()).then_some(Data {
             trace,
             query,
