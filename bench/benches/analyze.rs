@@ -18,6 +18,7 @@ use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tracesmith_bench::figure::{print, print_head};
@@ -69,7 +70,7 @@ impl Drop for Folder {
 
 /// What `tracesmith analyze` does: opens, rebuilds, answers, finds.
 fn analyze(path: &Path) -> (SummaryReport, FindingsReport) {
-    let trace = Trace::open(path).unwrap();
+    let trace = Arc::new(Trace::open(path).unwrap());
     let analysis = Analysis::of(&trace, Window::default()).unwrap();
     let summary = analysis.summary().unwrap();
     let findings = analysis.findings(&summary).unwrap();

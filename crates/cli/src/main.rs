@@ -10,7 +10,6 @@ mod counters;
 mod exit;
 mod input;
 mod library;
-mod name_pattern;
 mod output;
 mod progress;
 mod time_arg;

@@ -35,6 +35,12 @@ pub(crate) const CODEC_COLUMNS: u8 = 0;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BlockKind(pub u16);
 
+impl serde::Serialize for BlockKind {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
 macro_rules! kinds {
     ($($(#[$meta:meta])* $constant:ident = $number:literal $name:literal,)*) => {
         impl BlockKind {

@@ -1,5 +1,6 @@
 //! What can go wrong with a trace file, bad data and failed input or output told apart.
 
+use serde::Serialize;
 use std::io;
 
 use crate::block::BlockKind;
@@ -87,11 +88,13 @@ impl From<Damage> for Error {
 }
 
 /// A part of a file that cannot be read.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Damage {
     /// Where it starts in the file.
+    #[serde(rename = "offset_bytes")]
     pub offset: u64,
     /// How many bytes it spans.
+    #[serde(rename = "length_bytes")]
     pub length: u64,
     /// How many rows it held, when its header could be read.
     pub rows: u32,
@@ -100,7 +103,12 @@ pub struct Damage {
     /// The block's place among all blocks, when known.
     pub sequence: Option<u32>,
     /// What is wrong.
+    #[serde(serialize_with = "words")]
     pub problem: Problem,
+}
+
+fn words<S: serde::Serializer>(problem: &Problem, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(problem)
 }
 
 impl std::fmt::Display for Damage {

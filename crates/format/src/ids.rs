@@ -4,12 +4,14 @@
 //! means "none". Those of contexts, streams, threads, graphs and correlations are the ones the program's runtime gave out
 //! and are unique only within their process.
 
+use serde::{Deserialize, Serialize};
+
 use crate::lane::{Value, lane_newtype};
 
 macro_rules! ids {
     ($($(#[$meta:meta])* $name:ident($inner:ty), $meaning:ident;)*) => {$(
         $(#[$meta])*
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         pub struct $name(pub $inner);
 
         lane_newtype!($name, $inner, $meaning, |v: $name| Value::Number(u64::from(v.0)));

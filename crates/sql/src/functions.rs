@@ -15,7 +15,9 @@ use rustc_hash::FxHashMap;
 use tracesmith_format::StackId;
 use tracesmith_trace::Trace;
 use tracesmith_trace::analysis::CriticalPathReport;
-use tracesmith_trace::reconstruct::{Activity, ClassSet, OpClass, Steps, Timeline, Window};
+use tracesmith_trace::reconstruct::{
+    Activity, ClassSet, Dependencies, OpClass, Plan, Steps, Timeline, Window,
+};
 use tracesmith_trace::tables::ColumnKind::{self, F64, Text, U32, U64};
 use tracesmith_trace::tables::{Condition, Scan};
 
@@ -326,7 +328,7 @@ fn class(argument: &str, value: &Value, default: OpClass) -> Result<OpClass, Err
 fn overlap(trace: &Arc<Trace>, arguments: &[Value]) -> Result<RecordBatch, Error> {
     let first = ClassSet::of(&[class("first", &arguments[0], OpClass::Compute)?]);
     let second = ClassSet::of(&[class("second", &arguments[1], OpClass::Communication)?]);
-    let timeline = Timeline::of(trace.activity()?);
+    let timeline = Timeline::of(&*trace.activity()?);
     let devices = &timeline.devices;
     let column = |f: &dyn Fn(usize) -> u64| -> ArrayRef {
         Arc::new(UInt64Array::from_iter_values((0..devices.len()).map(f)))
@@ -347,11 +349,10 @@ fn overlap(trace: &Arc<Trace>, arguments: &[Value]) -> Result<RecordBatch, Error
 
 fn critical_path(trace: &Arc<Trace>, arguments: &[Value]) -> Result<RecordBatch, Error> {
     let step = number("critical_path", "step", &arguments[0])?;
-    let within;
     let activity = match step {
         None => trace.activity()?,
         Some(number) => {
-            let steps = Steps::of(trace, trace.activity()?)?;
+            let steps = Steps::of(trace, &*trace.activity()?)?;
             let step = usize::try_from(number)
                 .ok()
                 .and_then(|number| steps.steps.get(number));
@@ -365,11 +366,12 @@ fn critical_path(trace: &Arc<Trace>, arguments: &[Value]) -> Result<RecordBatch,
                 from: Some(step.start_ns),
                 to: Some(step.end_ns),
             };
-            within = Activity::within(trace, window)?;
-            &within
+            Arc::new(Activity::within(trace, window)?)
         }
     };
-    let report = CriticalPathReport::of(trace, activity);
+    let dependencies = Dependencies::of(&activity);
+    let plan = Plan::of(&activity, &dependencies);
+    let report = CriticalPathReport::of(trace, &activity, &dependencies, &plan);
     let segments = || report.segments.iter();
     let column = |f: &dyn Fn(u64, u64) -> u64| -> ArrayRef {
         let numbers = segments().map(|segment| f(segment.from_ns, segment.to_ns));
@@ -382,7 +384,7 @@ fn critical_path(trace: &Arc<Trace>, arguments: &[Value]) -> Result<RecordBatch,
             column(&|_, to| to),
             column(&|from, to| to - from),
             texts(segments().map(|segment| segment.part.name()))?,
-            texts(segments().map(|segment| segment.name))?,
+            texts(report.segments.names())?,
         ],
     )
 }

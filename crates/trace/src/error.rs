@@ -67,6 +67,24 @@ pub enum Error {
         /// The file's size.
         file_bytes: u64,
     },
+    /// A name pattern is not a regular expression.
+    #[error("reading the regular expression {pattern}")]
+    Regex {
+        /// The pattern.
+        pattern: String,
+        /// What is wrong with it.
+        #[source]
+        source: Box<regex::Error>,
+    },
+    /// A name pattern is not a glob.
+    #[error("reading the glob {pattern}")]
+    Glob {
+        /// The pattern.
+        pattern: String,
+        /// What is wrong with it.
+        #[source]
+        source: Box<globset::Error>,
+    },
     /// Nothing was given to merge.
     #[error("no traces to merge")]
     NothingToMerge,

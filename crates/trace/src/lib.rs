@@ -25,6 +25,7 @@ pub mod analysis;
 mod error;
 mod event_stacks;
 mod model;
+mod name_pattern;
 pub mod overview;
 mod query;
 pub mod reconstruct;
@@ -43,7 +44,8 @@ pub use model::stacks::{FrameView, StackNode, StackView};
 pub use model::strings::Strings;
 pub use model::table::TableView;
 pub use model::trace::Trace;
-pub use query::{Found, NameFilter, Progress, ProgressFn, Query, SortKey};
+pub use name_pattern::NamePattern;
+pub use query::{Found, Progress, ProgressFn, Query, QueryRun, SortKey};
 pub use repair::{RepairReport, repair};
 pub use rewrite::{
     FrameToName, HostLink, HostPlacement, LeftOutReason, NameFn, NamedFunction, RecordingLeftOut,

@@ -5,27 +5,29 @@
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BinaryHeap};
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Deref};
 use std::rc::Rc;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
 use tracesmith_format::{Block, BlockKind, Decoder, DeviceId, ProcessId, StreamId, Timestamp};
 
 use crate::model::event::{Event, EventColumns, EventKind, EventName, read_events};
 use crate::model::native::AnySource;
 use crate::model::trace::Trace;
-
-/// Says whether a name is wanted.
-pub type NameFilter = Box<dyn Fn(&str) -> bool + Send + Sync>;
+use crate::name_pattern::NamePattern;
 
 /// Which events are wanted. What is `None` does not matter.
-#[derive(Default)]
+///
+/// A query is plain data: it can be stored, compared and sent. [`Query::with_progress`] adds a callback for one run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Query {
     /// Only these kinds.
     pub kinds: Option<Vec<EventKind>>,
-    /// Only events whose name passes.
-    pub name: Option<NameFilter>,
+    /// Only events whose name matches.
+    pub name: Option<NamePattern>,
     /// Only work of these streams.
     pub streams: Option<Vec<StreamId>>,
     /// Only events of these devices.
@@ -36,8 +38,6 @@ pub struct Query {
     pub from: Option<Timestamp>,
     /// Only events that start before this time. Events without a time are left out.
     pub to: Option<Timestamp>,
-    /// Told of every block that was read.
-    pub progress: Option<ProgressFn>,
 }
 
 /// How far a long read is.
@@ -49,8 +49,37 @@ pub enum Progress {
     Done,
 }
 
-/// Is told how far a long read is.
+/// Is called with the progress of a long read.
 pub type ProgressFn = Arc<dyn Fn(Progress) + Send + Sync>;
+
+/// One run of a query: the query, and what is called with the progress. A `&Query` converts to it.
+#[derive(Clone, Copy)]
+pub struct QueryRun<'q> {
+    query: &'q Query,
+    progress: Option<&'q ProgressFn>,
+}
+
+impl<'q> From<&'q Query> for QueryRun<'q> {
+    fn from(query: &'q Query) -> Self {
+        query.with_progress(None)
+    }
+}
+
+impl Deref for QueryRun<'_> {
+    type Target = Query;
+
+    fn deref(&self) -> &Query {
+        self.query
+    }
+}
+
+impl QueryRun<'_> {
+    pub(crate) fn note(&self, what: Progress) {
+        if let Some(progress) = self.progress {
+            progress(what);
+        }
+    }
+}
 
 /// An order of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,6 +108,14 @@ pub struct Found<'a> {
 }
 
 impl Query {
+    /// Calls `progress` with every block that is read.
+    pub fn with_progress<'q>(&'q self, progress: impl Into<Option<&'q ProgressFn>>) -> QueryRun<'q> {
+        QueryRun {
+            query: self,
+            progress: progress.into(),
+        }
+    }
+
     pub(crate) fn wants_block(&self, trace: &Trace, block: &Block) -> bool {
         let Some(kind) = EventKind::of_table(block.header.kind) else {
             return false;
@@ -91,12 +128,6 @@ impl Query {
         }
         let (first, last) = trace.block_span(block);
         last.is_some() && self.from.is_none_or(|from| last >= from) && self.to.is_none_or(|to| first < to)
-    }
-
-    pub(crate) fn note(&self, what: Progress) {
-        if let Some(progress) = &self.progress {
-            progress(what);
-        }
     }
 
     fn wants(&self, event: &Event) -> bool {
@@ -122,29 +153,38 @@ impl Query {
     }
 }
 
-/// Answers of the name filter, asked once for each string.
+/// Whether names match: each string is compared once.
 struct Names<'q> {
-    filter: Option<&'q NameFilter>,
+    pattern: Option<&'q NamePattern>,
     known: FxHashMap<EventName, bool>,
 }
 
-impl Names<'_> {
+impl<'q> Names<'q> {
+    fn of(run: QueryRun<'q>) -> Self {
+        Names {
+            pattern: run.query.name.as_ref(),
+            known: FxHashMap::default(),
+        }
+    }
+
     fn want(&mut self, trace: &Trace, event: &Event) -> bool {
-        let Some(filter) = self.filter else { return true };
+        let Some(pattern) = self.pattern else { return true };
         *self
             .known
             .entry(event.name)
-            .or_insert_with(|| filter(trace.event_name(event)))
+            .or_insert_with(|| pattern.matches(trace.event_name(event)))
     }
 }
 
 impl Trace {
     /// Calls `f` with every event that is wanted, in file order, until it says stop.
-    pub fn for_each_event(&self, query: &Query, mut f: impl FnMut(&Found<'_>) -> ControlFlow<()>) {
-        let mut names = Names {
-            filter: query.name.as_ref(),
-            known: FxHashMap::default(),
-        };
+    pub fn for_each_event<'q>(
+        &self,
+        query: impl Into<QueryRun<'q>>,
+        mut f: impl FnMut(&Found<'_>) -> ControlFlow<()>,
+    ) {
+        let query = query.into();
+        let mut names = Names::of(query);
         let mut decoder = self.file.reader.decoder();
         for block in self
             .blocks()
@@ -174,14 +214,18 @@ impl Trace {
     }
 
     /// Events in the order of their start. Reads the blocks that overlap the current moment and no others.
-    pub fn events<'t>(&'t self, query: &'t Query) -> impl Iterator<Item = Event> + 't {
-        let mut walk = TimeWalk::new(self, query);
+    pub fn events<'t>(&'t self, query: impl Into<QueryRun<'t>>) -> impl Iterator<Item = Event> + 't {
+        let mut walk = TimeWalk::new(self, query.into());
         std::iter::from_fn(move || walk.next().map(|(event, ..)| event))
     }
 
     /// Calls `f` with every event that is wanted, in the order of their start, until it says stop.
-    pub fn for_each_event_by_time(&self, query: &Query, mut f: impl FnMut(&Found<'_>) -> ControlFlow<()>) {
-        let mut walk = TimeWalk::new(self, query);
+    pub fn for_each_event_by_time<'q>(
+        &self,
+        query: impl Into<QueryRun<'q>>,
+        mut f: impl FnMut(&Found<'_>) -> ControlFlow<()>,
+    ) {
+        let mut walk = TimeWalk::new(self, query.into());
         while let Some((event, columns, row)) = walk.next() {
             if f(&Found {
                 event,
@@ -196,9 +240,9 @@ impl Trace {
     }
 
     /// Calls `f` with the first `limit` events in an order; equal ones by time. Says how many there were in all.
-    pub fn for_each_event_sorted(
+    pub fn for_each_event_sorted<'q>(
         &self,
-        query: &Query,
+        query: impl Into<QueryRun<'q>>,
         key: SortKey,
         limit: usize,
         mut f: impl FnMut(&Found<'_>) -> ControlFlow<()>,
@@ -206,10 +250,8 @@ impl Trace {
         // The worst of the kept ones is on top, to be pushed out by a better one.
         let mut kept: BinaryHeap<Ranked> = BinaryHeap::new();
         let mut total = 0;
-        let mut names = Names {
-            filter: query.name.as_ref(),
-            known: FxHashMap::default(),
-        };
+        let query = query.into();
+        let mut names = Names::of(query);
         let mut decoder = self.file.reader.decoder();
         for (at, block) in self
             .blocks()
@@ -367,7 +409,7 @@ impl Ord for Ranked {
 /// Walks events in the order of their start: a merge of the blocks that overlap the current moment.
 struct TimeWalk<'t> {
     trace: &'t Trace,
-    query: &'t Query,
+    query: QueryRun<'t>,
     names: Names<'t>,
     decoder: Decoder<'t, AnySource>,
     /// Blocks still closed, the earliest last.
@@ -384,7 +426,7 @@ struct OpenBlock {
 }
 
 impl<'t> TimeWalk<'t> {
-    fn new(trace: &'t Trace, query: &'t Query) -> Self {
+    fn new(trace: &'t Trace, query: QueryRun<'t>) -> Self {
         let mut closed: Vec<_> = trace
             .blocks()
             .iter()
@@ -396,10 +438,7 @@ impl<'t> TimeWalk<'t> {
         TimeWalk {
             trace,
             query,
-            names: Names {
-                filter: query.name.as_ref(),
-                known: FxHashMap::default(),
-            },
+            names: Names::of(query),
             decoder: trace.file.reader.decoder(),
             closed,
             next: BinaryHeap::new(),

@@ -5,6 +5,7 @@
 
 use std::io::Write;
 
+use serde::Serialize;
 use tracesmith_format::tables::{Health, HealthCause};
 use tracesmith_format::{Damage, Problem, Writer};
 
@@ -13,7 +14,7 @@ use crate::model::trace::Trace;
 use crate::rewrite::write_doubt;
 
 /// What a repair did.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct RepairReport {
     /// Blocks that were kept.
     pub blocks: u64,

@@ -6,6 +6,7 @@
 
 use std::io::Write;
 
+use serde::{Deserialize, Serialize};
 use tracesmith_format::tables::*;
 use tracesmith_format::{
     Block, BlockKind, Columns, Projection, Table, Timestamp, Writable, Writer, for_each_event_table,
@@ -30,7 +31,8 @@ use recordings::{Carried, Recordings};
 pub use recordings::{LeftOutReason, RecordingLeftOut};
 
 /// A stretch of a trace's timeline; an open end is `None`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct TimeRange {
     /// Where it starts.
     pub from: Option<Timestamp>,
@@ -57,7 +59,7 @@ impl TimeRange {
 }
 
 /// What a merge or cut did.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct RewriteReport {
     /// Rows of events that were written.
     pub rows: u64,

@@ -7,6 +7,8 @@
 )]
 #![allow(missing_docs, unreachable_pub, reason = "nobody uses a test from outside")]
 
+use std::sync::Arc;
+
 use crate::made;
 
 use made::{Made, THREAD};
@@ -486,7 +488,7 @@ fn memory_taken_again_and_again_is_churn() {
 }
 
 /// Ten steps of two kernels; the second takes `nanos` and a little noise.
-fn steps(nanos: u64, other: &str) -> Trace {
+fn steps(nanos: u64, other: &str) -> Arc<Trace> {
     let mut made = Made::new();
     let mut time = 1_000_000;
     for step in 0..10u64 {
@@ -506,7 +508,7 @@ fn steps(nanos: u64, other: &str) -> Trace {
     made.finish()
 }
 
-fn diff(a: &Trace, b: &Trace) -> DiffReport {
+fn diff(a: &Arc<Trace>, b: &Arc<Trace>) -> DiffReport {
     let analysis = |trace| Analysis::of(trace, Window::default()).unwrap();
     DiffReport::of(&analysis(a), &analysis(b))
 }

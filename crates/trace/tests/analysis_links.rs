@@ -7,6 +7,8 @@
 )]
 #![allow(missing_docs, unreachable_pub, reason = "nobody uses a test from outside")]
 
+use std::sync::Arc;
+
 use crate::made;
 
 use made::{CLOCK, Made, PROCESS, THREAD, place};
@@ -19,7 +21,7 @@ use tracesmith_trace::overview::Surroundings;
 use tracesmith_trace::reconstruct::{
     Activity, Because, CallId, Change, Dependencies, Link, Moment, OpId, Plan, Window,
 };
-use tracesmith_trace::{EventKind, Query, Trace};
+use tracesmith_trace::{EventKind, NamePattern, Query, Trace};
 
 fn on(device: u32, stream: u64) -> Place {
     Place {
@@ -84,7 +86,7 @@ fn the_critical_path_does_not_cross_to_a_gpu_that_nobody_waits_for() {
     launched(&mut made, "next", on(1, 5), (510, 515), (520, 900));
     let trace = made.finish();
     let path = Analysis::of(&trace, Window::default()).unwrap().critical_path();
-    let names: Vec<&str> = path.segments.iter().map(|segment| segment.name).collect();
+    let names: Vec<&str> = path.segments.names().collect();
     assert!(
         names.contains(&"mine") && !names.contains(&"other gpu"),
         "{names:?}"
@@ -107,7 +109,7 @@ fn a_wait_for_a_context_waits_for_all_of_its_streams() {
     let analysis = Analysis::of(&trace, Window::default()).unwrap();
     let slower = WhatIf {
         scales: vec![Scale {
-            is_meant: Box::new(|name| name == "short"),
+            name: NamePattern::exact("short"),
             factor: 20.0,
         }],
         ..WhatIf::default()
@@ -137,7 +139,7 @@ fn a_copying_call_with_several_ops_returns_after_the_last() {
 
 /// A runtime call and the driver call within it, with one correlation, as they are stored: as they returned, each in a
 /// block of its own.
-fn nested_calls(kernel: (u64, u64)) -> Trace {
+fn nested_calls(kernel: (u64, u64)) -> Arc<Trace> {
     let options = WriterOptions {
         rows_per_block: 1,
         ..WriterOptions::default()
@@ -286,6 +288,7 @@ proptest! {
         let trace = made.finish();
         let activity = Activity::of(&trace).unwrap();
         let dependencies = Dependencies::of(&activity);
+        let activity = Arc::new(activity);
         let plan = Plan::of(&activity, &dependencies);
         let mut changed = Changed { factor, without, durations: vec![0; activity.ops.len()] };
         let times = plan.replayed(&mut changed);

@@ -7,6 +7,8 @@
 )]
 #![allow(missing_docs, unreachable_pub, reason = "nobody uses a test from outside")]
 
+use std::sync::Arc;
+
 use tracesmith_skip as support;
 
 use crate::made;
@@ -15,11 +17,13 @@ use made::{CLOCK, Made, place};
 use proptest::prelude::*;
 use tracesmith_format::tables::{CopyDirection, CopyShape, MemoryCopy, Place, StreamKind, SyncKind};
 use tracesmith_format::{Bytes, ContextId, DeviceId, Timestamp};
-use tracesmith_trace::Trace;
-use tracesmith_trace::analysis::{Analysis, HostWaits, PathPart, Scale, StreamCount, WhatIf, WhatIfReport};
+use tracesmith_trace::analysis::{
+    Analysis, HostWaits, OpSlack, PathPart, Scale, StreamCount, WhatIf, WhatIfReport,
+};
 use tracesmith_trace::reconstruct::{
     Activity, Dependencies, Edge, EdgeWhy, OpId, State, States, Subject, Window,
 };
+use tracesmith_trace::{NamePattern, Trace};
 
 fn edges(trace: &Trace) -> Vec<(u32, u32, EdgeWhy)> {
     let dependencies = Dependencies::of(&Activity::of(trace).unwrap());
@@ -30,13 +34,13 @@ fn edges(trace: &Trace) -> Vec<(u32, u32, EdgeWhy)> {
         .collect()
 }
 
-fn what_if(trace: &Trace, what_if: &WhatIf<'_>) -> WhatIfReport {
+fn what_if(trace: &Arc<Trace>, what_if: &WhatIf) -> WhatIfReport {
     Analysis::of(trace, Window::default()).unwrap().what_if(what_if)
 }
 
-fn scale(part: &'static str, factor: f64) -> Vec<Scale<'static>> {
+fn scale(part: &'static str, factor: f64) -> Vec<Scale> {
     vec![Scale {
-        is_meant: Box::new(move |name| name.contains(part)),
+        name: NamePattern::new(part).unwrap(),
         factor,
     }]
 }
@@ -270,7 +274,7 @@ fn a_recording_of_ours_has_its_events_and_waits() {
 }
 
 /// A copy from device 1 to device 2, and work on both before and after it.
-fn with_peer_copy(function: &str) -> Trace {
+fn with_peer_copy(function: &str) -> Arc<Trace> {
     let on = |device: u32, stream: u64| Place {
         device: DeviceId(device),
         context: ContextId(device),
@@ -420,6 +424,7 @@ fn states_follow_each_other_without_a_hole() {
     let trace = with_event().finish();
     let activity = Activity::of(&trace).unwrap();
     let dependencies = Dependencies::of(&activity);
+    let (activity, dependencies) = (Arc::new(activity), Arc::new(dependencies));
     let states = States::of(&activity, &dependencies);
     let line = |subject| states.lines.iter().find(|line| line.subject == subject).unwrap();
     let lanes: Vec<_> = activity.lane_ids().collect();
@@ -474,9 +479,9 @@ fn states_follow_each_other_without_a_hole() {
 
 #[test]
 fn an_empty_trace_has_no_states() {
-    let activity = Activity::of(&Made::new().finish()).unwrap();
+    let activity = Arc::new(Activity::of(&Made::new().finish()).unwrap());
     assert!(
-        States::of(&activity, &Dependencies::of(&activity))
+        States::of(&activity, &Arc::new(Dependencies::of(&activity)))
             .lines
             .is_empty()
     );
@@ -601,7 +606,7 @@ fn one_wait_can_be_left_out_by_its_line_or_function() {
         let report = what_if(
             &trace,
             &WhatIf {
-                host_waits: HostWaits::LeftIn(Box::new(move |name| name.contains(part))),
+                host_waits: HostWaits::LeftIn(NamePattern::new(part).unwrap()),
                 ..WhatIf::default()
             },
         );
@@ -656,7 +661,8 @@ fn every_piece_of_work_has_its_room() {
     let trace = made.finish();
     let analysis = Analysis::of(&trace, Window::default()).unwrap();
     let slack = analysis.slack();
-    let found: Vec<(&str, u64, u32)> = slack.iter().map(|op| (op.name, op.slack_ns, op.row)).collect();
+    let rows: Vec<OpSlack> = slack.iter().collect();
+    let found: Vec<(&str, u64, u32)> = rows.iter().map(|op| (&*op.name, op.slack_ns, op.row)).collect();
     assert_eq!(found, [("long", 0, 0), ("short", 890, 1)]);
 }
 
@@ -743,8 +749,7 @@ proptest! {
         prop_assert!(path.path_ns <= path.span_ns);
         prop_assert_eq!(path.totals.iter().map(|total| total.total_ns).sum::<u64>(), path.path_ns);
         let activity = &analysis.activity;
-        let dependencies = Dependencies::of(activity);
-        let states = States::of(activity, &dependencies);
+        let states = analysis.states();
         let (first, last) = activity.span.unwrap();
         for line in &states.lines {
             prop_assert_eq!(line.totals().nanos.iter().sum::<u64>(), last - first);

@@ -7,6 +7,8 @@
 )]
 #![allow(missing_docs, unreachable_pub, reason = "nobody uses a test from outside")]
 
+use std::sync::Arc;
+
 use crate::made;
 
 use made::{DEVICE, Made, PROCESS, place};
@@ -22,11 +24,15 @@ fn breakdown(trace: &Trace) -> Breakdown {
     Breakdown::of(&timeline.devices[0].span)
 }
 
-fn idle(trace: &Trace) -> IdleReport {
-    Analysis::of(trace, Window::default()).unwrap().swept().1
+fn idle(trace: &Arc<Trace>) -> IdleReport {
+    Analysis::of(trace, Window::default())
+        .unwrap()
+        .swept()
+        .idle
+        .clone()
 }
 
-fn causes(trace: &Trace) -> Vec<(IdleCause, u64)> {
+fn causes(trace: &Arc<Trace>) -> Vec<(IdleCause, u64)> {
     let mut causes: Vec<(IdleCause, u64)> = idle(trace).devices[0]
         .causes
         .iter()
@@ -402,7 +408,7 @@ fn steps_are_found_by_markers_and_their_time_is_counted_apart() {
     }
     let trace = made.finish();
     let analysis = Analysis::of(&trace, Window::default()).unwrap();
-    let (.., report) = analysis.swept();
+    let report = &analysis.swept().steps;
     assert_eq!(report.steps.len(), 5);
     let warm: Vec<bool> = report.steps.iter().map(|row| row.step.is_warm_up).collect();
     assert_eq!(warm, [true, false, false, false, false]);
@@ -432,7 +438,7 @@ fn steps_are_found_by_what_comes_again() {
     }
     let trace = made.finish();
     let analysis = Analysis::of(&trace, Window::default()).unwrap();
-    let (.., report) = analysis.swept();
+    let report = &analysis.swept().steps;
     assert_eq!(report.steps.len(), 6);
     assert_eq!(report.steps[1].ops, 6);
     assert_eq!(
@@ -446,7 +452,7 @@ fn steps_are_found_by_what_comes_again() {
     made.kernel("b", 1, 30, 40);
     let none = made.finish();
     let analysis = Analysis::of(&none, Window::default()).unwrap();
-    assert!(analysis.swept().2.steps.is_empty());
+    assert!(analysis.swept().steps.steps.is_empty());
 }
 
 #[test]
@@ -467,7 +473,7 @@ fn steps_do_not_overlap_when_some_calls_are_not_recorded() {
     }
     let trace = made.finish();
     let analysis = Analysis::of(&trace, Window::default()).unwrap();
-    let (.., report) = analysis.swept();
+    let report = &analysis.swept().steps;
     let found: Vec<(&str, u64, u64, u64)> = report
         .steps
         .iter()
@@ -503,7 +509,7 @@ fn kernels_are_grouped_by_what_is_asked() {
     let trace = made.finish();
     let analysis = Analysis::of(&trace, Window::default()).unwrap();
     let table = |by| -> Vec<(String, u64, u64)> {
-        let rows = analysis.kernels(by).rows;
+        let rows = &analysis.kernels(by).rows;
         rows.iter()
             .map(|row| (row.name.clone(), row.durations.count, row.durations.total_ns))
             .collect()

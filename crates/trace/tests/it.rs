@@ -10,6 +10,7 @@
 mod analysis_findings;
 mod analysis_hta;
 mod analysis_links;
+mod analysis_ownership;
 mod analysis_paths;
 mod analysis_timeline;
 mod forward;

@@ -9,7 +9,9 @@
 use proptest::prelude::*;
 use tracesmith_format::tables::*;
 use tracesmith_format::*;
-use tracesmith_trace::{Event, EventKind, HostLink, Query, SortKey, TimeRange, Trace, cut, merge, repair};
+use tracesmith_trace::{
+    Event, EventKind, HostLink, NamePattern, Query, SortKey, TimeRange, Trace, cut, merge, repair,
+};
 
 /// A kernel as a test thinks of it.
 #[derive(Clone, Debug)]
@@ -131,7 +133,7 @@ proptest! {
             from: from.map(Timestamp),
             to: to.map(Timestamp),
             streams: stream.map(|stream| vec![StreamId(stream)]),
-            name: name.map(|name| Box::new(move |text: &str| text == NAMES[name]) as _),
+            name: name.map(|name| NamePattern::exact(NAMES[name])),
             ..Query::default()
         };
         let mut expected: Vec<_> = rows

@@ -12,7 +12,7 @@ use tracesmith_format::*;
 use tracesmith_trace::overview::{
     Activity, Direction, Overview, Position, RowKey, Surroundings, ThreadRole, Window, named_within,
 };
-use tracesmith_trace::{EventKind, Query, Trace};
+use tracesmith_trace::{EventKind, NamePattern, Query, Trace};
 
 /// Start, end and stream of a kernel.
 type Row = (u64, u64, u64);
@@ -408,7 +408,7 @@ fn communication_waits_and_threads_are_told_apart() {
 
     let kernels = Query {
         kinds: Some(vec![EventKind::Kernel]),
-        name: Some(Box::new(|name| name.contains("AllReduce"))),
+        name: Some(NamePattern::new("AllReduce").unwrap()),
         ..Query::default()
     };
     let overview = Overview::new(&trace, &kernels, window(1, 51), 50);

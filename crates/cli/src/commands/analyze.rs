@@ -3,18 +3,19 @@
 mod answers;
 mod tables;
 
+use std::sync::Arc;
+
 use anyhow::{Context, bail};
 use serde::Serialize;
 use serde_json::{Value, json};
-use tracesmith_trace::Trace;
 use tracesmith_trace::analysis::{
-    Analysis, HostWaits, KernelKey, KernelsReport, MemoryReport, Scale, SlackReport, StreamCount, WhatIf,
+    Analysis, HostWaits, KernelKey, KernelsReport, Scale, SlackReport, StreamCount, WhatIf,
 };
 use tracesmith_trace::reconstruct::{Doubts, Window};
+use tracesmith_trace::{NamePattern, Trace};
 
 use crate::args::{AnalysisArg, AnalyzeArgs, Format, KernelKeyArg, StreamsArg, StretchArgs};
 use crate::input::{open_trace, repair_hint};
-use crate::name_pattern::name_filter;
 use crate::output::{Names, Output};
 use crate::time_arg::time_range;
 
@@ -25,7 +26,7 @@ pub(crate) fn run(args: &AnalyzeArgs, output: &mut Output) -> anyhow::Result<()>
     if args.wide {
         output.show_names(Names::Whole);
     }
-    let trace = open_trace(&args.file)?;
+    let trace = Arc::new(open_trace(&args.file)?);
     let analysis = analysis(&args.stretch, &trace)?;
     let limit = match (args.limit, output.format) {
         (Some(0), _) | (None, Format::Json | Format::Csv) => usize::MAX,
@@ -48,7 +49,7 @@ pub(crate) fn run(args: &AnalyzeArgs, output: &mut Output) -> anyhow::Result<()>
 }
 
 /// The time range or the step that is chosen, analyzed.
-pub(crate) fn analysis<'t>(stretch: &StretchArgs, trace: &'t Trace) -> anyhow::Result<Analysis<'t>> {
+pub(crate) fn analysis(stretch: &StretchArgs, trace: &Arc<Trace>) -> anyhow::Result<Analysis> {
     let Some(number) = stretch.step else {
         return Ok(Analysis::of(trace, window(stretch, trace)?)?);
     };
@@ -62,7 +63,7 @@ pub(crate) fn analysis<'t>(stretch: &StretchArgs, trace: &'t Trace) -> anyhow::R
 }
 
 /// The time range that is chosen.
-pub(crate) fn window(stretch: &StretchArgs, trace: &Trace) -> anyhow::Result<Window> {
+pub(crate) fn window(stretch: &StretchArgs, trace: &Arc<Trace>) -> anyhow::Result<Window> {
     if stretch.step.is_some() {
         return Ok(analysis(stretch, trace)?.activity.window);
     }
@@ -84,22 +85,17 @@ fn key(arg: KernelKeyArg) -> KernelKey {
     }
 }
 
-fn kernels(args: &AnalyzeArgs, analysis: &Analysis<'_>, limit: usize) -> (KernelsReport, usize) {
-    let mut report = analysis.kernels(key(args.by));
+fn kernels(args: &AnalyzeArgs, analysis: &Analysis, limit: usize) -> (KernelsReport, usize) {
+    let mut report = (*analysis.kernels(key(args.by))).clone();
     let hidden = report.rows.len().saturating_sub(limit);
     report.rows.truncate(limit);
     (report, hidden)
 }
 
-fn summary(
-    args: &AnalyzeArgs,
-    analysis: &Analysis<'_>,
-    limit: usize,
-    output: &mut Output,
-) -> anyhow::Result<()> {
+fn summary(args: &AnalyzeArgs, analysis: &Analysis, limit: usize, output: &mut Output) -> anyhow::Result<()> {
     let mut report = analysis.summary()?;
     if args.by != KernelKeyArg::Name {
-        report.kernels = analysis.kernels(key(args.by));
+        report.kernels = (*analysis.kernels(key(args.by))).clone();
     }
     let findings = analysis.findings(&report)?;
     if output.format == Format::Json {
@@ -119,11 +115,11 @@ fn summary(
     tables::copies(&report.copies, output)?;
     tables::launches(&report.launches, output)?;
     output.line("")?;
-    answers::findings(&findings, limit, whole_span(analysis.trace), output)
+    answers::findings(&findings, limit, whole_span(&analysis.trace), output)
 }
 
 /// States that there is no GPU work, where a table would have no rows.
-fn note_no_work(analysis: &Analysis<'_>, output: &mut Output) {
+fn note_no_work(analysis: &Analysis, output: &mut Output) {
     if analysis.activity.ops.is_empty() {
         output.note(match analysis.activity.window == Window::default() {
             true => "no GPU work: the trace has no kernels, copies or sets",
@@ -141,7 +137,7 @@ fn has_own_note(only: AnalysisArg) -> bool {
 fn one(
     only: AnalysisArg,
     args: &AnalyzeArgs,
-    analysis: &Analysis<'_>,
+    analysis: &Analysis,
     limit: usize,
     output: &mut Output,
 ) -> anyhow::Result<()> {
@@ -152,16 +148,16 @@ fn one(
     }
     match only {
         AnalysisArg::Utilization => {
-            let (report, ..) = analysis.swept();
+            let report = &analysis.swept().utilization;
             match format {
-                Format::Table => tables::devices(&report, output),
+                Format::Table => tables::devices(report, output),
                 _ => rows(&report.devices, "devices", doubts, output),
             }
         }
         AnalysisArg::Streams => {
-            let (report, ..) = analysis.swept();
+            let report = &analysis.swept().utilization;
             match format {
-                Format::Table => tables::streams(analysis.trace, &report.streams, limit, output),
+                Format::Table => tables::streams(&analysis.trace, &report.streams, limit, output),
                 _ => rows(&report.streams, "streams", doubts, output),
             }
         }
@@ -171,18 +167,18 @@ fn one(
                 Format::Table => {
                     tables::idle(&report, output)?;
                     tables::stream_idle(&report, limit, output)?;
-                    tables::gaps(&report, whole_span(analysis.trace), output)
+                    tables::gaps(&report, whole_span(&analysis.trace), output)
                 }
                 Format::Csv => rows(&report.devices, "devices", doubts, output),
-                Format::Json => Ok(output.json(&with_doubts(value(&report)?, doubts)?)?),
+                Format::Json => Ok(output.json(&with_doubts(value(&*report)?, doubts)?)?),
             }
         }
         AnalysisArg::Steps => {
-            let (.., report) = analysis.swept();
+            let report = &analysis.swept().steps;
             match format {
-                Format::Table => tables::steps(analysis.trace, &report, limit, output),
+                Format::Table => tables::steps(&analysis.trace, report, limit, output),
                 Format::Csv => rows(&report.steps, "steps", doubts, output),
-                Format::Json => Ok(output.json(&with_doubts(value(&report)?, doubts)?)?),
+                Format::Json => Ok(output.json(&with_doubts(value(report)?, doubts)?)?),
             }
         }
         AnalysisArg::Kernels => {
@@ -205,18 +201,18 @@ fn one(
             match format {
                 Format::Table => {
                     tables::launches(&report, output)?;
-                    tables::launch_bound(&report, whole_span(analysis.trace), output)
+                    tables::launch_bound(&report, whole_span(&analysis.trace), output)
                 }
                 Format::Csv => bail!("the launches are several tables; --format json has them"),
-                Format::Json => Ok(output.json(&with_doubts(value(&report)?, doubts)?)?),
+                Format::Json => Ok(output.json(&with_doubts(value(&*report)?, doubts)?)?),
             }
         }
         AnalysisArg::Memory => {
-            let report = MemoryReport::of(analysis.trace, analysis.activity.window)?;
+            let report = analysis.memory()?;
             match format {
-                Format::Table => answers::memory(&report, limit, whole_span(analysis.trace), output),
+                Format::Table => answers::memory(&report, limit, whole_span(&analysis.trace), output),
                 Format::Csv => rows(&report.pools, "pools", doubts, output),
-                Format::Json => Ok(output.json(&with_doubts(value(&report)?, doubts)?)?),
+                Format::Json => Ok(output.json(&with_doubts(value(&*report)?, doubts)?)?),
             }
         }
         AnalysisArg::CriticalPath => {
@@ -224,13 +220,16 @@ fn one(
             match format {
                 Format::Table => answers::critical_path(&report, limit, output),
                 Format::Csv => csv(report.segments.iter(), output),
-                Format::Json => Ok(output.json(&Doubtful { report, doubts })?),
+                Format::Json => Ok(output.json(&Doubtful {
+                    report: &*report,
+                    doubts,
+                })?),
             }
         }
         AnalysisArg::Slack => {
             let report = analysis.slack();
             match format {
-                Format::Table => answers::slack(&report, limit, whole_span(analysis.trace), output),
+                Format::Table => answers::slack(&report, limit, whole_span(&analysis.trace), output),
                 Format::Csv => csv(report.iter(), output),
                 Format::Json => Ok(output.json(&SlackAnswer {
                     slack: &report,
@@ -257,14 +256,14 @@ fn one(
         AnalysisArg::Findings => {
             let report = analysis.findings(&analysis.summary()?)?;
             match format {
-                Format::Table => answers::findings(&report, limit, whole_span(analysis.trace), output),
+                Format::Table => answers::findings(&report, limit, whole_span(&analysis.trace), output),
                 _ => rows(&report.findings, "findings", doubts, output),
             }
         }
     }
 }
 
-fn what_if(args: &AnalyzeArgs) -> anyhow::Result<WhatIf<'static>> {
+fn what_if(args: &AnalyzeArgs) -> anyhow::Result<WhatIf> {
     let mut scales = Vec::new();
     for text in &args.scale {
         let factor = text.rsplit_once('=').and_then(|(pattern, factor)| {
@@ -274,7 +273,7 @@ fn what_if(args: &AnalyzeArgs) -> anyhow::Result<WhatIf<'static>> {
         let (pattern, factor) =
             factor.with_context(|| format!("{text} is not a pattern and a factor, such as 'flash*=0.5'"))?;
         scales.push(Scale {
-            is_meant: name_filter(pattern)?,
+            name: NamePattern::new(pattern)?,
             factor,
         });
     }
@@ -288,7 +287,7 @@ fn what_if(args: &AnalyzeArgs) -> anyhow::Result<WhatIf<'static>> {
         host_waits: match &args.without_sync {
             None => HostWaits::Kept,
             Some(None) => HostWaits::Left,
-            Some(Some(pattern)) => HostWaits::LeftIn(name_filter(pattern)?),
+            Some(Some(pattern)) => HostWaits::LeftIn(NamePattern::new(pattern)?),
         },
     })
 }
@@ -312,7 +311,7 @@ struct Doubtful<'a, R> {
 
 #[derive(Serialize)]
 struct SlackAnswer<'a> {
-    slack: &'a SlackReport<'a>,
+    slack: &'a SlackReport,
     doubts: &'a Doubts,
 }
 

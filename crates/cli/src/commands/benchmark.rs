@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 use serde_json::{Value, json};
 use tracesmith_format::tables::HealthCause;
 use tracesmith_machine::workload::benchmark::KERNEL;
-use tracesmith_trace::{EventKind, Query, Trace, units};
+use tracesmith_trace::{EventKind, NamePattern, Query, Trace, units};
 
 use super::info::health_lines;
 use super::ourselves::{capture, run_bare};
@@ -128,7 +128,7 @@ fn recorded_in(file: &Path) -> anyhow::Result<Recorded> {
     let trace = open_trace(file)?;
     let query = Query {
         kinds: Some(vec![EventKind::Kernel]),
-        name: Some(Box::new(|name| name == KERNEL)),
+        name: Some(NamePattern::exact(KERNEL)),
         ..Query::default()
     };
     let mut records = 0;

@@ -1,7 +1,7 @@
 //! `tracesmith cut`.
 
 use serde_json::json;
-use tracesmith_trace::{HostPlacement, RecordingLeftOut, RewriteReport, cut, units};
+use tracesmith_trace::{RewriteReport, cut, units};
 
 use crate::args::{CutArgs, Format, OutArgs};
 use crate::commands::out_file::{Schema, is_stdout, write_trace};
@@ -55,9 +55,9 @@ pub(crate) fn show_report(
         ("rows_outside", json!(report.rows_outside)),
         ("rows_not_carried", json!(report.rows_not_carried)),
         ("recordings", json!(report.recordings)),
-        ("recordings_left_out", recordings_left_out(report)),
+        ("recordings_left_out", json!(report.recordings_left_out)),
         ("damaged_blocks", json!(report.damaged_blocks)),
-        ("hosts", hosts(report)),
+        ("hosts", json!(report.hosts)),
         ("bytes", json!(bytes)),
     ])?;
     Ok(())
@@ -78,16 +78,4 @@ pub(crate) fn warn_of_losses(report: &RewriteReport, output: &mut Output) {
             left_out.reason.words()
         ));
     }
-}
-
-/// What did not come over of replay recordings, as JSON.
-pub(crate) fn recordings_left_out(report: &RewriteReport) -> serde_json::Value {
-    let of = |left_out: &RecordingLeftOut| json!({ "pid": left_out.pid, "reason": left_out.reason.words() });
-    report.recordings_left_out.iter().map(of).collect()
-}
-
-/// How hosts were placed on one timeline, as JSON.
-fn hosts(report: &RewriteReport) -> serde_json::Value {
-    let of = |host: &HostPlacement| json!({ "name": host.name, "uncertainty_ns": host.uncertainty });
-    report.hosts.iter().map(of).collect()
 }

@@ -1,5 +1,7 @@
 //! `tracesmith diff`.
 
+use std::sync::Arc;
+
 use anyhow::Context;
 use serde_json::json;
 use tracesmith_trace::analysis::{Analysis, Compared, DiffReport, DiffUnit, Fate};
@@ -14,7 +16,10 @@ use crate::output::table::{Align, Cell, TextTable};
 use crate::output::{BAD, FAINT, GOOD, HEADING, Output};
 
 pub(crate) fn run(args: &DiffArgs, output: &mut Output) -> anyhow::Result<Exit> {
-    let (before, after) = (open_trace(&args.before)?, open_trace(&args.after)?);
+    let (before, after) = (
+        Arc::new(open_trace(&args.before)?),
+        Arc::new(open_trace(&args.after)?),
+    );
     let a = Analysis::of(&before, Window::default())?;
     let b = Analysis::of(&after, Window::default())?;
     let report = DiffReport::of(&a, &b);

@@ -1,6 +1,7 @@
 //! `tracesmith report`: one page about a trace, to be mailed to a colleague. It needs nothing but a browser.
 
 use std::io::Write;
+use std::sync::Arc;
 
 use tracesmith_interop::{HtmlReportOptions, html_report};
 use tracesmith_trace::units;
@@ -12,7 +13,7 @@ use crate::input::open_trace;
 use crate::output::Output;
 
 pub(crate) fn run(args: &ReportArgs, output: &mut Output) -> anyhow::Result<()> {
-    let trace = open_trace(&args.file)?;
+    let trace = Arc::new(open_trace(&args.file)?);
     let analysis = analysis(&args.stretch, &trace)?;
     let name = args.file.file_name().unwrap_or(args.file.as_os_str());
     let options = HtmlReportOptions {

@@ -1,6 +1,7 @@
 //! `tracesmith states`.
 
 use std::io::{self, Write};
+use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -17,11 +18,11 @@ use crate::output::table::{Align, TextTable};
 use crate::output::{Output, StdoutError};
 
 pub(crate) fn run(args: &StatesArgs, output: &mut Output) -> anyhow::Result<()> {
-    let trace = open_trace(&args.file)?;
+    let trace = Arc::new(open_trace(&args.file)?);
     let span = trace.span();
     let window = window(&args.stretch, &trace)?;
-    let activity = Activity::within(&trace, window)?;
-    let dependencies = Dependencies::of(&activity);
+    let activity = Arc::new(Activity::within(&trace, window)?);
+    let dependencies = Arc::new(Dependencies::of(&activity));
     let states = States::of(&activity, &dependencies);
     let shown = Shown {
         trace: &trace,
@@ -54,7 +55,7 @@ pub(crate) fn run(args: &StatesArgs, output: &mut Output) -> anyhow::Result<()> 
     Ok(())
 }
 
-fn is_wanted(args: &StatesArgs, activity: &Activity, line: &StateLine<'_>) -> bool {
+fn is_wanted(args: &StatesArgs, activity: &Activity, line: &StateLine) -> bool {
     match line.subject {
         _ if args.stream.is_empty() => true,
         Subject::Stream(lane) => args.stream.contains(&activity.lane(lane).stream.0),
@@ -82,7 +83,7 @@ struct JsonWork<'a> {
 struct Shown<'a> {
     trace: &'a Trace,
     activity: &'a Activity,
-    lines: Vec<&'a StateLine<'a>>,
+    lines: Vec<&'a StateLine>,
 }
 
 impl Shown<'_> {

@@ -9,11 +9,10 @@ use std::ops::ControlFlow;
 
 use anyhow::{Context, bail};
 use tracesmith_format::{DeviceId, ProcessId, StreamId};
-use tracesmith_trace::{Query, SortKey, Trace, units};
+use tracesmith_trace::{NamePattern, Query, QueryRun, SortKey, Trace, units};
 
 use crate::args::{Format, ViewArgs};
 use crate::input::{open_trace, warn_of_damage};
-use crate::name_pattern::name_filter;
 use crate::output::Output;
 use crate::progress::{Bar, Progress};
 use crate::time_arg::time_range;
@@ -31,7 +30,7 @@ pub(crate) fn run(args: ViewArgs, output: &mut Output) -> anyhow::Result<()> {
     // Rows that come one by one on the same terminal are progress enough.
     let come_at_once = args.stats || args.timeline || args.sort != SortKey::Start || output.width().is_none();
     let bar = if come_at_once { output.bar() } else { Bar::Hidden };
-    query.progress = Some(Progress::new("reading", trace.file_bytes(), bar).into_fn());
+    let progress = Progress::new("reading", trace.file_bytes(), bar).into_fn();
     let limit = match (args.limit, output.format) {
         (Some(0), _) => usize::MAX,
         (Some(limit), _) => limit,
@@ -49,16 +48,23 @@ pub(crate) fn run(args: ViewArgs, output: &mut Output) -> anyhow::Result<()> {
             charset,
             limit,
         };
-        timeline::show(&trace, &mut query, &picture, output)?;
+        timeline::show(&trace, &mut query, &progress, &picture, output)?;
     } else if args.stats {
-        stats::show(&trace, &query, limit, output)?;
+        stats::show(&trace, query.with_progress(&progress), limit, output)?;
     } else {
         let stacks = if args.stacks {
             Stacks::Shown
         } else {
             Stacks::Hidden
         };
-        show_rows(&trace, &query, args.sort, limit, stacks, output)?;
+        show_rows(
+            &trace,
+            query.with_progress(&progress),
+            args.sort,
+            limit,
+            stacks,
+            output,
+        )?;
     }
     warn_of_damage(&trace, &args.file, output);
     Ok(())
@@ -71,18 +77,18 @@ pub(crate) fn show_totals(
     limit: usize,
     output: &mut Output,
 ) -> anyhow::Result<()> {
-    stats::show(trace, query, limit, output)
+    stats::show(trace, query.into(), limit, output)
 }
 
 fn show_rows(
     trace: &Trace,
-    query: &Query,
+    query: QueryRun<'_>,
     sort: SortKey,
     limit: usize,
     stacks: Stacks,
     output: &mut Output,
 ) -> anyhow::Result<()> {
-    let mut writer = RowWriter::new(trace, query, stacks, output)?;
+    let mut writer = RowWriter::new(trace, &query, stacks, output)?;
     let mut result = Ok(());
     let mut count = 0;
     let mut more = false;
@@ -126,7 +132,7 @@ fn query(args: &ViewArgs, trace: &Trace) -> anyhow::Result<Query> {
     let list = |empty: bool| if empty { None } else { Some(()) };
     Ok(Query {
         kinds: list(args.kind.is_empty()).map(|()| args.kind.clone()),
-        name: args.name.as_deref().map(name_filter).transpose()?,
+        name: args.name.as_deref().map(NamePattern::new).transpose()?,
         streams: list(args.stream.is_empty()).map(|()| args.stream.iter().map(|id| StreamId(*id)).collect()),
         devices: list(args.device.is_empty())
             .map(|()| devices(&args.device, trace))
@@ -136,7 +142,6 @@ fn query(args: &ViewArgs, trace: &Trace) -> anyhow::Result<Query> {
             .transpose()?,
         from: range.from,
         to: range.to,
-        progress: None,
     })
 }
 

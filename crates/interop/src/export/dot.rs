@@ -102,24 +102,27 @@ fn nodes(trace: &Trace, options: &ExportOptions) -> Result<(Vec<Node>, ExportRep
     let mut nodes = Vec::new();
     let mut count = 0;
     let mut report = ExportReport::default();
-    trace.for_each_event_by_time(&options.query(), |found| {
-        let event = &found.event;
-        if !is_drawn(event.kind) {
-            report.left_out += 1;
-        } else if !event.start.is_some() {
-            report.without_time += 1;
-        } else if options.wants_stream(event.stream) {
-            count += 1;
-            if count <= MAX_NODES {
-                nodes.push(Node {
-                    event: *event,
-                    asked: event.start.0,
-                    marked: sync.marked(found),
-                });
+    trace.for_each_event_by_time(
+        options.query().with_progress(options.progress.as_ref()),
+        |found| {
+            let event = &found.event;
+            if !is_drawn(event.kind) {
+                report.left_out += 1;
+            } else if !event.start.is_some() {
+                report.without_time += 1;
+            } else if options.wants_stream(event.stream) {
+                count += 1;
+                if count <= MAX_NODES {
+                    nodes.push(Node {
+                        event: *event,
+                        asked: event.start.0,
+                        marked: sync.marked(found),
+                    });
+                }
             }
-        }
-        ControlFlow::Continue(())
-    });
+            ControlFlow::Continue(())
+        },
+    );
     let mut asked: FxHashMap<(ProcessId, CorrelationId), Vec<usize>> = FxHashMap::default();
     for (at, node) in nodes
         .iter()

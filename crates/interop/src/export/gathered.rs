@@ -86,27 +86,30 @@ pub(super) fn spilled<const N: usize>(
 ) -> (Spill<N>, ExportReport) {
     let mut spill = Spill::default();
     let mut report = ExportReport::default();
-    trace.for_each_event(&options.query(), |found| {
-        let event = &found.event;
-        if !options.wants_stream(event.stream) {
-            return ControlFlow::Continue(());
-        }
-        if !event.start.is_some() {
-            report.without_time += 1;
-            return ControlFlow::Continue(());
-        }
-        let [owner, device, row] = Track::of(event).words();
-        // An event whose end is not known takes no time.
-        let end = event.end.0.max(event.start.0);
-        let place = [owner, device, row, event.start.0, !end, report.events];
-        if let Some(words) = make(found, place) {
-            report.events += 1;
-            spill.push(words);
-        } else {
-            report.left_out += 1;
-        }
-        ControlFlow::Continue(())
-    });
+    trace.for_each_event(
+        options.query().with_progress(options.progress.as_ref()),
+        |found| {
+            let event = &found.event;
+            if !options.wants_stream(event.stream) {
+                return ControlFlow::Continue(());
+            }
+            if !event.start.is_some() {
+                report.without_time += 1;
+                return ControlFlow::Continue(());
+            }
+            let [owner, device, row] = Track::of(event).words();
+            // An event whose end is not known takes no time.
+            let end = event.end.0.max(event.start.0);
+            let place = [owner, device, row, event.start.0, !end, report.events];
+            if let Some(words) = make(found, place) {
+                report.events += 1;
+                spill.push(words);
+            } else {
+                report.left_out += 1;
+            }
+            ControlFlow::Continue(())
+        },
+    );
     (spill, report)
 }
 

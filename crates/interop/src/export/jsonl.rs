@@ -20,18 +20,21 @@ fn write(trace: &Trace, options: &ExportOptions, out: &mut Out<'_>) -> Result<Ex
     let json = EventJson::new(trace);
     let mut report = ExportReport::default();
     let mut result = Ok(());
-    trace.for_each_event_by_time(&options.query(), |found| {
-        if options.wants_stream(found.event.stream) {
-            report.events += 1;
-            json.push(out.buffer(), found);
-            out.buffer().push(b'\n');
-            result = out.settle();
-        }
-        if result.is_err() {
-            ControlFlow::Break(())
-        } else {
-            ControlFlow::Continue(())
-        }
-    });
+    trace.for_each_event_by_time(
+        options.query().with_progress(options.progress.as_ref()),
+        |found| {
+            if options.wants_stream(found.event.stream) {
+                report.events += 1;
+                json.push(out.buffer(), found);
+                out.buffer().push(b'\n');
+                result = out.settle();
+            }
+            if result.is_err() {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
+        },
+    );
     result.map(|()| report)
 }

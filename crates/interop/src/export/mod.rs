@@ -199,7 +199,6 @@ impl ExportOptions {
         Query {
             from: self.range.from,
             to: self.range.to,
-            progress: self.progress.clone(),
             ..Query::default()
         }
     }

@@ -4,7 +4,7 @@ mod charts;
 mod page;
 
 use tracesmith_format::Timestamp;
-use tracesmith_trace::analysis::{Analysis, MemoryReport};
+use tracesmith_trace::analysis::Analysis;
 use tracesmith_trace::overview::{DEVICE_KINDS, Overview, Window as Span};
 use tracesmith_trace::reconstruct::Window;
 use tracesmith_trace::{Query, Trace, units};
@@ -24,12 +24,12 @@ pub struct HtmlReportOptions {
 }
 
 /// The page about an analysis: findings, utilization, timeline, idle time, steps, kernels, copies and memory.
-pub fn html_report(analysis: &Analysis<'_>, options: &HtmlReportOptions) -> Result<String, Error> {
-    let trace = analysis.trace;
+pub fn html_report(analysis: &Analysis, options: &HtmlReportOptions) -> Result<String, Error> {
+    let trace = analysis.trace.as_ref();
     let window = analysis.activity.window;
     let summary = analysis.summary()?;
     let findings = analysis.findings(&summary)?;
-    let memory = MemoryReport::of(trace, window)?;
+    let memory = analysis.memory()?;
     let query = Query {
         kinds: Some(DEVICE_KINDS.to_vec()),
         from: window.from.map(Timestamp),

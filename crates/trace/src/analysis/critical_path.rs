@@ -1,5 +1,7 @@
 //! The critical path: what held what up, from the last moment back to the first, and how much room everything else had.
 
+use std::sync::Arc;
+
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
@@ -94,8 +96,8 @@ pub struct PathTotal {
 }
 
 /// A stretch of the path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Segment<'n> {
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Segment {
     /// What it went to.
     pub part: PathPart,
     /// Where it starts.
@@ -103,7 +105,7 @@ pub struct Segment<'n> {
     /// Where it ends.
     pub to_ns: u64,
     /// The work or call that it ends with.
-    pub name: &'n str,
+    pub name: Arc<str>,
     /// The table that the work is in; none for calls.
     pub table: Option<OpTable>,
     /// The row of the work in its table.
@@ -114,7 +116,7 @@ pub struct Segment<'n> {
 /// one takes twenty-four bytes.
 #[derive(Clone, Debug, Default)]
 pub struct Segments {
-    kinds: Vec<(PathPart, Option<OpTable>, String)>,
+    kinds: Vec<(PathPart, Option<OpTable>, Arc<str>)>,
     stretches: Vec<Stretch>,
 }
 
@@ -142,7 +144,7 @@ impl Segments {
     }
 
     /// All of them, in the order of time.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = Segment<'_>> {
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = Segment> + '_ {
         self.stretches.iter().map(|stretch| {
             let (part, table, name) = &self.kinds[stretch.kind as usize];
             Segment {
@@ -150,10 +152,17 @@ impl Segments {
                 table: *table,
                 from_ns: stretch.from_ns,
                 to_ns: stretch.to_ns,
-                name,
+                name: Arc::clone(name),
                 row: (stretch.row != NO_ROW).then_some(stretch.row),
             }
         })
+    }
+
+    /// The name of every segment, in the order of time.
+    pub fn names(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.stretches
+            .iter()
+            .map(|stretch| &*self.kinds[stretch.kind as usize].2)
     }
 }
 
@@ -179,14 +188,12 @@ pub struct SlackRow {
 }
 
 impl CriticalPathReport {
-    /// Works it out.
-    pub fn of(trace: &Trace, activity: &Activity) -> Self {
-        let dependencies = Dependencies::of(activity);
-        let plan = Plan::of(activity, &dependencies);
-        let slack = slack(trace, activity, &plan);
+    /// Finds the critical path of a plan that was built with these dependencies.
+    pub fn of(trace: &Trace, activity: &Activity, dependencies: &Dependencies, plan: &Plan) -> Self {
+        let slack = slack(trace, activity, plan);
         let mut path = Path::new(activity);
         for at in plan.critical() {
-            path.add(&plan, at as usize);
+            path.add(plan, at as usize);
         }
         let segments = path.segments(trace);
         let path_ns = match (segments.stretches.first(), segments.stretches.last()) {
@@ -243,7 +250,7 @@ impl<'a> Path<'a> {
     }
 
     /// The stretch between a moment and what held it up, and for work its own time.
-    fn add(&mut self, plan: &Plan<'_>, at: usize) {
+    fn add(&mut self, plan: &Plan, at: usize) {
         let time = plan.measured(at);
         let begin = time - plan.duration(at);
         let (name, row) = match plan.moments[at] {
@@ -284,7 +291,7 @@ impl<'a> Path<'a> {
     fn segments(self, trace: &Trace) -> Segments {
         let kinds = self.kinds.values.iter().map(|(part, number)| {
             let (table, name) = self.names.values[*number as usize];
-            (*part, table, name_of(trace, name).to_owned())
+            (*part, table, name_of(trace, name).into())
         });
         Segments {
             kinds: kinds.collect(),
@@ -311,11 +318,7 @@ fn totals(segments: &Segments, path_ns: u64) -> Vec<PathTotal> {
     }
     let mut sums: FxHashMap<(PathPart, &str), (u64, u64)> = FxHashMap::default();
     for ((part, _, name), (total_ns, count)) in segments.kinds.iter().zip(of_kind) {
-        let name = if *part == PathPart::Work {
-            name.as_str()
-        } else {
-            ""
-        };
+        let name = if *part == PathPart::Work { &**name } else { "" };
         let sum = sums.entry((*part, name)).or_default();
         *sum = (sum.0 + total_ns, sum.1 + count);
     }
@@ -333,7 +336,7 @@ fn totals(segments: &Segments, path_ns: u64) -> Vec<PathTotal> {
     totals
 }
 
-fn slack(trace: &Trace, activity: &Activity, plan: &Plan<'_>) -> Vec<SlackRow> {
+fn slack(trace: &Trace, activity: &Activity, plan: &Plan) -> Vec<SlackRow> {
     let slack = plan.slack();
     let mut of_kind = vec![(0u64, 0u64, u64::MAX, 0u128); activity.ops.kinds.len()];
     for (at, moment) in plan.moments.iter().enumerate() {

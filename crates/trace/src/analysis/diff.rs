@@ -113,8 +113,8 @@ struct Side {
 
 impl DiffReport {
     /// Compares two traces.
-    pub fn of(a: &Analysis<'_>, b: &Analysis<'_>) -> Self {
-        let has_steps = |analysis: &Analysis<'_>| analysis.steps.settled().len() > 1;
+    pub fn of(a: &Analysis, b: &Analysis) -> Self {
+        let has_steps = |analysis: &Analysis| analysis.steps.settled().len() > 1;
         let unit = if has_steps(a) && has_steps(b) {
             DiffUnit::Step
         } else {
@@ -176,15 +176,18 @@ fn kernel(name: &str, unit: DiffUnit, first: &Side, second: &Side) -> KernelDiff
     }
 }
 
-fn side(analysis: &Analysis<'_>, unit: DiffUnit) -> Side {
+fn side(analysis: &Analysis, unit: DiffUnit) -> Side {
     let (activity, steps) = (&analysis.activity, &analysis.steps);
     let ops = &activity.ops;
-    let (utilization, _, step_rows) = analysis.swept();
+    let swept = analysis.swept();
     let settled = steps.settled();
     let mut side = Side::default();
     match unit {
         DiffUnit::Step => {
-            let rows: Vec<_> = settled.iter().map(|at| &step_rows.steps[*at as usize]).collect();
+            let rows: Vec<_> = settled
+                .iter()
+                .map(|at| &swept.steps.steps[*at as usize])
+                .collect();
             side.times = rows.iter().map(|row| row.step.duration() as f64).collect();
             let busiest = |row: &&super::steps::StepRow| {
                 row.devices
@@ -197,7 +200,8 @@ fn side(analysis: &Analysis<'_>, unit: DiffUnit) -> Side {
         }
         DiffUnit::Trace => {
             side.times = vec![activity.span.map_or(0, |(start, end)| end - start) as f64];
-            let busiest = utilization
+            let busiest = swept
+                .utilization
                 .devices
                 .iter()
                 .map(|device| device.breakdown.busy_ns)
@@ -217,7 +221,7 @@ fn side(analysis: &Analysis<'_>, unit: DiffUnit) -> Side {
             continue;
         }
         let Some(place) = place_of(op) else { continue };
-        let name = activity.name(analysis.trace, op);
+        let name = activity.name(&analysis.trace, op);
         let duration = ops.duration(op) as f64;
         let entry = by_name
             .entry(name)

@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tracesmith_format::StackId;
 
 use super::distribution::{Distribution, mean_and_deviation};
@@ -12,7 +12,7 @@ use crate::model::trace::Trace;
 use crate::reconstruct::{Activity, OpId, OpTable, RangePaths, Steps, name_of};
 
 /// What makes two kernels the same.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KernelKey {
     /// Their names.
@@ -26,6 +26,17 @@ pub enum KernelKey {
     Stack,
     /// The ranges that were open when they were launched.
     Ranges,
+}
+
+impl KernelKey {
+    /// All keys, in the order of their numbers.
+    pub const ALL: [Self; 5] = [
+        Self::Name,
+        Self::ShortName,
+        Self::Shape,
+        Self::Stack,
+        Self::Ranges,
+    ];
 }
 
 /// How often, how long and how evenly kernels ran.

@@ -1,5 +1,6 @@
 //! Answers about a trace: one subject a file, a report struct each.
 
+mod cache;
 mod copies;
 mod critical_path;
 mod diff;
@@ -20,6 +21,7 @@ mod totals;
 mod utilization;
 mod what_if;
 
+pub(crate) use cache::KnownParts;
 pub use copies::{CopiesReport, CopyRow, Peak};
 pub use critical_path::{CriticalPathReport, PathPart, PathTotal, Segment, Segments, SlackRow};
 pub use diff::{Compared, DiffReport, DiffUnit, Fate, KernelDiff};
@@ -36,9 +38,9 @@ pub use significance::p_value;
 pub use slack::{OpSlack, SlackReport};
 pub use source_line::source_line;
 pub use steps::{StepDevice, StepRow, StepsReport};
-pub use summary::{Analysis, SummaryReport};
+pub use summary::{Analysis, SummaryReport, Swept};
 pub use totals::{NameTotal, Total, TotalsReport};
 pub use utilization::{
     Breakdown, DeviceUtilization, LoadPoint, StreamUtilization, UtilizationReport, device_name,
 };
-pub use what_if::{HostWaits, NameTest, Scale, StreamCount, WhatIf, WhatIfReport};
+pub use what_if::{HostWaits, Scale, StreamCount, WhatIf, WhatIfReport};

@@ -1,21 +1,24 @@
 //! How much later each piece of work could have ended without making the end any later.
 
+use std::sync::Arc;
+
 use serde::{Serialize, Serializer};
 
 use crate::model::trace::Trace;
-use crate::reconstruct::{Activity, Dependencies, Moment, OpId, OpTable, Plan};
+use crate::reconstruct::{Activity, Moment, OpId, OpTable, Plan, name_of};
 
-/// All work with its room to be later, the least first.
+/// Every op with its slack, the least first.
 #[derive(Clone, Debug)]
-pub struct SlackReport<'a> {
-    trace: &'a Trace,
-    activity: &'a Activity,
+pub struct SlackReport {
+    activity: Arc<Activity>,
+    /// The name of each kind of op.
+    names: Vec<Arc<str>>,
     ranked: Vec<(u64, OpId)>,
 }
 
-/// A piece of work and its room.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct OpSlack<'n> {
+/// An op and its slack.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct OpSlack {
     /// How much later it could have ended; 0 on the critical path.
     pub slack_ns: u64,
     /// When it started.
@@ -27,34 +30,32 @@ pub struct OpSlack<'n> {
     /// Its row there.
     pub row: u32,
     /// Its name.
-    pub name: &'n str,
+    pub name: Arc<str>,
 }
 
-impl<'a> SlackReport<'a> {
-    /// Works it out.
-    pub fn of(trace: &'a Trace, activity: &'a Activity) -> Self {
-        let dependencies = Dependencies::of(activity);
-        let plan = Plan::of(activity, &dependencies);
-        let slack = plan.slack();
+impl SlackReport {
+    /// Computes the slack of every op in a plan.
+    pub fn of(trace: &Trace, activity: &Arc<Activity>, plan: &Plan) -> Self {
         let mut ranked: Vec<(u64, OpId)> = plan
             .moments
             .iter()
-            .zip(slack)
+            .zip(plan.slack())
             .filter_map(|(moment, slack)| match moment {
                 Moment::Work(op) => Some((slack, *op)),
                 _ => None,
             })
             .collect();
         ranked.sort_unstable();
+        let kinds = activity.ops.kinds.iter();
         SlackReport {
-            trace,
-            activity,
+            activity: Arc::clone(activity),
+            names: kinds.map(|kind| name_of(trace, kind.name).into()).collect(),
             ranked,
         }
     }
 
-    /// All of them: by their room, then by their start.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = OpSlack<'a>> + '_ {
+    /// All ops: by slack, then by start.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = OpSlack> + '_ {
         let ops = &self.activity.ops;
         self.ranked.iter().map(move |(slack_ns, op)| OpSlack {
             slack_ns: *slack_ns,
@@ -62,12 +63,12 @@ impl<'a> SlackReport<'a> {
             end_ns: ops.end[op.index()],
             table: ops.kind(*op).table,
             row: ops.row[op.index()],
-            name: self.activity.name(self.trace, *op),
+            name: Arc::clone(&self.names[ops.kind[op.index()] as usize]),
         })
     }
 }
 
-impl Serialize for SlackReport<'_> {
+impl Serialize for SlackReport {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(self.iter())
     }

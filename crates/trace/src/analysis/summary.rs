@@ -1,7 +1,10 @@
-//! The answers that a first look wants, made in one go.
+//! The analysis of a trace or of a part of it, and the summary of what it finds.
+
+use std::sync::Arc;
 
 use serde::Serialize;
 
+use super::cache::Parts;
 use super::copies::CopiesReport;
 use super::critical_path::CriticalPathReport;
 use super::findings::FindingsReport;
@@ -15,17 +18,32 @@ use super::utilization::UtilizationReport;
 use super::what_if::{WhatIf, WhatIfReport};
 use crate::error::Error;
 use crate::model::trace::Trace;
-use crate::reconstruct::{Activity, Dependencies, Doubts, Steps, Timeline, Window};
+use crate::reconstruct::{Activity, Dependencies, Doubts, Plan, States, Steps, Timeline, Window};
 
-/// A trace with its work rebuilt and its steps found: what all answers start from.
-#[derive(Debug)]
-pub struct Analysis<'t> {
+/// A time range of a trace with its ops, calls and steps: the input of every analysis.
+///
+/// It owns its trace, and a clone shares everything with the original. Each result is computed when it is first needed.
+/// The trace keeps the results of the last few time ranges, so a second `Analysis` of the same range costs nothing.
+#[derive(Clone, Debug)]
+pub struct Analysis {
     /// The trace.
-    pub trace: &'t Trace,
+    pub trace: Arc<Trace>,
     /// What devices and host did.
-    pub activity: Activity,
+    pub activity: Arc<Activity>,
     /// The steps.
-    pub steps: Steps,
+    pub steps: Arc<Steps>,
+    parts: Arc<Parts>,
+}
+
+/// How busy devices were, why they were not, and the steps: all from one pass over the ops.
+#[derive(Clone, Debug)]
+pub struct Swept {
+    /// How busy devices were.
+    pub utilization: UtilizationReport,
+    /// Why they were not, by device.
+    pub idle: IdleReport,
+    /// The steps.
+    pub steps: StepsReport,
 }
 
 /// The answers that a first look wants.
@@ -49,20 +67,17 @@ pub struct SummaryReport {
     pub launches: LaunchesReport,
 }
 
-impl<'t> Analysis<'t> {
-    /// Rebuilds what a stretch of a trace holds.
-    pub fn of(trace: &'t Trace, window: Window) -> Result<Self, Error> {
-        let activity = Activity::within(trace, window)?;
-        let steps = Steps::of(trace, &activity)?.within(&window);
-        Ok(Analysis {
-            trace,
-            activity,
-            steps,
-        })
+impl Analysis {
+    /// Analyzes a time range of a trace.
+    pub fn of(trace: &Arc<Trace>, window: Window) -> Result<Self, Error> {
+        let parts = trace.parts(window)?;
+        let steps = parts
+            .steps
+            .get_or_try(|| Ok(Steps::of(trace, &parts.activity)?.within(&window)))?;
+        Ok(Self::with(trace, parts, steps))
     }
 
-    /// Rebuilds what one step holds, and has this step alone: none are searched for inside it. `None` when there is no
-    /// such step.
+    /// Analyzes one step, and has this step alone: none are searched for inside it. `None` when there is no such step.
     pub fn only_step(&self, number: usize) -> Result<Option<Self>, Error> {
         let Some(steps) = self.steps.only(number) else {
             return Ok(None);
@@ -72,86 +87,156 @@ impl<'t> Analysis<'t> {
             from: Some(step.start_ns),
             to: Some(step.end_ns),
         };
-        Ok(Some(Analysis {
-            trace: self.trace,
-            activity: Activity::within(self.trace, window)?,
-            steps,
-        }))
+        // Numbers of steps count in the range that was analyzed, which the times of the step make unique.
+        let parts = self.trace.parts.get_or_try((window, Some(number)), || {
+            Ok(Parts::of(Activity::within(&self.trace, window)?))
+        })?;
+        let steps = parts.steps.get_or(|| steps);
+        Ok(Some(Self::with(&self.trace, parts, steps)))
     }
 
-    /// Everything that a first look wants. What is independent of each other is worked out at once.
+    fn with(trace: &Arc<Trace>, parts: Arc<Parts>, steps: Arc<Steps>) -> Self {
+        Analysis {
+            trace: Arc::clone(trace),
+            activity: Arc::clone(&parts.activity),
+            steps,
+            parts,
+        }
+    }
+
+    /// The summary. Parts that do not depend on each other are computed at the same time.
     pub fn summary(&self) -> Result<SummaryReport, Error> {
         let (swept, (kernels, copies, launches)) = rayon::join(
             || self.swept(),
             || (self.kernels(KernelKey::Name), self.copies(), self.launches()),
         );
-        let (utilization, idle, steps) = swept;
         Ok(SummaryReport {
             span_ns: self.activity.span,
             doubts: self.activity.doubts.clone(),
-            utilization,
-            idle,
-            steps,
-            kernels,
-            copies: copies?,
-            launches,
+            utilization: swept.utilization.clone(),
+            idle: swept.idle.clone(),
+            steps: swept.steps.clone(),
+            kernels: (*kernels).clone(),
+            copies: (*copies?).clone(),
+            launches: (*launches).clone(),
         })
     }
 
-    /// How busy devices were, why they were not, and the steps: all from one sweep.
-    pub fn swept(&self) -> (UtilizationReport, IdleReport, StepsReport) {
-        let mut sums = IdleSums::default();
-        let timeline = Timeline::swept(&self.activity, &self.steps.moments(), |gap| {
-            sums.add(&self.activity, gap)
-        });
-        (
-            UtilizationReport::of(self.trace, &self.activity, &timeline),
-            sums.report(self.trace, &self.activity, &timeline),
-            StepsReport::of(&self.activity, &self.steps, &timeline),
-        )
+    /// How busy devices were, why they were not, and the steps: all from one pass over the ops.
+    pub fn swept(&self) -> Arc<Swept> {
+        self.parts.swept.get_or(|| {
+            let mut sums = IdleSums::default();
+            let timeline = Timeline::swept(&self.activity, &self.steps.moments(), |gap| {
+                sums.add(&self.activity, gap)
+            });
+            Swept {
+                utilization: UtilizationReport::of(&self.trace, &self.activity, &timeline),
+                idle: sums.report(&self.trace, &self.activity, &timeline),
+                steps: StepsReport::of(&self.activity, &self.steps, &timeline),
+            }
+        })
     }
 
     /// Why devices and streams had nothing to do.
-    pub fn idle(&self) -> IdleReport {
-        let (_, mut report, _) = self.swept();
-        report.streams = StreamIdle::of(&self.activity, &Dependencies::of(&self.activity));
-        report
+    pub fn idle(&self) -> Arc<IdleReport> {
+        self.parts.idle.get_or(|| IdleReport {
+            streams: StreamIdle::of(&self.activity, &self.dependencies()),
+            ..self.swept().idle.clone()
+        })
     }
 
     /// The kernel table.
-    pub fn kernels(&self, by: KernelKey) -> KernelsReport {
-        KernelsReport::of(self.trace, &self.activity, by, Some(&self.steps))
+    pub fn kernels(&self, by: KernelKey) -> Arc<KernelsReport> {
+        self.parts.kernels[by as usize]
+            .get_or(|| KernelsReport::of(&self.trace, &self.activity, by, Some(&self.steps)))
     }
 
     /// The copies.
-    pub fn copies(&self) -> Result<CopiesReport, Error> {
-        CopiesReport::of(self.trace, &self.activity.window)
+    pub fn copies(&self) -> Result<Arc<CopiesReport>, Error> {
+        self.parts
+            .copies
+            .get_or_try(|| CopiesReport::of(&self.trace, &self.activity.window))
+    }
+
+    /// The launches.
+    pub fn launches(&self) -> Arc<LaunchesReport> {
+        self.parts
+            .launches
+            .get_or(|| LaunchesReport::of(&self.trace, &self.activity))
+    }
+
+    /// The allocations and frees of the time range.
+    pub fn memory(&self) -> Result<Arc<MemoryReport>, Error> {
+        self.parts
+            .memory
+            .get_or_try(|| MemoryReport::of(&self.trace, self.activity.window))
+    }
+
+    /// What had to be over before something could start.
+    pub fn dependencies(&self) -> Arc<Dependencies> {
+        self.parts
+            .dependencies
+            .get_or(|| Dependencies::of(&self.activity))
+    }
+
+    /// The dependency graph of host and devices.
+    pub fn plan(&self) -> Arc<Plan> {
+        self.parts
+            .plan
+            .get_or(|| Plan::of(&self.activity, &self.dependencies()))
+    }
+
+    /// What every stream, context and device did at every time.
+    pub fn states(&self) -> Arc<States> {
+        self.parts
+            .states
+            .get_or(|| States::of(&self.activity, &self.dependencies()))
     }
 
     /// The critical path.
-    pub fn critical_path(&self) -> CriticalPathReport {
-        CriticalPathReport::of(self.trace, &self.activity)
+    pub fn critical_path(&self) -> Arc<CriticalPathReport> {
+        self.parts.critical_path.get_or(|| {
+            CriticalPathReport::of(&self.trace, &self.activity, &self.dependencies(), &self.plan())
+        })
     }
 
-    /// How much later each piece of work could have ended.
-    pub fn slack(&self) -> SlackReport<'_> {
-        SlackReport::of(self.trace, &self.activity)
+    /// How much later each op could have ended.
+    pub fn slack(&self) -> Arc<SlackReport> {
+        self.parts
+            .slack
+            .get_or(|| SlackReport::of(&self.trace, &self.activity, &self.plan()))
     }
 
     /// What the time would have been.
-    pub fn what_if(&self, what_if: &WhatIf<'_>) -> WhatIfReport {
-        WhatIfReport::of(self.trace, &self.activity, what_if)
+    pub fn what_if(&self, what_if: &WhatIf) -> WhatIfReport {
+        WhatIfReport::of(
+            &self.trace,
+            &self.activity,
+            &self.dependencies(),
+            &self.plan(),
+            what_if,
+        )
     }
 
     /// What is wrong, by a summary that was made before.
     pub fn findings(&self, summary: &SummaryReport) -> Result<FindingsReport, Error> {
-        // Leaks and bad releases are of the whole trace: what a stretch of it holds may be given back behind it.
-        let memory = MemoryReport::of(self.trace, Window::default())?;
-        Ok(FindingsReport::of(self.trace, &self.activity, summary, &memory))
+        // Leaks and bad frees are those of the whole trace: an allocation of a part may be freed after it.
+        let memory = match self.activity.window == Window::default() {
+            true => self.memory()?,
+            false => Arc::new(MemoryReport::of(&self.trace, Window::default())?),
+        };
+        Ok(FindingsReport::of(&self.trace, &self.activity, summary, &memory))
+    }
+}
+
+impl Trace {
+    /// What the devices and the host did, of the whole trace; computed once.
+    pub fn activity(&self) -> Result<Arc<Activity>, Error> {
+        Ok(Arc::clone(&self.parts(Window::default())?.activity))
     }
 
-    /// The launches.
-    pub fn launches(&self) -> LaunchesReport {
-        LaunchesReport::of(self.trace, &self.activity)
+    fn parts(&self, window: Window) -> Result<Arc<Parts>, Error> {
+        self.parts
+            .get_or_try((window, None), || Ok(Parts::of(Activity::within(self, window)?)))
     }
 }

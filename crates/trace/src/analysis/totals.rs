@@ -4,15 +4,18 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use rustc_hash::FxHashMap;
+use serde::ser::SerializeStruct;
+use serde::{Serialize, Serializer};
 
 use crate::model::event::{Event, EventKind, EventName};
 use crate::model::trace::Trace;
-use crate::query::Query;
+use crate::query::QueryRun;
 
 /// Totals of a trace, or of what a query finds in it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct TotalsReport {
     /// By kind of event.
+    #[serde(serialize_with = "list_of_kinds")]
     pub by_kind: BTreeMap<EventKind, Total>,
     /// By kind and name, the longest total first.
     pub by_name: Vec<NameTotal>,
@@ -34,13 +37,14 @@ pub struct Total {
 }
 
 /// Totals of the events of one kind and name.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct NameTotal {
     /// Their kind.
     pub kind: EventKind,
     /// Their name.
     pub name: String,
     /// Their totals.
+    #[serde(rename = "totals")]
     pub total: Total,
 }
 
@@ -72,9 +76,35 @@ impl Total {
     }
 }
 
+impl Serialize for Total {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = serializer.serialize_struct("Total", 6)?;
+        fields.serialize_field("count", &self.count)?;
+        fields.serialize_field("total_ns", &self.nanos)?;
+        fields.serialize_field("mean_ns", &self.mean_nanos())?;
+        fields.serialize_field("min_ns", &self.min_nanos)?;
+        fields.serialize_field("max_ns", &self.max_nanos)?;
+        fields.serialize_field("bytes", &self.bytes)?;
+        fields.end()
+    }
+}
+
+fn list_of_kinds<S: Serializer>(
+    by_kind: &BTreeMap<EventKind, Total>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    struct KindTotal<'a> {
+        kind: EventKind,
+        totals: &'a Total,
+    }
+    let rows = by_kind.iter();
+    serializer.collect_seq(rows.map(|(kind, totals)| KindTotal { kind: *kind, totals }))
+}
+
 impl TotalsReport {
     /// Adds up what a query finds.
-    pub fn new(trace: &Trace, query: &Query) -> Self {
+    pub fn new<'q>(trace: &Trace, query: impl Into<QueryRun<'q>>) -> Self {
         let mut by_kind: BTreeMap<EventKind, Total> = BTreeMap::new();
         let mut by_name: FxHashMap<(EventKind, EventName), Total> = FxHashMap::default();
         trace.for_each_event(query, |found| {

@@ -1,17 +1,18 @@
 //! What if: the dependency graph replayed on paper with something changed.
 
 use rustc_hash::FxHashMap;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tracesmith_format::StackId;
 
 use super::source_line::source_line;
 use crate::model::trace::Trace;
+use crate::name_pattern::NamePattern;
 use crate::reconstruct::{
     Activity, Because, CallId, Change, Dependencies, FewLanes, Link, Moment, OpId, Plan, Unchanged, name_of,
 };
 
 /// Which streams there are.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StreamCount {
     /// As recorded.
@@ -23,56 +24,38 @@ pub enum StreamCount {
     AtMost(usize),
 }
 
-/// Says whether a name is meant.
-pub type NameTest<'n> = Box<dyn Fn(&str) -> bool + 'n>;
-
 /// Whether the host waits for devices.
-#[derive(Default)]
-pub enum HostWaits<'n> {
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HostWaits {
     /// As recorded.
     #[default]
     Kept,
     /// It never does.
     Left,
-    /// It does, but not in calls of these functions or from these lines of code.
-    LeftIn(NameTest<'n>),
-}
-
-impl std::fmt::Debug for HostWaits<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Kept => "Kept",
-            Self::Left => "Left",
-            Self::LeftIn(_) => "LeftIn",
-        })
-    }
+    /// It does, but not in calls of functions that match, or from lines of code that match.
+    LeftIn(NamePattern),
 }
 
 /// What is to be different.
-#[derive(Debug, Default)]
-pub struct WhatIf<'n> {
-    /// Whose work takes how many times as long: a test of names, and the factor. The first that fits counts.
-    pub scales: Vec<Scale<'n>>,
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct WhatIf {
+    /// Which ops take how many times as long. The first scale whose pattern matches counts.
+    pub scales: Vec<Scale>,
     /// Which streams there are.
     pub streams: StreamCount,
     /// Whether the host waits.
-    pub host_waits: HostWaits<'n>,
+    pub host_waits: HostWaits,
 }
 
-/// Work that takes longer or shorter.
-pub struct Scale<'n> {
-    /// Says whether a name is meant.
-    pub is_meant: NameTest<'n>,
-    /// How many times as long it takes.
+/// Ops that take longer or shorter.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Scale {
+    /// Matches the names of the ops.
+    pub name: NamePattern,
+    /// How many times as long they take.
     pub factor: f64,
-}
-
-impl std::fmt::Debug for Scale<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Scale")
-            .field("factor", &self.factor)
-            .finish_non_exhaustive()
-    }
 }
 
 /// What the time would have been.
@@ -102,10 +85,14 @@ pub struct WhatIfReport {
 }
 
 impl WhatIfReport {
-    /// Replays a trace.
-    pub fn of(trace: &Trace, activity: &Activity, what_if: &WhatIf<'_>) -> Self {
-        let dependencies = Dependencies::of(activity);
-        let plan = Plan::of(activity, &dependencies);
+    /// Simulates a plan, which was built with these dependencies, with the changes.
+    pub fn of(
+        trace: &Trace,
+        activity: &Activity,
+        dependencies: &Dependencies,
+        plan: &Plan,
+        what_if: &WhatIf,
+    ) -> Self {
         let length = |times: &[u64]| {
             let end = times.iter().copied().max().unwrap_or(plan.start);
             // Calls after the last moment stay as far behind it as they were.
@@ -138,7 +125,7 @@ struct Changed<'a> {
     /// For each kind of work the factor.
     factors: Vec<Option<f64>>,
     streams: StreamCount,
-    host_waits: &'a HostWaits<'a>,
+    host_waits: &'a HostWaits,
     /// Whether waits from a line of code are meant, by the stack.
     lines: FxHashMap<StackId, bool>,
     few: Option<FewLanes>,
@@ -149,9 +136,9 @@ struct Changed<'a> {
 }
 
 impl<'a> Changed<'a> {
-    fn new(trace: &'a Trace, activity: &Activity, what_if: &'a WhatIf<'a>) -> Self {
+    fn new(trace: &'a Trace, activity: &Activity, what_if: &'a WhatIf) -> Self {
         let factor = |name: &str| {
-            let scale = what_if.scales.iter().find(|scale| (scale.is_meant)(name))?;
+            let scale = what_if.scales.iter().find(|scale| scale.name.matches(name))?;
             Some(scale.factor)
         };
         Changed {
@@ -180,14 +167,14 @@ impl<'a> Changed<'a> {
         match self.host_waits {
             HostWaits::Kept => true,
             HostWaits::Left => false,
-            HostWaits::LeftIn(is_meant) => {
+            HostWaits::LeftIn(pattern) => {
                 let call = activity.calls.get(call);
-                let is_left = is_meant(self.trace.string(call.name))
+                let is_left = pattern.matches(self.trace.string(call.name))
                     || call.stack.is_some()
                         && *self
                             .lines
                             .entry(call.stack)
-                            .or_insert_with(|| is_meant(&source_line(self.trace, call.stack)));
+                            .or_insert_with(|| pattern.matches(&source_line(self.trace, call.stack)));
                 !is_left
             }
         }

@@ -2,6 +2,7 @@
 
 use std::any::Any;
 
+use serde::{Deserialize, Serialize};
 use tracesmith_format::tables::*;
 use tracesmith_format::{
     Block, BlockKind, Bytes, CorrelationId, Decoder, DeviceId, Error, ProcessId, Projection, Source, StackId,
@@ -11,19 +12,23 @@ use tracesmith_format::{
 use crate::model::strings::Strings;
 
 /// What kind of event a row is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[allow(missing_docs, reason = "each variant is named after its table")]
 pub enum EventKind {
     Kernel,
     Copy,
     Set,
     Sync,
+    #[serde(rename = "api")]
     ApiCall,
     Allocation,
     Counter,
     Marker,
     Flow,
+    #[serde(rename = "host")]
     HostCall,
+    #[serde(rename = "graph")]
     GraphLaunch,
     Collective,
 }

@@ -1,10 +1,11 @@
 //! What was lost, cut or doubtful, as recorded and as found while reading.
 
+use serde::{Serialize, Serializer};
 use tracesmith_format::tables::{Health, HealthCause};
 use tracesmith_format::{BlockKind, Damage};
 
 /// Everything that keeps a trace from being whole.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct HealthReport {
     /// What the recorder noted, amounts of the same cause and table added up.
     pub recorded: Vec<HealthItem>,
@@ -17,9 +18,10 @@ pub struct HealthReport {
 }
 
 /// One cause of loss or doubt.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct HealthItem {
     /// What happened.
+    #[serde(serialize_with = "cause_name")]
     pub cause: HealthCause,
     /// The table that it concerns, if one in particular.
     pub table: Option<BlockKind>,
@@ -29,6 +31,10 @@ pub struct HealthItem {
     pub bytes: u64,
     /// In words, where the recorder had some.
     pub detail: String,
+}
+
+fn cause_name<S: Serializer>(cause: &HealthCause, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(cause.name().unwrap_or("other"))
 }
 
 impl HealthReport {

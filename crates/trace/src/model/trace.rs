@@ -11,6 +11,7 @@ use tracesmith_format::{
     Projection, Reader, StackId, StringId, Table, Timestamp, for_each_event_table,
 };
 
+use crate::analysis::KnownParts;
 use crate::error::Error;
 use crate::model::clocks::ClockMap;
 use crate::model::event::{Event, EventName};
@@ -20,7 +21,6 @@ use crate::model::stacks::{FrameView, Pieces, StackNode, StackTables, StackView}
 use crate::model::strings::Strings;
 use crate::model::table::{TableView, TraceFile};
 use crate::query::{Progress, ProgressFn};
-use crate::reconstruct::Activity;
 use crate::tables::{KnownViews, Texts};
 
 macro_rules! trace {
@@ -63,7 +63,7 @@ macro_rules! trace {
                 pub $field: TableView<$row>,
             )*
             stacks: OnceLock<StackTables>,
-            activity: OnceLock<Activity>,
+            pub(crate) parts: KnownParts,
             pub(crate) text_array: OnceLock<Option<Texts>>,
             pub(crate) views: KnownViews,
         }
@@ -90,7 +90,7 @@ macro_rules! trace {
                     graph_edges: TableView::new(&file),
                     $($field: TableView::new(&file),)*
                     stacks: OnceLock::new(),
-                    activity: OnceLock::new(),
+                    parts: KnownParts::default(),
                     text_array: OnceLock::new(),
                     views: KnownViews::default(),
                     strings,
@@ -193,15 +193,6 @@ impl Trace {
             }
         }
         sums
-    }
-
-    /// What the devices and the host did, of the whole trace; computed once.
-    pub fn activity(&self) -> Result<&Activity, Error> {
-        if let Some(known) = self.activity.get() {
-            return Ok(known);
-        }
-        let made = Activity::of(self)?;
-        Ok(self.activity.get_or_init(|| made))
     }
 
     /// A decoder of this trace's blocks, for one thread.

@@ -194,7 +194,7 @@ fn shape(name: EventName, activity: Activity, trace: &Trace, query: &Query) -> S
         EventName::Id(id) => trace.strings.get(id),
         EventName::Word(word) => word,
     };
-    let wanted = query.name.as_ref().is_none_or(|filter| filter(text));
+    let wanted = query.name.as_ref().is_none_or(|pattern| pattern.matches(text));
     Shape {
         name,
         activity,

@@ -10,7 +10,7 @@ use super::sweep::{Span, Sweep};
 use super::{Doubtful, RowKey, Window};
 use crate::model::native::AnySource;
 use crate::model::trace::Trace;
-use crate::query::{Progress, Query};
+use crate::query::{Progress, Query, QueryRun};
 
 /// Spans that may wait for blocks that are still to come: 48 MB of them. A trace in any usual order stays far below.
 const MOST_WAITING: usize = 2 << 20;
@@ -54,31 +54,31 @@ pub(super) fn pieces_of(
 impl Overview {
     /// Divides a window into cells and fills them with what a query finds. Of the query's own times only what lies within
     /// the window is seen. Where rows are very many, there are fewer cells: all rows together have four million at most.
-    pub fn new(trace: &Trace, query: &Query, window: Window, cells: usize) -> Self {
+    pub fn new<'q>(trace: &Trace, query: impl Into<QueryRun<'q>>, window: Window, cells: usize) -> Self {
         Self::bounded(trace, query, window, cells, MOST_CELLS)
     }
 
     /// The same with another bound on the cells of all rows together: cells are put together two by two until they fit.
     /// Best started with a power of two.
-    pub fn bounded(
+    pub fn bounded<'q>(
         trace: &Trace,
-        query: &Query,
+        query: impl Into<QueryRun<'q>>,
         window: Window,
         cells: usize,
         most_of_all_rows: usize,
     ) -> Self {
         let sweep = Sweep::new(Overview::empty(window, cells.max(1)), most_of_all_rows);
-        Self::with_limit(trace, query, window, sweep, MOST_WAITING)
+        Self::with_limit(trace, query.into(), window, sweep, MOST_WAITING)
     }
 
     fn with_limit(
         trace: &Trace,
-        query: &Query,
+        query: QueryRun<'_>,
         window: Window,
         mut sweep: Sweep,
         most_waiting: usize,
     ) -> Self {
-        let blocks: Vec<TimedBlock<'_>> = blocks(trace, query)
+        let blocks: Vec<TimedBlock<'_>> = blocks(trace, &query)
             .into_iter()
             .filter(|(first, last, _)| *last >= window.from.0 && *first <= window.to.0)
             .collect();
@@ -104,7 +104,7 @@ impl Overview {
 /// One reading of the blocks: of what starts in a stretch of time. Usually there is one, and the stretch is all of it.
 struct Pass<'a> {
     trace: &'a Trace,
-    query: &'a Query,
+    query: QueryRun<'a>,
     window: Window,
     from: u64,
     to: u64,
@@ -143,7 +143,7 @@ impl Pass<'_> {
     /// What one block adds.
     fn part(&self, decoder: &mut Decoder<'_, AnySource>, block: &Block) -> Option<Part> {
         self.query.note(Progress::Read(block.header.total_length()));
-        let pieces = pieces_of(self.trace, self.query, decoder, block)?;
+        let pieces = pieces_of(self.trace, &self.query, decoder, block)?;
         let mut rows = Rows::default();
         let lanes: Vec<Lanes> = pieces.spots().iter().map(|spot| rows.lanes(spot)).collect();
         let mut doubtful = Doubtful::default();
@@ -292,9 +292,9 @@ mod tests {
         let query = Query::default();
         let window = Window::of(&trace, &query).expect("it has kernels");
         let sweep = || Sweep::new(Overview::empty(window, 60), usize::MAX);
-        let at_once = Overview::with_limit(&trace, &query, window, sweep(), usize::MAX);
+        let at_once = Overview::with_limit(&trace, (&query).into(), window, sweep(), usize::MAX);
         for limit in [1, 7, 100, 1_500] {
-            let parts = Overview::with_limit(&trace, &query, window, sweep(), limit);
+            let parts = Overview::with_limit(&trace, (&query).into(), window, sweep(), limit);
             assert_eq!(parts.rows.len(), at_once.rows.len());
             for (part, whole) in parts.rows.iter().zip(&at_once.rows) {
                 assert_eq!((part.key, part.events), (whole.key, whole.events));

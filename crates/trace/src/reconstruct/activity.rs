@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
 use tracesmith_format::tables::{GraphEdge, StreamKind};
 use tracesmith_format::{
     Block, BlockKind, ContextId, CorrelationId, DeviceId, ProcessId, StreamId, Timestamp,
@@ -45,7 +46,8 @@ pub struct Lane {
 }
 
 /// A stretch of the timeline; an open end is `None`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Window {
     /// Where it starts.
     pub from: Option<u64>,

@@ -11,6 +11,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use tracesmith_format::ProcessId;
@@ -70,8 +71,8 @@ struct Tie {
 
 /// Host and device as one graph of moments, in an order in which everything comes after what it waits for.
 #[derive(Debug)]
-pub struct Plan<'a> {
-    activity: &'a Activity,
+pub struct Plan {
+    activity: Arc<Activity>,
     /// The moments.
     pub moments: Vec<Moment>,
     /// Those of a moment are `ties[first[n]..first[n + 1]]`.
@@ -86,14 +87,14 @@ const SILENCE: u64 = 50_000;
 /// What a wait takes at most to return once its work is over, where that is not seen.
 const RETURN: u64 = 5_000;
 
-impl<'a> Plan<'a> {
-    /// Puts everything together.
-    pub fn of(activity: &'a Activity, dependencies: &'a Dependencies) -> Self {
+impl Plan {
+    /// Builds the graph.
+    pub fn of(activity: &Arc<Activity>, dependencies: &Dependencies) -> Self {
         Builder::new(activity, dependencies).build()
     }
 
     /// What a moment waits for.
-    pub fn links_of(&self, at: usize) -> impl Iterator<Item = Link> + use<'_, 'a> {
+    pub fn links_of(&self, at: usize) -> impl Iterator<Item = Link> + use<'_> {
         let ties = self.ties_of(at);
         let rule = self.weighing(at, ties);
         ties.iter().map(move |tie| Link {
@@ -120,7 +121,7 @@ impl<'a> Plan<'a> {
     /// When a moment was measured.
     #[inline]
     pub fn measured(&self, at: usize) -> u64 {
-        time_of(self.activity, self.moments[at])
+        time_of(&self.activity, self.moments[at])
     }
 
     /// A work's duration as measured; of other moments 0.
@@ -177,7 +178,7 @@ impl<'a> Plan<'a> {
 
     /// The times of all moments, with durations and dependencies as `change` has them.
     pub fn replayed(&self, change: &mut dyn Change) -> Vec<u64> {
-        let activity = self.activity;
+        let activity = &*self.activity;
         let mut times: Vec<u64> = Vec::with_capacity(self.len());
         for at in 0..self.len() {
             let moment = self.moments[at];
@@ -337,7 +338,7 @@ impl Change for Unchanged {
 struct Builder<'a> {
     activity: &'a Activity,
     dependencies: &'a Dependencies,
-    plan: Plan<'a>,
+    plan: Plan,
     /// The place of each piece of work, once it has one.
     of_op: Vec<u32>,
     /// The place of each call that launched something, once it has one.
@@ -352,12 +353,12 @@ struct Builder<'a> {
 const NOWHERE: u32 = u32::MAX;
 
 impl<'a> Builder<'a> {
-    fn new(activity: &'a Activity, dependencies: &'a Dependencies) -> Self {
+    fn new(activity: &'a Arc<Activity>, dependencies: &'a Dependencies) -> Self {
         Builder {
             activity,
             dependencies,
             plan: Plan {
-                activity,
+                activity: Arc::clone(activity),
                 moments: Vec::new(),
                 ties: Vec::new(),
                 first: vec![0],
@@ -372,7 +373,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Takes calls of all threads and work by time: a launch at its start, work at its start, a wait at its end.
-    fn build(mut self) -> Plan<'a> {
+    fn build(mut self) -> Plan {
         let calls = self.host_moments();
         let ops = &self.activity.ops;
         let mut waiting: BinaryHeap<Reverse<(u64, u8, usize)>> = BinaryHeap::new();

@@ -6,6 +6,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
+use std::sync::Arc;
 
 use serde::Serialize;
 use tracesmith_format::{ContextId, DeviceId, ProcessId};
@@ -83,11 +84,11 @@ pub enum Subject {
 /// They are worked out while they are looked at and not kept: of ten million kernels there are sixty million, for streams,
 /// contexts and devices.
 #[derive(Clone, Debug)]
-pub struct StateLine<'a> {
+pub struct StateLine {
     /// Of what.
     pub subject: Subject,
-    activity: &'a Activity,
-    dependencies: &'a Dependencies,
+    activity: Arc<Activity>,
+    dependencies: Arc<Dependencies>,
     /// The streams that it consists of.
     lanes: Vec<LaneId>,
 }
@@ -101,9 +102,9 @@ pub struct StateTotals {
     pub intervals: u64,
 }
 
-impl<'a> StateLine<'a> {
+impl StateLine {
     /// The states, in the order of time.
-    pub fn intervals(&self) -> impl Iterator<Item = Interval> + use<'a> {
+    pub fn intervals(&self) -> impl Iterator<Item = Interval> + use<'_> {
         match self.lanes[..] {
             [lane] => Intervals::Stream(StreamStates::new(self, lane)),
             _ => {
@@ -132,14 +133,14 @@ impl<'a> StateLine<'a> {
 
 /// The states of everything: devices first, then contexts, then streams.
 #[derive(Clone, Debug, Default)]
-pub struct States<'a> {
+pub struct States {
     /// The lines.
-    pub lines: Vec<StateLine<'a>>,
+    pub lines: Vec<StateLine>,
 }
 
-impl<'a> States<'a> {
+impl States {
     /// Finds what there are states of.
-    pub fn of(activity: &'a Activity, dependencies: &'a Dependencies) -> Self {
+    pub fn of(activity: &Arc<Activity>, dependencies: &Arc<Dependencies>) -> Self {
         if activity.span.is_none() {
             return Self::default();
         }
@@ -156,8 +157,8 @@ impl<'a> States<'a> {
         }
         let lines = members.into_iter().map(|(subject, lanes)| StateLine {
             subject,
-            activity,
-            dependencies,
+            activity: Arc::clone(activity),
+            dependencies: Arc::clone(dependencies),
             lanes,
         });
         States {
@@ -207,11 +208,11 @@ struct StreamStates<'a> {
 }
 
 impl<'a> StreamStates<'a> {
-    fn new(line: &StateLine<'a>, lane: LaneId) -> Self {
+    fn new(line: &'a StateLine, lane: LaneId) -> Self {
         let span = line.activity.span.unwrap_or_default();
         StreamStates {
-            activity: line.activity,
-            dependencies: line.dependencies,
+            activity: &line.activity,
+            dependencies: &line.dependencies,
             ops: line.activity.ops_of(lane).iter(),
             ready: VecDeque::with_capacity(4),
             until: span.0,

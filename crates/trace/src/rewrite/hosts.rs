@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 
+use serde::Serialize;
 use tracesmith_format::tables::{Clock, ClockKind, ClockPair};
 use tracesmith_format::{Block, ClockId, HostId, Timestamp, Writer};
 
@@ -26,11 +27,12 @@ pub enum HostLink {
 }
 
 /// How a host's times were placed beside those of the first host.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct HostPlacement {
     /// The host's name.
     pub name: String,
     /// At most this many nanoseconds off; `None` when nothing links its clock, and its times stay as they are.
+    #[serde(rename = "uncertainty_ns")]
     pub uncertainty: Option<u64>,
 }
 

@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 
 use rustc_hash::{FxHashMap, FxHashSet};
+use serde::{Serialize, Serializer};
 use tracesmith_format::tables::*;
 use tracesmith_format::{
     Block, BlockKind, Columns, IdMap, ProcessId, Projection, Table, Timestamp, Writable, Writer,
@@ -31,7 +32,7 @@ const OF_A_RECORDING: [BlockKind; 6] = [
 ];
 
 /// A replay recording that did not come over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct RecordingLeftOut {
     /// The operating system's number of the process; 0 when the trace does not define the process.
     pub pid: u32,
@@ -47,6 +48,12 @@ pub enum LeftOutReason {
     OutsideRange,
     /// An earlier input of a merge holds a recording of the same process.
     SameProcess,
+}
+
+impl Serialize for LeftOutReason {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.words())
+    }
 }
 
 impl LeftOutReason {

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, unreachable_pub, reason = "each test program uses its own part")]
 
+use std::sync::Arc;
+
 use tracesmith_format::tables::*;
 use tracesmith_format::{
     Address, Bytes, ClockId, ContextId, CorrelationId, DeviceId, GraphId, GraphNodeId, ImageId, ProcessId,
@@ -42,8 +44,8 @@ impl Made {
         }
     }
 
-    pub fn finish(self) -> Trace {
-        Trace::from_bytes(self.writer.finish().unwrap()).unwrap()
+    pub fn finish(self) -> Arc<Trace> {
+        Arc::new(Trace::from_bytes(self.writer.finish().unwrap()).unwrap())
     }
 
     pub fn next_correlation(&mut self) -> CorrelationId {

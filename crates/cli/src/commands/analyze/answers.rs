@@ -127,7 +127,7 @@ pub(super) fn critical_path(
 }
 
 pub(super) fn slack(
-    report: &SlackReport<'_>,
+    report: &SlackReport,
     limit: usize,
     span: Option<(u64, u64)>,
     output: &mut Output,
@@ -147,7 +147,7 @@ pub(super) fn slack(
             units::nanos(op.end_ns - op.start_ns).into(),
             op.table.name().into(),
             op.row.to_string().into(),
-            op.name.into(),
+            (*op.name).into(),
         ]);
     }
     if report.iter().len() == 0 {

@@ -4,10 +4,9 @@ use tracesmith_format::{DeviceId, ProcessId, StreamId};
 use tracesmith_trace::overview::{
     Direction, Labels, Named, Overview, Picked, Position, RowKey, Surroundings, Window, named_within,
 };
-use tracesmith_trace::{EventKind, Query, Trace};
+use tracesmith_trace::{EventKind, NamePattern, Query, Trace};
 
 use super::state::Line;
-use crate::name_pattern::name_filter;
 use crate::progress::{Bar, Progress};
 
 /// Cells of the summary; fewer where there are very many rows.
@@ -80,11 +79,11 @@ pub(super) struct Inspected {
 impl<'t> Data<'t> {
     /// Reads a trace once; `None` when it has nothing that can be drawn.
     pub(super) fn new(trace: &'t Trace, filter: Filter, bar: Bar) -> Option<Self> {
-        let mut query = filter.query();
+        let query = filter.query();
         let whole = Window::of(trace, &query)?;
-        query.progress = Some(Progress::new("reading", trace.file_bytes(), bar).into_fn());
-        let summary = Overview::bounded(trace, &query, whole, SUMMARY_CELLS, SUMMARY_CELLS_OF_ALL_ROWS);
-        query.progress = None;
+        let progress = Progress::new("reading", trace.file_bytes(), bar).into_fn();
+        let watched = query.with_progress(&progress);
+        let summary = Overview::bounded(trace, watched, whole, SUMMARY_CELLS, SUMMARY_CELLS_OF_ALL_ROWS);
         (!summary.rows.is_empty()).then_some(Data {
             trace,
             query,
@@ -157,7 +156,7 @@ impl<'t> Data<'t> {
     /// Looks for names; says how many events have such a one.
     pub(super) fn search(&mut self, pattern: &str) -> anyhow::Result<u64> {
         let query = Query {
-            name: Some(name_filter(pattern)?),
+            name: Some(NamePattern::new(pattern)?),
             ..self.filter.query()
         };
         let found = Overview::new(self.trace, &query, self.summary.window(), self.summary.cells());

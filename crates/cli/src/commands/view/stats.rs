@@ -1,32 +1,24 @@
 //! `tracesmith view --stats`: totals by kind and by name.
 
-use serde_json::{Value, json};
 use tracesmith_trace::analysis::{Total, TotalsReport};
-use tracesmith_trace::{Query, Trace, units};
+use tracesmith_trace::{QueryRun, Trace, units};
 
 use crate::args::Format;
 use crate::output::Output;
 use crate::output::table::{Align, TextTable};
 
-pub(super) fn show(trace: &Trace, query: &Query, limit: usize, output: &mut Output) -> anyhow::Result<()> {
-    let report = TotalsReport::new(trace, query);
+pub(super) fn show(
+    trace: &Trace,
+    query: QueryRun<'_>,
+    limit: usize,
+    output: &mut Output,
+) -> anyhow::Result<()> {
+    let mut report = TotalsReport::new(trace, query);
     match output.format {
         Format::Table => show_tables(&report, limit, output),
         Format::Json => {
-            let by_kind: Vec<Value> = report
-                .by_kind
-                .iter()
-                .map(|(kind, total)| json!({ "kind": kind.name(), "totals": json_of(total) }))
-                .collect();
-            let by_name: Vec<Value> = report
-                .by_name
-                .iter()
-                .take(limit)
-                .map(
-                    |row| json!({ "kind": row.kind.name(), "name": row.name, "totals": json_of(&row.total) }),
-                )
-                .collect();
-            Ok(output.json(&json!({ "by_kind": by_kind, "by_name": by_name }))?)
+            report.by_name.truncate(limit);
+            Ok(output.json(&report)?)
         }
         Format::Csv => {
             output.csv([
@@ -52,17 +44,6 @@ pub(super) fn show(trace: &Trace, query: &Query, limit: usize, output: &mut Outp
             Ok(())
         }
     }
-}
-
-fn json_of(total: &Total) -> Value {
-    json!({
-        "count": total.count,
-        "total_ns": total.nanos,
-        "mean_ns": total.mean_nanos(),
-        "min_ns": total.min_nanos,
-        "max_ns": total.max_nanos,
-        "bytes": total.bytes,
-    })
 }
 
 fn show_tables(report: &TotalsReport, limit: usize, output: &mut Output) -> anyhow::Result<()> {

@@ -7,7 +7,7 @@ use tracesmith_trace::overview::{
     Activity, Axis, DEVICE_KINDS, Doubtful, HOST_KINDS, Labels, Overview, OverviewRow, RowKey, ThreadRole,
     Window,
 };
-use tracesmith_trace::{Query, Trace, units};
+use tracesmith_trace::{ProgressFn, Query, Trace, units};
 use unicode_width::UnicodeWidthStr;
 
 use crate::args::Format;
@@ -35,6 +35,7 @@ pub(super) struct Picture {
 pub(super) fn show(
     trace: &Trace,
     query: &mut Query,
+    progress: &ProgressFn,
     picture: &Picture,
     output: &mut Output,
 ) -> anyhow::Result<()> {
@@ -55,7 +56,7 @@ pub(super) fn show(
         Format::Json | Format::Csv => width,
     };
     let overview = match Window::of(trace, query) {
-        Some(window) => Overview::new(trace, query, window, cells),
+        Some(window) => Overview::new(trace, query.with_progress(progress), window, cells),
         None => Overview::default(),
     };
     match output.format {

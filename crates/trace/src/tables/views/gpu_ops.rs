@@ -58,7 +58,7 @@ fn make(trace: &Trace) -> Result<Vec<ArrayRef>, Error> {
         u64s(ops.end.iter().copied()),
         u64s(ops.start.iter().zip(&ops.end).map(|(start, end)| end - start)),
         texts(&|kind| ops.kinds[kind].class.name())?,
-        names(trace, activity)?,
+        names(trace, &activity)?,
         u32s(lanes().map(|lane| lane.process.0)),
         u32s(lanes().map(|lane| lane.device.0)),
         u32s(lanes().map(|lane| lane.context.0)),

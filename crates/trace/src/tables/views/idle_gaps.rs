@@ -37,11 +37,11 @@ pub(super) const VIEW: View = View {
 fn make(trace: &Trace) -> Result<Vec<ArrayRef>, Error> {
     let activity = trace.activity()?;
     let mut gaps: Vec<Gap> = Vec::new();
-    Timeline::swept(activity, &[], |gap| gaps.push(gap));
+    Timeline::swept(&activity, &[], |gap| gaps.push(gap));
     gaps.sort_by_key(|gap| (gap.from, gap.device));
     let (mut causes, mut names) = (TextColumn::default(), TextColumn::default());
     for gap in &gaps {
-        causes.push(main_cause(activity, gap).name());
+        causes.push(main_cause(&activity, gap).name());
         names.push(activity.name(trace, gap.next));
     }
     Ok(vec![

@@ -1,5 +1,7 @@
 //! The states of streams over time.
 
+use std::sync::Arc;
+
 use arrow_array::ArrayRef;
 
 use super::{TextColumn, View, some_u32s, u32s, u64s};
@@ -43,8 +45,8 @@ pub(super) const VIEW: View = View {
 
 fn make(trace: &Trace) -> Result<Vec<ArrayRef>, Error> {
     let activity = trace.activity()?;
-    let dependencies = Dependencies::of(activity);
-    let states = States::of(activity, &dependencies);
+    let dependencies = Arc::new(Dependencies::of(&activity));
+    let states = States::of(&activity, &dependencies);
     let mut rows: Vec<(Lane, Interval)> = Vec::new();
     for line in &states.lines {
         if let Subject::Stream(lane) = line.subject {

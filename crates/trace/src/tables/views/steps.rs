@@ -29,7 +29,7 @@ pub(super) const VIEW: View = View {
 };
 
 fn make(trace: &Trace) -> Result<Vec<ArrayRef>, Error> {
-    let steps = Steps::of(trace, trace.activity()?)?;
+    let steps = Steps::of(trace, &*trace.activity()?)?;
     let list = &steps.steps;
     let mut names = TextColumn::default();
     list.iter().for_each(|step| names.push(&step.name));

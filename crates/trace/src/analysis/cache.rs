@@ -1,0 +1,133 @@
+//! What is computed for one time range of a trace: each part when it is first needed, and once.
+//!
+//! A trace keeps the parts of the last few time ranges, so that several analyses of the same range share them. Nothing
+//! here refers to the trace: the trace owns the parts, and a reference back would keep both alive forever.
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use super::copies::CopiesReport;
+use super::critical_path::CriticalPathReport;
+use super::idle::IdleReport;
+use super::kernels::{KernelKey, KernelsReport};
+use super::launches::LaunchesReport;
+use super::memory::MemoryReport;
+use super::slack::SlackReport;
+use super::summary::Swept;
+use crate::error::Error;
+use crate::reconstruct::{Activity, Dependencies, Plan, States, Steps, Window};
+
+/// Time ranges whose parts a trace keeps. The parts of a trace with ten million kernels take about a gigabyte.
+const KEPT: usize = 4;
+
+/// A value that is computed when it is first needed.
+///
+/// Two threads that need it at the same time may both compute it; the first result is kept. Waiting for the other thread
+/// instead could deadlock, because computations run on the threads of rayon's pool and may start others there.
+#[derive(Debug)]
+pub(crate) struct Once<T>(OnceLock<Arc<T>>);
+
+impl<T> Default for Once<T> {
+    fn default() -> Self {
+        Once(OnceLock::new())
+    }
+}
+
+impl<T> Once<T> {
+    pub(crate) fn get_or(&self, compute: impl FnOnce() -> T) -> Arc<T> {
+        match self.0.get() {
+            Some(known) => Arc::clone(known),
+            None => self.keep(compute()),
+        }
+    }
+
+    pub(crate) fn get_or_try(&self, compute: impl FnOnce() -> Result<T, Error>) -> Result<Arc<T>, Error> {
+        match self.0.get() {
+            Some(known) => Ok(Arc::clone(known)),
+            None => Ok(self.keep(compute()?)),
+        }
+    }
+
+    fn keep(&self, value: T) -> Arc<T> {
+        let value = Arc::new(value);
+        Arc::clone(self.0.get_or_init(|| value))
+    }
+}
+
+/// What is computed for one time range.
+#[derive(Debug)]
+pub(crate) struct Parts {
+    pub(crate) activity: Arc<Activity>,
+    pub(super) steps: Once<Steps>,
+    pub(super) dependencies: Once<Dependencies>,
+    pub(super) plan: Once<Plan>,
+    pub(super) states: Once<States>,
+    pub(super) swept: Once<Swept>,
+    pub(super) idle: Once<IdleReport>,
+    pub(super) kernels: [Once<KernelsReport>; KernelKey::ALL.len()],
+    pub(super) copies: Once<CopiesReport>,
+    pub(super) launches: Once<LaunchesReport>,
+    pub(super) memory: Once<MemoryReport>,
+    pub(super) critical_path: Once<CriticalPathReport>,
+    pub(super) slack: Once<SlackReport>,
+}
+
+impl Parts {
+    pub(super) fn of(activity: Activity) -> Self {
+        Parts {
+            activity: Arc::new(activity),
+            steps: Once::default(),
+            dependencies: Once::default(),
+            plan: Once::default(),
+            states: Once::default(),
+            swept: Once::default(),
+            idle: Once::default(),
+            kernels: Default::default(),
+            copies: Once::default(),
+            launches: Once::default(),
+            memory: Once::default(),
+            critical_path: Once::default(),
+            slack: Once::default(),
+        }
+    }
+}
+
+/// What parts are of: a time range, or a step with its number.
+pub(super) type Key = (Window, Option<usize>);
+
+/// The parts of the time ranges that were analyzed last.
+#[derive(Debug, Default)]
+pub(crate) struct KnownParts(Mutex<Vec<(Key, Arc<Parts>)>>);
+
+impl KnownParts {
+    /// The parts of a time range, kept or made now.
+    pub(super) fn get_or_try(
+        &self,
+        key: Key,
+        make: impl FnOnce() -> Result<Parts, Error>,
+    ) -> Result<Arc<Parts>, Error> {
+        if let Some(known) = self.find(&key) {
+            return Ok(known);
+        }
+        // Without the lock: this takes long.
+        let made = Arc::new(make()?);
+        if let Some(known) = self.find(&key) {
+            return Ok(known);
+        }
+        let mut list = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if list.len() == KEPT {
+            list.remove(0);
+        }
+        list.push((key, Arc::clone(&made)));
+        Ok(made)
+    }
+
+    /// The parts with this key. They become the ones that were used last.
+    fn find(&self, key: &Key) -> Option<Arc<Parts>> {
+        let mut list = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = list.iter().position(|(known, _)| known == key)?;
+        let entry = list.remove(at);
+        let parts = Arc::clone(&entry.1);
+        list.push(entry);
+        Some(parts)
+    }
+}
