@@ -8,6 +8,17 @@ use crate::units;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
+    /// A step that the trace does not have.
+    #[error("there is no step {number}: {}", match steps {
+        0 => "no steps were found in the trace".to_owned(),
+        steps => format!("the trace has {steps} steps, counted from 0"),
+    })]
+    NoSuchStep {
+        /// The number of the step.
+        number: usize,
+        /// The number of steps that were found.
+        steps: usize,
+    },
     /// The file could not be opened.
     #[error("cannot open")]
     Open {

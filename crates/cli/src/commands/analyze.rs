@@ -50,16 +50,10 @@ pub(crate) fn run(args: &AnalyzeArgs, output: &mut Output) -> anyhow::Result<()>
 
 /// The time range or the step that is chosen, analyzed.
 pub(crate) fn analysis(stretch: &StretchArgs, trace: &Arc<Trace>) -> anyhow::Result<Analysis> {
-    let Some(number) = stretch.step else {
-        return Ok(Analysis::of(trace, window(stretch, trace)?)?);
-    };
-    let whole = Analysis::of(trace, Window::default())?;
-    whole
-        .only_step(number)?
-        .with_context(|| match whole.steps.steps.len() {
-            0 => format!("there is no step {number}: no steps were found in the trace"),
-            count => format!("there is no step {number}; the trace has {count}, counted from 0"),
-        })
+    match stretch.step {
+        Some(number) => Ok(Analysis::of_step(trace, number)?),
+        None => Ok(Analysis::of(trace, window(stretch, trace)?)?),
+    }
 }
 
 /// The time range that is chosen.

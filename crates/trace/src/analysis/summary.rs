@@ -77,6 +77,15 @@ impl Analysis {
         Ok(Self::with(trace, parts, steps))
     }
 
+    /// Analyzes one step of a trace. Steps are counted from 0.
+    pub fn of_step(trace: &Arc<Trace>, number: usize) -> Result<Self, Error> {
+        let whole = Self::of(trace, Window::default())?;
+        whole.only_step(number)?.ok_or(Error::NoSuchStep {
+            number,
+            steps: whole.steps.steps.len(),
+        })
+    }
+
     /// Analyzes one step, and has this step alone: none are searched for inside it. `None` when there is no such step.
     pub fn only_step(&self, number: usize) -> Result<Option<Self>, Error> {
         let Some(steps) = self.steps.only(number) else {

@@ -6,6 +6,7 @@
 
 mod around;
 mod axis;
+mod browser;
 mod cells;
 mod find;
 mod labels;
@@ -22,6 +23,7 @@ use crate::query::Query;
 
 pub use around::Surroundings;
 pub use axis::{Axis, Tick};
+pub use browser::{Browser, LabeledRow, Picture};
 pub use cells::{Overview, OverviewRow};
 pub use find::{Direction, Named, Picked, Position, named_within};
 pub use labels::Labels;

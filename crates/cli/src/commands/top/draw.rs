@@ -7,10 +7,9 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line as TextLine, Span};
 use ratatui::widgets::{Block, Clear, Paragraph};
 use tracesmith_format::Timestamp;
-use tracesmith_trace::overview::{Activity, Axis, Overview, OverviewRow, RowKey};
+use tracesmith_trace::overview::{Activity, Axis, Overview, OverviewRow, Picture, RowKey, Surroundings};
 use tracesmith_trace::{EventName, Trace, units};
 
-use super::data::{Inspected, Picture};
 use super::inspect;
 use super::keys::HELP;
 use super::state::{Line, Mode, Selected, State};
@@ -42,7 +41,7 @@ pub(super) struct Scene<'a> {
     pub(super) title: &'a str,
     pub(super) state: &'a State,
     pub(super) picture: &'a Picture,
-    pub(super) inspected: Option<&'a Inspected>,
+    pub(super) inspected: Option<&'a Surroundings>,
     pub(super) look: Look,
 }
 

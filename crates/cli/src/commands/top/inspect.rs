@@ -1,10 +1,9 @@
 //! The selected event in words: a few lines below the rows, or all that is known of it.
 
 use tracesmith_format::Timestamp;
-use tracesmith_trace::overview::Picked;
+use tracesmith_trace::overview::{Picked, Surroundings};
 use tracesmith_trace::{Event, SourceStack, units};
 
-use super::data::Inspected;
 use super::draw::Scene;
 
 /// A few lines: what it is, who asked for it, and in the midst of what.
@@ -18,7 +17,7 @@ pub(super) fn short(scene: &Scene<'_>) -> Vec<String> {
     }
     lines.extend(call(scene, inspected));
     lines.extend(path(scene, inspected));
-    let stack = scene.trace.stack(inspected.around.stack);
+    let stack = scene.trace.stack(inspected.stack);
     if let Some(frame) = stack.frames.first() {
         lines.push(format!("  from {}", scene.trace.frame_name(frame)));
     }
@@ -35,7 +34,7 @@ pub(super) fn full(scene: &Scene<'_>) -> Vec<String> {
         lines.push(format!("  {}", picked.detail));
     }
     lines.extend(call(scene, inspected));
-    for event in &inspected.around.inside {
+    for event in &inspected.inside {
         lines.push(format!(
             "  in {} {}, {}",
             event.kind.name(),
@@ -43,7 +42,7 @@ pub(super) fn full(scene: &Scene<'_>) -> Vec<String> {
             units::nanos(event.duration())
         ));
     }
-    let stack = SourceStack::of(scene.trace, inspected.around.stack);
+    let stack = SourceStack::of(scene.trace, inspected.stack);
     if !stack.frames.is_empty() {
         lines.push(String::new());
         lines.push("stack, the innermost first".to_owned());
@@ -79,8 +78,8 @@ fn head(scene: &Scene<'_>, picked: &Picked) -> String {
     format!("{what}, {length} at {}", offset(scene, event.start))
 }
 
-fn call(scene: &Scene<'_>, inspected: &Inspected) -> Option<String> {
-    let call: &Event = inspected.around.call.as_ref()?;
+fn call(scene: &Scene<'_>, inspected: &Surroundings) -> Option<String> {
+    let call: &Event = inspected.call.as_ref()?;
     Some(format!(
         "  API call {} on thread {}, {} at {}",
         scene.trace.event_name(call),
@@ -90,9 +89,8 @@ fn call(scene: &Scene<'_>, inspected: &Inspected) -> Option<String> {
     ))
 }
 
-fn path(scene: &Scene<'_>, inspected: &Inspected) -> Option<String> {
+fn path(scene: &Scene<'_>, inspected: &Surroundings) -> Option<String> {
     let names: Vec<&str> = inspected
-        .around
         .inside
         .iter()
         .map(|event| scene.trace.event_name(event))

@@ -1,9 +1,8 @@
 //! `tracesmith top`: a trace to move around in.
 //!
-//! `state` is what is shown and how keys change it, `data` reads, `draw` draws, `terminal` is the outside world. This file
+//! `state` is what is shown and how keys change it, the library's `Browser` reads, `draw` draws, `terminal` is the outside world. This file
 //! lets them talk to each other.
 
-mod data;
 mod draw;
 mod inspect;
 mod keys;
@@ -13,24 +12,25 @@ mod terminal;
 mod tests;
 
 use std::io::{IsTerminal, stdout};
+use std::sync::Arc;
 
 use anyhow::{Context, anyhow, bail};
 use nix::sys::signal::Signal;
 use ratatui::Frame;
 use ratatui::crossterm::event::Event;
 use ratatui::layout::Rect;
-use tracesmith_format::{StreamId, Timestamp};
-use tracesmith_trace::Trace;
-use tracesmith_trace::overview::{DEVICE_KINDS, HOST_KINDS, Window};
+use tracesmith_format::StreamId;
+use tracesmith_trace::overview::{Browser, DEVICE_KINDS, HOST_KINDS, Picture, Surroundings, Window};
+use tracesmith_trace::{NamePattern, Query};
 
 use super::view;
 use crate::args::{Format, TopArgs};
 use crate::exit::Exit;
 use crate::input::{open_trace, warn_of_damage};
 use crate::output::{Hinted, Output};
+use crate::progress::Progress;
 use crate::time_arg::time_range;
 use crate::timeline::Charset;
-use data::{Data, Filter, Inspected, Picture};
 use draw::{Look, Scene};
 use state::{Action, Request, State};
 use terminal::{Input, Screen, Signals};
@@ -46,19 +46,28 @@ pub(crate) fn run(args: &TopArgs, output: &mut Output) -> anyhow::Result<Exit> {
         ));
     }
     let signals = Signals::catch()?;
-    let trace = open_trace(&args.file)?;
-    let filter = Filter {
-        kinds: if args.kind.is_empty() {
-            [DEVICE_KINDS, HOST_KINDS].concat()
+    let trace = Arc::new(open_trace(&args.file)?);
+    let all_kinds = [DEVICE_KINDS, HOST_KINDS].concat();
+    let query = Query {
+        kinds: Some(if args.kind.is_empty() {
+            all_kinds.clone()
         } else {
             args.kind.clone()
-        },
-        streams: args.stream.iter().copied().map(StreamId).collect(),
-        devices: view::devices(&args.device, &trace)?,
-        processes: view::processes(&args.process, &trace)?,
+        }),
+        streams: chosen(args.stream.iter().copied().map(StreamId).collect()),
+        devices: chosen(view::devices(&args.device, &trace)?),
+        processes: chosen(view::processes(&args.process, &trace)?),
+        ..Query::default()
     };
-    let is_filtered = filter != Filter::of_kinds([DEVICE_KINDS, HOST_KINDS].concat());
-    let Some(data) = Data::new(&trace, filter, output.bar()) else {
+    let is_filtered = query
+        != Query {
+            kinds: Some(all_kinds),
+            ..Query::default()
+        };
+    let progress = Progress::new("reading", trace.file_bytes(), output.bar()).into_fn();
+    let browser = Browser::new(&trace, &query, Some(&progress));
+    drop(progress);
+    let Some(browser) = browser else {
         output.note(if is_filtered {
             "no such events"
         } else {
@@ -78,8 +87,8 @@ pub(crate) fn run(args: &TopArgs, output: &mut Output) -> anyhow::Result<Exit> {
         Some(name) if name != "-" => name.to_string_lossy().into_owned(),
         _ => "standard input".to_owned(),
     };
-    let window = first_window(args, &trace, &data)?;
-    let ended = browse(Top::new(data, window, title, look), signals)?;
+    let window = first_window(args, &browser)?;
+    let ended = browse(Top::new(browser, window, title, look), signals)?;
     // Damage that was met on the way.
     warn_of_damage(&trace, &args.file, output);
     Ok(match ended {
@@ -91,9 +100,14 @@ pub(crate) fn run(args: &TopArgs, output: &mut Output) -> anyhow::Result<Exit> {
     })
 }
 
-fn first_window(args: &TopArgs, trace: &Trace, data: &Data<'_>) -> anyhow::Result<Window> {
-    let whole = data.summary.window();
-    let range = time_range(args.from, args.to, trace.span())?;
+/// An empty list on the command line selects everything.
+fn chosen<T>(list: Vec<T>) -> Option<Vec<T>> {
+    (!list.is_empty()).then_some(list)
+}
+
+fn first_window(args: &TopArgs, browser: &Browser) -> anyhow::Result<Window> {
+    let whole = browser.summary().window();
+    let range = time_range(args.from, args.to, browser.trace().span())?;
     let (from, to) = (range.from.unwrap_or(whole.from), range.to.unwrap_or(whole.to));
     if from >= to {
         bail!("the chosen events are not in the time range of --from and --to");
@@ -102,7 +116,7 @@ fn first_window(args: &TopArgs, trace: &Trace, data: &Data<'_>) -> anyhow::Resul
 }
 
 /// Shows pictures and takes keys until somebody quits, or a signal comes.
-fn browse(mut top: Top<'_>, signals: Signals) -> anyhow::Result<Option<Signal>> {
+fn browse(mut top: Top, signals: Signals) -> anyhow::Result<Option<Signal>> {
     let mut screen = Screen::take(signals)?;
     loop {
         let size = screen
@@ -148,22 +162,22 @@ enum Going {
 }
 
 /// State and data together: all but the terminal.
-struct Top<'t> {
-    data: Data<'t>,
+struct Top {
+    browser: Browser,
     state: State,
     title: String,
     look: Look,
     /// What was read last, and for which window and number of cells.
     picture: Option<(Window, usize, Picture)>,
-    /// What the selected event stands among.
-    inspected: Option<(Timestamp, Inspected)>,
+    /// The call, ranges and stack of the selected event.
+    inspected: Option<Surroundings>,
 }
 
-impl<'t> Top<'t> {
-    fn new(data: Data<'t>, window: Window, title: String, look: Look) -> Self {
-        let state = State::new(data.summary.window(), window, data.lines());
+impl Top {
+    fn new(browser: Browser, window: Window, title: String, look: Look) -> Self {
+        let state = State::new(browser.summary().window(), window, state::lines(browser.rows()));
         Top {
-            data,
+            browser,
             state,
             title,
             look,
@@ -182,7 +196,7 @@ impl<'t> Top<'t> {
         let had_search = self.state.search.is_some();
         let mut request = self.state.act(action);
         if had_search && self.state.search.is_none() {
-            self.data.forget_search();
+            self.browser.end_search();
             self.picture = None;
         }
         loop {
@@ -191,17 +205,20 @@ impl<'t> Top<'t> {
                 Request::Quit => return Going::Over,
                 Request::Suspend => return Going::Asleep,
                 Request::Seek { key, from, direction } => {
-                    let picked = self.data.seek(key, from, direction);
+                    let picked = self.browser.seek(key, from, direction);
                     self.inspected = None;
                     self.state.found(picked, direction);
                     return Going::On;
                 }
                 Request::Search(pattern) => {
                     self.picture = None;
-                    request = match self.data.search(&pattern) {
-                        Ok(count) => self.state.searched(pattern, count),
+                    request = match NamePattern::new(&pattern) {
+                        Ok(names) => {
+                            let count = self.browser.search(names);
+                            self.state.searched(pattern, count)
+                        }
                         Err(error) => {
-                            self.state.message = format!("{error:#}");
+                            self.state.message = format!("{:#}", anyhow::Error::new(error));
                             Request::Nothing
                         }
                     };
@@ -214,13 +231,13 @@ impl<'t> Top<'t> {
     fn read(&mut self) {
         let wanted = (self.state.viewport.window(), self.state.viewport.cells());
         if !matches!(&self.picture, Some((window, cells, _)) if (*window, *cells) == wanted) {
-            let picture = self.data.picture(wanted.0, wanted.1);
+            let picture = self.browser.picture(wanted.0, wanted.1);
             self.picture = Some((wanted.0, wanted.1, picture));
         }
         if let Some(picked) = &self.state.picked
             && self.inspected.is_none()
         {
-            self.inspected = Some((picked.event.start, self.data.inspect(picked)));
+            self.inspected = Some(self.browser.surroundings(picked));
         }
     }
 
@@ -229,11 +246,11 @@ impl<'t> Top<'t> {
             return;
         };
         let scene = Scene {
-            trace: self.data.trace,
+            trace: self.browser.trace(),
             title: &self.title,
             state: &self.state,
             picture,
-            inspected: self.inspected.as_ref().map(|(_, inspected)| inspected),
+            inspected: self.inspected.as_ref(),
             look: self.look,
         };
         scene.draw(frame);

@@ -2,7 +2,7 @@
 //! for by a [`Request`], and whoever reads it says what was found.
 
 use tracesmith_format::Timestamp;
-use tracesmith_trace::overview::{Direction, Picked, Position, RowKey, Viewport, Window};
+use tracesmith_trace::overview::{Direction, LabeledRow, Picked, Position, RowKey, Viewport, Window};
 
 /// What a key asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,6 +74,23 @@ pub(super) enum RowsShown {
 pub(super) enum Line {
     Group(String),
     Row { key: RowKey, label: String },
+}
+
+/// The rows, each group below its heading.
+pub(super) fn lines(rows: Vec<LabeledRow>) -> Vec<Line> {
+    let mut lines = Vec::new();
+    let mut group = None;
+    for row in rows {
+        if group.as_ref() != Some(&row.group) {
+            lines.push(Line::Group(row.group.clone()));
+            group = Some(row.group);
+        }
+        lines.push(Line::Row {
+            key: row.key,
+            label: row.label,
+        });
+    }
+    lines
 }
 
 /// All that is shown but the trace.

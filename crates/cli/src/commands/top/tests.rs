@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may stop on any error")]
 
 use std::path::Path;
+use std::sync::Arc;
 
 use insta::assert_snapshot;
 use ratatui::Terminal;
@@ -12,16 +13,14 @@ use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier};
 use tracesmith_format::tables::{Kernel, KernelShape, Place};
 use tracesmith_format::{ClockId, DeviceId, StreamId, Timestamp, Writer, WriterOptions};
-use tracesmith_trace::Trace;
-use tracesmith_trace::overview::{DEVICE_KINDS, HOST_KINDS, RowKey};
+use tracesmith_trace::overview::{Browser, DEVICE_KINDS, HOST_KINDS, RowKey};
+use tracesmith_trace::{Query, Trace};
 
-use super::data::{Data, Filter};
 use super::draw::Look;
 use super::state::{Mode, RowsShown};
 use super::terminal::{Screen, Signals};
 use super::{Going, Top, keys};
 use crate::output::Colors;
-use crate::progress::Bar;
 use crate::timeline::Charset;
 
 const PLAIN: Look = Look {
@@ -29,28 +28,29 @@ const PLAIN: Look = Look {
     colors: Colors::Hidden,
 };
 
-fn fixture(name: &str) -> Trace {
-    Trace::open(
-        &Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("../../fixtures")
-            .join(name),
-    )
-    .unwrap()
+fn fixture(name: &str) -> Arc<Trace> {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../fixtures")
+        .join(name);
+    Arc::new(Trace::open(&file).unwrap())
 }
 
-fn top(trace: &Trace, look: Look) -> Top<'_> {
-    let data = Data::new(
-        trace,
-        Filter::of_kinds([DEVICE_KINDS, HOST_KINDS].concat()),
-        Bar::Hidden,
-    )
-    .unwrap();
-    let window = data.summary.window();
-    Top::new(data, window, "test.sbt".to_owned(), look)
+fn browser(trace: &Arc<Trace>) -> Option<Browser> {
+    let query = Query {
+        kinds: Some([DEVICE_KINDS, HOST_KINDS].concat()),
+        ..Query::default()
+    };
+    Browser::new(trace, &query, None)
+}
+
+fn top(trace: &Arc<Trace>, look: Look) -> Top {
+    let browser = browser(trace).unwrap();
+    let window = browser.summary().window();
+    Top::new(browser, window, "test.sbt".to_owned(), look)
 }
 
 /// Presses keys as they are written; names of others stand in brackets.
-fn press(top: &mut Top<'_>, keys: &str) -> Going {
+fn press(top: &mut Top, keys: &str) -> Going {
     let mut rest = keys;
     let mut going = Going::On;
     while let Some(char) = rest.chars().next() {
@@ -80,7 +80,7 @@ fn press(top: &mut Top<'_>, keys: &str) -> Going {
     going
 }
 
-fn screen(top: &mut Top<'_>, width: u16, height: u16) -> Terminal<TestBackend> {
+fn screen(top: &mut Top, width: u16, height: u16) -> Terminal<TestBackend> {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
     top.resize(Rect::new(0, 0, width, height));
     top.read();
@@ -88,12 +88,12 @@ fn screen(top: &mut Top<'_>, width: u16, height: u16) -> Terminal<TestBackend> {
     terminal
 }
 
-fn shown(top: &mut Top<'_>, width: u16, height: u16) -> String {
+fn shown(top: &mut Top, width: u16, height: u16) -> String {
     screen(top, width, height).backend().to_string()
 }
 
 /// A trace of kernels: start, end and stream of each, all with one name.
-fn trace_of(rows: impl IntoIterator<Item = (u64, u64, u64)>) -> Trace {
+fn trace_of(rows: impl IntoIterator<Item = (u64, u64, u64)>) -> Arc<Trace> {
     let mut writer = Writer::new(Vec::new(), WriterOptions::default()).unwrap();
     let name = writer.string("kernel").unwrap();
     for (start, end, stream) in rows {
@@ -113,7 +113,7 @@ fn trace_of(rows: impl IntoIterator<Item = (u64, u64, u64)>) -> Trace {
         };
         writer.push(ClockId(1), &kernel).unwrap();
     }
-    Trace::from_bytes(writer.finish().unwrap()).unwrap()
+    Arc::new(Trace::from_bytes(writer.finish().unwrap()).unwrap())
 }
 
 #[test]
@@ -195,7 +195,7 @@ fn events_of_a_row_come_one_after_the_other() {
         press(&mut top, "<tab>");
     }
     assert!(seen.is_sorted());
-    let overview = &top.data.summary;
+    let overview = top.browser.summary();
     let row = overview.rows.iter().find(|row| Some(row.key) == top.state.row());
     assert_eq!(seen.len() as u64, row.unwrap().events);
     for position in seen.iter().rev().skip(1) {
@@ -224,7 +224,7 @@ fn the_window_moves_within_the_trace() {
     assert_eq!(top.state.viewport.window().nanos(), 66, "a nanosecond a cell");
     press(&mut top, "0");
     assert_eq!(top.state.viewport.window(), whole);
-    let at_most_one = |top: &mut Top<'_>| {
+    let at_most_one = |top: &mut Top| {
         top.read();
         let (.., picture) = top.picture.as_ref().unwrap();
         let overview = &picture.overview;
@@ -309,7 +309,7 @@ fn any_size_of_terminal_will_do() {
 #[test]
 fn one_event_none_and_moments_can_be_looked_at() {
     let none = trace_of([]);
-    assert!(Data::new(&none, Filter::of_kinds(DEVICE_KINDS.to_vec()), Bar::Hidden).is_none());
+    assert!(browser(&none).is_none());
     let one = trace_of([(500, 700, 1)]);
     let mut view = top(&one, PLAIN);
     shown(&mut view, 80, 16);
@@ -344,7 +344,7 @@ fn ten_thousand_rows_are_scrolled_and_counted() {
     }
     let last = shown(&mut top, 80, 20);
     assert!(last.contains("> stream 9999"), "{last}");
-    assert!(top.data.summary.cells() * 10_001 <= 4 << 20);
+    assert!(top.browser.summary().cells() * 10_001 <= 4 << 20);
     press(&mut top, "<tab>");
     let picked = top.state.picked.as_ref().unwrap();
     assert!(matches!(picked.key, RowKey::Stream { stream, .. } if stream == StreamId(9_999)));
