@@ -52,9 +52,9 @@ fn a_page_needs_nothing_from_elsewhere_and_runs_nothing() {
         }
         for heading in [
             "Findings",
-            "How busy devices were",
+            "GPU utilization",
             "Timeline",
-            "Why they were idle",
+            "Causes of idle time",
             "Kernels",
         ] {
             assert!(page.contains(&format!("<h2>{heading}</h2>")), "{file}: {heading}");
@@ -128,7 +128,7 @@ fn a_trace_without_device_work_has_a_page_too() {
     let file = folder.path().join("empty.json");
     fs::write(&file, r#"{"traceEvents":[]}"#).unwrap();
     let page = page_of(file.to_str().unwrap(), &folder);
-    assert!(page.contains("The trace holds no work of a device."));
+    assert!(page.contains("The trace contains no GPU work."));
 }
 
 #[test]

@@ -34,7 +34,7 @@ pub fn dump(process: u32) -> Result<PathBuf, Error> {
             }
             Some(_) => {}
             None => {
-                let reason = "it closed the connection".to_owned();
+                let reason = "the process closed the connection".to_owned();
                 return Err(Error::NotDumped { process, reason });
             }
         }

@@ -47,9 +47,9 @@ impl std::fmt::Display for End {
         match self {
             Self::Exited(code) => write!(f, "exit code {code}"),
             Self::Killed(signal) => write!(f, "killed by signal {signal}"),
-            Self::Replaced => f.write_str("became another program"),
+            Self::Replaced => f.write_str("replaced by another program (exec)"),
             Self::Running => f.write_str("still running"),
-            Self::Unknown => f.write_str("how is not known"),
+            Self::Unknown => f.write_str("exit status unknown"),
         }
     }
 }

@@ -54,7 +54,7 @@ pub enum Error {
         process: u32,
     },
     /// The flight recorder was not written out.
-    #[error("process {process} wrote nothing out: {reason}")]
+    #[error("the flight recorder of process {process} was not written: {reason}")]
     NotDumped {
         /// The process that was asked.
         process: u32,

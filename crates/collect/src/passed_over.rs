@@ -169,11 +169,9 @@ fn in_words(seen: &Seen, known: &BTreeSet<Life>) -> Vec<String> {
             };
             let below = match &above[..] {
                 [] => String::new(),
-                names => format!(", below {}", names.join(" > ")),
+                names => format!(", started by {}", names.join(" > ")),
             };
-            format!(
-                "{who} ({name}{below}) used CUDA and did not load our library: nothing of that is recorded"
-            )
+            format!("{who} ({name}{below}) used CUDA without the TraceSmith library and was not recorded")
         })
         .collect()
 }
@@ -246,8 +244,8 @@ mod tests {
         proc.add(34, "ncu", &[40, 50]);
         proc.add_user(40, "bench", &[]);
         proc.add_user(50, "bench", &[]);
-        let behind = ") used CUDA and did not load our library: nothing of that is recorded";
-        let both = format!("2 processes (bench, below sh > ncu{behind}");
+        let behind = ") used CUDA without the TraceSmith library and was not recorded";
+        let both = format!("2 processes (bench, started by sh > ncu{behind}");
         assert_eq!(
             words(&proc.seen(), &[]),
             [both.clone(), format!("process 20 (train{behind}")]

@@ -182,7 +182,7 @@ impl Ring {
             let records = losses
                 .overwritten_records
                 .saturating_sub(self.reported.overwritten_records);
-            let words = format!("{name} keeps the last part");
+            let words = format!("{name} overwrote its oldest records");
             let notice = Notice::new(HealthCause::OVERWRITTEN, process, &words);
             trace.note(
                 notice
@@ -202,9 +202,9 @@ impl Ring {
     fn name(&self) -> &'static str {
         match self.purpose {
             Purpose::Definitions => "the ring for definitions",
-            Purpose::Activity => "the ring for device activity",
-            Purpose::Thread => "the ring of a thread",
-            Purpose::Recording => "the ring of the recording",
+            Purpose::Activity => "the ring for GPU activity",
+            Purpose::Thread => "the ring of a program thread",
+            Purpose::Recording => "the ring for replay data",
             Purpose::Control => "control",
         }
     }

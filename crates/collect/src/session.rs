@@ -265,7 +265,7 @@ impl Session {
     /// Writes out what the flight recorder holds.
     pub(crate) fn dump(&mut self) -> Result<PathBuf, String> {
         let Store::Flight(flight) = &mut self.store else {
-            return Err("no flight recorder is running here".to_owned());
+            return Err("this collector runs no flight recorder".to_owned());
         };
         let destination = flight.next_destination();
         let file = TraceFile::create(&destination).map_err(|error| in_words(&error))?;
@@ -343,7 +343,7 @@ impl Session {
         };
         self.absence.note(self.report.processes, &mut trace);
         if lost_samples > 0 {
-            let words = "samples of counters came too fast";
+            let words = "counter samples were dropped: the collector did not read them in time";
             let notice = Notice::new(HealthCause::RING_FULL, ProcessId::NONE, words);
             trace.note(notice.with_count(lost_samples));
         }
@@ -354,7 +354,7 @@ impl Session {
             };
             if end == End::Running && target.is_busy() {
                 let pid = target.identity.pid;
-                let words = format!("process {pid} did not answer in time: what it held is missing");
+                let words = format!("process {pid} did not respond in time; its last records are missing");
                 trace.note(Notice::new(HealthCause::UNAVAILABLE, ProcessId::NONE, &words));
             }
             target.finish(end, &mut trace);

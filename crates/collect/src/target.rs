@@ -311,12 +311,12 @@ impl Target {
             note_failure(reason, rows.id(), trace);
         }
         if log.refused() > 0 {
-            let words = "definitions beyond those that are kept";
+            let words = "definitions were dropped: the memory for them is full";
             let notice = Notice::new(HealthCause::RING_FULL, rows.id(), words);
             trace.note(notice.with_count(log.refused()));
         }
         if log.overwritten() > 0 {
-            let words = "definitions of what was gone long before";
+            let words = "definitions of old objects were dropped to make room for newer ones";
             let notice = Notice::new(HealthCause::OVERWRITTEN, rows.id(), words);
             trace.note(notice.with_count(log.overwritten()));
         }

@@ -114,7 +114,7 @@ impl DevicesReport {
                     for index in 0..count {
                         match nvml.facts(index) {
                             Some(device) => facts.push(device),
-                            None => problems.push(format!("GPU {index} does not answer")),
+                            None => problems.push(format!("GPU {index} does not respond")),
                         }
                     }
                 }

@@ -8,7 +8,7 @@ pub enum Error {
     #[error(transparent)]
     Cuda(#[from] tracesmith_cuda::Error),
     /// A GPU computed something else than the CPU.
-    #[error("{what} is wrong at element {element}: {found} instead of {expected}")]
+    #[error("wrong result: {what} is {found} instead of {expected} at element {element}")]
     WrongResult {
         /// What was computed.
         what: &'static str,

@@ -72,11 +72,11 @@ pub const LEGEND: &[(&str, &str)] = &[
     ("X", "the same GPU"),
     ("NV#", "# NVLinks, directly or through switches"),
     ("PSB", "the same board"),
-    ("PIX", "one PCIe switch"),
-    ("PXB", "several PCIe switches, no host bridge"),
-    ("PHB", "a PCIe host bridge, usually the CPU"),
-    ("NODE", "host bridges within a NUMA node"),
-    ("SYS", "the way between NUMA nodes"),
+    ("PIX", "through one PCIe switch"),
+    ("PXB", "through several PCIe switches, no host bridge"),
+    ("PHB", "through a PCIe host bridge, usually the CPU"),
+    ("NODE", "across host bridges within a NUMA node"),
+    ("SYS", "across NUMA nodes"),
 ];
 
 impl TopologyReport {

@@ -84,7 +84,9 @@ impl std::fmt::Display for Cause {
                 write!(f, "in stream {own:#x} it does not wait for stream {other:#x}")
             }
             Self::Overlap => f.write_str("it depends on how the work of several streams overlaps"),
-            Self::Fails => f.write_str("it reads memory that nobody wrote, and fails of what it finds there"),
+            Self::Fails => {
+                f.write_str("it reads memory that nobody wrote, and fails with other values in it")
+            }
         }
     }
 }
@@ -130,7 +132,7 @@ impl Replay<'_> {
     }
 
     fn look_for_culprit(&mut self, runs: u32) -> Result<Determinism, Error> {
-        let digester = Digester::load(&self.context).map_err(Error::device("loading the digest"))?;
+        let digester = Digester::load(&self.context).map_err(Error::device("loading the hash kernel"))?;
         let looks = self.looks();
         let calls = looks.len();
         self.go(Way::SERIAL);

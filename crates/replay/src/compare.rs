@@ -70,7 +70,7 @@ impl Findings {
             return Verdict::Differs { differences, buffers };
         }
         if buffers == 0 {
-            let why = "there is no memory to compare";
+            let why = "the recording contains no memory to compare";
             return Verdict::Unproven { why };
         }
         if !close.is_empty() {

@@ -84,7 +84,7 @@ impl Store {
         let place = *self
             .pieces
             .get(&hash)
-            .ok_or_else(|| Error::Missing(format!("the content {hash:032x}")))?;
+            .ok_or_else(|| Error::Missing(format!("the memory contents {hash:032x}")))?;
         self.blob::<Content>(place, |columns| columns.data)
     }
 
@@ -94,7 +94,7 @@ impl Store {
             .code
             .get(&hash)
             .cloned()
-            .ok_or_else(|| Error::Missing(format!("the code {hash:032x}")))?;
+            .ok_or_else(|| Error::Missing(format!("the module {hash:032x}")))?;
         let mut code = Vec::with_capacity(parts.iter().map(|(bytes, _)| *bytes as usize).sum());
         for (_, place) in parts {
             code.extend_from_slice(self.blob::<Module>(place, |columns| columns.code)?);

@@ -57,7 +57,7 @@ impl Replay<'_> {
                 u32::from_ne_bytes(word)
             })
             .collect();
-        let failed = || Error::device("taking memory of the host");
+        let failed = || Error::device("allocating host memory");
         let mut memory = self.context.host_memory(words.len()).map_err(failed())?;
         memory.write(&words).map_err(failed())?;
         self.brought = Some(memory);
@@ -140,7 +140,7 @@ impl Replay<'_> {
 
     pub(crate) fn copy_planes(&mut self, command: &Command) -> Result<(), Error> {
         let mut planes = planes(&command.parameters)
-            .ok_or_else(|| Error::Missing("the sizes of a copy of planes".to_owned()))?;
+            .ok_or_else(|| Error::Missing("the sizes of a 2D or 3D memcpy".to_owned()))?;
         let arrays =
             [planes.source.device, planes.destination.device].map(|address| self.textures.place(address));
         for side in [&mut planes.source, &mut planes.destination] {
@@ -152,7 +152,7 @@ impl Replay<'_> {
         };
         if brought.is_none() && self.recording.brought.contains_key(&command.number) {
             return Err(Error::Obstacle(format!(
-                "#{}: its copies bring more than {MOST_BROUGHT} bytes from the host",
+                "#{}: its memcpys read more than {MOST_BROUGHT} bytes of host memory",
                 command.number
             )));
         }
@@ -165,13 +165,13 @@ impl Replay<'_> {
         }
         self.stage
             .copy_planes(&planes, brought, arrays, self.stream(command))
-            .map_err(Error::device("copying planes"))
+            .map_err(Error::device("copying 2D or 3D memory"))
     }
 }
 
 fn missing_bytes(command: &Command) -> Error {
     Error::Missing(format!(
-        "the bytes that #{} copies from the host at {:#x}",
+        "the host memory that #{} copies from {:#x}",
         command.number, command.source
     ))
 }

@@ -10,13 +10,13 @@ pub enum Error {
     #[error(transparent)]
     Format(#[from] tracesmith_format::Error),
     /// It could not be opened.
-    #[error("cannot be read")]
+    #[error("cannot read the file")]
     Open(#[from] std::io::Error),
     /// A file could not be written.
-    #[error("cannot be written: {0}")]
+    #[error("cannot write the file: {0}")]
     Write(std::io::Error),
     /// It is a trace without a recording.
-    #[error("it holds no recording: record one with `tracesmith profile --record`")]
+    #[error("the trace contains no replay recording; make one with `tracesmith profile --record`")]
     NoRecording,
     /// A part of the file is lost, and no recording is in the rest.
     #[error(
@@ -29,13 +29,13 @@ pub enum Error {
         damage: tracesmith_format::Damage,
     },
     /// Something that the recording refers to is not in the file.
-    #[error("the file lacks {0}")]
+    #[error("the file does not contain {0}")]
     Missing(String),
     /// It holds what cannot be run.
     #[error("not replayable: {0}")]
     Obstacle(String),
     /// The file alone does not say what memory holds.
-    #[error("only a replay on a GPU shows what the memory at {address:#x} holds then: {why}")]
+    #[error("the memory at {address:#x} is known only after a replay on a GPU: {why}")]
     NeedsDevice {
         /// Where the memory lies.
         address: u64,
@@ -43,7 +43,7 @@ pub enum Error {
         why: String,
     },
     /// A kernel that cannot take the place of a recorded one.
-    #[error("cannot replace: {0}")]
+    #[error("cannot replace the kernel: {0}")]
     Replacement(String),
     /// The driver, or what it was asked to do.
     #[error("{what}: {words}")]
@@ -115,6 +115,6 @@ impl Error {
 
 impl From<tracesmith_cuda::Error> for Error {
     fn from(source: tracesmith_cuda::Error) -> Self {
-        Self::device("making a graph")(source)
+        Self::device("creating a graph")(source)
     }
 }

@@ -158,7 +158,7 @@ impl Recording {
                 address,
                 why: match call {
                     Some(call) => format!("#{call} {name} may have written it"),
-                    None => "the file has no content of it".to_owned(),
+                    None => "the file does not contain it".to_owned(),
                 },
             }),
         }
@@ -171,11 +171,10 @@ fn launch_at(recording: &Recording, place: usize) -> Result<Command, Error> {
         .get(place)
         .filter(|command| command.kind == CommandKind::LAUNCH)
         .cloned()
-        .ok_or_else(|| Error::Missing("a launch at that place".to_owned()))?;
+        .ok_or_else(|| Error::Missing("a kernel launch at that position".to_owned()))?;
     if recording.told_texture(&command) {
         return Err(Error::Obstacle(format!(
-            "{} takes a texture or a surface, which the program that is written would have to make: use \
-             `replay --kernel`",
+            "{} takes a texture or a surface, which an extracted program cannot create; use `tracesmith replay --kernel`",
             command.function
         )));
     }
@@ -242,7 +241,7 @@ fn reached(
         let base = *base;
         if !memory.variable.is_empty() && words(&command.parameters).contains(&address) {
             return Err(Error::Obstacle(format!(
-                "#{} {}: a parameter points to the variable {}, which lies elsewhere each time",
+                "#{} {}: a parameter points to the module global {}, whose address changes in each process",
                 command.number, command.function, memory.variable
             )));
         }
@@ -424,10 +423,9 @@ fn readme(command: &Command, reached: &[Reached]) -> String {
     let bytes: u64 = reached.iter().map(|memory| memory.bytes).sum();
     let count = |after: After| reached.iter().filter(|memory| memory.after == after).count();
     let leaves = match count(After::Unknown) {
-        0 => format!("It changes {} of them.", count(After::Changed)),
+        0 => format!("The kernel changes {} of them.", count(After::Changed)),
         unknown => format!(
-            "What it leaves in {unknown} of them is not known, because it was extracted without a GPU: they are not \
-             compared."
+            "Its results in {unknown} of them are unknown, because it was extracted without a GPU. They are not compared."
         ),
     };
     format!(

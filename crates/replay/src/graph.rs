@@ -44,7 +44,7 @@ impl Replay<'_> {
     }
 
     fn make_graph(&mut self, command: &Command, nodes: &[Command]) -> Result<(), Error> {
-        let failed = || Error::device("making the graph");
+        let failed = || Error::device("creating the graph");
         let stream = Rc::new(self.context.stream().map_err(failed())?);
         let capture = Capture::begin(&stream).map_err(failed())?;
         self.captured = Some(stream.clone());

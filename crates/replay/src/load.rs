@@ -48,7 +48,7 @@ pub(crate) fn check_architecture(
     plan: &Plan,
     device: &Device,
 ) -> Result<(), Error> {
-    let asked = || Error::device("asking for the device's kind");
+    let asked = || Error::device("querying the device");
     let (major, minor) = device.capability().map_err(asked())?;
     let mut kernels: Vec<(&String, Hash)> = plan.code.iter().map(|((_, name), hash)| (name, *hash)).collect();
     kernels.sort();
@@ -59,7 +59,7 @@ pub(crate) fn check_architecture(
         };
         if of != major || step > minor {
             return Err(Error::Obstacle(format!(
-                "the code of {name} is for compute capability {of}.{step}, and {} has {major}.{minor}",
+                "the module of {name} was compiled for compute capability {of}.{step}, but {} has {major}.{minor}",
                 device.name().map_err(asked())?
             )));
         }
@@ -80,11 +80,12 @@ pub(crate) fn load(context: &Context, recording: &mut Recording, plan: &Plan) ->
                 let code = recording.store.code(*hash)?;
                 let module = context
                     .module_of(&code)
-                    .map_err(Error::device(format!("loading the code of {}", key.1)))?;
+                    .map_err(Error::device(format!("loading the module of {}", key.1)))?;
                 vacant.insert(module)
             }
         };
-        let name = CString::new(key.1.as_str()).map_err(|_| Error::Missing("a kernel's name".to_owned()))?;
+        let name =
+            CString::new(key.1.as_str()).map_err(|_| Error::Missing("the name of a kernel".to_owned()))?;
         let function = module
             .function(&name)
             .map_err(Error::device(format!("finding {}", key.1)))?;
@@ -114,15 +115,19 @@ pub(crate) fn load(context: &Context, recording: &mut Recording, plan: &Plan) ->
     let mut moved = Vec::new();
     for variable in &plan.variables {
         let name = CString::new(variable.name.as_str())
-            .map_err(|_| Error::Missing("a variable's name".to_owned()))?;
+            .map_err(|_| Error::Missing("the name of a module global".to_owned()))?;
         let (address, bytes) = modules[&variable.module]
             .variable(&name)
-            .map_err(Error::device(format!("finding the variable {}", variable.name)))?;
+            .map_err(Error::device(format!(
+                "finding the module global {}",
+                variable.name
+            )))?;
         let was = variable.was.clone();
         if bytes != was.end - was.start {
-            return Err(Error::Missing(format!(
-                "the size of {}, which has changed",
-                variable.name
+            return Err(Error::Obstacle(format!(
+                "the module global {} has {bytes} bytes, but {} in the recording",
+                variable.name,
+                was.end - was.start
             )));
         }
         moved.push(Moved { was, is: address });

@@ -105,7 +105,7 @@ impl Replay<'_> {
         let places = part.places.start.min(count)..part.places.end.min(count);
         let chosen = part.chosen(&self.recording.commands);
         if chosen.is_empty() {
-            return Err(Error::Obstacle("no call is part of what was chosen".to_owned()));
+            return Err(Error::Obstacle("the selection contains no call".to_owned()));
         }
         let against = if part.reaches_end(count) {
             Against::Recorded
@@ -127,7 +127,7 @@ impl Replay<'_> {
         against: Against,
         repeat: u32,
     ) -> Result<Vec<Run>, Error> {
-        let digester = Digester::load(&self.context).map_err(Error::device("loading the digest"))?;
+        let digester = Digester::load(&self.context).map_err(Error::device("loading the hash kernel"))?;
         let reference = self.reference(places, chosen, against, &digester)?;
         // Memory that nobody wrote must hold the same in both.
         let fresh = match against {

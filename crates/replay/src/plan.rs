@@ -110,7 +110,7 @@ impl Plan {
                     command: None,
                     function: String::new(),
                     reason: format!(
-                        "memory at {:#x} ({} bytes) lies where no device has any",
+                        "{:#x} ({} bytes) is not an address that a GPU can have",
                         range.start,
                         range.end - range.start
                     ),
@@ -144,7 +144,7 @@ impl Plan {
     pub(crate) fn code_of(&self, recording: &mut Recording, command: &Command) -> Result<Vec<u8>, Error> {
         let key = (command.module, command.function.clone());
         let hash = self.code.get(&key);
-        let hash = hash.ok_or_else(|| Error::Missing(format!("the code of {}", command.function)))?;
+        let hash = hash.ok_or_else(|| Error::Missing(format!("the module of {}", command.function)))?;
         recording.store.code(*hash)
     }
 
@@ -162,7 +162,7 @@ impl Plan {
         match command.kind {
             CommandKind::REFUSED => Some(command.reason.clone()),
             kind if kind.name().is_none() => Some(format!(
-                "a call of kind {}, which is newer than this version",
+                "calls of kind {} need a newer version of tracesmith",
                 kind.0
             )),
             _ => None,
@@ -265,7 +265,7 @@ impl Plan {
                     command: Some(number),
                     function,
                     reason: if holders.is_empty() {
-                        "its code was loaded before the recording began".to_owned()
+                        "its module was loaded before the recording began".to_owned()
                     } else {
                         format!(
                             "cannot tell which of {} modules contains this kernel; record the program from its start \

@@ -138,7 +138,7 @@ impl Replay<'_> {
 
     /// The digests of some memory after the calls before a place.
     fn outcome(&mut self, digester: &Digester, buffers: &[(u64, u64)], until: usize) -> Result<Trail, Error> {
-        let failed = || Error::device("digesting memory");
+        let failed = || Error::device("hashing memory");
         self.run_until(until)?;
         let mut digests = digester
             .room(buffers.len().max(1), &self.marks)
@@ -178,7 +178,7 @@ impl Replay<'_> {
 
     pub(crate) fn load_delay(&mut self) -> Result<(), Error> {
         if self.delayer.is_none() {
-            let delayer = Delayer::load(&self.context).map_err(Error::device("loading the delay"))?;
+            let delayer = Delayer::load(&self.context).map_err(Error::device("loading the delay kernel"))?;
             self.delayer = Some(delayer);
         }
         Ok(())
@@ -195,7 +195,7 @@ impl Replay<'_> {
         }
         delayer
             .delay(held.time, self.stream(command))
-            .map_err(Error::device("holding a stream back"))
+            .map_err(Error::device("delaying a stream"))
     }
 }
 

@@ -370,7 +370,7 @@ fn memory(reader: &Reader<Input>, strings: &[String], process: ProcessId) -> Res
         };
         if piece.bytes > MAX_BLOCK_BYTES {
             return Err(Error::Missing(format!(
-                "a piece of {} bytes, which none can have",
+                "a valid piece of memory: one has {} bytes, more than is possible",
                 piece.bytes
             )));
         }
@@ -471,7 +471,7 @@ fn broken(
     if let Some(damage) = reader.damage().iter().find(|damage| may_be_ours(damage)) {
         let state = state_of_file(reader);
         return Ok(Some(format!(
-            "the file is {state} and may lack part of the recording ({damage})"
+            "the file is {state} and may lack a part of the replay recording ({damage})"
         )));
     }
     let facts = rows::<Metadata>(reader)?;
@@ -486,11 +486,12 @@ fn broken(
         found.map(|fact| text(strings, fact.value))
     };
     let Some(recorded) = fact("recording.commands") else {
-        let words = "the recording is not whole: it ends within its window";
+        let words = "the replay recording is incomplete: it ends before its window was closed";
         return Ok(Some(words.to_owned()));
     };
     let missing = || {
-        let words = format!("the recording is not whole: the file has {commands} of its {recorded} calls");
+        let words =
+            format!("the replay recording is incomplete: the file contains {commands} of {recorded} calls");
         (recorded.parse() != Ok(commands)).then_some(words)
     };
     Ok(fact("recording.broken").or_else(missing))
@@ -509,7 +510,7 @@ fn lacking(end: &[Buffer]) -> Option<String> {
     });
     lacking.map(|buffer| {
         format!(
-            "the recording is not whole: the file lacks what the {} bytes at {:#x} held at the end",
+            "the replay recording is incomplete: the file does not contain the final contents of the {} bytes at {:#x}",
             buffer.bytes, buffer.address
         )
     })

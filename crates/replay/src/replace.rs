@@ -48,8 +48,11 @@ impl Replay<'_> {
         let launches: Vec<Command> = self.launches_of(replacement);
         let Some(first) = launches.first() else {
             return Err(Error::Replacement(match replacement.nth {
-                Some(nth) => format!("no launch {nth} of a kernel {:?} is recorded", replacement.kernel),
-                None => format!("no launch of a kernel {:?} is recorded", replacement.kernel),
+                Some(nth) => format!(
+                    "the recording has no launch {nth} of kernel {:?}",
+                    replacement.kernel
+                ),
+                None => format!("the recording has no launch of kernel {:?}", replacement.kernel),
             }));
         };
         let names = kernel_names(&replacement.code);
@@ -91,19 +94,21 @@ impl Replay<'_> {
         let module = self
             .context
             .module_of(&replacement.code)
-            .map_err(Error::device("loading the new code"))?;
+            .map_err(Error::device("loading the new module"))?;
         let name = CString::new(symbol).map_err(|_| no_such(symbol, names))?;
         const NOT_FOUND: i64 = 500;
         match module.function(&name) {
             Ok(function) => Ok(function),
             Err(error) if error.code() == Some(NOT_FOUND) => Err(no_such(symbol, names)),
-            Err(error) => Err(Error::device(format!("finding {symbol} in the new code"))(error)),
+            Err(error) => Err(Error::device(format!("finding {symbol} in the new module"))(
+                error,
+            )),
         }
     }
 
     /// The new kernel reads its parameters where the old one did.
     fn check_parameters(&self, launch: &Command, function: &Function, symbol: &str) -> Result<(), Error> {
-        let asked = || Error::device("asking for parameters");
+        let asked = || Error::device("querying parameters");
         let key = (launch.module, launch.function.clone());
         let old = match self.functions.get(&key) {
             Some(old) => old.parameters().map_err(asked())?,
@@ -116,7 +121,7 @@ impl Replay<'_> {
             return Ok(());
         }
         Err(Error::Replacement(format!(
-            "{symbol} takes other parameters than {}: {} instead of {}",
+            "the parameters of {symbol} differ from those of {}: {} instead of {}",
             launch.function,
             sizes(&new),
             sizes(&old)
@@ -173,7 +178,7 @@ impl Replay<'_> {
                 None => continue,
             };
             // A kernel that does nothing would come out the same.
-            let why = "the recorded kernel leaves all memory as it was";
+            let why = "the recorded kernel changed no memory";
             let verdict = match verdict {
                 Verdict::Same { .. } | Verdict::Within { .. } if !is_changing => Verdict::Unproven { why },
                 verdict => verdict,
@@ -217,8 +222,8 @@ fn no_such(symbol: &str, names: &[String]) -> Error {
         known.push_str(", …");
     }
     Error::Replacement(match names {
-        [] => format!("the new code has no kernel {symbol:?}"),
-        _ => format!("the new code has no kernel {symbol:?}; it has {known}"),
+        [] => format!("the new module has no kernel {symbol:?}"),
+        _ => format!("the new module has no kernel {symbol:?}; it has {known}"),
     })
 }
 

@@ -156,9 +156,9 @@ impl<'r> Replay<'r> {
             .device(ordinal)
             .map_err(Error::device("opening the device"))?;
         load::check_architecture(recording, plan, &device)?;
-        let context = Context::of(&device).map_err(Error::device("making a context"))?;
+        let context = Context::of(&device).map_err(Error::device("creating a context"))?;
         let mut stage = Stage::at(&context, &plan.memory, &plan.host, placing)
-            .map_err(Error::device("taking the memory"))?;
+            .map_err(Error::device("allocating memory at the recorded addresses"))?;
         let (functions, mut moved) = load::load(&context, recording, plan)?;
         let (textures, arrays) = Textures::make_arrays(&context, recording)?;
         moved.extend(arrays);
@@ -174,7 +174,7 @@ impl<'r> Replay<'r> {
                 .map(|moved| (moved.was.clone(), moved.is))
                 .chain(shifted),
         );
-        let made = Error::device("making streams and events");
+        let made = Error::device("creating streams and events");
         let parts = || Ok((context.event()?, context.event()?, context.ordered_stream()?));
         let (begin, end, marks) = parts().map_err(made)?;
         let mut replay = Self {
@@ -277,15 +277,15 @@ impl<'r> Replay<'r> {
         let begun = Instant::now();
         self.begin
             .record(&self.marks)
-            .map_err(Error::device("marking the beginning"))?;
+            .map_err(Error::device("recording the start"))?;
         issue(self)?;
-        self.mark_end().map_err(Error::device("marking the end"))?;
+        self.mark_end().map_err(Error::device("recording the end"))?;
         self.wait()?;
         let host_time = begun.elapsed();
         let device_time = self
             .end
             .since(&self.begin)
-            .map_err(Error::device("reading the time"))?;
+            .map_err(Error::device("reading the elapsed time"))?;
         Ok((device_time, host_time))
     }
 
@@ -332,7 +332,7 @@ impl<'r> Replay<'r> {
     pub(crate) fn wait(&self) -> Result<(), Error> {
         let waited = self.context.synchronize();
         self.watch.rests();
-        waited.map_err(Error::device("waiting for the work"))
+        waited.map_err(Error::device("synchronizing the device"))
     }
 
     /// The stream of a call; none is the one that is everyone's.
@@ -401,7 +401,7 @@ impl<'r> Replay<'r> {
             let stream = self
                 .context
                 .stream_like(make)
-                .map_err(Error::device("making a stream"))?;
+                .map_err(Error::device("creating a stream"))?;
             self.streams.insert(handle, stream);
         }
         Ok(())
@@ -416,7 +416,7 @@ impl<'r> Replay<'r> {
                 let is_host = self.plan.host.iter().any(|range| range.contains(&word));
                 if is_host && !self.stage.holds(self.place(word), 1) {
                     return Err(Error::Obstacle(format!(
-                        "#{} {}: the driver puts no memory of the host at {word:#x}, which it reaches",
+                        "#{} {}: its host memory cannot be mapped at {word:#x}",
                         command.number,
                         command.name()
                     )));
@@ -558,7 +558,7 @@ impl<'r> Replay<'r> {
         let replaced = self.replaced.get(&command.number).map(Rc::as_ref);
         let function = replaced
             .or_else(|| self.functions.get(&key))
-            .ok_or_else(|| Error::Missing(format!("the code of {}", command.function)))?;
+            .ok_or_else(|| Error::Missing(format!("the module of {}", command.function)))?;
         let parameters = self.parameters(command);
         cuda::launch(function, command, &parameters, self.stream(command)).map_err(Error::device("launching"))
     }
@@ -594,7 +594,7 @@ impl<'r> Replay<'r> {
                 here.synchronize()
             }
         };
-        wait().map_err(Error::device("waiting for the stream"))
+        wait().map_err(Error::device("synchronizing the stream"))
     }
 
     fn record_event(&mut self, command: &Command) -> Result<(), Error> {
@@ -626,7 +626,7 @@ pub fn has_device(ordinal: u32) -> bool {
 
 /// A content that is not as long as its piece.
 pub(crate) fn missing_content(piece: &Piece) -> Error {
-    Error::Missing(format!("all of the content at {:#x}", piece.address))
+    Error::Missing(format!("the complete contents of memory at {:#x}", piece.address))
 }
 
 /// Memory of the host that an address lies in.

@@ -67,7 +67,7 @@ impl Replay<'_> {
         let (free, _) = self
             .context
             .free_memory()
-            .map_err(Error::device("asking for free memory"))?;
+            .map_err(Error::device("querying free memory"))?;
         let each = self.stage.snapshot_bytes().max(1);
         self.snapshots = Snapshots {
             every,

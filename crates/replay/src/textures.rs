@@ -36,15 +36,16 @@ impl Textures {
         let mut moved = Vec::new();
         let told = recording.commands.iter();
         for command in told.filter(|command| command.kind == CommandKind::ARRAY) {
-            let failed = || Error::device(format!("making the array of #{}", command.number));
+            let failed = || Error::device(format!("creating the array of #{}", command.number));
             let (shape, levels) = shape(&command.parameters)
                 .ok_or_else(|| Error::Missing("the shape of an array".to_owned()))?;
             let array = Array::new(context, &shape, levels).map_err(failed())?;
             if array.bytes() != command.bytes {
-                return Err(Error::Missing(format!(
-                    "all of an array of {} bytes, which has {}",
-                    command.bytes,
-                    array.bytes()
+                return Err(Error::Obstacle(format!(
+                    "the array of #{} has {} bytes on this GPU, but {} in the recording",
+                    command.number,
+                    array.bytes(),
+                    command.bytes
                 )));
             }
             let was = command.destination..command.destination.saturating_add(command.bytes);
@@ -140,14 +141,19 @@ impl Replay<'_> {
         }
         made.remove(&handle);
         let texture =
-            Texture::with_handle(&self.context, make, handle).map_err(Error::device("making a texture"))?;
+            Texture::with_handle(&self.context, make, handle).map_err(Error::device("creating a texture"))?;
         made.insert(handle, (number, texture));
         Ok(())
     }
 
     /// How a texture is made that a command tells of.
     fn texture(&self, command: &Command) -> Result<TextureMake, Error> {
-        let failed = || Error::Missing(format!("how the texture of #{} was made", command.number));
+        let failed = || {
+            Error::Missing(format!(
+                "a valid description of the texture of #{}",
+                command.number
+            ))
+        };
         let mut make = texture(&command.parameters).ok_or_else(failed)?;
         if command.value != 0 {
             make.reading = None;

@@ -113,7 +113,7 @@ impl Replay<'_> {
     }
 
     pub(crate) fn time_one(&mut self, place: usize) -> Result<Duration, Error> {
-        let failed = || Error::device("reading the time");
+        let failed = || Error::device("reading the elapsed time");
         self.wait()?;
         let pair =
             || Ok::<(Event, Event), tracesmith_cuda::Error>((self.context.event()?, self.context.event()?));

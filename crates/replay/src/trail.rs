@@ -153,7 +153,7 @@ impl Replay<'_> {
         let count = looks.iter().map(|look| look.buffers.len()).sum::<usize>().max(1);
         let mut digests = digester
             .room(count, &self.marks)
-            .map_err(Error::device("digesting memory"))?;
+            .map_err(Error::device("hashing memory"))?;
         let mut issued = 0;
         for look in looks {
             let end = (look.place + 1).min(commands.len());
@@ -168,9 +168,7 @@ impl Replay<'_> {
         }
         self.issue_each(&commands[issued..])?;
         self.wait()?;
-        digests
-            .read(&self.marks)
-            .map_err(Error::device("digesting memory"))
+        digests.read(&self.marks).map_err(Error::device("hashing memory"))
     }
 
     /// Makes some calls, as far as they are needed, and reads buffers right after them.
@@ -207,7 +205,7 @@ impl Replay<'_> {
         for (address, bytes) in buffers {
             digester
                 .begin(&self.stage, self.place(*address), *bytes, digests, &self.marks)
-                .map_err(Error::device("digesting memory"))?;
+                .map_err(Error::device("hashing memory"))?;
         }
         Ok(())
     }

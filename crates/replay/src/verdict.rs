@@ -102,16 +102,16 @@ impl std::fmt::Display for Difference {
             let (address, bytes) = (self.address, self.bytes);
             return write!(
                 f,
-                "{address:#x} ({bytes} bytes): differed in one run and not in the next"
+                "{address:#x} ({bytes} bytes): differed in one run but not in the next"
             );
         }
         let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
         write!(
             f,
-            "{:#x} ({} bytes): {} differ, the first at offset {}: {} was expected, {} is there",
+            "{:#x}: {} of {} bytes differ, first at offset {}: expected {}, found {}",
             self.address,
-            self.bytes,
             self.count,
+            self.bytes,
             self.offset,
             hex(&self.expected),
             hex(&self.found)

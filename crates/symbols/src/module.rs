@@ -235,9 +235,9 @@ impl fmt::Debug for Module {
 impl fmt::Display for Unresolved {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Missing => "the file is not there",
-            Self::Another => "the file is another one than was recorded",
-            Self::Bare => "neither debug information nor symbols",
+            Self::Missing => "file not found",
+            Self::Another => "the file differs from the recorded one",
+            Self::Bare => "no debug information and no symbols",
         })
     }
 }

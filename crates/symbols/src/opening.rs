@@ -44,6 +44,6 @@ fn open(path: &Path, flags: OFlags) -> io::Result<File> {
     if file.metadata()?.is_file() {
         Ok(file)
     } else {
-        Err(io::Error::other("it is no plain file"))
+        Err(io::Error::other("it is not a regular file"))
     }
 }

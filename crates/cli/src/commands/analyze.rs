@@ -20,7 +20,7 @@ use crate::time_arg::time_range;
 
 pub(crate) fn run(args: &AnalyzeArgs, output: &mut Output) -> anyhow::Result<()> {
     if output.format == Format::Csv && args.only.is_none() {
-        bail!("the summary is several tables; choose one with --only for csv");
+        bail!("csv needs one table; choose it with --only");
     }
     if args.wide {
         output.show_names(Names::Whole);
@@ -126,7 +126,7 @@ fn summary(
 fn note_no_work(analysis: &Analysis<'_>, output: &mut Output) {
     if analysis.activity.ops.is_empty() {
         output.note(match analysis.activity.window == Window::default() {
-            true => "no GPU work: the trace has no kernels, copies or sets",
+            true => "no GPU work: the trace has no kernels, memcpys or memsets",
             false => "no GPU work in this time range",
         });
     }
@@ -207,7 +207,7 @@ fn one(
                     tables::launches(&report, output)?;
                     tables::launch_bound(&report, whole_span(analysis.trace), output)
                 }
-                Format::Csv => bail!("the launches are several tables; --format json has them"),
+                Format::Csv => bail!("--only launches has several tables; use --format json"),
                 Format::Json => Ok(output.json(&with_doubts(value(&report)?, doubts)?)?),
             }
         }
@@ -244,7 +244,7 @@ fn one(
                 output.warning("no GPU work matches --scale; nothing was scaled");
             }
             if args.scale.is_empty() && args.streams.is_none() && args.without_sync.is_none() {
-                output.note("nothing is changed: use --scale 'name*=0.5', --streams or --without-sync");
+                output.note("no change to simulate: use --scale 'name*=0.5', --streams or --without-sync");
             }
             if matches!(args.without_sync, Some(Some(_))) && report.left_waits == 0 {
                 output.warning("no CPU wait matches --without-sync; none was removed");
@@ -294,7 +294,7 @@ fn what_if(args: &AnalyzeArgs) -> anyhow::Result<WhatIf<'static>> {
 }
 
 fn value(report: &impl Serialize) -> anyhow::Result<Value> {
-    serde_json::to_value(report).context("putting the answer into JSON")
+    serde_json::to_value(report).context("writing JSON")
 }
 
 fn with_doubts(mut report: Value, doubts: &Doubts) -> anyhow::Result<Value> {

@@ -29,7 +29,7 @@ pub(crate) fn run(args: &DiffArgs, output: &mut Output) -> anyhow::Result<Exit> 
     match output.format {
         Format::Table => show(&report, limit, output)?,
         Format::Json => {
-            let mut answer = serde_json::to_value(&report).context("putting the answer into JSON")?;
+            let mut answer = serde_json::to_value(&report).context("writing JSON")?;
             answer["is_over"] = json!(args.fail_over.map(|_| is_over));
             answer["doubts_a"] = json!(a.activity.doubts);
             answer["doubts_b"] = json!(b.activity.doubts);
@@ -67,7 +67,10 @@ pub(crate) fn run(args: &DiffArgs, output: &mut Output) -> anyhow::Result<Exit> 
         say_doubts(&b.activity.doubts, output);
     }
     if let Some(allowed) = args.fail_over.filter(|_| is_over) {
-        output.note(&format!("the time grew by more than {:.1} %", 100.0 * allowed.0));
+        output.note(&format!(
+            "the time increased by more than {:.1} %",
+            100.0 * allowed.0
+        ));
     }
     Ok(Exit::from_check(!is_over))
 }
@@ -83,10 +86,10 @@ fn fate(fate: Fate) -> &'static str {
 fn show(report: &DiffReport, limit: usize, output: &mut Output) -> anyhow::Result<()> {
     let unit = match report.unit {
         DiffUnit::Step => format!(
-            "of a step, on average over {} and {} steps",
+            "per step, mean of {} and {} steps",
             report.steps_a, report.steps_b
         ),
-        DiffUnit::Trace => "of the whole traces, as not both have two steps or more".to_owned(),
+        DiffUnit::Trace => "of the whole traces (at least one has fewer than two steps)".to_owned(),
     };
     output.line(&format!("{HEADING}Times {unit}{HEADING:#}"))?;
     let mut table = TextTable::new(&[
@@ -96,7 +99,7 @@ fn show(report: &DiffReport, limit: usize, output: &mut Output) -> anyhow::Resul
         ("change", Align::Right),
         ("", Align::Left),
     ]);
-    for (name, compared) in [("time", &report.time), ("device busy", &report.busy)] {
+    for (name, compared) in [("time", &report.time), ("GPU busy", &report.busy)] {
         table.row([
             name.into(),
             units::nanos(compared.a_ns as u64).into(),

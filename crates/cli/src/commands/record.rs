@@ -19,7 +19,7 @@ pub(crate) fn run(args: &RecordArgs, output: &mut Output) -> anyhow::Result<Exit
     for process in &args.pid {
         anyhow::ensure!(
             Path::new("/proc").join(process.to_string()).exists(),
-            "there is no process {process}"
+            "no process {process}"
         );
     }
     let selection = if args.pid.is_empty() {
@@ -32,12 +32,12 @@ pub(crate) fn run(args: &RecordArgs, output: &mut Output) -> anyhow::Result<Exit
     let has_end = args.capture.duration.is_some();
     let report = record(&selection, capture, destination, || {
         if !has_end {
-            output.note("recording; Ctrl-C ends it");
+            output.note("recording; press Ctrl-C to stop");
         }
     })?;
     capture::show(&report, output);
     if report.processes == 0 {
-        output.warning("no armed process was found; start programs with the variables of 'tracesmith env'");
+        output.warning("no process to attach to; start programs with the variables of 'tracesmith env'");
     }
     capture::exit(report, Exit::Done, &args.capture, output)
 }

@@ -254,10 +254,10 @@ impl ProcessRows {
         }
         let alone = self.markers.ends_alone + self.markers.early_ends.len() as u64;
         for (count, words) in [
-            (alone, "ends of ranges that began before the recording"),
+            (alone, "ends of ranges that started before recording began"),
             (
                 self.markers.refused,
-                "ranges beyond those that may be open at once",
+                "ranges were dropped: too many were open at once",
             ),
         ] {
             if count > 0 {

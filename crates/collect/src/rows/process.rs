@@ -138,11 +138,15 @@ impl ProcessRows {
         }
         trace.file.define(&self.row);
         if self.unknown_records > 0 {
-            let notice = Notice::new(HealthCause::UNKNOWN_RECORD, self.id, "records that make no sense");
+            let notice = Notice::new(
+                HealthCause::UNKNOWN_RECORD,
+                self.id,
+                "invalid records were skipped",
+            );
             trace.note(notice.with_count(self.unknown_records));
         }
         if self.unresolved > 0 {
-            let words = "references to names, devices or stacks that were never defined";
+            let words = "records refer to names, devices or stacks that were never defined";
             let notice = Notice::new(HealthCause::UNKNOWN_RECORD, self.id, words);
             trace.note(notice.with_count(self.unresolved));
         }

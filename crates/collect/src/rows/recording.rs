@@ -197,14 +197,14 @@ impl ProcessRows {
         trace.counts.recorded_nanos += record.nanos;
         let full = trace.contents.left.map(|left| {
             format!(
-                "the disk has no room for the memory that it reaches: {} MiB are left, {} MiB are to be read",
+                "not enough disk space for the memory of the window: {} MiB are free, {} MiB are needed",
                 left >> 20,
                 record.bytes >> 20
             )
         });
         if record.broken != 0 || full.is_some() {
             let why = full.unwrap_or_else(|| readable(words).into_owned());
-            let words = format!("the recording is not whole: {why}");
+            let words = format!("the replay recording is incomplete: {why}");
             self.fact("recording.broken", &readable(words.as_bytes()), trace);
             trace.note(Notice::new(HealthCause::OTHER, self.id, &words));
         }

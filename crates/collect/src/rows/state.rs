@@ -25,13 +25,13 @@ impl ProcessRows {
             (
                 HealthCause::VENDOR_DROPPED,
                 record.dropped,
-                "dropped by the vendor's library",
+                "dropped by the vendor's profiling library",
             ),
             (HealthCause::ZERO_TIME, record.zero_time, "without start or end"),
             (
                 HealthCause::UNKNOWN_RECORD,
                 record.unknown,
-                "of a kind that the target does not know",
+                "of a kind that this version does not support",
             ),
         ] {
             if count > 0 {

@@ -88,7 +88,7 @@ impl Session {
                 0
             };
         if taken + config.capacity.bytes() > bound {
-            let words = "no more memory for rings: raise the bound with --buffer-size";
+            let words = "no memory left for rings; raise the limit with --buffer-size";
             // It may have gone away; then it needs no reason.
             let _ = visitor.refuse(words, HELLO_LIMIT);
             if let Some(at) = known {

@@ -57,19 +57,19 @@ fn injection(
     match surroundings.variable(variable) {
         None => Check::ok(name, what, "none"),
         Some(path) if is_ours(Path::new(path)) && Path::new(path).exists() => {
-            Check::ok(name, what, format!("ours: {path}"))
+            Check::ok(name, what, format!("TraceSmith: {path}"))
         }
         Some(path) if is_ours(Path::new(path)) => Check::warning(
             name,
             what,
-            format!("ours, which is gone: {path}"),
-            format!("arm this shell again (eval \"$(tracesmith env)\") or unset {variable}"),
+            format!("TraceSmith, but the file is missing: {path}"),
+            format!("set the variables again (eval \"$(tracesmith env)\") or unset {variable}"),
         ),
         Some(path) => Check::warning(
             name,
             what,
-            format!("another tool's: {path}"),
-            format!("unset {variable}: there is room for one, and tracesmith profile takes it"),
+            format!("from another tool: {path}"),
+            format!("unset {variable}: it names one library, and tracesmith profile replaces it"),
         ),
     }
 }
@@ -84,13 +84,17 @@ fn preload(surroundings: &Surroundings<'_>) -> Check {
         .filter(|library| PRELOADED.iter().any(|part| library.contains(part)))
         .collect();
     if of_a_tool.is_empty() {
-        return Check::ok(name, what, format!("{libraries}; ours is put before them"));
+        return Check::ok(
+            name,
+            what,
+            format!("{libraries}; TraceSmith's library is loaded before them"),
+        );
     }
     Check::warning(
         name,
         what,
-        format!("another tool's: {}", of_a_tool.join(", ")),
-        "unset LD_PRELOAD, or run without that tool: both would take hold of CUPTI",
+        format!("from another tool: {}", of_a_tool.join(", ")),
+        "unset LD_PRELOAD, or run without that tool: only one of the two can use CUPTI",
     )
 }
 
@@ -123,21 +127,21 @@ fn running_under(proc: &Path) -> Check {
             name,
             what,
             format!("{} (process {})", tool.name, tool.pid),
-            "run tracesmith by itself: CUPTI serves one of the two",
+            "run tracesmith without the other tool: only one of the two can use CUPTI",
         ),
     }
 }
 
 fn armed(proc: &Path, processes: &[u32]) -> Check {
-    let (name, what) = ("tools.armed", "armed processes");
+    let (name, what) = ("tools.armed", "attachable processes");
     let named: Vec<String> = processes
         .iter()
         .filter_map(|pid| Some(format!("{} ({pid})", name_of(proc, *pid)?)))
         .collect();
     let found = if named.is_empty() {
-        "none; tracesmith env arms what a shell starts".to_owned()
+        "none; programs started with the variables of tracesmith env are attachable".to_owned()
     } else {
-        format!("{}; tracesmith record takes them", named.join(", "))
+        format!("{}; tracesmith record can attach to them", named.join(", "))
     };
     Check::ok(name, what, found)
 }

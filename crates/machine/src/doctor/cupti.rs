@@ -43,9 +43,9 @@ fn library(copies: &[PathBuf]) -> Check {
         return Check::no(
             name,
             what,
-            "none here; programs that bring their own, as PyTorch does, can be recorded",
+            "not found; programs that include CUPTI, such as PyTorch, can be recorded",
             format!(
-                "pip install nvidia-cuda-cupti (CUDA 13) or nvidia-cuda-cupti-cu12, or install the CUDA toolkit; one elsewhere is named by {PATH_VARIABLE}"
+                "pip install nvidia-cuda-cupti (CUDA 13) or nvidia-cuda-cupti-cu12, or install the CUDA toolkit; for a library in another folder, set {PATH_VARIABLE}"
             ),
         );
     }
@@ -65,13 +65,13 @@ fn version(driver: Version, copies: &[(&Path, Result<u32, String>)]) -> Check {
                 fits |= cuda.major <= driver.major;
                 // It may stop programs that are asked for them.
                 let lacks = if number < VERSION_13_4_1 {
-                    ", without latencies of launches"
+                    ", no launch latencies"
                 } else {
                     ""
                 };
-                format!("CUDA {cuda}'s in {path}{lacks}")
+                format!("CUDA {cuda} in {path}{lacks}")
             }
-            Ok((None, _)) => format!("one of before CUDA 12 in {path}"),
+            Ok((None, _)) => format!("older than CUDA 12 in {path}"),
             Err(error) => format!("{path}: {error}"),
         });
     }
@@ -87,7 +87,7 @@ fn version(driver: Version, copies: &[(&Path, Result<u32, String>)]) -> Check {
     Check::no(
         name,
         what,
-        format!("{found}; the driver serves CUDA 12 to {driver}"),
+        format!("{found}; the driver supports CUDA 12 to {driver}"),
         format!("pip install {package}, or update the driver"),
     )
 }
@@ -217,9 +217,9 @@ mod tests {
         let found = |number| version(driver, &[(path, Ok(number))]).found;
         assert_eq!(
             found(130_400),
-            "CUDA 13.4's in /x/libcupti.so.13, without latencies of launches"
+            "CUDA 13.4 in /x/libcupti.so.13, no launch latencies"
         );
-        assert_eq!(found(130_401), "CUDA 13.4's in /x/libcupti.so.13");
+        assert_eq!(found(130_401), "CUDA 13.4 in /x/libcupti.so.13");
     }
 
     #[test]

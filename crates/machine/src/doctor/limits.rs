@@ -34,7 +34,7 @@ fn kernel(release: &str) -> Check {
             name,
             what,
             format!("Linux {release}"),
-            "update to Linux 5.3 or later: it tells reliably when a process has ended (pidfd)",
+            "update to Linux 5.3 or later, which reports process exits reliably (pidfd)",
         ),
         _ => Check::ok(name, what, format!("Linux {release}")),
     }
@@ -63,33 +63,29 @@ fn calls(status: &Path) -> Check {
         .ok()
         .and_then(|status| field(&status, "Seccomp").map(|mode| mode == "2"))
         .unwrap_or(false);
-    let filter = if filtered {
-        ", through a filter (seccomp)"
-    } else {
-        ""
-    };
+    let filter = if filtered { " (seccomp filter active)" } else { "" };
     if refused.is_empty() {
-        return Check::ok(name, what, format!("those we need work{filter}"));
+        return Check::ok(name, what, format!("all required calls work{filter}"));
     }
     Check::no(
         name,
         what,
         format!("{}{filter}", refused.join(", ")),
-        "let the container's seccomp profile allow memfd_create and pidfd_open (Docker's own does since 20.10)",
+        "allow memfd_create and pidfd_open in the container's seccomp profile (Docker's default does since 20.10)",
     )
 }
 
 /// Whether the memory that recording takes is to be had.
 fn memory(bound_bytes: u64, limit_bytes: Option<u64>) -> Check {
     let (name, what) = ("system.memory", "memory for recording");
-    let bound = format!("at most {} in each target", mebibytes(bound_bytes));
+    let bound = format!("at most {} per process", mebibytes(bound_bytes));
     match limit_bytes {
         None => Check::ok(name, what, bound),
         Some(limit) if limit / 4 < bound_bytes => Check::warning(
             name,
             what,
             format!(
-                "{bound}, where all processes together may have {}",
+                "{bound}, but the container limit is {} for all processes",
                 mebibytes(limit)
             ),
             "give the container more memory: the rings count towards its limit (docker run --memory)",
@@ -97,7 +93,7 @@ fn memory(bound_bytes: u64, limit_bytes: Option<u64>) -> Check {
         Some(limit) => Check::ok(
             name,
             what,
-            format!("{bound}; the container may have {}", mebibytes(limit)),
+            format!("{bound}; the container limit is {}", mebibytes(limit)),
         ),
     }
 }
@@ -148,7 +144,7 @@ fn descriptors(limit: Option<u64>) -> Check {
             name,
             what,
             format!("at most {limit}"),
-            format!("ulimit -n {DESCRIPTORS} or more: every recorded process takes a few"),
+            format!("ulimit -n {DESCRIPTORS} or more: each recorded process needs a few"),
         ),
         Some(limit) => Check::ok(name, what, format!("at most {limit}")),
         None => Check::ok(name, what, "no limit"),
@@ -165,7 +161,7 @@ fn meeting_place(directory: &Result<PathBuf, String>) -> Check {
                 name,
                 what,
                 error.clone(),
-                "set TRACESMITH_RUNTIME_DIR to a folder that only you can enter (mode 0700)",
+                "set TRACESMITH_RUNTIME_DIR to a folder that only you can access (mode 0700)",
             );
         }
     };
@@ -173,8 +169,8 @@ fn meeting_place(directory: &Result<PathBuf, String>) -> Check {
         return Check::no(
             name,
             what,
-            format!("{}, from which the loader cannot preload", directory.display()),
-            "set TRACESMITH_RUNTIME_DIR to a folder without spaces and colons in its name",
+            format!("{}: LD_PRELOAD cannot contain this path", directory.display()),
+            "set TRACESMITH_RUNTIME_DIR to a path without spaces and colons",
         );
     }
     // A folder that cannot be asked is not known to refuse anything.
@@ -188,7 +184,7 @@ fn meeting_place(directory: &Result<PathBuf, String>) -> Check {
                 "{}, mounted noexec: no library can be loaded from it",
                 directory.display()
             ),
-            "set TRACESMITH_RUNTIME_DIR to a folder of yours (mode 0700) on a file system that allows programs",
+            "set TRACESMITH_RUNTIME_DIR to a folder of yours (mode 0700) on a file system without noexec",
         );
     }
     Check::ok(name, what, directory.display().to_string())
@@ -243,7 +239,7 @@ mod tests {
         assert_eq!(small.state, State::Warning);
         assert_eq!(
             small.found,
-            "at most 64 MiB in each target, where all processes together may have 128 MiB"
+            "at most 64 MiB per process, but the container limit is 128 MiB for all processes"
         );
     }
 

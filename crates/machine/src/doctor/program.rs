@@ -52,27 +52,31 @@ fn linking(program: &Path) -> Check {
             name,
             what,
             format!("{}: {error}", program.display()),
-            "name a program that is there and that you may read",
+            "name an existing program that you can read",
         ),
-        Ok(Kind::Dynamic) => Check::ok(name, what, found("linked dynamically")),
-        Ok(Kind::Script) => Check::ok(name, what, found("a script; what it starts is what counts")),
+        Ok(Kind::Dynamic) => Check::ok(name, what, found("dynamically linked")),
+        Ok(Kind::Script) => Check::ok(
+            name,
+            what,
+            found("a script; the programs that it starts are recorded"),
+        ),
         Ok(Kind::Static) => Check::warning(
             name,
             what,
-            found("linked statically"),
-            "link it dynamically: such a program cannot load libraries, and CUDA's driver is one",
+            found("statically linked"),
+            "link it dynamically: a static program cannot load the CUDA driver library",
         ),
         Ok(Kind::Narrow) => Check::no(
             name,
             what,
-            found("of 32 bits"),
-            "build it for 64 bits: CUDA has none for 32 any more",
+            found("32-bit"),
+            "build it for 64 bits: CUDA no longer supports 32-bit programs",
         ),
         Ok(Kind::Other) => Check::warning(
             name,
             what,
-            found("not a program that Linux runs by itself"),
-            "name the program that runs it",
+            found("not a Linux executable"),
+            "name the interpreter that runs it",
         ),
     }
 }
@@ -93,9 +97,9 @@ fn privileges(program: &Path) -> Option<Check> {
         };
         Check::warning(
             "program.privileges",
-            "the program's rights",
-            format!("more than its user's ({how}): the loader takes no LD_PRELOAD from the environment"),
-            "record a copy without them (cp keeps neither)",
+            "program privileges",
+            format!("elevated ({how}): the loader ignores LD_PRELOAD"),
+            "record a copy, which has normal privileges (cp drops setuid and capabilities)",
         )
     })
 }

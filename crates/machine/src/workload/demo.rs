@@ -274,7 +274,7 @@ mod tests {
         let error = compare("the batch", &[1.0, 2.0], &[1.0, 3.0]).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "the batch is wrong at element 1: 2 instead of 3"
+            "wrong result: the batch is 2 instead of 3 at element 1"
         );
     }
 

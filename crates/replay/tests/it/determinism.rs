@@ -168,7 +168,12 @@ fn a_call_that_fails_with_what_nobody_wrote_is_named() {
             (culprit.cause, culprit.buffer, culprit.difference),
             (Cause::Fails, None, None)
         );
-        assert!(culprit.cause.to_string().contains("fails of what it finds there"));
+        assert!(
+            culprit
+                .cause
+                .to_string()
+                .contains("fails with other values in it")
+        );
     });
 }
 

@@ -26,11 +26,11 @@ pub(super) enum Doubt {
 /// For people, in the order of [`Doubt`].
 pub(super) const DOUBTS: [&str; 6] = [
     "its memory cannot be read safely",
-    "its frames are not where they should be",
-    "its code objects are not where they should be",
-    "its names are not where they should be",
-    "its instructions are not where they should be",
-    "its line numbers are not where they should be",
+    "its frames do not have the expected layout",
+    "its code objects do not have the expected layout",
+    "its names do not have the expected layout",
+    "its instructions do not have the expected layout",
+    "its line number tables do not have the expected layout",
 ];
 
 /// Frames looked at: enough to meet several kinds, few enough for a first launch.

@@ -241,17 +241,17 @@ impl Layout {
 
     fn of_table(minor: u32, table: &[u64; TABLE_WORDS]) -> Result<Self, &'static str> {
         const COOKIE: u64 = u64::from_le_bytes(*b"xdebugpy");
-        const WRONG: &str = "its table of offsets is not the one of its version";
+        const WRONG: &str = "its offset table (_Py_DebugOffsets) does not match its version";
         let words = match minor {
             13 => &WORDS_3_13,
             14 => &WORDS_3_14,
-            _ => return Err("its layout is not known"),
+            _ => return Err("this version is not supported"),
         };
         if table[0] != COOKIE || table[1] >> 16 != u64::from(0x0300 | minor) {
             return Err(WRONG);
         }
         if table[2] != 0 {
-            return Err("it is built without the global lock");
+            return Err("free-threaded builds (without the GIL) are not supported");
         }
         // Each structure begins with its size; an offset lies within, and none of them is large.
         let offset = |of: usize, nth: usize| {

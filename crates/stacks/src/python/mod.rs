@@ -75,7 +75,7 @@ impl Python {
             Ok(symbols) => symbols,
             Err(Missing::All) => return Ok(None),
             Err(Missing::One(version, name)) => {
-                let why = format!("it has no {}", name.to_string_lossy());
+                let why = format!("it does not export {}", name.to_string_lossy());
                 return Err(Unknown::new(version, &why));
             }
         };
@@ -83,8 +83,8 @@ impl Python {
         let Version { major, minor } = symbols.version;
         let layout = match (major, minor) {
             (3, 13..) => Layout::of_runtime(minor, symbols.runtime).map_err(unknown)?,
-            (3, _) => Layout::of_headers(minor).ok_or_else(|| unknown("its layout is not known"))?,
-            _ => return Err(unknown("its layout is not known")),
+            (3, _) => Layout::of_headers(minor).ok_or_else(|| unknown("this version is not supported"))?,
+            _ => return Err(unknown("this version is not supported")),
         };
         Ok(Some(Self {
             symbols,
@@ -134,7 +134,7 @@ impl Python {
 impl Unknown {
     fn new(version: Version, why: &str) -> Self {
         Self {
-            words: format!("frames of Python {version} cannot be read: {why}"),
+            words: format!("cannot read frames of Python {version}: {why}"),
         }
     }
 }

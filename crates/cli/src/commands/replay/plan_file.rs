@@ -127,7 +127,7 @@ fn part(calls: Option<&[u64]>, recording: &Recording) -> anyhow::Result<Part> {
             .binary_search_by_key(number, |command| command.number);
         found
             .ok()
-            .with_context(|| format!("no call #{number} is recorded"))
+            .with_context(|| format!("the recording has no call #{number}"))
     };
     let places = calls.iter().map(place).collect::<anyhow::Result<Vec<usize>>>()?;
     Ok(Part::in_order(places))
@@ -135,7 +135,7 @@ fn part(calls: Option<&[u64]>, recording: &Recording) -> anyhow::Result<Part> {
 
 fn tolerance(apart: &Apart) -> anyhow::Result<Tolerance> {
     let float = Float::from_name(&apart.float)
-        .with_context(|| format!("{:?} is none of f16, bf16, f32, f64", apart.float))?;
+        .with_context(|| format!("{:?} is not one of f16, bf16, f32, f64", apart.float))?;
     Ok(Tolerance {
         float,
         absolute: apart.absolute,
@@ -149,7 +149,7 @@ fn array(dump: &Dump, recording: &Recording, folder: &Path) -> anyhow::Result<Wr
         None => None,
         Some(name) => {
             let found = ElementArg::from_str(name, true).ok();
-            Some(found.with_context(|| format!("{name:?} is none of u8, i32, i64, f16, f32, f64"))?)
+            Some(found.with_context(|| format!("{name:?} is not one of u8, i32, i64, f16, f32, f64"))?)
         }
     };
     Ok(Written {

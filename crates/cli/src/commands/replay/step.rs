@@ -17,13 +17,13 @@ use crate::exit::Exit;
 use crate::output::Output;
 
 const HELP: &str = "\
-next [N]                  make the next call, or so many
-back [N]                  go back by a call, or by so many
-goto NUMBER               go to before the call with this number
-list [N]                  the next calls
-buffers                   the memory that the next call is told of
-show ADDRESS [TYPE]       the first elements of a buffer
-dump ADDRESS FILE [TYPE]  write a buffer as an array for NumPy
+next [N]                  run the next call, or the next N calls
+back [N]                  go back one call, or N calls
+goto NUMBER               go to just before call NUMBER
+list [N]                  show the next calls
+buffers                   show the buffers of the next call
+show ADDRESS [TYPE]       show the first elements of a buffer
+dump ADDRESS FILE [TYPE]  write a buffer as a NumPy array
 quit                      leave";
 
 /// Elements of a buffer that are shown.
@@ -72,17 +72,17 @@ impl Steps<'_, '_> {
         let count = |at: usize| -> anyhow::Result<usize> {
             match words.get(at) {
                 None => Ok(1),
-                Some(word) => word.parse().with_context(|| format!("{word:?} is no number")),
+                Some(word) => word.parse().with_context(|| format!("{word:?} is not a number")),
             }
         };
         match words.first().copied().unwrap_or("next") {
             "next" | "n" => self.go(self.place.saturating_add(count(1)?), output)?,
             "back" | "b" => self.go(self.place.saturating_sub(count(1)?), output)?,
             "goto" | "g" => {
-                let number = words.get(1).context("goto what?")?;
+                let number = words.get(1).context("goto needs a call number")?;
                 let number: u64 = number
                     .parse()
-                    .with_context(|| format!("{number:?} is no number"))?;
+                    .with_context(|| format!("{number:?} is not a number"))?;
                 let place = self.replay.recording().places(0..number).end;
                 self.go(place, output)?;
             }
@@ -100,7 +100,7 @@ impl Steps<'_, '_> {
             }
             "dump" | "d" => {
                 let address = address(words.get(1).copied())?;
-                let file = words.get(2).context("dump to which file?")?;
+                let file = words.get(2).context("dump needs a file")?;
                 let (address, bytes) = super::extent(self.replay.recording(), address)?;
                 let content = self.replay.read(address, bytes)?;
                 write_array(Path::new(file), &content, element(words.get(3).copied())?)?;
@@ -108,7 +108,7 @@ impl Steps<'_, '_> {
             }
             "quit" | "q" => return Ok(After::Leave),
             "help" | "h" | "?" => output.line(HELP)?,
-            other => bail!("no command {other:?}; help lists them"),
+            other => bail!("unknown command {other:?}; help lists the commands"),
         }
         output.finish()?;
         Ok(After::GoOn)
@@ -189,18 +189,18 @@ fn element_text(bytes: &[u8], element: Option<ElementArg>) -> String {
 }
 
 fn address(word: Option<&str>) -> anyhow::Result<u64> {
-    let word = word.context("which address?")?;
+    let word = word.context("this command needs an address")?;
     let parsed = match word.strip_prefix("0x") {
         Some(digits) => u64::from_str_radix(digits, 16),
         None => word.parse(),
     };
-    parsed.with_context(|| format!("{word:?} is no address"))
+    parsed.with_context(|| format!("{word:?} is not an address"))
 }
 
 fn element(word: Option<&str>) -> anyhow::Result<Option<ElementArg>> {
     let Some(word) = word else { return Ok(None) };
     match ElementArg::from_str(word, true) {
         Ok(element) => Ok(Some(element)),
-        Err(_) => bail!("{word:?} is none of u8, i32, i64, f16, f32, f64"),
+        Err(_) => bail!("{word:?} is not one of u8, i32, i64, f16, f32, f64"),
     }
 }

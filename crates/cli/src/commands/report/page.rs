@@ -83,7 +83,7 @@ impl Page<'_> {
     fn findings(&self, html: &mut String) {
         html.push_str("<h2>Findings</h2>\n");
         if self.findings.findings.is_empty() {
-            html.push_str("<p>Nothing stands out.</p>\n");
+            html.push_str("<p>No problems found.</p>\n");
         }
         for finding in self.findings.findings.iter().take(MOST_FINDINGS) {
             let saves = finding.saves_ns.map_or_else(String::new, |saved| {
@@ -115,15 +115,15 @@ impl Page<'_> {
     }
 
     fn devices(&self, html: &mut String) {
-        html.push_str("<h2>How busy devices were</h2>\n");
+        html.push_str("<h2>GPU utilization</h2>\n");
         if self.summary.utilization.devices.is_empty() {
-            html.push_str("<p>The trace holds no work of a device.</p>\n");
+            html.push_str("<p>The trace contains no GPU work.</p>\n");
             return;
         }
         for device in &self.summary.utilization.devices {
             let _ = write!(
                 html,
-                "<h3>{}</h3><p>{} of {} busy ({}), {} pieces of work, up to {} at once</p>",
+                "<h3>{}</h3><p>{} of {} busy ({}), {} operations, up to {} at once</p>",
                 escaped(&device.name),
                 units::nanos(device.breakdown.busy_ns),
                 units::nanos(device.breakdown.span_ns),
@@ -173,7 +173,7 @@ impl Page<'_> {
             "<h2>Steps</h2><p>{} steps; {} {} on average, {} to {}</p>{}",
             steps.steps.len(),
             match steps.steps.iter().any(|row| row.step.is_warm_up) {
-                true => "without those of warming up (grey)",
+                true => "without warm-up (gray), they took",
                 false => "they took",
             },
             units::nanos(steps.settled.mean_ns as u64),
@@ -210,7 +210,7 @@ impl Page<'_> {
                 .filter(|holder| !holder.stack.is_empty())
                 .collect();
             if !holders.is_empty() {
-                html.push_str("<table><tr><th>at the peak</th><th class=\"text\">taken by</th></tr>");
+                html.push_str("<table><tr><th>at the peak</th><th class=\"text\">allocated by</th></tr>");
                 for holder in holders.iter().take(MOST_HOLDERS) {
                     let _ = write!(
                         html,
@@ -229,7 +229,7 @@ impl Page<'_> {
         if sentences.is_empty() {
             return;
         }
-        html.push_str("<h2>What is doubtful</h2>\n<ul>");
+        html.push_str("<h2>Data quality</h2>\n<ul>");
         for sentence in sentences {
             let _ = write!(html, "<li>{}</li>", escaped(&sentence));
         }
@@ -246,11 +246,11 @@ fn breakdown(of: &Breakdown, html: &mut String) {
     let parts = [
         ("compute", "var(--kernel)", of.compute_ns),
         (
-            "communication alone",
+            "exposed communication",
             "var(--communication)",
             of.communication_exposed_ns,
         ),
-        ("copies alone", "var(--copy)", of.copy_exposed_ns),
+        ("exposed memcpys", "var(--copy)", of.copy_exposed_ns),
         ("other", "var(--set)", sets),
         ("idle", "var(--idle)", of.idle_ns),
     ];
@@ -280,7 +280,7 @@ fn legend(color: &str, words: &str, html: &mut String) {
 }
 
 fn idle(report: &IdleReport, html: &mut String) {
-    html.push_str("<h2>Why they were idle</h2>\n");
+    html.push_str("<h2>Causes of idle time</h2>\n");
     for device in &report.devices {
         let _ = write!(
             html,
@@ -306,7 +306,7 @@ fn idle(report: &IdleReport, html: &mut String) {
 fn kernels(report: &KernelsReport, html: &mut String) {
     let _ = write!(
         html,
-        "<h2>Kernels</h2><p>{} of device time in {} kernels by name</p><div class=\"wide\"><table><tr><th>share</th>\
+        "<h2>Kernels</h2><p>{} of GPU time in {} kernels by name</p><div class=\"wide\"><table><tr><th>share</th>\
          <th>total</th><th>count</th><th>mean</th><th>p50</th><th>p99</th><th class=\"text\">name</th></tr>",
         units::nanos(report.total_ns),
         units::count(report.rows.len() as u64)
@@ -351,7 +351,7 @@ fn copies(report: &CopiesReport, html: &mut String) {
         return;
     }
     html.push_str(
-        "<h2>Copies and sets</h2><div class=\"wide\"><table><tr><th class=\"text\">direction</th><th class=\"text\">from</th>\
+        "<h2>Memcpys and memsets</h2><div class=\"wide\"><table><tr><th class=\"text\">direction</th><th class=\"text\">from</th>\
          <th class=\"text\">to</th><th>count</th><th>bytes</th><th>time</th><th>speed</th><th>peak</th></tr>",
     );
     for row in &report.rows {

@@ -46,7 +46,7 @@ pub(super) fn full(scene: &Scene<'_>) -> Vec<String> {
     let stack = scene.trace.stack(inspected.around.stack);
     if !stack.frames.is_empty() {
         lines.push(String::new());
-        lines.push("stack, the innermost first".to_owned());
+        lines.push("stack, innermost frame first".to_owned());
     }
     for frame in &stack.frames {
         let (file, line) = match &frame.symbol {
@@ -93,7 +93,7 @@ fn head(scene: &Scene<'_>, picked: &Picked) -> String {
 fn call(scene: &Scene<'_>, inspected: &Inspected) -> Option<String> {
     let call: &Event = inspected.around.call.as_ref()?;
     Some(format!(
-        "  asked for by {} of thread {}, {} at {}",
+        "  launched by {} on thread {}, {} at {}",
         scene.trace.event_name(call),
         call.thread.0,
         units::nanos(call.duration()),

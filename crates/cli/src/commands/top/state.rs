@@ -261,7 +261,7 @@ impl State {
                 if self.search.is_some() {
                     return self.seek(None, direction);
                 }
-                "nothing was searched for; / does".clone_into(&mut self.message);
+                "no search yet; press / to search".clone_into(&mut self.message);
             }
             Action::Search => {
                 self.prompt.clear();
@@ -297,7 +297,7 @@ impl State {
                 Direction::Forward => "later",
                 Direction::Back => "earlier",
             };
-            self.message = format!("there is none {side}");
+            self.message = format!("no {side} event");
             return;
         };
         let has_it = |line: &Line| matches!(line, Line::Row { key, .. } if *key == picked.key);
@@ -333,7 +333,7 @@ impl State {
     pub(super) fn searched(&mut self, pattern: String, count: u64) -> Request {
         if count == 0 {
             self.search = None;
-            self.message = format!("no event is named like {pattern}");
+            self.message = format!("no event matches {pattern}");
             return Request::Nothing;
         }
         self.search = Some((pattern, count));
@@ -391,7 +391,7 @@ impl State {
     /// Makes the selected event a third of the window.
     fn fit(&mut self) {
         let Some(picked) = &self.picked else {
-            "no event is selected; Tab selects the next one".clone_into(&mut self.message);
+            "no event selected; press Tab to select the next one".clone_into(&mut self.message);
             return;
         };
         let (start, length) = (picked.event.start.0, picked.event.duration().max(1));

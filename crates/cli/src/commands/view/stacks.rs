@@ -87,8 +87,8 @@ impl<'t> StackTexts<'t> {
         let view = self.trace.stack(stack);
         let mut lines: Vec<String> = view.frames.iter().map(|frame| self.line(frame)).collect();
         match view.end {
-            StackEnd::LIMIT => lines.push("      … more frames were not taken".to_owned()),
-            StackEnd::BROKEN => lines.push("      … it could not be followed further".to_owned()),
+            StackEnd::LIMIT => lines.push("      … more frames were not captured".to_owned()),
+            StackEnd::BROKEN => lines.push("      … the stack could not be unwound further".to_owned()),
             _ => {}
         }
         lines
