@@ -20,7 +20,7 @@ pub struct Capture {
     /// Which of the ranges, counted from 0; all without it.
     pub steps: Option<Steps>,
     /// The window.
-    pub window: Window,
+    pub window: WindowSchedule,
     /// The most memory that buffers and rings of one target may take.
     pub memory_bytes: u64,
     /// Keep only the last part, in a ring of this many bytes for each process,
@@ -37,12 +37,12 @@ pub struct Capture {
 }
 
 /// Hears that a recording begins.
-pub type Announce = fn(&RecordingStart);
+pub type Announce = fn(&ReplayCaptureStart);
 
 /// What is known when a window begins that is recorded to be run again. What it
 /// reaches is known only when it does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RecordingStart {
+pub struct ReplayCaptureStart {
     /// Memory that the program has: no more is read before and after the window.
     pub reachable_bytes: u64,
     /// What the disk has left, if it tells.
@@ -53,7 +53,7 @@ pub struct RecordingStart {
 
 /// When recording goes on, counted from the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Window {
+pub struct WindowSchedule {
     /// Time before it opens.
     pub delay: Duration,
     /// Time that it stays open; to the end without it.
@@ -81,7 +81,7 @@ pub enum Existing {
 /// Room for texts and the like: a target fills it in bursts only.
 pub(crate) const DEFINITIONS_RING: Capacity = Capacity::at_least(1 << 20);
 /// Room for the contents of memory, for which a target waits.
-pub(crate) const RECORDING_RING: Capacity = Capacity::at_least(16 << 20);
+pub(crate) const REPLAY_CAPTURE_RING: Capacity = Capacity::at_least(16 << 20);
 const THREAD_RING: Capacity = Capacity::at_least(256 << 10);
 const FLUSH_PERIOD: Duration = Duration::from_millis(100);
 
@@ -100,7 +100,7 @@ impl Default for Capture {
                 | Kinds::STREAMS,
             range: CaptureRange::Everything,
             steps: None,
-            window: Window::default(),
+            window: WindowSchedule::default(),
             memory_bytes: 64 << 20,
             flight_recorder: None,
             counters: None,

@@ -87,7 +87,7 @@ pub(crate) enum Need {
     /// When none was taken for some seconds.
     Regular,
     /// Unless one was taken a moment ago: a window opens or closes.
-    Window,
+    WindowEdge,
     /// In any case: the recording begins or ends.
     Bounds,
 }
@@ -106,7 +106,7 @@ impl HostClocks {
         let since = Duration::from_nanos(self.last.map_or(u64::MAX, |last| now.saturating_sub(last)));
         let is_due = match need {
             Need::Regular => since >= PERIOD,
-            Need::Window => since >= SPACING,
+            Need::WindowEdge => since >= SPACING,
             Need::Bounds => true,
         };
         if !is_due {
@@ -241,8 +241,8 @@ mod tests {
     #[test]
     fn readings_keep_their_distance_but_for_the_first_and_the_last() {
         let mut clocks = HostClocks::default();
-        assert!(clocks.read(Need::Window).is_some());
-        assert!(clocks.read(Need::Window).is_none());
+        assert!(clocks.read(Need::WindowEdge).is_some());
+        assert!(clocks.read(Need::WindowEdge).is_none());
         assert!(clocks.read(Need::Regular).is_none());
         let reading = clocks.read(Need::Bounds).unwrap();
         // A month of 1970 is long over, and the machine has not run for as long.

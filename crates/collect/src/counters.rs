@@ -94,7 +94,7 @@ impl Sampler {
         let counted = Arc::clone(&lost);
         thread::Builder::new()
             .name("counters".to_owned())
-            .spawn(move || ask(source, period, &sender, &stopped, &counted))
+            .spawn(move || sample_periodically(source, period, &sender, &stopped, &counted))
             .ok()?;
         Some(Self {
             samples,
@@ -114,7 +114,7 @@ impl Sampler {
     }
 }
 
-fn ask(
+fn sample_periodically(
     mut source: Box<dyn CounterSource>,
     period: Duration,
     sender: &SyncSender<Vec<Sample>>,

@@ -18,7 +18,7 @@ pub(crate) const COLLECTOR_VARIABLE: &str = "TRACESMITH_COLLECTOR";
 
 /// What an armed program does about CUPTI before it is recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Beforehand {
+pub enum CuptiPreinit {
     /// Nothing.
     Nothing,
     /// It is made ready when CUDA is initialised.
@@ -34,12 +34,12 @@ pub enum Beforehand {
 pub fn environment(
     library: &Path,
     preload: Preload,
-    beforehand: Beforehand,
+    beforehand: CuptiPreinit,
 ) -> Result<Vec<(&'static str, OsString)>, Error> {
     let directory = armed::directory()?;
     let value = match beforehand {
-        Beforehand::Nothing => armed::ASLEEP,
-        Beforehand::Ready => armed::READY,
+        CuptiPreinit::Nothing => armed::ASLEEP,
+        CuptiPreinit::Ready => armed::READY,
     };
     let mut variables = vec![(armed::VARIABLE, OsString::from(value))];
     variables.extend(injection(library, preload, &Injection::ByDriver));

@@ -25,16 +25,16 @@ pub(crate) struct Identity {
     pub(crate) command: String,
     /// When it started, host clock; 0 when not known.
     pub(crate) started: u64,
-    life: Option<Life>,
+    key: Option<ProcessKey>,
     pub(crate) ranks: Ranks,
-    sight: Sight,
+    visibility: Visibility,
     /// Its files, if it sees others than we do.
     pub(crate) mounts: Option<Arc<Mounts>>,
 }
 
 /// Whether `/proc` shows a process under the number that we have of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Sight {
+enum Visibility {
     #[default]
     Visible,
     /// It is in a pid namespace that is not below ours, or was gone when we looked. Its number is its own, and may be that
@@ -44,13 +44,13 @@ enum Sight {
 
 /// A process, told apart from others that had its number before or have it later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Life {
+pub(crate) struct ProcessKey {
     pub(crate) pid: u32,
     /// When it started, in the system's own ticks.
     pub(crate) start_ticks: u64,
 }
 
-impl Life {
+impl ProcessKey {
     /// The one that has this number now; `proc` is where the system shows processes.
     pub(crate) fn read(proc: &Path, pid: u32) -> Option<Self> {
         let start_ticks = Stat::read(&proc.join(pid.to_string()))?.start_ticks;
@@ -61,7 +61,7 @@ impl Life {
 /// Whether a process was given rings that it has not closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rings {
-    Held,
+    Mapped,
     Closed,
 }
 
@@ -84,20 +84,20 @@ impl Identity {
         identity.unwrap_or(Self {
             pid: own_pid,
             own_pid,
-            sight: Sight::Hidden,
+            visibility: Visibility::Hidden,
             ..Self::default()
         })
     }
 
     /// Whether its number is one of ours.
     pub(crate) fn is_visible(&self) -> bool {
-        self.sight == Sight::Visible
+        self.visibility == Visibility::Visible
     }
 
     /// Whether it has ended, and its number is still its own.
     fn is_zombie(&self) -> bool {
         Stat::read(&folder(self.pid)).is_some_and(|stat| {
-            stat.state == b'Z' && Some(stat.start_ticks) == self.life.map(|life| life.start_ticks)
+            stat.state == b'Z' && Some(stat.start_ticks) == self.key.map(|key| key.start_ticks)
         })
     }
 
@@ -122,9 +122,9 @@ impl Identity {
             name: name(arguments).unwrap_or_else(|| first_line(&folder.join("comm"))),
             command: joined(arguments.iter().map(|argument| OsStr::from_bytes(argument))),
             started: stat.started(),
-            life: start_ticks.map(|start_ticks| Life { pid, start_ticks }),
+            key: start_ticks.map(|start_ticks| ProcessKey { pid, start_ticks }),
             ranks: Ranks::from_environment(&environment),
-            sight: Sight::Visible,
+            visibility: Visibility::Visible,
             mounts: Mounts::of(pid).map(Arc::new),
         }
     }
@@ -137,14 +137,14 @@ impl Identity {
     }
 
     /// Which process it is, unless it was gone already.
-    pub(crate) fn life(&self) -> Option<Life> {
-        self.life
+    pub(crate) fn process_key(&self) -> Option<ProcessKey> {
+        self.key
     }
 
     /// How the process ended, if it still waits for its parent to ask.
     pub(crate) fn end_of_zombie(&self) -> Option<End> {
         let stat = Stat::read(&folder(self.pid)).filter(|_| self.is_visible())?;
-        let is_it = stat.state == b'Z' && Some(stat.start_ticks) == self.life.map(|life| life.start_ticks);
+        let is_it = stat.state == b'Z' && Some(stat.start_ticks) == self.key.map(|key| key.start_ticks);
         is_it.then(|| End::from_raw_status(stat.exit_status))
     }
 
@@ -153,7 +153,7 @@ impl Identity {
     ///
     /// Rings stay mapped until the process ends or executes a program. Where it
     /// holds none, another command line tells.
-    pub(crate) fn became_another(&self, rings: Rings) -> Option<bool> {
+    pub(crate) fn has_execed(&self, rings: Rings) -> Option<bool> {
         let mappings = fs::read(folder(self.pid).join("maps"))
             .ok()
             .filter(|_| self.is_visible())?;
@@ -165,7 +165,7 @@ impl Identity {
         if holds_ring {
             return Some(false);
         }
-        Some(rings == Rings::Held || Self::read(self.pid, self.own_pid).command != self.command)
+        Some(rings == Rings::Mapped || Self::read(self.pid, self.own_pid).command != self.command)
     }
 
     /// What the system calls one of its threads.
@@ -351,7 +351,7 @@ mod tests {
             "{identity:?} at {now}"
         );
         assert_eq!(identity.end_of_zombie(), None);
-        assert_eq!(identity.became_another(Rings::Closed), Some(false));
+        assert_eq!(identity.has_execed(Rings::Closed), Some(false));
     }
 
     #[test]

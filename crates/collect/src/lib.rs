@@ -43,7 +43,6 @@ mod host;
 mod identity;
 mod launch;
 mod mounts;
-mod passed_over;
 mod profile;
 mod record;
 mod report;
@@ -54,12 +53,15 @@ mod signals;
 mod target;
 mod time;
 mod trace_file;
+mod uncaptured_processes;
 
-pub use capture::{Announce, Capture, Destination, Existing, RecordingStart, STACK_MEMORY_BYTES, Window};
+pub use capture::{
+    Announce, Capture, Destination, Existing, ReplayCaptureStart, STACK_MEMORY_BYTES, WindowSchedule,
+};
 pub use counters::{CounterSource, DeviceFacts, OpenCounters, Sample};
 pub use dump::dump;
 pub use end::End;
-pub use environment::{Beforehand, environment};
+pub use environment::{CuptiPreinit, environment};
 pub use error::Error;
 pub use launch::{Injection, Launch, Preload, Wait};
 pub use profile::profile;

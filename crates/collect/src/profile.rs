@@ -45,7 +45,7 @@ pub fn profile(
     let path = destination.path.clone();
     let mut session = Session::new(capture, destination)?;
     match &launch.injection {
-        Injection::Withheld(why) => session.lacks_the_gpu(why),
+        Injection::Withheld(why) => session.set_injection_conflict(why),
         Injection::ByDriver => session.watch_children(),
     }
     let mut child = match launch.start(session.socket(), signals.before()) {
@@ -100,13 +100,13 @@ fn run(child: &mut Child, signals: &Signals, session: &mut Session) -> Result<En
 }
 
 fn pass_on(arrived: Arrived, program: Pid, session: &mut Session) {
-    if arrived.signal == NixSignal::SIGUSR2 && session.keeps_last_part() {
+    if arrived.signal == NixSignal::SIGUSR2 && session.is_flight_recorder() {
         // The error is in the report already.
         let _ = session.dump();
         return;
     }
-    if arrived.signal == NixSignal::SIGUSR2 && session.gives_orders() {
-        session.turn_range();
+    if arrived.signal == NixSignal::SIGUSR2 && session.controls_ranges() {
+        session.toggle_range();
         return;
     }
     if arrived.sender == Sender::Terminal {
@@ -120,7 +120,7 @@ fn pass_on(arrived: Arrived, program: Pid, session: &mut Session) {
 
 /// Goes on until the last process has ended, or the user has had enough.
 fn outlast(signals: &Signals, session: &mut Session) -> Result<(), Error> {
-    while !session.is_deserted() {
+    while !session.have_all_exited() {
         let [signalled] = session.turn([signals.as_fd()])?;
         if signalled && is_stop(signals, session)? {
             return Ok(());
@@ -135,7 +135,7 @@ pub(crate) fn close(signals: &Signals, session: &mut Session) -> Result<(), Erro
     session.close_window();
     let deadline = Instant::now() + CLOSING_LIMIT;
     while session.is_busy() && Instant::now() < deadline {
-        session.hurry();
+        session.shorten_pause();
         let [signalled] = session.turn([signals.as_fd()])?;
         if signalled && is_stop(signals, session)? {
             return Ok(());
@@ -149,8 +149,8 @@ pub(crate) fn is_stop(signals: &Signals, session: &mut Session) -> Result<bool, 
     let mut stop = false;
     while let Some(arrived) = signals.next()? {
         match arrived.signal {
-            NixSignal::SIGUSR2 if session.keeps_last_part() => drop(session.dump()),
-            NixSignal::SIGUSR2 if session.gives_orders() => session.turn_range(),
+            NixSignal::SIGUSR2 if session.is_flight_recorder() => drop(session.dump()),
+            NixSignal::SIGUSR2 if session.controls_ranges() => session.toggle_range(),
             NixSignal::SIGUSR1 | NixSignal::SIGUSR2 => {}
             _ => stop = true,
         }

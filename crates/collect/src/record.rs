@@ -76,7 +76,7 @@ pub fn record(
         if signalled && is_stop(&signals, &mut session)? {
             break;
         }
-        if *selection != Selection::Everyone && session.is_deserted() {
+        if *selection != Selection::Everyone && session.have_all_exited() {
             break;
         }
     }
@@ -129,5 +129,5 @@ fn connect_new(connected: &mut Connected, session: &mut Session) {
 /// None when the process is being recorded here already.
 fn connect(socket: &Path, session: &mut Session) -> Result<Option<TargetKey>, Error> {
     let control = connect_control(socket, CONNECT_LIMIT)?;
-    Ok(session.adopt(control, armed::named_process(socket), Opened::ByCollector))
+    Ok(session.add_target(control, armed::named_process(socket), Opened::ByCollector))
 }

@@ -19,7 +19,7 @@ pub struct Report {
     /// Processes that connected.
     pub processes: u32,
     /// Losses that are processes which used CUDA and did not connect.
-    pub passed_over: usize,
+    pub uncaptured_processes: usize,
     /// What was lost, cut or doubtful, as it stands in the trace.
     pub losses: Vec<Loss>,
     /// Programs and libraries that frames of stacks are in, and whether those have names.

@@ -8,7 +8,7 @@ use tracesmith_wire::{
 };
 
 use crate::{
-    capture::{DEFINITIONS_RING, RECORDING_RING},
+    capture::{DEFINITIONS_RING, REPLAY_CAPTURE_RING},
     health::Notice,
     rows::TraceRows,
 };
@@ -39,7 +39,7 @@ pub(crate) fn config(purpose: Purpose, settings: &Settings, keep: Keep) -> Optio
         (Purpose::Activity, Keep::LastPart) => (settings.activity_ring, Policy::OverwriteOldest),
         (Purpose::Thread, Keep::Everything) => (settings.thread_ring, Policy::DropNewest),
         (Purpose::Thread, Keep::LastPart) => (settings.thread_ring, Policy::OverwriteOldest),
-        (Purpose::Recording, Keep::Everything) => (RECORDING_RING, block(RECORDING_LIMIT)),
+        (Purpose::Recording, Keep::Everything) => (REPLAY_CAPTURE_RING, block(RECORDING_LIMIT)),
         (Purpose::Control, _) | (Purpose::Recording, Keep::LastPart) => return None,
     };
     Some(Config { capacity, policy })

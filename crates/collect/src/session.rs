@@ -5,7 +5,7 @@
 //! every ring its share. Nothing in a turn waits for a target longer than a
 //! message takes.
 
-mod visitors;
+mod connections;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -32,14 +32,14 @@ use crate::{
     error::Error,
     flight::FlightStore,
     health::Notice,
-    identity::Life,
-    passed_over::Watch,
+    identity::ProcessKey,
     report::{NO_PROCESS, Report},
     ring::Progress,
     rows::TraceRows,
-    target::{Fate, Order, Target, TargetKey},
+    target::{Order, ProcessStatus, Target, TargetKey},
     time,
     trace_file::TraceFile,
+    uncaptured_processes::Watch,
 };
 
 /// Between two looks at rings while records come: a thread's ring of 256 KiB
@@ -66,7 +66,7 @@ pub(crate) struct Session {
     metadata: Vec<(String, String)>,
     absence: Absence,
     /// Every process that connected.
-    known: BTreeSet<Life>,
+    known: BTreeSet<ProcessKey>,
     watch: Option<Watch>,
     devices: Vec<DeviceFacts>,
     store: Store,
@@ -76,7 +76,7 @@ pub(crate) struct Session {
     /// How children of ours ended.
     known_ends: BTreeMap<u32, End>,
     window: WindowState,
-    in_range: Turned,
+    in_range: RangeState,
     clocks: HostClocks,
     sampler: Option<Sampler>,
     next_flush: Instant,
@@ -92,7 +92,7 @@ enum Store {
 
 /// Whether a range was begun that we say the ends of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Turned {
+enum RangeState {
     Begun,
     Ended,
 }
@@ -157,7 +157,7 @@ impl Session {
                 opens: now + capture.window.delay,
                 duration: capture.window.duration,
             },
-            in_range: Turned::Ended,
+            in_range: RangeState::Ended,
             clocks,
             sampler: None,
             next_flush: now + FLUSH_PERIOD,
@@ -187,7 +187,7 @@ impl Session {
     }
 
     /// Whether all processes have exited.
-    pub(crate) fn is_deserted(&self) -> bool {
+    pub(crate) fn have_all_exited(&self) -> bool {
         self.targets.iter().all(Target::is_gone)
     }
 
@@ -206,13 +206,13 @@ impl Session {
     pub(crate) fn turn<const N: usize>(&mut self, others: [BorrowedFd<'_>; N]) -> Result<[bool; N], Error> {
         let ready = self.wait(others)?;
         if ready.listener {
-            self.greet();
+            self.accept_connection();
         }
         for key in ready.controls {
-            self.listen(key);
+            self.handle_message(key);
         }
         let progress = self.read();
-        self.bury();
+        self.reap_exited();
         self.keep_time(Instant::now());
         self.take_samples();
         self.set_pause(progress);
@@ -225,26 +225,26 @@ impl Session {
             return;
         }
         self.window = WindowState::Over;
-        self.read_clocks(Need::Window);
+        self.read_clocks(Need::WindowEdge);
         for target in &mut self.targets {
             target.order(Order::Close, &Message::Close);
         }
     }
 
     /// Whether ranges begin and end when we say so.
-    pub(crate) fn gives_orders(&self) -> bool {
+    pub(crate) fn controls_ranges(&self) -> bool {
         self.settings.range == CaptureRange::Order
     }
 
     /// Begins a range in all targets, or ends the one that was begun.
-    pub(crate) fn turn_range(&mut self) {
+    pub(crate) fn toggle_range(&mut self) {
         let message = match self.in_range {
-            Turned::Begun => Message::End,
-            Turned::Ended => Message::Begin,
+            RangeState::Begun => Message::End,
+            RangeState::Ended => Message::Begin,
         };
         self.in_range = match self.in_range {
-            Turned::Begun => Turned::Ended,
-            Turned::Ended => Turned::Begun,
+            RangeState::Begun => RangeState::Ended,
+            RangeState::Ended => RangeState::Begun,
         };
         for target in &mut self.targets {
             // One that is gone is noticed by the end of its connection.
@@ -253,7 +253,7 @@ impl Session {
     }
 
     /// The driver is not told of our library: traces say why.
-    pub(crate) fn lacks_the_gpu(&mut self, why: &str) {
+    pub(crate) fn set_injection_conflict(&mut self, why: &str) {
         self.absence.conflict = Some(why.to_owned());
     }
 
@@ -297,7 +297,7 @@ impl Session {
     }
 
     /// Whether records wait for a dump.
-    pub(crate) fn keeps_last_part(&self) -> bool {
+    pub(crate) fn is_flight_recorder(&self) -> bool {
         matches!(self.store, Store::Flight(_))
     }
 
@@ -313,17 +313,17 @@ impl Session {
     }
 
     /// Makes the next turn short: someone waits.
-    pub(crate) fn hurry(&mut self) {
+    pub(crate) fn shorten_pause(&mut self) {
         self.pause = self.pause.min(BUSY_PAUSE);
     }
 
     /// Reads what is left, writes how everything ended and completes the trace.
     pub(crate) fn finish(mut self) -> Report {
         self.take_samples();
-        self.bury();
+        self.reap_exited();
         if let Some(watch) = self.watch.take() {
-            self.absence.passed_over = watch.passed_over(&self.known);
-            self.report.passed_over = self.absence.passed_over.len();
+            self.absence.uncaptured_processes = watch.uncaptured_processes(&self.known);
+            self.report.uncaptured_processes = self.absence.uncaptured_processes.len();
         }
         if let Store::Flight(_) = &self.store {
             // Nothing is left when a death has just been written out.
@@ -348,9 +348,9 @@ impl Session {
             trace.note(notice.with_count(lost_samples));
         }
         for (mut target, known) in self.targets.into_iter().zip(known) {
-            let end = match target.fate(known) {
-                Fate::Ended(end) => end,
-                Fate::Lives => End::Running,
+            let end = match target.status(known) {
+                ProcessStatus::Ended(end) => end,
+                ProcessStatus::Running => End::Running,
             };
             if end == End::Running && target.is_busy() {
                 let pid = target.identity.pid;
@@ -413,7 +413,7 @@ impl Session {
     }
 
     /// Finishes with processes that have ended. A dump on the way lets go of others, so they are found by their keys.
-    fn bury(&mut self) {
+    fn reap_exited(&mut self) {
         let keys: Vec<TargetKey> = self.targets.iter().map(|target| target.key).collect();
         for key in keys {
             let Some(position) = self.position(key) else {
@@ -423,7 +423,7 @@ impl Session {
                 continue;
             }
             let known = self.known_end(position);
-            if let Fate::Ended(end) = self.targets[position].fate(known) {
+            if let ProcessStatus::Ended(end) = self.targets[position].status(known) {
                 self.end_target(key, end);
             }
         }
@@ -457,7 +457,7 @@ impl Session {
                     limit: now + OPENING_LIMIT,
                     duration,
                 };
-                self.read_clocks(Need::Window);
+                self.read_clocks(Need::WindowEdge);
                 let open = self.open_message();
                 for target in &mut self.targets {
                     target.order(Order::Open, &open);
@@ -490,7 +490,7 @@ impl Session {
             Store::Flight(_) => false,
         };
         let need = if saw_window && need == Need::Regular {
-            Need::Window
+            Need::WindowEdge
         } else {
             need
         };
@@ -579,7 +579,7 @@ struct Absence {
     /// Of any: the driver was not told of our library.
     conflict: Option<String>,
     /// Processes that used CUDA and did not come, in words.
-    passed_over: Vec<String>,
+    uncaptured_processes: Vec<String>,
 }
 
 impl Absence {
@@ -588,10 +588,10 @@ impl Absence {
         if let Some(words) = &self.conflict {
             return note(HealthCause::CONFLICT, words);
         }
-        for words in &self.passed_over {
+        for words in &self.uncaptured_processes {
             note(HealthCause::UNAVAILABLE, words);
         }
-        if processes == 0 && self.passed_over.is_empty() {
+        if processes == 0 && self.uncaptured_processes.is_empty() {
             note(HealthCause::UNAVAILABLE, NO_PROCESS);
         }
     }

@@ -19,7 +19,7 @@ use crate::{
     health::Notice,
     identity::{Identity, Rings},
     ring::{Progress, Ring},
-    rows::{Definitions, ProcessRows, Taken, TraceRows},
+    rows::{Definitions, ProcessRows, RecordOutcome, TraceRows},
 };
 
 /// A message is small and its reader waits for it; one that takes none for this
@@ -82,8 +82,8 @@ pub(crate) enum Order {
 
 /// What has become of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
-    Lives,
+pub(crate) enum ProcessStatus {
+    Running,
     Ended(End),
 }
 
@@ -296,7 +296,7 @@ impl Target {
         log.replay(|record| complete(record, &mut rows, trace));
         for ring in &mut self.rings {
             ring.drain(|record| {
-                if rows.take(record, Definitions::MayCome, trace) == Taken::NeedsDefinitions {
+                if rows.take(record, Definitions::MayCome, trace) == RecordOutcome::NeedsDefinitions {
                     for ring in &mut self.definitions {
                         ring.drain(|definition| {
                             log.push(definition);
@@ -342,12 +342,12 @@ impl Target {
     /// Whether the process is the one that is known, and was not replaced by
     /// another program.
     pub(crate) fn is_same_program(&self) -> bool {
-        self.identity.became_another(self.rings_held()) == Some(false)
+        self.identity.has_execed(self.rings()) == Some(false)
     }
 
-    fn rings_held(&self) -> Rings {
+    fn rings(&self) -> Rings {
         if self.has_rings() {
-            Rings::Held
+            Rings::Mapped
         } else {
             Rings::Closed
         }
@@ -376,27 +376,27 @@ impl Target {
     }
 
     /// What has become of the process. `known` is what a parent was told.
-    pub(crate) fn fate(&mut self, known: Option<End>) -> Fate {
+    pub(crate) fn status(&mut self, known: Option<End>) -> ProcessStatus {
         match self.peer().life() {
-            Life::Ended => return Fate::Ended(self.how_it_ended(known)),
-            Life::Unknown if known.is_some() => return Fate::Ended(known.unwrap_or(End::Unknown)),
+            Life::Ended => return ProcessStatus::Ended(self.how_it_ended(known)),
+            Life::Unknown if known.is_some() => return ProcessStatus::Ended(known.unwrap_or(End::Unknown)),
             Life::Running | Life::Unknown => {}
         }
         let Connection::Lost(since) = self.connection else {
-            return Fate::Lives;
+            return ProcessStatus::Running;
         };
         if since.elapsed() < GRACE {
             // A process that ends closes its connection a little before.
-            return Fate::Lives;
+            return ProcessStatus::Running;
         }
-        match self.identity.became_another(self.rings_held()) {
-            Some(true) => Fate::Ended(End::Replaced),
+        match self.identity.has_execed(self.rings()) {
+            Some(true) => ProcessStatus::Ended(End::Replaced),
             Some(false) => {
                 self.connection = Connection::Closed;
-                Fate::Lives
+                ProcessStatus::Running
             }
-            None if self.peer().life() == Life::Unknown => Fate::Ended(End::Unknown),
-            None => Fate::Lives,
+            None if self.peer().life() == Life::Unknown => ProcessStatus::Ended(End::Unknown),
+            None => ProcessStatus::Running,
         }
     }
 
@@ -416,7 +416,7 @@ fn note_failure(reason: &str, process: ProcessId, trace: &mut TraceRows) {
 /// definitions' rings hold.
 #[inline]
 fn take(record: &Record<'_>, definitions: &mut [Ring], rows: &mut ProcessRows, trace: &mut TraceRows) {
-    if rows.take(record, Definitions::MayCome, trace) == Taken::NeedsDefinitions {
+    if rows.take(record, Definitions::MayCome, trace) == RecordOutcome::NeedsDefinitions {
         for ring in definitions {
             ring.drain(|definition| complete(definition, rows, trace));
         }
@@ -427,7 +427,7 @@ fn take(record: &Record<'_>, definitions: &mut [Ring], rows: &mut ProcessRows, t
 /// Takes a record as it is.
 fn complete(record: &Record<'_>, rows: &mut ProcessRows, trace: &mut TraceRows) {
     let taken = rows.take(record, Definitions::Complete, trace);
-    debug_assert_eq!(taken, Taken::Done, "nothing is awaited any more");
+    debug_assert_eq!(taken, RecordOutcome::Done, "nothing is awaited any more");
 }
 
 fn read_definitions(rings: &mut [Ring], rows: &mut ProcessRows, trace: &mut TraceRows) -> Progress {

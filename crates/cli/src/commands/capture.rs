@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 use tracesmith_collect::{
-    Capture, CaptureRange, Destination, Existing, Kinds, RecordingStart, Report, RowCounts, Steps, Window,
+    Capture, CaptureRange, Destination, Existing, Kinds, ReplayCaptureStart, Report, RowCounts, Steps,
+    WindowSchedule,
 };
 use tracesmith_trace::units;
 
@@ -67,7 +68,7 @@ pub(crate) fn capture(args: &CaptureArgs, output: &Output) -> anyhow::Result<Cap
         kinds: wire_kinds(&kinds, args),
         range: range(args),
         steps: steps(args),
-        window: Window {
+        window: WindowSchedule {
             delay: args.delay.0,
             duration: args.duration.map(|duration| duration.0),
         },
@@ -125,7 +126,7 @@ pub(crate) fn show(report: &Report, output: &mut Output) {
     if let Some(words) = recorded(report) {
         output.note(&words);
     }
-    let is_empty = report.processes == 0 && report.passed_over == 0;
+    let is_empty = report.processes == 0 && report.uncaptured_processes == 0;
     for loss in &report.losses {
         // The command that recorded nothing explains why, at more length.
         if is_empty && loss.is_no_process() {
@@ -225,7 +226,7 @@ fn contents(report: &Report) -> String {
 }
 
 /// Says how much a window may reach that is about to be recorded.
-fn announce(start: &RecordingStart) {
+fn announce(start: &ReplayCaptureStart) {
     let reachable = units::bytes(start.reachable_bytes);
     let room = start.free_bytes.map(|free| {
         // Read before and after, and written once where it is the same.

@@ -46,7 +46,7 @@ pub(crate) fn run(args: ProfileArgs, output: &mut Output) -> anyhow::Result<Exit
             write_perfetto(path, &args.capture, output);
         }
     }
-    if report.processes == 0 && report.passed_over == 0 && !withheld {
+    if report.processes == 0 && report.uncaptured_processes == 0 && !withheld {
         output.warning(&format!(
             "nothing was recorded: {} started no process that uses CUDA or NVTX, or the TraceSmith library was not loaded \
              (static program, setuid program, or cleared environment)",

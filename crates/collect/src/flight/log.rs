@@ -36,7 +36,7 @@ const MAX_NAMED: usize = 1 << 14;
 /// Records in the order of their first definition.
 #[derive(Debug, Default)]
 pub(crate) struct RecordLog {
-    records: BTreeMap<u64, Kept>,
+    records: BTreeMap<u64, LoggedRecord>,
     by_key: FxHashMap<Key, u64>,
     /// Records without a key, by kind, the oldest first.
     newest: FxHashMap<u16, Newest>,
@@ -56,7 +56,7 @@ pub(crate) struct RecordLog {
 }
 
 #[derive(Debug)]
-struct Kept {
+struct LoggedRecord {
     tag: Tag,
     payload: Box<[u8]>,
 }
@@ -230,7 +230,7 @@ impl RecordLog {
         }
         self.bytes += bytes;
         self.next += 1;
-        let kept = Kept {
+        let kept = LoggedRecord {
             tag: record.tag,
             payload: record.payload.into(),
         };

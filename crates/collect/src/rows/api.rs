@@ -7,7 +7,7 @@ use tracesmith_format::{
 };
 use tracesmith_wire::record as wire;
 
-use super::{Definitions, ProcessRows, Taken, TraceRows, launches::Call};
+use super::{Definitions, ProcessRows, RecordOutcome, TraceRows, launches::Call};
 
 impl ProcessRows {
     #[inline]
@@ -16,10 +16,10 @@ impl ProcessRows {
         record: &wire::ApiCall,
         definitions: Definitions,
         trace: &mut TraceRows,
-    ) -> Taken {
+    ) -> RecordOutcome {
         let name = self.string(record.name, definitions);
         let (Some(name), Some(stack)) = (name, self.stack_id(record.stack, definitions)) else {
-            return Taken::NeedsDefinitions;
+            return RecordOutcome::NeedsDefinitions;
         };
         let row = ApiCall {
             start: Timestamp(record.start),
@@ -45,7 +45,7 @@ impl ProcessRows {
         }
         trace.counts.api_calls += 1;
         trace.push(self.clock_of(record.clock), &row);
-        Taken::Done
+        RecordOutcome::Done
     }
 
     pub(super) fn overhead(
@@ -53,9 +53,9 @@ impl ProcessRows {
         record: &wire::Overhead,
         definitions: Definitions,
         trace: &mut TraceRows,
-    ) -> Taken {
+    ) -> RecordOutcome {
         let Some(name) = self.string(record.name, definitions) else {
-            return Taken::NeedsDefinitions;
+            return RecordOutcome::NeedsDefinitions;
         };
         let row = HostCall {
             start: Timestamp(record.start),
@@ -71,7 +71,7 @@ impl ProcessRows {
         };
         trace.counts.host_calls += 1;
         trace.push(self.clock, &row);
-        Taken::Done
+        RecordOutcome::Done
     }
 
     pub(super) fn compile(
@@ -79,9 +79,9 @@ impl ProcessRows {
         record: &wire::Compile,
         definitions: Definitions,
         trace: &mut TraceRows,
-    ) -> Taken {
+    ) -> RecordOutcome {
         let Some(name) = self.string(record.name, definitions) else {
-            return Taken::NeedsDefinitions;
+            return RecordOutcome::NeedsDefinitions;
         };
         let row = HostCall {
             start: Timestamp(record.start),
@@ -98,6 +98,6 @@ impl ProcessRows {
         };
         trace.counts.host_calls += 1;
         trace.push(self.clock, &row);
-        Taken::Done
+        RecordOutcome::Done
     }
 }

@@ -12,7 +12,7 @@ use tracesmith_format::{
 };
 use tracesmith_wire::record as wire;
 
-use super::{Definitions, HOST_CLOCK, ProcessRows, Taken, TraceRows, definitions::readable};
+use super::{Definitions, HOST_CLOCK, ProcessRows, RecordOutcome, TraceRows, definitions::readable};
 use crate::health::Notice;
 
 /// Ranges that may be open at once in a process; a program that never ends its
@@ -142,7 +142,7 @@ impl ProcessRows {
         text: &[u8],
         definitions: Definitions,
         trace: &mut TraceRows,
-    ) -> Taken {
+    ) -> RecordOutcome {
         self.saw(record.time);
         let nest = Nest {
             thread: record.thread,
@@ -153,17 +153,17 @@ impl ProcessRows {
                 if let Some(begun) = self.markers.pop(nest) {
                     self.push_marker(begun, record.time, MarkerKind::NESTED_RANGE, trace);
                 }
-                Taken::Done
+                RecordOutcome::Done
             }
             wire::END => {
                 if let Some(begun) = self.markers.end(record.range, record.time) {
                     self.push_marker(begun, record.time, MarkerKind::FREE_RANGE, trace);
                 }
-                Taken::Done
+                RecordOutcome::Done
             }
             wire::MARK | wire::PUSH | wire::START => {
                 let Some(begun) = self.begun(record, text, definitions, trace) else {
-                    return Taken::NeedsDefinitions;
+                    return RecordOutcome::NeedsDefinitions;
                 };
                 match record.phase {
                     wire::MARK => self.push_marker(begun, record.time, MarkerKind::INSTANT, trace),
@@ -174,11 +174,11 @@ impl ProcessRows {
                         }
                     }
                 }
-                Taken::Done
+                RecordOutcome::Done
             }
             _ => {
                 self.count_unknown();
-                Taken::Done
+                RecordOutcome::Done
             }
         }
     }

@@ -15,7 +15,7 @@ mod launches;
 mod marker;
 mod memory;
 mod process;
-mod recording;
+mod replay_capture;
 mod stack;
 mod state;
 mod symbols;
@@ -47,7 +47,7 @@ pub(crate) const HOST_CLOCK: ClockId = ClockId(1);
 /// What became of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
-pub(crate) enum Taken {
+pub(crate) enum RecordOutcome {
     /// It is in the trace, or counted.
     Done,
     /// It refers to something that is not defined yet.
@@ -93,7 +93,7 @@ pub(crate) struct TraceRows {
     clocks: u32,
     images: u32,
     nameless: symbols::Nameless,
-    contents: recording::Stored,
+    contents: replay_capture::Stored,
     /// Who hears that a recording begins.
     pub(crate) announce: Option<Announce>,
     /// Whether targets record kernels. If not, launches have no kernel to wait for.
@@ -128,7 +128,7 @@ impl TraceRows {
             clocks: clocks::LAST,
             images: 0,
             nameless: symbols::Nameless::default(),
-            contents: recording::Stored::default(),
+            contents: replay_capture::Stored::default(),
             announce: None,
             has_kernels: true,
             saw_window: false,
@@ -206,7 +206,7 @@ impl ProcessRows {
         record: &Record<'_>,
         definitions: Definitions,
         trace: &mut TraceRows,
-    ) -> Taken {
+    ) -> RecordOutcome {
         const KERNEL: u16 = wire::Kernel::KIND.number();
         const COPY: u16 = wire::MemoryCopy::KIND.number();
         const SET: u16 = wire::MemorySet::KIND.number();
@@ -238,12 +238,12 @@ impl ProcessRows {
         };
         taken.unwrap_or_else(|| {
             self.count_unknown();
-            Taken::Done
+            RecordOutcome::Done
         })
     }
 
     /// Takes a record that others refer to, or that tells how capture goes.
-    fn take_definition(&mut self, record: &Record<'_>, trace: &mut TraceRows) -> Option<Taken> {
+    fn take_definition(&mut self, record: &Record<'_>, trace: &mut TraceRows) -> Option<RecordOutcome> {
         const TEXT: u16 = wire::Text::KIND.number();
         const CONTEXT: u16 = wire::Context::KIND.number();
         const STREAM: u16 = wire::Stream::KIND.number();
@@ -308,8 +308,8 @@ impl ProcessRows {
     fn with<T: Payload>(
         &mut self,
         record: &Record<'_>,
-        take: impl FnOnce(&mut Self, T, &[u8]) -> Taken,
-    ) -> Option<Taken> {
+        take: impl FnOnce(&mut Self, T, &[u8]) -> RecordOutcome,
+    ) -> Option<RecordOutcome> {
         let (fixed, tail) = wire::read::<T>(record)?;
         Some(take(self, fixed, tail))
     }
@@ -318,10 +318,10 @@ impl ProcessRows {
         &mut self,
         record: &Record<'_>,
         take: impl FnOnce(&mut Self, T, &[u8]),
-    ) -> Option<Taken> {
+    ) -> Option<RecordOutcome> {
         self.with(record, |rows, fixed, tail| {
             take(rows, fixed, tail);
-            Taken::Done
+            RecordOutcome::Done
         })
     }
 }

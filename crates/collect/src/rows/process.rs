@@ -225,7 +225,7 @@ impl ProcessRows {
 
     /// Where device work ran.
     #[inline]
-    pub(super) fn place(&mut self, work: Work, definitions: Definitions) -> Option<Place> {
+    pub(super) fn place(&mut self, work: OpLocation, definitions: Definitions) -> Option<Place> {
         Some(Place {
             process: self.id,
             device: match work.device {
@@ -276,7 +276,7 @@ const NO_DEVICE: u32 = u32::MAX;
 
 /// Where a record says that work ran.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Work {
+pub(super) struct OpLocation {
     pub(super) device: u32,
     pub(super) context: u32,
     pub(super) stream: u32,

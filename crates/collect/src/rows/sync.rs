@@ -6,7 +6,7 @@ use tracesmith_format::{
 };
 use tracesmith_wire::record as wire;
 
-use super::{Definitions, ProcessRows, Taken, TraceRows, process::Work};
+use super::{Definitions, ProcessRows, RecordOutcome, TraceRows, process::OpLocation};
 
 /// Records that are kept until their context is known.
 const MOST_AWAITING: usize = 1 << 16;
@@ -19,12 +19,12 @@ impl ProcessRows {
         record: &wire::Synchronization,
         definitions: Definitions,
         trace: &mut TraceRows,
-    ) -> Taken {
+    ) -> RecordOutcome {
         if self.contexts.contains_key(&record.context) || self.awaiting.len() >= MOST_AWAITING {
             return self.write_sync(record, definitions, trace);
         }
         self.awaiting.push(*record);
-        Taken::Done
+        RecordOutcome::Done
     }
 
     /// Writes what was kept of contexts that are known by now.
@@ -45,7 +45,7 @@ impl ProcessRows {
     fn write_syncs(&mut self, records: Vec<wire::Synchronization>, trace: &mut TraceRows) {
         for record in records {
             let taken = self.write_sync(&record, Definitions::Complete, trace);
-            debug_assert_eq!(taken, Taken::Done, "nothing is awaited any more");
+            debug_assert_eq!(taken, RecordOutcome::Done, "nothing is awaited any more");
         }
     }
 
@@ -54,16 +54,16 @@ impl ProcessRows {
         record: &wire::Synchronization,
         definitions: Definitions,
         trace: &mut TraceRows,
-    ) -> Taken {
-        let work = Work {
+    ) -> RecordOutcome {
+        let work = OpLocation {
             device: record.device,
             context: record.context,
             stream: record.stream,
-            ..Work::default()
+            ..OpLocation::default()
         };
         let stack = self.stack_id(record.stack, definitions);
         let (Some(place), Some(stack)) = (self.place(work, definitions), stack) else {
-            return Taken::NeedsDefinitions;
+            return RecordOutcome::NeedsDefinitions;
         };
         let row = Synchronization {
             start: Timestamp(record.start),
@@ -82,6 +82,6 @@ impl ProcessRows {
         };
         trace.counts.syncs += 1;
         trace.push(self.clock_of(record.clock), &row);
-        Taken::Done
+        RecordOutcome::Done
     }
 }

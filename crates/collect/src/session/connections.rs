@@ -9,7 +9,7 @@ use tracesmith_wire::{
 
 use super::{BUSY_PAUSE, Session, Store, WindowState};
 use crate::{
-    capture::RECORDING_RING,
+    capture::REPLAY_CAPTURE_RING,
     end::End,
     identity::Identity,
     ring::{self, Keep, Ring},
@@ -22,7 +22,7 @@ const HELLO_LIMIT: Duration = Duration::from_millis(50);
 impl Session {
     /// Takes a target that is connected, and tells it what to do. `own_pid` is the number that it knows itself by, as far
     /// as it has said so.
-    pub(crate) fn adopt(
+    pub(crate) fn add_target(
         &mut self,
         control: Control,
         own_pid: Option<u32>,
@@ -52,14 +52,14 @@ impl Session {
     }
 
     /// Deals with one visitor; the next one makes the next turn short.
-    pub(super) fn greet(&mut self) {
+    pub(super) fn accept_connection(&mut self) {
         // A visitor that we cannot talk to was told so; it is not ours to fail by.
         let Ok(visitor) = self.listener.accept(HELLO_LIMIT) else {
             return;
         };
         let hello = *visitor.hello();
         if hello.purpose == Purpose::Control {
-            let _ = self.adopt(visitor.into_control(), Some(hello.process_id), Opened::ByTarget);
+            let _ = self.add_target(visitor.into_control(), Some(hello.process_id), Opened::ByTarget);
         } else {
             self.grant(visitor, hello.purpose, hello.process_id);
         }
@@ -67,7 +67,7 @@ impl Session {
 
     /// Gives a target the ring that it asks for.
     fn grant(&mut self, visitor: Visitor, purpose: Purpose, own_pid: u32) {
-        let keep = if self.keeps_last_part() {
+        let keep = if self.is_flight_recorder() {
             Keep::LastPart
         } else {
             Keep::Everything
@@ -83,7 +83,7 @@ impl Session {
         // A recording is asked for by itself, and its ring comes on top.
         let bound = self.settings.memory_bytes
             + if self.settings.kinds.contains(Kinds::RECORDING) {
-                RECORDING_RING.bytes()
+                REPLAY_CAPTURE_RING.bytes()
             } else {
                 0
             };
@@ -115,7 +115,7 @@ impl Session {
     }
 
     /// Deals with a message of a target.
-    pub(super) fn listen(&mut self, key: TargetKey) {
+    pub(super) fn handle_message(&mut self, key: TargetKey) {
         // One that was ready a moment ago can have been let go by a dump since.
         let Some(position) = self.position(key) else {
             return;
@@ -170,7 +170,7 @@ impl Session {
 
     fn new_store(&mut self, identity: &Identity) -> TargetStore {
         self.report.processes += 1;
-        self.known.extend(identity.life());
+        self.known.extend(identity.process_key());
         match &mut self.store {
             Store::Stream(trace) => TargetStore::Stream(Box::new(trace.begin_process(identity))),
             Store::Flight(_) => TargetStore::Flight(Box::default()),

@@ -13,7 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::identity::{Life, first_line};
+use crate::identity::{ProcessKey, first_line};
 
 /// Between two looks, at least: CUDA alone takes a program about that long to begin and to end.
 const PERIOD: Duration = Duration::from_millis(250);
@@ -22,7 +22,7 @@ const PERIOD: Duration = Duration::from_millis(250);
 const PART: u32 = 50;
 
 /// Who was seen.
-type Seen = BTreeMap<Life, Process>;
+type Seen = BTreeMap<ProcessKey, Process>;
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Process {
@@ -44,14 +44,14 @@ impl Watch {
         let (stop, stopped) = channel();
         let found = Arc::clone(&seen);
         thread::Builder::new()
-            .name("passed over".to_owned())
+            .name("uncaptured".to_owned())
             .spawn(move || watch(&found, &stopped))
             .ok()?;
         Some(Self { seen, _stop: stop })
     }
 
     /// In words, whom of them we did not hear of.
-    pub(crate) fn passed_over(&self, known: &BTreeSet<Life>) -> Vec<String> {
+    pub(crate) fn uncaptured_processes(&self, known: &BTreeSet<ProcessKey>) -> Vec<String> {
         let seen = self
             .seen
             .lock()
@@ -96,16 +96,16 @@ fn look(proc: &Path, root: u32, seen: &mut Seen) {
         let name = || first_line(&folder.join("comm"));
         let program = fs::read_link(folder.join("exe")).ok();
         let is_copy = program.is_some() && program == copied;
-        let life = Life::read(proc, pid).filter(|_| !is_copy && pid != root);
-        let is_seen = life.is_some_and(|life| seen.contains_key(&life));
+        let key = ProcessKey::read(proc, pid).filter(|_| !is_copy && pid != root);
+        let is_seen = key.is_some_and(|key| seen.contains_key(&key));
         // Once is enough: a program that maps memory has to wait while its mappings are read.
         let uses_cuda = is_copy || is_seen || is_using_cuda(&folder);
-        if let Some(life) = life.filter(|_| uses_cuda && !is_seen) {
+        if let Some(key) = key.filter(|_| uses_cuda && !is_seen) {
             let process = Process {
                 name: name(),
                 above: above.clone(),
             };
-            seen.insert(life, process);
+            seen.insert(key, process);
         }
         let children = children(&folder);
         let (mut names, name) = (above, name());
@@ -155,15 +155,15 @@ fn is_using_cuda(folder: &Path) -> bool {
             .is_ok_and(|maps| maps.windows(driver.len()).any(|window| window == driver))
 }
 
-fn in_words(seen: &Seen, known: &BTreeSet<Life>) -> Vec<String> {
-    let mut groups: BTreeMap<&Process, Vec<Life>> = BTreeMap::new();
-    for (life, process) in seen.iter().filter(|(life, _)| !known.contains(life)) {
-        groups.entry(process).or_default().push(*life);
+fn in_words(seen: &Seen, known: &BTreeSet<ProcessKey>) -> Vec<String> {
+    let mut groups: BTreeMap<&Process, Vec<ProcessKey>> = BTreeMap::new();
+    for (key, process) in seen.iter().filter(|(key, _)| !known.contains(key)) {
+        groups.entry(process).or_default().push(*key);
     }
     groups
         .into_iter()
-        .map(|(Process { name, above }, lives)| {
-            let who = match &lives[..] {
+        .map(|(Process { name, above }, keys)| {
+            let who = match &keys[..] {
                 [one] => format!("process {}", one.pid),
                 several => format!("{} processes", several.len()),
             };
@@ -227,7 +227,7 @@ mod tests {
     }
 
     fn words(seen: &Seen, known: &[u32]) -> Vec<String> {
-        let known = known.iter().map(|pid| Life {
+        let known = known.iter().map(|pid| ProcessKey {
             pid: *pid,
             start_ticks: u64::from(*pid) * 10,
         });
@@ -262,7 +262,7 @@ mod tests {
         proc.add_user(30, "python", &[40]);
         proc.add_user(40, "python", &[50]);
         proc.add_user(50, "other", &[]);
-        let found: Vec<u32> = proc.seen().keys().map(|life| life.pid).collect();
+        let found: Vec<u32> = proc.seen().keys().map(|key| key.pid).collect();
         assert_eq!(found, [20, 50]);
     }
 
@@ -286,7 +286,7 @@ mod tests {
         fs::remove_file(proc.0.path().join("30/maps")).unwrap();
         proc.add_user(40, "python", &[]);
         look(proc.0.path(), 10, &mut seen);
-        let found: Vec<u32> = seen.keys().map(|life| life.pid).collect();
+        let found: Vec<u32> = seen.keys().map(|key| key.pid).collect();
         assert_eq!(found, [20]);
     }
 

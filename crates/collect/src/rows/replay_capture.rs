@@ -11,7 +11,7 @@ use tracesmith_wire::record as wire;
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::{HOST_CLOCK, ProcessRows, TraceRows, definitions::readable};
-use crate::{capture::RecordingStart, health::Notice};
+use crate::{capture::ReplayCaptureStart, health::Notice};
 
 /// What is in the file already: each content is written once.
 #[derive(Default)]
@@ -179,7 +179,7 @@ impl ProcessRows {
         self.saw(record.time);
         self.fact("recording.reachable_bytes", &record.bytes.to_string(), trace);
         if let Some(announce) = trace.announce {
-            announce(&RecordingStart {
+            announce(&ReplayCaptureStart {
                 reachable_bytes: record.bytes,
                 free_bytes: free_bytes(trace.file.path()),
                 kept_bytes: ROOM_KEPT,
