@@ -21,11 +21,11 @@ impl Budget {
         if self.taken.fetch_add(pieces, Ordering::Relaxed) + pieces <= self.most {
             return true;
         }
-        self.give_back(pieces);
+        self.release(pieces);
         false
     }
 
-    pub(crate) fn give_back(&self, pieces: usize) {
+    pub(crate) fn release(&self, pieces: usize) {
         self.taken.fetch_sub(pieces, Ordering::Relaxed);
     }
 }
@@ -38,7 +38,7 @@ mod tests {
     fn no_more_is_taken_than_there_is() {
         let budget = Budget::of(10);
         assert!(budget.take(6) && !budget.take(5) && budget.take(4) && !budget.take(1));
-        budget.give_back(4);
+        budget.release(4);
         assert!(budget.take(3) && budget.take(1) && !budget.take(1));
     }
 }

@@ -47,8 +47,8 @@ pub fn walk(data: &[u8]) -> Option<Walk> {
         stack: bounds.low.wrapping_add(word(1)),
         base: bounds.low.wrapping_add(word(2)),
     };
-    let first = Found::by(&mut walker, &images, registers);
-    let again = Found::by(&mut walker, &images, registers);
+    let first = FuzzedWalk::by(&mut walker, &images, registers);
+    let again = FuzzedWalk::by(&mut walker, &images, registers);
     assert_eq!(first, again, "rules that were kept lead another way");
     // The program goes on, and makes its next call from elsewhere: what was kept of the last walk must not show.
     for change in changes(data, stack.len()) {
@@ -57,8 +57,8 @@ pub fn walk(data: &[u8]) -> Option<Walk> {
             stack: registers.stack.wrapping_add(change.lower),
             ..registers
         };
-        let warm = Found::by(&mut walker, &images, start);
-        let fresh = Found::by(&mut Walker::within(bounds), &images, start);
+        let warm = FuzzedWalk::by(&mut walker, &images, start);
+        let fresh = FuzzedWalk::by(&mut Walker::within(bounds), &images, start);
         assert_eq!(warm, fresh, "the last walk leads another way");
     }
     drop(images);
@@ -67,13 +67,13 @@ pub fn walk(data: &[u8]) -> Option<Walk> {
 
 /// All that a walk finds.
 #[derive(Debug, PartialEq, Eq)]
-struct Found {
+struct FuzzedWalk {
     walk: Walk,
     frames: [u64; 64],
     places: [u64; 64],
 }
 
-impl Found {
+impl FuzzedWalk {
     fn by(walker: &mut Walker, images: &Images, registers: Registers) -> Self {
         let (mut frames, mut places) = ([0; 64], [0; 64]);
         let walk = walker.walk_from(images, registers, &mut frames, &mut places);

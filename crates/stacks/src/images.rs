@@ -64,14 +64,14 @@ impl Images {
 
     /// What is mapped now. Images that were known before are taken over; the list is another one only for those who
     /// compare, and its generation changes when one has gone.
-    pub fn learn(before: Option<&Self>) -> Self {
-        let mut found: Vec<Found> = Vec::new();
+    pub fn list(before: Option<&Self>) -> Self {
+        let mut found: Vec<ListedImage> = Vec::new();
         // SAFETY: the function gets a pointer to the vector, which lives until the call is over.
         unsafe { libc::dl_iterate_phdr(Some(list), (&raw mut found).cast()) };
-        let known = |found: &Found| before?.known(found);
+        let known = |found: &ListedImage| before?.known(found);
         let mut list: Vec<Arc<Image>> = found
             .into_iter()
-            .map(|found| known(&found).unwrap_or_else(|| Arc::new(Image::learn(found))))
+            .map(|found| known(&found).unwrap_or_else(|| Arc::new(Image::from_listed(found))))
             .collect();
         list.sort_by_key(|image| image.start);
         let generation = before.map_or(1, |before| {
@@ -92,7 +92,7 @@ impl Images {
     }
 
     /// The image that was learned before, if it is there now or has come back.
-    fn known(&self, found: &Found) -> Option<Arc<Image>> {
+    fn known(&self, found: &ListedImage) -> Option<Arc<Image>> {
         let mut images = self.list.iter().chain(&self.gone);
         images.find(|image| image.is(found)).map(Arc::clone)
     }
@@ -107,11 +107,11 @@ impl Images {
 
     /// The list with the image that `address` is in added to it: for an address of the calling thread's own stack, whose
     /// image therefore stays. Takes no lock of the loader's; needs a C library that can look it up so (glibc 2.35).
-    pub fn learn_at(&self, address: u64) -> Option<Self> {
+    pub fn with_image_at(&self, address: u64) -> Option<Self> {
         let found = lookup::find(address)?;
         let image = self
             .known(&found)
-            .unwrap_or_else(|| Arc::new(Image::learn(found)));
+            .unwrap_or_else(|| Arc::new(Image::from_listed(found)));
         let mut list = self.list.clone();
         // What stood there before has gone.
         let before = list.len();
@@ -174,7 +174,7 @@ impl Images {
 }
 
 /// An image as the loader lists it.
-struct Found {
+struct ListedImage {
     bias: u64,
     path: CString,
     segments: Vec<Segment>,
@@ -204,12 +204,12 @@ impl Segment {
 ///
 /// # Safety
 ///
-/// `info` is what the loader gives, `data` a vector of [`Found`].
+/// `info` is what the loader gives, `data` a vector of [`ListedImage`].
 unsafe extern "C" fn list(info: *mut libc::dl_phdr_info, _size: usize, data: *mut c_void) -> c_int {
     // SAFETY: the loader gives a valid pointer.
     let info = unsafe { &*info };
     // SAFETY: the caller of the loader gave it.
-    let found = unsafe { &mut *data.cast::<Vec<Found>>() };
+    let found = unsafe { &mut *data.cast::<Vec<ListedImage>>() };
     if info.dlpi_phdr.is_null() {
         return 0;
     }
@@ -222,7 +222,7 @@ unsafe extern "C" fn list(info: *mut libc::dl_phdr_info, _size: usize, data: *mu
         unsafe { CStr::from_ptr(info.dlpi_name) }.to_owned()
     };
     // SAFETY: the loader holds its lock while we look.
-    found.extend(unsafe { Found::read(info.dlpi_addr, path, headers) });
+    found.extend(unsafe { ListedImage::read(info.dlpi_addr, path, headers) });
     0
 }
 
@@ -242,7 +242,7 @@ fn build_id(mut notes: &[u8]) -> Option<&[u8]> {
 }
 
 impl Image {
-    fn is(&self, found: &Found) -> bool {
+    fn is(&self, found: &ListedImage) -> bool {
         self.bias == found.bias
             && self.start == found.start()
             && self.end == found.end()
@@ -250,7 +250,7 @@ impl Image {
             && (self.path == found.path || found.path.is_empty())
     }
 
-    fn learn(found: Found) -> Self {
+    fn from_listed(found: ListedImage) -> Self {
         Self {
             start: found.start(),
             end: found.end(),
@@ -278,7 +278,7 @@ impl Image {
     }
 }
 
-impl Found {
+impl ListedImage {
     /// What the program headers of an image say; none for one without a segment.
     ///
     /// # Safety

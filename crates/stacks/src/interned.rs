@@ -101,7 +101,7 @@ impl Interned {
 
 impl Drop for Interned {
     fn drop(&mut self) {
-        OF_ALL.give_back(self.slots.len() - FIRST_SLOTS);
+        OF_ALL.release(self.slots.len() - FIRST_SLOTS);
     }
 }
 
@@ -136,22 +136,22 @@ impl StackHash {
         let (fours, rest) = words.as_chunks::<4>();
         for four in fours {
             for (lane, word) in lanes.iter_mut().zip(four) {
-                *lane = lane.stirred(*word, *word);
+                *lane = lane.mix(*word, *word);
             }
         }
         for (lane, word) in lanes.iter_mut().zip(rest) {
-            *lane = lane.stirred(*word, *word);
+            *lane = lane.mix(*word, *word);
         }
         let [first, others @ ..] = lanes;
         let all = others
             .iter()
-            .fold(first, |sum, lane| sum.stirred(lane.low, lane.high));
+            .fold(first, |sum, lane| sum.mix(lane.low, lane.high));
         // How many there were, so that words of zero count too.
-        all.stirred(words.len() as u64, words.len() as u64)
+        all.mix(words.len() as u64, words.len() as u64)
     }
 
     #[inline]
-    fn stirred(self, low: u64, high: u64) -> Self {
+    fn mix(self, low: u64, high: u64) -> Self {
         let product = u128::from(self.low ^ low) * u128::from(FIRST[0]);
         Self {
             low: (product as u64) ^ (product >> 64) as u64,

@@ -17,7 +17,7 @@
 //! ```
 //! use tracesmith_stacks::{Images, Walker, StackEnd};
 //!
-//! let images = Images::learn(None);
+//! let images = Images::list(None);
 //! let mut walker = Walker::of_this_thread();
 //! let mut frames = [0; 128];
 //! let stack = walker.walk(&images, &mut frames);
@@ -37,11 +37,11 @@ mod budget;
 pub mod fuzz;
 mod images;
 mod interned;
-mod kept;
-mod known;
 mod program;
 mod python;
+mod rule_cache;
 mod rules;
+mod unwind_cache;
 mod walk;
 
 pub use images::{Image, Images};

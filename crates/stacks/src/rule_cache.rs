@@ -11,7 +11,7 @@ const SETS: usize = 1 << SET_BITS;
 const SET_BITS: u32 = 10;
 const WAYS: usize = 4;
 
-pub(crate) struct KeptRules {
+pub(crate) struct UnwindRuleCache {
     sets: Box<[Set]>,
 }
 
@@ -22,7 +22,7 @@ struct Set([(u64, Packed); WAYS]);
 
 const _: () = assert!(size_of::<Set>() == 64);
 
-impl KeptRules {
+impl UnwindRuleCache {
     pub(crate) fn new() -> Self {
         Self {
             sets: vec![Set::EMPTY; SETS].into_boxed_slice(),
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn four_addresses_of_one_place_are_kept_and_a_fifth_drives_out_the_oldest() {
-        let mut kept = KeptRules::new();
+        let mut kept = UnwindRuleCache::new();
         let home = set_of(0x40_1000);
         let beside: Vec<u64> = (0x40_1000..)
             .filter(|address| set_of(*address) == home)
@@ -144,7 +144,7 @@ mod tests {
     /// More than a training loop has.
     #[test]
     fn a_thousand_return_addresses_stay() {
-        let mut kept = KeptRules::new();
+        let mut kept = UnwindRuleCache::new();
         let addresses: Vec<u64> = (0..1000u64)
             .map(|n| 0x7f00_0000_0000 + n * 0x1d3 * (n % 7 + 1))
             .collect();
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn an_offset_too_large_is_not_kept() {
-        let mut kept = KeptRules::new();
+        let mut kept = UnwindRuleCache::new();
         kept.put(5, rule(1 << 29));
         assert_eq!(kept.get(5), None);
     }

@@ -11,7 +11,7 @@ use gimli::{
 };
 
 use crate::images::{Image, Images};
-use crate::kept::KeptRules;
+use crate::rule_cache::UnwindRuleCache;
 
 /// How to leave a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,9 +47,9 @@ impl Rule {
 
 /// What is left of that which was learned before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kept {
-    All,
-    Forgotten,
+pub(crate) enum RuleState {
+    Unchanged,
+    Cleared,
 }
 
 /// Room for the machine that runs the tables' programs; none of it is allocated while a stack is taken.
@@ -62,7 +62,7 @@ impl gimli::UnwindContextStorage<usize> for Storage {
 
 /// Rules by return address.
 pub(crate) struct Rules {
-    kept: KeptRules,
+    kept: UnwindRuleCache,
     generation: u32,
     context: Box<UnwindContext<usize, Storage>>,
 }
@@ -70,20 +70,20 @@ pub(crate) struct Rules {
 impl Rules {
     pub(crate) fn new() -> Self {
         Self {
-            kept: KeptRules::new(),
+            kept: UnwindRuleCache::new(),
             generation: 0,
             context: Box::new(UnwindContext::new_in()),
         }
     }
 
     /// Forgets everything when a library has gone: another may have taken its place.
-    pub(crate) fn follow(&mut self, images: &Images) -> Kept {
+    pub(crate) fn follow(&mut self, images: &Images) -> RuleState {
         if self.generation == images.generation() {
-            return Kept::All;
+            return RuleState::Unchanged;
         }
         self.generation = images.generation();
         self.kept.clear();
-        Kept::Forgotten
+        RuleState::Cleared
     }
 
     /// How to leave the function that `address` is in, and `None` when no image has it.

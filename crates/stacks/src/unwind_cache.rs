@@ -20,7 +20,7 @@ const MOST_WALKS: usize = 1 << 12;
 /// Words of all threads together, and what a walk takes besides, in words: 4.5 MiB, and as much again where tables have just
 /// grown. A thread that finds no room keeps no more.
 static OF_ALL: Budget = Budget::of(3 << 17);
-const WALK_COST: usize = size_of::<KnownWalk>().div_ceil(12);
+const WALK_COST: usize = size_of::<CachedUnwind>().div_ceil(12);
 
 /// Frames of a walk that is kept.
 const MOST_FRAMES: usize = 512;
@@ -35,8 +35,8 @@ const AT_ONCE: usize = 8;
 const NONE: u32 = u32::MAX;
 
 /// The walks of one thread.
-pub(crate) struct KnownWalks {
-    walks: Vec<KnownWalk>,
+pub(crate) struct UnwindCache {
+    walks: Vec<CachedUnwind>,
     /// Where the words of all walks lie, counted from the stack pointer that the walk begins with.
     places: Vec<u32>,
     words: Vec<u64>,
@@ -49,7 +49,7 @@ pub(crate) struct KnownWalks {
 }
 
 #[derive(Clone, Copy)]
-struct KnownWalk {
+struct CachedUnwind {
     start: Registers,
     base: FirstBase,
     /// Where its words begin: those of its frames, then others.
@@ -69,7 +69,7 @@ pub(crate) enum FirstBase {
 }
 
 /// Where the frames go.
-pub(crate) struct Taken<'a> {
+pub(crate) struct FrameBuffer<'a> {
     pub(crate) frames: &'a mut [u64],
     /// The stack pointer in each of them, as far as there is room.
     pub(crate) places: &'a mut [u64],
@@ -85,7 +85,7 @@ pub(crate) struct Reads {
     is_all: bool,
 }
 
-impl KnownWalks {
+impl UnwindCache {
     pub(crate) fn new() -> Self {
         Self {
             walks: Vec::new(),
@@ -99,7 +99,7 @@ impl KnownWalks {
 
     /// Forgets all walks: what their addresses meant may have changed.
     pub(crate) fn clear(&mut self) {
-        OF_ALL.give_back(self.cost());
+        OF_ALL.release(self.cost());
         (self.walks, self.places, self.words) = Default::default();
         self.sets.fill([NONE; WAYS]);
         self.by_hash.fill(NONE);
@@ -112,7 +112,11 @@ impl KnownWalks {
     ///
     /// `start` is on the stack that all these walks were made on, and everything above it can be read.
     #[inline]
-    pub(crate) unsafe fn find(&mut self, start: &Registers, taken: &mut Taken<'_>) -> Option<StackHash> {
+    pub(crate) unsafe fn find(
+        &mut self,
+        start: &Registers,
+        output: &mut FrameBuffer<'_>,
+    ) -> Option<StackHash> {
         let guess = self.walks.get(self.last as usize).map_or(NONE, |walk| walk.next);
         let others = self.sets[set_of(start.stack)];
         for number in std::iter::once(guess).chain(others) {
@@ -120,7 +124,7 @@ impl KnownWalks {
                 continue;
             };
             // SAFETY: the caller vouches for the stack.
-            if unsafe { self.is_there(walk, start, taken) } {
+            if unsafe { self.is_there(walk, start, output) } {
                 let hash = walk.hash;
                 self.follows(number);
                 return Some(hash);
@@ -135,7 +139,7 @@ impl KnownWalks {
     ///
     /// As for [`find`](Self::find).
     #[inline]
-    unsafe fn is_there(&self, walk: &KnownWalk, start: &Registers, taken: &mut Taken<'_>) -> bool {
+    unsafe fn is_there(&self, walk: &CachedUnwind, start: &Registers, output: &mut FrameBuffer<'_>) -> bool {
         let same_start = walk.start.stack == start.stack
             && walk.start.instruction == start.instruction
             && (walk.base == FirstBase::Unused || walk.start.base == start.base);
@@ -144,7 +148,7 @@ impl KnownWalks {
         let (Some(places), Some(words)) = (self.places.get(all.clone()), self.words.get(all)) else {
             return false;
         };
-        if !same_start || taken.frames.len() < frames {
+        if !same_start || output.frames.len() < frames {
             return false;
         }
         for (places, words) in places.chunks(AT_ONCE).zip(words.chunks(AT_ONCE)) {
@@ -157,12 +161,12 @@ impl KnownWalks {
                 return false;
             }
         }
-        taken.frames[..frames].copy_from_slice(&words[..frames]);
-        for (taken, place) in taken.places.iter_mut().zip(&places[..frames]) {
+        output.frames[..frames].copy_from_slice(&words[..frames]);
+        for (output, place) in output.places.iter_mut().zip(&places[..frames]) {
             // A return address lies just below its caller's frame.
-            *taken = start.stack + u64::from(*place) + 8;
+            *output = start.stack + u64::from(*place) + 8;
         }
-        taken.depth = frames;
+        output.depth = frames;
         true
     }
 
@@ -199,7 +203,7 @@ impl KnownWalks {
         if !OF_ALL.take(frames + others + WALK_COST) {
             return None;
         }
-        let walk = KnownWalk {
+        let walk = CachedUnwind {
             start,
             base: reads.base,
             first: self.words.len() as u32,
@@ -248,9 +252,9 @@ impl KnownWalks {
     }
 }
 
-impl Drop for KnownWalks {
+impl Drop for UnwindCache {
     fn drop(&mut self) {
-        OF_ALL.give_back(self.cost());
+        OF_ALL.release(self.cost());
     }
 }
 
@@ -260,7 +264,7 @@ fn set_of(stack: u64) -> usize {
     (stack.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - SET_BITS)) as usize % SETS
 }
 
-impl Taken<'_> {
+impl FrameBuffer<'_> {
     /// One frame more; `None` when there is no room for it.
     #[inline]
     pub(crate) fn add(&mut self, caller: &Registers) -> Option<()> {
@@ -333,7 +337,7 @@ mod tests {
     /// A stack of words, and walks over it that read return addresses at words 2 and 5 and a base pointer at word 1.
     struct Walked {
         stack: Vec<u64>,
-        known: KnownWalks,
+        known: UnwindCache,
         reads: Reads,
     }
 
@@ -341,7 +345,7 @@ mod tests {
         fn new() -> Self {
             Self {
                 stack: vec![0, 0xba5e, 0x1001, 0, 0, 0x2001, 0, 0],
-                known: KnownWalks::new(),
+                known: UnwindCache::new(),
                 reads: Reads::new(),
             }
         }
@@ -371,14 +375,14 @@ mod tests {
 
         fn find(&mut self, start: Registers) -> Option<StackHash> {
             let (mut frames, mut places) = ([0; 4], [0; 4]);
-            let mut taken = Taken {
+            let mut output = FrameBuffer {
                 frames: &mut frames,
                 places: &mut places,
                 depth: 0,
             };
             // SAFETY: the words are there, and nobody writes them meanwhile.
-            let hash = unsafe { self.known.find(&start, &mut taken) }?;
-            assert_eq!(taken.depth, 2);
+            let hash = unsafe { self.known.find(&start, &mut output) }?;
+            assert_eq!(output.depth, 2);
             assert_eq!(frames, [self.stack[2], self.stack[5], 0, 0]);
             assert_eq!(places, [self.place(3), self.place(6), 0, 0]);
             Some(hash)
@@ -434,7 +438,7 @@ mod tests {
         walked.reads.begin();
         walked.reads.first_base();
         walked.known.keep(start, &walked.reads, hash);
-        let mut nothing = Taken {
+        let mut nothing = FrameBuffer {
             frames: &mut [],
             places: &mut [],
             depth: 0,
@@ -494,13 +498,13 @@ mod tests {
         // More frames than there is room for.
         walked.keep();
         let (mut frames, start) = ([0; 1], walked.start());
-        let mut taken = Taken {
+        let mut output = FrameBuffer {
             frames: &mut frames,
             places: &mut [],
             depth: 0,
         };
         // SAFETY: the words are there, and nobody writes them meanwhile.
-        assert_eq!(unsafe { walked.known.find(&start, &mut taken) }, None);
+        assert_eq!(unsafe { walked.known.find(&start, &mut output) }, None);
     }
 
     #[test]
@@ -515,10 +519,10 @@ mod tests {
         assert!(walked.find(walked.start()).is_some());
         // Others take all that is left, and it has little of its own.
         let mut walked = Walked::new();
-        let taken: usize = std::iter::repeat_with(|| 1000)
+        let output: usize = std::iter::repeat_with(|| 1000)
             .take_while(|words| OF_ALL.take(*words))
             .sum();
-        assert!(taken > 0);
+        assert!(output > 0);
         let most = 1000 / (3 + WALK_COST) + 1;
         let kept = (0..=most as u64).take_while(|number| {
             walked.stack[1] = *number;
@@ -526,7 +530,7 @@ mod tests {
             walked.find(walked.start()).is_some()
         });
         assert!(kept.count() <= most, "there is no room");
-        OF_ALL.give_back(taken);
+        OF_ALL.release(output);
         walked.keep();
         assert!(walked.find(walked.start()).is_some());
     }

@@ -5,8 +5,8 @@ use std::arch::asm;
 use crate::bounds::Bounds;
 use crate::images::Images;
 use crate::interned::StackHash;
-use crate::known::{KnownWalks, Reads, Taken};
-use crate::rules::{Frame, Kept, Rule, Rules, SAVED_WHERE_IT_POINTS};
+use crate::rules::{Frame, Rule, RuleState, Rules, SAVED_WHERE_IT_POINTS};
+use crate::unwind_cache::{FrameBuffer, Reads, UnwindCache};
 
 /// How a walk ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub struct Walk {
 /// Walks the stack of one thread. What it keeps is that thread's own.
 pub struct Walker {
     rules: Rules,
-    known: KnownWalks,
+    known: UnwindCache,
     reads: Reads,
     bounds: Bounds,
 }
@@ -88,7 +88,7 @@ impl Walker {
     pub fn of_this_thread() -> Self {
         Self {
             rules: Rules::new(),
-            known: KnownWalks::new(),
+            known: UnwindCache::new(),
             reads: Reads::new(),
             bounds: Bounds::of_this_thread(),
         }
@@ -98,7 +98,7 @@ impl Walker {
     pub(crate) fn within(bounds: Bounds) -> Self {
         Self {
             rules: Rules::new(),
-            known: KnownWalks::new(),
+            known: UnwindCache::new(),
             reads: Reads::new(),
             bounds,
         }
@@ -128,10 +128,10 @@ impl Walker {
         frames: &mut [u64],
         places: &mut [u64],
     ) -> Walk {
-        if self.rules.follow(images) == Kept::Forgotten {
+        if self.rules.follow(images) == RuleState::Cleared {
             self.known.clear();
         }
-        let mut taken = Taken {
+        let mut output = FrameBuffer {
             frames,
             places,
             depth: 0,
@@ -147,16 +147,16 @@ impl Walker {
         }
         // SAFETY: that is this thread's stack or, as `within` says, one that stays as it is, and above the stack pointer
         // it can be read to its end.
-        if let Some(hash) = unsafe { self.known.find(&at, &mut taken) } {
+        if let Some(hash) = unsafe { self.known.find(&at, &mut output) } {
             walk.end = StackEnd::Root;
-            walk.depth = taken.depth;
+            walk.depth = output.depth;
             walk.hash = hash;
             return walk;
         }
         self.reads.begin();
-        walk.end = self.go(images, at, &mut taken, &mut walk.stranger);
-        walk.depth = taken.depth;
-        walk.hash = StackHash::of(&taken.frames[..taken.depth]);
+        walk.end = self.go(images, at, &mut output, &mut walk.stranger);
+        walk.depth = output.depth;
+        walk.hash = StackHash::of(&output.frames[..output.depth]);
         // One that ended elsewhere may find the way the next time, or have more room.
         if walk.end != StackEnd::Root || walk.stranger.is_some() {
             self.reads.something_else();
@@ -170,7 +170,7 @@ impl Walker {
         &mut self,
         images: &Images,
         mut at: Registers,
-        taken: &mut Taken<'_>,
+        output: &mut FrameBuffer<'_>,
         stranger: &mut Option<u64>,
     ) -> StackEnd {
         let mut base = Base::First;
@@ -196,7 +196,7 @@ impl Walker {
                 self.reads.other(caller.stack - 8, 0);
                 return StackEnd::Root;
             }
-            if taken.add(&caller).is_none() {
+            if output.add(&caller).is_none() {
                 return StackEnd::Limit;
             }
             self.reads.frame(caller.stack - 8, caller.instruction);

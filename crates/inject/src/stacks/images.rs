@@ -43,7 +43,7 @@ impl KnownImages {
     pub(super) fn begin(&self, sink: &Sink) {
         let mut told = lock(&self.told);
         told.0.clear();
-        self.publish(Images::learn(self.list()), &mut told, sink);
+        self.publish(Images::list(self.list()), &mut told, sink);
     }
 
     /// Learns what was loaded and unloaded since; whether there was anything.
@@ -54,7 +54,7 @@ impl KnownImages {
             return false;
         }
         let mut told = lock(&self.told);
-        self.publish(Images::learn(self.list()), &mut told, sink)
+        self.publish(Images::list(self.list()), &mut told, sink)
     }
 
     /// The list.
@@ -70,7 +70,7 @@ impl KnownImages {
     pub(super) fn meet(&self, stranger: u64, sink: &Sink) -> Option<&'static Images> {
         let mut told = self.try_told()?;
         if self.list()?.find(stranger).is_none() {
-            self.publish(self.learn_at(stranger)?, &mut told, sink);
+            self.publish(self.with_image_at(stranger)?, &mut told, sink);
         }
         self.list()
     }
@@ -81,16 +81,16 @@ impl KnownImages {
     pub(super) fn meet_again(&self, frames: &[u64], sink: &Sink) -> Option<&'static Images> {
         let replaced = self.list()?.first_replaced(frames)?;
         let mut told = self.try_told()?;
-        self.publish(self.learn_at(replaced)?, &mut told, sink);
+        self.publish(self.with_image_at(replaced)?, &mut told, sink);
         self.list()
     }
 
     /// The list with the image at an address.
-    fn learn_at(&self, address: u64) -> Option<Images> {
+    fn with_image_at(&self, address: u64) -> Option<Images> {
         if self.made.load(Ordering::Relaxed) >= MOST_LISTS {
             return None;
         }
-        self.list()?.learn_at(address)
+        self.list()?.with_image_at(address)
     }
 
     /// None when someone else is learning just now: a launch does not wait.

@@ -7,7 +7,7 @@ use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::mem::{MaybeUninit, transmute};
 use std::sync::OnceLock;
 
-use super::Found;
+use super::ListedImage;
 
 /// `struct dl_find_object`.
 #[repr(C)]
@@ -42,7 +42,7 @@ fn find_object() -> Option<FindObject> {
 }
 
 /// The image that an address of the calling thread's stack is in.
-pub(super) fn find(address: u64) -> Option<Found> {
+pub(super) fn find(address: u64) -> Option<ListedImage> {
     let find = find_object()?;
     let mut object = MaybeUninit::<Object>::zeroed();
     // SAFETY: it fills the result, and looks at nothing at the address.
@@ -71,5 +71,5 @@ pub(super) fn find(address: u64) -> Option<Found> {
     // SAFETY: as above; it has so many entries.
     let headers = unsafe { std::slice::from_raw_parts(table.cast(), usize::from(header.e_phnum)) };
     // SAFETY: the image is mapped as long as the function on our stack has not returned.
-    unsafe { Found::read(map.bias, path, headers) }
+    unsafe { ListedImage::read(map.bias, path, headers) }
 }

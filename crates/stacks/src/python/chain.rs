@@ -22,7 +22,7 @@ pub(super) struct Chain<'a, M> {
 }
 
 /// A frame, and where the one before it is.
-pub(super) struct Found {
+pub(super) struct ChainFrame {
     pub(super) frame: PythonFrame,
     pub(super) previous: u64,
 }
@@ -58,7 +58,7 @@ impl<'a, M: Memory> Chain<'a, M> {
     ///
     /// The form of frames is looked at here, once, so that each gets a loop of its own.
     #[inline(always)]
-    pub(super) fn each(mut self, mut visit: impl FnMut(Found) -> ControlFlow<PythonEnd>) -> PythonEnd {
+    pub(super) fn each(mut self, mut visit: impl FnMut(ChainFrame) -> ControlFlow<PythonEnd>) -> PythonEnd {
         match self.layout.frame.form {
             Form::Objects { unit_bytes } => loop {
                 match self.next_object(unit_bytes).map(&mut visit) {
@@ -86,7 +86,7 @@ impl<'a, M: Memory> Chain<'a, M> {
 
     /// Up to 3.10 each frame is an object with an eval loop of its own.
     #[inline(always)]
-    fn next_object(&mut self, unit_bytes: u32) -> Result<Found, PythonEnd> {
+    fn next_object(&mut self, unit_bytes: u32) -> Result<ChainFrame, PythonEnd> {
         let (frame, at) = (self.step()?, self.layout.frame);
         let previous = self.word(frame, at.previous)?;
         let code = object(self.word(frame, at.code)?)?;
@@ -97,11 +97,11 @@ impl<'a, M: Memory> Chain<'a, M> {
         };
         self.frame = previous;
         let frame = PythonFrame::new(code, instruction, self.version(code), Entered::FromC);
-        Ok(Found { frame, previous })
+        Ok(ChainFrame { frame, previous })
     }
 
     #[inline(always)]
-    fn next_of_loop(&mut self, owner_offset: u64, runs: Runs) -> Result<Found, PythonEnd> {
+    fn next_of_loop(&mut self, owner_offset: u64, runs: Runs) -> Result<ChainFrame, PythonEnd> {
         let at = self.layout.frame;
         let Instructions::Within {
             start,
@@ -142,7 +142,7 @@ impl<'a, M: Memory> Chain<'a, M> {
                 Entered::FromPython
             };
             let frame = PythonFrame::new(code, instruction, self.version(code), entered);
-            return Ok(Found { frame, previous });
+            return Ok(ChainFrame { frame, previous });
         }
     }
 
