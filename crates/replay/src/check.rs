@@ -10,7 +10,7 @@ use tracesmith_cuda::kernels::Digester;
 use tracesmith_format::tables::CommandKind;
 
 use crate::error::Error;
-use crate::race::Held;
+use crate::race::DelayedStream;
 use crate::recording::Command;
 use crate::run::{Fresh, Order, PATTERN, Replay};
 use crate::trail::{self, Look, Trail, Wanted, addresses, first_difference};
@@ -37,12 +37,12 @@ pub enum Determinism {
         calls: usize,
     },
     /// One does not repeat itself.
-    Differs(Box<Culprit>),
+    Differs(Box<FirstDivergence>),
 }
 
 /// The first call that does not repeat itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Culprit {
+pub struct FirstDivergence {
     /// Its number; none when no call is told of the buffer.
     pub command: Option<u64>,
     /// The kernel, or what it does.
@@ -97,7 +97,7 @@ pub(crate) struct Way {
     pub(crate) order: Order,
     pub(crate) pattern: u8,
     pub(crate) fresh: Fresh,
-    pub(crate) held: Option<Held>,
+    pub(crate) delayed: Option<DelayedStream>,
 }
 
 impl Way {
@@ -106,7 +106,7 @@ impl Way {
         order: Order::Serial,
         pattern: PATTERNS[0],
         fresh: Fresh::EachTime,
-        held: None,
+        delayed: None,
     };
 
     /// The same, to compare with runs in streams: filling memory when it is allocated would wait for all of them.
@@ -125,13 +125,13 @@ impl Replay<'_> {
     pub fn check(&mut self, runs: u32) -> Result<Determinism, Error> {
         let order = self.order();
         // One alone has nothing to be compared with.
-        let found = self.look_for_culprit(runs.max(2));
+        let found = self.find_divergence(runs.max(2));
         self.set_order(order);
-        (self.pattern, self.fresh, self.held) = (PATTERN, Fresh::Once, None);
+        (self.pattern, self.fresh, self.delayed) = (PATTERN, Fresh::Once, None);
         found
     }
 
-    fn look_for_culprit(&mut self, runs: u32) -> Result<Determinism, Error> {
+    fn find_divergence(&mut self, runs: u32) -> Result<Determinism, Error> {
         let digester = Digester::load(&self.context).map_err(Error::device("loading the hash kernel"))?;
         let looks = self.looks();
         let calls = looks.len();
@@ -140,23 +140,23 @@ impl Replay<'_> {
         for _ in 1..runs {
             let again = self.trail(&digester, &looks)?;
             if let Some((look, buffer)) = first_difference(&looks, &first, &again) {
-                return self.culprit(look.place, buffer, Cause::Within, [Way::SERIAL; 2]);
+                return self.divergence(look.place, buffer, Cause::Within, [Way::SERIAL; 2]);
             }
         }
-        if let Some(found) = self.look_with_other_patterns(&digester, &looks, &first, runs)? {
+        if let Some(found) = self.find_uninitialized_read(&digester, &looks, &first, runs)? {
             return Ok(found);
         }
         if let Some(race) = self.race(&digester, &looks)? {
-            return match self.unlike_itself(&digester, &looks, &[(Way::SERIAL, &first)])? {
-                Some((place, buffer, way)) => self.culprit(place, buffer, Cause::Within, [way; 2]),
-                None => self.culprit(race.place, race.buffer, race.cause, [Way::SERIAL_ONCE, race.way]),
+            return match self.find_unstable_call(&digester, &looks, &[(Way::SERIAL, &first)])? {
+                Some((place, buffer, way)) => self.divergence(place, buffer, Cause::Within, [way; 2]),
+                None => self.divergence(race.place, race.buffer, race.cause, [Way::SERIAL_ONCE, race.way]),
             };
         }
         Ok(Determinism::Repeats { runs, calls })
     }
 
     /// Looks for a call that reads memory which nobody wrote: each run has another pattern there.
-    fn look_with_other_patterns(
+    fn find_uninitialized_read(
         &mut self,
         digester: &Digester,
         looks: &[Look],
@@ -185,9 +185,9 @@ impl Replay<'_> {
             };
             // Runs that agreed may have done so by chance, and then this one differs by chance.
             let seen = [(Way::SERIAL, first), (other, &trail)];
-            let found = match self.unlike_itself(digester, looks, &seen)? {
-                Some((place, buffer, way)) => self.culprit(place, buffer, Cause::Within, [way; 2]),
-                None => self.culprit(place, buffer, Cause::Uninitialised, [Way::SERIAL, other]),
+            let found = match self.find_unstable_call(digester, looks, &seen)? {
+                Some((place, buffer, way)) => self.divergence(place, buffer, Cause::Within, [way; 2]),
+                None => self.divergence(place, buffer, Cause::Uninitialised, [Way::SERIAL, other]),
             };
             return found.map(Some);
         }
@@ -271,7 +271,7 @@ impl Replay<'_> {
 
     /// The first call that comes out differently when runs are made again in the ways that they were, its buffer and the
     /// way.
-    fn unlike_itself(
+    fn find_unstable_call(
         &mut self,
         digester: &Digester,
         looks: &[Look],
@@ -290,7 +290,7 @@ impl Replay<'_> {
     /// Makes runs in this way from now on.
     pub(crate) fn go(&mut self, way: Way) {
         self.set_order(way.order);
-        (self.pattern, self.fresh, self.held) = (way.pattern, way.fresh, way.held);
+        (self.pattern, self.fresh, self.delayed) = (way.pattern, way.fresh, way.delayed);
     }
 
     /// Memory that the window allocates.
@@ -303,7 +303,7 @@ impl Replay<'_> {
     }
 
     /// Tells of a call, and shows two values that two ways of running it gave, if they can be seen again.
-    fn culprit(
+    fn divergence(
         &mut self,
         place: usize,
         buffer: u64,
@@ -334,7 +334,7 @@ impl Replay<'_> {
                 break;
             }
         }
-        Ok(Determinism::Differs(Box::new(Culprit {
+        Ok(Determinism::Differs(Box::new(FirstDivergence {
             command: number,
             name,
             cause,
@@ -347,7 +347,7 @@ impl Replay<'_> {
     fn failing(&self, number: u64) -> Determinism {
         let mut commands = self.recording.commands.iter();
         let command = commands.find(|command| command.number == number);
-        Determinism::Differs(Box::new(Culprit {
+        Determinism::Differs(Box::new(FirstDivergence {
             command: Some(number),
             name: command.map(Command::name).unwrap_or_default(),
             cause: Cause::Fails,

@@ -149,7 +149,7 @@ impl Look {
         });
         difference.count += count;
         for attempt in &mut self.attempts {
-            attempt.look(expected, found);
+            attempt.compare(expected, found);
         }
     }
 }
@@ -201,7 +201,7 @@ impl Replay<'_> {
                 .read(address, to)
                 .map_err(Error::device("reading memory"))?,
         }
-        self.homeward(piece.address, to);
+        self.to_recorded_addresses(piece.address, to);
         Ok(())
     }
 

@@ -17,7 +17,7 @@ pub(crate) type Hash = u128;
 
 /// Where a row is: its block, and its place there.
 #[derive(Clone, Copy)]
-struct Place {
+struct RowLocation {
     block: u32,
     row: u32,
 }
@@ -25,8 +25,8 @@ struct Place {
 /// The contents of a file.
 pub(crate) struct Store {
     reader: Reader<Input>,
-    pieces: FxHashMap<Hash, Place>,
-    code: FxHashMap<Hash, Vec<(u64, Place)>>,
+    pieces: FxHashMap<Hash, RowLocation>,
+    code: FxHashMap<Hash, Vec<(u64, RowLocation)>>,
     last: Option<(u32, Blobs)>,
 }
 
@@ -43,7 +43,7 @@ impl Store {
             for row in 0..contents.hash_high.len() {
                 let hash = join(contents.hash_high[row], contents.hash_low[row]);
                 let row = row as u32;
-                store.pieces.insert(hash, Place { block, row });
+                store.pieces.insert(hash, RowLocation { block, row });
             }
         })?;
         store.each_block::<Module>(&Projection::all(), |store, block, modules: Modules| {
@@ -53,7 +53,7 @@ impl Store {
                     let hash = join(modules.hash_high[row], modules.hash_low[row]);
                     let row = row as u32;
                     let parts = store.code.entry(hash).or_default();
-                    parts.push((bytes, Place { block, row }));
+                    parts.push((bytes, RowLocation { block, row }));
                 }
             }
         })?;
@@ -117,7 +117,7 @@ impl Store {
 
     fn blob<T: Table>(
         &mut self,
-        place: Place,
+        place: RowLocation,
         column: impl FnOnce(T::Columns) -> Blobs,
     ) -> Result<&[u8], Error> {
         if self.last.as_ref().is_none_or(|(block, _)| *block != place.block) {

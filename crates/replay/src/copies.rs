@@ -15,7 +15,7 @@ const MOST_BROUGHT: usize = 4 << 30;
 
 impl Replay<'_> {
     /// What copies bring from the host is made ready, so that the device can take it when a stream comes to it.
-    pub(crate) fn stage_brought(&mut self) -> Result<(), Error> {
+    pub(crate) fn stage_host_copies(&mut self) -> Result<(), Error> {
         let mut bytes = Vec::new();
         let numbers: Vec<u64> = self
             .recording
@@ -37,7 +37,7 @@ impl Replay<'_> {
                     return Err(missing_content(&piece));
                 }
                 bytes.extend_from_slice(content);
-                self.outward(piece.address, &mut bytes[from..]);
+                self.to_replay_addresses(piece.address, &mut bytes[from..]);
             }
             if bytes.len() > MOST_BROUGHT {
                 // The rest is brought when a stream has come to it.

@@ -172,7 +172,7 @@ fn launch_at(recording: &Recording, place: usize) -> Result<Command, Error> {
         .filter(|command| command.kind == CommandKind::LAUNCH)
         .cloned()
         .ok_or_else(|| Error::Missing("a kernel launch at that position".to_owned()))?;
-    if recording.told_texture(&command) {
+    if recording.takes_texture(&command) {
         return Err(Error::Obstacle(format!(
             "{} takes a texture or a surface, which an extracted program cannot create; use `tracesmith replay --kernel`",
             command.function

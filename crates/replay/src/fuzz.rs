@@ -16,12 +16,12 @@ const BUFFERS: usize = 8;
 pub fn recording(data: &[u8]) {
     for bytes in [data.to_vec(), mended(data)] {
         if let Ok(mut recording) = Recording::from_bytes(bytes) {
-            look_at(&mut recording);
+            exercise(&mut recording);
         }
     }
 }
 
-fn look_at(recording: &mut Recording) {
+fn exercise(recording: &mut Recording) {
     if let Ok(plan) = Plan::of(recording) {
         plan.bytes();
     }
@@ -30,7 +30,7 @@ fn look_at(recording: &mut Recording) {
     recording.begin_bytes();
     recording.end_bytes();
     for (place, command) in recording.commands.iter().enumerate() {
-        recording.told_buffers(command);
+        recording.argument_buffers(command);
         kept_attributes(command);
         planes(&command.parameters);
         nodes_of(command, &recording.commands[place + 1..]);

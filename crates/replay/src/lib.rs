@@ -69,7 +69,7 @@ mod trail;
 mod verdict;
 mod watch;
 
-pub use check::{Cause, Culprit, Determinism};
+pub use check::{Cause, Determinism, FirstDivergence};
 pub use clocks::Clocks;
 pub use error::Error;
 pub use extract::Extracted;

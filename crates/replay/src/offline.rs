@@ -63,7 +63,7 @@ impl Recording {
         let is_final = place == commands.len()
             || !self.is_of_the_host(range)
                 && !commands[place..].iter().any(|command| can_write(command, range));
-        if is_final && let Some(bytes) = self.recorded(Side::End, range)? {
+        if is_final && let Some(bytes) = self.recorded(WindowEdge::End, range)? {
             return Ok(Content::Known(bytes));
         }
         Ok(known)
@@ -89,7 +89,7 @@ impl Recording {
         if let Some(command) = commands[..place].iter().find(may_write) {
             return Ok(unknown(Some(command)));
         }
-        let Some(mut content) = self.recorded(Side::Begin, range)? else {
+        let Some(mut content) = self.recorded(WindowEdge::Begin, range)? else {
             return Ok(unknown(None));
         };
         for (index, command) in commands[..place].iter().enumerate() {
@@ -150,10 +150,10 @@ impl Recording {
     }
 
     /// What was recorded of a range at one end of the window, if all of it was.
-    fn recorded(&mut self, side: Side, range: &Range<u64>) -> Result<Option<Vec<u8>>, Error> {
-        let buffers = match side {
-            Side::Begin => &self.begin,
-            Side::End => &self.end,
+    fn recorded(&mut self, edge: WindowEdge, range: &Range<u64>) -> Result<Option<Vec<u8>>, Error> {
+        let buffers = match edge {
+            WindowEdge::Begin => &self.begin,
+            WindowEdge::End => &self.end,
         };
         let holds = |buffer: &&Buffer| buffer.address <= range.start && range.end <= buffer.range().end;
         let Some(pieces) = buffers.iter().find(holds).map(|buffer| buffer.pieces.clone()) else {
@@ -186,7 +186,7 @@ fn unknown(command: Option<&Command>) -> Content {
 }
 
 #[derive(Clone, Copy)]
-enum Side {
+enum WindowEdge {
     Begin,
     End,
 }

@@ -25,7 +25,7 @@ const LONGEST: Duration = Duration::from_secs(2);
 
 /// A stream that is slower than it was.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Held {
+pub(crate) struct DelayedStream {
     /// As the program knew it.
     pub(crate) stream: u64,
     /// Before each of its calls.
@@ -62,7 +62,7 @@ impl Replay<'_> {
             let Some(buffer) = first_apart(&expected, &found, &last.buffers) else {
                 continue;
             };
-            let Some(held) = way.held else {
+            let Some(delayed) = way.delayed else {
                 by_itself = Some(Race {
                     place: usize::MAX,
                     cause: Cause::Overlap,
@@ -86,7 +86,7 @@ impl Replay<'_> {
             };
             let cause = Cause::Stream {
                 own: command.stream,
-                other: held.stream,
+                other: delayed.stream,
             };
             return Ok(Some(Race {
                 place,
@@ -114,22 +114,22 @@ impl Replay<'_> {
             ..Way::SERIAL_ONCE
         };
         let slower = DELAYS.into_iter().flat_map(|delay| {
-            all.iter().map(move |stream| Held {
+            all.iter().map(move |stream| DelayedStream {
                 stream: *stream,
                 time: delay,
             })
         });
         let mut ways = vec![free];
-        for held in slower {
-            let calls = streams.iter().filter(|other| **other == held.stream).count();
+        for delayed in slower {
+            let calls = streams.iter().filter(|other| **other == delayed.stream).count();
             let most = LONGEST / calls.max(1) as u32;
             // One that is cut to the time of the shorter one shows no more than that did.
-            if held.time > DELAYS[0] && most <= DELAYS[0] {
+            if delayed.time > DELAYS[0] && most <= DELAYS[0] {
                 continue;
             }
-            let time = held.time.min(most);
+            let time = delayed.time.min(most);
             ways.push(Way {
-                held: Some(Held { time, ..held }),
+                delayed: Some(DelayedStream { time, ..delayed }),
                 ..free
             });
         }
@@ -185,16 +185,16 @@ impl Replay<'_> {
     }
 
     /// Lets a call begin later, if its stream is the one that is held back.
-    pub(crate) fn hold_back(&self, command: &Command) -> Result<(), Error> {
-        let held = self.held.filter(|held| held.stream == command.stream);
-        let (Some(held), Some(delayer)) = (held, &self.delayer) else {
+    pub(crate) fn delay_stream(&self, command: &Command) -> Result<(), Error> {
+        let delayed = self.delayed.filter(|delayed| delayed.stream == command.stream);
+        let (Some(delayed), Some(delayer)) = (delayed, &self.delayer) else {
             return Ok(());
         };
         if !is_work(command) {
             return Ok(());
         }
         delayer
-            .delay(held.time, self.stream(command))
+            .delay(delayed.time, self.stream(command))
             .map_err(Error::device("delaying a stream"))
     }
 }

@@ -13,7 +13,7 @@ use crate::recording::{Command, rows, text};
 
 /// Work on the device: what joins it with a call, and what it is. All nodes of a graph have the same number, so that
 /// kernels are told apart by their names, and those of one name by their order.
-type Work = (u64, String);
+type OpKey = (u64, String);
 
 /// Gives each call its time.
 pub(crate) fn fill_in(
@@ -22,7 +22,7 @@ pub(crate) fn fill_in(
     strings: &[String],
     process: ProcessId,
 ) -> Result<(), Error> {
-    let mut found: Vec<(Timestamp, Work, Duration)> = Vec::new();
+    let mut found: Vec<(Timestamp, OpKey, Duration)> = Vec::new();
     let mut add = |correlation: CorrelationId, name: String, start: Timestamp, end: Timestamp| {
         let took = Duration::from_nanos(end.0.saturating_sub(start.0));
         found.push((start, (correlation.0, name), took));
@@ -43,7 +43,7 @@ pub(crate) fn fill_in(
         }
     }
     found.sort_by_key(|(start, ..)| *start);
-    let mut times: FxHashMap<Work, VecDeque<Duration>> = FxHashMap::default();
+    let mut times: FxHashMap<OpKey, VecDeque<Duration>> = FxHashMap::default();
     for (_, work, took) in found {
         times.entry(work).or_default().push_back(took);
     }

@@ -237,7 +237,7 @@ impl Recording {
     }
 
     /// The buffers that a call is told of, each once.
-    pub fn told_buffers(&self, command: &Command) -> Vec<(u64, u64)> {
+    pub fn argument_buffers(&self, command: &Command) -> Vec<(u64, u64)> {
         let words = command.parameters.as_chunks::<8>().0.iter();
         let told = words
             .map(|word| u64::from_le_bytes(*word))
@@ -252,7 +252,7 @@ impl Recording {
     }
 
     /// Whether a call is told the handle of a texture or a surface.
-    pub(crate) fn told_texture(&self, command: &Command) -> bool {
+    pub(crate) fn takes_texture(&self, command: &Command) -> bool {
         let told = |handle: u64| {
             let words = command.parameters.as_chunks::<8>().0.iter();
             words.copied().any(|word| u64::from_le_bytes(word) == handle)

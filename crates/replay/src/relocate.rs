@@ -25,16 +25,16 @@ impl Replay<'_> {
     }
 
     /// Content as it was recorded, for memory that begins at an address, becomes what it must be here.
-    pub(crate) fn outward(&self, address: u64, content: &mut [u8]) {
+    pub(crate) fn to_replay_addresses(&self, address: u64, content: &mut [u8]) {
         if self.has_moved_memory() {
-            each_word(address, content, |word| self.moves.outward(word));
+            each_word(address, content, |word| self.moves.to_replay_addresses(word));
         }
     }
 
     /// Content as it is here becomes what it would be where memory was.
-    pub(crate) fn homeward(&self, address: u64, content: &mut [u8]) {
+    pub(crate) fn to_recorded_addresses(&self, address: u64, content: &mut [u8]) {
         if self.has_moved_memory() {
-            each_word(address, content, |word| self.moves.homeward(word));
+            each_word(address, content, |word| self.moves.to_recorded_addresses(word));
         }
     }
 }
@@ -65,11 +65,11 @@ impl Moves {
         self.out.is_empty()
     }
 
-    fn outward(&self, word: u64) -> u64 {
+    fn to_replay_addresses(&self, word: u64) -> u64 {
         translated(&self.out, word)
     }
 
-    fn homeward(&self, word: u64) -> u64 {
+    fn to_recorded_addresses(&self, word: u64) -> u64 {
         translated(&self.home, word)
     }
 }
@@ -106,10 +106,10 @@ mod tests {
     fn words_are_translated_there_and_back() {
         let moves =
             Moves::new([(0x1000..0x1008, 0x9000), (0x100..0x104, 0x8000), (0x5..0x9, 0x5)].into_iter());
-        let there = [0x0FF, 0x100, 0x103, 0x104, 0x1007, 0x1008].map(|word| moves.outward(word));
+        let there = [0x0FF, 0x100, 0x103, 0x104, 0x1007, 0x1008].map(|word| moves.to_replay_addresses(word));
         assert_eq!(there, [0x0FF, 0x8000, 0x8003, 0x104, 0x9007, 0x1008]);
         assert_eq!(
-            [0x8003, 0x9000, 0x9008].map(|word| moves.homeward(word)),
+            [0x8003, 0x9000, 0x9008].map(|word| moves.to_recorded_addresses(word)),
             [0x103, 0x1000, 0x9008]
         );
         assert!(Moves::new([(0x5..0x9, 0x5)].into_iter()).is_empty());

@@ -18,7 +18,7 @@ use crate::pace::Start;
 use crate::part::Against;
 use crate::plan::Plan;
 use crate::progress::ProgressFn;
-use crate::race::Held;
+use crate::race::DelayedStream;
 use crate::recording::{Command, Piece, Recording};
 use crate::relocate::Moves;
 use crate::snapshots::Snapshots;
@@ -77,7 +77,7 @@ pub struct Replay<'r> {
     pub(crate) pattern: u8,
     pub(crate) fresh: Fresh,
     /// A stream whose work is held back.
-    pub(crate) held: Option<Held>,
+    pub(crate) delayed: Option<DelayedStream>,
     pub(crate) delayer: Option<Delayer>,
     pub(crate) context: Context,
 }
@@ -204,13 +204,13 @@ impl<'r> Replay<'r> {
             progress: None,
             pattern: PATTERN,
             fresh: Fresh::Once,
-            held: None,
+            delayed: None,
             delayer: None,
             context,
         };
         replay.make_streams()?;
         replay.check_host()?;
-        replay.stage_brought()?;
+        replay.stage_host_copies()?;
         Ok(replay)
     }
 
@@ -315,7 +315,7 @@ impl<'r> Replay<'r> {
             place += 1;
             self.keep_pace(command);
             self.watch.makes(command);
-            self.hold_back(command)?;
+            self.delay_stream(command)?;
             let issued = match nodes_of(command, &commands[place..]) {
                 Some(nodes) if self.order == Order::Streams && self.launches_whole(nodes) => {
                     place += nodes.len();
@@ -367,7 +367,7 @@ impl<'r> Replay<'r> {
                 self.stage.read(now, &mut content).map_err(failed)?;
             }
         }
-        self.homeward(address, &mut content);
+        self.to_recorded_addresses(address, &mut content);
         Ok(content)
     }
 
@@ -484,7 +484,7 @@ impl<'r> Replay<'r> {
             return self.stage.write(address, bytes).map_err(failed);
         }
         let mut content = bytes.to_vec();
-        self.outward(piece.address, &mut content);
+        self.to_replay_addresses(piece.address, &mut content);
         self.stage.write(address, &content).map_err(failed)
     }
 

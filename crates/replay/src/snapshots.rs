@@ -21,10 +21,10 @@ pub(crate) struct Snapshots {
     most: usize,
     /// How memory was filled in the runs that they are of.
     made: Option<(Fresh, u8)>,
-    kept: BTreeMap<usize, Kept>,
+    kept: BTreeMap<usize, StoredSnapshot>,
 }
 
-struct Kept {
+struct StoredSnapshot {
     memory: Snapshot,
     host: FxHashMap<u64, Vec<u8>>,
 }
@@ -43,7 +43,7 @@ impl Snapshots {
     }
 
     /// Makes room for one more.
-    fn thin_out(&mut self) {
+    fn evict_every_other(&mut self) {
         while self.kept.len() >= self.most {
             self.every = self.every.saturating_mul(2);
             let every = self.every;
@@ -139,13 +139,13 @@ impl Replay<'_> {
     }
 
     fn keep(&mut self, place: usize) -> Result<(), Error> {
-        self.snapshots.thin_out();
+        self.snapshots.evict_every_other();
         if !self.snapshots.is_wanted(place) {
             return Ok(());
         }
         let memory = self.copy_memory()?;
         let host = self.host.clone();
-        self.snapshots.kept.insert(place, Kept { memory, host });
+        self.snapshots.kept.insert(place, StoredSnapshot { memory, host });
         self.wait()
     }
 }

@@ -124,7 +124,7 @@ impl Attempt {
     }
 
     /// Looks at a part of it that begins with a whole element.
-    pub(crate) fn look(&mut self, recorded: &[u8], found: &[u8]) {
+    pub(crate) fn compare(&mut self, recorded: &[u8], found: &[u8]) {
         if !self.is_within {
             return;
         }
@@ -169,7 +169,7 @@ mod tests {
             absolute,
             relative,
         });
-        attempt.look(recorded, found);
+        attempt.compare(recorded, found);
         attempt.close(0, recorded.len() as u64)
     }
 

@@ -1,11 +1,11 @@
 //! `tracesmith replay`: recorded work, run again and judged.
 
 mod answers;
+pub(super) mod aslr;
 mod guard;
 mod origin;
 mod plan;
 mod plan_file;
-pub(super) mod settle;
 mod step;
 
 use std::fs;
@@ -66,7 +66,7 @@ pub(crate) fn run(args: &ReplayArgs, output: &mut Output) -> anyhow::Result<Exit
         return Ok(Exit::Done);
     }
     if is_timed {
-        settle::settle_addresses();
+        aslr::reexec_without_aslr();
     } else if args.mode != ReplayMode::DryRun && guard::role() == Role::Guard {
         return guard::guard(args, output);
     }
@@ -82,17 +82,17 @@ pub(crate) fn run(args: &ReplayArgs, output: &mut Output) -> anyhow::Result<Exit
     if recording.broken.is_none() {
         warn_of_damage(&recording, &args.file, output)?;
     }
-    let wishes = Wishes::of(args, &recording)?;
+    let request = ReplayRequest::of(args, &recording)?;
     if args.mode == ReplayMode::DryRun {
         return plan::show_plan(&recording, &plan, output);
     }
     if guard::role() != Role::Searcher {
-        for array in &wishes.written {
+        for array in &request.written {
             array.refuse_to_destroy(args)?;
         }
     }
     let recorded_span = (args.mode == ReplayMode::AsRecorded).then(|| recording.span());
-    origin::warn_of_strangers(&recording.origin, output);
+    origin::warn_if_recorded_elsewhere(&recording.origin, output);
     let placing = if args.relocate {
         Placing::Anywhere
     } else {
@@ -111,16 +111,16 @@ pub(crate) fn run(args: &ReplayArgs, output: &mut Output) -> anyhow::Result<Exit
             None => error,
         }
     })?;
-    guard::take_notes(&replay.watch());
+    guard::write_progress(&replay.watch());
     let context = Answered {
         args,
-        wishes: &wishes,
+        request: &request,
         recorded_span,
     };
     match context.replay(&mut replay, output) {
         Ok(exit) => Ok(exit),
         Err(error) => match error.downcast::<Error>() {
-            Ok(error) => guard::hand_over(error, &replay),
+            Ok(error) => guard::report_fault(error, &replay),
             Err(error) => Err(error),
         },
     }
@@ -176,15 +176,15 @@ pub(super) fn warn_of_damage(recording: &Recording, file: &Path, output: &mut Ou
 /// What is answered, and from what.
 struct Answered<'a> {
     args: &'a ReplayArgs,
-    wishes: &'a Wishes,
+    request: &'a ReplayRequest,
     recorded_span: Option<Duration>,
 }
 
 impl Answered<'_> {
     fn replay(&self, replay: &mut Replay<'_>, output: &mut Output) -> anyhow::Result<Exit> {
-        let Self { args, wishes, .. } = self;
-        replay.set_tolerances(&wishes.tolerances);
-        for replacement in &wishes.replacements {
+        let Self { args, request, .. } = self;
+        replay.set_tolerances(&request.tolerances);
+        for replacement in &request.replacements {
             replay.replace(replacement)?;
         }
         if guard::role() == Role::Searcher {
@@ -197,7 +197,7 @@ impl Answered<'_> {
         if args.step {
             return step::run(replay, output);
         }
-        for array in &wishes.written {
+        for array in &request.written {
             replay.go_to(array.place)?;
             let content = replay.read(array.address, array.bytes)?;
             array.write(&content, output)?;
@@ -210,9 +210,9 @@ impl Answered<'_> {
             return answers::show_check(&found, output);
         }
         match args.mode {
-            ReplayMode::Timing if wishes.replacements.is_empty() => {
+            ReplayMode::Timing if request.replacements.is_empty() => {
                 let before = replay.clocks();
-                let timings = replay.time(wishes.part.places.clone(), args.repeat)?;
+                let timings = replay.time(request.part.places.clone(), args.repeat)?;
                 let clocks = [before, replay.clocks()];
                 output.json(&replay_timing::report_value(&timings, clocks))?;
                 return Ok(Exit::Done);
@@ -221,12 +221,12 @@ impl Answered<'_> {
             ReplayMode::AsRecorded => replay.set_pace(Pace::AsRecorded),
             _ => {}
         }
-        let repeat = wishes.repeat.unwrap_or(args.repeat);
+        let repeat = request.repeat.unwrap_or(args.repeat);
         self.show_progress(replay, repeat, output);
-        let runs = replay.run_part(&wishes.part, repeat)?;
+        let runs = replay.run_part(&request.part, repeat)?;
         let compared: Vec<Comparison> = replay.time_replaced(repeat)?;
-        let is_whole = wishes.part == Part::whole(replay.recording().commands.len());
-        let timings = if is_whole && compared.is_empty() && output.is_curious() {
+        let is_whole = request.part == Part::whole(replay.recording().commands.len());
+        let timings = if is_whole && compared.is_empty() && output.wants_detail() {
             replay.time_each()?
         } else {
             Vec::new()
@@ -251,7 +251,7 @@ impl Answered<'_> {
 }
 
 /// What was asked for, as the library wants it.
-struct Wishes {
+struct ReplayRequest {
     part: Part,
     tolerances: Vec<Tolerance>,
     replacements: Vec<Replacement>,
@@ -261,10 +261,10 @@ struct Wishes {
     repeat: Option<u32>,
 }
 
-impl Wishes {
+impl ReplayRequest {
     fn of(args: &ReplayArgs, recording: &Recording) -> anyhow::Result<Self> {
         if let Some(plan) = &args.plan {
-            return plan_file::wishes(plan, recording);
+            return plan_file::request(plan, recording);
         }
         Ok(Self {
             part: part(args, recording)?,

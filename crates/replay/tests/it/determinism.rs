@@ -2,7 +2,7 @@
 
 use tracesmith_fake_cuda::variable;
 use tracesmith_format::tables::CommandKind;
-use tracesmith_replay::{Cause, Culprit, Determinism};
+use tracesmith_replay::{Cause, Determinism, FirstDivergence};
 
 use crate::support::window::{
     BASE, Call, Float, Long, Number, Window, allocate, copy, delay, fill, free, launch, record_event, set,
@@ -21,7 +21,7 @@ fn checked(window: &Window, runs: u32) -> Determinism {
 }
 
 #[track_caller]
-fn culprit(window: &Window, runs: u32) -> Culprit {
+fn culprit(window: &Window, runs: u32) -> FirstDivergence {
     match checked(window, runs) {
         Determinism::Differs(culprit) => *culprit,
         repeats => panic!("{repeats:?}"),

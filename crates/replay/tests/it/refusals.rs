@@ -527,7 +527,7 @@ fn a_plan_and_the_facts_of_a_recording_need_no_driver() {
     assert_eq!(recording.span().as_nanos(), 3_500);
     assert_eq!(recording.commands[0].recorded.unwrap().as_nanos(), 700);
     assert_eq!(recording.commands[2].recorded, None);
-    assert_eq!(recording.told_buffers(&recording.commands[0]), [(BASE, 64)]);
+    assert_eq!(recording.argument_buffers(&recording.commands[0]), [(BASE, 64)]);
     let origin = Origin {
         name: "rack7".to_owned(),
         machine_id: "abc".to_owned(),

@@ -15,7 +15,7 @@ use rustix::process::{Signal, set_parent_process_death_signal};
 use serde_json::{Value, json};
 use tracesmith_replay::{Command as RecordedCommand, Error, Recording, Replay, Watch};
 
-use super::settle;
+use super::aslr;
 use crate::args::{Format, ReplayArgs};
 use crate::exit::Exit;
 use crate::output::Output;
@@ -57,7 +57,7 @@ pub(super) fn role() -> Role {
 }
 
 /// Notes how far a replay comes, from a thread of its own.
-pub(super) fn take_notes(watch: &Watch) {
+pub(super) fn write_progress(watch: &Watch) {
     let Some(file) = std::env::var_os(NOTES).map(PathBuf::from) else {
         return;
     };
@@ -86,7 +86,7 @@ fn write_note(file: &Path, note: &Value) {
 }
 
 /// What the runner does with an error: one of the device is left to the guard.
-pub(super) fn hand_over(error: Error, replay: &Replay<'_>) -> anyhow::Result<Exit> {
+pub(super) fn report_fault(error: Error, replay: &Replay<'_>) -> anyhow::Result<Exit> {
     let Some(file) = std::env::var_os(NOTES)
         .map(PathBuf::from)
         .filter(|_| error.is_fault())
@@ -116,7 +116,7 @@ enum End {
 
 /// Runs this very command in a child and looks after it.
 pub(super) fn guard(args: &ReplayArgs, output: &mut Output) -> anyhow::Result<Exit> {
-    settle::fix_addresses();
+    aslr::fix_addresses();
     let limit = (args.timeout > 0).then(|| Duration::from_secs(args.timeout.into()));
     let first = watched(Role::Runner, limit)?;
     let End::Exit(exit) = first else {

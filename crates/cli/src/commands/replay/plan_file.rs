@@ -7,7 +7,7 @@ use anyhow::Context;
 use serde::Deserialize;
 use tracesmith_replay::{Float, Part, Recording, Replacement, Tolerance};
 
-use super::Wishes;
+use super::ReplayRequest;
 use crate::args::ElementArg;
 use clap::ValueEnum;
 
@@ -21,7 +21,7 @@ struct PlanFile {
     #[serde(default)]
     replace: Vec<Replace>,
     #[serde(default)]
-    tolerance: Vec<Apart>,
+    tolerance: Vec<ToleranceSpec>,
     #[serde(default)]
     dump: Vec<Dump>,
     #[serde(default)]
@@ -41,7 +41,7 @@ struct Replace {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Apart {
+struct ToleranceSpec {
     #[serde(rename = "type")]
     float: String,
     #[serde(default)]
@@ -74,7 +74,7 @@ pub(super) struct Written {
 }
 
 /// Reads a plan. Files in it are looked for beside it.
-pub(super) fn wishes(path: &Path, recording: &Recording) -> anyhow::Result<Wishes> {
+pub(super) fn request(path: &Path, recording: &Recording) -> anyhow::Result<ReplayRequest> {
     let name = path.display();
     let text = fs::read(path).with_context(|| format!("reading {name}"))?;
     let file: PlanFile = serde_json::from_slice(&text).with_context(|| format!("reading {name}"))?;
@@ -100,7 +100,7 @@ pub(super) fn wishes(path: &Path, recording: &Recording) -> anyhow::Result<Wishe
             symbol: replace.symbol.clone(),
         })
     };
-    Ok(Wishes {
+    Ok(ReplayRequest {
         part: part(file.calls.as_deref(), recording)?,
         tolerances: file
             .tolerance
@@ -133,7 +133,7 @@ fn part(calls: Option<&[u64]>, recording: &Recording) -> anyhow::Result<Part> {
     Ok(Part::in_order(places))
 }
 
-fn tolerance(apart: &Apart) -> anyhow::Result<Tolerance> {
+fn tolerance(apart: &ToleranceSpec) -> anyhow::Result<Tolerance> {
     let float = Float::from_name(&apart.float)
         .with_context(|| format!("{:?} is not one of f16, bf16, f32, f64", apart.float))?;
     Ok(Tolerance {

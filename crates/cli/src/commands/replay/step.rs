@@ -32,7 +32,7 @@ const ELEMENTS: usize = 8;
 pub(super) fn run(replay: &mut Replay<'_>, output: &mut Output) -> anyhow::Result<Exit> {
     replay.go_to(0)?;
     let mut steps = Steps { replay, place: 0 };
-    steps.say_where(output)?;
+    steps.show_position(output)?;
     loop {
         if std::io::stdin().is_terminal() {
             output.prompt("> ")?;
@@ -46,7 +46,7 @@ pub(super) fn run(replay: &mut Replay<'_>, output: &mut Output) -> anyhow::Resul
         {
             return Ok(Exit::Done);
         }
-        match steps.obey(&line, output) {
+        match steps.run_command(&line, output) {
             Ok(After::GoOn) => {}
             Ok(After::Leave) => return Ok(Exit::Done),
             Err(error) if error.is::<tracesmith_replay::Error>() => return Err(error),
@@ -67,7 +67,7 @@ struct Steps<'s, 'r> {
 }
 
 impl Steps<'_, '_> {
-    fn obey(&mut self, line: &str, output: &mut Output) -> anyhow::Result<After> {
+    fn run_command(&mut self, line: &str, output: &mut Output) -> anyhow::Result<After> {
         let words: Vec<&str> = line.split_whitespace().collect();
         let count = |at: usize| -> anyhow::Result<usize> {
             match words.get(at) {
@@ -93,7 +93,7 @@ impl Steps<'_, '_> {
                     output.line(&call_text(command))?;
                 }
             }
-            "buffers" => self.show_told(output)?,
+            "buffers" => self.show_buffers(output)?,
             "show" | "s" => {
                 let address = address(words.get(1).copied())?;
                 self.show(address, element(words.get(2).copied())?, output)?;
@@ -122,10 +122,10 @@ impl Steps<'_, '_> {
             self.replay.go_to(place)?;
         }
         self.place = place;
-        self.say_where(output)
+        self.show_position(output)
     }
 
-    fn say_where(&self, output: &mut Output) -> anyhow::Result<()> {
+    fn show_position(&self, output: &mut Output) -> anyhow::Result<()> {
         let next = self.replay.recording().commands.get(self.place);
         output.line(&next.map_or_else(
             || "at the end".to_owned(),
@@ -134,11 +134,11 @@ impl Steps<'_, '_> {
         Ok(output.finish()?)
     }
 
-    fn show_told(&mut self, output: &mut Output) -> anyhow::Result<()> {
+    fn show_buffers(&mut self, output: &mut Output) -> anyhow::Result<()> {
         let Some(command) = self.replay.recording().commands.get(self.place).cloned() else {
             return Ok(());
         };
-        for (address, _) in self.replay.recording().told_buffers(&command) {
+        for (address, _) in self.replay.recording().argument_buffers(&command) {
             self.show(address, Some(ElementArg::U8), output)?;
         }
         Ok(())
