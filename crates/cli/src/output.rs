@@ -113,7 +113,7 @@ impl Output {
     }
 
     /// Whether more is told than was asked for: to programs, and with -v.
-    pub(crate) fn is_curious(&self) -> bool {
+    pub(crate) fn wants_detail(&self) -> bool {
         self.verbose || self.format == Format::Json
     }
 

@@ -12,7 +12,7 @@ use tracesmith_trace::analysis::{
 use tracesmith_trace::reconstruct::{Doubts, Window};
 use tracesmith_trace::{Trace, units};
 
-use crate::args::{AnalysisArg, AnalyzeArgs, Format, KernelKeyArg, StreamsArg, StretchArgs};
+use crate::args::{AnalysisArg, AnalyzeArgs, Format, KernelKeyArg, StreamsArg, TimeRangeArgs};
 use crate::input::{open_trace, repair_hint};
 use crate::name_pattern::name_filter;
 use crate::output::{Names, Output};
@@ -39,7 +39,7 @@ pub(crate) fn run(args: &AnalyzeArgs, output: &mut Output) -> anyhow::Result<()>
         Some(only) => one(only, args, &analysis, limit, output)?,
     }
     if output.format != Format::Json {
-        say_doubts(&analysis.activity.doubts, output);
+        show_doubts(&analysis.activity.doubts, output);
         if analysis.activity.doubts.damaged_blocks > 0 {
             output.note(&repair_hint(&args.file));
         }
@@ -48,7 +48,7 @@ pub(crate) fn run(args: &AnalyzeArgs, output: &mut Output) -> anyhow::Result<()>
 }
 
 /// The time range or the step that is chosen, analyzed.
-pub(crate) fn analysis<'t>(stretch: &StretchArgs, trace: &'t Trace) -> anyhow::Result<Analysis<'t>> {
+pub(crate) fn analysis<'t>(stretch: &TimeRangeArgs, trace: &'t Trace) -> anyhow::Result<Analysis<'t>> {
     let Some(number) = stretch.step else {
         return Ok(Analysis::of(trace, window(stretch, trace)?)?);
     };
@@ -62,7 +62,7 @@ pub(crate) fn analysis<'t>(stretch: &StretchArgs, trace: &'t Trace) -> anyhow::R
 }
 
 /// The time range that is chosen.
-pub(crate) fn window(stretch: &StretchArgs, trace: &Trace) -> anyhow::Result<Window> {
+pub(crate) fn window(stretch: &TimeRangeArgs, trace: &Trace) -> anyhow::Result<Window> {
     if stretch.step.is_some() {
         return Ok(analysis(stretch, trace)?.activity.window);
     }
@@ -346,7 +346,7 @@ fn csv<T: Serialize>(rows: impl Iterator<Item = T>, output: &mut Output) -> anyh
 }
 
 /// Says what the figures cannot be sure of.
-pub(crate) fn say_doubts(doubts: &Doubts, output: &mut Output) {
+pub(crate) fn show_doubts(doubts: &Doubts, output: &mut Output) {
     for sentence in doubts.sentences() {
         output.warning(&sentence);
     }

@@ -7,7 +7,7 @@ use tracesmith_trace::reconstruct::Window;
 use tracesmith_trace::units;
 
 use crate::args::{DiffArgs, Format};
-use crate::commands::analyze::say_doubts;
+use crate::commands::analyze::show_doubts;
 use crate::exit::Exit;
 use crate::input::open_trace;
 use crate::output::table::{Align, Cell, TextTable};
@@ -63,8 +63,8 @@ pub(crate) fn run(args: &DiffArgs, output: &mut Output) -> anyhow::Result<Exit> 
         }
     }
     if output.format != Format::Json {
-        say_doubts(&a.activity.doubts, output);
-        say_doubts(&b.activity.doubts, output);
+        show_doubts(&a.activity.doubts, output);
+        show_doubts(&b.activity.doubts, output);
     }
     if let Some(allowed) = args.fail_over.filter(|_| is_over) {
         output.note(&format!(

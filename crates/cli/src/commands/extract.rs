@@ -7,12 +7,12 @@ use tracesmith_trace::units;
 
 use super::leftovers;
 use super::out_file::write_folder;
-use super::replay::{launch_place, settle, warn_of_damage};
+use super::replay::{aslr, launch_place, warn_of_damage};
 use crate::args::{ExtractArgs, Format, OutArgs};
 use crate::output::Output;
 
 pub(crate) fn run(args: &ExtractArgs, output: &mut Output) -> anyhow::Result<()> {
-    settle::settle_addresses();
+    aslr::reexec_without_aslr();
     leftovers::watch()?;
     let name = args.file.display().to_string();
     let mut recording = Recording::open(&args.file).with_context(|| name.clone())?;

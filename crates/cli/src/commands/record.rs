@@ -14,7 +14,7 @@ use crate::output::Output;
 
 pub(crate) fn run(args: &RecordArgs, output: &mut Output) -> anyhow::Result<Exit> {
     if args.dump {
-        return ask_for_dumps(&args.pid, output);
+        return request_dumps(&args.pid, output);
     }
     for process in &args.pid {
         anyhow::ensure!(
@@ -42,7 +42,7 @@ pub(crate) fn run(args: &RecordArgs, output: &mut Output) -> anyhow::Result<Exit
     capture::exit(report, Exit::Done, &args.capture, output)
 }
 
-fn ask_for_dumps(processes: &[u32], output: &mut Output) -> anyhow::Result<Exit> {
+fn request_dumps(processes: &[u32], output: &mut Output) -> anyhow::Result<Exit> {
     for process in processes {
         let path = dump(*process)?;
         let path = path.display().to_string();

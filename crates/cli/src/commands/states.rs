@@ -11,7 +11,7 @@ use tracesmith_trace::reconstruct::{
 use tracesmith_trace::{EventName, Trace, units};
 
 use crate::args::{Format, StatesArgs};
-use crate::commands::analyze::{offset, say_doubts, whole_span, window};
+use crate::commands::analyze::{offset, show_doubts, whole_span, window};
 use crate::input::open_trace;
 use crate::output::table::{Align, TextTable};
 use crate::output::{Output, StdoutError};
@@ -49,7 +49,7 @@ pub(crate) fn run(args: &StatesArgs, output: &mut Output) -> anyhow::Result<()> 
         None => shown.totals(output)?,
     }
     if output.format != Format::Json {
-        say_doubts(&activity.doubts, output);
+        show_doubts(&activity.doubts, output);
     }
     Ok(())
 }

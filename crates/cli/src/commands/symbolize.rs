@@ -25,7 +25,7 @@ pub(crate) fn run(args: &SymbolizeArgs, output: &mut Output) -> anyhow::Result<(
     }
     let trace = open_trace(&args.file)?;
     let mut resolver = Resolver::new(Sources::with_folders(args.debug_dir.iter().cloned()));
-    let mut kept = Kept::new();
+    let mut kept = KeptFrames::new();
     let pids: Vec<u32> = trace.processes.iter().map(|process| process.pid).collect();
     let progress = Progress::new("naming", trace.file_bytes(), output.bar());
     let (report, bytes) = write_trace(&args.out, &[&args.file], Schema::Own, |writer| {
@@ -54,7 +54,7 @@ pub(crate) fn run(args: &SymbolizeArgs, output: &mut Output) -> anyhow::Result<(
 }
 
 /// Frames that kept the names that they had, by file.
-type Kept = BTreeMap<PathBuf, u64>;
+type KeptFrames = BTreeMap<PathBuf, u64>;
 
 /// How naming went.
 struct Outcome {
