@@ -1,4 +1,4 @@
-//! The variables that bring the library into a program.
+//! The environment variables that load the library into a program.
 
 use std::{
     env,
@@ -13,24 +13,24 @@ use crate::{
     launch::{Injection, Preload},
 };
 
-/// Names the collector that a program was started under.
+/// Contains the socket of the collector that started the program.
 pub(crate) const COLLECTOR_VARIABLE: &str = "TRACESMITH_COLLECTOR";
 
-/// What an armed program does about CUPTI before it is recorded.
+/// How an attachable program prepares CUPTI before it is recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CuptiPreinit {
     /// Nothing.
     Nothing,
-    /// It is made ready when CUDA is initialised.
+    /// Initialize CUPTI when CUDA is initialized.
     Ready,
 }
 
-/// Variables that arm a program: the library is loaded and waits for a
-/// collector, at a socket in the directory that is named here too.
+/// Variables that make a program attachable. The library is loaded and waits for a collector, at a socket in the
+/// runtime directory.
 ///
 /// # Errors
 ///
-/// When that directory cannot be made, or others could enter it.
+/// If the runtime directory cannot be created, or if other users can access it.
 pub fn environment(
     library: &Path,
     preload: Preload,
@@ -65,7 +65,7 @@ pub(crate) fn injection(
     variables
 }
 
-/// The library before what is preloaded already, once.
+/// Puts the library in front of the preloaded libraries, once.
 fn preloaded(library: &Path, before: Option<&OsStr>) -> OsString {
     let mut value = library.as_os_str().to_owned();
     let Some(before) = before.filter(|before| !before.is_empty()) else {

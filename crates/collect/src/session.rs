@@ -1,9 +1,8 @@
-//! The event loop: one thread that listens, orders, reads and writes.
+//! The event loop of the collector. It runs on one thread.
 //!
-//! A turn waits for whatever happens first (a visitor, a message, the end of a
-//! process, a descriptor of the caller's, a moment that was set) and then gives
-//! every ring its share. Nothing in a turn waits for a target longer than a
-//! message takes.
+//! One turn waits for the first of these: a connection, a message, the exit of a process, a file descriptor of the
+//! caller, or a timer. Then it reads a bounded amount from every ring. A turn waits for a target only as long as
+//! sending a message takes.
 
 mod connections;
 
@@ -42,24 +41,24 @@ use crate::{
     uncaptured_processes::Watch,
 };
 
-/// Between two looks at rings while records come: a thread's ring of 256 KiB
-/// fills in three of these at a million markers a second.
+/// Time between two reads of the rings while records arrive. At a million markers per second, a thread's ring of 256
+/// KiB fills in three of these pauses.
 const BUSY_PAUSE: Duration = Duration::from_millis(1);
 const IDLE_PAUSE: Duration = Duration::from_millis(5);
-/// Where only descriptors and set moments matter.
+/// The pause if no target has rings. Only file descriptors and timers matter then.
 const LONG_PAUSE: Duration = Duration::from_millis(100);
 
-/// How much a collector that is killed may lose.
+/// Time between two flushes: a collector that is killed loses at most this much.
 const FLUSH_PERIOD: Duration = Duration::from_secs(1);
 
-/// A window lasts from when the programs that are there are recorded. This is how
-/// long it may take them: CUPTI's coming up takes tenths of a second.
+/// The window's duration starts when all connected programs are recorded. This is the longest time to wait for them.
+/// CUPTI needs some tenths of a second to initialize.
 const OPENING_LIMIT: Duration = Duration::from_secs(5);
 
-/// Processes whose end waits for the next dump.
+/// Exited processes that the flight recorder keeps for the next dump.
 const MAX_ENDED: usize = 8;
 
-/// A recording that goes on.
+/// A capture session: the listener, the targets and the trace that is being written.
 pub(crate) struct Session {
     listener: Listener,
     settings: Settings,
@@ -73,7 +72,7 @@ pub(crate) struct Session {
     targets: Vec<Target>,
     /// The key of the next target.
     next_key: u64,
-    /// How children of ours ended.
+    /// Exit statuses of the collector's own child processes, by pid.
     known_ends: BTreeMap<u32, End>,
     window: WindowState,
     in_range: RangeState,
@@ -84,27 +83,27 @@ pub(crate) struct Session {
     report: Report,
 }
 
-/// What becomes of records.
+/// Where records go: directly into a trace, or into the flight recorder.
 enum Store {
     Stream(Box<TraceRows>),
     Flight(FlightStore),
 }
 
-/// Whether a range was begun that we say the ends of.
+/// The state of a capture range whose start and end the collector controls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RangeState {
     Begun,
     Ended,
 }
 
-/// Where we stand.
+/// The state of the capture window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WindowState {
     Ahead {
         opens: Instant,
         duration: Option<Duration>,
     },
-    /// Programs that are there begin to be recorded; one that is stuck is waited for until the limit.
+    /// Connected programs are starting to record. The collector waits for a stuck program until the limit.
     Opening {
         limit: Instant,
         duration: Option<Duration>,
@@ -116,8 +115,8 @@ enum WindowState {
 }
 
 impl Session {
-    /// Creates the trace, unless a flight recorder waits to be asked, and
-    /// listens. Whoever calls it hears signals: see [`OpenCounters`].
+    /// Creates the trace, unless this is a flight recorder, and starts to listen. The caller handles signals: see
+    /// [`OpenCounters`].
     ///
     /// [`OpenCounters`]: crate::OpenCounters
     pub(crate) fn new(capture: Capture, destination: Destination) -> Result<Self, Error> {
@@ -127,7 +126,7 @@ impl Session {
         let metadata = metadata(&capture);
         let mut clocks = HostClocks::open();
         clocks.read(Need::Bounds);
-        // First, so that a failure leaves no file behind.
+        // Listen first, so that a failure leaves no file.
         let listener = Listener::in_runtime_directory()?;
         let store = match capture.flight_recorder {
             Some(_) => Store::Flight(FlightStore::new(destination)),
@@ -170,17 +169,17 @@ impl Session {
         Ok(session)
     }
 
-    /// Where targets find us.
+    /// The socket to which targets connect.
     pub(crate) fn socket(&self) -> &Path {
         self.listener.path()
     }
 
-    /// Whether the window was open and is not any more.
+    /// Whether the window has closed.
     pub(crate) fn is_over(&self) -> bool {
         self.window == WindowState::Over
     }
 
-    /// Whether a target is being recorded or waits to be.
+    /// Whether a target is being recorded, or waits for the window to open.
     pub(crate) fn has_target(&self, key: TargetKey) -> bool {
         let target = self.position(key).map(|position| &self.targets[position]);
         target.is_some_and(|target| target.end().is_none())
@@ -191,18 +190,17 @@ impl Session {
         self.targets.iter().all(Target::is_gone)
     }
 
-    /// Whether a target has yet to carry out an order.
+    /// Whether a target has not answered a request yet.
     pub(crate) fn is_busy(&self) -> bool {
         self.targets.iter().any(Target::is_busy)
     }
 
-    /// Keeps how a child of ours ended: nobody else can be told after us.
+    /// Stores the exit status of a child process. The kernel reports it only once.
     pub(crate) fn note_end(&mut self, pid: u32, end: End) {
         self.known_ends.insert(pid, end);
     }
 
-    /// Waits for something to happen and deals with it. `others` are the
-    /// caller's descriptors; it is told which of them are ready.
+    /// Runs one turn. `others` are file descriptors of the caller. The result states which of them are ready.
     pub(crate) fn turn<const N: usize>(&mut self, others: [BorrowedFd<'_>; N]) -> Result<[bool; N], Error> {
         let ready = self.wait(others)?;
         if ready.listener {
@@ -219,7 +217,7 @@ impl Session {
         Ok(ready.others)
     }
 
-    /// Ends the window now, whatever was planned.
+    /// Closes the window now, even if its duration has not passed.
     pub(crate) fn close_window(&mut self) {
         if self.window == WindowState::Over {
             return;
@@ -231,12 +229,12 @@ impl Session {
         }
     }
 
-    /// Whether ranges begin and end when we say so.
+    /// Whether the collector starts and ends capture ranges.
     pub(crate) fn controls_ranges(&self) -> bool {
         self.settings.range == CaptureRange::Order
     }
 
-    /// Begins a range in all targets, or ends the one that was begun.
+    /// Starts a capture range in all targets, or ends the current one.
     pub(crate) fn toggle_range(&mut self) {
         let message = match self.in_range {
             RangeState::Begun => Message::End,
@@ -247,22 +245,22 @@ impl Session {
             RangeState::Ended => RangeState::Begun,
         };
         for target in &mut self.targets {
-            // One that is gone is noticed by the end of its connection.
+            // If the target has exited, the end of its connection shows it.
             let _ = target.send(&message);
         }
     }
 
-    /// The driver is not told of our library: traces say why.
+    /// Sets why the driver does not load the library. The trace contains this reason.
     pub(crate) fn set_injection_conflict(&mut self, why: &str) {
         self.absence.conflict = Some(why.to_owned());
     }
 
-    /// Looks from now on for processes below this one that use CUDA and do not come to us.
+    /// Starts to look for descendants of this process that use CUDA and do not connect.
     pub(crate) fn watch_children(&mut self) {
         self.watch = Watch::start();
     }
 
-    /// Writes out what the flight recorder holds.
+    /// Writes the contents of the flight recorder to a trace.
     pub(crate) fn dump(&mut self) -> Result<PathBuf, String> {
         let Store::Flight(flight) = &mut self.store else {
             return Err("this collector runs no flight recorder".to_owned());
@@ -279,7 +277,7 @@ impl Session {
             target.dump(&mut trace);
         }
         self.absence.note(self.report.processes, &mut trace);
-        // What ended is told now and needs no room any more.
+        // The trace now contains the exited processes, so their memory can be freed.
         self.targets.retain(|target| target.end().is_none());
         let finished = trace.finish();
         self.report.add(&finished);
@@ -296,28 +294,28 @@ impl Session {
         }
     }
 
-    /// Whether records wait for a dump.
+    /// Whether records stay in memory until a dump.
     pub(crate) fn is_flight_recorder(&self) -> bool {
         matches!(self.store, Store::Flight(_))
     }
 
-    /// Lets go of everything, the trace that was begun included.
+    /// Drops the session and deletes the unfinished trace.
     pub(crate) fn abandon(self, path: &Path) {
         if let Store::Stream(trace) = self.store {
             drop(trace);
             if path.metadata().is_ok_and(|metadata| metadata.is_file()) {
-                // A few bytes that stay behind are no reason to hide the error.
+                // A remaining file must not hide the original error.
                 let _ = std::fs::remove_file(path);
             }
         }
     }
 
-    /// Makes the next turn short: someone waits.
+    /// Shortens the next pause, because somebody waits for the result.
     pub(crate) fn shorten_pause(&mut self) {
         self.pause = self.pause.min(BUSY_PAUSE);
     }
 
-    /// Reads what is left, writes how everything ended and completes the trace.
+    /// Reads all remaining records, writes how each process ended, and completes the trace.
     pub(crate) fn finish(mut self) -> Report {
         self.take_samples();
         self.reap_exited();
@@ -326,7 +324,7 @@ impl Session {
             self.report.uncaptured_processes = self.absence.uncaptured_processes.len();
         }
         if let Store::Flight(_) = &self.store {
-            // Nothing is left when a death has just been written out.
+            // No target is left if a crash has just been dumped.
             if !self.targets.is_empty() || self.report.files.is_empty() {
                 // The error is in the report already.
                 let _ = self.dump();
@@ -400,7 +398,7 @@ impl Session {
         })
     }
 
-    /// Gives every ring its share.
+    /// Reads a bounded amount from every ring.
     fn read(&mut self) -> Progress {
         let mut progress = Progress::default();
         for target in &mut self.targets {
@@ -412,7 +410,7 @@ impl Session {
         progress
     }
 
-    /// Finishes with processes that have ended. A dump on the way lets go of others, so they are found by their keys.
+    /// Finishes exited processes. A dump removes other targets from the list, so this finds them by key.
     fn reap_exited(&mut self) {
         let keys: Vec<TargetKey> = self.targets.iter().map(|target| target.key).collect();
         for key in keys {
@@ -429,8 +427,8 @@ impl Session {
         }
     }
 
-    /// One that is streamed is over. One that the flight recorder holds is
-    /// written out if it died, and else waits for the next dump.
+    /// Finishes a streamed target. A target of the flight recorder is dumped if it crashed. Otherwise it waits for
+    /// the next dump.
     fn end_target(&mut self, key: TargetKey, end: End) {
         let Some(position) = self.position(key) else {
             return;
@@ -449,7 +447,7 @@ impl Session {
         }
     }
 
-    /// Opens and closes the window, and hands rows to the system, when it is time.
+    /// Opens and closes the window, and flushes the trace, when it is time.
     fn keep_time(&mut self, now: Instant) {
         match self.window {
             WindowState::Ahead { opens, duration } if now >= opens => {
@@ -483,7 +481,7 @@ impl Session {
         }
     }
 
-    /// Reads the host's clocks, if there is need or a target's window opened or closed.
+    /// Reads the host's clocks if `need` requires it, or if a target's window opened or closed.
     fn read_clocks(&mut self, need: Need) {
         let saw_window = match &mut self.store {
             Store::Stream(trace) => std::mem::take(&mut trace.saw_window),
@@ -522,7 +520,7 @@ impl Session {
         };
     }
 
-    /// The pause, or less when something is due.
+    /// The pause, shortened to the next timer.
     fn pause_until_next(&self) -> Duration {
         let due = match self.window {
             WindowState::Ahead { opens, .. } => Some(opens),
@@ -536,21 +534,21 @@ impl Session {
             .min(until(self.next_flush))
     }
 
-    /// A process that has not ended.
+    /// The key of a process that has not exited.
     fn key_of(&self, id: PeerId) -> Option<TargetKey> {
         let mut targets = self.targets.iter();
         let found = targets.find(|target| target.id() == id && target.end().is_none());
         found.map(|target| target.key)
     }
 
-    /// How a child of ours ended. The number of a process that is not visible from here is none of ours.
+    /// How a child of the collector ended. The pid of a process in another pid namespace is not comparable.
     fn known_end(&self, position: usize) -> Option<End> {
         let identity = &self.targets[position].identity;
         let known = self.known_ends.get(&identity.pid).copied();
         known.filter(|_| identity.is_visible())
     }
 
-    /// Where a target is now; none once it was let go.
+    /// The index of a target. `None` if it was removed.
     fn position(&self, key: TargetKey) -> Option<usize> {
         self.targets.iter().position(|target| target.key == key)
     }
@@ -565,20 +563,20 @@ impl Session {
     }
 }
 
-/// What a wait found.
+/// The result of waiting.
 struct Ready<const N: usize> {
     listener: bool,
     others: [bool; N],
-    /// Targets that said something.
+    /// Targets that sent a message.
     controls: Vec<TargetKey>,
 }
 
-/// Why there may be nothing of a process.
+/// Reasons why processes are missing in the trace.
 #[derive(Debug, Default)]
 struct Absence {
-    /// Of any: the driver was not told of our library.
+    /// Why the driver did not load the library into any process.
     conflict: Option<String>,
-    /// Processes that used CUDA and did not come, in words.
+    /// Descriptions of processes that used CUDA and did not connect.
     uncaptured_processes: Vec<String>,
 }
 
@@ -608,7 +606,7 @@ fn in_words(error: &dyn std::error::Error) -> String {
     words
 }
 
-/// What the trace says of itself.
+/// The metadata of the trace.
 fn metadata(capture: &Capture) -> Vec<(String, String)> {
     let mut facts = vec![
         ("created".to_owned(), time::since_1970().to_string()),

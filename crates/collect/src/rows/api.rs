@@ -1,5 +1,4 @@
-//! Calls of the runtime and the driver, the vendor library's own work, and
-//! compilations.
+//! Runtime and driver API calls, CUPTI overhead, and compilations.
 
 use tracesmith_format::{
     CorrelationId, Timestamp,
@@ -34,7 +33,8 @@ impl ProcessRows {
                 result: record.result,
             },
         };
-        // CUPTI's own records of calls have the runtime's call and the driver's within it, of which one has the kernel.
+        // CUPTI's own API records contain a runtime call and the driver call inside it. Only one of the two launches
+        // the kernel.
         if record.clock == wire::HOST_CLOCK && trace.has_kernels {
             self.launches.call(Call {
                 name: record.name,

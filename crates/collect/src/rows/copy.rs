@@ -1,4 +1,4 @@
-//! Copies, sets, and graphs as a whole.
+//! Memcpys, memsets, and launches of whole graphs.
 
 use tracesmith_format::{
     Bytes, ContextId, CorrelationId, GraphId, GraphNodeId, Timestamp,

@@ -1,13 +1,13 @@
-//! Names of kernels for people.
+//! Demangles kernel names.
 
 use std::fmt::{self, Write};
 
 use cpp_demangle::{DemangleOptions, Symbol};
 
-/// Longest name: one that repeats itself by reference can grow without end.
+/// The longest name. A name that refers to parts of itself can grow exponentially.
 const MAX_BYTES: usize = 16 << 10;
 
-/// The name that the compiler mangled to this one; none if it is no such name.
+/// The demangled name. `None` if the name is not mangled.
 pub(super) fn demangled(name: &str) -> Option<String> {
     if !name.starts_with("_Z") {
         return None;
@@ -19,7 +19,7 @@ pub(super) fn demangled(name: &str) -> Option<String> {
     Some(bounded.0)
 }
 
-/// A string that refuses to grow beyond its bound.
+/// A string with a maximum length.
 struct Bounded(String);
 
 impl Write for Bounded {

@@ -1,4 +1,4 @@
-//! Allocations, releases and pools.
+//! Allocations, frees and memory pools.
 
 use tracesmith_format::{
     Address, Bytes, CorrelationId, ThreadId, Timestamp,

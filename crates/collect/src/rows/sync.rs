@@ -1,4 +1,4 @@
-//! Waits of the host and of streams, and event records.
+//! Waits on the host and in streams, and event records.
 
 use tracesmith_format::{
     CorrelationId, Timestamp,
@@ -8,12 +8,12 @@ use tracesmith_wire::record as wire;
 
 use super::{Definitions, ProcessRows, RecordOutcome, TraceRows, process::OpLocation};
 
-/// Records that are kept until their context is known.
+/// Limit for records that wait until their context is known.
 const MOST_AWAITING: usize = 1 << 16;
 
 impl ProcessRows {
-    /// A thread tells of its waits at once; the vendor library tells of the
-    /// context, whose device they have, when it hands out its records.
+    /// A thread reports its waits immediately. CUPTI reports the context, which has the device, later with its
+    /// buffers.
     pub(super) fn sync(
         &mut self,
         record: &wire::Synchronization,
@@ -27,7 +27,7 @@ impl ProcessRows {
         RecordOutcome::Done
     }
 
-    /// Writes what was kept of contexts that are known by now.
+    /// Writes the stored records of contexts that are known now.
     #[cold]
     pub(super) fn settle_syncs(&mut self, trace: &mut TraceRows) {
         let is_known = |record: &wire::Synchronization| self.contexts.contains_key(&record.context);
@@ -36,7 +36,7 @@ impl ProcessRows {
         self.write_syncs(known, trace);
     }
 
-    /// Writes everything that was kept.
+    /// Writes all stored records.
     pub(super) fn end_syncs(&mut self, trace: &mut TraceRows) {
         let kept = std::mem::take(&mut self.awaiting);
         self.write_syncs(kept, trace);
