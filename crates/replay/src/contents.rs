@@ -1,7 +1,7 @@
-//! Bytes of memory, found by their hash.
+//! Memory contents, found by their hash.
 //!
-//! A recording can be larger than memory, so only where each piece lies is kept. Pieces stand in the file in the order in
-//! which they are wanted, so the block that was read last mostly holds the next one too.
+//! A recording can be larger than main memory, so only the location of each piece is kept. Pieces are in the file in
+//! the order in which they are needed. The last block that was read usually contains the next piece, too.
 
 use rustc_hash::FxHashMap;
 use tracesmith_format::tables::{Content, Contents, Module, Modules};
@@ -9,13 +9,13 @@ use tracesmith_format::{Blobs, Block, Projection, Reader, Source, Table};
 
 use crate::error::Error;
 
-/// Where a recording's bytes come from.
+/// The source of a recording's bytes.
 pub(crate) type Input = Box<dyn Source>;
 
 /// The hash of a piece.
 pub(crate) type Hash = u128;
 
-/// Where a row is: its block, and its place there.
+/// The location of a row: the block, and the row in it.
 #[derive(Clone, Copy)]
 struct RowLocation {
     block: u32,
@@ -88,7 +88,7 @@ impl Store {
         self.blob::<Content>(place, |columns| columns.data)
     }
 
-    /// The code with this hash.
+    /// The module with this hash.
     pub(crate) fn code(&mut self, hash: Hash) -> Result<Vec<u8>, Error> {
         let parts = self
             .code
@@ -102,13 +102,13 @@ impl Store {
         Ok(code)
     }
 
-    /// How many modules there are, and their bytes.
+    /// Number and total size of all modules.
     pub(crate) fn code_size(&self) -> (usize, u64) {
         let parts = self.code.values().flatten();
         (self.code.len(), parts.map(|(bytes, _)| bytes).sum())
     }
 
-    /// The hashes of all code.
+    /// The hashes of all modules.
     pub(crate) fn all_code(&self) -> Vec<Hash> {
         let mut all: Vec<Hash> = self.code.keys().copied().collect();
         all.sort_unstable();
@@ -130,7 +130,7 @@ impl Store {
     }
 }
 
-/// A hash of two halves.
+/// A hash from two halves.
 pub(crate) fn join(high: u64, low: u64) -> Hash {
     u128::from(high) << 64 | u128::from(low)
 }

@@ -1,4 +1,4 @@
-//! The code of a recording, loaded.
+//! Loads the modules of a recording.
 
 use std::collections::hash_map::Entry;
 use std::ffi::CString;
@@ -18,11 +18,11 @@ use crate::run::Moved;
 pub(crate) const MAX_DYNAMIC_SHARED: u32 = 8;
 pub(crate) const NON_PORTABLE_CLUSTER: u32 = 14;
 
-/// Shared memory that a kernel has without asking for it.
+/// Shared memory that a kernel can use without an attribute.
 pub(crate) const FREE_SHARED: u32 = 48 << 10;
 
-/// The most shared memory that each kernel may use: a program can raise and lower the limit from launch to launch, and a
-/// launch fails when it is too low. Static and dynamic shared memory count together, so it is set for every kernel that
+/// The maximum shared memory of each kernel. A program can change the limit between launches, and a launch fails if
+/// the limit is too low. Static and dynamic shared memory count together, so the limit is set for every kernel that
 /// uses any.
 fn most_shared(commands: &[Command]) -> FxHashMap<(u64, String), u32> {
     let mut most: FxHashMap<(u64, String), u32> = FxHashMap::default();
@@ -41,8 +41,8 @@ fn most_shared(commands: &[Command]) -> FxHashMap<(u64, String), u32> {
     most
 }
 
-/// Code runs on devices of the generation that it was compiled for, of the same step or a later one; what is no cubin is
-/// compiled by the driver.
+/// Checks the compute capability. A cubin runs on devices of the same major version, with the same or a higher minor
+/// version. The driver compiles everything else.
 pub(crate) fn check_architecture(
     recording: &mut Recording,
     plan: &Plan,
@@ -69,7 +69,7 @@ pub(crate) fn check_architecture(
 
 type Loaded = (FxHashMap<(u64, String), Function>, Vec<Moved>);
 
-/// Loads the code of every kernel that is launched, and sets what was set of them. Says where variables lie.
+/// Loads the module of every launched kernel and sets its function attributes. Returns where module globals are now.
 pub(crate) fn load(context: &Context, recording: &mut Recording, plan: &Plan) -> Result<Loaded, Error> {
     let mut modules: FxHashMap<ModuleKey, Module> = FxHashMap::default();
     let mut functions = FxHashMap::default();
@@ -97,7 +97,7 @@ pub(crate) fn load(context: &Context, recording: &mut Recording, plan: &Plan) ->
         };
         match command.kind {
             CommandKind::ATTRIBUTE if command.object != u64::from(MAX_DYNAMIC_SHARED) => {
-                // What the old driver took and this one does not shows when the kernel is launched.
+                // If this driver rejects the value, the launch reports it.
                 let _ = function.set_attribute(command.object as u32, command.value as i32);
             }
             CommandKind::LAUNCH if !command.attributes.is_empty() => {
@@ -108,7 +108,7 @@ pub(crate) fn load(context: &Context, recording: &mut Recording, plan: &Plan) ->
     }
     for (key, bytes) in most_shared(&recording.commands) {
         if let Some(function) = functions.get(&key) {
-            // What the old driver took and this one does not shows when the kernel is launched.
+            // If this driver rejects the value, the launch reports it.
             let _ = function.set_attribute(MAX_DYNAMIC_SHARED, bytes as i32);
         }
     }

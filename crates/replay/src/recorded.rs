@@ -1,4 +1,4 @@
-//! What each call took on the device when it was recorded.
+//! The recorded GPU time of each call.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -11,11 +11,11 @@ use crate::contents::Input;
 use crate::error::Error;
 use crate::recording::{Command, rows, text};
 
-/// Work on the device: what joins it with a call, and what it is. All nodes of a graph have the same number, so that
-/// kernels are told apart by their names, and those of one name by their order.
+/// A GPU operation: its correlation ID and name. All nodes of a graph have the same correlation ID. Kernels are
+/// distinguished by name, and kernels with the same name by order.
 type OpKey = (u64, String);
 
-/// Gives each call its time.
+/// Sets the recorded time of each call.
 pub(crate) fn fill_in(
     commands: &mut [Command],
     reader: &Reader<Input>,
@@ -60,6 +60,6 @@ pub(crate) fn fill_in(
     Ok(())
 }
 
-/// No kernel is called so: names of C and C++ have no spaces.
+/// No kernel has this name, because C and C++ names have no spaces.
 const COPY: &str = "a copy";
 const SET: &str = "a set";

@@ -1,4 +1,4 @@
-//! The plan on a device.
+//! Runs a plan on a device.
 
 use std::ops::Range;
 use std::rc::Rc;
@@ -27,117 +27,117 @@ use crate::tolerance::Tolerance;
 use crate::verdict::Verdict;
 use crate::watch::Watch;
 
-/// What the host waits for, as the format has it.
+/// The kinds of host waits, as encoded in the format.
 const WAIT_FOR_STREAM: u64 = 1;
 const WAIT_FOR_EVENT: u64 = 2;
 
-/// The default streams, as handles.
+/// Handles of the default streams.
 const LEGACY: [u64; 2] = [0, 1];
 
-/// What memory holds before a run if the recording does not say: no result of an earlier run, and not zeros either, which
-/// many kernels write.
+/// The fill pattern for memory without recorded contents. It hides no result of an earlier run. It is not zero,
+/// because many kernels write zeros.
 pub(crate) const PATTERN: u8 = 0xA5;
 
-/// A recording on a device, ready to run as often as one likes.
+/// A recording on a device, ready to run any number of times.
 pub struct Replay<'r> {
     pub(crate) recording: &'r mut Recording,
     plan: &'r Plan,
     pub(crate) stage: Stage,
     pub(crate) functions: FxHashMap<(u64, String), Function>,
-    /// Kernels that are launched instead of the recorded ones, by the number of the call.
+    /// Replacement kernels, by call number.
     pub(crate) replaced: Replaced,
-    /// Memory that does not lie where it lay, by where it was: variables of device code, and what lies beside arrays.
+    /// Relocated memory by recorded address: module globals, and the memory next to arrays.
     pub(crate) moved: Vec<Moved>,
-    /// The same and memory that could not be had at its address, for pointers in memory.
+    /// All relocated memory, including memory whose address was not available, for pointers in memory.
     pub(crate) moves: Moves,
     pub(crate) textures: Textures,
     streams: FxHashMap<u64, Stream>,
     events: FxHashMap<u64, Event>,
-    /// Graphs that were made again, by the number of the call that launches them.
+    /// Instantiated graphs, by the number of the launching call.
     pub(crate) graphs: FxHashMap<u64, Graph<'static>>,
-    /// What calls bring from the host, ready for the device, and where each call's begins.
+    /// Host data of memcpys in pinned memory, and the offset of each call's data.
     pub(crate) brought: Option<HostMemory<u32>>,
     pub(crate) brought_at: FxHashMap<u64, u64>,
-    /// Where the work of a graph goes that is being made again.
+    /// The stream that captures a graph, while a graph is created.
     pub(crate) captured: Option<Rc<Stream>>,
-    /// Page-locked memory of the host that the driver would not put where it was: what copies see of it.
+    /// Pinned host memory that could not be mapped at its address. Memcpys use these copies.
     pub(crate) host: FxHashMap<u64, Vec<u8>>,
     begin: Event,
     end: Event,
     pub(crate) marks: Stream,
     order: Order,
-    /// When the host began, where its gaps are kept.
+    /// The start time of the host, if its pauses are kept.
     pub(crate) started: Option<Start>,
-    /// How far numbers may be apart.
+    /// Allowed differences of numbers.
     pub(crate) tolerances: Vec<Tolerance>,
     pub(crate) snapshots: Snapshots,
     pub(crate) watch: Watch,
     pub(crate) progress: Option<ProgressFn>,
-    /// What memory without recorded content holds before a run.
+    /// The fill pattern for memory without recorded contents.
     pub(crate) pattern: u8,
     pub(crate) fresh: Fresh,
-    /// A stream whose work is held back.
+    /// The delayed stream.
     pub(crate) delayed: Option<DelayedStream>,
     pub(crate) delayer: Option<Delayer>,
     pub(crate) context: Context,
 }
 
-/// Kernels by the number of the call that launches them.
+/// Kernels by call number.
 pub(crate) type Replaced = FxHashMap<u64, Rc<Function>>;
 
-/// Memory that lies elsewhere now.
+/// Relocated memory.
 #[derive(Clone, Debug)]
 pub(crate) struct Moved {
     pub(crate) was: Range<u64>,
     pub(crate) is: u64,
 }
 
-/// How calls are made.
+/// The order of calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
-    /// In as many streams as the program had, with its events between them.
+    /// As recorded: the same streams and events.
     #[default]
     Streams,
-    /// One after another.
+    /// One call after another.
     Serial,
 }
 
-/// When memory that the window allocates is filled with the pattern.
+/// When to fill memory that the window allocates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Fresh {
-    /// Before the run: calls then overlap as they did.
+    /// Before the run. Calls overlap as recorded.
     #[default]
     Once,
-    /// And whenever it is allocated, so that a call cannot inherit what another one left at the same address.
+    /// Also at every allocation, so that a call cannot read old data at a reused address.
     EachTime,
 }
 
-/// How a run went.
+/// The result of a run.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// Time on the device from the first call to the last.
+    /// GPU time from the first call to the last.
     pub device_time: Duration,
-    /// Time on the host until all was done.
+    /// Host time until all work was finished.
     pub host_time: Duration,
-    /// What the memory was held against.
+    /// What memory was compared with.
     pub against: Against,
-    /// Calls that were made.
+    /// Number of calls.
     pub commands: usize,
-    /// How the memory came out.
+    /// The result of the comparison.
     pub verdict: Verdict,
 }
 
 impl<'r> Replay<'r> {
-    /// Takes the memory and loads the code.
+    /// Allocates the memory and loads the modules.
     ///
     /// # Errors
     ///
-    /// When something stands against it, or the driver refuses.
+    /// If something blocks the replay, or if the driver reports an error.
     pub fn prepare(recording: &'r mut Recording, plan: &'r Plan, ordinal: u32) -> Result<Self, Error> {
         Self::prepare_at(recording, plan, ordinal, Placing::Exact)
     }
 
-    /// The same; memory may lie elsewhere when it cannot be had where it was.
+    /// Like [`prepare`](Self::prepare). Memory may be relocated if its address is not available.
     ///
     /// # Errors
     ///
@@ -214,7 +214,7 @@ impl<'r> Replay<'r> {
         Ok(replay)
     }
 
-    /// Makes calls in this way from now on.
+    /// Sets the order of the next runs.
     pub fn set_order(&mut self, order: Order) {
         self.order = order;
     }
@@ -223,7 +223,7 @@ impl<'r> Replay<'r> {
         self.order
     }
 
-    /// Makes calls one after another while `body` runs.
+    /// Runs calls one after another while `body` runs.
     pub(crate) fn serially<T>(&mut self, body: impl FnOnce(&mut Self) -> T) -> T {
         let order = std::mem::replace(&mut self.order, Order::Serial);
         let result = body(self);
@@ -231,26 +231,26 @@ impl<'r> Replay<'r> {
         result
     }
 
-    /// What it runs.
+    /// The recording.
     pub fn recording(&self) -> &Recording {
         self.recording
     }
 
-    /// The code of the kernel that a call launches.
+    /// The module of the kernel that a call launches.
     pub(crate) fn code_of(&mut self, command: &Command) -> Result<Vec<u8>, Error> {
         self.plan.code_of(self.recording, command)
     }
 
-    /// Bytes of device memory that it takes.
+    /// The size of the device memory.
     pub fn bytes(&self) -> u64 {
         self.stage.bytes()
     }
 
-    /// Puts the memory into its first state, makes all calls and compares.
+    /// Restores the memory, runs all calls and compares.
     ///
     /// # Errors
     ///
-    /// What the driver says, with the call that it said it of.
+    /// If the driver reports an error. The error contains the call.
     pub fn run(&mut self) -> Result<Run, Error> {
         self.restore()?;
         self.start_clock();
@@ -265,7 +265,7 @@ impl<'r> Replay<'r> {
         })
     }
 
-    /// Makes calls and waits for them; gives what that takes on the device and on the host.
+    /// Runs calls and waits for them. Returns the GPU time and the host time.
     pub(crate) fn timed(
         &mut self,
         issue: impl FnOnce(&mut Self) -> Result<(), Error>,
@@ -289,7 +289,7 @@ impl<'r> Replay<'r> {
         Ok((device_time, host_time))
     }
 
-    /// The end is when all streams have come to it.
+    /// Records the end after all streams have finished.
     fn mark_end(&self) -> Result<(), tracesmith_cuda::Error> {
         for stream in self.streams.values() {
             let event = self.context.event()?;
@@ -299,7 +299,7 @@ impl<'r> Replay<'r> {
         self.end.record(&self.marks)
     }
 
-    /// Makes some of the calls, by their places among all.
+    /// Issues the calls at these positions.
     pub(crate) fn issue_all(&mut self, places: Range<usize>) -> Result<(), Error> {
         let commands = std::mem::take(&mut self.recording.commands);
         let places = places.start.min(commands.len())..places.end.min(commands.len());
@@ -335,7 +335,7 @@ impl<'r> Replay<'r> {
         waited.map_err(Error::device("synchronizing the device"))
     }
 
-    /// The stream of a call; none is the one that is everyone's.
+    /// The stream of a call. `None` is the default stream.
     pub(crate) fn stream(&self, command: &Command) -> Option<&Stream> {
         if let Some(stream) = &self.captured {
             return Some(stream);
@@ -346,11 +346,11 @@ impl<'r> Replay<'r> {
         }
     }
 
-    /// The content of memory, as it is now.
+    /// The current contents of memory.
     ///
     /// # Errors
     ///
-    /// When it is no memory of the recording's, or what the driver says.
+    /// If the recording does not contain this memory, or if the driver reports an error.
     pub fn read(&mut self, address: u64, bytes: u64) -> Result<Vec<u8>, Error> {
         self.wait()?;
         self.get_arrays()?;
@@ -371,11 +371,11 @@ impl<'r> Replay<'r> {
         Ok(content)
     }
 
-    /// Puts the memory into its first state and makes the calls before a place.
+    /// Restores the memory and runs the calls before a position.
     ///
     /// # Errors
     ///
-    /// What the driver says.
+    /// If the driver reports an error.
     pub fn run_until(&mut self, place: usize) -> Result<(), Error> {
         self.restore()?;
         self.issue_all(0..place)?;
@@ -407,7 +407,7 @@ impl<'r> Replay<'r> {
         Ok(())
     }
 
-    /// Kernels that use page-locked memory of the host need it where it was.
+    /// Checks that pinned host memory used by kernels is at its recorded address.
     fn check_host(&self) -> Result<(), Error> {
         let commands = self.recording.commands.iter();
         for command in commands.filter(|command| command.kind == CommandKind::LAUNCH) {
@@ -426,7 +426,7 @@ impl<'r> Replay<'r> {
         Ok(())
     }
 
-    /// Where memory lies now.
+    /// The current address of memory.
     pub(crate) fn place(&self, address: u64) -> u64 {
         let behind = self.moved.partition_point(|moved| moved.was.start <= address);
         let moved = behind.checked_sub(1).map(|before| &self.moved[before]);
@@ -436,8 +436,8 @@ impl<'r> Replay<'r> {
         }
     }
 
-    /// The memory as it was at the beginning. What the recording has no content of holds the pattern: nothing that an
-    /// earlier run left there.
+    /// Restores the memory of the window's start. Memory without recorded contents gets the fill pattern, so that no
+    /// results of an earlier run remain.
     pub(crate) fn restore(&mut self) -> Result<(), Error> {
         self.wait()?;
         self.stage
@@ -488,7 +488,7 @@ impl<'r> Replay<'r> {
         self.stage.write(address, &content).map_err(failed)
     }
 
-    /// Makes one call.
+    /// Issues one call.
     pub(crate) fn issue(&mut self, command: &Command) -> Result<(), Error> {
         match command.kind {
             CommandKind::LAUNCH => self.launch(command),
@@ -516,14 +516,14 @@ impl<'r> Replay<'r> {
             CommandKind::RECORD_EVENT => self.record_event(command),
             CommandKind::WAIT_EVENT => self.wait_event(command),
             CommandKind::SYNCHRONIZE => self.host_waits(command),
-            CommandKind::TEXTURE => self.retell_texture(command),
-            // Memory is there from the beginning to the end, and attributes are set when a kernel is loaded.
+            CommandKind::TEXTURE => self.redefine_texture(command),
+            // Memory is mapped from start to end, and attributes are set when a kernel is loaded.
             _ => Ok(()),
         }
     }
 
-    /// Memory is allocated: it holds the pattern again if that is wanted. Memory of the host keeps what the program wrote
-    /// there before it was page-locked.
+    /// Fills newly allocated memory with the pattern, if requested. Host memory keeps the contents that it had before
+    /// the program pinned it.
     fn allocate(&self, command: &Command) -> Result<(), Error> {
         let address = self.place(command.destination);
         let is_device = !matches!(
@@ -550,7 +550,7 @@ impl<'r> Replay<'r> {
 
     fn launch(&mut self, command: &Command) -> Result<(), Error> {
         if self.recording.brought.contains_key(&command.number) {
-            // The program had changed memory of the host that the kernel uses.
+            // The program had changed host memory that the kernel uses.
             self.wait()?;
             self.bring(command)?;
         }
@@ -563,7 +563,7 @@ impl<'r> Replay<'r> {
         cuda::launch(function, command, &parameters, self.stream(command)).map_err(Error::device("launching"))
     }
 
-    /// A launch's parameters, with addresses of what lies elsewhere now.
+    /// The parameters of a launch, with addresses of relocated memory.
     pub(crate) fn parameters(&self, command: &Command) -> Vec<u8> {
         let mut parameters = command.parameters.clone();
         if !self.moved.is_empty() || !self.stage.shifted().is_empty() {
@@ -574,12 +574,12 @@ impl<'r> Replay<'r> {
         parameters
     }
 
-    /// The host goes on when that is done which the program waited for.
+    /// Waits on the host for the work that the program waited for.
     fn host_waits(&self, command: &Command) -> Result<(), Error> {
         match (command.value, self.events.get(&command.object)) {
             (WAIT_FOR_STREAM, _) => self.wait_for(command.stream),
             (WAIT_FOR_EVENT, Some(event)) => event.synchronize().map_err(Error::device("waiting")),
-            // One that was recorded before the window is long over.
+            // An event that was recorded before the window has completed.
             (WAIT_FOR_EVENT, None) => Ok(()),
             _ => self.context.synchronize().map_err(Error::device("waiting")),
         }
@@ -609,7 +609,7 @@ impl<'r> Replay<'r> {
         Ok(())
     }
 
-    /// One that was recorded before the window is long over.
+    /// An event that was recorded before the window has completed.
     fn wait_event(&self, command: &Command) -> Result<(), Error> {
         let stream = self.stream(command).unwrap_or(&self.marks);
         match self.events.get(&command.object) {
@@ -624,12 +624,12 @@ pub fn has_device(ordinal: u32) -> bool {
     Driver::open().is_ok_and(|driver| driver.device(ordinal).is_ok())
 }
 
-/// A content that is not as long as its piece.
+/// The contents are shorter than the piece.
 pub(crate) fn missing_content(piece: &Piece) -> Error {
     Error::Missing(format!("the complete contents of memory at {:#x}", piece.address))
 }
 
-/// Memory of the host that an address lies in.
+/// The host memory that contains an address.
 pub(crate) fn host_slice(host: &mut FxHashMap<u64, Vec<u8>>, address: u64, bytes: u64) -> Option<&mut [u8]> {
     host.iter_mut().find_map(|(base, memory)| {
         let offset = address.checked_sub(*base)? as usize;
@@ -637,7 +637,7 @@ pub(crate) fn host_slice(host: &mut FxHashMap<u64, Vec<u8>>, address: u64, bytes
     })
 }
 
-/// The nodes of a graph that a call launches, if it does and all of them are there.
+/// The nodes of the graph that a call launches. `None` if it is not a graph launch, or if nodes are missing.
 pub(crate) fn nodes_of<'c>(command: &Command, behind: &'c [Command]) -> Option<&'c [Command]> {
     if command.kind != CommandKind::GRAPH {
         return None;
@@ -647,6 +647,6 @@ pub(crate) fn nodes_of<'c>(command: &Command, behind: &'c [Command]) -> Option<&
         .take_while(|node| node.graph == command.number)
         .count();
     let nodes = &behind[..count];
-    // Others are made one by one, in the order that is wanted.
+    // Otherwise the nodes are run one by one, in the requested order.
     (count as u64 == command.bytes && nodes.is_sorted_by_key(|node| node.number)).then_some(nodes)
 }
