@@ -1,8 +1,8 @@
-//! What the tables of all threads may hold together.
+//! A shared limit for the caches of all threads.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// So many pieces, whoever takes them.
+/// A number of entries that all threads share.
 pub(crate) struct Budget {
     taken: AtomicUsize,
     most: usize,
@@ -16,7 +16,7 @@ impl Budget {
         }
     }
 
-    /// Takes so many; false, and none, when there are not as many left.
+    /// Reserves entries. Returns false, and reserves none, if not enough are left.
     pub(crate) fn take(&self, pieces: usize) -> bool {
         if self.taken.fetch_add(pieces, Ordering::Relaxed) + pieces <= self.most {
             return true;

@@ -1,12 +1,12 @@
-//! The rules that a thread has worked out.
+//! The unwind rules that a thread has computed.
 //!
-//! A walk asks for one rule a frame, and working one out anew costs more than the rest of a walk. So four addresses that
-//! fall on the same place stand beside each other there, in one line of the processor's cache: with one place for each,
-//! one in seven of the 600 return addresses of a training loop of PyTorch would share its place with another.
+//! An unwind needs one rule per frame, and computing a rule costs more than the rest. The cache is 4-way
+//! set-associative, and a set is one cache line. If it were direct-mapped, one in seven of the 600 return addresses
+//! of a PyTorch training loop would conflict with another.
 
 use crate::rules::{Frame, Rule};
 
-/// A launch-bound program has some hundred return addresses, a large framework some thousand.
+/// A launch-bound program has some hundred return addresses, and a large framework some thousand.
 const SETS: usize = 1 << SET_BITS;
 const SET_BITS: u32 = 10;
 const WAYS: usize = 4;
@@ -15,7 +15,7 @@ pub(crate) struct UnwindRuleCache {
     sets: Box<[Set]>,
 }
 
-/// The newest first; no code is at address 0.
+/// Newest first. No code is at address 0.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 struct Set([(u64, Packed); WAYS]);
@@ -40,7 +40,8 @@ impl UnwindRuleCache {
         Some(rule.unpacked())
     }
 
-    /// Keeps a rule in the place of the oldest beside it. One that does not fit is worked out each time.
+    /// Stores a rule in place of the oldest one in its set. A rule that does not fit into eight bytes is computed
+    /// each time.
     pub(crate) fn put(&mut self, address: u64, rule: Rule) {
         if let Some(packed) = Packed::of(rule) {
             let ways = &mut self.sets[set_of(address)].0;
@@ -50,7 +51,7 @@ impl UnwindRuleCache {
     }
 }
 
-/// Return addresses differ in their low bits first; the multiplier spreads those.
+/// Return addresses differ mostly in their low bits. The multiplier spreads them.
 #[inline]
 fn set_of(address: u64) -> usize {
     (address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - SET_BITS)) as usize % SETS
@@ -60,8 +61,8 @@ impl Set {
     const EMPTY: Self = Self([(0, Packed(0)); WAYS]);
 }
 
-/// A rule in eight bytes: the offset of the base pointer above, then that of the frame and, in three bits, what it is
-/// counted from.
+/// A rule in eight bytes: the offset of the base pointer in the upper half, then the offset of the frame, and three
+/// bits for its base.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Packed(u64);
 

@@ -1,50 +1,51 @@
-//! Walks that a thread has made before.
+//! Complete unwinds that a thread has made before.
 //!
-//! Where a walk leads depends on the registers it begins with and on the words that it reads from the stack: return
-//! addresses, and those saved base pointers that a later rule counts from. So a walk is known by its words. When one begins
-//! with the same stack pointer, its words are compared with those that lie there now, and if none differs it is the same
-//! walk. That is a few reads that do not wait for one another, where a walk finds a rule for each frame, and none before
-//! it knows the frame below. In a training loop of PyTorch the rules are seldom in the caches, and most of a walk is
-//! waiting for them.
+//! The result of an unwind depends on the initial registers and on the stack words that it reads: return addresses,
+//! and saved base pointers that later rules use. So these words identify an unwind. If a new one starts with the same
+//! stack pointer, the cached words are compared with the current ones. If all are equal, the result is the same.
 //!
-//! Which walk to try is a guess: the one that followed the last walk when that was made before, since loops repeat
-//! themselves; then those that began at the same place. A wrong one costs little: words differ soon.
+//! This needs a few independent reads. A normal unwind looks up a rule per frame, and each lookup depends on the
+//! previous frame. In a PyTorch training loop, rules are seldom in the CPU caches, and most of an unwind waits for
+//! them.
+//!
+//! The cache first tries the unwind that followed the previous one before, because loops repeat. Then it tries those
+//! with the same stack pointer. A wrong guess costs little, because the first words already differ.
 
 use crate::budget::Budget;
 use crate::interned::StackHash;
 use crate::walk::Registers;
 
-/// Words of all walks that are kept, with their places 12 bytes each, and walks. A thread that needs more begins anew.
+/// Limits for cached words (12 bytes each with their offsets) and unwinds. A thread that needs more clears its cache.
 const MOST_WORDS: usize = 1 << 16;
 const MOST_WALKS: usize = 1 << 12;
-/// Words of all threads together, and what a walk takes besides, in words: 4.5 MiB, and as much again where tables have just
-/// grown. A thread that finds no room keeps no more.
+/// Limit for the words of all threads, and for the overhead per unwind in words: 4.5 MiB, and twice that just after
+/// tables grew. If the limit is reached, a thread caches no more.
 static OF_ALL: Budget = Budget::of(3 << 17);
 const WALK_COST: usize = size_of::<CachedUnwind>().div_ceil(12);
 
-/// Frames of a walk that is kept.
+/// Maximum number of frames of a cached unwind.
 const MOST_FRAMES: usize = 512;
 const SETS: usize = 1 << SET_BITS;
 const SET_BITS: u32 = 8;
 const WAYS: usize = 4;
 const HASHES: usize = 1 << 10;
-/// Words that are compared before it is asked whether any differs.
+/// Words that are compared before the result is checked.
 const AT_ONCE: usize = 8;
 
-/// A number for no walk.
+/// The index that means no unwind.
 const NONE: u32 = u32::MAX;
 
-/// The walks of one thread.
+/// The unwinds of one thread.
 pub(crate) struct UnwindCache {
     walks: Vec<CachedUnwind>,
-    /// Where the words of all walks lie, counted from the stack pointer that the walk begins with.
+    /// The offsets of all words from the initial stack pointer.
     places: Vec<u32>,
     words: Vec<u64>,
-    /// Walks by that stack pointer, the newest first.
+    /// Unwinds by initial stack pointer, newest first.
     sets: Box<[[u32; WAYS]]>,
-    /// And by their hash, the newest.
+    /// The newest unwind by hash.
     by_hash: Box<[u32]>,
-    /// The last walk.
+    /// The previous unwind.
     last: u32,
 }
 
@@ -52,36 +53,36 @@ pub(crate) struct UnwindCache {
 struct CachedUnwind {
     start: Registers,
     base: FirstBase,
-    /// Where its words begin: those of its frames, then others.
+    /// The index of its first word: first the words of its frames, then others.
     first: u32,
     frames: u32,
     others: u32,
     hash: StackHash,
-    /// The walk that was made next.
+    /// The unwind that followed it.
     next: u32,
 }
 
-/// Whether the base pointer that a walk begins with leads anywhere.
+/// Whether an unwind depends on the initial base pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FirstBase {
     Unused,
     Used,
 }
 
-/// Where the frames go.
+/// The output of an unwind.
 pub(crate) struct FrameBuffer<'a> {
     pub(crate) frames: &'a mut [u64],
-    /// The stack pointer in each of them, as far as there is room.
+    /// The stack pointer in each frame, as far as there is space.
     pub(crate) places: &'a mut [u64],
     pub(crate) depth: usize,
 }
 
-/// What a walk under way has read.
+/// The words that the current unwind has read.
 pub(crate) struct Reads {
     frames: Vec<(u64, u64)>,
     others: Vec<(u64, u64)>,
     base: FirstBase,
-    /// Whether it is all that the walk depends on.
+    /// Whether these are all words that the unwind depends on.
     is_all: bool,
 }
 
@@ -97,7 +98,7 @@ impl UnwindCache {
         }
     }
 
-    /// Forgets all walks: what their addresses meant may have changed.
+    /// Removes all unwinds, because addresses may have another meaning now.
     pub(crate) fn clear(&mut self) {
         OF_ALL.release(self.cost());
         (self.walks, self.places, self.words) = Default::default();
@@ -106,11 +107,11 @@ impl UnwindCache {
         self.last = NONE;
     }
 
-    /// The walk that begins here, if it is known: its frames, and what they hash to.
+    /// Finds the unwind that starts here. Returns the hash of its frames.
     ///
     /// # Safety
     ///
-    /// `start` is on the stack that all these walks were made on, and everything above it can be read.
+    /// `start` is on the stack of all these unwinds, and all memory above it can be read.
     #[inline]
     pub(crate) unsafe fn find(
         &mut self,
@@ -123,7 +124,7 @@ impl UnwindCache {
             let Some(walk) = self.walks.get(number as usize) else {
                 continue;
             };
-            // SAFETY: the caller vouches for the stack.
+            // SAFETY: the caller guarantees this for the stack.
             if unsafe { self.is_there(walk, start, output) } {
                 let hash = walk.hash;
                 self.follows(number);
@@ -133,7 +134,7 @@ impl UnwindCache {
         None
     }
 
-    /// Whether the words of a walk lie on the stack that `start` is on. Its frames are taken on the way.
+    /// Whether the words of an unwind are on the stack. Writes its frames to `output` on the way.
     ///
     /// # Safety
     ///
@@ -154,7 +155,7 @@ impl UnwindCache {
         for (places, words) in places.chunks(AT_ONCE).zip(words.chunks(AT_ONCE)) {
             let differ = places.iter().zip(words).fold(0, |differ, (place, known)| {
                 let address = start.stack + u64::from(*place);
-                // SAFETY: a walk that began with this stack pointer read there, between it and the end of the stack.
+                // SAFETY: an unwind with this initial stack pointer read there, between it and the end of the stack.
                 differ | *known ^ unsafe { std::ptr::read_volatile(address as *const u64) }
             });
             if differ != 0 {
@@ -163,14 +164,14 @@ impl UnwindCache {
         }
         output.frames[..frames].copy_from_slice(&words[..frames]);
         for (output, place) in output.places.iter_mut().zip(&places[..frames]) {
-            // A return address lies just below its caller's frame.
+            // A return address is right below its caller's frame.
             *output = start.stack + u64::from(*place) + 8;
         }
         output.depth = frames;
         true
     }
 
-    /// Keeps a walk that was made.
+    /// Stores an unwind.
     #[cold]
     pub(crate) fn keep(&mut self, start: Registers, reads: &Reads, hash: StackHash) {
         // No stack has more than 4 GiB.
@@ -180,7 +181,7 @@ impl UnwindCache {
             return;
         }
         let number = match self.by_hash[hash.slot(HASHES)] {
-            // It was neither guessed nor among the newest from its place.
+            // It was neither the guess nor among the newest in its set.
             known if self.is_of(known, &start, reads) => Some(known),
             _ => self.add(start, reads, hash),
         };
@@ -220,7 +221,7 @@ impl UnwindCache {
         Some(self.walks.len() as u32 - 1)
     }
 
-    /// Whether a walk has begun here and read this.
+    /// Whether an unwind started here and read these words.
     fn is_of(&self, number: u32, start: &Registers, reads: &Reads) -> bool {
         let Some(walk) = self.walks.get(number as usize) else {
             return false;
@@ -237,12 +238,12 @@ impl UnwindCache {
             })
     }
 
-    /// What it has of that which all threads may keep.
+    /// The cost of this cache in the shared budget.
     fn cost(&self) -> usize {
         self.words.len() + self.walks.len() * WALK_COST
     }
 
-    /// This walk came after the last one.
+    /// Notes that this unwind followed the previous one.
     #[inline]
     fn follows(&mut self, number: u32) {
         if let Some(last) = self.walks.get_mut(self.last as usize) {
@@ -265,7 +266,7 @@ fn set_of(stack: u64) -> usize {
 }
 
 impl FrameBuffer<'_> {
-    /// One frame more; `None` when there is no room for it.
+    /// Adds a frame. `None` if there is no space.
     #[inline]
     pub(crate) fn add(&mut self, caller: &Registers) -> Option<()> {
         *self.frames.get_mut(self.depth)? = caller.instruction;
@@ -287,7 +288,7 @@ impl Reads {
         }
     }
 
-    /// A walk begins.
+    /// Starts an unwind.
     pub(crate) fn begin(&mut self) {
         self.frames.clear();
         self.others.clear();
@@ -295,7 +296,7 @@ impl Reads {
         self.is_all = true;
     }
 
-    /// A return address.
+    /// Notes a return address.
     #[inline]
     pub(crate) fn frame(&mut self, address: u64, word: u64) {
         if self.frames.len() < MOST_FRAMES {
@@ -305,7 +306,7 @@ impl Reads {
         }
     }
 
-    /// Another word that leads somewhere.
+    /// Notes another word that the unwind depends on.
     #[inline]
     pub(crate) fn other(&mut self, address: u64, word: u64) {
         if self.others.len() < MOST_FRAMES {
@@ -315,7 +316,7 @@ impl Reads {
         }
     }
 
-    /// The base pointer that the walk began with leads somewhere.
+    /// Notes that the unwind depends on the initial base pointer.
     pub(crate) fn first_base(&mut self) {
         self.base = FirstBase::Used;
     }
@@ -324,7 +325,7 @@ impl Reads {
         self.frames.iter().chain(&self.others)
     }
 
-    /// Something else leads on.
+    /// Notes that the unwind depends on something that cannot be compared.
     pub(crate) fn something_else(&mut self) {
         self.is_all = false;
     }
@@ -334,7 +335,7 @@ impl Reads {
 mod tests {
     use super::*;
 
-    /// A stack of words, and walks over it that read return addresses at words 2 and 5 and a base pointer at word 1.
+    /// A stack, and unwinds that read return addresses at words 2 and 5 and a base pointer at word 1.
     struct Walked {
         stack: Vec<u64>,
         known: UnwindCache,
@@ -380,7 +381,7 @@ mod tests {
                 places: &mut places,
                 depth: 0,
             };
-            // SAFETY: the words are there, and nobody writes them meanwhile.
+            // SAFETY: the words exist, and nobody writes them meanwhile.
             let hash = unsafe { self.known.find(&start, &mut output) }?;
             assert_eq!(output.depth, 2);
             assert_eq!(frames, [self.stack[2], self.stack[5], 0, 0]);
@@ -431,7 +432,7 @@ mod tests {
         ] {
             assert_eq!(walked.find(other), None);
         }
-        // The base pointer counts where it was used.
+        // The base pointer counts if it was used.
         let other = Registers { base: 0xf01, ..start };
         assert_eq!(walked.find(other), Some(hash));
         walked.known.clear();
@@ -466,8 +467,7 @@ mod tests {
         }
     }
 
-    /// A loop makes more walks from one place than are looked up by it, one after another: each is guessed from the one
-    /// before.
+    /// A loop makes more unwinds from one place than a set can hold. Each is guessed from the previous one.
     #[test]
     fn the_walk_that_followed_before_is_tried_first() {
         let mut walked = Walked::new();
@@ -482,7 +482,7 @@ mod tests {
                 }
             }
         }
-        // The first of them once more: what followed the last was not known yet, and its place was taken.
+        // The first of them once more: its successor was not known yet, and its slot was reused.
         assert_eq!(made, walks + 1);
     }
 
@@ -495,7 +495,7 @@ mod tests {
             .known
             .keep(walked.start(), &walked.reads, StackHash::of(&[]));
         assert_eq!(walked.find(walked.start()), None);
-        // More frames than there is room for.
+        // More frames than the cache accepts.
         walked.keep();
         let (mut frames, start) = ([0; 1], walked.start());
         let mut output = FrameBuffer {
@@ -503,7 +503,7 @@ mod tests {
             places: &mut [],
             depth: 0,
         };
-        // SAFETY: the words are there, and nobody writes them meanwhile.
+        // SAFETY: the words exist, and nobody writes them meanwhile.
         assert_eq!(unsafe { walked.known.find(&start, &mut output) }, None);
     }
 
@@ -517,7 +517,7 @@ mod tests {
         }
         assert!(walked.known.words.capacity() <= MOST_WORDS);
         assert!(walked.find(walked.start()).is_some());
-        // Others take all that is left, and it has little of its own.
+        // Other caches use nearly the whole budget.
         let mut walked = Walked::new();
         let output: usize = std::iter::repeat_with(|| 1000)
             .take_while(|words| OF_ALL.take(*words))

@@ -1,7 +1,8 @@
-//! The image at an address, looked up without the loader's lock.
+//! Finds the image at an address without the loader's lock.
 //!
-//! <https://www.gnu.org/software/libc/manual/html_node/Dynamic-Linker-Introspection.html> describes `_dl_find_object`, which
-//! the unwinder of C++ exceptions uses for the same reason. It is found at run time: older C libraries lack it.
+//! <https://www.gnu.org/software/libc/manual/html_node/Dynamic-Linker-Introspection.html> describes
+//! `_dl_find_object`. The unwinder for C++ exceptions uses it for the same reason. It is looked up at run time,
+//! because older C libraries lack it.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::mem::{MaybeUninit, transmute};
@@ -41,7 +42,7 @@ fn find_object() -> Option<FindObject> {
     })
 }
 
-/// The image that an address of the calling thread's stack is in.
+/// The image that contains an address on the calling thread's stack.
 pub(super) fn find(address: u64) -> Option<ListedImage> {
     let find = find_object()?;
     let mut object = MaybeUninit::<Object>::zeroed();
