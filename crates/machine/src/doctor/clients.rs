@@ -1,5 +1,4 @@
-//! Other tools that look at CUDA programs, and would be in the way of ours or
-//! we in theirs.
+//! Other tools that use CUPTI or debug CUDA programs, and conflict with TraceSmith.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -7,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::process::{ancestors, name_of};
 use super::{Check, Surroundings};
 
-/// Programs that hold CUPTI or stop a program's kernels.
+/// Programs that use CUPTI or stop a program's kernels.
 const TOOLS: &[&str] = &[
     "nsys",
     "nsys-launcher",
@@ -19,13 +18,13 @@ const TOOLS: &[&str] = &[
     "cuda-memcheck",
 ];
 
-/// Those of them that are Nsight Compute.
+/// The names of Nsight Compute.
 const NSIGHT_COMPUTE: &[&str] = &["ncu", "nv-nsight-cu-cli"];
 
-/// Parts of the names of libraries that such programs preload.
+/// Parts of the names of libraries that such tools preload.
 const PRELOADED: &[&str] = &["nsight", "nsys", "ToolsInjection", "cuda-injection", "sanitizer"];
 
-/// Part of the name of our own library.
+/// A part of the name of TraceSmith's library.
 const OURS: &str = "tracesmith";
 
 pub(super) fn checks(surroundings: &Surroundings<'_>) -> Vec<Check> {
@@ -98,7 +97,7 @@ fn preload(surroundings: &Surroundings<'_>) -> Check {
     )
 }
 
-/// Another tool's library that the driver would load, if ours were not to take its place.
+/// The library of another tool that the driver would load, if TraceSmith did not replace it.
 pub fn displaced_library() -> Option<PathBuf> {
     let library = PathBuf::from(env::var_os("CUDA_INJECTION64_PATH")?);
     (!library.as_os_str().is_empty() && !is_ours(&library)).then_some(library)
@@ -109,7 +108,8 @@ fn is_ours(library: &Path) -> bool {
     name.to_string_lossy().contains(OURS)
 }
 
-/// Nsight Compute above this process. It ends programs that the driver would load another tool's library into.
+/// The pid of Nsight Compute, if it is an ancestor of this process. Nsight Compute kills programs that load another
+/// tool's library.
 pub fn nsight_compute_above() -> Option<u32> {
     let mut above = ancestors(Path::new("/proc")).into_iter();
     let tool = above.find(|process| NSIGHT_COMPUTE.contains(&process.name.as_str()));

@@ -1,4 +1,4 @@
-//! The driver: is it there, does it run, may we use it.
+//! Checks the driver: whether it exists, works and can be used.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -14,7 +14,7 @@ use crate::devices::DevicesReport;
 
 const IN_A_CONTAINER: &str = "in a container: start it with the host's driver (docker run --gpus all, podman run --device nvidia.com/gpu=all, apptainer run --nv)";
 
-/// What could be found of the driver.
+/// The state of the driver.
 pub(super) struct Driver {
     loaded: Result<Version, Error>,
     initialised: Result<(), Error>,
@@ -22,7 +22,7 @@ pub(super) struct Driver {
 }
 
 impl Driver {
-    /// Looks for it and starts it.
+    /// Finds and initializes the driver.
     pub(super) fn find() -> Self {
         let (loaded, initialised) = match driver::Driver::load() {
             Ok(driver) => (driver.version(), driver.initialise()),
@@ -35,7 +35,7 @@ impl Driver {
         }
     }
 
-    /// The newest CUDA that it serves, if it is there.
+    /// The newest CUDA version that the driver supports.
     pub(super) fn version(&self) -> Option<Version> {
         self.loaded.as_ref().ok().copied()
     }
@@ -99,7 +99,7 @@ impl Driver {
         }
     }
 
-    /// The files through which the driver talks to the kernel.
+    /// The device files of the driver.
     fn nodes(&self, folder: &Path) -> Check {
         let (name, what) = ("driver.nodes", "device nodes");
         let nodes = device_nodes(folder);
@@ -136,8 +136,7 @@ impl Driver {
     }
 }
 
-/// By what the driver answered.
-/// <https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TYPES.html>
+/// The remedy for an error code of the driver. <https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TYPES.html>
 fn remedy_of(code: Option<i64>, surroundings: &Surroundings<'_>) -> String {
     match code {
         Some(100) if surroundings.variables.contains_key("CUDA_VISIBLE_DEVICES") => {
@@ -170,7 +169,7 @@ fn device_nodes(folder: &Path) -> Vec<PathBuf> {
     nodes
 }
 
-/// Whether hardware counters are for root alone. Tracing is for everyone.
+/// Whether only root can use hardware counters. Tracing does not need them.
 fn hardware_counters(params: &Path) -> Option<Check> {
     let restricted = is_restricted(&fs::read_to_string(params).ok()?)?;
     let found = if restricted {
@@ -181,7 +180,7 @@ fn hardware_counters(params: &Path) -> Option<Check> {
     Some(Check::ok("driver.counters", "hardware counters", found))
 }
 
-/// What the driver's parameters say of counters, if anything.
+/// Whether the driver's parameters restrict counters.
 fn is_restricted(params: &str) -> Option<bool> {
     params.lines().find_map(|line| {
         let value = line.strip_prefix("RmProfilingAdminOnly:")?;

@@ -1,5 +1,4 @@
-//! The GPUs themselves: whether there is one, and whether it is in a mode that
-//! changes what can be seen.
+//! Checks the GPUs: whether there is one, and whether a mode limits recording.
 
 use std::path::Path;
 
@@ -56,7 +55,7 @@ fn present(report: &DevicesReport, surroundings: &Surroundings<'_>) -> Check {
     }
 }
 
-/// What NVML samples, and how long that takes.
+/// The counters that NVML provides, and how long a sample takes.
 fn counted() -> Check {
     let (name, what) = ("gpu.counters", "sampled counters");
     match Counters::open() {
@@ -128,7 +127,7 @@ fn confidential(devices: &[Device]) -> Option<Check> {
     })
 }
 
-/// MPS: one server process does the work of all.
+/// MPS: one server process runs the work of all clients.
 fn shared(surroundings: &Surroundings<'_>) -> Option<Check> {
     let running = processes_named(
         Path::new("/proc"),

@@ -1,4 +1,4 @@
-//! A program that is to be recorded: whether our library gets into it.
+//! Checks whether the library can be loaded into a program.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -10,19 +10,19 @@ use rustix::fs::getxattr;
 
 use super::Check;
 
-/// Program header that names the dynamic loader.
+/// The program header of the dynamic loader.
 const PT_INTERP: u32 = 3;
 
-/// What kind of file a program is.
+/// The kind of a program file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// Started by the dynamic loader, which loads libraries into it.
+    /// Dynamically linked: the loader loads libraries into it.
     Dynamic,
-    /// On its own.
+    /// Statically linked.
     Static,
-    /// Of 32 bits.
+    /// A 32-bit program.
     Narrow,
-    /// Run by another program.
+    /// A script.
     Script,
     /// Something else.
     Other,
@@ -81,13 +81,12 @@ fn linking(program: &Path) -> Check {
     }
 }
 
-/// A program that runs with more rights than its user takes no libraries from
-/// the environment.
+/// The loader ignores libraries from the environment in a program with elevated privileges.
 fn privileges(program: &Path) -> Option<Check> {
     let metadata = fs::metadata(program).ok()?;
     let by_mode = metadata.mode() & 0o6000 != 0;
     let mut nothing = [0u8; 0];
-    // Most files have no capabilities, and some file systems know of none.
+    // Most files have no capabilities, and some file systems do not support them.
     let by_capability = getxattr(program, "security.capability", &mut nothing).is_ok_and(|length| length > 0);
     (by_mode || by_capability).then(|| {
         let how = if by_mode {
@@ -104,7 +103,7 @@ fn privileges(program: &Path) -> Option<Check> {
     })
 }
 
-/// By the file's head.
+/// Reads the kind from the file header.
 fn kind_of(program: &Path) -> std::io::Result<Kind> {
     let mut file = File::open(program)?;
     let mut head = Vec::new();
