@@ -1,17 +1,19 @@
 //! Runs a plan on a device.
 
+mod issue;
+mod memory;
+
 use std::ops::Range;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use rustc_hash::FxHashMap;
 use tracesmith_cuda::driver::{
-    Context, Driver, Event, Function, Graph, HostMemory, Placing, Setting, Stage, Stream, StreamMake,
+    Context, Driver, Event, Function, Graph, HostMemory, Placing, Stage, Stream, StreamMake,
 };
 use tracesmith_cuda::kernels::Delayer;
-use tracesmith_format::tables::{CommandKind, MemoryKind};
+use tracesmith_format::tables::CommandKind;
 
-use crate::cuda;
 use crate::error::Error;
 use crate::load;
 use crate::pace::Start;
@@ -19,23 +21,20 @@ use crate::part::Against;
 use crate::plan::Plan;
 use crate::progress::ProgressFn;
 use crate::race::DelayedStream;
-use crate::recording::{Command, Piece, Recording};
+use crate::recording::{Command, Recording};
 use crate::relocate::Moves;
 use crate::snapshots::Snapshots;
 use crate::textures::Textures;
 use crate::tolerance::Tolerance;
 use crate::verdict::Verdict;
 use crate::watch::Watch;
-
-/// The kinds of host waits, as encoded in the format.
-const WAIT_FOR_STREAM: u64 = 1;
-const WAIT_FOR_EVENT: u64 = 2;
+pub(crate) use memory::{host_slice, missing_content};
 
 /// Handles of the default streams.
 const LEGACY: [u64; 2] = [0, 1];
 
-/// The fill pattern for memory without recorded contents. It hides no result of an earlier run. It is not zero,
-/// because many kernels write zeros.
+/// The fill pattern for memory without recorded contents. It overwrites results of an earlier run. It is not
+/// zero, because many kernels write zeros.
 pub(crate) const PATTERN: u8 = 0xA5;
 
 /// A recording on a device, ready to run any number of times.
@@ -346,31 +345,6 @@ impl<'r> Replay<'r> {
         }
     }
 
-    /// The current contents of memory.
-    ///
-    /// # Errors
-    ///
-    /// If the recording does not contain this memory, or if the driver reports an error.
-    pub fn read(&mut self, address: u64, bytes: u64) -> Result<Vec<u8>, Error> {
-        self.wait()?;
-        self.get_arrays()?;
-        let now = self.place(address);
-        let mut content = Vec::new();
-        match host_slice(&mut self.host, address, bytes) {
-            Some(host) => content.extend_from_slice(host),
-            None => {
-                let failed = Error::device("reading memory");
-                if !self.stage.holds(now, bytes) {
-                    return Err(failed(tracesmith_cuda::Error::NoMemoryThere { address, bytes }));
-                }
-                content.resize(bytes as usize, 0);
-                self.stage.read(now, &mut content).map_err(failed)?;
-            }
-        }
-        self.to_recorded_addresses(address, &mut content);
-        Ok(content)
-    }
-
     /// Restores the memory and runs the calls before a position.
     ///
     /// # Errors
@@ -406,235 +380,11 @@ impl<'r> Replay<'r> {
         }
         Ok(())
     }
-
-    /// Checks that pinned host memory used by kernels is at its recorded address.
-    fn check_host(&self) -> Result<(), Error> {
-        let commands = self.recording.commands.iter();
-        for command in commands.filter(|command| command.kind == CommandKind::LAUNCH) {
-            for word in command.parameters.as_chunks::<8>().0 {
-                let word = u64::from_le_bytes(*word);
-                let is_host = self.plan.host.iter().any(|range| range.contains(&word));
-                if is_host && !self.stage.holds(self.place(word), 1) {
-                    return Err(Error::Obstacle(format!(
-                        "#{} {}: its host memory cannot be mapped at {word:#x}",
-                        command.number,
-                        command.name()
-                    )));
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// The current address of memory.
-    pub(crate) fn place(&self, address: u64) -> u64 {
-        let behind = self.moved.partition_point(|moved| moved.was.start <= address);
-        let moved = behind.checked_sub(1).map(|before| &self.moved[before]);
-        match moved.filter(|moved| moved.was.contains(&address)) {
-            Some(moved) => moved.is + (address - moved.was.start),
-            None => self.stage.place(address),
-        }
-    }
-
-    /// Restores the memory of the window's start. Memory without recorded contents gets the fill pattern, so that no
-    /// results of an earlier run remain.
-    pub(crate) fn restore(&mut self) -> Result<(), Error> {
-        self.wait()?;
-        self.stage
-            .fill(self.pattern)
-            .map_err(Error::device("filling memory"))?;
-        self.fill_arrays()?;
-        self.host.clear();
-        let is_own = |range: &&Range<u64>| {
-            let now = self.place(range.start);
-            !self.stage.holds(now, range.end - range.start)
-        };
-        let own: Vec<Range<u64>> = self.plan.host.iter().filter(is_own).cloned().collect();
-        for range in own {
-            let bytes = (range.end - range.start) as usize;
-            self.host.insert(range.start, vec![self.pattern; bytes]);
-        }
-        let begin = std::mem::take(&mut self.recording.begin);
-        let restored = begin
-            .iter()
-            .flat_map(|buffer| &buffer.pieces)
-            .try_for_each(|piece| {
-                self.progressed(piece.bytes);
-                self.write(piece)
-            });
-        self.recording.begin = begin;
-        restored?;
-        self.restore_textures(0)?;
-        self.put_arrays()
-    }
-
-    pub(crate) fn write(&mut self, piece: &Piece) -> Result<(), Error> {
-        let address = self.place(piece.address);
-        let has_moved_memory = self.has_moved_memory();
-        let bytes = self.recording.store.piece(piece.hash)?;
-        if bytes.len() as u64 != piece.bytes {
-            return Err(missing_content(piece));
-        }
-        if let Some(host) = host_slice(&mut self.host, piece.address, piece.bytes) {
-            host.copy_from_slice(bytes);
-            return Ok(());
-        }
-        let failed = Error::device("restoring memory");
-        if !has_moved_memory {
-            return self.stage.write(address, bytes).map_err(failed);
-        }
-        let mut content = bytes.to_vec();
-        self.to_replay_addresses(piece.address, &mut content);
-        self.stage.write(address, &content).map_err(failed)
-    }
-
-    /// Issues one call.
-    pub(crate) fn issue(&mut self, command: &Command) -> Result<(), Error> {
-        match command.kind {
-            CommandKind::LAUNCH => self.launch(command),
-            CommandKind::COPY => self.copy(command),
-            CommandKind::COPY_PLANES => self.copy_planes(command),
-            CommandKind::SET => {
-                let width = command.width.max(1);
-                let set = Setting {
-                    address: self.place(command.destination),
-                    value: command.value as u32,
-                    width,
-                    count: command.bytes / u64::from(width),
-                    rows: command.object,
-                    pitch: command.source,
-                };
-                self.stage
-                    .set(&set, self.stream(command))
-                    .map_err(Error::device("setting memory"))
-            }
-            CommandKind::HOST_FUNCTION => {
-                self.wait_for(command.stream)?;
-                self.bring(command)
-            }
-            CommandKind::ALLOCATE => self.allocate(command),
-            CommandKind::RECORD_EVENT => self.record_event(command),
-            CommandKind::WAIT_EVENT => self.wait_event(command),
-            CommandKind::SYNCHRONIZE => self.host_waits(command),
-            CommandKind::TEXTURE => self.redefine_texture(command),
-            // Memory is mapped from start to end, and attributes are set when a kernel is loaded.
-            _ => Ok(()),
-        }
-    }
-
-    /// Fills newly allocated memory with the pattern, if requested. Host memory keeps the contents that it had before
-    /// the program pinned it.
-    fn allocate(&self, command: &Command) -> Result<(), Error> {
-        let address = self.place(command.destination);
-        let is_device = !matches!(
-            MemoryKind(command.value as u8),
-            MemoryKind::PINNED | MemoryKind::PAGEABLE
-        );
-        if self.fresh == Fresh::Once || !is_device || !self.stage.holds(address, command.bytes) {
-            return Ok(());
-        }
-        self.wait()?;
-        let set = Setting {
-            address,
-            value: u32::from(self.pattern),
-            width: 1,
-            count: command.bytes,
-            rows: 1,
-            pitch: 0,
-        };
-        self.stage
-            .set(&set, None)
-            .map_err(Error::device("filling memory"))?;
-        self.wait()
-    }
-
-    fn launch(&mut self, command: &Command) -> Result<(), Error> {
-        if self.recording.brought.contains_key(&command.number) {
-            // The program had changed host memory that the kernel uses.
-            self.wait()?;
-            self.bring(command)?;
-        }
-        let key = (command.module, command.function.clone());
-        let replaced = self.replaced.get(&command.number).map(Rc::as_ref);
-        let function = replaced
-            .or_else(|| self.functions.get(&key))
-            .ok_or_else(|| Error::Missing(format!("the module of {}", command.function)))?;
-        let parameters = self.parameters(command);
-        cuda::launch(function, command, &parameters, self.stream(command)).map_err(Error::device("launching"))
-    }
-
-    /// The parameters of a launch, with addresses of relocated memory.
-    pub(crate) fn parameters(&self, command: &Command) -> Vec<u8> {
-        let mut parameters = command.parameters.clone();
-        if !self.moved.is_empty() || !self.stage.shifted().is_empty() {
-            for bytes in parameters.as_chunks_mut::<8>().0 {
-                *bytes = self.place(u64::from_le_bytes(*bytes)).to_le_bytes();
-            }
-        }
-        parameters
-    }
-
-    /// Waits on the host for the work that the program waited for.
-    fn host_waits(&self, command: &Command) -> Result<(), Error> {
-        match (command.value, self.events.get(&command.object)) {
-            (WAIT_FOR_STREAM, _) => self.wait_for(command.stream),
-            (WAIT_FOR_EVENT, Some(event)) => event.synchronize().map_err(Error::device("waiting")),
-            // An event that was recorded before the window has completed.
-            (WAIT_FOR_EVENT, None) => Ok(()),
-            _ => self.context.synchronize().map_err(Error::device("waiting")),
-        }
-    }
-
-    pub(crate) fn wait_for(&self, stream: u64) -> Result<(), Error> {
-        let wait = || match self.streams.get(&stream).filter(|_| self.order == Order::Streams) {
-            Some(stream) => stream.synchronize(),
-            None => {
-                let here = self.context.event()?;
-                here.record_everywhere()?;
-                here.synchronize()
-            }
-        };
-        wait().map_err(Error::device("synchronizing the stream"))
-    }
-
-    fn record_event(&mut self, command: &Command) -> Result<(), Error> {
-        let failed = || Error::device("recording an event");
-        let event = match self.events.remove(&command.object) {
-            Some(event) => event,
-            None => self.context.event().map_err(failed())?,
-        };
-        let stream = self.stream(command).unwrap_or(&self.marks);
-        event.record(stream).map_err(failed())?;
-        self.events.insert(command.object, event);
-        Ok(())
-    }
-
-    /// An event that was recorded before the window has completed.
-    fn wait_event(&self, command: &Command) -> Result<(), Error> {
-        let stream = self.stream(command).unwrap_or(&self.marks);
-        match self.events.get(&command.object) {
-            Some(event) => stream.wait(event).map_err(Error::device("waiting for an event")),
-            None => Ok(()),
-        }
-    }
 }
 
 /// Whether there is a GPU to replay on.
 pub fn has_device(ordinal: u32) -> bool {
     Driver::open().is_ok_and(|driver| driver.device(ordinal).is_ok())
-}
-
-/// The contents are shorter than the piece.
-pub(crate) fn missing_content(piece: &Piece) -> Error {
-    Error::Missing(format!("the complete contents of memory at {:#x}", piece.address))
-}
-
-/// The host memory that contains an address.
-pub(crate) fn host_slice(host: &mut FxHashMap<u64, Vec<u8>>, address: u64, bytes: u64) -> Option<&mut [u8]> {
-    host.iter_mut().find_map(|(base, memory)| {
-        let offset = address.checked_sub(*base)? as usize;
-        memory.get_mut(offset..offset.checked_add(bytes as usize)?)
-    })
 }
 
 /// The nodes of the graph that a call launches. `None` if it is not a graph launch, or if nodes are missing.
