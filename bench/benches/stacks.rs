@@ -33,7 +33,7 @@ fn main() {
 /// program did meanwhile: real ones drive a good part of it out of the caches.
 fn native() {
     figure::print_head("a stack that was taken before: walk, hash, number; median / best of 101 runs");
-    let images = Images::learn(None);
+    let images = Images::list(None);
     let mut taker = Taker {
         images: &images,
         walker: Walker::of_this_thread(),

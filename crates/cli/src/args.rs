@@ -19,7 +19,7 @@ use tracesmith_trace::{EventKind, SortKey};
 
 use crate::time_arg::TimeArg;
 pub(crate) use analysis::{
-    AnalysisArg, AnalyzeArgs, DiffArgs, KernelKeyArg, StatesArgs, StreamsArg, StretchArgs,
+    AnalysisArg, AnalyzeArgs, DiffArgs, KernelKeyArg, StatesArgs, StreamsArg, TimeRangeArgs,
 };
 pub(crate) use capture::{
     CaptureArgs, EnvArgs, GraphsArg, KindArg, LevelArg, ProfileArgs, RecordArgs, StackArg, WaitArg,
@@ -392,7 +392,7 @@ pub(crate) struct ReportArgs {
     #[arg(long, value_name = "TEXT")]
     pub(crate) title: Option<String>,
     #[command(flatten)]
-    pub(crate) stretch: StretchArgs,
+    pub(crate) stretch: TimeRangeArgs,
     #[command(flatten)]
     pub(crate) out: OutArgs,
 }

@@ -34,5 +34,5 @@ pub(crate) fn warn_of_damage(trace: &Trace, file: &Path, output: &mut Output) {
 /// What to do about a truncated or damaged trace.
 pub(crate) fn repair_hint(file: &Path) -> String {
     let file = file.display();
-    format!("hint: 'tracesmith repair {file} -o NEW.sbt' writes all that can be read to a new file")
+    format!("hint: 'tracesmith repair {file} -o NEW.sbt' writes the readable part to a new file")
 }

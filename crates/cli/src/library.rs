@@ -22,9 +22,9 @@ pub(crate) fn locate() -> Result<PathBuf> {
     if let Some(path) = env::var_os(VARIABLE) {
         let path = PathBuf::from(path);
         return fs::canonicalize(&path)
-            .with_context(|| format!("looking for {} of {VARIABLE}", path.display()));
+            .with_context(|| format!("looking for {}, set in {VARIABLE}", path.display()));
     }
-    let folder = armed::directory().context("making the runtime folder")?;
+    let folder = armed::directory().context("creating the runtime directory")?;
     check_folder(&folder)?;
     let mut hasher = DefaultHasher::new();
     CARRIED.hash(&mut hasher);
@@ -50,15 +50,15 @@ fn write(folder: &Path, path: &Path) -> Result<()> {
 /// The loader splits LD_PRELOAD at spaces and colons, and maps no code from a
 /// file system that forbids it.
 fn check_folder(folder: &Path) -> Result<()> {
-    let hint = format!("hint: name another folder in {}", environment::RUNTIME_DIRECTORY);
+    let hint = format!("hint: set {} to another folder", environment::RUNTIME_DIRECTORY);
     let name = folder.to_string_lossy();
     if name.contains([' ', ':', '\t']) {
-        bail!("the loader cannot preload from a folder with a space or colon in its name: {name}\n\n{hint}");
+        bail!("LD_PRELOAD cannot contain a path with a space or colon: {name}\n\n{hint}");
     }
     let forbids = rustix::fs::statvfs(folder)
         .is_ok_and(|system| system.f_flag.contains(rustix::fs::StatVfsMountFlags::NOEXEC));
     if forbids {
-        bail!("the file system allows no programs (noexec): {name}\n\n{hint}");
+        bail!("the file system is mounted noexec, so no library can be loaded from it: {name}\n\n{hint}");
     }
     Ok(())
 }

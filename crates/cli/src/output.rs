@@ -113,7 +113,7 @@ impl Output {
     }
 
     /// Whether more is told than was asked for: to programs, and with -v.
-    pub(crate) fn is_curious(&self) -> bool {
+    pub(crate) fn wants_detail(&self) -> bool {
         self.verbose || self.format == Format::Json
     }
 
@@ -292,8 +292,7 @@ fn hint(error: &anyhow::Error) -> Option<String> {
     }
     match error.chain().find_map(trace_error) {
         Some(tracesmith_trace::Error::TooManyRows { .. }) => Some(
-            "no recorder writes such a file; if it is sound, analyze a part of it with --from and --to"
-                .to_owned(),
+            "the file is probably damaged; if it is not, select a part of it with --from and --to".to_owned(),
         ),
         _ => fixed_hint(error).map(str::to_owned),
     }
@@ -339,16 +338,16 @@ fn fixed_hint(error: &anyhow::Error) -> Option<&'static str> {
         feature: "parquet", ..
     }) = interop_error(error)
     {
-        return Some("cargo install --locked --path crates/cli --features parquet builds one that can");
+        return Some("build one that can with: cargo install --locked --path crates/cli --features parquet");
     }
     let format_error = error.chain().find_map(|cause| match trace_error(cause) {
         Some(tracesmith_trace::Error::Format(error)) => Some(error),
         _ => cause.downcast_ref::<FormatError>(),
     })?;
     match format_error {
-        FormatError::NewerVersion { .. } => Some("a newer tracesmith reads it"),
+        FormatError::NewerVersion { .. } => Some("update tracesmith to read this file"),
         FormatError::CutHeader { .. } | FormatError::Empty => {
-            Some("the recording was stopped before its first byte of data; nothing can be saved")
+            Some("recording stopped before any data was written; nothing can be recovered")
         }
         FormatError::Write { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
             Some("free some space, or write to another disk with -o")

@@ -93,7 +93,7 @@ impl FromStr for TimeArg {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("'{text}' is no time; write 1.5s, 200ms, 10us, 7ns, 25% or @nanoseconds");
+        let wrong = || format!("'{text}' is not a time; write 1.5s, 200ms, 10us, 7ns, 25% or @nanoseconds");
         if let Some(absolute) = text.strip_prefix('@') {
             return absolute.parse().map(TimeArg::Absolute).map_err(|_| wrong());
         }

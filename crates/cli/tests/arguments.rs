@@ -26,7 +26,7 @@ fn what_is_not_there_is_an_error() {
         ),
         (
             "symbolize --debug-dir ./missing -o OUT DEMO",
-            "--debug-dir ./missing: there is no such directory",
+            "--debug-dir ./missing: no such directory",
         ),
         (
             "merge DEMO DEMO -o OUT",
@@ -34,10 +34,7 @@ fn what_is_not_there_is_an_error() {
         ),
         (&merge_copy, "are the same trace; name each trace once"),
         ("profile -d 0 -o OUT -- true", "--duration 0 records nothing"),
-        (
-            "record --pid 999999999 -d 1s -o OUT",
-            "there is no process 999999999",
-        ),
+        ("record --pid 999999999 -d 1s -o OUT", "no process 999999999"),
     ] {
         let run = tracesmith(&folder, line);
         assert_eq!(run.code, Some(2), "{line}: {run:?}");

@@ -359,7 +359,7 @@ fn a_program_that_is_stopped_does_not_hold_the_recorder() {
     let run = place.close_window(window);
     signal(armed.child(), Signal::CONT);
     assert_eq!(run.code, Some(0), "{}", run.stderr);
-    let words = format!("unavailable: process {pid} did not answer in time: what it held is missing");
+    let words = format!("unavailable: process {pid} did not respond in time; its last records are missing");
     assert!(run.stderr.contains(&words), "{}", run.stderr);
     let trace = place.trace("t.sbt");
     assert_eq!(health(&trace, HealthCause::UNAVAILABLE).len(), 1);

@@ -44,7 +44,7 @@ fn records_that_cupti_dropped_are_counted() {
         (890..1000).contains(&kernels) && kernels + dropped >= 1000,
         "{kernels} and {dropped}"
     );
-    assert!(run.stderr.contains("warning: not whole: "), "{}", run.stderr);
+    assert!(run.stderr.contains("warning: incomplete: "), "{}", run.stderr);
     let strict = support::stage::run(&mut place.profile("--strict -t kernels", "launcher launch 1000"));
     assert_eq!(strict.code, Some(1), "{}", strict.stderr);
 }

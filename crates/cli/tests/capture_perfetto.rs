@@ -54,6 +54,10 @@ fn the_programs_end_counts_when_the_trace_cannot_be_written() {
     std::fs::create_dir(place.path("t.pftrace")).unwrap();
     let run = run(&mut place.profile("--perfetto", "launcher exit 7"));
     assert_eq!(run.code, Some(7), "{}", run.stderr);
-    assert!(run.stderr.contains("no Perfetto trace"), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("cannot write the Perfetto trace"),
+        "{}",
+        run.stderr
+    );
     assert_eq!(joined_kernels(&place.trace("t.sbt")).len(), 10);
 }

@@ -373,7 +373,7 @@ fn a_process_that_does_not_load_our_library_is_not_passed_over_in_silence() {
     assert_eq!(said.matches("warning:").count(), 1, "{said}");
     let missing = health(&trace, HealthCause::UNAVAILABLE);
     assert_eq!(missing.len(), 1, "{missing:?}");
-    let words = "(launcher, below sh) used CUDA and did not load our library";
+    let words = "(launcher, started by sh) used CUDA without the TraceSmith library";
     assert!(missing[0].detail.contains(words), "{missing:?}");
     let (said, trace) = recorded("exec", 2);
     assert!(!said.contains("warning:"), "{said}");

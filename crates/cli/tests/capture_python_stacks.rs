@@ -119,7 +119,7 @@ fn an_interpreter_that_is_not_known_is_said_once() {
     let recorded = trace.health().recorded;
     let words: Vec<_> = recorded
         .iter()
-        .filter(|item| item.detail.contains("cannot be read"))
+        .filter(|item| item.detail.contains("cannot read frames of Python"))
         .collect();
     assert_eq!(words.len(), 1, "{recorded:?}");
     let stack = functions(&trace, joined_kernels(&trace)[0].stack);

@@ -198,7 +198,7 @@ fn none_and_some_frames_cannot_be_asked_for_at_once() {
     let failed = run(profile.arg("true"));
     assert_eq!(failed.code, Some(2));
     assert!(
-        failed.stderr.contains("--stacks none stands alone"),
+        failed.stderr.contains("--stacks none cannot be combined"),
         "{}",
         failed.stderr
     );

@@ -22,7 +22,7 @@ fn info_does_not_call_a_damaged_file_good() {
     let folder = TempDir::new().unwrap();
     let file = damaged(&folder);
     let shown = tracesmith(["info".as_ref(), file.as_os_str()]);
-    assert!(shown.stdout.contains("not whole"), "{shown:?}");
+    assert!(shown.stdout.contains("incomplete"), "{shown:?}");
     assert!(shown.stdout.contains("does not match its checksum"), "{shown:?}");
     assert!(shown.stderr.contains("tracesmith repair"), "{shown:?}");
     let json = tracesmith([

@@ -530,10 +530,10 @@ fn a_merge_says_how_well_hosts_compare() {
         (answer.stderr, json["hosts"][0].clone())
     };
     let (words, host) = merged(Some(2_000));
-    assert!(words.contains("host b are placed to within 3.00 µs"), "{words}");
+    assert!(words.contains("host b are accurate to 3.00 µs"), "{words}");
     assert_eq!(host, serde_json::json!({"name": "b", "uncertainty_ns": 3_000}));
     let (words, _) = merged(Some(16_000_000_000));
-    assert!(words.contains("is not synchronised"), "{words}");
+    assert!(words.contains("is not synchronized"), "{words}");
     let (words, host) = merged(None);
     assert!(words.contains("no clock pairs link them"), "{words}");
     assert_eq!(host["uncertainty_ns"], Value::Null);

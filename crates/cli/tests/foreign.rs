@@ -153,7 +153,7 @@ fn without_nsys_a_line_says_so() {
     let missing = run(profile(folder.path(), &["--nsys", "--", "true"]).env("PATH", folder.path()));
     assert_eq!(missing.code, Some(2));
     assert!(
-        missing.stderr.contains("there is no nsys on PATH"),
+        missing.stderr.contains("nsys is not on PATH"),
         "{}",
         missing.stderr
     );

@@ -178,14 +178,18 @@ fn a_recorder_that_leaves_nothing_is_told() {
     script(folder.path(), "mcTracer", "exit 5");
     let ran = profile(&folder, &["--mctracer", "-o", "t.sbt", "--", "./app"]);
     assert_eq!(ran.code, Some(5), "what failed first: {}", ran.stderr);
-    assert!(ran.stderr.contains("mcTracer left no trace"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("mcTracer wrote no trace"), "{}", ran.stderr);
     script(
         folder.path(),
         "xcrun",
         "[ \"$1\" = --find ] || { echo no >&2; exit 5; }",
     );
     let ran = profile(&folder, &["--xctrace", "-o", "t.sbt", "--", "./app"]);
-    assert!(ran.stderr.contains("xctrace left no recording"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("xctrace wrote no recording"),
+        "{}",
+        ran.stderr
+    );
     assert!(!folder.path().join("t.sbt").exists());
 }
 
@@ -194,8 +198,8 @@ fn without_the_recorder_the_program_is_not_started() {
     let folder = TempDir::new().unwrap();
     script(folder.path(), "app", "echo it runs");
     for (flag, word) in [
-        ("--xctrace", "there is no xcrun on PATH"),
-        ("--mctracer", "there is no mcTracer on PATH"),
+        ("--xctrace", "xcrun is not on PATH"),
+        ("--mctracer", "mcTracer is not on PATH"),
     ] {
         let ran = profile(&folder, &[flag, "-o", "t.sbt", "--", "./app"]);
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""));
@@ -208,9 +212,5 @@ fn without_the_recorder_the_program_is_not_started() {
     script(folder.path(), "xcrun", "exit 72");
     let ran = profile(&folder, &["--xctrace", "-o", "t.sbt", "--", "./app"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""));
-    assert!(
-        ran.stderr.contains("xcrun does not find xctrace"),
-        "{}",
-        ran.stderr
-    );
+    assert!(ran.stderr.contains("xcrun cannot find xctrace"), "{}", ran.stderr);
 }

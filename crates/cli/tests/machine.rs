@@ -163,7 +163,7 @@ fn the_doctor_finds_what_is_amiss() {
         "{counters}"
     );
     let version = check(&report, "cupti.version")["found"].as_str().unwrap();
-    assert!(version.starts_with("CUDA 13.0's in "), "{version}");
+    assert!(version.starts_with("CUDA 13.0 in "), "{version}");
 
     let mut command = healthy.command();
     let other = run(command

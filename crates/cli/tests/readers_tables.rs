@@ -278,11 +278,7 @@ fn a_build_without_parquet_says_so() {
             "{}",
             refused.stderr
         );
-        assert!(
-            refused.stderr.contains("hint: cargo install"),
-            "{}",
-            refused.stderr
-        );
+        assert!(refused.stderr.contains("cargo install"), "{}", refused.stderr);
         assert!(!out.exists(), "nothing is left behind");
     }
 }
@@ -330,7 +326,7 @@ fn one_table_goes_through_a_pipe_and_others_are_refused() {
     );
     let refused = tracesmith(["export", FIXTURE, "-f", "folded", "--table", "kernels", "-o", "-"]);
     assert!(
-        refused.stderr.contains("no format of tables"),
+        refused.stderr.contains("--table does not apply"),
         "{}",
         refused.stderr
     );

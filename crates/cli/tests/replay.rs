@@ -34,11 +34,13 @@ fn a_window_comes_out_the_same_as_often_as_one_likes() {
     let place = Place::new(stage);
     let (profiled, trace) = place.profiled(WINDOW, "launcher window 100000 3");
     assert!(
-        profiled.stderr.contains("recording a window that may reach "),
+        profiled
+            .stderr
+            .contains("recording a window for replay: it can reach "),
         "{}",
         profiled.stderr
     );
-    let said = "to be run again: 19 calls, 3.1 MiB of memory, read while the program stood still for";
+    let said = "recorded for replay: 19 calls, 3.1 MiB of memory (the program was stopped for";
     assert!(profiled.stderr.contains(said), "{}", profiled.stderr);
     let alone = run(&mut place.target("launcher window 100000 3"));
     assert_eq!(profiled.stdout, alone.stdout);
@@ -116,8 +118,8 @@ fn the_first_call_that_does_not_repeat_is_named() {
     assert_ne!(difference["expected"], difference["found"]);
     let text = run(&mut place.tracesmith("replay t.sbt --check determinism"));
     // Which of the three sums differs first is chance.
-    let is_named =
-        text.stdout.starts_with("does not repeat: #") && text.stdout.contains(" accumulate leaves 0x");
+    let is_named = text.stdout.starts_with("nondeterministic: #")
+        && text.stdout.contains(" accumulate gives different results in 0x");
     assert!(is_named, "{}", text.stdout);
 }
 
@@ -243,7 +245,7 @@ fn a_buffer_is_written_as_it_is_before_a_call() {
     let nowhere = run(&mut place.tracesmith("replay t.sbt --dump 0x10 -o y.npy"));
     assert_eq!(nowhere.code, Some(2));
     assert!(
-        nowhere.stderr.contains("no recorded buffer lies at 0x10"),
+        nowhere.stderr.contains("no recorded buffer contains 0x10"),
         "{}",
         nowhere.stderr
     );
@@ -293,7 +295,7 @@ fn a_trace_without_a_recording_says_so() {
     let replay = run(&mut place.tracesmith("replay t.sbt"));
     assert_eq!(replay.code, Some(2));
     assert!(
-        replay.stderr.contains("it holds no recording"),
+        replay.stderr.contains("contains no replay recording"),
         "{}",
         replay.stderr
     );
@@ -308,7 +310,7 @@ fn a_program_that_is_killed_in_its_window_leaves_no_recording() {
     let plan = run(&mut place.tracesmith("replay t.sbt --mode dry-run"));
     assert_eq!(plan.code, Some(1), "{}", plan.stdout);
     assert!(
-        plan.stdout.contains("it ends within its window"),
+        plan.stdout.contains("it ends before its window was closed"),
         "{}",
         plan.stdout
     );
@@ -365,7 +367,7 @@ fn a_disk_that_is_too_small_is_said_and_the_trace_is_whole() {
     isolated.current_dir(place.path("."));
     let recorded = run(&mut isolated);
     assert_eq!(recorded.code, Some(0), "{}", recorded.stderr);
-    let said = "the recording is not whole: the disk has no room for the memory that it reaches";
+    let said = "the replay recording is incomplete: not enough disk space for the memory of the window";
     assert!(recorded.stderr.contains(said), "{}", recorded.stderr);
     assert!(!recorded.stderr.contains("cut off"), "{}", recorded.stderr);
 }

@@ -29,9 +29,9 @@ fn a_dry_run_rejects_what_a_replay_rejects() {
         ("--kernel scale#3", "are launched only once"),
         (
             "--ops 40..60",
-            "--ops 40..60 selects no call: the recording has the calls 1 to 7",
+            "--ops 40..60 selects no call: the recording has calls 1 to 7",
         ),
-        ("--stream 0x77", "no call in a stream 0x77"),
+        ("--stream 0x77", "no call in stream 0x77"),
         ("--replace foo=new.ptx", "cannot replace \"foo\""),
         ("--replace scale=none.cubin", "none.cubin"),
         ("--plan none.json", "none.json"),
@@ -56,7 +56,7 @@ fn memory_is_not_written_before_a_call_that_is_not_recorded() {
             &format!("--until {until} --dump 0x7fc067e00000 -o out.npy"),
         );
         assert_eq!(run.code, Some(2), "{run:?}");
-        let words = format!("--until {until}: the recording has the calls 1 to 7");
+        let words = format!("--until {until}: the recording has calls 1 to 7");
         assert!(run.stderr.contains(&words), "{run:?}");
         assert!(!folder.path().join("out.npy").exists());
     }
@@ -68,7 +68,7 @@ fn a_dump_from_the_middle_of_a_buffer_reports_the_offset() {
     let run = replay(folder.path(), "--dump 0x7fc067e00010 -o out.npy");
     assert_eq!(run.code, Some(0), "{run:?}");
     let words =
-        "0x7fc067e00010 is at offset 16 of the buffer at 0x7fc067e00000; all of the buffer is written";
+        "0x7fc067e00010 is at offset 16 of the buffer at 0x7fc067e00000; the whole buffer was written";
     assert!(run.stderr.contains(words), "{run:?}");
 }
 
@@ -94,6 +94,6 @@ fn without_a_gpu_the_hint_names_what_works() {
     let folder = TempDir::new().unwrap();
     let run = replay(folder.path(), "");
     assert_eq!(run.code, Some(2), "{run:?}");
-    let words = "--dump of memory that no kernel has changed yet, or at the end";
+    let words = "--dump of final memory and of memory that no kernel has changed";
     assert!(run.stderr.contains(words), "{run:?}");
 }

@@ -59,7 +59,8 @@ fn a_launch_runs_without_us() {
     let extract = extracted(&place, "--kernel accumulate#2 -o out");
     assert_eq!(extract.code, Some(0), "{}", extract.stderr);
     assert!(
-        extract.stdout.contains("accumulate: 3 buffers") && extract.stdout.contains("it changes 1"),
+        extract.stdout.contains("accumulate: 3 buffers")
+            && extract.stdout.contains("1 changed by the kernel"),
         "{}",
         extract.stdout
     );
@@ -84,7 +85,7 @@ fn a_launch_runs_without_us() {
         assert!(
             reproduced
                 .stdout
-                .contains("(4 bytes): 1 differ, the first at offset 1")
+                .contains("1 of 4 bytes differ, first at offset 1")
                 && reproduced.stdout.ends_with("differs in 1 of 3 buffers\n"),
             "{name}: {}",
             reproduced.stdout

@@ -58,7 +58,7 @@ fn a_kernel_that_faults_is_named_with_its_parameters() {
         .collect();
     assert_eq!(parameters.len(), 4, "{}", failed.stderr);
     assert!(
-        parameters[1].contains(", at 0 of the 20000 bytes at 0x"),
+        parameters[1].contains(", offset 0 in the 20000 bytes at 0x"),
         "{}",
         parameters[1]
     );
@@ -89,7 +89,7 @@ fn a_kernel_that_does_not_end_is_named() {
         (&"failed".into(), &number_of(&place, "accumulate").into()),
         "{answer}"
     );
-    assert_eq!(answer["error"], "does not end within 1 s");
+    assert_eq!(answer["error"], "does not finish within 1 s");
     assert_eq!(answer["parameters"].as_array().unwrap().len(), 3, "{answer}");
 }
 
@@ -103,7 +103,7 @@ fn memory_that_cannot_be_had_where_it_was_is_taken_elsewhere_when_asked_for() {
     assert!(
         failed
             .stderr
-            .contains("taking the memory: the addresses from 0x20000000000 on"),
+            .contains("allocating memory at the recorded addresses: the addresses from 0x20000000000 on"),
         "{}",
         failed.stderr
     );
@@ -131,7 +131,7 @@ fn code_for_another_kind_of_device_is_refused_at_once() {
     assert!(
         failed
             .stderr
-            .contains("is for compute capability 9.0, and TraceSmith Fake GPU has 8.0"),
+            .contains("was compiled for compute capability 9.0, but TraceSmith Fake GPU has 8.0"),
         "{}",
         failed.stderr
     );

@@ -97,7 +97,7 @@ fn a_stream_alone_lacks_what_others_give_it() {
     let nobody = run(&mut place.tracesmith("replay t.sbt --stream 0x77"));
     assert_eq!(nobody.code, Some(2));
     assert!(
-        nobody.stderr.contains("no call in a stream 0x77 is recorded"),
+        nobody.stderr.contains("the recording has no call in stream 0x77"),
         "{}",
         nobody.stderr
     );
@@ -136,7 +136,7 @@ fn one_can_step_forth_and_back() {
         assert_eq!(lines[5], lines[1], "{said}");
         assert_eq!(lines[6], lines[2], "{said}");
         assert!(
-            said.contains("no command \"nonsense\"; help lists them"),
+            said.contains("unknown command \"nonsense\"; help lists the commands"),
             "{said}"
         );
         assert!(said.contains("wrote y.npy"), "{said}");

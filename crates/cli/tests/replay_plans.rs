@@ -74,18 +74,18 @@ fn a_plan_that_is_not_understood_is_refused() {
     place.profiled(WINDOW, "launcher window 1000 0");
     for (plan, words) in [
         (json!({ "call": [1] }), "unknown field `call`"),
-        (json!({ "calls": [999_999] }), "no call #999999 is recorded"),
+        (json!({ "calls": [999_999] }), "the recording has no call #999999"),
         (
             json!({ "replace": [{ "kernel": "saxpy", "file": "none.ptx" }] }),
             "reading none.ptx",
         ),
         (
             json!({ "tolerance": [{ "type": "u8" }] }),
-            "\"u8\" is none of f16, bf16, f32, f64",
+            "\"u8\" is not one of f16, bf16, f32, f64",
         ),
         (
             json!({ "dump": [{ "address": 16, "file": "x" }] }),
-            "no recorded buffer lies at 0x10",
+            "no recorded buffer contains 0x10",
         ),
     ] {
         write_plan(&place, &plan);

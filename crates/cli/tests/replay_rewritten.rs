@@ -124,7 +124,7 @@ fn an_unfinished_recording_does_not_borrow_the_end_of_another() {
         run(&mut place.tracesmith(line));
         let (code, answer, stderr) = replay(&place, "out.sbt");
         assert_eq!(code, Some(2), "{line}: {answer}{stderr}");
-        assert!(stderr.contains("not whole"), "{line}: {stderr}");
+        assert!(stderr.contains("is incomplete"), "{line}: {stderr}");
     }
 }
 

@@ -54,7 +54,7 @@ fn a_page_needs_nothing_from_elsewhere_and_runs_nothing() {
             "Findings",
             "GPU utilization",
             "Timeline",
-            "Why GPUs were idle",
+            "Causes of idle time",
             "Kernels",
         ] {
             assert!(page.contains(&format!("<h2>{heading}</h2>")), "{file}: {heading}");

@@ -171,7 +171,7 @@ fn rows_that_are_not_shown_are_counted() {
     assert!(shown.stdout.contains("  stream 9999 "), "the busiest are shown");
     assert_eq!(
         shown.stderr,
-        "9,901 more rows, all of them less busy; --limit 0 shows all\n"
+        "9,901 less busy rows are hidden; --limit 0 shows all\n"
     );
     let all = run(timeline(path.to_str().unwrap()).args(["--width", "80", "-n", "0"])).ok();
     assert_eq!(all.lines().filter(|line| line.ends_with(" %")).count(), 10_001);

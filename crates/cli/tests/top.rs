@@ -52,7 +52,7 @@ fn a_trace_is_walked_through_with_keys() {
     terminal.send("\u{1b}");
     terminal.wait_for("end of it", |screen| !screen.contains("columns, as stored"));
     terminal.send("?");
-    terminal.wait_for("help", |screen| screen.contains("fit the window to it"));
+    terminal.wait_for("help", |screen| screen.contains("zoom to the selected event"));
     terminal.send("q");
     let status = terminal.end();
     assert_eq!(status.code(), Some(0));
@@ -105,7 +105,7 @@ fn the_shell_gets_the_terminal_while_it_is_stopped() {
         assert!(!terminal.is_cooked(), "keys come one by one again");
     }
     terminal.send("?");
-    terminal.wait_for("help", |screen| screen.contains("back to the shell"));
+    terminal.wait_for("help", |screen| screen.contains("suspend; fg resumes"));
     terminal.send("q");
     assert_eq!(terminal.end().code(), Some(0));
     assert_given_back(&terminal);

@@ -1,4 +1,4 @@
-//! What to record, when, and where to.
+//! What to record, when, and where to write it.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -9,72 +9,70 @@ use tracesmith_wire::{
 
 use crate::counters::OpenCounters;
 
-/// What to record, and how much may be spent on it.
+/// What to record, and the limits.
 pub struct Capture {
-    /// The user's word for the amount, for the trace's metadata.
+    /// The user's name for the level of detail, for the trace's metadata.
     pub level: String,
-    /// What targets record.
+    /// The kinds of records.
     pub kinds: Kinds,
-    /// When, within the window.
+    /// The ranges to record within the window.
     pub range: CaptureRange,
-    /// Which of the ranges, counted from 0; all without it.
+    /// The ranges to record, counted from 0. `None` records all.
     pub steps: Option<Steps>,
-    /// The window.
-    pub window: Window,
-    /// The most memory that buffers and rings of one target may take.
+    /// When the window opens and closes.
+    pub window: WindowSchedule,
+    /// Memory limit for the buffers and rings of one target.
     pub memory_bytes: u64,
-    /// Keep only the last part, in a ring of this many bytes for each process,
-    /// and write it when asked.
+    /// The size of the flight recorder per process. It keeps only the latest records, and writes them on request.
     pub flight_recorder: Option<u64>,
-    /// Opens what counters of devices come from, when the recording begins.
+    /// Opens the source of device counters when recording starts.
     pub counters: Option<OpenCounters>,
-    /// Time between two samples of them.
+    /// Time between two counter samples.
     pub counter_period: Duration,
-    /// Hears that a window begins which is recorded to be run again.
+    /// Called when a replay capture starts.
     pub announce: Option<Announce>,
-    /// Further facts for the trace's metadata.
+    /// More entries for the trace's metadata.
     pub metadata: Vec<(String, String)>,
 }
 
-/// Hears that a recording begins.
-pub type Announce = fn(&RecordingStart);
+/// Called when a replay capture starts.
+pub type Announce = fn(&ReplayCaptureStart);
 
-/// What is known when a window begins that is recorded to be run again. What it
-/// reaches is known only when it does.
+/// The state at the start of a replay capture. How much memory the window really uses is known only at its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RecordingStart {
-    /// Memory that the program has: no more is read before and after the window.
+pub struct ReplayCaptureStart {
+    /// Memory that the program has allocated. At most this much is read before and after the window.
     pub reachable_bytes: u64,
-    /// What the disk has left, if it tells.
+    /// Free disk space, if known.
     pub free_bytes: Option<u64>,
-    /// So much of it stays free.
+    /// Disk space that stays free.
     pub kept_bytes: u64,
 }
 
-/// When recording goes on, counted from the start.
+/// The capture window, relative to the start of the session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Window {
-    /// Time before it opens.
+pub struct WindowSchedule {
+    /// Time until the window opens.
     pub delay: Duration,
-    /// Time that it stays open; to the end without it.
+    /// How long the window stays open. `None`: until the end.
     pub duration: Option<Duration>,
 }
 
-/// Where the trace goes.
+/// The file to write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Destination {
     /// The file.
     pub path: PathBuf,
-    /// What happens to a file that is there already.
+    /// What to do with an existing file.
     pub existing: Existing,
 }
 
-/// What happens to a file that is in the way.
+/// What to do with an existing file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Existing {
-    /// It stays, and nothing is recorded.
+    /// Fail, and record nothing.
     Refuse,
-    /// It is replaced.
+    /// Replace the file.
     Replace,
 }
 
@@ -96,7 +94,7 @@ impl Default for Capture {
                 | Kinds::STREAMS,
             range: CaptureRange::Everything,
             steps: None,
-            window: Window::default(),
+            window: WindowSchedule::default(),
             memory_bytes: 64 << 20,
             flight_recorder: None,
             counters: None,
@@ -107,11 +105,11 @@ impl Default for Capture {
     }
 }
 
-/// The most memory that stacks take in one target, beside that of records.
+/// Memory limit for stacks in one target, in addition to the limit for records.
 pub const STACK_MEMORY_BYTES: u64 = 32 << 20;
 
 impl Capture {
-    /// What targets are told.
+    /// The settings that targets receive.
     pub(crate) fn settings(&self, collector: PathBuf) -> Settings {
         Settings {
             collector,
@@ -125,7 +123,7 @@ impl Capture {
         }
     }
 
-    /// Half of what a target may take, or what the flight recorder is to hold.
+    /// Half of a target's memory limit, or the size of the flight recorder.
     fn activity_ring(&self) -> Capacity {
         match self.flight_recorder {
             Some(bytes) => Capacity::at_least(bytes),
@@ -136,7 +134,7 @@ impl Capture {
         }
     }
 
-    /// A flight recorder keeps calls and markers about as long as kernels.
+    /// A flight recorder keeps API calls and markers about as long as kernels.
     fn thread_ring(&self) -> Capacity {
         match self.flight_recorder {
             Some(bytes) => Capacity::at_least((bytes / 8).max(THREAD_RING.bytes())),
@@ -144,7 +142,7 @@ impl Capture {
         }
     }
 
-    /// The most memory of one target, room for a flight recorder included.
+    /// The memory limit of one target, including the flight recorder.
     pub(crate) fn memory_bound(&self) -> u64 {
         match self.flight_recorder {
             Some(_) => self.memory_bytes.max(2 * self.activity_ring().bytes()),

@@ -1,8 +1,10 @@
-//! The host's other clocks, read beside the one that traces count by.
+//! Readings of the host's other clocks, next to the clock of the trace.
 //!
-//! Traces of several hosts come to one timeline by them. The time of day is the one that all hosts share, as well as it is
-//! kept; a PTP clock is better where there is one. Readings are taken when a recording begins and ends, with its windows and
-//! every few seconds between: a line through two readings follows the drift of the clocks, and the longer it is the better.
+//! They align traces of several hosts on one timeline. All hosts share the time of day, as far as it is synchronized.
+//! A PTP clock is more accurate, if there is one.
+//!
+//! Clocks are read at the start and end of a session, at the edges of windows, and every few seconds in between. A
+//! line through two readings gives the drift of a clock. The longer the line, the more accurate the drift.
 
 use std::{
     collections::VecDeque,
@@ -24,31 +26,31 @@ use tracesmith_wire::wall_clock;
 
 use crate::{host::HOST, time, trace_file::TraceFile};
 
-/// Tries for one pair; the closest readings win.
+/// Attempts for one pair. The pair with the smallest gap is kept.
 const TRIES: u32 = 10;
 
-/// Time between two readings while nothing happens.
+/// Time between two regular readings.
 const PERIOD: Duration = Duration::from_secs(10);
 
-/// Readings closer together than this say little of the slope between them.
+/// Readings closer together than this do not show the drift.
 const SPACING: Duration = Duration::from_secs(1);
 
-/// Readings kept for dumps of a flight recorder: half a day.
+/// Readings that are kept for dumps of a flight recorder: half a day.
 const MAX_KEPT: usize = 4096;
 
-/// PTP devices that are tried.
+/// Number of PTP devices to try.
 const MAX_DEVICES: u32 = 16;
 
-/// Ids of a trace's clocks; those of processes come after.
+/// IDs of the host's clocks. The clocks of processes follow.
 const MONOTONIC: ClockId = ClockId(1);
 const REALTIME: ClockId = ClockId(2);
 const BOOTTIME: ClockId = ClockId(3);
 const UTC: ClockId = ClockId(4);
 const PTP: ClockId = ClockId(5);
-/// The last id that is taken.
+/// The last ID of a host clock.
 pub(crate) const LAST: u32 = PTP.0;
 
-/// The clocks, and what they showed.
+/// The clocks and their readings.
 #[derive(Debug, Default)]
 pub(crate) struct HostClocks {
     ptp: Option<Ptp>,
@@ -63,17 +65,17 @@ struct Ptp {
     name: String,
 }
 
-/// What the clocks showed at about one moment.
+/// The values of all clocks at about the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Reading {
     realtime: Pair,
-    /// The largest error of the time of day, in nanoseconds.
+    /// The maximum error of the time of day, in nanoseconds.
     error: u64,
     boottime: Pair,
     ptp: Option<Pair>,
 }
 
-/// The host's clock and another one.
+/// A reading of the host's clock and of another clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Pair {
     host: u64,
@@ -81,14 +83,14 @@ struct Pair {
     uncertainty: u64,
 }
 
-/// Whether a reading may be left out.
+/// Why clocks are read. It decides whether a reading can be skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Need {
-    /// When none was taken for some seconds.
+    /// Read if the last reading is several seconds old.
     Regular,
-    /// Unless one was taken a moment ago: a window opens or closes.
-    Window,
-    /// In any case: the recording begins or ends.
+    /// A window opens or closes. Read unless there is a very recent reading.
+    WindowEdge,
+    /// The session starts or ends. Always read.
     Bounds,
 }
 
@@ -100,13 +102,13 @@ impl HostClocks {
         }
     }
 
-    /// Reads them, if there is need; what was read is kept.
+    /// Reads the clocks, if `need` requires it, and stores the reading.
     pub(crate) fn read(&mut self, need: Need) -> Option<Reading> {
         let now = time::now();
         let since = Duration::from_nanos(self.last.map_or(u64::MAX, |last| now.saturating_sub(last)));
         let is_due = match need {
             Need::Regular => since >= PERIOD,
-            Need::Window => since >= SPACING,
+            Need::WindowEdge => since >= SPACING,
             Need::Bounds => true,
         };
         if !is_due {
@@ -126,7 +128,7 @@ impl HostClocks {
         Some(reading)
     }
 
-    /// States what the clocks are, in a new trace, and what was read so far.
+    /// Writes the clocks and all readings so far to a new trace.
     pub(crate) fn begin(&self, file: &mut TraceFile) {
         let mut define = |id, kind, host, name: &str| {
             let name = file.string(name);
@@ -180,7 +182,7 @@ impl Reading {
 }
 
 impl Ptp {
-    /// A device that can be read; most machines have none, and some let only root open it.
+    /// Opens a PTP device. Most machines have none, and some allow only root to open it.
     fn open(number: u32) -> Option<Self> {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let path = PathBuf::from(format!("/dev/ptp{number}"));
@@ -204,7 +206,8 @@ impl Ptp {
     }
 }
 
-/// Reads another clock between two readings of the host's, several times, and keeps the pair with the smallest gap.
+/// Reads another clock between two readings of the host's clock. Does this several times and returns the pair with
+/// the smallest gap.
 fn pair(other: impl Fn() -> u64) -> Pair {
     let read = || {
         let before = time::now();
@@ -241,8 +244,8 @@ mod tests {
     #[test]
     fn readings_keep_their_distance_but_for_the_first_and_the_last() {
         let mut clocks = HostClocks::default();
-        assert!(clocks.read(Need::Window).is_some());
-        assert!(clocks.read(Need::Window).is_none());
+        assert!(clocks.read(Need::WindowEdge).is_some());
+        assert!(clocks.read(Need::WindowEdge).is_none());
         assert!(clocks.read(Need::Regular).is_none());
         let reading = clocks.read(Need::Bounds).unwrap();
         // A month of 1970 is long over, and the machine has not run for as long.

@@ -1,8 +1,7 @@
-//! Counters of devices, sampled beside the event loop.
+//! Device counters, sampled on a separate thread.
 //!
-//! A source may be slow: asking a driver takes milliseconds now and then. It is
-//! therefore asked on a thread of its own, and the event loop takes what has
-//! come together.
+//! Reading a counter from the driver can take milliseconds. The event loop must not wait for that, so it receives the
+//! samples in batches.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
@@ -14,29 +13,27 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Where counters of devices come from.
+/// A source of device counters.
 pub trait CounterSource: Send {
-    /// What is known of the machine's devices.
+    /// The devices of this machine.
     fn devices(&mut self) -> Vec<DeviceFacts>;
 
-    /// Adds one sample of everything. Times are nanoseconds of
-    /// `CLOCK_MONOTONIC`.
+    /// Adds one sample of every counter. Times are in nanoseconds of `CLOCK_MONOTONIC`.
     fn sample(&mut self, samples: &mut Vec<Sample>);
 }
 
-/// Opens a source; none where there is nothing to count.
+/// Opens a source. Returns `None` if there are no counters.
 ///
-/// It is called when signals are blocked already: a vendor's library starts
-/// threads of its own (NVML does), which inherit that. A signal that found one
-/// of them unblocked would end the recorder, and the program's trace with it.
+/// It is called when signals are already blocked. A vendor's library such as NVML starts its own threads, and they
+/// inherit the signal mask. If such a thread received a signal, it would end the collector.
 pub type OpenCounters = fn() -> Option<Box<dyn CounterSource>>;
 
-/// What the machine knows of a device.
+/// Properties of a device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeviceFacts {
-    /// Tells it from all others.
+    /// Identifies the device.
     pub uuid: [u8; 16],
-    /// Its number when all are visible.
+    /// The index of the device if all devices are visible.
     pub ordinal: Option<u32>,
     /// Its name.
     pub name: String,
@@ -46,37 +43,37 @@ pub struct DeviceFacts {
     pub driver: String,
     /// NUMA node that it is attached to.
     pub numa_node: Option<u32>,
-    /// The best generation of PCIe that it and its slot can do.
+    /// The highest PCIe generation that the device and its slot support.
     pub pcie_generation: Option<u32>,
-    /// The most lanes that they can do.
+    /// The largest number of PCIe lanes that both support.
     pub pcie_width: Option<u32>,
-    /// NVLinks that are up.
+    /// Number of active NVLinks.
     pub nvlinks: u32,
-    /// Bytes a second in each direction over all of them.
+    /// Bandwidth of all NVLinks per direction, in bytes per second.
     pub nvlink_bandwidth: Option<u64>,
 }
 
 /// One value of a counter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
-    /// When, in nanoseconds of `CLOCK_MONOTONIC`.
+    /// Time in nanoseconds of `CLOCK_MONOTONIC`.
     pub time: u64,
     /// The counter.
     pub name: String,
     /// Its unit.
     pub unit: String,
-    /// The device, by its uuid.
+    /// The UUID of the device.
     pub device: Option<[u8; 16]>,
-    /// Which of several of the same name.
+    /// Distinguishes counters with the same name.
     pub instance: u32,
-    /// How much.
+    /// The value.
     pub value: f64,
 }
 
-/// Samples that may wait for the event loop, in batches of one moment.
+/// Batches that can wait for the event loop.
 const WAITING: usize = 1024;
 
-/// A source that is being asked.
+/// The sampling thread.
 pub(crate) struct Sampler {
     samples: Receiver<Vec<Sample>>,
     lost: Arc<AtomicU64>,
@@ -85,8 +82,7 @@ pub(crate) struct Sampler {
 }
 
 impl Sampler {
-    /// Starts to ask, every `period`. A thread that cannot be had means no
-    /// counters.
+    /// Starts to sample every `period`. Returns `None` if no thread can be started.
     pub(crate) fn start(source: Box<dyn CounterSource>, period: Duration) -> Option<Self> {
         let (sender, samples) = sync_channel(WAITING);
         let (stop, stopped) = channel();
@@ -94,7 +90,7 @@ impl Sampler {
         let counted = Arc::clone(&lost);
         thread::Builder::new()
             .name("counters".to_owned())
-            .spawn(move || ask(source, period, &sender, &stopped, &counted))
+            .spawn(move || sample_periodically(source, period, &sender, &stopped, &counted))
             .ok()?;
         Some(Self {
             samples,
@@ -103,18 +99,18 @@ impl Sampler {
         })
     }
 
-    /// What has come since the last time.
+    /// The samples since the last call.
     pub(crate) fn take(&self) -> impl Iterator<Item = Sample> + '_ {
         self.samples.try_iter().flatten()
     }
 
-    /// Samples that found nobody to take them.
+    /// Samples that were dropped because the event loop did not read them.
     pub(crate) fn lost(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
     }
 }
 
-fn ask(
+fn sample_periodically(
     mut source: Box<dyn CounterSource>,
     period: Duration,
     sender: &SyncSender<Vec<Sample>>,
@@ -132,8 +128,7 @@ fn ask(
             }
             Err(TrySendError::Disconnected(_)) => return,
         }
-        // A source that took longer than the period is asked at the next turn,
-        // not several times in a row.
+        // A source that is slower than the period is sampled less often, and not several times in a row.
         next = (next + period).max(Instant::now());
         let wait = next.saturating_duration_since(Instant::now());
         if stopped.recv_timeout(wait) != Err(std::sync::mpsc::RecvTimeoutError::Timeout) {

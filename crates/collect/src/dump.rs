@@ -1,4 +1,4 @@
-//! Asking for what a flight recorder holds.
+//! Requests the contents of a flight recorder.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -11,12 +11,11 @@ use crate::error::Error;
 
 const CONNECT_LIMIT: Duration = Duration::from_secs(2);
 
-/// Has the collector of `process` write out what its flight recorder holds.
-/// Gives back where.
+/// Makes the collector of `process` write the contents of its flight recorder. Returns the path of the trace.
 ///
 /// # Errors
 ///
-/// When the process cannot be reached, or nothing was written.
+/// If the process cannot be reached, or if nothing was written.
 pub fn dump(process: u32) -> Result<PathBuf, Error> {
     let (_, socket) = armed::waiting()
         .into_iter()
@@ -32,7 +31,7 @@ pub fn dump(process: u32) -> Result<PathBuf, Error> {
             }
             Some(_) => {}
             None => {
-                let reason = "it closed the connection".to_owned();
+                let reason = "the process closed the connection".to_owned();
                 return Err(Error::NotDumped { process, reason });
             }
         }

@@ -7,20 +7,20 @@ use tracesmith_format::tables::ProcessEnd;
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// By itself, with this code.
+    /// The process exited with this code.
     Exited(i32),
-    /// By this signal.
+    /// This signal killed the process.
     Killed(i32),
-    /// It became another program.
+    /// The process executed another program (exec).
     Replaced,
-    /// It was still running when the recording ended.
+    /// The process was still running when recording ended.
     Running,
-    /// Nobody could say.
+    /// The exit status is unknown.
     Unknown,
 }
 
 impl End {
-    /// The end that a wait status tells of, as the kernel codes it.
+    /// Decodes a wait status of the kernel.
     pub(crate) fn from_raw_status(status: i32) -> Self {
         let status = ExitStatus::from_raw(status);
         match (status.code(), status.signal()) {
@@ -30,7 +30,7 @@ impl End {
         }
     }
 
-    /// The trace's code for it, and the number that goes with that.
+    /// The trace's code for this end, and the exit code or signal number.
     pub(crate) fn code(self) -> (ProcessEnd, i32) {
         match self {
             Self::Exited(code) => (ProcessEnd::EXITED, code),
@@ -47,9 +47,9 @@ impl std::fmt::Display for End {
         match self {
             Self::Exited(code) => write!(f, "exit code {code}"),
             Self::Killed(signal) => write!(f, "killed by signal {signal}"),
-            Self::Replaced => f.write_str("became another program"),
+            Self::Replaced => f.write_str("replaced by another program (exec)"),
             Self::Running => f.write_str("still running"),
-            Self::Unknown => f.write_str("how is not known"),
+            Self::Unknown => f.write_str("exit status unknown"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The variables that bring the library into a program.
+//! The environment variables that load the library into a program.
 
 use std::{
     env,
@@ -13,30 +13,30 @@ use crate::{
     launch::{Injection, Preload},
 };
 
-/// What an armed program does about CUPTI before it is recorded.
+/// How an attachable program prepares CUPTI before it is recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Beforehand {
+pub enum CuptiPreinit {
     /// Nothing.
     Nothing,
-    /// It is made ready when CUDA is initialised.
+    /// Initialize CUPTI when CUDA is initialized.
     Ready,
 }
 
-/// Variables that arm a program: the library is loaded and waits for a
-/// collector, at a socket in the directory that is named here too.
+/// Variables that make a program attachable. The library is loaded and waits for a collector, at a socket in the
+/// runtime directory.
 ///
 /// # Errors
 ///
-/// When that directory cannot be made, or others could enter it.
+/// If the runtime directory cannot be created, or if other users can access it.
 pub fn environment(
     library: &Path,
     preload: Preload,
-    beforehand: Beforehand,
+    beforehand: CuptiPreinit,
 ) -> Result<Vec<(&'static str, OsString)>, Error> {
     let directory = armed::directory()?;
     let value = match beforehand {
-        Beforehand::Nothing => names::ATTACHABLE_IDLE,
-        Beforehand::Ready => names::ATTACHABLE_READY,
+        CuptiPreinit::Nothing => names::ATTACHABLE_IDLE,
+        CuptiPreinit::Ready => names::ATTACHABLE_READY,
     };
     let mut variables = vec![(names::ATTACHABLE, OsString::from(value))];
     variables.extend(injection(library, preload, &Injection::ByDriver));
@@ -62,7 +62,7 @@ pub(crate) fn injection(
     variables
 }
 
-/// The library before what is preloaded already, once.
+/// Puts the library in front of the preloaded libraries, once.
 fn preloaded(library: &Path, before: Option<&OsStr>) -> OsString {
     let mut value = library.as_os_str().to_owned();
     let Some(before) = before.filter(|before| !before.is_empty()) else {

@@ -1,4 +1,4 @@
-//! Why a recording could not be made.
+//! Errors of the collector.
 
 use std::{io, path::PathBuf};
 
@@ -6,7 +6,7 @@ use std::{io, path::PathBuf};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// There is such a file, and nobody said that it may go.
+    /// The file exists and may not be replaced.
     #[error("the file exists: {}", path.display())]
     Exists {
         /// The file.
@@ -17,66 +17,66 @@ pub enum Error {
     Create {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
-    /// The trace could not be written to its end.
+    /// The trace could not be completed.
     #[error("cannot write {}", path.display())]
     Write {
         /// The file.
         path: PathBuf,
-        /// What went wrong.
+        /// The cause.
         #[source]
         source: tracesmith_format::Error,
     },
     /// No such program.
     #[error("no such program: {program}")]
     NoSuchProgram {
-        /// As it was named.
+        /// The program as the user named it.
         program: String,
     },
     /// The program could not be started.
     #[error("cannot start {program}")]
     NotStarted {
-        /// As it was named.
+        /// The program as the user named it.
         program: String,
-        /// What the system said.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
-    /// The process has no socket for collectors.
+    /// The process has no socket for collectors, so it is not attachable.
     #[error(
         "process {process} cannot be recorded: it has not initialized CUDA with the TraceSmith library loaded"
     )]
     NotArmed {
-        /// Its number.
+        /// The pid.
         process: u32,
     },
-    /// The flight recorder was not written out.
-    #[error("process {process} wrote nothing out: {reason}")]
+    /// The flight recorder was not written.
+    #[error("the flight recorder of process {process} was not written: {reason}")]
     NotDumped {
-        /// The process that was asked.
+        /// The pid.
         process: u32,
-        /// What it said.
+        /// The reason that the process gave.
         reason: String,
     },
-    /// The other side could not be talked to.
+    /// Communication with a target failed.
     #[error(transparent)]
     Wire(#[from] tracesmith_wire::Error),
     /// A system call failed.
     #[error("{action} failed")]
     System {
-        /// What was attempted.
+        /// The attempted action.
         action: &'static str,
-        /// What the system said.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
 }
 
 impl Error {
-    /// For `map_err`: names the call that failed.
+    /// For `map_err`: adds the action that failed.
     pub(crate) fn system<E: Into<io::Error>>(action: &'static str) -> impl FnOnce(E) -> Self {
         move |source| Self::System {
             action,

@@ -1,9 +1,7 @@
-//! The flight recorder: definitions are kept, everything else stays in its ring
-//! until someone asks.
+//! The flight recorder. It keeps definitions in memory, and leaves all other records in the rings until a dump.
 //!
-//! A trace that is written out must stand alone, so definitions are kept: see
-//! [`RecordLog`]. Events are what the rings still hold; each dump takes what
-//! came since the one before.
+//! Every dump is a complete trace, so it needs all definitions: see [`RecordLog`]. Events come from the rings. Each
+//! dump contains the events since the previous dump.
 
 mod log;
 
@@ -19,10 +17,10 @@ use crate::{
     counters::Sample,
 };
 
-/// Samples of counters kept.
+/// Counter samples that are kept.
 const MAX_SAMPLES: usize = 1 << 16;
 
-/// Where dumps go, and counters until then.
+/// Where dumps are written, and the counter samples for the next dump.
 #[derive(Debug)]
 pub(crate) struct FlightStore {
     destination: Destination,
@@ -50,8 +48,8 @@ impl FlightStore {
         std::mem::take(&mut self.samples)
     }
 
-    /// Where the next dump goes: the named file, then others beside it. Only
-    /// the first may replace what the user said may be replaced.
+    /// The path of the next dump: first the given file, then numbered files next to it. Only the first may replace an
+    /// existing file.
     pub(crate) fn next_destination(&mut self) -> Destination {
         self.dumps += 1;
         if self.dumps == 1 {

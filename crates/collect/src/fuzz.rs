@@ -1,6 +1,5 @@
-//! The entry point for fuzzing: what a target's rings hold, as a hostile or
-//! broken one would write it. `fuzz/` runs it under libFuzzer;
-//! `tests/fuzz_corpus.rs` replays its corpus.
+//! The entry point for fuzzing: records as a hostile or broken target would write them. `fuzz/` runs it under
+//! libFuzzer, and `tests/fuzz_corpus.rs` replays its corpus.
 
 use tracesmith_wire::frame::{Parsed, parse};
 
@@ -13,11 +12,10 @@ use crate::{
     trace_file::TraceFile,
 };
 
-/// Bytes of the ring that the records are taken to lie in.
+/// The size of the simulated ring.
 const RING_BYTES: u64 = 1 << 16;
 
-/// Makes rows of the records in `data`, up to the first that is none, and writes
-/// the trace to nowhere.
+/// Converts the records in `data` to rows, up to the first invalid record, and discards the trace.
 pub fn records(data: &[u8]) {
     let nowhere = Destination {
         path: "/dev/null".into(),
@@ -34,6 +32,6 @@ pub fn records(data: &[u8]) {
         rest = rest.get(frame_bytes..).unwrap_or_default();
     }
     process.end(End::Unknown, &mut trace);
-    // Writing to nowhere goes well; what it says is of no interest.
+    // Discarding cannot fail, so the result does not matter.
     let _ = trace.finish();
 }

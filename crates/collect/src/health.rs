@@ -1,24 +1,24 @@
-//! What was lost, cut or doubtful: rows in the trace, and sums for the report.
+//! Lost, truncated or doubtful data: rows in the trace, and totals for the report.
 
 use tracesmith_format::tables::HealthCause;
 use tracesmith_format::{ProcessId, Timestamp, tables};
 
 use crate::{report::Loss, time, trace_file::TraceFile};
 
-/// Details told apart; what comes behind is summed up without them.
+/// Maximum number of different details. Further losses are summed without a detail.
 const MAX_LOSSES: usize = 200;
 
-/// What was noted so far.
+/// The losses so far.
 #[derive(Debug, Default)]
 pub(crate) struct Health {
     losses: Vec<Loss>,
 }
 
-/// Something to note.
+/// A loss or a remark.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Notice<'t> {
     pub(crate) cause: HealthCause,
-    /// The process that it concerns.
+    /// The affected process.
     pub(crate) process: ProcessId,
     pub(crate) count: u64,
     pub(crate) bytes: u64,
@@ -46,7 +46,7 @@ impl<'t> Notice<'t> {
 }
 
 impl Health {
-    /// Writes it down.
+    /// Writes the notice to the trace and adds it to the totals.
     pub(crate) fn note(&mut self, notice: Notice<'_>, file: &mut TraceFile) {
         let Notice {
             cause,

@@ -6,10 +6,10 @@ use tracesmith_format::{Bytes, HostId, tables};
 
 use crate::trace_file::TraceFile;
 
-/// The one host of a recording.
+/// The only host of a trace.
 pub(crate) const HOST: HostId = HostId(1);
 
-/// Says in `file` which machine this is.
+/// Writes a description of this machine to `file`.
 pub(crate) fn define(file: &mut TraceFile) {
     let uname = rustix::system::uname();
     let name = uname.nodename().to_string_lossy();
@@ -45,7 +45,7 @@ fn memory_bytes() -> u64 {
         .map_or(0, |kibibytes| kibibytes.saturating_mul(1024))
 }
 
-/// The value behind `key:` in one of the lines.
+/// The value after `key:` in one of the lines.
 fn value_of<'t>(text: &'t str, key: &str) -> Option<&'t str> {
     text.lines().find_map(|line| {
         let (name, value) = line.split_once(':')?;
@@ -53,7 +53,7 @@ fn value_of<'t>(text: &'t str, key: &str) -> Option<&'t str> {
     })
 }
 
-/// A file of one line; nothing where there is none.
+/// The contents of a one-line file. Empty if it cannot be read.
 fn line_of(path: &str) -> String {
     fs::read_to_string(path)
         .map(|text| text.trim().to_owned())

@@ -1,4 +1,4 @@
-//! Who a process is, read from the system when it comes and while it is there.
+//! Identifies a process: its pid, name, command line and ranks, read from `/proc`.
 
 use std::{
     collections::BTreeMap,
@@ -13,59 +13,59 @@ use tracesmith_wire::handshake::{self as wire, Peer};
 
 use crate::{end::End, mounts::Mounts, time};
 
-/// What is known of a process from outside.
+/// What `/proc` shows about a process.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Identity {
-    /// Its number, as the collector knows it.
+    /// The pid in the collector's pid namespace.
     pub(crate) pid: u32,
-    /// Its number, as it knows itself; another one in a container.
+    /// The pid in the process's own pid namespace. It differs in a container.
     pub(crate) own_pid: u32,
     pub(crate) parent: u32,
     pub(crate) name: String,
     pub(crate) command: String,
-    /// When it started, host clock; 0 when not known.
+    /// Start time on the host clock. 0 if unknown.
     pub(crate) started: u64,
-    life: Option<Life>,
+    key: Option<ProcessKey>,
     pub(crate) ranks: Ranks,
-    sight: Sight,
-    /// Its files, if it sees others than we do.
+    visibility: Visibility,
+    /// The mounts of the process, if they differ from the collector's.
     pub(crate) mounts: Option<Arc<Mounts>>,
 }
 
-/// Whether `/proc` shows a process under the number that we have of it.
+/// Whether the process is in the collector's `/proc`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Sight {
+enum Visibility {
     #[default]
     Visible,
-    /// It is in a pid namespace that is not below ours, or was gone when we looked. Its number is its own, and may be that
-    /// of any process here.
+    /// The process is in a pid namespace that the collector cannot see, or had exited. Its pid can be the pid of any
+    /// other process here.
     Hidden,
 }
 
-/// A process, told apart from others that had its number before or have it later.
+/// A pid and a start time. They identify a process even if the kernel reuses the pid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Life {
+pub(crate) struct ProcessKey {
     pub(crate) pid: u32,
-    /// When it started, in the system's own ticks.
+    /// Start time in clock ticks since boot.
     pub(crate) start_ticks: u64,
 }
 
-impl Life {
-    /// The one that has this number now; `proc` is where the system shows processes.
+impl ProcessKey {
+    /// The process that has this pid now. `proc` is the path of the proc file system.
     pub(crate) fn read(proc: &Path, pid: u32) -> Option<Self> {
         let start_ticks = Stat::read(&proc.join(pid.to_string()))?.start_ticks;
         Some(Self { pid, start_ticks })
     }
 }
 
-/// Whether a process was given rings that it has not closed.
+/// Whether a process has rings that it has not closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rings {
-    Held,
+    Mapped,
     Closed,
 }
 
-/// A process's place in a distributed job.
+/// The ranks of a process in a distributed job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Ranks {
     pub(crate) rank: Option<u32>,
@@ -74,34 +74,35 @@ pub(crate) struct Ranks {
 }
 
 impl Identity {
-    /// Who is at the other end of a connection. `own_pid` is the number that it knows itself by, if it has said so.
+    /// Identifies the process at the other end of a connection. `own_pid` is the pid that the process sent, if any.
     pub(crate) fn of_peer(peer: &Peer, own_pid: Option<u32>) -> Self {
         let seen = peer.process_id();
         let own_pid = own_pid.or(seen).unwrap_or(0);
         let read = seen.map(|pid| Self::read(pid, own_pid));
-        // Its number is another's once it has ended and been waited for: what was read may be of that one.
+        // After the process has exited and was reaped, its pid can belong to another process, and so can the data
+        // that was read.
         let identity = read.filter(|identity| peer.life() != wire::Life::Ended || identity.is_zombie());
         identity.unwrap_or(Self {
             pid: own_pid,
             own_pid,
-            sight: Sight::Hidden,
+            visibility: Visibility::Hidden,
             ..Self::default()
         })
     }
 
-    /// Whether its number is one of ours.
+    /// Whether the pid is valid in the collector's pid namespace.
     pub(crate) fn is_visible(&self) -> bool {
-        self.sight == Sight::Visible
+        self.visibility == Visibility::Visible
     }
 
-    /// Whether it has ended, and its number is still its own.
+    /// Whether the process has exited and still has its pid.
     fn is_zombie(&self) -> bool {
         Stat::read(&folder(self.pid)).is_some_and(|stat| {
-            stat.state == b'Z' && Some(stat.start_ticks) == self.life.map(|life| life.start_ticks)
+            stat.state == b'Z' && Some(stat.start_ticks) == self.key.map(|key| key.start_ticks)
         })
     }
 
-    /// What the system says of a process. What it does not say stays empty.
+    /// Reads a process from `/proc`. Missing values stay empty.
     fn read(pid: u32, own_pid: u32) -> Self {
         let folder = folder(pid);
         let command = fs::read(folder.join("cmdline")).unwrap_or_default();
@@ -122,38 +123,37 @@ impl Identity {
             name: name(arguments).unwrap_or_else(|| first_line(&folder.join("comm"))),
             command: joined(arguments.iter().map(|argument| OsStr::from_bytes(argument))),
             started: stat.started(),
-            life: start_ticks.map(|start_ticks| Life { pid, start_ticks }),
+            key: start_ticks.map(|start_ticks| ProcessKey { pid, start_ticks }),
             ranks: Ranks::from_environment(&environment),
-            sight: Sight::Visible,
+            visibility: Visibility::Visible,
             mounts: Mounts::of(pid).map(Arc::new),
         }
     }
 
-    /// Where its files are: `/`, or the root of its container as it is seen from here.
+    /// The root of the process's file system: `/`, or the root of its container as seen from here.
     pub(crate) fn root(&self) -> PathBuf {
         self.mounts
             .as_ref()
             .map_or_else(|| "/".into(), |mounts| mounts.path())
     }
 
-    /// Which process it is, unless it was gone already.
-    pub(crate) fn life(&self) -> Option<Life> {
-        self.life
+    /// The key of the process. `None` if it had exited.
+    pub(crate) fn process_key(&self) -> Option<ProcessKey> {
+        self.key
     }
 
-    /// How the process ended, if it still waits for its parent to ask.
+    /// How the process ended, if its parent has not reaped it yet.
     pub(crate) fn end_of_zombie(&self) -> Option<End> {
         let stat = Stat::read(&folder(self.pid)).filter(|_| self.is_visible())?;
-        let is_it = stat.state == b'Z' && Some(stat.start_ticks) == self.life.map(|life| life.start_ticks);
+        let is_it = stat.state == b'Z' && Some(stat.start_ticks) == self.key.map(|key| key.start_ticks);
         is_it.then(|| End::from_raw_status(stat.exit_status))
     }
 
-    /// Whether the process, which still runs, became another program. Not known
-    /// while it is about to end, or where its mappings cannot be read.
+    /// Whether the running process has executed another program (exec). `None` while it is exiting, or if its
+    /// mappings cannot be read.
     ///
-    /// Rings stay mapped until the process ends or executes a program. Where it
-    /// holds none, another command line tells.
-    pub(crate) fn became_another(&self, rings: Rings) -> Option<bool> {
+    /// Rings stay mapped until the process exits or calls exec. If it has no rings, its command line is compared.
+    pub(crate) fn has_execed(&self, rings: Rings) -> Option<bool> {
         let mappings = fs::read(folder(self.pid).join("maps"))
             .ok()
             .filter(|_| self.is_visible())?;
@@ -165,10 +165,10 @@ impl Identity {
         if holds_ring {
             return Some(false);
         }
-        Some(rings == Rings::Held || Self::read(self.pid, self.own_pid).command != self.command)
+        Some(rings == Rings::Mapped || Self::read(self.pid, self.own_pid).command != self.command)
     }
 
-    /// What the system calls one of its threads.
+    /// The name of a thread.
     pub(crate) fn thread_name(&self, thread: u32) -> String {
         if !self.is_visible() {
             return String::new();
@@ -177,7 +177,7 @@ impl Identity {
         if self.pid == self.own_pid {
             return first_line(&tasks.join(format!("{thread}/comm")));
         }
-        // In a container the numbers are of another name space than ours.
+        // In a container, thread IDs are of another pid namespace.
         let tasks = fs::read_dir(tasks).into_iter().flatten().flatten();
         let mut own = tasks.map(|task| task.path()).filter(|task| {
             let status = fs::read_to_string(task.join("status")).unwrap_or_default();
@@ -188,19 +188,19 @@ impl Identity {
     }
 }
 
-/// The number that a process or thread knows itself by: the innermost of those in its status.
+/// The pid in the innermost namespace, from the `NSpid` line of a status file.
 fn own_number(status: &str) -> Option<u32> {
     let line = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
     line.split_ascii_whitespace().last()?.parse().ok()
 }
 
-/// Whether a process is gone, but for its parent's asking how it ended.
+/// Whether a process has exited. It may wait to be reaped.
 pub(crate) fn has_ended(pid: u32) -> bool {
     Stat::read(&folder(pid)).is_none_or(|stat| matches!(stat.state, b'Z' | b'X'))
 }
 
 impl Ranks {
-    /// As launchers say it: torchrun, Open MPI, other MPIs, Slurm.
+    /// Reads the variables of torchrun, Open MPI, other MPI libraries and Slurm.
     pub(crate) fn from_environment(environment: &[u8]) -> Self {
         let variables: BTreeMap<&[u8], u32> = environment
             .split(|byte| *byte == 0)
@@ -234,7 +234,7 @@ impl Ranks {
     }
 }
 
-/// The fields of `/proc/PID/stat` that matter here.
+/// The needed fields of `/proc/PID/stat`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Stat {
     state: u8,
@@ -248,7 +248,7 @@ impl Stat {
         Self::parse(&fs::read(folder.join("stat")).ok()?)
     }
 
-    /// The name comes second, in brackets, and may hold anything.
+    /// The second field is the name, in parentheses. It can contain any character.
     fn parse(stat: &[u8]) -> Option<Self> {
         let behind_name = stat.iter().rposition(|byte| *byte == b')')? + 1;
         let rest = std::str::from_utf8(&stat[behind_name..]).ok()?;
@@ -274,13 +274,13 @@ fn folder(pid: u32) -> PathBuf {
     PathBuf::from(format!("/proc/{pid}"))
 }
 
-/// The program's name without its folder.
+/// The file name of the program.
 fn name(arguments: &[&[u8]]) -> Option<String> {
     let program = Path::new(OsStr::from_bytes(arguments.first()?));
     Some(program.file_name()?.to_string_lossy().into_owned())
 }
 
-/// A command line as one could type it.
+/// A command line, quoted for a shell.
 pub(crate) fn joined<'a>(arguments: impl IntoIterator<Item = &'a OsStr>) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "-_=+:,./@%".contains(c);
     let quoted = arguments.into_iter().map(|argument| {
@@ -294,7 +294,7 @@ pub(crate) fn joined<'a>(arguments: impl IntoIterator<Item = &'a OsStr>) -> Stri
     quoted.collect::<Vec<_>>().join(" ")
 }
 
-/// The first line of a file; empty if there is none.
+/// The first line of a file. Empty if the file cannot be read.
 pub(crate) fn first_line(path: &Path) -> String {
     let text = fs::read(path).unwrap_or_default();
     String::from_utf8_lossy(text.trim_ascii_end()).into_owned()
@@ -351,7 +351,7 @@ mod tests {
             "{identity:?} at {now}"
         );
         assert_eq!(identity.end_of_zombie(), None);
-        assert_eq!(identity.became_another(Rings::Closed), Some(false));
+        assert_eq!(identity.has_execed(Rings::Closed), Some(false));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Starting a program under the collector.
+//! Starts a program under the collector.
 
 use std::{
     collections::BTreeMap,
@@ -20,52 +20,52 @@ use rustix::{
 
 use crate::{end::End, environment, error::Error};
 
-/// A program to be started.
+/// A program to start.
 #[derive(Clone, Debug)]
 pub struct Launch {
     /// The program and its arguments.
     pub command: Vec<OsString>,
     /// The library to load into it.
     pub library: PathBuf,
-    /// Whether the dynamic loader is told too.
+    /// Whether to preload the library with the dynamic loader.
     pub preload: Preload,
-    /// Whether the driver is told of the library.
+    /// Whether the CUDA driver loads the library.
     pub injection: Injection,
-    /// How long recording goes on.
+    /// When to stop recording.
     pub wait: Wait,
 }
 
-/// Whether `LD_PRELOAD` is set: it lets the library stand between the program
-/// and the vendor's libraries, which the other variables alone do not.
+/// Whether to set `LD_PRELOAD`. With it, the library can interpose calls between the program and CUPTI. The other
+/// variables do not allow that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Preload {
-    /// It is.
+    /// Set it.
     Yes,
-    /// It is left as it was.
+    /// Leave it unchanged.
     No,
 }
 
-/// Whether `CUDA_INJECTION64_PATH` is set, which has the CUDA driver load the library: nothing of the GPU is recorded
-/// without it.
+/// Whether to set `CUDA_INJECTION64_PATH`. It makes the CUDA driver load the library. Without it, no GPU activity is
+/// recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Injection {
-    /// It is.
+    /// Set it.
     ByDriver,
-    /// It is left as it was. Why stands in the trace.
+    /// Leave it unchanged. The trace contains this reason.
     Withheld(String),
 }
 
-/// Whose end is the end of the recording.
+/// When to stop recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
-    /// That of the program which was started.
+    /// When the started program exits.
     Primary,
-    /// That of the last process which connected.
+    /// When the last connected process exits.
     All,
 }
 
 impl Launch {
-    /// Whether there is such a program, before anything is touched for it.
+    /// Checks that the program exists, before anything is created for it.
     pub(crate) fn check(&self) -> Result<(), Error> {
         let program = self.command.first().map(|program| program.to_string_lossy());
         let program = program.unwrap_or_default().into_owned();
@@ -75,11 +75,11 @@ impl Launch {
         }
     }
 
-    /// Starts the program; it finds the collector at `socket`, and signals as
-    /// they were before we blocked ours.
+    /// Starts the program. It gets the path of the collector's socket, and the signal mask from before the collector
+    /// blocked signals.
     ///
-    /// The standard library would hand our own signal mask on, and has no safe
-    /// way to hand on another one.
+    /// The standard library would pass on the collector's own signal mask, and has no safe way to pass on another
+    /// one.
     pub(crate) fn start(&self, socket: &Path, signals: &SigSet) -> Result<Child, Error> {
         let program = self.command.first().cloned().unwrap_or_default();
         let started = self.spawn(socket, signals);
@@ -103,7 +103,7 @@ impl Launch {
         attributes
             .set_flags(PosixSpawnFlags::POSIX_SPAWN_SETSIGMASK | PosixSpawnFlags::POSIX_SPAWN_SETSIGDEF)?;
         attributes.set_sigmask(signals)?;
-        // A Rust program ignores this one, which would be handed on too.
+        // Rust programs ignore SIGPIPE. The child would inherit that.
         attributes.set_sigdefault(&SigSet::from(Signal::SIGPIPE))?;
         let files = PosixSpawnFileActions::init()?;
         let pid = posix_spawnp(program, &files, &attributes, &arguments, &c_strings(variables)?)?;
@@ -112,7 +112,7 @@ impl Launch {
     }
 }
 
-/// A program that was started, and is not waited for yet.
+/// A started program.
 pub(crate) struct Child {
     pid: Pid,
 }
@@ -122,12 +122,12 @@ impl Child {
         self.pid
     }
 
-    /// How it ended, if it has.
+    /// How the program ended. `None` while it runs.
     pub(crate) fn try_wait(&mut self) -> Result<Option<End>, Error> {
         self.wait_with(WaitOptions::NOHANG)
     }
 
-    /// How it ends, in the end.
+    /// Waits until the program ends.
     pub(crate) fn wait(&mut self) -> Result<End, Error> {
         loop {
             if let Some(end) = self.wait_with(WaitOptions::empty())? {
@@ -148,8 +148,8 @@ fn c_strings(texts: impl IntoIterator<Item = OsString>) -> io::Result<Vec<CStrin
     texts.into_iter().map(c_string).collect()
 }
 
-/// Tells a program that is not there from one that cannot be run. The system
-/// says "not found" also of a script whose interpreter is missing.
+/// Distinguishes a missing program from one that cannot be executed. The system reports "not found" for a script
+/// whose interpreter is missing, too.
 fn failure(program: &OsStr, source: io::Error) -> Error {
     let program = program.to_string_lossy().into_owned();
     if source.kind() == io::ErrorKind::NotFound && find(&program).is_none() {
@@ -158,7 +158,7 @@ fn failure(program: &OsStr, source: io::Error) -> Error {
     Error::NotStarted { program, source }
 }
 
-/// The file that a program's name stands for.
+/// The file of a program, found as the shell does.
 fn find(program: &str) -> Option<PathBuf> {
     if program.contains('/') {
         return Path::new(program).exists().then(|| program.into());

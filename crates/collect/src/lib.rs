@@ -1,9 +1,8 @@
-//! Takes records from profiled programs and writes them as a trace.
+//! Receives records from profiled programs and writes them to a trace.
 //!
-//! Targets hand their records to rings in shared memory; one event loop here
-//! reads the rings of all of them, turns records into rows and writes the rows
-//! at once. A target that dies leaves everything that had reached its rings,
-//! and a collector that is killed leaves a file that can be read up to there.
+//! Targets write records to rings in shared memory. One event loop reads the rings of all targets, converts records
+//! to rows and writes the rows immediately. If a target crashes, all records in its rings are saved. If the collector
+//! is killed, the file is readable up to that point.
 //!
 //! ```no_run
 //! use tracesmith_collect::{Capture, Destination, Existing, Injection, Launch, Preload, Wait, profile};
@@ -23,11 +22,11 @@
 //! # }
 //! ```
 //!
-//! - [`profile()`] starts a program under the collector; [`record()`] opens a
-//!   window in programs that were armed ([`environment()`]); [`dump()`] asks for
-//!   what a flight recorder holds.
-//! - [`Capture`] says what to record and when, [`Report`] what became of it.
-//! - [`CounterSource`] is where counters of devices come from.
+//! - [`profile()`] starts a program under the collector.
+//! - [`record()`] attaches to programs that were started with the variables of [`environment()`].
+//! - [`dump()`] requests the contents of a flight recorder.
+//! - [`Capture`] states what to record and when. [`Report`] is the result.
+//! - [`CounterSource`] provides the counters of devices.
 
 mod capture;
 mod clocks;
@@ -43,7 +42,6 @@ mod host;
 mod identity;
 mod launch;
 mod mounts;
-mod passed_over;
 mod profile;
 mod record;
 mod report;
@@ -54,12 +52,15 @@ mod signals;
 mod target;
 mod time;
 mod trace_file;
+mod uncaptured_processes;
 
-pub use capture::{Announce, Capture, Destination, Existing, RecordingStart, STACK_MEMORY_BYTES, Window};
+pub use capture::{
+    Announce, Capture, Destination, Existing, ReplayCaptureStart, STACK_MEMORY_BYTES, WindowSchedule,
+};
 pub use counters::{CounterSource, DeviceFacts, OpenCounters, Sample};
 pub use dump::dump;
 pub use end::End;
-pub use environment::{Beforehand, environment};
+pub use environment::{CuptiPreinit, environment};
 pub use error::Error;
 pub use launch::{Injection, Launch, Preload, Wait};
 pub use profile::profile;

@@ -1,8 +1,8 @@
-//! The files that a process sees, where they are not ours: those of a container.
+//! The files of a process in a container.
 //!
-//! Frames are named when a trace is finished, and most processes have ended by then. Two descriptors keep their files
-//! within reach: of the root, which paths are looked up below, and of the mount namespace, without which everything that is
-//! mounted below that root goes with the last process. A container's file systems stay mounted that long.
+//! Frames are symbolized when a trace is finished. Most processes have exited by then. Two descriptors keep their
+//! files reachable: the root directory, and the mount namespace. Without the namespace, all mounts below the root
+//! disappear with the last process. The container's file systems stay mounted for as long.
 
 use std::{
     os::fd::{AsFd, AsRawFd, OwnedFd},
@@ -14,7 +14,7 @@ use rustix::{
     io::Errno,
 };
 
-/// The root directory of a process, and all that is mounted there.
+/// The root directory and the mount namespace of a process.
 #[derive(Debug)]
 pub(crate) struct Mounts {
     root: OwnedFd,
@@ -22,7 +22,7 @@ pub(crate) struct Mounts {
 }
 
 impl Mounts {
-    /// Those of a process; none when they are ours, or cannot be had.
+    /// Opens them. Returns `None` if they are the collector's own, or cannot be opened.
     pub(crate) fn of(pid: u32) -> Option<Self> {
         let process = PathBuf::from(format!("/proc/{pid}"));
         let folder = OFlags::PATH | OFlags::DIRECTORY;
@@ -35,7 +35,7 @@ impl Mounts {
         })
     }
 
-    /// Where its root is seen from here.
+    /// The path of the root as seen from the collector.
     pub(crate) fn path(&self) -> PathBuf {
         PathBuf::from(format!("/proc/self/fd/{}", self.root.as_raw_fd()))
     }

@@ -1,4 +1,4 @@
-//! Recording a program from its start to its end.
+//! Records a program from its start to its exit.
 
 use std::{
     os::fd::AsFd,
@@ -19,20 +19,18 @@ use crate::{
     signals::{Arrived, Sender, Signals},
 };
 
-/// How long processes that outlive the program may take to hand over what they
-/// have.
+/// How long processes that outlive the program may take to flush their records.
 pub(crate) const CLOSING_LIMIT: Duration = Duration::from_secs(5);
 
-/// Starts a program, records it and all processes that it starts, and writes
-/// the trace. Gives back how the program ended and what was recorded.
+/// Starts a program, records it and all its child processes, and writes the trace. Returns how the program ended and
+/// what was recorded.
 ///
-/// Signals that another process sends to us are passed on to the program; those
-/// of the terminal it has got already.
+/// The collector forwards signals that another process sends to it. The program receives signals of the terminal
+/// directly.
 ///
 /// # Errors
 ///
-/// When the trace cannot be created or the program not started. Once it runs,
-/// nothing is an error: what went wrong is in the report.
+/// If the trace cannot be created or the program cannot be started. After that, problems are part of the report.
 pub fn profile(
     launch: Launch,
     mut capture: Capture,
@@ -45,7 +43,7 @@ pub fn profile(
     let path = destination.path.clone();
     let mut session = Session::new(capture, destination)?;
     match &launch.injection {
-        Injection::Withheld(why) => session.lacks_the_gpu(why),
+        Injection::Withheld(why) => session.set_injection_conflict(why),
         Injection::ByDriver => session.watch_children(),
     }
     let mut child = match launch.start(session.socket(), signals.before()) {
@@ -57,7 +55,7 @@ pub fn profile(
     };
     match follow(&mut child, launch.wait, &signals, &mut session) {
         Ok(end) => Ok((end, session.finish())),
-        // The program is none the worse for it, and what came before is saved.
+        // The program continues, and the records so far are saved.
         Err(error) => {
             let mut report = session.finish();
             report.failure.get_or_insert(error);
@@ -66,8 +64,7 @@ pub fn profile(
     }
 }
 
-/// Records until the program has ended, and those that outlive it have handed
-/// over what they have.
+/// Records until the program has exited, and the processes that outlive it have flushed their records.
 fn follow(child: &mut Child, wait: Wait, signals: &Signals, session: &mut Session) -> Result<End, Error> {
     let end = run(child, signals, session)?;
     if wait == Wait::All {
@@ -77,10 +74,10 @@ fn follow(child: &mut Child, wait: Wait, signals: &Signals, session: &mut Sessio
     Ok(end)
 }
 
-/// Reads until the program ends.
+/// Runs turns until the program exits.
 fn run(child: &mut Child, signals: &Signals, session: &mut Session) -> Result<End, Error> {
     let pid = child.pid();
-    // Where there are no descriptors of processes, every turn asks.
+    // Without pidfds, every turn checks whether the child has exited.
     let process = pidfd_open(pid, PidfdFlags::empty()).ok();
     loop {
         let watched = process.as_ref().map_or(signals.as_fd(), AsFd::as_fd);
@@ -100,27 +97,27 @@ fn run(child: &mut Child, signals: &Signals, session: &mut Session) -> Result<En
 }
 
 fn pass_on(arrived: Arrived, program: Pid, session: &mut Session) {
-    if arrived.signal == NixSignal::SIGUSR2 && session.keeps_last_part() {
+    if arrived.signal == NixSignal::SIGUSR2 && session.is_flight_recorder() {
         // The error is in the report already.
         let _ = session.dump();
         return;
     }
-    if arrived.signal == NixSignal::SIGUSR2 && session.gives_orders() {
-        session.turn_range();
+    if arrived.signal == NixSignal::SIGUSR2 && session.controls_ranges() {
+        session.toggle_range();
         return;
     }
     if arrived.sender == Sender::Terminal {
         return;
     }
     if let Some(signal) = Signal::from_named_raw(arrived.signal as i32) {
-        // The program may have ended a moment ago; then nobody is left to tell.
+        // The program may have exited already.
         let _ = kill_process(program, signal);
     }
 }
 
-/// Goes on until the last process has ended, or the user has had enough.
+/// Runs turns until the last process exits, or until a signal arrives.
 fn outlast(signals: &Signals, session: &mut Session) -> Result<(), Error> {
-    while !session.is_deserted() {
+    while !session.have_all_exited() {
         let [signalled] = session.turn([signals.as_fd()])?;
         if signalled && is_stop(signals, session)? {
             return Ok(());
@@ -129,13 +126,12 @@ fn outlast(signals: &Signals, session: &mut Session) -> Result<(), Error> {
     Ok(())
 }
 
-/// Ends the window and waits for what targets still have, at most
-/// [`CLOSING_LIMIT`].
+/// Closes the window and waits until all targets have flushed, at most [`CLOSING_LIMIT`].
 pub(crate) fn close(signals: &Signals, session: &mut Session) -> Result<(), Error> {
     session.close_window();
     let deadline = Instant::now() + CLOSING_LIMIT;
     while session.is_busy() && Instant::now() < deadline {
-        session.hurry();
+        session.shorten_pause();
         let [signalled] = session.turn([signals.as_fd()])?;
         if signalled && is_stop(signals, session)? {
             return Ok(());
@@ -144,13 +140,13 @@ pub(crate) fn close(signals: &Signals, session: &mut Session) -> Result<(), Erro
     Ok(())
 }
 
-/// Whether a signal came that ends a recording.
+/// Whether a signal arrived that stops recording.
 pub(crate) fn is_stop(signals: &Signals, session: &mut Session) -> Result<bool, Error> {
     let mut stop = false;
     while let Some(arrived) = signals.next()? {
         match arrived.signal {
-            NixSignal::SIGUSR2 if session.keeps_last_part() => drop(session.dump()),
-            NixSignal::SIGUSR2 if session.gives_orders() => session.turn_range(),
+            NixSignal::SIGUSR2 if session.is_flight_recorder() => drop(session.dump()),
+            NixSignal::SIGUSR2 if session.controls_ranges() => session.toggle_range(),
             NixSignal::SIGUSR1 | NixSignal::SIGUSR2 => {}
             _ => stop = true,
         }

@@ -1,4 +1,4 @@
-//! Opening a window in programs that run already.
+//! Attaches to running programs and records a window.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -21,34 +21,33 @@ use crate::{
     target::{Opened, TargetKey},
 };
 
-/// Between two looks for programs that started meanwhile.
+/// Time between two searches for new programs.
 const LOOK_PERIOD: Duration = Duration::from_millis(100);
 
-/// A target's queue takes a connection at once; one that does not is stuck.
+/// How long a connection attempt may take. A target that needs longer is stuck.
 const CONNECT_LIMIT: Duration = Duration::from_millis(200);
 
-/// A target that has a socket listens there before long.
+/// How long a target may take to listen, after its socket exists.
 const LISTEN_LIMIT: Duration = Duration::from_secs(1);
 
-/// Between two looks whether it does.
+/// Time between two connection attempts.
 const LISTEN_PAUSE: Duration = Duration::from_millis(10);
 
-/// Whom to record.
+/// The processes to record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Selection {
-    /// Every armed program of this user, also those that start meanwhile.
+    /// Every attachable program of this user, including programs that start later.
     Everyone,
     /// These processes.
     Processes(BTreeSet<u32>),
 }
 
-/// Records armed programs until the window closes, a signal comes, or the
-/// selected processes have all ended. `opened` is called once those that are armed
-/// now are being recorded.
+/// Records attachable programs until the window closes, a signal arrives, or the selected processes have exited.
+/// Calls `opened` once all programs that are attachable now are being recorded.
 ///
 /// # Errors
 ///
-/// When the trace cannot be created, or a selected process is not armed.
+/// If the trace cannot be created, or a selected process is not attachable.
 pub fn record(
     selection: &Selection,
     capture: Capture,
@@ -76,7 +75,7 @@ pub fn record(
         if signalled && is_stop(&signals, &mut session)? {
             break;
         }
-        if *selection != Selection::Everyone && session.is_deserted() {
+        if *selection != Selection::Everyone && session.have_all_exited() {
             break;
         }
     }
@@ -99,8 +98,8 @@ fn connect_selected(selection: &Selection, session: &mut Session) -> Result<(), 
     Ok(())
 }
 
-/// A socket is there a moment before its listener, and for a while after a process
-/// that was killed.
+/// Tries for a short time. A socket exists shortly before its process listens, and remains for a while after the
+/// process was killed.
 fn connect_soon(process: u32, socket: &Path, session: &mut Session) -> Result<(), Error> {
     let deadline = Instant::now() + LISTEN_LIMIT;
     loop {
@@ -112,11 +111,10 @@ fn connect_soon(process: u32, socket: &Path, session: &mut Session) -> Result<()
     }
 }
 
-/// The target behind a socket. Its number would not do: in a container it is not the one in the socket's name.
+/// Connected targets by socket. A pid is not enough: in a container it differs from the pid in the socket's name.
 type Connected = BTreeMap<PathBuf, TargetKey>;
 
-/// Programs that cannot be reached are tried again at the next look: a socket
-/// is there after a process that was killed.
+/// Connects to new programs. A failed connection is tried again later: a socket remains after its process was killed.
 fn connect_new(connected: &mut Connected, session: &mut Session) {
     for socket in armed::sockets() {
         let is_known = connected.get(&socket).is_some_and(|key| session.has_target(*key));
@@ -126,8 +124,8 @@ fn connect_new(connected: &mut Connected, session: &mut Session) {
     }
 }
 
-/// None when the process is being recorded here already.
+/// Returns `None` if this session already records the process.
 fn connect(socket: &Path, session: &mut Session) -> Result<Option<TargetKey>, Error> {
     let control = connect_control(socket, CONNECT_LIMIT)?;
-    Ok(session.adopt(control, armed::named_process(socket), Opened::ByCollector))
+    Ok(session.add_target(control, armed::named_process(socket), Opened::ByCollector))
 }

@@ -1,4 +1,4 @@
-//! What became of a recording.
+//! The result of a capture session.
 
 use std::path::PathBuf;
 
@@ -7,77 +7,77 @@ use tracesmith_symbols::ModuleReport;
 
 use crate::{error::Error, rows::Finished};
 
-/// What was recorded, where it is, and what was lost.
+/// The traces, the number of rows, and the losses.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// The traces written, with their bytes: one, or one for each dump.
+    /// The written traces with their sizes: one, or one per dump.
     pub files: Vec<(PathBuf, u64)>,
-    /// Why a trace could not be written to its end.
+    /// Why a trace could not be completed.
     pub failure: Option<Error>,
     /// Rows, over all traces.
     pub rows: RowCounts,
     /// Processes that connected.
     pub processes: u32,
-    /// Losses that are processes which used CUDA and did not connect.
-    pub passed_over: usize,
-    /// What was lost, cut or doubtful, as it stands in the trace.
+    /// How many losses are about processes that used CUDA and did not connect.
+    pub uncaptured_processes: usize,
+    /// Lost, truncated or doubtful data, as noted in the trace.
     pub losses: Vec<Loss>,
-    /// Programs and libraries that frames of stacks are in, and whether those have names.
+    /// Programs and libraries that contain stack frames, and whether they could be symbolized.
     pub modules: Vec<ModuleReport>,
 }
 
-/// Rows by table.
+/// Number of rows per table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RowCounts {
     /// Kernels.
     pub kernels: u64,
-    /// Copies and sets.
+    /// Memcpys and memsets.
     pub copies: u64,
-    /// Calls of the runtime and the driver.
+    /// Runtime and driver API calls.
     pub api_calls: u64,
     /// Waits and event records.
     pub syncs: u64,
-    /// Allocations and releases.
+    /// Allocations and frees.
     pub allocations: u64,
     /// Markers.
     pub markers: u64,
-    /// Graphs as a whole.
+    /// Launches of whole CUDA graphs.
     pub graph_launches: u64,
-    /// Other work on the host.
+    /// Other host functions and calls.
     pub host_calls: u64,
-    /// Samples of counters.
+    /// Counter samples.
     pub counters: u64,
-    /// Calls that can be made again.
+    /// Calls recorded for replay.
     pub recorded_calls: u64,
-    /// Bytes of memory that were read for them.
+    /// Bytes of memory recorded for replay.
     pub recorded_bytes: u64,
-    /// Nanoseconds that programs stood still for that.
+    /// How long programs were stopped to read that memory, in nanoseconds.
     pub recorded_nanos: u64,
 }
 
-/// One cause of loss or doubt.
+/// One cause of lost or doubtful data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loss {
-    /// What happened.
+    /// The cause.
     pub cause: HealthCause,
-    /// How many records.
+    /// Number of records.
     pub count: u64,
-    /// How many bytes.
+    /// Number of bytes.
     pub bytes: u64,
-    /// In words.
+    /// A description.
     pub detail: String,
 }
 
-/// The detail of the loss that stands for a recording without any process.
+/// The detail of the loss in a trace without any process.
 pub(crate) const NO_PROCESS: &str = "no process initialized CUDA or NVTX with the TraceSmith library loaded";
 
 impl Loss {
-    /// Whether it states that no process was recorded at all.
+    /// Whether this loss states that no process was recorded.
     pub fn is_no_process(&self) -> bool {
         self.cause == HealthCause::UNAVAILABLE && self.detail == NO_PROCESS
     }
 
-    /// Whether records are missing, not only worth a word.
+    /// Whether records are missing. Otherwise it is only a remark.
     pub fn is_missing_data(&self) -> bool {
         !matches!(self.cause, HealthCause::OTHER | HealthCause::OVERWRITTEN)
     }
@@ -97,12 +97,12 @@ impl std::fmt::Display for Loss {
 }
 
 impl Report {
-    /// Whether everything that happened is in a trace.
+    /// Whether the trace contains everything that was recorded.
     pub fn is_whole(&self) -> bool {
         self.failure.is_none() && !self.losses.iter().any(Loss::is_missing_data)
     }
 
-    /// Adds what one trace holds.
+    /// Adds the result of one trace.
     pub(crate) fn add(&mut self, finished: &Finished) {
         self.rows += finished.rows;
         self.modules.extend(finished.modules.iter().cloned());

@@ -1,4 +1,4 @@
-//! One ring of a target, read and accounted for.
+//! The collector's side of one ring: reading and loss accounting.
 
 use std::time::Duration;
 
@@ -9,25 +9,25 @@ use tracesmith_wire::{
 
 use crate::{health::Notice, rows::TraceRows};
 
-/// Reads of one ring before the next has its turn; a read is 16 KiB.
+/// Reads from one ring before the next ring is read. One read is 16 KiB.
 const READS_PER_TURN: usize = 64;
 
-/// How long a target may wait for room, by what it has to say.
+/// How long a target may wait for space in a ring, by the kind of records.
 const DEFINITIONS_LIMIT: Duration = Duration::from_millis(100);
 const ACTIVITY_LIMIT: Duration = Duration::from_millis(250);
-/// A recording without all of its contents is worth nothing.
+/// A replay capture is useless if memory contents are missing, so targets wait long.
 const REPLAY_CAPTURE_LIMIT: Duration = Duration::from_secs(60);
 
-/// What becomes of records.
+/// Which records a ring keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Keep {
-    /// All of them, at once.
+    /// All records. The collector reads them continuously.
     Everything,
-    /// The last of them, until someone asks.
+    /// The latest records. The collector reads them for a dump.
     LastPart,
 }
 
-/// Size and behaviour of a ring for this purpose; none for control.
+/// Size and behavior of a ring for this purpose. `None` for control connections.
 pub(crate) fn config(purpose: Purpose, settings: &Settings, keep: Keep) -> Option<Config> {
     let (capacity, policy) = match (purpose, keep) {
         (Purpose::Definitions, _) => (Capacity::DEFINITIONS, block(DEFINITIONS_LIMIT)),
@@ -41,24 +41,24 @@ pub(crate) fn config(purpose: Purpose, settings: &Settings, keep: Keep) -> Optio
     Some(Config { capacity, policy })
 }
 
-/// Memory that the rings for device activity of all processes should not exceed. A process has 32 MiB by default, and a
-/// job of 128 ranks on one machine would take 4 GiB.
+/// The rings for GPU activity of all processes should not use more memory than this. A process has 32 MiB by default,
+/// so a job of 128 ranks on one machine would use 4 GiB.
 const SHARED_BYTES: u64 = 1 << 30;
 
 /// Each new process gets a share of what is left. By default the first 16 processes get the full size, the next
 /// 16 half of it, and so on.
 const SHARES: u64 = 16;
 
-/// The least: 1 MiB holds what a process launches in some milliseconds, and rings are read every millisecond.
+/// The smallest size. 1 MiB holds the launches of several milliseconds, and rings are read every millisecond.
 const LEAST: Capacity = Capacity::at_least(1 << 20);
 
-/// The size of a ring that `taken` bytes of rings are there beside already, of all processes. Only rings for device
-/// activity that are read all the time shrink: a flight recorder's is as long as its user wants it, and others are small.
+/// Reduces the size of a ring if the rings of all processes already use `taken` bytes. Only rings for GPU activity
+/// that are read continuously shrink. The user sets the size of a flight recorder's ring, and other rings are small.
 pub(crate) fn shared(config: Config, purpose: Purpose, keep: Keep, taken: u64) -> Config {
     if (purpose, keep) != (Purpose::Activity, Keep::Everything) {
         return config;
     }
-    // One that is larger by wish of the user has room for sixteen of its kind too.
+    // If the user requested larger rings, sixteen of them still fit.
     let bound = SHARED_BYTES.max(SHARES * config.capacity.bytes());
     let share = bound.saturating_sub(taken) / SHARES;
     let share = Capacity::at_least(1 << share.max(1).ilog2()).max(LEAST);
@@ -72,7 +72,7 @@ fn block(limit: Duration) -> Policy {
     Policy::Block { limit }
 }
 
-/// A ring and what was already said of its losses.
+/// A ring, and the losses that were already reported.
 pub(crate) struct Ring {
     consumer: Consumer,
     purpose: Purpose,
@@ -83,11 +83,11 @@ pub(crate) struct Ring {
     fault_reported: bool,
 }
 
-/// What one turn at a ring gave.
+/// The result of reading a ring once.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Progress {
     pub(crate) records: u64,
-    /// The ring had more than its turn allowed.
+    /// The ring contains more records than one turn may read.
     pub(crate) more: bool,
 }
 
@@ -115,7 +115,7 @@ impl Ring {
         self.capacity.bytes()
     }
 
-    /// Reads what there is, as much as one turn allows.
+    /// Reads records, at most as many as one turn may read.
     pub(crate) fn read(&mut self, mut each: impl FnMut(&Record<'_>)) -> Progress {
         let mut progress = Progress::default();
         for _ in 0..READS_PER_TURN {
@@ -148,19 +148,19 @@ impl Ring {
         progress
     }
 
-    /// Reads everything that is published now.
+    /// Reads all published records.
     pub(crate) fn drain(&mut self, mut each: impl FnMut(&Record<'_>)) {
         if let Err(error) = self.consumer.drain(|record| each(&record)) {
             self.fault.get_or_insert_with(|| error.to_string());
         }
     }
 
-    /// Whether nothing will come any more.
+    /// Whether no more records can arrive.
     pub(crate) fn is_finished(&self) -> bool {
         self.fault.is_some() || self.consumer.is_closed()
     }
 
-    /// Writes down what was lost since the last time.
+    /// Writes the losses since the last report to the trace.
     pub(crate) fn report_losses(&mut self, process: ProcessId, trace: &mut TraceRows) {
         let losses = self.consumer.losses();
         let dropped = losses
@@ -178,7 +178,7 @@ impl Ring {
             let records = losses
                 .overwritten_records
                 .saturating_sub(self.reported.overwritten_records);
-            let words = format!("{name} keeps the last part");
+            let words = format!("{name} overwrote its oldest records");
             let notice = Notice::new(HealthCause::OVERWRITTEN, process, &words);
             trace.note(
                 notice
@@ -198,9 +198,9 @@ impl Ring {
     fn name(&self) -> &'static str {
         match self.purpose {
             Purpose::Definitions => "the ring for definitions",
-            Purpose::Activity => "the ring for device activity",
-            Purpose::Thread => "the ring of a thread",
-            Purpose::ReplayCapture => "the ring of the recording",
+            Purpose::Activity => "the ring for GPU activity",
+            Purpose::Thread => "the ring of a program thread",
+            Purpose::ReplayCapture => "the ring for replay data",
             Purpose::Control => "control",
         }
     }

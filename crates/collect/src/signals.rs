@@ -1,7 +1,7 @@
-//! Signals as something to poll.
+//! Signals as a file descriptor to poll.
 //!
-//! They are blocked and read from a descriptor. Threads that are started later
-//! inherit that; a program that is started must not.
+//! The collector blocks signals and reads them from a descriptor. New threads inherit the mask. Started programs must
+//! not.
 
 use std::{
     io,
@@ -15,7 +15,7 @@ use nix::sys::{
 
 use crate::error::Error;
 
-/// What a collector must hear of.
+/// The signals that the collector handles.
 const HEARD: [Signal; 6] = [
     Signal::SIGINT,
     Signal::SIGTERM,
@@ -25,30 +25,29 @@ const HEARD: [Signal; 6] = [
     Signal::SIGUSR2,
 ];
 
-/// `si_code` of a signal that the kernel sent, as it does for the keys of a
-/// terminal.
+/// `si_code` of a signal from the kernel, for example after Ctrl-C in a terminal.
 const SI_KERNEL: i32 = 0x80;
 
-/// Signals to this process. Dropping it lets them act again.
+/// The signals of this process. Dropping it restores their normal effect.
 pub(crate) struct Signals {
     descriptor: SignalFd,
     blocked: SigSet,
     before: SigSet,
 }
 
-/// A signal that came.
+/// A received signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Arrived {
     pub(crate) signal: Signal,
     pub(crate) sender: Sender,
 }
 
-/// Who sent a signal.
+/// The sender of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sender {
-    /// The terminal, which sent it to the program as well.
+    /// The terminal. It sent the signal to the program, too.
     Terminal,
-    /// Another process, which sent it to us alone.
+    /// Another process. It sent the signal only to the collector.
     Process,
 }
 
@@ -61,8 +60,8 @@ impl Signals {
             .filter(|signal| !before.contains(*signal))
             .collect();
         heard.thread_block().map_err(Error::system("blocking signals"))?;
-        // A file that may not grow further is a full disk, and no reason to
-        // die. It stays blocked: one that came would act when we let go.
+        // SIGXFSZ means that a file reached its size limit. That is like a full disk and must not end the collector.
+        // It stays blocked, because a pending signal would take effect later.
         SigSet::from(Signal::SIGXFSZ)
             .thread_block()
             .map_err(Error::system("blocking signals"))?;
@@ -76,12 +75,12 @@ impl Signals {
         })
     }
 
-    /// The mask from before, for programs that are started.
+    /// The signal mask from before, for started programs.
     pub(crate) fn before(&self) -> &SigSet {
         &self.before
     }
 
-    /// The next signal that came.
+    /// The next received signal.
     pub(crate) fn next(&self) -> Result<Option<Arrived>, Error> {
         let Some(info) = self
             .descriptor
@@ -110,10 +109,9 @@ impl AsFd for Signals {
 
 impl Drop for Signals {
     fn drop(&mut self) {
-        // What came and was not read would act now, and there is nothing left
-        // for it to stop.
+        // Read pending signals, because they would take effect now. There is nothing left to stop.
         while let Ok(Some(_)) = self.next() {}
-        // A mask that cannot be restored only makes us deaf, at the end.
+        // If the mask cannot be restored, the process only ignores signals, and it is about to exit.
         let _ = self.blocked.thread_unblock();
     }
 }

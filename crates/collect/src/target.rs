@@ -1,4 +1,4 @@
-//! A process that records, as the collector knows it.
+//! A recorded process, as the collector sees it.
 
 use std::{
     collections::VecDeque,
@@ -19,75 +19,75 @@ use crate::{
     health::Notice,
     identity::{Identity, Rings},
     ring::{Progress, Ring},
-    rows::{Definitions, ProcessRows, Taken, TraceRows},
+    rows::{Definitions, ProcessRows, RecordOutcome, TraceRows},
 };
 
-/// A message is small and its reader waits for it; one that takes none for this
-/// long is stopped or mad.
+/// How long to wait until a target accepts a message. Messages are small, so a target that needs longer is stopped or
+/// broken.
 const SEND_LIMIT: Duration = Duration::from_millis(100);
 
-/// Between the end of the connection and the end of the process.
+/// Time between the end of the connection and the exit of the process.
 const GRACE: Duration = Duration::from_millis(100);
 
-/// Tells a target from all others of a session. Its place among them changes when others are let go.
+/// Identifies a target within a session. Its position in the list changes when other targets are removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TargetKey(pub(crate) u64);
 
-/// A process that records.
+/// A recorded process.
 pub(crate) struct Target {
     pub(crate) key: TargetKey,
     pub(crate) identity: Identity,
     link: Link,
     connection: Connection,
-    /// Rings for what other records refer to: read first.
+    /// Rings for definitions, to which other records refer. They are read first.
     definitions: Vec<Ring>,
     rings: Vec<Ring>,
     pub(crate) store: TargetStore,
     orders: VecDeque<Order>,
-    /// What could not be done, in words, for traces that are written later.
+    /// Descriptions of failures, for traces that are written later.
     failures: Vec<String>,
     end: Option<End>,
 }
 
-/// What becomes of a target's records.
+/// Where a target's records go.
 pub(crate) enum TargetStore {
-    /// Rows at once.
+    /// Records become rows immediately.
     Stream(Box<ProcessRows>),
-    /// Definitions are kept, the rest stays in the rings.
+    /// Definitions are kept in memory. All other records stay in the rings.
     Flight(Box<RecordLog>),
 }
 
-/// How the process is held.
+/// How the collector knows the process: by its control connection, or only by a ring.
 enum Link {
     Control(Control),
     Process(Peer),
 }
 
-/// Whether orders reach it.
+/// Whether the target can receive requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Connection {
     Open,
-    /// It has ended, and it is not known why.
+    /// The connection has ended. The reason is not known yet.
     Lost(Instant),
-    /// The process lives on without it.
+    /// The connection has ended, and the process continues.
     Closed,
 }
 
-/// An order that waits for its answer.
+/// A request that waits for its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
     Open,
     Close,
 }
 
-/// What has become of a process.
+/// Whether a process still runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
-    Lives,
+pub(crate) enum ProcessStatus {
+    Running,
     Ended(End),
 }
 
-/// Who opened a connection.
+/// Which side opened a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Opened {
     ByTarget,
@@ -104,7 +104,7 @@ impl Target {
         Self::new(key, identity, Link::Control(control), Connection::Open, store)
     }
 
-    /// A target that came for a ring without a word before.
+    /// A target that requested a ring before it opened a control connection.
     pub(crate) fn with_peer(key: TargetKey, identity: Identity, peer: Peer, store: TargetStore) -> Self {
         Self::new(key, identity, Link::Process(peer), Connection::Closed, store)
     }
@@ -137,12 +137,12 @@ impl Target {
         }
     }
 
-    /// Which process it is.
+    /// Identifies the process.
     pub(crate) fn id(&self) -> PeerId {
         self.peer().id(self.identity.own_pid)
     }
 
-    /// The connection, while it is open.
+    /// The control connection, while it is open.
     pub(crate) fn control(&self) -> Option<&Control> {
         match &self.link {
             Link::Control(control) if self.connection == Connection::Open => Some(control),
@@ -150,20 +150,19 @@ impl Target {
         }
     }
 
-    /// Readable when the process ends; none once it has.
+    /// A descriptor that is readable when the process exits. `None` after the exit.
     pub(crate) fn process(&self) -> Option<BorrowedFd<'_>> {
         self.peer().process().filter(|_| self.end.is_none())
     }
 
-    /// Gives an order, which is answered later.
+    /// Sends a request. The answer arrives later.
     pub(crate) fn order(&mut self, order: Order, message: &Message) {
         if self.send(message) {
             self.orders.push_back(order);
         }
     }
 
-    /// Whether the message could be sent. One that cannot be told anything is
-    /// not connected any more.
+    /// Sends a message, and returns whether that worked. A target that accepts no message counts as disconnected.
     pub(crate) fn send(&mut self, message: &Message) -> bool {
         let Some(control) = self.control() else {
             return false;
@@ -175,7 +174,7 @@ impl Target {
         sent
     }
 
-    /// The next message; the end of the connection is noted.
+    /// The next message. Notes the end of the connection.
     pub(crate) fn receive(&mut self) -> Option<Message> {
         let control = self.control()?;
         match control.receive(SEND_LIMIT) {
@@ -189,17 +188,17 @@ impl Target {
         }
     }
 
-    /// The order that an answer is to.
+    /// Removes and returns the request that an answer belongs to.
     pub(crate) fn answered(&mut self) -> Option<Order> {
         self.orders.pop_front()
     }
 
-    /// Whether orders are still to be answered.
+    /// Whether requests are not answered yet.
     pub(crate) fn is_busy(&self) -> bool {
         !self.orders.is_empty() && self.connection == Connection::Open && self.end.is_none()
     }
 
-    /// Keeps in mind what could not be done.
+    /// Stores a failure and writes it to the trace, if there is one.
     pub(crate) fn failed(&mut self, reason: String, trace: Option<&mut TraceRows>) {
         match (&self.store, trace) {
             (TargetStore::Stream(rows), Some(trace)) => note_failure(&reason, rows.id(), trace),
@@ -215,7 +214,7 @@ impl Target {
         self.rings.push(ring);
     }
 
-    /// Whether nothing can come of it any more.
+    /// Whether no more records can arrive.
     pub(crate) fn is_gone(&self) -> bool {
         let is_out_of_reach = self.connection == Connection::Closed && !self.has_rings();
         self.end.is_some() || is_out_of_reach
@@ -225,13 +224,13 @@ impl Target {
         !self.rings.is_empty() || !self.definitions.is_empty()
     }
 
-    /// Bytes of all its rings.
+    /// The size of all rings.
     pub(crate) fn ring_bytes(&self) -> u64 {
         let rings = self.rings.iter().chain(&self.definitions);
         rings.map(Ring::capacity_bytes).sum()
     }
 
-    /// Reads a turn's worth of its rings into the trace.
+    /// Reads a bounded amount from the rings into the trace.
     pub(crate) fn read(&mut self, trace: &mut TraceRows) -> Progress {
         let TargetStore::Stream(rows) = &mut self.store else {
             return Progress::default();
@@ -252,7 +251,7 @@ impl Target {
         progress
     }
 
-    /// Keeps its definitions for later.
+    /// Reads definitions into memory.
     pub(crate) fn read_log(&mut self) -> Progress {
         let TargetStore::Flight(log) = &mut self.store else {
             return Progress::default();
@@ -264,7 +263,7 @@ impl Target {
         progress
     }
 
-    /// Writes down what was lost so far.
+    /// Writes the losses so far to the trace.
     pub(crate) fn report_losses(&mut self, trace: &mut TraceRows) {
         if let TargetStore::Stream(rows) = &self.store {
             for ring in self.rings.iter_mut().chain(&mut self.definitions) {
@@ -273,7 +272,7 @@ impl Target {
         }
     }
 
-    /// Reads all that is left and writes the process's end.
+    /// Reads all remaining records and writes how the process ended.
     pub(crate) fn finish(mut self, end: End, trace: &mut TraceRows) {
         let TargetStore::Stream(mut rows) = self.store else {
             return;
@@ -285,7 +284,7 @@ impl Target {
         rows.end(end, trace);
     }
 
-    /// Writes what the flight recorder holds of it.
+    /// Writes the records in the flight recorder to a trace.
     pub(crate) fn dump(&mut self, trace: &mut TraceRows) {
         let end = self.end.unwrap_or(End::Running);
         let TargetStore::Flight(log) = &mut self.store else {
@@ -296,7 +295,7 @@ impl Target {
         log.replay(|record| complete(record, &mut rows, trace));
         for ring in &mut self.rings {
             ring.drain(|record| {
-                if rows.take(record, Definitions::MayCome, trace) == Taken::NeedsDefinitions {
+                if rows.take(record, Definitions::MayCome, trace) == RecordOutcome::NeedsDefinitions {
                     for ring in &mut self.definitions {
                         ring.drain(|definition| {
                             log.push(definition);
@@ -311,12 +310,12 @@ impl Target {
             note_failure(reason, rows.id(), trace);
         }
         if log.refused() > 0 {
-            let words = "definitions beyond those that are kept";
+            let words = "definitions were dropped: the memory for them is full";
             let notice = Notice::new(HealthCause::RING_FULL, rows.id(), words);
             trace.note(notice.with_count(log.refused()));
         }
         if log.overwritten() > 0 {
-            let words = "definitions of what was gone long before";
+            let words = "definitions of old objects were dropped to make room for newer ones";
             let notice = Notice::new(HealthCause::OVERWRITTEN, rows.id(), words);
             trace.note(notice.with_count(log.overwritten()));
         }
@@ -327,8 +326,7 @@ impl Target {
         rows.end(end, trace);
     }
 
-    /// Whether a process that ended did so in the middle of its work, so that
-    /// what it was doing is of interest.
+    /// Whether a process exited while it was recorded. Its last records are then of interest.
     pub(crate) fn died(&mut self) -> bool {
         match &mut self.store {
             TargetStore::Stream(_) => false,
@@ -339,22 +337,21 @@ impl Target {
         }
     }
 
-    /// Whether the process is the one that is known, and was not replaced by
-    /// another program.
+    /// Whether the process still runs the same program.
     pub(crate) fn is_same_program(&self) -> bool {
-        self.identity.became_another(self.rings_held()) == Some(false)
+        self.identity.has_execed(self.rings()) == Some(false)
     }
 
-    fn rings_held(&self) -> Rings {
+    fn rings(&self) -> Rings {
         if self.has_rings() {
-            Rings::Held
+            Rings::Mapped
         } else {
             Rings::Closed
         }
     }
 
-    /// Takes another connection of the same process. A target connects again only
-    /// when it has lost the old connection, which a forked child may still hold open.
+    /// Replaces the connection of a process. A target reconnects only after it lost the old connection. A forked
+    /// child may still have the old one open.
     pub(crate) fn reconnect(&mut self, control: Control, opened: Opened) -> bool {
         let is_open = self.control().is_some_and(|control| !control.is_hung_up());
         if is_open && opened == Opened::ByCollector {
@@ -366,7 +363,7 @@ impl Target {
         true
     }
 
-    /// Keeps how it ended for a trace that is written later.
+    /// Stores how the process ended, for a trace that is written later.
     pub(crate) fn set_end(&mut self, end: End) {
         self.end = Some(end);
     }
@@ -375,28 +372,28 @@ impl Target {
         self.end
     }
 
-    /// What has become of the process. `known` is what a parent was told.
-    pub(crate) fn fate(&mut self, known: Option<End>) -> Fate {
+    /// Whether the process still runs. `known` is the exit status, if the process is a child of the collector.
+    pub(crate) fn status(&mut self, known: Option<End>) -> ProcessStatus {
         match self.peer().life() {
-            Life::Ended => return Fate::Ended(self.how_it_ended(known)),
-            Life::Unknown if known.is_some() => return Fate::Ended(known.unwrap_or(End::Unknown)),
+            Life::Ended => return ProcessStatus::Ended(self.how_it_ended(known)),
+            Life::Unknown if known.is_some() => return ProcessStatus::Ended(known.unwrap_or(End::Unknown)),
             Life::Running | Life::Unknown => {}
         }
         let Connection::Lost(since) = self.connection else {
-            return Fate::Lives;
+            return ProcessStatus::Running;
         };
         if since.elapsed() < GRACE {
-            // A process that ends closes its connection a little before.
-            return Fate::Lives;
+            // An exiting process closes its connection shortly before it ends.
+            return ProcessStatus::Running;
         }
-        match self.identity.became_another(self.rings_held()) {
-            Some(true) => Fate::Ended(End::Replaced),
+        match self.identity.has_execed(self.rings()) {
+            Some(true) => ProcessStatus::Ended(End::Replaced),
             Some(false) => {
                 self.connection = Connection::Closed;
-                Fate::Lives
+                ProcessStatus::Running
             }
-            None if self.peer().life() == Life::Unknown => Fate::Ended(End::Unknown),
-            None => Fate::Lives,
+            None if self.peer().life() == Life::Unknown => ProcessStatus::Ended(End::Unknown),
+            None => ProcessStatus::Running,
         }
     }
 
@@ -412,11 +409,10 @@ fn note_failure(reason: &str, process: ProcessId, trace: &mut TraceRows) {
     trace.note(Notice::new(HealthCause::UNAVAILABLE, process, reason));
 }
 
-/// Takes a record; one that refers to what is not known yet after what the
-/// definitions' rings hold.
+/// Converts a record to a row. If it refers to an unknown definition, the rings for definitions are read first.
 #[inline]
 fn take(record: &Record<'_>, definitions: &mut [Ring], rows: &mut ProcessRows, trace: &mut TraceRows) {
-    if rows.take(record, Definitions::MayCome, trace) == Taken::NeedsDefinitions {
+    if rows.take(record, Definitions::MayCome, trace) == RecordOutcome::NeedsDefinitions {
         for ring in definitions {
             ring.drain(|definition| complete(definition, rows, trace));
         }
@@ -424,10 +420,10 @@ fn take(record: &Record<'_>, definitions: &mut [Ring], rows: &mut ProcessRows, t
     }
 }
 
-/// Takes a record as it is.
+/// Converts a record to a row, even if definitions are missing.
 fn complete(record: &Record<'_>, rows: &mut ProcessRows, trace: &mut TraceRows) {
     let taken = rows.take(record, Definitions::Complete, trace);
-    debug_assert_eq!(taken, Taken::Done, "nothing is awaited any more");
+    debug_assert_eq!(taken, RecordOutcome::Done, "nothing is awaited any more");
 }
 
 fn read_definitions(rings: &mut [Ring], rows: &mut ProcessRows, trace: &mut TraceRows) -> Progress {

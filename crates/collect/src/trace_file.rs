@@ -1,9 +1,8 @@
-//! The file that a trace is written to, which may stop taking bytes.
+//! The trace file during recording.
 //!
-//! A disk that is full must not stop the target: rows that come after the first
-//! failure are let go, and the failure is reported once, at the end. The file
-//! has its name from the first byte, so that a collector that is killed leaves
-//! what it had written.
+//! A full disk must not stop the target. After the first write error, rows are dropped, and the error is reported
+//! once, at the end. The file has its final name from the start. If the collector is killed, the file contains
+//! everything that was written.
 
 use std::{
     fs::File,
@@ -26,25 +25,25 @@ pub(crate) struct TraceFile {
     error: Option<tracesmith_format::Error>,
 }
 
-/// Whether the header can be completed at the end.
+/// Whether the header can be rewritten at the end.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Shape {
-    /// A file.
+    /// A regular file.
     Plain,
-    /// A pipe or device, which only goes forward.
+    /// A pipe or a device, which cannot seek.
     Stream,
 }
 
-/// Where the bytes go: straight to the system, a block at a time.
+/// The output: whole blocks, without a buffer.
 struct Sink {
-    /// None to measure what comes before it.
+    /// `None` if only the size is measured.
     file: Option<File>,
     position: u64,
     written: u64,
 }
 
 impl TraceFile {
-    /// Creates the file. It is not touched when it is in the way.
+    /// Creates the file. An existing file is not changed, unless it may be replaced.
     pub(crate) fn create(destination: &Destination) -> Result<Self, Error> {
         let path = destination.path.clone();
         let is_plain = path.metadata().is_ok_and(|metadata| metadata.is_file());
@@ -92,33 +91,33 @@ impl TraceFile {
         &self.path
     }
 
-    /// The number of a text; none once writing has failed.
+    /// The ID of a string. `NONE` after a write error.
     pub(crate) fn string(&mut self, text: &str) -> StringId {
         self.write(|writer| writer.string(text)).unwrap_or_default()
     }
 
-    /// The number of a frame; none once writing has failed.
+    /// The ID of a frame. `NONE` after a write error.
     pub(crate) fn frame(&mut self, frame: tables::Frame) -> FrameId {
         self.write(|writer| writer.frame(frame)).unwrap_or_default()
     }
 
-    /// The number of a stack; none once writing has failed.
+    /// The ID of a stack. `NONE` after a write error.
     pub(crate) fn stack(&mut self, stack: tables::Stack) -> StackId {
         self.write(|writer| writer.stack(stack)).unwrap_or_default()
     }
 
-    /// Adds a row whose times are of `clock`.
+    /// Adds a row with times of `clock`.
     #[inline]
     pub(crate) fn push<T: Writable>(&mut self, clock: ClockId, row: &T) {
         self.write(|writer| writer.push(clock, row));
     }
 
-    /// Adds a row without times of its own.
+    /// Adds a row without times.
     pub(crate) fn define<T: Writable>(&mut self, row: &T) {
         self.push(ClockId::NONE, row);
     }
 
-    /// States a fact about the recording.
+    /// Adds an entry to the metadata.
     pub(crate) fn metadata(&mut self, key: &str, value: &str) {
         let row = tables::Metadata {
             key: self.string(key),
@@ -132,7 +131,7 @@ impl TraceFile {
         self.write(Writer::flush);
     }
 
-    /// Completes the file; gives back its bytes, or what had gone wrong.
+    /// Completes the file. Returns its size, or the first error.
     pub(crate) fn finish(mut self) -> Result<u64, Error> {
         if let Some(writer) = self.writer.take() {
             let finished = complete(writer, self.shape);
@@ -176,10 +175,10 @@ fn complete(writer: Writer<Sink>, shape: Shape) -> Result<u64, tracesmith_format
     Ok(sink.written)
 }
 
-/// A number that tells this trace from all others.
+/// A random ID of the trace.
 fn random_id() -> [u8; 16] {
     let mut id = [0; 16];
-    // Zeros are an id too; the trace is worth more than its uniqueness.
+    // If there is no randomness, the ID is zero. The trace matters more than a unique ID.
     let _ = rustix::rand::getrandom(&mut id, rustix::rand::GetRandomFlags::empty());
     id
 }

@@ -13,7 +13,7 @@ use crate::support;
 use std::time::{Duration, Instant};
 
 use support::{kernels, markers, noted, only_end, profile_task, rows, target};
-use tracesmith_collect::{Capture, End, Window};
+use tracesmith_collect::{Capture, End, WindowSchedule};
 use tracesmith_format::{
     StringId, Timestamp,
     tables::{ClockKind, HealthCause, MarkerKind, ProcessEnd},
@@ -175,7 +175,7 @@ fn markers_become_ranges() {
 
 #[test]
 fn a_window_opens_late_and_closes_early() {
-    let window = Window {
+    let window = WindowSchedule {
         delay: Duration::from_millis(300),
         duration: Some(Duration::from_millis(200)),
     };

@@ -150,7 +150,7 @@ fn a_process_that_becomes_another_program_is_two_processes() {
         .iter()
         .find(|item| item.cause == HealthCause::PROCESS_DIED)
         .unwrap();
-    assert_eq!(died.detail, "became another program");
+    assert_eq!(died.detail, "replaced by another program (exec)");
 }
 
 #[test]

@@ -1,9 +1,8 @@
-//! What GPUs do from moment to moment, by NVML.
+//! GPU counters, sampled with NVML.
 //!
-//! One [`Counters::sample`] looks at every GPU once. What a GPU does not give
-//! is left out, and what it gives as a total becomes a rate from the second
-//! sample on. How long a sample took comes with it: the caller decides how
-//! often it wants one.
+//! One [`Counters::sample`] reads every GPU once. Values that a GPU does not provide are left out. Totals become
+//! rates from the second sample on. The result contains the duration of the sample, so that the caller can choose a
+//! period.
 
 use std::time::{Duration, Instant};
 
@@ -14,74 +13,74 @@ use tracesmith_cuda::nvml::{Link, Nvml, Reading, Traffic};
 use crate::cpus::{near_pci, node_of, numa_nodes};
 use crate::error::Error;
 
-/// Watches the GPUs of this machine.
+/// Samples the GPUs of this machine.
 pub struct Counters {
     nvml: Nvml,
     devices: Vec<Watched>,
-    /// Whose turn it is to be watched by the slow call.
+    /// The next GPU for the slow call.
     turn: usize,
 }
 
-/// What does not change about a GPU.
+/// Constant properties of a GPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceFacts {
-    /// What tells it apart.
+    /// Identifies the GPU.
     pub uuid: Uuid,
-    /// Its number when all are visible.
+    /// The index if all GPUs are visible.
     pub index: u32,
-    /// What it is called.
+    /// The name.
     pub name: String,
-    /// Its place on the bus, as `0000:3b:00.0`.
+    /// The PCI address, such as `0000:3b:00.0`.
     pub pci: String,
-    /// The driver's version, as `580.82.07`.
+    /// The driver version, such as `580.82.07`.
     pub driver: String,
-    /// The NUMA node it is attached to.
+    /// The NUMA node of the GPU.
     pub numa_node: Option<u32>,
-    /// The best generation of PCIe that it and its slot can do.
+    /// The highest PCIe generation that the GPU and its slot support.
     pub pcie_generation: Option<u32>,
-    /// The most lanes that they can do.
+    /// The largest number of PCIe lanes that both support.
     pub pcie_width: Option<u32>,
-    /// NVLinks that are up.
+    /// Number of active NVLinks.
     pub nvlinks: u32,
-    /// Bytes a second in each direction over all of them; none where one does not tell its speed.
+    /// Bandwidth of all NVLinks per direction, in bytes per second. `None` if the speed of a link is unknown.
     pub nvlink_bandwidth: Option<u64>,
 }
 
-/// One look at all GPUs.
+/// One sample of all GPUs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
-    /// How long it took.
+    /// How long the sample took.
     pub took: Duration,
-    /// What was seen.
+    /// The values.
     pub values: Vec<Value>,
 }
 
 /// The value of one counter of one GPU.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Value {
-    /// When, in nanoseconds of `CLOCK_MONOTONIC`.
+    /// Time in nanoseconds of `CLOCK_MONOTONIC`.
     pub time_nanos: u64,
     /// The GPU.
     pub device: Uuid,
     /// The counter.
     pub name: &'static str,
-    /// What it is measured in.
+    /// The unit.
     pub unit: &'static str,
-    /// Which of several of the same name; 0 where there is one.
+    /// Distinguishes counters with the same name. 0 if there is only one.
     pub instance: u32,
-    /// How much.
+    /// The value.
     pub value: f64,
 }
 
 struct Watched {
     facts: DeviceFacts,
-    /// The reading before, and when it was taken, in nanoseconds.
+    /// The previous reading and its time in nanoseconds.
     before: Option<(u64, Reading)>,
-    /// Whether PCIe is to be had only by the call that takes 40 ms.
+    /// Whether PCIe traffic is available only from the call that takes 40 ms.
     slow_pcie: bool,
 }
 
-/// What bytes travel over.
+/// A kind of link.
 #[derive(Clone, Copy)]
 enum Path {
     Pcie,
@@ -93,7 +92,7 @@ impl Counters {
     ///
     /// # Errors
     ///
-    /// No driver, or one that does not run.
+    /// If there is no driver, or if it does not work.
     pub fn open() -> Result<Self, Error> {
         let nvml = Nvml::open()?;
         let driver = nvml.driver_version().unwrap_or_default();
@@ -101,7 +100,7 @@ impl Counters {
         let devices = (0..nvml.device_count()?)
             .filter_map(|index| nvml.facts(index))
             .filter_map(|facts| {
-                // Samples of a device that cannot be told apart would be of no use.
+                // A device without a UUID cannot be identified in samples.
                 let uuid = Uuid::from_text(facts.uuid.as_deref()?)?;
                 let pci = facts.pci.unwrap_or_default();
                 let slow_pcie = nvml.reading(facts.index).pcie.is_none();
@@ -138,10 +137,9 @@ impl Counters {
         self.devices.iter().map(|watched| &watched.facts)
     }
 
-    /// Looks at every GPU once.
+    /// Samples every GPU once.
     ///
-    /// A GPU that has no totals for PCIe has to be watched for 40 ms; of these
-    /// only one is watched in each sample, in turns.
+    /// A GPU without PCIe totals must be observed for 40 ms. Each sample does this for one such GPU, in turn.
     pub fn sample(&mut self) -> Sample {
         let started = Instant::now();
         let mut values = Vec::with_capacity(self.devices.len() * 11);
@@ -227,7 +225,8 @@ impl Watched {
     }
 }
 
-/// Bytes a second in each direction over all links; none without links, and where one does not tell its speed.
+/// Bandwidth of all links per direction, in bytes per second. `None` if there are no links, or if the speed of a link
+/// is unknown.
 fn bandwidth(links: &[Link]) -> Option<u64> {
     let speeds: Option<Vec<u64>> = links
         .iter()
@@ -241,8 +240,7 @@ fn monotonic_nanos() -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// Bytes a second from two totals. A total that went back, since the device was
-/// reset, gives none.
+/// Bytes per second from two totals. `None` if a total decreased, because the device was reset.
 fn rate(before: Traffic, now: Traffic, time: Duration) -> Option<Traffic> {
     let seconds = time.as_secs_f64();
     let received = now.received_bytes - before.received_bytes;

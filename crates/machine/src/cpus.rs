@@ -1,18 +1,18 @@
-//! The host's CPUs and NUMA nodes, as the kernel tells them.
+//! The host's CPUs and NUMA nodes, as reported by the kernel.
 
 use std::fs;
 use std::path::Path;
 
-/// A part of the machine with memory of its own.
+/// A NUMA node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NumaNode {
-    /// Its number.
+    /// The number of the node.
     pub number: u32,
-    /// Its CPUs.
+    /// The CPUs of the node.
     pub cpus: Vec<u32>,
 }
 
-/// The nodes of this machine, by number; none where the kernel knows of none.
+/// The NUMA nodes by number. Empty if the kernel reports none.
 pub fn numa_nodes() -> Vec<NumaNode> {
     let mut nodes: Vec<NumaNode> = fs::read_dir("/sys/devices/system/node")
         .into_iter()
@@ -31,10 +31,10 @@ pub fn numa_nodes() -> Vec<NumaNode> {
     nodes
 }
 
-/// The node that a device on the PCI bus is attached to, and the CPUs near it.
+/// The NUMA node of a PCI device, and the CPUs near it.
 pub(crate) fn near_pci(pci: &str) -> (Option<u32>, Vec<u32>) {
     let folder = Path::new("/sys/bus/pci/devices").join(pci);
-    // A machine without nodes says -1, which is no number of one.
+    // A machine without NUMA nodes reports -1.
     let node = read(&folder.join("numa_node")).and_then(|text| text.trim().parse().ok());
     let cpus = read(&folder.join("local_cpulist"))
         .map(|text| parse_list(&text))
@@ -42,7 +42,7 @@ pub(crate) fn near_pci(pci: &str) -> (Option<u32>, Vec<u32>) {
     (node, cpus)
 }
 
-/// The one node that holds all these CPUs.
+/// The node that contains all these CPUs.
 pub(crate) fn node_of(cpus: &[u32], nodes: &[NumaNode]) -> Option<u32> {
     let first = cpus.first()?;
     let node = nodes.iter().find(|node| node.cpus.contains(first))?;
@@ -51,12 +51,12 @@ pub(crate) fn node_of(cpus: &[u32], nodes: &[NumaNode]) -> Option<u32> {
         .then_some(node.number)
 }
 
-/// A file that is not there says nothing, which is what none means.
+/// `None` if the file does not exist.
 fn read(path: &Path) -> Option<String> {
     fs::read_to_string(path).ok()
 }
 
-/// Numbers from the kernel's way of writing them: `0-3,8`.
+/// Parses the kernel's list format: `0-3,8`.
 pub fn parse_list(text: &str) -> Vec<u32> {
     let mut numbers = Vec::new();
     for part in text.trim().split(',') {
@@ -68,7 +68,7 @@ pub fn parse_list(text: &str) -> Vec<u32> {
     numbers
 }
 
-/// The kernel's way of writing sorted numbers: `0-3,8`.
+/// Formats sorted numbers in the kernel's list format: `0-3,8`.
 pub fn format_list(numbers: &[u32]) -> String {
     let mut runs: Vec<(u32, u32)> = Vec::new();
     for number in numbers {

@@ -1,9 +1,7 @@
-//! The GPUs of this machine, one by one.
+//! The GPUs of this machine.
 //!
-//! Two sources are joined: NVML sees all GPUs and how they fare, the driver
-//! sees those that a program may use and how they are built. A device is the
-//! same in both when its UUID is, or, for one that is divided into instances,
-//! its place on the bus.
+//! There are two sources. NVML reports all GPUs and their state. The driver reports the GPUs that a program can use,
+//! and their properties. Devices are matched by UUID, or by PCI address if a GPU is divided into MIG instances.
 
 use tracesmith_cuda::driver::{self, Driver, Version};
 use tracesmith_cuda::nvml::{Facts, Nvml, Pcie};
@@ -13,75 +11,75 @@ use crate::cpus::{near_pci, node_of, numa_nodes};
 /// All GPUs of this machine.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DevicesReport {
-    /// The driver's version, as `580.82.07`.
+    /// The driver version, such as `580.82.07`.
     pub driver: Option<String>,
-    /// The newest CUDA that the driver serves.
+    /// The newest CUDA version that the driver supports.
     pub cuda: Option<Version>,
-    /// The GPUs, as NVML counts them.
+    /// The GPUs in the order of NVML.
     pub devices: Vec<Device>,
-    /// What could not be found out, in words.
+    /// Problems, for display.
     pub problems: Vec<String>,
 }
 
-/// What is known of one GPU. A value that it does not give is none.
+/// One GPU. A value is `None` if the GPU does not provide it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Device {
-    /// Its number, by place on the bus.
+    /// The index, by PCI address.
     pub index: u32,
-    /// Its numbers as a CUDA program of this environment counts. None when it
-    /// is hidden; several when it is divided.
+    /// The ordinals for CUDA programs in this environment. Empty if the GPU is hidden. Several if it has MIG
+    /// instances.
     pub cuda_ordinals: Vec<u32>,
-    /// What it is called.
+    /// The name.
     pub name: String,
-    /// What tells it apart, as `GPU-00112233-…`.
+    /// The UUID, such as `GPU-00112233-…`.
     pub uuid: Option<String>,
-    /// Its generation: Hopper.
+    /// The architecture, such as Hopper.
     pub architecture: Option<String>,
-    /// Its compute capability: major and minor.
+    /// The compute capability: major and minor.
     pub capability: Option<(u32, u32)>,
-    /// Its streaming multiprocessors.
+    /// Number of streaming multiprocessors.
     pub multiprocessors: Option<u32>,
-    /// Bytes of its memory.
+    /// The size of its memory.
     pub memory_bytes: Option<u64>,
-    /// Those that nobody uses.
+    /// Free memory.
     pub memory_free_bytes: Option<u64>,
-    /// The SMs' clock now.
+    /// The current SM clock.
     pub sm_mhz: Option<u32>,
-    /// The fastest that it runs.
+    /// The maximum SM clock.
     pub sm_max_mhz: Option<u32>,
-    /// The memory's clock now.
+    /// The current memory clock.
     pub memory_mhz: Option<u32>,
-    /// The fastest that it runs.
+    /// The maximum memory clock.
     pub memory_max_mhz: Option<u32>,
-    /// Drawn now.
+    /// The current power.
     pub power_watts: Option<f64>,
-    /// May be drawn at most.
+    /// The power limit.
     pub power_limit_watts: Option<f64>,
-    /// How hot it is.
+    /// The temperature.
     pub temperature_celsius: Option<u32>,
-    /// Its place on the bus, as `0000:3b:00.0`.
+    /// The PCI address, such as `0000:3b:00.0`.
     pub pci: Option<String>,
-    /// How it is connected to the host.
+    /// The PCIe connection to the host.
     pub pcie: Pcie,
-    /// The NUMA node it is attached to.
+    /// The NUMA node of the GPU.
     pub numa_node: Option<u32>,
-    /// The CPUs near to it.
+    /// The CPUs near the GPU.
     pub cpus: Vec<u32>,
-    /// Whether it is divided into instances.
+    /// Whether MIG is enabled.
     pub mig: Option<bool>,
-    /// Whether memory errors are corrected.
+    /// Whether ECC is enabled.
     pub ecc: Option<bool>,
-    /// Whether the driver stays loaded when nobody uses it.
+    /// Whether persistence mode is enabled.
     pub persistence: Option<bool>,
-    /// Whether it is, or is handed to, a virtual machine, and how.
+    /// The virtualization mode, if any.
     pub virtualization: Option<String>,
-    /// Whether it computes confidentially.
+    /// Whether confidential computing is enabled.
     pub confidential: Option<bool>,
-    /// Whether tools may look on while it does.
+    /// Whether profilers may be used with confidential computing.
     pub confidential_tools: Option<bool>,
 }
 
-/// What the driver says of one device.
+/// A device as reported by the driver.
 #[derive(Clone, Debug, Default)]
 struct Seen {
     ordinal: u32,
@@ -94,7 +92,7 @@ struct Seen {
 }
 
 impl DevicesReport {
-    /// Looks at this machine.
+    /// Reads the devices of this machine.
     pub fn new() -> Self {
         let mut problems = Vec::new();
         let nvml = Nvml::open()
@@ -114,7 +112,7 @@ impl DevicesReport {
                     for index in 0..count {
                         match nvml.facts(index) {
                             Some(device) => facts.push(device),
-                            None => problems.push(format!("GPU {index} does not answer")),
+                            None => problems.push(format!("GPU {index} does not respond")),
                         }
                     }
                 }
@@ -137,7 +135,7 @@ impl DevicesReport {
     }
 }
 
-/// A question that the driver refuses leaves its answer unknown.
+/// A value stays unknown if the driver does not provide it.
 fn seen_by(device: &driver::Device) -> Seen {
     Seen {
         ordinal: device.ordinal(),
@@ -150,7 +148,7 @@ fn seen_by(device: &driver::Device) -> Seen {
     }
 }
 
-/// One list of the two.
+/// Merges both lists.
 fn join(facts: Vec<Facts>, seen: Vec<Seen>) -> Vec<Device> {
     let mut devices: Vec<Device> = facts.into_iter().map(device_from_facts).collect();
     for seen in seen {
@@ -160,7 +158,7 @@ fn join(facts: Vec<Facts>, seen: Vec<Seen>) -> Vec<Device> {
         });
         match known {
             Some(device) => device.add(&seen),
-            // NVML is missing or does not list it: what the driver knows is all there is.
+            // NVML is missing or does not list it, so only the driver's values are known.
             None => {
                 let mut device = Device {
                     index: seen.ordinal,
@@ -210,21 +208,21 @@ fn device_from_facts(facts: Facts) -> Device {
 }
 
 impl Device {
-    /// Adds what the driver sees of it.
+    /// Adds the driver's values.
     fn add(&mut self, seen: &Seen) {
         self.cuda_ordinals.push(seen.ordinal);
         if self.name.is_empty() {
             self.name.clone_from(&seen.name);
         }
         self.capability = self.capability.or(seen.capability);
-        // An instance's share is not the whole device's number.
+        // The size of a MIG instance is not the size of the device.
         if self.mig != Some(true) {
             self.multiprocessors = seen.multiprocessors;
             self.memory_bytes = self.memory_bytes.or(seen.memory_bytes);
         }
     }
 
-    /// Adds what follows from the rest and what the kernel knows.
+    /// Adds derived values, and those from the kernel.
     fn complete(&mut self) {
         if self.architecture.is_none() {
             self.architecture = self.capability.and_then(architecture_of).map(str::to_owned);
@@ -233,13 +231,12 @@ impl Device {
         if self.cpus.is_empty() {
             self.cpus = cpus;
         }
-        // A virtual machine's bus tells of no node; its CPUs do.
+        // In a virtual machine, the bus reports no NUMA node. The CPUs determine it.
         self.numa_node = node.or_else(|| node_of(&self.cpus, &numa_nodes()));
     }
 }
 
-/// The name of a generation.
-/// <https://developer.nvidia.com/cuda-gpus>
+/// The name of an architecture. <https://developer.nvidia.com/cuda-gpus>
 fn architecture_of(capability: (u32, u32)) -> Option<&'static str> {
     Some(match capability {
         (5, _) => "Maxwell",
@@ -283,7 +280,7 @@ mod tests {
 
     #[test]
     fn both_sources_make_one_device() {
-        // CUDA_VISIBLE_DEVICES=1 shows the second GPU as number 0.
+        // CUDA_VISIBLE_DEVICES=1 shows the second GPU as ordinal 0.
         let devices = join(vec![facts(0), facts(1)], vec![seen(0, "GPU-1", "ffff:01:00.0")]);
         assert_eq!(devices.len(), 2);
         assert!(devices[0].cuda_ordinals.is_empty());

@@ -1,22 +1,22 @@
-//! What can go wrong with GPUs of this machine.
+//! Errors of this crate.
 
-/// Why something could not be done.
+/// An error of this crate.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The driver or NVML refused.
+    /// The driver or NVML reported an error.
     #[error(transparent)]
     Cuda(#[from] tracesmith_cuda::Error),
-    /// A GPU computed something else than the CPU.
-    #[error("{what} is wrong at element {element}: {found} instead of {expected}")]
+    /// A GPU result differs from the CPU result.
+    #[error("wrong result: {what} is {found} instead of {expected} at element {element}")]
     WrongResult {
         /// What was computed.
         what: &'static str,
-        /// The first element that is wrong.
+        /// The first wrong element.
         element: usize,
-        /// What the GPU gave.
+        /// The result of the GPU.
         found: f32,
-        /// What the CPU gave.
+        /// The result of the CPU.
         expected: f32,
     },
 }

@@ -1,5 +1,4 @@
-//! What GPUs this machine has, whether they can be recorded, and work to try
-//! them with.
+//! The GPUs of this machine, whether they can be recorded, and test workloads.
 //!
 //! ```no_run
 //! use tracesmith_machine::{DevicesReport, TopologyReport};
@@ -11,13 +10,13 @@
 //! println!("{}", TopologyReport::new(&report).pairs.len());
 //! ```
 //!
-//! - [`devices`]: the GPUs, one by one.
-//! - [`topology`]: how they are connected to each other and to CPUs.
-//! - [`counters`]: what they do from moment to moment.
-//! - [`doctor`]: whether a program's work on them can be recorded here.
-//! - [`workload`]: real work for them.
+//! - [`devices`]: the properties of each GPU.
+//! - [`topology`]: the connections of GPUs to each other and to CPUs.
+//! - [`counters`]: sampled counters, such as power and utilization.
+//! - [`doctor`]: whether programs can be recorded on this machine.
+//! - [`workload`]: GPU work for benchmarks and demos.
 //!
-//! All of it answers, with less, on a machine without a GPU.
+//! All modules work on a machine without a GPU, with fewer results.
 
 pub mod counters;
 pub mod cpus;

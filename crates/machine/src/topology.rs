@@ -1,4 +1,4 @@
-//! How GPUs are connected to each other and to CPUs.
+//! The connections of GPUs to each other and to CPUs.
 
 use tracesmith_cuda::nvml::Nvml;
 pub use tracesmith_cuda::nvml::{Ancestor, FarEnd, Link};
@@ -6,49 +6,49 @@ pub use tracesmith_cuda::nvml::{Ancestor, FarEnd, Link};
 use crate::cpus::{NumaNode, numa_nodes};
 use crate::devices::DevicesReport;
 
-/// The machine's GPUs and what lies between them.
+/// The GPUs of the machine and their connections.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TopologyReport {
-    /// Each GPU, in the order of the devices it was made from.
+    /// The GPUs, in the order of the devices.
     pub gpus: Vec<Gpu>,
-    /// For each GPU, its connection to each one: a square.
+    /// The connection of each GPU to each GPU.
     pub pairs: Vec<Vec<Connection>>,
-    /// The parts of the machine that have memory of their own.
+    /// The NUMA nodes.
     pub numa_nodes: Vec<NumaNode>,
 }
 
 /// A GPU and its links.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Gpu {
-    /// Its number.
+    /// The index.
     pub index: u32,
-    /// Its place on the bus.
+    /// The PCI address.
     pub pci: Option<String>,
-    /// The NVLinks that are up.
+    /// The active NVLinks.
     pub links: Vec<Link>,
 }
 
-/// What lies between two GPUs.
+/// The connection between two GPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Connection {
-    /// It is the same one.
+    /// Both are the same GPU.
     Same,
-    /// So many NVLinks, directly or through switches.
+    /// NVLinks, directly or through switches.
     NvLink {
-        /// Links of the side that has fewer.
+        /// The smaller number of links of the two GPUs.
         links: u32,
     },
     /// PCIe.
     Pcie {
-        /// What they share on their way.
+        /// The common ancestor on the bus.
         ancestor: Ancestor,
     },
-    /// The driver does not say.
+    /// The driver does not report it.
     Unknown,
 }
 
 impl Connection {
-    /// As `nvidia-smi topo -m` writes it.
+    /// The label of `nvidia-smi topo -m`.
     pub fn label(self) -> String {
         match self {
             Self::Same => "X".to_owned(),
@@ -67,22 +67,22 @@ impl Connection {
     }
 }
 
-/// What the labels mean, in the order of nearness.
+/// The meaning of the labels, nearest first.
 pub const LEGEND: &[(&str, &str)] = &[
     ("X", "the same GPU"),
     ("NV#", "# NVLinks, directly or through switches"),
     ("PSB", "the same board"),
-    ("PIX", "one PCIe switch"),
-    ("PXB", "several PCIe switches, no host bridge"),
-    ("PHB", "a PCIe host bridge, usually the CPU"),
-    ("NODE", "host bridges within a NUMA node"),
-    ("SYS", "the way between NUMA nodes"),
+    ("PIX", "through one PCIe switch"),
+    ("PXB", "through several PCIe switches, no host bridge"),
+    ("PHB", "through a PCIe host bridge, usually the CPU"),
+    ("NODE", "across host bridges within a NUMA node"),
+    ("SYS", "across NUMA nodes"),
 ];
 
 impl TopologyReport {
-    /// Looks at how these devices are connected.
+    /// Finds the connections of these devices.
     pub fn new(devices: &DevicesReport) -> Self {
-        // Without NVML nothing is known of connections, which the report then says.
+        // Without NVML, all connections are unknown, and the report states that.
         let nvml = Nvml::open().ok();
         let links = |index| nvml.as_ref().map(|nvml| nvml.links(index)).unwrap_or_default();
         let gpus: Vec<Gpu> = devices
@@ -103,7 +103,7 @@ impl TopologyReport {
     }
 }
 
-/// The square of connections.
+/// The matrix of connections.
 fn pairs(gpus: &[Gpu], ancestor: impl Fn(u32, u32) -> Option<Ancestor>) -> Vec<Vec<Connection>> {
     let between = |one: &Gpu, other: &Gpu| {
         if one.index == other.index {
@@ -122,8 +122,8 @@ fn pairs(gpus: &[Gpu], ancestor: impl Fn(u32, u32) -> Option<Ancestor>) -> Vec<V
         .collect()
 }
 
-/// NVLinks that lead from one to the other. Those to switches count when both
-/// have some: the switches of a machine are one fabric.
+/// NVLinks from one GPU to the other. Links to switches count if both GPUs have some, because the switches of a
+/// machine are one fabric.
 fn links_between(one: &Gpu, other: &Gpu) -> Option<u32> {
     let direct = one
         .links

@@ -1,8 +1,8 @@
-//! Whether a recording repeats itself, and which call is the first that does not.
+//! Checks whether a recording is deterministic, and finds the first call that is not.
 //!
-//! Two runs whose [trails](crate::trail) agree repeated each other; else the first digest that differs names the call. To
-//! find out why, memory that the window allocates is filled with another pattern in every second run, and the work of
-//! each stream is held back in turn.
+//! Two runs with equal [trails](crate::trail) had the same results. Otherwise the first different hash shows the
+//! call. To find the cause, further runs fill memory that the window allocates with other patterns, and delay one
+//! stream after another.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,68 +10,69 @@ use tracesmith_cuda::kernels::Digester;
 use tracesmith_format::tables::CommandKind;
 
 use crate::error::Error;
-use crate::race::Held;
+use crate::race::DelayedStream;
 use crate::recording::Command;
 use crate::run::{Fresh, Order, PATTERN, Replay};
 use crate::trail::{self, Look, Trail, Wanted, addresses, first_difference};
 use crate::verdict::Difference;
 
-/// Tries to see a difference again, whose bytes are then told.
+/// Attempts to reproduce a difference, to show its bytes.
 const TRIES: usize = 16;
 
-/// How many runs are made again as they were, before what differs between two ways is put down to what they differ in.
+/// Repetitions of unchanged runs before a difference between two ways to run is attributed to the change.
 const CONFIRMATIONS: usize = 16;
 
-/// What memory that the window allocates is filled with. As numbers of any kind the first is nothing and the second is
-/// large, so that a sum or a product shows it; as floating-point numbers the third is none.
+/// Fill patterns for memory that the window allocates. As a number, 0x00 is zero and 0x7F is large, so a sum or
+/// product shows it. As floating-point numbers, 0xFF is NaN.
 const PATTERNS: [u8; 4] = [0x00, 0x7F, 0xFF, 0xA5];
 
-/// What a check found.
+/// The result of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Determinism {
-    /// All runs came out the same after every call.
+    /// All runs had the same results after every call.
     Repeats {
-        /// How many there were.
+        /// Number of runs.
         runs: u32,
-        /// Calls after which memory was looked at.
+        /// Number of calls after which memory was compared.
         calls: usize,
     },
-    /// One does not repeat itself.
-    Differs(Box<Culprit>),
+    /// A call is nondeterministic.
+    Differs(Box<FirstDivergence>),
 }
 
-/// The first call that does not repeat itself.
+/// The first nondeterministic call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Culprit {
-    /// Its number; none when no call is told of the buffer.
+pub struct FirstDivergence {
+    /// The number of the call. `None` if no call has this buffer as an argument.
     pub command: Option<u64>,
-    /// The kernel, or what it does.
+    /// The name of the kernel, or the kind of call.
     pub name: String,
-    /// Why, as far as it could be found out.
+    /// The cause, as far as it was found.
     pub cause: Cause,
-    /// The buffer, and two values that it had; the first run's is `expected`. None when it could not be seen again.
+    /// The buffer, and two different values. `expected` is the value of the first run. `None` if the difference could
+    /// not be reproduced.
     pub difference: Option<Difference>,
-    /// Where the buffer lies; none when the call did not come to its end.
+    /// The address of the buffer. `None` if the call failed.
     pub buffer: Option<u64>,
 }
 
-/// Why a call does not repeat itself.
+/// Why a call is nondeterministic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// It reads memory that was taken in the window and that nobody wrote: the result follows what is in it.
+    /// It reads memory that was allocated in the window and never written. The result depends on its contents.
     Uninitialised,
-    /// With the same memory before it comes out differently: the order of atomic operations, or a race within the kernel.
+    /// It has different results with the same inputs: the order of atomic operations, or a race inside the kernel.
     Within,
-    /// Only when another stream is slower: an event or a wait is missing between the two.
+    /// It has different results if another stream is slower: an event or a wait is missing between the two streams.
     Stream {
-        /// Where it runs itself.
+        /// The stream of the call.
         own: u64,
-        /// The stream that it does not wait for.
+        /// The stream that it should wait for.
         other: u64,
     },
-    /// It comes out differently by chance when streams run beside each other, and no one of them being slower shows why.
+    /// It sometimes has different results when streams run concurrently. Delaying a single stream does not show why.
     Overlap,
-    /// It does not come to its end when memory that nobody wrote holds other values.
+    /// It fails when uninitialized memory has other contents.
     Fails,
 }
 
@@ -84,18 +85,20 @@ impl std::fmt::Display for Cause {
                 write!(f, "in stream {own:#x} it does not wait for stream {other:#x}")
             }
             Self::Overlap => f.write_str("it depends on how the work of several streams overlaps"),
-            Self::Fails => f.write_str("it reads memory that nobody wrote, and fails of what it finds there"),
+            Self::Fails => {
+                f.write_str("it reads memory that nobody wrote, and fails with other values in it")
+            }
         }
     }
 }
 
-/// How a run is made.
+/// How calls are run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Way {
     pub(crate) order: Order,
     pub(crate) pattern: u8,
     pub(crate) fresh: Fresh,
-    pub(crate) held: Option<Held>,
+    pub(crate) delayed: Option<DelayedStream>,
 }
 
 impl Way {
@@ -104,10 +107,11 @@ impl Way {
         order: Order::Serial,
         pattern: PATTERNS[0],
         fresh: Fresh::EachTime,
-        held: None,
+        delayed: None,
     };
 
-    /// The same, to compare with runs in streams: filling memory when it is allocated would wait for all of them.
+    /// Like `SERIAL`, for a comparison with concurrent streams. Filling memory at each allocation would synchronize
+    /// all streams.
     pub(crate) const SERIAL_ONCE: Self = Self {
         fresh: Fresh::Once,
         ..Self::SERIAL
@@ -115,22 +119,22 @@ impl Way {
 }
 
 impl Replay<'_> {
-    /// Runs the recording several times and compares the memory after every call.
+    /// Runs the recording several times and compares memory after every call.
     ///
     /// # Errors
     ///
-    /// What the driver says.
+    /// If the driver reports an error.
     pub fn check(&mut self, runs: u32) -> Result<Determinism, Error> {
         let order = self.order();
-        // One alone has nothing to be compared with.
-        let found = self.look_for_culprit(runs.max(2));
+        // A single run cannot be compared.
+        let found = self.find_divergence(runs.max(2));
         self.set_order(order);
-        (self.pattern, self.fresh, self.held) = (PATTERN, Fresh::Once, None);
+        (self.pattern, self.fresh, self.delayed) = (PATTERN, Fresh::Once, None);
         found
     }
 
-    fn look_for_culprit(&mut self, runs: u32) -> Result<Determinism, Error> {
-        let digester = Digester::load(&self.context).map_err(Error::device("loading the digest"))?;
+    fn find_divergence(&mut self, runs: u32) -> Result<Determinism, Error> {
+        let digester = Digester::load(&self.context).map_err(Error::device("loading the hash kernel"))?;
         let looks = self.looks();
         let calls = looks.len();
         self.go(Way::SERIAL);
@@ -138,23 +142,23 @@ impl Replay<'_> {
         for _ in 1..runs {
             let again = self.trail(&digester, &looks)?;
             if let Some((look, buffer)) = first_difference(&looks, &first, &again) {
-                return self.culprit(look.place, buffer, Cause::Within, [Way::SERIAL; 2]);
+                return self.divergence(look.place, buffer, Cause::Within, [Way::SERIAL; 2]);
             }
         }
-        if let Some(found) = self.look_with_other_patterns(&digester, &looks, &first, runs)? {
+        if let Some(found) = self.find_uninitialized_read(&digester, &looks, &first, runs)? {
             return Ok(found);
         }
         if let Some(race) = self.race(&digester, &looks)? {
-            return match self.unlike_itself(&digester, &looks, &[(Way::SERIAL, &first)])? {
-                Some((place, buffer, way)) => self.culprit(place, buffer, Cause::Within, [way; 2]),
-                None => self.culprit(race.place, race.buffer, race.cause, [Way::SERIAL_ONCE, race.way]),
+            return match self.find_unstable_call(&digester, &looks, &[(Way::SERIAL, &first)])? {
+                Some((place, buffer, way)) => self.divergence(place, buffer, Cause::Within, [way; 2]),
+                None => self.divergence(race.place, race.buffer, race.cause, [Way::SERIAL_ONCE, race.way]),
             };
         }
         Ok(Determinism::Repeats { runs, calls })
     }
 
-    /// Looks for a call that reads memory which nobody wrote: each run has another pattern there.
-    fn look_with_other_patterns(
+    /// Finds a call that reads uninitialized memory. Each run fills it with another pattern.
+    fn find_uninitialized_read(
         &mut self,
         digester: &Digester,
         looks: &[Look],
@@ -181,19 +185,19 @@ impl Replay<'_> {
             let Some((place, buffer)) = self.first_dependent(looks, &fresh, [first, &trail], other)? else {
                 continue;
             };
-            // Runs that agreed may have done so by chance, and then this one differs by chance.
+            // Equal runs can be equal by chance. Then this run differs by chance, too.
             let seen = [(Way::SERIAL, first), (other, &trail)];
-            let found = match self.unlike_itself(digester, looks, &seen)? {
-                Some((place, buffer, way)) => self.culprit(place, buffer, Cause::Within, [way; 2]),
-                None => self.culprit(place, buffer, Cause::Uninitialised, [Way::SERIAL, other]),
+            let found = match self.find_unstable_call(digester, looks, &seen)? {
+                Some((place, buffer, way)) => self.divergence(place, buffer, Cause::Within, [way; 2]),
+                None => self.divergence(place, buffer, Cause::Uninitialised, [Way::SERIAL, other]),
             };
             return found.map(Some);
         }
         Ok(None)
     }
 
-    /// The first call that leaves something else when memory holds another pattern: its place and the buffer. Memory that
-    /// the window allocates differs itself where nobody wrote, which is no result.
+    /// The first call whose results depend on the fill pattern: its position and the buffer. Bytes that were never
+    /// written differ themselves, and do not count.
     fn first_dependent(
         &mut self,
         looks: &[Look],
@@ -213,7 +217,7 @@ impl Replay<'_> {
             differing.partition(|(_, (address, _))| fresh.contains(address));
         let certain = written.first().map(|(place, (address, _))| (*place, *address));
         let until = certain.map_or(usize::MAX, |(place, _)| place);
-        // Each of these only once, when it was written for the last time before it was allocated again.
+        // Each allocation once, at the last write before it is allocated again.
         let mut last: BTreeMap<(u64, u64, usize), usize> = BTreeMap::new();
         for (place, (address, bytes)) in unwritten.into_iter().filter(|(place, _)| *place <= until) {
             let before = &self.recording.commands[..place.min(self.recording.commands.len())];
@@ -242,7 +246,7 @@ impl Replay<'_> {
         Ok(found.or(certain))
     }
 
-    /// Runs all calls in two ways and hands over what buffers hold after some of them, in each.
+    /// Runs all calls in two ways, and passes the contents of buffers after some of the calls to `compare`.
     fn compare_contents(
         &mut self,
         wanted: &[Wanted],
@@ -267,9 +271,9 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// The first call that comes out differently when runs are made again in the ways that they were, its buffer and the
-    /// way.
-    fn unlike_itself(
+    /// Repeats runs without a change, and returns the first call with different results, its buffer and the way to
+    /// run.
+    fn find_unstable_call(
         &mut self,
         digester: &Digester,
         looks: &[Look],
@@ -285,13 +289,13 @@ impl Replay<'_> {
         Ok(None)
     }
 
-    /// Makes runs in this way from now on.
+    /// Sets how the next runs are made.
     pub(crate) fn go(&mut self, way: Way) {
         self.set_order(way.order);
-        (self.pattern, self.fresh, self.held) = (way.pattern, way.fresh, way.held);
+        (self.pattern, self.fresh, self.delayed) = (way.pattern, way.fresh, way.delayed);
     }
 
-    /// Memory that the window allocates.
+    /// Addresses that the window allocates.
     fn fresh(&self) -> BTreeSet<u64> {
         let commands = self.recording.commands.iter();
         commands
@@ -300,8 +304,8 @@ impl Replay<'_> {
             .collect()
     }
 
-    /// Tells of a call, and shows two values that two ways of running it gave, if they can be seen again.
-    fn culprit(
+    /// Describes a nondeterministic call, with two values from two runs if the difference can be reproduced.
+    fn divergence(
         &mut self,
         place: usize,
         buffer: u64,
@@ -309,7 +313,7 @@ impl Replay<'_> {
         ways: [Way; 2],
     ) -> Result<Determinism, Error> {
         let commands = &self.recording.commands;
-        // At the end: the last call that is told of the buffer.
+        // For a difference at the end: the last call with this buffer as an argument.
         let command = commands.get(place).or_else(|| {
             let holds = |command: &&Command| addresses(command).contains(&buffer);
             commands.iter().rev().find(holds)
@@ -332,7 +336,7 @@ impl Replay<'_> {
                 break;
             }
         }
-        Ok(Determinism::Differs(Box::new(Culprit {
+        Ok(Determinism::Differs(Box::new(FirstDivergence {
             command: number,
             name,
             cause,
@@ -341,11 +345,11 @@ impl Replay<'_> {
         })))
     }
 
-    /// A call that ends with an error when fresh memory holds other values.
+    /// A call that fails when uninitialized memory has other contents.
     fn failing(&self, number: u64) -> Determinism {
         let mut commands = self.recording.commands.iter();
         let command = commands.find(|command| command.number == number);
-        Determinism::Differs(Box::new(Culprit {
+        Determinism::Differs(Box::new(FirstDivergence {
             command: Some(number),
             name: command.map(Command::name).unwrap_or_default(),
             cause: Cause::Fails,

@@ -1,4 +1,4 @@
-//! How fast a device runs at a moment: times mean little without it.
+//! The clock rates of a device. Without them, measured times mean little.
 
 use tracesmith_cuda::nvml::Nvml;
 
@@ -7,16 +7,16 @@ use crate::run::Replay;
 /// A device's clocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Clocks {
-    /// The SMs'.
+    /// SM clock.
     pub sm_mhz: Option<u32>,
-    /// The memory's.
+    /// Memory clock.
     pub memory_mhz: Option<u32>,
-    /// How hot it is.
+    /// Temperature.
     pub temperature_celsius: Option<u32>,
 }
 
 impl Replay<'_> {
-    /// The clocks now; none when the management library does not know the device.
+    /// The current clocks. `None` if NVML does not know the device.
     pub fn clocks(&self) -> Option<Clocks> {
         let nvml = Nvml::open().ok()?;
         let pci = self.context.device().pci().ok()?;

@@ -1,4 +1,4 @@
-//! Memory held against what was recorded of it, or against what an earlier run left.
+//! Compares memory with the recorded memory, or with the memory after an earlier run.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,10 +12,10 @@ use crate::run::{Replay, host_slice, missing_content};
 use crate::tolerance::{Attempt, Close, Tolerance};
 use crate::verdict::{Difference, Verdict};
 
-/// Memory is read in parts of this size.
+/// Memory is read in chunks of this size.
 const PART: u64 = 4 << 20;
 
-/// What was found of all buffers so far.
+/// The results of all buffers so far.
 #[derive(Default)]
 pub(crate) struct Findings {
     buffers: usize,
@@ -25,7 +25,7 @@ pub(crate) struct Findings {
 }
 
 impl Findings {
-    /// Of buffers that were compared by digests after calls; those that differ are added.
+    /// For buffers that were compared by hash after each call. Differing buffers are added later.
     pub(crate) fn of_calls(buffers: usize) -> Self {
         Self {
             buffers,
@@ -33,7 +33,7 @@ impl Findings {
         }
     }
 
-    /// A buffer that had another digest after a call.
+    /// Adds a buffer with a different hash after a call.
     pub(crate) fn add_call(
         &mut self,
         call: u64,
@@ -44,7 +44,7 @@ impl Findings {
     ) {
         let mut look = Look::new(address, found.len() as u64, tolerances);
         look.compare(address, expected, found);
-        // It differed before: that it does not differ now makes it no better.
+        // It differed before. An equal hash now does not change that.
         look.difference.get_or_insert_with(|| Difference {
             address,
             bytes: found.len() as u64,
@@ -70,7 +70,7 @@ impl Findings {
             return Verdict::Differs { differences, buffers };
         }
         if buffers == 0 {
-            let why = "there is no memory to compare";
+            let why = "the recording contains no memory to compare";
             return Verdict::Unproven { why };
         }
         if !close.is_empty() {
@@ -99,14 +99,14 @@ impl Findings {
     }
 }
 
-/// What a run left.
+/// The memory after a run.
 pub(crate) struct Left {
     pub(crate) memory: Snapshot,
-    /// Memory of the host that is not mapped, by its address.
+    /// Unmapped host memory, by address.
     host: BTreeMap<u64, Vec<u8>>,
 }
 
-/// One buffer, looked at part by part.
+/// One buffer, compared in chunks.
 struct Look {
     address: u64,
     bytes: u64,
@@ -124,7 +124,7 @@ impl Look {
         }
     }
 
-    /// Compares the part that begins at an address.
+    /// Compares a chunk that starts at an address.
     fn compare(&mut self, address: u64, expected: &[u8], found: &[u8]) {
         let pairs = expected.iter().zip(found);
         let common = expected.len().min(found.len());
@@ -149,19 +149,19 @@ impl Look {
         });
         difference.count += count;
         for attempt in &mut self.attempts {
-            attempt.look(expected, found);
+            attempt.compare(expected, found);
         }
     }
 }
 
 impl Replay<'_> {
-    /// Numbers may be so far apart from now on. Memory does not tell what it holds: a buffer that is not the same to the
-    /// last byte is read as each of these kinds, and counts as the same when all of it is near enough as one of them.
+    /// Sets the allowed differences. Memory has no type, so a buffer that is not bit-identical is read as each of
+    /// these types. It is within tolerance if all its elements are, for one of the types.
     pub fn set_tolerances(&mut self, tolerances: &[Tolerance]) {
         self.tolerances = tolerances.to_vec();
     }
 
-    /// Holds the memory against what was recorded of its end.
+    /// Compares memory with the recorded memory at the end of the window.
     pub(crate) fn compare(&mut self) -> Result<Verdict, Error> {
         self.get_arrays()?;
         let end = std::mem::take(&mut self.recording.end);
@@ -201,11 +201,11 @@ impl Replay<'_> {
                 .read(address, to)
                 .map_err(Error::device("reading memory"))?,
         }
-        self.homeward(piece.address, to);
+        self.to_recorded_addresses(piece.address, to);
         Ok(())
     }
 
-    /// Compares memory with what another run left.
+    /// Compares memory with the memory after another run.
     pub(crate) fn compare_with(&self, before: &Left, buffers: &[(u64, u64)]) -> Result<Verdict, Error> {
         let failed = || Error::device("reading memory");
         self.get_arrays()?;
@@ -215,7 +215,7 @@ impl Replay<'_> {
             .iter()
             .map(|(address, bytes)| (*address, self.place(*address), *bytes))
             .collect();
-        // Memory beside the buffers is on the device too: a kernel that writes beyond a buffer shows there.
+        // Memory between buffers is compared, too: a kernel that writes out of bounds shows there.
         let beside = self.memory_beside(&placed);
         for (index, (address, now, bytes)) in placed.iter().copied().chain(beside).enumerate() {
             let mut look = Look::new(address, bytes, &self.tolerances);
@@ -233,7 +233,7 @@ impl Replay<'_> {
             if index < buffers.len() {
                 findings.add(look);
             } else {
-                // It counts only where it differs.
+                // It counts only if it differs.
                 findings.settle(look);
             }
         }
@@ -246,8 +246,8 @@ impl Replay<'_> {
         Ok(findings.verdict())
     }
 
-    /// Memory of the stage that belongs to none of some buffers, as these are given: where it was, for want of anything
-    /// better where it is, where it is, and how much.
+    /// Mapped memory outside of the given buffers: its recorded address (or its current one), its current address and
+    /// its size.
     fn memory_beside(&self, buffers: &[(u64, u64, u64)]) -> Vec<(u64, u64, u64)> {
         let taken: Vec<Range<u64>> = buffers.iter().map(|(_, now, bytes)| *now..now + bytes).collect();
         let beside = self.stage.beside(&taken).into_iter();
@@ -256,7 +256,7 @@ impl Replay<'_> {
             .collect()
     }
 
-    /// A copy of what all memory holds now, to compare with.
+    /// Copies all memory, for a later comparison.
     pub(crate) fn left(&self) -> Result<Left, Error> {
         let host = self
             .host

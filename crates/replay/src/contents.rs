@@ -1,7 +1,7 @@
-//! Bytes of memory, found by their hash.
+//! Memory contents, found by their hash.
 //!
-//! A recording can be larger than memory, so only where each piece lies is kept. Pieces stand in the file in the order in
-//! which they are wanted, so the block that was read last mostly holds the next one too.
+//! A recording can be larger than main memory, so only the location of each piece is kept. Pieces are in the file in
+//! the order in which they are needed. The last block that was read usually contains the next piece, too.
 
 use rustc_hash::FxHashMap;
 use tracesmith_format::tables::{Content, Contents, Module, Modules};
@@ -9,15 +9,15 @@ use tracesmith_format::{Blobs, Block, Projection, Reader, Source, Table};
 
 use crate::error::Error;
 
-/// Where a recording's bytes come from.
+/// The source of a recording's bytes.
 pub(crate) type Input = Box<dyn Source>;
 
 /// The hash of a piece.
 pub(crate) type Hash = u128;
 
-/// Where a row is: its block, and its place there.
+/// The location of a row: the block, and the row in it.
 #[derive(Clone, Copy)]
-struct Place {
+struct RowLocation {
     block: u32,
     row: u32,
 }
@@ -25,8 +25,8 @@ struct Place {
 /// The contents of a file.
 pub(crate) struct Store {
     reader: Reader<Input>,
-    pieces: FxHashMap<Hash, Place>,
-    code: FxHashMap<Hash, Vec<(u64, Place)>>,
+    pieces: FxHashMap<Hash, RowLocation>,
+    code: FxHashMap<Hash, Vec<(u64, RowLocation)>>,
     last: Option<(u32, Blobs)>,
 }
 
@@ -43,7 +43,7 @@ impl Store {
             for row in 0..contents.hash_high.len() {
                 let hash = join(contents.hash_high[row], contents.hash_low[row]);
                 let row = row as u32;
-                store.pieces.insert(hash, Place { block, row });
+                store.pieces.insert(hash, RowLocation { block, row });
             }
         })?;
         store.each_block::<Module>(&Projection::all(), |store, block, modules: Modules| {
@@ -53,7 +53,7 @@ impl Store {
                     let hash = join(modules.hash_high[row], modules.hash_low[row]);
                     let row = row as u32;
                     let parts = store.code.entry(hash).or_default();
-                    parts.push((bytes, Place { block, row }));
+                    parts.push((bytes, RowLocation { block, row }));
                 }
             }
         })?;
@@ -84,17 +84,17 @@ impl Store {
         let place = *self
             .pieces
             .get(&hash)
-            .ok_or_else(|| Error::Missing(format!("the content {hash:032x}")))?;
+            .ok_or_else(|| Error::Missing(format!("the memory contents {hash:032x}")))?;
         self.blob::<Content>(place, |columns| columns.data)
     }
 
-    /// The code with this hash.
+    /// The module with this hash.
     pub(crate) fn code(&mut self, hash: Hash) -> Result<Vec<u8>, Error> {
         let parts = self
             .code
             .get(&hash)
             .cloned()
-            .ok_or_else(|| Error::Missing(format!("the code {hash:032x}")))?;
+            .ok_or_else(|| Error::Missing(format!("the module {hash:032x}")))?;
         let mut code = Vec::with_capacity(parts.iter().map(|(bytes, _)| *bytes as usize).sum());
         for (_, place) in parts {
             code.extend_from_slice(self.blob::<Module>(place, |columns| columns.code)?);
@@ -102,13 +102,13 @@ impl Store {
         Ok(code)
     }
 
-    /// How many modules there are, and their bytes.
+    /// Number and total size of all modules.
     pub(crate) fn code_size(&self) -> (usize, u64) {
         let parts = self.code.values().flatten();
         (self.code.len(), parts.map(|(bytes, _)| bytes).sum())
     }
 
-    /// The hashes of all code.
+    /// The hashes of all modules.
     pub(crate) fn all_code(&self) -> Vec<Hash> {
         let mut all: Vec<Hash> = self.code.keys().copied().collect();
         all.sort_unstable();
@@ -117,7 +117,7 @@ impl Store {
 
     fn blob<T: Table>(
         &mut self,
-        place: Place,
+        place: RowLocation,
         column: impl FnOnce(T::Columns) -> Blobs,
     ) -> Result<&[u8], Error> {
         if self.last.as_ref().is_none_or(|(block, _)| *block != place.block) {
@@ -130,7 +130,7 @@ impl Store {
     }
 }
 
-/// A hash of two halves.
+/// A hash from two halves.
 pub(crate) fn join(high: u64, low: u64) -> Hash {
     u128::from(high) << 64 | u128::from(low)
 }

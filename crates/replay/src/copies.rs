@@ -1,4 +1,4 @@
-//! Copies of a recording, made again. What a program copied from its own memory is part of the recording.
+//! Replays memcpys. The recording contains the bytes that a program copied from its host memory.
 
 use tracesmith_cuda::cupti::parameters::{Planes, SIDE_UNIFIED, Side};
 use tracesmith_format::tables::CommandKind;
@@ -7,15 +7,15 @@ use crate::error::Error;
 use crate::recording::Command;
 use crate::run::{Replay, host_slice, missing_content};
 
-/// Where what a call brings may begin.
+/// Alignment of the bytes of a memcpy in the staging buffer.
 const ALIGNMENT: usize = 256;
 
-/// More is not made ready beforehand.
+/// The maximum size of the staging buffer.
 const MOST_BROUGHT: usize = 4 << 30;
 
 impl Replay<'_> {
-    /// What copies bring from the host is made ready, so that the device can take it when a stream comes to it.
-    pub(crate) fn stage_brought(&mut self) -> Result<(), Error> {
+    /// Copies host data of memcpys to pinned memory in advance, so that streams can copy it asynchronously.
+    pub(crate) fn stage_host_copies(&mut self) -> Result<(), Error> {
         let mut bytes = Vec::new();
         let numbers: Vec<u64> = self
             .recording
@@ -37,10 +37,10 @@ impl Replay<'_> {
                     return Err(missing_content(&piece));
                 }
                 bytes.extend_from_slice(content);
-                self.outward(piece.address, &mut bytes[from..]);
+                self.to_replay_addresses(piece.address, &mut bytes[from..]);
             }
             if bytes.len() > MOST_BROUGHT {
-                // The rest is brought when a stream has come to it.
+                // The remaining data is copied when its stream reaches the call.
                 bytes.truncate(begin);
                 break;
             }
@@ -57,14 +57,14 @@ impl Replay<'_> {
                 u32::from_ne_bytes(word)
             })
             .collect();
-        let failed = || Error::device("taking memory of the host");
+        let failed = || Error::device("allocating host memory");
         let mut memory = self.context.host_memory(words.len()).map_err(failed())?;
         memory.write(&words).map_err(failed())?;
         self.brought = Some(memory);
         Ok(())
     }
 
-    /// Writes what a call brings from the host to where it goes, now.
+    /// Copies the host data of a call to its destination, synchronously.
     pub(crate) fn bring(&mut self, command: &Command) -> Result<(), Error> {
         let pieces = self.recording.brought.get(&command.number).cloned();
         pieces
@@ -104,7 +104,7 @@ impl Replay<'_> {
         if !self.stage.holds(from, bytes) {
             return self.copy_from_host(command);
         }
-        // From the device to the host. Only page-locked memory of the recording is looked at later.
+        // Device to host. Only pinned memory of the recording is read later.
         let Some(to) = host_slice(&mut self.host, command.destination, bytes).map(|to| to.len()) else {
             return Ok(());
         };
@@ -117,8 +117,8 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// A copy from memory that is not on the device, and whose bytes are not part of the call: they must be in memory of
-    /// the host that the recording knows, or go to memory that it does not know.
+    /// Replays a memcpy from host memory whose bytes are not part of the call. The recording must contain the source,
+    /// or the destination must be unknown to it.
     fn copy_from_host(&mut self, command: &Command) -> Result<(), Error> {
         let (source, bytes) = (command.source, command.bytes);
         let to = self.place(command.destination);
@@ -140,7 +140,7 @@ impl Replay<'_> {
 
     pub(crate) fn copy_planes(&mut self, command: &Command) -> Result<(), Error> {
         let mut planes = planes(&command.parameters)
-            .ok_or_else(|| Error::Missing("the sizes of a copy of planes".to_owned()))?;
+            .ok_or_else(|| Error::Missing("the sizes of a 2D or 3D memcpy".to_owned()))?;
         let arrays =
             [planes.source.device, planes.destination.device].map(|address| self.textures.place(address));
         for side in [&mut planes.source, &mut planes.destination] {
@@ -152,12 +152,12 @@ impl Replay<'_> {
         };
         if brought.is_none() && self.recording.brought.contains_key(&command.number) {
             return Err(Error::Obstacle(format!(
-                "#{}: its copies bring more than {MOST_BROUGHT} bytes from the host",
+                "#{}: its memcpys read more than {MOST_BROUGHT} bytes of host memory",
                 command.number
             )));
         }
         if !self.stage.holds(planes.destination.device, 1) {
-            // To memory of the host that no other call looks at.
+            // The destination is host memory that no other call uses.
             return Ok(());
         }
         if brought.is_none() && arrays[0].is_none() && !self.stage.holds(planes.source.device, 1) {
@@ -165,18 +165,18 @@ impl Replay<'_> {
         }
         self.stage
             .copy_planes(&planes, brought, arrays, self.stream(command))
-            .map_err(Error::device("copying planes"))
+            .map_err(Error::device("copying 2D or 3D memory"))
     }
 }
 
 fn missing_bytes(command: &Command) -> Error {
     Error::Missing(format!(
-        "the bytes that #{} copies from the host at {:#x}",
+        "the host memory that #{} copies from {:#x}",
         command.number, command.source
     ))
 }
 
-/// A copy of planes, as the format has it.
+/// Decodes a 2D or 3D memcpy.
 pub(crate) fn planes(words: &[u8]) -> Option<Planes> {
     let words: Vec<usize> = words
         .as_chunks::<8>()

@@ -1,4 +1,4 @@
-//! Kernels of a recording, launched.
+//! Launches recorded kernels.
 
 #![allow(unsafe_code, reason = "launches kernels that a program launched")]
 
@@ -7,14 +7,15 @@ use tracesmith_cuda::driver::{Function, Launch, LaunchAttribute, Stream};
 
 use crate::recording::Command;
 
-/// Bytes of an attribute of a launch in the file: its number and its value.
+/// Size of a launch attribute in the file: its ID and its value.
 const ATTRIBUTE_BYTES: usize = 72;
 
-/// Attributes of a launch that decide what it computes, or whether it may run at all: `CU_LAUNCH_ATTRIBUTE_` COOPERATIVE,
-/// CLUSTER_DIMENSION and CLUSTER_SCHEDULING_POLICY_PREFERENCE. Others are about time, or about things of the old process.
+/// Launch attributes that affect the result, or whether the kernel can run: `CU_LAUNCH_ATTRIBUTE_` COOPERATIVE,
+/// CLUSTER_DIMENSION and CLUSTER_SCHEDULING_POLICY_PREFERENCE. Other attributes affect only timing, or refer to
+/// objects of the recorded process.
 const KEPT_ATTRIBUTES: [u32; 3] = [2, 4, 5];
 
-/// Launches what a program launched, with the same parameters.
+/// Launches a recorded kernel with its recorded parameters.
 pub(crate) fn launch(
     function: &Function,
     command: &Command,
@@ -27,12 +28,12 @@ pub(crate) fn launch(
         block: command.block,
         shared_bytes: command.shared,
     };
-    // SAFETY: the kernel and its parameters are those of a launch that a program made, and the memory that it reached
-    // lies where it lay. What else it may reach is nobody's: this process has no other memory on the device.
+    // SAFETY: a program made this launch with these parameters, and the memory that it used is mapped at the same
+    // addresses. This process has no other memory on the device that the kernel could damage.
     unsafe { function.launch_with(launch, parameters, &attributes, stream) }
 }
 
-/// Those of a launch that are given again.
+/// The launch attributes that a replay uses.
 pub(crate) fn kept_attributes(command: &Command) -> Vec<LaunchAttribute> {
     attributes(&command.attributes)
         .filter(|attribute| KEPT_ATTRIBUTES.contains(&attribute.id))

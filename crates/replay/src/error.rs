@@ -1,64 +1,64 @@
-//! What can go wrong with a replay.
+//! Errors of a replay.
 
 use crate::recording::Command;
 
-/// Why a recording could not be read or run.
+/// Why a recording could not be read or replayed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The file is none, or could not be read.
+    /// The file is not a trace, or could not be read.
     #[error(transparent)]
     Format(#[from] tracesmith_format::Error),
-    /// It could not be opened.
-    #[error("cannot be read")]
+    /// The file could not be opened.
+    #[error("cannot read the file")]
     Open(#[from] std::io::Error),
     /// A file could not be written.
-    #[error("cannot be written: {0}")]
+    #[error("cannot write the file: {0}")]
     Write(std::io::Error),
-    /// It is a trace without a recording.
-    #[error("it holds no recording: record one with `tracesmith profile --record`")]
+    /// The trace has no replay recording.
+    #[error("the trace contains no replay recording; make one with `tracesmith profile --record`")]
     NoRecording,
-    /// A part of the file is lost, and no recording is in the rest.
+    /// A part of the file is lost, and the rest has no replay recording.
     #[error(
         "the file is {state}: its replay recording is lost ({damage}); record it again, or use an intact copy"
     )]
     LostRecording {
         /// Truncated or damaged.
         state: &'static str,
-        /// What was found first.
+        /// The first damage.
         damage: tracesmith_format::Damage,
     },
-    /// Something that the recording refers to is not in the file.
-    #[error("the file lacks {0}")]
+    /// The file lacks data that the recording refers to.
+    #[error("the file does not contain {0}")]
     Missing(String),
-    /// It holds what cannot be run.
+    /// The recording cannot be replayed.
     #[error("not replayable: {0}")]
     Obstacle(String),
-    /// The file alone does not say what memory holds.
-    #[error("only a replay on a GPU shows what the memory at {address:#x} holds then: {why}")]
+    /// The file does not contain the contents of this memory at this time.
+    #[error("the memory at {address:#x} is known only after a replay on a GPU: {why}")]
     NeedsDevice {
-        /// Where the memory lies.
+        /// The address.
         address: u64,
-        /// What can have written it.
+        /// The call that can have written it.
         why: String,
     },
-    /// A kernel that cannot take the place of a recorded one.
-    #[error("cannot replace: {0}")]
+    /// The new kernel cannot replace the recorded one.
+    #[error("cannot replace the kernel: {0}")]
     Replacement(String),
-    /// The driver, or what it was asked to do.
+    /// The driver reported an error.
     #[error("{what}: {words}")]
     Device {
-        /// The number of the call that was being made, if it was one.
+        /// The number of the call, if a call failed.
         call: Option<u64>,
-        /// What was being done.
+        /// The action that failed.
         what: String,
-        /// The driver's words.
+        /// The driver's error.
         words: tracesmith_cuda::Error,
     },
 }
 
 impl Error {
-    /// With what was being done.
+    /// Adds the action that failed.
     pub(crate) fn device(what: impl Into<String>) -> impl FnOnce(tracesmith_cuda::Error) -> Self {
         let what = what.into();
         move |source| Self::Device {
@@ -68,9 +68,9 @@ impl Error {
         }
     }
 
-    /// Whether work on the device went wrong, after which nothing of this process can be done there.
+    /// Whether GPU work failed. After that, this process cannot use the device any more.
     pub fn is_fault(&self) -> bool {
-        // From CUDA_ERROR_ILLEGAL_ADDRESS to CUDA_ERROR_LAUNCH_FAILED: of a kernel that ran, and it stays.
+        // CUDA_ERROR_ILLEGAL_ADDRESS to CUDA_ERROR_LAUNCH_FAILED: sticky errors of a kernel.
         const FAULTS: [i64; 9] = [700, 702, 710, 714, 715, 716, 717, 718, 719];
         match self {
             Self::Device { words, .. } => words.code().is_some_and(|code| FAULTS.contains(&code)),
@@ -78,7 +78,7 @@ impl Error {
         }
     }
 
-    /// Whether there is no driver here, or no device.
+    /// Whether there is no driver or no device.
     pub fn is_without_device(&self) -> bool {
         const NO_DEVICE: i64 = 100;
         match self {
@@ -89,14 +89,14 @@ impl Error {
         }
     }
 
-    /// Whether memory could not be had where it was.
+    /// Whether a recorded address is in use in this process.
     pub fn is_address_taken(&self) -> bool {
         let taken =
             |source: &tracesmith_cuda::Error| matches!(source, tracesmith_cuda::Error::AddressTaken { .. });
         matches!(self, Self::Device { words, .. } if taken(words))
     }
 
-    /// With the call that was being made.
+    /// Adds the call that failed.
     pub(crate) fn of_call(self, command: &Command) -> Self {
         match self {
             Self::Device {
@@ -115,6 +115,6 @@ impl Error {
 
 impl From<tracesmith_cuda::Error> for Error {
     fn from(source: tracesmith_cuda::Error) -> Self {
-        Self::device("making a graph")(source)
+        Self::device("creating a graph")(source)
     }
 }

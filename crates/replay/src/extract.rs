@@ -1,8 +1,8 @@
-//! One launch taken out of a recording: a folder with all that it needs, and two programs that run it without us.
+//! Extracts one kernel launch: a folder with all its data, and two programs that run it without TraceSmith.
 //!
-//! The folder holds the code, the parameters, and the memory that the launch can reach as it is before and after it, from
-//! running the recording up to there. `launch.txt` says how they belong together; a program in C++ and one in Python read
-//! it, put the memory at its addresses, launch and compare.
+//! The folder contains the module, the parameters, and the memory that the launch can reach, before and after it. The
+//! memory comes from replaying the recording up to the launch. `launch.txt` describes the files. A C++ program and a
+//! Python program read it, map the memory at its addresses, launch the kernel and compare.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -22,39 +22,39 @@ use crate::plan::Plan;
 use crate::recording::{Command, Recording};
 use crate::run::Replay;
 
-/// Reservations begin and end at multiples of this; see `driver::FixedAddressMemory`.
+/// Alignment of address reservations; see `driver::FixedAddressMemory`.
 const UNIT: u64 = 32 << 20;
 
-/// Memory is mapped in multiples of this, on all devices that there are.
+/// Memory is mapped in multiples of this size, which suits all devices.
 const GRANULE: u64 = 2 << 20;
 
-/// Memory is read and written in parts of this size.
+/// Memory is read and written in chunks of this size.
 const PART: u64 = 16 << 20;
 
-/// Files that are the same for every launch.
+/// Files that are equal for all launches.
 const FIXED: [(&str, &str); 2] = [
     ("reproduce.cpp", include_str!("extract/reproduce.cpp")),
     ("reproduce.py", include_str!("extract/reproduce.py")),
 ];
 
-/// What was taken out.
+/// A summary of the extracted launch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Extracted {
-    /// The call's number.
+    /// The number of the call.
     pub command: u64,
     /// The kernel.
     pub function: String,
-    /// Buffers that it can reach.
+    /// Buffers that the kernel can reach.
     pub buffers: usize,
-    /// Bytes of them.
+    /// Their total size.
     pub bytes: u64,
-    /// Those that it changes.
+    /// Buffers that the kernel changes.
     pub changed: usize,
-    /// Those of which it is not known whether it changes them.
+    /// Buffers for which this is unknown.
     pub unknown: usize,
 }
 
-/// Memory of a launch.
+/// Memory that the launch can reach.
 struct Reached {
     address: u64,
     bytes: u64,
@@ -63,22 +63,22 @@ struct Reached {
     after: After,
 }
 
-/// What the launch does to memory.
+/// Whether the launch changes memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum After {
-    /// Nothing.
+    /// It does not.
     Same,
     Changed,
-    /// That was not to be found out.
+    /// Unknown.
     Unknown,
 }
 
 impl Replay<'_> {
-    /// Runs the recording up to a launch and writes all that it needs into a folder, which must be there.
+    /// Replays the recording up to a launch, and writes the launch to an existing folder.
     ///
     /// # Errors
     ///
-    /// When it is no launch, what the driver says, or when a file cannot be written.
+    /// If the call is not a launch, if the driver reports an error, or if a file cannot be written.
     pub fn extract(&mut self, place: usize, folder: &Path) -> Result<Extracted, Error> {
         let command = launch_at(self.recording, place)?;
         self.serially(|replay| replay.extract_launch(&command, place, folder))
@@ -114,13 +114,12 @@ impl Replay<'_> {
 }
 
 impl Recording {
-    /// Writes what a launch needs into a folder without a GPU: only as much as the file says of the memory before it.
-    /// What the launch leaves in memory is mostly not known then, and the programs do not compare it.
+    /// Writes a launch to a folder without a GPU. The memory before the launch must be known from the file. The
+    /// memory after it is mostly unknown, and the programs do not compare it.
     ///
     /// # Errors
     ///
-    /// When it is no launch, when memory that it can reach may have been written before it, or when a file cannot be
-    /// written.
+    /// If the call is not a launch, if an earlier call can have written the memory, or if a file cannot be written.
     pub fn extract(&mut self, plan: &Plan, place: usize, folder: &Path) -> Result<Extracted, Error> {
         let command = launch_at(self, place)?;
         let known = memory_before(self, place);
@@ -158,7 +157,7 @@ impl Recording {
                 address,
                 why: match call {
                     Some(call) => format!("#{call} {name} may have written it"),
-                    None => "the file has no content of it".to_owned(),
+                    None => "the file does not contain it".to_owned(),
                 },
             }),
         }
@@ -171,18 +170,17 @@ fn launch_at(recording: &Recording, place: usize) -> Result<Command, Error> {
         .get(place)
         .filter(|command| command.kind == CommandKind::LAUNCH)
         .cloned()
-        .ok_or_else(|| Error::Missing("a launch at that place".to_owned()))?;
-    if recording.told_texture(&command) {
+        .ok_or_else(|| Error::Missing("a kernel launch at that position".to_owned()))?;
+    if recording.takes_texture(&command) {
         return Err(Error::Obstacle(format!(
-            "{} takes a texture or a surface, which the program that is written would have to make: use \
-             `replay --kernel`",
+            "{} takes a texture or a surface, which an extracted program cannot create; use `tracesmith replay --kernel`",
             command.function
         )));
     }
     Ok(command)
 }
 
-/// All memory that there is before the call at a place, by address.
+/// All memory before the call at a position, by address.
 fn memory_before(recording: &Recording, place: usize) -> BTreeMap<u64, Reached> {
     let mut known = BTreeMap::new();
     for buffer in recording.begin.iter().chain(&recording.end) {
@@ -194,7 +192,7 @@ fn memory_before(recording: &Recording, place: usize) -> BTreeMap<u64, Reached> 
             after: After::Unknown,
         });
     }
-    // An address can be allocated again after it was freed: what counts is what is there now.
+    // An address can be freed and allocated again. Only the current allocation counts.
     for command in &recording.commands[..place] {
         if command.kind == CommandKind::FREE {
             known.remove(&command.destination);
@@ -212,7 +210,7 @@ fn memory_before(recording: &Recording, place: usize) -> BTreeMap<u64, Reached> 
     known
 }
 
-/// The variables of the kernel's code.
+/// The module globals of the kernel's module.
 fn own_variables(recording: &Recording, command: &Command) -> Vec<u64> {
     recording
         .begin
@@ -222,7 +220,8 @@ fn own_variables(recording: &Recording, command: &Command) -> Vec<u64> {
         .collect()
 }
 
-/// The memory that parameters point into, what that points into, and so on; and the variables of the kernel's code.
+/// The memory that the parameters point to, the memory that this memory points to, and so on. Includes the module
+/// globals of the kernel.
 fn reached(
     command: &Command,
     mut known: BTreeMap<u64, Reached>,
@@ -242,7 +241,7 @@ fn reached(
         let base = *base;
         if !memory.variable.is_empty() && words(&command.parameters).contains(&address) {
             return Err(Error::Obstacle(format!(
-                "#{} {}: a parameter points to the variable {}, which lies elsewhere each time",
+                "#{} {}: a parameter points to the module global {}, whose address changes in each process",
                 command.number, command.function, memory.variable
             )));
         }
@@ -281,7 +280,7 @@ fn save(
     file.flush().map_err(Error::Write)
 }
 
-/// Writes all but the memory.
+/// Writes all files except the memory.
 fn write_files(
     recording: &Recording,
     command: &Command,
@@ -310,7 +309,7 @@ fn write_files(
 fn manifest(recording: &Recording, command: &Command, reached: &[Reached]) -> String {
     let mut text = String::new();
     let mut line = |words: std::fmt::Arguments<'_>| {
-        // Writing to a text cannot fail.
+        // Writing to a string cannot fail.
         let _ = writeln!(text, "{words}");
     };
     let [x, y, z] = command.grid;
@@ -368,7 +367,7 @@ fn manifest(recording: &Recording, command: &Command, reached: &[Reached]) -> St
         let old = before(index);
         let new = match memory.after {
             After::Changed => after(index),
-            // It must stay as it is.
+            // The kernel must not change it.
             After::Same => old.clone(),
             After::Unknown => "-".to_owned(),
         };
@@ -424,10 +423,9 @@ fn readme(command: &Command, reached: &[Reached]) -> String {
     let bytes: u64 = reached.iter().map(|memory| memory.bytes).sum();
     let count = |after: After| reached.iter().filter(|memory| memory.after == after).count();
     let leaves = match count(After::Unknown) {
-        0 => format!("It changes {} of them.", count(After::Changed)),
+        0 => format!("The kernel changes {} of them.", count(After::Changed)),
         unknown => format!(
-            "What it leaves in {unknown} of them is not known, because it was extracted without a GPU: they are not \
-             compared."
+            "Its results in {unknown} of them are unknown, because it was extracted without a GPU. They are not compared."
         ),
     };
     format!(

@@ -1,5 +1,6 @@
-//! The entry point for fuzzing: a recording of any bytes, read, planned and looked into as `info`, a dry run and `--dump` do. `fuzz/` runs it
-//! under libFuzzer; `tests/it/corpus.rs` replays its corpus.
+//! The entry point for fuzzing: reads and plans a recording of arbitrary bytes, as `info`, a dry run and `--dump` do.
+//!
+//! `fuzz/` runs it under libFuzzer, and `tests/it/corpus.rs` replays its corpus.
 
 use tracesmith_format::fuzz::mended;
 
@@ -9,19 +10,19 @@ use crate::plan::Plan;
 use crate::recording::Recording;
 use crate::run::nodes_of;
 
-/// Buffers whose contents are looked up: each takes a walk over all calls.
+/// Number of buffers whose contents are read. Each needs a pass over all calls.
 const BUFFERS: usize = 8;
 
-/// Reads a recording, as it is and with all checksums set right, and looks at all of it.
+/// Reads a recording as it is, and with corrected checksums.
 pub fn recording(data: &[u8]) {
     for bytes in [data.to_vec(), mended(data)] {
         if let Ok(mut recording) = Recording::from_bytes(bytes) {
-            look_at(&mut recording);
+            exercise(&mut recording);
         }
     }
 }
 
-fn look_at(recording: &mut Recording) {
+fn exercise(recording: &mut Recording) {
     if let Ok(plan) = Plan::of(recording) {
         plan.bytes();
     }
@@ -30,7 +31,7 @@ fn look_at(recording: &mut Recording) {
     recording.begin_bytes();
     recording.end_bytes();
     for (place, command) in recording.commands.iter().enumerate() {
-        recording.told_buffers(command);
+        recording.argument_buffers(command);
         kept_attributes(command);
         planes(&command.parameters);
         nodes_of(command, &recording.commands[place + 1..]);
@@ -46,7 +47,7 @@ fn look_at(recording: &mut Recording) {
         .collect();
     for (address, bytes) in extents {
         for place in [0, recording.commands.len() / 2, usize::MAX] {
-            // Content that is not there is an error.
+            // Missing content is an error, which is fine here.
             let _ = recording.content_before(place, address, bytes);
         }
     }
@@ -57,7 +58,7 @@ fn look_at(recording: &mut Recording) {
         .map(|piece| piece.hash)
         .collect();
     for hash in pieces {
-        // One that is not there is told when it is wanted.
+        // A missing piece is reported when it is needed.
         let _ = recording.store.piece(hash);
     }
 }

@@ -1,4 +1,4 @@
-//! Graphs that a program launched, made again: the same nodes, following each other in the same way.
+//! Replays CUDA graphs: the same nodes with the same dependencies.
 
 use std::rc::Rc;
 
@@ -11,8 +11,8 @@ use crate::recording::Command;
 use crate::run::{Fresh, Replay};
 
 impl Replay<'_> {
-    /// Whether nodes can be launched as one graph. Those that wait for the host or for events of other streams are
-    /// made one by one, in an order in which each comes behind those that it follows.
+    /// Whether the nodes can be launched as one graph. Nodes that wait for the host or for events of other streams
+    /// are run one by one, in dependency order.
     pub(crate) fn launches_whole(&self, nodes: &[Command]) -> bool {
         let fits = |node: &Command| match node.kind {
             CommandKind::LAUNCH => !self.recording.brought.contains_key(&node.number),
@@ -22,7 +22,7 @@ impl Replay<'_> {
                 is_ready && self.stage.holds(self.place(node.destination), node.bytes)
             }
             CommandKind::SET => true,
-            // Filling it waits for all work.
+            // Filling memory synchronizes with all work.
             CommandKind::ALLOCATE => self.fresh == Fresh::Once,
             CommandKind::FREE => true,
             _ => false,
@@ -30,7 +30,7 @@ impl Replay<'_> {
         nodes.iter().all(fits)
     }
 
-    /// Launches a graph, which is made the first time.
+    /// Launches a graph. Instantiates it the first time.
     pub(crate) fn launch_graph(&mut self, command: &Command, nodes: &[Command]) -> Result<(), Error> {
         if !self.graphs.contains_key(&command.number) {
             self.make_graph(command, nodes)?;
@@ -44,7 +44,7 @@ impl Replay<'_> {
     }
 
     fn make_graph(&mut self, command: &Command, nodes: &[Command]) -> Result<(), Error> {
-        let failed = || Error::device("making the graph");
+        let failed = || Error::device("creating the graph");
         let stream = Rc::new(self.context.stream().map_err(failed())?);
         let capture = Capture::begin(&stream).map_err(failed())?;
         self.captured = Some(stream.clone());
@@ -70,7 +70,7 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// Makes all graphs, so that making them is no part of a run.
+    /// Instantiates all graphs in advance, so that this is not part of a run.
     pub(crate) fn make_graphs(&mut self) -> Result<(), Error> {
         let commands = std::mem::take(&mut self.recording.commands);
         let made = commands.iter().enumerate().try_for_each(|(place, command)| {

@@ -1,13 +1,14 @@
-//! Runs recorded GPU work again and judges it.
+//! Replays recorded GPU work and compares the result.
 //!
-//! A recording is part of a trace: the calls of a window in the order in which the program made them, the code that they
-//! ran, and the contents of the memory that they could reach, before and after. Memory is taken at the addresses that it
-//! had, so nothing has to be translated: pointers within buffers stay what they are.
+//! A replay recording is part of a trace. It contains the calls of a window in program order, their modules, and the
+//! memory that they can reach, before and after the window. A replay allocates memory at the recorded addresses. So
+//! pointers inside buffers stay valid.
 //!
-//! - [`Recording`]: what a file holds.
-//! - [`Plan`]: what a replay will do, and what stands against it. Needs no GPU.
-//! - [`Replay`]: the plan on a device, or a [`Part`] of it, with other kernels ([`Replacement`]) and [`Tolerance`].
-//! - [`Verdict`]: whether the memory came out as it was recorded.
+//! - [`Recording`]: the recording in a file.
+//! - [`Plan`]: what a replay will do, and what blocks it. Needs no GPU.
+//! - [`Replay`]: runs the plan or a [`Part`] of it on a device, with other kernels ([`Replacement`]) and a
+//!   [`Tolerance`].
+//! - [`Verdict`]: whether the memory is the same as recorded.
 //!
 //! ```no_run
 //! use tracesmith_replay::{Part, Plan, Recording, Replacement, Replay};
@@ -15,10 +16,10 @@
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let mut recording = Recording::open("step.sbt".as_ref())?;
 //! let plan = Plan::of(&mut recording)?;
-//! let place = recording.launch("flash_attn", 3).ok_or("it is not launched so often")?;
+//! let place = recording.launch("flash_attn", 3).ok_or("it has fewer launches")?;
 //! let mut replay = Replay::prepare(&mut recording, &plan, 0)?;
 //! assert!(replay.run()?.verdict.is_good());
-//! // One launch, with another kernel and the memory that it had.
+//! // One launch with another kernel, on the recorded memory.
 //! replay.replace(&Replacement {
 //!     kernel: "flash_attn".to_owned(),
 //!     nth: Some(3),
@@ -34,8 +35,9 @@
 //! # }
 //! ```
 //!
-//! A replay wants its process for itself: its addresses must be free. The command `tracesmith replay` starts itself again
-//! without random addresses first, and lets another process look on ([`Watch`]), since a kernel may fault or never end.
+//! A replay needs its own process, because the recorded addresses must be free. `tracesmith replay` first restarts
+//! itself without address randomization. A second process monitors it ([`Watch`]), because a kernel can fault or
+//! never end.
 
 mod check;
 mod clocks;
@@ -69,7 +71,7 @@ mod trail;
 mod verdict;
 mod watch;
 
-pub use check::{Cause, Culprit, Determinism};
+pub use check::{Cause, Determinism, FirstDivergence};
 pub use clocks::Clocks;
 pub use error::Error;
 pub use extract::Extracted;

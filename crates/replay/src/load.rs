@@ -1,4 +1,4 @@
-//! The code of a recording, loaded.
+//! Loads the modules of a recording.
 
 use std::collections::hash_map::Entry;
 use std::ffi::CString;
@@ -18,11 +18,11 @@ use crate::run::Moved;
 pub(crate) const MAX_DYNAMIC_SHARED: u32 = 8;
 pub(crate) const NON_PORTABLE_CLUSTER: u32 = 14;
 
-/// Shared memory that a kernel has without asking for it.
+/// Shared memory that a kernel can use without an attribute.
 pub(crate) const FREE_SHARED: u32 = 48 << 10;
 
-/// The most shared memory that each kernel may use: a program can raise and lower the limit from launch to launch, and a
-/// launch fails when it is too low. Static and dynamic shared memory count together, so it is set for every kernel that
+/// The maximum shared memory of each kernel. A program can change the limit between launches, and a launch fails if
+/// the limit is too low. Static and dynamic shared memory count together, so the limit is set for every kernel that
 /// uses any.
 fn most_shared(commands: &[Command]) -> FxHashMap<(u64, String), u32> {
     let mut most: FxHashMap<(u64, String), u32> = FxHashMap::default();
@@ -41,14 +41,14 @@ fn most_shared(commands: &[Command]) -> FxHashMap<(u64, String), u32> {
     most
 }
 
-/// Code runs on devices of the generation that it was compiled for, of the same step or a later one; what is no cubin is
-/// compiled by the driver.
+/// Checks the compute capability. A cubin runs on devices of the same major version, with the same or a higher minor
+/// version. The driver compiles everything else.
 pub(crate) fn check_architecture(
     recording: &mut Recording,
     plan: &Plan,
     device: &Device,
 ) -> Result<(), Error> {
-    let asked = || Error::device("asking for the device's kind");
+    let asked = || Error::device("querying the device");
     let (major, minor) = device.capability().map_err(asked())?;
     let mut kernels: Vec<(&String, Hash)> = plan.code.iter().map(|((_, name), hash)| (name, *hash)).collect();
     kernels.sort();
@@ -59,7 +59,7 @@ pub(crate) fn check_architecture(
         };
         if of != major || step > minor {
             return Err(Error::Obstacle(format!(
-                "the code of {name} is for compute capability {of}.{step}, and {} has {major}.{minor}",
+                "the module of {name} was compiled for compute capability {of}.{step}, but {} has {major}.{minor}",
                 device.name().map_err(asked())?
             )));
         }
@@ -69,7 +69,7 @@ pub(crate) fn check_architecture(
 
 type Loaded = (FxHashMap<(u64, String), Function>, Vec<Moved>);
 
-/// Loads the code of every kernel that is launched, and sets what was set of them. Says where variables lie.
+/// Loads the module of every launched kernel and sets its function attributes. Returns where module globals are now.
 pub(crate) fn load(context: &Context, recording: &mut Recording, plan: &Plan) -> Result<Loaded, Error> {
     let mut modules: FxHashMap<ModuleKey, Module> = FxHashMap::default();
     let mut functions = FxHashMap::default();
@@ -80,11 +80,12 @@ pub(crate) fn load(context: &Context, recording: &mut Recording, plan: &Plan) ->
                 let code = recording.store.code(*hash)?;
                 let module = context
                     .module_of(&code)
-                    .map_err(Error::device(format!("loading the code of {}", key.1)))?;
+                    .map_err(Error::device(format!("loading the module of {}", key.1)))?;
                 vacant.insert(module)
             }
         };
-        let name = CString::new(key.1.as_str()).map_err(|_| Error::Missing("a kernel's name".to_owned()))?;
+        let name =
+            CString::new(key.1.as_str()).map_err(|_| Error::Missing("the name of a kernel".to_owned()))?;
         let function = module
             .function(&name)
             .map_err(Error::device(format!("finding {}", key.1)))?;
@@ -96,7 +97,7 @@ pub(crate) fn load(context: &Context, recording: &mut Recording, plan: &Plan) ->
         };
         match command.kind {
             CommandKind::ATTRIBUTE if command.object != u64::from(MAX_DYNAMIC_SHARED) => {
-                // What the old driver took and this one does not shows when the kernel is launched.
+                // If this driver rejects the value, the launch reports it.
                 let _ = function.set_attribute(command.object as u32, command.value as i32);
             }
             CommandKind::LAUNCH if !command.attributes.is_empty() => {
@@ -107,22 +108,26 @@ pub(crate) fn load(context: &Context, recording: &mut Recording, plan: &Plan) ->
     }
     for (key, bytes) in most_shared(&recording.commands) {
         if let Some(function) = functions.get(&key) {
-            // What the old driver took and this one does not shows when the kernel is launched.
+            // If this driver rejects the value, the launch reports it.
             let _ = function.set_attribute(MAX_DYNAMIC_SHARED, bytes as i32);
         }
     }
     let mut moved = Vec::new();
     for variable in &plan.variables {
         let name = CString::new(variable.name.as_str())
-            .map_err(|_| Error::Missing("a variable's name".to_owned()))?;
+            .map_err(|_| Error::Missing("the name of a module global".to_owned()))?;
         let (address, bytes) = modules[&variable.module]
             .variable(&name)
-            .map_err(Error::device(format!("finding the variable {}", variable.name)))?;
+            .map_err(Error::device(format!(
+                "finding the module global {}",
+                variable.name
+            )))?;
         let was = variable.was.clone();
         if bytes != was.end - was.start {
-            return Err(Error::Missing(format!(
-                "the size of {}, which has changed",
-                variable.name
+            return Err(Error::Obstacle(format!(
+                "the module global {} has {bytes} bytes, but {} in the recording",
+                variable.name,
+                was.end - was.start
             )));
         }
         moved.push(Moved { was, is: address });

@@ -1,17 +1,17 @@
-//! Memory as an array that NumPy reads.
+//! Writes memory as a NumPy array.
 //!
 //! <https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html>
 
 use std::io::{self, Write};
 
-/// What the elements of an array are.
+/// The element type of an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Element {
     /// Bytes.
     U8,
-    /// Whole numbers of 32 bits.
+    /// 32-bit integers.
     I32,
-    /// Whole numbers of 64 bits.
+    /// 64-bit integers.
     I64,
     /// Half precision.
     F16,
@@ -22,7 +22,7 @@ pub enum Element {
 }
 
 impl Element {
-    /// How NumPy writes it, and its bytes.
+    /// NumPy's type string, and the size in bytes.
     fn description(self) -> (&'static str, usize) {
         match self {
             Self::U8 => ("|u1", 1),
@@ -35,17 +35,17 @@ impl Element {
     }
 }
 
-/// Writes bytes as an array of one dimension; a rest that is no whole element is left out.
+/// Writes bytes as a one-dimensional array. An incomplete last element is left out.
 ///
 /// # Errors
 ///
-/// When it cannot be written.
+/// If writing fails.
 pub fn write(to: &mut impl Write, bytes: &[u8], element: Element) -> io::Result<()> {
     const ALIGNMENT: usize = 64;
     let (name, width) = element.description();
     let count = bytes.len() / width;
     let mut header = format!("{{'descr': '{name}', 'fortran_order': False, 'shape': ({count},), }}");
-    // Magic, version and length come before it, a line end is its last byte.
+    // The header follows magic, version and length, and ends with a newline.
     let length = (10 + header.len() + 1).next_multiple_of(ALIGNMENT) - 10;
     header.extend(std::iter::repeat_n(' ', length - header.len() - 1));
     header.push('\n');

@@ -1,8 +1,9 @@
-//! What a recording says about memory without a GPU.
+//! Memory contents that are known without a GPU.
 //!
-//! Contents are recorded before the window and after it. In between they are known until something runs whose result is
-//! not in the file: a kernel, or memory that is allocated anew. Copies with recorded bytes, copies of known memory and
-//! sets are applied here. Nothing is guessed: where a kernel can have written, the answer is [`Content::Unknown`].
+//! A recording contains memory before and after the window. In between, contents are known until a call whose result
+//! is not in the file: a kernel, or a new allocation. This module applies memcpys with recorded bytes, memcpys of
+//! known memory, and memsets. It does not guess: if a kernel can have written the memory, the result is
+//! [`Content::Unknown`].
 
 use std::ops::Range;
 
@@ -11,29 +12,29 @@ use tracesmith_format::tables::{CommandKind, MemoryKind};
 use crate::error::Error;
 use crate::recording::{Buffer, Command, Piece, Recording};
 
-/// What is known of memory at one moment.
+/// The contents of memory at one point of the recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {
     /// Its bytes.
     Known(Vec<u8>),
-    /// A replay has to tell: this call can have written it.
+    /// This call can have written the memory, so only a replay shows the contents.
     Unknown {
-        /// The call's number; none when the recording has no content of this memory at all.
+        /// The number of the call. `None` if the recording does not contain this memory.
         call: Option<u64>,
-        /// The kernel, or what the call does.
+        /// The name of the kernel, or the kind of call.
         name: String,
     },
 }
 
-/// How many contents are looked up for one answer: copies of copies take one each.
+/// Limit for lookups per request. A memcpy of copied memory needs one more each.
 const MOST_LOOKUPS: u32 = 10_000;
 
 impl Recording {
-    /// What memory holds before the call at a place, as far as the file says.
+    /// The contents of memory before the call at a position, if the file determines them.
     ///
     /// # Errors
     ///
-    /// When contents are missing in the file.
+    /// If the file lacks contents.
     pub fn content_before(&mut self, place: usize, address: u64, bytes: u64) -> Result<Content, Error> {
         let commands = std::mem::take(&mut self.commands);
         let place = place.min(commands.len());
@@ -51,7 +52,7 @@ impl Recording {
     ) -> Result<Content, Error> {
         let mut lookups = MOST_LOOKUPS;
         let known = if self.is_of_the_host(range) {
-            // The program changes it without a call.
+            // The program can change it without a call.
             unknown(None)
         } else {
             self.since_begin(commands, place, range, &mut lookups)?
@@ -59,11 +60,11 @@ impl Recording {
         if matches!(known, Content::Known(_)) {
             return Ok(known);
         }
-        // What nothing can change any more is what it is at the end.
+        // If no later call can change the memory, its contents are those at the end.
         let is_final = place == commands.len()
             || !self.is_of_the_host(range)
                 && !commands[place..].iter().any(|command| can_write(command, range));
-        if is_final && let Some(bytes) = self.recorded(Side::End, range)? {
+        if is_final && let Some(bytes) = self.recorded(WindowEdge::End, range)? {
             return Ok(Content::Known(bytes));
         }
         Ok(known)
@@ -84,12 +85,12 @@ impl Recording {
         range: &Range<u64>,
         lookups: &mut u32,
     ) -> Result<Content, Error> {
-        // Nothing is read where a kernel ran before.
+        // Stop early if a kernel ran before.
         let may_write = |command: &&Command| is_opaque(command) && can_write(command, range);
         if let Some(command) = commands[..place].iter().find(may_write) {
             return Ok(unknown(Some(command)));
         }
-        let Some(mut content) = self.recorded(Side::Begin, range)? else {
+        let Some(mut content) = self.recorded(WindowEdge::Begin, range)? else {
             return Ok(unknown(None));
         };
         for (index, command) in commands[..place].iter().enumerate() {
@@ -100,7 +101,7 @@ impl Recording {
         Ok(Content::Known(content))
     }
 
-    /// Does to some content what a call does; false when the file does not say what that is.
+    /// Applies a call to contents. Returns false if the file does not determine the result.
     fn apply(
         &mut self,
         commands: &[Command],
@@ -123,7 +124,7 @@ impl Recording {
                 }
                 Ok(true)
             }
-            // What it changes in memory of the host is recorded with it.
+            // Its changes to host memory are recorded with it.
             CommandKind::HOST_FUNCTION => Ok(true),
             CommandKind::COPY => {
                 let Some(left) = lookups.checked_sub(1) else {
@@ -149,17 +150,17 @@ impl Recording {
         }
     }
 
-    /// What was recorded of a range at one end of the window, if all of it was.
-    fn recorded(&mut self, side: Side, range: &Range<u64>) -> Result<Option<Vec<u8>>, Error> {
-        let buffers = match side {
-            Side::Begin => &self.begin,
-            Side::End => &self.end,
+    /// The recorded contents of a range at one edge of the window. `None` if a part is missing.
+    fn recorded(&mut self, edge: WindowEdge, range: &Range<u64>) -> Result<Option<Vec<u8>>, Error> {
+        let buffers = match edge {
+            WindowEdge::Begin => &self.begin,
+            WindowEdge::End => &self.end,
         };
         let holds = |buffer: &&Buffer| buffer.address <= range.start && range.end <= buffer.range().end;
         let Some(pieces) = buffers.iter().find(holds).map(|buffer| buffer.pieces.clone()) else {
             return Ok(None);
         };
-        // It grows with what is really there: what a file claims may be more.
+        // Let it grow as data is read: a file can claim any size.
         let mut content = Vec::new();
         let mut at = range.start;
         for piece in pieces.iter().filter(|piece| overlaps(&extent(piece), range)) {
@@ -186,7 +187,7 @@ fn unknown(command: Option<&Command>) -> Content {
 }
 
 #[derive(Clone, Copy)]
-enum Side {
+enum WindowEdge {
     Begin,
     End,
 }
@@ -199,7 +200,7 @@ fn overlaps(one: &Range<u64>, other: &Range<u64>) -> bool {
     one.start < other.end && other.start < one.end
 }
 
-/// Whether the file does not say what a call writes.
+/// Whether the file does not determine what a call writes.
 fn is_opaque(command: &Command) -> bool {
     !matches!(
         command.kind,
@@ -207,8 +208,8 @@ fn is_opaque(command: &Command) -> bool {
     )
 }
 
-/// Whether a call can change memory in a range. A kernel can follow pointers that other kernels wrote, so it may write
-/// anything.
+/// Whether a call can change memory in a range. A kernel can follow pointers that other kernels wrote, so it can
+/// write anywhere.
 fn can_write(command: &Command, range: &Range<u64>) -> bool {
     match command.kind {
         CommandKind::COPY | CommandKind::ALLOCATE | CommandKind::SET => {
@@ -219,7 +220,7 @@ fn can_write(command: &Command, range: &Range<u64>) -> bool {
     }
 }
 
-/// From the first byte that a call writes to the last, where it says so.
+/// The range that a call writes, if it is known.
 fn destination(command: &Command) -> Range<u64> {
     let bytes = match command.kind {
         CommandKind::SET => {
@@ -233,7 +234,7 @@ fn destination(command: &Command) -> Range<u64> {
     command.destination..command.destination.saturating_add(bytes)
 }
 
-/// Sets what lies in some content.
+/// Applies a memset to contents.
 fn set(command: &Command, start: u64, content: &mut [u8]) {
     let element = command.value.to_le_bytes();
     let width = u64::from(command.width).clamp(1, element.len() as u64);
@@ -253,7 +254,7 @@ fn set(command: &Command, start: u64, content: &mut [u8]) {
     }
 }
 
-/// Writes bytes that begin at an address over content that begins at another; how many of them lie in it.
+/// Copies bytes at one address over contents at another. Returns the number of overlapping bytes.
 fn overlay(content: &mut [u8], start: u64, address: u64, bytes: &[u8]) -> usize {
     let end = start.saturating_add(content.len() as u64);
     let first = address.max(start);

@@ -1,24 +1,24 @@
-//! When calls are made: at once, or with the gaps that the program left between them.
+//! When calls are made: immediately, or with the recorded pauses.
 
 use std::time::{Duration, Instant};
 
 use crate::recording::{Command, Recording};
 use crate::run::Replay;
 
-/// A wait that is shorter is spent looking at the clock: the system's timer comes later than that.
+/// Shorter waits spin, because the system's timer is not accurate enough.
 const SPUN: Duration = Duration::from_micros(200);
 
 /// When calls are made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Pace {
-    /// One right behind the other.
+    /// One immediately after another.
     #[default]
     Fast,
-    /// When the program made them, counted from the first one; later where the host cannot keep up.
+    /// At the recorded times, relative to the first call. Later if the host is slower.
     AsRecorded,
 }
 
-/// When the first call is made, in the program's time and in ours.
+/// The time of the first call, recorded and now.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Start {
     recorded: u64,
@@ -26,7 +26,7 @@ pub(crate) struct Start {
 }
 
 impl Recording {
-    /// From the program's first call to its last.
+    /// The recorded time from the first call to the last.
     pub fn span(&self) -> Duration {
         let times = || self.commands.iter().map(|command| command.time);
         let (first, last) = (times().min().unwrap_or(0), times().max().unwrap_or(0));
@@ -35,7 +35,7 @@ impl Recording {
 }
 
 impl Replay<'_> {
-    /// Makes calls at this pace from now on.
+    /// Sets the pace of the next runs.
     pub fn set_pace(&mut self, pace: Pace) {
         self.started = match pace {
             Pace::Fast => None,
@@ -46,14 +46,14 @@ impl Replay<'_> {
         };
     }
 
-    /// The clock begins with the next call.
+    /// Starts the clock with the next call.
     pub(crate) fn start_clock(&mut self) {
         if let Some(start) = &mut self.started {
             start.now = None;
         }
     }
 
-    /// Waits until it is time for a call.
+    /// Waits until the time of a call.
     pub(crate) fn keep_pace(&mut self, command: &Command) {
         let Some(start) = &mut self.started else { return };
         let Some(begun) = start.now else {

@@ -1,9 +1,11 @@
-//! Some of the calls of a recording, run with the memory that they had before them.
+//! Runs a part of the calls of a recording, with the memory that they had.
 //!
-//! A recording holds the memory at its two ends only. What comes before a part is run first, with the recorded kernels.
-//! A part that reaches to the end is held against what was recorded there; any other against a run of all calls up to
-//! the part's end, also with the recorded kernels. So a part differs when it does not repeat itself, when a kernel in it
-//! was replaced by one that does something else, or when calls were left out that it needs (those of other streams).
+//! A recording contains memory only at its start and end. So the calls before a part run first, with the recorded
+//! kernels. A part that reaches the end is compared with the recorded memory. Any other part is compared with a run
+//! of all calls up to its end, with the recorded kernels.
+//!
+//! A part differs for three reasons: it is nondeterministic, a kernel was replaced by one with other results, or it
+//! needs calls that were left out (of other streams).
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -18,23 +20,23 @@ use crate::run::{Fresh, Replaced, Replay, Run};
 use crate::trail::{self, Look, Trail, Wanted};
 use crate::verdict::Verdict;
 
-/// Which calls are run.
+/// The calls to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// By their places among all.
+    /// Their positions in the recording.
     pub places: Range<usize>,
-    /// Only those of this stream, as the program knew it.
+    /// Only calls of this stream, by its recorded handle.
     pub stream: Option<u64>,
-    /// Only those at these places, in this order.
+    /// Only calls at these positions, in this order.
     pub order: Option<Vec<usize>>,
 }
 
-/// What memory is held against.
+/// What memory is compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Against {
-    /// What was recorded at the end of the window.
+    /// The recorded memory at the end of the window.
     Recorded,
-    /// What a run of all calls up to the same place leaves.
+    /// The memory after a run of all calls up to the same position.
     Replay,
 }
 
@@ -48,7 +50,7 @@ impl Part {
         }
     }
 
-    /// The calls at some places in an order of one's own.
+    /// The calls at these positions, in this order.
     pub fn in_order(order: Vec<usize>) -> Self {
         let first = order.iter().min().copied().unwrap_or(0);
         let end = order.iter().max().map_or(0, |last| last + 1);
@@ -63,7 +65,7 @@ impl Part {
         self.reaches_end(count) && self.places.start == 0
     }
 
-    /// Whether it leaves what was recorded at the end, if it repeats itself.
+    /// Whether the part should end with the recorded memory.
     fn reaches_end(&self, count: usize) -> bool {
         self.places.end >= count && self.stream.is_none() && self.order.is_none()
     }
@@ -80,23 +82,23 @@ impl Part {
     }
 }
 
-/// How a run of all calls leaves memory.
+/// The results of a run of all calls.
 struct Reference {
-    /// What calls of the part leave, by their numbers: digests of the buffers that they can have written.
+    /// Hashes of the buffers that each call can have written, by call number.
     left: FxHashMap<u64, Vec<u64>>,
-    /// What memory holds at the part's end; none when that was recorded.
+    /// The memory at the end of the part. `None` if it was recorded.
     end: Option<Left>,
 }
 
 impl Replay<'_> {
     /// Runs a part several times.
     ///
-    /// The memory is compared at the end. In a part, or with other kernels, it is also compared after each call, because
+    /// Memory is compared at the end. In a part, or with other kernels, it is also compared after each call, because
     /// memory can be freed or overwritten before the end.
     ///
     /// # Errors
     ///
-    /// What the driver says; also when the device has not room for all memory twice.
+    /// If the driver reports an error, or if the device does not have enough memory for two copies.
     pub fn run_part(&mut self, part: &Part, repeat: u32) -> Result<Vec<Run>, Error> {
         let count = self.recording.commands.len();
         if part.is_whole(count) && self.replaced.is_empty() {
@@ -105,7 +107,7 @@ impl Replay<'_> {
         let places = part.places.start.min(count)..part.places.end.min(count);
         let chosen = part.chosen(&self.recording.commands);
         if chosen.is_empty() {
-            return Err(Error::Obstacle("no call is part of what was chosen".to_owned()));
+            return Err(Error::Obstacle("the selection contains no call".to_owned()));
         }
         let against = if part.reaches_end(count) {
             Against::Recorded
@@ -127,9 +129,9 @@ impl Replay<'_> {
         against: Against,
         repeat: u32,
     ) -> Result<Vec<Run>, Error> {
-        let digester = Digester::load(&self.context).map_err(Error::device("loading the digest"))?;
+        let digester = Digester::load(&self.context).map_err(Error::device("loading the hash kernel"))?;
         let reference = self.reference(places, chosen, against, &digester)?;
-        // Memory that nobody wrote must hold the same in both.
+        // Uninitialized memory must have the same contents in both runs.
         let fresh = match against {
             Against::Recorded => Fresh::Once,
             Against::Replay => Fresh::EachTime,
@@ -162,10 +164,10 @@ impl Replay<'_> {
         Ok(runs)
     }
 
-    /// Launches other kernels while `body` runs.
+    /// Uses other kernels while `body` runs.
     fn with_kernels<T>(&mut self, replaced: &Replaced, body: impl FnOnce(&mut Self) -> T) -> T {
         self.replaced.clone_from(replaced);
-        // Graphs that were made hold the old kernels.
+        // Instantiated graphs contain the old kernels.
         self.graphs.clear();
         let result = body(self);
         self.replaced.clear();
@@ -173,7 +175,7 @@ impl Replay<'_> {
         result
     }
 
-    /// One run of all calls of a span, with the recorded kernels.
+    /// One run of all calls in a range, with the recorded kernels.
     fn reference(
         &mut self,
         places: &Range<usize>,
@@ -197,7 +199,7 @@ impl Replay<'_> {
         })
     }
 
-    /// Makes calls one by one from a place on, with digests of what each leaves. What comes before them is run with the
+    /// Runs calls one by one from a position, and hashes the results of each. Earlier calls run first, with the
     /// recorded kernels.
     fn digested(
         &mut self,
@@ -213,7 +215,7 @@ impl Replay<'_> {
         })
     }
 
-    /// Makes calls one after another, and fills memory whenever it is allocated, while `body` runs.
+    /// Runs calls one after another, and fills memory at each allocation, while `body` runs.
     pub(crate) fn freshly<T>(&mut self, body: impl FnOnce(&mut Self) -> T) -> T {
         self.with_fresh(Fresh::EachTime, |replay| replay.serially(body))
     }
@@ -225,7 +227,7 @@ impl Replay<'_> {
         result
     }
 
-    /// Compares what each call leaves with what it leaves in the reference.
+    /// Compares the results of each call with those of the reference.
     fn compare_calls(
         &mut self,
         places: &Range<usize>,
@@ -251,7 +253,7 @@ impl Replay<'_> {
             }
         }
         if self.tolerances.is_empty() {
-            // The first call that leaves something else says enough: others follow from it.
+            // The first call with different results is enough. Others follow from it.
             let first = differing.first().map(|wanted| wanted.place);
             differing.retain(|wanted| Some(wanted.place) == first);
         }
@@ -280,7 +282,7 @@ impl Replay<'_> {
             for wanted in &mut expected_at {
                 wanted.place = place_of[&chosen[wanted.place].number];
             }
-            // Calls of a part can be in an order of their own.
+            // The calls of a part can have their own order.
             let mut order: Vec<usize> = (0..batch.len()).collect();
             order.sort_by_key(|index| expected_at[*index].place);
             let sorted: Vec<Wanted> = order.iter().map(|index| expected_at[*index]).collect();
@@ -305,7 +307,7 @@ impl Replay<'_> {
     }
 }
 
-/// Each look with its digests.
+/// Each checkpoint with its hashes.
 fn by_look<'l>(looks: &'l [Look], trail: &'l [u64]) -> impl Iterator<Item = (&'l Look, &'l [u64])> {
     let mut at = 0;
     looks.iter().map(move |look| {

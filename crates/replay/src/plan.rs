@@ -1,4 +1,4 @@
-//! What a replay will do, and what stands against it.
+//! What a replay will do, and what blocks it.
 
 use std::ops::Range;
 
@@ -11,31 +11,31 @@ use crate::contents::Hash;
 use crate::error::Error;
 use crate::recording::{Command, Recording};
 
-/// No device has memory behind it: addresses have 57 bits at most.
+/// The end of the address space of GPUs. Addresses have at most 57 bits.
 const LAST_ADDRESS: u64 = 1 << 57;
 
-/// A module that is loaded: the program's handle, and the code. Two handles of the same code are two modules, each with
-/// variables of its own.
+/// A loaded module: the program's handle, and the hash of its code. Two handles with the same code are two modules,
+/// each with its own globals.
 pub(crate) type ModuleKey = (u64, Hash);
 
 /// What a replay will do.
 pub struct Plan {
-    /// Device memory, by its addresses.
+    /// Address ranges of device memory.
     pub memory: Vec<Range<u64>>,
-    /// Page-locked memory of the host.
+    /// Address ranges of pinned host memory.
     pub host: Vec<Range<u64>>,
-    /// The code of each kernel that is launched, by handle and name.
+    /// The module of each launched kernel, by handle and name.
     pub(crate) code: FxHashMap<(u64, String), Hash>,
-    /// Variables of device code: they lie where the code is loaded.
+    /// Module globals. Their addresses depend on where the module is loaded.
     pub(crate) variables: Vec<Variable>,
-    /// What cannot be done.
+    /// What blocks the replay.
     pub obstacles: Vec<Obstacle>,
 }
 
-/// A variable of device code.
+/// A module global.
 #[derive(Clone, Debug)]
 pub(crate) struct Variable {
-    /// Where it lay.
+    /// Its recorded address range.
     pub(crate) was: Range<u64>,
     pub(crate) name: String,
     pub(crate) module: ModuleKey,
@@ -44,11 +44,11 @@ pub(crate) struct Variable {
 /// Something that a replay cannot do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Obstacle {
-    /// The call's number; none when it is about the whole.
+    /// The number of the call. `None` if it concerns the whole recording.
     pub command: Option<u64>,
-    /// The call, or the kernel.
+    /// The name of the kernel or the call.
     pub function: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
@@ -62,11 +62,11 @@ impl std::fmt::Display for Obstacle {
 }
 
 impl Plan {
-    /// Looks at all of a recording.
+    /// Plans the replay of a recording.
     ///
     /// # Errors
     ///
-    /// When what it refers to is not in the file.
+    /// If the file lacks data that the recording refers to.
     pub fn of(recording: &mut Recording) -> Result<Self, Error> {
         let mut plan = Self {
             memory: Vec::new(),
@@ -110,7 +110,7 @@ impl Plan {
                     command: None,
                     function: String::new(),
                     reason: format!(
-                        "memory at {:#x} ({} bytes) lies where no device has any",
+                        "{:#x} ({} bytes) is not an address that a GPU can have",
                         range.start,
                         range.end - range.start
                     ),
@@ -130,46 +130,46 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Bytes of the device's memory, and of the host's.
+    /// The size of device memory and of host memory.
     pub fn bytes(&self) -> (u64, u64) {
         let sum = |ranges: &[Range<u64>]| {
             let bytes = ranges.iter().map(|range| range.end - range.start);
-            // What a file claims may be more than there is.
+            // A file can claim any size.
             bytes.fold(0, u64::saturating_add)
         };
         (sum(&self.memory), sum(&self.host))
     }
 
-    /// The code of the kernel that a call launches.
+    /// The module of the kernel that a call launches.
     pub(crate) fn code_of(&self, recording: &mut Recording, command: &Command) -> Result<Vec<u8>, Error> {
         let key = (command.module, command.function.clone());
         let hash = self.code.get(&key);
-        let hash = hash.ok_or_else(|| Error::Missing(format!("the code of {}", command.function)))?;
+        let hash = hash.ok_or_else(|| Error::Missing(format!("the module of {}", command.function)))?;
         recording.store.code(*hash)
     }
 
     fn add(&mut self, memory: MemoryKind, range: Range<u64>) {
         match memory {
-            // Made as what it is; its bytes stand where no memory is.
+            // Arrays are created separately. Their recorded addresses do not belong to any memory.
             MemoryKind::ARRAY => {}
             MemoryKind::PINNED | MemoryKind::PAGEABLE => self.host.push(range),
             _ => self.memory.push(range),
         }
     }
 
-    /// Why a call cannot be made again, if so.
+    /// Why a call cannot be replayed, if it cannot.
     fn objection(command: &Command) -> Option<String> {
         match command.kind {
             CommandKind::REFUSED => Some(command.reason.clone()),
             kind if kind.name().is_none() => Some(format!(
-                "a call of kind {}, which is newer than this version",
+                "calls of kind {} need a newer version of tracesmith",
                 kind.0
             )),
             _ => None,
         }
     }
 
-    /// Which code holds each variable. One of code that is not loaded is memory like any other.
+    /// Finds the module of each module global. A global of a module that is not loaded is handled like other memory.
     fn find_variables(&mut self, recording: &mut Recording) -> Result<(), Error> {
         let mut wanted: Vec<(u64, String, Range<u64>)> = recording
             .begin
@@ -202,7 +202,7 @@ impl Plan {
                 }
             }
         }
-        // Those that are surely of a loaded module come first.
+        // First the globals that surely belong to a loaded module.
         wanted.sort_by_key(|(handle, _, _)| of_handle(*handle).is_none());
         for (handle, name, was) in wanted {
             let module = match of_handle(handle) {
@@ -213,7 +213,8 @@ impl Plan {
                 }
                 None => by_name.get(name.as_bytes()).and_then(|list| only(list.iter())),
             };
-            // Two modules of the same code have variables of their own: one that is not loaded is memory like any other.
+            // Two modules with the same code have separate globals. A global of a module that is not loaded is
+            // handled like other memory.
             let is_taken = |module: &ModuleKey| {
                 let mut variables = self.variables.iter();
                 variables.any(|other| other.module == *module && other.name == name && other.was != was)
@@ -225,8 +226,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Which code holds each kernel: that which its handle stands for, or else the only one that has a kernel of that
-    /// name.
+    /// Finds the module of each kernel: by its handle, or the only module with a kernel of this name.
     fn find_code(&mut self, recording: &mut Recording) -> Result<(), Error> {
         let mut wanted: Vec<(u64, String, u64)> = recording
             .commands
@@ -265,7 +265,7 @@ impl Plan {
                     command: Some(number),
                     function,
                     reason: if holders.is_empty() {
-                        "its code was loaded before the recording began".to_owned()
+                        "its module was loaded before the recording began".to_owned()
                     } else {
                         format!(
                             "cannot tell which of {} modules contains this kernel; record the program from its start \
@@ -280,13 +280,13 @@ impl Plan {
     }
 }
 
-/// What is listed, if it is only one.
+/// The only element of a list.
 fn only<'k>(mut list: impl Iterator<Item = &'k ModuleKey>) -> Option<ModuleKey> {
     let first = list.next().copied();
     first.filter(|_| list.next().is_none())
 }
 
-/// Whether code has a text among its names.
+/// Whether a module contains a string as a name.
 fn has_text(code: &[u8], text: &str) -> bool {
     let finder = memmem::Finder::new(text.as_bytes());
     finder.find_iter(code).any(|at| {

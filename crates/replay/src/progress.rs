@@ -1,13 +1,13 @@
-//! How much memory was restored and compared, for whoever shows it.
+//! Progress of restoring and comparing memory.
 
 use crate::run::Replay;
 
-/// Is told of bytes that are done.
+/// Called with the number of finished bytes.
 pub type ProgressFn = Box<dyn Fn(u64)>;
 
 impl Replay<'_> {
-    /// Tells of every piece of memory that is restored or compared. A run does so for all that the recording holds of its
-    /// beginning and of its end.
+    /// Calls `progress` for every piece of memory that is restored or compared. A run restores all memory of the
+    /// window's start and compares all memory of its end.
     pub fn on_progress(&mut self, progress: ProgressFn) {
         self.progress = Some(progress);
     }

@@ -1,8 +1,8 @@
-//! Calls of several streams that give something else when one of the streams is slower.
+//! Finds calls whose results change if another stream is slower.
 //!
-//! A stream that is held back does its work later than it did when the program ran. Where another stream waits for it,
-//! nothing changes; where a wait is missing, the other one reads what is not written yet, or writes what is still to be
-//! read. So each stream is held back in turn, and the memory compared with that of a run without streams.
+//! A delayed stream does its work later than in the recorded program. If other streams wait for it, nothing changes.
+//! If a wait is missing, another stream reads data too early, or overwrites data too early. So each stream is delayed
+//! in turn, and memory is compared with a serial run.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -16,36 +16,36 @@ use crate::run::{Order, Replay};
 use crate::timing::works;
 use crate::trail::{Look, Trail};
 
-/// How much later the work of a stream begins, each call of it: what does not show with the first may with the second,
-/// when the other streams are themselves slow to begin.
+/// Delays before each call of a stream. The longer one can show races that the shorter one hides, if other streams
+/// start slowly.
 const DELAYS: [Duration; 2] = [Duration::from_millis(2), Duration::from_millis(20)];
 
-/// All the delays of a run take no longer.
+/// Maximum sum of all delays in a run.
 const LONGEST: Duration = Duration::from_secs(2);
 
-/// A stream that is slower than it was.
+/// A stream that is delayed.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Held {
-    /// As the program knew it.
+pub(crate) struct DelayedStream {
+    /// The recorded handle of the stream.
     pub(crate) stream: u64,
-    /// Before each of its calls.
+    /// The delay before each of its calls.
     pub(crate) time: Duration,
 }
 
-/// A call that does not wait.
+/// A call that does not wait for another stream.
 pub(crate) struct Race {
-    /// Its place among the calls.
+    /// The position of the call.
     pub(crate) place: usize,
-    /// Why, as far as it shows.
+    /// The cause, as far as it was found.
     pub(crate) cause: Cause,
-    /// What comes out differently.
+    /// A buffer with different contents.
     pub(crate) buffer: u64,
-    /// How it was found.
+    /// How the runs were made.
     pub(crate) way: Way,
 }
 
 impl Replay<'_> {
-    /// Looks for a call that does not wait for another stream: held against a run without streams.
+    /// Finds a call that does not wait for another stream, by comparison with a serial run.
     pub(crate) fn race(&mut self, digester: &Digester, looks: &[Look]) -> Result<Option<Race>, Error> {
         let Some(last) = looks.last() else { return Ok(None) };
         let ways = self.slower_ways();
@@ -62,7 +62,7 @@ impl Replay<'_> {
             let Some(buffer) = first_apart(&expected, &found, &last.buffers) else {
                 continue;
             };
-            let Some(held) = way.held else {
+            let Some(delayed) = way.delayed else {
                 by_itself = Some(Race {
                     place: usize::MAX,
                     cause: Cause::Overlap,
@@ -73,7 +73,7 @@ impl Replay<'_> {
             };
             let place = self.first_place(digester, &last.buffers, way)?;
             let Some(buffer) = self.differing_after(digester, &last.buffers, way, place + 1)? else {
-                // Chance had its hand in it.
+                // The difference was by chance.
                 continue;
             };
             let Some(command) = self
@@ -86,7 +86,7 @@ impl Replay<'_> {
             };
             let cause = Cause::Stream {
                 own: command.stream,
-                other: held.stream,
+                other: delayed.stream,
             };
             return Ok(Some(Race {
                 place,
@@ -98,7 +98,8 @@ impl Replay<'_> {
         Ok(by_itself)
     }
 
-    /// Holds back none, for races that show by themselves, and each stream that does some work, when there are several.
+    /// One way without a delay, for races that show without one, and one way for each stream with GPU work, if there
+    /// are several streams.
     fn slower_ways(&self) -> Vec<Way> {
         let commands = &self.recording.commands;
         let busy = commands
@@ -114,31 +115,31 @@ impl Replay<'_> {
             ..Way::SERIAL_ONCE
         };
         let slower = DELAYS.into_iter().flat_map(|delay| {
-            all.iter().map(move |stream| Held {
+            all.iter().map(move |stream| DelayedStream {
                 stream: *stream,
                 time: delay,
             })
         });
         let mut ways = vec![free];
-        for held in slower {
-            let calls = streams.iter().filter(|other| **other == held.stream).count();
+        for delayed in slower {
+            let calls = streams.iter().filter(|other| **other == delayed.stream).count();
             let most = LONGEST / calls.max(1) as u32;
-            // One that is cut to the time of the shorter one shows no more than that did.
-            if held.time > DELAYS[0] && most <= DELAYS[0] {
+            // A long delay that is limited to the short one shows nothing new.
+            if delayed.time > DELAYS[0] && most <= DELAYS[0] {
                 continue;
             }
-            let time = held.time.min(most);
+            let time = delayed.time.min(most);
             ways.push(Way {
-                held: Some(Held { time, ..held }),
+                delayed: Some(DelayedStream { time, ..delayed }),
                 ..free
             });
         }
         ways
     }
 
-    /// The digests of some memory after the calls before a place.
+    /// Hashes of memory after the calls before a position.
     fn outcome(&mut self, digester: &Digester, buffers: &[(u64, u64)], until: usize) -> Result<Trail, Error> {
-        let failed = || Error::device("digesting memory");
+        let failed = || Error::device("hashing memory");
         self.run_until(until)?;
         let mut digests = digester
             .room(buffers.len().max(1), &self.marks)
@@ -147,7 +148,7 @@ impl Replay<'_> {
         digests.read(&self.marks).map_err(failed())
     }
 
-    /// The first place whose call makes the difference, by halving.
+    /// The first position whose call makes a difference, by bisection.
     fn first_place(&mut self, digester: &Digester, buffers: &[(u64, u64)], way: Way) -> Result<usize, Error> {
         let (mut same, mut differs) = (0, self.recording.commands.len());
         while same + 1 < differs {
@@ -161,7 +162,7 @@ impl Replay<'_> {
         Ok(differs - 1)
     }
 
-    /// Which memory comes out differently after the calls before a place, if any does.
+    /// The first buffer that differs after the calls before a position.
     fn differing_after(
         &mut self,
         digester: &Digester,
@@ -178,28 +179,28 @@ impl Replay<'_> {
 
     pub(crate) fn load_delay(&mut self) -> Result<(), Error> {
         if self.delayer.is_none() {
-            let delayer = Delayer::load(&self.context).map_err(Error::device("loading the delay"))?;
+            let delayer = Delayer::load(&self.context).map_err(Error::device("loading the delay kernel"))?;
             self.delayer = Some(delayer);
         }
         Ok(())
     }
 
-    /// Lets a call begin later, if its stream is the one that is held back.
-    pub(crate) fn hold_back(&self, command: &Command) -> Result<(), Error> {
-        let held = self.held.filter(|held| held.stream == command.stream);
-        let (Some(held), Some(delayer)) = (held, &self.delayer) else {
+    /// Delays a call, if its stream is the delayed one.
+    pub(crate) fn delay_stream(&self, command: &Command) -> Result<(), Error> {
+        let delayed = self.delayed.filter(|delayed| delayed.stream == command.stream);
+        let (Some(delayed), Some(delayer)) = (delayed, &self.delayer) else {
             return Ok(());
         };
         if !is_work(command) {
             return Ok(());
         }
         delayer
-            .delay(held.time, self.stream(command))
-            .map_err(Error::device("holding a stream back"))
+            .delay(delayed.time, self.stream(command))
+            .map_err(Error::device("delaying a stream"))
     }
 }
 
-/// The first memory whose digests differ.
+/// The first buffer with different hashes.
 fn first_apart(one: &[u64], other: &[u64], buffers: &[(u64, u64)]) -> Option<u64> {
     let mut pairs = one.iter().zip(other).zip(buffers);
     let found = pairs.find(|((one, other), _)| one != other);

@@ -1,4 +1,4 @@
-//! What each call took on the device when it was recorded.
+//! The recorded GPU time of each call.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -11,18 +11,18 @@ use crate::contents::Input;
 use crate::error::Error;
 use crate::recording::{Command, rows, text};
 
-/// Work on the device: what joins it with a call, and what it is. All nodes of a graph have the same number, so that
-/// kernels are told apart by their names, and those of one name by their order.
-type Work = (u64, String);
+/// A GPU operation: its correlation ID and name. All nodes of a graph have the same correlation ID. Kernels are
+/// distinguished by name, and kernels with the same name by order.
+type OpKey = (u64, String);
 
-/// Gives each call its time.
+/// Sets the recorded time of each call.
 pub(crate) fn fill_in(
     commands: &mut [Command],
     reader: &Reader<Input>,
     strings: &[String],
     process: ProcessId,
 ) -> Result<(), Error> {
-    let mut found: Vec<(Timestamp, Work, Duration)> = Vec::new();
+    let mut found: Vec<(Timestamp, OpKey, Duration)> = Vec::new();
     let mut add = |correlation: CorrelationId, name: String, start: Timestamp, end: Timestamp| {
         let took = Duration::from_nanos(end.0.saturating_sub(start.0));
         found.push((start, (correlation.0, name), took));
@@ -43,7 +43,7 @@ pub(crate) fn fill_in(
         }
     }
     found.sort_by_key(|(start, ..)| *start);
-    let mut times: FxHashMap<Work, VecDeque<Duration>> = FxHashMap::default();
+    let mut times: FxHashMap<OpKey, VecDeque<Duration>> = FxHashMap::default();
     for (_, work, took) in found {
         times.entry(work).or_default().push_back(took);
     }
@@ -60,6 +60,6 @@ pub(crate) fn fill_in(
     Ok(())
 }
 
-/// No kernel is called so: names of C and C++ have no spaces.
+/// No kernel has this name, because C and C++ names have no spaces.
 const COPY: &str = "a copy";
 const SET: &str = "a set";

@@ -1,21 +1,24 @@
-//! What a file holds of a recording.
+//! Reads a replay recording from a file.
+
+mod damage;
+mod rows;
 
 use std::ops::Range;
 use std::path::Path;
 use std::time::Duration;
 
 use rustc_hash::FxHashMap;
-use tracesmith_format::tables::{self, CommandKind, MemoryKind, Metadata, Moment, Text};
-use tracesmith_format::{
-    BlockKind, Columns, Damage, FileSource, MAX_BLOCK_BYTES, Memory as InMemory, Problem, ProcessId,
-    Projection, Reader, StringId, Table,
-};
+use tracesmith_format::tables::{self, CommandKind, MemoryKind, Metadata, Text};
+use tracesmith_format::{BlockKind, Damage, FileSource, Memory as InMemory, ProcessId, Reader, Table};
 
-use crate::contents::{Hash, Input, Store, join};
+use crate::contents::{Hash, Input, Store};
 use crate::error::Error;
 use crate::recorded;
+use damage::{broken, lacking, no_recording};
+use rows::{command, memory, origin, rows_of_modules, strings};
+pub(crate) use rows::{rows, text};
 
-/// Blocks that a recording is made of.
+/// The blocks of a recording.
 const OF_A_RECORDING: [BlockKind; 6] = [
     tables::Command::KIND,
     tables::Buffer::KIND,
@@ -25,7 +28,7 @@ const OF_A_RECORDING: [BlockKind; 6] = [
     Text::KIND,
 ];
 
-/// Other tables that a replay reads. Damage in one of them is an error.
+/// Other tables that a replay reads. Damage in these tables is an error.
 const ALSO_READ: [BlockKind; 6] = [
     Metadata::KIND,
     tables::Process::KIND,
@@ -35,36 +38,36 @@ const ALSO_READ: [BlockKind; 6] = [
     tables::MemorySet::KIND,
 ];
 
-/// Strings that a damaged file may lack.
+/// Maximum number of missing strings in a damaged file.
 const MOST_MISSING: u64 = 1 << 20;
 
 /// A recorded window of one process.
 pub struct Recording {
-    /// The calls, in the order in which the program made them.
+    /// The calls in program order.
     pub commands: Vec<Command>,
-    /// Memory at the beginning.
+    /// Memory at the start of the window.
     pub begin: Vec<Buffer>,
-    /// Memory at the end.
+    /// Memory at the end of the window.
     pub end: Vec<Buffer>,
-    /// Why it is not whole, if it is not.
+    /// Why the recording is incomplete, if it is.
     pub broken: Option<String>,
-    /// The machine that it was recorded on.
+    /// The recorded machine.
     pub origin: Origin,
-    /// Other processes of which the file holds a recording too.
+    /// Number of other processes with a recording in the file.
     pub others: usize,
-    /// What calls brought from the host: by the call's number.
+    /// Host memory that calls copied, by call number.
     pub(crate) brought: FxHashMap<u64, Vec<Piece>>,
-    /// The code that a handle stands for.
+    /// Modules by handle.
     pub(crate) handles: FxHashMap<u64, Hash>,
     pub(crate) store: Store,
 }
 
-/// A machine, as far as a trace tells.
+/// A machine, as described in the trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
     /// Its name.
     pub name: String,
-    /// What stays the same from boot to boot.
+    /// An ID that stays the same after a reboot.
     pub machine_id: String,
 }
 
@@ -93,26 +96,26 @@ pub struct Command {
     pub graph: u64,
     pub follows: Vec<u64>,
     pub time: u64,
-    /// What it took on the device when it was recorded; none when the trace does not tell.
+    /// The recorded GPU time. `None` if the trace does not contain it.
     pub recorded: Option<Duration>,
 }
 
-/// Memory at one moment.
+/// Memory at the start or the end of the window.
 #[derive(Clone, Debug)]
 pub struct Buffer {
-    /// Where it lies.
+    /// The address.
     pub address: u64,
-    /// How much.
+    /// The size.
     pub bytes: u64,
-    /// What kind of memory it is.
+    /// The kind of memory.
     pub memory: MemoryKind,
-    /// The variable of device code that it is; empty of memory that was taken.
+    /// The name of the module global. Empty for allocated memory.
     pub variable: String,
     pub(crate) module: u64,
     pub(crate) pieces: Vec<Piece>,
 }
 
-/// A part of a content.
+/// A part of the contents of a buffer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Piece {
     pub(crate) address: u64,
@@ -121,14 +124,14 @@ pub(crate) struct Piece {
 }
 
 impl Buffer {
-    /// The addresses that it takes.
+    /// The address range.
     pub fn range(&self) -> Range<u64> {
         self.address..self.address.saturating_add(self.bytes)
     }
 }
 
 impl Command {
-    /// In words, for people.
+    /// A name for display.
     pub fn name(&self) -> String {
         if self.function.is_empty() {
             self.kind.name().unwrap_or("unknown").to_owned()
@@ -139,16 +142,16 @@ impl Command {
 }
 
 impl Recording {
-    /// Reads what is recorded; contents stay in the file.
+    /// Reads a recording. Memory contents stay in the file.
     ///
     /// # Errors
     ///
-    /// When the file cannot be read or holds none.
+    /// If the file cannot be read, or contains no recording.
     pub fn open(path: &Path) -> Result<Self, Error> {
         Self::read(Box::new(FileSource::open(path)?))
     }
 
-    /// The same of a file that is in memory.
+    /// Like [`open`](Self::open), for a file in memory.
     ///
     /// # Errors
     ///
@@ -189,12 +192,12 @@ impl Recording {
         })
     }
 
-    /// Damage in the tables that a replay does not read, and in the index. Every block of these tables is read and
-    /// checked. A damaged block of any other table is an error of [`open`](Self::open).
+    /// Damage in the index and in tables that a replay does not need. Every block of these tables is read and
+    /// checked. Damage in any other table is an error of [`open`](Self::open).
     ///
     /// # Errors
     ///
-    /// When the operating system cannot read the file.
+    /// If the operating system cannot read the file.
     pub fn unrelated_damage(&self) -> Result<Vec<Damage>, Error> {
         let reader = self.store.reader();
         let is_read = |kind: BlockKind| OF_A_RECORDING.contains(&kind) || ALSO_READ.contains(&kind);
@@ -210,18 +213,18 @@ impl Recording {
         Ok(damage)
     }
 
-    /// The places of the calls with these numbers, the last one left out.
+    /// The positions of the calls with these numbers. The end is exclusive.
     pub fn places(&self, numbers: Range<u64>) -> Range<usize> {
         let at = |number| self.commands.partition_point(|command| command.number < number);
         at(numbers.start)..at(numbers.end)
     }
 
-    /// The place of the n-th launch, counted from 1, of a kernel whose name holds a text.
+    /// The position of the n-th launch (from 1) of a kernel whose name contains a text.
     pub fn launch(&self, name: &str, nth: usize) -> Option<usize> {
         self.launches(name).nth(nth.checked_sub(1)?)
     }
 
-    /// The places of all launches of kernels whose name contains a text.
+    /// The positions of all launches of kernels whose name contains a text.
     pub fn launches(&self, name: &str) -> impl Iterator<Item = usize> {
         let launches = self.commands.iter().enumerate().filter(move |(_, command)| {
             command.kind == CommandKind::LAUNCH && command.function.contains(name)
@@ -229,15 +232,15 @@ impl Recording {
         launches.map(|(place, _)| place)
     }
 
-    /// The buffer that an address lies in, at the beginning or the end.
+    /// The buffer that contains an address, at the start or the end of the window.
     pub fn buffer(&self, address: u64) -> Option<&Buffer> {
         let holds = |buffer: &&Buffer| address.wrapping_sub(buffer.address) < buffer.bytes;
         let mut buffers = self.begin.iter().chain(&self.end);
         buffers.find(holds)
     }
 
-    /// The buffers that a call is told of, each once.
-    pub fn told_buffers(&self, command: &Command) -> Vec<(u64, u64)> {
+    /// The buffers that the arguments of a call point to, each once.
+    pub fn argument_buffers(&self, command: &Command) -> Vec<(u64, u64)> {
         let words = command.parameters.as_chunks::<8>().0.iter();
         let told = words
             .map(|word| u64::from_le_bytes(*word))
@@ -251,8 +254,8 @@ impl Recording {
         buffers
     }
 
-    /// Whether a call is told the handle of a texture or a surface.
-    pub(crate) fn told_texture(&self, command: &Command) -> bool {
+    /// Whether an argument of a call is the handle of a texture or a surface.
+    pub(crate) fn takes_texture(&self, command: &Command) -> bool {
         let told = |handle: u64| {
             let words = command.parameters.as_chunks::<8>().0.iter();
             words.copied().any(|word| u64::from_le_bytes(word) == handle)
@@ -261,270 +264,24 @@ impl Recording {
         commands.any(|command| command.kind == CommandKind::TEXTURE && told(command.object))
     }
 
-    /// How many modules of device code it holds, and their bytes.
+    /// Number and total size of all modules.
     pub fn code(&self) -> (usize, u64) {
         self.store.code_size()
     }
 
-    /// Bytes of the memory at the beginning.
+    /// The size of all memory at the start.
     pub fn begin_bytes(&self) -> u64 {
         bytes_of(&self.begin)
     }
 
-    /// Bytes of the memory at the end.
+    /// The size of all memory at the end.
     pub fn end_bytes(&self) -> u64 {
         bytes_of(&self.end)
     }
 }
 
-/// What a file claims may be more than there is.
+/// A file can claim any size.
 fn bytes_of(buffers: &[Buffer]) -> u64 {
     let bytes = buffers.iter().map(|buffer| buffer.bytes);
     bytes.fold(0, u64::saturating_add)
-}
-
-pub(crate) fn rows<T: Table>(reader: &Reader<Input>) -> Result<Vec<T>, Error> {
-    let mut rows = Vec::new();
-    for block in reader
-        .blocks()
-        .iter()
-        .filter(|block| block.header.kind == T::KIND)
-    {
-        let columns = reader.decoder().read::<T>(block, &Projection::all())?;
-        rows.extend((0..columns.len()).map(|row| columns.row(row)));
-    }
-    Ok(rows)
-}
-
-fn strings(reader: &Reader<Input>) -> Result<Vec<String>, Error> {
-    let mut strings = vec![String::new()];
-    let blocks = || {
-        let blocks = reader.blocks().iter();
-        blocks.filter(|block| block.header.kind == Text::KIND)
-    };
-    // Ids are given out one by one; of a damaged file some are missing, but not so many.
-    let rows: u64 = blocks().map(|block| u64::from(block.header.rows)).sum();
-    let most = rows + MOST_MISSING;
-    for block in blocks().filter(|block| block.header.base <= most) {
-        let texts = reader.decoder().read::<Text>(block, &Projection::all())?;
-        let first = block.header.base as usize + 1;
-        strings.resize(strings.len().max(first + texts.len()), String::new());
-        for row in 0..texts.len() {
-            strings[first + row] = String::from_utf8_lossy(texts.text.get(row)).into_owned();
-        }
-    }
-    Ok(strings)
-}
-
-pub(crate) fn text(strings: &[String], id: StringId) -> String {
-    strings.get(id.0 as usize).cloned().unwrap_or_default()
-}
-
-fn command(row: tables::Command, strings: &[String]) -> Command {
-    Command {
-        number: row.number,
-        correlation: row.correlation.0,
-        kind: row.kind,
-        stream: row.stream,
-        object: row.object,
-        function: text(strings, row.function),
-        reason: text(strings, row.reason),
-        module: row.module,
-        grid: [row.grid_x, row.grid_y, row.grid_z],
-        block: [row.block_x, row.block_y, row.block_z],
-        shared: row.shared,
-        parameters: row.parameters.0,
-        attributes: row.attributes.0,
-        destination: row.destination.0,
-        source: row.source.0,
-        bytes: row.bytes.0,
-        value: row.value,
-        width: row.width,
-        graph: row.graph,
-        follows: row
-            .follows
-            .0
-            .as_chunks::<8>()
-            .0
-            .iter()
-            .map(|number| u64::from_le_bytes(*number))
-            .collect(),
-        time: row.time.0,
-        recorded: None,
-    }
-}
-
-type Memory = (Vec<Buffer>, Vec<Buffer>, FxHashMap<u64, Vec<Piece>>);
-
-fn memory(reader: &Reader<Input>, strings: &[String], process: ProcessId) -> Result<Memory, Error> {
-    let mut pieces = [Vec::new(), Vec::new()];
-    let mut brought: FxHashMap<u64, Vec<Piece>> = FxHashMap::default();
-    for row in rows::<tables::Piece>(reader)?
-        .iter()
-        .filter(|row| row.process == process)
-    {
-        let piece = Piece {
-            address: row.address.0,
-            bytes: row.bytes.0,
-            hash: join(row.hash_high, row.hash_low),
-        };
-        if piece.bytes > MAX_BLOCK_BYTES {
-            return Err(Error::Missing(format!(
-                "a piece of {} bytes, which none can have",
-                piece.bytes
-            )));
-        }
-        match row.moment {
-            Moment::CALL => brought.entry(row.command).or_default().push(piece),
-            Moment::END => pieces[1].push(piece),
-            _ => pieces[0].push(piece),
-        }
-    }
-    let mut buffers = [Vec::new(), Vec::new()];
-    for row in rows::<tables::Buffer>(reader)?
-        .iter()
-        .filter(|row| row.process == process)
-    {
-        let which = usize::from(row.moment == Moment::END);
-        buffers[which].push(Buffer {
-            address: row.address.0,
-            bytes: row.bytes.0,
-            memory: row.memory,
-            variable: text(strings, row.variable),
-            module: row.module,
-            pieces: Vec::new(),
-        });
-    }
-    for (buffers, pieces) in buffers.iter_mut().zip(&mut pieces) {
-        buffers.sort_by_key(|buffer| buffer.address);
-        pieces.sort_by_key(|piece| piece.address);
-        for buffer in buffers {
-            let first = pieces.partition_point(|piece| piece.address < buffer.address);
-            let end = buffer.address.saturating_add(buffer.bytes);
-            let own = pieces[first..].iter().take_while(|piece| piece.address < end);
-            buffer.pieces = own.copied().collect();
-        }
-    }
-    let [begin, end] = buffers;
-    Ok((begin, end, brought))
-}
-
-fn rows_of_modules(reader: &Reader<Input>, process: ProcessId) -> Result<FxHashMap<u64, Hash>, Error> {
-    let wanted = Projection::of::<tables::Module>(&["process", "hash_high", "hash_low", "handle"])?;
-    let mut handles = FxHashMap::default();
-    for block in reader.blocks().iter() {
-        if block.header.kind != tables::Module::KIND {
-            continue;
-        }
-        let modules = reader.decoder().read::<tables::Module>(block, &wanted)?;
-        for row in 0..modules.handle.len() {
-            if modules.handle[row] != 0 && modules.process[row] == process {
-                // A handle that is given out again stands for the code that was loaded last.
-                handles.insert(
-                    modules.handle[row],
-                    join(modules.hash_high[row], modules.hash_low[row]),
-                );
-            }
-        }
-    }
-    Ok(handles)
-}
-
-/// Why a file has no recording.
-fn no_recording(reader: &Reader<Input>) -> Error {
-    match reader.damage().iter().find(|damage| may_be_ours(damage)) {
-        None => Error::NoRecording,
-        Some(damage) => Error::LostRecording {
-            state: state_of_file(reader),
-            damage: damage.clone(),
-        },
-    }
-}
-
-/// Whether damage can have hit the recording. What a damaged block was may not be known.
-fn may_be_ours(damage: &Damage) -> bool {
-    damage.kind.is_none_or(|kind| OF_A_RECORDING.contains(&kind))
-}
-
-/// What happened to a file with damage.
-fn state_of_file(reader: &Reader<Input>) -> &'static str {
-    let is_truncated = |damage: &Damage| {
-        matches!(
-            damage.problem,
-            Problem::Shortened | Problem::Cut | Problem::Unfinished
-        )
-    };
-    if reader.damage().iter().any(is_truncated) {
-        "truncated"
-    } else {
-        "damaged"
-    }
-}
-
-/// Why the recording of a process is not whole, if so. The last thing that is said of one is how many calls it has.
-fn broken(
-    reader: &Reader<Input>,
-    strings: &[String],
-    process: ProcessId,
-    commands: usize,
-) -> Result<Option<String>, Error> {
-    if let Some(damage) = reader.damage().iter().find(|damage| may_be_ours(damage)) {
-        let state = state_of_file(reader);
-        return Ok(Some(format!(
-            "the file is {state} and may lack part of the recording ({damage})"
-        )));
-    }
-    let facts = rows::<Metadata>(reader)?;
-    let processes = rows::<tables::Process>(reader)?;
-    let own = processes.iter().find(|row| row.id == process);
-    // Other processes of the file may have come to their end. A fact without a process is about all of them.
-    let prefix = own.map_or_else(String::new, |row| format!("process.{}.", row.pid));
-    let fact = |name: &str| {
-        let own = format!("{prefix}{name}");
-        let is_own = |key: String| key == name || key.ends_with(&own);
-        let found = facts.iter().find(|fact| is_own(text(strings, fact.key)));
-        found.map(|fact| text(strings, fact.value))
-    };
-    let Some(recorded) = fact("recording.commands") else {
-        let words = "the recording is not whole: it ends within its window";
-        return Ok(Some(words.to_owned()));
-    };
-    let missing = || {
-        let words = format!("the recording is not whole: the file has {commands} of its {recorded} calls");
-        (recorded.parse() != Ok(commands)).then_some(words)
-    };
-    Ok(fact("recording.broken").or_else(missing))
-}
-
-/// Why memory at the end cannot be compared, if so: without its content, nothing would differ from it.
-fn lacking(end: &[Buffer]) -> Option<String> {
-    let lacking = end.iter().find(|buffer| {
-        let covered = buffer.pieces.iter().fold(buffer.address, |covered, piece| {
-            if piece.address > covered {
-                return covered;
-            }
-            covered.max(piece.address.saturating_add(piece.bytes))
-        });
-        covered < buffer.range().end
-    });
-    lacking.map(|buffer| {
-        format!(
-            "the recording is not whole: the file lacks what the {} bytes at {:#x} held at the end",
-            buffer.bytes, buffer.address
-        )
-    })
-}
-
-fn origin(reader: &Reader<Input>, strings: &[String], process: ProcessId) -> Result<Origin, Error> {
-    let processes = rows::<tables::Process>(reader)?;
-    let host = processes.iter().find(|row| row.id == process).map(|row| row.host);
-    let hosts = rows::<tables::Host>(reader)?;
-    let found = hosts
-        .iter()
-        .find(|row| Some(row.id) == host)
-        .or_else(|| hosts.first());
-    Ok(found.map_or_else(Origin::default, |row| Origin {
-        name: text(strings, row.name),
-        machine_id: text(strings, row.machine_id),
-    }))
 }

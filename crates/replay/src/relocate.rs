@@ -1,55 +1,56 @@
-//! Memory that does not lie where it was: variables of device code, which lie where the code is loaded, and memory that
-//! could not be had at its address.
+//! Memory at other addresses than recorded: module globals, and memory whose address is not available.
 //!
-//! What holds an address has to change with it, and nothing says what does. Every word of eight bytes, at a multiple of
-//! eight, that lies in the old range is taken for an address: in parameters, in memory when it is restored, and in what
-//! copies bring from the host. When memory is compared or shown, words in the new range are changed to the old ones.
-//! Addresses that are put together otherwise (of halves, packed, or relative to one that is built into the code) are not
-//! found. Nor are those of device functions, for which the driver has no names: a kernel that calls one through memory
-//! fails or leaves something else, and so is never reported as the same.
+//! Pointers into this memory must be rewritten, but the recording has no types. So every aligned 8-byte word in the
+//! old range counts as a pointer: in parameters, in restored memory, and in data copied from the host. When memory is
+//! compared or shown, pointers into the new range are converted back.
+//!
+//! Some pointers are not found: those that are split into halves, packed, or relative to an address in the module.
+//! Pointers to device functions are not found either, because the driver does not report their addresses. A kernel
+//! that calls a function through memory fails or has other results. So it is never reported as the same.
 
 use std::ops::Range;
 
 use crate::run::Replay;
 
 impl Replay<'_> {
-    /// Ranges of memory that lie elsewhere, and where.
+    /// Relocated memory ranges, with their new addresses.
     pub fn relocated(&self) -> Vec<(Range<u64>, u64)> {
         let shifted = self.stage.shifted().iter();
         shifted.map(|shifted| (shifted.was.clone(), shifted.is)).collect()
     }
 
-    /// Whether some memory does not lie where it was.
+    /// Whether any memory is relocated.
     pub(crate) fn has_moved_memory(&self) -> bool {
         !self.moves.is_empty()
     }
 
-    /// Content as it was recorded, for memory that begins at an address, becomes what it must be here.
-    pub(crate) fn outward(&self, address: u64, content: &mut [u8]) {
+    /// Converts recorded contents at an address for this process.
+    pub(crate) fn to_replay_addresses(&self, address: u64, content: &mut [u8]) {
         if self.has_moved_memory() {
-            each_word(address, content, |word| self.moves.outward(word));
+            each_word(address, content, |word| self.moves.to_replay_addresses(word));
         }
     }
 
-    /// Content as it is here becomes what it would be where memory was.
-    pub(crate) fn homeward(&self, address: u64, content: &mut [u8]) {
+    /// Converts contents of this process to the recorded addresses.
+    pub(crate) fn to_recorded_addresses(&self, address: u64, content: &mut [u8]) {
         if self.has_moved_memory() {
-            each_word(address, content, |word| self.moves.homeward(word));
+            each_word(address, content, |word| self.moves.to_recorded_addresses(word));
         }
     }
 }
 
-/// Where memory was and where it is, to be found quickly in both directions: every word of all memory is looked up.
+/// Old and new addresses of relocated memory. Lookups are fast in both directions, because every word of all memory
+/// is looked up.
 #[derive(Debug, Default)]
 pub(crate) struct Moves {
-    /// By where it was.
+    /// By recorded address.
     out: Vec<(Range<u64>, u64)>,
-    /// By where it is.
+    /// By address in this process.
     home: Vec<(Range<u64>, u64)>,
 }
 
 impl Moves {
-    /// Of ranges and where they begin now.
+    /// From recorded ranges and their new start addresses.
     pub(crate) fn new(moved: impl Iterator<Item = (Range<u64>, u64)>) -> Self {
         let mut out: Vec<(Range<u64>, u64)> = moved.filter(|(was, is)| was.start != *is).collect();
         let mut home: Vec<(Range<u64>, u64)> = out
@@ -65,16 +66,16 @@ impl Moves {
         self.out.is_empty()
     }
 
-    fn outward(&self, word: u64) -> u64 {
+    fn to_replay_addresses(&self, word: u64) -> u64 {
         translated(&self.out, word)
     }
 
-    fn homeward(&self, word: u64) -> u64 {
+    fn to_recorded_addresses(&self, word: u64) -> u64 {
         translated(&self.home, word)
     }
 }
 
-/// A word that lies in one of some sorted ranges, moved to where that one begins now.
+/// Translates a word that lies in one of the sorted ranges.
 fn translated(ranges: &[(Range<u64>, u64)], word: u64) -> u64 {
     let (Some((first, _)), Some((last, _))) = (ranges.first(), ranges.last()) else {
         return word;
@@ -89,7 +90,7 @@ fn translated(ranges: &[(Range<u64>, u64)], word: u64) -> u64 {
     }
 }
 
-/// Changes words at multiples of eight.
+/// Applies `change` to all 8-byte aligned words.
 fn each_word(address: u64, content: &mut [u8], change: impl Fn(u64) -> u64) {
     let first = (address.next_multiple_of(8) - address) as usize;
     let whole = content.get_mut(first..).unwrap_or_default();
@@ -106,10 +107,10 @@ mod tests {
     fn words_are_translated_there_and_back() {
         let moves =
             Moves::new([(0x1000..0x1008, 0x9000), (0x100..0x104, 0x8000), (0x5..0x9, 0x5)].into_iter());
-        let there = [0x0FF, 0x100, 0x103, 0x104, 0x1007, 0x1008].map(|word| moves.outward(word));
+        let there = [0x0FF, 0x100, 0x103, 0x104, 0x1007, 0x1008].map(|word| moves.to_replay_addresses(word));
         assert_eq!(there, [0x0FF, 0x8000, 0x8003, 0x104, 0x9007, 0x1008]);
         assert_eq!(
-            [0x8003, 0x9000, 0x9008].map(|word| moves.homeward(word)),
+            [0x8003, 0x9000, 0x9008].map(|word| moves.to_recorded_addresses(word)),
             [0x103, 0x1000, 0x9008]
         );
         assert!(Moves::new([(0x5..0x9, 0x5)].into_iter()).is_empty());

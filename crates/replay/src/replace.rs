@@ -1,4 +1,4 @@
-//! Another kernel in the place of a recorded one: same inputs, other code.
+//! Replaces a recorded kernel with another one: the same inputs, other code.
 
 use std::ffi::CString;
 use std::rc::Rc;
@@ -13,61 +13,63 @@ use crate::run::{Replaced, Replay};
 use crate::timing::Timing;
 use crate::verdict::Verdict;
 
-/// A kernel that is launched instead of recorded ones.
+/// A kernel to launch instead of recorded ones.
 #[derive(Clone, Debug)]
 pub struct Replacement {
     /// A part of the name of the recorded kernels.
     pub kernel: String,
-    /// Which of their launches, counted from 1; all without it.
+    /// The launch to replace, counted from 1. `None` replaces all.
     pub nth: Option<usize>,
-    /// A cubin, or PTX.
+    /// A cubin or PTX.
     pub code: Vec<u8>,
-    /// The kernel in it; without it, that with the recorded one's name, or else the only one.
+    /// The kernel in the new module. `None` uses the kernel with the recorded name, or the only kernel.
     pub symbol: Option<String>,
 }
 
-/// A launch of a recorded kernel beside that of another one with the same memory before it.
+/// A recorded launch and its replacement, with the same memory before each.
 #[derive(Clone, Debug)]
 pub struct Comparison {
-    /// The recorded kernel's times.
+    /// Times of the recorded kernel.
     pub old: Timing,
-    /// The other one's.
+    /// Times of the new kernel.
     pub new: Vec<std::time::Duration>,
-    /// What the other one leaves, held against what the recorded one leaves.
+    /// The results of the new kernel, compared with those of the recorded kernel.
     pub verdict: Verdict,
 }
 
 impl Replay<'_> {
-    /// Launches another kernel from now on; gives the numbers of the calls that do.
+    /// Launches another kernel from now on. Returns the numbers of the affected calls.
     ///
     /// # Errors
     ///
-    /// When no such launch is recorded, the code does not load or has no such kernel, or the kernel takes other
-    /// parameters.
+    /// If there is no such launch, if the module does not load or lacks the kernel, or if the parameters differ.
     pub fn replace(&mut self, replacement: &Replacement) -> Result<Vec<u64>, Error> {
         let launches: Vec<Command> = self.launches_of(replacement);
         let Some(first) = launches.first() else {
             return Err(Error::Replacement(match replacement.nth {
-                Some(nth) => format!("no launch {nth} of a kernel {:?} is recorded", replacement.kernel),
-                None => format!("no launch of a kernel {:?} is recorded", replacement.kernel),
+                Some(nth) => format!(
+                    "the recording has no launch {nth} of kernel {:?}",
+                    replacement.kernel
+                ),
+                None => format!("the recording has no launch of kernel {:?}", replacement.kernel),
             }));
         };
         let names = kernel_names(&replacement.code);
         let symbol = symbol_of(replacement, &first.function, &names)?;
         let function = Rc::new(self.load_replacement(replacement, &symbol, &names)?);
-        // All launches are checked before one is replaced: after an error everything is as it was.
+        // Check all launches first, so that an error changes nothing.
         for launch in &launches {
             self.check_parameters(launch, &function, &symbol)?;
         }
         let most_shared = launches.iter().map(|launch| launch.shared).max().unwrap_or(0);
         if most_shared > 0 {
-            // What it may not have shows when it is launched.
+            // If the value is not allowed, the launch reports it.
             let _ = function.set_attribute(crate::load::MAX_DYNAMIC_SHARED, most_shared as i32);
         }
         for launch in &launches {
             self.replaced.insert(launch.number, function.clone());
         }
-        // Those that were made hold the old kernels.
+        // Instantiated graphs contain the old kernels.
         self.graphs.clear();
         Ok(launches.iter().map(|launch| launch.number).collect())
     }
@@ -91,19 +93,21 @@ impl Replay<'_> {
         let module = self
             .context
             .module_of(&replacement.code)
-            .map_err(Error::device("loading the new code"))?;
+            .map_err(Error::device("loading the new module"))?;
         let name = CString::new(symbol).map_err(|_| no_such(symbol, names))?;
         const NOT_FOUND: i64 = 500;
         match module.function(&name) {
             Ok(function) => Ok(function),
             Err(error) if error.code() == Some(NOT_FOUND) => Err(no_such(symbol, names)),
-            Err(error) => Err(Error::device(format!("finding {symbol} in the new code"))(error)),
+            Err(error) => Err(Error::device(format!("finding {symbol} in the new module"))(
+                error,
+            )),
         }
     }
 
-    /// The new kernel reads its parameters where the old one did.
+    /// Checks that both kernels have the same parameter layout.
     fn check_parameters(&self, launch: &Command, function: &Function, symbol: &str) -> Result<(), Error> {
-        let asked = || Error::device("asking for parameters");
+        let asked = || Error::device("querying parameters");
         let key = (launch.module, launch.function.clone());
         let old = match self.functions.get(&key) {
             Some(old) => old.parameters().map_err(asked())?,
@@ -116,19 +120,19 @@ impl Replay<'_> {
             return Ok(());
         }
         Err(Error::Replacement(format!(
-            "{symbol} takes other parameters than {}: {} instead of {}",
+            "the parameters of {symbol} differ from those of {}: {} instead of {}",
             launch.function,
             sizes(&new),
             sizes(&old)
         )))
     }
 
-    /// Times each launch that was replaced with the old kernel and with the new one, `repeat` times each and with the
-    /// memory that it had in the recorded program before it, and compares what the two leave.
+    /// Measures each replaced launch with the old and the new kernel, `repeat` times each. Every run starts with the
+    /// memory of the recorded program. Compares the results of both kernels.
     ///
     /// # Errors
     ///
-    /// What the driver says; also when the device has not room for all memory three times.
+    /// If the driver reports an error, or if the device does not have enough memory for three copies.
     pub fn time_replaced(&mut self, repeat: u32) -> Result<Vec<Comparison>, Error> {
         let replaced = std::mem::take(&mut self.replaced);
         self.graphs.clear();
@@ -159,7 +163,7 @@ impl Replay<'_> {
                     left = Some(self.left()?);
                     self.replaced.clone_from(replaced);
                 }
-                // The first brings code and tables to the device, and does not count.
+                // The first run loads code and tables, and does not count.
                 for run in 0..=repeat {
                     self.put_back(&before.memory)?;
                     let time = self.time_one(place)?;
@@ -172,8 +176,8 @@ impl Replay<'_> {
                 Some(left) => self.compare_with(left, &self.memory())?,
                 None => continue,
             };
-            // A kernel that does nothing would come out the same.
-            let why = "the recorded kernel leaves all memory as it was";
+            // A kernel that does nothing would have the same result.
+            let why = "the recorded kernel changed no memory";
             let verdict = match verdict {
                 Verdict::Same { .. } | Verdict::Within { .. } if !is_changing => Verdict::Unproven { why },
                 verdict => verdict,
@@ -217,8 +221,8 @@ fn no_such(symbol: &str, names: &[String]) -> Error {
         known.push_str(", …");
     }
     Error::Replacement(match names {
-        [] => format!("the new code has no kernel {symbol:?}"),
-        _ => format!("the new code has no kernel {symbol:?}; it has {known}"),
+        [] => format!("the new module has no kernel {symbol:?}"),
+        _ => format!("the new module has no kernel {symbol:?}; it has {known}"),
     })
 }
 
@@ -230,7 +234,7 @@ fn sizes(parameters: &[Parameter]) -> String {
     format!("{} of {} bytes", list.len(), list.join(" + "))
 }
 
-/// The kernels in a cubin or in PTX.
+/// The names of the kernels in a cubin or in PTX.
 fn kernel_names(code: &[u8]) -> Vec<String> {
     let text = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
     if code.starts_with(b"\x7fELF") {

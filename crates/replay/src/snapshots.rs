@@ -1,8 +1,7 @@
-//! Copies of the memory, kept on the device while calls are made, so that going back to one of them is a copy and not a
-//! run from the beginning.
+//! Snapshots of memory on the device. They make it fast to go back to an earlier call.
 //!
-//! They take no more than half of the memory that was free. When that is full every second one goes, and the next ones
-//! are taken at twice the distance: what is left still covers all that was run.
+//! Snapshots use at most half of the free memory. When that is full, every second snapshot is dropped, and the
+//! distance of new ones doubles. So they always cover the whole run.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -13,24 +12,24 @@ use tracesmith_cuda::driver::Snapshot;
 use crate::error::Error;
 use crate::run::{Fresh, Replay};
 
-/// Snapshots by the place before whose call they were taken.
+/// Snapshots by the position of the next call.
 #[derive(Default)]
 pub(crate) struct Snapshots {
-    /// Calls from one to the next; 0: none are kept.
+    /// Calls between two snapshots. 0: no snapshots.
     every: usize,
     most: usize,
-    /// How memory was filled in the runs that they are of.
+    /// How memory was filled in the runs of these snapshots.
     made: Option<(Fresh, u8)>,
-    kept: BTreeMap<usize, Kept>,
+    kept: BTreeMap<usize, StoredSnapshot>,
 }
 
-struct Kept {
+struct StoredSnapshot {
     memory: Snapshot,
     host: FxHashMap<u64, Vec<u8>>,
 }
 
 impl Snapshots {
-    /// Where the next one is taken when calls go on behind a place.
+    /// The position of the next snapshot after a position.
     fn next(&self, place: usize) -> usize {
         match self.every {
             0 => usize::MAX,
@@ -42,15 +41,15 @@ impl Snapshots {
         self.every > 0 && self.most > 0 && place.is_multiple_of(self.every) && !self.kept.contains_key(&place)
     }
 
-    /// Makes room for one more.
-    fn thin_out(&mut self) {
+    /// Frees memory for one more snapshot.
+    fn evict_every_other(&mut self) {
         while self.kept.len() >= self.most {
             self.every = self.every.saturating_mul(2);
             let every = self.every;
             let before = self.kept.len();
             self.kept.retain(|place, _| place.is_multiple_of(every));
             if self.kept.len() == before {
-                // All of them lie on the wider raster already.
+                // All positions are already multiples of the new distance.
                 self.kept.pop_last();
             }
         }
@@ -58,16 +57,16 @@ impl Snapshots {
 }
 
 impl Replay<'_> {
-    /// Keeps a copy of the memory every so many calls from now on.
+    /// Takes a snapshot every `every` calls from now on.
     ///
     /// # Errors
     ///
-    /// What the driver says.
+    /// If the driver reports an error.
     pub fn keep_snapshots(&mut self, every: usize) -> Result<(), Error> {
         let (free, _) = self
             .context
             .free_memory()
-            .map_err(Error::device("asking for free memory"))?;
+            .map_err(Error::device("querying free memory"))?;
         let each = self.stage.snapshot_bytes().max(1);
         self.snapshots = Snapshots {
             every,
@@ -78,28 +77,27 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// How many copies of the memory there are.
+    /// Number of snapshots.
     pub fn snapshot_count(&self) -> usize {
         self.snapshots.kept.len()
     }
 
-    /// Brings the memory into the state that it has before the call at a place: from the nearest snapshot, or from the
-    /// beginning.
+    /// Brings memory into its state before the call at a position, from the nearest snapshot or from the start.
     ///
     /// # Errors
     ///
-    /// What the driver says.
+    /// If the driver reports an error.
     pub fn go_to(&mut self, place: usize) -> Result<(), Error> {
         let place = place.min(self.recording.commands.len());
         let at = self.go_back(place)?;
         self.go_on(at..place)
     }
 
-    /// Makes the calls at these places, the first of which is the next one, and waits for them.
+    /// Runs the calls at these positions, starting with the next call, and waits for them.
     ///
     /// # Errors
     ///
-    /// What the driver says.
+    /// If the driver reports an error.
     pub fn go_on(&mut self, places: Range<usize>) -> Result<(), Error> {
         let mut at = places.start;
         while at < places.end {
@@ -114,7 +112,7 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// Snapshots hold what the recorded kernels leave: with others they are neither used nor taken.
+    /// Snapshots contain results of the recorded kernels. With other kernels they are neither used nor taken.
     fn has_recorded_kernels(&self) -> bool {
         self.replaced.is_empty()
     }
@@ -139,13 +137,13 @@ impl Replay<'_> {
     }
 
     fn keep(&mut self, place: usize) -> Result<(), Error> {
-        self.snapshots.thin_out();
+        self.snapshots.evict_every_other();
         if !self.snapshots.is_wanted(place) {
             return Ok(());
         }
         let memory = self.copy_memory()?;
         let host = self.host.clone();
-        self.snapshots.kept.insert(place, Kept { memory, host });
+        self.snapshots.kept.insert(place, StoredSnapshot { memory, host });
         self.wait()
     }
 }

@@ -1,8 +1,8 @@
-//! Textures, surfaces and arrays, made again.
+//! Replays textures, surfaces and arrays.
 //!
-//! Kernels know a texture by its handle, which may also lie in memory: so each one gets the handle that it had. An array
-//! has no address, and its bytes stand in the recording where no memory is. Beside each array lies plain memory that they
-//! are restored to and read from; before the calls it is put into the array, and after them fetched.
+//! Kernels refer to a texture by its handle, which can also be in memory. So each texture gets its recorded handle.
+//! An array has no address. The recording stores its bytes at an address that no memory has. For each array there is
+//! linear memory next to it. Its contents are copied to the array before the calls, and back after them.
 
 use std::collections::BTreeMap;
 
@@ -17,34 +17,35 @@ use crate::error::Error;
 use crate::recording::{Command, Recording};
 use crate::run::{Moved, Replay};
 
-/// Bytes of a resource's description.
+/// Size of a resource description.
 const RESOURCE_BYTES: usize = 144;
 
 /// Arrays and textures of a recording.
 #[derive(Default)]
 pub(crate) struct Textures {
-    /// By where their bytes stand.
+    /// By the recorded address of their bytes.
     arrays: Vec<(u64, Array)>,
-    /// By handle: the number of the command that told it, and the texture.
+    /// By handle: the number of the defining command, and the texture.
     made: FxHashMap<u64, (u64, Texture)>,
 }
 
 impl Textures {
-    /// Makes all arrays, and says where the memory beside them lies.
+    /// Creates all arrays. Returns the addresses of the linear memory next to them.
     pub(crate) fn make_arrays(context: &Context, recording: &Recording) -> Result<(Self, Vec<Moved>), Error> {
         let mut textures = Self::default();
         let mut moved = Vec::new();
         let told = recording.commands.iter();
         for command in told.filter(|command| command.kind == CommandKind::ARRAY) {
-            let failed = || Error::device(format!("making the array of #{}", command.number));
+            let failed = || Error::device(format!("creating the array of #{}", command.number));
             let (shape, levels) = shape(&command.parameters)
                 .ok_or_else(|| Error::Missing("the shape of an array".to_owned()))?;
             let array = Array::new(context, &shape, levels).map_err(failed())?;
             if array.bytes() != command.bytes {
-                return Err(Error::Missing(format!(
-                    "all of an array of {} bytes, which has {}",
-                    command.bytes,
-                    array.bytes()
+                return Err(Error::Obstacle(format!(
+                    "the array of #{} has {} bytes on this GPU, but {} in the recording",
+                    command.number,
+                    array.bytes(),
+                    command.bytes
                 )));
             }
             let was = command.destination..command.destination.saturating_add(command.bytes);
@@ -63,12 +64,12 @@ impl Textures {
         !self.arrays.is_empty()
     }
 
-    /// Arrays, by where their bytes stand, and how many.
+    /// Arrays by the recorded address of their bytes, with their sizes.
     pub(crate) fn arrays(&self) -> impl Iterator<Item = (u64, u64)> {
         self.arrays.iter().map(|(base, array)| (*base, array.bytes()))
     }
 
-    /// The array that an address stands for, and where in it.
+    /// The array that an address refers to, and the offset in it.
     pub(crate) fn place(&self, address: u64) -> Option<InArray<'_>> {
         let behind = self.arrays.partition_point(|(base, _)| *base <= address);
         let (base, array) = self.arrays.get(behind.checked_sub(1)?)?;
@@ -85,8 +86,8 @@ impl Textures {
 }
 
 impl Replay<'_> {
-    /// Textures are as they were before the call at a place: each handle stands for what it stood for last, or will
-    /// stand for first.
+    /// Sets all textures to their state before the call at a position. Each handle refers to its latest definition,
+    /// or to its first one if there is none yet.
     pub(crate) fn restore_textures(&mut self, place: usize) -> Result<(), Error> {
         let mut told: BTreeMap<u64, &Command> = BTreeMap::new();
         for (at, command) in self.recording.commands.iter().enumerate() {
@@ -97,7 +98,7 @@ impl Replay<'_> {
                 }
             }
         }
-        // Handles are given out in their order.
+        // The driver assigns handles in order.
         let told = told.into_values();
         let makes: Vec<(u64, u64, TextureMake)> = told
             .map(|command| Ok((command.object, command.number, self.texture(command)?)))
@@ -108,13 +109,13 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// A copy of all memory, with what arrays hold.
+    /// A copy of all memory, including arrays.
     pub(crate) fn copy_memory(&self) -> Result<Snapshot, Error> {
         self.get_arrays()?;
         self.stage.snapshot().map_err(Error::device("copying the memory"))
     }
 
-    /// Memory holds what it held when a copy was made.
+    /// Restores memory from a copy.
     pub(crate) fn put_back(&self, copy: &Snapshot) -> Result<(), Error> {
         self.stage
             .restore(copy)
@@ -122,8 +123,8 @@ impl Replay<'_> {
         self.put_arrays()
     }
 
-    /// A handle stands for something else from now on.
-    pub(crate) fn retell_texture(&mut self, command: &Command) -> Result<(), Error> {
+    /// Redefines a handle.
+    pub(crate) fn redefine_texture(&mut self, command: &Command) -> Result<(), Error> {
         let is_there = self.textures.made.get(&command.object);
         if is_there.is_some_and(|(number, _)| *number == command.number) {
             return Ok(());
@@ -140,14 +141,19 @@ impl Replay<'_> {
         }
         made.remove(&handle);
         let texture =
-            Texture::with_handle(&self.context, make, handle).map_err(Error::device("making a texture"))?;
+            Texture::with_handle(&self.context, make, handle).map_err(Error::device("creating a texture"))?;
         made.insert(handle, (number, texture));
         Ok(())
     }
 
-    /// How a texture is made that a command tells of.
+    /// Decodes the texture that a command defines.
     fn texture(&self, command: &Command) -> Result<TextureMake, Error> {
-        let failed = || Error::Missing(format!("how the texture of #{} was made", command.number));
+        let failed = || {
+            Error::Missing(format!(
+                "a valid description of the texture of #{}",
+                command.number
+            ))
+        };
         let mut make = texture(&command.parameters).ok_or_else(failed)?;
         if command.value != 0 {
             make.reading = None;
@@ -165,7 +171,7 @@ impl Replay<'_> {
         Ok(make)
     }
 
-    /// The memory beside arrays holds the pattern.
+    /// Fills the linear memory next to arrays with the pattern.
     pub(crate) fn fill_arrays(&self) -> Result<(), Error> {
         for (_, array) in &self.textures.arrays {
             let set = Setting {
@@ -183,7 +189,7 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// Arrays get what the memory beside them holds.
+    /// Copies the linear memory to the arrays.
     pub(crate) fn put_arrays(&self) -> Result<(), Error> {
         if self.textures.has_arrays() {
             self.textures.each(Array::put)?;
@@ -192,7 +198,7 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// The memory beside arrays gets what they hold.
+    /// Copies the arrays to the linear memory.
     pub(crate) fn get_arrays(&self) -> Result<(), Error> {
         if self.textures.has_arrays() {
             self.wait()?;
@@ -203,7 +209,7 @@ impl Replay<'_> {
     }
 }
 
-/// The shape of an array, as the format has it, and its levels.
+/// Decodes the shape of an array and the number of mip levels.
 fn shape(words: &[u8]) -> Option<(ArrayShape, u32)> {
     let words: Vec<u64> = words
         .as_chunks::<8>()
@@ -227,7 +233,7 @@ fn shape(words: &[u8]) -> Option<(ArrayShape, u32)> {
     Some((shape, small(levels)?))
 }
 
-/// The descriptions of a texture, as the format has them.
+/// Decodes the descriptions of a texture.
 fn texture(bytes: &[u8]) -> Option<TextureMake> {
     let (resource, behind) = bytes.split_at_checked(RESOURCE_BYTES)?;
     let word = |at: usize| {

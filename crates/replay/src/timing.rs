@@ -1,4 +1,4 @@
-//! What each call takes on the device.
+//! Measures the GPU time of each call.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -10,26 +10,26 @@ use crate::error::Error;
 use crate::recording::Command;
 use crate::run::Replay;
 
-/// What the host has to put a call into the queue.
+/// Time for the host to enqueue a call.
 const HEAD_START: Duration = Duration::from_micros(60);
 
 /// The times of one call.
 #[derive(Clone, Debug)]
 pub struct Timing {
-    /// The call's number.
+    /// The number of the call.
     pub command: u64,
-    /// The kernel, or what the call does.
+    /// The name of the kernel, or the kind of call.
     pub name: String,
-    /// Bytes that are copied or set.
+    /// Bytes of a memcpy or memset.
     pub bytes: u64,
-    /// What it took in the recorded program; none when the trace does not tell.
+    /// The recorded time. `None` if the trace does not contain it.
     pub recorded: Option<Duration>,
-    /// What it took in each run.
+    /// The time in each run.
     pub runs: Vec<Duration>,
 }
 
 impl Timing {
-    /// Without a run yet.
+    /// A call without runs.
     fn of(command: &Command) -> Self {
         Self {
             command: command.number,
@@ -40,14 +40,14 @@ impl Timing {
         }
     }
 
-    /// The one in the middle.
+    /// The median.
     pub fn median(&self) -> Duration {
         let mut sorted = self.runs.clone();
         sorted.sort_unstable();
         sorted.get(sorted.len() / 2).copied().unwrap_or_default()
     }
 
-    /// The shortest and the longest.
+    /// The minimum and the maximum.
     pub fn spread(&self) -> (Duration, Duration) {
         let shortest = self.runs.iter().min().copied().unwrap_or_default();
         (shortest, self.runs.iter().max().copied().unwrap_or_default())
@@ -55,12 +55,12 @@ impl Timing {
 }
 
 impl Replay<'_> {
-    /// Times the calls at some places that do work on the device, one after another, `repeat` times each with the same
-    /// memory before it. What comes before them is run once.
+    /// Measures the calls with GPU work at these positions, one after another, `repeat` times each. Memory is
+    /// restored before each run. Earlier calls run once.
     ///
     /// # Errors
     ///
-    /// What the driver says; also when the device has not room for all memory twice.
+    /// If the driver reports an error, or if the device does not have enough memory for two copies.
     pub fn time(&mut self, places: Range<usize>, repeat: u32) -> Result<Vec<Timing>, Error> {
         self.serially(|replay| replay.time_calls(places, repeat))
     }
@@ -87,11 +87,11 @@ impl Replay<'_> {
         Ok(timings)
     }
 
-    /// What each call takes by itself in one run of all, by events around it: some microseconds more than the call.
+    /// Measures each call in one run of all calls, with events around it. The times are some microseconds too long.
     ///
     /// # Errors
     ///
-    /// What the driver says.
+    /// If the driver reports an error.
     pub fn time_each(&mut self) -> Result<Vec<Timing>, Error> {
         self.serially(Self::time_all)
     }
@@ -113,12 +113,12 @@ impl Replay<'_> {
     }
 
     pub(crate) fn time_one(&mut self, place: usize) -> Result<Duration, Error> {
-        let failed = || Error::device("reading the time");
+        let failed = || Error::device("reading the elapsed time");
         self.wait()?;
         let pair =
             || Ok::<(Event, Event), tracesmith_cuda::Error>((self.context.event()?, self.context.event()?));
         let (begin, end) = pair().map_err(failed())?;
-        // The device is kept busy until the host has put all three into the queue: what the host takes is not measured.
+        // Keep the device busy until the host has enqueued all three, so that host time is not measured.
         self.load_delay()?;
         if let Some(delayer) = &self.delayer {
             delayer.delay(HEAD_START, None).map_err(failed())?;
@@ -131,7 +131,7 @@ impl Replay<'_> {
     }
 }
 
-/// Whether a call does something on the device.
+/// Whether a call does GPU work.
 pub(crate) fn works(command: &Command) -> bool {
     matches!(
         command.kind,

@@ -1,15 +1,14 @@
-//! How far numbers may be apart and still count as the same.
+//! Allowed differences between numbers.
 //!
-//! As NumPy's `allclose`: a number that was found and one that was recorded are near enough when
-//! `|found - recorded| <= absolute + relative * |recorded|`. Two that are not numbers are the same, and so are two
-//! infinities of one sign; anything else beside one of these is not.
+//! As in NumPy's `allclose`: a value is within tolerance if `|found - recorded| <= absolute + relative * |recorded|`.
+//! Two NaNs are equal, and so are two infinities with the same sign. A NaN or infinity never equals another value.
 
-/// What the numbers are.
+/// A floating-point type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Float {
     /// Half precision.
     F16,
-    /// The upper half of single precision.
+    /// bfloat16: the upper half of single precision.
     Bf16,
     /// Single precision.
     F32,
@@ -17,40 +16,40 @@ pub enum Float {
     F64,
 }
 
-/// How far numbers of one kind may be apart.
+/// The allowed difference for one type.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tolerance {
-    /// What they are.
+    /// The type.
     pub float: Float,
-    /// By this much.
+    /// The absolute difference.
     pub absolute: f64,
-    /// By this share of the recorded one.
+    /// The difference relative to the recorded value.
     pub relative: f64,
 }
 
-/// A buffer that is near enough to what was recorded.
+/// A buffer within tolerance.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Close {
-    /// The buffer.
+    /// The address.
     pub address: u64,
     /// Its size.
     pub bytes: u64,
-    /// What it was read as.
+    /// The type that it was read as.
     pub float: Float,
-    /// Elements that are not the same, and near enough.
+    /// Elements that differ within tolerance.
     pub elements: u64,
-    /// The largest difference among them.
+    /// The largest difference.
     pub largest: f64,
 }
 
 impl Float {
-    /// The one that is written so.
+    /// The type with this name.
     pub fn from_name(name: &str) -> Option<Self> {
         let all = [Self::F16, Self::Bf16, Self::F32, Self::F64];
         all.into_iter().find(|float| float.name() == name)
     }
 
-    /// As it is written on the command line.
+    /// The name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::F16 => "f16",
@@ -68,7 +67,7 @@ impl Float {
         }
     }
 
-    /// The number that some bytes are; none when they are not as many as it has.
+    /// The number in these bytes. NaN if the length is wrong.
     pub fn number(self, bytes: &[u8]) -> f64 {
         match (self, bytes) {
             (Self::F16, [a, b]) => half(u16::from_le_bytes([*a, *b])),
@@ -80,7 +79,7 @@ impl Float {
     }
 }
 
-/// Half precision has one bit of sign, five of exponent and ten of fraction.
+/// Half precision has one sign bit, five exponent bits and ten fraction bits.
 fn half(bits: u16) -> f64 {
     let fraction = f64::from(bits & 0x3FF) / 1024.0;
     let size = match bits >> 10 & 0x1F {
@@ -104,7 +103,7 @@ impl Tolerance {
     }
 }
 
-/// Whether one buffer is near enough, as far as it was looked at.
+/// Whether the part of a buffer that was compared is within tolerance.
 #[derive(Clone, Debug)]
 pub(crate) struct Attempt {
     tolerance: Tolerance,
@@ -123,8 +122,8 @@ impl Attempt {
         }
     }
 
-    /// Looks at a part of it that begins with a whole element.
-    pub(crate) fn look(&mut self, recorded: &[u8], found: &[u8]) {
+    /// Compares a part that starts at an element.
+    pub(crate) fn compare(&mut self, recorded: &[u8], found: &[u8]) {
         if !self.is_within {
             return;
         }
@@ -132,7 +131,7 @@ impl Attempt {
         let (recorded, found) = (recorded.chunks(float.bytes()), found.chunks(float.bytes()));
         for (recorded, found) in recorded.zip(found).filter(|(one, other)| one != other) {
             if recorded.len() < float.bytes() {
-                // A rest that is no whole element must be the same.
+                // An incomplete last element must be equal.
                 self.is_within = false;
                 return;
             }
@@ -142,12 +141,12 @@ impl Attempt {
                 return;
             }
             self.elements += 1;
-            // Of two that are not numbers there is no difference.
+            // Two NaNs have no difference.
             self.largest = self.largest.max((other - one).abs());
         }
     }
 
-    /// What there is to say of a buffer that is near enough.
+    /// The result for a buffer within tolerance.
     pub(crate) fn close(&self, address: u64, bytes: u64) -> Option<Close> {
         self.is_within.then_some(Close {
             address,
@@ -169,7 +168,7 @@ mod tests {
             absolute,
             relative,
         });
-        attempt.look(recorded, found);
+        attempt.compare(recorded, found);
         attempt.close(0, recorded.len() as u64)
     }
 
@@ -194,7 +193,7 @@ mod tests {
         assert_eq!((close.elements, close.largest), (1, 0.5));
         assert!(judged(Float::F32, 0.0, 0.001, &recorded, &found).is_none());
         assert!(judged(Float::F32, 0.5, 0.0, &recorded, &found).is_some());
-        // Beside zero there is no share.
+        // A relative tolerance does not apply to zero.
         let found = bytes([100.0, 1e-9]);
         assert!(judged(Float::F32, 0.0, 0.5, &recorded, &found).is_none());
         assert!(judged(Float::F32, 1e-8, 0.0, &recorded, &found).is_some());

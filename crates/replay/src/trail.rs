@@ -1,7 +1,7 @@
-//! What calls leave in memory, as digests.
+//! Hashes of the results of each call.
 //!
-//! Calls are made one by one. After each call the memory that it can have written is digested on the device, while that
-//! memory still holds what the call left there. Two runs whose digests agree repeated each other.
+//! Calls run one by one. After each call, the memory that it can have written is hashed on the device, before another
+//! call changes it. Two runs with the same hashes had the same results.
 
 use std::collections::BTreeSet;
 
@@ -14,30 +14,30 @@ use crate::error::Error;
 use crate::recording::{Buffer, Command};
 use crate::run::Replay;
 
-/// Digests of a run, in the order of its looks and their buffers.
+/// The hashes of a run, in the order of its checkpoints and their buffers.
 pub(crate) type Trail = Vec<u64>;
 
-/// The memory that is digested after one call.
+/// The memory to hash after one call.
 pub(crate) struct Look {
-    /// The call's place among those that are run.
+    /// The position of the call among the calls that run.
     pub(crate) place: usize,
     /// Addresses and sizes.
     pub(crate) buffers: Vec<(u64, u64)>,
 }
 
-/// A buffer whose content is wanted after a call.
+/// A buffer to read after a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Wanted {
-    /// The call's place among those that are run.
+    /// The position of the call among the calls that run.
     pub(crate) place: usize,
     pub(crate) address: u64,
     pub(crate) bytes: u64,
 }
 
-/// Bytes of contents that are kept on the host at a time.
+/// Bytes of contents to keep in host memory at a time.
 const BATCH: u64 = 1 << 30;
 
-/// Splits what is wanted, by place, into parts that fit into memory.
+/// Splits the wanted buffers, by position, into batches that fit into memory.
 pub(crate) fn batches(wanted: &[Wanted]) -> impl Iterator<Item = &[Wanted]> {
     let mut bytes = 0;
     wanted.chunk_by(move |one, next| {
@@ -50,13 +50,13 @@ pub(crate) fn batches(wanted: &[Wanted]) -> impl Iterator<Item = &[Wanted]> {
     })
 }
 
-/// Finds the memory that a call can have written: what its arguments point to, and the variables of its code.
+/// Finds the memory that a call can have written: what its arguments point to, and the globals of its module.
 struct Reach {
-    /// All memory, by address. Some of it overlaps, for an address can be allocated again after it was freed.
+    /// All memory by address. Ranges can overlap, because an address can be allocated again after a free.
     all: Overlapping,
-    /// By the handle of the module.
+    /// Module globals by the handle of the module.
     variables: FxHashMap<u64, BTreeSet<(u64, u64)>>,
-    /// Written through handles of surfaces, which are no addresses.
+    /// Arrays. Kernels write them through surface handles, which are not addresses.
     arrays: Vec<(u64, u64)>,
 }
 
@@ -75,7 +75,7 @@ impl Reach {
 }
 
 impl Replay<'_> {
-    /// All memory of the recording that is on the device, also what the window itself allocates.
+    /// All device memory of the recording, including memory that the window allocates.
     pub(crate) fn memory(&self) -> Vec<(u64, u64)> {
         let recording = &*self.recording;
         let known = recording.begin.iter().chain(&recording.end).map(extent);
@@ -111,8 +111,8 @@ impl Replay<'_> {
         }
     }
 
-    /// What each of some calls can have written. What a call finds through pointers in memory shows in later calls, when
-    /// that memory is freed, or at the end.
+    /// The memory that each of these calls can have written. Writes through pointers in memory show in later calls,
+    /// when the memory is freed, or at the end.
     pub(crate) fn looks_at(&self, commands: &[Command]) -> Vec<Look> {
         let reach = self.reach();
         let looks = commands.iter().enumerate().map(|(place, command)| Look {
@@ -122,7 +122,7 @@ impl Replay<'_> {
         looks.filter(|look| !look.buffers.is_empty()).collect()
     }
 
-    /// The same for all calls, and everything that was recorded at the end.
+    /// Checkpoints for all calls, and for all memory at the end.
     pub(crate) fn looks(&self) -> Vec<Look> {
         let recording = &*self.recording;
         let mut looks = self.looks_at(&recording.commands);
@@ -134,7 +134,7 @@ impl Replay<'_> {
         looks
     }
 
-    /// One run of all calls from the first state of the memory.
+    /// One run of all calls, from the initial memory.
     pub(crate) fn trail(&mut self, digester: &Digester, looks: &[Look]) -> Result<Trail, Error> {
         self.restore()?;
         let commands = std::mem::take(&mut self.recording.commands);
@@ -143,7 +143,7 @@ impl Replay<'_> {
         trail
     }
 
-    /// Makes some calls, with a digest of what each can have written.
+    /// Runs calls, and hashes the memory that each can have written.
     pub(crate) fn trail_of(
         &mut self,
         commands: &[Command],
@@ -153,7 +153,7 @@ impl Replay<'_> {
         let count = looks.iter().map(|look| look.buffers.len()).sum::<usize>().max(1);
         let mut digests = digester
             .room(count, &self.marks)
-            .map_err(Error::device("digesting memory"))?;
+            .map_err(Error::device("hashing memory"))?;
         let mut issued = 0;
         for look in looks {
             let end = (look.place + 1).min(commands.len());
@@ -168,12 +168,10 @@ impl Replay<'_> {
         }
         self.issue_each(&commands[issued..])?;
         self.wait()?;
-        digests
-            .read(&self.marks)
-            .map_err(Error::device("digesting memory"))
+        digests.read(&self.marks).map_err(Error::device("hashing memory"))
     }
 
-    /// Makes some calls, as far as they are needed, and reads buffers right after them.
+    /// Runs calls as far as needed, and reads buffers after them.
     pub(crate) fn contents_after(
         &mut self,
         commands: &[Command],
@@ -207,7 +205,7 @@ impl Replay<'_> {
         for (address, bytes) in buffers {
             digester
                 .begin(&self.stage, self.place(*address), *bytes, digests, &self.marks)
-                .map_err(Error::device("digesting memory"))?;
+                .map_err(Error::device("hashing memory"))?;
         }
         Ok(())
     }
@@ -217,11 +215,11 @@ fn extent(buffer: &Buffer) -> (u64, u64) {
     (buffer.address, buffer.bytes)
 }
 
-/// Memory that is found by an address within it.
+/// Finds memory by an address inside it.
 struct Overlapping {
     /// Sorted.
     all: Vec<(u64, u64)>,
-    /// Where the memory up to each place ends at the latest.
+    /// For each position, the largest end address up to there.
     ends: Vec<u64>,
 }
 
@@ -249,7 +247,7 @@ impl Overlapping {
     }
 }
 
-/// Addresses among a call's arguments that it may write to. Memory that is freed is looked at one last time.
+/// Addresses in a call's arguments that it can write to. Memory is hashed once more before it is freed.
 pub(crate) fn addresses(command: &Command) -> Vec<u64> {
     match command.kind {
         CommandKind::LAUNCH => {
@@ -293,7 +291,7 @@ mod tests {
         assert_eq!(holding(0x100F), [(0x1000, 16)]);
         assert_eq!(holding(0x1010), []);
         assert_eq!(holding(0x0FFF), []);
-        // What was allocated again at these addresses counts each time.
+        // Memory that was allocated again at these addresses counts each time.
         assert_eq!(holding(0x2004), [(0x2000, 64), (0x2000, 8)]);
         assert_eq!(holding(0x2020), [(0x2000, 64)]);
         assert_eq!(holding(0x3003), [(0x3000, 4)]);

@@ -1,48 +1,47 @@
-//! Whether memory came out as it was recorded.
+//! Whether memory is the same as recorded.
 
 use crate::tolerance::Close;
 
-/// The outcome of a replay.
+/// The result of a replay.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
-    /// Every byte is as it was recorded.
+    /// All bytes are the same as recorded.
     Same {
-        /// Buffers that were compared.
+        /// Number of compared buffers.
         buffers: usize,
-        /// Bytes of them.
+        /// Their total size.
         bytes: u64,
     },
-    /// Some bytes are not, and the numbers that they are part of are near enough.
+    /// Some bytes differ, but all numbers are within tolerance.
     Within {
-        /// Buffers that were compared.
+        /// Number of compared buffers.
         buffers: usize,
-        /// Bytes of them.
+        /// Their total size.
         bytes: u64,
-        /// Those that are not the same to the last byte.
+        /// Buffers that are not bit-identical.
         close: Vec<Close>,
     },
-    /// Nothing that was compared can show a difference: there is no memory to compare, or the recorded kernel leaves
-    /// all of it as it was before.
+    /// The comparison proves nothing: there is no memory to compare, or the recorded kernel changed no memory.
     Unproven {
-        /// Why.
+        /// The reason.
         why: &'static str,
     },
-    /// Something is not.
+    /// Memory differs.
     Differs {
-        /// What, by address.
+        /// The differences, by address.
         differences: Vec<Difference>,
-        /// Buffers that were compared.
+        /// Number of compared buffers.
         buffers: usize,
     },
 }
 
 impl Verdict {
-    /// This verdict, unless another one of the same run is worse.
+    /// The worse of two verdicts of the same run.
     pub(crate) fn and(self, other: Self) -> Self {
         match (self, other) {
             (own @ Self::Differs { .. }, _) => own,
             (_, other @ Self::Differs { .. }) => other,
-            // One of the two has something to show.
+            // One of the two compared memory.
             (Self::Unproven { .. }, other) => other,
             (own, Self::Same { .. } | Self::Unproven { .. }) => own,
             (Self::Same { buffers, bytes }, Self::Within { close, .. }) => Self::Within {
@@ -68,28 +67,28 @@ impl Verdict {
         }
     }
 
-    /// Whether it is as it was recorded, or near enough.
+    /// Whether memory is the same as recorded, or within tolerance.
     pub fn is_good(&self) -> bool {
         matches!(self, Self::Same { .. } | Self::Within { .. })
     }
 }
 
-/// A buffer that came out otherwise.
+/// A buffer that differs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Difference {
-    /// The buffer.
+    /// The address.
     pub address: u64,
     /// Its size.
     pub bytes: u64,
-    /// Where the first byte is that differs, from the buffer's beginning.
+    /// The offset of the first different byte in the buffer.
     pub offset: u64,
-    /// What was recorded there, or what the recorded kernels leave there: up to eight bytes.
+    /// The recorded bytes, or the results of the recorded kernels. At most eight bytes.
     pub expected: Vec<u8>,
-    /// What is there now.
+    /// The bytes of this run.
     pub found: Vec<u8>,
-    /// How many bytes differ. None when they did in one run, and in the next, which was to show them, did not.
+    /// Number of different bytes. 0 if a difference in one run could not be reproduced.
     pub count: u64,
-    /// The call after which it was seen; none at the end.
+    /// The call after which the difference was found. `None` at the end.
     pub call: Option<u64>,
 }
 
@@ -102,16 +101,16 @@ impl std::fmt::Display for Difference {
             let (address, bytes) = (self.address, self.bytes);
             return write!(
                 f,
-                "{address:#x} ({bytes} bytes): differed in one run and not in the next"
+                "{address:#x} ({bytes} bytes): differed in one run but not in the next"
             );
         }
         let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
         write!(
             f,
-            "{:#x} ({} bytes): {} differ, the first at offset {}: {} was expected, {} is there",
+            "{:#x}: {} of {} bytes differ, first at offset {}: expected {}, found {}",
             self.address,
-            self.bytes,
             self.count,
+            self.bytes,
             self.offset,
             hex(&self.expected),
             hex(&self.found)

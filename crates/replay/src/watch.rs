@@ -1,5 +1,5 @@
-//! How far a replay has come, for whoever watches it from outside: a kernel that does not end keeps the thread that waits
-//! for it, so someone else has to notice.
+//! Progress of a replay, for a monitor in another thread or process. A kernel that never ends blocks the thread that
+//! waits for it, so another thread must notice it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::recording::Command;
 use crate::run::Replay;
 
-/// What a replay is at. Copies share it, also with other threads.
+/// The progress of a replay. Clones share it, also across threads.
 #[derive(Clone, Debug, Default)]
 pub struct Watch {
     shared: Arc<Shared>,
@@ -16,26 +16,26 @@ pub struct Watch {
 
 #[derive(Debug, Default)]
 struct Shared {
-    /// Rises with every sign of life.
+    /// Increases with all progress.
     beats: AtomicU64,
-    /// The number of the call that was made last.
+    /// The number of the last call.
     call: AtomicU64,
     is_working: AtomicBool,
 }
 
-/// What a replay was at, at one moment.
+/// The progress at one time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pulse {
-    /// Another number means that it has come further.
+    /// If this number changes, there was progress.
     pub beats: u64,
-    /// The number of the call that was made last.
+    /// The number of the last call.
     pub call: u64,
-    /// Whether the device has work to do. If not, the host may take its time.
+    /// Whether the GPU has work. Otherwise the host may be slow.
     pub is_working: bool,
 }
 
 impl Watch {
-    /// What it is at.
+    /// The current progress.
     pub fn pulse(&self) -> Pulse {
         Pulse {
             beats: self.shared.beats.load(Ordering::Relaxed),
@@ -44,14 +44,14 @@ impl Watch {
         }
     }
 
-    /// A call is about to be made.
+    /// A call is about to be issued.
     pub(crate) fn makes(&self, command: &Command) {
         self.shared.call.store(command.number, Ordering::Relaxed);
         self.shared.is_working.store(true, Ordering::Relaxed);
         self.beat();
     }
 
-    /// All work is done.
+    /// All work has finished.
     pub(crate) fn rests(&self) {
         self.shared.is_working.store(false, Ordering::Relaxed);
         self.beat();
@@ -63,17 +63,17 @@ impl Watch {
 }
 
 impl Replay<'_> {
-    /// For whoever wants to look on.
+    /// The progress of this replay.
     pub fn watch(&self) -> Watch {
         self.watch.clone()
     }
 
-    /// Makes one call after another and waits for each: an error then is of the call that was made last, and so is a
-    /// wait that does not end. Compares nothing.
+    /// Runs calls one after another and waits for each. An error or an endless wait then belongs to the last call.
+    /// Compares nothing.
     ///
     /// # Errors
     ///
-    /// What the driver says, with the call that it says it of.
+    /// If the driver reports an error. The error contains the call.
     pub fn run_one_by_one(&mut self) -> Result<(), Error> {
         self.serially(|replay| {
             replay.restore()?;
@@ -86,7 +86,7 @@ impl Replay<'_> {
         })
     }
 
-    /// What an error of the device means, in the driver's words; empty when it is none or has no words.
+    /// The driver's description of a device error. Empty if there is none.
     pub fn words(&self, error: &Error) -> String {
         match error {
             Error::Device { words, .. } => words

@@ -56,7 +56,7 @@ fn with_thread(work: impl FnOnce(&mut Thread) -> String) -> String {
         work(thread.get_or_insert_with(|| Thread {
             python: PythonWalker::of_this_thread(python),
             native: Walker::of_this_thread(),
-            images: Images::learn(None),
+            images: Images::list(None),
             frames: vec![PythonFrame::default(); ROOM],
         }))
     })
@@ -130,7 +130,7 @@ pub unsafe extern "C" fn probe_mixed(kept: u32, buffer: *mut u8, size: usize) ->
         _ => InterpreterFrames::Kept,
     };
     let text = with_thread(|thread| {
-        thread.images = Images::learn(Some(&thread.images));
+        thread.images = Images::list(Some(&thread.images));
         let mut places = [0; 1024];
         let mut addresses = [0; 1024];
         let walk = thread

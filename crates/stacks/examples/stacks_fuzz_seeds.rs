@@ -57,7 +57,7 @@ fn own_stack(calls: u32) -> (Vec<u64>, u64) {
         return found;
     }
     let (mut frames, mut places) = ([0; 64], [0; 64]);
-    let walk = Walker::of_this_thread().walk_placed(&Images::learn(None), &mut frames, &mut places);
+    let walk = Walker::of_this_thread().walk_placed(&Images::list(None), &mut frames, &mut places);
     let low = places[0];
     let length = (places[walk.depth - 1] - low).min(1024) / 8;
     // SAFETY: between the stack pointers of two functions that have not returned.

@@ -1,8 +1,8 @@
-//! Where a thread's stack is: everything between its stack pointer and its upper end can be read without asking.
+//! The bounds of a thread's stack. All memory between the stack pointer and the upper end can be read safely.
 
 use std::mem::MaybeUninit;
 
-/// The part of memory that a thread's stack may take.
+/// The address range of a thread's stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Bounds {
     pub(crate) low: u64,
@@ -10,10 +10,11 @@ pub(crate) struct Bounds {
 }
 
 impl Bounds {
-    /// Nothing: for a thread whose stack is not known.
+    /// An empty range, for a thread whose stack is unknown.
     pub(crate) const NONE: Self = Self { low: 0, high: 0 };
 
-    /// The calling thread's. Slow for the first thread, whose limits the C library reads from a file: ask once.
+    /// The bounds of the calling thread. Slow for the main thread, because the C library reads them from a file. Call
+    /// it once.
     pub(crate) fn of_this_thread() -> Self {
         let mut attributes = MaybeUninit::<libc::pthread_attr_t>::uninit();
         // SAFETY: it has no conditions.
@@ -40,7 +41,7 @@ impl Bounds {
         }
     }
 
-    /// Whether a stack pointer is one of this stack's.
+    /// Whether a stack pointer is in this stack.
     #[inline]
     pub(crate) fn contains(&self, address: u64) -> bool {
         (self.low..self.high).contains(&address)

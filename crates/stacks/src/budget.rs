@@ -1,8 +1,8 @@
-//! What the tables of all threads may hold together.
+//! A shared limit for the caches of all threads.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// So many pieces, whoever takes them.
+/// A number of entries that all threads share.
 pub(crate) struct Budget {
     taken: AtomicUsize,
     most: usize,
@@ -16,16 +16,16 @@ impl Budget {
         }
     }
 
-    /// Takes so many; false, and none, when there are not as many left.
+    /// Reserves entries. Returns false, and reserves none, if not enough are left.
     pub(crate) fn take(&self, pieces: usize) -> bool {
         if self.taken.fetch_add(pieces, Ordering::Relaxed) + pieces <= self.most {
             return true;
         }
-        self.give_back(pieces);
+        self.release(pieces);
         false
     }
 
-    pub(crate) fn give_back(&self, pieces: usize) {
+    pub(crate) fn release(&self, pieces: usize) {
         self.taken.fetch_sub(pieces, Ordering::Relaxed);
     }
 }
@@ -38,7 +38,7 @@ mod tests {
     fn no_more_is_taken_than_there_is() {
         let budget = Budget::of(10);
         assert!(budget.take(6) && !budget.take(5) && budget.take(4) && !budget.take(1));
-        budget.give_back(4);
+        budget.release(4);
         assert!(budget.take(3) && budget.take(1) && !budget.take(1));
     }
 }

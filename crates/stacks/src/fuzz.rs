@@ -1,4 +1,4 @@
-//! Doors for fuzz programs: whatever lies on a stack or in a file's tables, a walk ends, and reads nothing else.
+//! Entry points for fuzzing. For any stack and any unwind tables, an unwind must end and read nothing else.
 //!
 //! Not part of the crate's interface.
 
@@ -12,13 +12,14 @@ use crate::images::{Image, Images, Tables};
 use crate::python::LineTable;
 use crate::walk::{Registers, Walk, Walker};
 
-/// Where the made-up image is: nobody reads there. Its index is in the middle, behind the functions as in real files.
+/// The address of the synthetic image. Nothing reads there. Its index is in the middle, after the functions, as in
+/// real files.
 const IMAGE: u64 = 0x10_0000;
 const IMAGE_SIZE: u64 = 1 << 16;
 const INDEX: u64 = IMAGE + IMAGE_SIZE / 2;
 
-/// Three words (instruction, stack pointer and base pointer, the latter two from the stack's start), two bytes that say how
-/// long the index is and two for the frames behind it, then these, then the stack.
+/// The input: three words (instruction, stack pointer and base pointer, the latter two relative to the stack), two
+/// bytes for the size of the index, two for the size of the frames, the index, the frames, and the stack.
 pub fn walk(data: &[u8]) -> Option<Walk> {
     let (registers, rest) = data.split_first_chunk::<24>()?;
     let (lengths, rest) = rest.split_first_chunk::<4>()?;
@@ -47,33 +48,33 @@ pub fn walk(data: &[u8]) -> Option<Walk> {
         stack: bounds.low.wrapping_add(word(1)),
         base: bounds.low.wrapping_add(word(2)),
     };
-    let first = Found::by(&mut walker, &images, registers);
-    let again = Found::by(&mut walker, &images, registers);
+    let first = FuzzedWalk::by(&mut walker, &images, registers);
+    let again = FuzzedWalk::by(&mut walker, &images, registers);
     assert_eq!(first, again, "rules that were kept lead another way");
-    // The program goes on, and makes its next call from elsewhere: what was kept of the last walk must not show.
+    // The program continues and calls from elsewhere. Cached results must not leak into the next unwind.
     for change in changes(data, stack.len()) {
         stack[change.word] = relocated(change.value, low);
         let start = Registers {
             stack: registers.stack.wrapping_add(change.lower),
             ..registers
         };
-        let warm = Found::by(&mut walker, &images, start);
-        let fresh = Found::by(&mut Walker::within(bounds), &images, start);
+        let warm = FuzzedWalk::by(&mut walker, &images, start);
+        let fresh = FuzzedWalk::by(&mut Walker::within(bounds), &images, start);
         assert_eq!(warm, fresh, "the last walk leads another way");
     }
     drop(images);
     Some(first.walk)
 }
 
-/// All that a walk finds.
+/// The result of an unwind.
 #[derive(Debug, PartialEq, Eq)]
-struct Found {
+struct FuzzedWalk {
     walk: Walk,
     frames: [u64; 64],
     places: [u64; 64],
 }
 
-impl Found {
+impl FuzzedWalk {
     fn by(walker: &mut Walker, images: &Images, registers: Registers) -> Self {
         let (mut frames, mut places) = ([0; 64], [0; 64]);
         let walk = walker.walk_from(images, registers, &mut frames, &mut places);
@@ -81,14 +82,14 @@ impl Found {
     }
 }
 
-/// A word of the stack that becomes another, and by how much the next walk begins elsewhere.
+/// A stack word that changes, and the offset of the next start.
 struct Change {
     word: usize,
     value: u64,
     lower: u64,
 }
 
-/// Drawn from the input itself: words that it holds, put in places that it names.
+/// Changes from the input: its words, at positions that it names.
 fn changes(data: &[u8], words: usize) -> impl Iterator<Item = Change> {
     let (drawn, _) = data.as_chunks::<16>();
     let word = |bytes: &[u8]| {
@@ -105,8 +106,7 @@ fn changes(data: &[u8], words: usize) -> impl Iterator<Item = Change> {
     })
 }
 
-/// An address of one run means nothing in another: those of the stack are distances from its start, below a mebibyte and
-/// with the top bit set.
+/// Stack addresses must not depend on the run. In the input they are offsets below 1 MiB with the top bit set.
 fn relocated(word: u64, low: u64) -> u64 {
     const DISTANCE: u64 = 1 << 63;
     match word & DISTANCE != 0 && word & !DISTANCE < 1 << 20 {
@@ -127,7 +127,7 @@ fn image(index: &[u8], frames: &[u8]) -> Image {
     Image::made_up(IMAGE..IMAGE + IMAGE_SIZE, CString::default(), tables)
 }
 
-/// A line table of each form.
+/// Decodes a line table of each format.
 pub fn lines(data: &[u8]) {
     let Some((instruction, table)) = data.split_first_chunk::<4>() else {
         return;
@@ -137,8 +137,8 @@ pub fn lines(data: &[u8]) {
     }
 }
 
-/// Words of a stack that begins at `low`, with the tables of a library, as an input of [`walk`]. Return addresses become
-/// those of the library's functions, which lie so far before its index.
+/// Converts the words of a stack at `low` and a library's tables to an input of [`walk`]. Return addresses become
+/// addresses of the library's functions, relative to its index.
 pub fn recorded(words: &[u64], low: u64, index: &[u8], frames: &[u8], function: u64) -> Vec<u8> {
     let mut data = Vec::new();
     for register in [INDEX - function - IMAGE, 0, 16] {

@@ -1,8 +1,8 @@
-//! The program and its libraries, as they are mapped, with the compiler's tables of each.
+//! The mapped program and libraries, with their unwind tables.
 //!
-//! Tables are read from the file, mapped once more by us: the loader's own mapping goes away with the library, and a walk
-//! may be in the middle of it then. Our mapping is never taken back. A file is mapped once ([`files`]), however often a
-//! program loads and unloads it, and an image that comes back to its place is the one that was learned before.
+//! Unwind tables are read from a second mapping of the file. The loader's mapping disappears when the library is
+//! unloaded, possibly during an unwind. The second mapping is never unmapped. A file is mapped only once ([`files`]),
+//! even if a program loads it repeatedly. An image that is loaded again at the same address is reused.
 
 use std::ffi::CString;
 use std::ops::ControlFlow;
@@ -20,35 +20,35 @@ use crate::loaded::each_loaded;
 
 type Bytes = EndianSlice<'static, LittleEndian>;
 
-/// All images of the process at one moment.
+/// All images of the process at one time.
 #[derive(Debug, Default)]
 pub struct Images {
     /// By address.
     list: Vec<Arc<Image>>,
-    /// Images that were unloaded, the latest last: they may come back.
+    /// Unloaded images, latest last. They can be loaded again.
     gone: Vec<Arc<Image>>,
     generation: u32,
 }
 
-/// Images that have gone which are kept in mind.
+/// Maximum number of unloaded images to keep.
 const MOST_GONE: usize = 256;
 
-/// A program or library that is mapped.
+/// A mapped program or library.
 pub struct Image {
-    /// Where it begins.
+    /// Start address.
     pub start: u64,
-    /// Where it ends.
+    /// End address.
     pub end: u64,
-    /// What is added to the file's own addresses.
+    /// The difference between addresses in memory and in the file.
     pub bias: u64,
-    /// The file; empty for what has none.
+    /// The file. Empty if there is none.
     pub path: CString,
-    /// The number that the linker gave it; empty without one.
+    /// The build ID. Empty if there is none.
     pub build_id: Vec<u8>,
     tables: Option<Tables>,
 }
 
-/// What the compiler says of every function.
+/// The unwind tables of all functions.
 pub(crate) struct Tables {
     pub(crate) index: Index,
     pub(crate) frames: EhFrame<Bytes>,
@@ -56,7 +56,7 @@ pub(crate) struct Tables {
 }
 
 impl Images {
-    /// This one alone.
+    /// A list with only this image.
     pub(crate) fn of_one(image: Image) -> Self {
         Self {
             list: vec![Arc::new(image)],
@@ -65,19 +65,20 @@ impl Images {
         }
     }
 
-    /// What is mapped now. Images that were known before are taken over; the list is another one only for those who
-    /// compare, and its generation changes when one has gone.
-    pub fn learn(before: Option<&Self>) -> Self {
-        let mut found: Vec<Found> = Vec::new();
+    /// Lists the mapped images, and reuses known ones. The generation changes if an image was unloaded.
+    pub fn list(before: Option<&Self>) -> Self {
+        let mut found: Vec<ListedImage> = Vec::new();
         each_loaded(|object| {
             // SAFETY: the loader holds its lock while we look.
-            found.extend(unsafe { Found::read(object.bias(), object.path().to_owned(), object.headers()) });
+            found.extend(unsafe {
+                ListedImage::read(object.bias(), object.path().to_owned(), object.headers())
+            });
             ControlFlow::Continue(())
         });
-        let known = |found: &Found| before?.known(found);
+        let known = |found: &ListedImage| before?.known(found);
         let mut list: Vec<Arc<Image>> = found
             .into_iter()
-            .map(|found| known(&found).unwrap_or_else(|| Arc::new(Image::learn(found))))
+            .map(|found| known(&found).unwrap_or_else(|| Arc::new(Image::from_listed(found))))
             .collect();
         list.sort_by_key(|image| image.start);
         let generation = before.map_or(1, |before| {
@@ -97,13 +98,13 @@ impl Images {
         }
     }
 
-    /// The image that was learned before, if it is there now or has come back.
-    fn known(&self, found: &Found) -> Option<Arc<Image>> {
+    /// The known image, if it is mapped now or was loaded again.
+    fn known(&self, found: &ListedImage) -> Option<Arc<Image>> {
         let mut images = self.list.iter().chain(&self.gone);
         images.find(|image| image.is(found)).map(Arc::clone)
     }
 
-    /// What has gone with another list in the place of this one.
+    /// The images that a new list lacks.
     fn gone_without(&self, list: &[Arc<Image>]) -> Vec<Arc<Image>> {
         let has_gone = |image: &&Arc<Image>| !list.iter().any(|other| Arc::ptr_eq(image, other));
         let images = self.gone.iter().chain(&self.list);
@@ -111,15 +112,15 @@ impl Images {
         gone[gone.len().saturating_sub(MOST_GONE)..].to_vec()
     }
 
-    /// The list with the image that `address` is in added to it: for an address of the calling thread's own stack, whose
-    /// image therefore stays. Takes no lock of the loader's; needs a C library that can look it up so (glibc 2.35).
-    pub fn learn_at(&self, address: u64) -> Option<Self> {
+    /// Adds the image that contains `address` to the list. The address must be on the calling thread's own stack, so
+    /// that the image cannot be unloaded. Takes no lock of the loader. Needs glibc 2.35 or later.
+    pub fn with_image_at(&self, address: u64) -> Option<Self> {
         let found = lookup::find(address)?;
         let image = self
             .known(&found)
-            .unwrap_or_else(|| Arc::new(Image::learn(found)));
+            .unwrap_or_else(|| Arc::new(Image::from_listed(found)));
         let mut list = self.list.clone();
-        // What stood there before has gone.
+        // The image that was there before is gone.
         let before = list.len();
         list.retain(|other| other.end <= image.start || other.start >= image.end);
         let generation = self.generation + u32::from(list.len() != before);
@@ -133,7 +134,7 @@ impl Images {
         })
     }
 
-    /// The image that an address is in.
+    /// The image that contains an address.
     #[inline]
     pub fn find(&self, address: u64) -> Option<&Image> {
         let behind = self.list.partition_point(|image| image.start <= address);
@@ -141,8 +142,8 @@ impl Images {
         (address < image.end).then_some(image)
     }
 
-    /// The first of a stack's return addresses whose image has taken the place of the one that is known: a library was
-    /// unloaded since, and another loaded. For a stack of the calling thread; nothing where the C library cannot tell.
+    /// The first return address of a stack whose image was replaced: a library was unloaded, and another was loaded
+    /// there. For a stack of the calling thread. `None` if the C library cannot look up addresses.
     pub fn first_replaced(&self, return_addresses: &[u64]) -> Option<u64> {
         let mut last: Option<&Image> = None;
         let mut calls = return_addresses.iter().map(|address| address.wrapping_sub(1));
@@ -150,14 +151,14 @@ impl Images {
             let Some(image) = self.find(address) else {
                 return false;
             };
-            // Frames of one image mostly stand together.
+            // Frames of the same image are usually adjacent.
             let is_looked_at = last.is_some_and(|last| std::ptr::eq(last, image));
             last = Some(image);
             !is_looked_at && lookup::find(address).is_some_and(|found| !image.is(&found))
         })
     }
 
-    /// Whether both list the same images.
+    /// Whether both lists have the same images.
     pub fn is_same_as(&self, other: &Self) -> bool {
         self.list.len() == other.list.len()
             && self
@@ -167,33 +168,33 @@ impl Images {
                 .all(|(one, other)| Arc::ptr_eq(one, other))
     }
 
-    /// All of them, by address.
+    /// All images by address.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Image>> {
         self.list.iter()
     }
 
-    /// Changes when an image has gone: what was worked out before may belong to it.
+    /// Changes when an image is unloaded. Cached results may refer to that image.
     #[inline]
     pub fn generation(&self) -> u32 {
         self.generation
     }
 }
 
-/// An image as the loader lists it.
-struct Found {
+/// An image as listed by the loader.
+struct ListedImage {
     bias: u64,
     path: CString,
     segments: Vec<Segment>,
     index: Option<Segment>,
-    /// How the index begins in memory, to know the file by.
+    /// The first bytes of the index in memory, to recognize the file.
     sample: Vec<u8>,
     build_id: Vec<u8>,
 }
 
-/// A part of a file that is mapped.
+/// A mapped segment of a file.
 #[derive(Clone, Copy, Debug)]
 struct Segment {
-    /// Where, without the bias.
+    /// The address without the bias.
     address: u64,
     memory_size: u64,
     file_offset: u64,
@@ -206,7 +207,7 @@ impl Segment {
     }
 }
 
-/// The build id among an image's notes.
+/// The build ID in the notes of an image.
 fn build_id(mut notes: &[u8]) -> Option<&[u8]> {
     const BUILD_ID: u32 = 3;
     loop {
@@ -222,7 +223,7 @@ fn build_id(mut notes: &[u8]) -> Option<&[u8]> {
 }
 
 impl Image {
-    fn is(&self, found: &Found) -> bool {
+    fn is(&self, found: &ListedImage) -> bool {
         self.bias == found.bias
             && self.start == found.start()
             && self.end == found.end()
@@ -230,7 +231,7 @@ impl Image {
             && (self.path == found.path || found.path.is_empty())
     }
 
-    fn learn(found: Found) -> Self {
+    fn from_listed(found: ListedImage) -> Self {
         Self {
             start: found.start(),
             end: found.end(),
@@ -241,7 +242,7 @@ impl Image {
         }
     }
 
-    /// One that no loader knows.
+    /// A synthetic image for fuzzing and tests.
     pub(crate) fn made_up(place: std::ops::Range<u64>, path: CString, tables: Option<Tables>) -> Self {
         Self {
             start: place.start,
@@ -258,12 +259,12 @@ impl Image {
     }
 }
 
-impl Found {
-    /// What the program headers of an image say; none for one without a segment.
+impl ListedImage {
+    /// Reads the program headers of an image. `None` if it has no segment.
     ///
     /// # Safety
     ///
-    /// The image is mapped with this bias, as its headers say.
+    /// The image is mapped with this bias, as its headers describe.
     unsafe fn read(bias: u64, path: CString, headers: &[libc::Elf64_Phdr]) -> Option<Self> {
         let mut image = Self {
             bias,
@@ -302,11 +303,11 @@ impl Found {
         (!image.segments.is_empty()).then_some(image)
     }
 
-    /// The beginning of a part of the image in memory; nothing when it is not mapped.
+    /// The first bytes of a segment in memory. Empty if it is not mapped.
     ///
     /// # Safety
     ///
-    /// The image is mapped as long as the bytes are looked at.
+    /// The image stays mapped while the bytes are used.
     unsafe fn mapped(&self, part: &Segment, most: usize) -> &[u8] {
         let end = part.address.saturating_add(part.file_size);
         let is_mapped = part.file_size > 0
@@ -345,10 +346,10 @@ impl Found {
         let base = self.bias.wrapping_add(segment.address);
         let at = (index.address - segment.address) as usize;
         let index_address = self.bias.wrapping_add(index.address);
-        // An index that cannot be read is as good as none: the walk falls back.
+        // An unreadable index counts as a missing one. The unwinder then uses frame pointers.
         let index = Index::read(bytes.get(at..at + index.file_size as usize)?, index_address)?;
         let frames_address = index.frames();
-        // The index says where the frames begin, not where they end: they do so in the same segment.
+        // The index contains the start of the frames, but not the end. They end in the same segment.
         let frames = bytes.get(usize::try_from(frames_address.checked_sub(base)?).ok()?..)?;
         Some(Tables {
             index,
@@ -357,10 +358,10 @@ impl Found {
         })
     }
 
-    /// The segment that holds the tables, from the file, if that is still the one that was loaded.
+    /// The segment with the tables, from the file. `None` if the file was replaced since it was loaded.
     fn map(&self, segment: &Segment, index: Segment) -> Option<&'static [u8]> {
         let base = self.bias.wrapping_add(segment.address);
-        // The program itself has no name. Its file may be another than the system tells, when a loader was told to run it.
+        // The program itself has no name. If a loader was started explicitly, the system reports the loader's file.
         if self.path.is_empty() || self.path.as_bytes() == VDSO || self.path.as_bytes() == OLD_VDSO {
             // SAFETY: the program and the kernel's own image are mapped as long as the process lives.
             return Some(unsafe {

@@ -1,17 +1,17 @@
-//! Stacks that a thread has taken before: a launch that comes again from the same place costs a hash and a number.
+//! Stacks that a thread has captured before. A repeated stack costs only a hash lookup.
 
 use crate::budget::Budget;
 
-/// Slots to begin with, and the most. A table grows when it is half full; one that may not grow is begun anew, and a stack
-/// that comes again afterwards gets another number and is told once more.
+/// Initial and maximum number of slots. A table grows when it is half full. If it cannot grow, it is cleared. A
+/// repeated stack then gets a new ID and is sent again.
 const FIRST_SLOTS: usize = 1 << 10;
 const MOST_SLOTS: usize = 1 << 15;
 
-/// Slots that the tables of all threads together have beyond the first ones: 4 MiB.
+/// Additional slots of all threads together: 4 MiB.
 const MOST_OF_ALL: usize = 1 << 17;
 static OF_ALL: Budget = Budget::of(MOST_OF_ALL);
 
-/// The stacks of one thread, by what they hash to.
+/// The stacks of one thread, by hash.
 pub struct Interned {
     slots: Box<[Slot]>,
     used: usize,
@@ -19,7 +19,7 @@ pub struct Interned {
 
 #[derive(Clone, Copy, Default)]
 struct Slot {
-    /// 0 is free.
+    /// 0 means free.
     hash: u128,
     number: u32,
 }
@@ -27,9 +27,9 @@ struct Slot {
 /// Whether a stack is new.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seen {
-    /// It has this number.
+    /// The stack has this ID.
     Before(u32),
-    /// It got this number, and must be told.
+    /// The stack is new, has this ID, and must be sent.
     First(u32),
 }
 
@@ -43,7 +43,7 @@ impl Default for Interned {
 }
 
 impl Interned {
-    /// The number of a stack, given as a hash of words that tell it from all others; `fresh` gives a new one its number.
+    /// The ID of a stack with this hash. `fresh` returns the ID of a new stack.
     #[inline]
     pub fn find(&mut self, hash: StackHash, fresh: impl FnOnce() -> u32) -> Seen {
         let hash = hash.bits().max(1);
@@ -61,7 +61,7 @@ impl Interned {
         }
     }
 
-    /// Forgets all stacks.
+    /// Removes all stacks.
     pub fn clear(&mut self) {
         self.slots.fill(Slot::default());
         self.used = 0;
@@ -78,7 +78,7 @@ impl Interned {
     }
 
     fn make_room(&mut self) {
-        // Twice as many are as many more.
+        // Doubling needs as many slots again.
         let more = self.slots.len();
         if more >= MOST_SLOTS || !OF_ALL.take(more) {
             self.clear();
@@ -101,12 +101,12 @@ impl Interned {
 
 impl Drop for Interned {
     fn drop(&mut self) {
-        OF_ALL.give_back(self.slots.len() - FIRST_SLOTS);
+        OF_ALL.release(self.slots.len() - FIRST_SLOTS);
     }
 }
 
-/// Two sums of words, each multiplied by numbers of its own: 128 bits, so that two of a million stacks are the same by
-/// chance once in 10^26 programs. Nobody chooses addresses to make it otherwise: they would only fool themselves.
+/// A 128-bit hash: two sums of words, each multiplied by different constants. Among a million stacks, a collision
+/// occurs once in 10^26 programs. Nobody gains from a constructed collision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StackHash {
     low: u64,
@@ -114,7 +114,7 @@ pub struct StackHash {
 }
 
 impl StackHash {
-    /// Of these words.
+    /// The hash of these words.
     #[inline]
     pub fn of(words: &[u64]) -> Self {
         Self {
@@ -124,7 +124,7 @@ impl StackHash {
         .and(words)
     }
 
-    /// Of those before and these. Each sum is four that do not wait for one another.
+    /// Extends the hash by these words. Each sum consists of four independent sums.
     #[inline]
     #[must_use]
     pub fn and(self, words: &[u64]) -> Self {
@@ -136,22 +136,22 @@ impl StackHash {
         let (fours, rest) = words.as_chunks::<4>();
         for four in fours {
             for (lane, word) in lanes.iter_mut().zip(four) {
-                *lane = lane.stirred(*word, *word);
+                *lane = lane.mix(*word, *word);
             }
         }
         for (lane, word) in lanes.iter_mut().zip(rest) {
-            *lane = lane.stirred(*word, *word);
+            *lane = lane.mix(*word, *word);
         }
         let [first, others @ ..] = lanes;
         let all = others
             .iter()
-            .fold(first, |sum, lane| sum.stirred(lane.low, lane.high));
-        // How many there were, so that words of zero count too.
-        all.stirred(words.len() as u64, words.len() as u64)
+            .fold(first, |sum, lane| sum.mix(lane.low, lane.high));
+        // Include the length, so that zero words count.
+        all.mix(words.len() as u64, words.len() as u64)
     }
 
     #[inline]
-    fn stirred(self, low: u64, high: u64) -> Self {
+    fn mix(self, low: u64, high: u64) -> Self {
         let product = u128::from(self.low ^ low) * u128::from(FIRST[0]);
         Self {
             low: (product as u64) ^ (product >> 64) as u64,
@@ -159,7 +159,7 @@ impl StackHash {
         }
     }
 
-    /// A place in a table of so many, a power of two.
+    /// A slot in a table with this size, a power of two.
     pub(crate) fn slot(self, slots: usize) -> usize {
         self.high as usize & (slots - 1)
     }
@@ -169,7 +169,8 @@ impl StackHash {
     }
 }
 
-/// Odd numbers without a pattern: digits of the golden ratio, of roots of two, three and five, and primes of xxHash.
+/// Odd constants without a pattern: digits of the golden ratio, of square roots of two, three and five, and primes of
+/// xxHash.
 const FIRST: [u64; 4] = [
     0x9e37_79b9_7f4a_7c15,
     0x6a09_e667_f3bc_c909,

@@ -1,24 +1,25 @@
-//! Stacks of the calling thread, taken from within, cheaply enough for every launch.
+//! Captures stacks of the calling thread, cheaply enough for every kernel launch.
 //!
-//! This crate lives in other people's processes. Taking a stack allocates nothing, takes no lock and makes no system
-//! call once a thread has begun; what must be learned (libraries that were loaded, a thread's limits) is learned before or
-//! elsewhere. Nothing that it reads is believed: a corrupt stack ends the walk and is marked, it never ends the program.
+//! This crate runs inside other programs. After the first call in a thread, capturing a stack does not allocate, lock
+//! or make system calls. Everything else (loaded libraries, the bounds of a thread's stack) is read in advance or
+//! elsewhere. The crate trusts nothing that it reads. A corrupt stack ends the unwind and is marked. It never crashes
+//! the program.
 //!
-//! - `images`: the program and its libraries, with the tables that say how to leave a function.
-//! - `rules`, `kept`: how to leave one function, worked out from those tables once and kept.
-//! - `walk`: from frame to frame.
-//! - `known`: walks that were made before.
+//! - `images`: the program and its libraries, with their unwind tables.
+//! - `rules`, `rule_cache`: the unwind rule of each return address, computed once and cached.
+//! - `walk`: unwinds frame by frame.
+//! - `unwind_cache`: earlier unwinds.
 //! - [`loaded`]: the program and its libraries, as the dynamic loader lists them.
 //! - `program`: the program's own file.
-//! - `bounds`: where a thread's stack is.
-//! - `interned`: stacks that were seen before.
-//! - `budget`: what all threads may keep of both.
-//! - `python`: frames of Python code, and one stack from both kinds.
+//! - `bounds`: the bounds of a thread's stack.
+//! - `interned`: stacks that were captured before.
+//! - `budget`: the memory limit of the caches of all threads.
+//! - `python`: Python frames, and stacks with native and Python frames.
 //!
 //! ```
 //! use tracesmith_stacks::{Images, Walker, StackEnd};
 //!
-//! let images = Images::learn(None);
+//! let images = Images::list(None);
 //! let mut walker = Walker::of_this_thread();
 //! let mut frames = [0; 128];
 //! let stack = walker.walk(&images, &mut frames);
@@ -38,12 +39,12 @@ mod budget;
 pub mod fuzz;
 mod images;
 mod interned;
-mod kept;
-mod known;
 pub mod loaded;
 mod program;
 mod python;
+mod rule_cache;
 mod rules;
+mod unwind_cache;
 mod walk;
 
 pub use images::{Image, Images};

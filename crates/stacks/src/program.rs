@@ -1,9 +1,9 @@
 //! The program's own file.
 
-/// The file that is mapped where the program is; empty when nobody tells. The loader has no name for the program, and the
-/// file that was started can be the loader's own, told to run another.
+/// The file that is mapped at the program's address. Empty if unknown. The loader has no name for the program. If the
+/// loader was started explicitly to run a program, the started file is the loader's own.
 ///
-/// Reads a file of the system: not for a moment that matters.
+/// Reads a file in `/proc`, so it does not belong on a hot path.
 pub fn program_file(address: u64) -> Vec<u8> {
     let mappings = std::fs::read("/proc/self/maps").unwrap_or_default();
     let lines = mappings.split(|byte| *byte == b'\n');
@@ -14,7 +14,7 @@ pub fn program_file(address: u64) -> Vec<u8> {
     })
 }
 
-/// The path at the end of a line `start-end flags offset device inode path`, if the address lies there.
+/// The path in a line `start-end flags offset device inode path`, if the address is in this range.
 fn mapped_file(line: &[u8], address: u64) -> Option<&[u8]> {
     let (head, path) = line.split_at(line.iter().position(|byte| *byte == b'/')?);
     let place = std::str::from_utf8(head).ok()?.split(' ').next()?;

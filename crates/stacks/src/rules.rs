@@ -1,9 +1,9 @@
-//! How to leave a function: where its caller's frame is, and where the caller's registers were saved.
+//! Unwind rules: where the caller's frame is, and where its registers were saved.
 //!
-//! The compiler's tables say it for every instruction, as a program for a small machine. What comes out is nearly always
-//! of one form: the caller's frame is at a fixed distance from the stack or base pointer, the return address lies below
-//! it, and the base pointer was saved at another fixed distance, or not at all. That form is worked out once for each
-//! return address and kept in a table, which makes a walk a few reads for each frame.
+//! `.eh_frame` describes this for every instruction, as a program for a small virtual machine. The result nearly
+//! always has the same form. The caller's frame is at a fixed offset from the stack or base pointer, and the return
+//! address is right below it. The base pointer was saved at another fixed offset, or not at all. This form is
+//! computed once per return address and cached, so an unwind needs only a few reads per frame.
 
 use gimli::{
     CfaRule, EhFrameOffset, EndianSlice, LittleEndian, Register, RegisterRule, UnwindContext, UnwindSection,
@@ -11,30 +11,30 @@ use gimli::{
 };
 
 use crate::images::{Image, Images};
-use crate::kept::KeptRules;
+use crate::rule_cache::UnwindRuleCache;
 
-/// How to leave a function.
+/// How to unwind one function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rule {
     pub(crate) frame: Frame,
-    /// From the caller's frame to the saved base pointer; 0 when it was not saved.
+    /// The offset of the saved base pointer from the caller's frame. 0 if it was not saved.
     pub(crate) base_offset: i32,
 }
 
-/// Where the caller's frame is: the address that the stack pointer had before the call.
+/// The caller's frame: the value of the stack pointer before the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Frame {
-    /// So far above the stack pointer.
+    /// At this offset from the stack pointer.
     FromStack(i32),
-    /// So far above the base pointer.
+    /// At this offset from the base pointer.
     FromBase(i32),
-    /// Read from so far above the base pointer: a function that aligned its stack.
+    /// Stored at this offset from the base pointer. For functions that align their stack.
     AtBase(i32),
-    /// The kernel put it there: a signal came, and the registers of whoever was interrupted lie on the stack.
+    /// A signal frame. The kernel stored the registers of the interrupted code on the stack.
     Signal,
     /// There is no caller.
     Outermost,
-    /// The tables say nothing that can be used.
+    /// The tables contain no usable rule.
     Unknown,
 }
 
@@ -45,14 +45,14 @@ impl Rule {
     };
 }
 
-/// What is left of that which was learned before.
+/// Whether cached rules are still valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kept {
-    All,
-    Forgotten,
+pub(crate) enum RuleState {
+    Unchanged,
+    Cleared,
 }
 
-/// Room for the machine that runs the tables' programs; none of it is allocated while a stack is taken.
+/// Storage of the virtual machine. Nothing is allocated while a stack is captured.
 struct Storage;
 
 impl gimli::UnwindContextStorage<usize> for Storage {
@@ -62,7 +62,7 @@ impl gimli::UnwindContextStorage<usize> for Storage {
 
 /// Rules by return address.
 pub(crate) struct Rules {
-    kept: KeptRules,
+    kept: UnwindRuleCache,
     generation: u32,
     context: Box<UnwindContext<usize, Storage>>,
 }
@@ -70,23 +70,23 @@ pub(crate) struct Rules {
 impl Rules {
     pub(crate) fn new() -> Self {
         Self {
-            kept: KeptRules::new(),
+            kept: UnwindRuleCache::new(),
             generation: 0,
             context: Box::new(UnwindContext::new_in()),
         }
     }
 
-    /// Forgets everything when a library has gone: another may have taken its place.
-    pub(crate) fn follow(&mut self, images: &Images) -> Kept {
+    /// Clears all rules if a library was unloaded, because another may be at its address.
+    pub(crate) fn follow(&mut self, images: &Images) -> RuleState {
         if self.generation == images.generation() {
-            return Kept::All;
+            return RuleState::Unchanged;
         }
         self.generation = images.generation();
         self.kept.clear();
-        Kept::Forgotten
+        RuleState::Cleared
     }
 
-    /// How to leave the function that `address` is in, and `None` when no image has it.
+    /// The rule for `address`. `None` if no image contains it.
     #[inline]
     pub(crate) fn find(&mut self, images: &Images, address: u64) -> Option<Rule> {
         if let Some(rule) = self.kept.get(address) {
@@ -105,7 +105,7 @@ impl Rules {
     fn read_tables(&mut self, image: &Image, address: u64) -> Option<Rule> {
         let tables = image.tables()?;
         let offset = EhFrameOffset(tables.index.entry(address)?);
-        // No entry for this address, or one that cannot be read: the walk falls back.
+        // There is no readable entry for this address. The unwinder then uses the frame pointer.
         let function = tables
             .frames
             .fde_from_offset(&tables.bases, offset, gimli::EhFrame::cie_from_offset)
@@ -154,7 +154,7 @@ impl Rules {
 
 type Expression<'a> = gimli::Expression<EndianSlice<'a, LittleEndian>>;
 
-/// `breg6 (rbp) OFFSET; deref`: what compilers write for a function that aligned its stack.
+/// `breg6 (rbp) OFFSET; deref`: the expression of compilers for a function that aligns its stack.
 fn aligned(expression: Expression<'_>) -> Option<Frame> {
     let bytes = expression.0.slice();
     let (&[BREG_BASE], rest) = bytes.split_first_chunk::<1>()? else {
@@ -164,8 +164,7 @@ fn aligned(expression: Expression<'_>) -> Option<Frame> {
     (rest == [DEREFERENCE]).then_some(Frame::AtBase(offset))
 }
 
-/// `breg6 (rbp) 0`: the base pointer was saved where it points to. Told apart from offsets by a number that no offset
-/// from a caller's frame has.
+/// `breg6 (rbp) 0`: the base pointer was saved where it points to. The result is a value that no offset has.
 fn saved_at_base(expression: Expression<'_>) -> Option<i32> {
     let (&[BREG_BASE], rest) = expression.0.slice().split_first_chunk::<1>()? else {
         return None;
@@ -177,13 +176,14 @@ fn saved_at_base(expression: Expression<'_>) -> Option<i32> {
 /// The base pointer was saved where it points to.
 pub(crate) const SAVED_WHERE_IT_POINTS: i32 = i32::MAX;
 
-/// `breg7 (rsp) 160; deref`: the C library's way back from a handler. There the interrupted stack pointer is kept.
+/// `breg7 (rsp) 160; deref`: the C library's return from a signal handler. The interrupted stack pointer is stored
+/// there.
 const SIGNAL_FRAME: [u8; 4] = [0x77, 0xa0, 0x01, DEREFERENCE];
 
 const BREG_BASE: u8 = 0x76;
 const DEREFERENCE: u8 = 0x06;
 
-/// A signed number of seven bits a byte.
+/// Decodes a signed LEB128 number.
 fn signed(bytes: &[u8]) -> Option<(i32, &[u8])> {
     let mut value: i64 = 0;
     for (at, &byte) in bytes.iter().enumerate().take(5) {

@@ -1,53 +1,53 @@
-//! From frame to frame.
+//! Unwinds the stack of the calling thread, frame by frame.
 
 use std::arch::asm;
 
 use crate::bounds::Bounds;
 use crate::images::Images;
 use crate::interned::StackHash;
-use crate::known::{KnownWalks, Reads, Taken};
-use crate::rules::{Frame, Kept, Rule, Rules, SAVED_WHERE_IT_POINTS};
+use crate::rules::{Frame, Rule, RuleState, Rules, SAVED_WHERE_IT_POINTS};
+use crate::unwind_cache::{FrameBuffer, Reads, UnwindCache};
 
-/// How a walk ended.
+/// How an unwind ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StackEnd {
-    /// At the thread's first function.
+    /// At the first function of the thread.
     Root,
-    /// There was no room for more frames; those that were taken are the innermost.
+    /// The output is full. It contains the innermost frames.
     Limit,
-    /// At a frame that cannot be left: what is above it is not known.
+    /// At a frame that cannot be unwound. The frames above it are unknown.
     Broken,
 }
 
-/// What a walk found.
+/// The result of an unwind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Walk {
-    /// Frames taken.
+    /// Number of frames.
     pub depth: usize,
     /// How it ended.
     pub end: StackEnd,
-    /// An address on the way that belongs to no image that is known: perhaps one that was loaded since.
+    /// An address that no known image contains. Its image may have been loaded since.
     pub stranger: Option<u64>,
-    /// Of the frames.
+    /// The hash of the frames.
     pub hash: StackHash,
 }
 
-/// Walks the stack of one thread. What it keeps is that thread's own.
+/// Unwinds the stack of one thread. Its caches belong to this thread.
 pub struct Walker {
     rules: Rules,
-    known: KnownWalks,
+    known: UnwindCache,
     reads: Reads,
     bounds: Bounds,
 }
 
-/// Where the base pointer of a frame came from.
+/// Where the base pointer of a frame comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Base {
-    /// It is that which the walk began with.
+    /// It is the initial base pointer.
     First,
-    /// It was read from here.
+    /// It was read from this address.
     Saved(u64),
-    /// What leads to it is noted.
+    /// The words that it depends on are already noted.
     Noted,
 }
 
@@ -59,7 +59,7 @@ pub(crate) struct Registers {
 }
 
 impl Registers {
-    /// Of the function that this is written into.
+    /// The registers of the function that this is inlined into.
     #[inline(always)]
     fn here() -> Self {
         let (instruction, stack, base): (u64, u64, u64);
@@ -84,37 +84,39 @@ impl Registers {
 }
 
 impl Walker {
-    /// For the calling thread. Allocates and asks the system: to be made before it matters.
+    /// For the calling thread. Allocates and makes system calls, so create it in advance.
     pub fn of_this_thread() -> Self {
         Self {
             rules: Rules::new(),
-            known: KnownWalks::new(),
+            known: UnwindCache::new(),
             reads: Reads::new(),
             bounds: Bounds::of_this_thread(),
         }
     }
 
-    /// For a stack that is not the calling thread's: memory that stays as it is.
+    /// For other memory that does not change, used in tests.
     pub(crate) fn within(bounds: Bounds) -> Self {
         Self {
             rules: Rules::new(),
-            known: KnownWalks::new(),
+            known: UnwindCache::new(),
             reads: Reads::new(),
             bounds,
         }
     }
 
-    /// The calling thread's return addresses into `frames`, the innermost first: that of the caller of this function.
+    /// Writes the return addresses of the calling thread to `frames`, innermost first. The first is in the caller of
+    /// this function.
     ///
-    /// A stack pointer outside the thread's own stack (a coroutine, a handler on a stack of its own) gives no frames.
+    /// There are no frames if the stack pointer is outside the thread's stack (a coroutine, or a signal handler with
+    /// its own stack).
     #[inline(never)]
     pub fn walk(&mut self, images: &Images, frames: &mut [u64]) -> Walk {
         let registers = Registers::here();
         self.walk_from(images, registers, frames, &mut [])
     }
 
-    /// The same, with the stack pointer in each of these frames into `places`: a variable of a frame lies at its place
-    /// or above, and below the next one's.
+    /// Like [`walk`](Self::walk). Also writes the stack pointer of each frame to `places`. The variables of a frame
+    /// are between its own stack pointer and the next one.
     #[inline(never)]
     pub fn walk_placed(&mut self, images: &Images, frames: &mut [u64], places: &mut [u64]) -> Walk {
         let registers = Registers::here();
@@ -128,10 +130,10 @@ impl Walker {
         frames: &mut [u64],
         places: &mut [u64],
     ) -> Walk {
-        if self.rules.follow(images) == Kept::Forgotten {
+        if self.rules.follow(images) == RuleState::Cleared {
             self.known.clear();
         }
-        let mut taken = Taken {
+        let mut output = FrameBuffer {
             frames,
             places,
             depth: 0,
@@ -145,19 +147,19 @@ impl Walker {
         if !self.bounds.contains(at.stack) {
             return walk;
         }
-        // SAFETY: that is this thread's stack or, as `within` says, one that stays as it is, and above the stack pointer
-        // it can be read to its end.
-        if let Some(hash) = unsafe { self.known.find(&at, &mut taken) } {
+        // SAFETY: this is the thread's own stack, or memory that does not change (see `within`). It can be read from
+        // the stack pointer to its end.
+        if let Some(hash) = unsafe { self.known.find(&at, &mut output) } {
             walk.end = StackEnd::Root;
-            walk.depth = taken.depth;
+            walk.depth = output.depth;
             walk.hash = hash;
             return walk;
         }
         self.reads.begin();
-        walk.end = self.go(images, at, &mut taken, &mut walk.stranger);
-        walk.depth = taken.depth;
-        walk.hash = StackHash::of(&taken.frames[..taken.depth]);
-        // One that ended elsewhere may find the way the next time, or have more room.
+        walk.end = self.go(images, at, &mut output, &mut walk.stranger);
+        walk.depth = output.depth;
+        walk.hash = StackHash::of(&output.frames[..output.depth]);
+        // Another attempt may find more: an image can be added, or there can be more space.
         if walk.end != StackEnd::Root || walk.stranger.is_some() {
             self.reads.something_else();
         }
@@ -165,12 +167,12 @@ impl Walker {
         walk
     }
 
-    /// From frame to frame. The first one is this very module's, whose instruction was not a call.
+    /// Unwinds frame by frame. The first frame is in this module, and its address is not a return address.
     fn go(
         &mut self,
         images: &Images,
         mut at: Registers,
-        taken: &mut Taken<'_>,
+        output: &mut FrameBuffer<'_>,
         stranger: &mut Option<u64>,
     ) -> StackEnd {
         let mut base = Base::First;
@@ -196,18 +198,18 @@ impl Walker {
                 self.reads.other(caller.stack - 8, 0);
                 return StackEnd::Root;
             }
-            if taken.add(&caller).is_none() {
+            if output.add(&caller).is_none() {
                 return StackEnd::Limit;
             }
             self.reads.frame(caller.stack - 8, caller.instruction);
-            // A call that never returns can be the last instruction: the address behind it is in another function. An
-            // instruction that a signal interrupted is none.
+            // A call that never returns can be the last instruction of a function. Then the return address is in
+            // another function. This does not apply to an interrupted instruction.
             caller.instruction -= behind_call;
             at = caller;
         }
     }
 
-    /// The caller, as the tables say.
+    /// The caller, found with the unwind tables.
     #[inline]
     fn by_rule(
         &mut self,
@@ -236,7 +238,7 @@ impl Walker {
         self.above(at, frame, self.read(place, at)?)
     }
 
-    /// The base pointer, which leads somewhere: so what it was read from counts.
+    /// The base pointer. Notes the word that it was read from, because the unwind depends on it.
     #[inline]
     fn base(&mut self, at: &Registers, from: &mut Base) -> u64 {
         match *from {
@@ -248,7 +250,7 @@ impl Walker {
         at.base
     }
 
-    /// Whoever a signal interrupted. One whose handler has a stack of its own is on another stack than ours.
+    /// The frame that a signal interrupted. If the handler has its own stack, that frame is on another stack.
     fn interrupted(&mut self, at: &Registers) -> Option<Registers> {
         self.reads.something_else();
         let register = |offset| self.read(at.stack.checked_add(offset)?, at);
@@ -263,7 +265,7 @@ impl Walker {
         })
     }
 
-    /// The caller, as the base pointer says: code without tables that keeps one.
+    /// The caller, found with the frame pointer, for code without unwind tables.
     fn by_base(&mut self, at: &Registers, base: &mut Base) -> Option<Registers> {
         let place = self.base(at, base);
         let saved = self.read(place, at)?;
@@ -271,7 +273,7 @@ impl Walker {
         self.above(at, place.checked_add(16)?, saved)
     }
 
-    /// The registers of a caller whose frame is there. Stacks grow downwards: a caller's frame lies above.
+    /// The registers of the caller with this frame. Stacks grow downward, so the caller's frame is above.
     #[inline]
     fn above(&self, at: &Registers, frame: u64, base: u64) -> Option<Registers> {
         if frame <= at.stack {
@@ -284,18 +286,18 @@ impl Walker {
         })
     }
 
-    /// A word of the stack, if it is one: between the stack pointer and the stack's end.
+    /// A word of the stack. `None` outside of the used part of the stack.
     #[inline]
     fn read(&self, address: u64, at: &Registers) -> Option<u64> {
         let readable =
             address >= at.stack && address.checked_add(8)? <= self.bounds.high && address.is_multiple_of(8);
-        // SAFETY: it lies in the used part of the calling thread's stack, which is mapped and aligned. That part may
-        // be written by nobody else now, and any bytes are a number.
+        // SAFETY: the address is in the used part of the calling thread's stack, which is mapped and aligned. Nobody
+        // else writes it now, and any bytes are a valid number.
         readable.then(|| unsafe { std::ptr::read_volatile(address as *const u64) })
     }
 }
 
-/// Where the kernel keeps registers, from the stack pointer that a handler returns with: a `ucontext_t` lies there.
+/// Where the kernel saved registers, relative to the stack pointer on return from a handler: a `ucontext_t`.
 const SAVED_BASE: u64 = saved(libc::REG_RBP);
 const SAVED_STACK: u64 = saved(libc::REG_RSP);
 const SAVED_INSTRUCTION: u64 = saved(libc::REG_RIP);
@@ -322,7 +324,7 @@ mod tests {
     use super::*;
     use crate::images::Image;
 
-    /// Code without tables: frames are linked by their base pointers, and only these say where the next one is.
+    /// Code without unwind tables: frames are linked by their base pointers.
     #[test]
     fn a_walk_follows_the_links_that_are_there_now() {
         const CODE: u64 = 0x10_0000;

@@ -55,7 +55,7 @@ fn recurse(depth: u32, walker: &mut Walker, images: &Images) -> (Vec<u64>, Vec<u
 
 #[test]
 fn stacks_are_those_of_the_systems_unwinder() {
-    let images = Images::learn(None);
+    let images = Images::list(None);
     let mut walker = Walker::of_this_thread();
     for depth in [0, 1, 7, 50, 300] {
         let frames = assert_same(recurse(depth, &mut walker, &images));
@@ -66,7 +66,7 @@ fn stacks_are_those_of_the_systems_unwinder() {
 #[test]
 fn what_calls_back_through_c_is_walked_too() {
     unsafe extern "C" fn compare(_: *const libc::c_void, _: *const libc::c_void) -> libc::c_int {
-        let images = Images::learn(None);
+        let images = Images::list(None);
         let mut walker = Walker::of_this_thread();
         assert_same(both(&mut walker, &images));
         CALLED.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
@@ -92,7 +92,7 @@ fn a_deep_stack_is_cut_at_the_room_that_there_is() {
     }
     let thread = std::thread::Builder::new().stack_size(64 << 20);
     let thread = thread.spawn(|| {
-        let images = Images::learn(None);
+        let images = Images::list(None);
         let mut walker = Walker::of_this_thread();
         let mut frames = [0; 64];
         let walk = deep(10_000, &mut walker, &images, &mut frames);
@@ -107,9 +107,9 @@ fn a_deep_stack_is_cut_at_the_room_that_there_is() {
 #[test]
 fn an_image_is_learned_when_it_is_met() {
     // Nothing is known but the program itself, as if all libraries had been loaded since.
-    let all = Images::learn(None);
+    let all = Images::list(None);
     let nothing = Images::default();
-    let here = nothing.learn_at(an_image_is_learned_when_it_is_met as *const () as u64);
+    let here = nothing.with_image_at(an_image_is_learned_when_it_is_met as *const () as u64);
     let Some(mut images) = here else {
         return tracesmith_skip::without("glibc 2.35", "_dl_find_object");
     };
@@ -122,7 +122,7 @@ fn an_image_is_learned_when_it_is_met() {
             assert_eq!(walk.end, StackEnd::Root);
             break;
         };
-        images = images.learn_at(stranger).unwrap();
+        images = images.with_image_at(stranger).unwrap();
         learned += 1;
     }
     assert!(learned >= 2, "the C library at least");
@@ -134,12 +134,12 @@ fn an_image_is_learned_when_it_is_met() {
         );
     }
     assert_same(both(&mut walker, &images));
-    assert!(images.learn_at(8).is_none());
+    assert!(images.with_image_at(8).is_none());
 }
 
 #[test]
 fn many_threads_walk_at_once() {
-    let images = Images::learn(None);
+    let images = Images::list(None);
     std::thread::scope(|scope| {
         for _ in 0..8 {
             scope.spawn(|| {
@@ -154,7 +154,7 @@ fn many_threads_walk_at_once() {
 
 #[test]
 fn images_have_names_numbers_and_tables() {
-    let images = Images::learn(None);
+    let images = Images::list(None);
     let here = images
         .find(images_have_names_numbers_and_tables as *const () as u64)
         .unwrap();

@@ -20,7 +20,7 @@ use tracesmith_stacks::{Images, StackEnd, Walk, Walker};
 static INTERRUPTED: Mutex<Vec<(Vec<u64>, Walk)>> = Mutex::new(Vec::new());
 
 extern "C" fn handler(_: c_int) {
-    let images = Images::learn(None);
+    let images = Images::list(None);
     let mut frames = [0; 256];
     let walk = Walker::of_this_thread().walk(&images, &mut frames);
     INTERRUPTED
@@ -40,7 +40,7 @@ fn is_interrupted() {
 fn whoever_a_signal_interrupted_is_on_the_stack() {
     // SAFETY: a handler that may do all this, since the signal is raised by ourselves.
     unsafe { libc::signal(libc::SIGUSR1, handler as *const () as usize) };
-    let images = Images::learn(None);
+    let images = Images::list(None);
     let mut frames = [0; 256];
     let plain = Walker::of_this_thread().walk(&images, &mut frames);
     is_interrupted();
@@ -124,13 +124,16 @@ fn a_library_in_anothers_place_is_noticed() {
         let data = unsafe { &mut *data.cast::<Data>() };
         let mut frames = [0; 128];
         let mut walk = data.walker.walk(&data.images, &mut frames);
-        while let Some(images) = walk.stranger.and_then(|stranger| data.images.learn_at(stranger)) {
+        while let Some(images) = walk
+            .stranger
+            .and_then(|stranger| data.images.with_image_at(stranger))
+        {
             data.images = images;
             walk = data.walker.walk(&data.images, &mut frames);
         }
         if let Some(address) = data.images.first_replaced(&frames[..walk.depth]) {
             data.replaced += 1;
-            data.images = data.images.learn_at(address).unwrap();
+            data.images = data.images.with_image_at(address).unwrap();
             walk = data.walker.walk(&data.images, &mut frames);
         }
         assert_eq!(data.images.first_replaced(&frames[..walk.depth]), None);
@@ -144,8 +147,8 @@ fn a_library_in_anothers_place_is_noticed() {
     ) else {
         return tracesmith_skip::without("cc", "");
     };
-    let images = Images::learn(None);
-    if images.learn_at(library as *const () as u64).is_none() {
+    let images = Images::list(None);
+    if images.with_image_at(library as *const () as u64).is_none() {
         return tracesmith_skip::without("glibc 2.35", "_dl_find_object");
     }
     let mut data = Data {
@@ -173,7 +176,7 @@ fn walks_go_on_while_libraries_come_and_go() {
     unsafe extern "C" fn nothing(_: *mut c_void) {}
     static DONE: AtomicBool = AtomicBool::new(false);
     static WALKS: AtomicUsize = AtomicUsize::new(0);
-    let images = RwLock::new(std::sync::Arc::new(Images::learn(None)));
+    let images = RwLock::new(std::sync::Arc::new(Images::list(None)));
     std::thread::scope(|scope| {
         for _ in 0..3 {
             scope.spawn(|| {
@@ -193,7 +196,7 @@ fn walks_go_on_while_libraries_come_and_go() {
             rounds += 1;
             call_through(&library, nothing, std::ptr::null_mut());
             let before = std::sync::Arc::clone(&images.read().unwrap());
-            *images.write().unwrap() = std::sync::Arc::new(Images::learn(Some(&before)));
+            *images.write().unwrap() = std::sync::Arc::new(Images::list(Some(&before)));
         }
         DONE.store(true, Ordering::Relaxed);
     });
@@ -209,17 +212,17 @@ fn a_library_that_comes_again_and_again_is_mapped_once_issue_26() {
     unsafe extern "C" fn learn(images: *mut c_void) {
         // SAFETY: what was handed to the library.
         let images = unsafe { &mut *images.cast::<Images>() };
-        *images = Images::learn(Some(images));
+        *images = Images::list(Some(images));
     }
-    let mut images = Images::learn(None);
+    let mut images = Images::list(None);
     for _ in 0..20 {
         // It is learned while it is there, and again when it has gone.
         call_through(&library, learn, (&raw mut images).cast());
-        images = Images::learn(Some(&images));
+        images = Images::list(Some(&images));
     }
     unsafe extern "C" fn learn_anew(_: *mut c_void) {
         // As if it had come to another place.
-        drop(Images::learn(None));
+        drop(Images::list(None));
     }
     for _ in 0..20 {
         call_through(&library, learn_anew, std::ptr::null_mut());

@@ -127,7 +127,7 @@ fn interpreters_that_are_not_known_are_named() {
     for interpreter in unknown {
         let output = run(interpreter, &["unknown"]);
         let text = String::from_utf8_lossy(&output.stdout);
-        let words = format!("frames of Python 3.{} cannot be read", interpreter.minor);
+        let words = format!("cannot read frames of Python 3.{}", interpreter.minor);
         assert!(
             output.status.success() && text.contains(&words),
             "{interpreter:?}: {text}"

@@ -1,16 +1,16 @@
-//! From addresses in programs and libraries to functions, files and lines.
+//! Resolves addresses in programs and libraries to functions, files and lines.
 //!
-//! Recording keeps addresses, as their files number them, and says which files they are of. This crate reads those files:
-//! debug information, inlined functions included, from the file or from the one that was split off it; else its symbol
-//! tables. It works where the program ran, after it has ended, or on any machine that has the files.
+//! A trace contains addresses relative to files. This crate reads those files. It uses debug information, including
+//! inlined functions, from the file or from a separate debug file. Otherwise it uses symbol tables. It works on the
+//! machine that ran the program, after the program has exited, and on any machine with the files.
 //!
-//! - `sources`: where the files are looked for.
-//! - `module`: one file, ready to be asked.
-//! - `resolver`: many addresses of many files.
-//! - `opening`: files that someone else may have put there.
-//! - `sections`, `table`: its debug information, its symbols.
-//! - `names`: names as people write them.
-//! - `perf_map`: code that was made at run time.
+//! - `sources`: where files are searched.
+//! - `module`: one opened file.
+//! - `resolver`: many addresses in many files.
+//! - `opening`: safely opens files that other users may have created.
+//! - `sections`, `table`: debug information and symbols.
+//! - `names`: demangles names.
+//! - `perf_map`: JIT-compiled code.
 //!
 //! ```
 //! use tracesmith_symbols::{Module, Sources};

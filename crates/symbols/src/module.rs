@@ -1,4 +1,4 @@
-//! One program or library, ready to be asked.
+//! One program or library, opened for lookups.
 
 use std::fmt;
 use std::ops::Range;
@@ -13,67 +13,66 @@ use crate::sections::{self, Reader};
 use crate::sources::{Sources, below, build_id_of};
 use crate::table::SymbolTable;
 
-/// Functions inlined into one another that are followed.
+/// Maximum depth of inlined functions.
 const MAX_INLINED: usize = 256;
 
-/// What is known of a program or library.
+/// The symbols of a program or library.
 pub struct Module {
     path: PathBuf,
     debug: Option<addr2line::Context<Reader>>,
     symbols: SymbolTable,
-    /// Where code is. Debug information also speaks of functions that the linker left out, at address 0.
+    /// The address ranges of code. Debug information also contains functions that the linker removed, at address 0.
     code: Vec<Range<u64>>,
 }
 
-/// A function that an address is in.
+/// A function that contains an address.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Function {
-    /// Its name, demangled.
+    /// The demangled name.
     pub name: String,
-    /// Its source file; empty when not known.
+    /// The source file. Empty if unknown.
     pub file: String,
-    /// The line; 0 when not known.
+    /// The line. 0 if unknown.
     pub line: u32,
-    /// The column; 0 when not known.
+    /// The column. 0 if unknown.
     pub column: u32,
 }
 
-/// How much a program or library says of its functions.
+/// How much a file reveals about its functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Extent {
-    /// Files and lines too: it has debug information.
+    /// Names, files and lines: it has debug information.
     Lines,
     /// The names of all functions: it has a symbol table.
     Functions,
-    /// Only the names of those that it exports: it was stripped.
+    /// Only the names of exported functions: it was stripped.
     Exports,
 }
 
-/// Why nothing is known of a program or library.
+/// Why a file could not be resolved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Unresolved {
-    /// Its file is nowhere.
+    /// The file was not found.
     Missing,
-    /// There is a file, but not the one that ran.
+    /// There is a file, but not the recorded one.
     Another,
-    /// It has neither debug information nor symbols.
+    /// The file has no debug information and no symbols.
     Bare,
 }
 
 impl Module {
-    /// Finds the file that was at `path` with this build id (in hexadecimal, empty when it had none) and what belongs to
-    /// it.
+    /// Opens the file that was at `path` with this build ID (hexadecimal, empty if it had none), and its debug files.
     ///
     /// # Errors
     ///
-    /// When there is none, or none with any names.
+    /// If there is no such file, or if it has no symbols.
     pub fn open(path: &Path, build_id: &str, sources: &Sources) -> Result<Self, Unresolved> {
         Self::open_below(Path::new("/"), path, build_id, sources)
     }
 
-    /// The same of a process whose files are below `root`: those of a container.
+    /// Like [`Module::open`], for a process whose files are below `root`, such as in a container.
     ///
     /// # Errors
     ///
@@ -99,7 +98,7 @@ impl Module {
                     worst = Unresolved::Another;
                     continue;
                 }
-                // Without a number a file of that name elsewhere proves nothing.
+                // Without a build ID, a file with the same name elsewhere proves nothing.
                 Some(_) if build_id.is_empty() && candidate != own => continue,
                 Some(_) => {}
             }
@@ -116,9 +115,9 @@ impl Module {
         }
     }
 
-    /// Takes what a file has that was not found before.
+    /// Adds what a file has and what was not found before.
     fn add(&mut self, path: &Path, sources: &Sources) {
-        // It could be opened and read a moment ago.
+        // It was readable a moment ago.
         let Ok(file) = open_plain(path) else { return };
         let cache = ReadCache::new(file);
         let Ok(file) = object::File::parse(&cache) else {
@@ -135,12 +134,12 @@ impl Module {
         }
     }
 
-    /// The file as it was recorded.
+    /// The recorded path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// How much the file says.
+    /// How much the file reveals.
     pub fn extent(&self) -> Extent {
         match &self.debug {
             Some(_) => Extent::Lines,
@@ -149,8 +148,7 @@ impl Module {
         }
     }
 
-    /// The functions at an address of the file's own numbering: the innermost inlined one first, none when nothing is
-    /// known.
+    /// The functions at an address relative to the file, innermost inlined function first. Empty if unknown.
     pub fn functions(&self, address: u64) -> Vec<Function> {
         if !self.code.is_empty() && !self.code.iter().any(|code| code.contains(&address)) {
             return Vec::new();
@@ -158,8 +156,8 @@ impl Module {
         let symbol = self.symbols.find(address);
         let mut functions = self.by_debug_information(address);
         match (functions.last_mut(), symbol) {
-            // Code without a function of its own in the debug information, such as assembler, has its lines there. And
-            // a name without what it stands in, as debug information of Rust has them, is whole in the symbol.
+            // Some code, such as assembler, has lines but no function in the debug information. And Rust's debug
+            // information has names without their modules, which the symbol has.
             (Some(outermost), Some(symbol))
                 if outermost.name.is_empty() || is_part(&outermost.name, symbol) =>
             {
@@ -180,7 +178,7 @@ impl Module {
         let Some(debug) = &self.debug else {
             return functions;
         };
-        // Whatever cannot be read ends the list: the symbol table may know more.
+        // An unreadable entry ends the list. The symbol table may contain more.
         let Ok(mut frames) = debug.find_frames(address).skip_all_loads() else {
             return functions;
         };
@@ -204,7 +202,7 @@ impl Module {
     }
 }
 
-/// The sections that are executed. A file of debug information has them without their content.
+/// The executable sections. A debug file has them without contents.
 fn code<'f>(file: &object::File<'f, impl object::ReadRef<'f>>) -> Vec<Range<u64>> {
     let mut code = Vec::new();
     for section in file.sections() {
@@ -217,7 +215,7 @@ fn code<'f>(file: &object::File<'f, impl object::ReadRef<'f>>) -> Vec<Range<u64>
     code
 }
 
-/// Whether a symbol is mangled, and the name from the debug information is not the result of that.
+/// Whether a symbol is mangled, and the name in the debug information is not its demangled form.
 fn is_part(name: &str, symbol: &str) -> bool {
     let bare = name.split('<').next().unwrap_or(name);
     !bare.contains("::") && !bare.contains('(') && demangled(symbol) != symbol
@@ -235,9 +233,9 @@ impl fmt::Debug for Module {
 impl fmt::Display for Unresolved {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Missing => "the file is not there",
-            Self::Another => "the file is another one than was recorded",
-            Self::Bare => "neither debug information nor symbols",
+            Self::Missing => "file not found",
+            Self::Another => "the file differs from the recorded one",
+            Self::Bare => "no debug information and no symbols",
         })
     }
 }

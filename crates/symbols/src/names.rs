@@ -1,15 +1,15 @@
-//! Names as people write them.
+//! Demangles names.
 
 use std::fmt::{self, Write};
 
 use cpp_demangle::{DemangleOptions, Symbol};
 
-/// Longest name: one that repeats itself by reference can grow without end.
+/// The longest name. A name that refers to parts of itself can grow exponentially.
 const MAX_BYTES: usize = 16 << 10;
 
-/// The name that a compiler of Rust or C++ made this one of; others as they are.
+/// The demangled Rust or C++ name. Other names stay unchanged.
 pub(crate) fn demangled(name: &str) -> String {
-    // Old names of Rust look like those of C++ to a demangler of C++.
+    // A C++ demangler accepts old Rust names, too, so try Rust first.
     if let Ok(rust) = rustc_demangle::try_demangle(name) {
         let mut bounded = Bounded(String::new());
         if write!(bounded, "{rust:#}").is_ok() {
@@ -38,7 +38,7 @@ pub fn demangle_cpp(name: &str) -> Option<String> {
     Some(bounded.0)
 }
 
-/// A string that refuses to grow beyond its bound.
+/// A string with a maximum length.
 struct Bounded(String);
 
 impl Write for Bounded {

@@ -1,7 +1,7 @@
-//! Opening files that someone else may have put there.
+//! Opens files that other users may have created.
 //!
-//! A path that a process names can lead to a pipe, a device or another user's file by the time that it is read. Opening a
-//! pipe waits for its writer, for ever if need be, and the trace is not sealed meanwhile.
+//! A path from a process can lead to a pipe, a device or another user's file when it is read. Opening a pipe waits
+//! for its writer, possibly forever, and the trace would not be finished.
 
 use std::fs::File;
 use std::io;
@@ -10,20 +10,21 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 
-/// Opens a plain file.
+/// Opens a regular file.
 ///
 /// # Errors
 ///
-/// When it cannot be opened, or is something else.
+/// If it cannot be opened, or is not a regular file.
 pub(crate) fn open_plain(path: &Path) -> io::Result<File> {
     open(path, OFlags::empty())
 }
 
-/// Opens a plain file in a folder that all users write to: it must be this user's or root's, and no link.
+/// Opens a regular file in a folder that all users can write to. It must belong to this user or root, and must not be
+/// a link.
 ///
 /// # Errors
 ///
-/// As [`open_plain`], or when another user owns it.
+/// As [`open_plain`], or if another user owns it.
 pub(crate) fn open_trusted(path: &Path) -> io::Result<File> {
     let file = open(path, OFlags::NOFOLLOW)?;
     let owner = file.metadata()?.uid();
@@ -37,13 +38,13 @@ pub(crate) fn open_trusted(path: &Path) -> io::Result<File> {
 
 fn open(path: &Path, flags: OFlags) -> io::Result<File> {
     let flags = flags | OFlags::NONBLOCK | OFlags::NOCTTY;
-    // Flags of the system have the sign bit nowhere.
+    // No flag uses the sign bit.
     let flags = i32::try_from(flags.bits()).map_err(io::Error::other)?;
     let file = File::options().read(true).custom_flags(flags).open(path)?;
-    // Of what was opened: the name may lead elsewhere by now.
+    // Check the opened file, because the path can lead elsewhere by now.
     if file.metadata()?.is_file() {
         Ok(file)
     } else {
-        Err(io::Error::other("it is no plain file"))
+        Err(io::Error::other("it is not a regular file"))
     }
 }

@@ -1,5 +1,5 @@
-//! Code that was made at run time, as compilers that make it write it down: `/tmp/perf-PID.map`, one line for each
-//! function with its address, its size and its name.
+//! JIT-compiled code, as JIT compilers describe it in `/tmp/perf-PID.map`: one line per function, with address, size
+//! and name.
 //!
 //! <https://github.com/torvalds/linux/blob/master/tools/perf/Documentation/jit-interface.txt>
 
@@ -8,30 +8,30 @@ use std::path::{Path, PathBuf};
 
 use crate::opening::open_trusted;
 
-/// Files beyond this are read so far: their names would fill memory.
+/// At most this much of a file is read, because its names would fill memory.
 const MAX_BYTES: u64 = 256 << 20;
 
 /// The functions of one process.
 #[derive(Debug, Default)]
 pub struct PerfMap {
-    /// By address; of functions at one address the last.
+    /// By address. If several functions were at one address, the last one counts.
     functions: Vec<(u64, u64, String)>,
 }
 
 impl PerfMap {
-    /// Where a process writes its own, by the number that it knows itself by. `root` is where its files are: `/`, or that
-    /// of its container.
+    /// The path of a process's map. `pid` is the pid in its own namespace. `root` is `/`, or the root of its
+    /// container.
     pub fn path_of(root: &Path, pid: u32) -> PathBuf {
         root.join(format!("tmp/perf-{pid}.map"))
     }
 
-    /// Reads a file. Lines that are none of such a file are passed over.
+    /// Reads a file, and skips invalid lines.
     ///
-    /// Anyone can make a file of that name: only a plain file of this user or of root is read.
+    /// Anyone can create a file with this name. So only a regular file of this user or root is read.
     ///
     /// # Errors
     ///
-    /// When it is not there, cannot be read or is not to be trusted.
+    /// If the file is missing, cannot be read, or is not trusted.
     pub fn read(path: &Path) -> io::Result<Self> {
         let mut map = Self::default();
         let mut reader = BufReader::new(open_trusted(path)?.take(MAX_BYTES));
@@ -40,7 +40,7 @@ impl PerfMap {
             map.functions.extend(function(&String::from_utf8_lossy(&line)));
             line.clear();
         }
-        // Code is made again at the same place: the sort keeps the order of the file, and the last one counts.
+        // Code can be generated again at the same address. The sort is stable, so the last one in the file counts.
         map.functions.sort_by_key(|(start, ..)| *start);
         map.functions.dedup_by(|later, earlier| {
             let is_same = later.0 == earlier.0;
@@ -97,7 +97,7 @@ mod tests {
         assert!(PerfMap::read(&folder.path().join("none")).is_err());
     }
 
-    /// Issue 26: opening another user's pipe waited for ever.
+    /// Issue 26: opening another user's pipe waited forever.
     #[test]
     fn pipes_links_and_files_of_others_are_not_read() {
         let folder = tempfile::tempdir().unwrap();
@@ -116,7 +116,7 @@ mod tests {
         std::os::unix::fs::symlink(&own, &link).unwrap();
         assert!(PerfMap::read(&link).is_err());
         assert!(PerfMap::read(folder.path()).is_err());
-        // Only root can give a file away, and only root could be made to read it.
+        // Only root can change the owner of a file.
         if rustix::process::geteuid().is_root() {
             let nobody = rustix::fs::Uid::from_raw(65534);
             rustix::fs::chown(&own, Some(nobody), None).unwrap();

@@ -1,13 +1,13 @@
-//! Many addresses of many files, one file after another.
+//! Resolves many addresses in many files, one file after another.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::{Extent, Function, Module, PerfMap, Sources, Unresolved};
 
-/// Names addresses, and keeps count of those that it could not.
+/// Resolves addresses, and counts those that it could not resolve.
 ///
-/// It holds one file at a time, for debug information takes much memory: ask in the order of files.
+/// It keeps one file open at a time, because debug information needs much memory. So resolve addresses file by file.
 #[derive(Debug, Default)]
 pub struct Resolver {
     sources: Sources,
@@ -19,31 +19,31 @@ pub struct Resolver {
 /// A program or library of a process.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct File {
-    /// Where the process's files are: `/`, or the root of its container as it is seen from here.
+    /// The root of the process's files: `/`, or the root of its container as seen from here.
     pub root: PathBuf,
-    /// Its path there.
+    /// The path below the root.
     pub path: PathBuf,
-    /// Its build id in hexadecimal; empty when it had none.
+    /// The build ID in hexadecimal. Empty if there is none.
     pub build_id: String,
 }
 
-/// How naming went for one file.
+/// The result for one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModuleReport {
-    /// The file as it was recorded.
+    /// The recorded path.
     pub path: PathBuf,
-    /// Its build id in hexadecimal; empty when it had none.
+    /// The build ID in hexadecimal. Empty if there is none.
     pub build_id: String,
-    /// Addresses that have a name now.
+    /// Number of resolved addresses.
     pub named: u64,
-    /// Addresses that have none.
+    /// Number of unresolved addresses.
     pub unnamed: u64,
-    /// How much the file says, or why nothing is known of it.
+    /// How much the file reveals, or why it could not be resolved.
     pub extent: Result<Extent, Unresolved>,
 }
 
 impl Resolver {
-    /// Looks for files there.
+    /// Searches files in these sources.
     pub fn new(sources: Sources) -> Self {
         Self {
             sources,
@@ -56,7 +56,7 @@ impl Resolver {
         let is_current = self.current.as_ref().is_some_and(|(current, _)| current == file);
         let File { root, path, build_id } = file;
         if !is_current {
-            // The one before is let go first.
+            // Close the previous file first.
             self.current = None;
             let module = Module::open_below(root, path, build_id, &self.sources);
             self.current = Some((file.clone(), module));
@@ -83,7 +83,7 @@ impl Resolver {
         functions
     }
 
-    /// The function that a process made at run time at an address; `map` is [`PerfMap::path_of`] it.
+    /// The JIT-compiled function at an address. `map` is the path from [`PerfMap::path_of`].
     pub fn made_at_run_time(&mut self, map: &Path, address: u64) -> Option<Function> {
         if !self.jit.contains_key(map) {
             // Most processes write none.
@@ -96,7 +96,7 @@ impl Resolver {
         })
     }
 
-    /// The files that were asked for, by path.
+    /// The results of all files, by path.
     pub fn report(self) -> Vec<ModuleReport> {
         self.counts.into_values().collect()
     }

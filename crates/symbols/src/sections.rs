@@ -1,4 +1,4 @@
-//! The debug information of a file, read into memory.
+//! Reads the debug information of a file.
 
 use std::io::Read;
 use std::path::Path;
@@ -12,10 +12,10 @@ use crate::sources::{Sources, hexadecimal};
 
 pub(crate) type Reader = EndianArcSlice<LittleEndian>;
 
-/// Sections that would be larger when decompressed are a mistake of the file, or worse.
+/// Larger decompressed sections are an error in the file, or an attack.
 const MAX_SECTION: u64 = 16 << 30;
 
-/// Debug information, if a file has any that can be used.
+/// The debug information of a file. `None` if there is none, or if it is unusable.
 pub(crate) fn context<'f, R: ReadRef<'f>>(
     file: &object::File<'f, R>,
     path: &Path,
@@ -31,7 +31,7 @@ pub(crate) fn context<'f, R: ReadRef<'f>>(
             dwarf.set_sup(self::dwarf(&object::File::parse(&cache).ok()?));
         }
     }
-    // What cannot be read leaves the symbol table.
+    // If it cannot be read, the symbol table remains.
     addr2line::Context::from_dwarf(dwarf).ok()
 }
 
@@ -46,7 +46,7 @@ fn dwarf<'f, R: ReadRef<'f>>(file: &object::File<'f, R>) -> Dwarf<Reader> {
     }
 }
 
-/// A section's bytes, decompressed; none when they cannot be had.
+/// The decompressed bytes of a section. `None` if they cannot be read.
 fn contents<'f>(section: &impl ObjectSection<'f>) -> Option<Vec<u8>> {
     let compressed = section.compressed_data().ok()?;
     let size = compressed.uncompressed_size;
@@ -63,7 +63,7 @@ fn contents<'f>(section: &impl ObjectSection<'f>) -> Option<Vec<u8>> {
 
 fn read_all(decoder: impl Read, size: u64) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
-    // One that is cut gives nothing rather than half of it.
+    // A truncated section gives nothing instead of a part.
     decoder.take(size).read_to_end(&mut bytes).ok()?;
     (bytes.len() as u64 == size).then_some(bytes)
 }

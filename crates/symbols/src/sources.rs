@@ -1,4 +1,4 @@
-//! Where files are looked for.
+//! Where files are searched.
 
 use std::path::{Path, PathBuf};
 
@@ -6,10 +6,10 @@ use object::{Object, ReadCache};
 
 use crate::opening::open_plain;
 
-/// Where distributions put debug information that was split off.
+/// Where distributions install separate debug files.
 const SYSTEM_FOLDER: &str = "/usr/lib/debug";
 
-/// Folders with debug information, besides the files themselves.
+/// Folders with debug files, in addition to the files themselves.
 #[derive(Clone, Debug)]
 pub struct Sources {
     folders: Vec<PathBuf>,
@@ -22,10 +22,10 @@ impl Default for Sources {
 }
 
 impl Sources {
-    /// These folders first, then the system's.
+    /// Searches these folders first, then the system's.
     ///
-    /// A folder may hold `.build-id/ab/cdef….debug` as debug packages do, the files by their names, with or without
-    /// `.debug` behind, or the tree of another machine.
+    /// A folder can contain `.build-id/ab/cdef….debug` as in debug packages, files by name (with or without
+    /// `.debug`), or the file tree of another machine.
     pub fn with_folders(folders: impl IntoIterator<Item = PathBuf>) -> Self {
         let system = PathBuf::from(SYSTEM_FOLDER);
         Self {
@@ -33,7 +33,7 @@ impl Sources {
         }
     }
 
-    /// Files that may be the one that was at `path` below `root`, or hold its debug information, best first.
+    /// Files that can be the one at `path` below `root`, or contain its debug information, best first.
     pub(crate) fn candidates(&self, root: &Path, path: &Path, build_id: &str) -> Vec<PathBuf> {
         let mut candidates = Vec::new();
         let is_elsewhere = root != Path::new("/");
@@ -53,7 +53,7 @@ impl Sources {
                 candidates.push(folder.join(named));
             }
         }
-        // A container's own files first, then those of the same name here, which the build id must prove.
+        // First the container's own files. Then files with the same name here, if the build ID matches.
         let own = is_elsewhere.then(|| below(root, path));
         for path in own.as_deref().into_iter().chain([path]) {
             if let (Some(parent), Some(name)) = (path.parent(), path.file_name()) {
@@ -67,7 +67,7 @@ impl Sources {
         candidates
     }
 
-    /// The file that several debug files share parts with.
+    /// The supplementary file that several debug files share.
     pub(crate) fn supplement(&self, debug_file: &Path, link: &Path, build_id: &str) -> Option<PathBuf> {
         let beside = debug_file.parent()?.join(link);
         let mut candidates = vec![link.to_owned(), beside];
@@ -81,14 +81,14 @@ impl Sources {
     }
 }
 
-/// Where a path of another root is seen from here.
+/// The path below another root, as seen from here.
 pub(crate) fn below(root: &Path, path: &Path) -> PathBuf {
     root.join(path.strip_prefix("/").unwrap_or(path))
 }
 
-/// A file's build id in hexadecimal; empty without one, none when it is no such file.
+/// The build ID of a file in hexadecimal. Empty if it has none. `None` if it is not an object file.
 pub(crate) fn build_id_of(path: &Path) -> Option<String> {
-    // One that is not there, or no object file, is none.
+    // A missing file, or one that is not an object file, has none.
     let cache = ReadCache::new(open_plain(path).ok()?);
     let file = object::File::parse(&cache).ok()?;
     Some(hexadecimal(file.build_id().ok()?.unwrap_or_default()))

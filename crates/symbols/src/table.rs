@@ -1,4 +1,4 @@
-//! The symbols of a file: where functions begin and how long they are.
+//! The symbol table of a file: the start and size of functions.
 
 use object::{Object, ObjectSymbol, ReadRef, SymbolKind};
 
@@ -7,20 +7,20 @@ use object::{Object, ObjectSymbol, ReadRef, SymbolKind};
 pub(crate) struct SymbolTable {
     entries: Vec<Entry>,
     names: String,
-    /// Whether functions that are not exported are there too.
+    /// Whether it contains functions that are not exported.
     is_whole: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     start: u64,
-    /// 0 is up to the next one: code in assembler states no size.
+    /// 0 means up to the next function. Assembler code often has no size.
     size: u64,
     name: (u32, u32),
 }
 
 impl SymbolTable {
-    /// Of both tables of a file: exported symbols are often all that is left.
+    /// Reads both symbol tables. Often only exported symbols are left.
     pub(crate) fn read<'f, R: ReadRef<'f>>(file: &object::File<'f, R>) -> Self {
         let mut table = Self {
             is_whole: file.symbols().next().is_some(),
@@ -28,13 +28,13 @@ impl SymbolTable {
         };
         for symbol in file.symbols().chain(file.dynamic_symbols()) {
             let is_code = matches!(symbol.kind(), SymbolKind::Text | SymbolKind::Unknown);
-            // A name that cannot be read is as good as none.
+            // An unreadable name counts as a missing one.
             let name = symbol.name().unwrap_or_default();
             if is_code && symbol.is_definition() && !name.is_empty() && symbol.address() != 0 {
                 table.add(symbol.address(), symbol.size(), name);
             }
         }
-        // Of several names the one with a size; of those the first in the file, which is not that of a later alias.
+        // Of several names, take one with a size. Of those, take the first in the file, which is not a later alias.
         table.entries.sort_by_key(|entry| (entry.start, entry.size == 0));
         table.entries.dedup_by_key(|entry| entry.start);
         table
@@ -42,7 +42,7 @@ impl SymbolTable {
 
     fn add(&mut self, start: u64, size: u64, name: &str) {
         let from = self.names.len();
-        // Beyond four gigabytes of names the rest of the symbols is left out.
+        // After 4 GiB of names, further symbols are left out.
         let (Ok(from), Ok(to)) = (u32::try_from(from), u32::try_from(from + name.len())) else {
             return;
         };

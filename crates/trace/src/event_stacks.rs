@@ -109,8 +109,8 @@ impl SourceStack {
     /// One line per function, and one more if frames are missing at the end.
     pub fn lines(&self) -> impl Iterator<Item = String> {
         let missing = match self.end {
-            StackEnd::LIMIT => Some("… more frames were not recorded".to_owned()),
-            StackEnd::BROKEN => Some("… unwinding failed here".to_owned()),
+            StackEnd::LIMIT => Some("… more frames were not captured".to_owned()),
+            StackEnd::BROKEN => Some("… the stack could not be unwound further".to_owned()),
             _ => None,
         };
         self.frames.iter().map(ToString::to_string).chain(missing)

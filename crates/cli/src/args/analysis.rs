@@ -8,7 +8,7 @@ use crate::time_arg::TimeArg;
 
 /// A stretch of time that is looked at alone.
 #[derive(ClapArgs)]
-pub(crate) struct StretchArgs {
+pub(crate) struct TimeRangeArgs {
     /// Only from this time on
     #[arg(long, value_name = "TIME", conflicts_with = "step")]
     pub(crate) from: Option<TimeArg>,
@@ -31,7 +31,7 @@ pub(crate) struct AnalyzeArgs {
     #[arg(long, value_enum, default_value = "name", value_name = "KEY")]
     pub(crate) by: KernelKeyArg,
     #[command(flatten)]
-    pub(crate) stretch: StretchArgs,
+    pub(crate) stretch: TimeRangeArgs,
     /// Show at most this many rows per table; 0 for all [default: 10 in tables, all in json]
     #[arg(long, short = 'n', value_name = "N", allow_negative_numbers = true, value_parser = super::units::number_from_0)]
     pub(crate) limit: Option<usize>,
@@ -80,7 +80,7 @@ pub(crate) struct StatesArgs {
     #[arg(long, value_name = "TIME", conflicts_with_all = ["from", "to", "step", "intervals"])]
     pub(crate) at: Option<TimeArg>,
     #[command(flatten)]
-    pub(crate) stretch: StretchArgs,
+    pub(crate) stretch: TimeRangeArgs,
     /// List every interval, not only totals
     #[arg(long)]
     pub(crate) intervals: bool,

@@ -206,7 +206,7 @@ impl FromStr for ToleranceArg {
             None => (None, text),
             Some((name, numbers)) => {
                 let float = Float::from_name(name)
-                    .ok_or_else(|| format!("{name:?} is none of f16, bf16, f32, f64"))?;
+                    .ok_or_else(|| format!("{name:?} is not one of f16, bf16, f32, f64"))?;
                 (Some(float), numbers)
             }
         };
@@ -228,5 +228,5 @@ fn address(text: &str) -> Result<u64, String> {
         Some(digits) => u64::from_str_radix(digits, 16),
         None => text.parse(),
     };
-    parsed.map_err(|error| format!("{text:?} is no address: {error}"))
+    parsed.map_err(|error| format!("{text:?} is not an address: {error}"))
 }

@@ -14,14 +14,14 @@ use tracesmith_trace::analysis::{
 use tracesmith_trace::reconstruct::{Doubts, Window};
 use tracesmith_trace::{NamePattern, Trace};
 
-use crate::args::{AnalysisArg, AnalyzeArgs, Format, KernelKeyArg, StreamsArg, StretchArgs};
+use crate::args::{AnalysisArg, AnalyzeArgs, Format, KernelKeyArg, StreamsArg, TimeRangeArgs};
 use crate::input::{open_trace, repair_hint};
 use crate::output::{Names, Output};
 use crate::time_arg::time_range;
 
 pub(crate) fn run(args: &AnalyzeArgs, output: &mut Output) -> anyhow::Result<()> {
     if output.format == Format::Csv && args.only.is_none() {
-        bail!("the summary is several tables; choose one with --only for csv");
+        bail!("csv needs one table; choose it with --only");
     }
     if args.wide {
         output.show_names(Names::Whole);
@@ -40,7 +40,7 @@ pub(crate) fn run(args: &AnalyzeArgs, output: &mut Output) -> anyhow::Result<()>
         Some(only) => one(only, args, &analysis, limit, output)?,
     }
     if output.format != Format::Json {
-        say_doubts(&analysis.activity.doubts, output);
+        show_doubts(&analysis.activity.doubts, output);
         if analysis.activity.doubts.damaged_blocks > 0 {
             output.note(&repair_hint(&args.file));
         }
@@ -49,7 +49,7 @@ pub(crate) fn run(args: &AnalyzeArgs, output: &mut Output) -> anyhow::Result<()>
 }
 
 /// The time range or the step that is chosen, analyzed.
-pub(crate) fn analysis(stretch: &StretchArgs, trace: &Arc<Trace>) -> anyhow::Result<Analysis> {
+pub(crate) fn analysis(stretch: &TimeRangeArgs, trace: &Arc<Trace>) -> anyhow::Result<Analysis> {
     match stretch.step {
         Some(number) => Ok(Analysis::of_step(trace, number)?),
         None => Ok(Analysis::of(trace, window(stretch, trace)?)?),
@@ -57,7 +57,7 @@ pub(crate) fn analysis(stretch: &StretchArgs, trace: &Arc<Trace>) -> anyhow::Res
 }
 
 /// The time range that is chosen.
-pub(crate) fn window(stretch: &StretchArgs, trace: &Arc<Trace>) -> anyhow::Result<Window> {
+pub(crate) fn window(stretch: &TimeRangeArgs, trace: &Arc<Trace>) -> anyhow::Result<Window> {
     if stretch.step.is_some() {
         return Ok(analysis(stretch, trace)?.activity.window);
     }
@@ -116,7 +116,7 @@ fn summary(args: &AnalyzeArgs, analysis: &Analysis, limit: usize, output: &mut O
 fn note_no_work(analysis: &Analysis, output: &mut Output) {
     if analysis.activity.ops.is_empty() {
         output.note(match analysis.activity.window == Window::default() {
-            true => "no GPU work: the trace has no kernels, copies or sets",
+            true => "no GPU work: the trace has no kernels, memcpys or memsets",
             false => "no GPU work in this time range",
         });
     }
@@ -197,7 +197,7 @@ fn one(
                     tables::launches(&report, output)?;
                     tables::launch_bound(&report, whole_span(&analysis.trace), output)
                 }
-                Format::Csv => bail!("the launches are several tables; --format json has them"),
+                Format::Csv => bail!("--only launches has several tables; use --format json"),
                 Format::Json => Ok(output.json(&with_doubts(value(&*report)?, doubts)?)?),
             }
         }
@@ -237,7 +237,7 @@ fn one(
                 output.warning("no GPU work matches --scale; nothing was scaled");
             }
             if args.scale.is_empty() && args.streams.is_none() && args.without_sync.is_none() {
-                output.note("nothing is changed: use --scale 'name*=0.5', --streams or --without-sync");
+                output.note("no change to simulate: use --scale 'name*=0.5', --streams or --without-sync");
             }
             if matches!(args.without_sync, Some(Some(_))) && report.left_waits == 0 {
                 output.warning("no CPU wait matches --without-sync; none was removed");
@@ -287,7 +287,7 @@ fn what_if(args: &AnalyzeArgs) -> anyhow::Result<WhatIf> {
 }
 
 fn value(report: &impl Serialize) -> anyhow::Result<Value> {
-    serde_json::to_value(report).context("putting the answer into JSON")
+    serde_json::to_value(report).context("writing JSON")
 }
 
 fn with_doubts(mut report: Value, doubts: &Doubts) -> anyhow::Result<Value> {
@@ -339,7 +339,7 @@ fn csv<T: Serialize>(rows: impl Iterator<Item = T>, output: &mut Output) -> anyh
 }
 
 /// Says what the figures cannot be sure of.
-pub(crate) fn say_doubts(doubts: &Doubts, output: &mut Output) {
+pub(crate) fn show_doubts(doubts: &Doubts, output: &mut Output) {
     for sentence in doubts.sentences() {
         output.warning(&sentence);
     }

@@ -66,7 +66,7 @@ pub(crate) fn run(args: &BenchmarkArgs, output: &mut Output) -> anyhow::Result<E
         && out.exists()
         && !args.force
     {
-        bail!("{} exists already; --force replaces it", out.display());
+        bail!("{} exists; replace it with --force", out.display());
     }
     let work = [
         "benchmark".to_owned(),
@@ -78,7 +78,7 @@ pub(crate) fn run(args: &BenchmarkArgs, output: &mut Output) -> anyhow::Result<E
         .map_err(|error| Hinted::error(&error, DOCTOR))
         .context("running the benchmark")?;
     let bare = run_from_report(&bare);
-    let folder = tempfile::tempdir().context("making a folder for the recording")?;
+    let folder = tempfile::tempdir().context("creating a temporary folder")?;
     let file = folder.path().join("benchmark.sbt");
     let frames = if args.stacks { "native" } else { "none" };
     let options: &[&str] = &["--stacks", frames];
@@ -92,7 +92,7 @@ pub(crate) fn run(args: &BenchmarkArgs, output: &mut Output) -> anyhow::Result<E
     }
     show(args, &bare, &captured, &recorded, output)?;
     for problem in &recorded.problems {
-        output.warning(&format!("the recording is not whole: {problem}"));
+        output.warning(&format!("the trace is incomplete: {problem}"));
     }
     let has_stacks = !args.stacks || recorded.stacks.records == recorded.records;
     Ok(Exit::from_check(
@@ -206,9 +206,9 @@ fn show(
         ("", Align::Left),
         ("kernels/s", Align::Right),
         ("µs/launch", Align::Right),
-        ("until done", Align::Right),
+        ("total time", Align::Right),
     ]);
-    for (name, run) in [("bare", bare), ("recorded", captured)] {
+    for (name, run) in [("unprofiled", bare), ("recorded", captured)] {
         table.row([
             name.into(),
             units::count(run.kernels_per_second as u64).into(),
@@ -218,7 +218,7 @@ fn show(
     }
     output.table(&table)?;
     output.line(&format!(
-        "\nrecording added {added_micros:.2} µs a launch, {:.1} bytes a kernel in the file",
+        "\nrecording added {added_micros:.2} µs per launch and wrote {:.1} bytes per kernel",
         recorded.file_bytes as f64 / (recorded.records as f64).max(1.0),
     ))?;
     if args.stacks {

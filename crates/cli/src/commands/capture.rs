@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 use tracesmith_collect::{
-    Capture, CaptureRange, Destination, Existing, Kinds, RecordingStart, Report, RowCounts, Steps, Window,
+    Capture, CaptureRange, Destination, Existing, Kinds, ReplayCaptureStart, Report, RowCounts, Steps,
+    WindowSchedule,
 };
 use tracesmith_trace::units;
 
@@ -41,16 +42,16 @@ const KEPT: [&str; 7] = [
 pub(crate) fn capture(args: &CaptureArgs, output: &Output) -> anyhow::Result<Capture> {
     let kinds = kinds(args);
     if args.steps.is_some() && !matches!(range(args), CaptureRange::Marker { .. }) {
-        bail!("--steps counts ranges; name them with --capture-range nvtx:NAME");
+        bail!("--steps needs --capture-range nvtx:NAME, which names the ranges to count");
     }
     if args.duration.is_some_and(|duration| duration.0.is_zero()) {
-        bail!("--duration 0 records nothing; name a longer time, such as 5s, or leave it out");
+        bail!("--duration 0 records nothing; use a longer time, such as 5s, or remove the option");
     }
     if args.buffer_size.0 < 4 << 20 {
-        bail!("--buffer-size must be 4M at least");
+        bail!("--buffer-size must be at least 4M");
     }
     if args.stacks.len() > 1 && args.stacks.contains(&StackArg::None) {
-        bail!("--stacks none stands alone");
+        bail!("--stacks none cannot be combined with other values");
     }
     let mut metadata = vec![
         (
@@ -67,7 +68,7 @@ pub(crate) fn capture(args: &CaptureArgs, output: &Output) -> anyhow::Result<Cap
         kinds: wire_kinds(&kinds, args),
         range: range(args),
         steps: steps(args),
-        window: Window {
+        window: WindowSchedule {
             delay: args.delay.0,
             duration: args.duration.map(|duration| duration.0),
         },
@@ -89,7 +90,7 @@ pub(crate) fn destination(args: &CaptureArgs, program: &OsStr) -> anyhow::Result
     };
     if let Some(path) = &args.out {
         if path == Path::new("-") {
-            bail!("standard output belongs to the program; name a file with -o");
+            bail!("cannot write the trace to standard output, which the program uses; name a file with -o");
         }
         if path.is_dir() {
             bail!("{} is a directory; name a file in it", path.display());
@@ -125,14 +126,14 @@ pub(crate) fn show(report: &Report, output: &mut Output) {
     if let Some(words) = recorded(report) {
         output.note(&words);
     }
-    let is_empty = report.processes == 0 && report.passed_over == 0;
+    let is_empty = report.processes == 0 && report.uncaptured_processes == 0;
     for loss in &report.losses {
         // The command that recorded nothing explains why, at more length.
         if is_empty && loss.is_no_process() {
             continue;
         }
         if loss.is_missing_data() {
-            output.warning(&format!("not whole: {loss}"));
+            output.warning(&format!("incomplete: {loss}"));
         } else {
             output.note(&loss.to_string());
         }
@@ -154,15 +155,18 @@ fn show_nameless(report: &Report, output: &mut Output) {
     nameless.sort_by_key(|(frames, ..)| std::cmp::Reverse(*frames));
     for (frames, path, why) in nameless.iter().take(SHOWN) {
         output.note(&format!(
-            "{} of {path} without names: {why}",
+            "{} in {path} not symbolized: {why}",
             counted(*frames, "frame", "frames")
         ));
     }
     if nameless.len() > SHOWN {
-        output.note(&format!("and frames of {} more files", nameless.len() - SHOWN));
+        output.note(&format!(
+            "frames in {} more files not symbolized",
+            nameless.len() - SHOWN
+        ));
     }
     if !nameless.is_empty() {
-        output.note("names can be added later: tracesmith symbolize FILE --debug-dir DIR");
+        output.note("add symbols later with: tracesmith symbolize FILE --debug-dir DIR");
     }
 }
 
@@ -203,7 +207,7 @@ fn contents(report: &Report) -> String {
     } = report.rows;
     let mut parts = vec![
         counted(kernels, "kernel", "kernels"),
-        counted(copies, "copy or set", "copies and sets"),
+        counted(copies, "memcpy or memset", "memcpys and memsets"),
         counted(api_calls, "API call", "API calls"),
     ];
     for (count, one, many) in [
@@ -211,18 +215,18 @@ fn contents(report: &Report) -> String {
         (syncs, "wait", "waits"),
         (allocations, "allocation", "allocations"),
         (markers, "marker", "markers"),
-        (counters, "sample of counters", "samples of counters"),
+        (counters, "counter sample", "counter samples"),
     ] {
         if count > 0 {
             parts.push(counted(count, one, many));
         }
     }
     let processes = counted(u64::from(report.processes), "process", "processes");
-    format!("{} of {processes}", parts.join(", "))
+    format!("{} from {processes}", parts.join(", "))
 }
 
 /// Says how much a window may reach that is about to be recorded.
-fn announce(start: &RecordingStart) {
+fn announce(start: &ReplayCaptureStart) {
     let reachable = units::bytes(start.reachable_bytes);
     let room = start.free_bytes.map(|free| {
         // Read before and after, and written once where it is the same.
@@ -231,14 +235,14 @@ fn announce(start: &RecordingStart) {
             .saturating_mul(2)
             .saturating_add(start.kept_bytes);
         let doubt = if needed > free {
-            ": should the window reach all of it, the recording is given up"
+            ": not enough if the window reaches all of it; the recording then stops"
         } else {
             ""
         };
-        format!(", {} are free for it{doubt}", units::bytes(free))
+        format!(", {} of disk space free{doubt}", units::bytes(free))
     });
     let words = format!(
-        "recording a window that may reach {reachable} of memory{}",
+        "recording a window for replay: it can reach {reachable} of memory{}",
         room.unwrap_or_default()
     );
     let mut errors = io::stderr();
@@ -252,7 +256,7 @@ fn recorded(report: &Report) -> Option<String> {
     let (path, _) = report.files.last()?;
     (rows.recorded_calls > 0).then(|| {
         format!(
-            "to be run again: {}, {} of memory, read while the program stood still for {}; tracesmith replay {}",
+            "recorded for replay: {}, {} of memory (the program was stopped for {}); run: tracesmith replay {}",
             counted(rows.recorded_calls, "call", "calls"),
             units::bytes(rows.recorded_bytes),
             units::nanos(rows.recorded_nanos),

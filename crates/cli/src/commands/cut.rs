@@ -29,10 +29,7 @@ pub(crate) fn show_report(
     output: &mut Output,
 ) -> anyhow::Result<()> {
     if report.damaged_blocks > 0 {
-        output.warning(&format!(
-            "{} damaged blocks could not be read",
-            report.damaged_blocks
-        ));
+        output.warning(&format!("{} damaged blocks were skipped", report.damaged_blocks));
     }
     warn_of_losses(report, output);
     if is_stdout(out) {
@@ -68,7 +65,7 @@ pub(crate) fn warn_of_losses(report: &RewriteReport, output: &mut Output) {
     if report.rows_not_carried > 0 {
         let rows = units::count(report.rows_not_carried);
         output.warning(&format!(
-            "{rows} rows of tables unknown to this version were left out"
+            "{rows} rows of tables that this version does not know were left out"
         ));
     }
     for left_out in &report.recordings_left_out {

@@ -39,7 +39,7 @@ pub(crate) fn run(args: &DemoArgs, output: &mut Output) -> anyhow::Result<()> {
     }
     let (origin, trace) = trace_to_show(args, output)?;
     put(&trace, &out)?;
-    let opened = Trace::from_bytes(trace).context("reading the trace of the demo")?;
+    let opened = Trace::from_bytes(trace).context("reading the demo trace")?;
     show(&origin, &opened, &out, output)
 }
 
@@ -68,16 +68,18 @@ fn trace_to_show(args: &DemoArgs, output: &mut Output) -> anyhow::Result<(Origin
                     let device = device.name.clone();
                     return Ok((Origin::Here { device }, trace));
                 }
-                Err(error) => output.warning(&format!("this machine's GPU could not be recorded: {error:#}")),
+                Err(error) => output.warning(&format!(
+                    "cannot record on this machine's GPU: {error:#}; showing the bundled recording"
+                )),
             },
-            None => output.note("no GPU here: this is a recording of one"),
+            None => output.note("no GPU on this machine: showing the bundled recording"),
         }
     }
     Ok((Origin::Recording, RECORDING.to_vec()))
 }
 
 fn record(side: u32) -> anyhow::Result<Vec<u8>> {
-    let folder = tempfile::tempdir().context("making a folder for the recording")?;
+    let folder = tempfile::tempdir().context("creating a temporary folder")?;
     let file = folder.path().join("demo.sbt");
     capture(&["demo", "--side", &side.to_string()], &[], &file)?;
     std::fs::read(&file).context("reading the recording")
@@ -136,29 +138,29 @@ fn show(origin: &Origin, trace: &Trace, out: &Path, output: &mut Output) -> anyh
         output.line("")?;
     }
     for problem in health_lines(&trace.health()) {
-        output.warning(&format!("the recording is not whole: {problem}"));
+        output.warning(&format!("the trace is incomplete: {problem}"));
     }
     view::show_totals(trace, &Query::default(), ROWS, output)?;
     if output.format == Format::Table {
         output.line(&format!("\n{HEADING}what to try next{HEADING:#}"))?;
         let file = out.display();
         for (command, meaning) in [
-            (format!("tracesmith info {file}"), "what the trace holds"),
+            (format!("tracesmith info {file}"), "contents of the trace"),
             (
                 format!("tracesmith view {file} --kind kernel --sort duration --limit 5"),
                 "the longest kernels",
             ),
             (
                 format!("tracesmith view {file} {}", busy_range(trace)),
-                "everything in a stretch of time",
+                "all events in a time range",
             ),
             (
                 "tracesmith doctor".to_owned(),
-                "whether your programs can be recorded here",
+                "check whether this machine can record programs",
             ),
             (
                 "tracesmith profile -- python train.py".to_owned(),
-                "record one of them",
+                "record your own program",
             ),
         ] {
             output.line(&format!("  {command}\n      {FAINT}{meaning}{FAINT:#}"))?;

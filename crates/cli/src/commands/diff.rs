@@ -9,7 +9,7 @@ use tracesmith_trace::reconstruct::Window;
 use tracesmith_trace::units;
 
 use crate::args::{DiffArgs, Format};
-use crate::commands::analyze::say_doubts;
+use crate::commands::analyze::show_doubts;
 use crate::exit::Exit;
 use crate::input::open_trace;
 use crate::output::table::{Align, Cell, TextTable};
@@ -34,7 +34,7 @@ pub(crate) fn run(args: &DiffArgs, output: &mut Output) -> anyhow::Result<Exit> 
     match output.format {
         Format::Table => show(&report, limit, output)?,
         Format::Json => {
-            let mut answer = serde_json::to_value(&report).context("putting the answer into JSON")?;
+            let mut answer = serde_json::to_value(&report).context("writing JSON")?;
             answer["is_over"] = json!(args.fail_over.map(|_| is_over));
             answer["doubts_a"] = json!(a.activity.doubts);
             answer["doubts_b"] = json!(b.activity.doubts);
@@ -68,11 +68,14 @@ pub(crate) fn run(args: &DiffArgs, output: &mut Output) -> anyhow::Result<Exit> 
         }
     }
     if output.format != Format::Json {
-        say_doubts(&a.activity.doubts, output);
-        say_doubts(&b.activity.doubts, output);
+        show_doubts(&a.activity.doubts, output);
+        show_doubts(&b.activity.doubts, output);
     }
     if let Some(allowed) = args.fail_over.filter(|_| is_over) {
-        output.note(&format!("the time grew by more than {:.1} %", 100.0 * allowed.0));
+        output.note(&format!(
+            "the time increased by more than {:.1} %",
+            100.0 * allowed.0
+        ));
     }
     Ok(Exit::from_check(!is_over))
 }
@@ -88,10 +91,10 @@ fn fate(fate: Fate) -> &'static str {
 fn show(report: &DiffReport, limit: usize, output: &mut Output) -> anyhow::Result<()> {
     let unit = match report.unit {
         DiffUnit::Step => format!(
-            "of a step, on average over {} and {} steps",
+            "per step, mean of {} and {} steps",
             report.steps_a, report.steps_b
         ),
-        DiffUnit::Trace => "of the whole traces, as not both have two steps or more".to_owned(),
+        DiffUnit::Trace => "of the whole traces (at least one has fewer than two steps)".to_owned(),
     };
     output.line(&format!("{HEADING}Times {unit}{HEADING:#}"))?;
     let mut table = TextTable::new(&[
@@ -101,7 +104,7 @@ fn show(report: &DiffReport, limit: usize, output: &mut Output) -> anyhow::Resul
         ("change", Align::Right),
         ("", Align::Left),
     ]);
-    for (name, compared) in [("time", &report.time), ("device busy", &report.busy)] {
+    for (name, compared) in [("time", &report.time), ("GPU busy", &report.busy)] {
         table.row([
             name.into(),
             units::nanos(compared.a_ns as u64).into(),

@@ -52,7 +52,7 @@ fn cupti_version(library: &Path) -> Result<u32, String> {
     let version = report["version"]
         .as_u64()
         .and_then(|version| version.try_into().ok());
-    version.ok_or_else(|| "it states no version".to_owned())
+    version.ok_or_else(|| "no version found".to_owned())
 }
 
 fn show(report: &DoctorReport, output: &mut Output) -> anyhow::Result<()> {

@@ -2,7 +2,7 @@
 
 use anyhow::Context;
 use serde_json::{Value, json};
-use tracesmith_collect::{Beforehand, Preload, environment};
+use tracesmith_collect::{CuptiPreinit, Preload, environment};
 
 use crate::args::{EnvArgs, Format};
 use crate::library;
@@ -15,9 +15,9 @@ pub(crate) fn run(args: &EnvArgs, output: &mut Output) -> anyhow::Result<()> {
         Preload::Yes
     };
     let beforehand = if args.ready {
-        Beforehand::Ready
+        CuptiPreinit::Ready
     } else {
-        Beforehand::Nothing
+        CuptiPreinit::Nothing
     };
     let variables =
         environment(&library::locate()?, preload, beforehand).context("preparing the runtime directory")?;

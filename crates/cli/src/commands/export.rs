@@ -24,7 +24,7 @@ pub(crate) fn run(args: &ExportArgs, output: &mut Output) -> anyhow::Result<()> 
     leftovers::watch()?;
     let exporter = chosen(args)?;
     if args.table.is_some() && !matches!(exporter.way, Way::Tables(_)) {
-        bail!("{} is no format of tables; leave --table out", exporter.name);
+        bail!("--table does not apply to the format {}", exporter.name);
     }
     let out = OutArgs {
         out: out_path(args, exporter)?,
@@ -73,11 +73,11 @@ fn chosen(args: &ExportArgs) -> anyhow::Result<&'static Exporter> {
         return Ok(exporter);
     }
     let Some(out) = &args.out else {
-        bail!("no format; choose one with -f, or name a file with -o");
+        bail!("no format given; choose one with -f, or name a file with -o");
     };
     exporter_for(out).with_context(|| {
         format!(
-            "no format is known by the ending of {}; choose one with -f",
+            "the extension of {} does not name a format; choose one with -f",
             out.display()
         )
     })
@@ -136,7 +136,7 @@ pub(crate) fn write(
     match exporter.way {
         Way::Stream(export) => stream(out, input, |out| export(trace, options, out)),
         Way::File(export) if is_stdout(out) => {
-            let folder = tempfile::tempdir().context("making a temporary folder")?;
+            let folder = tempfile::tempdir().context("creating a temporary folder")?;
             let path = folder.path().join("export");
             let report = export(trace, options, &path)?;
             write_out(out, &[input], |target| {
@@ -149,10 +149,10 @@ pub(crate) fn write(
             })
         }
         Way::Folder(_) if is_stdout(out) => {
-            bail!("{} is a folder of files; name one with -o", exporter.name)
+            bail!("{} writes a folder of files; name it with -o", exporter.name)
         }
         Way::Tables(_) if is_stdout(out) => bail!(
-            "{} is a folder of files; name one with -o, or choose a table with --table",
+            "{} writes a folder of files; name it with -o, or choose a table with --table",
             exporter.name
         ),
         Way::Tables(export) => write_path(out, &[input], |path| {
@@ -239,13 +239,16 @@ fn write_split(
     out: &OutArgs,
 ) -> anyhow::Result<(ExportReport, Vec<u64>)> {
     if exporter.name != "perfetto" {
-        bail!("--split is for Perfetto traces; {} is one file", exporter.name);
+        bail!(
+            "--split applies to Perfetto traces only, not to {}",
+            exporter.name
+        );
     }
     if is_stdout(out) {
-        bail!("--split writes several files; name them with -o");
+        bail!("--split writes several files; give their name with -o");
     }
     if limit == 0 {
-        bail!("--split 0 leaves no room for anything");
+        bail!("--split must be greater than 0");
     }
     let mut open = |number: usize| -> std::io::Result<Box<dyn std::io::Write>> {
         let mut how = std::fs::File::options();
@@ -308,8 +311,8 @@ pub(crate) fn show(
     output: &mut Output,
 ) -> anyhow::Result<()> {
     for (count, why) in [
-        (report.left_out, "have no place in this format"),
-        (report.without_time, "have no time"),
+        (report.left_out, "cannot be expressed in this format"),
+        (report.without_time, "have no timestamps"),
     ] {
         if count > 0 {
             output.warning(&format!("{} events {why} and were left out", units::count(count)));

@@ -7,12 +7,12 @@ use tracesmith_trace::units;
 
 use super::leftovers;
 use super::out_file::write_folder;
-use super::replay::{launch_place, settle, warn_of_damage};
+use super::replay::{aslr, launch_place, warn_of_damage};
 use crate::args::{ExtractArgs, Format, OutArgs};
 use crate::output::Output;
 
 pub(crate) fn run(args: &ExtractArgs, output: &mut Output) -> anyhow::Result<()> {
-    settle::settle_addresses();
+    aslr::reexec_without_aslr();
     leftovers::watch()?;
     let name = args.file.display().to_string();
     let mut recording = Recording::open(&args.file).with_context(|| name.clone())?;
@@ -34,7 +34,9 @@ pub(crate) fn run(args: &ExtractArgs, output: &mut Output) -> anyhow::Result<()>
         Ok(match prepared {
             Some(mut replay) => replay.extract(place, folder)?,
             None => {
-                output.note("no GPU here: extracting what the file says without running anything");
+                output.note(
+                    "no GPU on this machine: extracting from the file only, without running the kernel",
+                );
                 recording.extract(&plan, place, folder)?
             }
         })
@@ -47,11 +49,11 @@ pub(crate) fn run(args: &ExtractArgs, output: &mut Output) -> anyhow::Result<()>
         return Ok(());
     }
     let leaves = match extracted.unknown {
-        0 => format!("of which it changes {}", extracted.changed),
-        unknown => format!("of which {unknown} cannot be compared without a GPU"),
+        0 => format!("{} changed by the kernel", extracted.changed),
+        unknown => format!("{unknown} not compared (no GPU)"),
     };
     output.line(&format!(
-        "#{} {}: {} buffers ({}), {leaves}, in {folder}; README.md says how to run it",
+        "#{} {}: {} buffers ({}), {leaves}; wrote {folder}, see README.md there",
         extracted.command,
         extracted.function,
         extracted.buffers,

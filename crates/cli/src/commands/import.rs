@@ -19,7 +19,7 @@ pub(crate) fn run(args: &ImportArgs, output: &mut Output) -> anyhow::Result<()> 
         let input = open(path).with_context(|| format!("reading {}", path.display()))?;
         if input.head().starts_with(&MAGIC) {
             bail!(
-                "{} is already a TraceSmith trace: all commands read it as it is",
+                "{} is already a TraceSmith trace; all commands can read it",
                 path.display()
             );
         }
@@ -55,11 +55,11 @@ pub(crate) fn run(args: &ImportArgs, output: &mut Output) -> anyhow::Result<()> 
     }
     let (report, bytes) = written?;
     if report.cut {
-        output.warning("a file is cut off; what was left of it is in the trace");
+        output.warning("a file is truncated; the trace contains the part that could be read");
     }
     if report.skipped > 0 {
         output.warning(&format!(
-            "{} entries have no place in a trace; 'tracesmith info' lists them by kind",
+            "{} entries could not be imported; 'tracesmith info' lists them by kind",
             units::count(report.skipped)
         ));
     }

@@ -43,7 +43,7 @@ impl Checked {
         match self {
             Checked::Wanted => "good: every block was read and checked",
             Checked::Unasked => "good",
-            Checked::Partly => "good (contents not checked; --verify reads all of it)",
+            Checked::Partly => "good (contents not checked; --verify checks them)",
         }
     }
 }
@@ -343,7 +343,7 @@ fn show_tables(trace: &Trace, kinds: &BTreeMap<BlockKind, Size>, output: &mut Ou
         (bytes + size.bytes, unpacked + size.unpacked)
     });
     output.line(&format!(
-        "{FAINT}all together {} for {} of values, {:.1}× smaller{FAINT:#}",
+        "{FAINT}total: {} for {} of values, {:.1}× smaller{FAINT:#}",
         units::bytes(bytes),
         units::bytes(unpacked),
         unpacked as f64 / bytes as f64
@@ -420,7 +420,7 @@ fn show_health(
         output.line(&format!("{FAINT}health{FAINT:#}     {GOOD}{words}{GOOD:#}"))?;
         return Ok(());
     }
-    output.line(&format!("{FAINT}health{FAINT:#}     {BAD}not whole{BAD:#}"))?;
+    output.line(&format!("{FAINT}health{FAINT:#}     {BAD}incomplete{BAD:#}"))?;
     for line in health_lines(health) {
         output.line(&format!("  {line}"))?;
     }
@@ -457,7 +457,7 @@ pub(crate) fn health_lines(health: &HealthReport) -> Vec<String> {
     }
     for clock in &health.unlinked_clocks {
         lines.push(format!(
-            "times of {clock} cannot be aligned with the others: no readings link them"
+            "times of {clock} cannot be aligned with the others: no clock pairs link them"
         ));
     }
     lines

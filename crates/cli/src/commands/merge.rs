@@ -66,11 +66,11 @@ fn show_hosts(hosts: &[HostPlacement], output: &mut Output) {
                 "the times of host {name} cannot be compared with those of the first host: no clock pairs link them"
             )),
             Some(uncertainty) if uncertainty >= UNSYNCHRONISED => output.warning(&format!(
-                "the times of host {name} can be off by {}: the clock of a host is not synchronised",
+                "the times of host {name} can be off by {}: the clock of a host is not synchronized",
                 units::nanos(uncertainty)
             )),
             Some(uncertainty) => output.note(&format!(
-                "times of host {name} are placed to within {}",
+                "times of host {name} are accurate to {}",
                 units::nanos(uncertainty)
             )),
         }

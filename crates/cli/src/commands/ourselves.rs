@@ -58,6 +58,6 @@ fn reason(output: &Output) -> String {
     let talk = String::from_utf8_lossy(&output.stderr);
     match talk.lines().find(|line| !line.trim().is_empty()) {
         Some(line) => line.trim_start_matches("error: ").to_owned(),
-        None => format!("it ended with {}", output.status),
+        None => format!("the process ended with {}", output.status),
     }
 }

@@ -75,7 +75,7 @@ pub(crate) fn write_out<R>(
 ) -> anyhow::Result<R> {
     if is_stdout(args) {
         if io::stdout().is_terminal() {
-            bail!("this is not for a terminal; redirect standard output, or name a file with -o");
+            bail!("the output is binary; redirect standard output, or name a file with -o");
         }
         let written = fill(Target::Stream(Box::new(io::stdout())));
         return written.map_err(|error| match is_broken_pipe(&error) {
@@ -117,7 +117,7 @@ pub(crate) fn write_path<R>(
         let is_empty = fs::read_dir(&args.out).with_context(what)?.next().is_none();
         if !is_empty {
             bail!(
-                "{} is a folder with something in it; name a new one",
+                "{} is a folder that is not empty; name a new one",
                 args.out.display()
             );
         }
@@ -140,7 +140,7 @@ pub(crate) fn write_folder<R>(
         let is_empty = fs::read_dir(&args.out).with_context(what)?.next().is_none();
         anyhow::ensure!(
             args.force || is_empty,
-            "{folder} is not empty; --force writes into it"
+            "{folder} is not empty; write into it with --force"
         );
     }
     if let Some(parent) = args.out.parent() {

@@ -46,17 +46,17 @@ pub(crate) fn run(args: ProfileArgs, output: &mut Output) -> anyhow::Result<Exit
             write_perfetto(path, &args.capture, output);
         }
     }
-    if report.processes == 0 && report.passed_over == 0 && !withheld {
+    if report.processes == 0 && report.uncaptured_processes == 0 && !withheld {
         output.warning(&format!(
-            "{} started no process that uses CUDA or NVTX, or ours was kept out: a static program, one with \
-             other rights, or one that clears its environment",
+            "nothing was recorded: {} started no process that uses CUDA or NVTX, or the TraceSmith library was not loaded \
+             (static program, setuid program, or cleared environment)",
             program.display()
         ));
-        output.note("hint: tracesmith doctor says what works on this machine");
+        output.note("hint: tracesmith doctor checks what works on this machine");
     }
     if let Some(other) = displaced_library().filter(|_| !withheld) {
         output.warning(&format!(
-            "CUDA_INJECTION64_PATH was {}: there is room for one, so that tool got nothing of what was recorded here",
+            "CUDA_INJECTION64_PATH was {}: TraceSmith replaced it, so that tool recorded nothing",
             other.display()
         ));
     }
@@ -72,7 +72,7 @@ pub(crate) fn run(args: ProfileArgs, output: &mut Output) -> anyhow::Result<Exit
 fn injection() -> Injection {
     match nsight_compute_above() {
         Some(pid) => Injection::Withheld(format!(
-            "Nsight Compute (process {pid}) runs no program with another tool in it: nothing of the GPU is recorded"
+            "Nsight Compute (process {pid}) does not allow another tool in its programs: no GPU activity is recorded"
         )),
         None => Injection::ByDriver,
     }
@@ -89,6 +89,6 @@ fn write_perfetto(path: &Path, args: &CaptureArgs, output: &mut Output) {
         .and_then(|trace| export::write(perfetto, &trace, &ExportOptions::default(), &out, path));
     match written {
         Ok((_, bytes)) => output.note(&format!("wrote {} ({})", out.out.display(), units::bytes(bytes))),
-        Err(error) => output.warning(&format!("no Perfetto trace: {error:#}")),
+        Err(error) => output.warning(&format!("cannot write the Perfetto trace: {error:#}")),
     }
 }

@@ -14,12 +14,12 @@ use crate::output::Output;
 
 pub(crate) fn run(args: &RecordArgs, output: &mut Output) -> anyhow::Result<Exit> {
     if args.dump {
-        return ask_for_dumps(&args.pid, output);
+        return request_dumps(&args.pid, output);
     }
     for process in &args.pid {
         anyhow::ensure!(
             Path::new("/proc").join(process.to_string()).exists(),
-            "there is no process {process}"
+            "no process {process}"
         );
     }
     let selection = if args.pid.is_empty() {
@@ -32,17 +32,17 @@ pub(crate) fn run(args: &RecordArgs, output: &mut Output) -> anyhow::Result<Exit
     let has_end = args.capture.duration.is_some();
     let report = record(&selection, capture, destination, || {
         if !has_end {
-            output.note("recording; Ctrl-C ends it");
+            output.note("recording; press Ctrl-C to stop");
         }
     })?;
     capture::show(&report, output);
     if report.processes == 0 {
-        output.warning("no armed process was found; start programs with the variables of 'tracesmith env'");
+        output.warning("no process to attach to; start programs with the variables of 'tracesmith env'");
     }
     capture::exit(report, Exit::Done, &args.capture, output)
 }
 
-fn ask_for_dumps(processes: &[u32], output: &mut Output) -> anyhow::Result<Exit> {
+fn request_dumps(processes: &[u32], output: &mut Output) -> anyhow::Result<Exit> {
     for process in processes {
         let path = dump(*process)?;
         let path = path.display().to_string();

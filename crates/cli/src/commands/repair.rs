@@ -45,9 +45,9 @@ pub(crate) fn run(args: &RepairArgs, output: &mut Output) -> anyhow::Result<()> 
     let health = trace.health();
     let is_cut = health.recorded.iter().any(|item| item.cause == HealthCause::CUT);
     if is_cut && trace.metadata.contains_key("import.format") {
-        output.line("the imported file was truncated: what could be read of it is in the new trace")?;
+        output.line("the imported file was truncated: the new trace contains the part that could be read")?;
     } else if is_cut {
-        output.line("the trace is of a truncated file: its last events are missing")?;
+        output.line("the recorded file was truncated: the last events are missing")?;
     } else if report.damage.is_empty() {
         output.line("nothing was damaged")?;
     }

@@ -1,11 +1,11 @@
 //! `tracesmith replay`: recorded work, run again and judged.
 
 mod answers;
+pub(super) mod aslr;
 mod guard;
 mod origin;
 mod plan;
 mod plan_file;
-pub(super) mod settle;
 mod step;
 
 use std::fs;
@@ -36,10 +36,11 @@ use plan_file::Written;
 const SHOWN: usize = 20;
 
 /// What can be done about addresses that are taken.
-const RELOCATE: &str = "--relocate takes others, and changes all that looks like an address in those";
+const RELOCATE: &str =
+    "--relocate uses other addresses, and rewrites values that look like pointers into the recorded ones";
 
 /// What can be done without a GPU.
-const WITHOUT_GPU: &str = "a replay runs kernels, and needs a GPU; without one: --mode dry-run, and --dump of memory that no kernel has changed yet, or at the end";
+const WITHOUT_GPU: &str = "a replay needs a GPU; without one, use --mode dry-run, or --dump of final memory and of memory that no kernel has changed";
 
 /// How a replay ends that could not be made.
 const FAILED: Exit = Exit::Code(2);
@@ -65,7 +66,7 @@ pub(crate) fn run(args: &ReplayArgs, output: &mut Output) -> anyhow::Result<Exit
         return Ok(Exit::Done);
     }
     if is_timed {
-        settle::settle_addresses();
+        aslr::reexec_without_aslr();
     } else if args.mode != ReplayMode::DryRun && guard::role() == Role::Guard {
         return guard::guard(args, output);
     }
@@ -73,7 +74,7 @@ pub(crate) fn run(args: &ReplayArgs, output: &mut Output) -> anyhow::Result<Exit
     let mut recording = Recording::open(&args.file).with_context(|| name.clone())?;
     if recording.others > 0 {
         output.warning(&format!(
-            "{} more processes are recorded; the first is taken",
+            "the trace contains recordings of {} more processes; replaying the first",
             recording.others
         ));
     }
@@ -81,17 +82,17 @@ pub(crate) fn run(args: &ReplayArgs, output: &mut Output) -> anyhow::Result<Exit
     if recording.broken.is_none() {
         warn_of_damage(&recording, &args.file, output)?;
     }
-    let wishes = Wishes::of(args, &recording)?;
+    let request = ReplayRequest::of(args, &recording)?;
     if args.mode == ReplayMode::DryRun {
         return plan::show_plan(&recording, &plan, output);
     }
     if guard::role() != Role::Searcher {
-        for array in &wishes.written {
+        for array in &request.written {
             array.refuse_to_destroy(args)?;
         }
     }
     let recorded_span = (args.mode == ReplayMode::AsRecorded).then(|| recording.span());
-    origin::warn_of_strangers(&recording.origin, output);
+    origin::warn_if_recorded_elsewhere(&recording.origin, output);
     let placing = if args.relocate {
         Placing::Anywhere
     } else {
@@ -110,16 +111,16 @@ pub(crate) fn run(args: &ReplayArgs, output: &mut Output) -> anyhow::Result<Exit
             None => error,
         }
     })?;
-    guard::take_notes(&replay.watch());
+    guard::write_progress(&replay.watch());
     let context = Answered {
         args,
-        wishes: &wishes,
+        request: &request,
         recorded_span,
     };
     match context.replay(&mut replay, output) {
         Ok(exit) => Ok(exit),
         Err(error) => match error.downcast::<Error>() {
-            Ok(error) => guard::hand_over(error, &replay),
+            Ok(error) => guard::report_fault(error, &replay),
             Err(error) => Err(error),
         },
     }
@@ -141,7 +142,7 @@ fn dump_recorded(args: &ReplayArgs, output: &mut Output) -> anyhow::Result<bool>
     match content.with_context(|| name)? {
         Content::Known(content) => {
             warn_of_damage(&recording, &args.file, output)?;
-            output.note("no GPU here: from the file, nothing was run");
+            output.note("no GPU on this machine: the contents come from the file, and nothing was run");
             array.write(&content, output)?;
             Ok(true)
         }
@@ -150,7 +151,7 @@ fn dump_recorded(args: &ReplayArgs, output: &mut Output) -> anyhow::Result<bool>
             name,
         } => {
             output.note(&format!(
-                "#{call} {name} may have written that memory: only a replay on a GPU shows what it holds then"
+                "#{call} {name} may have written that memory: its contents are known only after a replay on a GPU"
             ));
             Ok(false)
         }
@@ -175,15 +176,15 @@ pub(super) fn warn_of_damage(recording: &Recording, file: &Path, output: &mut Ou
 /// What is answered, and from what.
 struct Answered<'a> {
     args: &'a ReplayArgs,
-    wishes: &'a Wishes,
+    request: &'a ReplayRequest,
     recorded_span: Option<Duration>,
 }
 
 impl Answered<'_> {
     fn replay(&self, replay: &mut Replay<'_>, output: &mut Output) -> anyhow::Result<Exit> {
-        let Self { args, wishes, .. } = self;
-        replay.set_tolerances(&wishes.tolerances);
-        for replacement in &wishes.replacements {
+        let Self { args, request, .. } = self;
+        replay.set_tolerances(&request.tolerances);
+        for replacement in &request.replacements {
             replay.replace(replacement)?;
         }
         if guard::role() == Role::Searcher {
@@ -196,7 +197,7 @@ impl Answered<'_> {
         if args.step {
             return step::run(replay, output);
         }
-        for array in &wishes.written {
+        for array in &request.written {
             replay.go_to(array.place)?;
             let content = replay.read(array.address, array.bytes)?;
             array.write(&content, output)?;
@@ -209,9 +210,9 @@ impl Answered<'_> {
             return answers::show_check(&found, output);
         }
         match args.mode {
-            ReplayMode::Timing if wishes.replacements.is_empty() => {
+            ReplayMode::Timing if request.replacements.is_empty() => {
                 let before = replay.clocks();
-                let timings = replay.time(wishes.part.places.clone(), args.repeat)?;
+                let timings = replay.time(request.part.places.clone(), args.repeat)?;
                 let clocks = [before, replay.clocks()];
                 output.json(&replay_timing::report_value(&timings, clocks))?;
                 return Ok(Exit::Done);
@@ -220,12 +221,12 @@ impl Answered<'_> {
             ReplayMode::AsRecorded => replay.set_pace(Pace::AsRecorded),
             _ => {}
         }
-        let repeat = wishes.repeat.unwrap_or(args.repeat);
+        let repeat = request.repeat.unwrap_or(args.repeat);
         self.show_progress(replay, repeat, output);
-        let runs = replay.run_part(&wishes.part, repeat)?;
+        let runs = replay.run_part(&request.part, repeat)?;
         let compared: Vec<Comparison> = replay.time_replaced(repeat)?;
-        let is_whole = wishes.part == Part::whole(replay.recording().commands.len());
-        let timings = if is_whole && compared.is_empty() && output.is_curious() {
+        let is_whole = request.part == Part::whole(replay.recording().commands.len());
+        let timings = if is_whole && compared.is_empty() && output.wants_detail() {
             replay.time_each()?
         } else {
             Vec::new()
@@ -250,7 +251,7 @@ impl Answered<'_> {
 }
 
 /// What was asked for, as the library wants it.
-struct Wishes {
+struct ReplayRequest {
     part: Part,
     tolerances: Vec<Tolerance>,
     replacements: Vec<Replacement>,
@@ -260,10 +261,10 @@ struct Wishes {
     repeat: Option<u32>,
 }
 
-impl Wishes {
+impl ReplayRequest {
     fn of(args: &ReplayArgs, recording: &Recording) -> anyhow::Result<Self> {
         if let Some(plan) = &args.plan {
-            return plan_file::wishes(plan, recording);
+            return plan_file::request(plan, recording);
         }
         Ok(Self {
             part: part(args, recording)?,
@@ -302,7 +303,7 @@ fn part(args: &ReplayArgs, recording: &Recording) -> anyhow::Result<Part> {
     }
     if let Some(stream) = args.stream {
         let is_known = recording.commands.iter().any(|command| command.stream == stream);
-        anyhow::ensure!(is_known, "no call in a stream {stream:#x} is recorded");
+        anyhow::ensure!(is_known, "the recording has no call in stream {stream:#x}");
         part.stream = Some(stream);
     }
     Ok(part)
@@ -312,7 +313,7 @@ fn part(args: &ReplayArgs, recording: &Recording) -> anyhow::Result<Part> {
 pub(super) fn recorded_calls(recording: &Recording) -> String {
     match (recording.commands.first(), recording.commands.last()) {
         (Some(first), Some(last)) => {
-            format!("the recording has the calls {} to {}", first.number, last.number)
+            format!("the recording has calls {} to {}", first.number, last.number)
         }
         _ => "the recording has no calls".to_owned(),
     }
@@ -374,7 +375,7 @@ fn replacement(arg: &ReplaceArg, args: &ReplayArgs, recording: &Recording) -> an
                 .launches(&arg.kernel)
                 .position(|place| Some(place) == chosen);
             let nth = nth
-                .with_context(|| format!("--kernel {} chooses no launch of {:?}", kernel.name, arg.kernel))?;
+                .with_context(|| format!("--kernel {} selects no launch of {:?}", kernel.name, arg.kernel))?;
             Some(nth + 1)
         }
     };
@@ -429,7 +430,7 @@ pub(super) fn place_before(option: &str, call: Option<u64>, recording: &Recordin
     let end = recording.commands.last().map_or(0, |command| command.number + 1);
     anyhow::ensure!(
         (first..=end).contains(&number),
-        "{option} {number}: {}; without {option}, memory is written as it is at the end",
+        "{option} {number}: {}; without {option}, the final memory is written",
         recorded_calls(recording)
     );
     Ok(recording.places(0..number).end)
@@ -437,9 +438,9 @@ pub(super) fn place_before(option: &str, call: Option<u64>, recording: &Recordin
 
 /// All of the buffer that an address lies in.
 fn extent(recording: &Recording, address: u64) -> anyhow::Result<(u64, u64)> {
-    let buffer = recording
-        .buffer(address)
-        .with_context(|| format!("no recorded buffer lies at {address:#x}; --mode dry-run lists them"))?;
+    let buffer = recording.buffer(address).with_context(|| {
+        format!("no recorded buffer contains {address:#x}; --mode dry-run lists the buffers")
+    })?;
     Ok((buffer.address, buffer.bytes))
 }
 
@@ -460,7 +461,7 @@ impl Written {
         output.note(&format!("wrote {file} ({bytes})"));
         if self.wanted != self.address {
             output.note(&format!(
-                "{:#x} is at offset {} of the buffer at {:#x}; all of the buffer is written",
+                "{:#x} is at offset {} of the buffer at {:#x}; the whole buffer was written",
                 self.wanted,
                 self.wanted - self.address,
                 self.address
@@ -497,7 +498,7 @@ fn write_array(out: &Path, content: &[u8], element: Option<ElementArg>) -> anyho
 /// Says how many are not shown.
 fn rest(count: usize, output: &mut Output) -> anyhow::Result<()> {
     if count > SHOWN {
-        output.line(&format!("and {} more (--format json has all)", count - SHOWN))?;
+        output.line(&format!("and {} more (--format json shows all)", count - SHOWN))?;
     }
     Ok(())
 }

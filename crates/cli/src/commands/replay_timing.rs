@@ -46,7 +46,7 @@ pub(crate) enum Method {
 
 /// Runs this very command once more, under our own recorder. None when it failed and has said so.
 pub(crate) fn timed() -> anyhow::Result<Option<Timed>> {
-    let folder = tempfile::tempdir().context("making a folder for the recording")?;
+    let folder = tempfile::tempdir().context("creating a temporary folder")?;
     let file = folder.path().join("timing.sbt");
     let mut command = Command::new(program()?);
     command

@@ -12,7 +12,7 @@ use tracesmith_trace::reconstruct::{
 use tracesmith_trace::{EventName, Trace, units};
 
 use crate::args::{Format, StatesArgs};
-use crate::commands::analyze::{say_doubts, whole_span, window};
+use crate::commands::analyze::{show_doubts, whole_span, window};
 use crate::input::open_trace;
 use crate::output::table::{Align, TextTable};
 use crate::output::{Output, StdoutError};
@@ -34,9 +34,9 @@ pub(crate) fn run(args: &StatesArgs, output: &mut Output) -> anyhow::Result<()> 
             .collect(),
     };
     if states.lines.is_empty() {
-        output.note("no device work in this stretch of time");
+        output.note("no GPU work in this time range");
     } else if shown.lines.is_empty() {
-        output.note("no work of these streams in this stretch of time");
+        output.note("no work in these streams in this time range");
     }
     let limit = match (args.limit, output.format) {
         (Some(0), _) | (None, Format::Json | Format::Csv) => usize::MAX,
@@ -50,7 +50,7 @@ pub(crate) fn run(args: &StatesArgs, output: &mut Output) -> anyhow::Result<()> 
         None => shown.totals(output)?,
     }
     if output.format != Format::Json {
-        say_doubts(&activity.doubts, output);
+        show_doubts(&activity.doubts, output);
     }
     Ok(())
 }
@@ -315,7 +315,7 @@ impl Shown<'_> {
                 let count: usize = self.lines.iter().map(|line| line.intervals().count()).sum();
                 if count > limit {
                     let hidden = units::count((count - limit) as u64);
-                    output.note(&format!("{hidden} more stretches; --limit 0 shows all"));
+                    output.note(&format!("{hidden} more intervals; --limit 0 shows all"));
                 }
                 Ok(())
             }
@@ -334,7 +334,7 @@ impl Shown<'_> {
             .collect();
         if now.is_empty() && !self.lines.is_empty() {
             anyhow::bail!(
-                "the trace has nothing at that time; 'tracesmith info' shows when it starts and ends"
+                "the trace has no state at that time; 'tracesmith info' shows when it starts and ends"
             );
         }
         match output.format {

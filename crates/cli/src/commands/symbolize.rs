@@ -19,13 +19,13 @@ pub(crate) fn run(args: &SymbolizeArgs, output: &mut Output) -> anyhow::Result<(
     for folder in &args.debug_dir {
         anyhow::ensure!(
             folder.is_dir(),
-            "--debug-dir {}: there is no such directory",
+            "--debug-dir {}: no such directory",
             folder.display()
         );
     }
     let trace = open_trace(&args.file)?;
     let mut resolver = Resolver::new(Sources::with_folders(args.debug_dir.iter().cloned()));
-    let mut kept = Kept::new();
+    let mut kept = KeptFrames::new();
     let pids: Vec<u32> = trace.processes.iter().map(|process| process.pid).collect();
     let progress = Progress::new("naming", trace.file_bytes(), output.bar());
     let (report, bytes) = write_trace(&args.out, &[&args.file], Schema::Own, |writer| {
@@ -54,7 +54,7 @@ pub(crate) fn run(args: &SymbolizeArgs, output: &mut Output) -> anyhow::Result<(
 }
 
 /// Frames that kept the names that they had, by file.
-type Kept = BTreeMap<PathBuf, u64>;
+type KeptFrames = BTreeMap<PathBuf, u64>;
 
 /// How naming went.
 struct Outcome {
@@ -117,10 +117,10 @@ fn show(
     }
     let kept_in_words = match kept {
         0 => String::new(),
-        kept => format!(", {} keep the names that they had", units::count(*kept)),
+        kept => format!(", {} keep their symbols", units::count(*kept)),
     };
     output.line(&format!(
-        "named {} of {} native frames{kept_in_words} ({})",
+        "symbolized {} of {} native frames{kept_in_words} ({})",
         units::count(named),
         units::count(named + kept + unnamed),
         units::bytes(bytes)
@@ -129,7 +129,7 @@ fn show(
         return Ok(());
     }
     let mut table = TextTable::new(&[
-        ("without names", Align::Right),
+        ("not symbolized", Align::Right),
         ("file", Align::Flexible),
         ("build id", Align::Left),
         ("why", Align::Left),
@@ -151,7 +151,7 @@ fn show(
 fn why(module: &ModuleReport) -> String {
     match module.extent {
         Err(why) => why.to_string(),
-        Ok(Extent::Exports) => "stripped: only what it exports has names".to_owned(),
+        Ok(Extent::Exports) => "stripped: only exported functions have symbols".to_owned(),
         Ok(_) => "no function at these addresses".to_owned(),
     }
 }

@@ -36,7 +36,7 @@ pub(super) fn fitted(names: &[&str], width: usize) -> Vec<String> {
         alike.entry(short.clone()).or_default().push(at);
     }
     for group in alike.into_values().filter(|group| group.len() > 1) {
-        tell_apart(&distinct, &group, width, &mut short);
+        disambiguate(&distinct, &group, width, &mut short);
     }
     let place = |name: &&str| distinct.partition_point(|other| other < name);
     names.iter().map(|name| short[place(name)].clone()).collect()
@@ -63,7 +63,7 @@ fn without_arguments(name: &str) -> String {
 }
 
 /// Shortens names that share a prefix to the part after it. Names that are still equal get a number.
-fn tell_apart(names: &[&str], group: &[usize], width: usize, short: &mut [String]) {
+fn disambiguate(names: &[&str], group: &[usize], width: usize, short: &mut [String]) {
     let bare: Vec<&str> = group.iter().map(|at| without_parameters(names[*at])).collect();
     // Those that differ in their parameters alone are compared as they are.
     let compared: Vec<&str> = match bare.iter().all(|name| *name == bare[0]) {

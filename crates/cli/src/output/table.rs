@@ -30,7 +30,7 @@ pub(crate) enum Align {
 }
 
 impl Align {
-    fn gives_way(self) -> bool {
+    fn is_shrinkable(self) -> bool {
         matches!(self, Align::Flexible | Align::Clipped | Align::Name)
     }
 }
@@ -170,7 +170,7 @@ impl TextTable {
         // The widest column that can give way does so, until all fits.
         while total > available {
             let widest = (0..widths.len())
-                .filter(|column| self.columns[*column].1.gives_way() && widths[*column] > NARROWEST)
+                .filter(|column| self.columns[*column].1.is_shrinkable() && widths[*column] > NARROWEST)
                 .filter(|column| self.columns[*column].1 != Align::Name || names == Names::Short)
                 .max_by_key(|column| widths[*column]);
             let Some(widest) = widest else { break };

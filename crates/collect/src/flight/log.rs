@@ -1,16 +1,15 @@
-//! What a process defined, bounded however long it runs.
+//! The definitions of a process, in bounded memory.
 //!
-//! A dump must stand alone, so definitions are kept. Most have a number, and what is defined again under the same number
-//! takes the place of what was there: the log grows with the things that a program has, not with the time that it runs.
-//! The rest is bounded by kind:
+//! A dump needs all definitions. Most definitions have an ID, and a new definition with the same ID replaces the old
+//! one. So the log grows with the number of objects in the program, not with time. Other records are limited by kind:
 //!
-//! - Streams, contexts and modules that are gone, and images in whose place others are: the last [`MAX_GONE`] of each kind.
+//! - Destroyed streams, contexts and modules, and replaced images: the last [`MAX_GONE`] of each kind.
 //! - Names of threads and categories, and notes: the last [`MAX_NAMED`] of each kind.
-//! - Windows: the first that opened, which a trace states, and the last opening and close.
-//! - Losses, and notes with the same words: sums.
-//! - Clock pairs, edges of graphs, and events that had no ring of their own: the newest, see [`newest_bytes`].
+//! - Windows: the first opening, the last opening and the last close.
+//! - Losses and notes with the same text: sums.
+//! - Clock pairs, graph edges, and events without a ring: the newest, see [`newest_bytes`].
 //!
-//! What made room for newer records is counted, and dumps state it.
+//! The log counts the records that it dropped for newer ones. Dumps contain this count.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -20,33 +19,33 @@ use tracesmith_wire::{
     record::{self as wire, IntoBytes, Payload},
 };
 
-/// Bytes kept of one process. Texts, stacks and images of a real program take a few megabytes; this bounds what a mad
-/// target can take.
+/// Memory limit per process. Strings, stacks and images of a real program need a few megabytes. The limit protects
+/// against a broken target.
 const MAX_LOG_BYTES: usize = 64 << 20;
 
-/// What a record takes beside its payload: tag, place and key.
+/// Memory of a record in addition to its payload: tag, position and key.
 const RECORD_BYTES: usize = 128;
 
-/// Objects of a kind that are gone and still kept: events in the rings may refer to them.
+/// Destroyed objects that are kept per kind. Events in the rings can refer to them.
 const MAX_GONE: usize = 4096;
 
-/// Names of a kind that are kept: nothing says when a thread has gone.
+/// Names that are kept per kind. The log does not know when a thread ends.
 const MAX_NAMED: usize = 1 << 14;
 
 /// Records in the order of their first definition.
 #[derive(Debug, Default)]
 pub(crate) struct RecordLog {
-    records: BTreeMap<u64, Kept>,
+    records: BTreeMap<u64, LoggedRecord>,
     by_key: FxHashMap<Key, u64>,
-    /// Records without a key, by kind, the oldest first.
+    /// Records without a key, by kind, oldest first.
     newest: FxHashMap<u16, Newest>,
-    /// Objects that are gone, by kind, the longest gone first.
+    /// Destroyed objects, by kind, oldest first.
     gone: FxHashMap<u16, VecDeque<Object>>,
     /// The image at an address.
     images: FxHashMap<u64, u64>,
-    /// Images that were mapped where others are now, the oldest first. Stacks that were defined before those are of them.
+    /// Images that were unmapped and replaced at the same address, oldest first. Older stacks refer to them.
     replaced_images: VecDeque<u64>,
-    /// Keys of names, by kind, the oldest first.
+    /// Keys of names, by kind, oldest first.
     named: FxHashMap<u16, VecDeque<Key>>,
     bytes: usize,
     next: u64,
@@ -56,15 +55,15 @@ pub(crate) struct RecordLog {
 }
 
 #[derive(Debug)]
-struct Kept {
+struct LoggedRecord {
     tag: Tag,
     payload: Box<[u8]>,
 }
 
-/// What a later record replaces an earlier one by: its kind and what numbers it.
+/// Identifies the definition that a later record replaces: the kind, and the ID.
 type Key = (u16, Box<[u8]>);
 
-/// A stream, a context or a module: its context and its number there.
+/// A stream, a context or a module: the context, and the ID in it.
 type Object = (u32, u32);
 
 #[derive(Debug, Default)]
@@ -73,25 +72,25 @@ struct Newest {
     bytes: usize,
 }
 
-/// How a record is kept.
+/// How to store a record.
 enum Keep {
-    /// In the place of the record with the same key.
+    /// Replace the record with the same key.
     Keyed(Vec<u8>),
-    /// As [`Keep::Keyed`], as one of [`MAX_NAMED`].
+    /// Like [`Keep::Keyed`], limited to [`MAX_NAMED`].
     Named(Vec<u8>),
-    /// At the end; one with the same key goes.
+    /// Append, and remove the record with the same key.
     Latest(Vec<u8>),
-    /// As what is mapped at this address from now on.
+    /// Store as the image that is mapped at this address from now on.
     Image(u64),
-    /// As a definition of an object, which ends with this record or does not.
+    /// Store as a definition of an object.
     Object(Object, Phase),
-    /// Added to the record with the same key, as one of [`MAX_NAMED`].
+    /// Add to the record with the same key, limited to [`MAX_NAMED`].
     Sum(Vec<u8>),
-    /// With others of its kind, as far as they find room.
+    /// Keep the newest records of this kind.
     Newest,
 }
 
-/// What a record says of an object.
+/// What a record states about an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Made = 0,
@@ -124,7 +123,7 @@ impl RecordLog {
         }
     }
 
-    /// Hands out all records in their order.
+    /// Passes all records to `each`, in order.
     pub(crate) fn replay(&self, mut each: impl FnMut(&Record<'_>)) {
         for kept in self.records.values() {
             each(&Record {
@@ -134,22 +133,22 @@ impl RecordLog {
         }
     }
 
-    /// Records that found no room.
+    /// Number of records that were dropped because the log was full.
     pub(crate) fn refused(&self) -> u64 {
         self.refused
     }
 
-    /// Records that made room for newer ones.
+    /// Number of records that were dropped for newer ones.
     pub(crate) fn overwritten(&self) -> u64 {
         self.overwritten
     }
 
-    /// Whether a window is open, and no goodbye was said.
+    /// Whether a window is open, and the process has not disconnected.
     pub(crate) fn in_window(&self) -> bool {
         self.in_window
     }
 
-    /// The first opening stays in its place: a trace states when recording began.
+    /// The first opening keeps its position, because a trace states when recording began.
     fn keep_first_opening(&mut self, record: &Record<'_>) {
         let key = boxed(record.tag.kind, b"first");
         let opened = read::<wire::Window>(record).filter(|(window, _)| window.phase == wire::WINDOW_OPENED);
@@ -158,7 +157,7 @@ impl RecordLog {
         }
     }
 
-    /// Puts a record where the one with its key was, or at the end. Whether the key is new.
+    /// Replaces the record with the same key, or appends. Returns whether the key is new.
     fn put(&mut self, key: Key, record: &Record<'_>) -> bool {
         if let Some(place) = self.by_key.get(&key).copied() {
             self.replace(place, record);
@@ -186,7 +185,7 @@ impl RecordLog {
         }
     }
 
-    /// One that is mapped again where it was says nothing new.
+    /// An image that is mapped again at the same address is not stored again.
     fn put_image(&mut self, address: u64, record: &Record<'_>) {
         let before = self.images.get(&address).copied();
         let is_same = before
@@ -230,7 +229,7 @@ impl RecordLog {
         }
         self.bytes += bytes;
         self.next += 1;
-        let kept = Kept {
+        let kept = LoggedRecord {
             tag: record.tag,
             payload: record.payload.into(),
         };
@@ -275,7 +274,7 @@ impl RecordLog {
         }
     }
 
-    /// Sums of losses, and of notes with the same words.
+    /// Adds up losses, and notes with the same text.
     fn add(&mut self, key: Vec<u8>, record: &Record<'_>) {
         let place = self.by_key.get(&boxed(record.tag.kind, &key)).copied();
         let earlier = place.and_then(|place| self.records.get(&place));
@@ -330,7 +329,8 @@ impl RecordLog {
         }
     }
 
-    /// The oldest record of a kind, taken from the list of its kind, while they take more than so much.
+    /// Removes and returns the oldest record of a kind from its list, while the records of this kind use more than
+    /// the limit.
     fn oldest_beyond(&mut self, kind: u16, limit: usize) -> Option<u64> {
         let newest = self.newest.get_mut(&kind).filter(|newest| newest.bytes > limit)?;
         let oldest = newest.places.pop_front()?;
@@ -340,7 +340,7 @@ impl RecordLog {
     }
 }
 
-/// Room for the newest records of a kind that has no key.
+/// Memory for the newest records of a kind without a key.
 fn newest_bytes(kind: Kind) -> usize {
     match kind {
         wire::ClockPair::KIND => 1 << 20,
@@ -395,7 +395,7 @@ fn object_key((context, number): Object, phase: Phase) -> Vec<u8> {
     key
 }
 
-/// Names of streams go with their streams.
+/// Names of streams belong to their streams.
 fn family(kind: Kind) -> Kind {
     match kind {
         wire::StreamName::KIND => wire::Stream::KIND,
@@ -407,7 +407,7 @@ fn boxed(kind: Kind, key: &[u8]) -> Key {
     (kind.number(), key.into())
 }
 
-/// What an image is, whenever it was seen.
+/// The image without the time when it was seen.
 fn without_time(image: &[u8]) -> Option<(wire::Image, &[u8])> {
     let tag = wire::Image::KIND.into();
     let (mut fixed, path) = wire::read::<wire::Image>(&Record { tag, payload: image })?;
@@ -415,180 +415,10 @@ fn without_time(image: &[u8]) -> Option<(wire::Image, &[u8])> {
     Some((fixed, path))
 }
 
-/// A record of just this kind.
+/// The payload of a record of this kind.
 fn read<'b, T: Payload>(record: &Record<'b>) -> Option<(T, &'b [u8])> {
     wire::read::<T>(record).filter(|_| record.tag.kind == T::KIND)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn push<T: Payload>(log: &mut RecordLog, record: &T, behind: &[u8]) {
-        let payload = [record.as_bytes(), behind].concat();
-        let tag = T::KIND.into();
-        log.push(&Record {
-            tag,
-            payload: &payload,
-        });
-    }
-
-    /// The records of one kind that a dump would see.
-    fn kept<T: Payload>(log: &RecordLog) -> Vec<(T, Vec<u8>)> {
-        let mut kept = Vec::new();
-        log.replay(|record| {
-            if let Some((row, behind)) = read::<T>(record) {
-                kept.push((row, behind.to_vec()));
-            }
-        });
-        kept
-    }
-
-    /// What a program does that runs for days: all but the texts are no news.
-    fn live(log: &mut RecordLog, rounds: std::ops::Range<u32>) {
-        for round in rounds {
-            let time = u64::from(round) * 1000 + 1;
-            for destroyed in [0, 1] {
-                let stream = wire::Stream {
-                    time,
-                    context: 1,
-                    stream: round,
-                    destroyed,
-                    ..Default::default()
-                };
-                push(log, &stream, b"");
-                let name = wire::StreamName {
-                    context: 1,
-                    stream: round,
-                };
-                push(log, &name, b"side");
-                let module = wire::Module {
-                    time,
-                    context: 1,
-                    module: round,
-                    unloaded: u32::from(destroyed),
-                    ..Default::default()
-                };
-                push(log, &module, b"");
-            }
-            for phase in [wire::WINDOW_OPENED, wire::WINDOW_CLOSED, wire::WINDOW_OPENED] {
-                push(
-                    log,
-                    &wire::Window {
-                        time,
-                        phase,
-                        reserved: 0,
-                    },
-                    b"",
-                );
-            }
-            let pair = wire::ClockPair {
-                host_clock: time,
-                device_clock: time,
-                uncertainty: 1,
-            };
-            push(log, &pair, b"");
-            let lost = wire::Losses {
-                time,
-                dropped: 2,
-                ..Default::default()
-            };
-            push(log, &lost, b"");
-            let note = wire::Note {
-                time,
-                cause: 9,
-                count: 1,
-            };
-            push(log, &note, b"it repeats itself");
-            let thread = wire::ThreadName {
-                thread: round,
-                reserved: 0,
-            };
-            push(log, &thread, b"worker");
-            // Two libraries in turn at one place, and one that always comes back.
-            for (address, path) in [
-                (0x1000, format!("/lib/{}.so", round % 2)),
-                (0x9000, "/lib/same.so".into()),
-            ] {
-                let image = wire::Image {
-                    address,
-                    size: 0x1000,
-                    time,
-                    ..Default::default()
-                };
-                push(log, &image, path.as_bytes());
-            }
-        }
-    }
-
-    #[test]
-    fn a_log_of_a_program_that_goes_on_stops_growing() {
-        let mut log = RecordLog::default();
-        push(&mut log, &wire::Text { id: 1, reserved: 0 }, b"first");
-        live(&mut log, 0..20_000);
-        let bytes = log.bytes;
-        assert!(bytes < 20 << 20, "{bytes}");
-        live(&mut log, 20_000..50_000);
-        assert!(
-            log.bytes <= bytes + (1 << 20),
-            "{bytes} bytes became {}",
-            log.bytes
-        );
-        push(&mut log, &wire::Text { id: 2, reserved: 0 }, b"last");
-        assert_eq!(log.refused(), 0);
-        assert!(log.overwritten() > 0);
-        let texts: Vec<_> = kept::<wire::Text>(&log)
-            .into_iter()
-            .map(|(_, text)| text)
-            .collect();
-        assert_eq!(texts, [b"first".to_vec(), b"last".to_vec()]);
-    }
-
-    #[test]
-    fn sums_and_states_stay_true() {
-        let mut log = RecordLog::default();
-        live(&mut log, 0..10_000);
-        let lost = kept::<wire::Losses>(&log);
-        assert_eq!((lost.len(), lost[0].0.dropped), (1, 20_000));
-        let notes = kept::<wire::Note>(&log);
-        assert_eq!((notes.len(), notes[0].0.count), (1, 10_000));
-        assert_eq!(notes[0].1, b"it repeats itself");
-        // The first opening, and then the last close and opening.
-        let windows: Vec<_> = kept::<wire::Window>(&log)
-            .iter()
-            .map(|(window, _)| (window.time, window.phase))
-            .collect();
-        let last = 9_999_001;
-        assert_eq!(
-            windows,
-            [
-                (1, wire::WINDOW_OPENED),
-                (last, wire::WINDOW_CLOSED),
-                (last, wire::WINDOW_OPENED)
-            ]
-        );
-        assert!(log.in_window());
-        let streams = kept::<wire::Stream>(&log);
-        assert_eq!(streams.len(), 2 * MAX_GONE);
-        assert!(streams.iter().any(|(stream, _)| stream.stream == 9_999));
-        let images = kept::<wire::Image>(&log);
-        let last: Vec<_> = images.iter().rev().take(2).map(|(_, path)| &path[..]).collect();
-        assert_eq!(
-            last,
-            [b"/lib/1.so", b"/lib/0.so"],
-            "what is mapped now comes last"
-        );
-        let same = images.iter().filter(|(image, _)| image.address == 0x9000);
-        assert_eq!(same.count(), 1);
-    }
-
-    #[test]
-    fn a_mad_target_finds_no_room() {
-        let mut log = RecordLog::default();
-        for id in 0..3000 {
-            push(&mut log, &wire::Text { id, reserved: 0 }, &[7; 64 << 10]);
-        }
-        assert!(log.bytes <= MAX_LOG_BYTES);
-        assert!(log.refused() > 1000);
-    }
-}
+mod tests;

@@ -1,5 +1,4 @@
-//! Calls of the runtime and the driver, the vendor library's own work, and
-//! compilations.
+//! Runtime and driver API calls, CUPTI overhead, and compilations.
 
 use tracesmith_format::{
     CorrelationId, Timestamp,
@@ -7,7 +6,7 @@ use tracesmith_format::{
 };
 use tracesmith_wire::record as wire;
 
-use super::{Definitions, ProcessRows, Taken, TraceRows, launches::Call};
+use super::{Definitions, ProcessRows, RecordOutcome, TraceRows, launches::Call};
 
 impl ProcessRows {
     #[inline]
@@ -16,10 +15,10 @@ impl ProcessRows {
         record: &wire::ApiCall,
         definitions: Definitions,
         trace: &mut TraceRows,
-    ) -> Taken {
+    ) -> RecordOutcome {
         let name = self.string(record.name, definitions);
         let (Some(name), Some(stack)) = (name, self.stack_id(record.stack, definitions)) else {
-            return Taken::NeedsDefinitions;
+            return RecordOutcome::NeedsDefinitions;
         };
         let row = ApiCall {
             start: Timestamp(record.start),
@@ -34,7 +33,8 @@ impl ProcessRows {
                 result: record.result,
             },
         };
-        // CUPTI's own records of calls have the runtime's call and the driver's within it, of which one has the kernel.
+        // CUPTI's own API records contain a runtime call and the driver call inside it. Only one of the two launches
+        // the kernel.
         if record.clock == wire::HOST_CLOCK && trace.has_kernels {
             self.launches.call(Call {
                 name: record.name,
@@ -45,7 +45,7 @@ impl ProcessRows {
         }
         trace.counts.api_calls += 1;
         trace.push(self.clock_of(record.clock), &row);
-        Taken::Done
+        RecordOutcome::Done
     }
 
     pub(super) fn overhead(
@@ -53,9 +53,9 @@ impl ProcessRows {
         record: &wire::Overhead,
         definitions: Definitions,
         trace: &mut TraceRows,
-    ) -> Taken {
+    ) -> RecordOutcome {
         let Some(name) = self.string(record.name, definitions) else {
-            return Taken::NeedsDefinitions;
+            return RecordOutcome::NeedsDefinitions;
         };
         let row = HostCall {
             start: Timestamp(record.start),
@@ -71,7 +71,7 @@ impl ProcessRows {
         };
         trace.counts.host_calls += 1;
         trace.push(self.clock, &row);
-        Taken::Done
+        RecordOutcome::Done
     }
 
     pub(super) fn compile(
@@ -79,9 +79,9 @@ impl ProcessRows {
         record: &wire::Compile,
         definitions: Definitions,
         trace: &mut TraceRows,
-    ) -> Taken {
+    ) -> RecordOutcome {
         let Some(name) = self.string(record.name, definitions) else {
-            return Taken::NeedsDefinitions;
+            return RecordOutcome::NeedsDefinitions;
         };
         let row = HostCall {
             start: Timestamp(record.start),
@@ -98,6 +98,6 @@ impl ProcessRows {
         };
         trace.counts.host_calls += 1;
         trace.push(self.clock, &row);
-        Taken::Done
+        RecordOutcome::Done
     }
 }

@@ -1,4 +1,4 @@
-//! Copies, sets, and graphs as a whole.
+//! Memcpys, memsets, and launches of whole graphs.
 
 use tracesmith_format::{
     Bytes, ContextId, CorrelationId, GraphId, GraphNodeId, Timestamp,
@@ -8,7 +8,7 @@ use tracesmith_format::{
 };
 use tracesmith_wire::record as wire;
 
-use super::{Definitions, ProcessRows, Taken, TraceRows, process::Work};
+use super::{Definitions, ProcessRows, RecordOutcome, TraceRows, process::OpLocation};
 
 impl ProcessRows {
     pub(super) fn copy(
@@ -16,8 +16,8 @@ impl ProcessRows {
         record: &wire::MemoryCopy,
         definitions: Definitions,
         trace: &mut TraceRows,
-    ) -> Taken {
-        let work = Work {
+    ) -> RecordOutcome {
+        let work = OpLocation {
             device: record.device,
             context: record.context,
             stream: record.stream,
@@ -26,7 +26,7 @@ impl ProcessRows {
         };
         let stack = self.stack_id(record.stack, definitions);
         let (Some(place), Some(stack)) = (self.place(work, definitions), stack) else {
-            return Taken::NeedsDefinitions;
+            return RecordOutcome::NeedsDefinitions;
         };
         let mut shape = CopyShape {
             direction: CopyDirection(record.direction),
@@ -41,7 +41,7 @@ impl ProcessRows {
             let source = self.device_id(record.source_device, definitions);
             let destination = self.device_id(record.destination_device, definitions);
             let (Some(source), Some(destination)) = (source, destination) else {
-                return Taken::NeedsDefinitions;
+                return RecordOutcome::NeedsDefinitions;
             };
             shape.source_device = source;
             shape.source_context = ContextId(record.source_context);
@@ -63,7 +63,7 @@ impl ProcessRows {
         };
         trace.counts.copies += 1;
         trace.push(self.clock, &row);
-        Taken::Done
+        RecordOutcome::Done
     }
 
     pub(super) fn set(
@@ -71,8 +71,8 @@ impl ProcessRows {
         record: &wire::MemorySet,
         definitions: Definitions,
         trace: &mut TraceRows,
-    ) -> Taken {
-        let work = Work {
+    ) -> RecordOutcome {
+        let work = OpLocation {
             device: record.device,
             context: record.context,
             stream: record.stream,
@@ -81,7 +81,7 @@ impl ProcessRows {
         };
         let stack = self.stack_id(record.stack, definitions);
         let (Some(place), Some(stack)) = (self.place(work, definitions), stack) else {
-            return Taken::NeedsDefinitions;
+            return RecordOutcome::NeedsDefinitions;
         };
         let row = MemorySet {
             start: Timestamp(record.start),
@@ -102,7 +102,7 @@ impl ProcessRows {
         };
         trace.counts.copies += 1;
         trace.push(self.clock, &row);
-        Taken::Done
+        RecordOutcome::Done
     }
 
     pub(super) fn graph_launch(
@@ -110,18 +110,18 @@ impl ProcessRows {
         record: &wire::GraphLaunch,
         definitions: Definitions,
         trace: &mut TraceRows,
-    ) -> Taken {
-        let work = Work {
+    ) -> RecordOutcome {
+        let work = OpLocation {
             device: record.device,
             context: record.context,
             stream: record.stream,
-            ..Work::default()
+            ..OpLocation::default()
         };
         let end_device = self.device_id(record.end_device, definitions);
         let stack = self.stack_id(record.stack, definitions);
         let (Some(place), Some(end_device), Some(stack)) = (self.place(work, definitions), end_device, stack)
         else {
-            return Taken::NeedsDefinitions;
+            return RecordOutcome::NeedsDefinitions;
         };
         let mut shape = GraphShape {
             graph: GraphId(u64::from(record.graph)),
@@ -141,6 +141,6 @@ impl ProcessRows {
         };
         trace.counts.graph_launches += 1;
         trace.push(self.clock, &row);
-        Taken::Done
+        RecordOutcome::Done
     }
 }

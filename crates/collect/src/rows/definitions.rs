@@ -1,5 +1,4 @@
-//! Texts, devices, contexts, streams, modules, images, and names that the
-//! program gave.
+//! Strings, devices, contexts, streams, modules, images, and names set by the program.
 
 use std::{borrow::Cow, fmt::Write};
 
@@ -32,7 +31,7 @@ impl ProcessRows {
     }
 
     pub(super) fn device(&mut self, record: &wire::Device, name: &[u8], trace: &mut TraceRows) {
-        // One that only counters told of so far is described now.
+        // A device that only counters have mentioned so far is described now.
         let id = match trace.devices.get(&record.uuid) {
             Some(known) if known.described => known.id,
             _ => define_device(record.uuid, record, &readable(name), &self.driver, trace),
@@ -40,8 +39,8 @@ impl ProcessRows {
         self.devices.insert(record.device, id);
     }
 
-    /// Its end is told at once, and what it was with the next buffer, so either
-    /// can come first. It stays known: records that name it may come later still.
+    /// The end of a context is reported immediately, and its creation with the next CUPTI buffer. So either can
+    /// arrive first. The context stays known, because later records can refer to it.
     pub(super) fn context(&mut self, record: &wire::Context, trace: &mut TraceRows) {
         self.saw(record.time);
         let time = Timestamp(record.time);
@@ -68,8 +67,7 @@ impl ProcessRows {
         }
     }
 
-    /// As contexts; one whose beginning and end are known is forgotten, for
-    /// there can be many.
+    /// Like contexts. A stream whose creation and end are known is removed, because there can be many.
     pub(super) fn stream(&mut self, record: &wire::Stream, trace: &mut TraceRows) {
         self.saw(record.time);
         let time = Timestamp(record.time);
@@ -108,8 +106,7 @@ impl ProcessRows {
         trace.file.define(row);
     }
 
-    /// A module is written when its end is known; what is loaded to the last is
-    /// written with the process's own end.
+    /// A module is written when it is unloaded. Modules that stay loaded are written when the process ends.
     pub(super) fn module(&mut self, record: &wire::Module, trace: &mut TraceRows) {
         self.saw(record.time);
         let key = (record.context, record.module);
@@ -150,8 +147,8 @@ impl ProcessRows {
     }
 }
 
-/// The vendor's record does not say when: it was before we were told, which is
-/// of no use when the end was told before.
+/// CUPTI's record has no time. The object was created before the record arrived. If the end is already known, this
+/// time is useless.
 fn set_created(created: &mut Timestamp, destroyed: Timestamp, told: Timestamp) {
     if !created.is_some() && !destroyed.is_some() {
         *created = told;
@@ -171,8 +168,7 @@ fn module_row(process: tracesmith_format::ProcessId, record: &wire::Module) -> t
     }
 }
 
-/// Gives a device its id and its row: from what the process says, and from what
-/// the machine knows of all its devices.
+/// Assigns an ID to a device and writes its row, from the process's data and from the machine's list of devices.
 pub(super) fn define_device(
     uuid: [u8; 16],
     record: &wire::Device,
@@ -230,7 +226,7 @@ pub(super) fn define_device(
     id
 }
 
-/// As NVIDIA's tools write it.
+/// The UUID in NVIDIA's notation.
 fn uuid_text(uuid: [u8; 16]) -> String {
     let mut text = "GPU-".to_owned();
     for (place, byte) in uuid.iter().enumerate() {
@@ -242,7 +238,7 @@ fn uuid_text(uuid: [u8; 16]) -> String {
     text
 }
 
-/// The vendor's name for the generation of a compute capability.
+/// NVIDIA's name for the architecture of a compute capability.
 fn architecture(major: u32, minor: u32) -> &'static str {
     match (major, minor) {
         (5, _) => "Maxwell",
@@ -257,7 +253,7 @@ fn architecture(major: u32, minor: u32) -> &'static str {
     }
 }
 
-/// Text of a target, whatever its bytes.
+/// A string from a target, with any bytes.
 pub(super) fn readable(text: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(text)
 }

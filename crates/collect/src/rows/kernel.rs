@@ -6,7 +6,7 @@ use tracesmith_format::{
 };
 use tracesmith_wire::record as wire;
 
-use super::{Definitions, ProcessRows, Taken, TraceRows, process::Work};
+use super::{Definitions, ProcessRows, RecordOutcome, TraceRows, process::OpLocation};
 
 impl ProcessRows {
     #[inline]
@@ -15,8 +15,8 @@ impl ProcessRows {
         record: &wire::Kernel,
         definitions: Definitions,
         trace: &mut TraceRows,
-    ) -> Taken {
-        let work = Work {
+    ) -> RecordOutcome {
+        let work = OpLocation {
             device: record.device,
             context: record.context,
             stream: record.stream,
@@ -28,7 +28,7 @@ impl ProcessRows {
             self.names(record.name, definitions),
             self.stack_id(record.stack, definitions),
         ) else {
-            return Taken::NeedsDefinitions;
+            return RecordOutcome::NeedsDefinitions;
         };
         let row = Kernel {
             start: Timestamp(record.start),
@@ -77,6 +77,6 @@ impl ProcessRows {
         }
         trace.counts.kernels += 1;
         trace.push(self.clock, &row);
-        Taken::Done
+        RecordOutcome::Done
     }
 }

@@ -1,15 +1,15 @@
-//! Launches whose kernels have not come.
+//! Finds launches without a kernel.
 //!
-//! A call is in the trace as soon as its thread has left it. Its kernel comes later, when CUPTI hands it over: never, if
-//! the program is killed meanwhile. So launches and kernels are paired here as they come, in whatever order, and what is
-//! left over when a process dies is what the trace lacks.
+//! An API call is written as soon as its thread has left it. Its kernel arrives later, when CUPTI delivers it, or
+//! never if the program is killed. This module pairs launches and kernels in any order. The launches that remain when
+//! a process dies are missing in the trace.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Kernels whose call has not come are kept up to this many: with calls not recorded, none ever comes.
+/// Limit for kernels without a call. If API calls are not recorded, no call arrives.
 const MOST_EARLY: usize = 1 << 20;
 
-/// What a call is to its kernels.
+/// The effect of a call on kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Act {
     Launch,
@@ -18,7 +18,7 @@ enum Act {
 }
 
 impl Act {
-    /// By the driver's name, without its version.
+    /// Classifies a driver function by its name without version.
     fn of(name: &str) -> Option<Self> {
         Some(match name {
             "cuLaunchKernel" | "cuLaunchKernelEx" | "cuLaunchCooperativeKernel" => Self::Launch,
@@ -29,31 +29,31 @@ impl Act {
     }
 }
 
-/// A call of the program's that has come back.
+/// A completed API call.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Call {
-    /// The number of its name.
+    /// The ID of the function's name.
     pub(super) name: u32,
     pub(super) thread: u32,
     pub(super) correlation: u32,
     pub(super) result: i32,
 }
 
-/// Launches of a process, and their kernels.
+/// The launches of a process, and their kernels.
 #[derive(Debug, Default)]
 pub(super) struct Launches {
-    /// By the numbers of their names.
+    /// Classification by the IDs of function names.
     acts: FxHashMap<u32, Act>,
-    /// Threads that capture what they launch: it runs when the graph does.
+    /// Threads that capture a graph. Their launches run later, with the graph.
     capturing: FxHashSet<u32>,
-    /// Calls without a kernel yet.
+    /// Calls without a kernel so far.
     awaiting: FxHashSet<u32>,
-    /// Kernels without a call yet.
+    /// Kernels without a call so far.
     early: FxHashSet<u32>,
 }
 
 impl Launches {
-    /// A text that may name functions from now on.
+    /// Adds a string that can be the name of a function.
     pub(super) fn name(&mut self, number: u32, text: &str) {
         match Act::of(text) {
             Some(act) => self.acts.insert(number, act),
@@ -61,7 +61,7 @@ impl Launches {
         };
     }
 
-    /// A call of the driver.
+    /// Adds a driver call.
     #[inline]
     pub(super) fn call(&mut self, call: Call) {
         match self.acts.get(&call.name) {
@@ -87,7 +87,7 @@ impl Launches {
         }
     }
 
-    /// A kernel that no graph launched.
+    /// Adds a kernel that was not launched by a graph.
     #[inline]
     pub(super) fn kernel(&mut self, correlation: u32) {
         if !self.awaiting.remove(&correlation) && self.early.len() < MOST_EARLY {
@@ -95,7 +95,7 @@ impl Launches {
         }
     }
 
-    /// How many launches have no kernel.
+    /// Number of launches without a kernel.
     pub(super) fn without_kernel(&self) -> u64 {
         self.awaiting.len() as u64
     }

@@ -1,9 +1,8 @@
-//! What the program marked: the two ends of a range become one row.
+//! NVTX ranges: the start and the end become one row.
 //!
-//! Ranges that are pushed and popped nest within their thread and domain, and
-//! both ends come through the thread's own ring, in order. Ranges that are
-//! started and ended may do so on two threads, whose rings are read one after
-//! the other: an end can come before its start and is then kept for it.
+//! Push/pop ranges nest within their thread and domain. Both ends arrive in order, in the thread's own ring.
+//! Start/end ranges can use two threads, and their rings are read one after the other. So an end can arrive before
+//! its start, and is stored until then.
 
 use rustc_hash::FxHashMap;
 use tracesmith_format::{
@@ -12,14 +11,13 @@ use tracesmith_format::{
 };
 use tracesmith_wire::record as wire;
 
-use super::{Definitions, HOST_CLOCK, ProcessRows, Taken, TraceRows, definitions::readable};
+use super::{Definitions, HOST_CLOCK, ProcessRows, RecordOutcome, TraceRows, definitions::readable};
 use crate::health::Notice;
 
-/// Ranges that may be open at once in a process; a program that never ends its
-/// ranges must not fill our memory.
+/// Limit for open ranges in a process. A program that never ends its ranges must not fill the collector's memory.
 const MAX_OPEN: usize = 1 << 18;
 
-/// Ranges of a process whose end has not come.
+/// Ranges of a process without an end so far.
 #[derive(Debug, Default)]
 pub(super) struct OpenMarkers {
     nested: FxHashMap<Nest, Nested>,
@@ -27,14 +25,14 @@ pub(super) struct OpenMarkers {
     /// Ends that came before their starts, by range.
     early_ends: FxHashMap<u64, u64>,
     open: usize,
-    /// Ends whose beginning was not recorded.
+    /// Ends without a recorded start.
     ends_alone: u64,
-    /// Ranges that were not kept because too many were open.
+    /// Ranges that were dropped because too many were open.
     refused: u64,
     categories: FxHashMap<(u32, u32), StringId>,
 }
 
-/// Where ranges nest.
+/// A thread and a domain, in which ranges nest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Nest {
     thread: u32,
@@ -45,11 +43,11 @@ struct Nest {
 #[derive(Debug, Default)]
 struct Nested {
     begun: Vec<Begun>,
-    /// Inner ranges that were refused: their ends come first.
+    /// Dropped inner ranges. Their ends arrive first.
     refused: u64,
 }
 
-/// The beginning of a range.
+/// The start of a range.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Begun {
     time: u64,
@@ -90,7 +88,7 @@ impl OpenMarkers {
         begun
     }
 
-    /// Begins a free range; gives its end back if that came already.
+    /// Starts a start/end range. Returns its end if it has already arrived.
     fn start(&mut self, begun: Begun) -> Option<u64> {
         if let Some(end) = self.early_ends.remove(&begun.range) {
             self.open -= 1;
@@ -106,7 +104,7 @@ impl OpenMarkers {
         None
     }
 
-    /// Ends a free range; gives its beginning back if that came already.
+    /// Ends a start/end range. Returns its start if it has already arrived.
     fn end(&mut self, range: u64, time: u64) -> Option<Begun> {
         let begun = self.free.remove(&range);
         match begun {
@@ -121,7 +119,7 @@ impl OpenMarkers {
         begun
     }
 
-    /// What is still open, in an order that does not depend on hashing.
+    /// All open ranges, in an order that does not depend on hashing.
     fn take_open(&mut self) -> Vec<(Begun, MarkerKind)> {
         let mut nested: Vec<_> = std::mem::take(&mut self.nested).into_iter().collect();
         nested.sort_unstable_by_key(|(nest, _)| *nest);
@@ -142,7 +140,7 @@ impl ProcessRows {
         text: &[u8],
         definitions: Definitions,
         trace: &mut TraceRows,
-    ) -> Taken {
+    ) -> RecordOutcome {
         self.saw(record.time);
         let nest = Nest {
             thread: record.thread,
@@ -153,17 +151,17 @@ impl ProcessRows {
                 if let Some(begun) = self.markers.pop(nest) {
                     self.push_marker(begun, record.time, MarkerKind::NESTED_RANGE, trace);
                 }
-                Taken::Done
+                RecordOutcome::Done
             }
             wire::END => {
                 if let Some(begun) = self.markers.end(record.range, record.time) {
                     self.push_marker(begun, record.time, MarkerKind::FREE_RANGE, trace);
                 }
-                Taken::Done
+                RecordOutcome::Done
             }
             wire::MARK | wire::PUSH | wire::START => {
                 let Some(begun) = self.begun(record, text, definitions, trace) else {
-                    return Taken::NeedsDefinitions;
+                    return RecordOutcome::NeedsDefinitions;
                 };
                 match record.phase {
                     wire::MARK => self.push_marker(begun, record.time, MarkerKind::INSTANT, trace),
@@ -174,11 +172,11 @@ impl ProcessRows {
                         }
                     }
                 }
-                Taken::Done
+                RecordOutcome::Done
             }
             _ => {
                 self.count_unknown();
-                Taken::Done
+                RecordOutcome::Done
             }
         }
     }
@@ -246,18 +244,17 @@ impl ProcessRows {
             .insert((record.domain, record.category), name);
     }
 
-    /// Writes ranges whose end did not come, up to the last moment that the
-    /// process was seen.
+    /// Writes ranges without an end. They end at the last known time of the process.
     pub(super) fn end_markers(&mut self, last_time: u64, trace: &mut TraceRows) {
         for (begun, kind) in self.markers.take_open() {
             self.push_marker(begun, last_time.max(begun.time), kind, trace);
         }
         let alone = self.markers.ends_alone + self.markers.early_ends.len() as u64;
         for (count, words) in [
-            (alone, "ends of ranges that began before the recording"),
+            (alone, "ends of ranges that started before recording began"),
             (
                 self.markers.refused,
-                "ranges beyond those that may be open at once",
+                "ranges were dropped: too many were open at once",
             ),
         ] {
             if count > 0 {

@@ -1,4 +1,4 @@
-//! Allocations, releases and pools.
+//! Allocations, frees and memory pools.
 
 use tracesmith_format::{
     Address, Bytes, CorrelationId, ThreadId, Timestamp,
@@ -6,7 +6,7 @@ use tracesmith_format::{
 };
 use tracesmith_wire::record as wire;
 
-use super::{Definitions, ProcessRows, Taken, TraceRows, process::Work};
+use super::{Definitions, ProcessRows, RecordOutcome, TraceRows, process::OpLocation};
 
 impl ProcessRows {
     pub(super) fn allocation(
@@ -14,12 +14,12 @@ impl ProcessRows {
         record: &wire::Allocation,
         definitions: Definitions,
         trace: &mut TraceRows,
-    ) -> Taken {
-        let work = Work {
+    ) -> RecordOutcome {
+        let work = OpLocation {
             device: record.device,
             context: record.context,
             stream: record.stream,
-            ..Work::default()
+            ..OpLocation::default()
         };
         let name = self.string(record.name, definitions);
         let allocator = self.string(record.source, definitions);
@@ -27,7 +27,7 @@ impl ProcessRows {
         let (Some(place), Some(name), Some(allocator), Some(stack)) =
             (self.place(work, definitions), name, allocator, stack)
         else {
-            return Taken::NeedsDefinitions;
+            return RecordOutcome::NeedsDefinitions;
         };
         let caller = self.caller(record.thread, trace);
         let row = Allocation {
@@ -55,7 +55,7 @@ impl ProcessRows {
         };
         trace.counts.allocations += 1;
         trace.push(self.clock, &row);
-        Taken::Done
+        RecordOutcome::Done
     }
 
     pub(super) fn pool(
@@ -63,14 +63,14 @@ impl ProcessRows {
         record: &wire::Pool,
         definitions: Definitions,
         trace: &mut TraceRows,
-    ) -> Taken {
-        let work = Work {
+    ) -> RecordOutcome {
+        let work = OpLocation {
             device: record.device,
             stream: u32::MAX,
-            ..Work::default()
+            ..OpLocation::default()
         };
         let Some(place) = self.place(work, definitions) else {
-            return Taken::NeedsDefinitions;
+            return RecordOutcome::NeedsDefinitions;
         };
         let row = Allocation {
             time: Timestamp(record.time),
@@ -92,6 +92,6 @@ impl ProcessRows {
         };
         trace.counts.allocations += 1;
         trace.push(self.clock, &row);
-        Taken::Done
+        RecordOutcome::Done
     }
 }

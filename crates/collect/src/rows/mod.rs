@@ -1,10 +1,8 @@
-//! Records become rows: one file for each family of records.
+//! Converts records to rows. Each family of records has its own file.
 //!
-//! [`TraceRows`] is what all processes of a trace share, [`ProcessRows`] what
-//! one process has told so far. A record that refers to a text or device that
-//! is not known yet is handed back, so that the caller can read definitions
-//! first. Whatever a target writes, the worst that it gets is a count of
-//! records that nobody understood.
+//! [`TraceRows`] is the state that all processes of a trace share. [`ProcessRows`] is the state of one process. If a
+//! record refers to an unknown string or device, the conversion stops, so that the caller can read definitions first.
+//! Records that cannot be parsed are counted.
 
 mod api;
 mod copy;
@@ -14,7 +12,7 @@ mod launches;
 mod marker;
 mod memory;
 mod process;
-mod recording;
+mod replay_capture;
 mod stack;
 mod state;
 mod symbols;
@@ -43,44 +41,44 @@ pub(crate) use process::ProcessRows;
 /// The host's clock.
 pub(crate) const HOST_CLOCK: ClockId = ClockId(1);
 
-/// What became of a record.
+/// The result of converting a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
-pub(crate) enum Taken {
-    /// It is in the trace, or counted.
+pub(crate) enum RecordOutcome {
+    /// The record was written or counted.
     Done,
-    /// It refers to something that is not defined yet.
+    /// The record refers to an unknown definition.
     NeedsDefinitions,
 }
 
-/// Whether more definitions may come before a record must be taken as it is.
+/// Whether definitions can still arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Definitions {
-    /// They may still be in their ring.
+    /// The rings for definitions may contain more.
     MayCome,
-    /// All are read.
+    /// All definitions were read.
     Complete,
 }
 
-/// What a trace came to.
+/// The result of a finished trace.
 pub(crate) struct Finished {
     pub(crate) rows: RowCounts,
     pub(crate) losses: Vec<Loss>,
-    /// How naming its frames went.
+    /// The result of symbolizing the frames.
     pub(crate) modules: Vec<ModuleReport>,
-    /// Its bytes, or why it could not be written.
+    /// The size of the file, or the error.
     pub(crate) written: Result<u64, crate::Error>,
 }
 
-/// A device that has a row.
+/// A device with a row.
 #[derive(Clone, Copy)]
 struct KnownDevice {
     id: DeviceId,
-    /// Whether a process has described it; counters alone know little of it.
+    /// Whether a process has described the device. Counters give only few properties.
     described: bool,
 }
 
-/// A trace that is being written, and what all its processes share.
+/// A trace that is being written, and the state that all its processes share.
 pub(crate) struct TraceRows {
     pub(crate) file: TraceFile,
     pub(crate) counts: RowCounts,
@@ -92,17 +90,17 @@ pub(crate) struct TraceRows {
     clocks: u32,
     images: u32,
     nameless: symbols::Nameless,
-    contents: recording::Stored,
-    /// Who hears that a recording begins.
+    contents: replay_capture::Stored,
+    /// Called when a replay capture starts.
     pub(crate) announce: Option<Announce>,
-    /// Whether targets record kernels. If not, launches have no kernel to wait for.
+    /// Whether targets record kernels. Otherwise launches have no kernel to wait for.
     pub(crate) has_kernels: bool,
-    /// Whether a window opened or closed since someone looked.
+    /// Whether a window opened or closed since the last check.
     pub(crate) saw_window: bool,
 }
 
 impl TraceRows {
-    /// Begins a trace: states its facts, its machine and the machine's clocks.
+    /// Starts a trace: writes the metadata, the host and its clocks.
     pub(crate) fn begin(
         mut file: TraceFile,
         facts: Vec<DeviceFacts>,
@@ -114,7 +112,7 @@ impl TraceRows {
         }
         host::define(&mut file);
         clocks.begin(&mut file);
-        // What the file says of itself is there from the start, whatever comes.
+        // Flush, so that the file has its metadata from the start.
         file.flush();
         Self {
             file,
@@ -127,26 +125,26 @@ impl TraceRows {
             clocks: clocks::LAST,
             images: 0,
             nameless: symbols::Nameless::default(),
-            contents: recording::Stored::default(),
+            contents: replay_capture::Stored::default(),
             announce: None,
             has_kernels: true,
             saw_window: false,
         }
     }
 
-    /// Enters a process.
+    /// Adds a process.
     pub(crate) fn begin_process(&mut self, identity: &Identity) -> ProcessRows {
         self.processes += 1;
         self.clocks += 1;
         ProcessRows::begin(identity, ProcessId(self.processes), ClockId(self.clocks), self)
     }
 
-    /// Writes down what was lost or is doubtful.
+    /// Writes a loss or a remark.
     pub(crate) fn note(&mut self, notice: Notice<'_>) {
         self.health.note(notice, &mut self.file);
     }
 
-    /// Writes samples of counters down.
+    /// Writes counter samples.
     pub(crate) fn sample(&mut self, sample: &Sample) {
         let track = tables::CounterTrack {
             name: self.file.string(&sample.name),
@@ -164,9 +162,9 @@ impl TraceRows {
         self.push(HOST_CLOCK, &row);
     }
 
-    /// Names what has no names yet and completes the file.
+    /// Symbolizes frames and completes the file.
     pub(crate) fn finish(mut self) -> Finished {
-        // What was recorded is safe before files of any size are read.
+        // Flush before reading large symbol files, so that all rows are safe.
         self.file.flush();
         let modules = self.nameless.name_all(&mut self.file);
         Finished {
@@ -182,8 +180,8 @@ impl TraceRows {
         self.file.push(clock, row);
     }
 
-    /// The device with this uuid. One that only counters told of gets its row
-    /// from what is known of all devices.
+    /// The ID of the device with this UUID. A device that only counters mention gets a row from the machine's list of
+    /// devices.
     fn device(&mut self, uuid: [u8; 16]) -> DeviceId {
         if let Some(known) = self.devices.get(&uuid) {
             return known.id;
@@ -198,14 +196,14 @@ impl TraceRows {
 }
 
 impl ProcessRows {
-    /// Takes one record.
+    /// Converts one record.
     #[inline]
     pub(crate) fn take(
         &mut self,
         record: &Record<'_>,
         definitions: Definitions,
         trace: &mut TraceRows,
-    ) -> Taken {
+    ) -> RecordOutcome {
         const KERNEL: u16 = wire::Kernel::KIND.number();
         const COPY: u16 = wire::MemoryCopy::KIND.number();
         const SET: u16 = wire::MemorySet::KIND.number();
@@ -237,12 +235,12 @@ impl ProcessRows {
         };
         taken.unwrap_or_else(|| {
             self.count_unknown();
-            Taken::Done
+            RecordOutcome::Done
         })
     }
 
-    /// Takes a record that others refer to, or that tells how capture goes.
-    fn take_definition(&mut self, record: &Record<'_>, trace: &mut TraceRows) -> Option<Taken> {
+    /// Converts a definition, or a record about the state of the capture.
+    fn take_definition(&mut self, record: &Record<'_>, trace: &mut TraceRows) -> Option<RecordOutcome> {
         const TEXT: u16 = wire::Text::KIND.number();
         const CONTEXT: u16 = wire::Context::KIND.number();
         const STREAM: u16 = wire::Stream::KIND.number();
@@ -302,13 +300,13 @@ impl ProcessRows {
         }
     }
 
-    /// Reads the record's fixed part; none when it is too short.
+    /// Reads the fixed part of a record. `None` if the record is too short.
     #[inline(always)]
     fn with<T: Payload>(
         &mut self,
         record: &Record<'_>,
-        take: impl FnOnce(&mut Self, T, &[u8]) -> Taken,
-    ) -> Option<Taken> {
+        take: impl FnOnce(&mut Self, T, &[u8]) -> RecordOutcome,
+    ) -> Option<RecordOutcome> {
         let (fixed, tail) = wire::read::<T>(record)?;
         Some(take(self, fixed, tail))
     }
@@ -317,10 +315,10 @@ impl ProcessRows {
         &mut self,
         record: &Record<'_>,
         take: impl FnOnce(&mut Self, T, &[u8]),
-    ) -> Option<Taken> {
+    ) -> Option<RecordOutcome> {
         self.with(record, |rows, fixed, tail| {
             take(rows, fixed, tail);
-            Taken::Done
+            RecordOutcome::Done
         })
     }
 }

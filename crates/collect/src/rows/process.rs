@@ -1,4 +1,4 @@
-//! What one process has told so far, and its own rows.
+//! The state of one process, and its own rows.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use tracesmith_format::{
@@ -13,7 +13,7 @@ use crate::{end::End, health::Notice, host::HOST, identity::Identity, time};
 /// Rows of one process.
 pub(crate) struct ProcessRows {
     pub(super) id: ProcessId,
-    /// The vendor library's clock in this process.
+    /// CUPTI's clock in this process.
     pub(super) clock: ClockId,
     pub(super) identity: Identity,
     pub(super) row: tables::Process,
@@ -21,9 +21,9 @@ pub(crate) struct ProcessRows {
     pub(super) devices: FxHashMap<u32, DeviceId>,
     pub(super) contexts: FxHashMap<u32, tables::Context>,
     pub(super) streams: FxHashMap<(u32, u32), tables::Stream>,
-    /// Loaded and not yet unloaded.
+    /// Modules that are loaded.
     pub(super) modules: FxHashMap<(u32, u32), tables::Module>,
-    /// The hashes of recorded code, by context and module.
+    /// Hashes of recorded modules, by context and module ID.
     pub(super) hashes: FxHashMap<(u32, u32), (u64, u64)>,
     pub(super) markers: OpenMarkers,
     pub(super) code: Code,
@@ -32,20 +32,20 @@ pub(crate) struct ProcessRows {
     /// Waits in contexts that are not known yet.
     pub(super) awaiting: Vec<wire::Synchronization>,
     pub(super) driver: String,
-    /// The latest time told, host clock.
+    /// The latest time in a record, on the host clock.
     pub(super) last_time: u64,
-    /// Records may still be on their way: a window is open, and no goodbye said.
+    /// A window is open and the process has not disconnected, so records can still arrive.
     pub(super) in_window: bool,
     pub(super) was_in_window: bool,
     unknown_records: u64,
     unresolved: u64,
 }
 
-/// A text that the target defined.
+/// A string that the target defined.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Text {
     pub(super) string: StringId,
-    /// The same for people, if it is a mangled name.
+    /// The demangled name, if the string is a mangled name.
     pub(super) demangled: StringId,
 }
 
@@ -108,16 +108,15 @@ impl ProcessRows {
         }
     }
 
-    /// The process's id in the trace.
+    /// The ID of the process in the trace.
     pub(crate) fn id(&self) -> ProcessId {
         self.id
     }
 
-    /// Writes what was still open, how the process ended and what nobody
-    /// understood.
+    /// Writes open ranges, how the process ended, and the number of invalid records.
     pub(crate) fn end(mut self, end: End, trace: &mut TraceRows) {
         let now = time::now();
-        // A time ahead of ours is nonsense and must not stretch open ranges.
+        // A time in the future is invalid and must not extend open ranges.
         let last_time = if self.last_time == 0 {
             now
         } else {
@@ -138,11 +137,15 @@ impl ProcessRows {
         }
         trace.file.define(&self.row);
         if self.unknown_records > 0 {
-            let notice = Notice::new(HealthCause::UNKNOWN_RECORD, self.id, "records that make no sense");
+            let notice = Notice::new(
+                HealthCause::UNKNOWN_RECORD,
+                self.id,
+                "invalid records were skipped",
+            );
             trace.note(notice.with_count(self.unknown_records));
         }
         if self.unresolved > 0 {
-            let words = "references to names, devices or stacks that were never defined";
+            let words = "records refer to names, devices or stacks that were never defined";
             let notice = Notice::new(HealthCause::UNKNOWN_RECORD, self.id, words);
             trace.note(notice.with_count(self.unresolved));
         }
@@ -163,14 +166,14 @@ impl ProcessRows {
         self.unknown_records += 1;
     }
 
-    /// The string of a text. None when the caller should read definitions and
-    /// come again; the empty string when there is no such text.
+    /// The ID of a string. `None` if the caller should read definitions and try again. The empty string if the string
+    /// does not exist.
     #[inline]
     pub(super) fn string(&mut self, text: u32, definitions: Definitions) -> Option<StringId> {
         Some(self.names(text, definitions)?.string)
     }
 
-    /// The same, with the name for people.
+    /// Like [`ProcessRows::string`], with the demangled name.
     #[inline]
     pub(super) fn names(&mut self, text: u32, definitions: Definitions) -> Option<Text> {
         if text == 0 {
@@ -182,7 +185,7 @@ impl ProcessRows {
         }
     }
 
-    /// The device by the process's own number, as [`ProcessRows::string`].
+    /// The device with this number in the process, as for [`ProcessRows::string`].
     #[inline]
     pub(super) fn device_id(&mut self, device: u32, definitions: Definitions) -> Option<DeviceId> {
         match self.devices.get(&device) {
@@ -219,9 +222,9 @@ impl ProcessRows {
         }
     }
 
-    /// Where device work ran.
+    /// The device, context and stream of an op.
     #[inline]
-    pub(super) fn place(&mut self, work: Work, definitions: Definitions) -> Option<Place> {
+    pub(super) fn place(&mut self, work: OpLocation, definitions: Definitions) -> Option<Place> {
         Some(Place {
             process: self.id,
             device: match work.device {
@@ -235,8 +238,7 @@ impl ProcessRows {
         })
     }
 
-    /// Who on the host did something. A thread that is seen for the first time
-    /// gets its row.
+    /// The thread that made a call. A new thread gets a row.
     #[inline]
     pub(super) fn caller(&mut self, thread: u32, trace: &mut TraceRows) -> Caller {
         if thread != 0 && !self.threads.contains(&thread) {
@@ -260,19 +262,19 @@ impl ProcessRows {
         trace.file.define(&row);
     }
 
-    /// Notes that the target was alive at this moment of the host's clock.
+    /// Notes that the target was running at this time.
     #[inline]
     pub(super) fn saw(&mut self, time: u64) {
         self.last_time = self.last_time.max(time);
     }
 }
 
-/// What a record states that knows its context and not its device.
+/// The device number of a record that knows only its context.
 const NO_DEVICE: u32 = u32::MAX;
 
-/// Where a record says that work ran.
+/// The device, context and stream in a record.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Work {
+pub(super) struct OpLocation {
     pub(super) device: u32,
     pub(super) context: u32,
     pub(super) stream: u32,
@@ -280,7 +282,7 @@ pub(super) struct Work {
     pub(super) channel_kind: u8,
 }
 
-/// A stream's number; the largest is none.
+/// A stream ID. The largest number means none.
 #[inline]
 fn stream_id(stream: u32) -> StreamId {
     if stream == u32::MAX {

@@ -1,4 +1,4 @@
-//! Stacks: frames as addresses within images, or as Python functions.
+//! Stacks. Their frames are addresses in images, or Python functions.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use tracesmith_wire::{environment::is_injected_library, record as wire};
 
 use super::{Definitions, ProcessRows, TraceRows, definitions::readable};
 
-/// What a process told of its code.
+/// The code of a process: images and Python functions.
 #[derive(Debug, Default)]
 pub(super) struct Code {
     images: Vec<MappedImage>,
@@ -29,12 +29,12 @@ struct MappedImage {
     role: Role,
 }
 
-/// Whether frames of an image belong to the program.
+/// Whether the frames of an image belong to the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     Program,
-    /// Ours, or the vendor's library that calls us: what stands between the
-    /// call and the taking of its stack.
+    /// TraceSmith's library, or the CUPTI library that calls it. Their frames are between the API call and the
+    /// capture of the stack.
     Recorder,
 }
 
@@ -69,7 +69,7 @@ impl ProcessRows {
         };
         trace.nameless.image(id, file);
         let end = record.address.saturating_add(record.size);
-        // What was mapped there before has gone.
+        // The image that was mapped there before is gone.
         self.code
             .images
             .retain(|image| image.end <= record.address || image.start >= end);
@@ -103,7 +103,7 @@ impl ProcessRows {
             .chunks_exact(8)
             .filter_map(|word| Some(u64::from_le_bytes(word.try_into().ok()?)))
             .collect();
-        // What took the stack is not part of it.
+        // The frames of the profiler are not part of the stack.
         let first = words
             .iter()
             .position(|word| {
@@ -122,8 +122,7 @@ impl ProcessRows {
         self.code.stacks.insert(record.stack, parent);
     }
 
-    /// The stack with this number of the target's; none when its definition may
-    /// still come.
+    /// The stack with this ID in the target. `None` if its definition can still arrive.
     #[inline]
     pub(super) fn stack_id(&mut self, stack: u32, definitions: Definitions) -> Option<StackId> {
         if stack == 0 {
@@ -149,7 +148,7 @@ impl ProcessRows {
                 ..Frame::default()
             });
         }
-        // A return address is that behind the call, which may belong to another function.
+        // A return address points after the call, possibly into another function.
         let call = word.wrapping_sub(1);
         let Some(image) = self.code.find(call) else {
             let frame = trace.file.frame(Frame {

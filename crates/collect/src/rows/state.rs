@@ -1,4 +1,4 @@
-//! How capture goes: clocks, losses, notes, windows, the process itself.
+//! The state of the capture: clocks, losses, notes, windows, and the process itself.
 
 use tracesmith_format::{Ordinal, Timestamp, tables, tables::HealthCause};
 use tracesmith_wire::record as wire;
@@ -25,13 +25,13 @@ impl ProcessRows {
             (
                 HealthCause::VENDOR_DROPPED,
                 record.dropped,
-                "dropped by the vendor's library",
+                "dropped by the vendor's profiling library",
             ),
             (HealthCause::ZERO_TIME, record.zero_time, "without start or end"),
             (
                 HealthCause::UNKNOWN_RECORD,
                 record.unknown,
-                "of a kind that the target does not know",
+                "of a kind that this version does not support",
             ),
         ] {
             if count > 0 {
@@ -62,8 +62,8 @@ impl ProcessRows {
         }
     }
 
-    /// A fact of a process becomes one of the trace, under the process's number.
-    /// Ranks also belong to its row: a program can set them after it started.
+    /// Writes a property of a process to the metadata, under the process's ID. Ranks also belong to the row of the
+    /// process. A program can set them after it started.
     pub(super) fn process_fact(&mut self, record: &wire::ProcessFact, words: &[u8], trace: &mut TraceRows) {
         let key_bytes = usize::try_from(record.key_bytes).unwrap_or(usize::MAX);
         let Some((key, value)) = words.split_at_checked(key_bytes) else {
@@ -84,8 +84,7 @@ impl ProcessRows {
         self.fact(&key, &value, trace);
     }
 
-    /// With a capture range there may be many: the trace tells of the first
-    /// opening and the last close.
+    /// With a capture range there can be many windows. The trace has the first opening and the last close.
     pub(super) fn window(&mut self, record: &wire::Window, trace: &mut TraceRows) {
         self.saw(record.time);
         trace.saw_window = true;

@@ -1,4 +1,4 @@
-//! Names for the frames of a trace, when all of it is there.
+//! Symbolizes the frames of a trace, after all records were read.
 
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
@@ -7,20 +7,20 @@ use tracesmith_symbols::{File, Function, ModuleReport, PerfMap, Resolver, Source
 
 use crate::{identity::Identity, mounts::Mounts, trace_file::TraceFile};
 
-/// Frames that have no names yet.
+/// Frames without symbols.
 #[derive(Debug, Default)]
 pub(super) struct Nameless {
     files: BTreeMap<ImageId, File>,
-    /// By file, which are opened one after another.
+    /// Frames by file. Files are opened one after another.
     frames: BTreeMap<File, BTreeMap<FrameId, u64>>,
-    /// Code made at run time, with the map of the process that made it.
+    /// JIT-compiled code, with the perf map of its process.
     jit: BTreeMap<FrameId, (PathBuf, u64)>,
-    /// Containers whose files are looked into.
+    /// Containers whose files are read.
     mounts: Vec<Arc<Mounts>>,
 }
 
 impl Nameless {
-    /// Keeps the files of a process within reach.
+    /// Keeps the files of a process reachable.
     pub(super) fn process(&mut self, identity: &Identity) {
         self.mounts.extend(identity.mounts.clone());
     }
@@ -29,7 +29,7 @@ impl Nameless {
         self.files.insert(image, file);
     }
 
-    /// A frame at an address of an image.
+    /// Adds a frame at an address in an image.
     pub(super) fn frame(&mut self, frame: FrameId, image: ImageId, address: u64) {
         if let Some(file) = self.files.get(&image) {
             self.frames
@@ -39,13 +39,13 @@ impl Nameless {
         }
     }
 
-    /// A frame that is in no image.
+    /// Adds a frame outside of all images.
     pub(super) fn jit(&mut self, frame: FrameId, identity: &Identity, address: u64) {
         let map = || PerfMap::path_of(&identity.root(), identity.own_pid);
         self.jit.entry(frame).or_insert_with(|| (map(), address));
     }
 
-    /// Writes the names that can be found.
+    /// Writes all symbols that can be found.
     pub(super) fn name_all(self, file: &mut TraceFile) -> Vec<ModuleReport> {
         let mut resolver = Resolver::new(Sources::default());
         for (of, frames) in self.frames {
@@ -59,7 +59,7 @@ impl Nameless {
                 write(frame, &[function], file);
             }
         }
-        // Held to here: the files were read through them.
+        // The mounts must live until here, because the files were read through them.
         drop(self.mounts);
         resolver.report()
     }

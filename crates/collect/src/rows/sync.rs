@@ -1,4 +1,4 @@
-//! Waits of the host and of streams, and event records.
+//! Waits on the host and in streams, and event records.
 
 use tracesmith_format::{
     CorrelationId, Timestamp,
@@ -6,28 +6,28 @@ use tracesmith_format::{
 };
 use tracesmith_wire::record as wire;
 
-use super::{Definitions, ProcessRows, Taken, TraceRows, process::Work};
+use super::{Definitions, ProcessRows, RecordOutcome, TraceRows, process::OpLocation};
 
-/// Records that are kept until their context is known.
+/// Limit for records that wait until their context is known.
 const MOST_AWAITING: usize = 1 << 16;
 
 impl ProcessRows {
-    /// A thread tells of its waits at once; the vendor library tells of the
-    /// context, whose device they have, when it hands out its records.
+    /// A thread reports its waits immediately. CUPTI reports the context, which has the device, later with its
+    /// buffers.
     pub(super) fn sync(
         &mut self,
         record: &wire::Synchronization,
         definitions: Definitions,
         trace: &mut TraceRows,
-    ) -> Taken {
+    ) -> RecordOutcome {
         if self.contexts.contains_key(&record.context) || self.awaiting.len() >= MOST_AWAITING {
             return self.write_sync(record, definitions, trace);
         }
         self.awaiting.push(*record);
-        Taken::Done
+        RecordOutcome::Done
     }
 
-    /// Writes what was kept of contexts that are known by now.
+    /// Writes the stored records of contexts that are known now.
     #[cold]
     pub(super) fn settle_syncs(&mut self, trace: &mut TraceRows) {
         let is_known = |record: &wire::Synchronization| self.contexts.contains_key(&record.context);
@@ -36,7 +36,7 @@ impl ProcessRows {
         self.write_syncs(known, trace);
     }
 
-    /// Writes everything that was kept.
+    /// Writes all stored records.
     pub(super) fn end_syncs(&mut self, trace: &mut TraceRows) {
         let kept = std::mem::take(&mut self.awaiting);
         self.write_syncs(kept, trace);
@@ -45,7 +45,7 @@ impl ProcessRows {
     fn write_syncs(&mut self, records: Vec<wire::Synchronization>, trace: &mut TraceRows) {
         for record in records {
             let taken = self.write_sync(&record, Definitions::Complete, trace);
-            debug_assert_eq!(taken, Taken::Done, "nothing is awaited any more");
+            debug_assert_eq!(taken, RecordOutcome::Done, "nothing is awaited any more");
         }
     }
 
@@ -54,16 +54,16 @@ impl ProcessRows {
         record: &wire::Synchronization,
         definitions: Definitions,
         trace: &mut TraceRows,
-    ) -> Taken {
-        let work = Work {
+    ) -> RecordOutcome {
+        let work = OpLocation {
             device: record.device,
             context: record.context,
             stream: record.stream,
-            ..Work::default()
+            ..OpLocation::default()
         };
         let stack = self.stack_id(record.stack, definitions);
         let (Some(place), Some(stack)) = (self.place(work, definitions), stack) else {
-            return Taken::NeedsDefinitions;
+            return RecordOutcome::NeedsDefinitions;
         };
         let row = Synchronization {
             start: Timestamp(record.start),
@@ -82,6 +82,6 @@ impl ProcessRows {
         };
         trace.counts.syncs += 1;
         trace.push(self.clock_of(record.clock), &row);
-        Taken::Done
+        RecordOutcome::Done
     }
 }

@@ -43,7 +43,7 @@ impl KnownImages {
     pub(super) fn begin(&self, sink: &Sink) {
         let mut reported = lock(&self.reported);
         reported.0.clear();
-        self.publish(Images::learn(self.list()), &mut reported, sink);
+        self.publish(Images::list(self.list()), &mut reported, sink);
     }
 
     /// Learns what was loaded and unloaded since; whether there was anything.
@@ -54,7 +54,7 @@ impl KnownImages {
             return false;
         }
         let mut reported = lock(&self.reported);
-        self.publish(Images::learn(self.list()), &mut reported, sink)
+        self.publish(Images::list(self.list()), &mut reported, sink)
     }
 
     /// The list.
@@ -70,7 +70,7 @@ impl KnownImages {
     pub(super) fn add_image_at(&self, stranger: u64, sink: &Sink) -> Option<&'static Images> {
         let mut reported = self.try_reported()?;
         if self.list()?.find(stranger).is_none() {
-            self.publish(self.learn_at(stranger)?, &mut reported, sink);
+            self.publish(self.with_image_at(stranger)?, &mut reported, sink);
         }
         self.list()
     }
@@ -81,16 +81,16 @@ impl KnownImages {
     pub(super) fn refresh_replaced_image(&self, frames: &[u64], sink: &Sink) -> Option<&'static Images> {
         let replaced = self.list()?.first_replaced(frames)?;
         let mut reported = self.try_reported()?;
-        self.publish(self.learn_at(replaced)?, &mut reported, sink);
+        self.publish(self.with_image_at(replaced)?, &mut reported, sink);
         self.list()
     }
 
     /// The list with the image at an address.
-    fn learn_at(&self, address: u64) -> Option<Images> {
+    fn with_image_at(&self, address: u64) -> Option<Images> {
         if self.made.load(Ordering::Relaxed) >= MOST_LISTS {
             return None;
         }
-        self.list()?.learn_at(address)
+        self.list()?.with_image_at(address)
     }
 
     /// None when someone else is learning just now: a launch does not wait.

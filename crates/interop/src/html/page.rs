@@ -81,7 +81,7 @@ impl Page<'_> {
     fn findings(&self, html: &mut String) {
         html.push_str("<h2>Findings</h2>\n");
         if self.findings.findings.is_empty() {
-            html.push_str("<p>Nothing stands out.</p>\n");
+            html.push_str("<p>No problems found.</p>\n");
         }
         for finding in self.findings.findings.iter().take(MOST_FINDINGS) {
             let saves = finding.saves_ns.map_or_else(String::new, |saved| {
@@ -121,7 +121,7 @@ impl Page<'_> {
         for device in &self.summary.utilization.devices {
             let _ = write!(
                 html,
-                "<h3>{}</h3><p>{} of {} busy ({}), {} operations, at most {} at once</p>",
+                "<h3>{}</h3><p>{} of {} busy ({}), {} operations, up to {} at once</p>",
                 escaped(&device.name),
                 units::nanos(device.breakdown.busy_ns),
                 units::nanos(device.breakdown.span_ns),
@@ -171,7 +171,7 @@ impl Page<'_> {
             "<h2>Steps</h2><p>{} steps; {} {} on average, {} to {}</p>{}",
             steps.steps.len(),
             match steps.steps.iter().any(|row| row.step.is_warm_up) {
-                true => "without the warm-up steps (gray),",
+                true => "without warm-up (gray), they took",
                 false => "they took",
             },
             units::nanos(steps.settled.mean_ns as u64),
@@ -244,11 +244,11 @@ fn breakdown(of: &Breakdown, html: &mut String) {
     let parts = [
         ("compute", "var(--kernel)", of.compute_ns),
         (
-            "communication alone",
+            "exposed communication",
             "var(--communication)",
             of.communication_exposed_ns,
         ),
-        ("copies alone", "var(--copy)", of.copy_exposed_ns),
+        ("exposed memcpys", "var(--copy)", of.copy_exposed_ns),
         ("other", "var(--set)", sets),
         ("idle", "var(--idle)", of.idle_ns),
     ];
@@ -278,7 +278,7 @@ fn legend(color: &str, words: &str, html: &mut String) {
 }
 
 fn idle(report: &IdleReport, html: &mut String) {
-    html.push_str("<h2>Why GPUs were idle</h2>\n");
+    html.push_str("<h2>Causes of idle time</h2>\n");
     for device in &report.devices {
         let _ = write!(
             html,
@@ -349,7 +349,7 @@ fn copies(report: &CopiesReport, html: &mut String) {
         return;
     }
     html.push_str(
-        "<h2>Copies and sets</h2><div class=\"wide\"><table><tr><th class=\"text\">direction</th><th class=\"text\">from</th>\
+        "<h2>Memcpys and memsets</h2><div class=\"wide\"><table><tr><th class=\"text\">direction</th><th class=\"text\">from</th>\
          <th class=\"text\">to</th><th>count</th><th>bytes</th><th>time</th><th>speed</th><th>peak</th></tr>",
     );
     for row in &report.rows {

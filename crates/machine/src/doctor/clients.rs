@@ -1,5 +1,4 @@
-//! Other tools that look at CUDA programs, and would be in the way of ours or
-//! we in theirs.
+//! Other tools that use CUPTI or debug CUDA programs, and conflict with TraceSmith.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -9,7 +8,7 @@ use tracesmith_wire::environment::{self, is_injected_library};
 use super::process::{ancestors, name_of};
 use super::{Check, Surroundings};
 
-/// Programs that hold CUPTI or stop a program's kernels.
+/// Programs that use CUPTI or stop a program's kernels.
 const TOOLS: &[&str] = &[
     "nsys",
     "nsys-launcher",
@@ -21,10 +20,10 @@ const TOOLS: &[&str] = &[
     "cuda-memcheck",
 ];
 
-/// Those of them that are Nsight Compute.
+/// The names of Nsight Compute.
 const NSIGHT_COMPUTE: &[&str] = &["ncu", "nv-nsight-cu-cli"];
 
-/// Parts of the names of libraries that such programs preload.
+/// Parts of the names of libraries that such tools preload.
 const PRELOADED: &[&str] = &["nsight", "nsys", "ToolsInjection", "cuda-injection", "sanitizer"];
 
 pub(super) fn checks(surroundings: &Surroundings<'_>) -> Vec<Check> {
@@ -56,19 +55,19 @@ fn injection(
     match surroundings.variable(variable) {
         None => Check::ok(name, what, "none"),
         Some(path) if is_injected_library(Path::new(path)) && Path::new(path).exists() => {
-            Check::ok(name, what, format!("ours: {path}"))
+            Check::ok(name, what, format!("TraceSmith: {path}"))
         }
         Some(path) if is_injected_library(Path::new(path)) => Check::warning(
             name,
             what,
-            format!("ours, which is gone: {path}"),
-            format!("arm this shell again (eval \"$(tracesmith env)\") or unset {variable}"),
+            format!("TraceSmith, but the file is missing: {path}"),
+            format!("set the variables again (eval \"$(tracesmith env)\") or unset {variable}"),
         ),
         Some(path) => Check::warning(
             name,
             what,
-            format!("another tool's: {path}"),
-            format!("unset {variable}: there is room for one, and tracesmith profile takes it"),
+            format!("from another tool: {path}"),
+            format!("unset {variable}: it names one library, and tracesmith profile replaces it"),
         ),
     }
 }
@@ -83,23 +82,28 @@ fn preload(surroundings: &Surroundings<'_>) -> Check {
         .filter(|library| PRELOADED.iter().any(|part| library.contains(part)))
         .collect();
     if of_a_tool.is_empty() {
-        return Check::ok(name, what, format!("{libraries}; ours is put before them"));
+        return Check::ok(
+            name,
+            what,
+            format!("{libraries}; TraceSmith's library is loaded before them"),
+        );
     }
     Check::warning(
         name,
         what,
-        format!("another tool's: {}", of_a_tool.join(", ")),
-        "unset LD_PRELOAD, or run without that tool: both would take hold of CUPTI",
+        format!("from another tool: {}", of_a_tool.join(", ")),
+        "unset LD_PRELOAD, or run without that tool: only one of the two can use CUPTI",
     )
 }
 
-/// Another tool's library that the driver would load, if ours were not to take its place.
+/// The library of another tool that the driver would load, if TraceSmith did not replace it.
 pub fn displaced_library() -> Option<PathBuf> {
     let library = PathBuf::from(env::var_os(environment::CUDA_INJECTION)?);
     (!library.as_os_str().is_empty() && !is_injected_library(&library)).then_some(library)
 }
 
-/// Nsight Compute above this process. It ends programs that the driver would load another tool's library into.
+/// The pid of Nsight Compute, if it is an ancestor of this process. Nsight Compute kills programs that load another
+/// tool's library.
 pub fn nsight_compute_above() -> Option<u32> {
     let mut above = ancestors(Path::new("/proc")).into_iter();
     let tool = above.find(|process| NSIGHT_COMPUTE.contains(&process.name.as_str()));
@@ -117,21 +121,21 @@ fn running_under(proc: &Path) -> Check {
             name,
             what,
             format!("{} (process {})", tool.name, tool.pid),
-            "run tracesmith by itself: CUPTI serves one of the two",
+            "run tracesmith without the other tool: only one of the two can use CUPTI",
         ),
     }
 }
 
 fn armed(proc: &Path, processes: &[u32]) -> Check {
-    let (name, what) = ("tools.armed", "armed processes");
+    let (name, what) = ("tools.armed", "attachable processes");
     let named: Vec<String> = processes
         .iter()
         .filter_map(|pid| Some(format!("{} ({pid})", name_of(proc, *pid)?)))
         .collect();
     let found = if named.is_empty() {
-        "none; tracesmith env arms what a shell starts".to_owned()
+        "none; programs started with the variables of tracesmith env are attachable".to_owned()
     } else {
-        format!("{}; tracesmith record takes them", named.join(", "))
+        format!("{}; tracesmith record can attach to them", named.join(", "))
     };
     Check::ok(name, what, found)
 }

@@ -1,8 +1,7 @@
-//! CUPTI: the library through which the driver tells what it does.
+//! Checks CUPTI, NVIDIA's library for tracing.
 //!
-//! A program that has one in it already, as PyTorch does, is recorded through
-//! that one; which it will be cannot be known here. What can be known is what
-//! other programs would be recorded through.
+//! A program that has loaded CUPTI, such as PyTorch, is recorded with that copy. This check cannot know which copy
+//! that will be. It finds the copies for all other programs.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,7 +14,7 @@ use tracesmith_cuda::driver::Version;
 use super::driver::Driver;
 use super::{Check, Surroundings};
 
-/// Where distributions put libraries.
+/// Where distributions install libraries.
 const SYSTEM_FOLDERS: &[&str] = &[
     "/usr/lib/x86_64-linux-gnu",
     "/usr/lib/aarch64-linux-gnu",
@@ -26,7 +25,7 @@ const SYSTEM_FOLDERS: &[&str] = &[
 pub(super) fn checks(driver: &Driver, surroundings: &Surroundings<'_>) -> Vec<Check> {
     let copies = find(surroundings);
     let mut checks = vec![library(&copies)];
-    // Without a driver CUPTI 13.2 crashes when asked for its version, and 13.4 answers nothing.
+    // Without a driver, CUPTI 13.2 crashes when its version is queried, and 13.4 returns nothing.
     if let (Some(newest), false) = (driver.version(), copies.is_empty()) {
         let versions: Vec<_> = copies
             .iter()
@@ -43,9 +42,9 @@ fn library(copies: &[PathBuf]) -> Check {
         return Check::no(
             name,
             what,
-            "none here; programs that bring their own, as PyTorch does, can be recorded",
+            "not found; programs that include CUPTI, such as PyTorch, can be recorded",
             format!(
-                "pip install nvidia-cuda-cupti (CUDA 13) or nvidia-cuda-cupti-cu12, or install the CUDA toolkit; one elsewhere is named by {PATH_VARIABLE}"
+                "pip install nvidia-cuda-cupti (CUDA 13) or nvidia-cuda-cupti-cu12, or install the CUDA toolkit; for a library in another folder, set {PATH_VARIABLE}"
             ),
         );
     }
@@ -53,7 +52,7 @@ fn library(copies: &[PathBuf]) -> Check {
     Check::ok(name, what, list.join(", "))
 }
 
-/// Whether one of them can serve this driver.
+/// Whether one of the copies works with this driver.
 fn version(driver: Version, copies: &[(&Path, Result<u32, String>)]) -> Check {
     let (name, what) = ("cupti.version", "CUPTI version");
     let mut found = Vec::new();
@@ -63,15 +62,15 @@ fn version(driver: Version, copies: &[(&Path, Result<u32, String>)]) -> Check {
         found.push(match version.as_ref().map(|number| (cuda_of(*number), *number)) {
             Ok((Some(cuda), number)) => {
                 fits |= cuda.major <= driver.major;
-                // It may stop programs that are asked for them.
+                // Requesting latencies from these versions can hang programs.
                 let lacks = if number < VERSION_13_4_1 {
-                    ", without latencies of launches"
+                    ", no launch latencies"
                 } else {
                     ""
                 };
-                format!("CUDA {cuda}'s in {path}{lacks}")
+                format!("CUDA {cuda} in {path}{lacks}")
             }
-            Ok((None, _)) => format!("one of before CUDA 12 in {path}"),
+            Ok((None, _)) => format!("older than CUDA 12 in {path}"),
             Err(error) => format!("{path}: {error}"),
         });
     }
@@ -87,18 +86,17 @@ fn version(driver: Version, copies: &[(&Path, Result<u32, String>)]) -> Check {
     Check::no(
         name,
         what,
-        format!("{found}; the driver serves CUDA 12 to {driver}"),
+        format!("{found}; the driver supports CUDA 12 to {driver}"),
         format!("pip install {package}, or update the driver"),
     )
 }
 
-/// The CUDA that a CUPTI came with, by what `cuptiGetVersion` gives; none for
-/// those before CUDA 12, whose records we do not read.
-/// <https://docs.nvidia.com/cupti/release-notes/release-notes.html>
+/// The CUDA version of a CUPTI, from the result of `cuptiGetVersion`. `None` before CUDA 12, which TraceSmith does
+/// not support. <https://docs.nvidia.com/cupti/release-notes/release-notes.html>
 fn cuda_of(version: u32) -> Option<Version> {
     let minor = match version {
         0..=17 => return None,
-        // Also 12.1's.
+        // 12.1 has the same number.
         18 | 19 => 0,
         20..=24 => version - 18,
         25 => 7,
@@ -114,8 +112,7 @@ fn cuda_of(version: u32) -> Option<Version> {
     Some(Version { major: 12, minor })
 }
 
-/// Every libcupti that a program without one of its own might be recorded
-/// through, the first to be tried first.
+/// Every libcupti that can be used for a program without its own copy, in search order.
 fn find(surroundings: &Surroundings<'_>) -> Vec<PathBuf> {
     let by_search = candidates().into_iter().filter(|path| path.is_absolute());
     let mut found: Vec<PathBuf> = by_search
@@ -128,8 +125,8 @@ fn find(surroundings: &Surroundings<'_>) -> Vec<PathBuf> {
     found
 }
 
-/// What the Python on the path would find among its packages: programs look
-/// beside themselves, and this one is not Python.
+/// The copies in the packages of the Python on `PATH`. The search is relative to the running program, and this one is
+/// not Python.
 fn beside_python(surroundings: &Surroundings<'_>) -> Vec<PathBuf> {
     let python = surroundings
         .variable("PATH")
@@ -140,7 +137,7 @@ fn beside_python(surroundings: &Surroundings<'_>) -> Vec<PathBuf> {
     let Some(prefix) = python.as_deref().and_then(Path::parent).and_then(Path::parent) else {
         return Vec::new();
     };
-    // A folder that cannot be read holds nothing for us.
+    // An unreadable folder counts as empty.
     let mut versions: Vec<PathBuf> = fs::read_dir(prefix.join("lib"))
         .into_iter()
         .flatten()
@@ -156,7 +153,7 @@ fn beside_python(surroundings: &Surroundings<'_>) -> Vec<PathBuf> {
         .collect()
 }
 
-/// What the loader finds by the plain name.
+/// The copy that the loader finds by name.
 fn on_loader_path(surroundings: &Surroundings<'_>) -> Vec<PathBuf> {
     let named = surroundings.variable("LD_LIBRARY_PATH").unwrap_or_default();
     named
@@ -217,9 +214,9 @@ mod tests {
         let found = |number| version(driver, &[(path, Ok(number))]).found;
         assert_eq!(
             found(130_400),
-            "CUDA 13.4's in /x/libcupti.so.13, without latencies of launches"
+            "CUDA 13.4 in /x/libcupti.so.13, no launch latencies"
         );
-        assert_eq!(found(130_401), "CUDA 13.4's in /x/libcupti.so.13");
+        assert_eq!(found(130_401), "CUDA 13.4 in /x/libcupti.so.13");
     }
 
     #[test]
@@ -250,7 +247,7 @@ mod tests {
             cupti_version: &|_| Err(String::new()),
         };
         let mut found = find(&surroundings);
-        // Whatever else this machine has.
+        // Ignore other copies on this machine.
         found.retain(|path| path.starts_with(&root));
         assert_eq!(
             found,

@@ -1,4 +1,4 @@
-//! The driver: is it there, does it run, may we use it.
+//! Checks the driver: whether it exists, works and can be used.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -14,7 +14,7 @@ use crate::devices::DevicesReport;
 
 const IN_A_CONTAINER: &str = "in a container: start it with the host's driver (docker run --gpus all, podman run --device nvidia.com/gpu=all, apptainer run --nv)";
 
-/// What could be found of the driver.
+/// The state of the driver.
 pub(super) struct Driver {
     loaded: Result<Version, Error>,
     initialised: Result<(), Error>,
@@ -22,7 +22,7 @@ pub(super) struct Driver {
 }
 
 impl Driver {
-    /// Looks for it and starts it.
+    /// Finds and initializes the driver.
     pub(super) fn find() -> Self {
         let (loaded, initialised) = match driver::Driver::load() {
             Ok(driver) => (driver.version(), driver.initialise()),
@@ -35,7 +35,7 @@ impl Driver {
         }
     }
 
-    /// The newest CUDA that it serves, if it is there.
+    /// The newest CUDA version that the driver supports.
     pub(super) fn version(&self) -> Option<Version> {
         self.loaded.as_ref().ok().copied()
     }
@@ -81,13 +81,13 @@ impl Driver {
                 name,
                 what,
                 error.to_string(),
-                "update the NVIDIA driver: CUDA 11.4 (driver 470) is the oldest that will do",
+                "update the NVIDIA driver: TraceSmith needs CUDA 11.4 (driver 470) or later",
             ),
         }
     }
 
     fn initialises(&self, surroundings: &Surroundings<'_>) -> Check {
-        let (name, what) = ("driver.initialises", "CUDA starts");
+        let (name, what) = ("driver.initialises", "CUDA initializes");
         match &self.initialised {
             Ok(()) => Check::ok(name, what, "yes"),
             Err(error) => Check::no(
@@ -99,7 +99,7 @@ impl Driver {
         }
     }
 
-    /// The files through which the driver talks to the kernel.
+    /// The device files of the driver.
     fn nodes(&self, folder: &Path) -> Check {
         let (name, what) = ("driver.nodes", "device nodes");
         let nodes = device_nodes(folder);
@@ -113,7 +113,7 @@ impl Driver {
                 name,
                 what,
                 format!("no permission for {}", closed.join(", ")),
-                "let this user read and write them: usually group video or render (usermod -aG video,render USER), or mode 0666 by nvidia-modprobe",
+                "give this user read and write permission: usually group video or render (usermod -aG video,render USER), or mode 0666 set by nvidia-modprobe",
             );
         }
         let found = |nodes: &[PathBuf]| {
@@ -125,30 +125,29 @@ impl Driver {
         };
         match (nodes.is_empty(), self.works()) {
             (false, _) => Check::ok(name, what, found(&nodes)),
-            (true, true) => Check::ok(name, what, "none, and the driver works without"),
+            (true, true) => Check::ok(name, what, "none; the driver works without them"),
             (true, false) => Check::no(
                 name,
                 what,
-                format!("no {}/nvidia* here", folder.display()),
+                format!("no {}/nvidia* found", folder.display()),
                 format!("load the kernel module (modprobe nvidia nvidia-uvm); {IN_A_CONTAINER}"),
             ),
         }
     }
 }
 
-/// By what the driver answered.
-/// <https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TYPES.html>
+/// The remedy for an error code of the driver. <https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TYPES.html>
 fn remedy_of(code: Option<i64>, surroundings: &Surroundings<'_>) -> String {
     match code {
         Some(100) if surroundings.variables.contains_key("CUDA_VISIBLE_DEVICES") => {
-            "CUDA_VISIBLE_DEVICES hides every GPU: unset it or name one".to_owned()
+            "CUDA_VISIBLE_DEVICES hides every GPU: unset it, or set it to a GPU".to_owned()
         }
-        Some(100) => format!("see that nvidia-smi lists a GPU; {IN_A_CONTAINER}"),
+        Some(100) => format!("check that nvidia-smi lists a GPU; {IN_A_CONTAINER}"),
         Some(802) => "wait for the fabric manager, or start it (systemctl start nvidia-fabricmanager)".to_owned(),
-        Some(803) => "the library and the kernel's part of the driver differ: reboot, or reload the module; in a container, start it again".to_owned(),
-        Some(804) => "remove the compatibility package (cuda-compat) from the loader's path: this GPU needs the driver's own library".to_owned(),
-        Some(3 | 999) => "see dmesg for NVRM errors; after a suspend, reload nvidia-uvm (modprobe -r nvidia-uvm && modprobe nvidia-uvm)".to_owned(),
-        _ => "see that nvidia-smi works and dmesg shows no NVRM errors".to_owned(),
+        Some(803) => "the driver library and the kernel module have different versions: reboot, or reload the module; restart a container".to_owned(),
+        Some(804) => "remove the compatibility package (cuda-compat) from the library path: this GPU needs the driver's own library".to_owned(),
+        Some(3 | 999) => "check dmesg for NVRM errors; after a suspend, reload nvidia-uvm (modprobe -r nvidia-uvm && modprobe nvidia-uvm)".to_owned(),
+        _ => "check that nvidia-smi works and dmesg shows no NVRM errors".to_owned(),
     }
 }
 
@@ -170,18 +169,18 @@ fn device_nodes(folder: &Path) -> Vec<PathBuf> {
     nodes
 }
 
-/// Whether hardware counters are for root alone. Tracing is for everyone.
+/// Whether only root can use hardware counters. Tracing does not need them.
 fn hardware_counters(params: &Path) -> Option<Check> {
     let restricted = is_restricted(&fs::read_to_string(params).ok()?)?;
     let found = if restricted {
-        "for root only; tracing, which is what TraceSmith does, needs none (NVreg_RestrictProfilingToAdminUsers=0 opens them)"
+        "root only; TraceSmith does not need them (NVreg_RestrictProfilingToAdminUsers=0 allows every user)"
     } else {
-        "for every user"
+        "every user"
     };
     Some(Check::ok("driver.counters", "hardware counters", found))
 }
 
-/// What the driver's parameters say of counters, if anything.
+/// Whether the driver's parameters restrict counters.
 fn is_restricted(params: &str) -> Option<bool> {
     params.lines().find_map(|line| {
         let value = line.strip_prefix("RmProfilingAdminOnly:")?;

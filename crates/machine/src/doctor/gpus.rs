@@ -1,5 +1,4 @@
-//! The GPUs themselves: whether there is one, and whether it is in a mode that
-//! changes what can be seen.
+//! Checks the GPUs: whether there is one, and whether a mode limits recording.
 
 use std::path::Path;
 
@@ -32,15 +31,15 @@ fn present(report: &DevicesReport, surroundings: &Surroundings<'_>) -> Check {
             name,
             what,
             "none",
-            "record on a machine with an NVIDIA GPU; traces can be looked at on any (tracesmith view, tracesmith demo)",
+            "record on a machine with an NVIDIA GPU; traces can be viewed on any machine (tracesmith view, tracesmith demo)",
         ),
         (all, 0) => Check::no(
             name,
             what,
-            format!("{all}, none of which CUDA programs see"),
+            format!("{all}, but none is visible to CUDA programs"),
             match surroundings.variable("CUDA_VISIBLE_DEVICES") {
-                Some(value) => format!("CUDA_VISIBLE_DEVICES is {value}: unset it or name one"),
-                None => "see the driver's checks above".to_owned(),
+                Some(value) => format!("CUDA_VISIBLE_DEVICES is {value}: unset it, or set it to a GPU"),
+                None => "see the driver checks above".to_owned(),
             },
         ),
         (all, visible) => {
@@ -56,7 +55,7 @@ fn present(report: &DevicesReport, surroundings: &Surroundings<'_>) -> Check {
     }
 }
 
-/// What NVML samples, and how long that takes.
+/// The counters that NVML provides, and how long a sample takes.
 fn counted() -> Check {
     let (name, what) = ("gpu.counters", "sampled counters");
     match Counters::open() {
@@ -69,7 +68,7 @@ fn counted() -> Check {
             name,
             what,
             error.to_string(),
-            "traces come without power, clocks and utilization until nvidia-smi works",
+            "traces will not contain power, clocks and utilization until nvidia-smi works",
         ),
     }
 }
@@ -97,7 +96,7 @@ fn divided(devices: &[Device]) -> Option<Check> {
         Check::ok(
             "gpu.mig",
             "MIG",
-            format!("on for GPU {numbers}: programs see instances, and these are what traces show"),
+            format!("on for GPU {numbers}: programs and traces show MIG instances"),
         )
     })
 }
@@ -108,8 +107,8 @@ fn virtualized(devices: &[Device]) -> Option<Check> {
         Check::warning(
             "gpu.virtualization",
             "virtual GPU",
-            format!("GPU {numbers} is a share of one"),
-            "have the host allow tracing for this virtual machine (vGPU plugin parameter enable_profiling=1)",
+            format!("GPU {numbers} is a virtual GPU (vGPU)"),
+            "enable tracing for this virtual machine on the host (vGPU plugin parameter enable_profiling=1)",
         )
     })
 }
@@ -122,13 +121,13 @@ fn confidential(devices: &[Device]) -> Option<Check> {
         Check::no(
             "gpu.confidential",
             "confidential computing",
-            format!("on for GPU {locked}, closed to tools"),
-            "have the host set the GPU's mode to devtools instead of on",
+            format!("on for GPU {locked}; profilers are blocked"),
+            "set the GPU's mode to devtools on the host",
         )
     })
 }
 
-/// MPS: one server process does the work of all.
+/// MPS: one server process runs the work of all clients.
 fn shared(surroundings: &Surroundings<'_>) -> Option<Check> {
     let running = processes_named(
         Path::new("/proc"),
@@ -139,14 +138,14 @@ fn shared(surroundings: &Surroundings<'_>) -> Option<Check> {
         return None;
     }
     let found = match directory {
-        Some(directory) => format!("clients meet the server in {directory}"),
-        None => "its server runs".to_owned(),
+        Some(directory) => format!("pipe directory: {directory}"),
+        None => "the MPS server is running".to_owned(),
     };
     Some(Check::warning(
         "gpu.mps",
         "MPS",
         found,
-        "tracing works; with drivers before 580, programs with cooperative kernels hang under it: record those without MPS (CUDA_MPS_PIPE_DIRECTORY=/nonexistent)",
+        "tracing works, but with drivers before 580, programs with cooperative kernels hang; record those without MPS (CUDA_MPS_PIPE_DIRECTORY=/nonexistent)",
     ))
 }
 

@@ -1,4 +1,4 @@
-//! What the kernel and a container allow.
+//! Checks the limits of the kernel and of containers.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,9 +9,9 @@ use rustix::process::{PidfdFlags, Resource, getpid, getrlimit, pidfd_open};
 use super::process::field;
 use super::{Check, Surroundings};
 
-/// The first kernel with descriptors of processes.
+/// The first kernel with pidfds.
 const OLDEST_KERNEL: (u32, u32) = (5, 3);
-/// Descriptors that a recording of a few dozen processes gets by with.
+/// Enough descriptors to record a few dozen processes.
 const DESCRIPTORS: u64 = 256;
 
 pub(super) fn checks(surroundings: &Surroundings<'_>) -> Vec<Check> {
@@ -34,7 +34,7 @@ fn kernel(release: &str) -> Check {
             name,
             what,
             format!("Linux {release}"),
-            "update to Linux 5.3 or later: it tells reliably when a process has ended (pidfd)",
+            "update to Linux 5.3 or later, which reports process exits reliably (pidfd)",
         ),
         _ => Check::ok(name, what, format!("Linux {release}")),
     }
@@ -45,7 +45,7 @@ fn version_of(release: &str) -> Option<(u32, u32)> {
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
 }
 
-/// Calls that a container's filter may refuse, tried.
+/// Tries the system calls that a container's filter can block.
 fn calls(status: &Path) -> Check {
     let (name, what) = ("system.calls", "system calls");
     let mut refused = Vec::new();
@@ -58,38 +58,34 @@ fn calls(status: &Path) -> Check {
     if let Err(error) = pidfd_open(getpid(), PidfdFlags::empty()) {
         refused.push(format!("pidfd_open: {error}"));
     }
-    // A status that cannot be read tells of no filter.
+    // If the status cannot be read, assume no filter.
     let filtered = fs::read_to_string(status)
         .ok()
         .and_then(|status| field(&status, "Seccomp").map(|mode| mode == "2"))
         .unwrap_or(false);
-    let filter = if filtered {
-        ", through a filter (seccomp)"
-    } else {
-        ""
-    };
+    let filter = if filtered { " (seccomp filter active)" } else { "" };
     if refused.is_empty() {
-        return Check::ok(name, what, format!("those we need work{filter}"));
+        return Check::ok(name, what, format!("all required calls work{filter}"));
     }
     Check::no(
         name,
         what,
         format!("{}{filter}", refused.join(", ")),
-        "let the container's seccomp profile allow memfd_create and pidfd_open (Docker's own does since 20.10)",
+        "allow memfd_create and pidfd_open in the container's seccomp profile (Docker's default does since 20.10)",
     )
 }
 
-/// Whether the memory that recording takes is to be had.
+/// Whether there is enough memory for recording.
 fn memory(bound_bytes: u64, limit_bytes: Option<u64>) -> Check {
     let (name, what) = ("system.memory", "memory for recording");
-    let bound = format!("at most {} in each target", mebibytes(bound_bytes));
+    let bound = format!("at most {} per process", mebibytes(bound_bytes));
     match limit_bytes {
         None => Check::ok(name, what, bound),
         Some(limit) if limit / 4 < bound_bytes => Check::warning(
             name,
             what,
             format!(
-                "{bound}, where all processes together may have {}",
+                "{bound}, but the container limit is {} for all processes",
                 mebibytes(limit)
             ),
             "give the container more memory: the rings count towards its limit (docker run --memory)",
@@ -97,7 +93,7 @@ fn memory(bound_bytes: u64, limit_bytes: Option<u64>) -> Check {
         Some(limit) => Check::ok(
             name,
             what,
-            format!("{bound}; the container may have {}", mebibytes(limit)),
+            format!("{bound}; the container limit is {}", mebibytes(limit)),
         ),
     }
 }
@@ -106,9 +102,9 @@ fn mebibytes(bytes: u64) -> String {
     format!("{} MiB", bytes >> 20)
 }
 
-/// The smallest limit of the control groups that this process is in.
+/// The smallest memory limit of this process's control groups.
 fn memory_limit(own_groups: &Path, mount: &Path) -> Option<u64> {
-    // Where there are no control groups there is no limit of theirs.
+    // Without control groups there is no limit.
     let groups = fs::read_to_string(own_groups).ok()?;
     let (mut folder, top, file) = limit_files(&groups, mount)?;
     let mut smallest: Option<u64> = None;
@@ -116,7 +112,7 @@ fn memory_limit(own_groups: &Path, mount: &Path) -> Option<u64> {
         let limit = fs::read_to_string(folder.join(file))
             .ok()
             .and_then(|text| text.trim().parse::<u64>().ok())
-            // Version 1 writes "no limit" as a number near the largest.
+            // Version 1 writes "no limit" as a number near the maximum.
             .filter(|limit| *limit < 1 << 60);
         smallest = smallest.into_iter().chain(limit).min();
         if folder == top || !folder.pop() {
@@ -125,7 +121,7 @@ fn memory_limit(own_groups: &Path, mount: &Path) -> Option<u64> {
     }
 }
 
-/// The group's folder, the one to stop at and the file of the limit.
+/// The group's folder, the topmost folder, and the name of the limit file.
 fn limit_files(groups: &str, mount: &Path) -> Option<(PathBuf, PathBuf, &'static str)> {
     let below = |top: PathBuf, group: &str| (top.join(group.trim_start_matches('/')), top);
     for line in groups.lines() {
@@ -148,14 +144,14 @@ fn descriptors(limit: Option<u64>) -> Check {
             name,
             what,
             format!("at most {limit}"),
-            format!("ulimit -n {DESCRIPTORS} or more: every recorded process takes a few"),
+            format!("ulimit -n {DESCRIPTORS} or more: each recorded process needs a few"),
         ),
         Some(limit) => Check::ok(name, what, format!("at most {limit}")),
         None => Check::ok(name, what, "no limit"),
     }
 }
 
-/// Where targets and recorders meet.
+/// Checks the runtime directory, where targets and collectors connect.
 fn meeting_place(directory: &Result<PathBuf, String>) -> Check {
     let (name, what) = ("system.runtime_directory", "runtime directory");
     let directory = match directory {
@@ -165,7 +161,7 @@ fn meeting_place(directory: &Result<PathBuf, String>) -> Check {
                 name,
                 what,
                 error.clone(),
-                "set TRACESMITH_RUNTIME_DIR to a folder that only you can enter (mode 0700)",
+                "set TRACESMITH_RUNTIME_DIR to a folder that only you can access (mode 0700)",
             );
         }
     };
@@ -173,11 +169,11 @@ fn meeting_place(directory: &Result<PathBuf, String>) -> Check {
         return Check::no(
             name,
             what,
-            format!("{}, from which the loader cannot preload", directory.display()),
-            "set TRACESMITH_RUNTIME_DIR to a folder without spaces and colons in its name",
+            format!("{}: LD_PRELOAD cannot contain this path", directory.display()),
+            "set TRACESMITH_RUNTIME_DIR to a path without spaces and colons",
         );
     }
-    // A folder that cannot be asked is not known to refuse anything.
+    // If the folder cannot be queried, assume that it is fine.
     let refuses_programs =
         statvfs(directory.as_path()).is_ok_and(|system| system.f_flag.contains(StatVfsMountFlags::NOEXEC));
     if refuses_programs {
@@ -188,7 +184,7 @@ fn meeting_place(directory: &Result<PathBuf, String>) -> Check {
                 "{}, mounted noexec: no library can be loaded from it",
                 directory.display()
             ),
-            "set TRACESMITH_RUNTIME_DIR to a folder of yours (mode 0700) on a file system that allows programs",
+            "set TRACESMITH_RUNTIME_DIR to a folder of yours (mode 0700) on a file system without noexec",
         );
     }
     Check::ok(name, what, directory.display().to_string())
@@ -243,7 +239,7 @@ mod tests {
         assert_eq!(small.state, State::Warning);
         assert_eq!(
             small.found,
-            "at most 64 MiB in each target, where all processes together may have 128 MiB"
+            "at most 64 MiB per process, but the container limit is 128 MiB for all processes"
         );
     }
 

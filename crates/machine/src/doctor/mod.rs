@@ -1,9 +1,7 @@
-//! Whether a program's work on GPUs can be recorded here, and what to do when
-//! not.
+//! Checks whether programs can be recorded on this machine.
 //!
-//! Every check says what was looked at, how it stands, what was found and, when
-//! it does not stand well, the remedy. A "no" means that recording does not
-//! work; a warning, that it works with less or may be disturbed.
+//! Every check has a name, a state, a finding and, if something is wrong, a remedy. "no" means that recording does
+//! not work. A warning means that it works with limits.
 
 mod clients;
 mod cupti;
@@ -22,41 +20,41 @@ pub use clients::{displaced_library, nsight_compute_above};
 pub use program::find as find_program;
 pub use tracesmith_cuda::cupti_version;
 
-/// All that was checked.
+/// The results of all checks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DoctorReport {
     /// The checks, by topic.
     pub checks: Vec<Check>,
 }
 
-/// One thing that was looked at.
+/// The result of one check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {
-    /// Its name for programs: `driver.library`. Names stay what they are.
+    /// A stable name for programs, such as `driver.library`.
     pub name: &'static str,
-    /// What it is about, in words.
+    /// The subject, for display.
     pub what: &'static str,
-    /// How it stands.
+    /// The state.
     pub state: State,
-    /// What was found.
+    /// The finding.
     pub found: String,
-    /// What to do about it.
+    /// The remedy.
     pub remedy: Option<String>,
 }
 
-/// How a check stands.
+/// The state of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum State {
-    /// Nothing is in the way.
+    /// No problem.
     Ok,
-    /// Recording works, with less or not undisturbed.
+    /// Recording works with limits, or can be disturbed.
     Warning,
     /// Recording does not work.
     No,
 }
 
 impl State {
-    /// The word for programs and people.
+    /// The name for programs and people.
     pub fn name(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -104,20 +102,19 @@ impl Check {
     }
 }
 
-/// What the doctor is told, rather than finds out.
+/// Inputs that the caller provides.
 pub struct Surroundings<'a> {
-    /// The environment that programs are started with.
+    /// The environment of recorded programs.
     pub variables: BTreeMap<String, String>,
-    /// Memory that recording takes in a target at most.
+    /// The memory limit of recording in a target.
     pub target_memory_bytes: u64,
-    /// Where targets and recorders meet, or why they cannot.
+    /// The runtime directory, or why there is none.
     pub runtime_directory: Result<PathBuf, String>,
-    /// Processes that are armed and wait.
+    /// Attachable processes.
     pub armed: Vec<u32>,
-    /// A program that is to be recorded.
+    /// A program to check.
     pub program: Option<PathBuf>,
-    /// Asks a libcupti for its version, in a process of its own: two of them in
-    /// one process do not get along, and some crash.
+    /// Queries the version of a libcupti in a separate process. Two copies in one process conflict, and some crash.
     pub cupti_version: &'a dyn Fn(&Path) -> Result<u32, String>,
 }
 
@@ -131,7 +128,7 @@ impl Surroundings<'_> {
 }
 
 impl DoctorReport {
-    /// Looks at everything.
+    /// Runs all checks.
     pub fn new(surroundings: &Surroundings<'_>) -> Self {
         let driver = driver::Driver::find();
         let devices = DevicesReport::new();
@@ -151,7 +148,7 @@ impl DoctorReport {
         self.checks.iter().all(|check| check.state != State::No)
     }
 
-    /// How many checks stand so.
+    /// Number of checks with this state.
     pub fn count(&self, state: State) -> usize {
         self.checks.iter().filter(|check| check.state == state).count()
     }

@@ -1,17 +1,16 @@
-//! Processes, as /proc shows them.
+//! Processes in /proc.
 
 use std::fs;
 use std::path::Path;
 
-/// A process and what it calls itself.
+/// A process and its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Process {
     pub(super) pid: u32,
     pub(super) name: String,
 }
 
-/// Those above this process, the nearest first. Those of other namespaces
-/// cannot be seen.
+/// The ancestors of this process, nearest first. Ancestors in other pid namespaces are not visible.
 pub(super) fn ancestors(proc: &Path) -> Vec<Process> {
     let mut found = Vec::new();
     let mut next = parent(&read(&proc.join("self/status")));
@@ -38,7 +37,7 @@ pub(super) fn processes_named(proc: &Path, names: &[&str]) -> Vec<Process> {
         .filter_map(|entry| {
             let pid = entry.file_name().to_str()?.parse().ok()?;
             let name = name_of(proc, pid)?;
-            // The kernel keeps fifteen bytes of a name.
+            // The kernel truncates names to fifteen bytes.
             names
                 .iter()
                 .any(|wanted| wanted.as_bytes().iter().take(15).eq(name.as_bytes()))
@@ -49,13 +48,13 @@ pub(super) fn processes_named(proc: &Path, names: &[&str]) -> Vec<Process> {
     found
 }
 
-/// What a process calls itself, while it is there.
+/// The name of a process. `None` if it has exited.
 pub(super) fn name_of(proc: &Path, pid: u32) -> Option<String> {
     let name = fs::read_to_string(proc.join(pid.to_string()).join("comm")).ok()?;
     Some(name.trim_end().to_owned())
 }
 
-/// A file that is gone is empty: processes end while we look.
+/// Empty if the file is gone: processes can exit meanwhile.
 fn read(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_default()
 }
@@ -64,7 +63,7 @@ fn parent(status: &str) -> Option<u32> {
     field(status, "PPid")?.parse().ok()
 }
 
-/// One field of a process's status.
+/// A field of a status file.
 pub(super) fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
     status.lines().find_map(|line| {
         let (key, value) = line.split_once(':')?;

@@ -1,4 +1,4 @@
-//! A program that is to be recorded: whether our library gets into it.
+//! Checks whether the library can be loaded into a program.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -10,19 +10,19 @@ use rustix::fs::getxattr;
 
 use super::Check;
 
-/// Program header that names the dynamic loader.
+/// The program header of the dynamic loader.
 const PT_INTERP: u32 = 3;
 
-/// What kind of file a program is.
+/// The kind of a program file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// Started by the dynamic loader, which loads libraries into it.
+    /// Dynamically linked: the loader loads libraries into it.
     Dynamic,
-    /// On its own.
+    /// Statically linked.
     Static,
-    /// Of 32 bits.
+    /// A 32-bit program.
     Narrow,
-    /// Run by another program.
+    /// A script.
     Script,
     /// Something else.
     Other,
@@ -52,38 +52,41 @@ fn linking(program: &Path) -> Check {
             name,
             what,
             format!("{}: {error}", program.display()),
-            "name a program that is there and that you may read",
+            "name an existing program that you can read",
         ),
-        Ok(Kind::Dynamic) => Check::ok(name, what, found("linked dynamically")),
-        Ok(Kind::Script) => Check::ok(name, what, found("a script; what it starts is what counts")),
+        Ok(Kind::Dynamic) => Check::ok(name, what, found("dynamically linked")),
+        Ok(Kind::Script) => Check::ok(
+            name,
+            what,
+            found("a script; the programs that it starts are recorded"),
+        ),
         Ok(Kind::Static) => Check::warning(
             name,
             what,
-            found("linked statically"),
-            "link it dynamically: such a program cannot load libraries, and CUDA's driver is one",
+            found("statically linked"),
+            "link it dynamically: a static program cannot load the CUDA driver library",
         ),
         Ok(Kind::Narrow) => Check::no(
             name,
             what,
-            found("of 32 bits"),
-            "build it for 64 bits: CUDA has none for 32 any more",
+            found("32-bit"),
+            "build it for 64 bits: CUDA no longer supports 32-bit programs",
         ),
         Ok(Kind::Other) => Check::warning(
             name,
             what,
-            found("not a program that Linux runs by itself"),
-            "name the program that runs it",
+            found("not a Linux executable"),
+            "name the interpreter that runs it",
         ),
     }
 }
 
-/// A program that runs with more rights than its user takes no libraries from
-/// the environment.
+/// The loader ignores libraries from the environment in a program with elevated privileges.
 fn privileges(program: &Path) -> Option<Check> {
     let metadata = fs::metadata(program).ok()?;
     let by_mode = metadata.mode() & 0o6000 != 0;
     let mut nothing = [0u8; 0];
-    // Most files have no capabilities, and some file systems know of none.
+    // Most files have no capabilities, and some file systems do not support them.
     let by_capability = getxattr(program, "security.capability", &mut nothing).is_ok_and(|length| length > 0);
     (by_mode || by_capability).then(|| {
         let how = if by_mode {
@@ -93,14 +96,14 @@ fn privileges(program: &Path) -> Option<Check> {
         };
         Check::warning(
             "program.privileges",
-            "the program's rights",
-            format!("more than its user's ({how}): the loader takes no LD_PRELOAD from the environment"),
-            "record a copy without them (cp keeps neither)",
+            "program privileges",
+            format!("elevated ({how}): the loader ignores LD_PRELOAD"),
+            "record a copy, which has normal privileges (cp drops setuid and capabilities)",
         )
     })
 }
 
-/// By the file's head.
+/// Reads the kind from the file header.
 fn kind_of(program: &Path) -> std::io::Result<Kind> {
     let mut file = File::open(program)?;
     let mut head = Vec::new();

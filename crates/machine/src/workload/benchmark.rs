@@ -1,4 +1,4 @@
-//! As many empty kernels as one likes, as fast as they go.
+//! Launches empty kernels as fast as possible.
 
 use std::time::{Duration, Instant};
 
@@ -7,56 +7,55 @@ use tracesmith_cuda::kernels::Kernels;
 use super::open;
 use crate::error::Error;
 
-/// The name under which the kernels appear in a trace. No other part of the
-/// benchmark runs a kernel of this name.
+/// The name of the kernels in a trace. No other part of the benchmark runs a kernel with this name.
 pub const KERNEL: &str = "noop";
 
-/// What to run.
+/// The parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BenchmarkPlan {
-    /// Kernels to launch.
+    /// Number of kernels.
     pub kernels: u64,
-    /// Streams that take them in turns; at least one.
+    /// Number of streams. Launches alternate between them. At least one.
     pub streams: u32,
-    /// The device, as CUDA counts.
+    /// The CUDA device ordinal.
     pub device: u32,
 }
 
-/// What came of it.
+/// The result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BenchmarkReport {
     /// The device's name.
     pub device: String,
     /// Kernels launched.
     pub kernels: u64,
-    /// Streams that took them.
+    /// Number of streams.
     pub streams: u32,
-    /// Until the last launch had returned: what it costs the host.
+    /// Time until the last launch call returned: the host's cost.
     pub launched: Duration,
-    /// Until the last kernel was done.
+    /// Time until the last kernel finished.
     pub done: Duration,
 }
 
 impl BenchmarkReport {
-    /// Kernels a second, until all were done.
+    /// Kernels per second until all have finished.
     pub fn kernels_per_second(&self) -> f64 {
         self.kernels as f64 / self.done.as_secs_f64().max(f64::MIN_POSITIVE)
     }
 }
 
-/// Runs it.
+/// Runs the benchmark.
 ///
 /// # Errors
 ///
-/// What the driver says.
+/// If the driver reports an error.
 pub fn run(plan: BenchmarkPlan) -> Result<BenchmarkReport, Error> {
     let context = open(plan.device)?;
     let kernels = Kernels::load(&context)?;
     let streams = (0..plan.streams.max(1))
         .map(|_| context.stream())
         .collect::<Result<Vec<_>, _>>()?;
-    // The first work in a stream makes the driver set things up. It has a kernel of its own, so that the counted
-    // ones are those that were asked for.
+    // The first operation in a stream makes the driver set it up. It uses another kernel, so that the number of
+    // counted kernels is exact.
     let memory = context.memory::<f32>(32)?;
     for stream in &streams {
         kernels.fill(&memory, 0.0, stream)?;

@@ -1,11 +1,8 @@
-//! A little of everything that GPU programs do, in a minute's reading: copies
-//! in both directions, kernels, sets, two streams with a dependency between
-//! them, a graph, and a check of the results.
+//! A small program with most kinds of GPU work: memcpys in both directions, kernels, memsets, two streams with a
+//! dependency, a graph, and a check of the results.
 //!
-//! Each step is a small model of a training step. One stream brings a batch in
-//! and works on it, another one multiplies matrices when the first is done with
-//! its share, and a graph of small kernels follows. Every result that comes
-//! back is compared with the same sum on the CPU.
+//! Each step resembles a training step. One stream copies and processes a batch. Another stream multiplies matrices
+//! after the first is done with its part. A graph of small kernels follows. All results are compared with the CPU's.
 
 use tracesmith_cuda::driver::{Context, DeviceMemory, HostMemory, Stream};
 use tracesmith_cuda::kernels::Kernels;
@@ -15,23 +12,23 @@ use crate::error::Error;
 
 /// Kernels in the graph.
 const GRAPH_KERNELS: u32 = 3;
-/// Launches of the graph in a step.
+/// Graph launches per step.
 const GRAPH_LAUNCHES: u32 = 4;
-/// Factor of the first kernel.
+/// The factor of the first kernel.
 const FACTOR: f32 = 0.5;
-/// Rows of the product that are compared: a CPU needs long for all of them.
+/// Rows of the product that are compared. The CPU would need long for all rows.
 const CHECKED_ROWS: usize = 4;
 
-/// How much to do.
+/// The parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DemoPlan {
-    /// Steps.
+    /// Number of steps.
     pub steps: u32,
-    /// Elements of a batch; at most 4 Mi, so that sums can be compared exactly.
+    /// Elements of a batch. At most 4 Mi, so that sums are exact.
     pub elements: u32,
     /// Rows and columns of the matrices.
     pub side: u32,
-    /// The device, as CUDA counts.
+    /// The CUDA device ordinal.
     pub device: u32,
 }
 
@@ -46,35 +43,35 @@ impl Default for DemoPlan {
     }
 }
 
-/// What was done.
+/// The result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DemoReport {
     /// The device's name.
     pub device: String,
-    /// Kernels that ran, those of the graph included.
+    /// Number of kernels, including those of the graph.
     pub kernels: u64,
-    /// Copies between host and device.
+    /// Memcpys between host and device.
     pub copies: u64,
-    /// Sets.
+    /// Memsets.
     pub sets: u64,
-    /// Launches of the graph.
+    /// Graph launches.
     pub graphs: u64,
-    /// Results that were compared with the CPU's, all of them right.
+    /// Results that were compared with the CPU's. All were correct.
     pub checked: u64,
 }
 
-/// Runs it.
+/// Runs the demo.
 ///
 /// # Errors
 ///
-/// What the driver says, and a result that is not the CPU's.
+/// If the driver reports an error, or if a result differs from the CPU's.
 pub fn run(plan: DemoPlan) -> Result<DemoReport, Error> {
     let context = open(plan.device)?;
     let demo = Demo::new(&context, plan)?;
     let batch = demo.batch_memory(&context)?;
     let matrices = Matrices::new(&context, plan.side, &demo.work)?;
 
-    // Of the graph: element by element, total = total + batch + batch, by way of a third buffer.
+    // The graph computes total = total + batch + batch per element, through a third buffer.
     let graph = demo.work.capture(|stream| {
         demo.kernels.fill(&batch.spare, 0.0, stream)?;
         demo.kernels.saxpy(&batch.spare, &batch.input, 2.0, stream)?;
@@ -129,11 +126,11 @@ struct Demo {
     plan: DemoPlan,
 }
 
-/// What the first stream works on.
+/// The data of the first stream.
 struct Batch {
-    /// What comes in, on the host.
+    /// The input on the host.
     host: HostMemory<f32>,
-    /// What comes out, on the host.
+    /// The output on the host.
     result: HostMemory<f32>,
     input: DeviceMemory<f32>,
     spare: DeviceMemory<f32>,
@@ -166,7 +163,7 @@ impl Demo {
     }
 }
 
-/// Small whole numbers, most of them zero: sums of 4 Mi of them are exact, in any order.
+/// Small integers, most of them zero. Sums of 4 Mi of them are exact in any order.
 fn batch_values(elements: usize) -> Vec<f32> {
     let value = |at: usize| {
         if at.is_multiple_of(16) {
@@ -179,10 +176,10 @@ fn batch_values(elements: usize) -> Vec<f32> {
 }
 
 impl Batch {
-    /// Copies that the check makes: the sum.
+    /// Memcpys of the check: the sum.
     const CHECK_COPIES: u64 = 1;
 
-    /// Compares what came back with the same on the CPU.
+    /// Compares the results with the CPU's.
     fn check(&self, demo: &Demo) -> Result<u64, Error> {
         let added = FACTOR + 2.0 * GRAPH_LAUNCHES as f32;
         let input = batch_values(demo.plan.elements as usize);
@@ -194,7 +191,7 @@ impl Batch {
     }
 }
 
-/// What the second stream works on.
+/// The data of the second stream.
 struct Matrices {
     a: DeviceMemory<f32>,
     b: DeviceMemory<f32>,
@@ -204,7 +201,7 @@ struct Matrices {
 }
 
 impl Matrices {
-    /// Copies that setting up and checking make.
+    /// Memcpys for setup and checks.
     const COPIES: u64 = 3;
 
     fn new(context: &Context, side: u32, stream: &Stream) -> Result<Self, Error> {
@@ -233,7 +230,7 @@ impl Matrices {
         Ok(kernels.matmul(&self.c, &self.a, &self.b, side, stream)?)
     }
 
-    /// The kernel adds up in the order of this loop: every bit must be equal.
+    /// The kernel adds in the order of this loop, so the results must be bit-identical.
     fn check(&self, side: u32, stream: &Stream) -> Result<u64, Error> {
         let side = side as usize;
         let rows = CHECKED_ROWS.min(side);
@@ -274,7 +271,7 @@ mod tests {
         let error = compare("the batch", &[1.0, 2.0], &[1.0, 3.0]).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "the batch is wrong at element 1: 2 instead of 3"
+            "wrong result: the batch is 2 instead of 3 at element 1"
         );
     }
 

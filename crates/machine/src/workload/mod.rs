@@ -1,7 +1,7 @@
-//! Real work for a GPU, to measure and to look at.
+//! GPU work for benchmarks and demos.
 //!
-//! - [`benchmark`]: as many empty kernels as one likes, as fast as they go.
-//! - [`demo`]: a little of everything, with its results checked.
+//! - [`benchmark`]: launches empty kernels as fast as possible.
+//! - [`demo`]: most kinds of GPU work, with checked results.
 
 pub mod benchmark;
 pub mod demo;
@@ -10,7 +10,7 @@ use tracesmith_cuda::driver::{Context, Driver};
 
 use crate::error::Error;
 
-/// Opens a device for work.
+/// Opens a device.
 fn open(ordinal: u32) -> Result<Context, Error> {
     let driver = Driver::open()?;
     Ok(Context::of(&driver.device(ordinal)?)?)

@@ -1,8 +1,8 @@
-// Runs one recorded launch again and compares what it leaves in memory.
+// Runs one recorded kernel launch and compares the resulting memory.
 //
 //   g++ -O2 -o reproduce reproduce.cpp -ldl && ./reproduce [FOLDER]
 //
-// Needs the CUDA driver, and neither its headers nor a toolkit. Exit code 0: the same, 1: differs, 2: failed.
+// Needs only the CUDA driver: no headers and no toolkit. Exit codes: 0 same, 1 differs, 2 failed.
 #include <dlfcn.h>
 #include <sys/personality.h>
 #include <unistd.h>
@@ -140,7 +140,7 @@ static Launch read_launch(const std::string &path) {
     return launch;
 }
 
-static void take_memory(const Launch &launch, int device) {
+static void map_memory(const Launch &launch, int device) {
     auto reserve = function<int (*)(uint64_t *, size_t, size_t, uint64_t, uint64_t)>("cuMemAddressReserve");
     auto create = function<int (*)(uint64_t *, size_t, const Properties *, uint64_t)>("cuMemCreate");
     auto map = function<int (*)(uint64_t, size_t, size_t, uint64_t, uint64_t)>("cuMemMap");
@@ -150,7 +150,7 @@ static void take_memory(const Launch &launch, int device) {
         check(reserve(&got, range.bytes, 0, range.address, 0), "reserving addresses");
         if (got != range.address) {
             std::ostringstream why;
-            why << "the addresses from 0x" << std::hex << range.address << " on are taken in this process";
+            why << "the addresses from 0x" << std::hex << range.address << " on are in use in this process";
             fail(why.str());
         }
     }
@@ -161,10 +161,10 @@ static void take_memory(const Launch &launch, int device) {
         properties.location_type = range.host ? 3 : 1;
         properties.location = range.host ? 0 : device;
         uint64_t physical = 0;
-        check(create(&physical, range.bytes, &properties, 0), "taking memory");
+        check(create(&physical, range.bytes, &properties, 0), "allocating memory");
         check(map(range.address, range.bytes, 0, physical, 0), "mapping memory");
         Access access[2] = {{1, device, 3}, {3, 0, 3}};
-        check(allow(range.address, range.bytes, access, range.host ? 2 : 1), "opening memory");
+        check(allow(range.address, range.bytes, access, range.host ? 2 : 1), "setting access to memory");
     }
 }
 
@@ -212,8 +212,8 @@ static int compare(const std::string &folder, const std::vector<Memory> &all) {
         bytes += memory.bytes;
         if (count) {
             differing++;
-            std::printf("0x%llx (%zu bytes): %zu differ, the first at offset %zu: %02x was expected, %02x is there\n",
-                        (unsigned long long)memory.address, memory.bytes, count, first, expected[first], found[first]);
+            std::printf("0x%llx: %zu of %zu bytes differ, first at offset %zu: expected %02x, found %02x\n",
+                        (unsigned long long)memory.address, count, memory.bytes, first, expected[first], found[first]);
         }
     }
     if (differing) {
@@ -221,7 +221,7 @@ static int compare(const std::string &folder, const std::vector<Memory> &all) {
         return 1;
     }
     if (compared < all.size()) {
-        std::printf("ran: what it leaves in %zu of %zu buffers is not known\n", all.size() - compared, all.size());
+        std::printf("ran: the expected results of %zu of %zu buffers are unknown\n", all.size() - compared, all.size());
         return 0;
     }
     std::printf("same (%zu buffers, %zu bytes)\n", compared, bytes);
@@ -239,14 +239,14 @@ int main(int count, char **arguments) {
         fail(dlerror());
     int device = 0;
     void *context = nullptr, *module = nullptr, *kernel = nullptr;
-    check(function<int (*)(unsigned)>("cuInit")(0), "opening the driver");
+    check(function<int (*)(unsigned)>("cuInit")(0), "initializing CUDA");
     check(function<int (*)(int *, int)>("cuDeviceGet")(&device, 0), "finding a device");
-    check(function<int (*)(void **, int)>("cuDevicePrimaryCtxRetain")(&context, device), "making a context");
-    check(function<int (*)(void *)>("cuCtxSetCurrent")(context), "entering the context");
-    take_memory(launch, device);
+    check(function<int (*)(void **, int)>("cuDevicePrimaryCtxRetain")(&context, device), "creating a context");
+    check(function<int (*)(void *)>("cuCtxSetCurrent")(context), "setting the context");
+    map_memory(launch, device);
     Bytes code = contents(folder + "/kernel.cubin"), parameters = contents(folder + "/parameters.bin");
     code.push_back(0);
-    check(function<int (*)(void **, const void *)>("cuModuleLoadData")(&module, code.data()), "loading the code");
+    check(function<int (*)(void **, const void *)>("cuModuleLoadData")(&module, code.data()), "loading the module");
     check(function<int (*)(void **, void *, const char *)>("cuModuleGetFunction")(&kernel, module,
                                                                                  launch.kernel.c_str()),
           "finding the kernel");
@@ -255,7 +255,7 @@ int main(int count, char **arguments) {
         if (!memory.variable.empty())
             check(function<int (*)(uint64_t *, size_t *, void *, const char *)>("cuModuleGetGlobal_v2")(
                       &memory.address, &bytes, module, memory.variable.c_str()),
-                  "finding a variable");
+                  "finding a module global");
         Bytes before = contents(folder + "/" + memory.before);
         check(function<int (*)(uint64_t, const void *, size_t)>("cuMemcpyHtoD_v2")(memory.address, before.data(),
                                                                                    before.size()),

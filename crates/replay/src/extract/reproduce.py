@@ -1,8 +1,8 @@
-"""Runs one recorded launch again and compares what it leaves in memory.
+"""Runs one recorded kernel launch and compares the resulting memory.
 
     python3 reproduce.py [FOLDER]
 
-Needs the CUDA driver and Python, and nothing else. Exit code 0: the same, 1: differs, 2: failed.
+Needs only the CUDA driver and Python. Exit codes: 0 same, 1 differs, 2 failed.
 """
 
 import ctypes
@@ -47,8 +47,8 @@ class Access(ctypes.Structure):
     _fields_ = [("location_type", ctypes.c_uint), ("location", ctypes.c_int), ("flags", ctypes.c_uint)]
 
 
-def settle_addresses():
-    """Starts this program again without random addresses, so that recorded ones are free."""
+def reexec_without_aslr():
+    """Restarts this program without address randomization, so that the recorded addresses are free."""
     libc = ctypes.CDLL(None)
     persona = libc.personality(ctypes.c_ulong(0xFFFFFFFF))
     if persona == -1 or persona & ADDR_NO_RANDOMIZE:
@@ -109,24 +109,24 @@ class Driver:
 u64, size = ctypes.c_uint64, ctypes.c_size_t
 
 
-def take_memory(driver, launch, device):
+def map_memory(driver, launch, device):
     for address, length, _ in launch["reserve"]:
         got = u64()
         driver.call(
             "reserving addresses", "cuMemAddressReserve", ctypes.byref(got), size(length), size(0), u64(address), u64(0)
         )
         if got.value != address:
-            fail(f"the addresses from {address:#x} on are taken in this process")
+            fail(f"the addresses from {address:#x} on are in use in this process")
     for address, length, host in launch["map"]:
-        # Pinned memory; the device, or the host's first node.
+        # Pinned memory on the device or on the first NUMA node of the host.
         properties = Properties(kind=1, location_type=3 if host else 1, location=0 if host else device)
         physical = u64()
         driver.call(
-            "taking memory", "cuMemCreate", ctypes.byref(physical), size(length), ctypes.byref(properties), u64(0)
+            "allocating memory", "cuMemCreate", ctypes.byref(physical), size(length), ctypes.byref(properties), u64(0)
         )
         driver.call("mapping memory", "cuMemMap", u64(address), size(length), size(0), physical, u64(0))
         access = (Access * 2)(Access(1, device, 3), Access(3, 0, 3))
-        driver.call("opening memory", "cuMemSetAccess", u64(address), size(length), access, size(2 if host else 1))
+        driver.call("setting access to memory", "cuMemSetAccess", u64(address), size(length), access, size(2 if host else 1))
 
 
 def start(driver, launch, kernel, parameters):
@@ -168,32 +168,32 @@ def compare(driver, folder, memory):
         places = [at for at, (one, other) in enumerate(zip(expected, found.raw)) if one != other]
         first = places[0]
         print(
-            f"{address:#x} ({length} bytes): {len(places)} differ, the first at offset {first}: "
-            f"{expected[first]:02x} was expected, {found.raw[first]:02x} is there"
+            f"{address:#x}: {len(places)} of {length} bytes differ, first at offset {first}: "
+            f"expected {expected[first]:02x}, found {found.raw[first]:02x}"
         )
     if differing:
         print(f"differs in {differing} of {compared} buffers")
         return 1
     if compared < len(memory):
-        print(f"ran: what it leaves in {len(memory) - compared} of {len(memory)} buffers is not known")
+        print(f"ran: the expected results of {len(memory) - compared} of {len(memory)} buffers are unknown")
         return 0
     print(f"same ({compared} buffers, {total} bytes)")
     return 0
 
 
 def main():
-    settle_addresses()
+    reexec_without_aslr()
     folder = sys.argv[1] if len(sys.argv) > 1 else "."
     launch = read_launch(folder)
     driver = Driver()
     device, context, module, kernel = ctypes.c_int(), ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
-    driver.call("opening the driver", "cuInit", ctypes.c_uint(0))
+    driver.call("initializing CUDA", "cuInit", ctypes.c_uint(0))
     driver.call("finding a device", "cuDeviceGet", ctypes.byref(device), ctypes.c_int(0))
-    driver.call("making a context", "cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
-    driver.call("entering the context", "cuCtxSetCurrent", context)
-    take_memory(driver, launch, device.value)
+    driver.call("creating a context", "cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
+    driver.call("setting the context", "cuCtxSetCurrent", context)
+    map_memory(driver, launch, device.value)
     code = ctypes.create_string_buffer(contents(folder, "kernel.cubin"))
-    driver.call("loading the code", "cuModuleLoadData", ctypes.byref(module), code)
+    driver.call("loading the module", "cuModuleLoadData", ctypes.byref(module), code)
     name = launch["kernel"].encode()
     driver.call("finding the kernel", "cuModuleGetFunction", ctypes.byref(kernel), module, name)
     memory = []
@@ -201,7 +201,7 @@ def main():
         if isinstance(address, str):
             found, bytes_of = u64(), size()
             driver.call(
-                "finding a variable",
+                "finding a module global",
                 "cuModuleGetGlobal_v2",
                 ctypes.byref(found),
                 ctypes.byref(bytes_of),

@@ -2,7 +2,7 @@
 
 use tracesmith_fake_cuda::variable;
 use tracesmith_format::tables::CommandKind;
-use tracesmith_replay::{Cause, Culprit, Determinism};
+use tracesmith_replay::{Cause, Determinism, FirstDivergence};
 
 use crate::support::window::{
     BASE, Call, Float, Long, Number, Window, allocate, copy, delay, fill, free, launch, record_event, set,
@@ -21,7 +21,7 @@ fn checked(window: &Window, runs: u32) -> Determinism {
 }
 
 #[track_caller]
-fn culprit(window: &Window, runs: u32) -> Culprit {
+fn culprit(window: &Window, runs: u32) -> FirstDivergence {
     match checked(window, runs) {
         Determinism::Differs(culprit) => *culprit,
         repeats => panic!("{repeats:?}"),
@@ -168,7 +168,12 @@ fn a_call_that_fails_with_what_nobody_wrote_is_named() {
             (culprit.cause, culprit.buffer, culprit.difference),
             (Cause::Fails, None, None)
         );
-        assert!(culprit.cause.to_string().contains("fails of what it finds there"));
+        assert!(
+            culprit
+                .cause
+                .to_string()
+                .contains("fails with other values in it")
+        );
     });
 }
 

@@ -116,7 +116,10 @@ fn a_folder_that_cannot_be_written_is_an_error() {
             let file = tempfile::NamedTempFile::new().unwrap();
             let error = replay.extract(0, &file.path().join("folder")).err().unwrap();
             assert!(matches!(error, Error::Write(_)), "{error:?}");
-            assert!(error.to_string().starts_with("cannot be written: "), "{error}");
+            assert!(
+                error.to_string().starts_with("cannot write the file: "),
+                "{error}"
+            );
         });
     });
 }

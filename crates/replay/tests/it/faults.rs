@@ -30,7 +30,9 @@ fn a_kernel_that_faults_is_named_when_calls_are_made_one_by_one() {
             assert!(error.is_fault(), "{error:?}");
             assert!(matches!(error, Error::Device { call: Some(2), .. }), "{error:?}");
             assert!(
-                error.to_string().starts_with("#2 fill: waiting for the work: "),
+                error
+                    .to_string()
+                    .starts_with("#2 fill: synchronizing the device: "),
                 "{error}"
             );
             assert!(!replay.words(&error).is_empty());

@@ -94,7 +94,7 @@ fn a_part_without_calls_is_refused() {
         replayed(&steps(), |replay| {
             for empty in [part(7..9), Part::in_order(Vec::new())] {
                 let error = replay.run_part(&empty, 1).unwrap_err();
-                assert!(error.to_string().contains("no call is part"), "{error}");
+                assert!(error.to_string().contains("contains no call"), "{error}");
             }
             assert!(replay.run_part(&part(1..2), 0).unwrap().is_empty());
         });
@@ -135,11 +135,7 @@ fn calls_in_another_order_are_compared_after_each() {
             assert_eq!(difference.offset, 2);
             assert_eq!(difference.found[..2], 3.0_f32.to_le_bytes()[2..]);
             assert_eq!(difference.expected[..2], 5.0_f32.to_le_bytes()[2..]);
-            assert!(
-                difference
-                    .to_string()
-                    .starts_with("after #3: 0x24000001000 (16 bytes): ")
-            );
+            assert!(difference.to_string().starts_with("after #3: 0x24000001000: "));
         });
     });
 }

@@ -85,13 +85,16 @@ fn a_trace_without_a_recording_is_refused() {
 #[test]
 fn a_recording_that_ends_within_its_window_is_refused() {
     let words = only_reason(small().unfinished_bytes());
-    assert_eq!(words, "the recording is not whole: it ends within its window");
+    assert_eq!(
+        words,
+        "the replay recording is incomplete: it ends before its window was closed"
+    );
 }
 
 #[test]
 fn a_recording_that_the_recorder_calls_broken_is_refused() {
     let mut window = small();
-    let why = "the recording is not whole: memory of the program could not be read";
+    let why = "the replay recording is incomplete: memory of the program could not be read";
     window.fact("recording.broken", why);
     assert_eq!(reason(&window), why);
 }
@@ -99,7 +102,7 @@ fn a_recording_that_the_recorder_calls_broken_is_refused() {
 #[test]
 fn a_file_that_is_cut_or_damaged_is_refused() {
     let whole = small().bytes();
-    let words = "and may lack part of the recording";
+    let words = "and may lack a part of the replay recording";
     // Without its end marker; the rows are there.
     let reason = only_reason(whole[..whole.len() - 8].to_vec());
     assert!(
@@ -159,7 +162,7 @@ fn a_kind_of_call_that_is_newer_than_this_version_is_refused() {
     window.call(Call::of(CommandKind(99)));
     assert_eq!(
         reason(&window),
-        "#2 unknown: a call of kind 99, which is newer than this version"
+        "#2 unknown: calls of kind 99 need a newer version of tracesmith"
     );
 }
 
@@ -170,18 +173,21 @@ fn memory_beyond_the_address_space_is_refused() {
         window.call(allocate(address, bytes));
         let words = reason(&window);
         assert!(words.starts_with(&format!("memory at {address:#x} (")), "{words}");
-        assert!(words.ends_with("lies where no device has any"), "{words}");
+        assert!(
+            words.ends_with("is not an address that a GPU can have"),
+            "{words}"
+        );
     }
     let mut window = small();
     window.add(Moment::BEGIN, MemoryKind::PINNED, 1 << 57, &[0; 16]);
-    assert!(reason(&window).contains("lies where no device has any"));
+    assert!(reason(&window).contains("is not an address that a GPU can have"));
 }
 
 #[test]
 fn a_kernel_whose_code_is_in_no_module_is_refused() {
     let mut window = small();
     window.call(launch("elsewhere", &[]).of_module(0x9000));
-    let words = "#2 elsewhere: its code was loaded before the recording began";
+    let words = "#2 elsewhere: its module was loaded before the recording began";
     assert_eq!(reason(&window), words);
 }
 
@@ -207,7 +213,7 @@ fn a_kernel_that_several_modules_contain_is_refused() {
 fn an_attribute_of_a_kernel_without_code_is_refused_too() {
     let mut window = small();
     window.call(attribute("elsewhere", 8, 1024).of_module(0x9000));
-    assert!(reason(&window).contains("its code was loaded before the recording began"));
+    assert!(reason(&window).contains("its module was loaded before the recording began"));
 }
 
 #[test]
@@ -226,7 +232,7 @@ fn a_handle_whose_code_is_not_in_the_file_is_refused() {
         assert!(matches!(error, Error::Missing(_)), "{error:?}");
         assert_eq!(
             error.to_string(),
-            "the file lacks the code 00000000000000000000000000000005"
+            "the file does not contain the module 00000000000000000000000000000005"
         );
     });
 }
@@ -251,8 +257,9 @@ fn code_for_another_architecture_is_refused() {
             let error = failure(&window);
             assert!(matches!(error, Error::Obstacle(_)), "{error:?}");
             let words = error.to_string();
-            let expected =
-                format!("not replayable: the code of matmul is for compute capability {name}, and ");
+            let expected = format!(
+                "not replayable: the module of matmul was compiled for compute capability {name}, but "
+            );
             assert!(
                 words.starts_with(&expected) && words.ends_with("has 9.0"),
                 "{words}"
@@ -271,7 +278,7 @@ fn code_for_an_earlier_step_of_the_generation_is_loaded() {
         let error = failure(&window);
         assert!(matches!(error, Error::Device { .. }), "{error:?}");
         assert!(
-            error.to_string().starts_with("loading the code of matmul: "),
+            error.to_string().starts_with("loading the module of matmul: "),
             "{error}"
         );
     });
@@ -293,7 +300,7 @@ fn a_piece_that_is_too_large_is_refused() {
     window.pieces[0].bytes = Bytes(MAX_BLOCK_BYTES + 1);
     let error = Recording::from_bytes(window.bytes()).err().unwrap();
     assert!(matches!(error, Error::Missing(_)), "{error:?}");
-    assert!(error.to_string().contains("which none can have"), "{error}");
+    assert!(error.to_string().contains("more than is possible"), "{error}");
 }
 
 #[test]
@@ -315,7 +322,9 @@ fn a_content_that_is_not_in_the_file_is_missed() {
             let error = prepared.and_then(|mut replay| replay.run()).err().unwrap();
             assert!(matches!(error, Error::Missing(_)), "{moment:?} {error:?}");
             assert!(
-                error.to_string().starts_with("the file lacks the content "),
+                error
+                    .to_string()
+                    .starts_with("the file does not contain the memory contents "),
                 "{error}"
             );
         }
@@ -340,7 +349,7 @@ fn a_copy_whose_bytes_are_missing_is_refused() {
             assert!(matches!(error, Error::Missing(_)), "{error:?}");
             assert_eq!(
                 error.to_string(),
-                "the file lacks the bytes that #2 copies from the host at 0x5000"
+                "the file does not contain the host memory that #2 copies from 0x5000"
             );
         }
     });
@@ -357,7 +366,10 @@ fn a_copy_of_planes_without_its_sizes_is_refused() {
         let plan = Plan::of(&mut recording).unwrap();
         let mut replay = Replay::prepare(&mut recording, &plan, 0).unwrap();
         let error = replay.run().err().unwrap();
-        assert_eq!(error.to_string(), "the file lacks the sizes of a copy of planes");
+        assert_eq!(
+            error.to_string(),
+            "the file does not contain the sizes of a 2D or 3D memcpy"
+        );
     });
 }
 
@@ -369,7 +381,7 @@ fn a_variable_whose_size_has_changed_is_refused() {
         let error = failure(&window);
         assert_eq!(
             error.to_string(),
-            "the file lacks the size of counter, which has changed"
+            "not replayable: the module global counter has 4 bytes, but 8 in the recording"
         );
     });
 }
@@ -381,7 +393,9 @@ fn a_variable_that_the_code_does_not_have_is_named() {
         window.variable(MODULE, "totals", BASE + 0x0100_0000, &[0; 4], &[0; 4]);
         let error = failure(&window);
         assert!(
-            error.to_string().starts_with("finding the variable totals: "),
+            error
+                .to_string()
+                .starts_with("finding the module global totals: "),
             "{error}"
         );
     });
@@ -397,9 +411,7 @@ fn a_kernel_that_reaches_host_memory_that_cannot_be_mapped_is_refused() {
         window.call(fill(host, 1, 4));
         let error = failure(&window);
         assert!(matches!(error, Error::Obstacle(_)), "{error:?}");
-        let words = format!(
-            "not replayable: #2 fill: the driver puts no memory of the host at {host:#x}, which it reaches"
-        );
+        let words = format!("not replayable: #2 fill: its host memory cannot be mapped at {host:#x}");
         assert_eq!(error.to_string(), words);
     });
 }
@@ -420,7 +432,10 @@ fn a_texture_without_its_description_is_refused() {
             let plan = Plan::of(&mut recording).unwrap();
             let mut replay = Replay::prepare(&mut recording, &plan, 0).unwrap();
             let error = replay.run().err().unwrap();
-            assert_eq!(error.to_string(), "the file lacks how the texture of #2 was made");
+            assert_eq!(
+                error.to_string(),
+                "the file does not contain a valid description of the texture of #2"
+            );
         }
     });
 }
@@ -437,11 +452,14 @@ fn an_array_without_its_shape_or_of_another_size_is_refused() {
             window.call(call);
             failure(&window).to_string()
         };
-        assert_eq!(array(&[16, 0], 64), "the file lacks the shape of an array");
+        assert_eq!(
+            array(&[16, 0], 64),
+            "the file does not contain the shape of an array"
+        );
         let shape = [16, 0, 0, 0x20, 1, 0, 0];
         assert_eq!(
             array(&shape, 60),
-            "the file lacks all of an array of 60 bytes, which has 64"
+            "not replayable: the array of #2 has 64 bytes on this GPU, but 60 in the recording"
         );
     });
 }
@@ -453,9 +471,9 @@ fn addresses_that_are_taken_are_refused_unless_memory_may_lie_elsewhere() {
         let error = failure(&window);
         assert!(error.is_address_taken() && !error.is_fault(), "{error:?}");
         assert!(
-            error
-                .to_string()
-                .starts_with("taking the memory: the addresses from 0x24000000000 on"),
+            error.to_string().starts_with(
+                "allocating memory at the recorded addresses: the addresses from 0x24000000000 on"
+            ),
             "{error}"
         );
         let mut recording = window.open();
@@ -509,7 +527,7 @@ fn a_plan_and_the_facts_of_a_recording_need_no_driver() {
     assert_eq!(recording.span().as_nanos(), 3_500);
     assert_eq!(recording.commands[0].recorded.unwrap().as_nanos(), 700);
     assert_eq!(recording.commands[2].recorded, None);
-    assert_eq!(recording.told_buffers(&recording.commands[0]), [(BASE, 64)]);
+    assert_eq!(recording.argument_buffers(&recording.commands[0]), [(BASE, 64)]);
     let origin = Origin {
         name: "rack7".to_owned(),
         machine_id: "abc".to_owned(),
@@ -542,7 +560,10 @@ fn the_end_of_another_process_does_not_count() {
         .facts
         .push(("process.4243.recording.commands".to_owned(), "1".to_owned()));
     let words = only_reason(window.unfinished_bytes());
-    assert_eq!(words, "the recording is not whole: it ends within its window");
+    assert_eq!(
+        words,
+        "the replay recording is incomplete: it ends before its window was closed"
+    );
     // Nor does it matter that another one is broken.
     let mut window = small();
     window
@@ -556,7 +577,10 @@ fn a_file_that_lacks_calls_is_refused() {
     let mut window = small();
     window.fact("recording.commands", "3");
     let words = only_reason(window.unfinished_bytes());
-    assert_eq!(words, "the recording is not whole: the file has 1 of its 3 calls");
+    assert_eq!(
+        words,
+        "the replay recording is incomplete: the file contains 1 of 3 calls"
+    );
     // Where the recorder knows why, its reason counts.
     window.fact("recording.broken", "no room");
     assert_eq!(only_reason(window.unfinished_bytes()), "no room");
@@ -584,8 +608,7 @@ fn memory_at_the_end_without_its_content_is_refused() {
             assert_eq!(obstacles(window.bytes()), []);
             continue;
         }
-        let words =
-            "the recording is not whole: the file lacks what the 96 bytes at 0x24000001000 held at the end";
+        let words = "the replay recording is incomplete: the file does not contain the final contents of the 96 bytes at 0x24000001000";
         assert_eq!(reason(&window), words, "{kept:?}");
     }
 }
@@ -611,7 +634,7 @@ fn a_content_that_is_too_short_is_refused() {
             let error = prepared.and_then(|mut replay| replay.run()).err().unwrap();
             assert_eq!(
                 error.to_string(),
-                "the file lacks all of the content at 0x24000000000",
+                "the file does not contain the complete contents of memory at 0x24000000000",
                 "{moment:?}"
             );
         }

@@ -249,32 +249,32 @@ fn what_cannot_take_a_kernels_place_is_refused() {
             };
             assert_eq!(
                 words(&by("matmul", KERNELS, None)),
-                "cannot replace: no launch of a kernel \"matmul\" is recorded"
+                "cannot replace the kernel: the recording has no launch of kernel \"matmul\""
             );
             let mut third = by("saxpy", KERNELS, None);
             third.nth = Some(3);
             assert_eq!(
                 words(&third),
-                "cannot replace: no launch 3 of a kernel \"saxpy\" is recorded"
+                "cannot replace the kernel: the recording has no launch 3 of kernel \"saxpy\""
             );
             let two = ".version 7.0\n.entry fill(.param .u64 a) { exit; }\n.entry noop() { exit; }";
             assert_eq!(
                 words(&by("saxpy", two, None)),
-                "cannot replace: the new code has no kernel \"saxpy\"; it has fill, noop"
+                "cannot replace the kernel: the new module has no kernel \"saxpy\"; it has fill, noop"
             );
             assert_eq!(
                 words(&by("saxpy", two, Some("gone"))),
-                "cannot replace: the new code has no kernel \"gone\"; it has fill, noop"
+                "cannot replace the kernel: the new module has no kernel \"gone\"; it has fill, noop"
             );
             assert!(words(&by("saxpy", KERNELS, Some("gone"))).ends_with(", …"));
             assert_eq!(
                 words(&by("saxpy", KERNELS, Some("fill"))),
-                "cannot replace: fill takes other parameters than saxpy: 3 of 8 + 4 + 4 bytes instead of 4 of 8 + 8 + 4 + 4 \
+                "cannot replace the kernel: the parameters of fill differ from those of saxpy: 3 of 8 + 4 + 4 bytes instead of 4 of 8 + 8 + 4 + 4 \
                  bytes"
             );
             assert_eq!(
                 words(&by("saxpy", ".version 7.0", None)),
-                "cannot replace: the new code has no kernel \"saxpy\""
+                "cannot replace the kernel: the new module has no kernel \"saxpy\""
             );
         });
     });
@@ -288,7 +288,10 @@ fn code_that_does_not_load_is_refused() {
                 .replace(&by("saxpy", "no code .entry saxpy()", None))
                 .err()
                 .unwrap();
-            assert!(error.to_string().starts_with("loading the new code: "), "{error}");
+            assert!(
+                error.to_string().starts_with("loading the new module: "),
+                "{error}"
+            );
         });
     });
 }

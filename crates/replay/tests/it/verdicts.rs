@@ -85,8 +85,7 @@ fn a_difference_has_its_buffer_offset_bytes_and_count() {
         let text = difference(&verdict).to_string();
         assert_eq!(
             text,
-            "0x24000000000 (64 bytes): 3 differ, the first at offset 17: 0900000500000005 was expected, \
-             0000000500000005 is there"
+            "0x24000000000: 3 of 64 bytes differ, first at offset 17: expected 0900000500000005, found 0000000500000005"
         );
     });
 }

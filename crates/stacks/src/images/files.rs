@@ -1,8 +1,7 @@
-//! Parts of files, mapped once and for good.
+//! Segments of files, mapped once and never unmapped.
 //!
-//! A walk may read a mapping at any time, so none is ever taken back. A program that loads and unloads a library again
-//! and again, also at other addresses, must not add a mapping each time. So a part of a file that is mapped serves all
-//! images of that file.
+//! An unwind can read a mapping at any time, so none is ever unmapped. A program that repeatedly loads and unloads a
+//! library must not add a mapping each time. So all images of a file share its mapping.
 
 use std::collections::HashMap;
 use std::ffi::{CStr, OsStr};
@@ -13,15 +12,15 @@ use std::sync::{Mutex, PoisonError, TryLockError};
 
 use rustix::mm::{MapFlags, ProtFlags};
 
-/// Mappings in the life of a process. The system allows 65,530, of all kinds. Images beyond are walked by their frame
-/// pointers.
+/// Maximum number of mappings in a process. The system allows 65,530 of all kinds. Images beyond this limit are
+/// unwound by frame pointer.
 const MOST: usize = 4096;
 
 const PAGE: u64 = 4096;
 
 static MAPPED: Mutex<Option<HashMap<Part, &'static [u8]>>> = Mutex::new(None);
 
-/// A part of a file as it is now: a file that is written anew is another one.
+/// A segment of a file in its current version. A rewritten file has another identity.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Part {
     device: u64,
@@ -32,7 +31,7 @@ struct Part {
     size: u64,
 }
 
-/// So many bytes of a file from an offset on. None when it is not there, not for us, or shorter.
+/// Maps `size` bytes of a file at an offset. `None` if the file is missing, not readable or too short.
 pub(super) fn map(path: &CStr, offset: u64, size: u64) -> Option<&'static [u8]> {
     let file = File::open(OsStr::from_bytes(path.to_bytes())).ok()?;
     let metadata = file.metadata().ok()?;
@@ -50,7 +49,7 @@ pub(super) fn map(path: &CStr, offset: u64, size: u64) -> Option<&'static [u8]> 
     let mut mapped = match MAPPED.try_lock() {
         Ok(mapped) => mapped,
         Err(TryLockError::Poisoned(mapped)) => PoisonError::into_inner(mapped),
-        // A launch does not wait, and in the child of a fork it would wait for ever.
+        // A launch must not wait. In a forked child it would wait forever.
         Err(TryLockError::WouldBlock) => return map_anew(&file, offset, size),
     };
     let mapped = mapped.get_or_insert_default();

@@ -1,24 +1,24 @@
-//! The index of an image's tables, `.eh_frame_hdr`: where each function begins, and where its entry is.
+//! The index of unwind tables, `.eh_frame_hdr`: the start of each function, and the location of its entry.
 //!
 //! <https://refspecs.linuxfoundation.org/LSB_5.0.0/LSB-Core-generic/LSB-Core-generic/ehframechpt.html> allows many
-//! encodings. All linkers write one, and that one is read here: what is left is an array to be searched, in which nothing
-//! can overflow. An image with another index is left by its frame pointers.
+//! encodings. All linkers write the same one, and only this one is read here. It is a sorted array, so reading it
+//! cannot overflow. An image with another encoding is unwound by frame pointer.
 
-/// Version 1; the frames by a distance from here, four bytes; a count of four bytes; rows of two distances from the index.
+/// Version 1, a 4-byte relative pointer to the frames, a 4-byte count, and rows of two 4-byte offsets from the index.
 const FORM: [u8; 4] = [1, 0x1b, 0x03, 0x3b];
 
 /// An index.
 #[derive(Clone, Copy)]
 pub(crate) struct Index {
-    /// Where it is.
+    /// Its address.
     address: u64,
-    /// Where the frames begin.
+    /// The address of the frames.
     frames: u64,
     rows: &'static [[u8; 8]],
 }
 
 impl Index {
-    /// The index that begins at `address`; none of another form.
+    /// Reads the index at `address`. `None` if it has another encoding.
     pub(crate) fn read(bytes: &'static [u8], address: u64) -> Option<Self> {
         let (form, rest) = bytes.split_first_chunk::<4>()?;
         let (frames, rest) = rest.split_first_chunk::<4>()?;
@@ -34,12 +34,12 @@ impl Index {
         })
     }
 
-    /// Where the frames begin.
+    /// The address of the frames.
     pub(crate) fn frames(&self) -> u64 {
         self.frames
     }
 
-    /// The entry of the last function that begins at or before an address, from the beginning of the frames.
+    /// The entry of the last function that starts at or before an address, as an offset into the frames.
     pub(crate) fn entry(&self, address: u64) -> Option<usize> {
         let start = |row: &[u8; 8]| distance(self.address, [row[0], row[1], row[2], row[3]]);
         let behind = self.rows.partition_point(|row| start(row) <= address);

@@ -1,13 +1,14 @@
-//! The image at an address, looked up without the loader's lock.
+//! Finds the image at an address without the loader's lock.
 //!
-//! <https://www.gnu.org/software/libc/manual/html_node/Dynamic-Linker-Introspection.html> describes `_dl_find_object`, which
-//! the unwinder of C++ exceptions uses for the same reason. It is found at run time: older C libraries lack it.
+//! <https://www.gnu.org/software/libc/manual/html_node/Dynamic-Linker-Introspection.html> describes
+//! `_dl_find_object`. The unwinder for C++ exceptions uses it for the same reason. It is looked up at run time,
+//! because older C libraries lack it.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::mem::{MaybeUninit, transmute};
 use std::sync::OnceLock;
 
-use super::Found;
+use super::ListedImage;
 
 /// `struct dl_find_object`.
 #[repr(C)]
@@ -41,8 +42,8 @@ fn find_object() -> Option<FindObject> {
     })
 }
 
-/// The image that an address of the calling thread's stack is in.
-pub(super) fn find(address: u64) -> Option<Found> {
+/// The image that contains an address on the calling thread's stack.
+pub(super) fn find(address: u64) -> Option<ListedImage> {
     let find = find_object()?;
     let mut object = MaybeUninit::<Object>::zeroed();
     // SAFETY: it fills the result, and looks at nothing at the address.
@@ -71,5 +72,5 @@ pub(super) fn find(address: u64) -> Option<Found> {
     // SAFETY: as above; it has so many entries.
     let headers = unsafe { std::slice::from_raw_parts(table.cast(), usize::from(header.e_phnum)) };
     // SAFETY: the image is mapped as long as the function on our stack has not returned.
-    unsafe { Found::read(map.bias, path, headers) }
+    unsafe { ListedImage::read(map.bias, path, headers) }
 }

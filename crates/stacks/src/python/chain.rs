@@ -1,7 +1,7 @@
-//! The chain of a thread's frames: one after the other, as the interpreter itself would list them.
+//! The chain of a thread's Python frames, in the order of the interpreter.
 //!
-//! Frames that stand for the eval loop are passed over, and so are those that are still being prepared (`MAKE_CELL`,
-//! `RETURN_GENERATOR`, the interpreter's own shims): CPython shows neither to anybody.
+//! Frames of the eval loop itself are skipped. So are frames that are not ready yet (`MAKE_CELL`, `RETURN_GENERATOR`,
+//! and the interpreter's own shims). CPython hides both, too.
 
 use std::ops::ControlFlow;
 
@@ -12,22 +12,22 @@ use super::layout::{
 use super::memory::{Memory, can_be_object};
 use super::walk::{Entered, NOT_BEGUN, PythonEnd, PythonFrame};
 
-/// The frames of a thread, the innermost first.
+/// The frames of a thread, innermost first.
 pub(super) struct Chain<'a, M> {
     layout: &'a Layout,
     memory: M,
     frame: u64,
-    /// Frames that may still be looked at: a chain that bites its own tail ends, too.
+    /// Remaining steps. They bound a corrupt, cyclic chain.
     steps_left: usize,
 }
 
-/// A frame, and where the one before it is.
-pub(super) struct Found {
+/// A frame, and the address of the previous one.
+pub(super) struct ChainFrame {
     pub(super) frame: PythonFrame,
     pub(super) previous: u64,
 }
 
-/// Where C entered, when a frame says so itself.
+/// How a frame marks that C code entered it.
 #[derive(Clone, Copy)]
 enum Runs {
     Flagged { is_entry: u64 },
@@ -35,7 +35,7 @@ enum Runs {
 }
 
 impl<'a, M: Memory> Chain<'a, M> {
-    /// Of a thread with this state; at most so many frames are wanted.
+    /// Frames of a thread with this state, at most `most`.
     #[inline(always)]
     pub(super) fn new(layout: &'a Layout, memory: M, thread: u64, most: usize) -> Result<Self, PythonEnd> {
         let frame = match layout.innermost {
@@ -49,16 +49,16 @@ impl<'a, M: Memory> Chain<'a, M> {
             layout,
             memory,
             frame: frame.ok_or(PythonEnd::Broken)?,
-            // Each run of the eval loop has a frame of its own, and calls of classes one more.
+            // Each run of the eval loop has its own frame, and calls of classes have one more.
             steps_left: most.saturating_mul(3).saturating_add(64),
         })
     }
 
-    /// Visits frame after frame until the visitor breaks off or the chain ends, and says how.
+    /// Visits frame by frame until the visitor stops or the chain ends. Returns how it ended.
     ///
-    /// The form of frames is looked at here, once, so that each gets a loop of its own.
+    /// The frame format is checked here once, so that each format gets its own loop.
     #[inline(always)]
-    pub(super) fn each(mut self, mut visit: impl FnMut(Found) -> ControlFlow<PythonEnd>) -> PythonEnd {
+    pub(super) fn each(mut self, mut visit: impl FnMut(ChainFrame) -> ControlFlow<PythonEnd>) -> PythonEnd {
         match self.layout.frame.form {
             Form::Objects { unit_bytes } => loop {
                 match self.next_object(unit_bytes).map(&mut visit) {
@@ -84,9 +84,9 @@ impl<'a, M: Memory> Chain<'a, M> {
         }
     }
 
-    /// Up to 3.10 each frame is an object with an eval loop of its own.
+    /// Up to 3.10, each frame is an object with its own run of the eval loop.
     #[inline(always)]
-    fn next_object(&mut self, unit_bytes: u32) -> Result<Found, PythonEnd> {
+    fn next_object(&mut self, unit_bytes: u32) -> Result<ChainFrame, PythonEnd> {
         let (frame, at) = (self.step()?, self.layout.frame);
         let previous = self.word(frame, at.previous)?;
         let code = object(self.word(frame, at.code)?)?;
@@ -97,11 +97,11 @@ impl<'a, M: Memory> Chain<'a, M> {
         };
         self.frame = previous;
         let frame = PythonFrame::new(code, instruction, self.version(code), Entered::FromC);
-        Ok(Found { frame, previous })
+        Ok(ChainFrame { frame, previous })
     }
 
     #[inline(always)]
-    fn next_of_loop(&mut self, owner_offset: u64, runs: Runs) -> Result<Found, PythonEnd> {
+    fn next_of_loop(&mut self, owner_offset: u64, runs: Runs) -> Result<ChainFrame, PythonEnd> {
         let at = self.layout.frame;
         let Instructions::Within {
             start,
@@ -121,7 +121,7 @@ impl<'a, M: Memory> Chain<'a, M> {
                 }
                 continue;
             }
-            // 3.14 keeps notes in the lowest bits of a reference.
+            // 3.14 stores flags in the lowest bits of a reference.
             let code = object(self.word(frame, at.code)? & !7)?;
             let instruction = self.word(frame, at.instruction)?;
             let instruction = instruction.wrapping_sub(code.wrapping_add(start)).cast_signed();
@@ -142,7 +142,7 @@ impl<'a, M: Memory> Chain<'a, M> {
                 Entered::FromPython
             };
             let frame = PythonFrame::new(code, instruction, self.version(code), entered);
-            return Ok(Found { frame, previous });
+            return Ok(ChainFrame { frame, previous });
         }
     }
 
@@ -155,12 +155,12 @@ impl<'a, M: Memory> Chain<'a, M> {
         object(self.frame)
     }
 
-    /// Which of the code objects that were at this address it is; see [`super::CodeId`].
+    /// The version of the code object at this address; see [`super::CodeId`].
     #[inline(always)]
     fn version(&self, code: u64) -> u32 {
         match self.layout.code.identity {
             Identity::Version(offset) => self.memory.half(code, offset).unwrap_or(0),
-            // What cannot be read tells nothing apart; the walk and the names find it out themselves.
+            // If it cannot be read, it distinguishes nothing. Walking and naming detect the problem themselves.
             Identity::Names => self.fingerprint(code).unwrap_or(0),
         }
     }
@@ -182,7 +182,7 @@ impl<'a, M: Memory> Chain<'a, M> {
         hash.add(1, self.memory.word(name, TEXT_HASH)?);
         let is_compact = self.memory.half(file, TEXT_STATE)? & TEXT_IS_COMPACT != 0;
         if is_compact && (9..LONGEST_TAIL).contains(&length) {
-            // The last nine to sixteen letters, by words: what stands behind the last one is left out.
+            // The last nine to sixteen characters, in words. Incomplete words are left out.
             let last = self.layout.text.ascii + ((length - 1) & !7);
             let unused_bits = (7 - (length - 1) % 8) * 8;
             hash.add(2, self.memory.word(file, last)? << unused_bits);
@@ -207,7 +207,7 @@ impl<'a, M: Memory> Chain<'a, M> {
     }
 }
 
-/// An address that can be an object's.
+/// Whether an address can be an object.
 #[inline(always)]
 fn object(address: u64) -> Result<u64, PythonEnd> {
     if can_be_object(address) {
@@ -217,13 +217,13 @@ fn object(address: u64) -> Result<u64, PythonEnd> {
     }
 }
 
-/// Every instruction takes so many bytes.
+/// Size of an instruction in bytes.
 const UNIT_BYTES: i64 = 2;
 
-/// File names from this length on are told apart by the rest.
+/// For longer file names, only the other properties count.
 const LONGEST_TAIL: u64 = 1 << 16;
 
-/// Several words made into 31 bits: a sum of products with numbers of their own, which do not wait for each other.
+/// Mixes several words into 31 bits: a sum of independent products with different constants.
 struct Fingerprint(u64);
 
 impl Fingerprint {

@@ -1,8 +1,8 @@
-//! Whether the layout is right, tried on the frames of the first thread that has some.
+//! Checks the layout on the frames of the first thread that has some.
 //!
-//! Every object that is met must be of the type that it should be, every number within what is possible; and the chain
-//! of frames must have an end. All is read through the system, so that a wrong offset is an answer and not a crash. An
-//! offset that passes by chance would have to lead to pointers to objects of the right types, in frame after frame.
+//! Every object must have the expected type, and every number must be plausible. The chain of frames must end. All
+//! memory is read with a system call, so a wrong offset gives an error instead of a crash. A wrong offset would have
+//! to lead to objects of the right types in every frame to pass by chance.
 
 use std::ops::ControlFlow;
 
@@ -12,7 +12,7 @@ use super::memory::{Bytes, Checked, Memory};
 use super::symbols::Symbols;
 use super::walk::{NOT_BEGUN, PythonEnd, PythonFrame};
 
-/// What was not as it should be; words for it in [`DOUBTS`].
+/// What was not as expected. [`DOUBTS`] contains the descriptions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Doubt {
     Unreadable,
@@ -23,24 +23,24 @@ pub(super) enum Doubt {
     Line,
 }
 
-/// For people, in the order of [`Doubt`].
+/// Descriptions, in the order of [`Doubt`].
 pub(super) const DOUBTS: [&str; 6] = [
     "its memory cannot be read safely",
-    "its frames are not where they should be",
-    "its code objects are not where they should be",
-    "its names are not where they should be",
-    "its instructions are not where they should be",
-    "its line numbers are not where they should be",
+    "its frames do not have the expected layout",
+    "its code objects do not have the expected layout",
+    "its names do not have the expected layout",
+    "its instructions do not have the expected layout",
+    "its line number tables do not have the expected layout",
 ];
 
-/// Frames looked at: enough to meet several kinds, few enough for a first launch.
+/// Number of frames to check: enough for several kinds, and few enough for the first launch.
 const MOST: usize = 64;
-/// Beyond what any program has.
+/// Longer than in any real program.
 const LONGEST_NAME: u64 = 1 << 16;
 const LONGEST_CODE: u64 = 1 << 28;
 const LAST_LINE: u32 = 1 << 28;
 
-/// How many frames were found right.
+/// Returns how many frames were checked.
 pub(super) fn check(layout: &Layout, symbols: &Symbols, thread: u64) -> Result<usize, Doubt> {
     Checked.word(thread, 0).ok_or(Doubt::Unreadable)?;
     let chain = Chain::new(layout, Checked, thread, MOST).map_err(|_| Doubt::Chain)?;
@@ -92,12 +92,12 @@ fn frame(layout: &Layout, symbols: &Symbols, frame: &PythonFrame) -> Result<(), 
     Ok(())
 }
 
-/// How many bytes of instructions a code object has.
+/// The size of a code object's instructions in bytes.
 fn instructions_length(layout: &Layout, symbols: &Symbols, code: u64) -> Option<u64> {
     match layout.code.instructions {
         Instructions::Apart { bytes_object } => bytes_length(symbols, Checked.word(code, bytes_object)?),
         Instructions::Within { first_traceable, .. } => {
-            // Counted in units of two bytes, and the first that can be traced is one of them.
+            // In units of two bytes. The first traceable instruction must be one of them.
             let units = Checked.word(code, OBJECT_SIZE)?;
             let first = Checked.half(code, first_traceable)?;
             (u64::from(first) <= units).then(|| units.saturating_mul(2))
@@ -149,7 +149,7 @@ mod tests {
         }
     }
 
-    /// Objects as 3.10 lays them out, 32 words each: a thread, two frames, a code object, its names and tables.
+    /// Objects in the layout of 3.10, 32 words each: a thread, two frames, a code object, its names and tables.
     struct Objects(Box<[[u64; 32]; 6]>);
 
     const THREAD: usize = 0;
@@ -257,7 +257,7 @@ mod tests {
             }
             for minor in 9..=12 {
                 let layout = Layout::of_headers(minor).unwrap();
-                // Any answer will do: what is tested is that there is one.
+                // Any result is fine. The test is that there is one.
                 let _ = check(&layout, &symbols(), objects.address(THREAD));
             }
         }

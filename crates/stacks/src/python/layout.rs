@@ -1,14 +1,14 @@
-//! Where the interpreter keeps what we read, for each version that is known.
+//! The offsets of the interpreter's structures, for each supported version.
 //!
-//! Up to 3.12 the offsets are those of the version's own headers (`cpython/pystate.h`, `cpython/code.h`,
-//! `internal/pycore_frame.h`), which do not change between releases of one version. From 3.13 on the interpreter
-//! publishes them itself in `_PyRuntime` (`internal/pycore_debug_offsets.h`); a few that it leaves out are beside those
-//! that it has. None is believed before `check` has tried them on real frames.
+//! Up to 3.12, they come from the headers of the version (`cpython/pystate.h`, `cpython/code.h`,
+//! `internal/pycore_frame.h`). They do not change between releases of one version. From 3.13 on, the interpreter
+//! publishes them in `_PyRuntime` (`internal/pycore_debug_offsets.h`). A few missing ones are next to those that it
+//! has. `check` tests all of them on real frames before they are used.
 
 use super::lines::LineTable;
 use super::memory::Checked;
 
-/// Offsets in bytes, and how to understand what is there.
+/// Offsets in bytes, and the formats of the structures.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Layout {
     pub(super) innermost: Innermost,
@@ -22,20 +22,20 @@ pub(super) struct Layout {
 /// How a thread's state leads to its innermost frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Innermost {
-    /// It points to it.
+    /// It points to the frame.
     Straight { frame: u64 },
-    /// It points to a structure of the eval loop that does: 3.11 and 3.12.
+    /// It points to a structure of the eval loop, which points to the frame: 3.11 and 3.12.
     ThroughLoop { eval_loop: u64, frame: u64 },
 }
 
-/// What tells the place of a run of the eval loop on the C stack, and with it the C frame that the run is in.
+/// What marks a run of the eval loop on the C stack, and so identifies its C frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mark {
-    /// Nothing does: 3.9.
+    /// Nothing: 3.9.
     None,
-    /// A chain of structures, one for each run, that begins at the thread's state: 3.10 and 3.11.
+    /// A linked list of structures, one per run, that starts at the thread's state: 3.10 and 3.11.
     Chain { thread: u64, previous: u64 },
-    /// The frame that a run begins with lies there itself: from 3.12 on.
+    /// The entry frame of a run is on the C stack itself: from 3.12 on.
     EntryFrame,
 }
 
@@ -48,14 +48,14 @@ pub(super) struct Frame {
     pub(super) form: Form,
 }
 
-/// How frames say which instruction they are at and where runs of the eval loop begin.
+/// How frames store their instruction, and where runs of the eval loop start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
-    /// Objects, each run by an eval loop of its own; the instruction is counted in units of so many bytes.
+    /// Frames are objects with their own eval loop. The instruction is counted in units of this many bytes.
     Objects { unit_bytes: u32 },
-    /// A flag marks the first frame of a run; the instruction is an address.
+    /// A flag marks the first frame of a run. The instruction is an address.
     Flagged { owner: u64, is_entry: u64 },
-    /// A frame of the eval loop's own stands before each run; the instruction is an address.
+    /// A frame of the eval loop comes before each run. The instruction is an address.
     Owned { owner: u64 },
 }
 
@@ -74,31 +74,31 @@ pub(super) struct Code {
 /// Where the instructions are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Instructions {
-    /// In an object of their own.
+    /// In a separate object.
     Apart { bytes_object: u64 },
-    /// In the code object. Those before the first traceable one prepare the frame.
+    /// In the code object. Instructions before the first traceable one prepare the frame.
     Within { start: u64, first_traceable: u64 },
 }
 
-/// What tells a code object from an earlier one at the same address.
+/// What distinguishes a code object from an earlier one at the same address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Identity {
-    /// A number that the interpreter gives each: from 3.12 on.
+    /// The interpreter numbers code objects: from 3.12 on.
     Version(u64),
-    /// What its names say.
+    /// Its names.
     Names,
 }
 
 /// A string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Text {
-    /// Where the characters of one that is all ASCII begin.
+    /// The offset of the characters of an ASCII string.
     pub(super) ascii: u64,
-    /// Where those of others begin, or the pointer to them.
+    /// The offset of the characters of other strings, or of the pointer to them.
     pub(super) other: u64,
 }
 
-/// The same in all versions: `PyObject`, `PyVarObject`, `PyBytesObject`, `PyASCIIObject`.
+/// Equal in all versions: `PyObject`, `PyVarObject`, `PyBytesObject`, `PyASCIIObject`.
 pub(super) const OBJECT_TYPE: u64 = 8;
 pub(super) const OBJECT_SIZE: u64 = 16;
 pub(super) const BYTES_DATA: u64 = 32;
@@ -109,15 +109,15 @@ pub(super) const TEXT_STATE: u64 = 32;
 pub(super) const TEXT_IS_COMPACT: u32 = 1 << 5;
 pub(super) const TEXT_IS_ASCII: u32 = 1 << 6;
 
-/// Who owns a frame (`enum _frameowner`).
+/// The owner of a frame (`enum _frameowner`).
 pub(super) const OWNED_BY_GENERATOR: u8 = 1;
-/// This and above: a frame that stands for the eval loop, not for Python code.
+/// From this value on, a frame belongs to the eval loop and not to Python code.
 pub(super) const OWNED_BY_LOOP: u8 = 3;
-/// None is above.
+/// The largest value.
 pub(super) const LAST_OWNER: u8 = 4;
 
 impl Layout {
-    /// Of version 3.`minor`, for those whose headers say it all.
+    /// The layout of version 3.`minor`, if its headers define everything.
     pub(super) fn of_headers(minor: u32) -> Option<Self> {
         match minor {
             9 => Some(Self::with_objects(
@@ -141,7 +141,7 @@ impl Layout {
         }
     }
 
-    /// 3.9 and 3.10, which differ in little.
+    /// 3.9 and 3.10, which differ little.
     fn with_objects(mark: Mark, instruction: u64, form: Form, line_form: LineTable) -> Self {
         Self {
             innermost: Innermost::Straight { frame: 24 },
@@ -225,7 +225,7 @@ impl Layout {
         text: NEW_TEXT,
     };
 
-    /// Of version 3.`minor`, as `_PyRuntime` says. The error says what is wrong with it.
+    /// The layout of version 3.`minor`, from `_PyRuntime`. The error states what is wrong.
     pub(super) fn of_runtime(minor: u32, runtime: u64) -> Result<Self, &'static str> {
         let mut bytes = [0; TABLE_WORDS * 8];
         Checked
@@ -241,19 +241,19 @@ impl Layout {
 
     fn of_table(minor: u32, table: &[u64; TABLE_WORDS]) -> Result<Self, &'static str> {
         const COOKIE: u64 = u64::from_le_bytes(*b"xdebugpy");
-        const WRONG: &str = "its table of offsets is not the one of its version";
+        const WRONG: &str = "its offset table (_Py_DebugOffsets) does not match its version";
         let words = match minor {
             13 => &WORDS_3_13,
             14 => &WORDS_3_14,
-            _ => return Err("its layout is not known"),
+            _ => return Err("this version is not supported"),
         };
         if table[0] != COOKIE || table[1] >> 16 != u64::from(0x0300 | minor) {
             return Err(WRONG);
         }
         if table[2] != 0 {
-            return Err("it is built without the global lock");
+            return Err("free-threaded builds (without the GIL) are not supported");
         }
-        // Each structure begins with its size; an offset lies within, and none of them is large.
+        // Each structure starts with its size. An offset must be inside, and no structure is large.
         let offset = |of: usize, nth: usize| {
             let (size, offset) = (table[of], table[of + nth]);
             let sound = size < 1 << 16 && offset < size;
@@ -287,8 +287,8 @@ impl Layout {
                 first_line,
                 line_table: offset(words.code, 4)?,
                 line_form: LineTable::Locations,
-                // Not in the table: `int _co_firsttraceable; void *co_extra;` stand before the instructions, and
-                // `co_version` six numbers behind `co_firstlineno`, in both versions.
+                // Not in the table, but equal in both versions: `int _co_firsttraceable; void *co_extra;` come before
+                // the instructions, and `co_version` is six integers after `co_firstlineno`.
                 instructions: Instructions::Within {
                     start,
                     first_traceable: start - 16,
@@ -303,7 +303,7 @@ impl Layout {
 const OLD_TEXT: Text = Text { ascii: 48, other: 72 };
 const NEW_TEXT: Text = Text { ascii: 40, other: 56 };
 
-/// Where in the table the structures begin, counted in words.
+/// The start of each structure in the table, in words.
 struct Words {
     thread: usize,
     frame: usize,
@@ -335,7 +335,7 @@ const TABLE_WORDS: usize = 81;
 mod tests {
     use super::*;
 
-    /// The table of a 3.13, as far as it is looked at.
+    /// The table of 3.13, as far as it is used.
     fn table() -> [u64; TABLE_WORDS] {
         let mut table = [0; TABLE_WORDS];
         table[0] = u64::from_le_bytes(*b"xdebugpy");

@@ -1,23 +1,22 @@
-//! Which line an instruction is of, from a code object's table.
+//! Finds the line of an instruction in a code object's line table.
 //!
-//! Three forms have been used: a change of address and a change of line in two bytes (3.9), the same with ranges and
-//! instructions that have no line (3.10, PEP 626), and entries of several bytes that also hold columns (3.11 on,
-//! described in CPython's `Objects/locations.md`, PEP 657). All are read byte by byte from the start.
+//! There are three formats. 3.9 has pairs of address and line increments. 3.10 has ranges, and instructions without a
+//! line (PEP 626). From 3.11 on, entries have several bytes and also contain columns (CPython's
+//! `Objects/locations.md`, PEP 657). All are read byte by byte from the start.
 
-/// The form of a table.
+/// The format of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LineTable {
     /// 3.9: `co_lnotab`.
     Changes,
-    /// 3.10: `co_linetable` in pairs.
+    /// 3.10: `co_linetable` with pairs.
     Ranges,
-    /// 3.11 on: `co_linetable` in entries.
+    /// From 3.11 on: `co_linetable` with entries.
     Locations,
 }
 
 impl LineTable {
-    /// The line of the instruction at this offset in bytes; `None` for one that has none, and for a table that ends
-    /// before it.
+    /// The line of the instruction at this byte offset. `None` if it has no line, or if the table ends before it.
     pub(crate) fn line(
         self,
         mut table: impl Iterator<Item = u8>,
@@ -34,7 +33,7 @@ impl LineTable {
     }
 }
 
-/// The last change of line at or before the instruction holds; behind the table's end it still does.
+/// The last increment at or before the instruction applies, even after the end of the table.
 fn changes(table: &mut impl Iterator<Item = u8>, first_line: i64, instruction: u32) -> i64 {
     let (mut line, mut address) = (first_line, 0_u64);
     while let (Some(forward), Some(change)) = (table.next(), table.next()) {
@@ -69,7 +68,7 @@ fn locations(table: impl Iterator<Item = u8>, first_line: i64, instruction: u32)
     let (mut line, mut end) = (first_line, 0_u64);
     while let Some(first) = table.next() {
         if first & BEGINS_ENTRY == 0 {
-            // Columns, which are not asked for.
+            // Skip columns.
             continue;
         }
         let (form, units) = (first >> 3 & 15, u64::from(first & 7) + 1);
@@ -88,7 +87,7 @@ fn locations(table: impl Iterator<Item = u8>, first_line: i64, instruction: u32)
     None
 }
 
-/// A number of six bits a byte, the lowest first; its own lowest bit is the sign.
+/// A number with six bits per byte, lowest first. Its lowest bit is the sign.
 fn signed(bytes: &mut impl Iterator<Item = u8>) -> Option<i64> {
     let mut value = 0_i64;
     for shift in (0..36).step_by(6) {

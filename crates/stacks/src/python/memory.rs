@@ -1,41 +1,41 @@
-//! Reading the interpreter's memory: directly once its layout is proven, through the system before that.
+//! Reads the interpreter's memory: with a system call until the layout is checked, and directly afterwards.
 //!
-//! Both ways have one face, so that the walk that is checked at the start is the very walk that is used afterwards.
+//! Both ways share a trait, so the check runs the same code that is used later.
 
-/// No object is below the first page, and no program's memory is above this.
+/// The first page contains no objects, and no user memory is above the upper limit.
 const LOWEST: u64 = 4096;
 const HIGHEST: u64 = 1 << 47;
-/// No field that is read by its offset is further into an object.
+/// The largest offset in an object.
 const LARGEST: u64 = 1 << 17;
 
-/// Whether an object can be there: objects are aligned to words.
+/// Whether an address can be an object. Objects are word-aligned.
 #[inline(always)]
 pub(super) fn can_be_object(address: u64) -> bool {
     address.wrapping_sub(LOWEST) < HIGHEST - LOWEST - LARGEST && address.is_multiple_of(8)
 }
 
-/// Numbers within objects. `None` is for an address that cannot be read, as far as it is looked at.
+/// Reads numbers in objects. `None` if an address cannot be read.
 pub(super) trait Memory {
-    /// A word, so many bytes into an object.
+    /// A word at an offset in an object.
     fn word(&self, object: u64, offset: u64) -> Option<u64>;
 
-    /// Half a word, so many bytes into an object.
+    /// Half a word at an offset in an object.
     fn half(&self, object: u64, offset: u64) -> Option<u32>;
 
-    /// A byte, so many bytes into an object.
+    /// A byte at an offset in an object.
     fn byte(&self, object: u64, offset: u64) -> Option<u8>;
 }
 
-/// Memory as the system copies it: an address that is not mapped is `None` and not the end of the program.
+/// Reads memory with a system call. An unmapped address gives `None` instead of a crash.
 ///
-/// A call costs some hundred nanoseconds: for what is proven once, and for names.
+/// A call takes some hundred nanoseconds. It is used for the check and for names.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Checked;
 
 impl Checked {
-    /// Fills `bytes` from `address` on, or says that it cannot.
+    /// Fills `bytes` from `address`. `None` if it cannot be read.
     ///
-    /// <https://man7.org/linux/man-pages/man2/process_vm_readv.2.html>: a process may always read itself.
+    /// <https://man7.org/linux/man-pages/man2/process_vm_readv.2.html>: a process can always read itself.
     pub(super) fn copy(self, address: u64, bytes: &mut [u8]) -> Option<()> {
         if !(LOWEST..HIGHEST).contains(&address) {
             return None;
@@ -48,10 +48,10 @@ impl Checked {
             iov_base: address as *mut libc::c_void,
             iov_len: bytes.len(),
         };
-        // Asked each time, because a fork makes it another.
+        // Query it each time, because it changes after a fork.
         // SAFETY: it has no conditions.
         let process = unsafe { libc::getpid() };
-        // SAFETY: the system writes into `bytes`, at most as much as there is room for, and checks the other address.
+        // SAFETY: the system writes at most the size of `bytes`, and checks the other address.
         let copied = unsafe { libc::process_vm_readv(process, &raw const local, 1, &raw const remote, 1, 0) };
         (usize::try_from(copied) == Ok(bytes.len())).then_some(())
     }
@@ -77,15 +77,15 @@ impl Memory for Checked {
     }
 }
 
-/// Memory as it is.
+/// Reads memory directly.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Direct(());
 
 impl Direct {
     /// # Safety
     ///
-    /// What is read through it are objects that the calling thread's own frames hold, in a layout that was checked, at
-    /// addresses where [objects can be](can_be_object).
+    /// It may only read objects that the calling thread's frames hold, in a checked layout, at addresses where
+    /// [objects can be](can_be_object).
     pub(super) unsafe fn new() -> Self {
         Self(())
     }
@@ -93,8 +93,8 @@ impl Direct {
     #[inline(always)]
     fn read<T: Copy>(object: u64, offset: u64) -> Option<T> {
         let place = object.wrapping_add(offset) as *const T;
-        // SAFETY: a number within an object that the thread's own frames hold, as the maker of `Direct` vouches. Such an
-        // object neither moves nor goes while the thread is inside a call to C, which it is: we are in it.
+        // SAFETY: a number in an object that the thread's own frames hold, as the creator of `Direct` guarantees.
+        // Such an object does not move or disappear while the thread is inside a C call.
         Some(unsafe { std::ptr::read(place) })
     }
 }
@@ -116,7 +116,7 @@ impl Memory for Direct {
     }
 }
 
-/// The bytes of a stretch of memory, one after the other, fetched some hundred at a time.
+/// The bytes of a memory range, fetched in chunks of some hundred bytes.
 pub(super) struct Bytes {
     address: u64,
     left: u64,
@@ -146,7 +146,7 @@ impl Iterator for Bytes {
             if length == 0 {
                 return None;
             }
-            // What cannot be read ends the stretch; the length was checked against it by whoever wanted it whole.
+            // Unreadable memory ends the range. The caller compares the length if it needs all bytes.
             Checked.copy(self.address, &mut self.fetched[..length as usize])?;
             self.address += length;
             self.left -= length;

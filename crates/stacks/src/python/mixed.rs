@@ -1,69 +1,69 @@
-//! One stack from Python and native frames.
+//! Merges Python and native frames into one stack.
 //!
-//! Wherever the eval loop stands in the native stack, the Python frames that it runs stand instead. It is found by
-//! place: each of its runs leaves something on the C stack, which lies between the stack pointers of exactly one native
-//! frame. Looking for the function's address would not do: compilers move its rare parts elsewhere (in Debian's 3.13
-//! all but 2 of some 50 kilobytes), and newer interpreters make it of many small functions. Only 3.9, which leaves
-//! nothing, is searched by address.
+//! The Python frames replace the native frames of the eval loop that runs them. The eval loop is found by position:
+//! each of its runs leaves something on the C stack, between the stack pointers of exactly one native frame. The
+//! address of the function is not enough. Compilers move its rare parts elsewhere (in Debian's 3.13, all but 2 of
+//! about 50 KB), and newer interpreters split it into many small functions. Only 3.9 leaves nothing on the stack, and
+//! there the address is used.
 //!
-//! What the interpreter does between two Python frames, or between Python and the library that it called, is left out
-//! unless it is asked for: calls of `_PyObject_Vectorcall` and its like say nothing that the frames around them do not.
+//! By default, the interpreter's own native frames are left out. Calls such as `_PyObject_Vectorcall` add no
+//! information to the frames around them.
 
 use std::ops::Range;
 
 use super::Python;
 use super::walk::PythonFrame;
 
-/// A native stack, innermost first, as [`crate::Walker::walk_placed`] gives it.
+/// A native stack, innermost first, from [`crate::Walker::walk_placed`].
 #[derive(Clone, Copy, Debug)]
 pub struct NativeStack<'a> {
     /// Return addresses.
     pub frames: &'a [u64],
-    /// The stack pointer in each of these frames.
+    /// The stack pointer of each frame.
     pub places: &'a [u64],
 }
 
-/// A frame of a stack that has both kinds.
+/// A frame of a merged stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MixedFrame {
     /// A return address.
     Native(u64),
-    /// A frame of Python code.
+    /// A Python frame.
     Python(PythonFrame),
 }
 
-/// What becomes of native frames of the interpreter itself within the outermost Python frame.
+/// What happens to the interpreter's native frames inside the outermost Python frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InterpreterFrames {
-    /// They are left out.
+    /// Leave them out.
     LeftOut,
-    /// They stay.
+    /// Keep them.
     Kept,
 }
 
-/// How well the two stacks fitted.
+/// Whether the two stacks could be merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fit {
-    /// Every frame is where it belongs.
+    /// Every frame is at its position.
     Joined,
-    /// It is not known what belongs where: all native frames come first, then all Python frames.
+    /// The positions are unknown. All native frames come first, then all Python frames.
     Apart,
 }
 
-/// What came out.
+/// The result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mixed {
-    /// Frames written.
+    /// Number of frames.
     pub depth: usize,
-    /// How well the stacks fitted.
+    /// Whether the stacks could be merged.
     pub fit: Fit,
-    /// There was no room for the outermost frames.
+    /// The output was too small for the outermost frames.
     pub is_cut: bool,
 }
 
 impl Python {
-    /// One stack into `mixed`, innermost first, from what was taken at one moment: a native stack, Python frames and
-    /// [run places](crate::PythonWalker::run_places).
+    /// Writes one stack to `mixed`, innermost first. The native stack, the Python frames and the [run
+    /// places](crate::PythonWalker::run_places) must come from the same moment.
     pub fn mix(
         &self,
         native: NativeStack<'_>,
@@ -88,16 +88,16 @@ impl Python {
     }
 }
 
-/// How native frames of the eval loop are known.
+/// How native frames of the eval loop are recognized.
 enum Runs<'a> {
-    /// By the stack pointers of native frames and what runs left on the stack.
+    /// By the stack pointers of native frames, and by the marks of runs on the stack.
     Placed { native: &'a [u64], runs: &'a [u64] },
     /// By address.
     Within(Range<u64>),
 }
 
 impl Runs<'_> {
-    /// Whether the native frame is the eval loop of that run.
+    /// Whether a native frame is the eval loop of a run.
     fn is_loop(&self, frames: &[u64], native: usize, run: usize) -> bool {
         match self {
             Self::Placed { native: places, runs } => {
@@ -112,10 +112,10 @@ impl Runs<'_> {
         }
     }
 
-    /// Whether native frames and runs go together, given how many runs have found their loop.
+    /// Whether native frames and runs match, given how many runs have found their loop.
     fn fits(&self, frames: &[u64], found: usize, count: usize) -> bool {
         match self {
-            // Runs beyond the last native frame belong there: the native stack was cut, or broke off, before them.
+            // Runs above the last native frame belong there: the native stack ended before them.
             Self::Placed { native, runs } => {
                 let last = native.last().copied().unwrap_or(0);
                 runs.len() >= count
@@ -126,7 +126,7 @@ impl Runs<'_> {
                         .iter()
                         .all(|&place| place >= last)
             }
-            // A loop that no run is for would shift all others.
+            // An eval loop without a run would shift all others.
             Self::Within(eval) => {
                 let loops = frames.iter().filter(|&&frame| is_within(eval, frame)).count();
                 loops == count
@@ -135,7 +135,7 @@ impl Runs<'_> {
     }
 }
 
-/// A return address is behind the call, which may have been the last instruction.
+/// A return address points after the call, which may have been the last instruction.
 fn is_within(range: &Range<u64>, return_address: u64) -> bool {
     range.contains(&return_address.wrapping_sub(1))
 }
@@ -148,7 +148,7 @@ fn mix(
     mixed: &mut [MixedFrame],
 ) -> Mixed {
     let count = python.iter().filter(|frame| frame.is_entered_from_c()).count();
-    // Frames behind the last entry are a run whose end was cut off.
+    // Frames after the last entry are a run whose end was cut off.
     let count = count + usize::from(python.last().is_some_and(|frame| !frame.is_entered_from_c()));
     let mut found = 0;
     for native in 0..frames.len() {
@@ -177,7 +177,7 @@ fn mix(
 
 struct Out<'a> {
     mixed: &'a mut [MixedFrame],
-    /// Also counts those that there was no room for.
+    /// Also counts frames that did not fit.
     depth: usize,
 }
 
@@ -210,7 +210,7 @@ mod tests {
         PythonFrame::new(code, 0, 0, entered)
     }
 
-    /// Two runs: of `a` and `b`, and of `c`.
+    /// Two runs: `a` and `b`, and `c`.
     fn frames() -> [PythonFrame; 3] {
         [
             python(0xa0, Entered::FromPython),

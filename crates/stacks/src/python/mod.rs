@@ -1,21 +1,20 @@
-//! Python frames of the calling thread, read from the interpreter's own structures.
+//! Python frames of the calling thread, read from the interpreter's structures.
 //!
-//! A thread that launches GPU work mostly does not hold the global lock, so nothing of Python that needs it may be
-//! called. It need not be: a thread's own frames neither move nor go while the thread is inside a call to C. What is
-//! read on the launch path are two numbers for each frame; names and lines are read when a frame is new, at once, while
-//! its code is surely alive.
+//! A thread that launches GPU work usually does not hold the GIL, so it must not call Python functions that need it.
+//! This is not necessary either: a thread's own frames do not move or disappear while it is inside a C call. The
+//! launch path reads only two numbers per frame. Names and lines are read immediately when a frame is new, while its
+//! code object is certainly alive.
 //!
-//! The layout of those structures is CPython's own affair and differs from version to version. It is checked on the
-//! first frames that are met, by reads that cannot fault; if anything is not as expected, there are native frames only,
-//! and words that say why.
+//! The layout of these structures differs between CPython versions. It is checked on the first frames, with reads
+//! that cannot fault. If something is not as expected, stacks have only native frames, and the trace states why.
 //!
 //! - `symbols`: the interpreter in the process.
-//! - `layout`: where each version keeps what.
+//! - `layout`: the offsets of each version.
 //! - `memory`: reads that cannot fault, and reads that are fast.
-//! - `check`: whether the layout is right.
-//! - `chain`, `walk`: from frame to frame.
-//! - `names`, `lines`: what a frame is called, and where it is in its file.
-//! - `mixed`: one stack from Python and native frames.
+//! - `check`: checks the layout.
+//! - `chain`, `walk`: read frame by frame.
+//! - `names`, `lines`: the name, file and line of a frame.
+//! - `mixed`: merges Python and native frames.
 
 mod chain;
 mod check;
@@ -44,38 +43,39 @@ use symbols::{Missing, Symbols};
 pub struct Python {
     symbols: Symbols,
     layout: Layout,
-    /// One of the numbers below, or of [`check::DOUBTS`] behind them.
+    /// One of the values below. Values from `DOUBTED` on are indexes into [`check::DOUBTS`].
     trust: AtomicU8,
 }
 
-/// Nothing has been checked yet.
+/// Not checked yet.
 const UNTRIED: u8 = 0;
-/// All checks have passed.
+/// All checks passed.
 const TRUSTED: u8 = 1;
-/// The first of those that say what failed.
+/// The first value that states a failed check.
 const DOUBTED: u8 = 2;
 
 /// There is an interpreter whose frames cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unknown {
-    /// Why, for people.
+    /// The reason, for display.
     pub words: String,
 }
 
 impl Python {
-    /// Looks for an interpreter. `None` when there is none: one may be loaded later, so ask again when libraries were.
+    /// Looks for an interpreter. `None` if there is none. One can be loaded later, so call this again after libraries
+    /// were loaded.
     ///
-    /// Takes the loader's lock and allocates: not for the launch path.
+    /// Takes the loader's lock and allocates, so it does not belong on the launch path.
     ///
     /// # Errors
     ///
-    /// When there is one of a version or build whose layout is not known.
+    /// If there is an interpreter of an unsupported version or build.
     pub fn detect() -> Result<Option<Self>, Unknown> {
         let symbols = match Symbols::find() {
             Ok(symbols) => symbols,
             Err(Missing::All) => return Ok(None),
             Err(Missing::One(version, name)) => {
-                let why = format!("it has no {}", name.to_string_lossy());
+                let why = format!("it does not export {}", name.to_string_lossy());
                 return Err(Unknown::new(version, &why));
             }
         };
@@ -83,8 +83,8 @@ impl Python {
         let Version { major, minor } = symbols.version;
         let layout = match (major, minor) {
             (3, 13..) => Layout::of_runtime(minor, symbols.runtime).map_err(unknown)?,
-            (3, _) => Layout::of_headers(minor).ok_or_else(|| unknown("its layout is not known"))?,
-            _ => return Err(unknown("its layout is not known")),
+            (3, _) => Layout::of_headers(minor).ok_or_else(|| unknown("this version is not supported"))?,
+            _ => return Err(unknown("this version is not supported")),
         };
         Ok(Some(Self {
             symbols,
@@ -93,19 +93,19 @@ impl Python {
         }))
     }
 
-    /// Its version.
+    /// The version of the interpreter.
     pub fn version(&self) -> Version {
         self.symbols.version
     }
 
-    /// Why its frames are not read, when a check on its first frames has failed.
+    /// Why frames are not read, if a check failed.
     pub fn unknown(&self) -> Option<Unknown> {
         let doubt = usize::from(self.trust.load(Ordering::Relaxed).checked_sub(DOUBTED)?);
         let why = check::DOUBTS.get(doubt).copied().unwrap_or_default();
         Some(Unknown::new(self.symbols.version, why))
     }
 
-    /// Whether the layout can be trusted, which is found out with the first frames.
+    /// Whether the layout passed the checks. The first frames decide this.
     #[inline]
     fn is_trusted(&self, thread: u64) -> bool {
         match self.trust.load(Ordering::Relaxed) {
@@ -122,7 +122,7 @@ impl Python {
             Ok(_) => TRUSTED,
             Err(doubt) => DOUBTED + doubt as u8,
         };
-        // Two threads may find out at once. A doubt stays, whoever had it.
+        // Two threads can check at the same time. A failure is kept.
         let turn = |before: u8| (before < DOUBTED).then_some(found);
         let kept = self
             .trust
@@ -134,7 +134,7 @@ impl Python {
 impl Unknown {
     fn new(version: Version, why: &str) -> Self {
         Self {
-            words: format!("frames of Python {version} cannot be read: {why}"),
+            words: format!("cannot read frames of Python {version}: {why}"),
         }
     }
 }

@@ -1,6 +1,7 @@
-//! What a frame is called: read once for each code object, on the thread that runs it, while it is surely alive.
+//! The name of a frame. It is read once per code object, on the thread that runs it, while the object is certainly
+//! alive.
 //!
-//! Strings are turned into UTF-8 as they are read, a piece at a time, into room that the caller gives.
+//! Strings are converted to UTF-8 in pieces, into a buffer of the caller.
 
 use super::Python;
 use super::layout::{
@@ -9,27 +10,27 @@ use super::layout::{
 use super::memory::{Bytes, Checked, Memory};
 use super::walk::{NOT_BEGUN, PythonFrame};
 
-/// What a code object says of itself.
+/// The names in a code object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CodeNames<'a> {
-    /// The function, with the classes and functions that it is in from 3.11 on.
+    /// The function. From 3.11 on with its enclosing classes and functions.
     pub name: &'a str,
     /// The file, as the program gave it to the compiler.
     pub file: &'a str,
-    /// The line that it begins at.
+    /// The first line.
     pub first_line: u32,
-    /// A name was longer than the room for it.
+    /// A name was too long for the buffer.
     pub is_cut: bool,
 }
 
-/// Line tables beyond this are not read: they would be of code of some hundred megabytes.
+/// Longer line tables are not read. They would belong to hundreds of megabytes of code.
 const LONGEST_TABLE: u64 = 1 << 28;
 
 impl Python {
-    /// The names of a frame's code, written into `room`; a quarter of it is for the function. `None` when they cannot
-    /// be read.
+    /// Writes the names of a frame's code to `room`. A quarter of it is for the function. `None` if they cannot be
+    /// read.
     ///
-    /// To be called with a frame of the calling thread that was taken just now.
+    /// The frame must be of the calling thread, and just captured.
     pub fn names<'a>(&self, frame: &PythonFrame, room: &'a mut [u8]) -> Option<CodeNames<'a>> {
         let at = self.layout.code;
         let (name_room, file_room) = room.split_at_mut(room.len() / 4);
@@ -43,9 +44,9 @@ impl Python {
         })
     }
 
-    /// The line that a frame is at. `None` for instructions that have none, and when the table cannot be read.
+    /// The current line of a frame. `None` for instructions without a line, or if the table cannot be read.
     ///
-    /// To be called with a frame of the calling thread that was taken just now.
+    /// The frame must be of the calling thread, and just captured.
     pub fn line(&self, frame: &PythonFrame) -> Option<u32> {
         let at = self.layout.code;
         let first_line = Checked.half(frame.code, at.first_line)?;
@@ -77,7 +78,7 @@ impl Python {
             (true, false) => object + at.other,
             (false, _) => Checked.word(object, at.other)?,
         };
-        // No more letters than bytes fit: the rest of a long string is not even looked at.
+        // Do not read more characters than fit into the buffer.
         let wanted = length.min(room.len() as u64 + 1);
         let mut bytes = Bytes::new(data, wanted * kind.bytes());
         let letters = (0..wanted).map(|_| kind.letter(&mut bytes));
@@ -85,7 +86,7 @@ impl Python {
     }
 }
 
-/// How wide a string's characters are.
+/// The character width of a string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     One,
@@ -94,7 +95,8 @@ enum Kind {
 }
 
 impl Kind {
-    /// By a string's state. One that was never made ready (before 3.12) has none: names of code are.
+    /// From the state of a string. A string that is not ready (before 3.12) has none, but names of code are always
+    /// ready.
     fn of(state: u32) -> Option<Self> {
         match state >> 2 & 7 {
             1 => Some(Self::One),
@@ -117,7 +119,7 @@ impl Kind {
         for at in 0..self.bytes() {
             number |= u32::from(bytes.next()?) << (8 * at);
         }
-        // Python keeps the bytes of a file name that are no text as numbers that are no characters.
+        // Python stores undecodable bytes of a file name as lone surrogates.
         Some(char::from_u32(number).unwrap_or(char::REPLACEMENT_CHARACTER))
     }
 }
@@ -128,7 +130,7 @@ struct Written<'a> {
     is_cut: bool,
 }
 
-/// As many of a string's letters as there is room for; `None` when one could not be read.
+/// Writes as many characters as fit. `None` if one could not be read.
 fn write(letters: impl Iterator<Item = Option<char>>, length: u64, room: &mut [u8]) -> Option<Written<'_>> {
     let (mut used, mut written) = (0, 0);
     for letter in letters {

@@ -1,7 +1,7 @@
-//! The interpreter in the process: its functions and types, and the image that they are in.
+//! The interpreter in the process: its functions and types, and its image.
 //!
-//! All is asked of the dynamic loader. An interpreter that is linked into the program exports its symbols as a library
-//! does, because extension modules need them.
+//! All symbols come from the dynamic loader. An interpreter that is linked into the program exports them, too,
+//! because extension modules need them.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ops::{ControlFlow, Range};
@@ -9,7 +9,7 @@ use std::ops::{ControlFlow, Range};
 use crate::loaded::each_loaded;
 use crate::program::program_file;
 
-/// What is asked of the interpreter, and what its objects are known by.
+/// The functions and types of the interpreter.
 #[derive(Clone, Debug)]
 pub(super) struct Symbols {
     /// Reads a thread-local variable, and takes no lock:
@@ -17,24 +17,24 @@ pub(super) struct Symbols {
     pub(super) thread_state: unsafe extern "C" fn() -> *mut c_void,
     /// Reads a variable: <https://docs.python.org/3/c-api/init.html#c.Py_IsFinalizing>.
     pub(super) is_finalizing: unsafe extern "C" fn() -> c_int,
-    /// Both read a variable: the interpreter that was made first, and the one that was made last.
+    /// Both read a variable: the first interpreter and the last one.
     /// <https://docs.python.org/3/c-api/init.html#c.PyInterpreterState_Main>
     pub(super) first_interpreter: unsafe extern "C" fn() -> *mut c_void,
     pub(super) last_interpreter: unsafe extern "C" fn() -> *mut c_void,
     pub(super) code_type: u64,
     pub(super) text_type: u64,
     pub(super) bytes_type: u64,
-    /// The table of offsets is in it, from 3.13 on.
+    /// Contains the table of offsets, from 3.13 on.
     pub(super) runtime: u64,
-    /// The eval loop, as far as its symbol reaches: compilers put rare parts of it elsewhere. Empty where the loader
-    /// does not tell how long it is.
+    /// The address range of the eval loop's symbol. Compilers put rare parts elsewhere. Empty if the loader does not
+    /// know the size.
     pub(super) eval: Range<u64>,
-    /// The image of the interpreter, if it holds nothing else; empty for a program that has one among other things.
+    /// The image of the interpreter, if it contains nothing else. Empty if the interpreter is linked into a program.
     pub(super) own: Range<u64>,
     pub(super) version: Version,
 }
 
-/// Of an interpreter.
+/// The version of an interpreter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Version {
     /// 3.
@@ -43,16 +43,16 @@ pub struct Version {
     pub minor: u32,
 }
 
-/// Why there are no symbols.
+/// Why symbols are missing.
 pub(super) enum Missing {
     /// There is no interpreter.
     All,
-    /// There is one that lacks this.
+    /// The interpreter lacks this symbol.
     One(Version, &'static CStr),
 }
 
 impl Symbols {
-    /// Finds the interpreter. Takes the loader's lock: not for the launch path.
+    /// Finds the interpreter. Takes the loader's lock, so it does not belong on the launch path.
     pub(super) fn find() -> Result<Self, Missing> {
         let scope = Scope::find().ok_or(Missing::All)?;
         let version = scope.version().ok_or(Missing::All)?;
@@ -91,11 +91,11 @@ impl Symbols {
 
 const THREAD_STATE: &CStr = c"PyGILState_GetThisThreadState";
 
-/// Where symbols are looked for.
+/// Where symbols are searched.
 struct Scope(*mut c_void);
 
 impl Scope {
-    /// Everything that the program sees; and, for an interpreter that was loaded by a plug-in for itself, its library.
+    /// The global scope of the program. If a plug-in loaded an interpreter privately, that library.
     fn find() -> Option<Self> {
         let everything = Self(libc::RTLD_DEFAULT);
         if everything.symbol(THREAD_STATE).is_some() {
@@ -128,7 +128,7 @@ impl Scope {
     }
 
     fn version(&self) -> Option<Version> {
-        // From 3.11 on a constant.
+        // A constant from 3.11 on.
         if let Some(number) = self.symbol(c"Py_Version") {
             // SAFETY: an `unsigned long` that never changes.
             let number = unsafe { std::ptr::read(number.cast::<u64>()) };
@@ -150,7 +150,7 @@ impl Scope {
         Version::from_words(unsafe { CStr::from_ptr(words) }.to_bytes())
     }
 
-    /// Lets the interpreter's library never be unloaded: its functions will be called.
+    /// Prevents the interpreter's library from being unloaded, because its functions will be called.
     fn keep(&self, address: u64) {
         let mut about = std::mem::MaybeUninit::<libc::Dl_info>::zeroed();
         // SAFETY: it fills `about` when it returns other than 0.
@@ -167,7 +167,7 @@ impl Scope {
 }
 
 impl Version {
-    /// `3.10.13 (main, …`.
+    /// Parses `3.10.13 (main, …`.
     fn from_words(words: &[u8]) -> Option<Self> {
         let words = std::str::from_utf8(words).ok()?; // not an interpreter's, then
         let mut numbers = words.split(|letter: char| !letter.is_ascii_digit());
@@ -185,7 +185,7 @@ impl std::fmt::Display for Version {
     }
 }
 
-/// How long a function is, by the table of symbols that the loader uses; 0 where it does not tell.
+/// The size of a function, from the loader's symbol table. 0 if unknown.
 #[cfg(target_env = "gnu")]
 fn size(address: u64) -> u64 {
     const SYMBOL: c_int = 1;
@@ -207,14 +207,14 @@ fn size(address: u64) -> u64 {
     unsafe { (*symbol.cast::<libc::Elf64_Sym>()).st_size }
 }
 
-/// How long a function is: other C libraries do not tell.
+/// Other C libraries do not report the size of a function.
 #[cfg(not(target_env = "gnu"))]
 fn size(_address: u64) -> u64 {
     0
 }
 
-/// The image that an address is in, if its file is an interpreter by name: what else it holds would be taken for the
-/// interpreter's own.
+/// The image that contains an address, if its file name is that of an interpreter. Otherwise other code in the image
+/// would count as the interpreter's.
 fn own_image(address: u64) -> Range<u64> {
     let mut own = 0..0;
     each_loaded(|object| {
@@ -243,7 +243,7 @@ fn own_image(address: u64) -> Range<u64> {
     own
 }
 
-/// By the name of a file.
+/// Whether a file name is that of an interpreter.
 fn is_interpreter(path: &[u8]) -> bool {
     file_name(path).starts_with(b"libpython") || file_name(path).starts_with(b"python")
 }

@@ -1,4 +1,4 @@
-//! From Python frame to Python frame.
+//! Reads Python frames, frame by frame.
 
 use std::marker::PhantomData;
 use std::ops::ControlFlow;
@@ -9,33 +9,33 @@ use super::chain::Chain;
 use super::layout::Mark;
 use super::memory::{Checked, Direct, Memory};
 
-/// A frame of Python code: what is running, and where in it.
+/// A Python frame: the running code, and the position in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct PythonFrame {
-    /// Where the code object is.
+    /// The address of the code object.
     pub code: u64,
-    /// The instruction, in bytes from the first; `u32::MAX` when none has run.
+    /// The offset of the instruction in bytes. `u32::MAX` if none has run.
     pub instruction: u32,
-    /// The code's version above, whether C entered here in the lowest bit.
+    /// The code's version in the upper bits. The lowest bit is set if C code entered here.
     tag: u32,
 }
 
 /// No instruction has run.
 pub(super) const NOT_BEGUN: u32 = u32::MAX;
 
-/// Tells a code object from all others, also from one that was at the same address before it.
+/// Identifies a code object, even if another one was at the same address before.
 ///
-/// Addresses come again: a program that makes functions from text in a loop finds every new code object, its name and
-/// its file name where the last ones were. From 3.12 on the interpreter numbers code objects, and that number is here.
-/// Before that it is made from what the names say: the hash of the name, which the interpreter keeps, the length and the
-/// last letters of the file name, and the first line. Two that agree in all of that at one address are told as one; they
-/// differ in lines within the function at most.
+/// Addresses are reused. A program that compiles functions in a loop gets every new code object, with its name and
+/// file name, at the same addresses. From 3.12 on, the interpreter numbers code objects, and the version is this
+/// number. Before that, it is computed from the hash of the name, the length and last characters of the file name,
+/// and the first line. Two code objects that agree in all of this at one address count as one. They differ at most in
+/// lines within the function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CodeId {
-    /// Where it is.
+    /// The address.
     pub address: u64,
-    /// Which of those that were there.
+    /// Distinguishes code objects at the same address.
     pub version: u32,
 }
 
@@ -48,13 +48,14 @@ impl PythonFrame {
         }
     }
 
-    /// Whether C called this frame: it is the first that a run of the eval loop had, and the last of that run in a walk.
+    /// Whether C code called this frame. It is the first frame of a run of the eval loop, and the last of that run in
+    /// a walk.
     #[inline]
     pub fn is_entered_from_c(&self) -> bool {
         self.tag & 1 == 1
     }
 
-    /// The code that it runs.
+    /// The running code.
     #[inline]
     pub fn code_id(&self) -> CodeId {
         CodeId {
@@ -63,7 +64,7 @@ impl PythonFrame {
         }
     }
 
-    /// What tells this frame from every other, for tables of stacks.
+    /// Identifies the frame, for tables of stacks.
     #[inline]
     pub fn words(&self) -> [u64; 2] {
         [self.code, u64::from(self.instruction) << 32 | u64::from(self.tag)]
@@ -77,34 +78,34 @@ pub(super) enum Entered {
     FromPython,
 }
 
-/// How a walk ended.
+/// How reading ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PythonEnd {
-    /// At the thread's first frame. A thread that never ran Python has none.
+    /// At the first frame of the thread. A thread that never ran Python has none.
     Root,
-    /// There was no room for more frames; those that were taken are the innermost.
+    /// The output is full. It contains the innermost frames.
     Limit,
     /// At something that is not a frame.
     Broken,
-    /// Python frames are not taken: a check has failed ([`Python::unknown`]), the interpreter is shutting down, or there
+    /// Python frames are not read: a check failed ([`Python::unknown`]), the interpreter is shutting down, or there
     /// are sub-interpreters before 3.12.
     Off,
 }
 
-/// What a walk found.
+/// The result of reading frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PythonWalk {
-    /// Frames taken.
+    /// Number of frames.
     pub depth: usize,
     /// How it ended.
     pub end: PythonEnd,
 }
 
-/// Walks the Python frames of the thread that made it.
+/// Reads the Python frames of the thread that created it.
 #[derive(Clone, Debug)]
 pub struct PythonWalker {
     python: Arc<Python>,
-    /// Stays on its thread.
+    /// Not `Send`: it stays on its thread.
     thread: PhantomData<*const ()>,
 }
 
@@ -117,14 +118,14 @@ impl PythonWalker {
         }
     }
 
-    /// The interpreter whose frames it walks.
+    /// The interpreter.
     pub fn python(&self) -> &Arc<Python> {
         &self.python
     }
 
-    /// The thread's Python frames into `frames`, the innermost first.
+    /// Writes the thread's Python frames to `frames`, innermost first.
     ///
-    /// To be called from C code that Python called, not from a signal handler: frames are whole only between
+    /// Call it from C code that Python called, and not from a signal handler. Frames are consistent only between
     /// instructions.
     #[inline]
     pub fn walk(&mut self, frames: &mut [PythonFrame]) -> PythonWalk {
@@ -144,11 +145,11 @@ impl PythonWalker {
         PythonWalk { depth, end }
     }
 
-    /// Where the runs of the eval loop are on the C stack, the innermost first, for [`Python::mix`]; how many there are.
-    /// None in 3.9, which does not tell.
+    /// The positions of the eval loop's runs on the C stack, innermost first, for [`Python::mix`]. Returns their
+    /// number. 3.9 does not provide them.
     ///
-    /// As long as the thread has not gone on since a walk, they are the runs of its frames. Kept apart from the walk
-    /// because only stacks that are new need them.
+    /// They are valid as long as the thread has not continued since it was walked. They are separate, because only
+    /// new stacks need them.
     pub fn run_places(&mut self, places: &mut [u64]) -> usize {
         let Ok(chain) = self.chain(MOST_FRAMES) else {
             return 0;
@@ -160,7 +161,7 @@ impl PythonWalker {
             Mark::Chain { thread, .. } => Checked.word(self.thread_state(), thread),
         };
         let mut count = 0;
-        // How the walk ended was said by the walk itself.
+        // The walk itself reported how it ended.
         let _ = chain.each(|found| {
             if !found.frame.is_entered_from_c() {
                 return ControlFlow::Continue(());
@@ -186,8 +187,8 @@ impl PythonWalker {
     #[inline]
     fn chain(&self, most: usize) -> Result<Chain<'_, Direct>, PythonEnd> {
         let python = &*self.python;
-        // At shutdown the states of other threads are freed while those threads still run. It begins long before that
-        // with the mark that is looked at here.
+        // At shutdown, the interpreter frees the states of other threads while they still run. It sets this flag long
+        // before.
         // SAFETY: it reads a variable of a library that stays loaded.
         if unsafe { (python.symbols.is_finalizing)() } != 0 {
             return Err(PythonEnd::Off);
@@ -200,7 +201,7 @@ impl PythonWalker {
             return Err(PythonEnd::Root);
         }
         if !python.is_trusted(thread) {
-            // Without a doubt there was no frame to be checked: the thread does not run Python now.
+            // No check has failed, so there was no frame to check: the thread does not run Python now.
             return Err(python.unknown().map_or(PythonEnd::Root, |_| PythonEnd::Off));
         }
         // SAFETY: the state and the frames of this thread, in a layout that was checked.
@@ -208,8 +209,8 @@ impl PythonWalker {
         Chain::new(&python.layout, memory, thread, most)
     }
 
-    /// Up to 3.11 a thread that runs a sub-interpreter is still told by its state in the main one, whose frames are those
-    /// before it went there: while there are several interpreters, nobody can say which frames are the right ones.
+    /// Up to 3.11, the state of a thread in a sub-interpreter still belongs to the main interpreter, and has the
+    /// frames from before it entered. With several interpreters, the right frames are unknown.
     #[inline]
     fn is_among_interpreters(&self) -> bool {
         let symbols = &self.python.symbols;
@@ -220,7 +221,7 @@ impl PythonWalker {
         first != last
     }
 
-    /// The interpreter's state for this thread, or 0.
+    /// The interpreter's state of this thread, or 0.
     #[inline]
     fn thread_state(&self) -> u64 {
         // SAFETY: it reads a thread-local variable of a library that stays loaded.
@@ -228,5 +229,5 @@ impl PythonWalker {
     }
 }
 
-/// Deeper than any stack, for walks that only pass by.
+/// Deeper than any stack, for walks that only count.
 const MOST_FRAMES: usize = 1 << 20;

@@ -358,7 +358,7 @@ pub(crate) fn write_doubt<W: Write>(
         .iter()
         .any(|damage| damage.kind.is_none_or(|kind| OF_A_RECORDING.contains(&kind)));
     if has_recording && is_damaged {
-        let words = "the recording is not whole: the file that it comes from is cut or damaged";
+        let words = "the replay recording is incomplete: the original file is truncated or damaged";
         writer.metadata(&format!("recording.broken{suffix}"), words)?;
     }
     Ok(())

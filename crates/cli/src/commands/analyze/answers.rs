@@ -232,8 +232,8 @@ pub(super) fn what_if(report: &WhatIfReport, output: &mut Output) -> anyhow::Res
     }
     if off.abs() > 2.0 {
         output.warning(
-            "the replay of what was recorded is more than 2 % off: work and calls depend on each other in ways that the \
-             trace does not tell, and so may the answer be",
+            "the simulation without changes is more than 2 % off: the trace lacks some dependencies, so the result with \
+             changes can be off as well",
         );
     }
     unsure(

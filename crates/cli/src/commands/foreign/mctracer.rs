@@ -26,7 +26,7 @@ impl Recorder for Mctracer {
 
     fn record(&self, program: &Path, base: &Path) -> anyhow::Result<Command> {
         let folder = folder(base);
-        fs::create_dir(&folder).context("making a folder for mcTracer")?;
+        fs::create_dir(&folder).context("creating a folder for mcTracer")?;
         let mut command = Command::new(program);
         command
             .args(["--mctx", "--odname"])
@@ -38,7 +38,7 @@ impl Recorder for Mctracer {
     fn export(&self, _program: &Path, base: &Path) -> anyhow::Result<Vec<PathBuf>> {
         let files = json_files(&folder(base))?;
         if files.is_empty() {
-            bail!("mcTracer left no trace");
+            bail!("mcTracer wrote no trace");
         }
         Ok(files)
     }

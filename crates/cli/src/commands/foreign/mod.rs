@@ -85,7 +85,7 @@ fn record(recorder: &dyn Recorder, args: &ProfileArgs, output: &mut Output) -> a
     let folder = tempfile::Builder::new()
         .prefix(".tracesmith-")
         .tempdir_in(parent.unwrap_or(Path::new(".")))
-        .context("making a temporary folder")?;
+        .context("creating a temporary folder")?;
     let base = folder.path().join("recording");
     let mut command = recorder.record(&program, &base)?;
     let status = run_to_end(command.args(&args.command))
@@ -119,7 +119,7 @@ fn find(recorder: &dyn Recorder) -> anyhow::Result<PathBuf> {
     let program = env::split_paths(&path)
         .map(|folder| folder.join(name))
         .find(|path| is_program(path))
-        .ok_or_else(|| anyhow!("there is no {name} on PATH"));
+        .ok_or_else(|| anyhow!("{name} is not on PATH"));
     program
         .and_then(|program| recorder.check(&program).map(|()| program))
         .map_err(|error| Hinted::error(&error, recorder.hint()))
@@ -164,12 +164,12 @@ fn import_files(
     let mut format = None;
     for path in files {
         let input =
-            Input::open(path).with_context(|| format!("reading what {} wrote", recorder.program()))?;
+            Input::open(path).with_context(|| format!("reading the output of {}", recorder.program()))?;
         if importer_of(&input).is_none() {
             let name = recorder.importer();
             let expected = IMPORTERS.iter().find(|importer| importer.name == name);
-            let expected =
-                expected.with_context(|| format!("this tracesmith was built without what reads {name}"))?;
+            let expected = expected
+                .with_context(|| format!("this tracesmith was built without the importer for {name}"))?;
             format = Some(expected);
         }
         inputs.push(input);

@@ -61,7 +61,7 @@ impl Recorder for Nsys<'_> {
             let words = String::from_utf8_lossy(&export.stderr);
             bail!(
                 "nsys export failed: {}",
-                words.lines().last().unwrap_or("it said nothing")
+                words.lines().last().unwrap_or("nsys printed no error")
             );
         }
         Ok(vec![database])

@@ -31,7 +31,7 @@ impl Recorder for Xctrace<'_> {
         if found.is_ok_and(|found| found.status.success()) {
             Ok(())
         } else {
-            Err(anyhow!("xcrun does not find xctrace"))
+            Err(anyhow!("xcrun cannot find xctrace"))
         }
     }
 
@@ -48,7 +48,7 @@ impl Recorder for Xctrace<'_> {
     fn export(&self, program: &Path, base: &Path) -> anyhow::Result<Vec<PathBuf>> {
         let recording = base.with_extension("trace");
         if !recording.exists() {
-            bail!("xctrace left no recording");
+            bail!("xctrace wrote no recording");
         }
         let tables = base.with_extension("xml");
         let export = Command::new(program)

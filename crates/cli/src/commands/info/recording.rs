@@ -35,7 +35,7 @@ pub(super) fn report(trace: &Trace, file: &Path) -> Option<Report> {
     if !has_one || file.as_os_str() == "-" {
         return None;
     }
-    Some(looked_at(file).unwrap_or_else(|error| Report {
+    Some(read_report(file).unwrap_or_else(|error| Report {
         calls: 0,
         buffers: 0,
         begin_bytes: 0,
@@ -46,7 +46,7 @@ pub(super) fn report(trace: &Trace, file: &Path) -> Option<Report> {
     }))
 }
 
-fn looked_at(file: &Path) -> Result<Report, tracesmith_replay::Error> {
+fn read_report(file: &Path) -> Result<Report, tracesmith_replay::Error> {
     let mut recording = Recording::open(file)?;
     let plan = Plan::of(&mut recording)?;
     let (modules, code_bytes) = recording.code();

@@ -36,7 +36,7 @@ pub(super) fn show_timings(timed: &Timed, output: &mut Output) -> anyhow::Result
     }
     if *method == Method::Events {
         output.warning(
-            "nothing could be recorded here: times are of events around each call, which adds to them",
+            "recording does not work here: times come from CUDA events around each call, which make them longer",
         );
     }
     Ok(Exit::Done)
@@ -84,7 +84,7 @@ pub(super) fn show_check(found: &Determinism, output: &mut Output) -> anyhow::Re
                 output.json(&json!({ "verdict": "repeats", "runs": runs, "calls": calls }))?;
             } else {
                 output.line(&format!(
-                    "repeats: {runs} runs, the same after each of {calls} calls"
+                    "deterministic: {runs} runs, same memory after each of {calls} calls"
                 ))?;
             }
             return Ok(Exit::Done);
@@ -104,9 +104,9 @@ pub(super) fn show_check(found: &Determinism, output: &mut Output) -> anyhow::Re
         .map_or_else(String::new, |number| format!("#{number} {}", culprit.name));
     let leaves = culprit.buffer.map_or_else(
         || "fails".to_owned(),
-        |buffer| format!("leaves {buffer:#x} differently"),
+        |buffer| format!("gives different results in {buffer:#x}"),
     );
-    output.line(&format!("does not repeat: {call} {leaves} ({})", culprit.cause))?;
+    output.line(&format!("nondeterministic: {call} {leaves} ({})", culprit.cause))?;
     if let Some(difference) = &culprit.difference {
         output.line(&format!("  {difference}"))?;
     }
@@ -154,7 +154,7 @@ pub(super) fn show_runs(answer: &Answer<'_>, output: &mut Output) -> anyhow::Res
     }
     show_compared(answer.compared, output)?;
     if !answer.timings.is_empty() {
-        output.line("each call by itself, by events around it:")?;
+        output.line("time of each call, measured with CUDA events:")?;
         output.table(&timing_table(answer.timings))?;
     }
     Ok(Exit::from_check(is_good))
@@ -164,18 +164,14 @@ fn show_run(number: usize, run: &Run, answer: &Answer<'_>, output: &mut Output) 
     let time = |time: Duration| units::nanos(nanos(time));
     let mut times = format!("{} calls, {} on the GPU", run.commands, time(run.device_time));
     if answer.relocated > 0 {
-        times += &format!(", relocated: {} ranges lie elsewhere", answer.relocated);
+        times += &format!(", relocated: {} memory ranges", answer.relocated);
     }
     if let Some(span) = answer.recorded_span {
-        times += &format!(
-            ", {} on the host, {} when it was recorded",
-            time(run.host_time),
-            time(span)
-        );
+        times += &format!(", {} on the host (recorded: {})", time(run.host_time), time(span));
     }
     let with = match run.against {
         Against::Recorded => "",
-        Against::Replay => " as in a run of all calls up to there",
+        Against::Replay => " as in a replay of all earlier calls",
     };
     match &run.verdict {
         Verdict::Same { buffers, bytes } => {
@@ -188,8 +184,8 @@ fn show_run(number: usize, run: &Run, answer: &Answer<'_>, output: &mut Output) 
             let elements: u64 = close.iter().map(|close| close.elements).sum();
             let largest = close.iter().map(|close| close.largest).fold(0.0, f64::max);
             output.line(&format!(
-                "run {number}: within tolerance{with} ({elements} elements of {} of {buffers} buffers are not the same, by \
-                 {largest:e} at most; {times})",
+                "run {number}: within tolerance{with} ({elements} elements in {} of {buffers} buffers differ by \
+                 at most {largest:e}; {times})",
                 close.len()
             ))?;
             for close in close.iter().take(SHOWN) {
@@ -204,7 +200,7 @@ fn show_run(number: usize, run: &Run, answer: &Answer<'_>, output: &mut Output) 
             output.line(&format!(
                 "run {number}: differs in {count} of {buffers} buffers{} ({times})",
                 if run.against == Against::Replay {
-                    " from a run of all calls up to there"
+                    " from a replay of all earlier calls"
                 } else {
                     ""
                 }
@@ -219,7 +215,7 @@ fn show_run(number: usize, run: &Run, answer: &Answer<'_>, output: &mut Output) 
 
 fn close_text(close: &Close) -> String {
     format!(
-        "{:#x} ({} bytes): as {}, {} elements are not the same, by {:e} at most",
+        "{:#x} ({} bytes): as {}, {} elements differ by at most {:e}",
         close.address,
         close.bytes,
         close.float.name(),
@@ -239,7 +235,7 @@ fn show_compared(compared: &[Comparison], output: &mut Output) -> anyhow::Result
         ("old", Align::Right),
         ("new", Align::Right),
         ("new / old", Align::Right),
-        ("leaves", Align::Left),
+        ("result", Align::Left),
     ]);
     for comparison in compared {
         let (old, new) = (comparison.old.median(), median(&comparison.new));
@@ -267,8 +263,8 @@ fn show_compared(compared: &[Comparison], output: &mut Output) -> anyhow::Result
     }) = unproven
     {
         output.warning(&format!(
-            "#{}: {why}, so this does not show whether the new kernel writes anything; record a window in which its \
-             results change",
+            "#{}: {why}, so the result of the new kernel cannot be checked; record a window in which the kernel \
+             changes memory",
             old.command
         ));
     }

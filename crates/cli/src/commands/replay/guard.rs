@@ -15,7 +15,7 @@ use rustix::process::{Signal, set_parent_process_death_signal};
 use serde_json::{Value, json};
 use tracesmith_replay::{Command as RecordedCommand, Error, Recording, Replay, Watch};
 
-use super::settle;
+use super::aslr;
 use crate::args::{Format, ReplayArgs};
 use crate::exit::Exit;
 use crate::output::Output;
@@ -57,7 +57,7 @@ pub(super) fn role() -> Role {
 }
 
 /// Notes how far a replay comes, from a thread of its own.
-pub(super) fn take_notes(watch: &Watch) {
+pub(super) fn write_progress(watch: &Watch) {
     let Some(file) = std::env::var_os(NOTES).map(PathBuf::from) else {
         return;
     };
@@ -86,7 +86,7 @@ fn write_note(file: &Path, note: &Value) {
 }
 
 /// What the runner does with an error: one of the device is left to the guard.
-pub(super) fn hand_over(error: Error, replay: &Replay<'_>) -> anyhow::Result<Exit> {
+pub(super) fn report_fault(error: Error, replay: &Replay<'_>) -> anyhow::Result<Exit> {
     let Some(file) = std::env::var_os(NOTES)
         .map(PathBuf::from)
         .filter(|_| error.is_fault())
@@ -116,11 +116,11 @@ enum End {
 
 /// Runs this very command in a child and looks after it.
 pub(super) fn guard(args: &ReplayArgs, output: &mut Output) -> anyhow::Result<Exit> {
-    settle::fix_addresses();
+    aslr::fix_addresses();
     let limit = (args.timeout > 0).then(|| Duration::from_secs(args.timeout.into()));
     let first = watched(Role::Runner, limit)?;
     let End::Exit(exit) = first else {
-        output.remark("making the calls one by one, to find the one that fails");
+        output.remark("running the calls one by one to find the failing call");
         let found = watched(Role::Searcher, limit)?;
         return Err(report(args, &first, &found, output)?);
     };
@@ -128,7 +128,7 @@ pub(super) fn guard(args: &ReplayArgs, output: &mut Output) -> anyhow::Result<Ex
 }
 
 fn watched(role: Role, limit: Option<Duration>) -> anyhow::Result<End> {
-    let folder = tempfile::tempdir().context("making a folder for notes")?;
+    let folder = tempfile::tempdir().context("creating a temporary folder")?;
     let file = folder.path().join("notes");
     let program = std::env::current_exe().context("finding this program")?;
     let mut command = Command::new(program);
@@ -147,12 +147,12 @@ fn watched(role: Role, limit: Option<Duration>) -> anyhow::Result<End> {
             if status.code() == Some(i32::from(FAULT)) {
                 let fault = note(&file.with_extension("fault"));
                 return Ok(End::Fault {
-                    error: fault["error"].as_str().unwrap_or("the device failed").to_owned(),
+                    error: fault["error"].as_str().unwrap_or("the GPU failed").to_owned(),
                     call: fault["call"].as_u64().unwrap_or(0),
                 });
             }
             let code = status.code().and_then(|code| u8::try_from(code).ok());
-            let code = code.ok_or_else(|| anyhow!("the replay was ended: {status}"))?;
+            let code = code.ok_or_else(|| anyhow!("the replay was killed: {status}"))?;
             return Ok(End::Exit(Exit::Code(code)));
         }
         let now = note(&file);
@@ -185,13 +185,13 @@ fn end(child: &mut Child) {
 fn report(args: &ReplayArgs, first: &End, found: &End, output: &mut Output) -> anyhow::Result<anyhow::Error> {
     let (call, how) = match (found, first) {
         (End::Fault { error, call }, _) => (*call, format!("fails: {}", short(error))),
-        (End::Stuck { call }, _) => (*call, format!("does not end within {} s", args.timeout)),
+        (End::Stuck { call }, _) => (*call, format!("does not finish within {} s", args.timeout)),
         (_, End::Fault { error, .. }) => {
-            return Ok(anyhow!("{error} (not when calls are made one by one)"));
+            return Ok(anyhow!("{error} (not if the calls run one by one)"));
         }
         (_, End::Stuck { call }) => {
             return Ok(anyhow!(
-                "the GPU comes no further behind #{call} for {} s (but it does when calls are made one by one)",
+                "the GPU makes no progress after #{call} for {} s (it does if the calls run one by one)",
                 args.timeout
             ));
         }
@@ -238,7 +238,7 @@ fn parameters(recording: &Recording, command: &RecordedCommand) -> Vec<String> {
             if let Some(buffer) = recording.buffer(word) {
                 let offset = word - buffer.address;
                 line += &format!(
-                    ", at {offset} of the {} bytes at {:#x}",
+                    ", offset {offset} in the {} bytes at {:#x}",
                     buffer.bytes, buffer.address
                 );
             }

@@ -7,10 +7,10 @@ use tracesmith_replay::Origin;
 use crate::output::Output;
 
 /// Says so when a recording was made on another machine.
-pub(super) fn warn_of_strangers(origin: &Origin, output: &mut Output) {
+pub(super) fn warn_if_recorded_elsewhere(origin: &Origin, output: &mut Output) {
     if is_elsewhere(origin, &here()) {
         output.warning(&format!(
-            "recorded on another machine ({}): its kernels run here now, which is safe only if you trust the file",
+            "recorded on another machine ({}): the replay runs its kernels on this machine, so use only files that you trust",
             if origin.name.is_empty() {
                 "unknown"
             } else {

@@ -61,13 +61,13 @@ pub(super) fn show_plan(recording: &Recording, plan: &Plan, output: &mut Output)
     if !variables.is_empty() {
         let bytes = variables.iter().map(|variable| variable.bytes);
         output.line(&format!(
-            "and of variables of device code {}, {}",
+            "and {} module globals, {}",
             variables.len(),
             units::bytes(bytes.fold(0, u64::saturating_add))
         ))?;
     }
     output.line(&format!(
-        "{} calls on {} buffers: {} of device memory, {} of the host's",
+        "{} calls on {} buffers: {} of device memory, {} of host memory",
         recording.commands.len(),
         taken.len(),
         units::bytes(device),
@@ -104,7 +104,7 @@ pub(super) fn what(command: &Command) -> String {
         CommandKind::TEXTURE if command.value == 0 => format!("texture {}", command.object),
         CommandKind::TEXTURE => format!("surface {}", command.object),
         CommandKind::ARRAY => format!("{} at {:#x}", units::bytes(command.bytes), command.destination),
-        CommandKind::GRAPH => format!("{} nodes, which follow", command.bytes),
+        CommandKind::GRAPH => format!("{} nodes, listed next", command.bytes),
         _ => command.function.clone(),
     }
 }

@@ -7,7 +7,7 @@ use anyhow::Context;
 use serde::Deserialize;
 use tracesmith_replay::{Float, Part, Recording, Replacement, Tolerance};
 
-use super::Wishes;
+use super::ReplayRequest;
 use crate::args::ElementArg;
 use clap::ValueEnum;
 
@@ -21,7 +21,7 @@ struct PlanFile {
     #[serde(default)]
     replace: Vec<Replace>,
     #[serde(default)]
-    tolerance: Vec<Apart>,
+    tolerance: Vec<ToleranceSpec>,
     #[serde(default)]
     dump: Vec<Dump>,
     #[serde(default)]
@@ -41,7 +41,7 @@ struct Replace {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Apart {
+struct ToleranceSpec {
     #[serde(rename = "type")]
     float: String,
     #[serde(default)]
@@ -74,7 +74,7 @@ pub(super) struct Written {
 }
 
 /// Reads a plan. Files in it are looked for beside it.
-pub(super) fn wishes(path: &Path, recording: &Recording) -> anyhow::Result<Wishes> {
+pub(super) fn request(path: &Path, recording: &Recording) -> anyhow::Result<ReplayRequest> {
     let name = path.display();
     let text = fs::read(path).with_context(|| format!("reading {name}"))?;
     let file: PlanFile = serde_json::from_slice(&text).with_context(|| format!("reading {name}"))?;
@@ -100,7 +100,7 @@ pub(super) fn wishes(path: &Path, recording: &Recording) -> anyhow::Result<Wishe
             symbol: replace.symbol.clone(),
         })
     };
-    Ok(Wishes {
+    Ok(ReplayRequest {
         part: part(file.calls.as_deref(), recording)?,
         tolerances: file
             .tolerance
@@ -127,15 +127,15 @@ fn part(calls: Option<&[u64]>, recording: &Recording) -> anyhow::Result<Part> {
             .binary_search_by_key(number, |command| command.number);
         found
             .ok()
-            .with_context(|| format!("no call #{number} is recorded"))
+            .with_context(|| format!("the recording has no call #{number}"))
     };
     let places = calls.iter().map(place).collect::<anyhow::Result<Vec<usize>>>()?;
     Ok(Part::in_order(places))
 }
 
-fn tolerance(apart: &Apart) -> anyhow::Result<Tolerance> {
+fn tolerance(apart: &ToleranceSpec) -> anyhow::Result<Tolerance> {
     let float = Float::from_name(&apart.float)
-        .with_context(|| format!("{:?} is none of f16, bf16, f32, f64", apart.float))?;
+        .with_context(|| format!("{:?} is not one of f16, bf16, f32, f64", apart.float))?;
     Ok(Tolerance {
         float,
         absolute: apart.absolute,
@@ -149,7 +149,7 @@ fn array(dump: &Dump, recording: &Recording, folder: &Path) -> anyhow::Result<Wr
         None => None,
         Some(name) => {
             let found = ElementArg::from_str(name, true).ok();
-            Some(found.with_context(|| format!("{name:?} is none of u8, i32, i64, f16, f32, f64"))?)
+            Some(found.with_context(|| format!("{name:?} is not one of u8, i32, i64, f16, f32, f64"))?)
         }
     };
     Ok(Written {

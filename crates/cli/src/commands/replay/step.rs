@@ -17,13 +17,13 @@ use crate::exit::Exit;
 use crate::output::Output;
 
 const HELP: &str = "\
-next [N]                  make the next call, or so many
-back [N]                  go back by a call, or by so many
-goto NUMBER               go to before the call with this number
-list [N]                  the next calls
-buffers                   the memory that the next call is told of
-show ADDRESS [TYPE]       the first elements of a buffer
-dump ADDRESS FILE [TYPE]  write a buffer as an array for NumPy
+next [N]                  run the next call, or the next N calls
+back [N]                  go back one call, or N calls
+goto NUMBER               go to just before call NUMBER
+list [N]                  show the next calls
+buffers                   show the buffers of the next call
+show ADDRESS [TYPE]       show the first elements of a buffer
+dump ADDRESS FILE [TYPE]  write a buffer as a NumPy array
 quit                      leave";
 
 /// Elements of a buffer that are shown.
@@ -32,7 +32,7 @@ const ELEMENTS: usize = 8;
 pub(super) fn run(replay: &mut Replay<'_>, output: &mut Output) -> anyhow::Result<Exit> {
     replay.go_to(0)?;
     let mut steps = Steps { replay, place: 0 };
-    steps.say_where(output)?;
+    steps.show_position(output)?;
     loop {
         if std::io::stdin().is_terminal() {
             output.prompt("> ")?;
@@ -46,7 +46,7 @@ pub(super) fn run(replay: &mut Replay<'_>, output: &mut Output) -> anyhow::Resul
         {
             return Ok(Exit::Done);
         }
-        match steps.obey(&line, output) {
+        match steps.run_command(&line, output) {
             Ok(After::GoOn) => {}
             Ok(After::Leave) => return Ok(Exit::Done),
             Err(error) if error.is::<tracesmith_replay::Error>() => return Err(error),
@@ -67,22 +67,22 @@ struct Steps<'s, 'r> {
 }
 
 impl Steps<'_, '_> {
-    fn obey(&mut self, line: &str, output: &mut Output) -> anyhow::Result<After> {
+    fn run_command(&mut self, line: &str, output: &mut Output) -> anyhow::Result<After> {
         let words: Vec<&str> = line.split_whitespace().collect();
         let count = |at: usize| -> anyhow::Result<usize> {
             match words.get(at) {
                 None => Ok(1),
-                Some(word) => word.parse().with_context(|| format!("{word:?} is no number")),
+                Some(word) => word.parse().with_context(|| format!("{word:?} is not a number")),
             }
         };
         match words.first().copied().unwrap_or("next") {
             "next" | "n" => self.go(self.place.saturating_add(count(1)?), output)?,
             "back" | "b" => self.go(self.place.saturating_sub(count(1)?), output)?,
             "goto" | "g" => {
-                let number = words.get(1).context("goto what?")?;
+                let number = words.get(1).context("goto needs a call number")?;
                 let number: u64 = number
                     .parse()
-                    .with_context(|| format!("{number:?} is no number"))?;
+                    .with_context(|| format!("{number:?} is not a number"))?;
                 let place = self.replay.recording().places(0..number).end;
                 self.go(place, output)?;
             }
@@ -93,14 +93,14 @@ impl Steps<'_, '_> {
                     output.line(&call_text(command))?;
                 }
             }
-            "buffers" => self.show_told(output)?,
+            "buffers" => self.show_buffers(output)?,
             "show" | "s" => {
                 let address = address(words.get(1).copied())?;
                 self.show(address, element(words.get(2).copied())?, output)?;
             }
             "dump" | "d" => {
                 let address = address(words.get(1).copied())?;
-                let file = words.get(2).context("dump to which file?")?;
+                let file = words.get(2).context("dump needs a file")?;
                 let (address, bytes) = super::extent(self.replay.recording(), address)?;
                 let content = self.replay.read(address, bytes)?;
                 write_array(Path::new(file), &content, element(words.get(3).copied())?)?;
@@ -108,7 +108,7 @@ impl Steps<'_, '_> {
             }
             "quit" | "q" => return Ok(After::Leave),
             "help" | "h" | "?" => output.line(HELP)?,
-            other => bail!("no command {other:?}; help lists them"),
+            other => bail!("unknown command {other:?}; help lists the commands"),
         }
         output.finish()?;
         Ok(After::GoOn)
@@ -122,10 +122,10 @@ impl Steps<'_, '_> {
             self.replay.go_to(place)?;
         }
         self.place = place;
-        self.say_where(output)
+        self.show_position(output)
     }
 
-    fn say_where(&self, output: &mut Output) -> anyhow::Result<()> {
+    fn show_position(&self, output: &mut Output) -> anyhow::Result<()> {
         let next = self.replay.recording().commands.get(self.place);
         output.line(&next.map_or_else(
             || "at the end".to_owned(),
@@ -134,11 +134,11 @@ impl Steps<'_, '_> {
         Ok(output.finish()?)
     }
 
-    fn show_told(&mut self, output: &mut Output) -> anyhow::Result<()> {
+    fn show_buffers(&mut self, output: &mut Output) -> anyhow::Result<()> {
         let Some(command) = self.replay.recording().commands.get(self.place).cloned() else {
             return Ok(());
         };
-        for (address, _) in self.replay.recording().told_buffers(&command) {
+        for (address, _) in self.replay.recording().argument_buffers(&command) {
             self.show(address, Some(ElementArg::U8), output)?;
         }
         Ok(())
@@ -189,18 +189,18 @@ fn element_text(bytes: &[u8], element: Option<ElementArg>) -> String {
 }
 
 fn address(word: Option<&str>) -> anyhow::Result<u64> {
-    let word = word.context("which address?")?;
+    let word = word.context("this command needs an address")?;
     let parsed = match word.strip_prefix("0x") {
         Some(digits) => u64::from_str_radix(digits, 16),
         None => word.parse(),
     };
-    parsed.with_context(|| format!("{word:?} is no address"))
+    parsed.with_context(|| format!("{word:?} is not an address"))
 }
 
 fn element(word: Option<&str>) -> anyhow::Result<Option<ElementArg>> {
     let Some(word) = word else { return Ok(None) };
     match ElementArg::from_str(word, true) {
         Ok(element) => Ok(Some(element)),
-        Err(_) => bail!("{word:?} is none of u8, i32, i64, f16, f32, f64"),
+        Err(_) => bail!("{word:?} is not one of u8, i32, i64, f16, f32, f64"),
     }
 }

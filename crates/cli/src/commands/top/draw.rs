@@ -347,7 +347,7 @@ impl Scene<'_> {
         lines.push(TextLine::from(""));
         let charset = self.look.charset;
         lines.push(TextLine::from(format!(
-            "{least} to {most}  share that was busy   {} waits   {} no time at all",
+            "{least} to {most}  busy share   {} wait   {} no duration",
             charset.wait(),
             charset.moment()
         )));

@@ -45,7 +45,7 @@ pub(super) fn full(scene: &Scene<'_>) -> Vec<String> {
     let stack = SourceStack::of(scene.trace, inspected.stack);
     if !stack.frames.is_empty() {
         lines.push(String::new());
-        lines.push("stack, the innermost first".to_owned());
+        lines.push("stack, innermost frame first".to_owned());
     }
     lines.extend(stack.lines().map(|line| format!("  {line}")));
     lines.push(String::new());

@@ -7,21 +7,21 @@ use super::state::{Action, Mode};
 /// Keys and what they do, for people.
 pub(super) const HELP: [(&str, &str); 17] = [
     ("left right  h l", "move in time"),
-    ("H L", "move by a whole window"),
+    ("H L", "move by one screen"),
     ("+ -  i o", "zoom in and out"),
     ("0  w", "the whole trace"),
-    ("g G  Home End", "to the start and the end"),
+    ("g G  Home End", "go to the start or the end"),
     ("up down  k j", "select a row"),
-    ("PgUp PgDn", "a page of rows"),
+    ("PgUp PgDn", "move by a page of rows"),
     ("Tab S-Tab  ] [", "next and previous event of the row"),
     ("Enter", "inspect the selected event"),
-    ("f", "fit the window to it"),
+    ("f", "zoom to the selected event"),
     ("/", "search names: a part, a glob, or /a regular expression/"),
     ("n N", "next and previous match"),
-    ("t", "rows of threads: show or hide"),
-    ("Esc", "forget selection and search"),
+    ("t", "show or hide thread rows"),
+    ("Esc", "clear selection and search"),
     ("?", "this help"),
-    ("Ctrl-Z", "back to the shell; fg comes back here"),
+    ("Ctrl-Z", "suspend; fg resumes"),
     ("q  Ctrl-C", "quit"),
 ];
 

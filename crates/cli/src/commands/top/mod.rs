@@ -94,7 +94,7 @@ pub(crate) fn run(args: &TopArgs, output: &mut Output) -> anyhow::Result<Exit> {
     Ok(match ended {
         None => Exit::Done,
         Some(signal) => {
-            Signals::let_through();
+            Signals::unblock();
             Exit::Signal(signal as i32)
         }
     })

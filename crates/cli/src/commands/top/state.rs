@@ -271,7 +271,7 @@ impl State {
                 if self.search.is_some() {
                     return self.seek(None, direction);
                 }
-                "nothing was searched for; / does".clone_into(&mut self.message);
+                "no search yet; press / to search".clone_into(&mut self.message);
             }
             Action::Search => {
                 self.prompt.clear();
@@ -307,7 +307,7 @@ impl State {
                 Direction::Forward => "later",
                 Direction::Back => "earlier",
             };
-            self.message = format!("there is none {side}");
+            self.message = format!("no {side} event");
             return;
         };
         let has_it = |line: &Line| matches!(line, Line::Row { key, .. } if *key == picked.key);
@@ -333,7 +333,7 @@ impl State {
     pub(super) fn searched(&mut self, pattern: String, count: u64) -> Request {
         if count == 0 {
             self.search = None;
-            self.message = format!("no event is named like {pattern}");
+            self.message = format!("no event matches {pattern}");
             return Request::Nothing;
         }
         self.search = Some((pattern, count));
@@ -380,7 +380,7 @@ impl State {
     fn fit(&mut self) {
         match &self.picked {
             Some(picked) => self.viewport.fit(picked.event.start, picked.event.end),
-            None => "no event is selected; Tab selects the next one".clone_into(&mut self.message),
+            None => "no event selected; press Tab to select the next one".clone_into(&mut self.message),
         }
     }
 

@@ -72,7 +72,7 @@ impl Signals {
     }
 
     /// Lets signals through again, so that one that was caught can end the process.
-    pub(super) fn let_through() {
+    pub(super) fn unblock() {
         let caught: SigSet = CAUGHT.into_iter().collect();
         // What cannot be unblocked stays caught, and the exit code tells of it.
         let _ = caught.thread_unblock();
@@ -93,7 +93,7 @@ impl Screen {
         let before = panic::take_hook();
         panic::set_hook(Box::new(move |panic| {
             // The message belongs on the screen that stays.
-            give_back();
+            restore();
             before(panic);
         }));
         let terminal = opened()?;
@@ -115,7 +115,7 @@ impl Screen {
     /// Gives the terminal back and stops the process, as Ctrl-Z does to others; takes the terminal over again once the shell
     /// wakes it.
     pub(super) fn suspend(&mut self) -> anyhow::Result<()> {
-        give_back();
+        restore();
         let stop: SigSet = [Signal::SIGTSTP].into_iter().collect();
         // Sent to this thread, it stops the process before the call comes back. Where no shell could wake it, the system
         // lets it go on.
@@ -149,7 +149,7 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        give_back();
+        restore();
         self.signals.taken.store(false, Ordering::Release);
     }
 }
@@ -159,12 +159,12 @@ fn opened() -> anyhow::Result<Terminal<CrosstermBackend<Stdout>>> {
     // ratatui's own clear asks the terminal where the cursor is, and some never answer.
     execute!(stdout(), EnterAlternateScreen, Clear(ClearType::All))
         .and_then(|()| Terminal::new(CrosstermBackend::new(stdout())))
-        .inspect_err(|_| give_back())
+        .inspect_err(|_| restore())
         .context("drawing on the terminal")
 }
 
 /// Leaves the terminal as it was. May be called twice.
-fn give_back() {
+fn restore() {
     // There is nobody left to tell when the terminal is gone.
     let _ = disable_raw_mode();
     let _ = execute!(stdout(), LeaveAlternateScreen, Show);

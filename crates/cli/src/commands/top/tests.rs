@@ -161,11 +161,11 @@ fn names_are_searched_for_as_view_does() {
     assert!(starts.is_sorted());
     starts.dedup();
     assert_eq!(starts.len(), 18, "view finds as many");
-    assert_eq!(top.state.message, "there is none later");
+    assert_eq!(top.state.message, "no later event");
     press(&mut top, "N");
     assert_eq!(top.state.picked.as_ref().unwrap().event.start, starts[16]);
     press(&mut top, "/no such name<enter>");
-    assert_eq!(top.state.message, "no event is named like no such name");
+    assert_eq!(top.state.message, "no event matches no such name");
     press(&mut top, "//[/<enter>");
     assert!(
         top.state

@@ -45,7 +45,7 @@ pub(super) fn show(
         .find(|kind| !DEVICE_KINDS.contains(kind) && !HOST_KINDS.contains(kind))
     {
         bail!(
-            "a timeline cannot show the kind {}: its events have no length",
+            "a timeline cannot show the kind {}: its events have no duration",
             kind.name()
         );
     }
@@ -61,7 +61,7 @@ pub(super) fn show(
     };
     match output.format {
         Format::Table if overview.rows.is_empty() && is_of_devices && trace.span().is_some() => {
-            output.note("no such device work; --kind api,marker,host shows what threads did");
+            output.note("no GPU work matches; --kind api,marker,host shows the CPU threads");
         }
         Format::Table if overview.rows.is_empty() => output.note("no events"),
         Format::Table => Drawing {
@@ -87,17 +87,21 @@ fn label_width(width: usize) -> usize {
 /// Says what of the trace is not to be seen, or not as it was.
 fn note_doubts(doubtful: Doubtful, output: &mut Output) {
     let doubts = [
-        (doubtful.without_time, "not shown, having no time"),
-        (doubtful.without_end, "shown as moments, having no end"),
-        (doubtful.backwards, "shown as moments, ending before they start"),
+        (doubtful.without_time, "not shown because they have no timestamp"),
+        (
+            doubtful.without_end,
+            "shown without duration because they have no end",
+        ),
+        (
+            doubtful.backwards,
+            "shown without duration because they end before they start",
+        ),
     ];
     for (count, what) in doubts.into_iter().filter(|(count, _)| *count > 0) {
         output.note(&format!("events {what}: {}", units::count(count)));
     }
     if doubtful.has_more_rows {
-        output.warning(
-            "there are too many streams and threads to show all; choose some with --stream or --process",
-        );
+        output.warning("too many streams and threads to show; select some with --stream or --process");
     }
 }
 
@@ -127,7 +131,7 @@ impl Drawing<'_> {
         let hidden = self.overview.rows.len().saturating_sub(limit);
         if hidden > 0 {
             output.note(&format!(
-                "{} more rows, all of them less busy; --limit 0 shows all",
+                "{} less busy rows are hidden; --limit 0 shows all",
                 units::count(hidden as u64)
             ));
         }
@@ -140,7 +144,7 @@ impl Drawing<'_> {
         let axis = Axis::new(window, self.zero);
         let cells = self.overview.cells() as u64;
         let head = format!(
-            "{} from {} to {}, a cell is {}",
+            "{} from {} to {}, one cell is {}",
             units::nanos(window.nanos()),
             axis.moment(window.from),
             axis.moment(window.to),
@@ -260,11 +264,11 @@ impl Drawing<'_> {
                 Colors::Hidden => {}
             }
         }
-        parts.push(format!("{least} to {most} share of a cell that was busy"));
+        parts.push(format!("{least} to {most} busy share of a cell"));
         let is_moment = |row: &OverviewRow, cell| row.activity(cell).is_none() && row.starts(cell) > 0;
         let has_moments = |row: &OverviewRow| (0..self.overview.cells()).any(|cell| is_moment(row, cell));
         if rows.iter().any(has_moments) {
-            parts.push(format!("{} no time at all", self.charset.moment()));
+            parts.push(format!("{} no duration", self.charset.moment()));
         }
         output.line("")?;
         output.line(&parts.join("   "))?;

@@ -10,7 +10,7 @@ const SETTLED: &str = "TRACESMITH_SETTLED";
 
 /// Starts this program again without random addresses, so that its own libraries lie where they do in every run and
 /// recorded addresses are free. Where that is not allowed it goes on: they mostly are.
-pub(crate) fn settle_addresses() {
+pub(crate) fn reexec_without_aslr() {
     if std::env::var_os(SETTLED).is_some() || !fix_addresses() {
         return;
     }

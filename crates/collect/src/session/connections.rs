@@ -1,4 +1,4 @@
-//! Targets that come, ask and answer.
+//! Connections from targets: new targets, requests for rings, and messages.
 
 use std::time::Duration;
 
@@ -16,13 +16,13 @@ use crate::{
     target::{Opened, Order, Target, TargetKey, TargetStore},
 };
 
-/// A visitor says who it is with its first packet, which is there when it is.
+/// How long to wait for the first packet of a connection. Targets send it when they connect.
 const HELLO_LIMIT: Duration = Duration::from_millis(50);
 
 impl Session {
-    /// Takes a target that is connected, and tells it what to do. `own_pid` is the number that it knows itself by, as far
-    /// as it has said so.
-    pub(crate) fn adopt(
+    /// Adds a connected target and sends it the current state of the window. `own_pid` is the pid in the target's pid
+    /// namespace, if it has sent one.
+    pub(crate) fn add_target(
         &mut self,
         control: Control,
         own_pid: Option<u32>,
@@ -51,23 +51,23 @@ impl Session {
         Some(key)
     }
 
-    /// Deals with one visitor; the next one makes the next turn short.
-    pub(super) fn greet(&mut self) {
-        // A visitor that we cannot talk to was told so; it is not ours to fail by.
+    /// Accepts one connection. More waiting connections make the next turn short.
+    pub(super) fn accept_connection(&mut self) {
+        // The listener has sent the reason to a client that it cannot serve. This is not an error of the session.
         let Ok(visitor) = self.listener.accept(HELLO_LIMIT) else {
             return;
         };
         let hello = *visitor.hello();
         if hello.purpose == Purpose::Control {
-            let _ = self.adopt(visitor.into_control(), Some(hello.process_id), Opened::ByTarget);
+            let _ = self.add_target(visitor.into_control(), Some(hello.process_id), Opened::ByTarget);
         } else {
             self.grant(visitor, hello.purpose, hello.process_id);
         }
     }
 
-    /// Gives a target the ring that it asks for.
+    /// Creates the ring that a target requested.
     fn grant(&mut self, visitor: PendingConnection, purpose: Purpose, own_pid: u32) {
-        let keep = if self.keeps_last_part() {
+        let keep = if self.is_flight_recorder() {
             Keep::LastPart
         } else {
             Keep::Everything
@@ -80,7 +80,8 @@ impl Session {
         let all: u64 = self.targets.iter().map(Target::ring_bytes).sum();
         let config = ring::shared(config, purpose, keep, all);
         let taken = known.map_or(0, |at| self.targets[at].ring_bytes());
-        // A recording is asked for by itself, and its ring comes on top.
+        // The ring for replay data does not count toward the memory limit, because the user requests a replay capture
+        // explicitly.
         let bound = self.settings.memory_bytes
             + if self.settings.kinds.contains(Kinds::REPLAY_CAPTURE) {
                 Capacity::REPLAY_CAPTURE.bytes()
@@ -88,8 +89,8 @@ impl Session {
                 0
             };
         if taken + config.capacity.bytes() > bound {
-            let words = "no more memory for rings: raise the bound with --buffer-size";
-            // It may have gone away; then it needs no reason.
+            let words = "no memory left for rings; raise the limit with --buffer-size";
+            // The target may have disconnected. Then it needs no reason.
             let _ = visitor.refuse(words, HELLO_LIMIT);
             if let Some(at) = known {
                 self.note_failure(at, words.to_owned());
@@ -114,9 +115,9 @@ impl Session {
         self.pause = BUSY_PAUSE;
     }
 
-    /// Deals with a message of a target.
-    pub(super) fn listen(&mut self, key: TargetKey) {
-        // One that was ready a moment ago can have been let go by a dump since.
+    /// Handles one message from a target.
+    pub(super) fn handle_message(&mut self, key: TargetKey) {
+        // A dump in the same turn can have removed the target.
         let Some(position) = self.position(key) else {
             return;
         };
@@ -131,18 +132,19 @@ impl Session {
             }
             Message::Dump => {
                 let dumped = self.dump().map(|path| path.display().to_string());
-                // A dump lets go of targets that have ended, and others move to their places.
+                // A dump removes exited targets, so positions change.
                 if let Some(position) = self.position(key) {
                     self.targets[position].send(&Message::Dumped(dumped));
                 }
             }
-            // Orders are ours to give, and dumps ours to write.
+            // Only the collector sends these messages.
             Message::Open(_) | Message::Close | Message::Begin | Message::End | Message::Dumped(_) => {}
         }
     }
 
-    /// A process that is known connects once more. It does so when its program has closed our descriptor, as those do
-    /// that close all. A second connection beside one that is open is none of ours.
+    /// Handles a second connection of a known process. A target reconnects if its program closed the connection's
+    /// file descriptor, for example by closing all descriptors. A second connection is refused while the first one is
+    /// open.
     fn reconnect(&mut self, position: usize, control: Control, opened: Opened) -> bool {
         let target = &mut self.targets[position];
         if !target.reconnect(control, opened) {
@@ -153,7 +155,7 @@ impl Session {
                 let open = self.open_message();
                 self.targets[position].order(Order::Open, &open);
             }
-            // It waits for a first word, also while there is nothing to record yet.
+            // The target waits for a first message, even if there is nothing to record yet.
             WindowState::Ahead { .. } | WindowState::Over => target.order(Order::Close, &Message::Close),
             _ => {}
         }
@@ -170,7 +172,7 @@ impl Session {
 
     fn new_store(&mut self, identity: &Identity) -> TargetStore {
         self.report.processes += 1;
-        self.known.extend(identity.life());
+        self.known.extend(identity.process_key());
         match &mut self.store {
             Store::Stream(trace) => TargetStore::Stream(Box::new(trace.begin_process(identity))),
             Store::Flight(_) => TargetStore::Flight(Box::default()),

@@ -1,5 +1,7 @@
-//! Processes below the program that use CUDA and never came to us: their environment was cleared, or a debugger kept the
-//! driver from loading our library. They are looked for from outside, now and then.
+//! Finds descendants of the program that use CUDA and did not connect to the collector.
+//!
+//! Their environment was cleared, or a debugger kept the driver from loading the library. A thread looks for them in
+//! `/proc` from time to time.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,45 +15,45 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::identity::{Life, first_line};
+use crate::identity::{ProcessKey, first_line};
 
-/// Between two looks, at least: CUDA alone takes a program about that long to begin and to end.
+/// Shortest time between two scans. CUDA alone needs about this long to start and end a program.
 const PERIOD: Duration = Duration::from_millis(250);
 
-/// Looking takes no more than this part of the time.
+/// A scan may use this share of the time: 1/50.
 const PART: u32 = 50;
 
-/// Who was seen.
-type Seen = BTreeMap<Life, Process>;
+/// The processes that were found.
+type Seen = BTreeMap<ProcessKey, Process>;
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Process {
     name: String,
-    /// What the processes between it and us are called, ours first.
+    /// The names of the processes between the collector and this one, outermost first.
     above: Vec<String>,
 }
 
-/// Looks for them from a thread of its own, until it is dropped.
+/// A thread that scans until this value is dropped.
 pub(crate) struct Watch {
     seen: Arc<Mutex<Seen>>,
     _stop: Sender<()>,
 }
 
 impl Watch {
-    /// Begins to look at what this process starts. Without a thread to be had, nothing is found.
+    /// Starts the thread. Returns `None` if no thread can be started.
     pub(crate) fn start() -> Option<Self> {
         let seen = Arc::new(Mutex::new(Seen::new()));
         let (stop, stopped) = channel();
         let found = Arc::clone(&seen);
         thread::Builder::new()
-            .name("passed over".to_owned())
+            .name("uncaptured".to_owned())
             .spawn(move || watch(&found, &stopped))
             .ok()?;
         Some(Self { seen, _stop: stop })
     }
 
-    /// In words, whom of them we did not hear of.
-    pub(crate) fn passed_over(&self, known: &BTreeSet<Life>) -> Vec<String> {
+    /// Descriptions of the processes that did not connect.
+    pub(crate) fn uncaptured_processes(&self, known: &BTreeSet<ProcessKey>) -> Vec<String> {
         let seen = self
             .seen
             .lock()
@@ -78,34 +80,34 @@ fn watch(found: &Mutex<Seen>, stopped: &Receiver<()>) {
     }
 }
 
-/// Adds those below a process that use CUDA now.
+/// Adds the descendants of a process that use CUDA now.
 fn look(proc: &Path, root: u32, seen: &mut Seen) {
     let mut waiting = vec![Visit {
         pid: root,
         above: Vec::new(),
         copied: None,
     }];
-    // A number that was given to another process meanwhile could lead back up.
+    // If a pid was reused during the scan, the walk could return to an ancestor.
     let mut visited = BTreeSet::new();
     while let Some(Visit { pid, above, copied }) = waiting.pop() {
         if !visited.insert(pid) {
             continue;
         }
         let folder = proc.join(pid.to_string());
-        // A process becomes another program while it is looked at: its name is read after what it is read for.
+        // A process can call exec during the scan. Read its name after all other values.
         let name = || first_line(&folder.join("comm"));
         let program = fs::read_link(folder.join("exe")).ok();
         let is_copy = program.is_some() && program == copied;
-        let life = Life::read(proc, pid).filter(|_| !is_copy && pid != root);
-        let is_seen = life.is_some_and(|life| seen.contains_key(&life));
-        // Once is enough: a program that maps memory has to wait while its mappings are read.
+        let key = ProcessKey::read(proc, pid).filter(|_| !is_copy && pid != root);
+        let is_seen = key.is_some_and(|key| seen.contains_key(&key));
+        // Scan mappings only once per process: a program cannot map memory while its mappings are read.
         let uses_cuda = is_copy || is_seen || is_using_cuda(&folder);
-        if let Some(life) = life.filter(|_| uses_cuda && !is_seen) {
+        if let Some(key) = key.filter(|_| uses_cuda && !is_seen) {
             let process = Process {
                 name: name(),
                 above: above.clone(),
             };
-            seen.insert(life, process);
+            seen.insert(key, process);
         }
         let children = children(&folder);
         let (mut names, name) = (above, name());
@@ -120,12 +122,12 @@ fn look(proc: &Path, root: u32, seen: &mut Seen) {
     }
 }
 
-/// A process to look at.
+/// A process to scan.
 struct Visit {
     pid: u32,
     above: Vec<String>,
-    /// The program of its parent, if that uses CUDA: a child of a fork has what its parent had, and is no program of its
-    /// own. So has any child for a moment.
+    /// The program of its parent, if the parent uses CUDA. A forked child has the same mappings as its parent, and is
+    /// not a separate program. Every child is in this state for a moment.
     copied: Option<PathBuf>,
 }
 
@@ -142,7 +144,7 @@ fn children(folder: &Path) -> Vec<u32> {
     found
 }
 
-/// Whether a process has the driver, and the file by which it reaches the memory of GPUs: it has that from `cuInit` on.
+/// Whether a process has loaded the driver and opened the device file for GPU memory. It opens this file in `cuInit`.
 fn is_using_cuda(folder: &Path) -> bool {
     let mut descriptors = fs::read_dir(folder.join("fd")).into_iter().flatten().flatten();
     let has_memory = descriptors.any(|descriptor| {
@@ -155,25 +157,23 @@ fn is_using_cuda(folder: &Path) -> bool {
             .is_ok_and(|maps| maps.windows(driver.len()).any(|window| window == driver))
 }
 
-fn in_words(seen: &Seen, known: &BTreeSet<Life>) -> Vec<String> {
-    let mut groups: BTreeMap<&Process, Vec<Life>> = BTreeMap::new();
-    for (life, process) in seen.iter().filter(|(life, _)| !known.contains(life)) {
-        groups.entry(process).or_default().push(*life);
+fn in_words(seen: &Seen, known: &BTreeSet<ProcessKey>) -> Vec<String> {
+    let mut groups: BTreeMap<&Process, Vec<ProcessKey>> = BTreeMap::new();
+    for (key, process) in seen.iter().filter(|(key, _)| !known.contains(key)) {
+        groups.entry(process).or_default().push(*key);
     }
     groups
         .into_iter()
-        .map(|(Process { name, above }, lives)| {
-            let who = match &lives[..] {
+        .map(|(Process { name, above }, keys)| {
+            let who = match &keys[..] {
                 [one] => format!("process {}", one.pid),
                 several => format!("{} processes", several.len()),
             };
             let below = match &above[..] {
                 [] => String::new(),
-                names => format!(", below {}", names.join(" > ")),
+                names => format!(", started by {}", names.join(" > ")),
             };
-            format!(
-                "{who} ({name}{below}) used CUDA and did not load our library: nothing of that is recorded"
-            )
+            format!("{who} ({name}{below}) used CUDA without the TraceSmith library and was not recorded")
         })
         .collect()
 }
@@ -184,7 +184,7 @@ mod tests {
 
     use super::*;
 
-    /// What the system would show.
+    /// A simulated proc file system.
     struct Proc(tempfile::TempDir);
 
     impl Proc {
@@ -229,7 +229,7 @@ mod tests {
     }
 
     fn words(seen: &Seen, known: &[u32]) -> Vec<String> {
-        let known = known.iter().map(|pid| Life {
+        let known = known.iter().map(|pid| ProcessKey {
             pid: *pid,
             start_ticks: u64::from(*pid) * 10,
         });
@@ -246,8 +246,8 @@ mod tests {
         proc.add(34, "ncu", &[40, 50]);
         proc.add_user(40, "bench", &[]);
         proc.add_user(50, "bench", &[]);
-        let behind = ") used CUDA and did not load our library: nothing of that is recorded";
-        let both = format!("2 processes (bench, below sh > ncu{behind}");
+        let behind = ") used CUDA without the TraceSmith library and was not recorded";
+        let both = format!("2 processes (bench, started by sh > ncu{behind}");
         assert_eq!(
             words(&proc.seen(), &[]),
             [both.clone(), format!("process 20 (train{behind}")]
@@ -264,11 +264,11 @@ mod tests {
         proc.add_user(30, "python", &[40]);
         proc.add_user(40, "python", &[50]);
         proc.add_user(50, "other", &[]);
-        let found: Vec<u32> = proc.seen().keys().map(|life| life.pid).collect();
+        let found: Vec<u32> = proc.seen().keys().map(|key| key.pid).collect();
         assert_eq!(found, [20, 50]);
     }
 
-    /// The first child of a collector that asks the driver for counters, before it has become the program.
+    /// The first child of a collector that samples counters, before it calls exec.
     #[test]
     fn nor_is_a_child_that_is_still_a_copy_of_us() {
         let proc = Proc::new();
@@ -288,7 +288,7 @@ mod tests {
         fs::remove_file(proc.0.path().join("30/maps")).unwrap();
         proc.add_user(40, "python", &[]);
         look(proc.0.path(), 10, &mut seen);
-        let found: Vec<u32> = seen.keys().map(|life| life.pid).collect();
+        let found: Vec<u32> = seen.keys().map(|key| key.pid).collect();
         assert_eq!(found, [20]);
     }
 

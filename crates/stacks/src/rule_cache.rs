@@ -1,28 +1,28 @@
-//! The rules that a thread has worked out.
+//! The unwind rules that a thread has computed.
 //!
-//! A walk asks for one rule a frame, and working one out anew costs more than the rest of a walk. So four addresses that
-//! fall on the same place stand beside each other there, in one line of the processor's cache: with one place for each,
-//! one in seven of the 600 return addresses of a training loop of PyTorch would share its place with another.
+//! An unwind needs one rule per frame, and computing a rule costs more than the rest. The cache is 4-way
+//! set-associative, and a set is one cache line. If it were direct-mapped, one in seven of the 600 return addresses
+//! of a PyTorch training loop would conflict with another.
 
 use crate::rules::{Frame, Rule};
 
-/// A launch-bound program has some hundred return addresses, a large framework some thousand.
+/// A launch-bound program has some hundred return addresses, and a large framework some thousand.
 const SETS: usize = 1 << SET_BITS;
 const SET_BITS: u32 = 10;
 const WAYS: usize = 4;
 
-pub(crate) struct KeptRules {
+pub(crate) struct UnwindRuleCache {
     sets: Box<[Set]>,
 }
 
-/// The newest first; no code is at address 0.
+/// Newest first. No code is at address 0.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 struct Set([(u64, Packed); WAYS]);
 
 const _: () = assert!(size_of::<Set>() == 64);
 
-impl KeptRules {
+impl UnwindRuleCache {
     pub(crate) fn new() -> Self {
         Self {
             sets: vec![Set::EMPTY; SETS].into_boxed_slice(),
@@ -40,7 +40,8 @@ impl KeptRules {
         Some(rule.unpacked())
     }
 
-    /// Keeps a rule in the place of the oldest beside it. One that does not fit is worked out each time.
+    /// Stores a rule in place of the oldest one in its set. A rule that does not fit into eight bytes is computed
+    /// each time.
     pub(crate) fn put(&mut self, address: u64, rule: Rule) {
         if let Some(packed) = Packed::of(rule) {
             let ways = &mut self.sets[set_of(address)].0;
@@ -50,7 +51,7 @@ impl KeptRules {
     }
 }
 
-/// Return addresses differ in their low bits first; the multiplier spreads those.
+/// Return addresses differ mostly in their low bits. The multiplier spreads them.
 #[inline]
 fn set_of(address: u64) -> usize {
     (address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - SET_BITS)) as usize % SETS
@@ -60,8 +61,8 @@ impl Set {
     const EMPTY: Self = Self([(0, Packed(0)); WAYS]);
 }
 
-/// A rule in eight bytes: the offset of the base pointer above, then that of the frame and, in three bits, what it is
-/// counted from.
+/// A rule in eight bytes: the offset of the base pointer in the upper half, then the offset of the frame, and three
+/// bits for its base.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Packed(u64);
 
@@ -121,7 +122,7 @@ mod tests {
 
     #[test]
     fn four_addresses_of_one_place_are_kept_and_a_fifth_drives_out_the_oldest() {
-        let mut kept = KeptRules::new();
+        let mut kept = UnwindRuleCache::new();
         let home = set_of(0x40_1000);
         let beside: Vec<u64> = (0x40_1000..)
             .filter(|address| set_of(*address) == home)
@@ -144,7 +145,7 @@ mod tests {
     /// More than a training loop has.
     #[test]
     fn a_thousand_return_addresses_stay() {
-        let mut kept = KeptRules::new();
+        let mut kept = UnwindRuleCache::new();
         let addresses: Vec<u64> = (0..1000u64)
             .map(|n| 0x7f00_0000_0000 + n * 0x1d3 * (n % 7 + 1))
             .collect();
@@ -160,7 +161,7 @@ mod tests {
 
     #[test]
     fn an_offset_too_large_is_not_kept() {
-        let mut kept = KeptRules::new();
+        let mut kept = UnwindRuleCache::new();
         kept.put(5, rule(1 << 29));
         assert_eq!(kept.get(5), None);
     }

@@ -1,4 +1,4 @@
-//! What a recorded window needs to run again.
+//! The data that a replay of a window needs.
 
 use std::path::Path;
 
@@ -11,35 +11,36 @@ use tracesmith_wire::record as wire;
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::{HOST_CLOCK, ProcessRows, TraceRows, definitions::readable};
-use crate::{capture::RecordingStart, health::Notice};
+use crate::{capture::ReplayCaptureStart, health::Notice};
 
-/// What is in the file already: each content is written once.
+/// The contents that are already in the file. Each is written once.
 #[derive(Default)]
 pub(crate) struct Stored {
     contents: FxHashSet<u128>,
     code: FxHashSet<(u64, u64, u64)>,
-    /// What cannot be made again, and why: each is said once.
+    /// Calls that cannot be replayed, with the reason. Each is reported once.
     refused: FxHashSet<String>,
-    /// Bytes since the disk was looked at.
+    /// Bytes written since the last check of the disk space.
     unchecked: u64,
-    /// What the disk had left when it was too little.
+    /// The free disk space when it was too small.
     left: Option<u64>,
 }
 
-/// The disk is looked at each time so much was stored.
+/// The disk space is checked each time this much was written.
 const CHECK_EVERY: u64 = 64 << 20;
 
-/// So much stays free: the trace itself goes on, and others use the disk too.
+/// This much disk space stays free, for the trace itself and for other programs.
 const ROOM_KEPT: u64 = 256 << 20;
 
-/// What the disk has left that a file is on.
+/// Free space on the disk of a file.
 fn free_bytes(path: &Path) -> Option<u64> {
     let disk = rustix::fs::statvfs(path).ok()?;
     Some(disk.f_bavail.saturating_mul(disk.f_frsize))
 }
 
 impl Stored {
-    /// Whether there is room for so much more. Once there was not, there is none: a recording with a hole is none.
+    /// Whether there is space for this many bytes. After the first failure it is always false, because a replay
+    /// capture with a gap is useless.
     fn has_room(&mut self, bytes: u64, path: &Path) -> bool {
         self.unchecked += bytes;
         if self.left.is_none() && self.unchecked >= CHECK_EVERY {
@@ -142,7 +143,7 @@ impl ProcessRows {
         });
     }
 
-    /// Code is written once, whatever process loads it.
+    /// A module is written once, even if several processes load it.
     pub(super) fn code(&mut self, record: &wire::Code, bytes: &[u8], trace: &mut TraceRows) {
         let hash = (record.hash_high, record.hash_low);
         self.hashes.insert((record.context, record.module), hash);
@@ -179,7 +180,7 @@ impl ProcessRows {
         self.saw(record.time);
         self.fact("recording.reachable_bytes", &record.bytes.to_string(), trace);
         if let Some(announce) = trace.announce {
-            announce(&RecordingStart {
+            announce(&ReplayCaptureStart {
                 reachable_bytes: record.bytes,
                 free_bytes: free_bytes(trace.file.path()),
                 kept_bytes: ROOM_KEPT,
@@ -202,14 +203,14 @@ impl ProcessRows {
         trace.counts.recorded_nanos += record.nanos;
         let full = trace.contents.left.map(|left| {
             format!(
-                "the disk has no room for the memory that it reaches: {} MiB are left, {} MiB are to be read",
+                "not enough disk space for the memory of the window: {} MiB are free, {} MiB are needed",
                 left >> 20,
                 record.bytes >> 20
             )
         });
         if record.broken != 0 || full.is_some() {
             let why = full.unwrap_or_else(|| readable(words).into_owned());
-            let words = format!("the recording is not whole: {why}");
+            let words = format!("the replay recording is incomplete: {why}");
             self.fact("recording.broken", &readable(words.as_bytes()), trace);
             trace.note(Notice::new(HealthCause::OTHER, self.id, &words));
         }
