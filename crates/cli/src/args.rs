@@ -31,6 +31,8 @@ pub(crate) use replay::{
 #[cfg(feature = "sqlite")]
 pub(crate) use sql::SqlArgs;
 pub(crate) use stacks::{FlameArgs, SymbolizeArgs};
+#[cfg(feature = "sqlite")]
+pub(crate) use units::DurationArg;
 
 /// Profile GPU programs, analyze the traces, and replay recorded GPU work
 #[derive(Parser)]
@@ -143,6 +145,7 @@ Examples:
   tracesmith sql train.sbt \"select * from kernel_stats() limit 10\"
   tracesmith sql before.sbt after.sbt --format csv \"select trace, count(*) from kernels group by 1\"
   tracesmith sql train.sbt -f query.sql --timeout 10s
+  tracesmith sql train.sbt                             (opens a prompt; .help lists its commands)
 
 docs/reference/sql.md lists all tables, views and functions. Queries only read.")]
     Sql(SqlArgs),

@@ -8,7 +8,8 @@ use super::units::DurationArg;
 
 #[derive(Args)]
 pub(crate) struct SqlArgs {
-    /// Trace files, of any format that can be read, then the query. Without a query, it is read from standard input
+    /// Trace files, of any format that can be read, then the query. Without a query, a terminal opens a prompt;
+    /// otherwise the query is read from standard input
     #[arg(required = true, value_name = "FILE... [QUERY]")]
     pub(crate) files_and_query: Vec<String>,
     /// Read the query from a file
