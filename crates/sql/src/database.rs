@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
-use rusqlite::types::ValueRef;
+use rusqlite::types::{Type, ValueRef};
 use rusqlite::{Connection, ErrorCode};
 use tracesmith_trace::Trace;
 use tracesmith_trace::tables::catalog;
@@ -47,6 +47,8 @@ pub struct Database {
 pub struct Statement<'d> {
     /// The names of its columns.
     pub columns: Vec<String>,
+    /// The types that its columns have in their tables, of those that are columns of a table.
+    pub declared: Vec<Option<Type>>,
     database: &'d Database,
     statement: rusqlite::Statement<'d>,
 }
@@ -128,6 +130,10 @@ impl Database {
         }
         Ok(Statement {
             columns: statement.column_names().map(str::to_owned).collect(),
+            declared: statement
+                .columns()
+                .map(|column| declared(column.decl_type()))
+                .collect(),
             database: self,
             statement,
         })
@@ -213,6 +219,16 @@ impl Database {
             },
             (None, other) => Error::Sqlite(other),
         }
+    }
+}
+
+/// The type of a declaration of this crate's tables.
+fn declared(declaration: Option<&str>) -> Option<Type> {
+    match declaration? {
+        "TEXT" => Some(Type::Text),
+        "REAL" => Some(Type::Real),
+        "INTEGER" => Some(Type::Integer),
+        _ => None,
     }
 }
 

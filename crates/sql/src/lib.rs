@@ -22,6 +22,6 @@ pub use database::{Database, Limits, Statement};
 pub use error::Error;
 pub use functions::FUNCTIONS;
 pub use names::{FOREIGN_VIEWS, ForeignView};
-pub use rusqlite::types::{Value, ValueRef};
+pub use rusqlite::types::{Type, Value, ValueRef};
 pub use schema::{Named, NamedColumn, NamedKind};
 pub use text::statements;

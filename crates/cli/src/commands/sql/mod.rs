@@ -2,6 +2,7 @@
 
 mod interrupt;
 mod line;
+mod parquet;
 mod print;
 mod prompt;
 
@@ -13,15 +14,24 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use tracesmith_sql::{Database, Limits};
 
-use crate::args::SqlArgs;
+use crate::args::{FormatArg, OutArgs, SqlArgs};
 use crate::input::open_trace;
 use crate::output::{Hinted, Output};
 use interrupt::Interrupts;
 
-pub(crate) fn run(args: &SqlArgs, output: &mut Output) -> anyhow::Result<()> {
+pub(crate) fn run(args: &SqlArgs, format: FormatArg, output: &mut Output) -> anyhow::Result<()> {
     let (files, query) = split(args)?;
+    let parquet = match (format, &args.out) {
+        (FormatArg::Parquet, Some(out)) => Some(OutArgs {
+            out: out.clone(),
+            force: args.force,
+        }),
+        (FormatArg::Parquet, None) => bail!("--format parquet writes a file: name it with -o"),
+        (_, Some(_)) => bail!("-o is for --format parquet; other formats go to standard output"),
+        (_, None) => None,
+    };
     let is_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
-    let is_prompt = query.is_none() && args.file.is_none() && is_terminal;
+    let is_prompt = query.is_none() && args.file.is_none() && is_terminal && parquet.is_none();
     // Before there are other threads: they inherit which signals are blocked.
     let interrupts = is_prompt.then(Interrupts::watch).transpose()?;
     let mut traces = Vec::new();
@@ -44,6 +54,10 @@ pub(crate) fn run(args: &SqlArgs, output: &mut Output) -> anyhow::Result<()> {
         bail!("the query is empty: write it after the files, or pass it with -f or on standard input");
     }
     let statement = database.prepare(&query).map_err(with_hint)?;
+    if let Some(out) = parquet {
+        let inputs: Vec<&Path> = files.iter().map(PathBuf::as_path).collect();
+        return parquet::write(statement, &out, &inputs, output);
+    }
     print::rows(statement, args.limit, output)
 }
 
