@@ -78,8 +78,8 @@ impl Database {
         }
         let trace = if shared.traces.len() > 1 { "trace," } else { "" };
         for view in FOREIGN_VIEWS {
-            let select = view.select.replace("{trace}", trace);
-            connection.execute_batch(&format!("create temp view \"{}\" as {select}", view.name))?;
+            let query = view.query(trace);
+            connection.execute_batch(&format!("create temp view \"{}\" as {query}", view.name))?;
         }
         connection.pragma_update(None, "hard_heap_limit", limits.memory_bytes)?;
         connection.pragma_update(None, "trusted_schema", false)?;

@@ -377,3 +377,29 @@ fn a_query_that_takes_too_much_memory_ends() {
     );
     assert!(matches!(error, Error::OutOfMemory { .. }), "{error}");
 }
+
+#[test]
+fn kernels_have_readable_names_next_to_their_symbols() {
+    let database = database(&["synthetic-v1.sbt"]);
+    let readable = query(
+        &database,
+        "select name, symbol, sum(dur) from kernel group by 1, 2 order by 3, 1",
+    );
+    let expected =
+        "select coalesce(demangled, name), name, sum(duration) from kernels group by 1, 2 order by 3, 1";
+    assert_eq!(readable, query(&database, expected));
+    assert!(readable.iter().any(|row| row[0] != row[1]), "{readable:?}");
+    let ops = "select name, symbol, sum(duration) from gpu_ops where \"table\" = 'kernels' group by 1, 2 order by 3, 1";
+    assert_eq!(query(&database, ops), readable);
+    let launched =
+        "select count(*) from launches l join gpu_ops o on o.op = l.op where l.symbol is not o.symbol";
+    assert_eq!(query(&database, launched), [["0"]]);
+    let short = query(&database, "select distinct short_name from kernels");
+    assert!(short.iter().all(|row| !row[0].contains(['<', '('])), "{short:?}");
+    // The name is a column of the table: SQLite groups by it without sorting.
+    let plan = query(
+        &database,
+        "explain query plan select name, sum(dur) from kernel group by 1",
+    );
+    assert!(!format!("{plan:?}").contains("B-TREE"), "{plan:?}");
+}
