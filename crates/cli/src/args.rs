@@ -31,6 +31,8 @@ pub(crate) use replay::{
 #[cfg(feature = "sqlite")]
 pub(crate) use sql::SqlArgs;
 pub(crate) use stacks::{FlameArgs, SymbolizeArgs};
+#[cfg(feature = "sqlite")]
+pub(crate) use units::DurationArg;
 
 /// Profile GPU programs, analyze the traces, and replay recorded GPU work
 #[derive(Parser)]
@@ -61,7 +63,7 @@ pub(crate) struct GlobalArgs {
         default_value = "table",
         value_name = "FORMAT"
     )]
-    pub(crate) format: Format,
+    pub(crate) format: FormatArg,
     /// No color; the variable NO_COLOR does the same
     #[arg(long, global = true, help_heading = "Everywhere")]
     pub(crate) no_color: bool,
@@ -79,7 +81,19 @@ pub(crate) struct GlobalArgs {
     pub(crate) verbose: bool,
 }
 
+/// How output is written, as the command line names it.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FormatArg {
+    Table,
+    Json,
+    Csv,
+    /// Only `sql` writes it.
+    #[value(hide = true)]
+    Parquet,
+}
+
+/// How text is written to standard output.
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Format {
     Table,
     Json,
@@ -149,6 +163,8 @@ Examples:
   tracesmith sql train.sbt \"select * from kernel_stats() limit 10\"
   tracesmith sql before.sbt after.sbt --format csv \"select trace, count(*) from kernels group by 1\"
   tracesmith sql train.sbt -f query.sql --timeout 10s
+  tracesmith sql train.sbt --format parquet -o kernels.parquet \"select * from kernels\"
+  tracesmith sql train.sbt                             (opens a prompt; .help lists its commands)
 
 docs/reference/sql.md lists all tables, views and functions. Queries only read.")]
     Sql(SqlArgs),

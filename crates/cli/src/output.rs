@@ -14,7 +14,7 @@ use serde_json::Value;
 use tracesmith_interop::Error as InteropError;
 use tracesmith_interop::import::IMPORTERS;
 
-use crate::args::{Format, GlobalArgs};
+use crate::args::{Format, FormatArg, GlobalArgs};
 use crate::progress::Bar;
 pub(crate) use names::Names;
 use table::TextTable;
@@ -101,7 +101,12 @@ impl Output {
             anstream::ColorChoice::Auto
         };
         Output {
-            format: global.format,
+            format: match global.format {
+                // It is written to a file; what else is printed is for people.
+                FormatArg::Table | FormatArg::Parquet => Format::Table,
+                FormatArg::Json => Format::Json,
+                FormatArg::Csv => Format::Csv,
+            },
             quiet: global.quiet,
             verbose: global.verbose,
             width: width(),

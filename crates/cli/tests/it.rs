@@ -57,6 +57,7 @@ mod replay_rewritten;
 mod replay_windows;
 mod report;
 mod sql;
+mod sql_prompt;
 mod stack_commands;
 mod support;
 mod time_ranges;

@@ -81,7 +81,8 @@ fn queries_for_nsys_run_unchanged() {
                  from CUPTI_ACTIVITY_KIND_KERNEL k join StringIds s on s.id = k.shortName \
                  group by 1 order by 3 desc";
     let nsys = tracesmith(["sql", DEMO, query, "--format", "csv"]).ok();
-    let ours = "select name, count n, total from kernel_stats() order by 3 desc";
+    let ours =
+        "select short_name as name, count(*) n, sum(dur) total from kernels group by 1 order by 3 desc";
     let ours = tracesmith(["sql", DEMO, ours, "--format", "csv"]).ok();
     assert_eq!(nsys, ours);
 }
@@ -126,4 +127,80 @@ fn mistakes_are_explained() {
         assert_eq!(answer.code, Some(2), "{args:?}: {answer:?}");
         assert!(answer.stderr.contains(expected), "{args:?}: {}", answer.stderr);
     }
+}
+
+/// A file that pyarrow reads has the same rows as JSON.
+#[cfg(feature = "parquet")]
+#[test]
+fn parquet_has_the_rows_of_the_query() {
+    let python = std::env::var_os("TRACESMITH_PYTHON").unwrap_or_else(|| "python3".into());
+    let has = |package: &str| {
+        let mut command = std::process::Command::new(&python);
+        let output = command.args(["-c", &format!("import {package}")]).output();
+        output.is_ok_and(|output| output.status.success())
+    };
+    if !has("pyarrow") {
+        tracesmith_skip::without("python packages", "pyarrow");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("rows.parquet");
+    let out = out.to_str().unwrap();
+    let query = "select name, start, stack, duration / 3.0 third, iif(row % 2, row, class) mixed, null as missing \
+                 from gpu_ops order by start";
+    let note = tracesmith(["sql", DEMO, query, "--format", "parquet", "-o", out]).ok();
+    assert!(note.starts_with("wrote "), "{note}");
+    let script = "import sys, json, pyarrow.parquet as p; t = p.read_table(sys.argv[1]); \
+                  print(json.dumps({'kinds': [str(f.type) for f in t.schema], 'rows': t.to_pylist()}))";
+    let read = support::run(std::process::Command::new(&python).args(["-c", script, out])).ok();
+    let read: Value = serde_json::from_str(&read).unwrap();
+    let json = tracesmith(["sql", DEMO, query, "--format", "json"]).ok();
+    let mut rows: Vec<Value> = serde_json::from_str(&json).unwrap();
+    // A column with integers and texts becomes one of texts.
+    for row in &mut rows {
+        if let Some(number) = row["mixed"].as_u64() {
+            row["mixed"] = number.to_string().into();
+        }
+    }
+    assert_eq!(
+        read["kinds"],
+        serde_json::json!(["string", "int64", "int64", "double", "string", "string"])
+    );
+    assert_eq!(read["rows"], Value::Array(rows));
+    let again = tracesmith(["sql", DEMO, query, "--format", "parquet", "-o", out]);
+    assert!(
+        again.stderr.contains("replace it with --force"),
+        "{}",
+        again.stderr
+    );
+}
+
+#[test]
+fn parquet_wants_a_file_and_sql() {
+    let query = "select 1 as one";
+    let nowhere = tracesmith(["sql", DEMO, query, "--format", "parquet"]);
+    assert!(nowhere.stderr.contains("name it with -o"), "{}", nowhere.stderr);
+    let other = tracesmith(["sql", DEMO, query, "--format", "csv", "-o", "x.csv"]);
+    assert!(
+        other.stderr.contains("-o is for --format parquet"),
+        "{}",
+        other.stderr
+    );
+    let command = tracesmith(["info", DEMO, "--format", "parquet"]);
+    assert_eq!(command.code, Some(2));
+    assert!(command.stderr.contains("export -f parquet"), "{}", command.stderr);
+}
+
+#[cfg(not(feature = "parquet"))]
+#[test]
+fn a_build_without_parquet_says_so_before_the_query_runs() {
+    let query = "with recursive n(i) as (select 1 union all select i + 1 from n) select count(*) from n";
+    let refused = tracesmith(["sql", DEMO, query, "--format", "parquet", "-o", "never.parquet"]);
+    assert_eq!(refused.code, Some(2));
+    assert!(
+        refused.stderr.contains("--features parquet"),
+        "{}",
+        refused.stderr
+    );
+    assert!(!std::path::Path::new("never.parquet").exists());
 }

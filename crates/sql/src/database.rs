@@ -1,14 +1,14 @@
 //! SQLite over traces.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
-use rusqlite::types::ValueRef;
+use rusqlite::types::{Type, ValueRef};
 use rusqlite::{Connection, ErrorCode};
 use tracesmith_trace::Trace;
-use tracesmith_trace::tables::{Cancel, catalog};
+use tracesmith_trace::tables::catalog;
 
 use crate::error::Error;
 use crate::functions::FUNCTIONS;
@@ -41,13 +41,14 @@ pub struct Database {
     limits: Limits,
     /// When the query that runs must end.
     deadline: Arc<Mutex<Option<Instant>>>,
-    interrupted: Arc<AtomicBool>,
 }
 
 /// A query that is being read.
 pub struct Statement<'d> {
     /// The names of its columns.
     pub columns: Vec<String>,
+    /// The types that its columns have in their tables, of those that are columns of a table.
+    pub declared: Vec<Option<Type>>,
     database: &'d Database,
     statement: rusqlite::Statement<'d>,
 }
@@ -66,7 +67,7 @@ impl Database {
                 .into_iter()
                 .map(|(name, trace)| NamedTrace { name, trace })
                 .collect(),
-            cancel: Cancel::default(),
+            running: Arc::default(),
             failure: Mutex::new(None),
         });
         for info in catalog() {
@@ -77,8 +78,8 @@ impl Database {
         }
         let trace = if shared.traces.len() > 1 { "trace," } else { "" };
         for view in FOREIGN_VIEWS {
-            let select = view.select.replace("{trace}", trace);
-            connection.execute_batch(&format!("create temp view \"{}\" as {select}", view.name))?;
+            let query = view.query(trace);
+            connection.execute_batch(&format!("create temp view \"{}\" as {query}", view.name))?;
         }
         connection.pragma_update(None, "hard_heap_limit", limits.memory_bytes)?;
         connection.pragma_update(None, "trusted_schema", false)?;
@@ -88,24 +89,34 @@ impl Database {
             shared,
             limits,
             deadline: Arc::default(),
-            interrupted: Arc::default(),
         };
         database.forbid_writing()?;
         database.watch()?;
         Ok(database)
     }
 
-    /// A switch that ends the query that runs, from any thread. No query runs after it.
+    /// A switch that ends the query that runs, from any thread. The next query runs again.
     pub fn interrupter(&self) -> impl Fn() + Send + Sync + 'static + use<> {
-        let (interrupted, cancel) = (Arc::clone(&self.interrupted), self.shared.cancel.clone());
+        let running = Arc::clone(&self.shared.running);
         move || {
-            interrupted.store(true, Ordering::Relaxed);
-            cancel.cancel();
+            running.is_interrupted.store(true, Ordering::Relaxed);
+            running.cancel().cancel();
         }
     }
 
-    /// Prepares a query.
+    /// The time that one query may take.
+    pub fn time_limit(&self) -> Option<Duration> {
+        self.limits.time
+    }
+
+    /// Changes the time that one query may take.
+    pub fn set_time_limit(&mut self, limit: Option<Duration>) {
+        self.limits.time = limit;
+    }
+
+    /// Prepares a query. Its time starts now.
     pub fn prepare(&self, sql: &str) -> Result<Statement<'_>, Error> {
+        self.shared.running.begin();
         *self.deadline.lock().unwrap_or_else(PoisonError::into_inner) =
             self.limits.time.map(|time| Instant::now() + time);
         let statement = self
@@ -119,6 +130,10 @@ impl Database {
         }
         Ok(Statement {
             columns: statement.column_names().map(str::to_owned).collect(),
+            declared: statement
+                .columns()
+                .map(|column| declared(column.decl_type()))
+                .collect(),
             database: self,
             statement,
         })
@@ -150,17 +165,16 @@ impl Database {
 
     /// Ends queries whose time is up, or that were interrupted.
     fn watch(&mut self) -> Result<(), Error> {
-        let (deadline, interrupted) = (Arc::clone(&self.deadline), Arc::clone(&self.interrupted));
-        let cancel = self.shared.cancel.clone();
+        let (deadline, running) = (Arc::clone(&self.deadline), Arc::clone(&self.shared.running));
         self.connection.progress_handler(
             STEPS,
             Some(move || {
                 let deadline = *deadline.lock().unwrap_or_else(PoisonError::into_inner);
                 let is_late = deadline.is_some_and(|deadline| Instant::now() >= deadline);
                 if is_late {
-                    cancel.cancel();
+                    running.cancel().cancel();
                 }
-                is_late || interrupted.load(Ordering::Relaxed)
+                is_late || running.is_interrupted.load(Ordering::Relaxed)
             }),
         )?;
         Ok(())
@@ -179,7 +193,7 @@ impl Database {
             deadline.is_some_and(|deadline| Instant::now() >= deadline)
         };
         let ended = |otherwise: Error| match self.limits.time {
-            _ if self.interrupted.load(Ordering::Relaxed) => Error::Interrupted,
+            _ if self.shared.running.is_interrupted.load(Ordering::Relaxed) => Error::Interrupted,
             Some(limit) if is_late() => Error::TimedOut { limit },
             _ => otherwise,
         };
@@ -205,6 +219,16 @@ impl Database {
             },
             (None, other) => Error::Sqlite(other),
         }
+    }
+}
+
+/// The type of a declaration of this crate's tables.
+fn declared(declaration: Option<&str>) -> Option<Type> {
+    match declaration? {
+        "TEXT" => Some(Type::Text),
+        "REAL" => Some(Type::Real),
+        "INTEGER" => Some(Type::Integer),
+        _ => None,
     }
 }
 

@@ -5,6 +5,7 @@
 //! names a query needs. Queries cannot write, cannot open files, and end when their time is up.
 
 mod cell;
+mod complete;
 mod database;
 mod error;
 mod functions;
@@ -12,10 +13,15 @@ mod names;
 mod plan;
 mod relation;
 mod rows;
+mod schema;
 mod table;
+mod text;
 
+pub use complete::Completions;
 pub use database::{Database, Limits, Statement};
 pub use error::Error;
 pub use functions::FUNCTIONS;
 pub use names::{FOREIGN_VIEWS, ForeignView};
-pub use rusqlite::types::{Value, ValueRef};
+pub use rusqlite::types::{Type, Value, ValueRef};
+pub use schema::{Named, NamedColumn, NamedKind};
+pub use text::statements;

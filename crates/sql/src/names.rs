@@ -1,5 +1,7 @@
 //! Views with the tables and columns that users of other tools know.
 
+use tracesmith_trace::tables::catalog;
+
 /// A view with a name that another tool uses.
 pub struct ForeignView {
     /// Its name there.
@@ -9,20 +11,38 @@ pub struct ForeignView {
     pub(crate) select: &'static str,
 }
 
-/// All such views. `{trace}` stands for the `trace` column, where there are several traces.
+impl ForeignView {
+    /// The view's query, with a `trace` column if there are several traces.
+    pub(crate) fn query(&self, trace: &str) -> String {
+        let others = catalog().iter().find(|info| info.name == "kernels").map(|info| {
+            let columns = info.columns.iter().map(|column| column.name.as_str());
+            let others = columns.filter(|name| !["name", "readable_name"].contains(name));
+            others
+                .map(|name| format!("\"{name}\""))
+                .collect::<Vec<_>>()
+                .join(", ")
+        });
+        self.select
+            .replace("{trace}", trace)
+            .replace("{others of kernels}", &others.unwrap_or_default())
+    }
+}
+
+/// All such views. `{trace}` stands for the `trace` column, where there are several traces. `{others of kernels}` stands
+/// for the columns of `kernels` that have the same name in the view.
 pub static FOREIGN_VIEWS: &[ForeignView] = &[
     ForeignView {
         name: "kernel",
         tool: "tracesmith",
-        select: "select *, ts, dur from kernels",
+        select: "select {trace} readable_name as name, name as symbol, {others of kernels}, ts, dur from kernels",
     },
     // Nsight Systems, as `nsys export --type sqlite` names them.
     ForeignView {
         name: "CUPTI_ACTIVITY_KIND_KERNEL",
         tool: "nsys",
         select: "select {trace} start, end, device as deviceId, context as contextId, stream as streamId, \
-                 correlation as correlationId, process as globalPid, coalesce(demangled, name) as demangledName, \
-                 name as mangledName, coalesce(demangled, name) as shortName, grid_x as gridX, grid_y as gridY, \
+                 correlation as correlationId, process as globalPid, readable_name as demangledName, \
+                 name as mangledName, short_name as shortName, grid_x as gridX, grid_y as gridY, \
                  grid_z as gridZ, block_x as blockX, block_y as blockY, block_z as blockZ, \
                  registers as registersPerThread, static_shared as staticSharedMemory, \
                  dynamic_shared as dynamicSharedMemory, local_per_thread as localMemoryPerThread, \
@@ -65,7 +85,8 @@ pub static FOREIGN_VIEWS: &[ForeignView] = &[
         name: "StringIds",
         tool: "nsys",
         select: "select {trace} distinct_name as id, distinct_name as value from \
-                 (select {trace} coalesce(demangled, name) as distinct_name from kernels \
+                 (select {trace} readable_name as distinct_name from kernels \
+                 union select {trace} short_name from kernels union select {trace} name from kernels \
                  union select {trace} name from api_calls) where distinct_name is not null",
     },
     ForeignView {

@@ -1,5 +1,6 @@
 //! What queries read: the tables of all traces, and functions that return tables.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rusqlite::types::ValueRef;
@@ -23,9 +24,29 @@ pub(crate) struct NamedTrace {
 /// What all tables of a database share.
 pub(crate) struct Shared {
     pub(crate) traces: Vec<NamedTrace>,
-    pub(crate) cancel: Cancel,
+    pub(crate) running: Arc<Running>,
     /// Why a table could not be read. SQLite carries only a text.
     pub(crate) failure: Mutex<Option<Error>>,
+}
+
+/// The query that runs, as far as other threads may end it.
+#[derive(Default)]
+pub(crate) struct Running {
+    pub(crate) is_interrupted: AtomicBool,
+    /// Ends the scans of this query. Each query has its own, since a cancelled one stays so.
+    cancel: Mutex<Cancel>,
+}
+
+impl Running {
+    /// Starts the next query.
+    pub(crate) fn begin(&self) {
+        *self.cancel.lock().unwrap_or_else(PoisonError::into_inner) = Cancel::default();
+        self.is_interrupted.store(false, Ordering::Relaxed);
+    }
+
+    pub(crate) fn cancel(&self) -> Cancel {
+        self.cancel.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
 }
 
 /// A relation that queries can read.
@@ -83,19 +104,12 @@ impl Relation {
                     of: ColumnOf::Column(at),
                 }),
         );
-        // Perfetto's names for the same.
-        for (known_as, name) in [("ts", "start"), ("dur", "duration")] {
-            if let Some(at) = info.position(name)
-                && info.position(known_as).is_none()
-            {
-                columns.push(RelationColumn {
-                    name: known_as.to_owned(),
-                    kind: Some(info.columns[at].kind),
-                    is_hidden: true,
-                    of: ColumnOf::Column(at),
-                });
-            }
-        }
+        columns.extend(second_names(info).map(|(name, at)| RelationColumn {
+            name: name.to_owned(),
+            kind: Some(info.columns[at].kind),
+            is_hidden: true,
+            of: ColumnOf::Column(at),
+        }));
         Self::new(shared, info.name, columns, Source::Table(info))
     }
 
@@ -204,7 +218,7 @@ impl Relation {
         let positions: Vec<usize> = (0..function.columns.len()).collect();
         let mut parts = Vec::new();
         for (at, named) in self.shared.traces.iter().enumerate() {
-            if self.shared.cancel.is_cancelled() {
+            if self.shared.running.cancel().is_cancelled() {
                 return Err(tracesmith_trace::Error::Cancelled.into());
             }
             let batch = (function.make)(&named.trace, &arguments)?;
@@ -376,7 +390,7 @@ impl Relation {
 
     fn scan_at(&self, info: &'static TableInfo, positions: &[usize]) -> Scan {
         Scan {
-            cancel: self.shared.cancel.clone(),
+            cancel: self.shared.running.cancel(),
             ..Scan::columns(positions.iter().map(|at| info.columns[*at].name.clone()))
         }
     }
@@ -387,6 +401,14 @@ impl Relation {
         *self.shared.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
         rusqlite::Error::ModuleError(text)
     }
+}
+
+/// Perfetto's names of a table's columns, with the columns' positions. `select *` leaves them out.
+pub(crate) fn second_names(info: &TableInfo) -> impl Iterator<Item = (&'static str, usize)> {
+    let names = [("ts", "start"), ("dur", "duration")].into_iter();
+    names
+        .filter(|(second, _)| info.position(second).is_none())
+        .filter_map(|(second, name)| Some((second, info.position(name)?)))
 }
 
 /// Adds the column with the trace's name: the first one of several traces, and else a hidden one after the arguments, to

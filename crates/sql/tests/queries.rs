@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tracesmith_sql::{Database, Error, FOREIGN_VIEWS, FUNCTIONS, Limits, ValueRef};
+use tracesmith_sql::{Completions, Database, Error, FOREIGN_VIEWS, FUNCTIONS, Limits, ValueRef};
 use tracesmith_trace::Trace;
 use tracesmith_trace::tables::{ColumnKind, catalog};
 
@@ -318,6 +318,49 @@ fn a_query_that_is_interrupted_ends() {
         "with recursive n(i) as (select 1 union all select i + 1 from n) select count(*) from n",
     );
     assert!(matches!(error, Error::Interrupted), "{error}");
+    // The next one runs.
+    assert_eq!(query(&database, "select count(*) from kernels"), [["300"]]);
+}
+
+#[test]
+fn a_query_runs_after_one_that_took_too_long() {
+    let mut database = database(&[DEMO]);
+    database.set_time_limit(Some(Duration::from_millis(50)));
+    let endless = "select count(*) from kernels a, kernels b, kernels c, kernels d";
+    let error = failure(&database, endless);
+    assert!(matches!(error, Error::TimedOut { .. }), "{error}");
+    database.set_time_limit(None);
+    assert_eq!(query(&database, "select count(*) from kernels"), [["300"]]);
+}
+
+/// `|` is the cursor.
+#[test]
+fn words_complete_to_what_can_follow() {
+    let completions = Completions::new(database(&[DEMO]).names().unwrap());
+    for (query, expected) in [
+        ("sel|", vec!["select"]),
+        ("SEL|", vec!["SELECT"]),
+        ("select * from kernel_|", vec!["kernel_stats("]),
+        ("select * from idle|", vec!["idle_gaps"]),
+        ("select * from steps, idle|", vec!["idle_gaps"]),
+        ("select next_n| from idle_gaps", vec!["next_name"]),
+        ("select k.demang| from kernels as k", vec!["demangled"]),
+        ("select g.next| from gaps(10) g", vec!["next_name"]),
+        ("select KERNELS.demang| from kernels", vec!["demangled"]),
+        ("select is_w| from steps where", vec!["is_warm_up"]),
+        ("select 'sel|' from steps", vec![]),
+        ("select 1 /* sel|", vec![]),
+        ("select du| from kernels", vec!["dur", "duration"]),
+        ("é sel|", vec!["select"]),
+    ] {
+        let cursor = query.find('|').unwrap();
+        let text = query.replace('|', "");
+        let (start, found) = completions.complete(&text, cursor);
+        assert_eq!(found, expected, "{query}");
+        assert!(text.is_char_boundary(start) && start <= cursor);
+    }
+    let (_, all) = completions.complete("", 0);
+    assert!(all.len() > 50);
 }
 
 #[test]
@@ -333,4 +376,30 @@ fn a_query_that_takes_too_much_memory_ends() {
          select i, zeroblob(1000) from n order by -i",
     );
     assert!(matches!(error, Error::OutOfMemory { .. }), "{error}");
+}
+
+#[test]
+fn kernels_have_readable_names_next_to_their_symbols() {
+    let database = database(&["synthetic-v1.sbt"]);
+    let readable = query(
+        &database,
+        "select name, symbol, sum(dur) from kernel group by 1, 2 order by 3, 1",
+    );
+    let expected =
+        "select coalesce(demangled, name), name, sum(duration) from kernels group by 1, 2 order by 3, 1";
+    assert_eq!(readable, query(&database, expected));
+    assert!(readable.iter().any(|row| row[0] != row[1]), "{readable:?}");
+    let ops = "select name, symbol, sum(duration) from gpu_ops where \"table\" = 'kernels' group by 1, 2 order by 3, 1";
+    assert_eq!(query(&database, ops), readable);
+    let launched =
+        "select count(*) from launches l join gpu_ops o on o.op = l.op where l.symbol is not o.symbol";
+    assert_eq!(query(&database, launched), [["0"]]);
+    let short = query(&database, "select distinct short_name from kernels");
+    assert!(short.iter().all(|row| !row[0].contains(['<', '('])), "{short:?}");
+    // The name is a column of the table: SQLite groups by it without sorting.
+    let plan = query(
+        &database,
+        "explain query plan select name, sum(dur) from kernel group by 1",
+    );
+    assert!(!format!("{plan:?}").contains("B-TREE"), "{plan:?}");
 }

@@ -8,7 +8,8 @@ use super::units::DurationArg;
 
 #[derive(Args)]
 pub(crate) struct SqlArgs {
-    /// Trace files, of any format that can be read, then the query. Without a query, it is read from standard input
+    /// Trace files, of any format that can be read, then the query. Without a query, a terminal opens a prompt;
+    /// otherwise the query is read from standard input
     #[arg(required = true, value_name = "FILE... [QUERY]")]
     pub(crate) files_and_query: Vec<String>,
     /// Read the query from a file
@@ -17,7 +18,13 @@ pub(crate) struct SqlArgs {
     /// End the query after this time
     #[arg(long, value_name = "TIME")]
     pub(crate) timeout: Option<DurationArg>,
-    /// Rows of a table for people; 0 for all. JSON and CSV have all rows
+    /// Rows of a table for people; 0 for all. Other formats have all rows
     #[arg(long, value_name = "N", default_value_t = 1000)]
     pub(crate) limit: usize,
+    /// The file to write with --format parquet, or - for standard output
+    #[arg(short, long = "output", value_name = "OUT")]
+    pub(crate) out: Option<PathBuf>,
+    /// Replace the file if it exists
+    #[arg(long)]
+    pub(crate) force: bool,
 }

@@ -35,12 +35,16 @@ mod version;
 mod view;
 mod workload;
 
-use crate::args::{Args, Command};
+use anyhow::bail;
+
+use crate::args::{Args, Command, FormatArg};
 use crate::exit::Exit;
 use crate::output::Output;
 
 /// Runs what was asked for.
 pub(crate) fn run(args: Args, output: &mut Output) -> anyhow::Result<Exit> {
+    let format = args.global.format;
+    refuse_parquet(format, &args.command)?;
     match args.command {
         Command::Profile(args) => return profile::run(*args, output),
         Command::Record(args) => return record::run(&args, output),
@@ -56,7 +60,7 @@ pub(crate) fn run(args: Args, output: &mut Output) -> anyhow::Result<Exit> {
         Command::View(args) => view::run(*args, output),
         Command::Analyze(args) => analyze::run(&args, output),
         #[cfg(feature = "sqlite")]
-        Command::Sql(args) => sql::run(&args, output),
+        Command::Sql(args) => sql::run(&args, format, output),
         Command::States(args) => states::run(&args, output),
         Command::Repair(args) => repair::run(&args, output),
         Command::Merge(args) => merge::run(&args, output),
@@ -72,4 +76,19 @@ pub(crate) fn run(args: Args, output: &mut Output) -> anyhow::Result<Exit> {
         Command::Version => version::run(output),
     }?;
     Ok(Exit::Done)
+}
+
+/// Fails if Parquet is wanted of a command that cannot write it.
+fn refuse_parquet(format: FormatArg, command: &Command) -> anyhow::Result<()> {
+    let is_able = match command {
+        #[cfg(feature = "sqlite")]
+        Command::Sql(_) => true,
+        _ => false,
+    };
+    if format == FormatArg::Parquet && !is_able {
+        bail!(
+            "--format parquet is for 'tracesmith sql'; 'tracesmith export -f parquet' writes tables of a trace"
+        );
+    }
+    Ok(())
 }

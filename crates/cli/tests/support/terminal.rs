@@ -23,6 +23,8 @@ pub struct Terminal {
     slave: File,
     child: Child,
     pub screen: Screen,
+    /// All that the program wrote since the last keys, for programs that write lines.
+    written: String,
 }
 
 impl Terminal {
@@ -45,7 +47,23 @@ impl Terminal {
             slave,
             child,
             screen: Screen::new(columns, rows),
+            written: String::new(),
         }
+    }
+
+    /// Types something, and reads until what the program has written since then is as wanted. Returns it.
+    pub fn answer(&mut self, keys: &str, wanted: impl Fn(&str) -> bool) -> String {
+        self.written.clear();
+        self.send(keys);
+        let until = Instant::now() + PATIENCE;
+        while !wanted(&self.written) {
+            assert!(
+                self.read_until(until),
+                "no answer to {keys:?} in:\n{}",
+                self.written
+            );
+        }
+        self.written.clone()
     }
 
     /// Reads until the screen is as wanted.
@@ -132,6 +150,7 @@ impl Terminal {
         let mut bytes = [0; 4096];
         let count = self.master.read(&mut bytes).unwrap();
         self.screen.take(&bytes[..count]);
+        self.written.push_str(&String::from_utf8_lossy(&bytes[..count]));
         true
     }
 }

@@ -48,7 +48,7 @@ use crate::error::Error;
 pub use event_json::EventJson;
 pub use out::Out;
 pub use perfetto::{GpuForm, OpenFile, Packing as PacketPacking, PerfettoOptions, write_split};
-pub use tables::{table_names, write_folder};
+pub use tables::{ParquetRows, RowCell, RowKind, table_names, write_folder};
 
 /// All exporters.
 pub static EXPORTERS: &[Exporter] = &[

@@ -1,6 +1,6 @@
 //! Columns of a block as Arrow arrays. Where a row has a value of its own, the array takes over the column's memory.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use arrow_array::types::{
     ArrowPrimitiveType, Float64Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
@@ -10,20 +10,24 @@ use arrow_array::{
 };
 use arrow_buffer::{Buffer, NullBuffer, ScalarBuffer};
 use arrow_schema::{ArrowError, DataType};
+use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use tracesmith_format::{
     ClockId, Codes, ColumnBuffer, ColumnSpec, ColumnValues, Meaning, StringId, Timestamp,
 };
 
+use crate::analysis::short_name;
 use crate::model::clocks::ClockMap;
 use crate::model::strings::Strings;
 
 /// The texts of a trace as one Arrow array, in which a string is at the position of its id.
 #[derive(Debug)]
 pub(crate) struct Texts {
-    pub(super) values: ArrayRef,
+    values: ArrayRef,
     /// Stands for a string that is lost.
     lost: u32,
+    /// The same texts as short names of functions, once a scan needs them.
+    short: OnceLock<ArrayRef>,
 }
 
 impl Texts {
@@ -38,7 +42,34 @@ impl Texts {
         Some(Texts {
             values: Arc::new(StringArray::from_iter_values(texts())),
             lost: ids - 1,
+            short: OnceLock::new(),
         })
+    }
+
+    /// All texts.
+    pub(super) fn values(&self) -> ArrayRef {
+        Arc::clone(&self.values)
+    }
+
+    /// All texts, each as the short name of a function. Several may be equal.
+    pub(super) fn short(&self) -> ArrayRef {
+        let made = self.short.get_or_init(|| {
+            let texts = self.values.as_string::<i32>();
+            let short: Vec<String> = (0..texts.len())
+                .into_par_iter()
+                .map(|at| short_name(texts.value(at)))
+                .collect();
+            Arc::new(StringArray::from_iter_values(short))
+        });
+        Arc::clone(made)
+    }
+
+    /// A column of strings by their ids. 0 is none.
+    pub(super) fn column(&self, mut ids: Vec<u32>) -> Result<ArrayRef, ArrowError> {
+        for id in &mut ids {
+            *id = (*id).min(self.lost);
+        }
+        dictionary(ids, self.values(), true)
     }
 }
 
@@ -59,12 +90,7 @@ pub(super) fn array(
     let index = index.as_ref().map(|index| index.as_slice());
     let is_optional = is_optional(spec.meaning);
     Ok(match (spec.meaning, values) {
-        (Meaning::String, ColumnValues::U32(mut ids)) => {
-            for id in &mut ids {
-                *id = (*id).min(context.texts.lost);
-            }
-            dictionary(expand(ids, index), Arc::clone(&context.texts.values), true)?
-        }
+        (Meaning::String, ColumnValues::U32(ids)) => context.texts.column(expand(ids, index))?,
         (Meaning::Code, ColumnValues::U8(codes)) => {
             let keys = codes.into_iter().map(u32::from).collect();
             dictionary(expand(keys, index), code_texts(spec.codes), false)?

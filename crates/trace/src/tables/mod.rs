@@ -24,6 +24,7 @@
 
 mod array;
 mod catalog;
+mod derived;
 mod filter;
 mod scan;
 mod stored;

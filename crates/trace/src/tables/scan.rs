@@ -12,6 +12,7 @@ use tracesmith_format::{Block, ColumnSpec, Projection};
 
 use super::array::{self, Context, Texts};
 use super::catalog::{ID_COLUMN, TableInfo, catalog};
+use super::derived::Derived;
 use super::filter::{Condition, Filter, KnownTexts, narrow, narrow_range};
 use super::stored::{Rows, STORED, Stored};
 use super::views::{VIEWS, View};
@@ -126,7 +127,7 @@ impl Trace {
     }
 
     /// The texts that dictionaries of all batches share.
-    fn texts(&self) -> Result<&Texts, Error> {
+    pub(super) fn texts(&self) -> Result<&Texts, Error> {
         let made = self.text_array.get_or_init(|| Texts::of(&self.strings));
         made.as_ref().ok_or(Error::TooLarge {
             what: "bytes of text",
@@ -275,7 +276,16 @@ impl Plan {
         self.needed.binary_search(&position).is_ok()
     }
 
-    /// The stored columns that are needed; a duration needs its times.
+    /// The derived columns that are needed, with their positions.
+    fn derived(&self, stored: &'static Stored) -> impl Iterator<Item = (usize, Derived)> {
+        let derived = stored.derived.iter().copied();
+        let positions = stored.columns.len()..;
+        positions
+            .zip(derived)
+            .filter(|(position, _)| self.is_needed(*position))
+    }
+
+    /// The stored columns that are needed, also by derived ones.
     fn stored_positions(&self, stored: &'static Stored) -> Vec<usize> {
         let mut positions: Vec<usize> = self
             .needed
@@ -283,11 +293,7 @@ impl Plan {
             .copied()
             .filter(|position| *position < stored.columns.len())
             .collect();
-        if let Some((start, end)) = stored.times
-            && self.is_needed(stored.columns.len())
-        {
-            positions.extend([start, end]);
-        }
+        positions.extend(self.derived(stored).flat_map(|(_, derived)| derived.inputs()));
         positions.sort_unstable();
         positions.dedup();
         positions
@@ -385,7 +391,7 @@ impl Batches {
             clock: block.map(|block| block.header.clock).unwrap_or_default(),
         };
         let count = rows.count;
-        let mut arrays: Vec<Option<ArrayRef>> = vec![None; stored.columns.len() + 1];
+        let mut arrays: Vec<Option<ArrayRef>> = vec![None; stored.columns.len() + stored.derived.len()];
         for (id, column) in rows.columns {
             let position = stored.columns.iter().position(|column| column.spec.id == id);
             if let Some(position) = position {
@@ -393,11 +399,11 @@ impl Batches {
                 arrays[position] = Some(array::array(&context, spec, column).map_err(arrow)?);
             }
         }
-        if let Some((start, end)) = stored.times
-            && self.plan.is_needed(stored.columns.len())
-            && let (Some(start), Some(end)) = (&arrays[start], &arrays[end])
-        {
-            arrays[stored.columns.len()] = Some(array::duration(start, end));
+        for (position, derived) in self.plan.derived(stored) {
+            if let [Some(first), Some(second)] = derived.inputs().map(|input| arrays[input].as_ref()) {
+                let made = derived.array([first, second], context.texts).map_err(arrow)?;
+                arrays[position] = Some(made);
+            }
         }
         self.batch(&arrays, count)
     }

@@ -8,9 +8,8 @@ use tracesmith_format::{
     Block, BlockKind, ColumnBuffer, ColumnValues, Columns, Decoder, Error, Projection, Table, for_each_table,
 };
 
-use super::catalog::{
-    ColumnInfo, ColumnKind, ID_COLUMN, StoredColumn, TableInfo, TableKind, columns_of, has_ids,
-};
+use super::catalog::{ColumnInfo, ID_COLUMN, StoredColumn, TableInfo, TableKind, columns_of, has_ids};
+use super::derived::Derived;
 use crate::model::native::AnySource;
 use crate::model::trace::Trace;
 
@@ -20,8 +19,10 @@ pub(super) struct Stored {
     pub(super) doc: &'static str,
     pub(super) kind: BlockKind,
     pub(super) columns: Vec<StoredColumn>,
-    /// The positions of start and end, in a table of events that has both: it then has a duration, as its last column.
+    /// The positions of start and end, in a table of events that has both.
     pub(super) times: Option<(usize, usize)>,
+    /// Columns that follow the stored ones.
+    pub(super) derived: Vec<Derived>,
     pub(super) read: ReadFn,
     pub(super) current: CurrentFn,
 }
@@ -35,8 +36,6 @@ pub(super) struct Rows {
 type ReadFn = fn(&mut Decoder<'_, AnySource>, &Block, &Projection) -> Result<Rows, Error>;
 /// The rows of a table in which a later row replaces an earlier one of the same thing; `None` for other tables.
 type CurrentFn = fn(&Trace, &Projection) -> Option<Rows>;
-
-pub(super) const DURATION: &str = "duration";
 
 /// All stored tables but those of the file itself: what rows are pushed to, and the dictionaries of code.
 pub(super) static STORED: LazyLock<Vec<Stored>> = LazyLock::new(|| {
@@ -57,11 +56,12 @@ impl Stored {
             _ => None,
         };
         // A table may have a duration of its own.
-        let times = times.filter(|_| columns.iter().all(|column| column.name != DURATION));
+        let times = times.filter(|_| columns.iter().all(|column| column.name != "duration"));
         Stored {
             name: T::KIND.name().expect("every table of ours has a name"),
             doc: T::DOC,
             kind: T::KIND,
+            derived: Derived::of(&columns, times),
             columns,
             times,
             read: read::<T>,
@@ -71,14 +71,7 @@ impl Stored {
 
     pub(super) fn info(&self) -> TableInfo {
         let mut columns: Vec<ColumnInfo> = self.columns.iter().map(StoredColumn::info).collect();
-        if self.times.is_some() {
-            columns.push(ColumnInfo {
-                name: DURATION.to_owned(),
-                kind: ColumnKind::U64,
-                unit: Some("ns"),
-                doc: "End minus start.",
-            });
-        }
+        columns.extend(self.derived.iter().map(|derived| derived.info()));
         TableInfo {
             name: self.name,
             kind: TableKind::Stored,

@@ -13,6 +13,7 @@ pub(super) mod csv;
 mod dictionary;
 pub(super) mod parquet;
 mod part;
+mod rows;
 
 use std::any::Any;
 use std::fs::{self, File};
@@ -25,6 +26,7 @@ use tracesmith_trace::Trace;
 use crate::error::Error;
 use crate::export::{ExportOptions, ExportReport, Exporter, Out, TableFn};
 use part::Part;
+pub use rows::{ParquetRows, RowCell, RowKind};
 use tracesmith_trace::tables::{StoredColumn as Column, columns_of};
 
 /// One table as a file of its own.

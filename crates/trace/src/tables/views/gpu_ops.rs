@@ -1,11 +1,13 @@
 //! Everything that ran on a GPU, in the order of its start.
 
 use arrow_array::ArrayRef;
+use tracesmith_format::Projection;
+use tracesmith_format::tables::{Kernel, Kernels};
 
-use super::{TextColumn, View, ids, some_u64s, u32s, u64s};
+use super::{TextColumn, View, ids, refused, some_u64s, u32s, u64s};
 use crate::error::Error;
 use crate::model::trace::Trace;
-use crate::reconstruct::{Activity, name_of};
+use crate::reconstruct::{Activity, OpTable, first_rows, name_of};
 use crate::tables::catalog::ColumnKind::{Text, U32, U64};
 
 pub(super) const VIEW: View = View {
@@ -22,6 +24,12 @@ pub(super) const VIEW: View = View {
             Text,
             None,
             "The kernel's readable name, or the direction of a copy.",
+        ),
+        (
+            "symbol",
+            Text,
+            None,
+            "The kernel's name as the compiler wrote it.",
         ),
         ("process", U32, None, "The process that launched it."),
         ("device", U32, None, "The device."),
@@ -59,6 +67,10 @@ fn make(trace: &Trace) -> Result<Vec<ArrayRef>, Error> {
         u64s(ops.start.iter().zip(&ops.end).map(|(start, end)| end - start)),
         texts(&|kind| ops.kinds[kind].class.name())?,
         names(trace, &activity)?,
+        trace
+            .texts()?
+            .column(symbols(trace, &activity)?)
+            .map_err(refused)?,
         u32s(lanes().map(|lane| lane.process.0)),
         u32s(lanes().map(|lane| lane.device.0)),
         u32s(lanes().map(|lane| lane.context.0)),
@@ -74,6 +86,30 @@ fn make(trace: &Trace) -> Result<Vec<ArrayRef>, Error> {
         u32s(kinds().map(|kind| kind.block[1])),
         u32s(kinds().map(|kind| kind.block[2])),
     ])
+}
+
+/// The ids of the symbols of all operations; 0 for those that are no kernels.
+pub(super) fn symbols(trace: &Trace, activity: &Activity) -> Result<Vec<u32>, Error> {
+    let mut of_rows = vec![0_u32; usize::try_from(trace.kernels.rows()).unwrap_or(0)];
+    let first_row = first_rows(&trace.kernels);
+    trace.kernels.stream_wanted(
+        &Projection::of::<Kernel>(&["shape.name"])?,
+        |block, rows: Kernels| {
+            let names = (0..rows.shape.index.len()).map(|row| rows.shape.get(row).name.0);
+            (first_row(block) as usize, names.collect::<Vec<u32>>())
+        },
+        |(first, names)| {
+            for (to, name) in of_rows.iter_mut().skip(first).zip(names) {
+                *to = name;
+            }
+        },
+    );
+    let ops = &activity.ops;
+    let symbol = |(kind, row): (&u32, &u32)| match ops.kinds[*kind as usize].table {
+        OpTable::Kernels => of_rows.get(*row as usize).copied().unwrap_or(0),
+        OpTable::Copies | OpTable::Sets | OpTable::GraphLaunches => 0,
+    };
+    Ok(ops.kind.iter().zip(&ops.row).map(symbol).collect())
 }
 
 /// The name of every operation; equal ones are looked up once.

@@ -2,7 +2,7 @@
 
 use arrow_array::ArrayRef;
 
-use super::{TextColumn, View, i64s, ids, u32s, u64s};
+use super::{TextColumn, View, gpu_ops, i64s, ids, refused, u32s, u64s};
 use crate::error::Error;
 use crate::model::trace::Trace;
 use crate::reconstruct::OpId;
@@ -32,6 +32,12 @@ pub(super) const VIEW: View = View {
             "From the beginning of the call to the start on the device.",
         ),
         ("name", Text, None, "The operation's name."),
+        (
+            "symbol",
+            Text,
+            None,
+            "The kernel's name as the compiler wrote it.",
+        ),
         ("device", U32, None, "The device."),
         ("stream", U64, None, "The stream."),
         ("stack", U32, None, "The stack that made the call."),
@@ -49,6 +55,8 @@ fn make(trace: &Trace) -> Result<Vec<ArrayRef>, Error> {
         functions.push(trace.string(calls.get(call(op)).name));
         names.push(activity.name(trace, *op));
     }
+    let all = gpu_ops::symbols(trace, &activity)?;
+    let symbols = launched.iter().map(|op| all[op.index()]).collect();
     let threads = || {
         let threads = launched.iter().map(|op| calls.thread_of(call(op)));
         threads.map(|thread| &calls.threads[thread])
@@ -68,6 +76,7 @@ fn make(trace: &Trace) -> Result<Vec<ArrayRef>, Error> {
             i64::try_from(latency).ok()
         })),
         names.finish()?,
+        trace.texts()?.column(symbols).map_err(refused)?,
         u32s(
             launched
                 .iter()

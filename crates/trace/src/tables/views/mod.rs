@@ -148,6 +148,11 @@ impl TextColumn {
 
     fn finish(self) -> Result<ArrayRef, Error> {
         let texts: ArrayRef = Arc::new(StringArray::from_iter_values(self.texts));
-        array::dictionary(self.keys, texts, false).map_err(|error| Error::Arrow(error.to_string()))
+        array::dictionary(self.keys, texts, false).map_err(refused)
     }
+}
+
+/// An array that Arrow does not accept.
+fn refused(error: arrow_schema::ArrowError) -> Error {
+    Error::Arrow(error.to_string())
 }
