@@ -6,9 +6,22 @@ use rustc_hash::FxHashMap;
 use serde::Serialize;
 
 use super::kernels::share;
+use super::registry::{Analyzer, Answer, Need, row};
 use crate::model::event::EventName;
 use crate::model::trace::Trace;
 use crate::reconstruct::{Activity, Because, Dependencies, Interner, Link, Moment, OpTable, Plan, name_of};
+
+pub(super) const ANALYZER: Analyzer = Analyzer {
+    name: "critical-path",
+    aliases: &[],
+    description: "What determines the total time",
+    needs: Need::OpsOrCalls,
+    run: |analysis, _| {
+        Ok(Answer::whole(analysis.critical_path(), |report| {
+            Box::new(report.segments.iter().map(row))
+        }))
+    },
+};
 
 /// What held what up.
 #[derive(Clone, Debug, Default, Serialize)]

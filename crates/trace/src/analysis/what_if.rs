@@ -1,14 +1,30 @@
 //! What if: the dependency graph replayed on paper with something changed.
 
+use std::sync::Arc;
+
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use tracesmith_format::StackId;
 
+use super::registry::{Analyzer, Answer, Need};
 use super::source_line::source_line;
 use crate::model::trace::Trace;
 use crate::name_pattern::NamePattern;
 use crate::reconstruct::{
     Activity, Because, CallId, Change, Dependencies, FewLanes, Link, Moment, OpId, Plan, Unchanged, name_of,
+};
+
+pub(super) const ANALYZER: Analyzer = Analyzer {
+    name: "what-if",
+    aliases: &[],
+    description: "The predicted total time with --scale, --streams or --without-sync",
+    needs: Need::OpsOrCalls,
+    run: |analysis, options| {
+        let report = Arc::new(analysis.what_if(&options.what_if));
+        Ok(Answer::list("what_if", report, |report: &WhatIfReport| {
+            std::slice::from_ref(report)
+        }))
+    },
 };
 
 /// Which streams there are.
