@@ -13,7 +13,7 @@ use tracesmith_trace::analysis::{
     Analysis, AnalysisOptions, Analyzer, HostWaits, KernelKey, Need, Rows, Scale, StreamCount, WhatIf,
     WhatIfReport,
 };
-use tracesmith_trace::reconstruct::{Doubts, Window};
+use tracesmith_trace::reconstruct::{DataQuality, Window};
 use tracesmith_trace::{NamePattern, Trace, units};
 
 use crate::args::{AnalyzeArgs, Format, KernelKeyArg, StreamsArg, StretchArgs};
@@ -270,7 +270,7 @@ fn text(value: &Value) -> String {
 }
 
 /// Says what the figures cannot be sure of.
-pub(crate) fn say_doubts(doubts: &Doubts, output: &mut Output) {
+pub(crate) fn say_doubts(doubts: &DataQuality, output: &mut Output) {
     for sentence in doubts.sentences() {
         output.warning(&sentence);
     }

@@ -19,7 +19,7 @@ use super::{
     copies, critical_path, findings, idle, kernels, launches, memory, slack, steps, utilization, what_if,
 };
 use crate::error::Error;
-use crate::reconstruct::Doubts;
+use crate::reconstruct::DataQuality;
 
 /// All analyses, in the order in which they are listed.
 pub static ANALYZERS: &[Analyzer] = &[
@@ -126,7 +126,7 @@ impl Answer {
     }
 
     /// Writes it as JSON, with the data-quality warnings as its last field. A long result is written row by row.
-    pub fn write_json(&self, doubts: &Doubts, out: &mut dyn Write) -> io::Result<()> {
+    pub fn write_json(&self, doubts: &DataQuality, out: &mut dyn Write) -> io::Result<()> {
         self.0.write_json(doubts, out)
     }
 
@@ -154,7 +154,7 @@ impl<R: Serialize + Send + Sync + 'static> Report for R {}
 
 /// A report of a type that is not known.
 trait AnyReport: Send + Sync {
-    fn write_json(&self, doubts: &Doubts, out: &mut dyn Write) -> io::Result<()>;
+    fn write_json(&self, doubts: &DataQuality, out: &mut dyn Write) -> io::Result<()>;
     fn rows(&self) -> Option<Rows<'_>>;
     fn as_any(&self) -> &dyn Any;
 }
@@ -165,12 +165,12 @@ struct Whole<R> {
 }
 
 impl<R: Report> AnyReport for Whole<R> {
-    fn write_json(&self, doubts: &Doubts, out: &mut dyn Write) -> io::Result<()> {
+    fn write_json(&self, doubts: &DataQuality, out: &mut dyn Write) -> io::Result<()> {
         #[derive(Serialize)]
         struct WithDoubts<'a, R> {
             #[serde(flatten)]
             report: &'a R,
-            doubts: &'a Doubts,
+            doubts: &'a DataQuality,
         }
         let report = &*self.report;
         Ok(serde_json::to_writer_pretty(out, &WithDoubts { report, doubts })?)
@@ -192,7 +192,7 @@ struct List<R, T> {
 }
 
 impl<R: Report, T: Serialize + 'static> AnyReport for List<R, T> {
-    fn write_json(&self, doubts: &Doubts, out: &mut dyn Write) -> io::Result<()> {
+    fn write_json(&self, doubts: &DataQuality, out: &mut dyn Write) -> io::Result<()> {
         let mut serializer = serde_json::Serializer::pretty(out);
         let mut fields = serializer.serialize_map(Some(2))?;
         fields.serialize_entry(self.name, (self.list)(&self.report))?;

@@ -7,7 +7,7 @@ use std::io::Write;
 use std::sync::Arc;
 
 use tracesmith_format::Timestamp;
-use tracesmith_trace::overview::{DEVICE_KINDS, Overview, Window as Span};
+use tracesmith_trace::overview::{DEVICE_KINDS, Overview, TimeSpan as Span};
 use tracesmith_trace::reconstruct::Window;
 use tracesmith_trace::{Query, Trace, units};
 

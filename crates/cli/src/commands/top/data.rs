@@ -2,7 +2,7 @@
 
 use tracesmith_format::{DeviceId, ProcessId, StreamId};
 use tracesmith_trace::overview::{
-    Direction, Named, Overview, Picked, Position, RowKey, Surroundings, Window, named_within,
+    Direction, Named, Overview, Picked, Position, RowKey, Surroundings, TimeSpan, named_within,
 };
 use tracesmith_trace::{EventKind, NamePattern, Query, Trace};
 
@@ -81,7 +81,7 @@ impl<'t> Data<'t> {
     /// Reads a trace once; `None` when it has nothing that can be drawn.
     pub(super) fn new(trace: &'t Trace, filter: Filter, bar: Bar) -> Option<Self> {
         let query = filter.query();
-        let whole = Window::of(trace, &query)?;
+        let whole = TimeSpan::of(trace, &query)?;
         let progress = Progress::new("reading", trace.file_bytes(), bar).into_fn();
         let watched = query.with_progress(&progress);
         let summary = Overview::bounded(trace, watched, whole, SUMMARY_CELLS, SUMMARY_CELLS_OF_ALL_ROWS);
@@ -114,7 +114,7 @@ impl<'t> Data<'t> {
     }
 
     /// A stretch of time in so many cells: from the summary where that is fine enough, else from the file.
-    pub(super) fn picture(&self, window: Window, cells: usize) -> Picture {
+    pub(super) fn picture(&self, window: TimeSpan, cells: usize) -> Picture {
         let overview = self.cells_of(&self.query, &self.summary, window, cells);
         let matches = self
             .matches
@@ -138,7 +138,7 @@ impl<'t> Data<'t> {
         }
     }
 
-    fn cells_of(&self, query: &Query, summary: &Overview, window: Window, cells: usize) -> Overview {
+    fn cells_of(&self, query: &Query, summary: &Overview, window: TimeSpan, cells: usize) -> Overview {
         if summary.cells_within(window) >= SUMMARY_CELLS_EACH * cells {
             summary.coarser(window, cells)
         } else {

@@ -7,7 +7,7 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line as TextLine, Span};
 use ratatui::widgets::{Block, Clear, Paragraph};
 use tracesmith_format::Timestamp;
-use tracesmith_trace::overview::{Activity, Overview, OverviewRow, RowKey};
+use tracesmith_trace::overview::{ActivityKind, Overview, OverviewRow, RowKey};
 use tracesmith_trace::{EventName, Trace, units};
 
 use super::data::{Inspected, Picture};
@@ -123,7 +123,7 @@ impl Scene<'_> {
     }
 
     /// A style that is a colour, where there are colours.
-    fn style(&self, activity: Activity) -> Style {
+    fn style(&self, activity: ActivityKind) -> Style {
         match self.look.colors {
             Colors::Shown => Style::new().fg(terminal_color(color(activity))),
             Colors::Hidden => Style::new(),
@@ -244,7 +244,7 @@ impl Scene<'_> {
             let share = overview.share(row, cell);
             let shown = match activity {
                 _ if share > 0.0 => charset.level(share),
-                Some(Activity::Sync) => charset.wait(),
+                Some(ActivityKind::Sync) => charset.wait(),
                 _ if row.starts(cell) > 0 => charset.moment(),
                 _ => ' ',
             };
@@ -353,7 +353,7 @@ impl Scene<'_> {
             charset.moment()
         )));
         let mut legend = Vec::new();
-        for activity in Activity::ALL {
+        for activity in ActivityKind::ALL {
             if self
                 .picture
                 .overview

@@ -21,7 +21,7 @@ use ratatui::crossterm::event::Event;
 use ratatui::layout::Rect;
 use tracesmith_format::{StreamId, Timestamp};
 use tracesmith_trace::Trace;
-use tracesmith_trace::overview::{DEVICE_KINDS, HOST_KINDS, Window};
+use tracesmith_trace::overview::{DEVICE_KINDS, HOST_KINDS, TimeSpan};
 
 use super::view;
 use crate::args::{Format, TopArgs};
@@ -91,14 +91,14 @@ pub(crate) fn run(args: &TopArgs, output: &mut Output) -> anyhow::Result<Exit> {
     })
 }
 
-fn first_window(args: &TopArgs, trace: &Trace, data: &Data<'_>) -> anyhow::Result<Window> {
+fn first_window(args: &TopArgs, trace: &Trace, data: &Data<'_>) -> anyhow::Result<TimeSpan> {
     let whole = data.summary.window();
     let range = time_range(args.from, args.to, trace.span())?;
     let (from, to) = (range.from.unwrap_or(whole.from), range.to.unwrap_or(whole.to));
     if from >= to {
         bail!("the chosen events are not in the time range of --from and --to");
     }
-    Ok(Window::new(from, to))
+    Ok(TimeSpan::new(from, to))
 }
 
 /// Shows pictures and takes keys until somebody quits, or a signal comes.
@@ -154,13 +154,13 @@ struct Top<'t> {
     title: String,
     look: Look,
     /// What was read last, and for which window and number of cells.
-    picture: Option<(Window, usize, Picture)>,
+    picture: Option<(TimeSpan, usize, Picture)>,
     /// What the selected event stands among.
     inspected: Option<(Timestamp, Inspected)>,
 }
 
 impl<'t> Top<'t> {
-    fn new(data: Data<'t>, window: Window, title: String, look: Look) -> Self {
+    fn new(data: Data<'t>, window: TimeSpan, title: String, look: Look) -> Self {
         let state = State::new(data.summary.window(), window, data.lines());
         Top {
             data,

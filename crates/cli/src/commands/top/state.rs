@@ -2,7 +2,7 @@
 //! for by a [`Request`], and whoever reads it says what was found.
 
 use tracesmith_format::Timestamp;
-use tracesmith_trace::overview::{Direction, Picked, Position, RowKey, Window};
+use tracesmith_trace::overview::{Direction, Picked, Position, RowKey, TimeSpan};
 
 /// What a key asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,9 +79,9 @@ pub(super) enum Line {
 /// All that is shown but the trace.
 pub(super) struct State {
     /// The whole of the trace.
-    pub(super) whole: Window,
+    pub(super) whole: TimeSpan,
     /// What is shown of it.
-    pub(super) window: Window,
+    pub(super) window: TimeSpan,
     /// Columns of the timeline.
     pub(super) cells: usize,
     /// Lines of the list that fit.
@@ -105,7 +105,7 @@ pub(super) struct State {
 }
 
 impl State {
-    pub(super) fn new(whole: Window, window: Window, lines: Vec<Line>) -> Self {
+    pub(super) fn new(whole: TimeSpan, window: TimeSpan, lines: Vec<Line>) -> Self {
         let mut state = State {
             whole,
             window,
@@ -403,7 +403,7 @@ impl State {
         let nanos = nanos.clamp(self.shortest(), self.whole.nanos().max(self.shortest()));
         let latest = self.whole.to.0.saturating_sub(nanos).max(self.whole.from.0);
         let from = from.0.clamp(self.whole.from.0, latest);
-        self.window = Window::new(Timestamp(from), Timestamp(from.saturating_add(nanos)));
+        self.window = TimeSpan::new(Timestamp(from), Timestamp(from.saturating_add(nanos)));
     }
 
     /// A nanosecond a cell.
