@@ -12,7 +12,7 @@ use tracesmith_bench::figure::{median_time, print, print_head};
 use tracesmith_bench::memory::{forget_peak, peak_bytes};
 use tracesmith_bench::workload::{Training, kernel_names};
 use tracesmith_format::{ClockId, StringId, Timestamp, Writer, WriterOptions};
-use tracesmith_trace::overview::{Overview, Window};
+use tracesmith_trace::overview::{Overview, TimeSpan};
 use tracesmith_trace::{Query, Trace};
 
 /// Cells of a wide terminal.
@@ -35,7 +35,7 @@ fn main() {
     write(&path, rows);
     let trace = Trace::open(&path).unwrap();
     let query = Query::default();
-    let window = Window::of(&trace, &query).unwrap();
+    let window = TimeSpan::of(&trace, &query).unwrap();
 
     forget_peak();
     let time = median_time(3, || {
@@ -67,7 +67,7 @@ fn main() {
         "a frame, 16 ms",
     );
     let middle = window.from.0 + window.nanos() / 2;
-    let part = Window::new(Timestamp(middle), Timestamp(middle + window.nanos() / 400));
+    let part = TimeSpan::new(Timestamp(middle), Timestamp(middle + window.nanos() / 400));
     let time = median_time(9, || {
         black_box(Overview::new(&trace, &query, part, CELLS));
     });

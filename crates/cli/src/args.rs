@@ -18,9 +18,7 @@ use tracesmith_interop::import::{IMPORTERS, Importer};
 use tracesmith_trace::{EventKind, SortKey};
 
 use crate::time_arg::TimeArg;
-pub(crate) use analysis::{
-    AnalysisArg, AnalyzeArgs, DiffArgs, KernelKeyArg, StatesArgs, StreamsArg, TimeRangeArgs,
-};
+pub(crate) use analysis::{AnalyzeArgs, DiffArgs, KernelKeyArg, StatesArgs, StreamsArg, TimeRangeArgs};
 pub(crate) use capture::{
     CaptureArgs, EnvArgs, GraphsArg, KindArg, LevelArg, ProfileArgs, RecordArgs, StackArg, WaitArg,
 };

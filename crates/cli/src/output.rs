@@ -177,6 +177,17 @@ impl Output {
         out.write_all(b"\n").map_err(StdoutError)
     }
 
+    /// An answer that writes itself as JSON.
+    pub(crate) fn json_of(
+        &mut self,
+        write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<(), StdoutError> {
+        let out = self.plain()?;
+        write(out)
+            .and_then(|()| out.write_all(b"\n"))
+            .map_err(StdoutError)
+    }
+
     /// A table of the answer, for people.
     pub(crate) fn table(&mut self, table: &TextTable) -> Result<(), StdoutError> {
         for line in table.lines_with(self.width, self.names) {

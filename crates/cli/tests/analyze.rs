@@ -12,6 +12,7 @@ use crate::support;
 use insta::assert_snapshot;
 use serde_json::Value;
 use support::tracesmith;
+use tracesmith_trace::analysis::ANALYZERS;
 
 const DEMO: &str = "fixtures/demo-h200.sbt";
 const SYNTHETIC: &str = "fixtures/synthetic-v1.sbt";
@@ -32,20 +33,7 @@ fn analyze_shows_a_summary_with_findings() {
 
 #[test]
 fn every_analysis_can_be_had_alone_in_every_form() {
-    for only in [
-        "utilization",
-        "streams",
-        "idle",
-        "steps",
-        "kernels",
-        "copies",
-        "launches",
-        "memory",
-        "critical-path",
-        "slack",
-        "what-if",
-        "findings",
-    ] {
+    for only in ANALYZERS.iter().map(|analyzer| analyzer.name) {
         let table = tracesmith(["analyze", DEMO, "--only", only]);
         assert!(
             !table.stdout.is_empty() && table.code == Some(0),
@@ -62,6 +50,18 @@ fn every_analysis_can_be_had_alone_in_every_form() {
     }
     let refused = tracesmith(["analyze", DEMO, "--format", "csv"]);
     assert_eq!(refused.code, Some(2));
+}
+
+#[test]
+fn the_reference_lists_every_analysis() {
+    let page = std::fs::read_to_string(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../docs/reference/commands.md"
+    ))
+    .unwrap();
+    let names: Vec<&str> = ANALYZERS.iter().map(|analyzer| analyzer.name).collect();
+    let line = format!("| `--only NAME` | one analysis: {} |", names.join(", "));
+    assert!(page.contains(&line), "docs/reference/commands.md lacks:\n{line}");
 }
 
 #[test]

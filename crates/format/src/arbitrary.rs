@@ -1,7 +1,7 @@
 //! Rows of any content, for the tests of this crate and of those above it, and for the seeds of `fuzz/`.
 
 use crate::blob::Blob;
-use crate::lane::Lane;
+use crate::column_value::ColumnValue;
 
 /// Something that can be made from random numbers.
 pub trait Arbitrary: Sized {
@@ -9,9 +9,9 @@ pub trait Arbitrary: Sized {
     fn arbitrary(next: &mut dyn FnMut() -> u64) -> Self;
 }
 
-impl<T: Lane> Arbitrary for T {
+impl<T: ColumnValue> Arbitrary for T {
     fn arbitrary(next: &mut dyn FnMut() -> u64) -> Self {
-        T::from_lane(next() & T::MAX)
+        T::from_word(next() & T::MAX)
     }
 }
 

@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::lane::{Value, lane_newtype};
+use crate::column_value::{Value, column_value_newtype};
 
 macro_rules! ids {
     ($($(#[$meta:meta])* $name:ident($inner:ty), $meaning:ident;)*) => {$(
@@ -14,7 +14,7 @@ macro_rules! ids {
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         pub struct $name(pub $inner);
 
-        lane_newtype!($name, $inner, $meaning, |v: $name| Value::Number(u64::from(v.0)));
+        column_value_newtype!($name, $inner, $meaning, |v: $name| Value::Number(u64::from(v.0)));
 
         impl $name {
             /// No such thing, or not known.
@@ -87,7 +87,7 @@ impl Ordinal {
     }
 }
 
-lane_newtype!(Ordinal, u32, Ordinal, |v: Ordinal| v
+column_value_newtype!(Ordinal, u32, Ordinal, |v: Ordinal| v
     .get()
     .map_or(Value::Missing, |n| Value::Number(u64::from(n))));
 
@@ -127,11 +127,11 @@ macro_rules! codes {
             }
         }
 
-        $crate::lane::lane_newtype!(
+        $crate::column_value::column_value_newtype!(
             $name,
             u8,
             Code,
-            |v: $name| $crate::lane::Value::Code(v.name(), u64::from(v.0)),
+            |v: $name| $crate::column_value::Value::Code(v.name(), u64::from(v.0)),
             codes: &$crate::ids::Codes {
                 name: stringify!($name),
                 doc: concat!($($doc),*).trim_ascii(),

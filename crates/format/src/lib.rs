@@ -31,13 +31,13 @@ mod blob;
 mod block;
 mod buffer;
 mod codec;
+mod column_value;
 mod dictionary;
 mod error;
 #[doc(hidden)]
 pub mod fuzz;
 mod header;
 mod ids;
-mod lane;
 mod reader;
 #[cfg(test)]
 mod round_trip;
@@ -54,11 +54,11 @@ pub use blob::{Blob, Blobs};
 pub use block::{BLOCK_HEADER_BYTES, BlockHeader, BlockKind, MAX_BLOCK_BYTES, MAX_BLOCK_ROWS};
 pub use buffer::{ColumnBuffer, ColumnValues};
 pub use codec::{BlockDecoder, BlockEncoder, Transform};
+pub use column_value::{ColumnType, ColumnValue, Meaning, Value};
 pub use error::{Damage, Error, Problem};
 pub use header::{FILE_HEADER_BYTES, FileHeader, MAGIC, MAJOR_VERSION, MINOR_VERSION};
 pub use ids::*;
-pub use lane::{ColumnType, Lane, Meaning, Value};
-pub use reader::{Block, Decoder, Found, Reader};
+pub use reader::{Block, BlockLookup, Decoder, Reader};
 pub use shared::{Group, Shared};
 pub use source::{FileSource, Memory, Source};
 pub use table::{ColumnSpec, ColumnView, Columns, Field, IdMap, Projection, Table};

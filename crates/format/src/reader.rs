@@ -31,7 +31,7 @@ impl Block {
 
 /// How the blocks were found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum BlockLookup {
     /// By the index.
     Index,
     /// By scanning the file: it is not finished, or damaged.
@@ -44,7 +44,7 @@ pub struct Reader<S> {
     header: Option<FileHeader>,
     blocks: Vec<Block>,
     damage: Vec<Damage>,
-    found: Found,
+    found: BlockLookup,
 }
 
 impl<S: Source> Reader<S> {
@@ -57,7 +57,7 @@ impl<S: Source> Reader<S> {
                 header,
                 blocks,
                 damage: Vec::new(),
-                found: Found::Index,
+                found: BlockLookup::Index,
             },
             Indexed::Absent => Self::scan_from(source, header)?,
             Indexed::Broken(damage) => {
@@ -87,7 +87,7 @@ impl<S: Source> Reader<S> {
             header,
             blocks: found.blocks,
             damage: found.damage,
-            found: Found::Scan,
+            found: BlockLookup::Scan,
         })
     }
 
@@ -104,7 +104,7 @@ impl<S: Source> Reader<S> {
                 self.damage
                     .push(damage(length, finished - length, None, Problem::Shortened));
             }
-            Some(finished) if finished < length && self.found == Found::Index => {
+            Some(finished) if finished < length && self.found == BlockLookup::Index => {
                 self.damage
                     .push(damage(finished, length - finished, None, Problem::Trailing));
             }
@@ -128,7 +128,7 @@ impl<S: Source> Reader<S> {
     }
 
     /// How the blocks were found.
-    pub fn found(&self) -> Found {
+    pub fn found(&self) -> BlockLookup {
         self.found
     }
 

@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 
 use crate::arbitrary::{Arbitrary, numbers};
+use crate::column_value::Value;
 use crate::ids::ClockId;
-use crate::lane::Value;
 use crate::reader::Reader;
 use crate::source::Memory;
 use crate::table::{Columns, Projection, Table};
@@ -279,7 +279,7 @@ fn an_index_with_more_rows_than_a_block_holds_is_split() {
         [(rows, 0, rows - 10), (rows + 1, u64::from(rows) - 10, 10)]
     );
     let reader = Reader::open(Memory(file)).unwrap();
-    assert_eq!(reader.found(), crate::reader::Found::Index);
+    assert_eq!(reader.found(), crate::reader::BlockLookup::Index);
     assert_eq!(reader.damage(), []);
     assert_eq!(reader.blocks().len(), rows as usize);
 }

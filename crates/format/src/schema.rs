@@ -1,10 +1,10 @@
 //! The file's description of itself: every table and column that its writer knew, by name.
 
 use crate::block::BlockKind;
+use crate::column_value::ColumnType;
 use crate::dictionary::Dictionaries;
 use crate::error::Error;
 use crate::for_each_table;
-use crate::lane::ColumnType;
 use crate::table::{ColumnSpec, Columns, Table};
 use crate::tables::*;
 

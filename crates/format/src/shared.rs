@@ -11,8 +11,8 @@ use hashbrown::HashTable;
 
 use crate::buffer::ColumnBuffer;
 use crate::codec::{BlockDecoder, BlockEncoder};
+use crate::column_value::Value;
 use crate::error::Problem;
-use crate::lane::Value;
 use crate::table::{ColumnSpec, ColumnView, IdMap, Projection};
 
 /// A set of columns that are shared by rows with equal values. The `group!` macro implements it.

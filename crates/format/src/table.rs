@@ -7,11 +7,11 @@ use crate::blob::{Blob, Blobs};
 use crate::block::BlockKind;
 use crate::buffer::{ColumnBuffer, ColumnValues};
 use crate::codec::{BlockDecoder, BlockEncoder, Transform};
+use crate::column_value::{ColumnType, ColumnValue, Meaning, Value};
 use crate::error::{Error, Problem};
 use crate::ids::{
     ClockId, Codes, DeviceId, FrameId, HostId, ImageId, ProcessId, StackId, StringId, Timestamp,
 };
-use crate::lane::{ColumnType, Lane, Meaning, Value};
 
 /// A kind of row that a trace can hold.
 pub trait Table: Clone + Default + PartialEq + std::fmt::Debug + Send + Sync + 'static {
@@ -202,8 +202,8 @@ pub trait IdMap {
 
 /// A value with all ids of the trace replaced, by what the column means.
 #[inline]
-pub(crate) fn remap_lane<T: Lane>(value: T, map: &mut dyn IdMap) -> T {
-    let id = value.to_lane() as u32;
+pub(crate) fn remap_lane<T: ColumnValue>(value: T, map: &mut dyn IdMap) -> T {
+    let id = value.to_word() as u32;
     let new = match T::MEANING {
         Meaning::String => map.string(StringId(id)).0,
         Meaning::Stack => map.stack(StackId(id)).0,
@@ -215,10 +215,10 @@ pub(crate) fn remap_lane<T: Lane>(value: T, map: &mut dyn IdMap) -> T {
         Meaning::Clock => map.clock(ClockId(id)).0,
         _ => return value,
     };
-    T::from_lane(u64::from(new))
+    T::from_word(u64::from(new))
 }
 
-/// A type that a column can hold: a [`Lane`], or a [`Blob`].
+/// A type that a column can hold: a [`ColumnValue`], or a [`Blob`].
 pub trait Field: Clone {
     /// How many of them are kept.
     type Column: Clone + Default + std::fmt::Debug + Send + Sync;
@@ -251,11 +251,11 @@ pub trait Field: Clone {
     }
 }
 
-impl<T: Lane + std::fmt::Debug> Field for T {
+impl<T: ColumnValue + std::fmt::Debug> Field for T {
     type Column = Vec<T>;
-    const TYPE: ColumnType = <T as Lane>::TYPE;
-    const MEANING: Meaning = <T as Lane>::MEANING;
-    const CODES: Option<&'static Codes> = <T as Lane>::CODES;
+    const TYPE: ColumnType = <T as ColumnValue>::TYPE;
+    const MEANING: Meaning = <T as ColumnValue>::MEANING;
+    const CODES: Option<&'static Codes> = <T as ColumnValue>::CODES;
 
     #[inline]
     fn push(column: &mut Vec<T>, value: &T) {
@@ -284,7 +284,7 @@ impl<T: Lane + std::fmt::Debug> Field for T {
     }
 
     fn into_buffer(column: Vec<T>) -> ColumnValues {
-        <T as Lane>::into_buffer(column)
+        <T as ColumnValue>::into_buffer(column)
     }
 
     fn remap(column: &mut Vec<T>, map: &mut dyn IdMap) {
@@ -484,8 +484,8 @@ macro_rules! table {
                         id: $base,
                         group: 0,
                         name: stringify!($group).to_owned(),
-                        column_type: $crate::lane::ColumnType::Index,
-                        meaning: $crate::lane::Meaning::Number,
+                        column_type: $crate::column_value::ColumnType::Index,
+                        meaning: $crate::column_value::Meaning::Number,
                         codes: None,
                         doc: concat!($($sdoc),*).trim_ascii(),
                     });
@@ -494,7 +494,7 @@ macro_rules! table {
                 specs
             }
 
-            fn visit(&self, row: usize, f: &mut dyn FnMut(u16, $crate::lane::Value)) {
+            fn visit(&self, row: usize, f: &mut dyn FnMut(u16, $crate::column_value::Value)) {
                 $(f($id, <$type as $crate::table::Field>::value(&self.$field, row));)*
                 $($($crate::shared::Group::visit(self.$group.get(row), $base, f);)*)?
             }
@@ -548,8 +548,8 @@ macro_rules! group {
 
         impl $crate::arbitrary::Arbitrary for $name {
             fn arbitrary(next: &mut dyn FnMut() -> u64) -> Self {
-                $name { $($field: <$type as $crate::lane::Lane>::from_lane(
-                    next() & <$type as $crate::lane::Lane>::MAX,
+                $name { $($field: <$type as $crate::column_value::ColumnValue>::from_word(
+                    next() & <$type as $crate::column_value::ColumnValue>::MAX,
                 ),)* }
             }
         }
@@ -558,7 +558,7 @@ macro_rules! group {
             #[inline]
             fn hash(&self) -> u64 {
                 let sum = 0u64 $(.wrapping_add(
-                    $crate::lane::Lane::to_lane(self.$field)
+                    $crate::column_value::ColumnValue::to_word(self.$field)
                         .wrapping_mul((($offset as u64 * 2 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)) | 1),
                 ))*;
                 (sum ^ (sum >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93)
@@ -592,15 +592,15 @@ macro_rules! group {
                     id: base + $offset,
                     group: base,
                     name: format!("{name}.{}", stringify!($field)),
-                    column_type: <$type as $crate::lane::Lane>::TYPE,
-                    meaning: <$type as $crate::lane::Lane>::MEANING,
-                    codes: <$type as $crate::lane::Lane>::CODES,
+                    column_type: <$type as $crate::column_value::ColumnValue>::TYPE,
+                    meaning: <$type as $crate::column_value::ColumnValue>::MEANING,
+                    codes: <$type as $crate::column_value::ColumnValue>::CODES,
                     doc: concat!($($fdoc),*).trim_ascii(),
                 });)*
             }
 
-            fn visit(&self, base: u16, f: &mut dyn FnMut(u16, $crate::lane::Value)) {
-                $(f(base + $offset, $crate::lane::Lane::value(self.$field));)*
+            fn visit(&self, base: u16, f: &mut dyn FnMut(u16, $crate::column_value::Value)) {
+                $(f(base + $offset, $crate::column_value::ColumnValue::value(self.$field));)*
             }
 
             fn visit_columns(
@@ -611,7 +611,7 @@ macro_rules! group {
             ) {
                 $(f(base + $offset, $crate::table::ColumnView {
                     values: values.len(),
-                    value: &|at| $crate::lane::Lane::value(values[at].$field),
+                    value: &|at| $crate::column_value::ColumnValue::value(values[at].$field),
                     index: Some(index),
                 });)*
             }
@@ -626,7 +626,7 @@ macro_rules! group {
                 $(if wanted.has(base + $offset) {
                     let members: Vec<$type> = values.iter().map(|value| value.$field).collect();
                     f(base + $offset, $crate::buffer::ColumnBuffer {
-                        values: $crate::lane::Lane::into_buffer(members),
+                        values: $crate::column_value::ColumnValue::into_buffer(members),
                         index: Some(std::sync::Arc::clone(index)),
                     });
                 })*

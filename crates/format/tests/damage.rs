@@ -6,8 +6,8 @@ use std::io::Cursor;
 
 use tracesmith_format::tables::*;
 use tracesmith_format::{
-    BLOCK_HEADER_BYTES, Block, ClockId, CorrelationId, Error, FILE_HEADER_BYTES, FileHeader, FileSource,
-    Found, FrameId, Memory, Problem, ProcessId, Reader, StreamId, Timestamp, Writer, WriterOptions,
+    BLOCK_HEADER_BYTES, Block, BlockLookup, ClockId, CorrelationId, Error, FILE_HEADER_BYTES, FileHeader,
+    FileSource, FrameId, Memory, Problem, ProcessId, Reader, StreamId, Timestamp, Writer, WriterOptions,
 };
 
 /// A trace with several kinds of block, small enough to try every byte of it.
@@ -88,7 +88,7 @@ fn payloads(reader: &Reader<Memory<&[u8]>>) -> Vec<(Block, Result<Vec<u8>, Error
 fn whole_blocks(file: &[u8]) -> Vec<(Block, Vec<u8>)> {
     let reader = Reader::open(Memory(file)).unwrap();
     assert_eq!(reader.damage(), []);
-    assert_eq!(reader.found(), Found::Index);
+    assert_eq!(reader.found(), BlockLookup::Index);
     payloads(&reader)
         .into_iter()
         .map(|(block, payload)| (block, payload.unwrap()))

@@ -16,7 +16,7 @@ use tracesmith_format::StackId;
 use tracesmith_trace::Trace;
 use tracesmith_trace::analysis::CriticalPathReport;
 use tracesmith_trace::reconstruct::{
-    Activity, ClassSet, Dependencies, OpClass, Plan, Steps, Timeline, Window,
+    Activity, ClassSet, Dependencies, ExecutionGraph, OpClass, Steps, Timeline, Window,
 };
 use tracesmith_trace::tables::ColumnKind::{self, F64, Text, U32, U64};
 use tracesmith_trace::tables::{Condition, Scan};
@@ -370,7 +370,7 @@ fn critical_path(trace: &Arc<Trace>, arguments: &[Value]) -> Result<RecordBatch,
         }
     };
     let dependencies = Dependencies::of(&activity);
-    let plan = Plan::of(&activity, &dependencies);
+    let plan = ExecutionGraph::of(&activity, &dependencies);
     let report = CriticalPathReport::of(trace, &activity, &dependencies, &plan);
     let segments = || report.segments.iter();
     let column = |f: &dyn Fn(u64, u64) -> u64| -> ArrayRef {

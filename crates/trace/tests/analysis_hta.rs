@@ -23,7 +23,7 @@ use tracesmith_trace::analysis::{
     Breakdown, IdleCause, KernelKey, KernelsReport, LaunchesReport, StreamIdle,
 };
 use tracesmith_trace::reconstruct::{
-    Activity, ClassSet, Dependencies, LaneId, OpClass, OpId, Span, Timeline,
+    Activity, ClassSet, Dependencies, OpClass, OpId, Span, StreamIndex, Timeline,
 };
 
 const SCRIPT: &str = r"
@@ -134,7 +134,7 @@ enum Calls {
 }
 
 /// Nanoseconds of all gaps of a stream that began before the call that ended them.
-fn whole_gaps_of_the_host(activity: &Activity, lane: LaneId) -> i64 {
+fn whole_gaps_of_the_host(activity: &Activity, lane: StreamIndex) -> i64 {
     let (ops, calls) = (&activity.ops, &activity.calls);
     let gap = |pair: &[OpId]| {
         let (from, to) = (ops.end[pair[0].index()], ops.start[pair[1].index()]);

@@ -19,7 +19,7 @@ use tracesmith_format::{Writer, WriterOptions};
 use tracesmith_trace::analysis::{Analysis, HostWaits, Scale, WhatIf};
 use tracesmith_trace::overview::Surroundings;
 use tracesmith_trace::reconstruct::{
-    Activity, Because, CallId, Change, Dependencies, Link, Moment, OpId, Plan, Window,
+    Activity, CallId, Change, Dependencies, ExecutionGraph, Link, LinkKind, Node, OpId, Window,
 };
 use tracesmith_trace::{EventKind, NamePattern, Query, Trace};
 
@@ -223,7 +223,7 @@ fn edges_between_launches_grow_with_their_streams_and_not_with_pairs() {
 /// Scales every op, and leaves out streams or waits.
 struct Changed {
     factor: f64,
-    without: Option<Because>,
+    without: Option<LinkKind>,
     durations: Vec<u64>,
 }
 
@@ -236,8 +236,8 @@ impl Change for Changed {
         duration
     }
 
-    fn keeps(&mut self, _: &Activity, _: Moment, link: &Link) -> bool {
-        Some(link.because) != self.without
+    fn keeps(&mut self, _: &Activity, _: Node, link: &Link) -> bool {
+        Some(link.kind) != self.without
     }
 
     fn lane_free(&mut self, _: &Activity, _: OpId) -> Option<u64> {
@@ -254,7 +254,7 @@ proptest! {
     fn no_op_starts_before_its_launch(
         steps in prop::collection::vec((0u64..200, 0u64..50, 1u64..300, 1u64..4, 0u8..6, 0u64..400), 1..40),
         factor in 0.0f64..3.0,
-        without in prop::sample::select(vec![None, Some(Because::Stream), Some(Because::HostWaited)]),
+        without in prop::sample::select(vec![None, Some(LinkKind::Stream), Some(LinkKind::HostWaited)]),
     ) {
         let mut made = Made::new();
         let mut host = 1_000u64;
@@ -289,17 +289,17 @@ proptest! {
         let activity = Activity::of(&trace).unwrap();
         let dependencies = Dependencies::of(&activity);
         let activity = Arc::new(activity);
-        let plan = Plan::of(&activity, &dependencies);
+        let plan = ExecutionGraph::of(&activity, &dependencies);
         let mut changed = Changed { factor, without, durations: vec![0; activity.ops.len()] };
         let times = plan.replayed(&mut changed);
         let mut launch_at = vec![None; activity.calls.len()];
-        for (at, moment) in plan.moments.iter().enumerate() {
-            if let Moment::Launch(call) = moment {
+        for (at, moment) in plan.nodes.iter().enumerate() {
+            if let Node::Launch(call) = moment {
                 launch_at[call.index()] = Some(times[at]);
             }
         }
-        for (at, moment) in plan.moments.iter().enumerate() {
-            let Moment::Work(op) = moment else { continue };
+        for (at, moment) in plan.nodes.iter().enumerate() {
+            let Node::Op(op) = moment else { continue };
             let call = activity.ops.call[op.index()];
             let launch = launch_at[call.index()].unwrap();
             let early = activity.calls.start[call.index()].saturating_sub(activity.ops.start[op.index()]);

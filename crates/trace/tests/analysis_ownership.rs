@@ -11,7 +11,7 @@ use tracesmith_trace::{EventKind, HealthReport, NamePattern, Query, RepairReport
 use crate::made::Made;
 
 /// The compiler checks this: a type that borrows, or that one thread alone may use, does not build.
-const fn is_shared<T: Send + std::marker::Sync + 'static>() {}
+const fn is_shared<T: Send + Sync + 'static>() {}
 
 const _: () = {
     is_shared::<Trace>();
@@ -20,7 +20,7 @@ const _: () = {
     is_shared::<Analysis>();
     is_shared::<Activity>();
     is_shared::<Dependencies>();
-    is_shared::<Plan>();
+    is_shared::<ExecutionGraph>();
     is_shared::<States>();
     is_shared::<StateLine>();
     is_shared::<Steps>();
@@ -60,7 +60,7 @@ fn made() -> Arc<Trace> {
 fn results_outlive_the_analysis_and_the_trace() {
     let trace = made();
     let analysis = Analysis::of(&trace, Window::default()).unwrap();
-    let (plan, states, slack) = (analysis.plan(), analysis.states(), analysis.slack());
+    let (plan, states, slack) = (analysis.execution_graph(), analysis.states(), analysis.slack());
     drop((trace, analysis));
     let on_another_thread = std::thread::spawn(move || {
         let names: Vec<String> = slack.iter().map(|op| op.name.to_string()).collect();
@@ -76,10 +76,10 @@ fn results_outlive_the_analysis_and_the_trace() {
 fn analyses_of_the_same_time_range_share_what_was_computed() {
     let trace = made();
     let first = Analysis::of(&trace, Window::default()).unwrap();
-    let (plan, kernels) = (first.plan(), first.kernels(KernelKey::Name));
+    let (plan, kernels) = (first.execution_graph(), first.kernels(KernelKey::Name));
     drop(first);
     let second = Analysis::of(&trace, Window::default()).unwrap();
-    assert!(Arc::ptr_eq(&plan, &second.plan()));
+    assert!(Arc::ptr_eq(&plan, &second.execution_graph()));
     assert!(Arc::ptr_eq(&kernels, &second.kernels(KernelKey::Name)));
     assert!(Arc::ptr_eq(&second.activity, &trace.activity().unwrap()));
 }

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use tracesmith_format::tables::*;
 use tracesmith_format::*;
 use tracesmith_trace::overview::{
-    Activity, Direction, Overview, Position, RowKey, Surroundings, ThreadRole, Window, named_within,
+    ActivityKind, Direction, Overview, Position, RowKey, Surroundings, ThreadRole, TimeSpan, named_within,
 };
 use tracesmith_trace::{EventKind, NamePattern, Query, Trace};
 
@@ -59,8 +59,8 @@ fn stream(number: u64) -> RowKey {
 
 const DEVICE: RowKey = RowKey::Device { device: DeviceId(1) };
 
-fn window(from: u64, to: u64) -> Window {
-    Window::new(Timestamp(from), Timestamp(to))
+fn window(from: u64, to: u64) -> TimeSpan {
+    TimeSpan::new(Timestamp(from), Timestamp(to))
 }
 
 /// Busy nanoseconds between two moments: each nanosecond by itself.
@@ -136,7 +136,7 @@ proptest! {
         rows in rows(), rows_per_block in 1..20u32, cells in 1..40usize,
     ) {
         let trace = trace_of(&rows, rows_per_block);
-        let Some(window) = Window::of(&trace, &Query::default()) else { return Ok(()) };
+        let Some(window) = TimeSpan::of(&trace, &Query::default()) else { return Ok(()) };
         let overview = Overview::new(&trace, &Query::default(), window, cells);
         for key in [None, Some(DEVICE), Some(stream(0)), Some(stream(2))] {
             let is_wanted = |row: &&Row| row.0 != 0 && key.is_none_or(|key| key == DEVICE || key == stream(row.2));
@@ -271,7 +271,7 @@ fn an_event_knows_its_call_and_what_that_was_made_in() {
 #[test]
 fn a_trace_without_events_has_nothing_to_show() {
     let trace = trace_of(&[], 8);
-    assert_eq!(Window::of(&trace, &Query::default()), None);
+    assert_eq!(TimeSpan::of(&trace, &Query::default()), None);
     let overview = Overview::new(&trace, &Query::default(), window(1, 100), 10);
     assert!(overview.rows.is_empty());
 }
@@ -279,7 +279,7 @@ fn a_trace_without_events_has_nothing_to_show() {
 #[test]
 fn one_event_fills_its_window() {
     let trace = trace_of(&[(500, 700, 3)], 8);
-    let window = Window::of(&trace, &Query::default()).unwrap();
+    let window = TimeSpan::of(&trace, &Query::default()).unwrap();
     assert_eq!((window.from, window.to), (Timestamp(500), Timestamp(700)));
     let overview = Overview::new(&trace, &Query::default(), window, 7);
     let row = overview.row(stream(3)).unwrap();
@@ -290,7 +290,7 @@ fn one_event_fills_its_window() {
 #[test]
 fn a_moment_is_a_window_of_a_nanosecond() {
     let trace = trace_of(&[(500, 500, 3)], 8);
-    let window = Window::of(&trace, &Query::default()).unwrap();
+    let window = TimeSpan::of(&trace, &Query::default()).unwrap();
     assert_eq!(window.nanos(), 1);
     let overview = Overview::new(&trace, &Query::default(), window, 5);
     let row = overview.row(stream(3)).unwrap();
@@ -317,7 +317,7 @@ fn a_cut_file_shows_what_is_left_of_it() {
     let bytes = bytes_of(&rows, 10);
     let cut = Trace::from_bytes(bytes[..bytes.len() * 2 / 3].to_vec()).unwrap();
     assert!(!cut.health().damage.is_empty());
-    let window = Window::of(&cut, &Query::default()).unwrap();
+    let window = TimeSpan::of(&cut, &Query::default()).unwrap();
     let left = Overview::new(&cut, &Query::default(), window, 10);
     let row = left.row(stream(1)).unwrap();
     assert!(row.events > 0 && row.events < 2_000);
@@ -397,14 +397,14 @@ fn communication_waits_and_threads_are_told_apart() {
     let nanos = |activity| row.nanos_of(activity);
     assert_eq!(
         (
-            nanos(Activity::Communication),
-            nanos(Activity::Kernel),
-            nanos(Activity::Sync)
+            nanos(ActivityKind::Communication),
+            nanos(ActivityKind::Kernel),
+            nanos(ActivityKind::Sync)
         ),
         (10, 5, 10)
     );
     assert_eq!(row.busy_nanos(), 15, "the wait is no work of the stream");
-    assert_eq!(overview.row(thread).unwrap().nanos_of(Activity::Call), 4);
+    assert_eq!(overview.row(thread).unwrap().nanos_of(ActivityKind::Call), 4);
 
     let kernels = Query {
         kinds: Some(vec![EventKind::Kernel]),
@@ -439,7 +439,7 @@ fn times_of_another_clock_come_to_the_traces_own() {
         .unwrap();
     writer.push(ClockId(2), &kernel(1_100, 1_200, 7)).unwrap();
     let trace = Trace::from_bytes(writer.finish().unwrap()).unwrap();
-    let window = Window::of(&trace, &Query::default()).unwrap();
+    let window = TimeSpan::of(&trace, &Query::default()).unwrap();
     assert_eq!((window.from, window.to), (Timestamp(5_100), Timestamp(5_200)));
     let overview = Overview::new(&trace, &Query::default(), window, 2);
     assert_eq!(overview.row(stream(7)).unwrap().busy_nanos(), 100);

@@ -1,8 +1,11 @@
 //! Arguments of the commands that say what a trace means.
 
+use std::ffi::OsStr;
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args as ClapArgs, ValueEnum};
+use tracesmith_trace::analysis::{ANALYZERS, Analyzer};
 
 use crate::time_arg::TimeArg;
 
@@ -25,8 +28,8 @@ pub(crate) struct AnalyzeArgs {
     /// The trace, in any supported format, or - for standard input
     pub(crate) file: PathBuf,
     /// Show only this analysis
-    #[arg(long, value_enum, value_name = "NAME")]
-    pub(crate) only: Option<AnalysisArg>,
+    #[arg(long, value_name = "NAME", value_parser = AnalyzerParser)]
+    pub(crate) only: Option<&'static Analyzer>,
     /// Group kernels by this key
     #[arg(long, value_enum, default_value = "name", value_name = "KEY")]
     pub(crate) by: KernelKeyArg,
@@ -125,22 +128,33 @@ impl std::str::FromStr for ShareArg {
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum AnalysisArg {
-    #[value(alias = "gpu-util")]
-    Utilization,
-    Streams,
-    Idle,
-    Steps,
-    #[value(alias = "hotspots")]
-    Kernels,
-    Copies,
-    Launches,
-    Memory,
-    CriticalPath,
-    Slack,
-    WhatIf,
-    Findings,
+/// Accepts the names of the library's analyses.
+#[derive(Clone)]
+struct AnalyzerParser;
+
+impl TypedValueParser for AnalyzerParser {
+    type Value = &'static Analyzer;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        arg: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<Self::Value, clap::Error> {
+        let values = PossibleValuesParser::new(ANALYZERS.iter().map(possible_value));
+        let name = values.parse_ref(command, arg, value)?;
+        Ok(Analyzer::find(&name).expect("every possible value is an analysis"))
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(ANALYZERS.iter().map(possible_value)))
+    }
+}
+
+fn possible_value(analyzer: &Analyzer) -> PossibleValue {
+    PossibleValue::new(analyzer.name)
+        .help(analyzer.description)
+        .aliases(analyzer.aliases)
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]

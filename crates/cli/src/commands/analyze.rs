@@ -1,21 +1,24 @@
 //! `tracesmith analyze`.
 
 mod answers;
+mod people;
 mod tables;
 
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tracesmith_trace::analysis::{
-    Analysis, HostWaits, KernelKey, KernelsReport, Scale, SlackReport, StreamCount, WhatIf,
+    Analysis, AnalysisOptions, Analyzer, HostWaits, KernelKey, Need, Rows, Scale, StreamCount, WhatIf,
+    WhatIfReport,
 };
-use tracesmith_trace::reconstruct::{Doubts, Window};
+use tracesmith_trace::reconstruct::{DataQuality, Window};
 use tracesmith_trace::{NamePattern, Trace};
 
-use crate::args::{AnalysisArg, AnalyzeArgs, Format, KernelKeyArg, StreamsArg, TimeRangeArgs};
+use crate::args::{AnalyzeArgs, Format, KernelKeyArg, StreamsArg, TimeRangeArgs};
 use crate::input::{open_trace, repair_hint};
+use crate::output::table::{Align, TextTable};
 use crate::output::{Names, Output};
 use crate::time_arg::time_range;
 
@@ -35,7 +38,10 @@ pub(crate) fn run(args: &AnalyzeArgs, output: &mut Output) -> anyhow::Result<()>
     };
     let asks_what_if = !args.scale.is_empty() || args.streams.is_some() || args.without_sync.is_some();
     match args.only {
-        None if asks_what_if => one(AnalysisArg::WhatIf, args, &analysis, limit, output)?,
+        None if asks_what_if => {
+            let what_if = Analyzer::find("what-if").context("there is no analysis what-if")?;
+            one(what_if, args, &analysis, limit, output)?;
+        }
         None => summary(args, &analysis, limit, output)?,
         Some(only) => one(only, args, &analysis, limit, output)?,
     }
@@ -79,13 +85,6 @@ fn key(arg: KernelKeyArg) -> KernelKey {
     }
 }
 
-fn kernels(args: &AnalyzeArgs, analysis: &Analysis, limit: usize) -> (KernelsReport, usize) {
-    let mut report = (*analysis.kernels(key(args.by))).clone();
-    let hidden = report.rows.len().saturating_sub(limit);
-    report.rows.truncate(limit);
-    (report, hidden)
-}
-
 fn summary(args: &AnalyzeArgs, analysis: &Analysis, limit: usize, output: &mut Output) -> anyhow::Result<()> {
     let mut report = analysis.summary()?;
     if args.by != KernelKeyArg::Name {
@@ -122,138 +121,64 @@ fn note_no_work(analysis: &Analysis, output: &mut Output) {
     }
 }
 
-/// Whether an analysis does without GPU work, or states itself that there is none.
-fn has_own_note(only: AnalysisArg) -> bool {
-    use AnalysisArg::{CriticalPath, Findings, Memory, Slack, Steps, WhatIf};
-    matches!(only, CriticalPath | Findings | Memory | Slack | Steps | WhatIf)
-}
-
 fn one(
-    only: AnalysisArg,
+    analyzer: &Analyzer,
     args: &AnalyzeArgs,
     analysis: &Analysis,
     limit: usize,
     output: &mut Output,
 ) -> anyhow::Result<()> {
-    let format = output.format;
-    let doubts = &analysis.activity.doubts;
-    if format == Format::Table && !has_own_note(only) {
+    if output.format == Format::Table && analyzer.needs == Need::Ops {
         note_no_work(analysis, output);
     }
-    match only {
-        AnalysisArg::Utilization => {
-            let report = &analysis.swept().utilization;
-            match format {
-                Format::Table => tables::devices(report, output),
-                _ => rows(&report.devices, "devices", doubts, output),
+    let options = AnalysisOptions {
+        by: key(args.by),
+        limit: Some(limit),
+        what_if: what_if(args)?,
+    };
+    let answer = analyzer.run(analysis, &options)?;
+    if let Some(report) = answer.report::<WhatIfReport>() {
+        note_what_if(args, report, output);
+    }
+    match (output.format, answer.rows()) {
+        (Format::Json, _) => Ok(output.json_of(|out| answer.write_json(&analysis.activity.doubts, out))?),
+        (Format::Csv, Some(rows)) => csv(rows, output),
+        (Format::Csv, None) => bail!("--only {} has several tables; use --format json", analyzer.name),
+        (Format::Table, rows) => {
+            let has_table = people::show(
+                analyzer,
+                &answer,
+                &Chosen {
+                    analysis,
+                    options: &options,
+                    limit,
+                },
+                output,
+            )?;
+            match rows.filter(|_| !has_table) {
+                Some(rows) => plain_table(rows, limit, output),
+                None => Ok(()),
             }
         }
-        AnalysisArg::Streams => {
-            let report = &analysis.swept().utilization;
-            match format {
-                Format::Table => tables::streams(&analysis.trace, &report.streams, limit, output),
-                _ => rows(&report.streams, "streams", doubts, output),
-            }
-        }
-        AnalysisArg::Idle => {
-            let report = analysis.idle();
-            match format {
-                Format::Table => {
-                    tables::idle(&report, output)?;
-                    tables::stream_idle(&report, limit, output)?;
-                    tables::gaps(&report, whole_span(&analysis.trace), output)
-                }
-                Format::Csv => rows(&report.devices, "devices", doubts, output),
-                Format::Json => Ok(output.json(&with_doubts(value(&*report)?, doubts)?)?),
-            }
-        }
-        AnalysisArg::Steps => {
-            let report = &analysis.swept().steps;
-            match format {
-                Format::Table => tables::steps(&analysis.trace, report, limit, output),
-                Format::Csv => rows(&report.steps, "steps", doubts, output),
-                Format::Json => Ok(output.json(&with_doubts(value(report)?, doubts)?)?),
-            }
-        }
-        AnalysisArg::Kernels => {
-            let (report, hidden) = kernels(args, analysis, limit);
-            match format {
-                Format::Table => tables::kernels(&report, hidden, output),
-                Format::Csv => rows(&report.rows, "rows", doubts, output),
-                Format::Json => Ok(output.json(&with_doubts(value(&report)?, doubts)?)?),
-            }
-        }
-        AnalysisArg::Copies => {
-            let report = analysis.copies()?;
-            match format {
-                Format::Table => tables::copies(&report, output),
-                _ => rows(&report.rows, "rows", doubts, output),
-            }
-        }
-        AnalysisArg::Launches => {
-            let report = analysis.launches();
-            match format {
-                Format::Table => {
-                    tables::launches(&report, output)?;
-                    tables::launch_bound(&report, whole_span(&analysis.trace), output)
-                }
-                Format::Csv => bail!("--only launches has several tables; use --format json"),
-                Format::Json => Ok(output.json(&with_doubts(value(&*report)?, doubts)?)?),
-            }
-        }
-        AnalysisArg::Memory => {
-            let report = analysis.memory()?;
-            match format {
-                Format::Table => answers::memory(&report, limit, whole_span(&analysis.trace), output),
-                Format::Csv => rows(&report.pools, "pools", doubts, output),
-                Format::Json => Ok(output.json(&with_doubts(value(&*report)?, doubts)?)?),
-            }
-        }
-        AnalysisArg::CriticalPath => {
-            let report = analysis.critical_path();
-            match format {
-                Format::Table => answers::critical_path(&report, limit, output),
-                Format::Csv => csv(report.segments.iter(), output),
-                Format::Json => Ok(output.json(&Doubtful {
-                    report: &*report,
-                    doubts,
-                })?),
-            }
-        }
-        AnalysisArg::Slack => {
-            let report = analysis.slack();
-            match format {
-                Format::Table => answers::slack(&report, limit, whole_span(&analysis.trace), output),
-                Format::Csv => csv(report.iter(), output),
-                Format::Json => Ok(output.json(&SlackAnswer {
-                    slack: &report,
-                    doubts,
-                })?),
-            }
-        }
-        AnalysisArg::WhatIf => {
-            let report = analysis.what_if(&what_if(args)?);
-            if !args.scale.is_empty() && report.scaled_ops == 0 {
-                output.warning("no GPU work matches --scale; nothing was scaled");
-            }
-            if args.scale.is_empty() && args.streams.is_none() && args.without_sync.is_none() {
-                output.note("no change to simulate: use --scale 'name*=0.5', --streams or --without-sync");
-            }
-            if matches!(args.without_sync, Some(Some(_))) && report.left_waits == 0 {
-                output.warning("no CPU wait matches --without-sync; none was removed");
-            }
-            match format {
-                Format::Table => answers::what_if(&report, output),
-                _ => rows(std::slice::from_ref(&report), "what_if", doubts, output),
-            }
-        }
-        AnalysisArg::Findings => {
-            let report = analysis.findings(&analysis.summary()?)?;
-            match format {
-                Format::Table => answers::findings(&report, limit, whole_span(&analysis.trace), output),
-                _ => rows(&report.findings, "findings", doubts, output),
-            }
-        }
+    }
+}
+
+/// What the user chose to look at.
+struct Chosen<'a> {
+    analysis: &'a Analysis,
+    options: &'a AnalysisOptions,
+    limit: usize,
+}
+
+fn note_what_if(args: &AnalyzeArgs, report: &WhatIfReport, output: &mut Output) {
+    if !args.scale.is_empty() && report.scaled_ops == 0 {
+        output.warning("no GPU work matches --scale; nothing was scaled");
+    }
+    if args.scale.is_empty() && args.streams.is_none() && args.without_sync.is_none() {
+        output.note("nothing is changed: use --scale 'name*=0.5', --streams or --without-sync");
+    }
+    if matches!(args.without_sync, Some(Some(_))) && report.left_waits == 0 {
+        output.warning("no CPU wait matches --without-sync; none was removed");
     }
 }
 
@@ -290,56 +215,56 @@ fn value(report: &impl Serialize) -> anyhow::Result<Value> {
     serde_json::to_value(report).context("writing JSON")
 }
 
-fn with_doubts(mut report: Value, doubts: &Doubts) -> anyhow::Result<Value> {
-    report["doubts"] = value(doubts)?;
-    Ok(report)
-}
-
-/// A report that may be long, with what is doubtful about it: written without being held as a value before.
-#[derive(Serialize)]
-struct Doubtful<'a, R> {
-    #[serde(flatten)]
-    report: R,
-    doubts: &'a Doubts,
-}
-
-#[derive(Serialize)]
-struct SlackAnswer<'a> {
-    slack: &'a SlackReport,
-    doubts: &'a Doubts,
-}
-
-/// Rows as a JSON array under a name, or as CSV.
-fn rows<T: Serialize>(rows: &[T], name: &str, doubts: &Doubts, output: &mut Output) -> anyhow::Result<()> {
-    if output.format == Format::Json {
-        return Ok(output.json(&with_doubts(json!({ name: value(&rows)? }), doubts)?)?);
-    }
-    csv(rows.iter(), output)
-}
-
 /// Rows as CSV, with the names of their plain members above.
-fn csv<T: Serialize>(rows: impl Iterator<Item = T>, output: &mut Output) -> anyhow::Result<()> {
+fn csv(rows: Rows<'_>, output: &mut Output) -> anyhow::Result<()> {
     for (number, row) in rows.enumerate() {
-        let row = value(&row)?;
-        let members = row
-            .as_object()
-            .into_iter()
-            .flatten()
-            .filter(|(_, value)| !value.is_array() && !value.is_object());
+        let members: Vec<(&String, &Value)> = plain_members(&row).collect();
         if number == 0 {
-            output.csv(members.clone().map(|(key, _)| key))?;
+            output.csv(members.iter().map(|(key, _)| key))?;
         }
-        output.csv(members.map(|(_, value)| match value {
-            Value::String(text) => text.clone(),
-            Value::Null => String::new(),
-            other => other.to_string(),
-        }))?;
+        output.csv(members.iter().map(|(_, value)| text(value)))?;
     }
     Ok(())
 }
 
+/// Rows as a table, for an analysis that has no table of its own.
+fn plain_table(rows: Rows<'_>, limit: usize, output: &mut Output) -> anyhow::Result<()> {
+    let rows: Vec<Value> = rows.collect();
+    let Some(first) = rows.first() else {
+        output.note("no rows in this time range");
+        return Ok(());
+    };
+    let columns: Vec<(String, Align)> = plain_members(first)
+        .map(|(key, value)| match value.is_number() {
+            true => (key.clone(), Align::Right),
+            false => (key.clone(), Align::Left),
+        })
+        .collect();
+    let mut table = TextTable::with_columns(columns);
+    for row in rows.iter().take(limit) {
+        table.row_of(plain_members(row).map(|(_, value)| text(value).into()).collect());
+    }
+    output.table(&table)?;
+    tables::more(rows.len().saturating_sub(limit), "rows", output);
+    Ok(())
+}
+
+/// The members of a row that are no lists and no objects.
+fn plain_members(row: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    let members = row.as_object().into_iter().flatten();
+    members.filter(|(_, value)| !value.is_array() && !value.is_object())
+}
+
+fn text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Null => String::new(),
+        other => other.to_string(),
+    }
+}
+
 /// Says what the figures cannot be sure of.
-pub(crate) fn show_doubts(doubts: &Doubts, output: &mut Output) {
+pub(crate) fn show_doubts(doubts: &DataQuality, output: &mut Output) {
     for sentence in doubts.sentences() {
         output.warning(&sentence);
     }

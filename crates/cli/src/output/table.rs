@@ -83,7 +83,6 @@ impl TextTable {
     }
 
     /// A table whose columns are known only now.
-    #[cfg(feature = "sqlite")]
     pub(crate) fn with_columns(columns: Vec<(String, Align)>) -> Self {
         TextTable {
             columns: columns
@@ -95,7 +94,6 @@ impl TextTable {
     }
 
     /// A row of such a table.
-    #[cfg(feature = "sqlite")]
     pub(crate) fn row_of(&mut self, cells: Vec<Cell>) {
         debug_assert_eq!(cells.len(), self.columns.len());
         self.rows.push(cells);

@@ -7,8 +7,8 @@ use zstd::bulk::Decompressor;
 
 use crate::block::BlockHeader;
 use crate::codec::{Compression, Layout, Transform, packed, planes};
+use crate::column_value::{ColumnType, ColumnValue};
 use crate::error::Problem;
-use crate::lane::{ColumnType, Lane};
 use crate::varint::{self, unzigzag};
 
 /// Columns that one block may have. Tables have a few dozen; the rest is room for later versions.
@@ -93,14 +93,19 @@ impl<'a> BlockDecoder<'a> {
     }
 
     /// One value for each row; zeros when the block does not have the column.
-    pub fn column<T: Lane>(&mut self, id: u16) -> Result<Vec<T>, Problem> {
+    pub fn column<T: ColumnValue>(&mut self, id: u16) -> Result<Vec<T>, Problem> {
         self.column_of(id, 0, self.rows)
     }
 
     /// The members of a group have a row for each distinct value.
-    pub(crate) fn column_of<T: Lane>(&mut self, id: u16, group: u16, rows: usize) -> Result<Vec<T>, Problem> {
+    pub(crate) fn column_of<T: ColumnValue>(
+        &mut self,
+        id: u16,
+        group: u16,
+        rows: usize,
+    ) -> Result<Vec<T>, Problem> {
         let Some(entry) = self.entry(id) else {
-            return Ok(vec![T::from_lane(0); rows]);
+            return Ok(vec![T::from_word(0); rows]);
         };
         if !entry.column_type.reads_as(T::TYPE) {
             return Err(broken(id, "it is of another type"));
@@ -113,7 +118,7 @@ impl<'a> BlockDecoder<'a> {
             return if value > T::MAX {
                 Err(too_wide(id))
             } else {
-                Ok(vec![T::from_lane(value); rows])
+                Ok(vec![T::from_word(value); rows])
             };
         }
         if self
@@ -330,12 +335,12 @@ fn packed_limit(rows: usize) -> usize {
     rows * 19 + 2
 }
 
-fn values<T: Lane>(id: u16, lanes: &[u64]) -> Result<Vec<T>, Problem> {
+fn values<T: ColumnValue>(id: u16, lanes: &[u64]) -> Result<Vec<T>, Problem> {
     if T::MAX != u64::MAX && lanes.iter().fold(0, |any, lane| any | lane) > T::MAX {
         // The fold can only overstate within the same bit width; all maxima are of the form 2^n - 1.
         return Err(too_wide(id));
     }
-    Ok(lanes.iter().map(|lane| T::from_lane(*lane)).collect())
+    Ok(lanes.iter().map(|lane| T::from_word(*lane)).collect())
 }
 
 fn too_wide(id: u16) -> Problem {

@@ -5,7 +5,7 @@ use zstd::bulk::Compressor;
 
 use crate::block::BlockKind;
 use crate::codec::{Compression, Layout, Transform, packed, planes};
-use crate::lane::{ColumnType, Lane};
+use crate::column_value::{ColumnType, ColumnValue};
 use crate::varint::{self, zigzag};
 
 /// Of so many blocks of a table one is measured, once there are many.
@@ -75,7 +75,7 @@ impl BlockEncoder {
     }
 
     /// Adds a column. `group` is the index column it belongs to, or 0.
-    pub fn column<T: Lane>(&mut self, id: u16, group: u16, values: &[T], transform: Transform) {
+    pub fn column<T: ColumnValue>(&mut self, id: u16, group: u16, values: &[T], transform: Transform) {
         let entry = Entry {
             id,
             group,
@@ -108,7 +108,7 @@ impl BlockEncoder {
     }
 
     /// Adds a column whose values lie near those of `reference_values`, the column with the id `reference`.
-    pub fn column_after<T: Lane, R: Lane>(
+    pub fn column_after<T: ColumnValue, R: ColumnValue>(
         &mut self,
         id: u16,
         values: &[T],
@@ -127,7 +127,7 @@ impl BlockEncoder {
             return;
         }
         for (lane, other) in self.lanes.iter_mut().zip(reference_values) {
-            *lane = zigzag(lane.wrapping_sub(other.to_lane()) as i64);
+            *lane = zigzag(lane.wrapping_sub(other.to_word()) as i64);
         }
         self.lay_out(&entry);
     }
@@ -189,11 +189,11 @@ impl BlockEncoder {
     }
 
     /// Loads the lanes. True when the column is done already: nothing but one value.
-    fn begin<T: Lane>(&mut self, entry: &Entry, values: &[T]) -> bool {
-        let Some(first) = values.first().map(|v| v.to_lane()) else {
+    fn begin<T: ColumnValue>(&mut self, entry: &Entry, values: &[T]) -> bool {
+        let Some(first) = values.first().map(|v| v.to_word()) else {
             return true;
         };
-        if values.iter().all(|value| value.to_lane() == first) {
+        if values.iter().all(|value| value.to_word() == first) {
             if first != 0 {
                 self.packed.clear();
                 varint::put(&mut self.packed, first);
@@ -208,7 +208,7 @@ impl BlockEncoder {
             return true;
         }
         self.lanes.clear();
-        self.lanes.extend(values.iter().map(|value| value.to_lane()));
+        self.lanes.extend(values.iter().map(|value| value.to_word()));
         false
     }
 

@@ -4,8 +4,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::block::{BlockHeader, BlockKind};
+use crate::column_value::ColumnValue;
 use crate::ids::ClockId;
-use crate::lane::Lane;
 
 /// Numbers of the shapes that columns have: anything, small steps, few values, extremes.
 fn numbers() -> impl Strategy<Value = Vec<u64>> {
@@ -45,7 +45,7 @@ fn header(rows: usize) -> BlockHeader {
     }
 }
 
-fn decoded<T: Lane>(payload: &[u8], rows: usize, ids: &[u16]) -> Vec<Vec<T>> {
+fn decoded<T: ColumnValue>(payload: &[u8], rows: usize, ids: &[u16]) -> Vec<Vec<T>> {
     let mut scratch = Scratch::new();
     let mut decoder = BlockDecoder::new(&header(rows), payload, &mut scratch).unwrap();
     ids.iter().map(|id| decoder.column(*id).unwrap()).collect()

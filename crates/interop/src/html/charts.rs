@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use tracesmith_trace::analysis::{MemoryPool, StepsReport};
-use tracesmith_trace::overview::{Activity, Labels, Overview, OverviewRow, RowKey};
+use tracesmith_trace::overview::{ActivityKind, Labels, Overview, OverviewRow, RowKey};
 use tracesmith_trace::units;
 
 use super::page::{escaped, percent};
@@ -19,13 +19,13 @@ const AXIS: f64 = 18.0;
 const MOST_ROWS: usize = 40;
 
 /// The color of an activity: a variable of style.css.
-pub(super) fn color(activity: Activity) -> &'static str {
+pub(super) fn color(activity: ActivityKind) -> &'static str {
     match activity {
-        Activity::Kernel => "var(--kernel)",
-        Activity::Communication => "var(--communication)",
-        Activity::Copy => "var(--copy)",
-        Activity::Set => "var(--set)",
-        Activity::Graph => "var(--graph)",
+        ActivityKind::Kernel => "var(--kernel)",
+        ActivityKind::Communication => "var(--communication)",
+        ActivityKind::Copy => "var(--copy)",
+        ActivityKind::Set => "var(--set)",
+        ActivityKind::Graph => "var(--graph)",
         _ => "var(--idle)",
     }
 }

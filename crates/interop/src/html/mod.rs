@@ -5,7 +5,7 @@ mod page;
 
 use tracesmith_format::Timestamp;
 use tracesmith_trace::analysis::Analysis;
-use tracesmith_trace::overview::{DEVICE_KINDS, Overview, Window as Span};
+use tracesmith_trace::overview::{DEVICE_KINDS, Overview, TimeSpan as Span};
 use tracesmith_trace::reconstruct::Window;
 use tracesmith_trace::{Query, Trace, units};
 

@@ -8,7 +8,7 @@ use tracesmith_trace::analysis::{
     Breakdown, CopiesReport, FindingsReport, IdleReport, KernelsReport, MemoryReport, SummaryReport,
     short_name,
 };
-use tracesmith_trace::overview::{Activity, Labels, Overview};
+use tracesmith_trace::overview::{ActivityKind, Labels, Overview};
 use tracesmith_trace::{Trace, units};
 
 use super::{charts, whole_span};
@@ -139,11 +139,11 @@ impl Page<'_> {
         }
         html.push_str("<h2>Timeline</h2>\n<p class=\"legend\">");
         for activity in [
-            Activity::Kernel,
-            Activity::Communication,
-            Activity::Copy,
-            Activity::Set,
-            Activity::Graph,
+            ActivityKind::Kernel,
+            ActivityKind::Communication,
+            ActivityKind::Copy,
+            ActivityKind::Set,
+            ActivityKind::Graph,
         ] {
             if self.overview.rows.iter().any(|row| row.nanos_of(activity) > 0) {
                 legend(charts::color(activity), activity.name(), html);

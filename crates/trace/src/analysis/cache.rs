@@ -14,7 +14,7 @@ use super::memory::MemoryReport;
 use super::slack::SlackReport;
 use super::summary::Swept;
 use crate::error::Error;
-use crate::reconstruct::{Activity, Dependencies, Plan, States, Steps, Window};
+use crate::reconstruct::{Activity, Dependencies, ExecutionGraph, States, Steps, Window};
 
 /// Time ranges whose parts a trace keeps. The parts of a trace with ten million kernels take about a gigabyte.
 const KEPT: usize = 4;
@@ -59,7 +59,7 @@ pub(crate) struct Parts {
     pub(crate) activity: Arc<Activity>,
     pub(super) steps: Once<Steps>,
     pub(super) dependencies: Once<Dependencies>,
-    pub(super) plan: Once<Plan>,
+    pub(super) execution_graph: Once<ExecutionGraph>,
     pub(super) states: Once<States>,
     pub(super) swept: Once<Swept>,
     pub(super) idle: Once<IdleReport>,
@@ -77,7 +77,7 @@ impl Parts {
             activity: Arc::new(activity),
             steps: Once::default(),
             dependencies: Once::default(),
-            plan: Once::default(),
+            execution_graph: Once::default(),
             states: Once::default(),
             swept: Once::default(),
             idle: Once::default(),

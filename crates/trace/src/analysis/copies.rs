@@ -6,10 +6,25 @@ use tracesmith_format::tables::{CopyDirection, Device, MemoryCopy, MemoryKind, M
 use tracesmith_format::{Columns, DeviceId, Projection};
 
 use super::distribution::Distribution;
+use super::registry::{Analyzer, Answer, Need};
 use super::utilization::device_name;
 use crate::error::Error;
 use crate::model::trace::Trace;
 use crate::reconstruct::{Window, first_rows, times_on};
+
+pub(super) const ANALYZER: Analyzer = Analyzer {
+    name: "copies",
+    aliases: &[],
+    description: "Memcpys and memsets, with their bandwidth",
+    needs: Need::Ops,
+    run: |analysis, _| {
+        Ok(Answer::list(
+            "rows",
+            analysis.copies()?,
+            |report: &CopiesReport| &report.rows,
+        ))
+    },
+};
 
 /// Memory moved.
 #[derive(Clone, Debug, Default, Serialize)]

@@ -1,4 +1,4 @@
-//! The critical path: what held what up, from the last moment back to the first, and how much room everything else had.
+//! The critical path: what held what up, from the last node back to the first, and how much room everything else had.
 
 use std::sync::Arc;
 
@@ -6,16 +6,31 @@ use rustc_hash::FxHashMap;
 use serde::Serialize;
 
 use super::kernels::share;
+use super::registry::{Analyzer, Answer, Need, row};
 use crate::model::event::EventName;
 use crate::model::trace::Trace;
-use crate::reconstruct::{Activity, Because, Dependencies, Interner, Link, Moment, OpTable, Plan, name_of};
+use crate::reconstruct::{
+    Activity, Dependencies, ExecutionGraph, Interner, Link, LinkKind, Node, OpTable, name_of,
+};
+
+pub(super) const ANALYZER: Analyzer = Analyzer {
+    name: "critical-path",
+    aliases: &[],
+    description: "What determines the total time",
+    needs: Need::OpsOrCalls,
+    run: |analysis, _| {
+        Ok(Answer::whole(analysis.critical_path(), |report| {
+            Box::new(report.segments.iter().map(row))
+        }))
+    },
+};
 
 /// What held what up.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct CriticalPathReport {
     /// From the start of the path to its end.
     pub path_ns: u64,
-    /// From the first to the last moment that was looked at; of a stretch of time, with the launches of its work before it
+    /// From the first to the last node that was looked at; of a stretch of time, with the launches of its work before it
     /// and all of the work that reaches out of it.
     pub span_ns: u64,
     /// What the time went to, the most first.
@@ -188,12 +203,17 @@ pub struct SlackRow {
 }
 
 impl CriticalPathReport {
-    /// Finds the critical path of a plan that was built with these dependencies.
-    pub fn of(trace: &Trace, activity: &Activity, dependencies: &Dependencies, plan: &Plan) -> Self {
-        let slack = slack(trace, activity, plan);
+    /// Finds the critical path of a graph that was built with these dependencies.
+    pub fn of(
+        trace: &Trace,
+        activity: &Activity,
+        dependencies: &Dependencies,
+        graph: &ExecutionGraph,
+    ) -> Self {
+        let slack = slack(trace, activity, graph);
         let mut path = Path::new(activity);
-        for at in plan.critical() {
-            path.add(plan, at as usize);
+        for at in graph.critical() {
+            path.add(graph, at as usize);
         }
         let segments = path.segments(trace);
         let path_ns = match (segments.stretches.first(), segments.stretches.last()) {
@@ -202,7 +222,7 @@ impl CriticalPathReport {
         };
         CriticalPathReport {
             path_ns,
-            span_ns: plan.span(),
+            span_ns: graph.span(),
             totals: totals(&segments, path_ns),
             segments,
             slack,
@@ -249,29 +269,29 @@ impl<'a> Path<'a> {
         }
     }
 
-    /// The stretch between a moment and what held it up, and for work its own time.
-    fn add(&mut self, plan: &Plan, at: usize) {
-        let time = plan.measured(at);
-        let begin = time - plan.duration(at);
-        let (name, row) = match plan.moments[at] {
-            Moment::Work(op) => (
+    /// The stretch between a node and what held it up, and for work its own time.
+    fn add(&mut self, graph: &ExecutionGraph, at: usize) {
+        let time = graph.measured(at);
+        let begin = time - graph.duration(at);
+        let (name, row) = match graph.nodes[at] {
+            Node::Op(op) => (
                 self.of_work[self.activity.ops.kind[op.index()] as usize],
                 self.activity.ops.row[op.index()],
             ),
-            Moment::Launch(call) | Moment::Wait(call) => (
+            Node::Launch(call) | Node::Wait(call) => (
                 self.of_function[self.activity.calls.function[call.index()] as usize],
                 NO_ROW,
             ),
         };
-        if let Some(link) = plan.binding(at) {
+        if let Some(link) = graph.binding(at) {
             // The path never goes back: an op may end before the one that it overlaps.
             let reached = self.stretches.last().map_or(0, |last| last.to_ns);
-            let from = plan.measured(link.from as usize).max(reached);
+            let from = graph.measured(link.from as usize).max(reached);
             if begin > from {
                 self.push(part_of(&link), name, (from, begin), row);
             }
         }
-        if let Moment::Work(_) = plan.moments[at] {
+        if let Node::Op(_) = graph.nodes[at] {
             // Work that began before the one that held it up ended, as overlapping launches do, counts from there on.
             let reached = self.stretches.last().map_or(begin, |last| last.to_ns);
             let from = reached.max(begin);
@@ -301,12 +321,12 @@ impl<'a> Path<'a> {
 }
 
 fn part_of(link: &Link) -> PathPart {
-    match link.because {
-        Because::Launched => PathPart::Launch,
-        Because::Stream => PathPart::Dispatch,
-        Because::Waited(_) => PathPart::StreamWait,
-        Because::HostWaited => PathPart::HostWait,
-        Because::Host | Because::OtherThread => PathPart::Host,
+    match link.kind {
+        LinkKind::Launched => PathPart::Launch,
+        LinkKind::Stream => PathPart::Dispatch,
+        LinkKind::Waited(_) => PathPart::StreamWait,
+        LinkKind::HostWaited => PathPart::HostWait,
+        LinkKind::Host | LinkKind::OtherThread => PathPart::Host,
     }
 }
 
@@ -336,11 +356,11 @@ fn totals(segments: &Segments, path_ns: u64) -> Vec<PathTotal> {
     totals
 }
 
-fn slack(trace: &Trace, activity: &Activity, plan: &Plan) -> Vec<SlackRow> {
-    let slack = plan.slack();
+fn slack(trace: &Trace, activity: &Activity, graph: &ExecutionGraph) -> Vec<SlackRow> {
+    let slack = graph.slack();
     let mut of_kind = vec![(0u64, 0u64, u64::MAX, 0u128); activity.ops.kinds.len()];
-    for (at, moment) in plan.moments.iter().enumerate() {
-        if let Moment::Work(op) = moment {
+    for (at, node) in graph.nodes.iter().enumerate() {
+        if let Node::Op(op) = node {
             let sum = &mut of_kind[activity.ops.kind[op.index()] as usize];
             sum.0 += 1;
             sum.1 += u64::from(slack[at] == 0);

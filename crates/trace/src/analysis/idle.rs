@@ -8,9 +8,22 @@ use serde::Serialize;
 use tracesmith_format::DeviceId;
 
 use super::kernels::share;
+use super::registry::{Analyzer, Answer, Need, row};
 use super::utilization::device_name;
 use crate::model::trace::Trace;
 use crate::reconstruct::{Activity, CallClass, Dependencies, Gap, OpClass, OpId, OpTable, Timeline};
+
+pub(super) const ANALYZER: Analyzer = Analyzer {
+    name: "idle",
+    aliases: &[],
+    description: "Why GPUs and streams were idle, and the longest gaps",
+    needs: Need::Ops,
+    run: |analysis, _| {
+        Ok(Answer::whole(analysis.idle(), |report| {
+            Box::new(report.devices.iter().map(row))
+        }))
+    },
+};
 
 /// Why nothing ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]

@@ -1,15 +1,34 @@
 //! The kernel table: how often, how long and how evenly each kernel ran.
 
+use std::sync::Arc;
+
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use tracesmith_format::StackId;
 
 use super::distribution::{Distribution, mean_and_deviation};
+use super::registry::{Analyzer, Answer, Need, row};
 use super::short_name::short_name;
 use super::source_line::source_line;
 use crate::model::trace::Trace;
 use crate::reconstruct::{Activity, OpId, OpTable, RangePaths, Steps, name_of};
+
+pub(super) const ANALYZER: Analyzer = Analyzer {
+    name: "kernels",
+    aliases: &["hotspots"],
+    description: "Kernels by total time",
+    needs: Need::Ops,
+    run: |analysis, options| {
+        let mut report = analysis.kernels(options.by);
+        if let Some(limit) = options.limit.filter(|limit| *limit < report.rows.len()) {
+            Arc::make_mut(&mut report).rows.truncate(limit);
+        }
+        Ok(Answer::whole(report, |report| {
+            Box::new(report.rows.iter().map(row))
+        }))
+    },
+};
 
 /// What makes two kernels the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,9 +4,18 @@ use serde::Serialize;
 
 use super::distribution::{Counted, Distribution, Ranked};
 use super::kernels::share;
+use super::registry::{Analyzer, Answer, Need};
 use super::utilization::device_name;
 use crate::model::trace::Trace;
 use crate::reconstruct::{Activity, OpId, OpTable, sort_nearly_sorted};
+
+pub(super) const ANALYZER: Analyzer = Analyzer {
+    name: "launches",
+    aliases: &[],
+    description: "Launch calls, their latency, and the depth of the queues",
+    needs: Need::Ops,
+    run: |analysis, _| Ok(Answer::several_tables(analysis.launches())),
+};
 
 /// What it took to get work to the device. Only work whose call is in the trace counts.
 #[derive(Clone, Debug, Default, Serialize)]

@@ -7,12 +7,25 @@ use serde::Serialize;
 use tracesmith_format::tables::{Allocation, MemoryKind, MemoryOperation};
 use tracesmith_format::{Columns, DeviceId, ProcessId, Projection, StackId, StringId};
 
+use super::registry::{Analyzer, Answer, Need, row};
 use super::source_line::source_line;
 use super::utilization::device_name;
 use crate::error::Error;
 use crate::model::table::Kept;
 use crate::model::trace::Trace;
 use crate::reconstruct::Window;
+
+pub(super) const ANALYZER: Analyzer = Analyzer {
+    name: "memory",
+    aliases: &[],
+    description: "Memory use: the peak, who holds it, and what is never freed",
+    needs: Need::Allocations,
+    run: |analysis, _| {
+        Ok(Answer::whole(analysis.memory()?, |report| {
+            Box::new(report.pools.iter().map(row))
+        }))
+    },
+};
 
 /// Memory of devices.
 #[derive(Clone, Debug, Default, Serialize)]

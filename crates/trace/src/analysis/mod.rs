@@ -1,4 +1,4 @@
-//! Answers about a trace: one subject a file, a report struct each.
+//! Analyses of a trace. Each has a file with a report struct, and a line in the [list](ANALYZERS).
 
 mod cache;
 mod copies;
@@ -11,6 +11,7 @@ mod idle;
 mod kernels;
 mod launches;
 mod memory;
+mod registry;
 mod short_name;
 mod significance;
 mod slack;
@@ -33,6 +34,7 @@ pub use idle::{CauseTotal, DeviceIdle, IdleCause, IdleReport, LongGap, StreamIdl
 pub use kernels::{KernelKey, KernelRow, KernelsReport};
 pub use launches::{LaunchBound, LaunchesReport, Queue, QueuePoint, ShortKernels};
 pub use memory::{BadFree, Churn, Holder, MemoryPoint, MemoryPool, MemoryReport};
+pub use registry::{ANALYZERS, AnalysisOptions, Analyzer, Answer, Need, Rows};
 pub use short_name::{short_name, without_parameters};
 pub use significance::p_value;
 pub use slack::{OpSlack, SlackReport};

@@ -2,10 +2,24 @@
 
 use std::sync::Arc;
 
+use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
+use super::registry::{Analyzer, Answer, Need, row};
 use crate::model::trace::Trace;
-use crate::reconstruct::{Activity, Moment, OpId, OpTable, Plan, name_of};
+use crate::reconstruct::{Activity, ExecutionGraph, Node, OpId, OpTable, name_of};
+
+pub(super) const ANALYZER: Analyzer = Analyzer {
+    name: "slack",
+    aliases: &[],
+    description: "How much later each GPU operation could have ended",
+    needs: Need::OpsOrCalls,
+    run: |analysis, _| {
+        Ok(Answer::whole(analysis.slack(), |report| {
+            Box::new(report.iter().map(row))
+        }))
+    },
+};
 
 /// Every op with its slack, the least first.
 #[derive(Clone, Debug)]
@@ -34,14 +48,14 @@ pub struct OpSlack {
 }
 
 impl SlackReport {
-    /// Computes the slack of every op in a plan.
-    pub fn of(trace: &Trace, activity: &Arc<Activity>, plan: &Plan) -> Self {
-        let mut ranked: Vec<(u64, OpId)> = plan
-            .moments
+    /// Computes the slack of every op in a graph.
+    pub fn of(trace: &Trace, activity: &Arc<Activity>, graph: &ExecutionGraph) -> Self {
+        let mut ranked: Vec<(u64, OpId)> = graph
+            .nodes
             .iter()
-            .zip(plan.slack())
-            .filter_map(|(moment, slack)| match moment {
-                Moment::Work(op) => Some((slack, *op)),
+            .zip(graph.slack())
+            .filter_map(|(node, slack)| match node {
+                Node::Op(op) => Some((slack, *op)),
                 _ => None,
             })
             .collect();
@@ -70,6 +84,14 @@ impl SlackReport {
 
 impl Serialize for SlackReport {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.iter())
+        struct Rows<'a>(&'a SlackReport);
+        impl Serialize for Rows<'_> {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_seq(self.0.iter())
+            }
+        }
+        let mut fields = serializer.serialize_struct("SlackReport", 1)?;
+        fields.serialize_field("slack", &Rows(self))?;
+        fields.end()
     }
 }

@@ -1,10 +1,26 @@
 //! The iterations of a program, and what the devices did in each.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 
 use super::distribution::Distribution;
+use super::registry::{Analyzer, Answer, Need, row};
 use super::utilization::Breakdown;
 use crate::reconstruct::{Activity, Step, StepSource, Steps, Timeline};
+
+pub(super) const ANALYZER: Analyzer = Analyzer {
+    name: "steps",
+    aliases: &[],
+    description: "The steps of the program's loop",
+    needs: Need::Steps,
+    run: |analysis, _| {
+        Ok(Answer::whole(
+            Arc::new(analysis.swept().steps.clone()),
+            |report| Box::new(report.steps.iter().map(row)),
+        ))
+    },
+};
 
 /// The iterations of a program.
 #[derive(Clone, Debug, Serialize)]

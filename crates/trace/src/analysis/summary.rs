@@ -18,7 +18,9 @@ use super::utilization::UtilizationReport;
 use super::what_if::{WhatIf, WhatIfReport};
 use crate::error::Error;
 use crate::model::trace::Trace;
-use crate::reconstruct::{Activity, Dependencies, Doubts, Plan, States, Steps, Timeline, Window};
+use crate::reconstruct::{
+    Activity, DataQuality, Dependencies, ExecutionGraph, States, Steps, Timeline, Window,
+};
 
 /// A time range of a trace with its ops, calls and steps: the input of every analysis.
 ///
@@ -52,7 +54,7 @@ pub struct SummaryReport {
     /// First and last moment that was looked at; none in an empty trace.
     pub span_ns: Option<(u64, u64)>,
     /// What is doubtful.
-    pub doubts: Doubts,
+    pub doubts: DataQuality,
     /// How busy devices were.
     pub utilization: UtilizationReport,
     /// Why they were not.
@@ -189,10 +191,10 @@ impl Analysis {
     }
 
     /// The dependency graph of host and devices.
-    pub fn plan(&self) -> Arc<Plan> {
+    pub fn execution_graph(&self) -> Arc<ExecutionGraph> {
         self.parts
-            .plan
-            .get_or(|| Plan::of(&self.activity, &self.dependencies()))
+            .execution_graph
+            .get_or(|| ExecutionGraph::of(&self.activity, &self.dependencies()))
     }
 
     /// What every stream, context and device did at every time.
@@ -205,7 +207,12 @@ impl Analysis {
     /// The critical path.
     pub fn critical_path(&self) -> Arc<CriticalPathReport> {
         self.parts.critical_path.get_or(|| {
-            CriticalPathReport::of(&self.trace, &self.activity, &self.dependencies(), &self.plan())
+            CriticalPathReport::of(
+                &self.trace,
+                &self.activity,
+                &self.dependencies(),
+                &self.execution_graph(),
+            )
         })
     }
 
@@ -213,7 +220,7 @@ impl Analysis {
     pub fn slack(&self) -> Arc<SlackReport> {
         self.parts
             .slack
-            .get_or(|| SlackReport::of(&self.trace, &self.activity, &self.plan()))
+            .get_or(|| SlackReport::of(&self.trace, &self.activity, &self.execution_graph()))
     }
 
     /// What the time would have been.
@@ -222,7 +229,7 @@ impl Analysis {
             &self.trace,
             &self.activity,
             &self.dependencies(),
-            &self.plan(),
+            &self.execution_graph(),
             what_if,
         )
     }

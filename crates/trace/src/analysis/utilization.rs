@@ -1,11 +1,40 @@
 //! How busy devices were, with what, and what ran at once.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 use tracesmith_format::DeviceId;
 
 use super::kernels::share;
+use super::registry::{Analyzer, Answer, Need};
 use crate::model::trace::Trace;
 use crate::reconstruct::{Activity, ClassSet, DeviceTimeline, Load, OpClass, Span, Timeline};
+
+pub(super) const ANALYZER: Analyzer = Analyzer {
+    name: "utilization",
+    aliases: &["gpu-util"],
+    description: "How busy each GPU was",
+    needs: Need::Ops,
+    run: |analysis, _| {
+        let report = Arc::new(analysis.swept().utilization.clone());
+        Ok(Answer::list("devices", report, |report: &UtilizationReport| {
+            &report.devices
+        }))
+    },
+};
+
+pub(super) const STREAMS: Analyzer = Analyzer {
+    name: "streams",
+    aliases: &[],
+    description: "How busy each stream was",
+    needs: Need::Ops,
+    run: |analysis, _| {
+        let report = Arc::new(analysis.swept().utilization.clone());
+        Ok(Answer::list("streams", report, |report: &UtilizationReport| {
+            &report.streams
+        }))
+    },
+};
 
 /// How busy devices were.
 #[derive(Clone, Debug, Default, Serialize)]

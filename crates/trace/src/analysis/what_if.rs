@@ -1,14 +1,31 @@
 //! What if: the dependency graph replayed on paper with something changed.
 
+use std::sync::Arc;
+
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use tracesmith_format::StackId;
 
+use super::registry::{Analyzer, Answer, Need};
 use super::source_line::source_line;
 use crate::model::trace::Trace;
 use crate::name_pattern::NamePattern;
 use crate::reconstruct::{
-    Activity, Because, CallId, Change, Dependencies, FewLanes, Link, Moment, OpId, Plan, Unchanged, name_of,
+    Activity, CallId, Change, Dependencies, ExecutionGraph, Link, LinkKind, Node, OpId, StreamLimit,
+    Unchanged, name_of,
+};
+
+pub(super) const ANALYZER: Analyzer = Analyzer {
+    name: "what-if",
+    aliases: &[],
+    description: "The predicted total time with --scale, --streams or --without-sync",
+    needs: Need::OpsOrCalls,
+    run: |analysis, options| {
+        let report = Arc::new(analysis.what_if(&options.what_if));
+        Ok(Answer::list("what_if", report, |report: &WhatIfReport| {
+            std::slice::from_ref(report)
+        }))
+    },
 };
 
 /// Which streams there are.
@@ -61,7 +78,7 @@ pub struct Scale {
 /// What the time would have been.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WhatIfReport {
-    /// From the first to the last moment, as measured; of a stretch of time, with the launches of its work before it and all
+    /// From the first to the last node, as measured; of a stretch of time, with the launches of its work before it and all
     /// of the work that reaches out of it.
     pub measured_ns: u64,
     /// The same, replayed with nothing changed: how well the graph explains what was measured.
@@ -85,26 +102,26 @@ pub struct WhatIfReport {
 }
 
 impl WhatIfReport {
-    /// Simulates a plan, which was built with these dependencies, with the changes.
+    /// Simulates a graph, which was built with these dependencies, with the changes.
     pub fn of(
         trace: &Trace,
         activity: &Activity,
         dependencies: &Dependencies,
-        plan: &Plan,
+        graph: &ExecutionGraph,
         what_if: &WhatIf,
     ) -> Self {
         let length = |times: &[u64]| {
-            let end = times.iter().copied().max().unwrap_or(plan.start);
-            // Calls after the last moment stay as far behind it as they were.
+            let end = times.iter().copied().max().unwrap_or(graph.start);
+            // Calls after the last node stay as far behind it as they were.
             let rest = activity
                 .span
-                .map_or(0, |(_, last)| last.saturating_sub(plan.end()));
-            end.saturating_sub(plan.start) + rest
+                .map_or(0, |(_, last)| last.saturating_sub(graph.end()));
+            end.saturating_sub(graph.start) + rest
         };
         let mut changed = Changed::new(trace, activity, what_if);
-        let unchanged_ns = length(&plan.replayed(&mut Unchanged));
-        let changed_ns = length(&plan.replayed(&mut changed));
-        let measured_ns = plan.span();
+        let unchanged_ns = length(&graph.replayed(&mut Unchanged));
+        let changed_ns = length(&graph.replayed(&mut changed));
+        let measured_ns = graph.span();
         WhatIfReport {
             measured_ns,
             unchanged_ns,
@@ -128,7 +145,7 @@ struct Changed<'a> {
     host_waits: &'a HostWaits,
     /// Whether waits from a line of code are meant, by the stack.
     lines: FxHashMap<StackId, bool>,
-    few: Option<FewLanes>,
+    few: Option<StreamLimit>,
     scaled_ops: u64,
     left_waits: u64,
     /// The wait that was left out last. It may be tied to several ops and counts once.
@@ -153,7 +170,7 @@ impl<'a> Changed<'a> {
             host_waits: &what_if.host_waits,
             lines: FxHashMap::default(),
             few: match what_if.streams {
-                StreamCount::AtMost(count) => Some(FewLanes::new(activity, count.max(1))),
+                StreamCount::AtMost(count) => Some(StreamLimit::new(activity, count.max(1))),
                 _ => None,
             },
             scaled_ops: 0,
@@ -192,10 +209,10 @@ impl Change for Changed<'_> {
         }
     }
 
-    fn keeps(&mut self, activity: &Activity, moment: Moment, link: &Link) -> bool {
-        match (link.because, moment) {
-            (Because::Stream, _) => self.streams != StreamCount::Unlimited,
-            (Because::HostWaited, Moment::Wait(call)) => {
+    fn keeps(&mut self, activity: &Activity, node: Node, link: &Link) -> bool {
+        match (link.kind, node) {
+            (LinkKind::Stream, _) => self.streams != StreamCount::Unlimited,
+            (LinkKind::HostWaited, Node::Wait(call)) => {
                 let waits = self.waits_in(activity, call);
                 if !waits && self.last_left != call {
                     self.last_left = call;

@@ -9,12 +9,12 @@ const LOST: &str = "(lost)";
 /// All strings of a trace. Pieces keep their own first id, so that a lost piece leaves a gap and shifts nothing.
 #[derive(Debug, Default)]
 pub struct Strings {
-    pieces: Vec<Piece>,
+    pieces: Vec<StringBlock>,
     mended: u64,
 }
 
 #[derive(Debug)]
-struct Piece {
+struct StringBlock {
     /// The id before the first one.
     base: u64,
     ends: Vec<usize>,
@@ -25,7 +25,7 @@ impl Strings {
     pub(crate) fn from_pieces(pieces: Vec<(u64, Texts)>) -> Self {
         let mut strings = Strings::default();
         for (base, texts) in pieces {
-            let mut piece = Piece {
+            let mut piece = StringBlock {
                 base,
                 ends: Vec::with_capacity(texts.len()),
                 text: String::with_capacity(texts.text.total_bytes()),

@@ -2,7 +2,7 @@
 
 use tracesmith_format::Timestamp;
 
-use super::Window;
+use super::TimeSpan;
 
 /// A labeled time on the axis.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub struct Tick {
 /// Writes the times of a window as offsets from the start of the trace, all in one unit.
 #[derive(Clone, Copy, Debug)]
 pub struct Axis {
-    window: Window,
+    window: TimeSpan,
     zero: u64,
     unit_nanos: u64,
     unit: &'static str,
@@ -27,7 +27,7 @@ const GAP: usize = 2;
 
 impl Axis {
     /// The axis of a window of a trace that starts at `zero`.
-    pub fn new(window: Window, zero: u64) -> Self {
+    pub fn new(window: TimeSpan, zero: u64) -> Self {
         let (unit_nanos, unit) = match window.to.0.saturating_sub(zero) {
             0..1_000 => (1, "ns"),
             1_000..1_000_000 => (1_000, "µs"),
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     fn ticks(from: u64, to: u64, width: usize) -> Vec<(usize, String)> {
-        let window = Window::new(Timestamp(1_000_000 + from), Timestamp(1_000_000 + to));
+        let window = TimeSpan::new(Timestamp(1_000_000 + from), Timestamp(1_000_000 + to));
         let ticks = Axis::new(window, 1_000_000).ticks(width);
         ticks.into_iter().map(|tick| (tick.column, tick.label)).collect()
     }
@@ -153,20 +153,20 @@ mod tests {
 
     #[test]
     fn moments_have_as_many_digits_as_the_window_needs() {
-        let window = Window::new(Timestamp(542_270_123), Timestamp(542_276_363));
+        let window = TimeSpan::new(Timestamp(542_270_123), Timestamp(542_276_363));
         let axis = Axis::new(window, 0);
         assert_eq!(axis.moment(window.from), "542.270123 ms");
-        let whole = Window::new(Timestamp(0), Timestamp(84_491_234));
+        let whole = TimeSpan::new(Timestamp(0), Timestamp(84_491_234));
         assert_eq!(Axis::new(whole, 0).moment(whole.to), "84.49 ms");
         assert_eq!(
-            Axis::new(Window::new(Timestamp(0), Timestamp(1)), 0).moment(Timestamp(1)),
+            Axis::new(TimeSpan::new(Timestamp(0), Timestamp(1)), 0).moment(Timestamp(1)),
             "1 ns"
         );
     }
 
     #[test]
     fn the_end_of_all_times_is_no_trouble() {
-        let window = Window::new(Timestamp(1), Timestamp(u64::MAX));
+        let window = TimeSpan::new(Timestamp(1), Timestamp(u64::MAX));
         assert!(!Axis::new(window, 1).ticks(100).is_empty());
     }
 }

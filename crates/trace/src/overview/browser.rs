@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{
-    Direction, Labels, Named, Overview, Picked, Position, RowKey, Surroundings, Window, named_within,
+    Direction, Labels, Named, Overview, Picked, Position, RowKey, Surroundings, TimeSpan, named_within,
 };
 use crate::model::trace::Trace;
 use crate::name_pattern::NamePattern;
@@ -56,7 +56,7 @@ pub struct Picture {
 impl Browser {
     /// Reads the events that `query` selects. `None` if none of them can be drawn.
     pub fn new(trace: &Arc<Trace>, query: &Query, progress: Option<&ProgressFn>) -> Option<Self> {
-        let whole = Window::of(trace, query)?;
+        let whole = TimeSpan::of(trace, query)?;
         let run = query.with_progress(progress);
         let summary = Overview::bounded(trace, run, whole, SUMMARY_CELLS, SUMMARY_CELLS_OF_ALL_ROWS);
         (!summary.rows.is_empty()).then(|| Browser {
@@ -89,7 +89,7 @@ impl Browser {
     }
 
     /// A time range, divided into cells.
-    pub fn picture(&self, window: Window, cells: usize) -> Picture {
+    pub fn picture(&self, window: TimeSpan, cells: usize) -> Picture {
         let overview = self.cells_of(&self.query, &self.summary, window, cells);
         let matches = self
             .matches
@@ -107,7 +107,7 @@ impl Browser {
         }
     }
 
-    fn cells_of(&self, query: &Query, summary: &Overview, window: Window, cells: usize) -> Overview {
+    fn cells_of(&self, query: &Query, summary: &Overview, window: TimeSpan, cells: usize) -> Overview {
         if summary.cells_within(window) >= SUMMARY_CELLS_EACH * cells {
             summary.coarser(window, cells)
         } else {

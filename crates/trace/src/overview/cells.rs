@@ -2,7 +2,7 @@
 
 use tracesmith_format::Timestamp;
 
-use super::{Activity, Doubtful, RowKey, Window};
+use super::{ActivityKind, Doubtful, RowKey, TimeSpan};
 
 /// A trace, or a part of it, divided into cells of time.
 #[derive(Clone, Debug, Default)]
@@ -27,7 +27,7 @@ pub struct OverviewRow {
     /// Events that start in each cell. One that started before the window counts in the first.
     pub(super) starts: Vec<u32>,
     /// Time of each cell by what it was spent with, for what the row has at all. Sums can be more than the busy time.
-    pub(super) by_activity: [Vec<u64>; Activity::ALL.len()],
+    pub(super) by_activity: [Vec<u64>; ActivityKind::ALL.len()],
 }
 
 impl OverviewRow {
@@ -70,27 +70,27 @@ impl OverviewRow {
     }
 
     /// Nanoseconds of each cell that were spent with something; `None` when the row has nothing of it.
-    pub fn cells_of(&self, activity: Activity) -> Option<&[u64]> {
+    pub fn cells_of(&self, activity: ActivityKind) -> Option<&[u64]> {
         let cells = &self.by_activity[activity as usize];
         (!cells.is_empty()).then_some(cells)
     }
 
     /// Nanoseconds that were spent with something.
-    pub fn nanos_of(&self, activity: Activity) -> u64 {
+    pub fn nanos_of(&self, activity: ActivityKind) -> u64 {
         self.by_activity[activity as usize].iter().sum()
     }
 
     /// Whether there is anything but waits.
     pub fn has_work(&self) -> bool {
-        Activity::ALL
+        ActivityKind::ALL
             .into_iter()
             .any(|activity| activity.is_work() && self.cells_of(activity).is_some())
     }
 
     /// What most of a cell was spent with; work comes before waits. `None` for a cell without any time.
-    pub fn activity(&self, cell: usize) -> Option<Activity> {
-        let nanos = |activity: Activity| self.cells_of(activity).map_or(0, |cells| cells[cell]);
-        Activity::ALL
+    pub fn activity(&self, cell: usize) -> Option<ActivityKind> {
+        let nanos = |activity: ActivityKind| self.cells_of(activity).map_or(0, |cells| cells[cell]);
+        ActivityKind::ALL
             .into_iter()
             .filter(|activity| nanos(*activity) > 0)
             // Of equals the first in the list.
@@ -99,7 +99,7 @@ impl OverviewRow {
 }
 
 impl Overview {
-    pub(super) fn empty(window: Window, cells: usize) -> Self {
+    pub(super) fn empty(window: TimeSpan, cells: usize) -> Self {
         Overview {
             bounds: (0..=cells).map(|cell| window.cell_start(cell, cells)).collect(),
             ..Self::default()
@@ -122,9 +122,9 @@ impl Overview {
     }
 
     /// The stretch of time that is shown.
-    pub fn window(&self) -> Window {
+    pub fn window(&self) -> TimeSpan {
         let first = self.bounds.first().copied().unwrap_or(0);
-        Window::new(
+        TimeSpan::new(
             Timestamp(first),
             Timestamp(self.bounds.last().copied().unwrap_or(first)),
         )
@@ -165,14 +165,14 @@ impl Overview {
     }
 
     /// How many cells of this picture a window takes.
-    pub fn cells_within(&self, window: Window) -> usize {
+    pub fn cells_within(&self, window: TimeSpan) -> usize {
         let (first, last) = self.cells_of_window(window);
         last - first
     }
 
     /// The same picture with fewer cells, and of a part of it. Cells are put together whole: the window grows to their
     /// bounds, and no cell becomes busier than it is long.
-    pub fn coarser(&self, window: Window, cells: usize) -> Self {
+    pub fn coarser(&self, window: TimeSpan, cells: usize) -> Self {
         let (first, last) = self.cells_of_window(window);
         let count = last - first;
         let cells = cells.clamp(1, count.max(1));
@@ -209,7 +209,7 @@ impl Overview {
     }
 
     /// The first of the cells that a window overlaps, and the one behind the last.
-    fn cells_of_window(&self, window: Window) -> (usize, usize) {
+    fn cells_of_window(&self, window: TimeSpan) -> (usize, usize) {
         let first = self.cell_at(window.from);
         let last = self.bounds.partition_point(|bound| *bound < window.to.0);
         (first, last.clamp(first + 1, self.cells().max(first + 1)))

@@ -11,7 +11,7 @@ use tracesmith_format::{Block, Meaning, StringId, Timestamp, Value};
 use super::cells::{Overview, OverviewRow};
 use super::pieces::Pieces;
 use super::scan::{self, TimedBlock};
-use super::{Activity, RowKey, Window};
+use super::{ActivityKind, RowKey, TimeSpan};
 use crate::model::event::{Event, EventColumns, EventName, read_events};
 use crate::model::trace::Trace;
 use crate::query::Query;
@@ -88,7 +88,7 @@ impl Overview {
             if rows.iter().any(|row| row.starts(cell) > 0) {
                 let (begin, end) = self.cell(cell);
                 let last = cell + 1 == self.cells();
-                let window = Window {
+                let window = TimeSpan {
                     from: begin,
                     to: if last { Timestamp(u64::MAX) } else { end },
                 };
@@ -119,7 +119,7 @@ pub struct Named {
     /// The row that it is in.
     pub key: RowKey,
     /// What it is.
-    pub activity: Activity,
+    pub activity: ActivityKind,
     /// When it started, on the trace's timeline.
     pub start: Timestamp,
     /// When it ended.
@@ -129,7 +129,7 @@ pub struct Named {
 }
 
 /// What lies in a window, by name, in the order of starts and the longer first; `None` when that is more than `limit`.
-pub fn named_within(trace: &Trace, query: &Query, window: Window, limit: usize) -> Option<Vec<Named>> {
+pub fn named_within(trace: &Trace, query: &Query, window: TimeSpan, limit: usize) -> Option<Vec<Named>> {
     let mut named = Vec::new();
     let mut decoder = trace.file.reader.decoder();
     let blocks = scan::blocks(trace, query).into_iter();
@@ -166,7 +166,7 @@ pub fn named_within(trace: &Trace, query: &Query, window: Window, limit: usize) 
 struct Seeker<'a> {
     trace: &'a Trace,
     query: &'a Query,
-    window: Window,
+    window: TimeSpan,
     key: Option<RowKey>,
     from: Position,
     direction: Direction,
@@ -256,7 +256,7 @@ impl Seeker<'_> {
 }
 
 /// Whether an event belongs to a row: to that of a device as well as to that of its stream.
-fn is_of(key: RowKey, activity: Activity, wanted: RowKey) -> bool {
+fn is_of(key: RowKey, activity: ActivityKind, wanted: RowKey) -> bool {
     match wanted {
         RowKey::Device { device } => activity.is_work() && key.device() == Some(device),
         wanted => key == wanted,

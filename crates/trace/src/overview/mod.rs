@@ -31,7 +31,7 @@ pub use viewport::Viewport;
 
 /// What something was busy with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Activity {
+pub enum ActivityKind {
     /// A kernel that computes.
     Kernel,
     /// Communication between GPUs: collectives, and kernels of the libraries that do them.
@@ -52,7 +52,7 @@ pub enum Activity {
     Host,
 }
 
-impl Activity {
+impl ActivityKind {
     /// All of them, in the order in which they are listed.
     pub const ALL: [Self; 9] = [
         Self::Kernel,
@@ -197,19 +197,19 @@ impl Doubtful {
 
 /// A stretch of time, at least a nanosecond long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Window {
+pub struct TimeSpan {
     /// Where it begins.
     pub from: Timestamp,
     /// Where it ends.
     pub to: Timestamp,
 }
 
-impl Window {
+impl TimeSpan {
     /// From one moment to another; a nanosecond long when the second is not later.
     pub fn new(from: Timestamp, to: Timestamp) -> Self {
         // The end of all times has to lie behind the start.
         let from = from.min(Timestamp(u64::MAX - 1));
-        Window {
+        TimeSpan {
             from,
             to: to.max(Timestamp(from.0 + 1)),
         }

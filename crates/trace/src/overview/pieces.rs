@@ -5,7 +5,7 @@
 use tracesmith_format::tables::*;
 use tracesmith_format::{Block, Decoder, DeviceId, Error, Projection, Shared, Source, Table, Timestamp};
 
-use super::{Activity, RowKey, ThreadRole};
+use super::{ActivityKind, RowKey, ThreadRole};
 use crate::model::event::EventName;
 use crate::model::strings::Strings;
 use crate::model::trace::Trace;
@@ -16,7 +16,7 @@ use crate::reconstruct::OpClass;
 pub(super) struct Pieces {
     pub(super) start: Vec<Timestamp>,
     pub(super) end: Vec<Timestamp>,
-    spots: Vec<Spot>,
+    spots: Vec<RowKeys>,
     /// Which spot each row has.
     spot_of: Vec<u32>,
     shapes: Vec<Shape>,
@@ -27,17 +27,17 @@ pub(super) struct Pieces {
 /// Where something happened: the row of the picture for what is the stream's or thread's own, and the one for waits that
 /// are not those of one stream. `None` when the query does not want this place.
 #[derive(Clone, Copy)]
-pub(super) struct Spot {
+pub(super) struct RowKeys {
     own: Option<RowKey>,
     waits: Option<RowKey>,
 }
 
-impl Spot {
+impl RowKeys {
     /// The row of the picture.
-    pub(super) fn key(&self, whose: Whose) -> Option<RowKey> {
+    pub(super) fn key(&self, whose: RowOwner) -> Option<RowKey> {
         match whose {
-            Whose::Own => self.own,
-            Whose::Device => self.waits,
+            RowOwner::Own => self.own,
+            RowOwner::Device => self.waits,
         }
     }
 }
@@ -45,8 +45,8 @@ impl Spot {
 #[derive(Clone, Copy)]
 struct Shape {
     name: EventName,
-    activity: Activity,
-    whose: Whose,
+    activity: ActivityKind,
+    whose: RowOwner,
     wanted: Wanted,
 }
 
@@ -57,9 +57,9 @@ enum Wanted {
     No,
 }
 
-/// Whose a row of a table is.
+/// RowOwner a row of a table is.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Whose {
+pub(super) enum RowOwner {
     /// The stream's or thread's.
     Own,
     /// The device's as a whole.
@@ -88,7 +88,7 @@ impl Pieces {
     }
 
     /// The row of the picture that a row belongs to, and what it is; `None` for one that is not wanted.
-    pub(super) fn place(&self, row: usize) -> Option<(RowKey, Activity)> {
+    pub(super) fn place(&self, row: usize) -> Option<(RowKey, ActivityKind)> {
         let (whose, activity) = self.what(row)?;
         Some((self.spots[self.spot_number(row)].key(whose)?, activity))
     }
@@ -100,13 +100,13 @@ impl Pieces {
 
     /// What a row is, and whose; `None` for one whose name is not wanted.
     #[inline]
-    pub(super) fn what(&self, row: usize) -> Option<(Whose, Activity)> {
+    pub(super) fn what(&self, row: usize) -> Option<(RowOwner, ActivityKind)> {
         let shape = &self.shapes[self.shape_number(row)];
         (shape.wanted == Wanted::Yes).then_some((shape.whose, shape.activity))
     }
 
     /// All places of the block.
-    pub(super) fn spots(&self) -> &[Spot] {
+    pub(super) fn spots(&self) -> &[RowKeys] {
         &self.spots
     }
 
@@ -141,7 +141,7 @@ fn read_table<T: Drawn, S: Source>(
 }
 
 /// The spots of a block of device work.
-fn of_places(places: Shared<Place>, trace: &Trace, query: &Query) -> (Vec<Spot>, Vec<u32>) {
+fn of_places(places: Shared<Place>, trace: &Trace, query: &Query) -> (Vec<RowKeys>, Vec<u32>) {
     let spots = places.values.iter().map(|place| {
         let (device, process) = (device_of(place, trace), place.process);
         let stream = RowKey::Stream {
@@ -151,7 +151,7 @@ fn of_places(places: Shared<Place>, trace: &Trace, query: &Query) -> (Vec<Spot>,
             stream: place.stream,
         };
         let wanted = query.wants_place(process, device, Some(place.stream));
-        Spot {
+        RowKeys {
             own: wanted.then_some(stream),
             waits: wanted.then_some(RowKey::Waits { device, process }),
         }
@@ -172,7 +172,7 @@ fn device_of(place: &Place, trace: &Trace) -> DeviceId {
 }
 
 /// The spots of a block of host work.
-fn of_callers(callers: Shared<Caller>, role: ThreadRole, query: &Query) -> (Vec<Spot>, Vec<u32>) {
+fn of_callers(callers: Shared<Caller>, role: ThreadRole, query: &Query) -> (Vec<RowKeys>, Vec<u32>) {
     let spots = callers.values.iter().map(|caller| {
         let (process, thread) = (caller.process, caller.thread);
         let row = RowKey::Thread {
@@ -181,7 +181,7 @@ fn of_callers(callers: Shared<Caller>, role: ThreadRole, query: &Query) -> (Vec<
             role,
         };
         let wanted = query.wants_place(process, DeviceId::NONE, None);
-        Spot {
+        RowKeys {
             own: wanted.then_some(row),
             waits: None,
         }
@@ -189,7 +189,7 @@ fn of_callers(callers: Shared<Caller>, role: ThreadRole, query: &Query) -> (Vec<
     (spots.collect(), callers.index)
 }
 
-fn shape(name: EventName, activity: Activity, trace: &Trace, query: &Query) -> Shape {
+fn shape(name: EventName, activity: ActivityKind, trace: &Trace, query: &Query) -> Shape {
     let text = match name {
         EventName::Id(id) => trace.strings.get(id),
         EventName::Word(word) => word,
@@ -198,7 +198,7 @@ fn shape(name: EventName, activity: Activity, trace: &Trace, query: &Query) -> S
     Shape {
         name,
         activity,
-        whose: Whose::Own,
+        whose: RowOwner::Own,
         wanted: if wanted { Wanted::Yes } else { Wanted::No },
     }
 }
@@ -208,11 +208,11 @@ fn communicates(name: &str) -> bool {
     OpClass::of_kernel(name) == OpClass::Communication
 }
 
-fn kernel_activity(shape: &KernelShape, strings: &Strings) -> Activity {
+fn kernel_activity(shape: &KernelShape, strings: &Strings) -> ActivityKind {
     if communicates(strings.get(shape.name)) || communicates(strings.get(shape.demangled)) {
-        Activity::Communication
+        ActivityKind::Communication
     } else {
-        Activity::Kernel
+        ActivityKind::Kernel
     }
 }
 
@@ -248,7 +248,7 @@ impl Drawn for MemoryCopy {
         let (spots, spot_of) = of_places(columns.place, trace, query);
         let shapes = columns.shape.values.iter().map(|value| {
             let name = crate::model::copy::copy_name(value.direction);
-            shape(EventName::Word(name), Activity::Copy, trace, query)
+            shape(EventName::Word(name), ActivityKind::Copy, trace, query)
         });
         Pieces {
             start: columns.start,
@@ -269,12 +269,12 @@ impl Drawn for Synchronization {
         let shapes = columns.shape.values.iter().map(|value| {
             let name = EventName::Word(value.kind.name().unwrap_or("sync"));
             let whose = match value.kind {
-                SyncKind::STREAM_WAIT | SyncKind::STREAM_WAIT_EVENT | SyncKind::EVENT_RECORD => Whose::Own,
-                _ => Whose::Device,
+                SyncKind::STREAM_WAIT | SyncKind::STREAM_WAIT_EVENT | SyncKind::EVENT_RECORD => RowOwner::Own,
+                _ => RowOwner::Device,
             };
             Shape {
                 whose,
-                ..shape(name, Activity::Sync, trace, query)
+                ..shape(name, ActivityKind::Sync, trace, query)
             }
         });
         Pieces {
@@ -301,7 +301,7 @@ macro_rules! drawn_by_word {
                     end: columns.end,
                     spots,
                     spot_of,
-                    shapes: vec![shape(EventName::Word($word), Activity::$activity, trace, query)],
+                    shapes: vec![shape(EventName::Word($word), ActivityKind::$activity, trace, query)],
                     shape_of: Vec::new(),
                 }
             }
@@ -318,11 +318,14 @@ impl Drawn for Collective {
 
     fn parts(columns: Collectives, trace: &Trace, query: &Query) -> Pieces {
         let (spots, spot_of) = of_places(columns.place, trace, query);
-        let shapes = columns
-            .shape
-            .values
-            .iter()
-            .map(|value| shape(EventName::Id(value.name), Activity::Communication, trace, query));
+        let shapes = columns.shape.values.iter().map(|value| {
+            shape(
+                EventName::Id(value.name),
+                ActivityKind::Communication,
+                trace,
+                query,
+            )
+        });
         Pieces {
             start: columns.start,
             end: columns.end,
@@ -346,7 +349,7 @@ macro_rules! drawn_by_thread {
                     .shape
                     .values
                     .iter()
-                    .map(|value| shape(EventName::Id(value.name), Activity::$activity, trace, query));
+                    .map(|value| shape(EventName::Id(value.name), ActivityKind::$activity, trace, query));
                 Pieces {
                     start: columns.start,
                     end: columns.end,

@@ -5,9 +5,9 @@ use rustc_hash::FxHashMap;
 use tracesmith_format::{Block, Decoder, Timestamp};
 
 use super::cells::Overview;
-use super::pieces::{Pieces, Whose};
+use super::pieces::{Pieces, RowOwner};
 use super::sweep::{Span, Sweep};
-use super::{Doubtful, RowKey, Window};
+use super::{Doubtful, RowKey, TimeSpan};
 use crate::model::native::AnySource;
 use crate::model::trace::Trace;
 use crate::query::{Progress, Query, QueryRun};
@@ -54,7 +54,7 @@ pub(super) fn pieces_of(
 impl Overview {
     /// Divides a window into cells and fills them with what a query finds. Of the query's own times only what lies within
     /// the window is seen. Where rows are very many, there are fewer cells: all rows together have four million at most.
-    pub fn new<'q>(trace: &Trace, query: impl Into<QueryRun<'q>>, window: Window, cells: usize) -> Self {
+    pub fn new<'q>(trace: &Trace, query: impl Into<QueryRun<'q>>, window: TimeSpan, cells: usize) -> Self {
         Self::bounded(trace, query, window, cells, MOST_CELLS)
     }
 
@@ -63,7 +63,7 @@ impl Overview {
     pub fn bounded<'q>(
         trace: &Trace,
         query: impl Into<QueryRun<'q>>,
-        window: Window,
+        window: TimeSpan,
         cells: usize,
         most_of_all_rows: usize,
     ) -> Self {
@@ -74,7 +74,7 @@ impl Overview {
     fn with_limit(
         trace: &Trace,
         query: QueryRun<'_>,
-        window: Window,
+        window: TimeSpan,
         mut sweep: Sweep,
         most_waiting: usize,
     ) -> Self {
@@ -105,7 +105,7 @@ impl Overview {
 struct Pass<'a> {
     trace: &'a Trace,
     query: QueryRun<'a>,
-    window: Window,
+    window: TimeSpan,
     from: u64,
     to: u64,
 }
@@ -226,24 +226,24 @@ struct Lanes {
 }
 
 impl Lanes {
-    fn of(&self, whose: Whose) -> Option<usize> {
+    fn of(&self, whose: RowOwner) -> Option<usize> {
         match whose {
-            Whose::Own => self.own,
-            Whose::Device => self.waits,
+            RowOwner::Own => self.own,
+            RowOwner::Device => self.waits,
         }
     }
 }
 
 impl Rows {
-    fn lanes(&mut self, spot: &super::pieces::Spot) -> Lanes {
-        let own = spot.key(Whose::Own);
+    fn lanes(&mut self, spot: &super::pieces::RowKeys) -> Lanes {
+        let own = spot.key(RowOwner::Own);
         let device = own
             .and_then(RowKey::device)
             .filter(|device| device.is_some())
             .map(|device| RowKey::Device { device });
         Lanes {
             own: own.map(|key| self.lane(key)),
-            waits: spot.key(Whose::Device).map(|key| self.lane(key)),
+            waits: spot.key(RowOwner::Device).map(|key| self.lane(key)),
             device: device.map(|key| self.lane(key)),
         }
     }
@@ -290,7 +290,7 @@ mod tests {
     fn a_crowded_trace_is_read_in_several_passes_with_the_same_result() {
         let trace = crowded();
         let query = Query::default();
-        let window = Window::of(&trace, &query).expect("it has kernels");
+        let window = TimeSpan::of(&trace, &query).expect("it has kernels");
         let sweep = || Sweep::new(Overview::empty(window, 60), usize::MAX);
         let at_once = Overview::with_limit(&trace, (&query).into(), window, sweep(), usize::MAX);
         for limit in [1, 7, 100, 1_500] {

@@ -7,7 +7,7 @@
 use rustc_hash::FxHashMap;
 
 use super::cells::{Overview, OverviewRow};
-use super::{Activity, RowKey};
+use super::{ActivityKind, RowKey};
 
 /// An event, or several of one kind that start together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub(super) struct Span {
     /// Not before the start.
     pub(super) end: u64,
     pub(super) count: u32,
-    pub(super) activity: Activity,
+    pub(super) activity: ActivityKind,
 }
 
 /// Streams and threads that a picture has at most: a row takes half a kilobyte beside its cells.
@@ -25,14 +25,14 @@ const MOST_ROWS: usize = 1 << 16;
 /// A picture while it is made.
 pub(super) struct Sweep {
     overview: Overview,
-    lanes: Vec<Lane>,
+    lanes: Vec<RowSweep>,
     known: FxHashMap<RowKey, usize>,
     waiting: usize,
     /// Cells that all rows may have together.
     most_cells: usize,
 }
 
-struct Lane {
+struct RowSweep {
     row: OverviewRow,
     waiting: Vec<Span>,
     /// The cell in which the last event started.
@@ -40,7 +40,7 @@ struct Lane {
     /// Up to where it is counted as busy.
     until: u64,
     /// The same for each activity.
-    until_of: [u64; Activity::ALL.len()],
+    until_of: [u64; ActivityKind::ALL.len()],
 }
 
 impl Sweep {
@@ -73,7 +73,7 @@ impl Sweep {
         }
         let cells = self.overview.cells();
         let number = *self.known.entry(key).or_insert_with(|| {
-            self.lanes.push(Lane::new(key, cells));
+            self.lanes.push(RowSweep::new(key, cells));
             self.lanes.len() - 1
         });
         self.waiting += spans.len();
@@ -168,9 +168,9 @@ impl Sweep {
     }
 }
 
-impl Lane {
+impl RowSweep {
     fn new(key: RowKey, cells: usize) -> Self {
-        Lane {
+        RowSweep {
             row: OverviewRow::new(key, cells),
             waiting: Vec::new(),
             cell: 0,
@@ -229,7 +229,7 @@ fn add(busy: &mut [u64], bounds: &[u64], near: usize, begin: u64, end: u64) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Window;
+    use super::super::TimeSpan;
     use super::*;
     use tracesmith_format::{ProcessId, ThreadId, Timestamp};
 
@@ -240,11 +240,11 @@ mod tests {
     };
 
     fn sweep(from: u64, to: u64, cells: usize) -> Sweep {
-        let window = Window::new(Timestamp(from), Timestamp(to));
+        let window = TimeSpan::new(Timestamp(from), Timestamp(to));
         Sweep::new(Overview::empty(window, cells), usize::MAX)
     }
 
-    fn span(start: u64, end: u64, activity: Activity) -> Span {
+    fn span(start: u64, end: u64, activity: ActivityKind) -> Span {
         Span {
             start,
             end,
@@ -254,7 +254,7 @@ mod tests {
     }
 
     fn kernel(start: u64, end: u64) -> Span {
-        span(start, end, Activity::Kernel)
+        span(start, end, ActivityKind::Kernel)
     }
 
     #[test]
@@ -269,31 +269,35 @@ mod tests {
                 kernel(50, 105),
             ],
         );
-        sweep.add(KEY, vec![kernel(190, 900), span(130, 138, Activity::Copy)]);
+        sweep.add(KEY, vec![kernel(190, 900), span(130, 138, ActivityKind::Copy)]);
         let overview = sweep.finish();
         let row = &overview.rows[0];
         assert_eq!(row.busy, [5, 10, 10, 8, 0, 0, 0, 0, 0, 10]);
-        assert_eq!(row.nanos_of(Activity::Kernel), 5 + 25 + 10);
-        assert_eq!(row.nanos_of(Activity::Copy), 8);
+        assert_eq!(row.nanos_of(ActivityKind::Kernel), 5 + 25 + 10);
+        assert_eq!(row.nanos_of(ActivityKind::Copy), 8);
         assert_eq!(row.starts, [1, 1, 2, 1, 0, 0, 0, 0, 0, 1]);
         assert_eq!((row.events, row.busy_nanos()), (6, 43));
-        assert_eq!(row.activity(3), Some(Activity::Copy), "8 of the cell against 5");
+        assert_eq!(
+            row.activity(3),
+            Some(ActivityKind::Copy),
+            "8 of the cell against 5"
+        );
         assert!((overview.utilization(row) - 0.43).abs() < 1e-12);
     }
 
     #[test]
     fn waits_are_no_work() {
         let mut sweep = sweep(0, 40, 4);
-        sweep.add(KEY, vec![span(0, 30, Activity::Sync), kernel(10, 12)]);
+        sweep.add(KEY, vec![span(0, 30, ActivityKind::Sync), kernel(10, 12)]);
         let overview = sweep.finish();
         let row = &overview.rows[0];
         assert_eq!(row.busy_nanos(), 2);
         assert_eq!(
             (0..4).map(|cell| row.activity(cell)).collect::<Vec<_>>(),
             [
-                Some(Activity::Sync),
-                Some(Activity::Kernel),
-                Some(Activity::Sync),
+                Some(ActivityKind::Sync),
+                Some(ActivityKind::Kernel),
+                Some(ActivityKind::Sync),
                 None
             ]
         );
@@ -362,7 +366,7 @@ mod tests {
             role: super::super::ThreadRole::Calls,
         };
         for cells in [16, 21] {
-            let window = Window::new(Timestamp(0), Timestamp(1_000));
+            let window = TimeSpan::new(Timestamp(0), Timestamp(1_000));
             let mut sweep = Sweep::new(Overview::empty(window, cells), 40);
             for number in 0..9 {
                 sweep.add(key(number), vec![kernel(number * 100, number * 100 + 50)]);
@@ -394,7 +398,7 @@ mod tests {
             assert_eq!(coarse.rows[0].events, 90);
             assert!((0..coarse.cells()).all(|cell| coarse.share(&coarse.rows[0], cell) <= 1.0));
         }
-        let part = fine.coarser(Window::new(Timestamp(100), Timestamp(200)), 2);
+        let part = fine.coarser(TimeSpan::new(Timestamp(100), Timestamp(200)), 2);
         assert!(part.window().from.0 <= 100 && part.window().to.0 >= 200);
         assert!(part.window().nanos() < 100 + 2 * 16);
     }

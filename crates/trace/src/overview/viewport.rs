@@ -2,7 +2,7 @@
 
 use tracesmith_format::Timestamp;
 
-use super::Window;
+use super::TimeSpan;
 
 /// The visible window of a timeline. It never leaves the trace, and a cell is never shorter than a nanosecond.
 ///
@@ -10,14 +10,14 @@ use super::Window;
 /// with [`cells`](Self::cells) cells after each change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Viewport {
-    whole: Window,
-    window: Window,
+    whole: TimeSpan,
+    window: TimeSpan,
     cells: usize,
 }
 
 impl Viewport {
     /// Shows `window` of a trace that spans `whole`, in one cell.
-    pub fn new(whole: Window, window: Window) -> Self {
+    pub fn new(whole: TimeSpan, window: TimeSpan) -> Self {
         let mut viewport = Viewport {
             whole,
             window: whole,
@@ -28,12 +28,12 @@ impl Viewport {
     }
 
     /// The span of the trace.
-    pub fn whole(&self) -> Window {
+    pub fn whole(&self) -> TimeSpan {
         self.whole
     }
 
     /// The visible window.
-    pub fn window(&self) -> Window {
+    pub fn window(&self) -> TimeSpan {
         self.window
     }
 
@@ -122,7 +122,7 @@ impl Viewport {
         let nanos = self.possible(nanos);
         let latest = self.whole.to.0.saturating_sub(nanos).max(self.whole.from.0);
         let from = from.0.clamp(self.whole.from.0, latest);
-        self.window = Window::new(Timestamp(from), Timestamp(from.saturating_add(nanos)));
+        self.window = TimeSpan::new(Timestamp(from), Timestamp(from.saturating_add(nanos)));
     }
 
     /// The nearest length that a window can have.
@@ -138,8 +138,8 @@ mod tests {
 
     use super::*;
 
-    fn window(from: u64, to: u64) -> Window {
-        Window::new(Timestamp(from), Timestamp(to))
+    fn window(from: u64, to: u64) -> TimeSpan {
+        TimeSpan::new(Timestamp(from), Timestamp(to))
     }
 
     fn viewport() -> Viewport {

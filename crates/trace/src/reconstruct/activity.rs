@@ -9,12 +9,12 @@ use tracesmith_format::{
 };
 
 use super::calls::{CallId, Calls};
-use super::doubts::Doubts;
+use super::data_quality::DataQuality;
 use super::graphs::Graphs;
 use super::joins::Joins;
 use super::ops::{Gathered, InOrder, OpId, Ops};
 use super::steps::Range;
-use super::syncs::{self, Sync};
+use super::syncs::{self, SyncRecord};
 use crate::error::Error;
 use crate::model::event::EventName;
 use crate::model::table::Kept;
@@ -22,9 +22,9 @@ use crate::model::trace::Trace;
 
 /// Number of a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct LaneId(pub u32);
+pub struct StreamIndex(pub u32);
 
-impl LaneId {
+impl StreamIndex {
     /// As an index.
     #[inline]
     pub fn index(self) -> usize {
@@ -34,7 +34,7 @@ impl LaneId {
 
 /// A stream of a device as one process sees it: work on it runs one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Lane {
+pub struct StreamKey {
     /// The process.
     pub process: ProcessId,
     /// The device.
@@ -85,13 +85,13 @@ pub struct Activity {
     /// Calls of the host.
     pub calls: Calls,
     /// Waits and records of events, by time.
-    pub syncs: Vec<Sync>,
+    pub syncs: Vec<SyncRecord>,
     /// Work that came out of graphs.
     pub graphs: Graphs,
     /// Streams, sorted.
-    pub lanes: Vec<Lane>,
+    pub lanes: Vec<StreamKey>,
     /// What is doubtful.
-    pub doubts: Doubts,
+    pub doubts: DataQuality,
     /// The stretch of time that device work was taken from.
     pub window: Window,
     /// Earliest and latest time of work and calls in the window; `None` without any.
@@ -114,12 +114,12 @@ impl Activity {
         // Each reads its blocks on all cores and puts the rows together on one: side by side, these parts overlap.
         let (of_ops, of_calls) = rayon::join(
             || -> Result<_, Error> {
-                let mut doubts = Doubts::default();
+                let mut doubts = DataQuality::default();
                 let gathered = Gathered::read(trace, &window, &mut doubts)?;
                 Ok((gathered.in_order(), doubts))
             },
             || -> Result<_, Error> {
-                let mut doubts = Doubts::default();
+                let mut doubts = DataQuality::default();
                 Ok((Calls::read(trace, &mut doubts)?, doubts))
             },
         );
@@ -161,18 +161,18 @@ impl Activity {
     }
 
     /// Numbers of all lanes.
-    pub fn lane_ids(&self) -> impl ExactSizeIterator<Item = LaneId> + use<> {
-        (0..self.lanes.len() as u32).map(LaneId)
+    pub fn lane_ids(&self) -> impl ExactSizeIterator<Item = StreamIndex> + use<> {
+        (0..self.lanes.len() as u32).map(StreamIndex)
     }
 
     /// A lane.
     #[inline]
-    pub fn lane(&self, id: LaneId) -> &Lane {
+    pub fn lane(&self, id: StreamIndex) -> &StreamKey {
         &self.lanes[id.index()]
     }
 
     /// The work of a lane, in the order of its start.
-    pub fn ops_of(&self, lane: LaneId) -> &[OpId] {
+    pub fn ops_of(&self, lane: StreamIndex) -> &[OpId] {
         &self.by_lane[self.first[lane.index()]..self.first[lane.index() + 1]]
     }
 
@@ -185,7 +185,7 @@ impl Activity {
     }
 
     /// What orders a lane against others, as far as the trace knows.
-    pub fn stream_kind(&self, lane: LaneId) -> StreamKind {
+    pub fn stream_kind(&self, lane: StreamIndex) -> StreamKind {
         self.stream_kinds[lane.index()]
     }
 
@@ -228,7 +228,7 @@ fn admit(trace: &Trace, window: &Window) -> Result<(), Error> {
         &[
             Kept::new(ops, OP_BYTES),
             Kept::new(trace.api_calls.rows(), CALL_BYTES),
-            Kept::new(trace.syncs.rows(), size_of::<Sync>()),
+            Kept::new(trace.syncs.rows(), size_of::<SyncRecord>()),
             Kept::new(trace.graph_edges.rows(), 2 * size_of::<GraphEdge>()),
             Kept::new(trace.markers.rows(), size_of::<Range>()),
         ],
@@ -243,15 +243,15 @@ pub(crate) fn name_of(trace: &Trace, name: EventName) -> &str {
     }
 }
 
-fn sorted_lanes(lanes: Vec<Lane>) -> (Vec<Lane>, Vec<LaneId>) {
+fn sorted_lanes(lanes: Vec<StreamKey>) -> (Vec<StreamKey>, Vec<StreamIndex>) {
     let mut order: Vec<usize> = (0..lanes.len()).collect();
     order.sort_by_key(|at| {
         let lane = lanes[*at];
         (lane.device, lane.process, lane.context, lane.stream)
     });
-    let mut numbers = vec![LaneId(0); lanes.len()];
+    let mut numbers = vec![StreamIndex(0); lanes.len()];
     for (number, at) in order.iter().enumerate() {
-        numbers[*at] = LaneId(number as u32);
+        numbers[*at] = StreamIndex(number as u32);
     }
     (order.iter().map(|at| lanes[*at]).collect(), numbers)
 }
@@ -259,10 +259,10 @@ fn sorted_lanes(lanes: Vec<Lane>) -> (Vec<Lane>, Vec<LaneId>) {
 fn join(
     ops: &mut Ops,
     correlations: &[CorrelationId],
-    lanes: &[Lane],
+    lanes: &[StreamKey],
     calls: &Calls,
     joins: &Joins,
-    doubts: &mut Doubts,
+    doubts: &mut DataQuality,
 ) {
     ops.call = (0..ops.len())
         .map(|at| {
@@ -329,7 +329,7 @@ fn span(ops: &Ops, calls: &Calls, window: &Window) -> Option<(u64, u64)> {
     })
 }
 
-fn stream_kinds(trace: &Trace, lanes: &[Lane]) -> Vec<StreamKind> {
+fn stream_kinds(trace: &Trace, lanes: &[StreamKey]) -> Vec<StreamKind> {
     let known: BTreeMap<_, _> = trace
         .streams
         .iter()

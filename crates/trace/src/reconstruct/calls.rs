@@ -7,7 +7,7 @@ use tracesmith_format::tables::{ApiCall, ApiDomain, Caller};
 use tracesmith_format::{ProcessId, Projection, StackId, StringId, Table, ThreadId};
 
 use super::class::CallClass;
-use super::doubts::Doubts;
+use super::data_quality::DataQuality;
 use super::intern::Interner;
 use super::joins::Joins;
 use super::ops::times_on;
@@ -149,7 +149,7 @@ impl Calls {
     }
 
     /// Reads all calls. The joins go with them: they are of no use once device work is joined.
-    pub(super) fn read(trace: &Trace, doubts: &mut Doubts) -> Result<(Self, Joins), Error> {
+    pub(super) fn read(trace: &Trace, doubts: &mut DataQuality) -> Result<(Self, Joins), Error> {
         let mut gathered = Gathered::counted(trace)?;
         gathered.read(trace, doubts)?;
         Ok(gathered.in_order())
@@ -235,7 +235,7 @@ impl Gathered {
         })
     }
 
-    fn read(&mut self, trace: &Trace, doubts: &mut Doubts) -> Result<(), Error> {
+    fn read(&mut self, trace: &Trace, doubts: &mut DataQuality) -> Result<(), Error> {
         let wanted = Projection::of::<ApiCall>(&[
             "start",
             "end",

@@ -14,13 +14,13 @@ use serde::Serialize;
 use tracesmith_format::tables::{StreamKind, SyncKind};
 use tracesmith_format::{ContextId, DeviceId, ProcessId};
 
-use super::activity::{Activity, Lane, LaneId};
+use super::activity::{Activity, StreamIndex, StreamKey};
 use super::calls::CallId;
 use super::class::CallClass;
 use super::graph_edges::GraphOrder;
 use super::joins::last_to_end;
 use super::ops::OpId;
-use super::syncs::Sync;
+use super::syncs::SyncRecord;
 
 /// Why one piece of work waits for another on another stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -195,7 +195,7 @@ impl Dependencies {
     /// Work on the legacy default stream waits for all that was asked for before on blocking streams of its context, and
     /// they wait for it. Streams of unknown kind are taken as bound by nothing.
     fn default_stream_edges(&mut self, activity: &Activity) {
-        let mut contexts: BTreeMap<(ProcessId, ContextId), Vec<LaneId>> = BTreeMap::new();
+        let mut contexts: BTreeMap<(ProcessId, ContextId), Vec<StreamIndex>> = BTreeMap::new();
         for id in activity.lane_ids() {
             let kind = activity.stream_kind(id);
             if matches!(
@@ -207,7 +207,7 @@ impl Dependencies {
             }
         }
         for lanes in contexts.into_values() {
-            let is_legacy = |lane: LaneId| activity.stream_kind(lane) == StreamKind::LEGACY_DEFAULT;
+            let is_legacy = |lane: StreamIndex| activity.stream_kind(lane) == StreamKind::LEGACY_DEFAULT;
             if lanes.len() < 2 || !lanes.iter().any(|lane| is_legacy(*lane)) {
                 continue;
             }
@@ -217,7 +217,7 @@ impl Dependencies {
                 .map(|op| (activity.asked(*op), *op))
                 .collect();
             work.sort_unstable();
-            let mut last_of: FxHashMap<LaneId, OpId> = FxHashMap::default();
+            let mut last_of: FxHashMap<StreamIndex, OpId> = FxHashMap::default();
             let mut last_default: Option<OpId> = None;
             for (_, op) in work {
                 let lane = activity.ops.lane[op.index()];
@@ -273,7 +273,7 @@ impl Dependencies {
     }
 
     fn waits(&mut self, activity: &Activity, index: &Index, records: &FxHashMap<RecordKey, Option<OpId>>) {
-        let told: FxHashMap<CallId, &Sync> = activity
+        let told: FxHashMap<CallId, &SyncRecord> = activity
             .syncs
             .iter()
             .filter(|sync| sync.call.is_some() && sync.kind != SyncKind::EVENT_RECORD)
@@ -282,7 +282,7 @@ impl Dependencies {
         let calls = &activity.calls;
         for thread in &calls.threads {
             // The last op of each stream that the thread has waited for.
-            let mut known: FxHashMap<LaneId, OpId> = FxHashMap::default();
+            let mut known: FxHashMap<StreamIndex, OpId> = FxHashMap::default();
             for at in thread.calls.clone() {
                 if calls.class(at) != CallClass::Sync || calls.is_nested(at) {
                     continue;
@@ -351,12 +351,12 @@ impl Dependencies {
     }
 }
 
-fn is_event_wait(sync: &Sync) -> bool {
+fn is_event_wait(sync: &SyncRecord) -> bool {
     matches!(sync.kind, SyncKind::STREAM_WAIT_EVENT | SyncKind::EVENT_WAIT)
 }
 
 /// When something was asked for: at its call, else when it began.
-fn asked_at(activity: &Activity, sync: &Sync) -> u64 {
+fn asked_at(activity: &Activity, sync: &SyncRecord) -> u64 {
     match sync.call.is_some() {
         true => activity.calls.start[sync.call.index()],
         false => sync.start,
@@ -366,7 +366,7 @@ fn asked_at(activity: &Activity, sync: &Sync) -> u64 {
 /// What tells the records of an event apart.
 type RecordKey = (ProcessId, u64, u64);
 
-impl Sync {
+impl SyncRecord {
     fn record_key(&self) -> RecordKey {
         (self.lane.process, self.event, self.record)
     }
@@ -374,10 +374,10 @@ impl Sync {
 
 /// Finds work by the time at which it was asked for. On a stream that is the order in which it ran.
 struct Index {
-    lanes: FxHashMap<Lane, LaneId>,
+    lanes: FxHashMap<StreamKey, StreamIndex>,
     /// For each thread the calls that launched something, with the last work of each.
     launches: OnceCell<Vec<Vec<(u32, OpId)>>>,
-    of_process: FxHashMap<ProcessId, Vec<LaneId>>,
+    of_process: FxHashMap<ProcessId, Vec<StreamIndex>>,
     captures: OnceCell<Captures>,
 }
 
@@ -421,7 +421,7 @@ fn launches(activity: &Activity) -> Vec<Vec<(u32, OpId)>> {
 
 impl Index {
     fn of(activity: &Activity) -> Self {
-        let mut of_process: FxHashMap<ProcessId, Vec<LaneId>> = FxHashMap::default();
+        let mut of_process: FxHashMap<ProcessId, Vec<StreamIndex>> = FxHashMap::default();
         for id in activity.lane_ids() {
             of_process.entry(activity.lane(id).process).or_default().push(id);
         }
@@ -433,15 +433,15 @@ impl Index {
         }
     }
 
-    fn lane(&self, lane: &Lane) -> Option<LaneId> {
+    fn lane(&self, lane: &StreamKey) -> Option<StreamIndex> {
         self.lanes.get(lane).copied()
     }
 
     /// The stream that the event of a wait was recorded in, where the wait names it: that of the wait's own context, else
     /// all of its process with that number.
-    fn recording_lanes(&self, activity: &Activity, sync: &Sync) -> Option<Vec<LaneId>> {
+    fn recording_lanes(&self, activity: &Activity, sync: &SyncRecord) -> Option<Vec<StreamIndex>> {
         let stream = sync.event_stream?;
-        if let Some(lane) = self.lane(&Lane { stream, ..sync.lane }) {
+        if let Some(lane) = self.lane(&StreamKey { stream, ..sync.lane }) {
             return Some(vec![lane]);
         }
         let lanes = self.of_process.get(&sync.lane.process).into_iter().flatten();
@@ -450,7 +450,7 @@ impl Index {
     }
 
     /// Whether a wait was asked for while a stream of its process was captured: it is an edge of a graph then.
-    fn is_captured(&self, activity: &Activity, sync: &Sync) -> bool {
+    fn is_captured(&self, activity: &Activity, sync: &SyncRecord) -> bool {
         let captures = self.captures.get_or_init(|| captures(activity));
         let of_process = captures.get(&sync.lane.process).into_iter().flatten();
         let asked = asked_at(activity, sync);
@@ -459,7 +459,7 @@ impl Index {
 
     /// The last work of a stream that was asked for before a moment. Of a graph that was launched on it that is what ends
     /// last, wherever it ran.
-    fn last_asked(&self, activity: &Activity, lane: LaneId, time: u64) -> Option<OpId> {
+    fn last_asked(&self, activity: &Activity, lane: StreamIndex, time: u64) -> Option<OpId> {
         let ops = activity.ops_of(lane);
         let after = ops.partition_point(|op| activity.asked(*op) <= time);
         let last = ops[after.checked_sub(1)?];
@@ -472,7 +472,7 @@ impl Index {
     }
 
     /// The first work of a stream that was asked for after a moment.
-    fn first_asked(&self, activity: &Activity, lane: LaneId, time: u64) -> Option<OpId> {
+    fn first_asked(&self, activity: &Activity, lane: StreamIndex, time: u64) -> Option<OpId> {
         let ops = activity.ops_of(lane);
         ops.get(ops.partition_point(|op| activity.asked(*op) <= time))
             .copied()
@@ -486,20 +486,20 @@ impl Index {
     }
 
     /// Whether a wait names the context or device that it waits for.
-    fn names_place(&self, sync: &Sync) -> bool {
+    fn names_place(&self, sync: &SyncRecord) -> bool {
         sync.lane.context.0 != 0 || sync.lane.device.is_some()
     }
 
     /// The streams of the context or device that a wait is for.
-    fn lanes_of(&self, activity: &Activity, sync: &Sync) -> Vec<LaneId> {
-        let Lane {
+    fn lanes_of(&self, activity: &Activity, sync: &SyncRecord) -> Vec<StreamIndex> {
+        let StreamKey {
             process,
             device,
             context,
             ..
         } = sync.lane;
         let by_device = device.is_some() && (sync.kind == SyncKind::DEVICE_WAIT || context.0 == 0);
-        let is_meant = |lane: &Lane| match by_device {
+        let is_meant = |lane: &StreamKey| match by_device {
             true => lane.device == device,
             false => lane.context == context && (lane.device == device || !device.is_some()),
         };
@@ -515,7 +515,7 @@ impl Index {
         let lanes = self
             .of_process
             .get(&calls.threads[calls.thread_of(call)].process)?;
-        let device = |lane: LaneId| activity.lane(lane).device;
+        let device = |lane: StreamIndex| activity.lane(lane).device;
         let first = device(*lanes.first()?);
         if lanes.iter().all(|lane| device(*lane) == first) {
             return Some(first);
@@ -529,9 +529,9 @@ impl Index {
     fn last_of_each(
         &self,
         activity: &Activity,
-        lanes: Vec<LaneId>,
+        lanes: Vec<StreamIndex>,
         call: usize,
-        known: &mut FxHashMap<LaneId, OpId>,
+        known: &mut FxHashMap<StreamIndex, OpId>,
     ) -> Vec<OpId> {
         let asked = activity.calls.start[call];
         let mut found: Vec<OpId> = Vec::new();
@@ -550,7 +550,7 @@ impl Index {
     fn last_of_lanes(
         &self,
         activity: &Activity,
-        lanes: impl Iterator<Item = LaneId>,
+        lanes: impl Iterator<Item = StreamIndex>,
         call: usize,
     ) -> Option<OpId> {
         let (start, end) = (activity.calls.start[call], activity.calls.end[call]);

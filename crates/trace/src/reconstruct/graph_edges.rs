@@ -4,7 +4,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 use tracesmith_format::{GraphId, GraphNodeId, ProcessId};
 
-use super::activity::{Activity, LaneId};
+use super::activity::{Activity, StreamIndex};
 use super::graphs::GraphWork;
 use super::joins::last_to_end;
 use super::ops::OpId;
@@ -95,7 +95,7 @@ impl GraphOrder {
         let held: FxHashSet<OpId> = pairs.iter().map(|(_, to)| *to).collect();
         let waited_for: FxHashSet<OpId> = pairs.iter().map(|(from, _)| *from).collect();
         self.pairs.extend(pairs);
-        let mut of_lane: FxHashMap<LaneId, (OpId, OpId)> = FxHashMap::default();
+        let mut of_lane: FxHashMap<StreamIndex, (OpId, OpId)> = FxHashMap::default();
         for (_, op) in work {
             let ends = of_lane.entry(activity.ops.lane[op.index()]).or_insert((*op, *op));
             *ends = (ends.0.min(*op), ends.1.max(*op));

@@ -5,7 +5,7 @@
 
 use tracesmith_format::{Columns, CorrelationId, GraphNodeId, ProcessId};
 
-use super::activity::{Lane, LaneId};
+use super::activity::{StreamIndex, StreamKey};
 use super::ops::{OpId, Ops};
 use crate::model::trace::Trace;
 
@@ -16,7 +16,7 @@ pub struct GraphWork {
     first: u32,
     count: u32,
     /// The stream that it was launched on.
-    pub lane: LaneId,
+    pub lane: StreamIndex,
 }
 
 /// Work that came out of no graph.
@@ -42,7 +42,7 @@ impl Graphs {
         ops: &Ops,
         nodes: &[GraphNodeId],
         correlations: &[CorrelationId],
-        lanes: &[Lane],
+        lanes: &[StreamKey],
     ) -> Self {
         let mut members: Vec<(ProcessId, CorrelationId, GraphNodeId, OpId)> = ops
             .ids()

@@ -15,10 +15,10 @@ use tracesmith_format::{
 
 use super::calls::CallId;
 use super::class::OpClass;
-use super::doubts::Doubts;
+use super::data_quality::DataQuality;
 use super::intern::Interner;
 use super::order::{order_by, put_in_order};
-use super::{Lane, LaneId, Window};
+use super::{StreamIndex, StreamKey, Window};
 use crate::error::Error;
 use crate::model::clocks::ClockLine;
 use crate::model::event::EventName;
@@ -98,7 +98,7 @@ pub struct Ops {
     /// When each ended; never before its start.
     pub end: Vec<u64>,
     /// Where each ran.
-    pub lane: Vec<LaneId>,
+    pub lane: Vec<StreamIndex>,
     /// What each is: a place in `kinds`.
     pub kind: Vec<u32>,
     /// The call that asked for each.
@@ -119,7 +119,7 @@ pub struct Op {
     /// When it ended.
     pub end: u64,
     /// Where it ran.
-    pub lane: LaneId,
+    pub lane: StreamIndex,
     /// What it is.
     pub kind: OpKind,
     /// The call that asked for it.
@@ -184,13 +184,13 @@ impl Ops {
 pub(super) struct Gathered {
     start: Vec<u64>,
     end: Vec<u64>,
-    lane: Vec<LaneId>,
+    lane: Vec<StreamIndex>,
     kind: Vec<u32>,
     row: Vec<u32>,
     stack: Vec<StackId>,
     node: Vec<GraphNodeId>,
     correlation: Vec<CorrelationId>,
-    lanes: Interner<Lane>,
+    lanes: Interner<StreamKey>,
     kinds: Interner<OpKind>,
 }
 
@@ -200,7 +200,7 @@ pub(super) struct InOrder {
     pub(super) correlations: Vec<CorrelationId>,
     /// The graph's node that each was; empty when the trace has no graphs.
     pub(super) nodes: Vec<GraphNodeId>,
-    pub(super) lanes: Vec<Lane>,
+    pub(super) lanes: Vec<StreamKey>,
 }
 
 /// What all tables of device work have, of one block: times on the timeline, and what else is needed of each row.
@@ -290,7 +290,7 @@ macro_rules! read_table {
 
 impl Gathered {
     /// Reads all device work that reaches into the window.
-    pub(super) fn read(trace: &Trace, window: &Window, doubts: &mut Doubts) -> Result<Self, Error> {
+    pub(super) fn read(trace: &Trace, window: &Window, doubts: &mut DataQuality) -> Result<Self, Error> {
         let mut gathered = Gathered::default();
         if *window == Window::default() {
             gathered.reserve(expected_rows(
@@ -345,7 +345,7 @@ impl Gathered {
     }
 
     /// Graphs that were recorded as a whole. One whose nodes were recorded too is no work of its own.
-    fn read_graphs(&mut self, trace: &Trace, window: &Window, doubts: &mut Doubts) -> Result<(), Error> {
+    fn read_graphs(&mut self, trace: &Trace, window: &Window, doubts: &mut DataQuality) -> Result<(), Error> {
         let nodes: FxHashSet<(ProcessId, CorrelationId)> = (0..self.start.len())
             .filter(|at| self.kinds.values[self.kind[*at] as usize].graph.is_some())
             .map(|at| {
@@ -367,7 +367,7 @@ impl Gathered {
             }
             self.start.push(whole.start[at]);
             self.end.push(whole.end[at]);
-            self.lane.push(LaneId(self.lanes.number(lane)));
+            self.lane.push(StreamIndex(self.lanes.number(lane)));
             self.kind
                 .push(self.kinds.number(whole.kinds.values[whole.kind[at] as usize]));
             self.row.push(whole.row[at]);
@@ -383,13 +383,13 @@ impl Gathered {
         &mut self,
         part: Part<S>,
         window: &Window,
-        doubts: &mut Doubts,
+        doubts: &mut DataQuality,
         kind: &mut dyn FnMut(&S) -> OpKind,
     ) -> bool {
         if self.start.len() + part.start.len() >= u32::MAX as usize {
             return false;
         }
-        let lanes = self.lanes.numbers(part.place.0.iter().map(Lane::of));
+        let lanes = self.lanes.numbers(part.place.0.iter().map(StreamKey::of));
         let kinds = self.kinds.numbers(part.shape.0.iter().map(kind));
         for row in 0..part.start.len() {
             let (start, mut end) = (part.start[row], part.end[row]);
@@ -406,7 +406,7 @@ impl Gathered {
             }
             self.start.push(start);
             self.end.push(end);
-            self.lane.push(LaneId(lanes[part.place.1[row] as usize]));
+            self.lane.push(StreamIndex(lanes[part.place.1[row] as usize]));
             self.kind.push(kinds[part.shape.1[row] as usize]);
             self.row.push((part.first_row + row as u64) as u32);
             self.correlation.push(part.correlation[row]);
@@ -507,7 +507,7 @@ fn copy_word(direction: CopyDirection) -> &'static str {
     }
 }
 
-impl Lane {
+impl StreamKey {
     /// Where a row's work ran.
     pub(super) fn of(place: &Place) -> Self {
         let Place {
@@ -517,7 +517,7 @@ impl Lane {
             stream,
             ..
         } = *place;
-        Lane {
+        StreamKey {
             process,
             device,
             context,

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use tracesmith_format::{ContextId, DeviceId, ProcessId};
 
-use super::activity::{Activity, LaneId};
+use super::activity::{Activity, StreamIndex};
 use super::dependencies::Dependencies;
 use super::ops::OpId;
 
@@ -76,7 +76,7 @@ pub enum Subject {
     /// A context.
     Context(ProcessId, ContextId, DeviceId),
     /// A stream.
-    Stream(LaneId),
+    Stream(StreamIndex),
 }
 
 /// The states of one subject, one after the other, from the start of the trace to its end.
@@ -90,7 +90,7 @@ pub struct StateLine {
     activity: Arc<Activity>,
     dependencies: Arc<Dependencies>,
     /// The streams that it consists of.
-    lanes: Vec<LaneId>,
+    lanes: Vec<StreamIndex>,
 }
 
 /// How long a subject was in each state.
@@ -109,7 +109,7 @@ impl StateLine {
             [lane] => Intervals::Stream(StreamStates::new(self, lane)),
             _ => {
                 let streams = self.lanes.iter().map(|lane| StreamStates::new(self, *lane));
-                Intervals::Together(Together::new(streams))
+                Intervals::MergedStates(MergedStates::new(streams))
             }
         }
     }
@@ -144,7 +144,7 @@ impl States {
         if activity.span.is_none() {
             return Self::default();
         }
-        let mut members: BTreeMap<Subject, Vec<LaneId>> = BTreeMap::new();
+        let mut members: BTreeMap<Subject, Vec<StreamIndex>> = BTreeMap::new();
         for id in activity.lane_ids() {
             let lane = activity.lane(id);
             for subject in [
@@ -167,7 +167,7 @@ impl States {
     }
 
     /// Work that was launched before a moment and had not started by then, of one stream.
-    pub fn queued(activity: &Activity, lane: LaneId, time: u64) -> usize {
+    pub fn queued(activity: &Activity, lane: StreamIndex, time: u64) -> usize {
         let ops = activity.ops_of(lane);
         let first = ops.partition_point(|op| activity.ops.start[op.index()] <= time);
         let asked = |op: &&OpId| activity.asked(**op) <= time;
@@ -182,7 +182,7 @@ impl States {
 )]
 enum Intervals<'a> {
     Stream(StreamStates<'a>),
-    Together(Together<'a>),
+    MergedStates(MergedStates<'a>),
 }
 
 impl Iterator for Intervals<'_> {
@@ -191,7 +191,7 @@ impl Iterator for Intervals<'_> {
     fn next(&mut self) -> Option<Interval> {
         match self {
             Self::Stream(stream) => stream.next(),
-            Self::Together(together) => together.next(),
+            Self::MergedStates(together) => together.next(),
         }
     }
 }
@@ -208,7 +208,7 @@ struct StreamStates<'a> {
 }
 
 impl<'a> StreamStates<'a> {
-    fn new(line: &'a StateLine, lane: LaneId) -> Self {
+    fn new(line: &'a StateLine, lane: StreamIndex) -> Self {
         let span = line.activity.span.unwrap_or_default();
         StreamStates {
             activity: &line.activity,
@@ -274,7 +274,7 @@ impl Iterator for StreamStates<'_> {
 }
 
 /// The busiest state of several lines at every moment; finished only when all are. Of equally busy lines the last counts.
-struct Together<'a> {
+struct MergedStates<'a> {
     lines: Vec<(StreamStates<'a>, Option<Interval>)>,
     /// When each line changes next.
     changes: BinaryHeap<Reverse<(u64, usize)>>,
@@ -283,9 +283,9 @@ struct Together<'a> {
     next: Option<Interval>,
 }
 
-impl<'a> Together<'a> {
+impl<'a> MergedStates<'a> {
     fn new(streams: impl Iterator<Item = StreamStates<'a>>) -> Self {
-        let mut together = Together {
+        let mut together = MergedStates {
             lines: streams.map(|stream| (stream, None)).collect(),
             changes: BinaryHeap::new(),
             ranked: Default::default(),
@@ -342,7 +342,7 @@ impl<'a> Together<'a> {
     }
 }
 
-impl Iterator for Together<'_> {
+impl Iterator for MergedStates<'_> {
     type Item = Interval;
 
     fn next(&mut self) -> Option<Interval> {

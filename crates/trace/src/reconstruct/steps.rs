@@ -8,7 +8,7 @@ use serde::Serialize;
 use tracesmith_format::tables::{HostCall, Marker, MarkerKind};
 use tracesmith_format::{ProcessId, Projection, StringId, ThreadId};
 
-use super::activity::{Activity, LaneId, Window};
+use super::activity::{Activity, StreamIndex, Window};
 use super::ops::{OpId, times_on};
 use crate::error::Error;
 use crate::model::trace::Trace;
@@ -410,7 +410,7 @@ fn is_even(places: &[u32], length: usize) -> bool {
 
 fn pattern_steps(
     activity: &Activity,
-    lane: LaneId,
+    lane: StreamIndex,
     sequence: &[OpId],
     anchors: &[u32],
     period: usize,

@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 use tracesmith_format::tables::{Place, SyncKind, Synchronization};
 use tracesmith_format::{CorrelationId, Projection, StreamId};
 
-use super::activity::Lane;
+use super::activity::StreamKey;
 use super::calls::CallId;
 use super::joins::Joins;
 use super::ops::times_on;
@@ -13,7 +13,7 @@ use crate::model::trace::Trace;
 
 /// One wait, or one record of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sync {
+pub struct SyncRecord {
     /// What it is.
     pub kind: SyncKind,
     /// When it began.
@@ -21,7 +21,7 @@ pub struct Sync {
     /// When it was over.
     pub end: u64,
     /// The stream that was recorded in, or that waited or was waited for.
-    pub lane: Lane,
+    pub lane: StreamKey,
     /// The event.
     pub event: u64,
     /// Which of its records.
@@ -35,11 +35,11 @@ pub struct Sync {
 }
 
 /// Reads all, by time. CUPTI does not say which device a wait is of: that of its context's stream is, where work ran on it.
-pub(super) fn read(trace: &Trace, lanes: &[Lane], joins: &Joins) -> Result<Vec<Sync>, Error> {
-    let key = |lane: &Lane| (lane.process, lane.context, lane.stream);
-    let known: FxHashMap<_, &Lane> = lanes.iter().map(|lane| (key(lane), lane)).collect();
+pub(super) fn read(trace: &Trace, lanes: &[StreamKey], joins: &Joins) -> Result<Vec<SyncRecord>, Error> {
+    let key = |lane: &StreamKey| (lane.process, lane.context, lane.stream);
+    let known: FxHashMap<_, &StreamKey> = lanes.iter().map(|lane| (key(lane), lane)).collect();
     let lane_of = |place: &Place| {
-        let lane = Lane::of(place);
+        let lane = StreamKey::of(place);
         match known.get(&key(&lane)) {
             Some(known) if !lane.device.is_some() => **known,
             _ => lane,
@@ -68,7 +68,7 @@ pub(super) fn read(trace: &Trace, lanes: &[Lane], joins: &Joins) -> Result<Vec<S
             for row in 0..start.len() {
                 let place: &Place = rows.place.get(row);
                 let find = |correlation| joins.find(place.process, correlation);
-                syncs.push(Sync {
+                syncs.push(SyncRecord {
                     kind: rows.shape.get(row).kind,
                     start: start[row],
                     end: end[row].max(start[row]),

@@ -162,12 +162,12 @@ pub struct Timeline {
     /// The devices, sorted.
     pub devices: Vec<DeviceTimeline>,
     /// The lanes, by their numbers.
-    pub lanes: Vec<LaneTimeline>,
+    pub lanes: Vec<StreamTimeline>,
 }
 
 /// What one lane did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LaneTimeline {
+pub struct StreamTimeline {
     /// Nanoseconds during which it had something running.
     pub busy: u64,
     /// When its last work ended, be it after the window.
@@ -195,7 +195,7 @@ impl Timeline {
             .map(|device| Sweep::new(*device, moments, span))
             .collect();
         let ops = &activity.ops;
-        let mut lanes = vec![LaneTimeline::default(); activity.lanes.len()];
+        let mut lanes = vec![StreamTimeline::default(); activity.lanes.len()];
         for op in ops.ids() {
             let at = op.index();
             let (start, end) = activity.window.clipped(ops.start[at], ops.end[at]);

@@ -7,7 +7,7 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line as TextLine, Span};
 use ratatui::widgets::{Block, Clear, Paragraph};
 use tracesmith_format::Timestamp;
-use tracesmith_trace::overview::{Activity, Axis, Overview, OverviewRow, Picture, RowKey, Surroundings};
+use tracesmith_trace::overview::{ActivityKind, Axis, Overview, OverviewRow, Picture, RowKey, Surroundings};
 use tracesmith_trace::{EventName, Trace, units};
 
 use super::inspect;
@@ -122,7 +122,7 @@ impl Scene<'_> {
     }
 
     /// A style that is a colour, where there are colours.
-    fn style(&self, activity: Activity) -> Style {
+    fn style(&self, activity: ActivityKind) -> Style {
         match self.look.colors {
             Colors::Shown => Style::new().fg(terminal_color(color(activity))),
             Colors::Hidden => Style::new(),
@@ -243,7 +243,7 @@ impl Scene<'_> {
             let share = overview.share(row, cell);
             let shown = match activity {
                 _ if share > 0.0 => charset.level(share),
-                Some(Activity::Sync) => charset.wait(),
+                Some(ActivityKind::Sync) => charset.wait(),
                 _ if row.starts(cell) > 0 => charset.moment(),
                 _ => ' ',
             };
@@ -352,7 +352,7 @@ impl Scene<'_> {
             charset.moment()
         )));
         let mut legend = Vec::new();
-        for activity in Activity::ALL {
+        for activity in ActivityKind::ALL {
             if self
                 .picture
                 .overview

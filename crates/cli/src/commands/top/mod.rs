@@ -20,7 +20,7 @@ use ratatui::Frame;
 use ratatui::crossterm::event::Event;
 use ratatui::layout::Rect;
 use tracesmith_format::StreamId;
-use tracesmith_trace::overview::{Browser, DEVICE_KINDS, HOST_KINDS, Picture, Surroundings, Window};
+use tracesmith_trace::overview::{Browser, DEVICE_KINDS, HOST_KINDS, Picture, Surroundings, TimeSpan};
 use tracesmith_trace::{NamePattern, Query};
 
 use super::view;
@@ -105,14 +105,14 @@ fn chosen<T>(list: Vec<T>) -> Option<Vec<T>> {
     (!list.is_empty()).then_some(list)
 }
 
-fn first_window(args: &TopArgs, browser: &Browser) -> anyhow::Result<Window> {
+fn first_window(args: &TopArgs, browser: &Browser) -> anyhow::Result<TimeSpan> {
     let whole = browser.summary().window();
     let range = time_range(args.from, args.to, browser.trace().span())?;
     let (from, to) = (range.from.unwrap_or(whole.from), range.to.unwrap_or(whole.to));
     if from >= to {
         bail!("the chosen events are not in the time range of --from and --to");
     }
-    Ok(Window::new(from, to))
+    Ok(TimeSpan::new(from, to))
 }
 
 /// Shows pictures and takes keys until somebody quits, or a signal comes.
@@ -168,13 +168,13 @@ struct Top {
     title: String,
     look: Look,
     /// What was read last, and for which window and number of cells.
-    picture: Option<(Window, usize, Picture)>,
+    picture: Option<(TimeSpan, usize, Picture)>,
     /// The call, ranges and stack of the selected event.
     inspected: Option<Surroundings>,
 }
 
 impl Top {
-    fn new(browser: Browser, window: Window, title: String, look: Look) -> Self {
+    fn new(browser: Browser, window: TimeSpan, title: String, look: Look) -> Self {
         let state = State::new(browser.summary().window(), window, state::lines(browser.rows()));
         Top {
             browser,

@@ -2,7 +2,7 @@
 //! for by a [`Request`], and whoever reads it says what was found.
 
 use tracesmith_format::Timestamp;
-use tracesmith_trace::overview::{Direction, LabeledRow, Picked, Position, RowKey, Viewport, Window};
+use tracesmith_trace::overview::{Direction, LabeledRow, Picked, Position, RowKey, TimeSpan, Viewport};
 
 /// What a key asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,7 +118,7 @@ pub(super) struct State {
 }
 
 impl State {
-    pub(super) fn new(whole: Window, window: Window, lines: Vec<Line>) -> Self {
+    pub(super) fn new(whole: TimeSpan, window: TimeSpan, lines: Vec<Line>) -> Self {
         let mut state = State {
             viewport: Viewport::new(whole, window),
             height: 1,

@@ -4,8 +4,8 @@ use anstyle::Style;
 use anyhow::bail;
 use serde_json::{Value, json};
 use tracesmith_trace::overview::{
-    Activity, Axis, DEVICE_KINDS, Doubtful, HOST_KINDS, Labels, Overview, OverviewRow, RowKey, ThreadRole,
-    Window,
+    ActivityKind, Axis, DEVICE_KINDS, Doubtful, HOST_KINDS, Labels, Overview, OverviewRow, RowKey,
+    ThreadRole, TimeSpan,
 };
 use tracesmith_trace::{ProgressFn, Query, Trace, units};
 use unicode_width::UnicodeWidthStr;
@@ -55,7 +55,7 @@ pub(super) fn show(
         Format::Table => width.saturating_sub(label_width(width) + PERCENT_WIDTH).max(1),
         Format::Json | Format::Csv => width,
     };
-    let overview = match Window::of(trace, query) {
+    let overview = match TimeSpan::of(trace, query) {
         Some(window) => Overview::new(trace, query.with_progress(progress), window, cells),
         None => Overview::default(),
     };
@@ -170,7 +170,7 @@ impl Drawing<'_> {
             let share = overview.share(row, cell);
             let shown = match activity {
                 _ if share > 0.0 => self.charset.level(share),
-                Some(Activity::Sync) => self.charset.wait(),
+                Some(ActivityKind::Sync) => self.charset.wait(),
                 _ if row.starts(cell) > 0 => self.charset.moment(),
                 _ => ' ',
             };
@@ -184,7 +184,7 @@ impl Drawing<'_> {
         };
         output.line(&self.line(&format!("  {}", self.labels.row(row.key)), cells, &busy))?;
         // What colours would tell stands in rows of its own where there are none.
-        let present: Vec<Activity> = Activity::ALL
+        let present: Vec<ActivityKind> = ActivityKind::ALL
             .into_iter()
             .filter(|activity| row.nanos_of(*activity) > 0)
             .collect();
@@ -209,7 +209,7 @@ impl Drawing<'_> {
     fn line(
         &self,
         label: &str,
-        cells: impl Iterator<Item = (char, Option<Activity>)>,
+        cells: impl Iterator<Item = (char, Option<ActivityKind>)>,
         percent: &str,
     ) -> String {
         let label = self.charset.text(&clipped(label, self.label_width - 1));
@@ -244,7 +244,7 @@ impl Drawing<'_> {
         let [least, .., most] = self.charset.levels();
         let rows = &self.overview.rows;
         let mut parts = Vec::new();
-        for activity in Activity::ALL {
+        for activity in ActivityKind::ALL {
             if !rows.iter().any(|row| row.nanos_of(activity) > 0) {
                 continue;
             }
@@ -292,7 +292,7 @@ fn busiest(overview: &Overview, limit: usize) -> Vec<&OverviewRow> {
     numbers.into_iter().map(|number| &overview.rows[number]).collect()
 }
 
-fn style_of(activity: Activity) -> Style {
+fn style_of(activity: ActivityKind) -> Style {
     color(activity).on_default()
 }
 
@@ -330,7 +330,7 @@ fn json_of(trace: &Trace, overview: &Overview, limit: usize) -> Value {
             .into_iter()
             .map(|(name, value)| (name.to_owned(), value))
             .collect();
-        let by_kind: serde_json::Map<String, Value> = Activity::ALL
+        let by_kind: serde_json::Map<String, Value> = ActivityKind::ALL
             .into_iter()
             .filter(|activity| row.cells_of(*activity).is_some())
             .map(|activity| (activity.name().to_owned(), json!(row.nanos_of(activity))))
@@ -383,7 +383,7 @@ fn write_csv(trace: &Trace, overview: &Overview, limit: usize, output: &mut Outp
                 continue;
             }
             let (from, to) = overview.cell(cell);
-            let kind = activity.map_or("", Activity::name).to_owned();
+            let kind = activity.map_or("", ActivityKind::name).to_owned();
             let numbers = [from.0, to.0, u64::from(row.starts(cell)), row.busy_nanos_of(cell)];
             let fields = who
                 .iter()

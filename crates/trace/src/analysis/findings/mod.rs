@@ -16,6 +16,8 @@ mod short_kernels;
 mod small_copies;
 mod uneven_steps;
 
+use std::sync::Arc;
+
 use serde::Serialize;
 use tracesmith_format::ProcessId;
 
@@ -23,12 +25,26 @@ use super::copies::CopyRow;
 use super::idle::{DeviceIdle, IdleCause, LongGap};
 use super::kernels::share;
 use super::memory::MemoryReport;
+use super::registry::{Analyzer, Answer, Need};
 use super::short_name::short_name;
 use super::summary::SummaryReport;
 use super::utilization::DeviceUtilization;
 use crate::model::trace::Trace;
 use crate::reconstruct::{Activity, OpClass, OpId, OpTable};
 use crate::units;
+
+pub(super) const ANALYZER: Analyzer = Analyzer {
+    name: "findings",
+    aliases: &[],
+    description: "Problems, with advice and what a fix saves at most",
+    needs: Need::Nothing,
+    run: |analysis, _| {
+        let report = Arc::new(analysis.findings(&analysis.summary()?)?);
+        Ok(Answer::list("findings", report, |report: &FindingsReport| {
+            &report.findings
+        }))
+    },
+};
 
 /// What is wrong, what matters most first.
 #[derive(Clone, Debug, Default, Serialize)]

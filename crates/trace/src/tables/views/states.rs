@@ -7,7 +7,7 @@ use arrow_array::ArrayRef;
 use super::{TextColumn, View, some_u32s, u32s, u64s};
 use crate::error::Error;
 use crate::model::trace::Trace;
-use crate::reconstruct::{Dependencies, Interval, Lane, OpId, States, Subject};
+use crate::reconstruct::{Dependencies, Interval, OpId, States, StreamKey, Subject};
 use crate::tables::catalog::ColumnKind::{Text, U32, U64};
 
 pub(super) const VIEW: View = View {
@@ -47,7 +47,7 @@ fn make(trace: &Trace) -> Result<Vec<ArrayRef>, Error> {
     let activity = trace.activity()?;
     let dependencies = Arc::new(Dependencies::of(&activity));
     let states = States::of(&activity, &dependencies);
-    let mut rows: Vec<(Lane, Interval)> = Vec::new();
+    let mut rows: Vec<(StreamKey, Interval)> = Vec::new();
     for line in &states.lines {
         if let Subject::Stream(lane) = line.subject {
             let lane = *activity.lane(lane);

@@ -8,7 +8,7 @@ use crate::units;
 
 /// What keeps an answer from being sure.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Doubts {
+pub struct DataQuality {
     /// Device work without a start or an end, left out of everything.
     pub without_time: u64,
     /// Device work that ends before it starts; taken as of no length.
@@ -36,7 +36,7 @@ pub struct Doubts {
     pub uncertainty: u64,
 }
 
-impl Doubts {
+impl DataQuality {
     /// Adds what the trace says of itself, once all that was wanted of it is read.
     pub(super) fn add_health(&mut self, trace: &Trace) {
         let health = trace.health();

@@ -1,8 +1,8 @@
 //! The numbers that a column can hold, and what they mean.
 //!
-//! All codecs work on 64-bit lanes; [`Lane`] says how a type becomes one and back. Signed numbers are folded (zigzag) so
-//! that small negative ones stay small. [`Meaning`] tells a reader that a 32-bit number is, say, a string's id: it is
-//! stored in the file's schema block, so that a program that knows nothing of a table can still show it.
+//! All codecs work on 64-bit words. [`ColumnValue`] converts a type to a word and back. Signed numbers are folded
+//! (zigzag), so that small negative ones stay small. [`Meaning`] is stored in the file's schema block. It tells a reader
+//! that a 32-bit number is, for example, a string's ID, so that a program that does not know the table can still show it.
 
 use crate::buffer::ColumnValues;
 use crate::ids::Codes;
@@ -123,21 +123,21 @@ pub enum Value {
     Blob(usize),
 }
 
-/// A value that fits a 64-bit lane.
-pub trait Lane: Copy + Default + PartialEq + Send + Sync + 'static {
+/// A value that fits a 64-bit word.
+pub trait ColumnValue: Copy + Default + PartialEq + Send + Sync + 'static {
     /// How the column says it is stored.
     const TYPE: ColumnType;
     /// What it stands for.
     const MEANING: Meaning;
     /// The named values, when it is a code.
     const CODES: Option<&'static Codes> = None;
-    /// The largest lane that is a value of this type.
+    /// The largest word that is a value of this type.
     const MAX: u64;
 
-    /// This value as a lane.
-    fn to_lane(self) -> u64;
-    /// The value of a lane that is at most [`Lane::MAX`].
-    fn from_lane(lane: u64) -> Self;
+    /// This value as a word.
+    fn to_word(self) -> u64;
+    /// The value of a word that is at most [`ColumnValue::MAX`].
+    fn from_word(word: u64) -> Self;
     /// This value for showing.
     fn value(self) -> Value;
     /// A column of such values, in the same memory.
@@ -146,19 +146,19 @@ pub trait Lane: Copy + Default + PartialEq + Send + Sync + 'static {
 
 macro_rules! number {
     ($type:ty, $column:ident, $max:expr, $to:expr, $from:expr, $value:expr) => {
-        impl Lane for $type {
+        impl ColumnValue for $type {
             const TYPE: ColumnType = ColumnType::$column;
             const MEANING: Meaning = Meaning::Number;
             const MAX: u64 = $max;
 
             #[inline]
-            fn to_lane(self) -> u64 {
+            fn to_word(self) -> u64 {
                 $to(self)
             }
 
             #[inline]
-            fn from_lane(lane: u64) -> Self {
-                $from(lane)
+            fn from_word(word: u64) -> Self {
+                $from(word)
             }
 
             fn value(self) -> Value {
@@ -194,35 +194,35 @@ number!(i64, I64, u64::MAX, zigzag, unzigzag, Value::Signed);
 number!(f64, F64, u64::MAX, f64::to_bits, f64::from_bits, Value::Float);
 number!(bool, Bool, 1, u64::from, |l| l != 0, Value::Flag);
 
-/// A newtype over a number that is a lane of its own.
-macro_rules! lane_newtype {
+/// A newtype over a number that is a word of its own.
+macro_rules! column_value_newtype {
     ($name:ident, $inner:ty, $meaning:ident, $value:expr $(, codes: $codes:expr)?) => {
-        impl $crate::lane::Lane for $name {
-            const TYPE: $crate::lane::ColumnType = <$inner as $crate::lane::Lane>::TYPE;
-            const MEANING: $crate::lane::Meaning = $crate::lane::Meaning::$meaning;
+        impl $crate::column_value::ColumnValue for $name {
+            const TYPE: $crate::column_value::ColumnType = <$inner as $crate::column_value::ColumnValue>::TYPE;
+            const MEANING: $crate::column_value::Meaning = $crate::column_value::Meaning::$meaning;
             $(const CODES: Option<&'static $crate::ids::Codes> = Some($codes);)?
-            const MAX: u64 = <$inner as $crate::lane::Lane>::MAX;
+            const MAX: u64 = <$inner as $crate::column_value::ColumnValue>::MAX;
 
             #[inline]
-            fn to_lane(self) -> u64 {
-                self.0.to_lane()
+            fn to_word(self) -> u64 {
+                self.0.to_word()
             }
 
             #[inline]
-            fn from_lane(lane: u64) -> Self {
-                Self(<$inner as $crate::lane::Lane>::from_lane(lane))
+            fn from_word(word: u64) -> Self {
+                Self(<$inner as $crate::column_value::ColumnValue>::from_word(word))
             }
 
-            fn value(self) -> $crate::lane::Value {
+            fn value(self) -> $crate::column_value::Value {
                 $value(self)
             }
 
             fn into_buffer(values: Vec<Self>) -> $crate::buffer::ColumnValues {
                 // Collecting into the same layout reuses the memory.
                 let inner: Vec<$inner> = values.into_iter().map(|value| value.0).collect();
-                <$inner as $crate::lane::Lane>::into_buffer(inner)
+                <$inner as $crate::column_value::ColumnValue>::into_buffer(inner)
             }
         }
     };
 }
-pub(crate) use lane_newtype;
+pub(crate) use column_value_newtype;

@@ -1,7 +1,7 @@
-//! Host and device as one graph of moments, each a fixed time after those that it waited for.
+//! Host and device as one graph of nodes, each a fixed time after those that it waited for.
 //!
-//! A moment is the end of a piece of work, the start of a call that launched something, or the end of a call in which the
-//! host waited. Every dependency has a weight: the time that passed between what was waited for last and the moment. So
+//! A node is the end of a piece of work, the start of a call that launched something, or the end of a call in which the
+//! host waited. Every dependency has a weight: the time that passed between what was waited for last and the node. So
 //! the graph, walked with nothing changed, gives back the times that were measured; walked with other durations or without
 //! some of its dependencies, it says what the times would have been, as far as the recorded dependencies are all
 //! there are.
@@ -16,26 +16,26 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use tracesmith_format::ProcessId;
 
-use super::activity::{Activity, LaneId};
+use super::activity::{Activity, StreamIndex};
 use super::calls::CallId;
 use super::dependencies::{Dependencies, EdgeWhy};
 use super::ops::OpId;
 use super::order::order_by;
 
-/// What a moment is.
+/// What a node is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Moment {
+pub enum Node {
     /// The end of a piece of work.
-    Work(OpId),
+    Op(OpId),
     /// The start of a call that launched something.
     Launch(CallId),
     /// The end of a call in which the host waited.
     Wait(CallId),
 }
 
-/// Why a moment comes after another.
+/// Why a node comes after another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Because {
+pub enum LinkKind {
     /// The work stands behind the other on its stream.
     Stream,
     /// The call launched it.
@@ -50,7 +50,7 @@ pub enum Because {
     OtherThread,
 }
 
-/// One dependency of a moment.
+/// One dependency of a node.
 #[derive(Clone, Copy, Debug)]
 pub struct Link {
     /// What it waits for: a place in the plan.
@@ -58,25 +58,25 @@ pub struct Link {
     /// Nanoseconds between the two, at least; may be negative where times overlap.
     pub weight: i64,
     /// Why.
-    pub because: Because,
+    pub kind: LinkKind,
 }
 
 /// A dependency as it is kept. Its weight follows from the times and is worked out when asked for: of ten million kernels
 /// there are thirty million.
 #[derive(Clone, Copy, Debug)]
-struct Tie {
+struct StoredLink {
     from: u32,
-    because: Because,
+    kind: LinkKind,
 }
 
-/// Host and device as one graph of moments, in an order in which everything comes after what it waits for.
+/// Host and device as one graph of nodes, in an order in which everything comes after what it waits for.
 #[derive(Debug)]
-pub struct Plan {
+pub struct ExecutionGraph {
     activity: Arc<Activity>,
-    /// The moments.
-    pub moments: Vec<Moment>,
-    /// Those of a moment are `ties[first[n]..first[n + 1]]`.
-    ties: Vec<Tie>,
+    /// The nodes.
+    pub nodes: Vec<Node>,
+    /// Those of a node are `links[first[n]..first[n + 1]]`.
+    links: Vec<StoredLink>,
     first: Vec<u32>,
     /// Where the plan begins: with what was looked at, or before it, where its work was asked for.
     pub start: u64,
@@ -87,86 +87,85 @@ const SILENCE: u64 = 50_000;
 /// What a wait takes at most to return once its work is over, where that is not seen.
 const RETURN: u64 = 5_000;
 
-impl Plan {
+impl ExecutionGraph {
     /// Builds the graph.
     pub fn of(activity: &Arc<Activity>, dependencies: &Dependencies) -> Self {
         Builder::new(activity, dependencies).build()
     }
 
-    /// What a moment waits for.
+    /// What a node waits for.
     pub fn links_of(&self, at: usize) -> impl Iterator<Item = Link> + use<'_> {
-        let ties = self.ties_of(at);
-        let rule = self.weighing(at, ties);
-        ties.iter().map(move |tie| Link {
-            from: tie.from,
-            weight: rule.weight(tie.because, self.measured(tie.from as usize)),
-            because: tie.because,
+        let links = self.stored_links_of(at);
+        let rule = self.weighing(at, links);
+        links.iter().map(move |link| Link {
+            from: link.from,
+            weight: rule.weight(link.kind, self.measured(link.from as usize)),
+            kind: link.kind,
         })
     }
 
-    fn ties_of(&self, at: usize) -> &[Tie] {
-        &self.ties[self.first[at] as usize..self.first[at + 1] as usize]
+    fn stored_links_of(&self, at: usize) -> &[StoredLink] {
+        &self.links[self.first[at] as usize..self.first[at + 1] as usize]
     }
 
-    /// How many moments there are.
+    /// How many nodes there are.
     pub fn len(&self) -> usize {
-        self.moments.len()
+        self.nodes.len()
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.moments.is_empty()
+        self.nodes.is_empty()
     }
 
-    /// When a moment was measured.
+    /// When a node was measured.
     #[inline]
     pub fn measured(&self, at: usize) -> u64 {
-        time_of(&self.activity, self.moments[at])
+        time_of(&self.activity, self.nodes[at])
     }
 
-    /// A work's duration as measured; of other moments 0.
+    /// A work's duration as measured; of other nodes 0.
     #[inline]
     pub fn duration(&self, at: usize) -> u64 {
-        match self.moments[at] {
-            Moment::Work(op) => self.activity.ops.duration(op),
+        match self.nodes[at] {
+            Node::Op(op) => self.activity.ops.duration(op),
             _ => 0,
         }
     }
 
-    /// When the last moment is.
+    /// When the last node is.
     pub fn end(&self) -> u64 {
         let times = (0..self.len()).map(|at| self.measured(at));
         times.max().unwrap_or(self.start)
     }
 
-    /// From where the plan begins to its last moment or the end of what was looked at, whichever is later.
+    /// From where the plan begins to its last node or the end of what was looked at, whichever is later.
     pub fn span(&self) -> u64 {
         let end = self.activity.span.map_or(self.start, |(_, end)| end);
         end.max(self.end()) - self.start
     }
 
-    /// What the weights of a moment's dependencies follow from.
-    fn weighing(&self, at: usize, ties: &[Tie]) -> Weighing {
-        match self.moments[at] {
-            Moment::Work(op) => {
+    /// What the weights of a node's dependencies follow from.
+    fn weighing(&self, at: usize, links: &[StoredLink]) -> Weighing {
+        match self.nodes[at] {
+            Node::Op(op) => {
                 let start = self.activity.ops.start[op.index()];
-                let over = ties
+                let over = links
                     .iter()
-                    .map(|tie| (tie.because, self.measured(tie.from as usize)));
-                let counts =
-                    |(because, from): &(Because, u64)| *because != Because::Launched || *from <= start;
+                    .map(|link| (link.kind, self.measured(link.from as usize)));
+                let counts = |(kind, from): &(LinkKind, u64)| *kind != LinkKind::Launched || *from <= start;
                 let ready = over.filter(counts).map(|(_, from)| from).max();
-                Weighing::Work {
+                Weighing::Op {
                     start,
                     ready: ready.unwrap_or(start),
                 }
             }
-            Moment::Launch(call) => Weighing::Launch {
+            Node::Launch(call) => Weighing::Launch {
                 start: self.activity.calls.start[call.index()],
             },
-            Moment::Wait(call) => {
-                let waited = ties.iter().filter(|tie| tie.because == Because::HostWaited);
-                let over = waited.map(|tie| self.measured(tie.from as usize)).max();
+            Node::Wait(call) => {
+                let waited = links.iter().filter(|link| link.kind == LinkKind::HostWaited);
+                let over = waited.map(|link| self.measured(link.from as usize)).max();
                 Weighing::Wait {
                     start: self.activity.calls.start[call.index()],
                     end: self.activity.calls.end[call.index()],
@@ -176,24 +175,24 @@ impl Plan {
         }
     }
 
-    /// The times of all moments, with durations and dependencies as `change` has them.
+    /// The times of all nodes, with durations and dependencies as `change` has them.
     pub fn replayed(&self, change: &mut dyn Change) -> Vec<u64> {
         let activity = &*self.activity;
         let mut times: Vec<u64> = Vec::with_capacity(self.len());
         for at in 0..self.len() {
-            let moment = self.moments[at];
-            let duration = match moment {
-                Moment::Work(op) => change.duration(activity, op, self.duration(at)),
+            let node = self.nodes[at];
+            let duration = match node {
+                Node::Op(op) => change.duration(activity, op, self.duration(at)),
                 _ => 0,
             };
             let mut ready: Option<i128> = None;
             for link in self.links_of(at) {
-                if change.keeps(activity, moment, &link) {
+                if change.keeps(activity, node, &link) {
                     let time = i128::from(times[link.from as usize]) + i128::from(link.weight);
                     ready = Some(ready.map_or(time, |ready| ready.max(time)));
                 }
             }
-            if let Moment::Work(op) = moment
+            if let Node::Op(op) = node
                 && let Some(time) = change.lane_free(activity, op)
             {
                 ready = Some(ready.map_or(time.into(), |ready| ready.max(time.into())));
@@ -203,7 +202,7 @@ impl Plan {
             let time = u64::try_from(begin.max(self.start.into()))
                 .unwrap_or(u64::MAX)
                 .saturating_add(duration);
-            if let Moment::Work(op) = moment {
+            if let Node::Op(op) = node {
                 change.done(activity, op, time);
             }
             times.push(time);
@@ -211,7 +210,7 @@ impl Plan {
         times
     }
 
-    /// For every moment how much later it could have been without making the end any later.
+    /// For every node how much later it could have been without making the end any later.
     pub fn slack(&self) -> Vec<u64> {
         let end = self.last().map_or(self.start, |last| self.measured(last));
         let mut slack: Vec<u64> = (0..self.len())
@@ -230,26 +229,26 @@ impl Plan {
         slack
     }
 
-    /// The dependency that held a moment up longest; none for one that waited for nothing. A launch that seems to be later
+    /// The dependency that held a node up longest; none for one that waited for nothing. A launch that seems to be later
     /// than its op held nothing up: the clocks disagree.
     pub fn binding(&self, at: usize) -> Option<Link> {
-        let is_early = |link: &Link| link.because == Because::Launched && link.weight < 0;
+        let is_early = |link: &Link| link.kind == LinkKind::Launched && link.weight < 0;
         self.links_of(at)
             .filter(|link| !is_early(link))
             .max_by_key(|link| {
                 let ready = i128::from(self.measured(link.from as usize)) + i128::from(link.weight);
-                (ready, Reverse(link.because))
+                (ready, Reverse(link.kind))
             })
     }
 
     /// The last end of work or of a wait. A launch is later only where clocks disagree; it ends nothing.
     fn last(&self) -> Option<usize> {
-        let is_end = |at: &usize| !matches!(self.moments[*at], Moment::Launch(_));
+        let is_end = |at: &usize| !matches!(self.nodes[*at], Node::Launch(_));
         let ends = (0..self.len()).filter(is_end);
         ends.max_by_key(|at| (self.measured(*at), Reverse(*at)))
     }
 
-    /// The chain of moments that held each other up until the last end of work, in the order of time.
+    /// The chain of nodes that held each other up until the last end of work, in the order of time.
     pub fn critical(&self) -> Vec<u32> {
         let mut chain = Vec::new();
         let mut next = self.last();
@@ -262,12 +261,12 @@ impl Plan {
     }
 }
 
-/// What the weights of a moment's dependencies follow from.
+/// What the weights of a node's dependencies follow from.
 #[derive(Clone, Copy)]
 enum Weighing {
     /// An op that started at this time, and when the last of them was over; a launch that is later than its op, since the
     /// clocks disagree, does not count.
-    Work { start: u64, ready: u64 },
+    Op { start: u64, ready: u64 },
     /// A call that launches stands where it stood behind what was before it.
     Launch { start: u64 },
     /// A call that waits for ops, the last of which was over at this time.
@@ -275,25 +274,25 @@ enum Weighing {
 }
 
 impl Weighing {
-    fn weight(self, because: Because, from: u64) -> i64 {
+    fn weight(self, kind: LinkKind, from: u64) -> i64 {
         match self {
             // The clocks disagree: by no more than they did.
-            Self::Work { start, .. } if because == Because::Launched && from > start => {
+            Self::Op { start, .. } if kind == LinkKind::Launched && from > start => {
                 start as i64 - from as i64
             }
             // The op started this long after the last of them. That delay stays, whichever is the last.
-            Self::Work { start, ready } if ready <= start => (start - ready) as i64,
+            Self::Op { start, ready } if ready <= start => (start - ready) as i64,
             // The op overlapped some of them, as programmatic launches do: it keeps its place relative to those, and
             // starts no earlier than the others, above all its launch.
-            Self::Work { start, .. } => (start as i64 - from as i64).min(0),
+            Self::Op { start, .. } => (start as i64 - from as i64).min(0),
             Self::Launch { start } => start as i64 - from as i64,
             Self::Wait { start, end, over } => {
                 let since = end as i64 - from as i64;
                 let returned = end as i64 - over as i64;
-                match (because, over > start) {
+                match (kind, over > start) {
                     // The call returned this long after the last of its ops. That delay stays, whichever is the last.
-                    (Because::HostWaited, true) => returned,
-                    (Because::HostWaited, false) => returned.min(RETURN as i64),
+                    (LinkKind::HostWaited, true) => returned,
+                    (LinkKind::HostWaited, false) => returned.min(RETURN as i64),
                     // The wait was for this work: without it the call would have come back at once.
                     (_, true) => since - (end - start) as i64,
                     (_, false) => since,
@@ -308,7 +307,7 @@ pub trait Change {
     /// How long a piece of work takes.
     fn duration(&mut self, activity: &Activity, op: OpId, measured: u64) -> u64;
     /// Whether a dependency is still there.
-    fn keeps(&mut self, activity: &Activity, moment: Moment, link: &Link) -> bool;
+    fn keeps(&mut self, activity: &Activity, node: Node, link: &Link) -> bool;
     /// When the place is free that a piece of work is to run at, if places are few.
     fn lane_free(&mut self, activity: &Activity, op: OpId) -> Option<u64>;
     /// A piece of work is done.
@@ -324,7 +323,7 @@ impl Change for Unchanged {
         measured
     }
 
-    fn keeps(&mut self, _: &Activity, _: Moment, _: &Link) -> bool {
+    fn keeps(&mut self, _: &Activity, _: Node, _: &Link) -> bool {
         true
     }
 
@@ -338,14 +337,14 @@ impl Change for Unchanged {
 struct Builder<'a> {
     activity: &'a Activity,
     dependencies: &'a Dependencies,
-    plan: Plan,
+    graph: ExecutionGraph,
     /// The place of each piece of work, once it has one.
     of_op: Vec<u32>,
     /// The place of each call that launched something, once it has one.
     of_call: Vec<u32>,
     last_of_lane: Vec<Option<u32>>,
     last_of_thread: Vec<Option<u32>>,
-    /// The last moment of the host, and its thread.
+    /// The last node of the host, and its thread.
     last_of_process: FxHashMap<ProcessId, (u32, usize)>,
 }
 
@@ -357,10 +356,10 @@ impl<'a> Builder<'a> {
         Builder {
             activity,
             dependencies,
-            plan: Plan {
+            graph: ExecutionGraph {
                 activity: Arc::clone(activity),
-                moments: Vec::new(),
-                ties: Vec::new(),
+                nodes: Vec::new(),
+                links: Vec::new(),
                 first: vec![0],
                 start: activity.span.map_or(0, |(start, _)| start),
             },
@@ -373,16 +372,16 @@ impl<'a> Builder<'a> {
     }
 
     /// Takes calls of all threads and work by time: a launch at its start, work at its start, a wait at its end.
-    fn build(mut self) -> Plan {
-        let calls = self.host_moments();
+    fn build(mut self) -> ExecutionGraph {
+        let calls = self.host_nodes();
         let ops = &self.activity.ops;
         let mut waiting: BinaryHeap<Reverse<(u64, u8, usize)>> = BinaryHeap::new();
         let mut next = vec![0usize; calls.len()];
         let host = self.activity;
         let push = |heap: &mut BinaryHeap<_>, thread: usize, at: usize| {
-            if let Some(moment) = calls[thread].get(at) {
-                let rank = if matches!(moment, Moment::Launch(_)) { 0 } else { 2 };
-                heap.push(Reverse((time_of(host, *moment), rank, thread)));
+            if let Some(node) = calls[thread].get(at) {
+                let rank = if matches!(node, Node::Launch(_)) { 0 } else { 2 };
+                heap.push(Reverse((time_of(host, *node), rank, thread)));
             }
         };
         for thread in 0..calls.len() {
@@ -413,43 +412,43 @@ impl<'a> Builder<'a> {
                 _ => break,
             }
         }
-        let plan = &mut self.plan;
-        let first = (0..plan.len())
-            .map(|at| plan.measured(at) - plan.duration(at))
+        let graph = &mut self.graph;
+        let first = (0..graph.len())
+            .map(|at| graph.measured(at) - graph.duration(at))
             .min();
-        plan.start = plan.start.min(first.unwrap_or(plan.start));
-        self.plan
+        graph.start = graph.start.min(first.unwrap_or(graph.start));
+        self.graph
     }
 
     /// The calls of each thread that matter: those that launched something, at their start, and those that waited, at
     /// their end.
-    fn host_moments(&self) -> Vec<Vec<Moment>> {
+    fn host_nodes(&self) -> Vec<Vec<Node>> {
         let calls = &self.activity.calls;
         let mut launching = vec![false; calls.len()];
         for call in self.activity.ops.call.iter().filter(|call| call.is_some()) {
             launching[call.index()] = true;
         }
         let of_thread = |thread: &super::calls::HostThread| {
-            let mut moments: Vec<Moment> = Vec::new();
+            let mut nodes: Vec<Node> = Vec::new();
             for at in thread.calls.clone() {
                 let call = CallId(at as u32);
                 if launching[at] {
-                    moments.push(Moment::Launch(call));
+                    nodes.push(Node::Launch(call));
                 }
                 // A wait behind the stretch of time that is looked at seems to be for its last work, whatever it was for.
                 if self.activity.window.holds(calls.end[at]) && !self.dependencies.waits_of(call).is_empty() {
-                    moments.push(Moment::Wait(call));
+                    nodes.push(Node::Wait(call));
                 }
             }
-            let time = |moment: &Moment| (time_of(self.activity, *moment), matches!(moment, Moment::Wait(_)));
-            moments.sort_by_key(time);
-            moments
+            let time = |node: &Node| (time_of(self.activity, *node), matches!(node, Node::Wait(_)));
+            nodes.sort_by_key(time);
+            nodes
         };
         calls.threads.iter().map(of_thread).collect()
     }
 
-    fn add_call(&mut self, thread: usize, moment: Moment) {
-        let time = time_of(self.activity, moment);
+    fn add_call(&mut self, thread: usize, node: Node) {
+        let time = time_of(self.activity, node);
         let process = self.activity.calls.threads[thread].process;
         let other = self
             .last_of_process
@@ -457,22 +456,22 @@ impl<'a> Builder<'a> {
             .filter(|(_, other)| *other != thread);
         match (self.last_of_thread[thread], other) {
             (Some(before), Some((other, _))) if self.has_handed_over(before, *other, time) => {
-                self.tie(*other, Because::OtherThread);
+                self.link(*other, LinkKind::OtherThread);
             }
-            (Some(before), _) => self.tie(before, Because::Host),
-            (None, Some((other, _))) => self.tie(*other, Because::OtherThread),
+            (Some(before), _) => self.link(before, LinkKind::Host),
+            (None, Some((other, _))) => self.link(*other, LinkKind::OtherThread),
             (None, None) => {}
         }
-        if let Moment::Wait(call) = moment {
+        if let Node::Wait(call) = node {
             for wait in self.dependencies.waits_of(call) {
                 let place = self.of_op[wait.op.index()];
                 if place != NOWHERE {
-                    self.tie(place, Because::HostWaited);
+                    self.link(place, LinkKind::HostWaited);
                 }
             }
         }
-        let place = self.add(moment);
-        if let Moment::Launch(call) = moment {
+        let place = self.add(node);
+        if let Node::Launch(call) = node {
             self.of_call[call.index()] = place;
         }
         self.last_of_thread[thread] = Some(place);
@@ -482,8 +481,8 @@ impl<'a> Builder<'a> {
     /// Whether a thread was silent until `time`, and another one called meanwhile.
     fn has_handed_over(&self, before: u32, other: u32, time: u64) -> bool {
         let (before, other) = (
-            self.plan.measured(before as usize),
-            self.plan.measured(other as usize),
+            self.graph.measured(before as usize),
+            self.graph.measured(other as usize),
         );
         time.saturating_sub(before) > SILENCE && other > before
     }
@@ -492,32 +491,32 @@ impl<'a> Builder<'a> {
         let at = op.index();
         let (call, lane) = (self.activity.ops.call[at], self.activity.ops.lane[at]);
         if call.is_some() && self.of_call[call.index()] != NOWHERE {
-            self.tie(self.of_call[call.index()], Because::Launched);
+            self.link(self.of_call[call.index()], LinkKind::Launched);
         }
         if let Some(place) = self.last_of_lane[lane.index()] {
-            self.tie(place, Because::Stream);
+            self.link(place, LinkKind::Stream);
         }
         for edge in self.dependencies.edges_to(op) {
             let place = self.of_op[edge.from.index()];
             if place != NOWHERE {
-                self.tie(place, Because::Waited(edge.why));
+                self.link(place, LinkKind::Waited(edge.why));
             }
         }
-        let place = self.add(Moment::Work(op));
+        let place = self.add(Node::Op(op));
         self.of_op[at] = place;
         self.last_of_lane[lane.index()] = Some(place);
     }
 
-    /// Ties the moment that is added next to one before it.
-    fn tie(&mut self, from: u32, because: Because) {
-        self.plan.ties.push(Tie { from, because });
+    /// Ties the node that is added next to one before it.
+    fn link(&mut self, from: u32, kind: LinkKind) {
+        self.graph.links.push(StoredLink { from, kind });
     }
 
-    fn add(&mut self, moment: Moment) -> u32 {
-        let plan = &mut self.plan;
-        plan.moments.push(moment);
-        plan.first.push(plan.ties.len() as u32);
-        plan.moments.len() as u32 - 1
+    fn add(&mut self, node: Node) -> u32 {
+        let graph = &mut self.graph;
+        graph.nodes.push(node);
+        graph.first.push(graph.links.len() as u32);
+        graph.nodes.len() as u32 - 1
     }
 }
 
@@ -545,30 +544,30 @@ fn turns(activity: &Activity) -> (Option<Vec<u32>>, Vec<u64>) {
     (order_by(ops.len(), |at| turn[at]), turn)
 }
 
-/// When a moment was measured.
+/// When a node was measured.
 #[inline]
-fn time_of(activity: &Activity, moment: Moment) -> u64 {
-    match moment {
-        Moment::Launch(call) => activity.calls.start[call.index()],
-        Moment::Wait(call) => activity.calls.end[call.index()],
-        Moment::Work(op) => activity.ops.end[op.index()],
+fn time_of(activity: &Activity, node: Node) -> u64 {
+    match node {
+        Node::Launch(call) => activity.calls.start[call.index()],
+        Node::Wait(call) => activity.calls.end[call.index()],
+        Node::Op(op) => activity.ops.end[op.index()],
     }
 }
 
 /// Which lane each piece of work is to run on when lanes are few: those of a device share the places in turn.
 #[derive(Debug)]
-pub(crate) struct FewLanes {
+pub(crate) struct StreamLimit {
     place_of: Vec<usize>,
     free: Vec<u64>,
 }
 
-impl FewLanes {
+impl StreamLimit {
     pub(crate) fn new(activity: &Activity, per_device: usize) -> Self {
         let devices = activity.devices();
         let mut used = vec![0usize; devices.len()];
         let place_of = activity
             .lane_ids()
-            .map(|id: LaneId| {
+            .map(|id: StreamIndex| {
                 let device = activity.lane(id).device;
                 let device = devices.partition_point(|other| *other < device);
                 let place = device * per_device + used[device] % per_device;
@@ -576,7 +575,7 @@ impl FewLanes {
                 place
             })
             .collect();
-        FewLanes {
+        StreamLimit {
             place_of,
             free: vec![0; devices.len() * per_device],
         }

@@ -1,0 +1,53 @@
+//! Which tables show a report to people.
+
+use tracesmith_trace::analysis::{
+    Analyzer, Answer, CopiesReport, CriticalPathReport, FindingsReport, IdleReport, KernelsReport,
+    LaunchesReport, MemoryReport, SlackReport, StepsReport, UtilizationReport, WhatIfReport,
+};
+
+use super::{Chosen, answers, tables, whole_span};
+use crate::output::Output;
+
+/// Shows a report in tables of its own. False for one that has none: its rows are shown as they are.
+pub(super) fn show(
+    analyzer: &Analyzer,
+    answer: &Answer,
+    chosen: &Chosen<'_>,
+    output: &mut Output,
+) -> anyhow::Result<bool> {
+    let (trace, limit) = (&chosen.analysis.trace, chosen.limit);
+    let span = whole_span(trace);
+    if let Some(report) = answer.report::<UtilizationReport>() {
+        match analyzer.name {
+            "streams" => tables::streams(trace, &report.streams, limit, output)?,
+            _ => tables::devices(report, output)?,
+        }
+    } else if let Some(report) = answer.report::<IdleReport>() {
+        tables::idle(report, output)?;
+        tables::stream_idle(report, limit, output)?;
+        tables::gaps(report, span, output)?;
+    } else if let Some(report) = answer.report::<StepsReport>() {
+        tables::steps(trace, report, limit, output)?;
+    } else if let Some(report) = answer.report::<KernelsReport>() {
+        let all = chosen.analysis.kernels(chosen.options.by).rows.len();
+        tables::kernels(report, all.saturating_sub(limit), output)?;
+    } else if let Some(report) = answer.report::<CopiesReport>() {
+        tables::copies(report, output)?;
+    } else if let Some(report) = answer.report::<LaunchesReport>() {
+        tables::launches(report, output)?;
+        tables::launch_bound(report, span, output)?;
+    } else if let Some(report) = answer.report::<MemoryReport>() {
+        answers::memory(report, limit, span, output)?;
+    } else if let Some(report) = answer.report::<CriticalPathReport>() {
+        answers::critical_path(report, limit, output)?;
+    } else if let Some(report) = answer.report::<SlackReport>() {
+        answers::slack(report, limit, span, output)?;
+    } else if let Some(report) = answer.report::<WhatIfReport>() {
+        answers::what_if(report, output)?;
+    } else if let Some(report) = answer.report::<FindingsReport>() {
+        answers::findings(report, limit, span, output)?;
+    } else {
+        return Ok(false);
+    }
+    Ok(true)
+}
