@@ -18,22 +18,24 @@ use std::{
 
 use tracesmith_cuda::cupti::{
     Cupti, NodeHandle,
-    abi::{GraphResource, resource},
+    abi::{GraphResource, domain, resource},
 };
 use tracesmith_wire::record::GraphEdges;
 
+use super::multiplexer::CallbackId;
 use crate::{agent::Agent, guard::lock, sink::Cause, threads};
 
-/// The callbacks that tell of them.
-pub(super) const WATCHED: [u32; 8] = [
-    resource::GRAPH_CREATED,
-    resource::GRAPH_CLONED,
-    resource::GRAPHNODE_CREATED,
-    resource::GRAPHNODE_CLONED,
-    resource::GRAPHNODE_DESTROY_STARTING,
-    resource::GRAPHNODE_DEPENDENCY_CREATED,
-    resource::GRAPHNODE_DEPENDENCY_DESTROY_STARTING,
-    resource::GRAPHEXEC_CREATED,
+/// Callbacks for [`Reason::GraphEdges`](super::multiplexer::Reason::GraphEdges). Without them the order within
+/// graphs is not known.
+pub(super) const WATCHED: [CallbackId; 8] = [
+    (domain::RESOURCE, resource::GRAPH_CREATED),
+    (domain::RESOURCE, resource::GRAPH_CLONED),
+    (domain::RESOURCE, resource::GRAPHNODE_CREATED),
+    (domain::RESOURCE, resource::GRAPHNODE_CLONED),
+    (domain::RESOURCE, resource::GRAPHNODE_DESTROY_STARTING),
+    (domain::RESOURCE, resource::GRAPHNODE_DEPENDENCY_CREATED),
+    (domain::RESOURCE, resource::GRAPHNODE_DEPENDENCY_DESTROY_STARTING),
+    (domain::RESOURCE, resource::GRAPHEXEC_CREATED),
 ];
 
 /// Edges, and nodes, of one graph that are kept until it is ready: they take some

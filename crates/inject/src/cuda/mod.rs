@@ -53,7 +53,7 @@ use std::{
 pub(crate) use buffers::POOL_BYTES as BUFFER_POOL_BYTES;
 use edges::Edges;
 pub(crate) use injected::withdraw;
-use multiplexer::{Client, CuptiMultiplexer};
+use multiplexer::{Client, CuptiMultiplexer, Reason};
 use pattern::KernelPattern;
 use times::Times;
 use tracesmith_cuda::cupti::{ContextHandle, StreamHandle, Switch, abi};
@@ -190,22 +190,23 @@ impl Backend {
         if settings.kinds.contains(Kinds::KERNELS) && !settings.kinds.contains(Kinds::WHOLE_GRAPHS) {
             // A graph that is made ready before the window may run in it.
             self.edges.clear();
-            multiplexer.watch_edges(Switch::On);
+            multiplexer.watch(Reason::GraphEdges, edges::WATCHED, Switch::On);
         }
         if settings.range == CaptureRange::ProfilerApi {
-            multiplexer.watch_profiler_calls(Switch::On);
+            // If CUPTI refuses, the window never opens, which its emptiness shows.
+            multiplexer.watch_driver(Reason::ProfilerRange, &resources::PROFILER_CALLS, Switch::On);
         }
         if let CaptureRange::Launch { pattern } = &settings.range {
             state.launches = kinds::launches(multiplexer.cupti());
-            multiplexer.watch_launches(&state.launches, Switch::On);
+            multiplexer.watch_driver(Reason::LaunchRange, &state.launches, Switch::On);
             *lock(&self.wanted_kernel) = Some(KernelPattern::new(pattern));
         }
         if settings.kinds.contains(Kinds::REPLAY_CAPTURE) {
             match agent.replay_capture.open(multiplexer.cupti(), settings) {
                 Ok(watched) => {
                     state.kept = watched;
-                    multiplexer.watch_recorded(&state.kept.always, Switch::On);
-                    multiplexer.watch_code(Switch::On);
+                    multiplexer.watch_driver(Reason::ReplayCapture, &state.kept.always, Switch::On);
+                    multiplexer.watch(Reason::ReplayCapture, resources::REPLAY_MODULES, Switch::On);
                 }
                 Err(words) => agent.sink.note(Cause::Unavailable, &words),
             }
@@ -222,7 +223,7 @@ impl Backend {
         };
         self.pair(agent, multiplexer, &mut state);
         agent.replay_capture.begin();
-        multiplexer.watch_recorded(&state.kept.in_window, Switch::On);
+        multiplexer.watch_driver(Reason::ReplayCapture, &state.kept.in_window, Switch::On);
         multiplexer.begin_ours();
         if settings.kinds.contains(Kinds::LATENCY) {
             if kinds::can_ask_latency(multiplexer.cupti().version()) {
@@ -236,18 +237,20 @@ impl Backend {
         }
         if kinds::has_sync_callbacks(settings.kinds) {
             state.waits = self.waits.begin(multiplexer.cupti());
-            multiplexer.watch_waits(&state.waits, Switch::On);
+            multiplexer.watch_driver(Reason::Waits, &state.waits, Switch::On);
         } else if settings.kinds.contains(Kinds::SYNCS) {
             // Absent before CUDA 12.8, where event records have no times.
             let _ = times::set(multiplexer, Client::TraceSmith, Times::Events, Switch::On);
         }
         if settings.kinds.contains(Kinds::MODULES) {
-            multiplexer.watch_resources(Switch::On);
+            multiplexer.watch(Reason::Resources, resources::RESOURCES, Switch::On);
         }
         if settings.kinds.contains(Kinds::STACKS) {
             agent.stacks.begin(settings.kinds, &agent.sink);
             state.callers = kinds::with_stacks(multiplexer.cupti());
-            let unwatched = multiplexer.watch_callers(&state.callers, Switch::On);
+            // Those calls are without a stack, and nodes have that of their launch.
+            let unwatched = multiplexer.watch_driver(Reason::Stacks, &state.callers, Switch::On)
+                + multiplexer.watch(Reason::Stacks, resources::STACKED_NODES, Switch::On);
             if unwatched > 0 {
                 let words =
                     format!("calls of {unwatched} functions have no stack: CUPTI does not tell of them");
@@ -283,15 +286,16 @@ impl Backend {
             calls::end(multiplexer.cupti().timestamp());
         }
         multiplexer.watch_calls(&calls, Switch::Off);
-        multiplexer.watch_waits(&std::mem::take(&mut state.waits), Switch::Off);
+        multiplexer.watch_driver(Reason::Waits, &std::mem::take(&mut state.waits), Switch::Off);
         self.waits.end();
-        multiplexer.watch_resources(Switch::Off);
+        multiplexer.watch(Reason::Resources, resources::RESOURCES, Switch::Off);
         let callers = std::mem::take(&mut state.callers);
         if !callers.is_empty() {
             // What could not be watched cannot be left either.
-            let _ = multiplexer.watch_callers(&callers, Switch::Off);
+            multiplexer.watch_driver(Reason::Stacks, &callers, Switch::Off);
+            multiplexer.watch(Reason::Stacks, resources::STACKED_NODES, Switch::Off);
         }
-        multiplexer.watch_recorded(&state.kept.in_window, Switch::Off);
+        multiplexer.watch_driver(Reason::ReplayCapture, &state.kept.in_window, Switch::Off);
         let mut quiet = 0;
         CALL_WAIT_LIMIT.until(|| {
             multiplexer.settle();
@@ -325,8 +329,9 @@ impl Backend {
         };
         state.open = false;
         if !state.kept.always.is_empty() {
-            multiplexer.watch_recorded(&std::mem::take(&mut state.kept).always, Switch::Off);
-            multiplexer.watch_code(Switch::Off);
+            let kept = std::mem::take(&mut state.kept);
+            multiplexer.watch_driver(Reason::ReplayCapture, &kept.always, Switch::Off);
+            multiplexer.watch(Reason::ReplayCapture, resources::REPLAY_MODULES, Switch::Off);
             agent.replay_capture.close();
         }
         for object in kinds::OBJECTS {
@@ -334,9 +339,10 @@ impl Backend {
             let _ = multiplexer.disable(Client::TraceSmith, object);
         }
         multiplexer.refuse();
-        multiplexer.watch_edges(Switch::Off);
-        multiplexer.watch_profiler_calls(Switch::Off);
-        multiplexer.watch_launches(&std::mem::take(&mut state.launches), Switch::Off);
+        multiplexer.watch(Reason::GraphEdges, edges::WATCHED, Switch::Off);
+        multiplexer.watch_driver(Reason::ProfilerRange, &resources::PROFILER_CALLS, Switch::Off);
+        let launches = std::mem::take(&mut state.launches);
+        multiplexer.watch_driver(Reason::LaunchRange, &launches, Switch::Off);
         if multiplexer.is_ours_alone() {
             multiplexer.release();
         }
