@@ -132,7 +132,7 @@ fn record(
     let call = ApiCall {
         start,
         end: clock::now(),
-        correlation: call.correlation,
+        correlation: u64::from(call.correlation),
         thread: threads::thread_id(),
         name: name(agent, multiplexer, domain, id),
         result,
@@ -143,6 +143,7 @@ fn record(
             ApiDomain::Runtime => code::CUDA_RUNTIME,
         },
         clock: HOST_CLOCK,
+        reserved: [0; 4],
     };
     push(agent, &call);
 }

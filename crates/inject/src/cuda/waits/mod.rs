@@ -246,7 +246,7 @@ impl Waits {
                 start,
                 end,
                 event_record: u64::from(told.record),
-                correlation: call.correlation,
+                correlation: u64::from(call.correlation),
                 event: told.event,
                 device: NONE,
                 context: told.context,

@@ -138,7 +138,7 @@ impl State {
             number: self.commands + 1,
             time: clock::now(),
             context: call.callback.context_id,
-            correlation: call.callback.correlation,
+            correlation: u64::from(call.callback.correlation),
             thread: threads::thread_id(),
             ..Command::default()
         }
