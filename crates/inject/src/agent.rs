@@ -13,7 +13,7 @@ use std::{
         Mutex, MutexGuard, TryLockError,
         atomic::{AtomicPtr, AtomicU32, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use tracesmith_wire::{
@@ -23,7 +23,10 @@ use tracesmith_wire::{
 };
 
 use crate::{
-    clock, control, cuda, facts,
+    backend::{Backend, Flush},
+    clock, control,
+    cuda::{self, Cuda},
+    facts,
     guard::{self, lock},
     leaving, nvtx,
     range::{Range, RangeEdge},
@@ -32,6 +35,9 @@ use crate::{
     stacks::{self, Stacks},
     threads::{self, ThreadRings, thread_id},
 };
+
+/// How often the clocks are compared.
+const PAIR_PERIOD: Duration = Duration::from_secs(1);
 
 /// How often it is tried to end what a closed window has left.
 const SETTLE_PERIOD: Duration = Duration::from_millis(50);
@@ -50,8 +56,8 @@ pub(crate) struct Agent {
     pub(crate) sink: Sink,
     /// The rings of threads.
     pub(crate) threads: ThreadRings,
-    /// CUPTI.
-    pub(crate) cuda: cuda::Backend,
+    /// The CUDA backend.
+    pub(crate) cuda: Cuda,
     /// What the program marks.
     pub(crate) nvtx: nvtx::State,
     /// Who makes calls.
@@ -74,6 +80,8 @@ struct State {
 struct Open {
     settings: Settings,
     range: Range,
+    /// When the clocks were compared last.
+    last_pair: Option<Instant>,
     is_recording: bool,
 }
 
@@ -135,7 +143,7 @@ fn start() {
     let agent = Box::leak(Box::new(Agent {
         sink: Sink::default(),
         threads: ThreadRings::default(),
-        cuda: cuda::Backend::default(),
+        cuda: Cuda::default(),
         nvtx: nvtx::State::default(),
         stacks: Stacks::default(),
         replay_capture: ReplayCapture::new(match mode {
@@ -208,11 +216,14 @@ impl Agent {
         self.threads.open(&settings);
         self.nvtx.announce(&self.sink);
         let range = Range::new(&settings);
-        // What is wrong with CUPTI is noted there, and the rest is recorded.
-        let _ = self.cuda.open(self, &settings);
+        for backend in self.backends() {
+            // The backend reports an error itself, and the rest is recorded.
+            let _ = backend.open(self, &settings);
+        }
         let mut open = Open {
             settings,
             range,
+            last_pair: None,
             is_recording: false,
         };
         if open.range.starts_open() {
@@ -235,23 +246,26 @@ impl Agent {
         };
         self.nvtx.unwatch();
         self.end(&mut open);
-        self.cuda.close(self);
+        for backend in self.backends() {
+            backend.close(self);
+        }
         self.threads.close(&self.sink);
         self.sink.close();
     }
 
-    /// CUDA is being initialised: from now on CUPTI can be used.
-    pub(crate) fn cuda_loaded(&self) {
-        self.cuda.loaded();
+    /// The driver of a backend is being initialized: from now on the backend can be
+    /// used.
+    pub(crate) fn driver_loaded(&self, backend: &dyn Backend) {
+        backend.driver_loaded();
         let mut state = lock(&self.state);
         match &mut state.window {
             Some(open) => {
-                let opened = self.cuda.open(self, &open.settings);
+                let opened = backend.open(self, &open.settings);
                 if open.is_recording && opened.is_ok() {
-                    self.cuda.begin(self, &open.settings);
+                    self.begin_backend(backend, open);
                 }
             }
-            None if self.readies && control::accepts_requests() => self.cuda.make_ready(),
+            None if self.readies && control::accepts_requests() => backend.prepare(),
             None => {}
         }
     }
@@ -290,17 +304,23 @@ impl Agent {
     /// Another profiler comes that we cannot share CUPTI with: it gets it.
     pub(crate) fn release_cupti(&self) {
         if let Some(_state) = self.state_soon() {
-            self.cuda.release_cupti(self);
+            self.cuda.release(self);
         }
     }
 
     /// Hands over what has gathered, and says how the clocks stand.
     pub(crate) fn flush_periodically(&self) {
-        let state = lock(&self.state);
-        if state.window.as_ref().is_some_and(|open| open.is_recording) {
-            self.cuda.flush_periodically(self);
+        let mut state = lock(&self.state);
+        if let Some(open) = state.window.as_mut().filter(|open| open.is_recording) {
+            self.flush(Flush::Complete);
+            if open.last_pair.is_none_or(|last| last.elapsed() >= PAIR_PERIOD) {
+                self.send_clock_pairs(open);
+                self.sink.report_losses();
+            }
         }
-        self.cuda.settle();
+        for backend in self.backends() {
+            backend.settle();
+        }
     }
 
     /// How often [`Agent::flush_periodically`] is wanted; none when no window is open and
@@ -310,7 +330,10 @@ impl Agent {
         let state = lock(&self.state);
         match &state.window {
             Some(open) => Some(open.settings.flush_period),
-            None => (!self.cuda.is_settled()).then_some(SETTLE_PERIOD),
+            None => {
+                let is_settled = self.backends().iter().all(|backend| backend.is_settled());
+                (!is_settled).then_some(SETTLE_PERIOD)
+            }
         }
     }
 
@@ -318,7 +341,9 @@ impl Agent {
         open.is_recording = true;
         leaving::set_recording(true);
         self.mark(WINDOW_OPENED);
-        self.cuda.begin(self, &open.settings);
+        for backend in self.backends() {
+            self.begin_backend(backend, open);
+        }
         self.nvtx.begin(open.settings.kinds);
     }
 
@@ -328,10 +353,43 @@ impl Agent {
         }
         open.is_recording = false;
         self.nvtx.end();
-        self.cuda.end(self);
+        for backend in self.backends() {
+            backend.end(self);
+        }
+        self.send_clock_pairs(open);
         self.sink.report_losses();
         self.mark(WINDOW_CLOSED);
         leaving::set_recording(false);
+    }
+
+    /// The backends of all vendors.
+    fn backends(&self) -> [&dyn Backend; 1] {
+        [&self.cuda]
+    }
+
+    fn begin_backend(&self, backend: &dyn Backend, open: &mut Open) {
+        self.send_clock_pair(backend, open);
+        backend.begin(self, &open.settings);
+    }
+
+    fn flush(&self, flush: Flush) {
+        for backend in self.backends() {
+            backend.flush(flush);
+        }
+        self.stacks.pulse(&self.sink);
+    }
+
+    fn send_clock_pairs(&self, open: &mut Open) {
+        for backend in self.backends() {
+            self.send_clock_pair(backend, open);
+        }
+    }
+
+    fn send_clock_pair(&self, backend: &dyn Backend, open: &mut Open) {
+        if let Some(pair) = backend.clock_pair() {
+            open.last_pair = Some(Instant::now());
+            self.sink.define(&pair);
+        }
     }
 
     fn mark(&self, phase: u32) {
@@ -361,9 +419,11 @@ impl Agent {
 
     /// The program may end or become another at once. It may also go on.
     pub(crate) fn flush_before_exit(&self) {
-        let state = lock(&self.state);
-        if state.window.as_ref().is_some_and(|open| open.is_recording) {
-            self.cuda.flush_before_exit(self);
+        let mut state = lock(&self.state);
+        if let Some(open) = state.window.as_mut().filter(|open| open.is_recording) {
+            self.flush(Flush::BeforeExit);
+            self.send_clock_pairs(open);
+            self.sink.report_losses();
         }
     }
 

@@ -12,6 +12,7 @@
 //! program runs on as if we were not there.
 //!
 //! - `agent`: the one state of the process.
+//! - `backend`: what the agent needs from a GPU vendor.
 //! - `control`: the thread that takes orders.
 //! - `leaving`: handing over before the program ends at once.
 //! - `sink`: the rings.
@@ -25,6 +26,7 @@
 )]
 
 mod agent;
+mod backend;
 mod clock;
 mod control;
 mod cuda;

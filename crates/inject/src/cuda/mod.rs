@@ -47,7 +47,7 @@ use std::{
         Mutex, OnceLock,
         atomic::{AtomicBool, Ordering},
     },
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 pub(crate) use buffers::POOL_BYTES as BUFFER_POOL_BYTES;
@@ -59,15 +59,19 @@ use times::Times;
 use tracesmith_cuda::cupti::{ContextHandle, StreamHandle, Switch, abi};
 use tracesmith_wire::{
     control::{CaptureRange, Kinds, Settings},
-    record::StreamName,
+    record::{ClockPair, StreamName},
 };
 use wait_limit::WaitLimit;
 use waits::Waits;
 
-use crate::{agent::Agent, clock, facts, guard::lock, replay_capture::Watched, sink::Cause};
-
-/// How often the clocks are compared.
-const PAIR_PERIOD: Duration = Duration::from_secs(1);
+use crate::{
+    agent::Agent,
+    backend::{Backend, Flush},
+    clock, facts,
+    guard::lock,
+    replay_capture::Watched,
+    sink::Cause,
+};
 
 /// For threads to come out of calls that are told. The kinds of what the device
 /// does are switched off behind that, so that what these calls ask for is recorded
@@ -85,9 +89,9 @@ const ASIDE: &str = "the program started a profiler that cannot share CUPTI with
 const NO_LATENCY: &str = "when launches were queued and submitted is not recorded: before CUPTI 13.4 Update 1 asking for it \
                           can stop the program for good";
 
-/// CUPTI, as this process uses it.
+/// The CUDA backend: CUPTI, as this process uses it.
 #[derive(Default)]
-pub(crate) struct Backend {
+pub(crate) struct Cuda {
     /// Whether the driver is there.
     loaded: AtomicBool,
     /// Why it was left to another profiler.
@@ -115,7 +119,6 @@ struct State {
     kept: Watched,
     /// Functions that launch kernels, some of which are to be recorded.
     launches: Vec<u32>,
-    last_pair: Option<Instant>,
 }
 
 /// The child of a fork has no CUPTI.
@@ -123,15 +126,15 @@ pub(crate) fn forked() {
     multiplexer::forget();
 }
 
-impl Backend {
+impl Backend for Cuda {
     /// The driver is being initialised.
-    pub(crate) fn loaded(&self) {
+    fn driver_loaded(&self) {
         self.loaded.store(true, Ordering::Release);
         interpose::patch_loaded();
     }
 
     /// CUPTI's first subscription is over before threads of the program can be in the way of it: see [`tables`].
-    pub(crate) fn make_ready(&self) {
+    fn prepare(&self) {
         if self.aside().is_some() {
             return;
         }
@@ -144,7 +147,7 @@ impl Backend {
     }
 
     /// Prepares CUPTI for a window. Does nothing before the driver is there.
-    pub(crate) fn open(&self, agent: &Agent, settings: &Settings) -> Result<(), String> {
+    fn open(&self, agent: &Agent, settings: &Settings) -> Result<(), String> {
         if let Some(words) = self.aside() {
             agent.sink.note(Cause::Conflict, words);
             return Err(words.to_owned());
@@ -216,12 +219,11 @@ impl Backend {
     }
 
     /// Starts the records.
-    pub(crate) fn begin(&self, agent: &Agent, settings: &Settings) {
+    fn begin(&self, agent: &Agent, settings: &Settings) {
         let mut state = lock(&self.state);
         let Some(multiplexer) = multiplexer::current().filter(|_| state.open) else {
             return;
         };
-        self.pair(agent, multiplexer, &mut state);
         agent.replay_capture.begin();
         multiplexer.watch_driver(Reason::ReplayCapture, &state.kept.in_window, Switch::On);
         multiplexer.begin_ours();
@@ -275,7 +277,7 @@ impl Backend {
     }
 
     /// Ends the records and hands over what there is.
-    pub(crate) fn end(&self, agent: &Agent) {
+    fn end(&self, agent: &Agent) {
         let mut state = lock(&self.state);
         let Some(multiplexer) = multiplexer::current().filter(|_| state.open) else {
             return;
@@ -312,7 +314,6 @@ impl Backend {
         note_error(agent, flush::all(multiplexer));
         multiplexer.accept_only(&kinds::OBJECTS);
         agent.stacks.end(&agent.sink);
-        self.pair(agent, multiplexer, &mut state);
     }
 
     /// The window is closed: CUPTI is told to leave the program alone, unless the
@@ -322,7 +323,7 @@ impl Backend {
     /// microsecond more than before (H200, CUPTI 13.0). `cuptiFinalize` would take
     /// it out, but what it keeps for other threads outlives that, and training
     /// loops of PyTorch die of it in later windows.
-    pub(crate) fn close(&self, agent: &Agent) {
+    fn close(&self, agent: &Agent) {
         let mut state = lock(&self.state);
         let Some(multiplexer) = multiplexer::current().filter(|_| state.open) else {
             return;
@@ -348,13 +349,47 @@ impl Backend {
         }
     }
 
+    fn flush(&self, flush: Flush) {
+        let state = lock(&self.state);
+        let Some(multiplexer) = multiplexer::current().filter(|_| state.open) else {
+            return;
+        };
+        // A failure shows again, and is reported, when the window closes.
+        let _ = match flush {
+            Flush::Complete => flush::complete(multiplexer),
+            Flush::BeforeExit => flush::complete_soon(multiplexer),
+        };
+    }
+
+    fn clock_pair(&self) -> Option<ClockPair> {
+        let state = lock(&self.state);
+        let multiplexer = multiplexer::current().filter(|_| state.open)?;
+        Some(clock::pair(|| multiplexer.cupti().timestamp()))
+    }
+
+    /// Whether nothing of a window that was closed is left to do.
+    fn is_settled(&self) -> bool {
+        multiplexer::current().is_none_or(CuptiMultiplexer::is_settled)
+    }
+
+    /// Does what is left of a window that was closed, as far as threads of the
+    /// program are out of the calls that they were in.
+    fn settle(&self) {
+        if let Some(multiplexer) = multiplexer::current().filter(|multiplexer| !multiplexer.is_settled()) {
+            multiplexer.settle();
+        }
+    }
+
     /// Leaves CUPTI to another profiler, for good: it would be ruined again by
     /// the next window.
-    pub(crate) fn release_cupti(&self, agent: &Agent) {
+    fn release(&self, agent: &Agent) {
         if self.aside.set(ASIDE.to_owned()).is_err() {
             return;
         }
         self.end(agent);
+        if let Some(pair) = self.clock_pair() {
+            agent.sink.define(&pair);
+        }
         let mut state = lock(&self.state);
         let was_open = std::mem::take(&mut state.open);
         if let Some(multiplexer) = multiplexer::current() {
@@ -365,6 +400,23 @@ impl Backend {
         }
     }
 
+    /// The program gives a stream a name.
+    fn name_stream(&self, agent: &Agent, stream: *mut c_void, name: &[u8]) {
+        let Some(multiplexer) = multiplexer::current() else {
+            return;
+        };
+        let current = ContextHandle(0);
+        if let Some(stream) = multiplexer
+            .cupti()
+            .stream_id(current, StreamHandle(stream as usize))
+        {
+            let context = multiplexer.cupti().context_id(current).unwrap_or(0);
+            agent.sink.define_with(&StreamName { context, stream }, name);
+        }
+    }
+}
+
+impl Cuda {
     /// Why CUPTI is left to another profiler, if it is.
     fn aside(&self) -> Option<&str> {
         if let Some(other) = injected::other() {
@@ -385,69 +437,6 @@ impl Backend {
         wanted
             .as_ref()
             .is_some_and(|wanted| wanted.fits(symbol.to_bytes()))
-    }
-
-    /// Whether nothing of a window that was closed is left to do.
-    pub(crate) fn is_settled(&self) -> bool {
-        multiplexer::current().is_none_or(CuptiMultiplexer::is_settled)
-    }
-
-    /// Does what is left of a window that was closed, as far as threads of the
-    /// program are out of the calls that they were in.
-    pub(crate) fn settle(&self) {
-        if let Some(multiplexer) = multiplexer::current().filter(|multiplexer| !multiplexer.is_settled()) {
-            multiplexer.settle();
-        }
-    }
-
-    /// Hands over what has gathered.
-    pub(crate) fn flush_periodically(&self, agent: &Agent) {
-        let mut state = lock(&self.state);
-        let Some(multiplexer) = multiplexer::current().filter(|_| state.open) else {
-            return;
-        };
-        // A failure here shows again, and is told, when the window closes.
-        let _ = flush::complete(multiplexer);
-        agent.stacks.pulse(&agent.sink);
-        if state.last_pair.is_none_or(|last| last.elapsed() >= PAIR_PERIOD) {
-            self.pair(agent, multiplexer, &mut state);
-            agent.sink.report_losses();
-        }
-    }
-
-    /// Hands over what is complete now, or soon: the program may end.
-    pub(crate) fn flush_before_exit(&self, agent: &Agent) {
-        let mut state = lock(&self.state);
-        let Some(multiplexer) = multiplexer::current().filter(|_| state.open) else {
-            return;
-        };
-        // Where the program goes on, a failure shows again, and is told, when the window closes.
-        let _ = flush::complete_soon(multiplexer);
-        agent.stacks.pulse(&agent.sink);
-        self.pair(agent, multiplexer, &mut state);
-        agent.sink.report_losses();
-    }
-
-    /// The program gives a stream a name.
-    pub(crate) fn name_stream(&self, agent: &Agent, stream: *mut c_void, name: &[u8]) {
-        let Some(multiplexer) = multiplexer::current() else {
-            return;
-        };
-        let current = ContextHandle(0);
-        if let Some(stream) = multiplexer
-            .cupti()
-            .stream_id(current, StreamHandle(stream as usize))
-        {
-            let context = multiplexer.cupti().context_id(current).unwrap_or(0);
-            agent.sink.define_with(&StreamName { context, stream }, name);
-        }
-    }
-
-    fn pair(&self, agent: &Agent, multiplexer: &CuptiMultiplexer, state: &mut State) {
-        state.last_pair = Some(Instant::now());
-        agent
-            .sink
-            .define(&clock::pair(|| multiplexer.cupti().timestamp()));
     }
 }
 
