@@ -1,13 +1,12 @@
-//! What the nodes of graphs wait for.
+//! Dependencies between the nodes of graphs.
 //!
-//! A graph that is made ready to run is copied, and the copies of its nodes are
-//! what runs. CUPTI tells of each copy and of each edge between copies, and then
-//! of the driver's own changes to them: nodes without work are taken out, others
-//! put in between, and the nodes of a graph within the graph are moved into the
-//! outer one, which gives them new numbers. So edges are kept by the nodes'
-//! handles until the driver is done, and are numbered then; nodes that have
-//! another number by then take their stacks along. All of it happens within one
-//! call on one thread.
+//! Instantiation copies a graph, and the copies of its nodes run. CUPTI reports
+//! each copy and each edge between copies, and then the driver's own changes: it
+//! removes nodes without work, inserts others, and moves the nodes of child graphs
+//! into the outer graph, which gives them new IDs. So edges are stored by node
+//! handle until instantiation ends, and get their IDs then. Stacks of nodes whose
+//! ID has changed are moved to the new ID. All of this happens within one call on
+//! one thread.
 
 use std::{
     collections::{HashMap, HashSet},

@@ -1,23 +1,25 @@
-//! CUDA: CUPTI's records into the ring.
+//! The CUDA backend: CUPTI's records and callbacks.
 //!
-//! - [`multiplexer`]: the one client that CUPTI sees, for us and for a profiler of the
-//!   program's own.
-//! - [`wishes`]: what each of them wants.
+//! - [`multiplexer`]: the one client that CUPTI sees, for TraceSmith and for a
+//!   profiler in the program.
+//! - [`client_selection`]: the activity kinds that each of them has enabled.
+//! - [`in_process_client`]: the profiler in the program.
 //! - [`buffers`]: the memory that CUPTI fills.
-//! - [`handover`]: getting it back.
-//! - [`kinds`]: what is asked for, and which calls only ask.
-//! - [`calls`]: calls, by their callbacks.
-//! - [`waits`]: waits and events, by callbacks.
-//! - [`edges`]: what nodes of graphs wait for.
-//! - [`wait_limit`]: waiting a little.
-//! - [`pattern`]: kernels by their names.
-//! - [`times`]: what CUPTI times only where it is asked to.
-//! - [`translate`]: records as they travel.
-//! - [`resources`]: modules, and what else is told by callbacks.
-//! - [`injected`]: whether another tool has this process.
-//! - [`interpose`], [`lookup`], [`symbols`]: the functions that the program finds instead of
-//!   CUPTI's.
-//! - [`tables`], [`imports`], [`image`]: memory that is ready when CUPTI needs it at once.
+//! - [`flush`]: getting it back.
+//! - [`kinds`]: the activity kinds and functions of each capture kind.
+//! - [`calls`]: API calls, recorded by callbacks.
+//! - [`waits`]: waits and events, recorded by callbacks.
+//! - [`edges`]: dependencies between nodes of graphs.
+//! - [`wait_limit`]: waiting with a time limit.
+//! - [`pattern`]: patterns of kernel names.
+//! - [`times`]: timestamps that CUPTI takes only on request.
+//! - [`translate`]: from CUPTI's records to ours.
+//! - [`resources`]: callbacks about modules, contexts, streams and graphs.
+//! - [`injected`]: whether another tool uses this process.
+//! - [`interpose`], [`lookup`], [`symbols`]: the functions that the program finds
+//!   instead of CUPTI's.
+//! - [`tables`], [`imports`], [`image`]: memory that CUPTI gets without delay while
+//!   it subscribes.
 
 mod buffers;
 mod calls;
@@ -73,32 +75,31 @@ use crate::{
     sink::Cause,
 };
 
-/// For threads to come out of calls that are told. The kinds of what the device
-/// does are switched off behind that, so that what these calls ask for is recorded
-/// with them.
+/// For threads to return from calls whose callbacks are on. The kinds of GPU work
+/// are disabled after that, so that work which these calls launch is recorded too.
 const CALL_WAIT_LIMIT: WaitLimit = WaitLimit {
     control_thread: Duration::from_millis(10),
     program_thread: Duration::from_millis(2),
 };
 
-/// What is said once CUPTI is left to another profiler.
+/// The note when CUPTI is left to another profiler.
 const ASIDE: &str = "the program started a profiler that cannot share CUPTI with us (cuptiSubscribe_v2): GPU work is not \
                      recorded from there on";
 
-/// What is said where latencies were asked for and are not to be had.
+/// The note if latency timestamps were requested and are not available.
 const NO_LATENCY: &str = "when launches were queued and submitted is not recorded: before CUPTI 13.4 Update 1 asking for it \
                           can stop the program for good";
 
 /// The CUDA backend: CUPTI, as this process uses it.
 #[derive(Default)]
 pub(crate) struct Cuda {
-    /// Whether the driver is there.
+    /// Whether the driver is loaded.
     loaded: AtomicBool,
-    /// Why it was left to another profiler.
+    /// Why CUPTI was left to another profiler.
     aside: OnceLock<String>,
     /// The kernel whose launches are recorded.
     wanted_kernel: Mutex<Option<KernelPattern>>,
-    /// What nodes of graphs wait for.
+    /// Dependencies between nodes of graphs.
     edges: Edges,
     /// Waits and events.
     waits: Waits,
@@ -113,11 +114,11 @@ struct State {
     calls: kinds::Functions,
     /// Functions that wait, or are about events.
     waits: Vec<u32>,
-    /// Functions whose callers' stacks are taken.
+    /// Functions whose callers' stacks are captured.
     callers: Vec<u32>,
-    /// Functions whose calls are kept to be made again.
+    /// Functions that replay capture needs.
     kept: Watched,
-    /// Functions that launch kernels, some of which are to be recorded.
+    /// Functions that launch kernels, if launches open the window.
     launches: Vec<u32>,
 }
 

@@ -1,5 +1,4 @@
-//! What is told by callbacks: modules, contexts, streams, and the program's own
-//! calls that open and close a window.
+//! Callbacks about modules, contexts, streams, graphs and API calls.
 
 use std::ffi::{CStr, c_void};
 
@@ -43,7 +42,7 @@ pub(super) const REPLAY_MODULES: [CallbackId; 3] = [
     (domain::RESOURCE, resource::MODULE_UNLOAD_STARTING),
 ];
 
-/// One callback that is ours.
+/// Handles one callback that is on for TraceSmith.
 ///
 /// # Safety
 ///
@@ -76,7 +75,7 @@ pub(super) unsafe fn callback(multiplexer: &CuptiMultiplexer, number: u32, id: u
     }
 }
 
-/// A call of the runtime that we watch.
+/// A runtime call whose callback is on.
 fn runtime_call(agent: &Agent, multiplexer: &CuptiMultiplexer, id: u32, call: &ApiCallback) {
     if multiplexer
         .reasons((domain::RUNTIME, id))
@@ -86,7 +85,7 @@ fn runtime_call(agent: &Agent, multiplexer: &CuptiMultiplexer, id: u32, call: &A
     }
 }
 
-/// A call of the driver that we watch.
+/// A driver call whose callback is on.
 fn driver_call(agent: &Agent, multiplexer: &CuptiMultiplexer, id: u32, call: &ApiCallback) {
     if agent.replay_capture.is_on() && replay_capture::is_inside() {
         agent.replay_capture.note_own(call.correlation);

@@ -1,16 +1,15 @@
-//! Waits of the host and of streams, and events that are recorded, as callbacks
-//! of the driver tell of them.
+//! Waits of the host and of streams, and event records, recorded by driver
+//! callbacks.
 //!
-//! CUPTI has kinds of records for them. With either of the two, every launch of a
-//! kernel takes half a microsecond longer, also in a program without a single
-//! event (H200, CUPTI 13.0). Callbacks are switched on for single functions and
-//! cost nothing elsewhere. What they do not tell is when the device passed an
-//! event.
+//! CUPTI has activity kinds for them. With either of the two, every kernel launch
+//! takes half a microsecond longer, even in a program without events (H200, CUPTI
+//! 13.0). Callbacks are switched on for single functions and cost nothing
+//! elsewhere. They do not show when the device passed an event.
 //!
-//! An event is known by its handle, which can be another event's after it was
-//! destroyed; each time that it is recorded is known by the number of that call.
-//! What is captured into a graph happens when the graph runs, if at all, and is
-//! not told here.
+//! An event is identified by its handle, which can be reused after the event is
+//! destroyed. Each record of an event is identified by the call's correlation ID.
+//! Calls that are captured into a graph happen when the graph runs, if at all, and
+//! are not recorded here.
 
 mod known;
 
