@@ -1,20 +1,19 @@
-//! Callbacks of calls, switched off while no thread is within one.
+//! Switches callbacks of API calls off only while no thread is in such a call.
 //!
-//! CUPTI keeps for each thread the calls that it is in. A callback that is
-//! switched off between the beginning and the end of a call leaves that call
-//! there for ever: what the thread does later counts as done within it and has
-//! its correlation, and behind a few of such calls CUPTI tells of no beginnings
-//! any more (seen with 13.0). To switch one on in the middle of a call does no
-//! harm.
+//! CUPTI stores for each thread the calls that it is in. If a callback is
+//! switched off between the beginning and the end of a call, that call stays
+//! there: later work of the thread gets its correlation ID. After a few such
+//! calls CUPTI reports no more beginnings (seen with 13.0). Switching a callback
+//! on during a call does no harm.
 //!
-//! So every thread notes which calls it is in. A callback is switched off while
-//! no thread is in its function, else it waits for a better moment. A thread
-//! whose call begins meanwhile finds that the end would not be told, and switches
-//! the callback on again.
+//! So every thread notes which calls it is in ([`ThreadCallStack`]). A callback is
+//! switched off while no thread is in its function. Otherwise it is switched off
+//! later, by [`CallbackSwitches::settle`]. If a call begins at the same time, its
+//! thread finds the callback off and switches it on again.
 //!
-//! It can do so while there is a client. CUPTI notes a call before it tells us of
-//! it, and a thread may be held up in between: so the client leaves some time
-//! after the last callback is off.
+//! That needs a subscription. CUPTI notes a call before it calls back, and the
+//! thread may be delayed in between. So the subscription ends some time after the
+//! last callback is off.
 
 mod thread_call_stack;
 
@@ -37,17 +36,18 @@ use crate::cupti::{ApiDomain, Switch, function_set::FunctionSet};
 /// A function by its interface and callback number.
 pub type Function = (ApiDomain, u32);
 
-/// How often a callback that waits is tried at a time: a thread that launches
-/// all the time is outside of launches for moments only.
+/// How often one settling tries to switch a callback off: a thread that launches
+/// all the time is outside of launches only briefly.
 const TRIES: u32 = if cfg!(loom) { 1 } else { 64 };
 
-/// How often in a row nothing must wait before the client leaves.
+/// How often in a row nothing must be left to settle before the subscription ends.
 pub const QUIET: u32 = if cfg!(loom) { 1 } else { 20 };
 
-/// Which callbacks are on, for the one client that CUPTI has.
+/// Which callbacks are on, for CUPTI's one subscriber.
 pub struct CallbackSwitches<C> {
     on: [FunctionSet; 2],
-    /// What is on and wanted by nobody: switched off as soon as no thread is in it.
+    /// Callbacks that are on and not needed: switched off as soon as no thread is in
+    /// their function.
     waiting: [FunctionSet; 2],
     client: Mutex<Subscription<C>>,
 }
@@ -76,7 +76,7 @@ impl<C: Copy> Default for CallbackSwitches<C> {
 }
 
 impl<C: Copy> CallbackSwitches<C> {
-    /// The client subscribes, unless it has.
+    /// Subscribes, unless that was done.
     pub fn attach<E>(&self, subscribe: impl FnOnce() -> Result<C, E>) -> Result<(), E> {
         let mut client = self.client();
         client.is_leaving = false;
@@ -86,12 +86,12 @@ impl<C: Copy> CallbackSwitches<C> {
         Ok(())
     }
 
-    /// The client as CUPTI knows it, if it has subscribed.
+    /// CUPTI's handle of the subscription, if there is one.
     pub fn handle(&self) -> Option<C> {
         self.client().handle
     }
 
-    /// Callbacks of a function begin. Does nothing without a client.
+    /// Switches the callbacks of a function on. Does nothing without a subscription.
     pub fn turn_on<E>(&self, function: Function, enable: impl FnOnce(C) -> Result<(), E>) -> Result<(), E> {
         let client = self.client();
         let Some(handle) = client.handle else {
@@ -105,7 +105,7 @@ impl<C: Copy> CallbackSwitches<C> {
         enabled
     }
 
-    /// Callbacks of all functions of an interface begin.
+    /// Switches the callbacks of all functions of an interface on.
     pub fn turn_all_on<E>(
         &self,
         domain: ApiDomain,
@@ -132,8 +132,8 @@ impl<C: Copy> CallbackSwitches<C> {
         self.on[domain as usize].iter()
     }
 
-    /// Callbacks of a function end, now or when no thread is in it: see
-    /// [`CallbackSwitches::settle`]. Does nothing without a client.
+    /// Switches the callbacks of a function off, now or when no thread is in it: see
+    /// [`CallbackSwitches::settle`]. Does nothing without a subscription.
     pub fn turn_off<E>(
         &self,
         function: Function,
@@ -171,7 +171,7 @@ impl<C: Copy> CallbackSwitches<C> {
         disable()
     }
 
-    /// A call of the calling thread begins, and CUPTI has told of it.
+    /// The calling thread begins a call, in CUPTI's callback.
     #[inline]
     pub fn begins(&self, stack: &ThreadCallStack, function: Function, enable: impl FnOnce(C)) {
         stack.push(function);
@@ -250,14 +250,14 @@ impl<C: Copy> CallbackSwitches<C> {
         }
     }
 
-    /// The client is to unsubscribe, which [`CallbackSwitches::settle`] does in time.
+    /// Requests the end of the subscription. [`CallbackSwitches::settle`] ends it later.
     pub fn leave(&self) {
         let mut client = self.client();
         client.is_leaving = client.handle.is_some();
         client.quiet = 0;
     }
 
-    /// The client unsubscribes at once, whoever is within a call.
+    /// Ends the subscription now, even if a thread is in a call.
     pub fn leave_now(&self, unsubscribe: impl FnOnce(C)) {
         let mut client = self.client();
         client.is_leaving = false;

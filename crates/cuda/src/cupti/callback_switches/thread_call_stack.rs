@@ -15,8 +15,8 @@ use super::Function;
 /// to be in all functions.
 pub(super) const DEEPEST: usize = if cfg!(loom) { 2 } else { 16 };
 
-/// Where a thread notes the calls that it is in: in lines of the cache that are
-/// its own, and that others read when they switch something off.
+/// The calls that a thread is in. It has cache lines of its own. Other threads read
+/// it when they switch a callback off.
 #[repr(align(64))]
 pub struct ThreadCallStack {
     depth: AtomicUsize,
@@ -48,8 +48,8 @@ impl ThreadCallStack {
         self.depth.store(depth + 1, Ordering::Release);
     }
 
-    /// Its thread ends a call, and CUPTI has told of that. One whose beginning was
-    /// not told is none of those that are noted.
+    /// Its thread ends a call, in CUPTI's callback. A call whose beginning was not
+    /// reported is not noted.
     #[inline]
     pub fn ends(&self, function: Function) {
         let depth = self.depth.load(Ordering::Relaxed);
@@ -85,8 +85,8 @@ fn word((domain, id): Function) -> u32 {
     ((domain as u32) << 31) | id
 }
 
-/// Those of all threads that were ever in a call. A thread that ends leaves its
-/// place to another.
+/// The stacks of all threads that were ever in a call. A thread that ends leaves its
+/// stack to another.
 static CALL_STACKS: std::sync::Mutex<Vec<&'static ThreadCallStack>> = std::sync::Mutex::new(Vec::new());
 
 struct Own(&'static ThreadCallStack);
@@ -116,7 +116,7 @@ impl Drop for Own {
     }
 }
 
-/// The place of the calling thread; none for one that is being torn down.
+/// The stack of the calling thread; none while the thread is torn down.
 #[inline]
 pub fn here() -> Option<&'static ThreadCallStack> {
     OWN.try_with(|own| own.0).ok()

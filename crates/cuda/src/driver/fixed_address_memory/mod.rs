@@ -1,8 +1,9 @@
-//! Memory at addresses of one's own choice, where recorded work runs again.
+//! Memory at chosen addresses, where recorded work is replayed.
 //!
-//! Addresses are reserved and physical memory is mapped there. The driver takes
-//! a wanted address as a hint. It follows it when the reservation begins and ends
-//! at a multiple of 32 MiB that no other one touches (H200, driver 580).
+//! Addresses are reserved and physical memory is mapped there. The driver treats a
+//! requested address as a hint. It uses the address if the reservation begins and
+//! ends at multiples of 32 MiB that no other reservation touches (H200, driver
+//! 580).
 
 mod copies;
 mod snapshot;
