@@ -219,7 +219,7 @@ fn wire_call(call: &ApiCall) -> record::ApiCall {
     record::ApiCall {
         start: call.start.0,
         end: call.end.0,
-        correlation: call.correlation.0 as u32,
+        correlation: call.correlation.0,
         thread: call.caller.thread.0 as u32,
         name: call.shape.name.0,
         function: call.shape.function as u16,
@@ -237,7 +237,7 @@ fn wire_kernel(kernel: &Kernel) -> record::Kernel {
         completed: kernel.completed.0,
         grid_id: kernel.grid_id,
         local_total: shape.local_total.0,
-        correlation: kernel.correlation.0 as u32,
+        correlation: kernel.correlation.0,
         context: 1,
         stream: kernel.place.stream.0 as u32,
         name: shape.name.0,

@@ -1,9 +1,9 @@
-//! The one door to NVIDIA's libraries.
+//! The only interface to NVIDIA's libraries.
 //!
-//! Nothing is linked: each library is opened when it is needed, and one that is
-//! missing, too old or lacks a function is an [`Error`] with its name in it. The
-//! bindings are those few functions and structs that TraceSmith uses, each
-//! struct with its size and offsets asserted when this crate is compiled.
+//! Nothing is linked. Each library is opened when it is needed. A library that is
+//! missing, too old or lacks a function is an [`Error`] that names it. The bindings
+//! are the few functions and structs that TraceSmith uses. The sizes and offsets of
+//! structs are asserted when this crate is compiled.
 //!
 //! - [`cubin`]: the names in compiled code.
 //! - [`cupti`]: activity records and callbacks, of CUDA 12 and 13 alike.

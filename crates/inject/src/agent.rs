@@ -1,9 +1,9 @@
 //! The one state of the process, and the life of a window.
 //!
-//! It is made when CUDA or NVTX is initialised under a collector or in an armed
-//! process, and never freed. A fork leaves it behind: the child has none, and
-//! gets its own if it initialises CUDA itself; what the parent's threads held
-//! locked at that moment does not concern it.
+//! It is created when CUDA or NVTX is initialized in a process that was started
+//! under a collector or is attachable. It is never freed. A forked child has
+//! none, and gets its own if it initializes CUDA itself. So a lock that a thread
+//! of the parent held during the fork does not matter.
 
 use std::{
     env,
@@ -13,7 +13,7 @@ use std::{
         Mutex, MutexGuard, TryLockError,
         atomic::{AtomicPtr, AtomicU32, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use tracesmith_wire::{
@@ -23,7 +23,10 @@ use tracesmith_wire::{
 };
 
 use crate::{
-    clock, control, cuda, facts,
+    backend::{Backend, Flush},
+    clock, control,
+    cuda::{self, Cuda},
+    facts,
     guard::{self, lock},
     leaving, nvtx,
     range::{Range, RangeEdge},
@@ -33,15 +36,18 @@ use crate::{
     threads::{self, ThreadRings, thread_id},
 };
 
-/// How often it is tried to end what a closed window has left.
+/// How often the clocks are compared.
+const PAIR_PERIOD: Duration = Duration::from_secs(1);
+
+/// How often backends try to finish a closed window.
 const SETTLE_PERIOD: Duration = Duration::from_millis(50);
 
 static CURRENT: AtomicPtr<Agent> = AtomicPtr::new(ptr::null_mut());
 
-/// 0 when nobody has begun, 1 while someone does, 2 when it is done.
+/// 0 before the start, 1 while a thread starts the agent, 2 after that.
 static STAGE: AtomicU32 = AtomicU32::new(0);
 
-/// The thread that has begun.
+/// The thread that starts the agent.
 static STARTER: AtomicU32 = AtomicU32::new(0);
 
 /// The state of capture in this process.
@@ -50,16 +56,16 @@ pub(crate) struct Agent {
     pub(crate) sink: Sink,
     /// The rings of threads.
     pub(crate) threads: ThreadRings,
-    /// CUPTI.
-    pub(crate) cuda: cuda::Backend,
-    /// What the program marks.
+    /// The CUDA backend.
+    pub(crate) cuda: Cuda,
+    /// The program's NVTX ranges and marks.
     pub(crate) nvtx: nvtx::State,
-    /// Who makes calls.
+    /// The stacks of callers.
     pub(crate) stacks: Stacks,
-    /// What is needed to run a window again.
+    /// The data that a replay of the window needs.
     pub(crate) replay_capture: ReplayCapture,
     process: u32,
-    /// Whether CUPTI is made ready for a window that may come.
+    /// Whether backends prepare for a window before one is requested.
     readies: bool,
     state: Mutex<State>,
 }
@@ -74,6 +80,8 @@ struct State {
 struct Open {
     settings: Settings,
     range: Range,
+    /// When the clocks were compared last.
+    last_pair: Option<Instant>,
     is_recording: bool,
 }
 
@@ -81,9 +89,9 @@ struct Open {
 pub(crate) enum Mode {
     /// A collector waits at this socket.
     Collector(PathBuf),
-    /// A collector may come.
+    /// A collector may connect later.
     Armed,
-    /// The same, and CUPTI is to be ready for it.
+    /// The same, and backends prepare for it.
     Ready,
 }
 
@@ -94,9 +102,9 @@ pub(crate) fn current() -> Option<&'static Agent> {
     unsafe { CURRENT.load(Ordering::Acquire).as_ref() }
 }
 
-/// The agent, made if the environment asks for one. Later callers wait for the
-/// first, whose handshake is bounded; it may itself come here again, by what
-/// another tool does in the functions that it calls.
+/// The agent, created if the environment variables request one. Later callers
+/// wait for the first, whose handshake has a time limit. The first caller can
+/// get here again: functions that it calls may be interposed by another tool.
 pub(crate) fn get_or_start() -> Option<&'static Agent> {
     if STAGE
         .compare_exchange(0, 1, Ordering::AcqRel, Ordering::Acquire)
@@ -135,7 +143,7 @@ fn start() {
     let agent = Box::leak(Box::new(Agent {
         sink: Sink::default(),
         threads: ThreadRings::default(),
-        cuda: cuda::Backend::default(),
+        cuda: Cuda::default(),
         nvtx: nvtx::State::default(),
         stacks: Stacks::default(),
         replay_capture: ReplayCapture::new(match mode {
@@ -153,9 +161,9 @@ fn start() {
     control::start(agent, mode);
 }
 
-/// Closes the window when the process exits. Handlers run last come, first
-/// served: whoever is used when the window is closed must have been loaded, and
-/// have registered its own, before. So this is called again when CUPTI is.
+/// Closes the window when the process exits. Exit handlers run in reverse order.
+/// A library that closing needs must have registered its handlers before. So
+/// this is called again when CUPTI is loaded.
 pub(crate) fn close_at_exit() {
     // SAFETY: a handler that catches its panics and may run twice.
     unsafe { libc::atexit(exiting) };
@@ -168,7 +176,7 @@ unsafe extern "C" {
     fn at_quick_exit(handler: extern "C" fn()) -> libc::c_int;
 }
 
-/// In the child of a fork: forget everything, so that it may begin anew.
+/// In a forked child: forgets everything, so that the child can start anew.
 extern "C" fn forked() {
     CURRENT.store(ptr::null_mut(), Ordering::Release);
     STAGE.store(0, Ordering::Release);
@@ -208,11 +216,14 @@ impl Agent {
         self.threads.open(&settings);
         self.nvtx.announce(&self.sink);
         let range = Range::new(&settings);
-        // What is wrong with CUPTI is noted there, and the rest is recorded.
-        let _ = self.cuda.open(self, &settings);
+        for backend in self.backends() {
+            // The backend reports an error itself, and the rest is recorded.
+            let _ = backend.open(self, &settings);
+        }
         let mut open = Open {
             settings,
             range,
+            last_pair: None,
             is_recording: false,
         };
         if open.range.starts_open() {
@@ -223,7 +234,7 @@ impl Agent {
         Ok(())
     }
 
-    /// Closes the window, if one is open, and hands over what there is.
+    /// Closes the window, if one is open, and flushes its records.
     pub(crate) fn close(&self) {
         let mut state = lock(&self.state);
         self.close_locked(&mut state);
@@ -235,28 +246,31 @@ impl Agent {
         };
         self.nvtx.unwatch();
         self.end(&mut open);
-        self.cuda.close(self);
+        for backend in self.backends() {
+            backend.close(self);
+        }
         self.threads.close(&self.sink);
         self.sink.close();
     }
 
-    /// CUDA is being initialised: from now on CUPTI can be used.
-    pub(crate) fn cuda_loaded(&self) {
-        self.cuda.loaded();
+    /// The driver of a backend is being initialized: from now on the backend can be
+    /// used.
+    pub(crate) fn driver_loaded(&self, backend: &dyn Backend) {
+        backend.driver_loaded();
         let mut state = lock(&self.state);
         match &mut state.window {
             Some(open) => {
-                let opened = self.cuda.open(self, &open.settings);
+                let opened = backend.open(self, &open.settings);
                 if open.is_recording && opened.is_ok() {
-                    self.cuda.begin(self, &open.settings);
+                    self.begin_backend(backend, open);
                 }
             }
-            None if self.readies && control::accepts_requests() => self.cuda.make_ready(),
+            None if self.readies && control::accepts_requests() => backend.prepare(),
             None => {}
         }
     }
 
-    /// A range that may be the one to record begins or ends.
+    /// A range that may open or close the recording begins or ends.
     pub(crate) fn range_edge(&self, edge: RangeEdge) {
         let Some(mut state) = self.state_soon() else {
             let words = "the beginning or end of a range was passed over: CUPTI was busy for a second";
@@ -287,20 +301,26 @@ impl Agent {
         None
     }
 
-    /// Another profiler comes that we cannot share CUPTI with: it gets it.
+    /// Leaves CUPTI to another profiler that cannot share it.
     pub(crate) fn release_cupti(&self) {
         if let Some(_state) = self.state_soon() {
-            self.cuda.release_cupti(self);
+            self.cuda.release(self);
         }
     }
 
-    /// Hands over what has gathered, and says how the clocks stand.
+    /// Flushes complete records, and compares the clocks once per second.
     pub(crate) fn flush_periodically(&self) {
-        let state = lock(&self.state);
-        if state.window.as_ref().is_some_and(|open| open.is_recording) {
-            self.cuda.flush_periodically(self);
+        let mut state = lock(&self.state);
+        if let Some(open) = state.window.as_mut().filter(|open| open.is_recording) {
+            self.flush(Flush::Complete);
+            if open.last_pair.is_none_or(|last| last.elapsed() >= PAIR_PERIOD) {
+                self.send_clock_pairs(open);
+                self.sink.report_losses();
+            }
         }
-        self.cuda.settle();
+        for backend in self.backends() {
+            backend.settle();
+        }
     }
 
     /// How often [`Agent::flush_periodically`] is wanted; none when no window is open and
@@ -310,7 +330,10 @@ impl Agent {
         let state = lock(&self.state);
         match &state.window {
             Some(open) => Some(open.settings.flush_period),
-            None => (!self.cuda.is_settled()).then_some(SETTLE_PERIOD),
+            None => {
+                let is_settled = self.backends().iter().all(|backend| backend.is_settled());
+                (!is_settled).then_some(SETTLE_PERIOD)
+            }
         }
     }
 
@@ -318,7 +341,9 @@ impl Agent {
         open.is_recording = true;
         leaving::set_recording(true);
         self.mark(WINDOW_OPENED);
-        self.cuda.begin(self, &open.settings);
+        for backend in self.backends() {
+            self.begin_backend(backend, open);
+        }
         self.nvtx.begin(open.settings.kinds);
     }
 
@@ -328,10 +353,43 @@ impl Agent {
         }
         open.is_recording = false;
         self.nvtx.end();
-        self.cuda.end(self);
+        for backend in self.backends() {
+            backend.end(self);
+        }
+        self.send_clock_pairs(open);
         self.sink.report_losses();
         self.mark(WINDOW_CLOSED);
         leaving::set_recording(false);
+    }
+
+    /// The backends of all vendors.
+    fn backends(&self) -> [&dyn Backend; 1] {
+        [&self.cuda]
+    }
+
+    fn begin_backend(&self, backend: &dyn Backend, open: &mut Open) {
+        self.send_clock_pair(backend, open);
+        backend.begin(self, &open.settings);
+    }
+
+    fn flush(&self, flush: Flush) {
+        for backend in self.backends() {
+            backend.flush(flush);
+        }
+        self.stacks.pulse(&self.sink);
+    }
+
+    fn send_clock_pairs(&self, open: &mut Open) {
+        for backend in self.backends() {
+            self.send_clock_pair(backend, open);
+        }
+    }
+
+    fn send_clock_pair(&self, backend: &dyn Backend, open: &mut Open) {
+        if let Some(pair) = backend.clock_pair() {
+            open.last_pair = Some(Instant::now());
+            self.sink.define(&pair);
+        }
     }
 
     fn mark(&self, phase: u32) {
@@ -359,11 +417,13 @@ impl Agent {
         self.sink.is_abandoned()
     }
 
-    /// The program may end or become another at once. It may also go on.
+    /// Flushes because the program may end or become another one. It may also go on.
     pub(crate) fn flush_before_exit(&self) {
-        let state = lock(&self.state);
-        if state.window.as_ref().is_some_and(|open| open.is_recording) {
-            self.cuda.flush_before_exit(self);
+        let mut state = lock(&self.state);
+        if let Some(open) = state.window.as_mut().filter(|open| open.is_recording) {
+            self.flush(Flush::BeforeExit);
+            self.send_clock_pairs(open);
+            self.sink.report_losses();
         }
     }
 
@@ -372,8 +432,8 @@ impl Agent {
         if !self.is_of_this_process() {
             return;
         }
-        // First, or the thread that hands over, if that takes it longer than
-        // its period, takes the lock again and again before we get it.
+        // First: if a flush takes longer than its period, the control thread would
+        // take the lock again and again before this thread gets it.
         control::stop();
         let mut state = lock(&self.state);
         state.exiting = true;

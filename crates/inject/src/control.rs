@@ -1,10 +1,10 @@
-//! The thread that takes orders.
+//! The control thread.
 //!
-//! It sleeps until a collector says something or, while a window is open, until
-//! it is time to hand over what has gathered. It blocks all signals but those
-//! that it would cause itself, so that no handler of the program ever interrupts
-//! it, and looks before each use whether its descriptors are still its own: a
-//! program that closes all descriptors closes these too. They are opened again.
+//! It sleeps until a collector sends a message or, while a window is open, until
+//! the next flush is due. It blocks all signals except those that it would cause
+//! itself, so no signal handler of the program interrupts it. Before each use it
+//! checks that its descriptors are still its own: a program that closes all
+//! descriptors closes these too. They are opened again.
 
 use std::{
     path::{Path, PathBuf},
@@ -33,7 +33,7 @@ use crate::{
     range::RangeEdge,
 };
 
-/// How long one exchange with the other side may take.
+/// Time limit of one exchange with the other side.
 const LIMIT: Duration = Duration::from_secs(2);
 
 /// How long the thread sleeps when it cannot wait for descriptors.
@@ -44,7 +44,7 @@ const BLIND: Duration = Duration::from_millis(50);
 /// takes memory.
 const STACK_BYTES: usize = 8 << 20;
 
-/// Whether windows may still come.
+/// Whether windows can still be requested.
 static ACCEPTS_REQUESTS: AtomicBool = AtomicBool::new(false);
 static THREAD: AtomicU32 = AtomicU32::new(0);
 
@@ -54,7 +54,7 @@ const ATTEMPTS: u32 = 5;
 /// Where this process waits for collectors.
 static SOCKET: Mutex<Option<(u32, PathBuf)>> = Mutex::new(None);
 
-/// Takes the first order and starts the thread that takes the others.
+/// Handles the first request and starts the thread that handles the others.
 pub(crate) fn start(agent: &'static Agent, mode: Mode) {
     // Of the process that this one is a fork of.
     ACCEPTS_REQUESTS.store(false, Ordering::Release);
@@ -101,7 +101,7 @@ pub(crate) fn start(agent: &'static Agent, mode: Mode) {
     drop(thread);
 }
 
-/// Whether a window may be asked for.
+/// Whether a window can be requested.
 pub(crate) fn accepts_requests() -> bool {
     ACCEPTS_REQUESTS.load(Ordering::Acquire)
 }
@@ -114,7 +114,7 @@ pub(crate) fn can_be_awaited() -> bool {
     thread != 0 && thread != unsafe { libc::syscall(libc::SYS_gettid) }
 }
 
-/// Whether the caller is the thread that takes orders.
+/// Whether the caller is the control thread.
 pub(crate) fn is_own_thread() -> bool {
     THREAD.load(Ordering::Relaxed) == crate::threads::thread_id()
 }
@@ -125,7 +125,7 @@ pub(crate) fn forked() {
     ACCEPTS_REQUESTS.store(false, Ordering::Release);
 }
 
-/// The process ends: take no more orders.
+/// The process ends: accepts no more requests.
 pub(crate) fn stop() {
     ACCEPTS_REQUESTS.store(false, Ordering::Release);
     // The child of a fork has its parent's until it listens itself.
@@ -137,8 +137,8 @@ pub(crate) fn stop() {
     }
 }
 
-/// Connects to the collector and does what it says first, so that recording has
-/// begun before the program goes on.
+/// Connects to the collector and handles its first message, so that recording has
+/// begun before the program continues.
 fn greet(agent: &Agent, path: &Path) -> Option<Control> {
     let control = handshake::connect_control(path, LIMIT).ok()?;
     match control.receive(LIMIT) {
@@ -208,8 +208,8 @@ impl ControlThread {
             }
             if period.is_some_and(|period| self.last_flush.elapsed() >= period) {
                 self.agent.flush_periodically();
-                // Behind it: whoever waits for the agent gets a turn, however
-                // long it took.
+                // Restart the period after the flush, so that threads that wait for the
+                // agent get it even if the flush was slow.
                 self.last_flush = Instant::now();
             }
         }
@@ -222,7 +222,7 @@ impl ControlThread {
         }
     }
 
-    /// Which of the two has something to say.
+    /// Waits for a message. Returns whether the collector and the listener have one.
     fn wait(&mut self, period: Option<Duration>) -> (bool, bool) {
         let limit = period.map(|period| period.saturating_sub(self.last_flush.elapsed()));
         let limit = limit.and_then(|limit| Timespec::try_from(limit).ok());
@@ -320,7 +320,7 @@ impl ControlThread {
         }
     }
 
-    /// Someone connects to this process.
+    /// A collector, or a request for a dump, connects to this process.
     fn accept(&mut self) {
         let Some(listener) = &self.listener else {
             return;

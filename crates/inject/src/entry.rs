@@ -41,7 +41,7 @@ extern "C" fn at_load() {
 extern "C" fn InitializeInjection() -> c_int {
     guard::run((), || {
         if let Some(agent) = agent::get_or_start() {
-            agent.cuda_loaded();
+            agent.driver_loaded(&agent.cuda);
         }
     });
     1

@@ -1,10 +1,10 @@
-//! What the collector should know of this process.
+//! Facts about this process, for the collector.
 
 use tracesmith_wire::record::{ProcessFact, ProcessStart};
 
 use crate::{clock, sink::Sink};
 
-/// Says who this is.
+/// Sends the IDs of this process and its parent.
 pub(crate) fn send_process_start(sink: &Sink) {
     let start = ProcessStart {
         time: clock::now(),
@@ -15,7 +15,7 @@ pub(crate) fn send_process_start(sink: &Sink) {
     sink.define(&start);
 }
 
-/// Says one thing.
+/// Sends one fact.
 pub(crate) fn send_process_fact(sink: &Sink, key: &str, value: &str) {
     let fact = ProcessFact {
         key_bytes: key.len() as u32,

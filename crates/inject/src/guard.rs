@@ -1,8 +1,8 @@
-//! The wall between us and the program: no panic goes through it.
+//! Keeps panics away from the program.
 //!
-//! Every function that C calls runs inside [`run`]. A panic is a bug of ours;
-//! it ends capture in this process for good, is told to the collector, and the
-//! program goes on.
+//! Every function that C calls runs inside [`run`]. A panic is a bug in
+//! TraceSmith. It ends capture in this process for good and is reported to the
+//! collector. The program continues.
 
 use std::{
     panic::{self, AssertUnwindSafe},
@@ -35,8 +35,8 @@ pub(crate) fn run<T>(otherwise: T, body: impl FnOnce() -> T) -> T {
     }
 }
 
-/// Tells the collector. What the panic held is unlocked by now; should this
-/// panic too, the missing goodbye tells.
+/// Reports the panic to the collector. Locks that the panicking code held are free
+/// by now. If this panics too, the collector sees that the goodbye is missing.
 fn report() {
     let told = panic::catch_unwind(|| {
         if let Some(agent) = agent::current() {
@@ -55,8 +55,8 @@ pub(crate) fn is_broken() -> bool {
     BROKEN.load(Ordering::Relaxed)
 }
 
-/// Keeps panics of ours off the program's standard error. The hook is that of
-/// our copy of the standard library: a program in Rust keeps its own.
+/// Keeps our panics off the program's standard error. The hook belongs to this
+/// library's copy of the standard library: a Rust program keeps its own.
 pub(crate) fn suppress_panic_output() {
     PANIC_OUTPUT_SUPPRESSED.call_once(|| panic::set_hook(Box::new(|_| {})));
 }

@@ -1,23 +1,28 @@
 //! The library that is loaded into a profiled program.
 //!
-//! The CUDA driver loads it (`CUDA_INJECTION64_PATH`) and NVTX does
-//! (`NVTX_INJECTION64_PATH`); preloading it as well lets it stand between the
-//! program's own profiler and CUPTI. It copies what CUPTI and the program tell
-//! it into rings in shared memory, and nothing else: the collector, another
-//! process, does the rest.
+//! The CUDA driver loads it (`CUDA_INJECTION64_PATH`), and so does NVTX
+//! (`NVTX_INJECTION64_PATH`). If it is preloaded as well, it interposes the
+//! CUPTI functions that a profiler in the program calls. It copies the records
+//! of CUPTI and of its own callbacks into rings in shared memory. The collector,
+//! another process, does the rest.
 //!
-//! Three rules hold everywhere in here. No panic leaves (see `guard`). No
-//! thread of the program waits for us, apart from the bounded handshake when
-//! its process starts and a bounded hand-over when it ends. Whatever fails is said once, to the collector, and the
-//! program runs on as if we were not there.
+//! Three rules hold in all of this crate:
+//!
+//! - No panic reaches the program (see `guard`).
+//! - No thread of the program waits for TraceSmith, except for the handshake when
+//!   the process starts and the flush when it ends. Both have a time limit.
+//! - A failure is reported once, to the collector. The program continues as if
+//!   TraceSmith were not there.
 //!
 //! - `agent`: the one state of the process.
-//! - `control`: the thread that takes orders.
-//! - `leaving`: handing over before the program ends at once.
+//! - `backend`: what the agent needs from a GPU vendor.
+//! - `control`: the thread that handles the collector's requests.
+//! - `leaving`: the flush before `_exit`, `abort` and `exec`.
 //! - `sink`: the rings.
-//! - `cuda`: CUPTI, and sharing it with the program.
-//! - `stacks`: who made a call.
-//! - `nvtx`: what the program marks.
+//! - `cuda`: CUPTI, shared with a profiler in the program.
+//! - `replay_capture`: the data that a replay of a window needs.
+//! - `stacks`: the stacks of callers.
+//! - `nvtx`: the program's ranges and marks.
 
 #![allow(
     unsafe_code,
@@ -25,6 +30,7 @@
 )]
 
 mod agent;
+mod backend;
 mod clock;
 mod control;
 mod cuda;

@@ -3,12 +3,12 @@
 
 use tracesmith_wire::control::{CaptureRange, Settings, Steps};
 
-/// What a range is known by.
+/// The name of an NVTX range.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct MarkerName {
     /// Its text.
     pub(crate) name: Vec<u8>,
-    /// Its domain; any without it.
+    /// Its domain. Without one, ranges of any domain match.
     pub(crate) domain: Option<Vec<u8>>,
 }
 
@@ -21,7 +21,7 @@ pub(crate) enum RangeEdge {
     End,
 }
 
-/// Counts ranges and says whether to record.
+/// Counts ranges and decides whether to record.
 #[derive(Debug)]
 pub(crate) struct Range {
     wanted: CaptureRange,
@@ -45,7 +45,7 @@ impl Range {
         self.wanted == CaptureRange::Everything
     }
 
-    /// The range to look for, if it is one that the program marks.
+    /// The NVTX range to look for, if an NVTX range opens the recording.
     pub(crate) fn marker(&self) -> Option<MarkerName> {
         match &self.wanted {
             CaptureRange::Marker { name, domain } => Some(MarkerName {
@@ -59,9 +59,9 @@ impl Range {
         }
     }
 
-    /// Counts, and says whether to record from now on. With steps, recording
-    /// goes on between the ranges, from the first wanted to the last: what runs
-    /// between two steps belongs to the picture.
+    /// Counts an edge, and returns whether to record from now on. With steps,
+    /// recording continues between the ranges, from the first selected one to the
+    /// last.
     pub(crate) fn count_edge(&mut self, edge: RangeEdge) -> bool {
         match edge {
             RangeEdge::Begin => self.begun += 1,

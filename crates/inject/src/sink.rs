@@ -1,8 +1,8 @@
 //! The rings of an open window.
 //!
-//! Two for the process: one for what other records refer to, which any thread
-//! may fill, rarely, and one for the records that CUPTI hands out, which its
-//! own thread fills. Threads that mark ranges have rings of their own, in
+//! A process has two: one for definitions, which any thread may fill, rarely,
+//! and one for CUPTI's records, which CUPTI's own thread fills. Threads that
+//! mark ranges or make calls have rings of their own, in
 //! [`threads`](crate::threads).
 
 use std::{collections::HashMap, sync::Mutex, time::Duration};
@@ -19,7 +19,7 @@ use crate::{clock, guard::lock};
 /// How long the collector may take to grant a ring.
 const GRANT_LIMIT: Duration = Duration::from_secs(2);
 
-/// What a note is about: numbers of the format's health causes.
+/// The subject of a note: numbers of the format's health causes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Cause {
     Other = 0,
@@ -57,7 +57,7 @@ impl Sink {
         Ok(())
     }
 
-    /// Says goodbye to the rings. What is in them stays readable.
+    /// Closes the rings. The collector can still read what is in them.
     pub(crate) fn close(&self) {
         *lock(&self.activity) = None;
         *lock(&self.definitions) = None;
@@ -70,20 +70,19 @@ impl Sink {
             .is_some_and(Producer::is_abandoned)
     }
 
-    /// Defines something that other records refer to, or tells of an event that
-    /// is rare.
+    /// Sends a definition that other records refer to, or a rare event.
     pub(crate) fn define<T: Payload>(&self, record: &T) {
         self.define_with(record, &[]);
     }
 
-    /// The same, with text behind it.
+    /// The same, followed by text.
     pub(crate) fn define_with<T: Payload>(&self, record: &T, text: &[u8]) {
         if let Some(producer) = lock(&self.definitions).as_mut() {
             push_with(producer, record, text);
         }
     }
 
-    /// Tells the user something.
+    /// Sends a note to the user.
     pub(crate) fn note(&self, cause: Cause, words: &str) {
         let note = Note {
             time: clock::now(),
@@ -98,14 +97,14 @@ impl Sink {
         self.define(&Goodbye { time: clock::now() });
     }
 
-    /// Hands the ring for CUPTI's records to `body`, if a window is open.
+    /// Calls `body` with the ring for CUPTI's records, if a window is open.
     pub(crate) fn with_activity(&self, body: impl FnOnce(&mut ActivityRing, &Self)) {
         if let Some(activity) = lock(&self.activity).as_mut() {
             body(activity, self);
         }
     }
 
-    /// Hands over what was counted as lost since the last time.
+    /// Sends the losses since the last call.
     pub(crate) fn report_losses(&self) {
         self.with_activity(|activity, _| {
             let mut losses = std::mem::take(&mut activity.losses);
@@ -124,9 +123,8 @@ impl ActivityRing {
         let _ = self.producer.push(Tag::from(T::KIND), record.as_bytes());
     }
 
-    /// The number of a text at an address that may be asked for again. The
-    /// content is compared each time: after a module is unloaded the address
-    /// can hold another name.
+    /// The ID of a text at an address. The content is compared each time: after a
+    /// module is unloaded, another name can be at the address.
     #[inline]
     pub(crate) fn text_at(&mut self, address: usize, text: &[u8], sink: &Sink) -> u32 {
         if let Some((known, id)) = self.texts.by_address.get(&address)
@@ -139,7 +137,7 @@ impl ActivityRing {
         id
     }
 
-    /// The number of a text, defined if it is new.
+    /// The ID of a text. A new text is defined.
     pub(crate) fn text(&mut self, text: &[u8], sink: &Sink) -> u32 {
         if let Some(id) = self.texts.by_content.get(text) {
             return *id;

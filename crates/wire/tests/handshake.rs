@@ -182,7 +182,7 @@ fn the_collector_outlives_targets_that_talk_nonsense() {
         vec![],
         vec![1],
         vec![0xff; 64],
-        b"TSHELLO\0\x01\0\0\0".to_vec(),
+        b"TSHELLO\0\x02\0\0\0".to_vec(),
         vec![3; 5000],
     ] {
         let connection = raw_connection(listener.path());
@@ -214,7 +214,8 @@ fn a_target_of_another_version_is_told_so() {
     let connection = raw_connection(listener.path());
     let mut hello = [0; 64];
     hello[..8].copy_from_slice(b"TSHELLO\0");
-    hello[8] = 2;
+    // Of the version before.
+    hello[8] = 1;
     send(&connection, &hello, SendFlags::empty()).unwrap();
     let error = listener.accept(LIMIT).err().unwrap();
     assert!(
@@ -222,8 +223,8 @@ fn a_target_of_another_version_is_told_so() {
             error,
             Error::Version {
                 what: "protocol",
-                ours: 1,
-                theirs: 2
+                ours: 2,
+                theirs: 1
             }
         ),
         "{error}"
@@ -231,7 +232,7 @@ fn a_target_of_another_version_is_told_so() {
     let mut answer = [0; 256];
     let (length, _) = recv(&connection, &mut answer[..], RecvFlags::empty()).unwrap();
     assert_eq!(length, 256);
-    let expected = b"the other side speaks protocol version 2, this build speaks 1";
+    let expected = b"the other side speaks protocol version 1, this build speaks 2";
     assert_eq!(&answer[48..48 + expected.len()], expected);
 }
 
@@ -240,7 +241,7 @@ fn the_target_survives_collectors_that_talk_nonsense() {
     let granted_without_memory = {
         let mut answer = vec![0; 256];
         answer[..8].copy_from_slice(b"TSANSWER");
-        (answer[8], answer[16], answer[24]) = (1, 1, 32);
+        (answer[8], answer[16], answer[24]) = (2, 1, 32);
         answer
     };
     let other_version = {

@@ -23,7 +23,7 @@ impl ProcessRows {
         let row = ApiCall {
             start: Timestamp(record.start),
             end: Timestamp(record.end),
-            correlation: CorrelationId(u64::from(record.correlation)),
+            correlation: CorrelationId(record.correlation),
             stack,
             caller: self.caller(record.thread, trace),
             shape: ApiShape {
@@ -60,7 +60,7 @@ impl ProcessRows {
         let row = HostCall {
             start: Timestamp(record.start),
             end: Timestamp(record.end),
-            correlation: CorrelationId(u64::from(record.correlation)),
+            correlation: CorrelationId(record.correlation),
             caller: self.caller(record.thread, trace),
             shape: HostShape {
                 name,
@@ -86,7 +86,7 @@ impl ProcessRows {
         let row = HostCall {
             start: Timestamp(record.start),
             end: Timestamp(record.end),
-            correlation: CorrelationId(u64::from(record.correlation)),
+            correlation: CorrelationId(record.correlation),
             argument: record.bytes,
             caller: self.caller(record.thread, trace),
             shape: HostShape {

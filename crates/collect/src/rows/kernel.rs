@@ -36,7 +36,7 @@ impl ProcessRows {
             completed: Timestamp(record.completed),
             queued: Timestamp(record.queued),
             submitted: Timestamp(record.submitted),
-            correlation: CorrelationId(u64::from(record.correlation)),
+            correlation: CorrelationId(record.correlation),
             grid_id: record.grid_id,
             graph_node: GraphNodeId(record.graph_node),
             stack,

@@ -35,7 +35,7 @@ pub(super) struct Call {
     /// The ID of the function's name.
     pub(super) name: u32,
     pub(super) thread: u32,
-    pub(super) correlation: u32,
+    pub(super) correlation: u64,
     pub(super) result: i32,
 }
 
@@ -46,10 +46,10 @@ pub(super) struct Launches {
     acts: FxHashMap<u32, Act>,
     /// Threads that capture a graph. Their launches run later, with the graph.
     capturing: FxHashSet<u32>,
-    /// Calls without a kernel so far.
-    awaiting: FxHashSet<u32>,
-    /// Kernels without a call so far.
-    early: FxHashSet<u32>,
+    /// Calls without a kernel yet.
+    awaiting: FxHashSet<u64>,
+    /// Kernels without a call yet.
+    early: FxHashSet<u64>,
 }
 
 impl Launches {
@@ -89,7 +89,7 @@ impl Launches {
 
     /// Adds a kernel that was not launched by a graph.
     #[inline]
-    pub(super) fn kernel(&mut self, correlation: u32) {
+    pub(super) fn kernel(&mut self, correlation: u64) {
         if !self.awaiting.remove(&correlation) && self.early.len() < MOST_EARLY {
             self.early.insert(correlation);
         }
@@ -105,7 +105,7 @@ impl Launches {
 mod tests {
     use super::*;
 
-    fn call(launches: &mut Launches, name: &str, correlation: u32, result: i32) {
+    fn call(launches: &mut Launches, name: &str, correlation: u64, result: i32) {
         let number = name.len() as u32;
         launches.name(number, name);
         launches.call(Call {

@@ -34,7 +34,7 @@ impl ProcessRows {
             time: Timestamp(record.time),
             address: Address(record.address),
             bytes: Bytes(record.bytes),
-            correlation: CorrelationId(u64::from(record.correlation)),
+            correlation: CorrelationId(record.correlation),
             stack,
             pool: Address(record.pool),
             pool_size: Bytes(record.pool_size),
@@ -75,7 +75,7 @@ impl ProcessRows {
         let row = Allocation {
             time: Timestamp(record.time),
             bytes: Bytes(record.min_bytes_to_keep),
-            correlation: CorrelationId(u64::from(record.correlation)),
+            correlation: CorrelationId(record.correlation),
             pool: Address(record.pool),
             pool_size: Bytes(record.size),
             pool_used: Bytes(record.used),

@@ -79,7 +79,7 @@ impl ProcessRows {
             process: self.id,
             context: ContextId(record.context),
             thread: ThreadId(u64::from(record.thread)),
-            correlation: CorrelationId(u64::from(record.correlation)),
+            correlation: CorrelationId(record.correlation),
             kind: CommandKind(record.kind),
             stream: record.stream,
             object: record.object,

@@ -68,7 +68,7 @@ impl ProcessRows {
         let row = Synchronization {
             start: Timestamp(record.start),
             end: Timestamp(record.end),
-            correlation: CorrelationId(u64::from(record.correlation)),
+            correlation: CorrelationId(record.correlation),
             event: u64::from(record.event),
             event_record: record.event_record,
             device_time: Timestamp(record.device_time),

@@ -156,7 +156,7 @@ impl Target {
         let call = record::ApiCall {
             start,
             end: start + 500,
-            correlation: number,
+            correlation: u64::from(number),
             thread: process::id(),
             name: CALL_NAME,
             function: 307,
@@ -205,7 +205,7 @@ pub fn kernel(number: u32) -> record::Kernel {
         start,
         end: start + 1000,
         grid_id: i64::from(number),
-        correlation: number,
+        correlation: u64::from(number),
         device: DEVICE,
         context: 1,
         stream: 7,

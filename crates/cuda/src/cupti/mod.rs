@@ -1,8 +1,8 @@
-//! CUPTI: what NVIDIA's driver tells about the work it does.
+//! CUPTI, NVIDIA's tracing library.
 //!
-//! One binary serves CUDA 12 and 13: [`Cupti::open`] takes the copy that the
-//! process holds already, else the one that fits the driver, and records are
-//! read by the prefix that all versions share plus what the version found adds.
+//! One binary serves CUDA 12 and 13. [`Cupti::open`] uses the copy that the process
+//! has loaded already, otherwise the newest that fits the driver. Records are read
+//! by the prefix that all versions share, plus the fields that the version adds.
 //!
 //! - [`Cupti`]: the library and its calls.
 //! - [`activity`]: the records in a buffer.
@@ -10,7 +10,7 @@
 //! - [`function_set`]: a set of callback IDs.
 //! - [`parameters`]: what driver calls were given.
 //! - [`search`]: where a libcupti may be.
-//! - [`callback_switches`]: callbacks of calls, switched off while no thread is in one.
+//! - [`callback_switches`]: switches callbacks of calls off while no thread is in one.
 //!
 //! <https://docs.nvidia.com/cupti/>
 

@@ -1,8 +1,8 @@
 //! The memory that CUPTI fills.
 //!
-//! Buffers are mapped and touched when the first window opens, so that a thread
-//! of the program that is asked for one takes it off a list. They are never
-//! freed: CUPTI may hold one until the process ends.
+//! Buffers are mapped and touched when the first window opens. A thread of the
+//! program that needs one takes it off a list. They are never freed: CUPTI may
+//! keep one until the process ends.
 
 use std::{
     ptr::{self, NonNull},
@@ -34,15 +34,15 @@ static POOL: Mutex<Pool> = Mutex::new(Pool {
     missed: 0,
 });
 
-/// How many flushes are under way that take buffers from CUPTI before it has
-/// written all that it means to write into them.
+/// How many forced flushes run now. They return buffers before CUPTI has written
+/// all records in them.
 static FORCING: AtomicU32 = AtomicU32::new(0);
 
 struct Pool {
     mapped: usize,
     free: Vec<Buffer>,
-    /// Came back before their work had ended, oldest first: the last to be used
-    /// again, for CUPTI may still know where the end was to be written.
+    /// Returned before their work had ended, oldest first. They are reused last:
+    /// CUPTI may still write the end times into them.
     incomplete: Vec<Buffer>,
     /// What CUPTI has, and the value of `lent_count` when it got it.
     lent: Vec<(NonNull<u8>, u64)>,
@@ -107,7 +107,7 @@ impl Pool {
     }
 }
 
-/// Gives a buffer back, of which `used` bytes were written. They are cleared
+/// Puts a buffer back, of which `used` bytes were written. They are cleared
 /// here, on CUPTI's thread: CUPTI would clear the whole of it on a thread of the
 /// program.
 pub(super) fn put_back(buffer: NonNull<u8>, used: usize) {
@@ -147,7 +147,7 @@ pub(super) fn forced<T>(flush: impl FnOnce() -> T) -> T {
     flushed
 }
 
-/// How often there was none since the last question.
+/// How often there was none since the last call.
 pub(super) fn missed() -> u64 {
     std::mem::take(&mut lock(&POOL).missed)
 }

@@ -1,12 +1,11 @@
-//! Calls of the program, as callbacks tell of them.
+//! API calls, recorded by callbacks.
 //!
-//! CUPTI can record calls by itself. It then looks at every call of the runtime
-//! and the driver, also at those whose records are switched off: twenty for each
-//! launch of PyTorch, which made a training loop a quarter slower (H200, CUPTI
+//! CUPTI can record calls by itself. It then handles every runtime and driver
+//! call, even those whose records are switched off. PyTorch makes about twenty of
+//! them for each launch, which made a training loop 25 % slower (H200, CUPTI
 //! 13.0). Callbacks are switched on one by one and cost nothing elsewhere. So the
-//! thread that makes a call reads the clock when it begins and when it ends, and
-//! leaves a record in its own ring. A call within another is the outer one's
-//! business.
+//! calling thread reads the clock at the beginning and the end of a call, and
+//! pushes a record into its own ring. Calls within calls are not recorded.
 
 use std::{
     cell::Cell,
@@ -24,19 +23,18 @@ use tracesmith_wire::record::{ApiCall, HOST_CLOCK, Payload, Text};
 use super::{kinds::plain_name, multiplexer::CuptiMultiplexer, translate::code};
 use crate::{agent::Agent, clock, threads};
 
-/// Texts of functions are numbered by their interface and callback number, below
-/// those of records and above those of NVTX.
+/// IDs of function names follow from the interface and the callback ID. They lie
+/// below those of records and above those of NVTX.
 const FIRST_TEXT: u32 = 1 << 23;
 const TEXTS_OF_DOMAIN: u32 = 1 << 12;
 
-/// Numbers windows: what a thread was in when another one closed is over.
+/// Counts windows: calls that a thread began in an earlier window are forgotten.
 static EPOCH: AtomicU32 = AtomicU32::new(0);
 
-/// From when on calls that begin are not recorded, on CUPTI's clock; 0 while they
-/// are.
+/// Calls that begin later are not recorded, on CUPTI's clock; 0 while all are.
 static END: AtomicU64 = AtomicU64::new(0);
 
-/// Functions whose names were told in this window.
+/// Functions whose names were sent in this window.
 static NAMED: [FunctionSet; 2] = [const { FunctionSet::new() }; 2];
 
 #[derive(Clone, Copy)]
@@ -59,15 +57,14 @@ pub(super) fn begin() {
     }
 }
 
-/// Calls that begin from now on are not recorded; what the device does still is for
-/// a while. `time` is now on CUPTI's clock.
+/// Calls that begin from now on are not recorded. GPU work still is, for a while. `time` is now on CUPTI's clock.
 pub(super) fn end(time: u64) {
     END.store(time, Ordering::Release);
 }
 
-/// Whether work began behind the end of the window, and was asked for by a call
-/// that was made behind it too. Calls are noted when they begin, so that what they
-/// ask for is known however soon its record comes.
+/// Whether work started after the end of the window and was launched by a call
+/// after it. Calls are noted when they begin, so this is known even if the work's
+/// record arrives first.
 #[inline]
 pub(super) fn is_after_window(correlation: u32, start: u64) -> bool {
     let end = END.load(Ordering::Acquire);
@@ -132,7 +129,7 @@ fn record(
     let call = ApiCall {
         start,
         end: clock::now(),
-        correlation: call.correlation,
+        correlation: u64::from(call.correlation),
         thread: threads::thread_id(),
         name: name(agent, multiplexer, domain, id),
         result,
@@ -143,11 +140,12 @@ fn record(
             ApiDomain::Runtime => code::CUDA_RUNTIME,
         },
         clock: HOST_CLOCK,
+        reserved: [0; 4],
     };
     push(agent, &call);
 }
 
-/// What a call gives back, at its end.
+/// The result of a call, at its end.
 #[inline]
 pub(super) fn result_of(call: &ApiCallback) -> i32 {
     // SAFETY: at the end of a call it is what the call gives back, a code of 32 bits for every function that has one.
@@ -165,7 +163,7 @@ pub(super) fn push<T: Payload>(agent: &Agent, record: &T) {
     }
 }
 
-/// The text with the function's name, told once in a window.
+/// The ID of the function's name, which is sent once per window.
 #[inline]
 fn name(agent: &Agent, multiplexer: &CuptiMultiplexer, domain: ApiDomain, id: u32) -> u32 {
     let text = FIRST_TEXT + domain as u32 * TEXTS_OF_DOMAIN + id;

@@ -6,13 +6,13 @@ use tracesmith_cuda::cupti::{ApiDomain, abi::kind};
 
 use super::kinds::kind_of;
 
-/// What a side wants.
+/// What a client has enabled.
 pub(super) struct ClientSelection {
     /// Kinds of records, by their numbers.
     pub(super) kinds: [bool; kind::COUNT],
-    /// Functions without records although their kind is wanted.
+    /// Functions without records although their kind is enabled.
     pub(super) skipped: HashSet<(ApiDomain, u32)>,
-    /// Functions with records although their kind is not wanted.
+    /// Functions with records although their kind is not enabled.
     pub(super) single: HashSet<(ApiDomain, u32)>,
 }
 
@@ -27,7 +27,7 @@ impl Default for ClientSelection {
 }
 
 impl ClientSelection {
-    /// Whether it wants records of a function.
+    /// Whether it gets records of a function.
     pub(super) fn wants(&self, function: (ApiDomain, u32)) -> bool {
         let whole = self.kinds[kind_of(function.0) as usize] && !self.skipped.contains(&function);
         whole || self.single.contains(&function)

@@ -1,13 +1,12 @@
-//! What the nodes of graphs wait for.
+//! Dependencies between the nodes of graphs.
 //!
-//! A graph that is made ready to run is copied, and the copies of its nodes are
-//! what runs. CUPTI tells of each copy and of each edge between copies, and then
-//! of the driver's own changes to them: nodes without work are taken out, others
-//! put in between, and the nodes of a graph within the graph are moved into the
-//! outer one, which gives them new numbers. So edges are kept by the nodes'
-//! handles until the driver is done, and are numbered then; nodes that have
-//! another number by then take their stacks along. All of it happens within one
-//! call on one thread.
+//! Instantiation copies a graph, and the copies of its nodes run. CUPTI reports
+//! each copy and each edge between copies, and then the driver's own changes: it
+//! removes nodes without work, inserts others, and moves the nodes of child graphs
+//! into the outer graph, which gives them new IDs. So edges are stored by node
+//! handle until instantiation ends, and get their IDs then. Stacks of nodes whose
+//! ID has changed are moved to the new ID. All of this happens within one call on
+//! one thread.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -18,22 +17,24 @@ use std::{
 
 use tracesmith_cuda::cupti::{
     Cupti, NodeHandle,
-    abi::{GraphResource, resource},
+    abi::{GraphResource, domain, resource},
 };
 use tracesmith_wire::record::GraphEdges;
 
+use super::multiplexer::CallbackId;
 use crate::{agent::Agent, guard::lock, sink::Cause, threads};
 
-/// The callbacks that tell of them.
-pub(super) const WATCHED: [u32; 8] = [
-    resource::GRAPH_CREATED,
-    resource::GRAPH_CLONED,
-    resource::GRAPHNODE_CREATED,
-    resource::GRAPHNODE_CLONED,
-    resource::GRAPHNODE_DESTROY_STARTING,
-    resource::GRAPHNODE_DEPENDENCY_CREATED,
-    resource::GRAPHNODE_DEPENDENCY_DESTROY_STARTING,
-    resource::GRAPHEXEC_CREATED,
+/// Callbacks for [`Reason::GraphEdges`](super::multiplexer::Reason::GraphEdges). Without them the order within
+/// graphs is not known.
+pub(super) const WATCHED: [CallbackId; 8] = [
+    (domain::RESOURCE, resource::GRAPH_CREATED),
+    (domain::RESOURCE, resource::GRAPH_CLONED),
+    (domain::RESOURCE, resource::GRAPHNODE_CREATED),
+    (domain::RESOURCE, resource::GRAPHNODE_CLONED),
+    (domain::RESOURCE, resource::GRAPHNODE_DESTROY_STARTING),
+    (domain::RESOURCE, resource::GRAPHNODE_DEPENDENCY_CREATED),
+    (domain::RESOURCE, resource::GRAPHNODE_DEPENDENCY_DESTROY_STARTING),
+    (domain::RESOURCE, resource::GRAPHEXEC_CREATED),
 ];
 
 /// Edges, and nodes, of one graph that are kept until it is ready: they take some

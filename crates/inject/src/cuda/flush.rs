@@ -1,8 +1,8 @@
-//! Getting back what CUPTI holds.
+//! Flushing CUPTI's buffers.
 //!
-//! A buffer in which the end of some work is still to be written is handed over
-//! by force only, and that work is then without its times. So whoever wants all
-//! waits a little for the device first.
+//! CUPTI returns a buffer with incomplete records only if the flush is forced, and
+//! those records then have no times. So a flush of everything first waits for the
+//! device, with a time limit.
 
 use std::time::Duration;
 
@@ -10,19 +10,19 @@ use tracesmith_cuda::{Error, cupti::Flush};
 
 use super::{buffers, multiplexer::CuptiMultiplexer, wait_limit::WaitLimit};
 
-/// For the device to come to an end.
+/// For the device to finish.
 const DEVICE_WAIT_LIMIT: WaitLimit = WaitLimit {
     control_thread: Duration::from_millis(500),
     program_thread: Duration::from_millis(100),
 };
 
-/// Has handed over what is complete.
+/// Flushes the buffers whose records are complete.
 pub(super) fn complete(multiplexer: &CuptiMultiplexer) -> Result<(), Error> {
     multiplexer.cupti().flush(Flush::Complete)
 }
 
-/// Has handed over what was recorded until now and comes to its end in time. The
-/// rest stays with CUPTI.
+/// Flushes the records that are complete within the time limit. The rest stays in
+/// CUPTI.
 pub(super) fn complete_soon(multiplexer: &CuptiMultiplexer) -> Result<(), Error> {
     let (lent, mut flushed) = (buffers::lent_count(), Ok(()));
     DEVICE_WAIT_LIMIT.until(|| {
@@ -32,8 +32,8 @@ pub(super) fn complete_soon(multiplexer: &CuptiMultiplexer) -> Result<(), Error>
     flushed
 }
 
-/// Has handed over all that was recorded until now: complete, where the device
-/// comes to its end in time.
+/// Flushes all records. Those of work that does not end within the time limit have
+/// no times.
 pub(super) fn all(multiplexer: &CuptiMultiplexer) -> Result<(), Error> {
     let (lent, mut flushed) = (buffers::lent_count(), Ok(()));
     let is_all_back = DEVICE_WAIT_LIMIT.until(|| {

@@ -27,7 +27,7 @@ use crate::guard::lock;
 
 static STATE: Mutex<State> = Mutex::new(State::new());
 
-/// Who is called back: read without a lock.
+/// The client's callback, read without a lock.
 static CALLBACK: AtomicPtr<Callback> = AtomicPtr::new(ptr::null_mut());
 
 struct Callback {
@@ -103,22 +103,22 @@ impl State {
     }
 }
 
-/// They register their functions for buffers. What they held before is theirs
-/// to forget, as it is with CUPTI.
+/// The client registers its functions for buffers. Buffers that it lent before are
+/// forgotten, as in CUPTI.
 pub(super) fn register_buffers(requested: BufferRequested, completed: BufferCompleted) {
     let mut state = lock(&STATE);
     state.buffers = Some(Buffers { requested, completed });
     state.held.clear();
 }
 
-/// They register a clock.
+/// The client registers a clock.
 pub(super) fn register_clock(multiplexer: &CuptiMultiplexer, function: TimestampFunction) {
     let first = read_clocks(multiplexer, function);
     lock(&STATE).clock = Some(Clock { function, first });
 }
 
-/// They want a kind from now on. Kineto flushes only when it has handed out a
-/// buffer, so it is asked for one at once.
+/// The client enables a kind. Kineto flushes only if it has handed out a buffer, so
+/// one is requested now.
 pub(super) fn enabled(multiplexer: &CuptiMultiplexer, number: u32) {
     let now = multiplexer.cupti().timestamp();
     let wanted = {
@@ -148,7 +148,7 @@ fn obtain(buffers: Buffers) -> Option<ClientBuffer> {
     kept.or_else(|| request(buffers))
 }
 
-/// They do not want it any more; what was recorded until now is still theirs.
+/// The client disables a kind. It still gets what was recorded until now.
 pub(super) fn disabled(multiplexer: &CuptiMultiplexer, number: u32) {
     let now = multiplexer.cupti().timestamp();
     if let Some(period) = lock(&STATE).periods.get_mut(number as usize) {
@@ -156,7 +156,7 @@ pub(super) fn disabled(multiplexer: &CuptiMultiplexer, number: u32) {
     }
 }
 
-/// They detach: nothing is theirs any more.
+/// The client detaches.
 pub(super) fn detached() {
     let mut state = lock(&STATE);
     *state = State::new();
@@ -166,7 +166,8 @@ pub(super) fn count_dropped(dropped: u64) {
     lock(&STATE).dropped += dropped;
 }
 
-/// Whether they have not been told of it since they asked for its kind: CUPTI tells both when we ask.
+/// Whether the client has not got this object since it enabled the kind. CUPTI reports objects to both clients when
+/// TraceSmith enables the kind.
 fn mark_reported(object: Object) -> bool {
     let told = &mut lock(&STATE).told;
     if told.len() >= REMEMBERED {
@@ -175,12 +176,12 @@ fn mark_reported(object: Object) -> bool {
     told.insert(object)
 }
 
-/// What was dropped since they asked last.
+/// Records dropped since the client's last question.
 pub(super) fn take_dropped() -> u64 {
     std::mem::take(&mut lock(&STATE).dropped)
 }
 
-/// They subscribe. False when they have done so already.
+/// The client subscribes. False if it has subscribed already.
 pub(super) fn subscribe(function: CallbackFunction, user: *mut c_void) -> bool {
     let callback = Box::into_raw(Box::new(Callback { function, user }));
     let taken = CALLBACK
@@ -193,7 +194,7 @@ pub(super) fn subscribe(function: CallbackFunction, user: *mut c_void) -> bool {
     taken
 }
 
-/// They unsubscribe. A callback may be running, so what it reads stays.
+/// The client unsubscribes. A callback may be running, so its data is not freed.
 pub(super) fn unsubscribe() {
     CALLBACK.store(ptr::null_mut(), Ordering::Release);
 }
@@ -202,7 +203,7 @@ pub(super) fn is_subscribed() -> bool {
     !CALLBACK.load(Ordering::Acquire).is_null()
 }
 
-/// Hands a callback on.
+/// Passes a callback on to the client.
 ///
 /// # Safety
 ///
@@ -248,7 +249,7 @@ fn read_clocks(multiplexer: &CuptiMultiplexer, function: TimestampFunction) -> R
     best
 }
 
-/// Turns times of CUPTI's clock into those of theirs.
+/// Converts times of CUPTI's clock to the client's clock.
 #[derive(Clone, Copy)]
 struct Conversion {
     first: Reading,
@@ -280,7 +281,7 @@ impl Conversion {
     }
 }
 
-/// Copies what is theirs of a filled buffer.
+/// Copies the client's records from a filled buffer.
 pub(super) fn copy(multiplexer: &CuptiMultiplexer, context: *mut c_void, stream: u32, filled: &mut [u8]) {
     // Their functions call CUPTI, and so come back to us: no lock is held while
     // they run. What is held is taken out meanwhile.

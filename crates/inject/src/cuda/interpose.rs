@@ -28,7 +28,7 @@ use tracesmith_cuda::{
 
 use super::{
     flush, in_process_client, injected, lookup,
-    multiplexer::{Client, CuptiMultiplexer},
+    multiplexer::{Client, CuptiMultiplexer, Reason},
     symbols,
     times::{self, Times},
 };
@@ -330,7 +330,7 @@ interposed! {
         if subscriber != client_subscriber() {
             return result::INVALID_PARAMETER;
         }
-        code(multiplexer.set_callback(Client::InProcess, domain, id, switch(enable)))
+        code(multiplexer.set_reason(Reason::InProcessClient, (domain, id), switch(enable)))
     };
 
     /// All callbacks of a domain for the other client.
@@ -359,7 +359,7 @@ interposed! {
             return result::INVALID_PARAMETER;
         }
         // SAFETY: the program's word.
-        unsafe { enable.write(u32::from(multiplexer.is_enabled_for_client(domain, id))) };
+        unsafe { enable.write(u32::from(multiplexer.reasons((domain, id)).has(Reason::InProcessClient))) };
         result::SUCCESS
     };
 }

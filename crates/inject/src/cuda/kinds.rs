@@ -1,4 +1,4 @@
-//! What is asked of CUPTI, and which calls only ask.
+//! The activity kinds and functions of each capture kind, and query calls.
 
 use tracesmith_cuda::cupti::{
     ApiDomain, Cupti,
@@ -167,9 +167,9 @@ fn wants_stack(name: &str) -> bool {
 /// Functions by their interface and callback number.
 pub(crate) type Functions = Vec<(ApiDomain, u32)>;
 
-/// Whether a function only asks, or switches between contexts. A launch of
-/// PyTorch makes twenty such calls, and their records cost more than the rest
-/// of capture.
+/// Whether a call of the function launches no work: queries, and switches between
+/// contexts. PyTorch makes about twenty of them for each launch, and their records
+/// cost more than the rest of capture.
 pub(crate) fn is_query_call(name: &str) -> bool {
     let name = plain_name(name);
     // These look like questions and load code when it is first asked for.

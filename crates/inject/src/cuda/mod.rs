@@ -1,23 +1,25 @@
-//! CUDA: CUPTI's records into the ring.
+//! The CUDA backend: CUPTI's records and callbacks.
 //!
-//! - [`multiplexer`]: the one client that CUPTI sees, for us and for a profiler of the
-//!   program's own.
-//! - [`wishes`]: what each of them wants.
+//! - [`multiplexer`]: the one client that CUPTI sees, for TraceSmith and for a
+//!   profiler in the program.
+//! - [`client_selection`]: the activity kinds that each of them has enabled.
+//! - [`in_process_client`]: the profiler in the program.
 //! - [`buffers`]: the memory that CUPTI fills.
-//! - [`handover`]: getting it back.
-//! - [`kinds`]: what is asked for, and which calls only ask.
-//! - [`calls`]: calls, by their callbacks.
-//! - [`waits`]: waits and events, by callbacks.
-//! - [`edges`]: what nodes of graphs wait for.
-//! - [`wait_limit`]: waiting a little.
-//! - [`pattern`]: kernels by their names.
-//! - [`times`]: what CUPTI times only where it is asked to.
-//! - [`translate`]: records as they travel.
-//! - [`resources`]: modules, and what else is told by callbacks.
-//! - [`injected`]: whether another tool has this process.
-//! - [`interpose`], [`lookup`], [`symbols`]: the functions that the program finds instead of
-//!   CUPTI's.
-//! - [`tables`], [`imports`], [`image`]: memory that is ready when CUPTI needs it at once.
+//! - [`flush`]: getting it back.
+//! - [`kinds`]: the activity kinds and functions of each capture kind.
+//! - [`calls`]: API calls, recorded by callbacks.
+//! - [`waits`]: waits and events, recorded by callbacks.
+//! - [`edges`]: dependencies between nodes of graphs.
+//! - [`wait_limit`]: waiting with a time limit.
+//! - [`pattern`]: patterns of kernel names.
+//! - [`times`]: timestamps that CUPTI takes only on request.
+//! - [`translate`]: from CUPTI's records to ours.
+//! - [`resources`]: callbacks about modules, contexts, streams and graphs.
+//! - [`injected`]: whether another tool uses this process.
+//! - [`interpose`], [`lookup`], [`symbols`]: the functions that the program finds
+//!   instead of CUPTI's.
+//! - [`tables`], [`imports`], [`image`]: memory that CUPTI gets without delay while
+//!   it subscribes.
 
 mod buffers;
 mod calls;
@@ -47,54 +49,57 @@ use std::{
         Mutex, OnceLock,
         atomic::{AtomicBool, Ordering},
     },
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 pub(crate) use buffers::POOL_BYTES as BUFFER_POOL_BYTES;
 use edges::Edges;
 pub(crate) use injected::withdraw;
-use multiplexer::{Client, CuptiMultiplexer};
+use multiplexer::{Client, CuptiMultiplexer, Reason};
 use pattern::KernelPattern;
 use times::Times;
 use tracesmith_cuda::cupti::{ContextHandle, StreamHandle, Switch, abi};
 use tracesmith_wire::{
     control::{CaptureRange, Kinds, Settings},
-    record::StreamName,
+    record::{ClockPair, StreamName},
 };
 use wait_limit::WaitLimit;
 use waits::Waits;
 
-use crate::{agent::Agent, clock, facts, guard::lock, replay_capture::Watched, sink::Cause};
+use crate::{
+    agent::Agent,
+    backend::{Backend, Flush},
+    clock, facts,
+    guard::lock,
+    replay_capture::Watched,
+    sink::Cause,
+};
 
-/// How often the clocks are compared.
-const PAIR_PERIOD: Duration = Duration::from_secs(1);
-
-/// For threads to come out of calls that are told. The kinds of what the device
-/// does are switched off behind that, so that what these calls ask for is recorded
-/// with them.
+/// For threads to return from calls whose callbacks are on. The kinds of GPU work
+/// are disabled after that, so that work which these calls launch is recorded too.
 const CALL_WAIT_LIMIT: WaitLimit = WaitLimit {
     control_thread: Duration::from_millis(10),
     program_thread: Duration::from_millis(2),
 };
 
-/// What is said once CUPTI is left to another profiler.
+/// The note when CUPTI is left to another profiler.
 const ASIDE: &str = "the program started a profiler that cannot share CUPTI with us (cuptiSubscribe_v2): GPU work is not \
                      recorded from there on";
 
-/// What is said where latencies were asked for and are not to be had.
+/// The note if latency timestamps were requested and are not available.
 const NO_LATENCY: &str = "when launches were queued and submitted is not recorded: before CUPTI 13.4 Update 1 asking for it \
                           can stop the program for good";
 
-/// CUPTI, as this process uses it.
+/// The CUDA backend: CUPTI, as this process uses it.
 #[derive(Default)]
-pub(crate) struct Backend {
-    /// Whether the driver is there.
+pub(crate) struct Cuda {
+    /// Whether the driver is loaded.
     loaded: AtomicBool,
-    /// Why it was left to another profiler.
+    /// Why CUPTI was left to another profiler.
     aside: OnceLock<String>,
     /// The kernel whose launches are recorded.
     wanted_kernel: Mutex<Option<KernelPattern>>,
-    /// What nodes of graphs wait for.
+    /// Dependencies between nodes of graphs.
     edges: Edges,
     /// Waits and events.
     waits: Waits,
@@ -109,13 +114,12 @@ struct State {
     calls: kinds::Functions,
     /// Functions that wait, or are about events.
     waits: Vec<u32>,
-    /// Functions whose callers' stacks are taken.
+    /// Functions whose callers' stacks are captured.
     callers: Vec<u32>,
-    /// Functions whose calls are kept to be made again.
+    /// Functions that replay capture needs.
     kept: Watched,
-    /// Functions that launch kernels, some of which are to be recorded.
+    /// Functions that launch kernels, if launches open the window.
     launches: Vec<u32>,
-    last_pair: Option<Instant>,
 }
 
 /// The child of a fork has no CUPTI.
@@ -123,15 +127,15 @@ pub(crate) fn forked() {
     multiplexer::forget();
 }
 
-impl Backend {
+impl Backend for Cuda {
     /// The driver is being initialised.
-    pub(crate) fn loaded(&self) {
+    fn driver_loaded(&self) {
         self.loaded.store(true, Ordering::Release);
         interpose::patch_loaded();
     }
 
     /// CUPTI's first subscription is over before threads of the program can be in the way of it: see [`tables`].
-    pub(crate) fn make_ready(&self) {
+    fn prepare(&self) {
         if self.aside().is_some() {
             return;
         }
@@ -144,7 +148,7 @@ impl Backend {
     }
 
     /// Prepares CUPTI for a window. Does nothing before the driver is there.
-    pub(crate) fn open(&self, agent: &Agent, settings: &Settings) -> Result<(), String> {
+    fn open(&self, agent: &Agent, settings: &Settings) -> Result<(), String> {
         if let Some(words) = self.aside() {
             agent.sink.note(Cause::Conflict, words);
             return Err(words.to_owned());
@@ -190,22 +194,23 @@ impl Backend {
         if settings.kinds.contains(Kinds::KERNELS) && !settings.kinds.contains(Kinds::WHOLE_GRAPHS) {
             // A graph that is made ready before the window may run in it.
             self.edges.clear();
-            multiplexer.watch_edges(Switch::On);
+            multiplexer.watch(Reason::GraphEdges, edges::WATCHED, Switch::On);
         }
         if settings.range == CaptureRange::ProfilerApi {
-            multiplexer.watch_profiler_calls(Switch::On);
+            // If CUPTI refuses, the window never opens, which its emptiness shows.
+            multiplexer.watch_driver(Reason::ProfilerRange, &resources::PROFILER_CALLS, Switch::On);
         }
         if let CaptureRange::Launch { pattern } = &settings.range {
             state.launches = kinds::launches(multiplexer.cupti());
-            multiplexer.watch_launches(&state.launches, Switch::On);
+            multiplexer.watch_driver(Reason::LaunchRange, &state.launches, Switch::On);
             *lock(&self.wanted_kernel) = Some(KernelPattern::new(pattern));
         }
         if settings.kinds.contains(Kinds::REPLAY_CAPTURE) {
             match agent.replay_capture.open(multiplexer.cupti(), settings) {
                 Ok(watched) => {
                     state.kept = watched;
-                    multiplexer.watch_recorded(&state.kept.always, Switch::On);
-                    multiplexer.watch_code(Switch::On);
+                    multiplexer.watch_driver(Reason::ReplayCapture, &state.kept.always, Switch::On);
+                    multiplexer.watch(Reason::ReplayCapture, resources::REPLAY_MODULES, Switch::On);
                 }
                 Err(words) => agent.sink.note(Cause::Unavailable, &words),
             }
@@ -215,14 +220,13 @@ impl Backend {
     }
 
     /// Starts the records.
-    pub(crate) fn begin(&self, agent: &Agent, settings: &Settings) {
+    fn begin(&self, agent: &Agent, settings: &Settings) {
         let mut state = lock(&self.state);
         let Some(multiplexer) = multiplexer::current().filter(|_| state.open) else {
             return;
         };
-        self.pair(agent, multiplexer, &mut state);
         agent.replay_capture.begin();
-        multiplexer.watch_recorded(&state.kept.in_window, Switch::On);
+        multiplexer.watch_driver(Reason::ReplayCapture, &state.kept.in_window, Switch::On);
         multiplexer.begin_ours();
         if settings.kinds.contains(Kinds::LATENCY) {
             if kinds::can_ask_latency(multiplexer.cupti().version()) {
@@ -236,18 +240,20 @@ impl Backend {
         }
         if kinds::has_sync_callbacks(settings.kinds) {
             state.waits = self.waits.begin(multiplexer.cupti());
-            multiplexer.watch_waits(&state.waits, Switch::On);
+            multiplexer.watch_driver(Reason::Waits, &state.waits, Switch::On);
         } else if settings.kinds.contains(Kinds::SYNCS) {
             // Absent before CUDA 12.8, where event records have no times.
             let _ = times::set(multiplexer, Client::TraceSmith, Times::Events, Switch::On);
         }
         if settings.kinds.contains(Kinds::MODULES) {
-            multiplexer.watch_resources(Switch::On);
+            multiplexer.watch(Reason::Resources, resources::RESOURCES, Switch::On);
         }
         if settings.kinds.contains(Kinds::STACKS) {
             agent.stacks.begin(settings.kinds, &agent.sink);
             state.callers = kinds::with_stacks(multiplexer.cupti());
-            let unwatched = multiplexer.watch_callers(&state.callers, Switch::On);
+            // Those calls are without a stack, and nodes have that of their launch.
+            let unwatched = multiplexer.watch_driver(Reason::Stacks, &state.callers, Switch::On)
+                + multiplexer.watch(Reason::Stacks, resources::STACKED_NODES, Switch::On);
             if unwatched > 0 {
                 let words =
                     format!("calls of {unwatched} functions have no stack: CUPTI does not tell of them");
@@ -272,7 +278,7 @@ impl Backend {
     }
 
     /// Ends the records and hands over what there is.
-    pub(crate) fn end(&self, agent: &Agent) {
+    fn end(&self, agent: &Agent) {
         let mut state = lock(&self.state);
         let Some(multiplexer) = multiplexer::current().filter(|_| state.open) else {
             return;
@@ -283,15 +289,16 @@ impl Backend {
             calls::end(multiplexer.cupti().timestamp());
         }
         multiplexer.watch_calls(&calls, Switch::Off);
-        multiplexer.watch_waits(&std::mem::take(&mut state.waits), Switch::Off);
+        multiplexer.watch_driver(Reason::Waits, &std::mem::take(&mut state.waits), Switch::Off);
         self.waits.end();
-        multiplexer.watch_resources(Switch::Off);
+        multiplexer.watch(Reason::Resources, resources::RESOURCES, Switch::Off);
         let callers = std::mem::take(&mut state.callers);
         if !callers.is_empty() {
             // What could not be watched cannot be left either.
-            let _ = multiplexer.watch_callers(&callers, Switch::Off);
+            multiplexer.watch_driver(Reason::Stacks, &callers, Switch::Off);
+            multiplexer.watch(Reason::Stacks, resources::STACKED_NODES, Switch::Off);
         }
-        multiplexer.watch_recorded(&state.kept.in_window, Switch::Off);
+        multiplexer.watch_driver(Reason::ReplayCapture, &state.kept.in_window, Switch::Off);
         let mut quiet = 0;
         CALL_WAIT_LIMIT.until(|| {
             multiplexer.settle();
@@ -308,7 +315,6 @@ impl Backend {
         note_error(agent, flush::all(multiplexer));
         multiplexer.accept_only(&kinds::OBJECTS);
         agent.stacks.end(&agent.sink);
-        self.pair(agent, multiplexer, &mut state);
     }
 
     /// The window is closed: CUPTI is told to leave the program alone, unless the
@@ -318,15 +324,16 @@ impl Backend {
     /// microsecond more than before (H200, CUPTI 13.0). `cuptiFinalize` would take
     /// it out, but what it keeps for other threads outlives that, and training
     /// loops of PyTorch die of it in later windows.
-    pub(crate) fn close(&self, agent: &Agent) {
+    fn close(&self, agent: &Agent) {
         let mut state = lock(&self.state);
         let Some(multiplexer) = multiplexer::current().filter(|_| state.open) else {
             return;
         };
         state.open = false;
         if !state.kept.always.is_empty() {
-            multiplexer.watch_recorded(&std::mem::take(&mut state.kept).always, Switch::Off);
-            multiplexer.watch_code(Switch::Off);
+            let kept = std::mem::take(&mut state.kept);
+            multiplexer.watch_driver(Reason::ReplayCapture, &kept.always, Switch::Off);
+            multiplexer.watch(Reason::ReplayCapture, resources::REPLAY_MODULES, Switch::Off);
             agent.replay_capture.close();
         }
         for object in kinds::OBJECTS {
@@ -334,21 +341,56 @@ impl Backend {
             let _ = multiplexer.disable(Client::TraceSmith, object);
         }
         multiplexer.refuse();
-        multiplexer.watch_edges(Switch::Off);
-        multiplexer.watch_profiler_calls(Switch::Off);
-        multiplexer.watch_launches(&std::mem::take(&mut state.launches), Switch::Off);
+        multiplexer.watch(Reason::GraphEdges, edges::WATCHED, Switch::Off);
+        multiplexer.watch_driver(Reason::ProfilerRange, &resources::PROFILER_CALLS, Switch::Off);
+        let launches = std::mem::take(&mut state.launches);
+        multiplexer.watch_driver(Reason::LaunchRange, &launches, Switch::Off);
         if multiplexer.is_ours_alone() {
             multiplexer.release();
         }
     }
 
+    fn flush(&self, flush: Flush) {
+        let state = lock(&self.state);
+        let Some(multiplexer) = multiplexer::current().filter(|_| state.open) else {
+            return;
+        };
+        // A failure shows again, and is reported, when the window closes.
+        let _ = match flush {
+            Flush::Complete => flush::complete(multiplexer),
+            Flush::BeforeExit => flush::complete_soon(multiplexer),
+        };
+    }
+
+    fn clock_pair(&self) -> Option<ClockPair> {
+        let state = lock(&self.state);
+        let multiplexer = multiplexer::current().filter(|_| state.open)?;
+        Some(clock::pair(|| multiplexer.cupti().timestamp()))
+    }
+
+    /// Whether nothing of a window that was closed is left to do.
+    fn is_settled(&self) -> bool {
+        multiplexer::current().is_none_or(CuptiMultiplexer::is_settled)
+    }
+
+    /// Does what is left of a window that was closed, as far as threads of the
+    /// program are out of the calls that they were in.
+    fn settle(&self) {
+        if let Some(multiplexer) = multiplexer::current().filter(|multiplexer| !multiplexer.is_settled()) {
+            multiplexer.settle();
+        }
+    }
+
     /// Leaves CUPTI to another profiler, for good: it would be ruined again by
     /// the next window.
-    pub(crate) fn release_cupti(&self, agent: &Agent) {
+    fn release(&self, agent: &Agent) {
         if self.aside.set(ASIDE.to_owned()).is_err() {
             return;
         }
         self.end(agent);
+        if let Some(pair) = self.clock_pair() {
+            agent.sink.define(&pair);
+        }
         let mut state = lock(&self.state);
         let was_open = std::mem::take(&mut state.open);
         if let Some(multiplexer) = multiplexer::current() {
@@ -359,6 +401,23 @@ impl Backend {
         }
     }
 
+    /// The program gives a stream a name.
+    fn name_stream(&self, agent: &Agent, stream: *mut c_void, name: &[u8]) {
+        let Some(multiplexer) = multiplexer::current() else {
+            return;
+        };
+        let current = ContextHandle(0);
+        if let Some(stream) = multiplexer
+            .cupti()
+            .stream_id(current, StreamHandle(stream as usize))
+        {
+            let context = multiplexer.cupti().context_id(current).unwrap_or(0);
+            agent.sink.define_with(&StreamName { context, stream }, name);
+        }
+    }
+}
+
+impl Cuda {
     /// Why CUPTI is left to another profiler, if it is.
     fn aside(&self) -> Option<&str> {
         if let Some(other) = injected::other() {
@@ -379,69 +438,6 @@ impl Backend {
         wanted
             .as_ref()
             .is_some_and(|wanted| wanted.fits(symbol.to_bytes()))
-    }
-
-    /// Whether nothing of a window that was closed is left to do.
-    pub(crate) fn is_settled(&self) -> bool {
-        multiplexer::current().is_none_or(CuptiMultiplexer::is_settled)
-    }
-
-    /// Does what is left of a window that was closed, as far as threads of the
-    /// program are out of the calls that they were in.
-    pub(crate) fn settle(&self) {
-        if let Some(multiplexer) = multiplexer::current().filter(|multiplexer| !multiplexer.is_settled()) {
-            multiplexer.settle();
-        }
-    }
-
-    /// Hands over what has gathered.
-    pub(crate) fn flush_periodically(&self, agent: &Agent) {
-        let mut state = lock(&self.state);
-        let Some(multiplexer) = multiplexer::current().filter(|_| state.open) else {
-            return;
-        };
-        // A failure here shows again, and is told, when the window closes.
-        let _ = flush::complete(multiplexer);
-        agent.stacks.pulse(&agent.sink);
-        if state.last_pair.is_none_or(|last| last.elapsed() >= PAIR_PERIOD) {
-            self.pair(agent, multiplexer, &mut state);
-            agent.sink.report_losses();
-        }
-    }
-
-    /// Hands over what is complete now, or soon: the program may end.
-    pub(crate) fn flush_before_exit(&self, agent: &Agent) {
-        let mut state = lock(&self.state);
-        let Some(multiplexer) = multiplexer::current().filter(|_| state.open) else {
-            return;
-        };
-        // Where the program goes on, a failure shows again, and is told, when the window closes.
-        let _ = flush::complete_soon(multiplexer);
-        agent.stacks.pulse(&agent.sink);
-        self.pair(agent, multiplexer, &mut state);
-        agent.sink.report_losses();
-    }
-
-    /// The program gives a stream a name.
-    pub(crate) fn name_stream(&self, agent: &Agent, stream: *mut c_void, name: &[u8]) {
-        let Some(multiplexer) = multiplexer::current() else {
-            return;
-        };
-        let current = ContextHandle(0);
-        if let Some(stream) = multiplexer
-            .cupti()
-            .stream_id(current, StreamHandle(stream as usize))
-        {
-            let context = multiplexer.cupti().context_id(current).unwrap_or(0);
-            agent.sink.define_with(&StreamName { context, stream }, name);
-        }
-    }
-
-    fn pair(&self, agent: &Agent, multiplexer: &CuptiMultiplexer, state: &mut State) {
-        state.last_pair = Some(Instant::now());
-        agent
-            .sink
-            .define(&clock::pair(|| multiplexer.cupti().timestamp()));
     }
 }
 

@@ -1,5 +1,4 @@
-//! What is told by callbacks: modules, contexts, streams, and the program's own
-//! calls that open and close a window.
+//! Callbacks about modules, contexts, streams, graphs and API calls.
 
 use std::ffi::{CStr, c_void};
 
@@ -12,17 +11,38 @@ use tracesmith_cuda::cupti::{
 use tracesmith_wire::record::{Context, Module, Stream};
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::{calls, edges, multiplexer::CuptiMultiplexer};
+use super::{
+    calls, edges,
+    multiplexer::{CallbackId, CuptiMultiplexer, Reason},
+};
 use crate::{agent, agent::Agent, clock, range::RangeEdge, replay_capture};
 
-/// The callbacks about nodes of graphs whose makers' stacks are taken.
-pub(super) const STACKED_NODES: [u32; 3] = [
-    resource::GRAPHNODE_CREATED,
-    resource::GRAPHNODE_CLONED,
-    resource::GRAPHNODE_DESTROY_STARTING,
+/// The program's calls that open and close a window.
+pub(super) const PROFILER_CALLS: [u32; 2] = [driver::CU_PROFILER_START, driver::CU_PROFILER_STOP];
+
+/// Callbacks for [`Reason::Stacks`]: the stacks of those who make graph nodes.
+pub(super) const STACKED_NODES: [CallbackId; 3] = [
+    (domain::RESOURCE, resource::GRAPHNODE_CREATED),
+    (domain::RESOURCE, resource::GRAPHNODE_CLONED),
+    (domain::RESOURCE, resource::GRAPHNODE_DESTROY_STARTING),
 ];
 
-/// One callback that is ours.
+/// Callbacks for [`Reason::Resources`]. Without them modules are missing from the trace, and nothing else.
+pub(super) const RESOURCES: [CallbackId; 4] = [
+    (domain::RESOURCE, resource::CONTEXT_DESTROY_STARTING),
+    (domain::RESOURCE, resource::STREAM_DESTROY_STARTING),
+    (domain::RESOURCE, resource::MODULE_LOADED),
+    (domain::RESOURCE, resource::MODULE_UNLOAD_STARTING),
+];
+
+/// Callbacks for [`Reason::ReplayCapture`]. Without them the capture has no code and is marked incomplete.
+pub(super) const REPLAY_MODULES: [CallbackId; 3] = [
+    (domain::RESOURCE, resource::MODULE_LOADED),
+    (domain::RESOURCE, resource::MODULE_PROFILED),
+    (domain::RESOURCE, resource::MODULE_UNLOAD_STARTING),
+];
+
+/// Handles one callback that is on for TraceSmith.
 ///
 /// # Safety
 ///
@@ -55,34 +75,40 @@ pub(super) unsafe fn callback(multiplexer: &CuptiMultiplexer, number: u32, id: u
     }
 }
 
-/// A call of the runtime that we watch.
+/// A runtime call whose callback is on.
 fn runtime_call(agent: &Agent, multiplexer: &CuptiMultiplexer, id: u32, call: &ApiCallback) {
-    if multiplexer.records_call(ApiDomain::Runtime, id) {
+    if multiplexer
+        .reasons((domain::RUNTIME, id))
+        .has(Reason::CallsInProgress)
+    {
         calls::call(agent, multiplexer, ApiDomain::Runtime, id, call);
     }
 }
 
-/// A call of the driver that we watch.
+/// A driver call whose callback is on.
 fn driver_call(agent: &Agent, multiplexer: &CuptiMultiplexer, id: u32, call: &ApiCallback) {
     if agent.replay_capture.is_on() && replay_capture::is_inside() {
         agent.replay_capture.note_own(call.correlation);
         return;
     }
-    let opens = multiplexer.may_open(id) && opens_window(agent, call);
+    let callback = (domain::DRIVER, id);
+    let opens = multiplexer.reasons(callback).has(Reason::LaunchRange) && opens_window(agent, call);
     if opens && call.site != SITE_EXIT {
         agent.range_edge(RangeEdge::Begin);
     }
-    if call.site != SITE_EXIT && multiplexer.takes_stack(id) {
+    // A window that has just opened has added reasons.
+    let reasons = multiplexer.reasons(callback);
+    if call.site != SITE_EXIT && reasons.has(Reason::Stacks) {
         agent.stacks.take(&agent.sink, call.correlation);
     }
-    if multiplexer.records_call(ApiDomain::Driver, id) {
+    if reasons.has(Reason::CallsInProgress) {
         calls::call(agent, multiplexer, ApiDomain::Driver, id, call);
     }
     agent.cuda.waits.call(agent, multiplexer.cupti(), id, call);
-    if multiplexer.keeps_call(id) {
+    if reasons.has(Reason::ReplayCapture) {
         agent.replay_capture.call(id, call);
     }
-    if multiplexer.has_range() && matches!(id, driver::CU_PROFILER_START | driver::CU_PROFILER_STOP) {
+    if reasons.has(Reason::ProfilerRange) {
         profiler_call(agent, id, call.site);
     }
     if opens && call.site == SITE_EXIT {
@@ -114,7 +140,7 @@ fn profiler_call(agent: &Agent, id: u32, site: u32) {
 ///
 /// The descriptor is what CUPTI gives for this resource.
 unsafe fn resource(agent: &Agent, multiplexer: &CuptiMultiplexer, id: u32, data: &ResourceCallback) {
-    if edges::WATCHED.contains(&id) {
+    if edges::WATCHED.contains(&(domain::RESOURCE, id)) {
         // SAFETY: the caller vouches for it.
         if let Some(graph) = unsafe { data.descriptor.cast::<GraphResource>().as_ref() } {
             graph_node(agent, multiplexer, id, graph);
@@ -159,13 +185,14 @@ unsafe fn resource(agent: &Agent, multiplexer: &CuptiMultiplexer, id: u32, data:
 /// made ready to run: the copies are what runs, and have the stack that made
 /// their originals.
 fn graph_node(agent: &Agent, multiplexer: &CuptiMultiplexer, id: u32, graph: &GraphResource) {
-    if multiplexer.has_edges() {
+    let reasons = multiplexer.reasons((domain::RESOURCE, id));
+    if reasons.has(Reason::GraphEdges) {
         agent
             .cuda
             .edges
             .on_callback(agent, multiplexer.cupti(), id, graph);
     }
-    if !multiplexer.has_callers() || !STACKED_NODES.contains(&id) {
+    if !reasons.has(Reason::Stacks) {
         return;
     }
     let Some(node) = multiplexer.cupti().graph_node_id(NodeHandle(graph.node as usize)) else {

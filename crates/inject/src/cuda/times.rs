@@ -1,5 +1,5 @@
-//! Times that CUPTI takes only where they are asked for. It has one switch for
-//! each, which is on while either side wants it to be.
+//! Timestamps that CUPTI takes only on request. CUPTI has one switch for each
+//! type, which is on while either client needs it.
 
 use std::sync::Mutex;
 
@@ -17,10 +17,10 @@ pub(super) enum Times {
     Events = 1,
 }
 
-/// Who wants which.
+/// The clients that need each type.
 static WANTED: Mutex<[[bool; 2]; 2]> = Mutex::new([[false; 2]; 2]);
 
-/// A side wants them, or does not any more.
+/// Switches a type of timestamps on or off for a client.
 pub(super) fn set(
     multiplexer: &CuptiMultiplexer,
     side: Client,
@@ -44,7 +44,7 @@ pub(super) fn set(
     result
 }
 
-/// A side wants none of them any more.
+/// Switches all of them off for a client.
 pub(super) fn leave(multiplexer: &CuptiMultiplexer, side: Client) {
     for times in [Times::Launches, Times::Events] {
         // What could be switched on can be switched off.

@@ -124,7 +124,7 @@ impl Translator<'_> {
             grid_id: kernel.grid_id(),
             graph_node: kernel.graph_node(),
             local_total: kernel.local_total(),
-            correlation: kernel.correlation(),
+            correlation: u64::from(kernel.correlation()),
             device: kernel.device(),
             context: kernel.context(),
             stream: kernel.stream(),
@@ -150,7 +150,7 @@ impl Translator<'_> {
             cache_executed: kernel.cache_config() >> 4,
             cluster_policy: kernel.cluster_policy() as u8,
             device_launched: u8::from(device_launched),
-            reserved: [0; 6],
+            reserved: [0; 2],
             stack: self.stacks.of_work(kernel.correlation(), kernel.graph_node()),
         });
     }
@@ -166,7 +166,7 @@ impl Translator<'_> {
         self.activity.push(&record::ApiCall {
             start: call.start(),
             end: call.end(),
-            correlation: call.correlation(),
+            correlation: u64::from(call.correlation()),
             thread: call.thread(),
             name,
             result: call.result(),
@@ -178,6 +178,7 @@ impl Translator<'_> {
                 ApiDomain::Driver => code::CUDA_DRIVER,
                 ApiDomain::Runtime => code::CUDA_RUNTIME,
             },
+            reserved: [0; 4],
         });
     }
 
@@ -189,8 +190,8 @@ impl Translator<'_> {
             bytes: copy.bytes(),
             graph_node: copy.graph_node(),
             copies,
-            correlation: copy.correlation(),
-            runtime_correlation: copy.runtime_correlation(),
+            correlation: u64::from(copy.correlation()),
+            runtime_correlation: u64::from(copy.runtime_correlation()),
             device: copy.device(),
             context: copy.context(),
             stream: copy.stream(),
@@ -214,7 +215,7 @@ impl Translator<'_> {
             end: copy.end(),
             bytes: copy.bytes(),
             graph_node: copy.graph_node(),
-            correlation: copy.correlation(),
+            correlation: u64::from(copy.correlation()),
             device: copy.device(),
             context: copy.context(),
             stream: copy.stream(),
@@ -243,7 +244,7 @@ impl Translator<'_> {
             bytes: set.bytes(),
             graph_node: set.graph_node(),
             value: set.value(),
-            correlation: set.correlation(),
+            correlation: u64::from(set.correlation()),
             device: set.device(),
             context: set.context(),
             stream: set.stream(),
@@ -254,7 +255,6 @@ impl Translator<'_> {
             asynchronous: (set.flags() & 1) as u8,
             device_launched: set.device_launched() & 1,
             stack: self.stacks.of_work(set.correlation(), set.graph_node()),
-            reserved: 0,
         });
     }
 
@@ -267,7 +267,7 @@ impl Translator<'_> {
             start: sync.start(),
             end: sync.end(),
             event_record: from_12_8.map_or(0, |sync| sync.event_record()),
-            correlation: sync.correlation(),
+            correlation: u64::from(sync.correlation()),
             event: some(sync.event()),
             context: sync.context(),
             stream: sync.stream(),
@@ -288,7 +288,7 @@ impl Translator<'_> {
             end: device_time,
             device_time,
             event_record: from_12_8.map_or(0, |event| event.event_record()),
-            correlation: event.correlation(),
+            correlation: u64::from(event.correlation()),
             event: event.event(),
             context: event.context(),
             stream: event.stream(),
@@ -312,7 +312,7 @@ impl Translator<'_> {
             pool_used: if pooled { memory.pool_used() } else { 0 },
             pool_threshold: if pooled { memory.pool_threshold() } else { 0 },
             code_address: memory.code_address(),
-            correlation: memory.correlation(),
+            correlation: u64::from(memory.correlation()),
             device: memory.device(),
             context: memory.context(),
             stream: if asynchronous { memory.stream() } else { NONE },
@@ -328,7 +328,6 @@ impl Translator<'_> {
             asynchronous: u8::from(asynchronous),
             pool_kind: memory.pool_kind() as u8,
             stack: self.stacks.of_call(memory.correlation()),
-            reserved: 0,
         });
     }
 
@@ -340,7 +339,7 @@ impl Translator<'_> {
             used: pool.used(),
             threshold: pool.threshold(),
             min_bytes_to_keep: pool.min_bytes_to_keep(),
-            correlation: pool.correlation(),
+            correlation: u64::from(pool.correlation()),
             device: pool.device(),
             operation: match pool.operation() {
                 1 => code::POOL_CREATE,
@@ -349,7 +348,7 @@ impl Translator<'_> {
                 _ => 0,
             },
             pool_kind: pool.pool_kind() as u8,
-            reserved: [0; 6],
+            reserved: [0; 2],
         });
     }
 
@@ -423,10 +422,9 @@ impl Translator<'_> {
         self.activity.push(&record::Overhead {
             start: overhead.start(),
             end: overhead.end(),
-            correlation: from_12_3.map_or(0, |overhead| overhead.correlation()),
+            correlation: from_12_3.map_or(0, |overhead| u64::from(overhead.correlation())),
             thread: if of_thread { overhead.thread() } else { 0 },
             name,
-            reserved: 0,
         });
     }
 
@@ -435,7 +433,7 @@ impl Translator<'_> {
         self.activity.push(&record::GraphLaunch {
             start: graph.start(),
             end: graph.end(),
-            correlation: graph.correlation(),
+            correlation: u64::from(graph.correlation()),
             device: graph.device(),
             context: graph.context(),
             stream: graph.stream(),
@@ -443,6 +441,7 @@ impl Translator<'_> {
             end_device: graph.end_device(),
             end_context: graph.end_context(),
             stack: self.stacks.of_call(graph.correlation()),
+            reserved: 0,
         });
     }
 
@@ -454,10 +453,11 @@ impl Translator<'_> {
             start: jit.start(),
             end: jit.end(),
             bytes: jit.bytes(),
-            correlation: jit.correlation(),
+            correlation: u64::from(jit.correlation()),
             thread: jit.thread(),
             device: jit.device(),
             name,
+            reserved: 0,
         });
     }
 }

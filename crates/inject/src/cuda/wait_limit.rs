@@ -1,4 +1,4 @@
-//! Waiting a little for what the program or the device is at.
+//! Waiting for the program or the device, with a time limit.
 
 use std::{
     thread,
@@ -7,22 +7,22 @@ use std::{
 
 use crate::{control, leaving};
 
-/// The first pause between two looks. They become longer.
+/// The first pause between two checks. Pauses become longer.
 const FIRST_PAUSE: Duration = Duration::from_micros(100);
 
-/// How many of the longest there are.
+/// How many pauses of the longest kind fit the limit.
 const PAUSES: u32 = 50;
 
-/// How long something is waited for.
+/// A time limit, by waiting thread.
 pub(super) struct WaitLimit {
-    /// By our own thread.
+    /// If the control thread waits.
     pub(super) control_thread: Duration,
-    /// By a thread of the program, which is kept waiting, or by ours while one waits for it.
+    /// If a thread of the program waits, or waits for the control thread.
     pub(super) program_thread: Duration,
 }
 
 impl WaitLimit {
-    /// Looks again and again until it is so; false when that took too long.
+    /// Checks repeatedly until `is_so` returns true. Returns false after the limit.
     pub(super) fn until(&self, mut is_so: impl FnMut() -> bool) -> bool {
         let limit = if control::is_own_thread() && !leaving::is_awaited() {
             self.control_thread

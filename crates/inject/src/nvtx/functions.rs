@@ -18,6 +18,7 @@ use super::{
 };
 use crate::{
     agent::{self, Agent},
+    backend::Backend,
     guard,
     sink::Sink,
     threads::TEXT_MAX,

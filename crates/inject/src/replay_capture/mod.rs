@@ -1,22 +1,21 @@
-//! ReplayCapture a window so that it can be run again.
+//! Captures the data that a replay of a window needs.
 //!
-//! Every call of the driver that does work is told with its arguments, in the
-//! order in which the program makes them. Memory that such a call can reach (an
-//! address among a kernel's parameters, or within memory that is reached) is read
-//! before the first call that reaches it, and again when the window ends. Who
-//! makes such a call meanwhile waits: a capture is slow, and what
-//! it holds is right.
+//! Every driver call that does work is sent with its arguments, in the order in
+//! which the program makes them. Memory that such a call can reach (an address in a
+//! kernel's parameters, or in memory that is reachable itself) is read before the
+//! first call that can reach it, and again when the window ends. A thread that
+//! makes such a call meanwhile waits. A capture is slow, but correct.
 //!
-//! - [`functions`]: what each function of the driver does.
+//! - [`functions`]: what each driver function does.
 //! - [`calls`]: calls as commands.
-//! - [`copies`]: those that copy or set, of them.
-//! - [`graphs`]: what graphs do that are launched.
-//! - [`stalled`]: kernels that wait until something is read.
-//! - [`memory`]: what is reached, and its contents.
-//! - [`modules`]: which code a kernel runs.
-//! - [`regions`]: where memory may lie that nobody saw being taken.
+//! - [`copies`]: memcpys and memsets as commands.
+//! - [`graphs`]: the work of launched graphs.
+//! - [`stalled`]: kernels that wait until memory is read.
+//! - [`memory`]: reachable memory, and its contents.
+//! - [`modules`]: the module of each kernel.
+//! - [`regions`]: where memory may be that was allocated before the capture.
 //! - [`textures`]: textures, surfaces and arrays.
-//! - [`variables`]: those of device code.
+//! - [`variables`]: module globals.
 
 mod arguments;
 mod calls;
@@ -71,12 +70,12 @@ thread_local! {
     static INSIDE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Since when calls are seen.
+/// When callbacks were on first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Since {
-    /// The first one.
+    /// Before the program's first call.
     Start,
-    /// The program has made some before.
+    /// After some of the program's calls.
     Late,
 }
 
@@ -90,12 +89,12 @@ pub(crate) struct ReplayCapture {
     reports: SharedReports,
 }
 
-/// Functions of the driver whose calls are told, by their numbers.
+/// Driver functions that the capture needs, by callback ID.
 #[derive(Default)]
 pub(crate) struct Watched {
-    /// From the beginning on: memory, code and graphs.
+    /// From the opening of the window on: memory, modules and graphs.
     pub(crate) always: Vec<u32>,
-    /// While the window is open.
+    /// While records are made.
     pub(crate) in_window: Vec<u32>,
 }
 

@@ -1,10 +1,10 @@
-//! A kernel that is held back until the variables of its code are read.
+//! A kernel that is stalled until the globals of its module are read.
 //!
-//! Code that was loaded before anyone watched is told within the first launch of
-//! one of its kernels. Calling the driver there can stop the program for ever (it
-//! holds a lock: seen on an H200 with driver 580, for a kernel in a stream of the
-//! program's). So all work is waited for, the kernel's stream is held back, and
-//! what its code's variables hold is read when the launch has been made.
+//! CUPTI reports a module that was loaded before the capture within the first
+//! launch of one of its kernels. A driver call there can block the program forever:
+//! the driver holds a lock (seen on an H200 with driver 580, for a kernel in a
+//! stream that the program created). So the capture waits for all work, stalls the
+//! kernel's stream, and reads the module's globals after the launch.
 
 use std::{
     sync::{Arc, Mutex},
@@ -82,7 +82,7 @@ impl StalledKernel {
 }
 
 impl State {
-    /// A kernel is going to be launched whose code is not known: holds it back.
+    /// Stalls a kernel that is about to be launched and whose module is not known.
     pub(super) fn stall(&mut self, function: FunctionHandle, stream: usize) {
         // One that is not loaded yet is loaded now, which tells its code.
         self.driver.load(function);

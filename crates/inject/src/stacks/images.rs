@@ -1,7 +1,7 @@
-//! The program and its libraries, as walks see them.
+//! The program and its libraries, as the unwinder sees them.
 //!
-//! A walk reads a list that never changes. Whoever learns of another library
-//! makes another list; the old one stays, for walks that are under way.
+//! The unwinder reads a list that never changes. When another library is found, a
+//! new list is made. The old one is never freed: an unwind may still use it.
 
 use std::{
     collections::HashSet,
@@ -39,14 +39,15 @@ pub(super) struct KnownImages {
 struct ReportedImages(HashSet<usize>);
 
 impl KnownImages {
-    /// A window begins: all images are learned and told.
+    /// A window begins: finds and sends all images.
     pub(super) fn begin(&self, sink: &Sink) {
         let mut reported = lock(&self.reported);
         reported.0.clear();
         self.publish(Images::list(self.list()), &mut reported, sink);
     }
 
-    /// Learns what was loaded and unloaded since; whether there was anything.
+    /// Finds what was loaded and unloaded since the last call. Returns whether there
+    /// was anything.
     pub(super) fn learn(&self, sink: &Sink) -> bool {
         let rests = self.rests.load(Ordering::Relaxed);
         if rests > 0 {
@@ -64,8 +65,8 @@ impl KnownImages {
         unsafe { self.list.load(Ordering::Acquire).as_ref() }
     }
 
-    /// Learns the image of an address on the calling thread's stack that no
-    /// known image has. None when there is nothing to learn.
+    /// Adds the image at an address of the calling thread's stack that is in no known
+    /// image. None if there is nothing to add.
     #[cold]
     pub(super) fn add_image_at(&self, stranger: u64, sink: &Sink) -> Option<&'static Images> {
         let mut reported = self.try_reported()?;
@@ -75,8 +76,8 @@ impl KnownImages {
         self.list()
     }
 
-    /// Learns the images of a new stack again that have taken another's place
-    /// since they were learned. None when all are the ones that are known.
+    /// Reads an image of a new stack again if another image is at its address now.
+    /// None if all images are the known ones.
     #[cold]
     pub(super) fn refresh_replaced_image(&self, frames: &[u64], sink: &Sink) -> Option<&'static Images> {
         let replaced = self.list()?.first_replaced(frames)?;

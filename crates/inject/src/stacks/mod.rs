@@ -1,16 +1,15 @@
-//! Who made this call: the stack of every launch.
+//! The stacks of callers.
 //!
-//! A callback at the entry of a call takes the stack, finds its number and
-//! leaves it in a table under the call's correlation. When CUPTI hands out the
-//! records of the call, the number is found there and travels in them. So a
-//! launch costs a walk, a hash and one store; only a stack that is new is told,
-//! as a definition.
+//! A callback at the entry of a call captures the stack, looks up its ID and stores
+//! the ID in a table by the call's correlation ID. When CUPTI delivers the records
+//! of the call, they get the stack ID from there. So a launch costs an unwind, a
+//! hash and one store. Only a new stack is sent, as a definition.
 //!
-//! - [`images`]: the program and its libraries, as walks see them.
+//! - [`images`]: the program and its libraries, as the unwinder sees them.
 //! - [`stack_by_correlation`]: from a call to its stack.
 //! - [`nodes`]: from a node of a graph to its stack.
 //! - [`python`]: the interpreter, if there is one, and the code that it runs.
-//! - [`thread_unwinder`]: what a thread keeps to take its stacks.
+//! - [`thread_unwinder`]: captures the stacks of one thread.
 
 mod images;
 mod nodes;
@@ -36,27 +35,28 @@ use crate::{
 #[derive(Default)]
 pub(crate) struct Stacks {
     on: AtomicBool,
-    /// Numbers windows: a stack is told once in each.
+    /// Counts windows: a stack is sent once in each.
     window: AtomicU64,
     images: KnownImages,
     interpreter: Interpreter,
     by_correlation: StackByCorrelation,
     last_stack: AtomicU32,
-    /// The last stack before the window: those up to it are told in no other.
+    /// The last stack before the window: stacks up to it were sent in earlier windows.
     last_before: AtomicU32,
     nodes: Nodes,
     doubts: Doubts,
     cost: Cost,
 }
 
-/// What taking stacks took: of some of them, since the clock costs too.
+/// The time that captures of stacks took. Only some are timed, because reading the
+/// clock costs too.
 #[derive(Default)]
 struct Cost {
     timed: AtomicU64,
     nanos: AtomicU64,
 }
 
-/// Of so many stacks of a thread one is timed.
+/// One of so many stacks of a thread is timed.
 const TIMED: u32 = 16;
 
 /// What went wrong since the window began.
@@ -71,7 +71,7 @@ struct Doubts {
 }
 
 impl Stacks {
-    /// Stacks are wanted from now on.
+    /// Starts capturing stacks.
     pub(crate) fn begin(&self, kinds: Kinds, sink: &Sink) {
         self.by_correlation.prepare();
         self.last_before
@@ -87,7 +87,7 @@ impl Stacks {
         self.on.store(true, Ordering::Release);
     }
 
-    /// No more, and what went wrong.
+    /// Ends capturing stacks, and reports what went wrong.
     pub(crate) fn end(&self, sink: &Sink) {
         if !self.on.swap(false, Ordering::AcqRel) {
             return;
@@ -125,7 +125,7 @@ impl Stacks {
         }
     }
 
-    /// Libraries that were loaded since are learned, and told.
+    /// Finds libraries that were loaded since the last call, and sends them.
     pub(crate) fn pulse(&self, sink: &Sink) {
         if !self.on.load(Ordering::Acquire) {
             return;
@@ -136,8 +136,8 @@ impl Stacks {
         }
     }
 
-    /// The calling thread is about to make a call: keeps its stack for the
-    /// call's records.
+    /// Captures the calling thread's stack for the records of the call that it
+    /// begins.
     #[inline]
     pub(crate) fn take(&self, sink: &Sink, correlation: u32) {
         if self.on.load(Ordering::Acquire) {
@@ -153,8 +153,8 @@ impl Stacks {
         self.if_from_this_window(self.by_correlation.get(correlation))
     }
 
-    /// The stack behind device work: that which made its graph node, or else
-    /// that of the call; 0 is none.
+    /// The stack of GPU work: that which created its graph node, or else that of the
+    /// call; 0 is none.
     #[inline]
     pub(crate) fn of_work(&self, correlation: u32, node: u64) -> u32 {
         let of_node = if node == 0 { None } else { self.nodes.get(node) };
@@ -164,8 +164,9 @@ impl Stacks {
         )
     }
 
-    /// A stack of this window. A thread that was held up between taking one and
-    /// making its call may come with one of a window before.
+    /// The stack if it was sent in this window, else 0. A thread that was delayed
+    /// between capturing a stack and making its call may have one of an earlier
+    /// window.
     #[inline]
     fn if_from_this_window(&self, stack: u32) -> u32 {
         let since = stack.wrapping_sub(self.last_before.load(Ordering::Relaxed));
@@ -177,8 +178,8 @@ impl Stacks {
         }
     }
 
-    /// The calling thread makes a graph node: keeps its stack for the node's
-    /// executions.
+    /// Captures the calling thread's stack for executions of the graph node that it
+    /// creates.
     pub(crate) fn take_for_node(&self, sink: &Sink, node: u64) {
         if self.on.load(Ordering::Acquire) {
             let stack = thread_unwinder::take(self, sink);

@@ -1,8 +1,8 @@
-//! From a call to its stack.
+//! From a call to its stack, by correlation ID.
 //!
-//! The call's thread writes, whoever reads CUPTI's records reads, later. Calls
-//! are numbered one after another, so the low bits of their numbers are places
-//! in a ring: a place is written again when that many calls were made since.
+//! The calling thread writes. The thread that reads CUPTI's records reads, later.
+//! CUPTI counts correlation IDs upwards, so their low bits are places in a ring. A
+//! place is overwritten after that many calls.
 
 use std::sync::{
     OnceLock,
@@ -22,7 +22,7 @@ pub(super) struct StackByCorrelation {
 }
 
 impl StackByCorrelation {
-    /// Takes the room for it, once.
+    /// Allocates the ring, once.
     pub(super) fn prepare(&self) {
         self.places
             .get_or_init(|| (0..PLACES).map(|_| AtomicU64::new(0)).collect());

@@ -10,8 +10,10 @@ use crate::{
     layout::LAYOUT_VERSION,
 };
 
-/// The version of the handshake that this build speaks.
-pub const PROTOCOL_VERSION: u32 = 1;
+/// The version of the protocol that this build speaks: of the handshake, of control messages and of records.
+///
+/// Since version 2 correlation IDs have 64 bits.
+pub const PROTOCOL_VERSION: u32 = 2;
 
 pub(super) const HELLO_BYTES: usize = 64;
 pub(super) const ANSWER_BYTES: usize = 256;
@@ -302,14 +304,14 @@ mod tests {
         assert_eq!(
             bytes[8..32],
             [
-                1, 0, 0, 0, 1, 0, 0, 0, 7, 0, 0, 0, 8, 0, 0, 0, 32, 0, 0, 0, 0, 0, 0, 0
+                2, 0, 0, 0, 1, 0, 0, 0, 7, 0, 0, 0, 8, 0, 0, 0, 32, 0, 0, 0, 0, 0, 0, 0
             ]
         );
         assert_eq!(bytes[32..36], [3, 0, 0, 0]);
         assert_eq!(bytes[36..], [0; 28]);
         let bytes = Answer::Refused("no".to_owned()).encode();
         assert_eq!(&bytes[..8], b"TSANSWER");
-        assert_eq!(bytes[8..16], [1, 0, 0, 0, 1, 0, 0, 0]);
+        assert_eq!(bytes[8..16], [2, 0, 0, 0, 1, 0, 0, 0]);
         assert_eq!(bytes[40..51], [2, 0, 0, 0, 0, 0, 0, 0, b'n', b'o', 0]);
     }
 

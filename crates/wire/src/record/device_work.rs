@@ -22,7 +22,7 @@ records! {
         /// Local memory of the launch, in bytes.
         local_total: u64,
         /// Joins the launching call.
-        correlation: u32,
+        correlation: u64,
         /// The device, as this process numbers it.
         device: u32,
         /// The context.
@@ -74,7 +74,7 @@ records! {
         /// 1 when the device launched it.
         device_launched: u8,
         /// Zero.
-        reserved: [u8; 6],
+        reserved: [u8; 2],
         /// The stack that launched it, or that captured its graph node; 0 is
         /// none.
         stack: u32,
@@ -93,9 +93,9 @@ records! {
         /// Single copies in the batch; 0 for an ordinary one.
         copies: u64,
         /// Joins the call.
-        correlation: u32,
+        correlation: u64,
         /// The runtime call's correlation where it is another one.
-        runtime_correlation: u32,
+        runtime_correlation: u64,
         /// The device.
         device: u32,
         /// The context.
@@ -144,10 +144,10 @@ records! {
         bytes: u64,
         /// The graph node that it executed.
         graph_node: u64,
+        /// Joins the call.
+        correlation: u64,
         /// With what.
         value: u32,
-        /// Joins the call.
-        correlation: u32,
         /// The device.
         device: u32,
         /// The context.
@@ -168,8 +168,6 @@ records! {
         device_launched: u8,
         /// The stack that asked for it; 0 is none.
         stack: u32,
-        /// Zero.
-        reserved: u32,
     }
 
     /// One launch of a whole graph, when its nodes are not recorded one by one.
@@ -179,7 +177,7 @@ records! {
         /// When its last node ended, device clock.
         end: u64,
         /// Joins the call.
-        correlation: u32,
+        correlation: u64,
         /// The device of its first node.
         device: u32,
         /// The context of its first node.
@@ -194,5 +192,7 @@ records! {
         end_context: u32,
         /// The stack that launched it; 0 is none.
         stack: u32,
+        /// Zero.
+        reserved: u32,
     }
 }

@@ -15,7 +15,7 @@ records! {
         /// When it came back.
         end: u64,
         /// Joins the work that it asked for.
-        correlation: u32,
+        correlation: u64,
         /// The calling thread, as the operating system numbers it.
         thread: u32,
         /// The text with the function's name.
@@ -30,6 +30,8 @@ records! {
         domain: u8,
         /// [`DEVICE_CLOCK`] or [`HOST_CLOCK`].
         clock: u8,
+        /// Zero.
+        reserved: [u8; 4],
     }
 
     /// One synchronisation, event record or stream wait.
@@ -43,7 +45,7 @@ records! {
         /// Tells the records of one event apart.
         event_record: u64,
         /// Joins the call.
-        correlation: u32,
+        correlation: u64,
         /// The event.
         event: u32,
         /// The device; `u32::MAX` is that of the context.
@@ -61,7 +63,7 @@ records! {
         /// [`DEVICE_CLOCK`] or [`HOST_CLOCK`].
         clock: u8,
         /// Zero.
-        reserved: [u8; 2],
+        reserved: [u8; 6],
     }
 
     /// One allocation or release.
@@ -83,7 +85,7 @@ records! {
         /// Where in the program.
         code_address: u64,
         /// Joins the call.
-        correlation: u32,
+        correlation: u64,
         /// The process's number of the device.
         device: u32,
         /// The context.
@@ -106,8 +108,6 @@ records! {
         pool_kind: u8,
         /// The stack that asked for it; 0 is none.
         stack: u32,
-        /// Zero.
-        reserved: u32,
     }
 
     /// One change of a memory pool.
@@ -125,7 +125,7 @@ records! {
         /// The least that a trim keeps.
         min_bytes_to_keep: u64,
         /// Joins the call.
-        correlation: u32,
+        correlation: u64,
         /// The process's number of the device.
         device: u32,
         /// What was done: a code of the format.
@@ -133,7 +133,7 @@ records! {
         /// The kind of pool, the driver's code.
         pool_kind: u8,
         /// Zero.
-        reserved: [u8; 6],
+        reserved: [u8; 2],
     }
 
     /// The vendor library's own work.
@@ -143,13 +143,11 @@ records! {
         /// When it ended, device clock.
         end: u64,
         /// Joins a call, where it does.
-        correlation: u32,
+        correlation: u64,
         /// The thread; 0 when it belongs to no thread.
         thread: u32,
         /// The text that says what it was.
         name: u32,
-        /// Zero.
-        reserved: u32,
     }
 
     /// One compilation of device code at run time.
@@ -161,12 +159,14 @@ records! {
         /// Bytes that came out or were found in the cache.
         bytes: u64,
         /// Joins a call.
-        correlation: u32,
+        correlation: u64,
         /// The thread.
         thread: u32,
         /// The process's number of the device.
         device: u32,
         /// The text that says what was done.
         name: u32,
+        /// Zero.
+        reserved: u32,
     }
 }

@@ -26,6 +26,8 @@ records! {
         value: u64,
         /// The number of the launch of the graph whose node it is, or 0.
         graph: u64,
+        /// Joins the call and its work.
+        correlation: u64,
         /// Blocks in the grid.
         grid: [u32; 3],
         /// Threads in a block.
@@ -34,8 +36,6 @@ records! {
         shared: u32,
         /// Its context.
         context: u32,
-        /// Joins the call and its work.
-        correlation: u32,
         /// The thread.
         thread: u32,
         /// Bytes of the name behind.
@@ -51,7 +51,7 @@ records! {
         /// Bytes of one element that is set.
         width: u8,
         /// Zero.
-        reserved: [u8; 6],
+        reserved: [u8; 2],
     }
 
     /// Memory that the window can reach; a variable's name stands behind it.

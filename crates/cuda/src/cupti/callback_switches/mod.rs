@@ -1,56 +1,53 @@
-//! Callbacks of calls, switched off while no thread is within one.
+//! Switches callbacks of API calls off only while no thread is in such a call.
 //!
-//! CUPTI keeps for each thread the calls that it is in. A callback that is
-//! switched off between the beginning and the end of a call leaves that call
-//! there for ever: what the thread does later counts as done within it and has
-//! its correlation, and behind a few of such calls CUPTI tells of no beginnings
-//! any more (seen with 13.0). To switch one on in the middle of a call does no
-//! harm.
+//! CUPTI stores for each thread the calls that it is in. If a callback is
+//! switched off between the beginning and the end of a call, that call stays
+//! there: later work of the thread gets its correlation ID. After a few such
+//! calls CUPTI reports no more beginnings (seen with 13.0). Switching a callback
+//! on during a call does no harm.
 //!
-//! So every thread notes which calls it is in. A callback is switched off while
-//! no thread is in its function, else it waits for a better moment. A thread
-//! whose call begins meanwhile finds that the end would not be told, and switches
-//! the callback on again.
+//! So every thread notes which calls it is in ([`ThreadCallStack`]). A callback is
+//! switched off while no thread is in its function. Otherwise it is switched off
+//! later, by [`CallbackSwitches::settle`]. If a call begins at the same time, its
+//! thread finds the callback off and switches it on again.
 //!
-//! It can do so while there is a client. CUPTI notes a call before it tells us of
-//! it, and a thread may be held up in between: so the client leaves some time
-//! after the last callback is off.
+//! That needs a subscription. CUPTI notes a call before it calls back, and the
+//! thread may be delayed in between. So the subscription ends some time after the
+//! last callback is off.
+
+mod thread_call_stack;
 
 #[cfg(loom)]
 use loom::sync::{
     Mutex, MutexGuard,
-    atomic::{AtomicU32, AtomicUsize, Ordering, fence},
+    atomic::{Ordering, fence},
 };
 #[cfg(not(loom))]
 use std::sync::{
     Mutex, MutexGuard,
-    atomic::{AtomicU32, AtomicUsize, Ordering, fence},
+    atomic::{Ordering, fence},
 };
-use std::{
-    array,
-    sync::{PoisonError, atomic::AtomicBool},
-};
+use std::{array, sync::PoisonError};
+
+pub use thread_call_stack::{ThreadCallStack, here, is_any_within, last_recorded};
 
 use crate::cupti::{ApiDomain, Switch, function_set::FunctionSet};
 
 /// A function by its interface and callback number.
 pub type Function = (ApiDomain, u32);
 
-/// Calls within calls that a thread can note. One within more of them is taken
-/// to be in all functions.
-const DEEPEST: usize = if cfg!(loom) { 2 } else { 16 };
-
-/// How often a callback that waits is tried at a time: a thread that launches
-/// all the time is outside of launches for moments only.
+/// How often one settling tries to switch a callback off: a thread that launches
+/// all the time is outside of launches only briefly.
 const TRIES: u32 = if cfg!(loom) { 1 } else { 64 };
 
-/// How often in a row nothing must wait before the client leaves.
+/// How often in a row nothing must be left to settle before the subscription ends.
 pub const QUIET: u32 = if cfg!(loom) { 1 } else { 20 };
 
-/// Which callbacks are on, for the one client that CUPTI has.
+/// Which callbacks are on, for CUPTI's one subscriber.
 pub struct CallbackSwitches<C> {
     on: [FunctionSet; 2],
-    /// What is on and wanted by nobody: switched off as soon as no thread is in it.
+    /// Callbacks that are on and not needed: switched off as soon as no thread is in
+    /// their function.
     waiting: [FunctionSet; 2],
     client: Mutex<Subscription<C>>,
 }
@@ -79,7 +76,7 @@ impl<C: Copy> Default for CallbackSwitches<C> {
 }
 
 impl<C: Copy> CallbackSwitches<C> {
-    /// The client subscribes, unless it has.
+    /// Subscribes, unless that was done.
     pub fn attach<E>(&self, subscribe: impl FnOnce() -> Result<C, E>) -> Result<(), E> {
         let mut client = self.client();
         client.is_leaving = false;
@@ -89,12 +86,12 @@ impl<C: Copy> CallbackSwitches<C> {
         Ok(())
     }
 
-    /// The client as CUPTI knows it, if it has subscribed.
+    /// CUPTI's handle of the subscription, if there is one.
     pub fn handle(&self) -> Option<C> {
         self.client().handle
     }
 
-    /// Callbacks of a function begin. Does nothing without a client.
+    /// Switches the callbacks of a function on. Does nothing without a subscription.
     pub fn turn_on<E>(&self, function: Function, enable: impl FnOnce(C) -> Result<(), E>) -> Result<(), E> {
         let client = self.client();
         let Some(handle) = client.handle else {
@@ -108,7 +105,7 @@ impl<C: Copy> CallbackSwitches<C> {
         enabled
     }
 
-    /// Callbacks of all functions of an interface begin.
+    /// Switches the callbacks of all functions of an interface on.
     pub fn turn_all_on<E>(
         &self,
         domain: ApiDomain,
@@ -135,8 +132,8 @@ impl<C: Copy> CallbackSwitches<C> {
         self.on[domain as usize].iter()
     }
 
-    /// Callbacks of a function end, now or when no thread is in it: see
-    /// [`CallbackSwitches::settle`]. Does nothing without a client.
+    /// Switches the callbacks of a function off, now or when no thread is in it: see
+    /// [`CallbackSwitches::settle`]. Does nothing without a subscription.
     pub fn turn_off<E>(
         &self,
         function: Function,
@@ -174,7 +171,7 @@ impl<C: Copy> CallbackSwitches<C> {
         disable()
     }
 
-    /// A call of the calling thread begins, and CUPTI has told of it.
+    /// The calling thread begins a call, in CUPTI's callback.
     #[inline]
     pub fn begins(&self, stack: &ThreadCallStack, function: Function, enable: impl FnOnce(C)) {
         stack.push(function);
@@ -253,14 +250,14 @@ impl<C: Copy> CallbackSwitches<C> {
         }
     }
 
-    /// The client is to unsubscribe, which [`CallbackSwitches::settle`] does in time.
+    /// Requests the end of the subscription. [`CallbackSwitches::settle`] ends it later.
     pub fn leave(&self) {
         let mut client = self.client();
         client.is_leaving = client.handle.is_some();
         client.quiet = 0;
     }
 
-    /// The client unsubscribes at once, whoever is within a call.
+    /// Ends the subscription now, even if a thread is in a call.
     pub fn leave_now(&self, unsubscribe: impl FnOnce(C)) {
         let mut client = self.client();
         client.is_leaving = false;
@@ -298,132 +295,11 @@ impl<C: Copy> CallbackSwitches<C> {
     }
 }
 
-/// Where a thread notes the calls that it is in: in lines of the cache that are
-/// its own, and that others read when they switch something off.
-#[repr(align(64))]
-pub struct ThreadCallStack {
-    depth: AtomicUsize,
-    calls: [AtomicU32; DEEPEST],
-    /// The correlation of the last call that is recorded once it ends.
-    last: AtomicU32,
-    is_taken: AtomicBool,
-}
-
-impl Default for ThreadCallStack {
-    fn default() -> Self {
-        Self {
-            depth: AtomicUsize::new(0),
-            calls: array::from_fn(|_| AtomicU32::new(0)),
-            last: AtomicU32::new(0),
-            is_taken: AtomicBool::new(true),
-        }
-    }
-}
-
-impl ThreadCallStack {
-    /// Its thread begins a call.
-    #[inline]
-    fn push(&self, function: Function) {
-        let depth = self.depth.load(Ordering::Relaxed);
-        if let Some(call) = self.calls.get(depth) {
-            call.store(word(function), Ordering::Relaxed);
-        }
-        self.depth.store(depth + 1, Ordering::Release);
-    }
-
-    /// Its thread ends a call, and CUPTI has told of that. One whose beginning was
-    /// not told is none of those that are noted.
-    #[inline]
-    pub fn ends(&self, function: Function) {
-        let depth = self.depth.load(Ordering::Relaxed);
-        if depth > DEEPEST {
-            self.depth.store(depth - 1, Ordering::Release);
-            return;
-        }
-        let begun = self.calls.iter().take(depth);
-        if let Some(at) = begun
-            .rev()
-            .position(|call| call.load(Ordering::Relaxed) == word(function))
-        {
-            self.depth.store(depth - 1 - at, Ordering::Release);
-        }
-    }
-
-    /// Its thread begins a call that is recorded once it ends.
-    #[inline]
-    pub fn set_last_recorded(&self, correlation: u32) {
-        self.last.store(correlation, Ordering::Relaxed);
-    }
-
-    /// Whether its thread is in a call of a function.
-    pub fn is_within(&self, function: Function) -> bool {
-        let depth = self.depth.load(Ordering::Acquire);
-        let mut begun = self.calls.iter().take(depth);
-        depth > DEEPEST || begun.any(|call| call.load(Ordering::Relaxed) == word(function))
-    }
-}
-
-#[inline]
-fn word((domain, id): Function) -> u32 {
-    ((domain as u32) << 31) | id
-}
-
-/// Those of all threads that were ever in a call. A thread that ends leaves its
-/// place to another.
-static CALL_STACKS: std::sync::Mutex<Vec<&'static ThreadCallStack>> = std::sync::Mutex::new(Vec::new());
-
-struct Own(&'static ThreadCallStack);
-
-thread_local! {
-    static OWN: Own = Own::claim();
-}
-
-impl Own {
-    fn claim() -> Self {
-        let mut stacks = CALL_STACKS.lock().unwrap_or_else(PoisonError::into_inner);
-        let left = stacks
-            .iter()
-            .find(|stack| !stack.is_taken.swap(true, Ordering::Acquire));
-        Self(left.copied().unwrap_or_else(|| {
-            let stack: &'static ThreadCallStack = Box::leak(Box::default());
-            stacks.push(stack);
-            stack
-        }))
-    }
-}
-
-impl Drop for Own {
-    fn drop(&mut self) {
-        self.0.depth.store(0, Ordering::Release);
-        self.0.is_taken.store(false, Ordering::Release);
-    }
-}
-
-/// The place of the calling thread; none for one that is being torn down.
-#[inline]
-pub fn here() -> Option<&'static ThreadCallStack> {
-    OWN.try_with(|own| own.0).ok()
-}
-
-/// Whether any thread is in a call of a function.
-pub fn is_any_within(function: Function) -> bool {
-    let stacks = CALL_STACKS.lock().unwrap_or_else(PoisonError::into_inner);
-    stacks.iter().any(|stack| stack.is_within(function))
-}
-
-/// The highest correlation of a call that was recorded or will be when it ends:
-/// CUPTI counts upwards.
-pub fn last_recorded() -> u32 {
-    let stacks = CALL_STACKS.lock().unwrap_or_else(PoisonError::into_inner);
-    let last = stacks.iter().map(|stack| stack.last.load(Ordering::Relaxed));
-    last.max().unwrap_or(0)
-}
-
 #[cfg(all(test, not(loom)))]
 mod tests {
     use std::{cell::RefCell, convert::Infallible};
 
-    use super::*;
+    use super::{thread_call_stack::DEEPEST, *};
 
     const LAUNCH: Function = (ApiDomain::Driver, 307);
     const WAIT: Function = (ApiDomain::Driver, 126);

@@ -1,17 +1,23 @@
-//! Memory at addresses of one's own choice, where recorded work runs again.
+//! Memory at chosen addresses, where recorded work is replayed.
 //!
-//! Addresses are reserved and physical memory is mapped there. The driver takes
-//! a wanted address as a hint. It follows it when the reservation begins and ends
-//! at a multiple of 32 MiB that no other one touches (H200, driver 580).
+//! Addresses are reserved and physical memory is mapped there. The driver treats a
+//! requested address as a hint. It uses the address if the reservation begins and
+//! ends at multiples of 32 MiB that no other reservation touches (H200, driver
+//! 580).
+
+mod copies;
+mod snapshot;
 
 use std::ffi::{c_int, c_uint, c_ulonglong};
 use std::ops::Range;
 use std::time::Duration;
 
 use crate::Error;
-use crate::cupti::parameters::{Planes, SIDE_HOST, Side};
-use crate::driver::functions::{DeviceAddress, Handle};
-use crate::driver::{Array, Context, DeviceMemory, HostMemory, Stream, missing};
+use crate::driver::functions::DeviceAddress;
+use crate::driver::{Context, missing};
+
+pub use copies::{InArray, Setting};
+pub use snapshot::Snapshot;
 
 /// Reservations begin and end at multiples of this.
 const UNIT: u64 = 32 << 20;
@@ -98,44 +104,6 @@ struct Mapped {
 enum Location {
     Device,
     Host,
-}
-
-/// What memory is set to, and where.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Setting {
-    /// Where it begins.
-    pub address: u64,
-    /// The element's bits.
-    pub value: u32,
-    /// Bytes of an element: 1, 2 or 4.
-    pub width: u8,
-    /// Elements of a row.
-    pub count: u64,
-    /// Rows; 0 and 1 are one.
-    pub rows: u64,
-    /// Bytes from row to row.
-    pub pitch: u64,
-}
-
-/// An end of a copy that lies in an array: so many bytes behind its first, row
-/// upon row.
-#[derive(Clone, Copy)]
-pub struct InArray<'a> {
-    /// The array.
-    pub array: &'a Array,
-    /// Where in it.
-    pub offset: u64,
-}
-
-/// What a [`FixedAddressMemory`] held.
-pub struct Snapshot {
-    copies: Vec<(Range<u64>, DeviceMemory<u32>)>,
-}
-
-impl std::fmt::Debug for Snapshot {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Snapshot").finish_non_exhaustive()
-    }
 }
 
 impl FixedAddressMemory {
@@ -229,222 +197,6 @@ impl FixedAddressMemory {
             .sum()
     }
 
-    /// Copies from the host. Work that is under way in streams goes on beside it.
-    ///
-    /// # Errors
-    ///
-    /// When it is not memory of this stage, or what the driver says.
-    pub fn write(&self, address: u64, bytes: &[u8]) -> Result<(), Error> {
-        self.check(address, bytes.len() as u64)?;
-        let driver = self.context.enter()?;
-        let call = driver.functions().cuMemcpy.ok_or_else(|| missing("cuMemcpy"))?;
-        // SAFETY: reads so many bytes of the slice, and writes memory of ours, before it returns.
-        let status = unsafe { call(address, bytes.as_ptr() as DeviceAddress, bytes.len()) };
-        driver.check("cuMemcpy", status)
-    }
-
-    /// Copies to the host.
-    ///
-    /// # Errors
-    ///
-    /// As [`write`](Self::write).
-    pub fn read(&self, address: u64, to: &mut [u8]) -> Result<(), Error> {
-        self.check(address, to.len() as u64)?;
-        let driver = self.context.enter()?;
-        let call = driver.functions().cuMemcpy.ok_or_else(|| missing("cuMemcpy"))?;
-        // SAFETY: writes so many bytes of the slice before it returns.
-        let status = unsafe { call(to.as_mut_ptr() as DeviceAddress, address, to.len()) };
-        driver.check("cuMemcpy", status)
-    }
-
-    /// Copies within the stage, in a stream.
-    ///
-    /// # Errors
-    ///
-    /// As [`write`](Self::write).
-    pub fn copy(&self, to: u64, from: u64, bytes: u64, stream: Option<&Stream>) -> Result<(), Error> {
-        self.check(to, bytes)?;
-        self.check(from, bytes)?;
-        let driver = self.context.enter()?;
-        let handle = stream.map_or(std::ptr::null_mut(), |stream| stream.handle);
-        let call = driver
-            .functions()
-            .cuMemcpyAsync
-            .ok_or_else(|| missing("cuMemcpyAsync"))?;
-        // SAFETY: memory of ours, as checked.
-        let status = unsafe { call(to, from, bytes as usize, handle) };
-        driver.check("cuMemcpyAsync", status)
-    }
-
-    /// Copies from memory of the host, in a stream: `bytes` from `offset` on.
-    ///
-    /// # Errors
-    ///
-    /// As [`write`](Self::write).
-    pub fn bring(
-        &self,
-        to: u64,
-        from: &HostMemory<u32>,
-        offset: u64,
-        bytes: u64,
-        stream: Option<&Stream>,
-    ) -> Result<(), Error> {
-        self.check(to, bytes)?;
-        let address = from.place(offset, bytes).ok_or(Error::NoMemoryThere {
-            address: offset,
-            bytes,
-        })?;
-        let driver = self.context.enter()?;
-        let call = driver
-            .functions()
-            .cuMemcpyAsync
-            .ok_or_else(|| missing("cuMemcpyAsync"))?;
-        let handle = stream.map_or(std::ptr::null_mut(), |stream| stream.handle);
-        // SAFETY: memory of ours, as checked; the host's waits for all work before it goes.
-        let status = unsafe { call(to, address, bytes as usize, handle) };
-        driver.check("cuMemcpyAsync", status)
-    }
-
-    /// Copies rows or planes, in a stream. A source on the host is memory of ours,
-    /// from `offset` on; either end may lie in an array, first the source.
-    ///
-    /// # Errors
-    ///
-    /// As [`write`](Self::write).
-    pub fn copy_planes(
-        &self,
-        planes: &Planes,
-        brought: Option<(&HostMemory<u32>, u64)>,
-        [from, to]: [Option<InArray<'_>>; 2],
-        stream: Option<&Stream>,
-    ) -> Result<(), Error> {
-        let mut planes = *planes;
-        let size = [planes.width, planes.height, planes.depth];
-        let within = |place: InArray<'_>| {
-            let side = place.array.side(place.offset, size);
-            side.ok_or(Error::NoMemoryThere {
-                address: place.offset,
-                bytes: size.into_iter().fold(1, usize::saturating_mul) as u64,
-            })
-        };
-        match to {
-            Some(to) => planes.destination = within(to)?,
-            None => self.check_planes(&planes.destination, &planes)?,
-        }
-        match brought {
-            None => match from {
-                Some(from) => planes.source = within(from)?,
-                None => self.check_planes(&planes.source, &planes)?,
-            },
-            Some((host, offset)) => {
-                let rows = planes.height.saturating_mul(planes.depth);
-                let bytes = planes.width.saturating_mul(rows) as u64;
-                let address = host.place(offset, bytes).ok_or(Error::NoMemoryThere {
-                    address: offset,
-                    bytes,
-                })?;
-                planes.source = Side {
-                    kind: u64::from(SIDE_HOST),
-                    host: address,
-                    pitch: planes.width,
-                    height: planes.height,
-                    ..Side::default()
-                };
-            }
-        }
-        let driver = self.context.enter()?;
-        let call = driver
-            .functions()
-            .cuMemcpy3DAsync_v2
-            .ok_or_else(|| missing("cuMemcpy3DAsync"))?;
-        let handle = stream.map_or(std::ptr::null_mut(), |stream| stream.handle);
-        // SAFETY: memory of ours from the first byte to the last, as checked.
-        let status = unsafe { call(&raw const planes, handle) };
-        driver.check("cuMemcpy3DAsync", status)
-    }
-
-    /// All from the first byte of one end of such a copy to its last is ours.
-    fn check_planes(&self, side: &Side, planes: &Planes) -> Result<(), Error> {
-        let address = side.address().unwrap_or(0);
-        let span = || {
-            let last = planes.depth.checked_sub(1)?.checked_mul(side.height)?;
-            let last = last.checked_add(planes.height.checked_sub(1)?)?;
-            last.checked_mul(side.pitch)?.checked_add(planes.width)
-        };
-        self.check(address, span().unwrap_or(usize::MAX) as u64)
-    }
-
-    /// Sets elements of one, two or four bytes, in a stream.
-    ///
-    /// # Errors
-    ///
-    /// As [`write`](Self::write).
-    pub fn set(&self, set: &Setting, stream: Option<&Stream>) -> Result<(), Error> {
-        let row = set.count.saturating_mul(u64::from(set.width));
-        let rows = set.rows.max(1);
-        self.check(
-            set.address,
-            (rows - 1).saturating_mul(set.pitch).saturating_add(row),
-        )?;
-        let driver = self.context.enter()?;
-        let functions = driver.functions();
-        let handle = stream.map_or(std::ptr::null_mut(), |stream| stream.handle);
-        let (to, value, count) = (set.address, set.value, set.count as usize);
-        if rows > 1 {
-            return self.set_rows(set, handle);
-        }
-        let (name, status) = match set.width {
-            1 => {
-                let call = functions
-                    .cuMemsetD8Async
-                    .ok_or_else(|| missing("cuMemsetD8Async"))?;
-                // SAFETY: memory of ours, as checked; so below.
-                ("cuMemsetD8Async", unsafe { call(to, value as u8, count, handle) })
-            }
-            2 => {
-                let call = functions
-                    .cuMemsetD16Async
-                    .ok_or_else(|| missing("cuMemsetD16Async"))?;
-                // SAFETY: as above.
-                ("cuMemsetD16Async", unsafe {
-                    call(to, value as u16, count, handle)
-                })
-            }
-            // SAFETY: as above.
-            _ => ("cuMemsetD32Async", unsafe {
-                (functions.cuMemsetD32Async)(to, value, count, handle)
-            }),
-        };
-        driver.check(name, status)
-    }
-
-    /// Memory that was checked.
-    fn set_rows(&self, set: &Setting, stream: Handle) -> Result<(), Error> {
-        let driver = self.context.enter()?;
-        let functions = driver.functions();
-        let (to, pitch, value) = (set.address, set.pitch as usize, set.value);
-        let (width, height) = (set.count as usize, set.rows as usize);
-        let missing = || missing("cuMemsetD2DAsync");
-        let status = match set.width {
-            1 => {
-                let call = functions.cuMemsetD2D8Async.ok_or_else(missing)?;
-                // SAFETY: memory of ours, as our caller checked; so below.
-                unsafe { call(to, pitch, value as u8, width, height, stream) }
-            }
-            2 => {
-                let call = functions.cuMemsetD2D16Async.ok_or_else(missing)?;
-                // SAFETY: as above.
-                unsafe { call(to, pitch, value as u16, width, height, stream) }
-            }
-            _ => {
-                let call = functions.cuMemsetD2D32Async.ok_or_else(missing)?;
-                // SAFETY: as above.
-                unsafe { call(to, pitch, value, width, height, stream) }
-            }
-        };
-        driver.check("cuMemsetD2DAsync", status)
-    }
-
     /// Memory of the device that is none of `taken`, which need not be sorted.
     pub fn beside(&self, taken: &[Range<u64>]) -> Vec<Range<u64>> {
         let mut taken: Vec<&Range<u64>> = taken.iter().collect();
@@ -469,117 +221,6 @@ impl FixedAddressMemory {
             }
         }
         beside
-    }
-
-    /// Sets every byte of its own memory, but not of memory that was [admitted](Self::admit).
-    ///
-    /// # Errors
-    ///
-    /// What the driver says.
-    pub fn fill(&self, byte: u8) -> Result<(), Error> {
-        for Mapped { range, .. } in &self.mapped {
-            let set = Setting {
-                address: range.start,
-                value: u32::from(byte),
-                width: 1,
-                count: range.end - range.start,
-                rows: 1,
-                pitch: 0,
-            };
-            self.set(&set, None)?;
-        }
-        self.context.synchronize()
-    }
-
-    /// A copy of all its content, on the device.
-    ///
-    /// # Errors
-    ///
-    /// 2 when the device has not as much memory again.
-    pub fn snapshot(&self) -> Result<Snapshot, Error> {
-        let copies = self
-            .mapped
-            .iter()
-            .map(|mapped| &mapped.range)
-            .chain(&self.admitted)
-            .map(|range| {
-                let words = (range.end - range.start).div_ceil(4) as usize;
-                Ok((range.clone(), self.context.memory::<u32>(words)?))
-            })
-            .collect::<Result<Vec<_>, Error>>()?;
-        let snapshot = Snapshot { copies };
-        for (range, copy) in &snapshot.copies {
-            self.transfer(copy.address(), range.start, range.end - range.start)?;
-        }
-        Ok(snapshot)
-    }
-
-    /// Has the content again that it had then.
-    ///
-    /// # Errors
-    ///
-    /// When the snapshot is of another stage, or what the driver says.
-    pub fn restore(&self, snapshot: &Snapshot) -> Result<(), Error> {
-        for (range, copy) in &snapshot.copies {
-            self.check(range.start, range.end - range.start)?;
-            self.transfer(range.start, copy.address(), range.end - range.start)?;
-        }
-        Ok(())
-    }
-
-    /// Copies to the host what memory held when a snapshot was taken.
-    ///
-    /// # Errors
-    ///
-    /// When it was not memory of the stage, or what the driver says.
-    pub fn read_snapshot(&self, snapshot: &Snapshot, address: u64, to: &mut [u8]) -> Result<(), Error> {
-        let bytes = to.len() as u64;
-        let holds = |(range, _): &&(Range<u64>, _)| range.contains(&address) && bytes <= range.end - address;
-        let (range, copy) = snapshot
-            .copies
-            .iter()
-            .find(holds)
-            .ok_or(Error::NoMemoryThere { address, bytes })?;
-        let from = copy.address() + (address - range.start);
-        let driver = self.context.enter()?;
-        let call = driver.functions().cuMemcpy.ok_or_else(|| missing("cuMemcpy"))?;
-        // SAFETY: reads memory of the snapshot, writes so many bytes of the slice before it returns.
-        let status = unsafe { call(to.as_mut_ptr() as DeviceAddress, from, to.len()) };
-        driver.check("cuMemcpy", status)
-    }
-
-    /// Copies memory of this stage to memory of ours that is as long.
-    pub(crate) fn copy_out(&self, to: u64, from: u64, bytes: u64, stream: &Stream) -> Result<(), Error> {
-        self.check(from, bytes)?;
-        let driver = self.context.enter()?;
-        let call = driver
-            .functions()
-            .cuMemcpyAsync
-            .ok_or_else(|| missing("cuMemcpyAsync"))?;
-        // SAFETY: both are ours and so long.
-        let status = unsafe { call(to, from, bytes as usize, stream.handle) };
-        driver.check("cuMemcpyAsync", status)
-    }
-
-    /// Bytes of device memory that a snapshot takes.
-    pub fn snapshot_bytes(&self) -> u64 {
-        let mapped = self.mapped.iter().map(|mapped| &mapped.range);
-        mapped
-            .chain(&self.admitted)
-            .map(|range| range.end - range.start)
-            .sum()
-    }
-
-    /// One of the two is memory of this stage, the other of a snapshot.
-    fn transfer(&self, to: u64, from: u64, bytes: u64) -> Result<(), Error> {
-        let driver = self.context.enter()?;
-        let call = driver
-            .functions()
-            .cuMemcpyAsync
-            .ok_or_else(|| missing("cuMemcpyAsync"))?;
-        // SAFETY: both are ours and so long.
-        let status = unsafe { call(to, from, bytes as usize, std::ptr::null_mut()) };
-        driver.check("cuMemcpyAsync", status)
     }
 
     /// Whether all of a range is memory of this stage.

@@ -1,7 +1,7 @@
-//! Looking at what a program has: its kernels, and its memory.
+//! The driver of the target process: queries about its kernels, memory and graphs.
 //!
-//! For the library that lives in the program. It works with the program's own
-//! handles, which a callback has just been given, in the program's own context.
+//! For the injected library. It uses the program's own handles, from callbacks, in
+//! the program's own context.
 
 mod array;
 mod graph;
@@ -19,7 +19,7 @@ pub use graph::{Edge, GraphHandle, NodeHandle, NodeKind};
 pub use stall::{StallRelease, StreamStall};
 
 functions! {
-    /// The functions that only ask, and copy to the host.
+    /// Query functions, and copies to the host.
     Functions from "libcuda.so.1";
     required {
         fn cuCtxSynchronize() -> Status;

@@ -1,9 +1,9 @@
-//! Reading memory while a stream of the program's is held back.
+//! Reading memory while a stream of the program is stalled.
 //!
-//! Some things are known of a kernel only once its launch has been made. What it
-//! is going to change can still be read then if its stream waits for a word of
-//! ours. Nothing that waits for the stream may be called meanwhile: copies go
-//! through a stream of our own, and the host waits for that one alone.
+//! Some facts about a kernel are known only after its launch. The memory that it
+//! will change can still be read then, if its stream waits for a word of ours.
+//! Nothing that waits for the stream may be called meanwhile. So copies use a
+//! stream of our own, and the host waits only for that one.
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -35,7 +35,7 @@ pub struct StreamStall {
 // SAFETY: handles and memory of the process, which any thread may use.
 unsafe impl Send for StreamStall {}
 
-/// Lets go of what is held.
+/// Resumes a stalled stream.
 #[derive(Clone, Copy, Debug)]
 pub struct StallRelease(*const AtomicU32);
 
@@ -64,8 +64,8 @@ impl TargetDriver {
         }
     }
 
-    /// What is needed to hold streams back, in the current context; none when the
-    /// driver cannot do it.
+    /// What is needed to stall streams, in the current context; none if the driver
+    /// cannot do it.
     pub fn stream_stall(&self) -> Option<StreamStall> {
         let functions = &self.functions;
         functions.cuStreamWaitValue32_v2?;
@@ -95,8 +95,8 @@ impl TargetDriver {
 }
 
 impl StreamStall {
-    /// What comes into a stream from now on waits until it is let go. False when
-    /// the driver refuses.
+    /// Stalls a stream: work that is enqueued from now on waits until
+    /// [`StreamStall::go`]. False if the driver refuses.
     pub fn stop(&self, stream: usize) -> bool {
         let Some(wait) = self.driver.functions.cuStreamWaitValue32_v2 else {
             return false;
@@ -142,7 +142,7 @@ impl StreamStall {
         unsafe { &*self.memory.cast::<AtomicU32>() }
     }
 
-    /// Gives back what it took, in the context that it was taken in.
+    /// Frees the stream and the memory, in the context in which they were made.
     pub fn free(self) {
         self.go();
         let functions = &self.driver.functions;

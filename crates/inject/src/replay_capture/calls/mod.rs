@@ -1,34 +1,37 @@
-//! Calls of the driver as commands.
+//! Driver calls as commands of a replay capture.
+//!
+//! - [`allocations`]: memory that the program allocates and frees.
+//! - [`commands`]: what a call becomes in the capture.
+//! - [`launches`]: launches of kernels.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+mod allocations;
+mod commands;
+mod launches;
+
+use std::time::Duration;
 
 use tracesmith_cuda::{
     cupti::{
         abi::{ApiCallback, SITE_EXIT},
         parameters::{
-            Allocate, AllocatePitch, Copy, CopyOf, GetVariable, Handles, Instantiate, KernelNode, Launch,
-            LaunchAttribute, LaunchEx, MakeTexture, Planes, Range, Rows, Set, SetFunctionAttribute,
-            SetKernelAttribute, SetNode, SetNodeParameters, SetRows,
+            Copy, CopyOf, GetVariable, Handles, Instantiate, KernelNode, Launch, LaunchEx, MakeTexture,
+            Planes, Range, Rows, Set, SetFunctionAttribute, SetKernelAttribute, SetNode, SetNodeParameters,
+            SetRows,
         },
     },
     driver::FunctionHandle,
 };
-use tracesmith_wire::record::Command;
 
 use crate::replay_capture::{
-    Function, ReplayCapture, State,
-    arguments::{bytes_of, cooperative, events, objection, parameters, words},
+    ReplayCapture, State,
+    arguments::cooperative,
     copies::Setting,
-    foreign::is_collective,
-    functions::{Action, Order, Taking, Wait},
+    functions::{Action, Order, Wait},
     inside,
-    memory::{Kind, Neighbours, Reached},
+    memory::{Kind, Neighbours},
     modules::{self, Evidence, Module, has_seen_any},
 };
-use crate::{clock, cuda::kinds::plain_name, guard::lock, threads};
+use crate::{cuda::kinds::plain_name, guard::lock};
 
 /// Numbers of the format's kinds of commands.
 pub(in crate::replay_capture) mod code {
@@ -71,6 +74,8 @@ macro_rules! pointed {
         unsafe { $pointer.as_ref() }
     };
 }
+
+use {given, pointed};
 
 /// What a call is: the arguments, and how it went.
 pub(in crate::replay_capture) struct Call<'c> {
@@ -472,329 +477,5 @@ impl State {
         if has_seen_any() {
             self.learn_module_of(function);
         }
-    }
-
-    /// # Safety
-    ///
-    /// The launch's pointers are as the driver wants them.
-    unsafe fn launch(&mut self, call: &Call<'_>, launch: &Launch, attributes: &[LaunchAttribute]) {
-        if self.is_captured(launch.stream as usize) {
-            return;
-        }
-        let handle = FunctionHandle(launch.function as usize);
-        let Some(function) = self.known(handle, call.callback.context_id) else {
-            self.refuse(call, "a kernel whose parameters the driver does not tell");
-            return;
-        };
-        // SAFETY: the caller vouches for it.
-        let parameters = unsafe { parameters(&function.parameters, launch) };
-        let Some(parameters) = parameters else {
-            self.refuse(call, "a kernel whose parameters cannot be read");
-            return;
-        };
-        let foreign = self.memory.foreign.objection(&parameters);
-        let objection = foreign
-            .or_else(|| self.unknown_texture(&parameters))
-            .or_else(|| objection(attributes));
-        if let Some(why) = objection {
-            self.refuse_launch(call, &function, why);
-            return;
-        }
-        if is_collective(&function.name) {
-            for word in words(&parameters) {
-                self.mark_reachable(word, call.callback.context_id);
-            }
-            self.collective(call, &function, launch.stream as usize);
-            return;
-        }
-        self.reach_textures(&self.command(call));
-        let command = Command {
-            stream: self.stream(call, launch.stream as usize),
-            grid: launch.grid,
-            block: launch.block,
-            shared: launch.shared,
-            ..self.command(call)
-        };
-        self.send_launch(command, &function, &parameters, attributes);
-        // A replay records them when the kernel has ended, which is as good for those that wait.
-        for event in events(attributes) {
-            self.simple(call, code::RECORD_EVENT, launch.stream as u64, event);
-        }
-        if self.memory.variables.is_awaited() {
-            self.stall(handle, launch.stream as usize);
-        }
-    }
-
-    /// What is known of a kernel; the driver is asked once.
-    pub(in crate::replay_capture) fn known(
-        &mut self,
-        handle: FunctionHandle,
-        context: u32,
-    ) -> Option<Arc<Function>> {
-        let key = (context, handle);
-        if let Some(function) = self.functions.get(&key) {
-            return Some(function.clone());
-        }
-        let function = Arc::new(self.query_function(handle, context)?);
-        self.functions.insert(key, function.clone());
-        Some(function)
-    }
-
-    /// Tells a launch, with what must be known of the memory that it reaches.
-    pub(in crate::replay_capture) fn send_launch(
-        &mut self,
-        command: Command,
-        function: &Function,
-        parameters: &[u8],
-        attributes: &[LaunchAttribute],
-    ) {
-        self.reach_variables(function.module, &function.name, command.context);
-        let mut host = self.pointed_to();
-        for word in words(parameters) {
-            if let Reached::Host(base) = self.mark_reachable(word, command.context)
-                && !host.contains(&base)
-            {
-                host.push(base);
-            }
-        }
-        let attributes: Vec<u8> = attributes.iter().flat_map(bytes_of).collect();
-        let command = Command {
-            kind: code::LAUNCH,
-            module: function.module.id,
-            ..command
-        };
-        let number = command.number;
-        self.send_command(command, &function.name, parameters, &attributes, "");
-        self.send_changes(&host, number);
-        if !host.is_empty() {
-            self.memory.host_is_written();
-        }
-    }
-
-    /// A function of the host has its turn in a stream. What it changes in memory
-    /// of the host belongs to the capture, so it must have run.
-    fn host_function(&mut self, call: &Call<'_>, stream: usize) {
-        if self.is_captured(stream) {
-            return;
-        }
-        let command = Command {
-            kind: code::HOST_FUNCTION,
-            stream: self.stream(call, stream),
-            ..self.command(call)
-        };
-        let number = command.number;
-        self.send_command(command, &[], &[], &[], "");
-        let began = Instant::now();
-        while !self.driver.is_done(stream) {
-            if began.elapsed() > HOST_LIMIT {
-                self.mark_incomplete("a function of the host did not end within 5 s");
-                return;
-            }
-            std::thread::sleep(Duration::from_micros(50));
-        }
-        let host = self.reached_host();
-        self.send_changes(&host, number);
-    }
-
-    /// The stream of a command. How it was made is told before it is used first.
-    pub(in crate::replay_capture) fn stream(&mut self, call: &Call<'_>, handle: usize) -> u64 {
-        let own = handle as u64 == PER_THREAD || (handle == 0 && call.uses_per_thread_default_stream());
-        let stream = if own {
-            PER_THREAD | u64::from(threads::thread_id()) << 32
-        } else {
-            handle as u64
-        };
-        if stream > PER_THREAD && self.streams.insert(stream) {
-            let make = self.driver.stream(handle);
-            let command = Command {
-                kind: code::STREAM,
-                stream,
-                value: u64::from(make.flags),
-                object: u64::from(make.priority as u32),
-                ..self.command(call)
-            };
-            self.send_command(command, &[], &[], &[], "");
-        }
-        stream
-    }
-
-    pub(in crate::replay_capture) fn query_function(
-        &mut self,
-        handle: FunctionHandle,
-        context: u32,
-    ) -> Option<Function> {
-        Some(Function {
-            name: self.driver.name(handle)?.into(),
-            parameters: self.driver.parameters(handle)?,
-            module: self.module_of(handle, context),
-        })
-    }
-
-    /// # Safety
-    ///
-    /// As [`State::ended`].
-    unsafe fn allocated(&mut self, call: &Call<'_>, taking: Taking) {
-        let (address, bytes) = if taking == Taking::Pitched {
-            let Some(taken) = given!(call, AllocatePitch) else {
-                return;
-            };
-            let pitch = pointed!(taken.pitch).copied().unwrap_or(taken.width);
-            (taken.address, pitch * taken.height)
-        } else {
-            let Some(taken) = given!(call, Allocate) else {
-                return;
-            };
-            (taken.address, taken.bytes)
-        };
-        let Some(address) = pointed!(address).copied() else {
-            return;
-        };
-        let kind = match taking {
-            Taking::Host => Kind::Host,
-            Taking::Managed => Kind::Managed,
-            _ => Kind::Device,
-        };
-        self.took(call, address, bytes as u64, kind, Neighbours::Apart);
-    }
-
-    /// The program has memory that it did not have.
-    fn took(&mut self, call: &Call<'_>, address: u64, bytes: u64, kind: Kind, neighbours: Neighbours) {
-        self.memory
-            .took(address, bytes, kind, call.callback.context_id, neighbours);
-        if !self.is_window {
-            return;
-        }
-        self.memory.reach_fresh(address);
-        let command = Command {
-            kind: code::ALLOCATE,
-            destination: address,
-            bytes,
-            value: u64::from(kind as u8),
-            ..self.command(call)
-        };
-        self.send_command(command, &[], &[], &[], "");
-    }
-
-    fn free(&mut self, call: &Call<'_>, address: u64, order: Order, stream: u64) {
-        let known = self.memory.on_free(address);
-        if self.is_window && known {
-            let stream = match order {
-                Order::InStream => self.stream(call, stream as usize),
-                Order::Now => 0,
-            };
-            let command = Command {
-                kind: code::FREE,
-                stream,
-                destination: address,
-                ..self.command(call)
-            };
-            self.send_command(command, &[], &[], &[], "");
-            if order == Order::Now {
-                // Memory does not go before all work on it is done.
-                self.host_waits(call, Wait::All, 0);
-            }
-        }
-    }
-
-    /// An attribute stays, so it is told whenever it is set.
-    fn attribute(&mut self, call: &Call<'_>, function: FunctionHandle, attribute: u32, value: i32) {
-        let Some(function) = self.query_function(function, call.callback.context_id) else {
-            return;
-        };
-        let command = Command {
-            kind: code::ATTRIBUTE,
-            module: function.module.id,
-            object: u64::from(attribute),
-            value: u64::from(value as u32),
-            ..self.command(call)
-        };
-        self.send_command(command, &function.name, &[], &[], "");
-    }
-
-    /// The program goes on only when some work is done, and may rely on that.
-    pub(in crate::replay_capture) fn host_waits(&mut self, call: &Call<'_>, what: Wait, handle: u64) {
-        let (stream, object) = match what {
-            Wait::All => (0, 0),
-            Wait::Stream => (self.stream(call, handle as usize), 0),
-            Wait::Event => (0, handle),
-        };
-        let command = Command {
-            kind: code::SYNCHRONIZE,
-            stream,
-            object,
-            value: what as u64,
-            ..self.command(call)
-        };
-        self.send_command(command, &[], &[], &[], "");
-    }
-
-    fn simple(&mut self, call: &Call<'_>, kind: u8, stream: u64, object: u64) {
-        if self.is_captured(stream as usize) {
-            return;
-        }
-        let command = Command {
-            kind,
-            stream: self.stream(call, stream as usize),
-            object,
-            ..self.command(call)
-        };
-        self.send_command(command, &[], &[], &[], "");
-    }
-
-    /// Whether the call becomes part of a graph and does nothing by itself; then
-    /// nothing may be read either.
-    pub(in crate::replay_capture) fn is_captured(&mut self, stream: usize) -> bool {
-        self.driver.is_capturing(stream)
-    }
-
-    /// A call that cannot be run again.
-    pub(in crate::replay_capture) fn refuse(&mut self, call: &Call<'_>, why: &str) {
-        let command = self.command(call);
-        self.refuse_in(command, call, why);
-    }
-
-    /// The same, of what a graph does.
-    pub(in crate::replay_capture) fn refuse_in(&mut self, command: Command, call: &Call<'_>, why: &str) {
-        let command = Command {
-            kind: code::REFUSED,
-            ..command
-        };
-        self.send_command(command, &call.name(), &[], &[], why);
-    }
-
-    /// What all commands have.
-    pub(in crate::replay_capture) fn command(&self, call: &Call<'_>) -> Command {
-        Command {
-            number: self.commands + 1,
-            time: clock::now(),
-            context: call.callback.context_id,
-            correlation: call.callback.correlation,
-            thread: threads::thread_id(),
-            ..Command::default()
-        }
-    }
-
-    pub(in crate::replay_capture) fn send_command(
-        &mut self,
-        mut command: Command,
-        name: &[u8],
-        parameters: &[u8],
-        attributes: &[u8],
-        why: &str,
-    ) {
-        self.commands = command.number;
-        command.name_bytes = name.len() as u32;
-        command.parameter_bytes = parameters.len() as u32;
-        command.attribute_bytes = attributes.len() as u32;
-        let follows = if command.graph == 0 {
-            Vec::new()
-        } else {
-            std::mem::take(&mut self.follows)
-        };
-        command.follows_bytes = follows.len() as u32;
-        self.send(
-            &command,
-            &[name, parameters, attributes, &follows, why.as_bytes()],
-        );
     }
 }
