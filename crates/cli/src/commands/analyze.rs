@@ -47,7 +47,7 @@ pub(crate) fn run(args: &AnalyzeArgs, output: &mut Output) -> anyhow::Result<()>
     Ok(())
 }
 
-/// The time range or the step that is chosen, analyzed.
+/// Analyzes the selected time range or step.
 pub(crate) fn analysis<'t>(stretch: &TimeRangeArgs, trace: &'t Trace) -> anyhow::Result<Analysis<'t>> {
     let Some(number) = stretch.step else {
         return Ok(Analysis::of(trace, window(stretch, trace)?)?);
@@ -61,7 +61,7 @@ pub(crate) fn analysis<'t>(stretch: &TimeRangeArgs, trace: &'t Trace) -> anyhow:
         })
 }
 
-/// The time range that is chosen.
+/// The selected time range.
 pub(crate) fn window(stretch: &TimeRangeArgs, trace: &Trace) -> anyhow::Result<Window> {
     if stretch.step.is_some() {
         return Ok(analysis(stretch, trace)?.activity.window);
@@ -122,7 +122,7 @@ fn summary(
     answers::findings(&findings, limit, whole_span(analysis.trace), output)
 }
 
-/// States that there is no GPU work, where a table would have no rows.
+/// Prints a note that there is no GPU work, instead of an empty table.
 fn note_no_work(analysis: &Analysis<'_>, output: &mut Output) {
     if analysis.activity.ops.is_empty() {
         output.note(match analysis.activity.window == Window::default() {
@@ -132,7 +132,7 @@ fn note_no_work(analysis: &Analysis<'_>, output: &mut Output) {
     }
 }
 
-/// Whether an analysis does without GPU work, or states itself that there is none.
+/// Whether an analysis does not need GPU work, or reports itself that there is none.
 fn has_own_note(only: AnalysisArg) -> bool {
     use AnalysisArg::{CriticalPath, Findings, Memory, Slack, Steps, WhatIf};
     matches!(only, CriticalPath | Findings | Memory | Slack | Steps | WhatIf)
@@ -302,7 +302,7 @@ fn with_doubts(mut report: Value, doubts: &Doubts) -> anyhow::Result<Value> {
     Ok(report)
 }
 
-/// A report that may be long, with what is doubtful about it: written without being held as a value before.
+/// A report with its data-quality warnings. It can be long, so it is serialized without an intermediate value.
 #[derive(Serialize)]
 struct Doubtful<'a, R> {
     #[serde(flatten)]
@@ -316,7 +316,7 @@ struct SlackAnswer<'a> {
     doubts: &'a Doubts,
 }
 
-/// Rows as a JSON array under a name, or as CSV.
+/// Rows as a named JSON array, or as CSV.
 fn rows<T: Serialize>(rows: &[T], name: &str, doubts: &Doubts, output: &mut Output) -> anyhow::Result<()> {
     if output.format == Format::Json {
         return Ok(output.json(&with_doubts(json!({ name: value(&rows)? }), doubts)?)?);
@@ -324,7 +324,7 @@ fn rows<T: Serialize>(rows: &[T], name: &str, doubts: &Doubts, output: &mut Outp
     csv(rows.iter(), output)
 }
 
-/// Rows as CSV, with the names of their plain members above.
+/// Rows as CSV, with the names of their scalar members as header.
 fn csv<T: Serialize>(rows: impl Iterator<Item = T>, output: &mut Output) -> anyhow::Result<()> {
     for (number, row) in rows.enumerate() {
         let row = value(&row)?;
@@ -345,19 +345,19 @@ fn csv<T: Serialize>(rows: impl Iterator<Item = T>, output: &mut Output) -> anyh
     Ok(())
 }
 
-/// Says what the figures cannot be sure of.
+/// Prints data-quality warnings.
 pub(crate) fn show_doubts(doubts: &Doubts, output: &mut Output) {
     for sentence in doubts.sentences() {
         output.warning(&sentence);
     }
 }
 
-/// The trace's first and last moment, which times on the command line count from whatever is looked at.
+/// The first and last timestamp of the trace. Times on the command line are relative to them.
 pub(crate) fn whole_span(trace: &Trace) -> Option<(u64, u64)> {
     trace.span().map(|(first, last)| (first.0, last.0))
 }
 
-/// A time as an offset from the start of the trace, as `--from`, `--to` and `--at` take it.
+/// A time as an offset from the start of the trace, as `--from`, `--to` and `--at` accept it.
 pub(crate) fn offset(span: Option<(u64, u64)>, time: u64) -> String {
     match span {
         Some((start, _)) if time >= start => format!("+{}", units::nanos(time - start)),

@@ -21,7 +21,7 @@ pub(crate) fn run(args: &CutArgs, output: &mut Output) -> anyhow::Result<()> {
     show_report(&report, bytes, &args.out, output)
 }
 
-/// Says what a cut or merge did; what was lost is a warning wherever the answer goes.
+/// Prints the result of a cut or merge. Losses are warnings, in every output format.
 pub(crate) fn show_report(
     report: &RewriteReport,
     bytes: u64,
@@ -60,7 +60,7 @@ pub(crate) fn show_report(
     Ok(())
 }
 
-/// Warns of what did not come over into the new trace.
+/// Warns about data that is missing in the new trace.
 pub(crate) fn warn_of_losses(report: &RewriteReport, output: &mut Output) {
     if report.rows_not_carried > 0 {
         let rows = units::count(report.rows_not_carried);
@@ -77,13 +77,13 @@ pub(crate) fn warn_of_losses(report: &RewriteReport, output: &mut Output) {
     }
 }
 
-/// What did not come over of replay recordings, as JSON.
+/// Replay recordings that were left out, as JSON.
 pub(crate) fn recordings_left_out(report: &RewriteReport) -> serde_json::Value {
     let of = |left_out: &RecordingLeftOut| json!({ "pid": left_out.pid, "reason": left_out.reason.words() });
     report.recordings_left_out.iter().map(of).collect()
 }
 
-/// How hosts were placed on one timeline, as JSON.
+/// How hosts were aligned on one timeline, as JSON.
 fn hosts(report: &RewriteReport) -> serde_json::Value {
     let of = |host: &HostPlacement| json!({ "name": host.name, "uncertainty_ns": host.uncertainty });
     report.hosts.iter().map(of).collect()

@@ -1,4 +1,4 @@
-//! The commands: one a file.
+//! The commands, one per file.
 
 mod analyze;
 mod benchmark;
@@ -39,7 +39,7 @@ use crate::args::{Args, Command};
 use crate::exit::Exit;
 use crate::output::Output;
 
-/// Runs what was asked for.
+/// Runs a command.
 pub(crate) fn run(args: Args, output: &mut Output) -> anyhow::Result<Exit> {
     match args.command {
         Command::Profile(args) => return profile::run(*args, output),

@@ -1,4 +1,5 @@
-//! This very program, started again: work on a GPU has a process of its own, so that it can be recorded like anybody's.
+//! Starts `tracesmith` itself again. GPU work runs in its own process, so that it can be recorded like any other
+//! program.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -7,10 +8,10 @@ use std::process::{Command, Output, Stdio};
 use anyhow::{Context, bail};
 use serde_json::Value;
 
-/// Variables that make the driver load a recorder into a process.
+/// Variables that make the driver load a profiler.
 pub(crate) const ARMING: [&str; 2] = ["CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH"];
 
-/// Runs built-in work without any recorder and gives what it reported.
+/// Runs a built-in workload without a profiler. Returns its report.
 pub(crate) fn run_bare<S: AsRef<OsStr>>(work: &[S]) -> anyhow::Result<Value> {
     let mut command = ourselves()?;
     command.args(["--format", "json", "workload"]).args(work);
@@ -20,8 +21,7 @@ pub(crate) fn run_bare<S: AsRef<OsStr>>(work: &[S]) -> anyhow::Result<Value> {
     report_of(&command.output()?)
 }
 
-/// Records built-in work into a file, by what everybody records with, and gives what the work reported. `options` are
-/// those of `tracesmith profile`.
+/// Records a built-in workload with `tracesmith profile` and its `options`. Returns the report of the workload.
 pub(crate) fn capture<S: AsRef<OsStr>>(work: &[S], options: &[&str], out: &Path) -> anyhow::Result<Value> {
     let mut command = ourselves()?;
     command
@@ -43,7 +43,7 @@ fn ourselves() -> anyhow::Result<Command> {
     Ok(command)
 }
 
-/// The report on standard output, or the reason on standard error.
+/// The report on standard output, or the error on standard error.
 fn report_of(output: &Output) -> anyhow::Result<Value> {
     if !output.status.success() {
         bail!("{}", reason(output));
@@ -52,7 +52,7 @@ fn report_of(output: &Output) -> anyhow::Result<Value> {
     serde_json::from_str(&text).with_context(|| format!("reading the report {text:?}"))
 }
 
-/// The first line of what a run of ours complained of.
+/// The first line of the error.
 fn reason(output: &Output) -> String {
     let talk = String::from_utf8_lossy(&output.stderr);
     match talk.lines().find(|line| !line.trim().is_empty()) {

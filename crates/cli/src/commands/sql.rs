@@ -40,7 +40,7 @@ pub(crate) fn run(args: &SqlArgs, output: &mut Output) -> anyhow::Result<()> {
     }
 }
 
-/// Files, and the query if it is the last argument: what is no file is one.
+/// Splits arguments into files and a query. The last argument is the query if it is not a file.
 fn split(args: &SqlArgs) -> anyhow::Result<(Vec<PathBuf>, Option<String>)> {
     let mut words = args.files_and_query.clone();
     let is_query = args.file.is_none()
@@ -69,7 +69,7 @@ fn read_query(args: &SqlArgs) -> anyhow::Result<String> {
     Ok(query)
 }
 
-/// What queries call each trace: its file's name, or its path if two have the same name.
+/// The name of each trace in queries: its file name, or its path if names are equal.
 fn names(files: &[PathBuf]) -> Vec<String> {
     let short = |path: &PathBuf| path.file_name().map(|name| name.to_string_lossy().into_owned());
     files
