@@ -1,8 +1,8 @@
-//! Calls timed as the recorded ones were: by a recording of the replay itself.
+//! Measures calls as the recorded ones were measured: with a trace of the replay itself.
 //!
-//! Events around a call show two microseconds more than the call takes. So the replay runs once more as a program to be
-//! profiled. Before each timed call it keeps the device busy with a kernel of a known name; the work behind it is the
-//! call's.
+//! Times from events around a call are two microseconds too long. So the replay runs again, under `tracesmith profile`.
+//! Before each timed call, a kernel with a known name keeps the device busy. The first operation after that kernel
+//! belongs to the call.
 
 use std::ops::ControlFlow;
 use std::path::Path;
