@@ -3,7 +3,7 @@
 use tracesmith_collect::{CounterSource, DeviceFacts, Sample};
 use tracesmith_machine::Counters;
 
-/// Where counters of GPUs come from; none where there is no GPU, which is no reason not to record.
+/// Opens the GPU counters. `None` if there is no GPU, which does not prevent recording.
 pub(crate) fn counter_source() -> Option<Box<dyn CounterSource>> {
     let counters = Counters::open().ok()?;
     Some(Box::new(GpuCounters(counters)))

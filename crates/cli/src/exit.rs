@@ -1,29 +1,29 @@
-//! How this program ends.
+//! How the program exits.
 
 use std::process::ExitCode;
 
 use rustix::process::{DumpableBehavior, Signal, getpid, kill_process, set_dumpable_behavior};
 
-/// How this program ends.
+/// How the program exits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// Done.
+    /// Success.
     Done,
-    /// The check said no.
+    /// The check failed.
     No,
-    /// As the program did that was run.
+    /// With the exit code of the recorded program.
     Code(u8),
-    /// By the signal that ended the program that was run.
+    /// By the signal that killed the recorded program.
     Signal(i32),
 }
 
 impl Exit {
-    /// What a check says.
+    /// The result of a check.
     pub(crate) fn from_check(is_good: bool) -> Self {
         if is_good { Exit::Done } else { Exit::No }
     }
 
-    /// The exit code; does not come back for a signal, unless that is ignored.
+    /// The exit code. Does not return for a signal, unless the signal is ignored.
     pub(crate) fn into_code(self) -> ExitCode {
         match self {
             Exit::Done => ExitCode::SUCCESS,
@@ -31,20 +31,21 @@ impl Exit {
             Exit::Code(code) => ExitCode::from(code),
             Exit::Signal(number) => {
                 if let Some(signal) = Signal::from_named_raw(number) {
-                    // Whoever waits for us wants to know the signal; a second core would only hide the program's.
+                    // The parent process must see the signal. A second core dump would only hide the program's.
                     let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
-                    // Twice: Rust catches the signals of bad memory accesses, and lets go at the first one.
+                    // Send it twice: Rust's handler for invalid memory accesses removes itself after the first
+                    // signal.
                     let _ = kill_process(getpid(), signal);
                     let _ = kill_process(getpid(), signal);
                 }
-                // As a shell would put it.
+                // As a shell does.
                 ExitCode::from(u8::try_from(128 + number).unwrap_or(u8::MAX))
             }
         }
     }
 }
 
-/// The code for an error that we report: as a shell's where a program could not be run.
+/// The exit code for an error. As in a shell if a program could not be executed.
 pub(crate) fn code_of(error: &anyhow::Error) -> u8 {
     use tracesmith_collect::Error;
     match error.chain().find_map(|cause| cause.downcast_ref::<Error>()) {

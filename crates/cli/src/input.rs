@@ -1,4 +1,4 @@
-//! Opening traces that the user names.
+//! Opens traces.
 
 use std::io::Read;
 use std::path::Path;
@@ -20,7 +20,7 @@ pub(crate) fn open_trace(path: &Path) -> anyhow::Result<Trace> {
     tracesmith_interop::open(path).with_context(|| format!("reading trace {}", path.display()))
 }
 
-/// Warns of the damage that was found in a trace, and names the remedy.
+/// Warns about damage in a trace, with the remedy.
 pub(crate) fn warn_of_damage(trace: &Trace, file: &Path, output: &mut Output) {
     let damage = trace.health().damage;
     for damage in &damage {
@@ -31,7 +31,7 @@ pub(crate) fn warn_of_damage(trace: &Trace, file: &Path, output: &mut Output) {
     }
 }
 
-/// What to do about a truncated or damaged trace.
+/// The remedy for a truncated or damaged trace.
 pub(crate) fn repair_hint(file: &Path) -> String {
     let file = file.display();
     format!("hint: 'tracesmith repair {file} -o NEW.sbt' writes the readable part to a new file")

@@ -1,5 +1,5 @@
-//! The library that goes into profiled programs. This binary carries it and
-//! writes it into the user's runtime folder when it is needed.
+//! The library that is loaded into profiled programs. The binary contains it, and writes it to the user's runtime
+//! directory when it is needed.
 
 use std::{
     env, fs,
@@ -12,12 +12,12 @@ use std::{
 use anyhow::{Context, Result, bail};
 use tracesmith_wire::{control::armed, environment};
 
-/// Names a library to use instead of the one that this binary carries.
+/// The path of another library to use.
 const VARIABLE: &str = "TRACESMITH_INJECT_LIBRARY";
 
 static CARRIED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libtracesmith_inject.so"));
 
-/// The library's path, absolute; written there if it was not.
+/// The absolute path of the library. Writes the library if it does not exist.
 pub(crate) fn locate() -> Result<PathBuf> {
     if let Some(path) = env::var_os(VARIABLE) {
         let path = PathBuf::from(path);
@@ -36,8 +36,7 @@ pub(crate) fn locate() -> Result<PathBuf> {
     Ok(path)
 }
 
-/// Under another name first: a program that starts meanwhile must not load half
-/// of it.
+/// Writes to another name first: a program that starts meanwhile must not load an incomplete file.
 fn write(folder: &Path, path: &Path) -> Result<()> {
     let mut file = tempfile::Builder::new().prefix(".inject").tempfile_in(folder)?;
     file.write_all(CARRIED)?;
@@ -47,8 +46,7 @@ fn write(folder: &Path, path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The loader splits LD_PRELOAD at spaces and colons, and maps no code from a
-/// file system that forbids it.
+/// The loader splits LD_PRELOAD at spaces and colons, and cannot map code from a noexec file system.
 fn check_folder(folder: &Path) -> Result<()> {
     let hint = format!("hint: set {} to another folder", environment::RUNTIME_DIRECTORY);
     let name = folder.to_string_lossy();

@@ -1,8 +1,8 @@
 //! The `tracesmith` command.
 //!
-//! `args` says what can be asked, `commands` answer by calling the libraries, `output` is the only place that prints (but
-//! for `top`, which has the terminal to itself), and this file is the only one that ends the process: 0 done, 1 the check
-//! said no, 2 we failed, or as the program that was run.
+//! `args` parses, and `commands` call the libraries. Only `output` prints, except for `top`, which uses the whole
+//! terminal. Only this file ends the process: 0 success, 1 check failed, 2 TraceSmith failed, or the exit code of the
+//! recorded program.
 
 mod args;
 mod commands;
@@ -30,7 +30,7 @@ fn main() -> ExitCode {
         Err(mut refusal) => {
             name_short_option(&mut refusal);
             let code = if refusal.use_stderr() { 2 } else { 0 };
-            // Help that cannot be shown, because its pipe is closed, is nobody's loss.
+            // If the pipe is closed, help cannot be shown, which is fine.
             let _ = refusal.print();
             return ExitCode::from(code);
         }
@@ -47,7 +47,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Names `-f` next to its long form: the parser knows only the latter, which few write.
+/// Adds `-f` to the long option in an error. The parser knows only the long form, which few people use.
 fn name_short_option(refusal: &mut clap::Error) {
     let is_format = matches!(
         refusal.get(ContextKind::InvalidArg),
@@ -59,7 +59,7 @@ fn name_short_option(refusal: &mut clap::Error) {
     }
 }
 
-/// Whoever reads our output has seen enough: `tracesmith view … | head`.
+/// Whether the reader of the output has exited, as in `tracesmith view … | head`.
 fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
         cause

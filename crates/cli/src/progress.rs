@@ -7,15 +7,15 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tracesmith_trace::ProgressFn;
 
-/// Work shorter than this shows nothing.
+/// Shorter work shows no bar.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Whether a bar is wanted at all.
+/// Whether a bar is wanted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Bar {
-    /// Where there is a terminal to show it on.
+    /// If there is a terminal.
     Shown,
-    /// Nowhere.
+    /// Never.
     Hidden,
 }
 
@@ -27,7 +27,7 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// A bar for this many bytes. It stays hidden where nobody would see it.
+    /// A bar for this many bytes. It is hidden without a terminal.
     pub(crate) fn new(what: &'static str, total_bytes: u64, wanted: Bar) -> Self {
         let bar = ProgressBar::with_draw_target(Some(total_bytes), ProgressDrawTarget::hidden());
         let style = ProgressStyle::with_template("{msg} {wide_bar} {bytes}/{total_bytes} {eta}");
@@ -40,7 +40,7 @@ impl Progress {
         }
     }
 
-    /// The same as something to be called from any thread; the bar goes when it is dropped.
+    /// The bar as a function for any thread. The bar disappears when it is dropped.
     pub(crate) fn into_fn(self) -> ProgressFn {
         Arc::new(move |progress| match progress {
             tracesmith_trace::Progress::Read(bytes) => self.add(bytes),
@@ -48,7 +48,7 @@ impl Progress {
         })
     }
 
-    /// Notes more work as done.
+    /// Adds finished bytes.
     pub(crate) fn add(&self, bytes: u64) {
         self.bar.inc(bytes);
         if self.enabled && self.bar.is_hidden() && self.started.elapsed() >= PATIENCE {

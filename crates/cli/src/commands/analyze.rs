@@ -54,7 +54,7 @@ pub(crate) fn run(args: &AnalyzeArgs, output: &mut Output) -> anyhow::Result<()>
     Ok(())
 }
 
-/// The time range or the step that is chosen, analyzed.
+/// Analyzes the selected time range or step.
 pub(crate) fn analysis(stretch: &TimeRangeArgs, trace: &Arc<Trace>) -> anyhow::Result<Analysis> {
     match stretch.step {
         Some(number) => Ok(Analysis::of_step(trace, number)?),
@@ -62,7 +62,7 @@ pub(crate) fn analysis(stretch: &TimeRangeArgs, trace: &Arc<Trace>) -> anyhow::R
     }
 }
 
-/// The time range that is chosen.
+/// The selected time range.
 pub(crate) fn window(stretch: &TimeRangeArgs, trace: &Arc<Trace>) -> anyhow::Result<Window> {
     if stretch.step.is_some() {
         return Ok(analysis(stretch, trace)?.activity.window);
@@ -111,7 +111,7 @@ fn summary(args: &AnalyzeArgs, analysis: &Analysis, limit: usize, output: &mut O
     answers::findings(&findings, limit, whole_span(&analysis.trace), output)
 }
 
-/// States that there is no GPU work, where a table would have no rows.
+/// Prints a note that there is no GPU work, instead of an empty table.
 fn note_no_work(analysis: &Analysis, output: &mut Output) {
     if analysis.activity.ops.is_empty() {
         output.note(match analysis.activity.window == Window::default() {
@@ -215,7 +215,7 @@ fn value(report: &impl Serialize) -> anyhow::Result<Value> {
     serde_json::to_value(report).context("writing JSON")
 }
 
-/// Rows as CSV, with the names of their plain members above.
+/// Rows as CSV, with the names of their scalar members as header.
 fn csv(rows: Rows<'_>, output: &mut Output) -> anyhow::Result<()> {
     for (number, row) in rows.enumerate() {
         let members: Vec<(&String, &Value)> = plain_members(&row).collect();
@@ -263,14 +263,14 @@ fn text(value: &Value) -> String {
     }
 }
 
-/// Says what the figures cannot be sure of.
+/// Prints data-quality warnings.
 pub(crate) fn show_doubts(doubts: &DataQuality, output: &mut Output) {
     for sentence in doubts.sentences() {
         output.warning(&sentence);
     }
 }
 
-/// The trace's first and last moment, which times on the command line count from whatever is looked at.
+/// The first and last timestamp of the trace. Times on the command line are relative to them.
 pub(crate) fn whole_span(trace: &Trace) -> Option<(u64, u64)> {
     trace.span().map(|(first, last)| (first.0, last.0))
 }

@@ -1,4 +1,4 @@
-//! `tracesmith benchmark`: the same launches bare and recorded.
+//! `tracesmith benchmark`: the same launches, unprofiled and recorded.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -20,7 +20,7 @@ use crate::output::{BAD, GOOD, Hinted, Output};
 
 const DOCTOR: &str = "tracesmith doctor shows what is missing";
 
-/// What one run of the launches took.
+/// The times of one run.
 struct Run {
     device: String,
     kernels: u64,
@@ -29,26 +29,26 @@ struct Run {
     kernels_per_second: f64,
 }
 
-/// What a recording holds of them.
+/// The launches in the trace.
 struct Recorded {
     records: u64,
     dropped: u64,
     file_bytes: u64,
-    /// What keeps the recording from being whole.
+    /// Why the trace is incomplete.
     problems: Vec<String>,
     stacks: StackCounts,
 }
 
-/// The stacks of a recording's launches.
+/// The stacks of the recorded launches.
 #[derive(Default)]
 struct StackCounts {
-    /// Records with one.
+    /// Records with a stack.
     records: u64,
-    /// Frames of all these, the recorder's own left out.
+    /// Frames of all stacks, without the profiler's own.
     frames: u64,
 }
 
-/// What the public reference prints for 10,000 kernels: its stacks have 7 frames, and it takes 107 ms.
+/// The figures of the public reference for 10,000 kernels: stacks with 7 frames, and 107 ms.
 struct Reference {
     kernels: u64,
     frames_per_stack: f64,
@@ -154,7 +154,7 @@ fn recorded_in(file: &Path) -> anyhow::Result<Recorded> {
     })
 }
 
-/// Records that were made and did not arrive.
+/// Records that were dropped.
 fn dropped_of(trace: &Trace) -> u64 {
     trace
         .health()
@@ -237,7 +237,7 @@ impl StackCounts {
     }
 }
 
-/// The table of the public reference, its figures beside ours.
+/// The table of the public reference, next to the figures of this machine.
 fn show_stacks(captured: &Run, recorded: &Recorded, output: &mut Output) -> anyhow::Result<()> {
     let Recorded { records, stacks, .. } = recorded;
     let share = 100.0 * stacks.records as f64 / (*records as f64).max(1.0);

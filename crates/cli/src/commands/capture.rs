@@ -1,4 +1,4 @@
-//! What the commands that record have in common.
+//! What `profile` and `record` have in common.
 
 use std::env;
 use std::ffi::OsStr;
@@ -17,7 +17,7 @@ use crate::counters::counter_source;
 use crate::exit::Exit;
 use crate::output::Output;
 
-/// Variables worth keeping with a trace: they change what a program does on GPUs.
+/// Prefixes of environment variables to store in a trace, because they affect GPU programs.
 const KEPT_PREFIXES: [&str; 8] = [
     "CUDA_",
     "NCCL_",
@@ -38,7 +38,7 @@ const KEPT: [&str; 7] = [
     "SLURM_NTASKS",
 ];
 
-/// What to record, as the arguments say.
+/// The capture settings from the arguments.
 pub(crate) fn capture(args: &CaptureArgs, output: &Output) -> anyhow::Result<Capture> {
     let kinds = kinds(args);
     if args.steps.is_some() && !matches!(range(args), CaptureRange::Marker { .. }) {
@@ -81,7 +81,7 @@ pub(crate) fn capture(args: &CaptureArgs, output: &Output) -> anyhow::Result<Cap
     })
 }
 
-/// Where the trace goes: as named, or by the program's name, beside others of that name.
+/// The output file: the given one, or a new file named after the program.
 pub(crate) fn destination(args: &CaptureArgs, program: &OsStr) -> anyhow::Result<Destination> {
     let existing = if args.force {
         Existing::Replace
@@ -117,7 +117,7 @@ pub(crate) fn destination(args: &CaptureArgs, program: &OsStr) -> anyhow::Result
     Ok(Destination { path, existing })
 }
 
-/// Says on standard error what became of a recording.
+/// Prints the result of a recording to standard error.
 pub(crate) fn show(report: &Report, output: &mut Output) {
     for (path, bytes) in &report.files {
         output.note(&format!("wrote {} ({})", path.display(), units::bytes(*bytes)));
@@ -128,7 +128,7 @@ pub(crate) fn show(report: &Report, output: &mut Output) {
     }
     let is_empty = report.processes == 0 && report.uncaptured_processes == 0;
     for loss in &report.losses {
-        // The command that recorded nothing explains why, at more length.
+        // The command prints a longer explanation if nothing was recorded.
         if is_empty && loss.is_no_process() {
             continue;
         }
@@ -144,7 +144,7 @@ pub(crate) fn show(report: &Report, output: &mut Output) {
     }
 }
 
-/// Programs and libraries whose functions have no names; the first few of them.
+/// Prints the programs and libraries without symbols, at most the first few.
 fn show_nameless(report: &Report, output: &mut Output) {
     const SHOWN: usize = 5;
     let mut nameless: Vec<_> = report
@@ -170,7 +170,7 @@ fn show_nameless(report: &Report, output: &mut Output) {
     }
 }
 
-/// How to end after a recording: as the program did, unless that went well and something is to be said against us.
+/// The exit code after a recording: the program's, unless it succeeded and recording failed.
 pub(crate) fn exit(
     report: Report,
     program: Exit,
@@ -225,11 +225,11 @@ fn contents(report: &Report) -> String {
     format!("{} from {processes}", parts.join(", "))
 }
 
-/// Says how much a window may reach that is about to be recorded.
+/// Prints how much memory a replay capture can reach.
 fn announce(start: &ReplayCaptureStart) {
     let reachable = units::bytes(start.reachable_bytes);
     let room = start.free_bytes.map(|free| {
-        // Read before and after, and written once where it is the same.
+        // Memory is read before and after the window. Equal contents are written once.
         let needed = start
             .reachable_bytes
             .saturating_mul(2)
@@ -246,11 +246,11 @@ fn announce(start: &ReplayCaptureStart) {
         room.unwrap_or_default()
     );
     let mut errors = io::stderr();
-    // Talk that nobody can hear must not stop the work.
+    // A closed standard error must not stop the recording.
     let _ = writeln!(errors, "{words}");
 }
 
-/// What can be run again, if anything was to be.
+/// Describes the replay capture, if there is one.
 fn recorded(report: &Report) -> Option<String> {
     let rows = report.rows;
     let (path, _) = report.files.last()?;
@@ -278,7 +278,7 @@ fn level_name(args: &CaptureArgs) -> &'static str {
     }
 }
 
-/// The kinds that a level or a list stands for.
+/// The kinds of a level or a list.
 fn kinds(args: &CaptureArgs) -> Vec<KindArg> {
     use KindArg::*;
     if !args.trace.is_empty() {
@@ -294,7 +294,7 @@ fn kinds(args: &CaptureArgs) -> Vec<KindArg> {
     kinds
 }
 
-/// What targets are told. Graphs are recorded by their nodes where kernels are, and else as a whole.
+/// The kinds that targets receive. Graphs are recorded per node if kernels are recorded, and otherwise as a whole.
 fn wire_kinds(kinds: &[KindArg], args: &CaptureArgs) -> Kinds {
     let mut wire = Kinds::NONE;
     for kind in kinds {
@@ -318,7 +318,7 @@ fn wire_kinds(kinds: &[KindArg], args: &CaptureArgs) -> Kinds {
         wire |= match stacks {
             StackArg::None => Kinds::NONE,
             StackArg::Native => Kinds::STACKS,
-            // They stand among native frames, which are walked to place them.
+            // Python frames need native frames, to find their positions.
             StackArg::Python => Kinds::STACKS | Kinds::PYTHON,
         };
     }
@@ -334,7 +334,7 @@ fn wire_kinds(kinds: &[KindArg], args: &CaptureArgs) -> Kinds {
     wire
 }
 
-/// The frames of stacks that were asked for, or that belong to the level.
+/// The requested frames of stacks, or those of the level.
 fn stack_frames(args: &CaptureArgs) -> &[StackArg] {
     match args.level {
         _ if !args.stacks.is_empty() => &args.stacks,
@@ -397,7 +397,7 @@ fn range_in_words(args: &CaptureArgs) -> String {
     }
 }
 
-/// Facts of the environment, in the order of their names.
+/// Environment variables, sorted by name.
 fn environment() -> Vec<(String, String)> {
     let mut facts: Vec<_> = env::vars_os()
         .filter_map(|(name, value)| {

@@ -21,7 +21,7 @@ pub(crate) fn run(args: &CutArgs, output: &mut Output) -> anyhow::Result<()> {
     show_report(&report, bytes, &args.out, output)
 }
 
-/// Says what a cut or merge did; what was lost is a warning wherever the answer goes.
+/// Prints the result of a cut or merge. Losses are warnings, in every output format.
 pub(crate) fn show_report(
     report: &RewriteReport,
     bytes: u64,
@@ -60,7 +60,7 @@ pub(crate) fn show_report(
     Ok(())
 }
 
-/// Warns of what did not come over into the new trace.
+/// Warns about data that is missing in the new trace.
 pub(crate) fn warn_of_losses(report: &RewriteReport, output: &mut Output) {
     if report.rows_not_carried > 0 {
         let rows = units::count(report.rows_not_carried);

@@ -1,4 +1,4 @@
-//! `tracesmith demo`: real GPU work to look at, on every machine.
+//! `tracesmith demo`: a trace of real GPU work, on every machine.
 
 use std::io::Write;
 use std::ops::ControlFlow;
@@ -14,20 +14,20 @@ use super::view;
 use crate::args::{DemoArgs, Format};
 use crate::output::{FAINT, HEADING, Output};
 
-/// The recording that comes along, taken on an H200 (fixtures/demo-h200.md).
+/// The bundled recording, made on an H200 (fixtures/demo-h200.md).
 static RECORDING: &[u8] = include_bytes!("../../../../fixtures/demo-h200.sbt");
 
-/// Where the trace is left unless told otherwise. One that an earlier demo left there is replaced.
+/// The default output. A file of an earlier demo is replaced.
 const OUT: &str = "tracesmith-demo.sbt";
 
-/// Rows of the totals that are shown.
+/// Number of rows of the totals.
 const ROWS: usize = 12;
 
-/// Where a trace came from.
+/// Where a trace comes from.
 enum Origin {
-    /// From this machine's GPU, just now.
+    /// Just recorded on this machine's GPU.
     Here { device: String },
-    /// From the recording that comes along.
+    /// The bundled recording.
     Recording,
 }
 
@@ -43,7 +43,7 @@ pub(crate) fn run(args: &DemoArgs, output: &mut Output) -> anyhow::Result<()> {
     show(&origin, &opened, &out, output)
 }
 
-/// Whether a file is a trace that an earlier demo wrote.
+/// Whether a file is a trace of an earlier demo.
 fn is_own(file: &Path) -> bool {
     let Ok(bytes) = std::fs::read(file) else {
         return false;
@@ -55,7 +55,7 @@ fn is_own(file: &Path) -> bool {
         })
 }
 
-/// Of this machine's GPU if that can be; the recording otherwise.
+/// Records on this machine's GPU if possible. Otherwise uses the bundled recording.
 fn trace_to_show(args: &DemoArgs, output: &mut Output) -> anyhow::Result<(Origin, Vec<u8>)> {
     if !args.recorded {
         match DevicesReport::new()
@@ -85,7 +85,7 @@ fn record(side: u32) -> anyhow::Result<Vec<u8>> {
     std::fs::read(&file).context("reading the recording")
 }
 
-/// Puts the trace in its place when it is whole.
+/// Writes the trace and then renames it, so that the file is always complete.
 fn put(trace: &[u8], out: &Path) -> anyhow::Result<()> {
     let what = || format!("writing {}", out.display());
     let folder = out
@@ -98,7 +98,7 @@ fn put(trace: &[u8], out: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A hundredth of the trace that has kernels in it, as options.
+/// Options for one percent of the trace that contains kernels.
 fn busy_range(trace: &Trace) -> String {
     let query = Query {
         kinds: Some(vec![EventKind::Kernel]),

@@ -48,7 +48,7 @@ fn show(report: &DevicesReport, topology: &TopologyReport, output: &mut Output) 
     Ok(())
 }
 
-/// What the devices are.
+/// The properties of the devices.
 fn show_devices(devices: &[Device], output: &mut Output) -> anyhow::Result<()> {
     let mut table = TextTable::new(&[
         ("gpu", Align::Right),
@@ -88,7 +88,7 @@ fn show_devices(devices: &[Device], output: &mut Output) -> anyhow::Result<()> {
     Ok(output.table(&table)?)
 }
 
-/// How the devices fare.
+/// The state of the devices.
 fn show_state(devices: &[Device], output: &mut Output) -> anyhow::Result<()> {
     let mut table = TextTable::new(&[
         ("gpu", Align::Right),
@@ -127,7 +127,7 @@ fn show_state(devices: &[Device], output: &mut Output) -> anyhow::Result<()> {
     Ok(output.table(&table)?)
 }
 
-/// What lies between them, as `nvidia-smi topo -m` shows it.
+/// The connections, as `nvidia-smi topo -m` shows them.
 fn show_connections(
     devices: &[Device],
     topology: &TopologyReport,
@@ -181,7 +181,7 @@ fn show_connections(
     Ok(())
 }
 
-/// A device's NVLinks in words.
+/// Describes the NVLinks of a device.
 fn links(gpu: &Gpu) -> Option<String> {
     let first = gpu.links.first()?;
     let total: u64 = gpu

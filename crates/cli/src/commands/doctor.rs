@@ -15,7 +15,7 @@ use crate::output::{BAD, CAREFUL, FAINT, GOOD, Output};
 
 pub(crate) fn run(args: &DoctorArgs, output: &mut Output) -> anyhow::Result<Exit> {
     let target_memory_bytes = Capture::default().memory_bytes + STACK_MEMORY_BYTES;
-    // A name that is not on the path is shown as one that cannot be read.
+    // A name that is not on `PATH` is reported as unreadable.
     let program = args
         .program
         .as_ref()
@@ -45,7 +45,7 @@ pub(crate) fn run(args: &DoctorArgs, output: &mut Output) -> anyhow::Result<Exit
     Ok(Exit::from_check(report.can_record()))
 }
 
-/// In a process of its own, which may crash.
+/// Runs in a separate process, because it can crash.
 fn cupti_version(library: &Path) -> Result<u32, String> {
     let report =
         run_bare(&["cupti-version".as_ref(), library.as_os_str()]).map_err(|error| error.to_string())?;

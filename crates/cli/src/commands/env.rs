@@ -42,7 +42,7 @@ pub(crate) fn run(args: &EnvArgs, output: &mut Output) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A value that every shell reads as it is.
+/// Quotes a value for any shell.
 fn quoted(value: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_+:,./@%".contains(c);
     if !value.is_empty() && value.chars().all(is_plain) {

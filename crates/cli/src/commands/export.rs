@@ -50,7 +50,7 @@ pub(crate) fn run(args: &ExportArgs, output: &mut Output) -> anyhow::Result<()> 
     show(exporter, &report, bytes, &out, output)
 }
 
-/// Fails when a stream is not in the trace. Events of the host have no stream, and would be all that is written.
+/// Fails if a stream is not in the trace. Host events have no stream, so only they would be written.
 fn check_streams(wanted: &[u64], trace: &Trace) -> anyhow::Result<()> {
     let mut known: Vec<u64> = trace.streams.iter().map(|stream| stream.stream.0).collect();
     known.sort_unstable();
@@ -115,7 +115,7 @@ fn options(args: &ExportArgs, trace: &Trace, output: &Output) -> anyhow::Result<
     })
 }
 
-/// What stacks are weighed by.
+/// The weight of stacks.
 pub(crate) fn weight(weight: WeightArg) -> Weight {
     match weight {
         WeightArg::GpuTime => Weight::GpuTime,
@@ -125,7 +125,7 @@ pub(crate) fn weight(weight: WeightArg) -> Weight {
     }
 }
 
-/// Writes the export where it is wanted; gives back what was done, and the bytes.
+/// Writes the export. Returns the report and the size.
 pub(crate) fn write(
     exporter: &Exporter,
     trace: &Trace,
@@ -166,7 +166,7 @@ pub(crate) fn write(
     }
 }
 
-/// Has an export write from start to end, packed where the name of the file says so.
+/// Writes an export as a stream, compressed if the file name ends accordingly.
 fn stream(
     out: &OutArgs,
     input: &Path,
@@ -186,7 +186,7 @@ fn stream(
     })
 }
 
-/// Has `fill` write into `sink`, packed on the way; gives back what it did, and the bytes that arrived.
+/// Runs `fill` with a compressing writer. Returns its result and the compressed size.
 fn write_packed<R>(
     packing: Option<Packing>,
     sink: Box<dyn Write>,
@@ -212,7 +212,7 @@ fn write_packed<R>(
     Ok((filled, sink.bytes))
 }
 
-/// A sink that counts what arrives.
+/// A writer that counts bytes.
 struct Counted {
     sink: Box<dyn Write>,
     bytes: u64,
@@ -230,7 +230,7 @@ impl Write for Counted {
     }
 }
 
-/// Writes a Perfetto trace as several files beside each other.
+/// Writes a Perfetto trace as several files.
 fn write_split(
     exporter: &Exporter,
     trace: &Trace,
@@ -265,7 +265,7 @@ fn write_split(
         .with_context(|| format!("writing {}", numbered(&out.out, 1).display()))
 }
 
-/// The name of one of several files: its number stands before the ending.
+/// The name of one of several files, with its number before the extension.
 fn numbered(path: &Path, number: usize) -> PathBuf {
     let mut name = path.file_stem().unwrap_or_default().to_owned();
     name.push(format!(".{number}"));

@@ -1,4 +1,4 @@
-//! `tracesmith extract`: one launch of a recording, to run without us.
+//! `tracesmith extract`: writes one launch as a standalone reproducer.
 
 use anyhow::Context;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! `tracesmith flame`: the two exports that are flame graphs, by one short name.
+//! `tracesmith flame`: a short name for the two flame graph exports.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::input::{open_trace, warn_of_damage};
 use crate::output::Output;
 use crate::progress::Progress;
 
-/// Names that end as the two forms do.
+/// Example names with the extensions of both formats.
 const PICTURE: &str = "x.svg";
 const TEXT: &str = "x.folded";
 
@@ -36,7 +36,7 @@ pub(crate) fn run(args: &FlameArgs, output: &mut Output) -> anyhow::Result<()> {
     export::show(exporter, &report, bytes, &args.out, output)
 }
 
-/// By the end of a name.
+/// The format for an extension.
 fn form_of(out: &Path) -> &'static str {
     let is_text = out
         .extension()

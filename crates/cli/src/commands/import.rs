@@ -38,7 +38,7 @@ pub(crate) fn run(args: &ImportArgs, output: &mut Output) -> anyhow::Result<()> 
         }),
     };
     let paths: Vec<&Path> = args.files.iter().map(|path| path.as_path()).collect();
-    // An error of the input is reported as such, not as one of writing the trace.
+    // Report an input error as such, and not as an error of writing the trace.
     let (mut file, mut bad_input) = (String::new(), None);
     let written = write_trace(&args.out, &paths, Schema::Own, |writer| {
         let mut reading = |input: &Input| input.name().clone_into(&mut file);
@@ -85,7 +85,7 @@ pub(crate) fn run(args: &ImportArgs, output: &mut Output) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// The formats of the files: each once, with the number of its files if there are several.
+/// The formats of the files, with the number of files if there are several.
 fn files_by_format(formats: &[&str]) -> String {
     let mut counts: Vec<(&str, usize)> = Vec::new();
     for format in formats {
@@ -101,7 +101,7 @@ fn files_by_format(formats: &[&str]) -> String {
     words.collect::<Vec<String>>().join(", ")
 }
 
-/// Whether reading failed, not writing.
+/// Whether reading failed, and not writing.
 fn is_of_input(error: &Error) -> bool {
     matches!(
         error,

@@ -15,17 +15,17 @@ use crate::output::table::{Align, Cell, TextTable};
 use crate::output::{BAD, FAINT, GOOD, Output};
 use crate::progress::Progress;
 
-/// Files up to this size are read and checked unasked: that takes less than a second.
+/// Files up to this size are always checked completely. This takes less than a second.
 const CHECKED_BYTES: u64 = 256 << 20;
 
-/// Whether every block was read.
+/// Whether every block was checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Checked {
-    /// All of the file, since the user wants it.
+    /// Everything, because the user requested it.
     Wanted,
-    /// All of the file, since it is small.
+    /// Everything, because the file is small.
     Unasked,
-    /// Only what is shown.
+    /// Only the parts that are shown.
     Partly,
 }
 
@@ -38,7 +38,7 @@ impl Checked {
         }
     }
 
-    /// The health of a trace in which no damage was found.
+    /// The health of a trace without damage.
     fn words(self) -> &'static str {
         match self {
             Checked::Wanted => "good: every block was read and checked",
@@ -74,7 +74,7 @@ pub(crate) fn run(args: &InfoArgs, output: &mut Output) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What the blocks of one kind take.
+/// The size of all blocks of one kind.
 #[derive(Default)]
 struct Size {
     blocks: u64,
@@ -238,7 +238,7 @@ fn show_devices(trace: &Trace, output: &mut Output) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What the device is connected by, as far as the trace says.
+/// The connection of a device, if the trace contains it.
 fn link(device: &Device) -> String {
     let mut parts = Vec::new();
     if device.pcie_generation > 0 {
@@ -326,7 +326,7 @@ fn show_tables(trace: &Trace, kinds: &BTreeMap<BlockKind, Size>, output: &mut Ou
             share(size.bytes).into(),
         ]
     };
-    // Events first: they are what one looks for.
+    // Event tables first, because they matter most.
     for (kind, size) in kinds.iter().filter(|(kind, _)| kind.is_events()) {
         table.row(row(kind, size));
     }
@@ -372,14 +372,14 @@ fn show_columns(trace: &Trace, kinds: &BTreeMap<BlockKind, Size>, output: &mut O
     Ok(())
 }
 
-/// What one column takes.
+/// The size of one column.
 struct ColumnSize {
     table: BlockKind,
     name: String,
     bytes: u64,
 }
 
-/// The columns of all tables, the largest of each first.
+/// The columns of all tables, largest first per table.
 fn columns(trace: &Trace) -> Vec<ColumnSize> {
     let names: BTreeMap<(BlockKind, u16), String> = schema::tables()
         .into_iter()
@@ -390,7 +390,7 @@ fn columns(trace: &Trace) -> Vec<ColumnSize> {
         .into_iter()
         .map(|(key, bytes)| ColumnSize {
             table: key.0,
-            // One that a later version added.
+            // A column of a later version.
             name: names
                 .get(&key)
                 .cloned()
@@ -430,7 +430,7 @@ fn show_health(
     Ok(())
 }
 
-/// What keeps a trace from being whole, in words.
+/// Describes why a trace is incomplete.
 pub(crate) fn health_lines(health: &HealthReport) -> Vec<String> {
     let mut lines: Vec<String> = health.damage.iter().map(|damage| damage.to_string()).collect();
     for item in &health.recorded {

@@ -1,8 +1,8 @@
-//! Unfinished output that has a name: removed when a signal ends the program.
+//! Removes unfinished files when a signal ends the program.
 //!
-//! Most files have no name until they are whole (see `out_file`). Folders, and files of writers that open them by name,
-//! cannot be made that way. A thread waits for the signals that end the program, removes what is unfinished, and lets the
-//! signal take effect.
+//! Most files have no name until they are complete (see `out_file`). This does not work for folders, and for writers
+//! that open files by name. A thread waits for the signals that end the program, removes unfinished output, and then
+//! lets the signal take effect.
 
 use std::fs;
 use std::io;
@@ -13,16 +13,16 @@ use std::thread;
 use anyhow::Context;
 use nix::sys::signal::{SigSet, Signal, raise};
 
-/// Signals that end a program from outside.
+/// Signals that end a program.
 const ENDING: [Signal; 3] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP];
 
-/// How often removal is tried: the writer may add a file meanwhile.
+/// Attempts to remove a folder. The writer can add a file meanwhile.
 const TRIES: usize = 100;
 
-/// What is being written.
+/// The path that is being written.
 static UNFINISHED: Mutex<Option<PathBuf>> = Mutex::new(None);
 
-/// Watches for signals from now on. Must be called before there are other threads: they take over what is blocked.
+/// Starts to handle signals. Call it before other threads exist, because they inherit the signal mask.
 pub(crate) fn watch() -> anyhow::Result<()> {
     let ignored = ignored_signals();
     let caught: SigSet = ENDING
@@ -32,7 +32,7 @@ pub(crate) fn watch() -> anyhow::Result<()> {
     caught.thread_block().context("blocking signals")?;
     thread::spawn(move || {
         if let Ok(signal) = caught.wait() {
-            // Held until the end: the writer must not report that its files are gone.
+            // Keep the lock until the process ends, so that the writer does not report missing files.
             let unfinished = unfinished();
             if let Some(path) = unfinished.as_deref() {
                 remove(path);
@@ -44,7 +44,7 @@ pub(crate) fn watch() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Has `fill` write to `path`, which is removed when it fails or a signal comes, and else gets its name from `place`.
+/// Runs `fill` with `path`, and then `place`. Removes the path if `fill` fails or a signal arrives.
 pub(crate) fn write<R>(
     path: &Path,
     fill: impl FnOnce(&Path) -> anyhow::Result<R>,
@@ -68,7 +68,7 @@ fn unfinished() -> MutexGuard<'static, Option<PathBuf>> {
     UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Removes a file or folder. What made us give up is the error to report.
+/// Removes a file or folder. Errors are ignored, because the original error matters more.
 fn remove(path: &Path) {
     for _ in 0..TRIES {
         let _ = fs::remove_file(path);
@@ -79,7 +79,7 @@ fn remove(path: &Path) {
     }
 }
 
-/// The signals that this process ignores, as under nohup: a bit for each. They do not end it.
+/// A bit mask of ignored signals, for example under nohup. They do not end the process.
 fn ignored_signals() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

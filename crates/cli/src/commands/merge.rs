@@ -13,7 +13,7 @@ use crate::input::open_trace;
 use crate::output::Output;
 use crate::progress::Progress;
 
-/// The kernel states an error of 16 s for a clock that nothing synchronises. One of a second is no better for events.
+/// The kernel reports an error of 16 s for an unsynchronized clock. An error of one second is as useless for events.
 const UNSYNCHRONISED: u64 = 1_000_000_000;
 
 pub(crate) fn run(args: &MergeArgs, output: &mut Output) -> anyhow::Result<()> {
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &MergeArgs, output: &mut Output) -> anyhow::Result<()> {
     show_report(&report, bytes, &args.out, output)
 }
 
-/// Fails when two files are the same trace: all its work would be counted twice.
+/// Fails if two files are the same trace, because all its work would count twice.
 fn refuse_duplicates(files: &[PathBuf], traces: &[Trace]) -> anyhow::Result<()> {
     let id = |trace: &Trace| trace.header().map(|header| header.id).filter(|id| *id != [0; 16]);
     for (later, (file, trace)) in files.iter().zip(traces).enumerate() {
@@ -57,7 +57,7 @@ fn refuse_duplicates(files: &[PathBuf], traces: &[Trace]) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// Says how well the hosts' times compare: a wrong order of events across hosts looks like any other.
+/// Prints how well the clocks of hosts are aligned. A wrong order of events across hosts is not visible otherwise.
 fn show_hosts(hosts: &[HostPlacement], output: &mut Output) {
     for host in hosts {
         let name = &host.name;

@@ -1,4 +1,4 @@
-//! The commands: one a file.
+//! The commands, one per file.
 
 mod analyze;
 mod benchmark;
@@ -41,7 +41,7 @@ use crate::args::{Args, Command, FormatArg};
 use crate::exit::Exit;
 use crate::output::Output;
 
-/// Runs what was asked for.
+/// Runs a command.
 pub(crate) fn run(args: Args, output: &mut Output) -> anyhow::Result<Exit> {
     let format = args.global.format;
     refuse_parquet(format, &args.command)?;

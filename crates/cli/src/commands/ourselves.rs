@@ -1,4 +1,5 @@
-//! This very program, started again: work on a GPU has a process of its own, so that it can be recorded like anybody's.
+//! Starts `tracesmith` itself again. GPU work runs in its own process, so that it can be recorded like any other
+//! program.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -8,10 +9,10 @@ use anyhow::{Context, bail};
 use serde_json::Value;
 use tracesmith_wire::environment;
 
-/// Variables that make the driver load a recorder into a process.
+/// Variables that make the driver load a profiler.
 pub(crate) const ARMING: [&str; 2] = [environment::CUDA_INJECTION, environment::NVTX_INJECTION];
 
-/// Runs built-in work without any recorder and gives what it reported.
+/// Runs a built-in workload without a profiler. Returns its report.
 pub(crate) fn run_bare<S: AsRef<OsStr>>(work: &[S]) -> anyhow::Result<Value> {
     let mut command = ourselves()?;
     command.args(["--format", "json", "workload"]).args(work);
@@ -21,8 +22,7 @@ pub(crate) fn run_bare<S: AsRef<OsStr>>(work: &[S]) -> anyhow::Result<Value> {
     report_of(&command.output()?)
 }
 
-/// Records built-in work into a file, by what everybody records with, and gives what the work reported. `options` are
-/// those of `tracesmith profile`.
+/// Records a built-in workload with `tracesmith profile` and its `options`. Returns the report of the workload.
 pub(crate) fn capture<S: AsRef<OsStr>>(work: &[S], options: &[&str], out: &Path) -> anyhow::Result<Value> {
     let mut command = ourselves()?;
     command
@@ -44,7 +44,7 @@ fn ourselves() -> anyhow::Result<Command> {
     Ok(command)
 }
 
-/// The report on standard output, or the reason on standard error.
+/// The report on standard output, or the error on standard error.
 fn report_of(output: &Output) -> anyhow::Result<Value> {
     if !output.status.success() {
         bail!("{}", reason(output));
@@ -53,7 +53,7 @@ fn report_of(output: &Output) -> anyhow::Result<Value> {
     serde_json::from_str(&text).with_context(|| format!("reading the report {text:?}"))
 }
 
-/// The first line of what a run of ours complained of.
+/// The first line of the error.
 fn reason(output: &Output) -> String {
     let talk = String::from_utf8_lossy(&output.stderr);
     match talk.lines().find(|line| !line.trim().is_empty()) {

@@ -1,4 +1,4 @@
-//! Files that commands write: beside the wanted file first, in its place when they are whole.
+//! Output files. They are written next to their final path, and renamed when they are complete.
 
 use std::fs::{self, File};
 use std::hash::{BuildHasher, RandomState};
@@ -15,10 +15,9 @@ use crate::args::OutArgs;
 use crate::commands::leftovers;
 use crate::output::StdoutError;
 
-/// What the writer of a new trace is made with. Files that are rewritten have time for a slower level
-/// of zstd than a capture has.
+/// Options for the writer of a new trace. Rewriting has time for a higher zstd level than recording.
 fn options() -> WriterOptions {
-    // A new trace is told from all others by a random number; the hasher's seed is one.
+    // A new trace has a random ID. The hasher's seed is random.
     let random = || RandomState::new().hash_one(std::process::id());
     let mut id = [0; 16];
     id[..8].copy_from_slice(&random().to_le_bytes());
@@ -30,19 +29,19 @@ fn options() -> WriterOptions {
     }
 }
 
-/// How the trace begins.
+/// How a trace starts.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Schema {
     /// With the schema of this version.
     Own,
-    /// With blocks copied from another file.
+    /// With blocks that were copied from another file.
     Copied,
 }
 
-/// A writer into wherever the user wants the trace.
+/// A writer to any output.
 pub(crate) type TraceWriter = ImportWriter<'static>;
 
-/// Writes a trace where the user wants it, by whatever `fill` puts into it. Gives back what `fill` did and the bytes.
+/// Writes a trace with `fill`. Returns the result of `fill` and the size.
 pub(crate) fn write_trace<R>(
     args: &OutArgs,
     inputs: &[&Path],
@@ -59,15 +58,15 @@ pub(crate) fn write_trace<R>(
     })
 }
 
-/// Where output goes.
+/// The output.
 pub(crate) enum Target {
     /// A new file.
     File(File),
-    /// A pipe or device, which only goes forward.
+    /// A pipe or a device, which cannot seek.
     Stream(Box<dyn Write>),
 }
 
-/// Opens what the user wants to be written to, has `fill` write it, and puts a file in its place when it is whole.
+/// Opens the output, runs `fill`, and renames a complete file into place.
 pub(crate) fn write_out<R>(
     args: &OutArgs,
     inputs: &[&Path],
@@ -97,7 +96,7 @@ pub(crate) fn write_out<R>(
     Ok(result)
 }
 
-/// Whether the reader of a pipe has ended, which is no error for standard output.
+/// Whether the reader of a pipe has exited. This is not an error for standard output.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
         let error = cause.downcast_ref::<io::Error>();
@@ -105,8 +104,8 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
     })
 }
 
-/// Has `fill` write a file or folder under a name of its own beside the wanted one, and gives it its name when it is
-/// whole: for writers that open files themselves.
+/// Runs `fill` with a temporary path next to the output, and renames it when it is complete. For writers that open
+/// files themselves.
 pub(crate) fn write_path<R>(
     args: &OutArgs,
     inputs: &[&Path],
@@ -128,8 +127,8 @@ pub(crate) fn write_path<R>(
     leftovers::write(&partial_path(&args.out), fill, place).with_context(what)
 }
 
-/// The same for a folder that may have something in it already if `args` allow it: then new files replace those of the
-/// same name, when all are written.
+/// Like [`write_path`], for a folder that may exist if `args` allow it. New files replace files with the same name,
+/// after all were written.
 pub(crate) fn write_folder<R>(
     args: &OutArgs,
     fill: impl FnOnce(&Path) -> anyhow::Result<R>,
@@ -147,7 +146,7 @@ pub(crate) fn write_folder<R>(
         fs::create_dir_all(parent).with_context(what)?;
     }
     let place = |partial: &Path| {
-        // Replaces an empty folder too.
+        // This also replaces an empty folder.
         if fs::rename(partial, &args.out).is_ok() {
             return Ok(());
         }
@@ -164,8 +163,8 @@ pub(crate) fn write_folder<R>(
     leftovers::write(&partial_path(&args.out), fill, place).with_context(what)
 }
 
-/// A file beside its place. Where the file system can, it has no name until it is whole, so that nothing is left of it
-/// whatever ends the program; elsewhere it is removed when it is given up.
+/// A file next to its final path. If the file system supports it, it has no name until it is complete, so that
+/// nothing remains if the program is killed. Otherwise it is removed on failure.
 struct Unfinished {
     file: File,
     name: Option<PathBuf>,
@@ -195,7 +194,7 @@ impl Unfinished {
         })
     }
 
-    /// Gives the file its name. One that is there already is replaced in one step.
+    /// Gives the file its name. An existing file is replaced atomically.
     fn put_in_place(mut self, out: &Path) -> io::Result<()> {
         let name = match self.name.take() {
             Some(name) => name,
@@ -213,13 +212,13 @@ impl Unfinished {
 impl Drop for Unfinished {
     fn drop(&mut self) {
         if let Some(name) = &self.name {
-            // Whatever made us give up is the error to report; a leftover is harmless.
+            // The original error matters more. A remaining file is harmless.
             let _ = fs::remove_file(name);
         }
     }
 }
 
-/// Whether the trace itself goes to standard output, so that nothing else may.
+/// Whether the trace goes to standard output, so that nothing else may.
 pub(crate) fn is_stdout(args: &OutArgs) -> bool {
     args.out == Path::new("-")
 }
@@ -227,9 +226,9 @@ pub(crate) fn is_stdout(args: &OutArgs) -> bool {
 /// How a trace is completed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Completion {
-    /// Its header is written again.
+    /// The header is rewritten.
     Sealed,
-    /// Its end says it all.
+    /// A footer is enough.
     Streamed,
 }
 
@@ -252,7 +251,7 @@ fn write_to<R>(
     Ok((filled, written))
 }
 
-/// Fails when writing would replace a file without `--force`, or an input.
+/// Fails if the output exists without `--force`, or if it is an input.
 pub(crate) fn refuse_to_destroy(args: &OutArgs, inputs: &[&Path]) -> anyhow::Result<()> {
     let Ok(existing) = fs::canonicalize(&args.out) else {
         return Ok(());
@@ -279,7 +278,7 @@ fn partial_path(out: &Path) -> PathBuf {
     out.with_file_name(name)
 }
 
-/// A stream that cannot go back.
+/// A stream that cannot seek.
 struct OneWay(Box<dyn Write>);
 
 impl Write for OneWay {

@@ -68,7 +68,7 @@ pub(crate) fn run(args: ProfileArgs, output: &mut Output) -> anyhow::Result<Exit
     capture::exit(report, code, &args.capture, output)
 }
 
-/// Nsight Compute ends a program that another tool's library is to be loaded into: below it we do without.
+/// Nsight Compute kills programs that load another tool's library. So the library is not loaded under it.
 fn injection() -> Injection {
     match nsight_compute_above() {
         Some(pid) => Injection::Withheld(format!(
@@ -78,7 +78,8 @@ fn injection() -> Injection {
     }
 }
 
-/// Writes a recorded trace for Perfetto beside it. The program has run and its exit code counts, so a failure is a warning.
+/// Writes a Perfetto trace next to the trace. A failure is only a warning, because the program has run and its exit
+/// code counts.
 fn write_perfetto(path: &Path, args: &CaptureArgs, output: &mut Output) {
     let out = OutArgs {
         out: path.with_extension("pftrace"),

@@ -1,4 +1,4 @@
-//! `tracesmith replay`: recorded work, run again and judged.
+//! `tracesmith replay`: replays recorded GPU work and compares the result.
 
 mod answers;
 pub(super) mod aslr;
@@ -32,17 +32,17 @@ use answers::Answer;
 use guard::Role;
 use plan_file::Written;
 
-/// Calls, buffers and differences that are shown; the others are counted.
+/// Number of calls, buffers and differences to show. The others are counted.
 const SHOWN: usize = 20;
 
-/// What can be done about addresses that are taken.
+/// The hint if addresses are in use.
 const RELOCATE: &str =
     "--relocate uses other addresses, and rewrites values that look like pointers into the recorded ones";
 
-/// What can be done without a GPU.
+/// The hint without a GPU.
 const WITHOUT_GPU: &str = "a replay needs a GPU; without one, use --mode dry-run, or --dump of final memory and of memory that no kernel has changed";
 
-/// How a replay ends that could not be made.
+/// The exit code of a replay that failed.
 const FAILED: Exit = Exit::Code(2);
 
 pub(crate) fn run(args: &ReplayArgs, output: &mut Output) -> anyhow::Result<Exit> {
@@ -126,7 +126,7 @@ pub(crate) fn run(args: &ReplayArgs, output: &mut Output) -> anyhow::Result<Exit
     }
 }
 
-/// Writes memory as the file says that it was; false when only a replay can tell.
+/// Writes memory contents from the file. Returns false if only a replay can determine them.
 fn dump_recorded(args: &ReplayArgs, output: &mut Output) -> anyhow::Result<bool> {
     let name = args.file.display().to_string();
     let mut recording = Recording::open(&args.file).with_context(|| name.clone())?;
@@ -159,7 +159,8 @@ fn dump_recorded(args: &ReplayArgs, output: &mut Output) -> anyhow::Result<bool>
     }
 }
 
-/// Names the damaged blocks that do not matter for a replay. All others were read, or opening the file failed.
+/// Warns about damaged blocks that a replay does not need. Damage in all other blocks is an error when the file is
+/// opened.
 pub(super) fn warn_of_damage(recording: &Recording, file: &Path, output: &mut Output) -> anyhow::Result<()> {
     let found = recording.unrelated_damage()?;
     for damage in &found {
@@ -173,7 +174,7 @@ pub(super) fn warn_of_damage(recording: &Recording, file: &Path, output: &mut Ou
     Ok(())
 }
 
-/// What is answered, and from what.
+/// A replay with its arguments.
 struct Answered<'a> {
     args: &'a ReplayArgs,
     request: &'a ReplayRequest,
@@ -241,7 +242,7 @@ impl Answered<'_> {
         answers::show_runs(&answer, output)
     }
 
-    /// A bar for what is restored and compared.
+    /// Shows a progress bar for restoring and comparing memory.
     fn show_progress(&self, replay: &mut Replay<'_>, repeat: u32, output: &Output) {
         let recording = replay.recording();
         let each = recording.begin_bytes().saturating_add(recording.end_bytes());
@@ -250,14 +251,14 @@ impl Answered<'_> {
     }
 }
 
-/// What was asked for, as the library wants it.
+/// The request, in the types of the library.
 struct ReplayRequest {
     part: Part,
     tolerances: Vec<Tolerance>,
     replacements: Vec<Replacement>,
-    /// Arrays that are written on the way, in the order of their places.
+    /// Arrays to write during the run, by position.
     written: Vec<Written>,
-    /// How often, if a plan says so.
+    /// The number of runs, if a plan contains it.
     repeat: Option<u32>,
 }
 
@@ -284,7 +285,7 @@ impl ReplayRequest {
     }
 }
 
-/// The calls that were asked for.
+/// The selected calls.
 fn part(args: &ReplayArgs, recording: &Recording) -> anyhow::Result<Part> {
     let mut part = Part::whole(recording.commands.len());
     if let Some(kernel) = &args.kernel {
@@ -309,7 +310,7 @@ fn part(args: &ReplayArgs, recording: &Recording) -> anyhow::Result<Part> {
     Ok(part)
 }
 
-/// The numbers that calls have, in words.
+/// Describes the range of call numbers.
 pub(super) fn recorded_calls(recording: &Recording) -> String {
     match (recording.commands.first(), recording.commands.last()) {
         (Some(first), Some(last)) => {
@@ -319,7 +320,7 @@ pub(super) fn recorded_calls(recording: &Recording) -> String {
     }
 }
 
-/// The place of a launch.
+/// The position of a launch.
 pub(super) fn launch_place(recording: &Recording, kernel: &KernelArg) -> anyhow::Result<usize> {
     recording.launch(&kernel.name, kernel.nth).with_context(|| {
         let count = recording.launches(&kernel.name).count();
@@ -363,7 +364,7 @@ fn tolerance(arg: &ToleranceArg, element: Option<ElementArg>) -> anyhow::Result<
     })
 }
 
-/// Of all launches, or of the one that was chosen.
+/// Replaces all launches, or only the selected one.
 fn replacement(arg: &ReplaceArg, args: &ReplayArgs, recording: &Recording) -> anyhow::Result<Replacement> {
     replaced_launch(&arg.kernel, None, recording)?;
     let code = fs::read(&arg.file).with_context(|| format!("reading {}", arg.file.display()))?;
@@ -387,7 +388,7 @@ fn replacement(arg: &ReplaceArg, args: &ReplayArgs, recording: &Recording) -> an
     })
 }
 
-/// Checks that a kernel to replace is launched, `nth` times if that is given.
+/// Checks that a kernel to replace is launched, at least `nth` times.
 pub(super) fn replaced_launch(kernel: &str, nth: Option<usize>, recording: &Recording) -> anyhow::Result<()> {
     let count = recording.launches(kernel).count();
     let wanted = nth.unwrap_or(1);
@@ -404,7 +405,7 @@ pub(super) fn replaced_launch(kernel: &str, nth: Option<usize>, recording: &Reco
     Ok(())
 }
 
-/// The array that was asked for.
+/// The array to write.
 fn written(args: &ReplayArgs, recording: &Recording) -> anyhow::Result<Option<Written>> {
     let (Some(address), Some(file)) = (args.dump, &args.out) else {
         return Ok(None);
@@ -421,7 +422,7 @@ fn written(args: &ReplayArgs, recording: &Recording) -> anyhow::Result<Option<Wr
     }))
 }
 
-/// The place of a call; the end without one. One more than the last call's number is the end, too.
+/// The position of a call. Without a call, or for the number after the last call, it is the end.
 pub(super) fn place_before(option: &str, call: Option<u64>, recording: &Recording) -> anyhow::Result<usize> {
     let Some(number) = call else {
         return Ok(recording.commands.len());
@@ -436,7 +437,7 @@ pub(super) fn place_before(option: &str, call: Option<u64>, recording: &Recordin
     Ok(recording.places(0..number).end)
 }
 
-/// All of the buffer that an address lies in.
+/// The whole buffer that contains an address.
 fn extent(recording: &Recording, address: u64) -> anyhow::Result<(u64, u64)> {
     let buffer = recording.buffer(address).with_context(|| {
         format!("no recorded buffer contains {address:#x}; --mode dry-run lists the buffers")
@@ -445,7 +446,7 @@ fn extent(recording: &Recording, address: u64) -> anyhow::Result<(u64, u64)> {
 }
 
 impl Written {
-    /// Fails when the file exists and may not be replaced.
+    /// Fails if the file exists and may not be replaced.
     fn refuse_to_destroy(&self, args: &ReplayArgs) -> anyhow::Result<()> {
         let out = OutArgs {
             out: self.file.clone(),
@@ -455,7 +456,7 @@ impl Written {
     }
 
     fn write(&self, content: &[u8], output: &mut Output) -> anyhow::Result<()> {
-        // Whether it may be replaced was checked before anything ran.
+        // Whether it may be replaced was checked before the run.
         write_array(&self.file, content, self.element)?;
         let (file, bytes) = (self.file.display(), units::bytes(self.bytes));
         output.note(&format!("wrote {file} ({bytes})"));
@@ -495,7 +496,7 @@ fn write_array(out: &Path, content: &[u8], element: Option<ElementArg>) -> anyho
     })
 }
 
-/// Says how many are not shown.
+/// Prints how many entries are not shown.
 fn rest(count: usize, output: &mut Output) -> anyhow::Result<()> {
     if count > SHOWN {
         output.line(&format!("and {} more (--format json shows all)", count - SHOWN))?;

@@ -1,8 +1,8 @@
-//! Calls timed as the recorded ones were: by a recording of the replay itself.
+//! Measures calls as the recorded ones were measured: with a trace of the replay itself.
 //!
-//! Events around a call show two microseconds more than the call takes. So the replay runs once more as a program to be
-//! profiled. Before each timed call it keeps the device busy with a kernel of a known name; the work behind it is the
-//! call's.
+//! Times from events around a call are two microseconds too long. So the replay runs again, under `tracesmith profile`.
+//! Before each timed call, a kernel with a known name keeps the device busy. The first operation after that kernel
+//! belongs to the call.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -17,18 +17,18 @@ use tracesmith_trace::{EventKind, Query};
 use super::ourselves::ARMING;
 use crate::input::open_trace;
 
-/// Set in the process that is profiled.
+/// Set in the profiled process.
 const TIMED: &str = "TRACESMITH_TIMED";
 
-/// The kernel before each timed call.
+/// The name of the kernel before each timed call.
 const MARK: &str = "delay";
 
-/// Whether this process is the one that makes the calls.
+/// Whether this process is the profiled one.
 pub(crate) fn is_inner() -> bool {
     std::env::var_os(TIMED).is_some()
 }
 
-/// Times of the calls, and how they were measured.
+/// The times of the calls, and how they were measured.
 pub(crate) struct Timed {
     pub(crate) timings: Vec<Timing>,
     pub(crate) method: Method,
@@ -38,13 +38,13 @@ pub(crate) struct Timed {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Method {
-    /// As a trace of it has them.
+    /// From a trace of the replay.
     Recorded,
-    /// By events around each call.
+    /// With events around each call.
     Events,
 }
 
-/// Runs this very command once more, under our own recorder. None when it failed and has said so.
+/// Runs this command again under `tracesmith profile`. `None` if it failed and printed the error.
 pub(crate) fn timed() -> anyhow::Result<Option<Timed>> {
     let folder = tempfile::tempdir().context("creating a temporary folder")?;
     let file = folder.path().join("timing.sbt");
@@ -93,7 +93,7 @@ fn report(mut command: Command) -> anyhow::Result<Option<Value>> {
     Ok(Some(report))
 }
 
-/// What the inner process tells.
+/// The report of the profiled process.
 pub(crate) fn report_value(timings: &[Timing], clocks: [Option<Clocks>; 2]) -> Value {
     let nanos = |time: &Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     let calls = timings.iter().map(|timing| {
@@ -131,14 +131,14 @@ fn timings_of(report: &Value) -> anyhow::Result<Vec<Timing>> {
         .collect()
 }
 
-/// Some work: its kind, its bytes and how long it took.
+/// A GPU operation: its kind, its bytes and its duration.
 struct Work {
     kind: EventKind,
     bytes: u64,
     took: Duration,
 }
 
-/// The first work behind each mark.
+/// The first operation after each mark.
 fn works_in(file: &Path) -> anyhow::Result<Vec<Option<Work>>> {
     let trace = open_trace(file)?;
     let query = Query {
@@ -170,7 +170,7 @@ fn works_in(file: &Path) -> anyhow::Result<Vec<Option<Work>>> {
     Ok(works)
 }
 
-/// Puts the times of the trace in place of those by events; not if it does not hold all of them.
+/// Replaces the times from events with those from the trace, if the trace contains all of them.
 fn fill_in(timings: &mut [Timing], works: &[Option<Work>]) -> bool {
     let wanted: usize = timings.iter().map(|timing| timing.runs.len()).sum();
     if works.len() != wanted {
@@ -185,7 +185,7 @@ fn fill_in(timings: &mut [Timing], works: &[Option<Work>]) -> bool {
             "set" => work.kind == EventKind::Set,
             _ => work.kind == EventKind::Kernel,
         };
-        // A copy that goes nowhere has no work of its own.
+        // An empty memcpy has no GPU operation.
         if own.len() == count && own.iter().all(fits) {
             timing.runs = own.iter().map(|work| work.took).collect();
         }

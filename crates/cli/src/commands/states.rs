@@ -63,7 +63,7 @@ fn is_wanted(args: &StatesArgs, activity: &Activity, line: &StateLine) -> bool {
     }
 }
 
-/// One stretch of a state.
+/// One interval of a state.
 #[derive(Serialize)]
 struct JsonInterval<'a> {
     from_ns: u64,
@@ -161,7 +161,7 @@ impl Shown<'_> {
         }
     }
 
-    /// For each kind of work the text of its members that are always the same.
+    /// The constant members of each operation as JSON text.
     fn json_work(&self) -> anyhow::Result<Vec<Vec<u8>>> {
         let text = |kind: &OpKind| -> anyhow::Result<Vec<u8>> {
             let mut text = b"{\"name\":".to_vec();
@@ -394,8 +394,8 @@ impl Shown<'_> {
     }
 }
 
-/// Writes every stretch of every line as JSON while the stretches are worked out, each on a line of its own. There are
-/// tens of millions: the text of what repeats is made once, and nothing else is held.
+/// Writes every interval as JSON while the intervals are computed, one per line. There can be tens of millions, so
+/// repeated text is formatted once, and nothing else is kept.
 fn write_intervals(shown: &Shown<'_>, limit: usize, output: &mut Output) -> anyhow::Result<()> {
     let work = shown.json_work()?;
     let out = output.plain()?;

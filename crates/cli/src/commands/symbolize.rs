@@ -42,7 +42,7 @@ pub(crate) fn run(args: &SymbolizeArgs, output: &mut Output) -> anyhow::Result<(
     })?;
     drop(progress);
     let mut modules = resolver.report();
-    // What a frame is called already is not lost where its file is missing.
+    // If a file is missing, its frames keep their symbols.
     for module in &mut modules {
         module.unnamed -= kept.get(&module.path).copied().unwrap_or(0).min(module.unnamed);
     }
@@ -53,16 +53,16 @@ pub(crate) fn run(args: &SymbolizeArgs, output: &mut Output) -> anyhow::Result<(
     show(&trace, &report, &naming, bytes, args, output)
 }
 
-/// Frames that kept the names that they had, by file.
+/// Frames that kept their symbols, by file.
 type KeptFrames = BTreeMap<PathBuf, u64>;
 
-/// How naming went.
+/// The result of symbolizing.
 struct Outcome {
     modules: Vec<ModuleReport>,
     kept: u64,
 }
 
-/// What is known of a frame. Code that was made at run time is looked for in what each process wrote down.
+/// The functions of a frame. JIT-compiled code is looked up in the perf map of each process.
 fn functions(resolver: &mut Resolver, pids: &[u32], frame: &FrameToName) -> Vec<NamedFunction> {
     let found = if frame.path.is_empty() {
         let made = pids.iter().find_map(|pid| {

@@ -1,4 +1,4 @@
-//! `tracesmith workload`: real work on a GPU, in a process of its own.
+//! `tracesmith workload`: real GPU work, in its own process.
 
 use anyhow::Context;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Findings, critical path, what-if and memory as text for people.
+//! Prints findings, critical path, what-if and memory as text.
 
 use tracesmith_trace::analysis::{
     CriticalPathReport, FindingsReport, MemoryReport, SlackReport, WhatIfReport,

@@ -1,4 +1,4 @@
-//! The answers of `analyze` as tables for people.
+//! Prints the results of `analyze` as tables.
 
 use tracesmith_format::DeviceId;
 use tracesmith_trace::analysis::{
@@ -219,7 +219,7 @@ fn found(source: &StepSource) -> String {
     }
 }
 
-/// The steps in a line.
+/// The steps in one line.
 pub(super) fn step_line(report: &StepsReport, output: &mut Output) -> anyhow::Result<()> {
     if report.steps.is_empty() {
         return Ok(());
@@ -327,7 +327,7 @@ pub(super) fn kernels(report: &KernelsReport, hidden: usize, output: &mut Output
         ),
         output,
     )?;
-    // Lines of code and paths of ranges are no names of functions.
+    // Lines of code and paths of ranges are not function names.
     let names = match report.by {
         KernelKey::Stack | KernelKey::Ranges => Align::Flexible,
         _ => Align::Name,
@@ -393,7 +393,7 @@ pub(super) fn copies(report: &CopiesReport, output: &mut Output) -> anyhow::Resu
         ("peak", Align::Right),
     ]);
     let speed = |speed: Option<f64>| speed.map_or(String::new(), |speed| format!("{speed:.1} GB/s"));
-    // A guess would be no peak.
+    // A guess would not be a peak.
     let peak = |row: &CopyRow| match (row.peak_gigabytes_per_second, row.gigabytes_per_second) {
         (None, _) => "unknown".to_owned(),
         (peak, None) => speed(peak),

@@ -1,4 +1,4 @@
-//! MetaX's tracer.
+//! MetaX's mcTracer.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -48,7 +48,7 @@ impl Recorder for Mctracer {
     }
 }
 
-/// It writes a file for each process, under names of its own.
+/// mcTracer writes one file per process, with its own names.
 fn folder(base: &Path) -> PathBuf {
     base.with_extension("mctracer")
 }

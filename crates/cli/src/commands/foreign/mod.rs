@@ -1,8 +1,8 @@
-//! `tracesmith profile --nsys`, `--xctrace`, `--mctracer`: another vendor's recorder runs the program, and what it wrote
-//! is imported.
+//! `tracesmith profile --nsys`, `--xctrace`, `--mctracer`: runs the program with another profiler and imports the
+//! result.
 //!
-//! A [`Recorder`] knows one of them; the rest is the same for all. The recorder starts the program and has its own ways
-//! with signals: while it runs, Ctrl-C is its own, and we wait for what it leaves behind.
+//! A [`Recorder`] describes one profiler. Everything else is shared. The profiler starts the program and handles
+//! signals itself. While it runs, Ctrl-C goes to it, and TraceSmith waits for its files.
 
 mod mctracer;
 mod nsys;
@@ -32,34 +32,34 @@ use crate::commands::out_file::{Schema, write_trace};
 use crate::exit::Exit;
 use crate::output::{Hinted, Output};
 
-/// A profiler of somebody else. Its files begin with a path, the base, and differ by their endings.
+/// Another profiler. Its files have a common base path and different extensions.
 trait Recorder {
-    /// The program that is looked for on PATH.
+    /// The program to find on PATH.
     fn program(&self) -> &'static str;
-    /// What to do when it is not there.
+    /// What to do if it is missing.
     fn hint(&self) -> &'static str;
-    /// The format of what it writes, where the content does not tell.
+    /// The format of its files, if the contents do not show it.
     fn importer(&self) -> &'static str;
-    /// Whether the program that was found can record.
+    /// Checks whether the program can record.
     fn check(&self, _program: &Path) -> anyhow::Result<()> {
         Ok(())
     }
-    /// What starts a recording. The program to record follows.
+    /// The command that records. The program to record follows.
     fn record(&self, program: &Path, base: &Path) -> anyhow::Result<Command>;
-    /// Makes of a recording what can be imported.
+    /// Converts a recording to files that can be imported.
     fn export(&self, program: &Path, base: &Path) -> anyhow::Result<Vec<PathBuf>>;
-    /// Endings of what it leaves, for those who want to keep it.
+    /// Extensions of its files, for users who want to keep them.
     fn endings(&self) -> &'static [&'static str];
 }
 
-/// A recording that is over.
+/// A finished recording.
 pub(crate) struct Recorded {
     pub(crate) exit: Exit,
     /// The trace, if there is one.
     pub(crate) trace: Option<PathBuf>,
 }
 
-/// Records with another profiler, if one was asked for.
+/// Records with another profiler, if one was requested.
 pub(crate) fn run(args: &ProfileArgs, output: &mut Output) -> anyhow::Result<Option<Recorded>> {
     let recorder: &dyn Recorder = if args.nsys {
         &Nsys {
@@ -80,7 +80,7 @@ pub(crate) fn run(args: &ProfileArgs, output: &mut Output) -> anyhow::Result<Opt
 fn record(recorder: &dyn Recorder, args: &ProfileArgs, output: &mut Output) -> anyhow::Result<Recorded> {
     let program = find(recorder)?;
     let out = destination(args)?;
-    // Beside the trace: what is kept is renamed into its place, and the disk is one that has room for traces.
+    // Work next to the output: files are renamed into place, and the disk has space for traces.
     let parent = out.out.parent().filter(|parent| !parent.as_os_str().is_empty());
     let folder = tempfile::Builder::new()
         .prefix(".tracesmith-")
@@ -104,7 +104,7 @@ fn record(recorder: &dyn Recorder, args: &ProfileArgs, output: &mut Output) -> a
             trace: Some(out.out),
         }),
         Err(error) if exit == Exit::Code(0) => Err(error),
-        // The program's own failure counts more than ours.
+        // A failure of the program matters more than a failed import.
         Err(error) => {
             output.error(&error);
             Ok(Recorded { exit, trace: None })
@@ -112,7 +112,7 @@ fn record(recorder: &dyn Recorder, args: &ProfileArgs, output: &mut Output) -> a
     }
 }
 
-/// The recorder's program, able to record.
+/// Finds the profiler's program and checks it.
 fn find(recorder: &dyn Recorder) -> anyhow::Result<PathBuf> {
     let name = recorder.program();
     let path = env::var_os("PATH").unwrap_or_default();
@@ -141,19 +141,19 @@ fn destination(args: &ProfileArgs) -> anyhow::Result<OutArgs> {
     })
 }
 
-/// Runs a recorder to its end. Ctrl-C reaches it as it reaches us; it ends the recording, and we go on.
+/// Runs a profiler until it ends. Ctrl-C reaches both processes. It ends the recording, and TraceSmith continues.
 fn run_to_end(command: &mut Command) -> anyhow::Result<ExitStatus> {
     let interrupt = SigSet::from(Signal::SIGINT);
     interrupt.thread_block().context("blocking a signal")?;
     let status = command.status();
-    // One that came meanwhile is taken back; sending one makes sure that there is something to take.
+    // Remove a pending signal. Sending one first ensures that there is one to remove.
     kill(Pid::this(), Signal::SIGINT).context("sending a signal")?;
     interrupt.wait().context("waiting for a signal")?;
     interrupt.thread_unblock().context("unblocking a signal")?;
     Ok(status?)
 }
 
-/// Imports what a recorder wrote into the trace that was asked for.
+/// Imports the profiler's files into the requested trace.
 fn import_files(
     files: &[PathBuf],
     recorder: &dyn Recorder,

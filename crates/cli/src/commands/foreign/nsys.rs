@@ -10,7 +10,7 @@ use super::Recorder;
 use super::words::words;
 
 pub(super) struct Nsys<'a> {
-    /// Further arguments of the user, as in a shell.
+    /// More arguments of the user, as in a shell.
     pub(super) arguments: &'a str,
 }
 

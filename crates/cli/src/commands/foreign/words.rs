@@ -1,4 +1,4 @@
-//! Splitting a line of arguments as a shell does.
+//! Splits a line of arguments as a shell does.
 
 use std::ffi::OsString;
 

@@ -9,7 +9,7 @@ use tracesmith_interop::import::xctrace_tables;
 use super::Recorder;
 
 pub(super) struct Xctrace<'a> {
-    /// What it is to record.
+    /// The template to record.
     pub(super) template: &'a str,
 }
 
@@ -71,7 +71,7 @@ impl Recorder for Xctrace<'_> {
     }
 }
 
-/// All tables that are read, in one export: numbers of values then hold for all of them.
+/// All tables in one export, so that references between values work in all of them.
 fn tables_xpath() -> String {
     let schemas: Vec<String> = xctrace_tables()
         .map(|name| format!("@schema=\"{name}\""))

@@ -1,4 +1,4 @@
-//! What can be run again of a trace.
+//! The replay recording of a trace.
 
 use std::path::Path;
 
@@ -10,10 +10,10 @@ use tracesmith_trace::{Trace, units};
 
 use crate::output::{BAD, FAINT, GOOD, Output};
 
-/// Reasons that are shown; the others are counted.
+/// Number of reasons to show. The others are counted.
 const SHOWN: usize = 5;
 
-/// A recording within a trace.
+/// The replay recording of a trace.
 pub(super) struct Report {
     calls: usize,
     buffers: usize,
@@ -21,17 +21,17 @@ pub(super) struct Report {
     end_bytes: u64,
     modules: usize,
     code_bytes: u64,
-    /// What stands against a replay.
+    /// What blocks a replay.
     obstacles: Vec<String>,
 }
 
-/// Looks at the recording of a trace that has one. Nothing of it is run.
+/// Reads the replay recording of a trace, if there is one. Runs nothing.
 pub(super) fn report(trace: &Trace, file: &Path) -> Option<Report> {
     let has_one = trace
         .blocks()
         .iter()
         .any(|block| block.header.kind == Command::KIND);
-    // What comes through a pipe is gone when the trace has been read.
+    // A pipe cannot be read a second time.
     if !has_one || file.as_os_str() == "-" {
         return None;
     }

@@ -1,4 +1,4 @@
-//! What a replay found, shown.
+//! Prints the result of a replay.
 
 use std::time::Duration;
 
@@ -121,15 +121,15 @@ pub(super) fn difference_value(difference: &Difference) -> Value {
     })
 }
 
-/// What all runs have in common.
+/// The results of all runs.
 pub(super) struct Answer<'a> {
     pub(super) runs: &'a [Run],
     pub(super) compared: &'a [Comparison],
-    /// What each call took by itself, if it was measured.
+    /// The measured time of each call, if requested.
     pub(super) timings: &'a [Timing],
-    /// Ranges of memory that lie elsewhere than they did.
+    /// Number of relocated memory ranges.
     pub(super) relocated: usize,
-    /// From the program's first call to its last, where its pauses were kept.
+    /// The recorded time from the first call to the last, if pauses were kept.
     pub(super) recorded_span: Option<Duration>,
 }
 
@@ -291,7 +291,7 @@ fn against(against: Against) -> &'static str {
 const DIFFERS: &str = "differs";
 const UNPROVEN: &str = "unproven";
 
-/// The worst of all verdicts: those of runs, and those of launches with another kernel.
+/// The worst verdict of all runs and replaced launches.
 fn word(answer: &Answer<'_>) -> &'static str {
     let runs = answer.runs.iter().map(|run| &run.verdict);
     let replaced = answer.compared.iter().map(|comparison| &comparison.verdict);

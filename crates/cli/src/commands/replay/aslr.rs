@@ -1,15 +1,15 @@
-//! A process whose own libraries lie where they do in every run.
+//! Restarts the process without address space layout randomization (ASLR).
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use nix::sys::personality::{self, Persona};
 
-/// Set in the process that has its addresses where they are in every run.
+/// Set in the process without ASLR.
 const SETTLED: &str = "TRACESMITH_SETTLED";
 
-/// Starts this program again without random addresses, so that its own libraries lie where they do in every run and
-/// recorded addresses are free. Where that is not allowed it goes on: they mostly are.
+/// Restarts this program without ASLR, so that its libraries do not use recorded addresses. If this is not allowed,
+/// it continues. The addresses are usually free anyway.
 pub(crate) fn reexec_without_aslr() {
     if std::env::var_os(SETTLED).is_some() || !fix_addresses() {
         return;
@@ -17,14 +17,15 @@ pub(crate) fn reexec_without_aslr() {
     let Ok(program) = std::env::current_exe() else {
         return;
     };
-    // Comes back only when it fails, and then there is nothing to say.
+    // Returns only on failure. Then the program continues.
     let _ = Command::new(program)
         .args(std::env::args_os().skip(1))
         .env(SETTLED, "1")
         .exec();
 }
 
-/// Programs that are started from now on have no random addresses. False when they had none already, or always will.
+/// Disables ASLR for programs that are started from now on. Returns false if it was disabled already, or if that is
+/// not possible.
 pub(super) fn fix_addresses() -> bool {
     let Ok(persona) = personality::get() else {
         return false;

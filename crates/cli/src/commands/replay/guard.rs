@@ -1,8 +1,8 @@
-//! A replay in a process of its own, looked after by this one.
+//! Runs a replay in a child process and monitors it.
 //!
-//! A kernel that reaches beyond its memory leaves a context in which nothing can be done any more, and one that does not
-//! end keeps the thread that waits for it. So the replay runs in a child, which notes in a file how far it has come. When
-//! it fails or comes no further, a second child makes the calls one by one and so finds the call.
+//! A kernel that accesses invalid memory makes the context unusable, and a kernel that never ends blocks the waiting
+//! thread. So the replay runs in a child process, which writes its progress to a file. If it fails or makes no
+//! progress, a second child runs the calls one by one to find the failing call.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,26 +20,26 @@ use crate::args::{Format, ReplayArgs};
 use crate::exit::Exit;
 use crate::output::Output;
 
-/// Where the child notes how far it has come; set in the child only.
+/// The path of the progress file. Set only in the child.
 const NOTES: &str = "TRACESMITH_REPLAY_NOTES";
 
-/// Set in the child that makes calls one by one.
+/// Set in the child that runs calls one by one.
 const SEARCH: &str = "TRACESMITH_REPLAY_SEARCH";
 
-/// How the child ends when work on the device went wrong.
+/// The exit code of the child if GPU work failed.
 const FAULT: u8 = 3;
 
-/// How often notes are written, and read.
+/// How often the progress file is written and read.
 const INTERVAL: Duration = Duration::from_millis(20);
 
-/// What this process is.
+/// The role of this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
-    /// The one that looks after the others.
+    /// Monitors the others.
     Guard,
-    /// The one that runs it.
+    /// Runs the replay.
     Runner,
-    /// The one that looks for the call that fails.
+    /// Finds the failing call.
     Searcher,
 }
 
@@ -47,7 +47,7 @@ pub(super) fn role() -> Role {
     if std::env::var_os(NOTES).is_none() {
         return Role::Guard;
     }
-    // Nobody is to be left behind when the guard is killed.
+    // The child must not outlive the guard.
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
     if std::env::var_os(SEARCH).is_some() {
         Role::Searcher
@@ -56,7 +56,7 @@ pub(super) fn role() -> Role {
     }
 }
 
-/// Notes how far a replay comes, from a thread of its own.
+/// Writes the progress of a replay to the file, from a separate thread.
 pub(super) fn write_progress(watch: &Watch) {
     let Some(file) = std::env::var_os(NOTES).map(PathBuf::from) else {
         return;
@@ -77,7 +77,7 @@ pub(super) fn write_progress(watch: &Watch) {
     });
 }
 
-/// Whole or not at all. The guard gives up on one whose notes do not come.
+/// Writes atomically. If no progress arrives, the guard stops the child.
 fn write_note(file: &Path, note: &Value) {
     let fresh = file.with_extension("new");
     if fs::write(&fresh, note.to_string()).is_ok() {
@@ -85,7 +85,7 @@ fn write_note(file: &Path, note: &Value) {
     }
 }
 
-/// What the runner does with an error: one of the device is left to the guard.
+/// Handles an error of the replay. GPU faults are left to the guard.
 pub(super) fn report_fault(error: Error, replay: &Replay<'_>) -> anyhow::Result<Exit> {
     let Some(file) = std::env::var_os(NOTES)
         .map(PathBuf::from)
@@ -106,15 +106,15 @@ pub(super) fn report_fault(error: Error, replay: &Replay<'_>) -> anyhow::Result<
 
 /// How a child ended.
 enum End {
-    /// By itself.
+    /// It exited.
     Exit(Exit),
-    /// Work on the device went wrong: what the child said of it.
+    /// GPU work failed.
     Fault { error: String, call: u64 },
-    /// It came no further and was ended; the call that was made last.
+    /// It made no progress and was killed. Contains the last call.
     Stuck { call: u64 },
 }
 
-/// Runs this very command in a child and looks after it.
+/// Runs this command in a child process and monitors it.
 pub(super) fn guard(args: &ReplayArgs, output: &mut Output) -> anyhow::Result<Exit> {
     aslr::fix_addresses();
     let limit = (args.timeout > 0).then(|| Duration::from_secs(args.timeout.into()));
@@ -169,19 +169,19 @@ fn watched(role: Role, limit: Option<Duration>) -> anyhow::Result<End> {
     }
 }
 
-/// Nothing when there is none yet.
+/// Empty if there is no file yet.
 fn note(file: &Path) -> Value {
     let text = fs::read(file).unwrap_or_default();
     serde_json::from_slice(&text).unwrap_or_default()
 }
 
 fn end(child: &mut Child) {
-    // One that has ended meanwhile is as good.
+    // It may have exited meanwhile.
     let _ = child.kill();
     let _ = child.wait();
 }
 
-/// Says which call it was.
+/// Reports the failing call.
 fn report(args: &ReplayArgs, first: &End, found: &End, output: &mut Output) -> anyhow::Result<anyhow::Error> {
     let (call, how) = match (found, first) {
         (End::Fault { error, call }, _) => (*call, format!("fails: {}", short(error))),
@@ -217,7 +217,7 @@ fn report(args: &ReplayArgs, first: &End, found: &End, output: &mut Output) -> a
     Ok(anyhow!(text))
 }
 
-/// The call is named already.
+/// Removes the name of the call, which is printed already.
 fn short(error: &str) -> &str {
     match error.split_once(": ") {
         Some((call, rest)) if call.starts_with('#') => rest,
@@ -225,7 +225,7 @@ fn short(error: &str) -> &str {
     }
 }
 
-/// The words of a launch's parameters, and the buffers that they point into.
+/// The words of a launch's parameters, and the buffers that they point to.
 fn parameters(recording: &Recording, command: &RecordedCommand) -> Vec<String> {
     let words = command.parameters.chunks(8).enumerate();
     words

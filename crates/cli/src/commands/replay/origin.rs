@@ -1,4 +1,4 @@
-//! Where a recording comes from: replaying one runs its kernels here.
+//! The origin of a recording. A replay runs its kernels on this machine.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use tracesmith_replay::Origin;
 
 use crate::output::Output;
 
-/// Says so when a recording was made on another machine.
+/// Warns if a recording was made on another machine.
 pub(super) fn warn_if_recorded_elsewhere(origin: &Origin, output: &mut Output) {
     if is_elsewhere(origin, &here()) {
         output.warning(&format!(
@@ -20,7 +20,7 @@ pub(super) fn warn_if_recorded_elsewhere(origin: &Origin, output: &mut Output) {
     }
 }
 
-/// This machine, as recordings have it.
+/// This machine, as described in recordings.
 fn here() -> Origin {
     let machine_id = fs::read_to_string("/etc/machine-id").unwrap_or_default();
     Origin {
@@ -29,7 +29,7 @@ fn here() -> Origin {
     }
 }
 
-/// Names repeat themselves, in containers above all; a machine's number decides where both have one.
+/// Host names are not unique, especially in containers. If both machines have a machine ID, it decides.
 fn is_elsewhere(origin: &Origin, here: &Origin) -> bool {
     if origin.machine_id.is_empty() || here.machine_id.is_empty() {
         return origin.name != here.name;

@@ -1,4 +1,4 @@
-//! What a replay would do, shown.
+//! Prints what a replay would do.
 
 use serde_json::{Value, json};
 use tracesmith_format::tables::CommandKind;
@@ -44,7 +44,7 @@ pub(super) fn show_plan(recording: &Recording, plan: &Plan, output: &mut Output)
         ("size", Align::Right),
         ("memory", Align::Left),
     ]);
-    // Code has variables by the hundred, texts for the most part.
+    // A module has hundreds of globals, mostly strings.
     let (variables, taken): (Vec<&Buffer>, Vec<&Buffer>) = recording
         .begin
         .iter()

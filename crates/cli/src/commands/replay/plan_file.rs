@@ -1,4 +1,4 @@
-//! A replay that another tool has planned: `--plan FILE.json`.
+//! A replay plan from a file: `--plan FILE.json`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,11 +11,11 @@ use super::ReplayRequest;
 use crate::args::ElementArg;
 use clap::ValueEnum;
 
-/// What the file says. A word that is not known is an error: it would be passed over otherwise.
+/// The contents of the file. Unknown fields are errors, because they would be ignored otherwise.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PlanFile {
-    /// Numbers of calls, in the order in which they are made; all without it.
+    /// Numbers of the calls to run, in this order. All calls by default.
     #[serde(default)]
     calls: Option<Vec<u64>>,
     #[serde(default)]
@@ -53,7 +53,7 @@ struct ToleranceSpec {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Dump {
-    /// The number of the call before which the memory is taken; the end without it.
+    /// The number of the call before which memory is written. The end by default.
     #[serde(default)]
     before: Option<u64>,
     address: u64,
@@ -62,10 +62,10 @@ struct Dump {
     file: PathBuf,
 }
 
-/// An array that is written on the way.
+/// An array to write during the run.
 pub(super) struct Written {
     pub(super) place: usize,
-    /// The address that was named, which may be inside the buffer.
+    /// The given address, which can be inside the buffer.
     pub(super) wanted: u64,
     pub(super) address: u64,
     pub(super) bytes: u64,
@@ -73,7 +73,7 @@ pub(super) struct Written {
     pub(super) file: PathBuf,
 }
 
-/// Reads a plan. Files in it are looked for beside it.
+/// Reads a plan. Paths in it are relative to the file.
 pub(super) fn request(path: &Path, recording: &Recording) -> anyhow::Result<ReplayRequest> {
     let name = path.display();
     let text = fs::read(path).with_context(|| format!("reading {name}"))?;

@@ -1,6 +1,6 @@
-//! A recording, gone through call by call.
+//! Runs a recording step by step.
 //!
-//! Commands are lines of standard input, so a program can step as well as a person. A prompt is shown to people only.
+//! Commands are lines on standard input, so programs can use it, too. The prompt is shown only in a terminal.
 
 use std::io::{BufRead, IsTerminal};
 use std::path::Path;
@@ -26,7 +26,7 @@ show ADDRESS [TYPE]       show the first elements of a buffer
 dump ADDRESS FILE [TYPE]  write a buffer as a NumPy array
 quit                      leave";
 
-/// Elements of a buffer that are shown.
+/// Number of elements to show.
 const ELEMENTS: usize = 8;
 
 pub(super) fn run(replay: &mut Replay<'_>, output: &mut Output) -> anyhow::Result<Exit> {
@@ -62,7 +62,7 @@ enum After {
 
 struct Steps<'s, 'r> {
     replay: &'s mut Replay<'r>,
-    /// Of the next call.
+    /// The position of the next call.
     place: usize,
 }
 
