@@ -56,26 +56,26 @@ pub(crate) struct GlobalArgs {
     #[arg(
         long,
         global = true,
-        help_heading = "Everywhere",
+        help_heading = "Global options",
         value_enum,
         default_value = "table",
         value_name = "FORMAT"
     )]
     pub(crate) format: FormatArg,
     /// No color; the variable NO_COLOR does the same
-    #[arg(long, global = true, help_heading = "Everywhere")]
+    #[arg(long, global = true, help_heading = "Global options")]
     pub(crate) no_color: bool,
     /// Print no progress bars and no notes
     #[arg(
         short,
         long,
         global = true,
-        help_heading = "Everywhere",
+        help_heading = "Global options",
         conflicts_with = "verbose"
     )]
     pub(crate) quiet: bool,
     /// Print more notes to standard error
-    #[arg(short, long, global = true, help_heading = "Everywhere")]
+    #[arg(short, long, global = true, help_heading = "Global options")]
     pub(crate) verbose: bool,
 }
 
@@ -105,7 +105,7 @@ pub(crate) enum Command {
 Examples:
   tracesmith profile -- python train.py
   tracesmith profile -o step.sbt --capture-range nvtx:step --steps 10..12 -- python train.py
-  tracesmith profile --flight-recorder 64M -- ./server    (then: kill -USR2 to this process)
+  tracesmith profile --flight-recorder 64M -- ./server    (SIGUSR2 to tracesmith writes a trace)
 
 The program keeps its input, output, signals and exit code. Ctrl-C stops the program; the trace is
 still written. Child processes, and workers of torchrun and mpirun, are in the same trace.
@@ -222,7 +222,7 @@ whether the memory is as recorded. If other kernels ran before the launch, extra
     #[command(after_help = "\
 Example: tracesmith merge rank0.sbt rank1.sbt -o job.sbt
 
-A host, process, device or clock that is in two traces becomes one. Hosts are placed on one timeline
+Hosts, processes, devices and clocks that occur in several traces are merged. Hosts are placed on one timeline
 if the traces contain clock readings that link them.")]
     Merge(MergeArgs),
     /// Copy a time range into a new trace
@@ -270,9 +270,9 @@ is opened. In both cases the trace is written to tracesmith-demo.sbt.")]
     #[command(after_help = "\
 Example: tracesmith devices --format json
 
-Exit code 1 if there is none.")]
+Exit code 1 if there is no GPU.")]
     Devices,
-    /// Check whether programs can be recorded here, and how to fix it if not
+    /// Check whether this machine can record programs, and show fixes
     #[command(after_help = "\
 Examples:
   tracesmith doctor
@@ -459,7 +459,7 @@ pub(crate) struct CutArgs {
 pub(crate) struct ExportArgs {
     /// The trace, in any supported format, or - for standard input
     pub(crate) file: PathBuf,
-    /// The format [default: by the name of the output]
+    /// The format [default: from the output's suffix]
     #[arg(short = 'f', long = "as", value_name = "FORMAT", value_parser = exporter_parser())]
     pub(crate) exporter: Option<&'static Exporter>,
     /// The file or folder to write, or - for standard output [default: the trace's name with the
@@ -481,7 +481,7 @@ pub(crate) struct ExportArgs {
     /// Only this table, as one file (for table formats)
     #[arg(long, value_name = "NAME", value_parser = table_parser())]
     pub(crate) table: Option<String>,
-    /// The weight of stacks, for formats that contain only stacks
+    /// What to add up per stack, for formats that contain only stacks
     #[arg(long, value_enum, default_value = "gpu-time", value_name = "WHAT")]
     pub(crate) weight: WeightArg,
     /// How GPU work is stored in a Perfetto trace: as tracks, which every version of Perfetto shows, as render stages, for

@@ -161,3 +161,23 @@ fn a_launch_behind_another_kernel_is_not_extracted_with_a_guess() {
     assert!(words.contains("known only after a replay on a GPU"), "{words}");
     assert!(words.contains("#4 _Z5scalePfi may have written it"), "{words}");
 }
+
+#[test]
+fn a_dry_run_of_a_part_lists_that_part() {
+    let folder = TempDir::new().unwrap();
+    let plan = text(&tracesmith(&folder, "replay", "--mode dry-run --kernel scale").stdout);
+    assert!(
+        plan.contains("_Z5scalePfi") && !plan.contains("_Z5totalPKfPfi"),
+        "{plan}"
+    );
+    assert!(plan.contains("the part has 1 of these calls"), "{plan}");
+    let numbers = |options: &str| -> (usize, serde_json::Value) {
+        let plan = text(&tracesmith(&folder, "replay", options).stdout);
+        let plan: serde_json::Value = serde_json::from_str(&plan).unwrap();
+        (plan["commands"].as_array().unwrap().len(), plan["part"].clone())
+    };
+    let (all, whole) = numbers("--mode dry-run --format json");
+    assert_eq!((all, whole), (7, serde_json::Value::Null));
+    let (all, part) = numbers("--mode dry-run --format json --ops 2..4");
+    assert_eq!((all, part), (7, serde_json::json!([2, 3])));
+}

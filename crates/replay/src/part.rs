@@ -61,7 +61,8 @@ impl Part {
         }
     }
 
-    fn is_whole(&self, count: usize) -> bool {
+    /// Whether the part is the whole recording, which has `count` calls.
+    pub fn is_whole(&self, count: usize) -> bool {
         self.reaches_end(count) && self.places.start == 0
     }
 
@@ -70,7 +71,8 @@ impl Part {
         self.places.end >= count && self.stream.is_none() && self.order.is_none()
     }
 
-    fn chosen(&self, commands: &[Command]) -> Vec<Command> {
+    /// The calls of the part, in the order in which they run.
+    pub fn chosen(&self, commands: &[Command]) -> Vec<Command> {
         if let Some(order) = &self.order {
             let chosen = order.iter().filter_map(|place| commands.get(*place));
             return chosen.cloned().collect();

@@ -98,7 +98,7 @@ pub(crate) struct DiffArgs {
     pub(crate) before: PathBuf,
     /// The trace to compare with the baseline
     pub(crate) after: PathBuf,
-    /// Exit with 1 if the second trace takes this much more time, and not by chance: 5%
+    /// Exit with 1 if the second trace is slower by more than this, such as 5%, and the change is significant
     #[arg(long, value_name = "SHARE", allow_hyphen_values = true)]
     pub(crate) fail_over: Option<ShareArg>,
     /// Show at most this many kernels; 0 for all [default: 20 in tables, all in json and csv]

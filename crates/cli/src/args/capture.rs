@@ -70,8 +70,8 @@ pub(crate) struct EnvArgs {
     /// Do not set LD_PRELOAD
     #[arg(long)]
     pub(crate) no_preload: bool,
-    /// Initialize CUPTI when a process initializes CUDA. Costs 3 % per launch, and removes the crash risk of a first
-    /// recording in programs that instantiate CUDA graphs all the time
+    /// Initialize CUPTI when a process initializes CUDA. Costs 3 % per launch, and avoids a rare crash if
+    /// recording starts while the program instantiates a CUDA graph
     #[arg(long)]
     pub(crate) ready: bool,
 }
@@ -109,14 +109,14 @@ pub(crate) struct CaptureArgs {
     /// Record for this long [default: until the program exits]
     #[arg(short, long, value_name = "TIME")]
     pub(crate) duration: Option<DurationArg>,
-    /// Record only inside these ranges: cuda-profiler-api, nvtx:NAME, nvtx:NAME@DOMAIN, or signal (from one SIGUSR2 to
-    /// tracesmith to the next)
+    /// Record only inside these ranges: cuda-profiler-api, nvtx:NAME, nvtx:NAME@DOMAIN, or signal (SIGUSR2 to
+    /// tracesmith starts and stops)
     #[arg(long, value_name = "RANGE")]
     pub(crate) capture_range: Option<RangeArg>,
     /// Record only ranges A to B-1, counted from 0
     #[arg(long, value_name = "A..B", requires = "capture_range")]
     pub(crate) steps: Option<StepsArg>,
-    /// Record only the launch of a kernel whose name matches this pattern with * and ?
+    /// Record only one launch of a kernel whose name matches this pattern (* and ? are wildcards); see --nth
     #[arg(long, value_name = "NAME", conflicts_with = "capture_range")]
     pub(crate) kernel: Option<String>,
     /// Which launch of that kernel, counted from 1

@@ -35,7 +35,7 @@ pub(crate) struct ReplayArgs {
     /// Allowed difference of floats: |new - recorded| <= ABSOLUTE + RELATIVE × |recorded|; a single number sets both
     #[arg(long, value_delimiter = ',', value_name = "[TYPE=]RELATIVE[:ABSOLUTE]")]
     pub(crate) tolerance: Vec<ToleranceArg>,
-    /// Read calls, order, replaced kernels and arrays to write from a file (docs/guides/replay.md)
+    /// Read a JSON plan: calls to run, kernels to replace, buffers to dump (docs/guides/replay.md)
     #[arg(long, value_name = "FILE", conflicts_with_all = ["ops", "kernel", "stream", "replace", "tolerance", "step", "check", "until", "dump"])]
     pub(crate) plan: Option<PathBuf>,
     /// Step through the calls interactively: next, back, buffers, dump

@@ -18,7 +18,7 @@ pub(crate) struct SqlArgs {
     /// End the query after this time
     #[arg(long, value_name = "TIME")]
     pub(crate) timeout: Option<DurationArg>,
-    /// Rows of a table for people; 0 for all. Other formats have all rows
+    /// Maximum number of rows with --format table; 0 for all. Other formats have all rows
     #[arg(long, value_name = "N", default_value_t = 1000)]
     pub(crate) limit: usize,
     /// The file to write with --format parquet, or - for standard output

@@ -10,7 +10,7 @@ use super::{OutArgs, WeightArg};
 pub(crate) struct FlameArgs {
     /// The trace, in any supported format, or - for standard input
     pub(crate) file: PathBuf,
-    /// The width of a function
+    /// What the width of a box means
     #[arg(long, value_enum, default_value = "gpu-time", value_name = "WHAT")]
     pub(crate) by: WeightArg,
     /// Write folded stacks as text; default if the output's name ends in .folded or .txt

@@ -108,7 +108,13 @@ fn summary(args: &AnalyzeArgs, analysis: &Analysis, limit: usize, output: &mut O
     tables::copies(&report.copies, output)?;
     tables::launches(&report.launches, output)?;
     output.line("")?;
-    answers::findings(&findings, limit, whole_span(&analysis.trace), output)
+    answers::findings(
+        &findings,
+        !analysis.activity.ops.is_empty(),
+        limit,
+        whole_span(&analysis.trace),
+        output,
+    )
 }
 
 /// Prints a note that there is no GPU work, instead of an empty table.

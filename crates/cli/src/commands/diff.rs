@@ -161,7 +161,7 @@ fn show(report: &DiffReport, limit: usize, output: &mut Output) -> anyhow::Resul
 fn verdict(compared: &Compared) -> &'static str {
     match compared.p {
         _ if compared.change_ns == 0.0 => "",
-        None => "measured once",
+        None => "one sample",
         Some(_) if compared.is_significant() => "",
         Some(_) => "noise",
     }

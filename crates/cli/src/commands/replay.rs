@@ -84,7 +84,7 @@ pub(crate) fn run(args: &ReplayArgs, output: &mut Output) -> anyhow::Result<Exit
     }
     let request = ReplayRequest::of(args, &recording)?;
     if args.mode == ReplayMode::DryRun {
-        return plan::show_plan(&recording, &plan, output);
+        return plan::show_plan(&recording, &plan, &request.part, output);
     }
     if guard::role() != Role::Searcher {
         for array in &request.written {

@@ -237,13 +237,13 @@ impl Shown<'_> {
             }
             Format::Table => {
                 let mut table = TextTable::new(&[
-                    ("of", Align::Left),
+                    ("object", Align::Left),
                     ("running", Align::Right),
                     ("waiting", Align::Right),
                     ("pending", Align::Right),
                     ("idle", Align::Right),
                     ("finished", Align::Right),
-                    ("changes", Align::Right),
+                    ("state changes", Align::Right),
                 ]);
                 for line in &self.lines {
                     let totals = line.totals();
@@ -293,9 +293,9 @@ impl Shown<'_> {
             }
             Format::Table => {
                 let mut table = TextTable::new(&[
-                    ("of", Align::Left),
+                    ("object", Align::Left),
                     ("from", Align::Right),
-                    ("for", Align::Right),
+                    ("duration", Align::Right),
                     ("state", Align::Left),
                     ("work", Align::Flexible),
                     ("waits for", Align::Flexible),
@@ -369,9 +369,9 @@ impl Shown<'_> {
             }
             Format::Table => {
                 let mut table = TextTable::new(&[
-                    ("of", Align::Left),
+                    ("object", Align::Left),
                     ("state", Align::Left),
-                    ("for", Align::Right),
+                    ("duration", Align::Right),
                     ("queued", Align::Right),
                     ("work", Align::Flexible),
                     ("waits for", Align::Flexible),

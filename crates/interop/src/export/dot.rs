@@ -22,7 +22,7 @@ use crate::export::{ExportOptions, ExportReport, Exporter, Out, Way};
 pub(super) const EXPORTER: Exporter = Exporter {
     name: "dot",
     aliases: &["graphviz"],
-    title: "what depends on what, for Graphviz; a short stretch of time",
+    title: "dependency graph for Graphviz; use a short time range",
     extension: "dot",
     way: Way::Stream(write),
 };

@@ -22,7 +22,7 @@ use crate::export::{ExportOptions, ExportReport, Exporter, Out, Way, Weight};
 pub(super) const EXPORTER: Exporter = Exporter {
     name: "speedscope",
     aliases: &[],
-    title: "weighed stacks, or the timeline where there are none, for speedscope",
+    title: "weighted stacks for speedscope; the timeline if the trace has no stacks",
     extension: "speedscope.json",
     way: Way::Stream(write),
 };

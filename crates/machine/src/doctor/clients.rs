@@ -111,12 +111,12 @@ pub fn nsight_compute_above() -> Option<u32> {
 }
 
 fn running_under(proc: &Path) -> Check {
-    let (name, what) = ("tools.parents", "running under another tool");
+    let (name, what) = ("tools.parents", "other profilers above this shell");
     let tool = ancestors(proc)
         .into_iter()
         .find(|process| TOOLS.contains(&process.name.as_str()));
     match tool {
-        None => Check::ok(name, what, "no"),
+        None => Check::ok(name, what, "none"),
         Some(tool) => Check::no(
             name,
             what,

@@ -87,10 +87,10 @@ impl PathPart {
         match self {
             Self::Work => "GPU work",
             Self::Launch => "launch (call to GPU start)",
-            Self::Dispatch => "dispatch on the same stream",
+            Self::Dispatch => "queue delay on the same stream",
             Self::StreamWait => "wait for another stream",
-            Self::Host => "CPU",
-            Self::HostWait => "return from a wait",
+            Self::Host => "CPU code",
+            Self::HostWait => "CPU wakes up after a wait",
         }
     }
 }

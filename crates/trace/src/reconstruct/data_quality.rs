@@ -89,51 +89,39 @@ impl DataQuality {
         say(
             self.without_time,
             format!(
-                "{} no start or no end and counted nowhere",
-                count(
-                    self.without_time,
-                    "piece of device work has",
-                    "pieces of device work have"
-                )
+                "{} no start or no end, and is not counted",
+                count(self.without_time, "GPU operation has", "GPU operations have")
             ),
         );
         say(
             self.backwards,
             format!(
-                "{} before the start and counted as of no length",
-                count(
-                    self.backwards,
-                    "piece of device work ends",
-                    "pieces of device work end"
-                )
+                "{} before the start, and counts with no length",
+                count(self.backwards, "GPU operation ends", "GPU operations end")
             ),
         );
         say(
             self.calls_without_time,
             format!(
-                "{} no times that can be: left out, or counted as of no length",
+                "{} impossible times, and are left out or count with no length",
                 count(self.calls_without_time, "call has", "calls have")
             ),
         );
         say(
             self.without_call,
             format!(
-                "the call behind {} not in the trace: latencies and causes are of the rest",
-                count(
-                    self.without_call,
-                    "piece of device work is",
-                    "pieces of device work is"
-                )
+                "{} no API call in the trace: latencies and idle causes leave this out",
+                count(self.without_call, "GPU operation has", "GPU operations have")
             ),
         );
         say(
             self.before_its_call,
             format!(
-                "{} before the call that asked for it, by up to {}: the clocks of host and device disagree",
+                "{} before its API call, by up to {}: the clocks of CPU and GPU disagree",
                 count(
                     self.before_its_call,
-                    "piece of device work starts",
-                    "pieces of device work start"
+                    "GPU operation starts",
+                    "GPU operations start"
                 ),
                 units::nanos(self.before_its_call_by)
             ),
@@ -165,7 +153,7 @@ impl DataQuality {
         say(
             self.unlinked_clocks,
             format!(
-                "{} linked to the others: their times are taken as they are",
+                "{} linked to the others: their times are used unchanged",
                 count(self.unlinked_clocks, "clock is not", "clocks are not")
             ),
         );

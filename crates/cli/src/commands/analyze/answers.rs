@@ -11,13 +11,17 @@ use crate::output::{CAREFUL, FAINT, GOOD, Output};
 
 pub(super) fn findings(
     report: &FindingsReport,
+    has_work: bool,
     limit: usize,
     span: Option<(u64, u64)>,
     output: &mut Output,
 ) -> anyhow::Result<()> {
     heading("Findings", output)?;
-    if report.findings.is_empty() {
+    if report.findings.is_empty() && has_work {
         return Ok(output.line(&format!("{GOOD}no problems found{GOOD:#}"))?);
+    }
+    if report.findings.is_empty() {
+        return Ok(output.line("nothing to check: no GPU work")?);
     }
     for (number, finding) in report.findings.iter().enumerate().take(limit) {
         let saves = match (finding.saves_ns, finding.saves_share) {
@@ -71,7 +75,7 @@ pub(super) fn critical_path(
         ("share", Align::Right),
         ("time", Align::Right),
         ("count", Align::Right),
-        ("spent with", Align::Left),
+        ("kind", Align::Left),
         ("name", Align::Name),
     ]);
     for total in report.totals.iter().take(limit) {
@@ -91,10 +95,10 @@ pub(super) fn critical_path(
         output,
     )?;
     let mut table = TextTable::new(&[
-        ("least", Align::Right),
+        ("min slack", Align::Right),
         ("mean", Align::Right),
         ("count", Align::Right),
-        ("without any", Align::Right),
+        ("with no slack", Align::Right),
         ("name", Align::Name),
     ]);
     for row in report.slack.iter().take(limit) {
@@ -133,7 +137,7 @@ pub(super) fn slack(
     output: &mut Output,
 ) -> anyhow::Result<()> {
     let mut table = TextTable::new(&[
-        ("room", Align::Right),
+        ("slack", Align::Right),
         ("at", Align::Right),
         ("time", Align::Right),
         ("table", Align::Left),
@@ -262,8 +266,8 @@ pub(super) fn memory(
         ("device", Align::Left),
         ("memory", Align::Left),
         ("allocator", Align::Left),
-        ("taken", Align::Right),
-        ("freed", Align::Right),
+        ("allocations", Align::Right),
+        ("frees", Align::Right),
         ("peak", Align::Right),
         ("at", Align::Right),
         ("live at the end", Align::Right),
@@ -300,8 +304,8 @@ pub(super) fn memory(
             )?;
             let mut table = TextTable::new(&[
                 ("bytes", Align::Right),
-                ("pieces", Align::Right),
-                ("by", Align::Flexible),
+                ("allocations", Align::Right),
+                ("allocated at", Align::Flexible),
             ]);
             for holder in holders.iter().take(limit) {
                 table.row([

@@ -17,6 +17,7 @@ pub(super) fn show(
 ) -> anyhow::Result<bool> {
     let (trace, limit) = (&chosen.analysis.trace, chosen.limit);
     let span = whole_span(trace);
+    let has_work = !chosen.analysis.activity.ops.is_empty();
     if let Some(report) = answer.report::<UtilizationReport>() {
         match analyzer.name {
             "streams" => tables::streams(trace, &report.streams, limit, output)?,
@@ -45,7 +46,7 @@ pub(super) fn show(
     } else if let Some(report) = answer.report::<WhatIfReport>() {
         answers::what_if(report, output)?;
     } else if let Some(report) = answer.report::<FindingsReport>() {
-        answers::findings(report, limit, span, output)?;
+        answers::findings(report, has_work, limit, span, output)?;
     } else {
         return Ok(false);
     }

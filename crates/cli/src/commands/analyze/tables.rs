@@ -37,14 +37,14 @@ pub(super) fn devices(report: &UtilizationReport, output: &mut Output) -> anyhow
     heading("Devices, from first to last GPU work", output)?;
     let mut table = TextTable::new(&[
         ("device", Align::Left),
-        ("work", Align::Right),
+        ("operations", Align::Right),
         ("span", Align::Right),
         ("busy", Align::Right),
         ("compute", Align::Right),
         ("communication", Align::Right),
-        ("exposed", Align::Right),
+        ("exposed comm.", Align::Right),
         ("copies", Align::Right),
-        ("at once", Align::Right),
+        ("concurrent", Align::Right),
     ]);
     for device in &report.devices {
         let breakdown = &device.breakdown;
@@ -244,11 +244,11 @@ pub(super) fn step_line(report: &StepsReport, output: &mut Output) -> anyhow::Re
         output,
     )?;
     let who = match warm_up {
-        0 => "they took".to_owned(),
-        count => format!("{count} warm-up; the others took"),
+        0 => "step time:".to_owned(),
+        count => format!("{count} warm-up; time of the others:"),
     };
     output.line(&format!(
-        "{who} {} on average, {} to {}",
+        "{who} mean {}, min {}, max {}",
         units::nanos(settled.mean_ns as u64),
         units::nanos(settled.min_ns),
         units::nanos(settled.max_ns)
@@ -342,7 +342,7 @@ pub(super) fn kernels(report: &KernelsReport, hidden: usize, output: &mut Output
         ("p95", Align::Right),
         ("p99", Align::Right),
         ("max", Align::Right),
-        ("over steps", Align::Right),
+        ("per step", Align::Right),
         ("shape", Align::Left),
         ("name", names),
     ]);
@@ -389,8 +389,8 @@ pub(super) fn copies(report: &CopiesReport, output: &mut Output) -> anyhow::Resu
         ("bytes", Align::Right),
         ("total", Align::Right),
         ("speed", Align::Right),
-        ("best", Align::Right),
-        ("peak", Align::Right),
+        ("fastest", Align::Right),
+        ("limit", Align::Right),
     ]);
     let speed = |speed: Option<f64>| speed.map_or(String::new(), |speed| format!("{speed:.1} GB/s"));
     // A guess would not be a peak.
@@ -441,7 +441,7 @@ pub(super) fn launches(report: &LaunchesReport, output: &mut Output) -> anyhow::
         ("max", Align::Right),
     ]);
     for (name, durations) in [
-        ("in the call", &report.call),
+        ("duration of the launch call", &report.call),
         ("call to GPU start", &report.latency),
         ("return of the call to GPU start", &report.delay),
     ] {
@@ -470,7 +470,7 @@ pub(super) fn launches(report: &LaunchesReport, output: &mut Output) -> anyhow::
     }
     for queue in &report.queues {
         output.line(&format!(
-            "{}: {:.1} operations queued on average, {} at most, none in {} of the time",
+            "{}: {:.1} operations queued on average, {} at most, queue empty {} of the time",
             queue.name,
             queue.mean,
             units::count(queue.max),

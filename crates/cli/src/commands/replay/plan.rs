@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use tracesmith_format::tables::CommandKind;
-use tracesmith_replay::{Buffer, Command, Obstacle, Plan, Recording};
+use tracesmith_replay::{Buffer, Command, Obstacle, Part, Plan, Recording};
 use tracesmith_trace::units;
 
 use super::{SHOWN, rest};
@@ -11,16 +11,27 @@ use crate::exit::Exit;
 use crate::output::Output;
 use crate::output::table::{Align, TextTable};
 
-pub(super) fn show_plan(recording: &Recording, plan: &Plan, output: &mut Output) -> anyhow::Result<Exit> {
+pub(super) fn show_plan(
+    recording: &Recording,
+    plan: &Plan,
+    part: &Part,
+    output: &mut Output,
+) -> anyhow::Result<Exit> {
     let (device, host) = plan.bytes();
+    let chosen = part.chosen(&recording.commands);
+    let is_whole = part.is_whole(recording.commands.len());
     if output.format == Format::Json {
-        output.json(&json!({
+        let mut answer = json!({
             "commands": recording.commands.iter().map(command_value).collect::<Vec<_>>(),
             "buffers": recording.begin.iter().map(buffer_value).collect::<Vec<_>>(),
             "device_bytes": device,
             "host_bytes": host,
             "obstacles": plan.obstacles.iter().map(obstacle_value).collect::<Vec<_>>(),
-        }))?;
+        });
+        if !is_whole {
+            answer["part"] = chosen.iter().map(|command| command.number).collect();
+        }
+        output.json(&answer)?;
         return Ok(Exit::from_check(plan.obstacles.is_empty()));
     }
     let mut calls = TextTable::new(&[
@@ -29,7 +40,7 @@ pub(super) fn show_plan(recording: &Recording, plan: &Plan, output: &mut Output)
         ("what", Align::Left),
         ("stream", Align::Right),
     ]);
-    for command in recording.commands.iter().take(SHOWN) {
+    for command in chosen.iter().take(SHOWN) {
         calls.row([
             format!("#{}", command.number).into(),
             command.kind.name().unwrap_or("unknown").into(),
@@ -38,7 +49,7 @@ pub(super) fn show_plan(recording: &Recording, plan: &Plan, output: &mut Output)
         ]);
     }
     output.table(&calls)?;
-    rest(recording.commands.len(), output)?;
+    rest(chosen.len(), output)?;
     let mut buffers = TextTable::new(&[
         ("buffer", Align::Right),
         ("size", Align::Right),
@@ -73,6 +84,12 @@ pub(super) fn show_plan(recording: &Recording, plan: &Plan, output: &mut Output)
         units::bytes(device),
         units::bytes(host)
     ))?;
+    if !is_whole {
+        output.line(&format!(
+            "the part has {} of these calls; the calls before it run first",
+            chosen.len()
+        ))?;
+    }
     for obstacle in plan.obstacles.iter().take(SHOWN) {
         output.line(&format!("not replayable: {obstacle}"))?;
     }

@@ -41,7 +41,7 @@ pub(crate) fn run(args: &TopArgs, output: &mut Output) -> anyhow::Result<Exit> {
     }
     if !stdout().is_terminal() {
         return Err(Hinted::error(
-            &anyhow!("top needs a terminal, and standard output is none"),
+            &anyhow!("top needs a terminal, and standard output is not a terminal"),
             "'tracesmith view --timeline' prints the same picture anywhere",
         ));
     }

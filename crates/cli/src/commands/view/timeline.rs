@@ -259,7 +259,7 @@ impl Drawing<'_> {
             match self.colors {
                 Colors::Shown => parts.push(format!("{style}{sign}{style:#} {}", activity.name())),
                 Colors::Hidden if !activity.is_work() => {
-                    parts.push(format!("{sign} {} alone", activity.name()))
+                    parts.push(format!("{sign} only {}", activity.name()))
                 }
                 Colors::Hidden => {}
             }

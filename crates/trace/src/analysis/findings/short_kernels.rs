@@ -15,7 +15,7 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
         return Vec::new();
     }
     let worst = short.worst_row.map(|row| Evidence {
-        what: "the largest difference between call and kernel".to_owned(),
+        what: "kernel with the largest difference to its launch call".to_owned(),
         table: "kernels",
         row: Some(u64::from(row)),
         start_ns: short.worst_start_ns,
