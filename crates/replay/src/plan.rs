@@ -110,7 +110,7 @@ impl Plan {
                     command: None,
                     function: String::new(),
                     reason: format!(
-                        "{:#x} ({} bytes) is not an address that a GPU can have",
+                        "memory at {:#x} ({} bytes) is outside of the GPU address space",
                         range.start,
                         range.end - range.start
                     ),
