@@ -1,13 +1,14 @@
 //! The figures of exports of tables and stacks: seconds for a million kernels and as many calls, bytes a row, and the memory
 //! that it takes beside that of a quarter of the rows.
 //!
-//! `cargo bench -p tracesmith-bench --features tracesmith-trace/parquet --bench export_tables`
+//! `cargo bench -p tracesmith-bench --features tracesmith-interop/parquet --bench export_tables`
 
 #![allow(clippy::unwrap_used, reason = "a bench may stop on any error")]
 
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
 use std::{env, fs};
 
 use tracesmith_bench::figure::{median_time, print, print_head};
@@ -31,7 +32,7 @@ fn main() {
     } else {
         1_000_000
     };
-    let trace = Trace::from_bytes(file_of(rows)).unwrap();
+    let trace = Arc::new(Trace::from_bytes(file_of(rows)).unwrap());
     print_head(&format!(
         "{rows} kernels and {rows} API calls, 200 names, 8 streams"
     ));
@@ -80,13 +81,14 @@ fn memory(format: &str, file: &Path) -> Option<u64> {
 /// The process itself.
 #[allow(clippy::print_stdout, reason = "for the process that started it")]
 fn tell_memory(format: &str, file: &str) {
-    export(&tracesmith_interop::open(Path::new(file)).unwrap(), format, None);
+    let trace = Arc::new(tracesmith_interop::open(Path::new(file)).unwrap());
+    export(&trace, format, None);
     if let Some(bytes) = peak_bytes() {
         println!("{bytes}");
     }
 }
 
-fn can_write(trace: &Trace, format: &str) -> bool {
+fn can_write(trace: &Arc<Trace>, format: &str) -> bool {
     let mut sink = io::sink();
     let mut out = Out::new(&mut sink);
     match exporter(format).unwrap().way {
@@ -96,7 +98,7 @@ fn can_write(trace: &Trace, format: &str) -> bool {
 }
 
 /// Times one export, its bytes thrown away.
-fn show(trace: &Trace, format: &str, table: Option<&str>, rows: usize) {
+fn show(trace: &Arc<Trace>, format: &str, table: Option<&str>, rows: usize) {
     let mut bytes = 0;
     let time = median_time(3, || bytes = export(trace, format, table));
     let what = format!("{format} {}", table.unwrap_or("of both"));
@@ -113,7 +115,7 @@ fn show(trace: &Trace, format: &str, table: Option<&str>, rows: usize) {
 }
 
 /// Exports, and gives back how many bytes that were.
-fn export(trace: &Trace, format: &str, table: Option<&str>) -> u64 {
+fn export(trace: &Arc<Trace>, format: &str, table: Option<&str>) -> u64 {
     let options = ExportOptions::default();
     let mut sink = Counted(0);
     let mut out = Out::new(&mut sink);

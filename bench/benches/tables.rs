@@ -67,6 +67,11 @@ fn queries(path: &Path) {
             "select name, sum(dur) from kernels group by 1 order by 2 desc",
             "under 2.5 s",
         ),
+        (
+            "the same by readable name, from kernel",
+            "select name, sum(dur) from kernel group by 1 order by 2 desc",
+            "under 2.5 s",
+        ),
         ("kernel_stats()", "select * from kernel_stats()", "under 0.4 s"),
         ("count(*)", "select count(*) from kernels", ""),
         (

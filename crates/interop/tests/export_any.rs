@@ -56,7 +56,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
     #[test]
     fn rows_of_any_content_can_be_exported(seed: u64, rows in 0..40usize, from: Option<u64>, which in 0..4usize) {
-        let trace = any_trace(seed, rows);
+        let trace = Arc::new(any_trace(seed, rows));
         let options = ExportOptions {
             range: TimeRange { from: from.map(Timestamp), to: None },
             weight: [Weight::GpuTime, Weight::Launches, Weight::AllocatedBytes, Weight::Samples][which],

@@ -274,3 +274,145 @@ fn times_have_units_and_texts_are_dictionaries() {
         }
     }
 }
+
+#[test]
+fn memory_has_a_row_for_every_change() {
+    use tracesmith_format::tables::{Allocation, AllocationShape, MemoryKind, MemoryOperation, Place};
+    use tracesmith_format::{Address, Bytes, ClockId, DeviceId, Timestamp, Writer, WriterOptions};
+    let mut writer = Writer::new(Vec::new(), WriterOptions::default()).unwrap();
+    for number in 1..=1500_u64 {
+        let row = Allocation {
+            time: Timestamp(number),
+            address: Address(number << 8),
+            bytes: Bytes(2),
+            place: Place {
+                device: DeviceId(1),
+                ..Place::default()
+            },
+            shape: AllocationShape {
+                operation: MemoryOperation::ALLOCATE,
+                memory: MemoryKind::DEVICE,
+                ..AllocationShape::default()
+            },
+            ..Allocation::default()
+        };
+        writer.push(ClockId(1), &row).unwrap();
+    }
+    let trace = Arc::new(Trace::from_bytes(writer.finish().unwrap()).unwrap());
+    let scan = Scan::columns(["time", "bytes"]);
+    let batches = trace.table("memory").unwrap().read(&scan).unwrap();
+    let rows = rows(&batches);
+    assert_eq!(rows.len(), 1500);
+    assert_eq!(rows[1499], [Some("1500".to_owned()), Some("3000".to_owned())]);
+}
+
+#[test]
+fn collectives_have_their_kernels_and_their_ranges() {
+    use tracesmith_format::tables::{
+        ApiCall, ApiShape, Caller, Collective, CollectiveShape, Kernel, KernelShape, Marker, MarkerKind,
+        MarkerShape, Place,
+    };
+    use tracesmith_format::{
+        ClockId, CorrelationId, DeviceId, ProcessId, StreamId, ThreadId, Timestamp, Writer, WriterOptions,
+    };
+    let mut writer = Writer::new(Vec::new(), WriterOptions::default()).unwrap();
+    let clock = ClockId(1);
+    let place = Place {
+        process: ProcessId(1),
+        device: DeviceId(1),
+        stream: StreamId(7),
+        ..Place::default()
+    };
+    let caller = Caller {
+        process: ProcessId(1),
+        thread: ThreadId(5),
+    };
+    for (number, name) in [
+        (
+            1,
+            "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
+        ),
+        (
+            2,
+            "ncclDevKernel_Broadcast_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
+        ),
+        (3, "gemm"),
+    ] {
+        let shape = KernelShape {
+            name: writer.string(name).unwrap(),
+            ..KernelShape::default()
+        };
+        let kernel = Kernel {
+            start: Timestamp(number * 1000),
+            end: Timestamp(number * 1000 + 500),
+            correlation: CorrelationId(number),
+            place,
+            shape,
+            ..Kernel::default()
+        };
+        writer.push(clock, &kernel).unwrap();
+        let shape = ApiShape {
+            name: writer.string("cudaLaunchKernel").unwrap(),
+            ..ApiShape::default()
+        };
+        let call = ApiCall {
+            start: Timestamp(number * 100),
+            end: Timestamp(number * 100 + 10),
+            correlation: CorrelationId(number),
+            caller,
+            shape,
+            ..ApiCall::default()
+        };
+        writer.push(clock, &call).unwrap();
+    }
+    for (domain, name, start, end) in [
+        ("NCCL", "ncclAllReduce", 90, 120),
+        ("NCCL", "ncclBroadcast", 190, 220),
+        ("app", "step", 195, 215),
+    ] {
+        let shape = MarkerShape {
+            name: writer.string(name).unwrap(),
+            domain: writer.string(domain).unwrap(),
+            kind: MarkerKind::NESTED_RANGE,
+            ..MarkerShape::default()
+        };
+        let marker = Marker {
+            start: Timestamp(start),
+            end: Timestamp(end),
+            caller,
+            shape,
+            ..Marker::default()
+        };
+        writer.push(clock, &marker).unwrap();
+    }
+    for (correlation, name) in [(1, "allreduce"), (99, "send")] {
+        let shape = CollectiveShape {
+            name: writer.string(name).unwrap(),
+            ..CollectiveShape::default()
+        };
+        let row = Collective {
+            start: Timestamp(1000),
+            end: Timestamp(1500),
+            correlation: CorrelationId(correlation),
+            place,
+            shape,
+            ..Collective::default()
+        };
+        writer.push(clock, &row).unwrap();
+    }
+    let trace = Arc::new(Trace::from_bytes(writer.finish().unwrap()).unwrap());
+    let scan = Scan::columns(["name", "source", "range", "start"]);
+    let batches = trace.table("collective_ops").unwrap().read(&scan).unwrap();
+    let found: Vec<Vec<String>> = rows(&batches)
+        .into_iter()
+        .map(|row| row.into_iter().map(Option::unwrap_or_default).collect())
+        .collect();
+    assert_eq!(
+        found,
+        [
+            ["send", "collectives", "", "1000"],
+            ["allreduce", "collectives", "ncclAllReduce", "1000"],
+            ["Broadcast", "kernel", "ncclBroadcast", "2000"],
+        ]
+    );
+}

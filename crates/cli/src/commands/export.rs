@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use serde_json::json;
@@ -30,7 +31,7 @@ pub(crate) fn run(args: &ExportArgs, output: &mut Output) -> anyhow::Result<()> 
         out: out_path(args, exporter)?,
         force: args.force,
     };
-    let trace = open_trace(&args.file)?;
+    let trace = Arc::new(open_trace(&args.file)?);
     check_streams(&args.stream, &trace)?;
     let options = options(args, &trace, output)?;
     if let Some(size) = args.split {
@@ -128,7 +129,7 @@ pub(crate) fn weight(weight: WeightArg) -> Weight {
 /// Writes the export. Returns the report and the size.
 pub(crate) fn write(
     exporter: &Exporter,
-    trace: &Trace,
+    trace: &Arc<Trace>,
     options: &ExportOptions,
     out: &OutArgs,
     input: &Path,

@@ -1,6 +1,7 @@
 //! `tracesmith flame`: a short name for the two flame graph exports.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::Context;
 use tracesmith_interop::export::{ExportOptions, exporter_for};
@@ -18,7 +19,7 @@ const TEXT: &str = "x.folded";
 pub(crate) fn run(args: &FlameArgs, output: &mut Output) -> anyhow::Result<()> {
     let form = if args.folded { TEXT } else { form_of(&args.out.out) };
     let exporter = exporter_for(Path::new(form)).context("a form of flame graphs is missing")?;
-    let trace = open_trace(&args.file)?;
+    let trace = Arc::new(open_trace(&args.file)?);
     if trace.stack_nodes().next().is_none() {
         output.note(
             "this trace has no stacks; the graph shows only names, ranges and operators. Record with \

@@ -1,6 +1,7 @@
 //! `tracesmith profile`.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use tracesmith_collect::{End, Injection, Launch, Preload, Wait, profile};
 use tracesmith_interop::export::{ExportOptions, exporter};
@@ -87,7 +88,7 @@ fn write_perfetto(path: &Path, args: &CaptureArgs, output: &mut Output) {
     };
     let perfetto = exporter("perfetto").expect("Perfetto is among the exporters");
     let written = open_trace(path)
-        .and_then(|trace| export::write(perfetto, &trace, &ExportOptions::default(), &out, path));
+        .and_then(|trace| export::write(perfetto, &Arc::new(trace), &ExportOptions::default(), &out, path));
     match written {
         Ok((_, bytes)) => output.note(&format!("wrote {} ({})", out.out.display(), units::bytes(bytes))),
         Err(error) => output.warning(&format!("cannot write the Perfetto trace: {error:#}")),

@@ -39,6 +39,7 @@ mod weights;
 
 use std::fmt;
 use std::path::Path;
+use std::sync::Arc;
 
 use tracesmith_format::tables::Place;
 use tracesmith_format::{Block, StreamId, Timestamp};
@@ -97,7 +98,7 @@ pub enum Way {
 }
 
 /// Writes the table of this name.
-pub type TableFn = fn(&Trace, &ExportOptions, &str, &mut Out<'_>) -> Result<ExportReport, Error>;
+pub type TableFn = fn(&Arc<Trace>, &ExportOptions, &str, &mut Out<'_>) -> Result<ExportReport, Error>;
 
 impl fmt::Debug for Exporter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -252,6 +252,11 @@ impl Taken {
 impl MemoryReport {
     /// Of the allocations of a stretch of a trace. What was taken before counts as held, no more.
     pub fn of(trace: &Trace, window: Window) -> Result<Self, Error> {
+        Self::with_points(trace, window, POINTS)
+    }
+
+    /// The same, with at most so many points in each series.
+    pub(crate) fn with_points(trace: &Trace, window: Window, points: usize) -> Result<Self, Error> {
         let (mut rows, without_time) = rows(trace)?;
         rows.truncate(rows.partition_point(|row| window.to.is_none_or(|to| row.time < to)));
         let first = rows.partition_point(|row| window.from.is_some_and(|from| row.time < from));
@@ -324,7 +329,7 @@ impl MemoryReport {
         report.pools = pools
             .into_iter()
             .filter(|(_, sums)| sums.allocations + sums.frees > 0 || sums.peak.0 > 0)
-            .map(|(key, sums)| pool_of(trace, key, sums, left.remove(&key).unwrap_or_default()))
+            .map(|(key, sums)| pool_of(trace, key, sums, left.remove(&key).unwrap_or_default(), points))
             .collect();
         report
             .pools
@@ -455,7 +460,7 @@ fn holders(trace: &Trace, live: impl Iterator<Item = Live>) -> Vec<Holder> {
     holders
 }
 
-fn pool_of(trace: &Trace, key: Key, sums: Sums, left: Vec<Live>) -> MemoryPool {
+fn pool_of(trace: &Trace, key: Key, sums: Sums, left: Vec<Live>, points: usize) -> MemoryPool {
     let (device, memory, allocator) = key;
     let mut by_line: BTreeMap<String, (u64, u64, u64)> = BTreeMap::new();
     for (stack, (count, bytes, held)) in sums.churn.iter().filter(|(_, (count, ..))| *count >= CHURN) {
@@ -495,7 +500,7 @@ fn pool_of(trace: &Trace, key: Key, sums: Sums, left: Vec<Live>) -> MemoryPool {
         holders: sums.holders,
         live_bytes: sums.live_bytes,
         never_freed: holders(trace, left.into_iter()),
-        series: thinned(sums.series),
+        series: thinned(sums.series, points),
         churn,
         reserved_peak_bytes: has_reserved.then_some(sums.reserved_peak),
         fragmentation: has_reserved.then(|| 1.0 - sums.used_then as f64 / sums.reserved_peak as f64),
@@ -503,11 +508,11 @@ fn pool_of(trace: &Trace, key: Key, sums: Sums, left: Vec<Live>) -> MemoryPool {
 }
 
 /// Of many points the highest of each of even parts, so that no peak is lost.
-fn thinned(series: Vec<MemoryPoint>) -> Vec<MemoryPoint> {
-    if series.len() <= POINTS {
+fn thinned(series: Vec<MemoryPoint>, points: usize) -> Vec<MemoryPoint> {
+    if series.len() <= points {
         return series;
     }
-    let part = series.len().div_ceil(POINTS);
+    let part = series.len().div_ceil(points);
     series
         .chunks(part)
         .filter_map(|part| part.iter().max_by_key(|point| point.bytes).copied())

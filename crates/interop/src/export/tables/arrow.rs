@@ -20,29 +20,34 @@ pub(in crate::export) const STREAM: Exporter = Exporter {
 
 #[cfg(feature = "parquet")]
 mod ipc {
-    use arrow_array::RecordBatch;
+    use std::sync::Arc;
+
     use arrow_ipc::writer::{FileWriter, StreamWriter};
     use arrow_schema::ArrowError;
 
-    use super::super::batch::{Batches, refused};
+    use super::super::batch::{Form, refused};
+    use super::super::dictionary::survey;
     use super::super::table;
     use crate::error::Error;
     use crate::export::{ExportOptions, ExportReport, Out};
     use tracesmith_trace::Trace;
 
     pub(super) fn write_file(
-        trace: &Trace,
+        trace: &Arc<Trace>,
         options: &ExportOptions,
         name: &str,
         out: &mut Out<'_>,
     ) -> Result<ExportReport, Error> {
         let format = super::FILE.name;
         let table = table(format, name)?;
-        let batches = Batches::new(format, trace, options, &table)?;
-        let result = FileWriter::try_new(&mut *out, &batches.schema)
+        let form = Form::new(format, trace, &table, survey(trace, options, &table)?);
+        let result = FileWriter::try_new(&mut *out, &form.schema)
             .map_err(|error| failed(format, error))
             .and_then(|mut writer| {
-                let report = write_batches(format, trace, options, &batches, |batch| writer.write(batch))?;
+                let report = table.for_each_batch(trace, options, |scanned| {
+                    let batch = form.batch(scanned)?;
+                    writer.write(&batch).map_err(|error| failed(format, error))
+                })?;
                 writer.finish().map_err(|error| failed(format, error))?;
                 Ok(report)
             });
@@ -50,18 +55,21 @@ mod ipc {
     }
 
     pub(super) fn write_stream(
-        trace: &Trace,
+        trace: &Arc<Trace>,
         options: &ExportOptions,
         name: &str,
         out: &mut Out<'_>,
     ) -> Result<ExportReport, Error> {
         let format = super::STREAM.name;
         let table = table(format, name)?;
-        let batches = Batches::new(format, trace, options, &table)?;
-        let result = StreamWriter::try_new(&mut *out, &batches.schema)
+        let form = Form::new(format, trace, &table, survey(trace, options, &table)?);
+        let result = StreamWriter::try_new(&mut *out, &form.schema)
             .map_err(|error| failed(format, error))
             .and_then(|mut writer| {
-                let report = write_batches(format, trace, options, &batches, |batch| writer.write(batch))?;
+                let report = table.for_each_batch(trace, options, |scanned| {
+                    let batch = form.batch(scanned)?;
+                    writer.write(&batch).map_err(|error| failed(format, error))
+                })?;
                 writer.finish().map_err(|error| failed(format, error))?;
                 Ok(report)
             });
@@ -79,25 +87,6 @@ mod ipc {
         })
     }
 
-    fn write_batches(
-        format: &'static str,
-        trace: &Trace,
-        options: &ExportOptions,
-        batches: &Batches<'_>,
-        mut write: impl FnMut(&RecordBatch) -> Result<(), ArrowError>,
-    ) -> Result<ExportReport, Error> {
-        let mut report = ExportReport::default();
-        batches.for_each(trace, options, |part, batch| {
-            report.events += part.len() as u64;
-            report.without_time += part.without_time;
-            if part.len() > 0 {
-                write(&batch).map_err(|error| failed(format, error))?;
-            }
-            Ok(())
-        })?;
-        Ok(report)
-    }
-
     /// A full disk is the disk's, not the format's.
     fn failed(format: &'static str, error: ArrowError) -> Error {
         match error {
@@ -109,12 +98,14 @@ mod ipc {
 
 #[cfg(not(feature = "parquet"))]
 mod ipc {
+    use std::sync::Arc;
+
     use crate::error::Error;
     use crate::export::{ExportOptions, ExportReport, Out};
     use tracesmith_trace::Trace;
 
     pub(super) fn write_file(
-        _: &Trace,
+        _: &Arc<Trace>,
         _: &ExportOptions,
         _: &str,
         _: &mut Out<'_>,

@@ -1,16 +1,20 @@
 //! Tables as CSV (RFC 4180, lines end in a line feed): a head of column names, then a line for each row.
 
-use std::cell::RefCell;
+use std::sync::Arc;
 
-use tracesmith_format::{Meaning, StringId, Value};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    ArrowPrimitiveType, Float64Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+};
+use arrow_array::{Array, ArrayRef, BooleanArray, PrimitiveArray, RecordBatch, StringArray};
+use arrow_schema::DataType;
+use memchr::{memchr, memchr3};
 use tracesmith_trace::Trace;
 
-use super::part::{Part, PartColumn};
-use super::{Pass, TableFile, table};
+use super::table;
 use crate::error::Error;
 use crate::export::json_text::push_format;
 use crate::export::{ExportOptions, ExportReport, Exporter, Out, Way};
-use tracesmith_trace::tables::StoredColumn as Column;
 
 pub(in crate::export) const EXPORTER: Exporter = Exporter {
     name: "csv",
@@ -21,7 +25,7 @@ pub(in crate::export) const EXPORTER: Exporter = Exporter {
 };
 
 fn write(
-    trace: &Trace,
+    trace: &Arc<Trace>,
     options: &ExportOptions,
     name: &str,
     out: &mut Out<'_>,
@@ -29,74 +33,116 @@ fn write(
     let table = table(EXPORTER.name, name)?;
     let head: Vec<&str> = table.columns.iter().map(|column| column.name.as_str()).collect();
     out.put(format!("{}\n", head.join(",")).as_bytes())?;
-    let mut report = ExportReport::default();
-    table.for_each_part(trace, options, Pass::Write, |part| {
-        report.events += part.len() as u64;
-        report.without_time += part.without_time;
-        write_part(trace, &table, part, out)
-    })?;
-    Ok(report)
+    table.for_each_batch(trace, options, |batch| write_batch(batch, out))
 }
 
-/// One column of a part, by rows. Strings are looked up when they are written: many rows may have the same long one.
-enum Cells {
-    Strings(Vec<StringId>),
-    /// The texts of all others, one behind the other; rows that share a value share its text.
-    Texts {
-        text: Vec<u8>,
-        of_rows: Vec<(u32, u32)>,
-    },
+/// A column with its type looked up once.
+enum Cells<'b> {
+    U8(Whole<'b, UInt8Type>),
+    U16(Whole<'b, UInt16Type>),
+    U32(Whole<'b, UInt32Type>),
+    U64(Whole<'b, UInt64Type>),
+    I32(Whole<'b, Int32Type>),
+    I64(Whole<'b, Int64Type>),
+    F64(&'b PrimitiveArray<Float64Type>),
+    Flags(&'b BooleanArray),
+    Texts(&'b PrimitiveArray<Int32Type>, &'b StringArray),
+    /// No row has a value.
+    Nulls,
 }
 
-impl Cells {
-    fn of(column: &Column, values: &PartColumn<'_>) -> Self {
-        if column.spec.meaning == Meaning::String {
-            let mut ids = Vec::new();
-            let id = |value| match value {
-                Value::Number(id) => StringId(id as u32),
-                _ => StringId::NONE,
-            };
-            values.map(id, |id| ids.push(id));
-            return Cells::Strings(ids);
+impl<'b> Cells<'b> {
+    fn of(array: &'b ArrayRef) -> Result<Self, Error> {
+        if array.null_count() == array.len() {
+            return Ok(Self::Nulls);
         }
-        let text = RefCell::new(Vec::new());
-        let mut of_rows = Vec::new();
-        let make = |value| {
-            let mut text = text.borrow_mut();
-            let start = text.len() as u32;
-            push_cell(&mut text, &value);
-            (start, text.len() as u32)
-        };
-        values.map(make, |range| of_rows.push(range));
-        Cells::Texts {
-            text: text.into_inner(),
-            of_rows,
-        }
-    }
-
-    fn push(&self, out: &mut Vec<u8>, trace: &Trace, row: usize) {
-        match self {
-            Cells::Strings(ids) => push_quoted(out, trace.string(ids[row])),
-            Cells::Texts { text, of_rows } => {
-                let (start, end) = of_rows[row];
-                out.extend_from_slice(&text[start as usize..end as usize]);
+        Ok(match array.data_type() {
+            DataType::UInt8 => Self::U8(Whole::new(array)),
+            DataType::UInt16 => Self::U16(Whole::new(array)),
+            DataType::UInt32 => Self::U32(Whole::new(array)),
+            DataType::UInt64 => Self::U64(Whole::new(array)),
+            DataType::Int32 => Self::I32(Whole::new(array)),
+            DataType::Int64 => Self::I64(Whole::new(array)),
+            DataType::Float64 => Self::F64(array.as_primitive()),
+            DataType::Boolean => Self::Flags(array.as_boolean()),
+            DataType::Dictionary(..) => {
+                let array = array.as_dictionary::<Int32Type>();
+                Self::Texts(array.keys(), array.values().as_string())
             }
+            other => {
+                return Err(Error::Export {
+                    format: EXPORTER.name,
+                    problem: format!("a column of {other}"),
+                });
+            }
+        })
+    }
+
+    #[inline]
+    fn push(&mut self, out: &mut Vec<u8>, row: usize) {
+        match self {
+            Self::U8(whole) => whole.push(out, row),
+            Self::U16(whole) => whole.push(out, row),
+            Self::U32(whole) => whole.push(out, row),
+            Self::U64(whole) => whole.push(out, row),
+            Self::I32(whole) => whole.push(out, row),
+            Self::I64(whole) => whole.push(out, row),
+            Self::F64(array) if array.is_valid(row) => push_format(out, format_args!("{}", array.value(row))),
+            Self::Flags(array) if array.is_valid(row) => {
+                out.extend_from_slice(if array.value(row) { b"true" } else { b"false" });
+            }
+            Self::Texts(keys, texts) if keys.is_valid(row) => {
+                push_quoted(out, texts.value(keys.value(row) as usize));
+            }
+            Self::F64(_) | Self::Flags(_) | Self::Texts(..) | Self::Nulls => {}
         }
     }
 }
 
-fn write_part(trace: &Trace, table: &TableFile, part: &Part<'_>, out: &mut Out<'_>) -> Result<(), Error> {
-    let mut columns = Vec::with_capacity(table.columns.len());
-    part.for_each_column(&table.columns, &mut |_, column, values| {
-        columns.push(Cells::of(column, &values));
-    });
-    for row in 0..part.len() {
+/// Whole numbers. Most columns have the same number in many rows after each other: its digits are kept.
+struct Whole<'b, P: ArrowPrimitiveType> {
+    array: &'b PrimitiveArray<P>,
+    last: P::Native,
+    digits: Vec<u8>,
+}
+
+impl<'b, P: ArrowPrimitiveType> Whole<'b, P>
+where
+    P::Native: itoa::Integer + PartialEq,
+{
+    fn new(array: &'b ArrayRef) -> Self {
+        Whole {
+            array: array.as_primitive(),
+            last: P::Native::default(),
+            digits: b"0".to_vec(),
+        }
+    }
+
+    #[inline]
+    fn push(&mut self, out: &mut Vec<u8>, row: usize) {
+        if self.array.is_null(row) {
+            return;
+        }
+        let value = self.array.value(row);
+        if value != self.last {
+            self.last = value;
+            self.digits.clear();
+            self.digits
+                .extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
+        }
+        out.extend_from_slice(&self.digits);
+    }
+}
+
+fn write_batch(batch: &RecordBatch, out: &mut Out<'_>) -> Result<(), Error> {
+    let mut columns: Vec<Cells<'_>> = batch.columns().iter().map(Cells::of).collect::<Result<_, _>>()?;
+    for row in 0..batch.num_rows() {
         let line = out.buffer();
-        for (at, column) in columns.iter().enumerate() {
+        for (at, column) in columns.iter_mut().enumerate() {
             if at > 0 {
                 line.push(b',');
             }
-            column.push(line, trace, row);
+            column.push(line, row);
         }
         line.push(b'\n');
         out.settle()?;
@@ -104,22 +150,10 @@ fn write_part(trace: &Trace, table: &TableFile, part: &Part<'_>, out: &mut Out<'
     Ok(())
 }
 
-fn push_cell(out: &mut Vec<u8>, value: &Value) {
-    match value {
-        Value::Number(number) | Value::Code(None, number) => {
-            out.extend_from_slice(itoa::Buffer::new().format(*number).as_bytes());
-        }
-        Value::Signed(number) => out.extend_from_slice(itoa::Buffer::new().format(*number).as_bytes()),
-        Value::Float(number) => push_format(out, format_args!("{number}")),
-        Value::Flag(flag) => push_format(out, format_args!("{flag}")),
-        Value::Code(Some(name), _) => push_quoted(out, name),
-        _ => {}
-    }
-}
-
 /// A text as one field: in quotes when it holds what ends a field.
 fn push_quoted(out: &mut Vec<u8>, text: &str) {
-    if !text.contains([',', '"', '\n', '\r']) {
+    let bytes = text.as_bytes();
+    if memchr3(b',', b'"', b'\n', bytes).is_none() && memchr(b'\r', bytes).is_none() {
         out.extend_from_slice(text.as_bytes());
         return;
     }

@@ -1,71 +1,53 @@
 //! The texts that a table's columns hold, each once.
 //!
-//! A file of Arrow holds one dictionary for each column, and it must be whole before the first rows: so each table is
-//! surveyed before it is written. Dictionaries hold what is used and nothing else, in an order that does not depend
-//! on the rows'.
+//! A scan's dictionaries hold all texts of the trace. A file of Arrow holds a dictionary for each column, whole before the
+//! first rows. So each table is surveyed before it is written, and its keys are renumbered: dictionaries then hold what is
+//! used and nothing else, in an order that does not depend on the rows'.
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, StringArray};
-use rustc_hash::{FxHashMap, FxHashSet};
-use tracesmith_format::{Codes, Meaning, StringId, Value};
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int32Type;
+use arrow_array::{Array, ArrayRef, DictionaryArray, StringArray};
+use arrow_schema::ArrowError;
+use tracesmith_format::Meaning;
 use tracesmith_trace::Trace;
-
-use super::{Pass, TableFile};
-use crate::error::Error;
-use crate::export::ExportOptions;
 use tracesmith_trace::tables::StoredColumn as Column;
 
-/// Bytes of texts that Arrow can count.
-pub(super) const MAX_BYTES: usize = i32::MAX as usize;
+use super::TableFile;
+use crate::error::Error;
+use crate::export::ExportOptions;
 
 /// The texts of one column.
 pub(super) struct Dictionary {
-    /// The texts.
-    pub(super) texts: ArrayRef,
-    keys: FxHashMap<u64, i32>,
+    texts: ArrayRef,
+    /// The key here of each key of a scan.
+    keys: Vec<i32>,
 }
 
 impl Dictionary {
-    /// Where a value's text is; `None` for a value that stands for nothing.
-    pub(super) fn key(&self, value: &Value) -> Option<i32> {
-        match value {
-            Value::Number(number) | Value::Code(_, number) => self.keys.get(number).copied(),
-            _ => None,
-        }
+    /// The same rows with these texts.
+    pub(super) fn renumbered(&self, column: &ArrayRef) -> Result<ArrayRef, ArrowError> {
+        let old = column.as_dictionary::<Int32Type>().keys();
+        let keys = old.unary(|key| self.keys.get(key as usize).copied().unwrap_or(0));
+        Ok(Arc::new(DictionaryArray::<Int32Type>::try_new(
+            keys,
+            Arc::clone(&self.texts),
+        )?))
     }
 
-    /// All strings in use, in the order of their ids.
-    fn of_strings(trace: &Trace, used: FxHashSet<u64>) -> Option<Self> {
-        let mut ids: Vec<u64> = used.into_iter().collect();
-        ids.sort_unstable();
-        let texts = || ids.iter().map(|id| trace.string(StringId(*id as u32)));
-        if texts().map(str::len).sum::<usize>() > MAX_BYTES {
-            return None;
+    /// Texts by their keys in a scan, in this order.
+    fn of(texts: &StringArray, order: impl Iterator<Item = usize>) -> Self {
+        let order: Vec<usize> = order.filter(|key| *key < texts.len()).collect();
+        let mut keys = vec![0; texts.len()];
+        for (key, place) in order.iter().zip(0..) {
+            keys[*key] = place;
         }
-        Some(Dictionary {
-            texts: Arc::new(StringArray::from_iter_values(texts())),
-            keys: ids.iter().copied().zip(0..).collect(),
-        })
-    }
-
-    /// All names of a code, then the numbers in use that have none.
-    fn of_codes(codes: Option<&'static Codes>, used: FxHashSet<u64>) -> Self {
-        let named = codes.map_or(&[][..], |codes| codes.values);
-        let is_named = |number: &u64| named.iter().any(|(named, ..)| u64::from(*named) == *number);
-        let mut unnamed: Vec<u64> = used.into_iter().filter(|number| !is_named(number)).collect();
-        unnamed.sort_unstable();
-        let numbers = named
-            .iter()
-            .map(|(number, ..)| u64::from(*number))
-            .chain(unnamed.iter().copied());
-        let texts = named
-            .iter()
-            .map(|(_, name, _)| (*name).to_owned())
-            .chain(unnamed.iter().map(u64::to_string));
         Dictionary {
-            texts: Arc::new(StringArray::from_iter_values(texts)),
-            keys: numbers.zip(0..).collect(),
+            texts: Arc::new(StringArray::from_iter_values(
+                order.iter().map(|key| texts.value(*key)),
+            )),
+            keys,
         }
     }
 }
@@ -77,33 +59,51 @@ pub(super) fn is_text(column: &Column) -> bool {
 
 /// The dictionaries of a table's columns; `None` for a column that has none.
 pub(super) fn survey(
-    format: &'static str,
-    trace: &Trace,
+    trace: &Arc<Trace>,
     options: &ExportOptions,
     table: &TableFile,
 ) -> Result<Vec<Option<Dictionary>>, Error> {
-    let mut used: Vec<FxHashSet<u64>> = vec![FxHashSet::default(); table.columns.len()];
-    table.for_each_part(trace, options, Pass::Survey, |part| {
-        part.for_each_column(&table.columns, &mut |at, column, values| {
-            if is_text(column) {
-                values.for_each_value(|value| {
-                    if let Value::Number(number) | Value::Code(_, number) = value {
-                        used[at].insert(number);
-                    }
-                });
+    let of_texts = || table.columns.iter().filter(|column| is_text(column));
+    let mut found: Vec<(Option<StringArray>, Vec<bool>)> = vec![Default::default(); of_texts().count()];
+    let scan = table.scan(options, of_texts().map(|column| column.name.clone()));
+    for batch in trace.table(table.name)?.scan(&scan)? {
+        for ((texts, used), column) in found.iter_mut().zip(batch?.columns()) {
+            let column = column.as_dictionary::<Int32Type>();
+            // All batches of a trace share their dictionaries.
+            let texts = texts.get_or_insert_with(|| column.values().as_string().clone());
+            used.resize(texts.len(), false);
+            let keys = column.keys();
+            match keys.nulls() {
+                None => keys.values().iter().for_each(|key| used[*key as usize] = true),
+                Some(_) => keys.iter().flatten().for_each(|key| used[key as usize] = true),
             }
-        });
-        Ok(())
-    })?;
-    let dictionary = |(column, used): (&Column, FxHashSet<u64>)| match column.spec.meaning {
-        Meaning::String => Dictionary::of_strings(trace, used)
-            .map(Some)
-            .ok_or(Error::Export {
-                format,
-                problem: format!("the texts of {}.{} are more than 2 GiB", table.name, column.name),
-            }),
-        Meaning::Code => Ok(Some(Dictionary::of_codes(column.spec.codes, used))),
-        _ => Ok(None),
+        }
+    }
+    let mut found = found.into_iter();
+    let dictionary = |column: &Column| {
+        let (texts, used) = found.next().unwrap_or_default();
+        let texts = texts.unwrap_or_else(|| StringArray::from_iter_values([] as [&str; 0]));
+        let is_used = |key: &usize| used.get(*key).copied().unwrap_or(false);
+        match column.spec.codes {
+            // All names of a code, then the numbers in use that have none.
+            Some(codes) => {
+                let named = codes.values.iter().map(|(number, ..)| usize::from(*number));
+                let is_named = |key: &usize| {
+                    codes
+                        .values
+                        .iter()
+                        .any(|(number, ..)| usize::from(*number) == *key)
+                };
+                let unnamed = (0..used.len()).filter(|key| is_used(key) && !is_named(key));
+                Dictionary::of(&texts, named.chain(unnamed))
+            }
+            None => Dictionary::of(&texts, (0..used.len()).filter(is_used)),
+        }
     };
-    table.columns.iter().zip(used).map(dictionary).collect()
+    let mut dictionary = dictionary;
+    Ok(table
+        .columns
+        .iter()
+        .map(|column| is_text(column).then(|| dictionary(column)))
+        .collect())
 }

@@ -1,33 +1,30 @@
 //! Tables as files: all that a trace holds, a file for each table.
 //!
 //! What a table's file holds follows from the format's own description of its columns, so that a table or column that is
-//! added there comes along by itself. A writer sees a table as [`Part`]s, one for each block, whose columns it visits; it
-//! never knows the table's type.
+//! added there comes along by itself. Rows are those of a scan ([`tracesmith_trace::tables`]), batch by batch.
 
 pub(super) mod arrow;
 #[cfg(feature = "parquet")]
 mod batch;
-mod column;
 pub(super) mod csv;
 #[cfg(feature = "parquet")]
 mod dictionary;
 pub(super) mod parquet;
-mod part;
 mod rows;
 
-use std::any::Any;
 use std::fs::{self, File};
 use std::path::Path;
+use std::sync::Arc;
 
+use arrow_array::{Array, RecordBatch};
 use tracesmith_format::tables::*;
-use tracesmith_format::{BlockKind, ClockId, Columns, Table, for_each_table};
+use tracesmith_format::{BlockKind, Table, for_each_table};
 use tracesmith_trace::Trace;
+use tracesmith_trace::tables::{Condition, Scalar, Scan, StoredColumn as Column, columns_of};
 
 use crate::error::Error;
 use crate::export::{ExportOptions, ExportReport, Exporter, Out, TableFn};
-use part::Part;
 pub use rows::{ParquetRows, RowCell, RowKind};
-use tracesmith_trace::tables::{StoredColumn as Column, columns_of};
 
 /// One table as a file of its own.
 struct TableFile {
@@ -41,23 +38,9 @@ struct TableFile {
     doc: &'static str,
     /// Its columns.
     columns: Vec<Column>,
-    walk: WalkFn,
-}
-
-type PartFn<'f> = &'f mut dyn FnMut(&Part<'_>) -> Result<(), Error>;
-type WalkFn = fn(&Trace, &ExportOptions, Pass, PartFn<'_>) -> Result<(), Error>;
-
-/// Which walk over a table it is.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Pass {
-    /// A look at what is there, before anything is written.
-    #[cfg_attr(
-        not(feature = "parquet"),
-        allow(dead_code, reason = "a CSV is written at once")
-    )]
-    Survey,
-    /// The one that writes.
-    Write,
+    kind: BlockKind,
+    /// The column with the start of its rows, if they are events.
+    start: Option<&'static str>,
 }
 
 impl TableFile {
@@ -66,19 +49,66 @@ impl TableFile {
             name: T::KIND.name().expect("every table of ours has a name"),
             doc: T::DOC,
             columns: columns_of::<T>(),
-            walk: walk::<T>,
+            kind: T::KIND,
+            start: T::TIMES.first().copied().filter(|_| T::KIND.is_events()),
         }
     }
 
-    /// Calls `f` with the wanted rows, part by part.
-    fn for_each_part(
+    /// The wanted rows, with some columns.
+    fn scan(&self, options: &ExportOptions, columns: impl Iterator<Item = String>) -> Scan {
+        let mut scan = Scan::columns(columns);
+        if !self.kind.is_events() {
+            return scan;
+        }
+        scan = scan.between(
+            options.range.from.map(|time| time.0),
+            options.range.to.map(|time| time.0),
+        );
+        let has_streams = self
+            .columns
+            .iter()
+            .any(|column| column.spec.name == "place.stream");
+        if let Some(streams) = options.streams.as_ref().filter(|_| has_streams) {
+            let streams = streams.iter().map(|stream| Scalar::Unsigned(stream.0)).collect();
+            scan = scan.with("stream", Condition::OneOf(streams));
+        }
+        scan
+    }
+
+    /// Calls `f` with the wanted rows, batch by batch, and reports how many there are.
+    fn for_each_batch(
         &self,
-        trace: &Trace,
+        trace: &Arc<Trace>,
         options: &ExportOptions,
-        pass: Pass,
-        mut f: impl FnMut(&Part<'_>) -> Result<(), Error>,
-    ) -> Result<(), Error> {
-        (self.walk)(trace, options, pass, &mut f)
+        mut f: impl FnMut(&RecordBatch) -> Result<(), Error>,
+    ) -> Result<ExportReport, Error> {
+        let mut report = ExportReport {
+            without_time: self.without_time(trace, options)?,
+            ..ExportReport::default()
+        };
+        let columns = self.columns.iter().map(|column| column.name.clone());
+        let scan = Scan {
+            progress: options.progress.clone(),
+            ..self.scan(options, columns)
+        };
+        for batch in trace.table(self.name)?.scan(&scan)? {
+            let batch = batch?;
+            report.events += batch.num_rows() as u64;
+            f(&batch)?;
+        }
+        Ok(report)
+    }
+
+    /// Rows without a time, if only some time is wanted. They are left out.
+    fn without_time(&self, trace: &Arc<Trace>, options: &ExportOptions) -> Result<u64, Error> {
+        let Some(start) = self.start.filter(|_| !options.range.is_all()) else {
+            return Ok(0);
+        };
+        let mut count = 0;
+        for batch in trace.table(self.name)?.scan(&Scan::columns([start]))? {
+            count += batch?.column(0).null_count() as u64;
+        }
+        Ok(count)
     }
 }
 
@@ -115,7 +145,7 @@ fn table(format: &'static str, name: &str) -> Result<TableFile, Error> {
 pub fn write_folder(
     exporter: &Exporter,
     write: TableFn,
-    trace: &Trace,
+    trace: &Arc<Trace>,
     options: &ExportOptions,
     folder: &Path,
 ) -> Result<ExportReport, Error> {
@@ -144,48 +174,6 @@ pub fn write_folder(
     Ok(report)
 }
 
-/// The wanted rows of a table, block by block.
-fn walk<T: Table>(trace: &Trace, options: &ExportOptions, pass: Pass, f: PartFn<'_>) -> Result<(), Error> {
-    if let Some(rows) = current_rows::<T>(trace) {
-        let mut columns = T::Columns::default();
-        rows.iter().for_each(|row| columns.push(row));
-        return f(&Part::whole::<T>(trace, ClockId::NONE, 0, &columns));
-    }
-    for (block, columns) in trace.view::<T>().stream() {
-        let header = &block.header;
-        if pass == Pass::Write {
-            options.note(block);
-        }
-        let part = Part::whole::<T>(trace, header.clock, header.base, &columns);
-        f(&if T::KIND.is_events() {
-            part.wanted::<T>(options, &columns)
-        } else {
-            part
-        })?;
-    }
-    Ok(())
-}
-
-/// The rows of a table in which a later row replaces an earlier one of the same thing.
-fn current_rows<T: Table>(trace: &Trace) -> Option<Vec<T>> {
-    let facts;
-    let rows: &dyn Any = match T::KIND {
-        BlockKind::METADATA => {
-            facts = trace.latest_rows(|fact: &Metadata| fact.key);
-            &facts
-        }
-        BlockKind::HOSTS => &trace.hosts,
-        BlockKind::PROCESSES => &trace.processes,
-        BlockKind::THREADS => &trace.threads,
-        BlockKind::DEVICES => &trace.devices,
-        BlockKind::CONTEXTS => &trace.contexts,
-        BlockKind::STREAMS => &trace.streams,
-        BlockKind::CLOCKS => &trace.clocks,
-        _ => return None,
-    };
-    rows.downcast_ref::<Vec<T>>().cloned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -201,5 +189,38 @@ mod tests {
             .collect();
         expected.sort_unstable();
         assert_eq!(names, expected);
+    }
+    #[test]
+    fn names_are_short_and_unlike() {
+        let all = tables();
+        let names = |table: &str| -> Vec<&str> {
+            let found = all.iter().filter(|file| file.name == table);
+            found
+                .flat_map(|file| file.columns.iter().map(|column| column.name.as_str()))
+                .collect()
+        };
+        let kernels = names("kernels");
+        for name in [
+            "start",
+            "end",
+            "name",
+            "demangled",
+            "grid_x",
+            "device",
+            "process",
+            "stream",
+        ] {
+            assert!(kernels.contains(&name), "{name}");
+        }
+        assert!(names("modules").contains(&"code_bytes"));
+        assert_eq!(names("frames")[0], "id");
+        assert!(names("collectives").contains(&"communicator_name"));
+        for table in &all {
+            let mut names: Vec<_> = table.columns.iter().map(|column| &column.name).collect();
+            let count = names.len();
+            names.sort_unstable();
+            names.dedup();
+            assert_eq!(names.len(), count, "{}", table.name);
+        }
     }
 }

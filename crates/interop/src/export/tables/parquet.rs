@@ -12,6 +12,8 @@ pub(in crate::export) const EXPORTER: Exporter = Exporter {
 
 #[cfg(feature = "parquet")]
 mod file {
+    use std::sync::Arc;
+
     use parquet::arrow::ArrowWriter;
     use parquet::basic::{Compression, Encoding, ZstdLevel};
     use parquet::errors::ParquetError;
@@ -20,37 +22,35 @@ mod file {
     use parquet::schema::types::ColumnPath;
     use tracesmith_format::Meaning;
 
-    use super::super::batch::{Batches, facts, refused};
-    use super::super::dictionary::{MAX_BYTES, is_text};
+    use super::super::batch::{Form, facts, refused};
+    use super::super::dictionary::is_text;
     use super::super::{TableFile, table};
     use super::EXPORTER;
     use crate::error::Error;
     use crate::export::{ExportOptions, ExportReport, Out};
     use tracesmith_trace::Trace;
 
+    /// Bytes of texts that Arrow can count.
+    const MAX_BYTES: usize = i32::MAX as usize;
+
     /// Rows that make a row group: small blocks are gathered, since every group costs some kilobytes of footer.
     const GROUP_ROWS: usize = 1 << 16;
 
     pub(super) fn write(
-        trace: &Trace,
+        trace: &Arc<Trace>,
         options: &ExportOptions,
         name: &str,
         out: &mut Out<'_>,
     ) -> Result<ExportReport, Error> {
         let table = table(EXPORTER.name, name)?;
-        let batches = Batches::new(EXPORTER.name, trace, options, &table)?;
+        // Parquet numbers the texts of each column itself.
+        let form = Form::new(EXPORTER.name, trace, &table, Vec::new());
         // The writer wants a sink that can move between threads: it fills a vector, which is emptied as it goes.
-        let mut writer = ArrowWriter::try_new(
-            Vec::new(),
-            batches.schema.clone(),
-            Some(properties(trace, &table)),
-        )
-        .map_err(failed)?;
-        let mut report = ExportReport::default();
-        batches.for_each(trace, options, |part, batch| {
-            report.events += part.len() as u64;
-            report.without_time += part.without_time;
-            writer.write(&batch).map_err(failed)?;
+        let mut writer =
+            ArrowWriter::try_new(Vec::new(), form.schema.clone(), Some(properties(trace, &table)))
+                .map_err(failed)?;
+        let report = table.for_each_batch(trace, options, |scanned| {
+            writer.write(&form.batch(scanned)?).map_err(failed)?;
             if writer.in_progress_rows() >= GROUP_ROWS {
                 writer.flush().map_err(failed)?;
                 out.put(&std::mem::take(writer.inner_mut()))?;
@@ -94,12 +94,14 @@ mod file {
 
 #[cfg(not(feature = "parquet"))]
 mod file {
+    use std::sync::Arc;
+
     use crate::error::Error;
     use crate::export::{ExportOptions, ExportReport, Out};
     use tracesmith_trace::Trace;
 
     pub(super) fn write(
-        _: &Trace,
+        _: &Arc<Trace>,
         _: &ExportOptions,
         _: &str,
         _: &mut Out<'_>,

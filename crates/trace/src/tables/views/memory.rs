@@ -11,8 +11,7 @@ use crate::tables::catalog::ColumnKind::{Text, U32, U64};
 
 pub(super) const VIEW: View = View {
     name: "memory",
-    doc: "Allocated bytes over time, for each device, kind of memory and allocator. At most 500 points each: those where \
-          the amount changes most.",
+    doc: "Allocated bytes over time, for each device, kind of memory and allocator: a row whenever the amount changes.",
     columns: &[
         ("time", U64, Some("ns"), "From this time on."),
         ("device", U32, None, "The device."),
@@ -24,7 +23,7 @@ pub(super) const VIEW: View = View {
 };
 
 fn make(trace: &Trace) -> Result<Vec<ArrayRef>, Error> {
-    let report = MemoryReport::of(trace, Window::default())?;
+    let report = MemoryReport::with_points(trace, Window::default(), usize::MAX)?;
     let (mut kinds, mut allocators) = (TextColumn::default(), TextColumn::default());
     let (mut times, mut devices, mut bytes) = (Vec::new(), Vec::new(), Vec::new());
     for pool in &report.pools {

@@ -1,5 +1,6 @@
 //! Views: tables that are computed from others. A new view is a file here and a line in [`VIEWS`].
 
+mod collective_ops;
 mod gpu_ops;
 mod idle_gaps;
 mod launches;
@@ -25,6 +26,7 @@ pub(super) static VIEWS: &[View] = &[
     steps::VIEW,
     idle_gaps::VIEW,
     states::VIEW,
+    collective_ops::VIEW,
     memory::VIEW,
 ];
 
@@ -149,6 +151,12 @@ impl TextColumn {
     fn finish(self) -> Result<ArrayRef, Error> {
         let texts: ArrayRef = Arc::new(StringArray::from_iter_values(self.texts));
         array::dictionary(self.keys, texts, false).map_err(refused)
+    }
+
+    /// The same if the first text stands for none.
+    fn finish_optional(self) -> Result<ArrayRef, Error> {
+        let texts: ArrayRef = Arc::new(StringArray::from_iter_values(self.texts));
+        array::dictionary(self.keys, texts, true).map_err(refused)
     }
 }
 
