@@ -150,7 +150,7 @@ fn without_a_terminal_it_says_so() {
     assert_eq!(piped.code, Some(2));
     assert_eq!(
         piped.stderr,
-        "error: top needs a terminal, and standard output is none\n\nhint: 'tracesmith view --timeline' prints the same picture anywhere\n"
+        "error: top needs a terminal, and standard output is not a terminal\n\nhint: 'tracesmith view --timeline' prints the same picture anywhere\n"
     );
     let json = run(command().args(["top", FIXTURE, "--format", "json"]));
     assert_eq!(json.code, Some(2));

@@ -181,7 +181,7 @@ fn note_what_if(args: &AnalyzeArgs, report: &WhatIfReport, output: &mut Output) 
         output.warning("no GPU work matches --scale; nothing was scaled");
     }
     if args.scale.is_empty() && args.streams.is_none() && args.without_sync.is_none() {
-        output.note("nothing is changed: use --scale 'name*=0.5', --streams or --without-sync");
+        output.note("no change to simulate: use --scale 'name*=0.5', --streams or --without-sync");
     }
     if matches!(args.without_sync, Some(Some(_))) && report.left_waits == 0 {
         output.warning("no CPU wait matches --without-sync; none was removed");
