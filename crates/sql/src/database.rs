@@ -12,6 +12,7 @@ use tracesmith_trace::tables::catalog;
 
 use crate::error::Error;
 use crate::functions::FUNCTIONS;
+use crate::ids;
 use crate::names::FOREIGN_VIEWS;
 use crate::relation::{NamedTrace, Relation, Shared};
 use crate::table::register;
@@ -76,6 +77,7 @@ impl Database {
         for function in FUNCTIONS {
             register(&connection, Relation::function(&shared, function))?;
         }
+        ids::register(&connection, &shared)?;
         let trace = if shared.traces.len() > 1 { "trace," } else { "" };
         for view in FOREIGN_VIEWS {
             let query = view.query(trace);

@@ -57,13 +57,20 @@ pub static FUNCTIONS: &[Function] = &[
     Function {
         name: "gaps",
         doc: "Times in which a device had nothing to do, with the main cause.",
-        arguments: &[("at_least", "Only gaps of this many ns and more.")],
+        arguments: &[(
+            "at_least",
+            "The minimum length of a gap, in ns. Default: all gaps.",
+        )],
         columns: &[
-            ("device", U32, "The device."),
+            (
+                "device",
+                U32,
+                "The device: `devices.id`, not the number of the GPU.",
+            ),
             ("start", U64, "Where it begins, in ns."),
             ("end", U64, "Where it ends, in ns."),
             ("duration", U64, "End minus start."),
-            ("cause", Text, "The cause with the largest part in it."),
+            ("cause", Text, "The cause of most of the gap."),
             ("next_name", Text, "The operation that ended it."),
         ],
         make: gaps,
@@ -74,19 +81,23 @@ pub static FUNCTIONS: &[Function] = &[
         arguments: &[
             (
                 "first",
-                "A class: compute, communication, copy or set. compute without it.",
+                "A class: compute, communication, copy or set. Default: compute.",
             ),
-            ("second", "Another one. communication without it."),
+            ("second", "The second class. Default: communication."),
         ],
         columns: &[
-            ("device", U32, "The device."),
-            ("first_ns", U64, "Time with the first."),
-            ("second_ns", U64, "Time with the second."),
-            ("both_ns", U64, "Time with both."),
+            (
+                "device",
+                U32,
+                "The device: `devices.id`, not the number of the GPU.",
+            ),
+            ("first_ns", U64, "Time in which the first class ran, in ns."),
+            ("second_ns", U64, "Time in which the second class ran, in ns."),
+            ("both_ns", U64, "Time in which both ran, in ns."),
             (
                 "second_alone_ns",
                 U64,
-                "Time with the second and not the first: exposed, if that is communication.",
+                "Time in which only the second class ran, in ns. With the defaults, this is exposed communication.",
             ),
         ],
         make: overlap,
@@ -96,7 +107,7 @@ pub static FUNCTIONS: &[Function] = &[
         doc: "The chain of work and waits that determines when the trace, or a step, ends.",
         arguments: &[(
             "step",
-            "Only this step, counted from 0. The whole trace without it.",
+            "Only this step, counted from 0. Default: the whole trace.",
         )],
         columns: &[
             ("start", U64, "Where the part begins, in ns."),
@@ -105,7 +116,8 @@ pub static FUNCTIONS: &[Function] = &[
             (
                 "part",
                 Text,
-                "work, launch, dispatch, stream_wait, host or host_wait.",
+                "work (on the GPU), launch (from call to GPU start), dispatch (queue delay on the same stream), \
+                 stream_wait (for another stream), host (CPU code) or host_wait (CPU wakes up after a wait).",
             ),
             ("name", Text, "The operation or call that it ends with."),
         ],
@@ -114,7 +126,7 @@ pub static FUNCTIONS: &[Function] = &[
     Function {
         name: "stack_frames",
         doc: "The functions of a stack, the innermost first.",
-        arguments: &[("stack", "The stack's id. All stacks without it.")],
+        arguments: &[("stack", "The stack's id. Default: all stacks.")],
         columns: &[
             ("id", U32, "The stack."),
             ("depth", U32, "0 is the innermost."),

@@ -9,6 +9,7 @@ mod complete;
 mod database;
 mod error;
 mod functions;
+mod ids;
 mod names;
 mod plan;
 mod relation;

@@ -24,11 +24,12 @@ impl ForeignView {
         });
         self.select
             .replace("{trace}", trace)
+            .replace("{of}", trace)
             .replace("{others of kernels}", &others.unwrap_or_default())
     }
 }
 
-/// All such views. `{trace}` stands for the `trace` column, where there are several traces. `{others of kernels}` stands
+/// All such views. `{trace}` and `{of}` stand for the `trace` column, where there are several traces. `{others of kernels}` stands
 /// for the columns of `kernels` that have the same name in the view.
 pub static FOREIGN_VIEWS: &[ForeignView] = &[
     ForeignView {
@@ -40,8 +41,8 @@ pub static FOREIGN_VIEWS: &[ForeignView] = &[
     ForeignView {
         name: "CUPTI_ACTIVITY_KIND_KERNEL",
         tool: "nsys",
-        select: "select {trace} start, end, device as deviceId, context as contextId, stream as streamId, \
-                 correlation as correlationId, process as globalPid, readable_name as demangledName, \
+        select: "select {trace} start, end, gpu_number({of} device) as deviceId, context as contextId, stream as streamId, \
+                 correlation as correlationId, nsys_pid({of} process) as globalPid, readable_name as demangledName, \
                  name as mangledName, short_name as shortName, grid_x as gridX, grid_y as gridY, \
                  grid_z as gridZ, block_x as blockX, block_y as blockY, block_z as blockZ, \
                  registers as registersPerThread, static_shared as staticSharedMemory, \
@@ -52,34 +53,34 @@ pub static FOREIGN_VIEWS: &[ForeignView] = &[
     ForeignView {
         name: "CUPTI_ACTIVITY_KIND_MEMCPY",
         tool: "nsys",
-        select: "select {trace} start, end, device as deviceId, context as contextId, stream as streamId, \
-                 correlation as correlationId, process as globalPid, bytes, direction as copyKind, \
+        select: "select {trace} start, end, gpu_number({of} device) as deviceId, context as contextId, stream as streamId, \
+                 correlation as correlationId, nsys_pid({of} process) as globalPid, bytes, direction as copyKind, \
                  source_memory as srcKind, destination_memory as dstKind from copies",
     },
     ForeignView {
         name: "CUPTI_ACTIVITY_KIND_MEMSET",
         tool: "nsys",
-        select: "select {trace} start, end, device as deviceId, context as contextId, stream as streamId, \
-                 correlation as correlationId, process as globalPid, bytes, value, memory as memKind from sets",
+        select: "select {trace} start, end, gpu_number({of} device) as deviceId, context as contextId, stream as streamId, \
+                 correlation as correlationId, nsys_pid({of} process) as globalPid, bytes, value, memory as memKind from sets",
     },
     ForeignView {
         name: "CUPTI_ACTIVITY_KIND_RUNTIME",
         tool: "nsys",
-        select: "select {trace} start, end, thread as globalTid, process as globalPid, \
+        select: "select {trace} start, end, nsys_tid({of} process, thread) as globalTid, nsys_pid({of} process) as globalPid, \
                  correlation as correlationId, name as nameId, domain as eventClass, result as returnValue, \
                  stack as callchainId from api_calls",
     },
     ForeignView {
         name: "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
         tool: "nsys",
-        select: "select {trace} start, end, device as deviceId, context as contextId, stream as streamId, \
-                 correlation as correlationId, process as globalPid, kind as syncType from syncs",
+        select: "select {trace} start, end, gpu_number({of} device) as deviceId, context as contextId, stream as streamId, \
+                 correlation as correlationId, nsys_pid({of} process) as globalPid, kind as syncType from syncs",
     },
     ForeignView {
         name: "NVTX_EVENTS",
         tool: "nsys",
-        select: "select {trace} start, end, name as text, domain as domainId, thread as globalTid, \
-                 process as globalPid, category, color from markers",
+        select: "select {trace} start, end, name as text, domain as domainId, nsys_tid({of} process, thread) as globalTid, \
+                 nsys_pid({of} process) as globalPid, category, color from markers",
     },
     ForeignView {
         name: "StringIds",
@@ -92,7 +93,7 @@ pub static FOREIGN_VIEWS: &[ForeignView] = &[
     ForeignView {
         name: "TARGET_INFO_GPU",
         tool: "nsys",
-        select: "select {trace} id, name, uuid, multiprocessors as smCount, memory as totalMemory from devices",
+        select: "select {trace} ordinal as id, name, uuid, multiprocessors as smCount, memory as totalMemory from devices",
     },
     // Perfetto.
     ForeignView {
@@ -108,7 +109,7 @@ pub static FOREIGN_VIEWS: &[ForeignView] = &[
         name: "gpu_slice",
         tool: "perfetto",
         select: "select {trace} op as id, start as ts, duration as dur, name, class as category, \
-                 stream as track_id, device as gpu_id, stream as hw_queue_id, context as context_id, process as upid \
+                 stream as track_id, gpu_number({of} device) as gpu_id, stream as hw_queue_id, context as context_id, process as upid \
                  from gpu_ops",
     },
     ForeignView {
@@ -125,7 +126,7 @@ pub static FOREIGN_VIEWS: &[ForeignView] = &[
     ForeignView {
         name: "counter",
         tool: "perfetto",
-        select: "select {trace} time as ts, name as track_id, name, value, device as gpu_id from counters",
+        select: "select {trace} time as ts, name as track_id, name, value, gpu_number({of} device) as gpu_id from counters",
     },
     ForeignView {
         name: "flow",

@@ -14,9 +14,12 @@ fn table(info: &TableInfo, out: &mut String) {
     out.push_str("| column | type | unit | meaning |\n|---|---|---|---|\n");
     for column in &info.columns {
         let unit = column.unit.unwrap_or("");
+        // The content of such a column is not in the table, only its size.
+        let is_size = info.kind == TableKind::Stored && column.name.ends_with("_bytes") && unit == "bytes";
+        let size = if is_size { "Only the size. Content: " } else { "" };
         writeln!(
             out,
-            "| `{}` | {} | {unit} | {} |",
+            "| `{}` | {} | {unit} | {size}{} |",
             column.name,
             column.kind.name(),
             column.doc
@@ -49,7 +52,7 @@ fn made() -> String {
             writeln!(out, "| `{name}` | {} | {doc} |", kind.name()).unwrap();
         }
     }
-    out.push_str("\n## Names of other tools\n\n| view | known from |\n|---|---|\n");
+    out.push_str("\n## Compatibility views\n\n| view | known from |\n|---|---|\n");
     for view in FOREIGN_VIEWS {
         writeln!(out, "| `{}` | {} |", view.name, view.tool).unwrap();
     }

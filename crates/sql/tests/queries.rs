@@ -59,6 +59,7 @@ fn failure(database: &Database, sql: &str) -> Error {
 }
 
 const DEMO: &str = "demo-h200.sbt";
+const SYNTHETIC: &str = "synthetic-v1.sbt";
 
 #[test]
 fn every_table_view_and_function_can_be_read() {
@@ -402,4 +403,32 @@ fn kernels_have_readable_names_next_to_their_symbols() {
         "explain query plan select name, sum(dur) from kernel group by 1",
     );
     assert!(!format!("{plan:?}").contains("B-TREE"), "{plan:?}");
+}
+
+#[test]
+fn views_of_nsys_have_its_device_and_process_numbers() {
+    for traces in [&[DEMO][..], &[DEMO, SYNTHETIC][..]] {
+        let database = database(traces);
+        let rows = query(
+            &database,
+            "select distinct k.deviceId, k.globalPid / 0x1000000 % 0x1000000, d.ordinal, p.pid \
+             from CUPTI_ACTIVITY_KIND_KERNEL k join devices d on d.ordinal = k.deviceId \
+             join processes p on p.pid = k.globalPid / 0x1000000 % 0x1000000",
+        );
+        assert!(!rows.is_empty());
+        for row in rows {
+            assert_eq!((&row[0], &row[1]), (&row[2], &row[3]));
+        }
+        let first = query(
+            &database,
+            "select min(deviceId), count(*) from CUPTI_ACTIVITY_KIND_KERNEL",
+        );
+        assert_eq!(first[0][0], "0", "GPUs are counted from 0");
+        let calls = query(
+            &database,
+            "select count(*) from CUPTI_ACTIVITY_KIND_RUNTIME where globalTid is null \
+             union all select count(*) from CUPTI_ACTIVITY_KIND_RUNTIME where globalTid & ~0xffffff <> globalPid",
+        );
+        assert_eq!(calls, [["0"], ["0"]]);
+    }
 }

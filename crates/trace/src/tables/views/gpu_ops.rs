@@ -32,7 +32,12 @@ pub(super) const VIEW: View = View {
             "The kernel's name as the compiler wrote it.",
         ),
         ("process", U32, None, "The process that launched it."),
-        ("device", U32, None, "The device."),
+        (
+            "device",
+            U32,
+            None,
+            "The device: `devices.id`, not the number of the GPU.",
+        ),
         ("context", U32, None, "The context."),
         ("stream", U64, None, "The stream."),
         ("table", Text, None, "The stored table that has its row."),

@@ -13,7 +13,12 @@ pub(super) const VIEW: View = View {
     name: "idle_gaps",
     doc: "Times between two operations in which a device had nothing to do, with the main cause.",
     columns: &[
-        ("device", U32, None, "The device."),
+        (
+            "device",
+            U32,
+            None,
+            "The device: `devices.id`, not the number of the GPU.",
+        ),
         (
             "start",
             U64,

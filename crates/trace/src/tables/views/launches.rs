@@ -38,7 +38,12 @@ pub(super) const VIEW: View = View {
             None,
             "The kernel's name as the compiler wrote it.",
         ),
-        ("device", U32, None, "The device."),
+        (
+            "device",
+            U32,
+            None,
+            "The device: `devices.id`, not the number of the GPU.",
+        ),
         ("stream", U64, None, "The stream."),
         ("stack", U32, None, "The stack that made the call."),
     ],

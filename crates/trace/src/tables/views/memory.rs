@@ -13,8 +13,13 @@ pub(super) const VIEW: View = View {
     name: "memory",
     doc: "Allocated bytes over time, for each device, kind of memory and allocator: a row whenever the amount changes.",
     columns: &[
-        ("time", U64, Some("ns"), "From this time on."),
-        ("device", U32, None, "The device."),
+        ("time", U64, Some("ns"), "The time from which `bytes` is valid."),
+        (
+            "device",
+            U32,
+            None,
+            "The device: `devices.id`, not the number of the GPU.",
+        ),
         ("memory", Text, None, "The kind of memory."),
         ("allocator", Text, None, "The allocator, if it is known."),
         ("bytes", U64, Some("bytes"), "Bytes that are allocated."),

@@ -14,8 +14,13 @@ pub(super) const VIEW: View = View {
     name: "states",
     doc: "What each stream did at each time, from the start of the trace to its end.",
     columns: &[
-        ("process", U32, None, "The process."),
-        ("device", U32, None, "The device."),
+        ("process", U32, None, "The process: `processes.id`, not the pid."),
+        (
+            "device",
+            U32,
+            None,
+            "The device: `devices.id`, not the number of the GPU.",
+        ),
         ("context", U32, None, "The context."),
         ("stream", U64, None, "The stream."),
         ("start", U64, Some("ns"), "Where the state begins."),

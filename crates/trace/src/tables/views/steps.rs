@@ -14,7 +14,7 @@ pub(super) const VIEW: View = View {
     columns: &[
         ("step", U32, None, "Its number, from 0."),
         ("name", Text, None, "Its name."),
-        ("process", U32, None, "The process."),
+        ("process", U32, None, "The process: `processes.id`, not the pid."),
         ("start", U64, Some("ns"), "When it began."),
         ("end", U64, Some("ns"), "When it ended."),
         ("duration", U64, Some("ns"), "End minus start."),
