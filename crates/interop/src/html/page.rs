@@ -85,7 +85,7 @@ impl Page<'_> {
         }
         for finding in self.findings.findings.iter().take(MOST_FINDINGS) {
             let saves = finding.saves_ns.map_or_else(String::new, |saved| {
-                format!(" <b>Up to {}.</b>", units::nanos(saved))
+                format!(" <b>A fix saves at most {}.</b>", units::nanos(saved))
             });
             let _ = write!(
                 html,
