@@ -142,6 +142,26 @@ fn names_can_be_added_later_from_a_folder() {
 }
 
 #[test]
+fn view_reports_a_trace_without_stacks() {
+    let demo = support::root().join("fixtures/demo-h200.sbt");
+    let demo = demo.to_str().unwrap();
+    let shown = support::tracesmith(["view", demo, "--stacks", "--limit", "1"]);
+    assert!(shown.stderr.contains("this trace has no stacks"), "{shown:?}");
+    let hidden = support::tracesmith(["view", demo, "--limit", "1"]);
+    assert!(!hidden.stderr.contains("no stacks"), "{hidden:?}");
+}
+
+#[test]
+fn info_names_the_format_and_size_of_another_tools_file() {
+    let file = support::root().join("fixtures/kineto-training.json");
+    let size = std::fs::metadata(&file).unwrap().len();
+    let info = support::tracesmith(["info", file.to_str().unwrap()]).ok();
+    let line = info.lines().find(|line| line.starts_with("file")).unwrap();
+    assert!(line.contains(&tracesmith_trace::units::bytes(size)), "{line}");
+    assert!(!line.contains("SBT"), "{line}");
+}
+
+#[test]
 fn a_flame_graph_of_a_trace_without_stacks_says_so() {
     let flame = |file: &str| crate::support::tracesmith(["flame", file, "--folded", "-o", "-"]);
     let without = flame("fixtures/demo-h200.sbt");

@@ -175,17 +175,27 @@ impl Target {
     }
 
     /// The next message. Notes the end of the connection.
-    pub(crate) fn receive(&mut self) -> Option<Message> {
-        let control = self.control()?;
-        match control.receive(SEND_LIMIT) {
-            Ok(Some(message)) => Some(message),
-            Err(tracesmith_wire::Error::TimedOut { .. }) => None,
-            Ok(None) | Err(_) => {
-                self.connection = Connection::Lost(Instant::now());
-                self.orders.clear();
-                None
-            }
-        }
+    ///
+    /// # Errors
+    ///
+    /// The reason, if the process refused the connection.
+    pub(crate) fn receive(&mut self) -> Result<Option<Message>, String> {
+        let Some(control) = self.control() else {
+            return Ok(None);
+        };
+        let refused = match control.receive(SEND_LIMIT) {
+            Ok(Some(message)) => return Ok(Some(message)),
+            Err(tracesmith_wire::Error::TimedOut { .. }) => return Ok(None),
+            Err(tracesmith_wire::Error::Version { ours, theirs, .. }) => Some(format!(
+                "the process was started with another version of TraceSmith (protocol {theirs}, this one uses \
+                 {ours}); restart it with the variables of this version"
+            )),
+            Err(tracesmith_wire::Error::Refused { reason }) => Some(reason),
+            Ok(None) | Err(_) => None,
+        };
+        self.connection = Connection::Lost(Instant::now());
+        self.orders.clear();
+        refused.map_or(Ok(None), Err)
     }
 
     /// Removes and returns the request that an answer belongs to.

@@ -8,9 +8,10 @@
 //!
 //! - **Devices.** It defines devices, contexts and streams in the sink before
 //!   another record refers to them.
-//! - **Correlation.** Each call that launches work has a 64-bit ID that is unique
-//!   in the process. The records of the call and of its work have that ID, and
-//!   [`Stacks`](crate::stacks::Stacks) stores the caller's stack under it.
+//! - **Correlation.** Each call that launches work has an ID that is unique in the
+//!   process. The records of the call and of its work have that ID, with 64 bits.
+//!   [`Stacks`](crate::stacks::Stacks) stores the caller's stack under its low 32
+//!   bits, which is all that CUPTI has.
 //! - **Clock.** Times are on the host's clock, or on one clock of the vendor's
 //!   that [`Backend::clock_pair`] compares with the host's.
 
@@ -32,7 +33,7 @@ pub(crate) enum Flush {
 
 /// A vendor's tracing library, as this process uses it. Its methods are called
 /// with the agent's lock held, so never two at the same time, except
-/// [`Backend::name_stream`].
+/// [`Backend::driver_loaded`] and [`Backend::name_stream`].
 pub(crate) trait Backend: Sync {
     /// The vendor's driver is being initialized. Only now the library can be used.
     fn driver_loaded(&self);

@@ -116,8 +116,8 @@ pub static FUNCTIONS: &[Function] = &[
             (
                 "part",
                 Text,
-                "work (on the GPU), launch (from call to GPU start), dispatch (queue delay on the same stream), \
-                 stream_wait (for another stream), host (CPU code) or host_wait (CPU wakes up after a wait).",
+                "work (on the GPU), launch (call to GPU start), dispatch (queue delay on the stream), stream_wait (for another \
+                 stream), host (CPU code) or host_wait (CPU wakes up).",
             ),
             ("name", Text, "The operation or call that it ends with."),
         ],

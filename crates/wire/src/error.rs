@@ -32,7 +32,7 @@ pub enum Error {
         found: u64,
     },
     /// The other side speaks another version.
-    #[error("the other side speaks {what} version {theirs}, this build speaks {ours}")]
+    #[error("the other side uses {what} version {theirs}, and this build uses {ours}")]
     Version {
         /// Which of the two versions differs: `protocol` or `layout`.
         what: &'static str,

@@ -232,7 +232,7 @@ fn a_target_of_another_version_is_told_so() {
     let mut answer = [0; 256];
     let (length, _) = recv(&connection, &mut answer[..], RecvFlags::empty()).unwrap();
     assert_eq!(length, 256);
-    let expected = b"the other side speaks protocol version 1, this build speaks 2";
+    let expected = b"the other side uses protocol version 1, and this build uses 2";
     assert_eq!(&answer[48..48 + expected.len()], expected);
 }
 
@@ -272,6 +272,39 @@ fn the_target_survives_collectors_that_talk_nonsense() {
         .err()
         .unwrap();
     assert!(matches!(error, Error::Version { theirs: 7, .. }), "{error}");
+}
+
+#[test]
+fn a_control_connection_reports_why_it_was_refused() {
+    let refusal = |version: u8, reason: &str| {
+        let mut answer = vec![0; 256];
+        answer[..8].copy_from_slice(b"TSANSWER");
+        (answer[8], answer[12], answer[40]) = (version, 1, reason.len() as u8);
+        answer[48..48 + reason.len()].copy_from_slice(reason.as_bytes());
+        answer
+    };
+    let answered = |answer: Vec<u8>| {
+        let directory = tempfile::tempdir().unwrap();
+        let control = connect_control(&false_collector(directory.path(), answer), LIMIT).unwrap();
+        control.receive(LIMIT).err().unwrap()
+    };
+    let error = answered(refusal(1, "of the version before"));
+    assert!(
+        matches!(
+            error,
+            Error::Version {
+                ours: 2,
+                theirs: 1,
+                ..
+            }
+        ),
+        "{error}"
+    );
+    let error = answered(refusal(2, "busy"));
+    assert!(
+        matches!(&error, Error::Refused { reason } if reason == "busy"),
+        "{error}"
+    );
 }
 
 #[test]

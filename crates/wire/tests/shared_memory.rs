@@ -103,7 +103,7 @@ fn another_version_of_the_layout_is_a_clear_error() {
     let error = Producer::attach(&memory, DROPPING).err().unwrap();
     assert_eq!(
         error.to_string(),
-        "the other side speaks layout version 2, this build speaks 1"
+        "the other side uses layout version 2, and this build uses 1"
     );
 }
 

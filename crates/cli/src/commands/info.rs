@@ -3,6 +3,7 @@
 mod recording;
 
 use std::collections::BTreeMap;
+use std::fs;
 
 use serde_json::{Value, json};
 use tracesmith_format::tables::{Device, Process};
@@ -130,14 +131,21 @@ fn show_head(trace: &Trace, args: &InfoArgs, output: &mut Output) -> anyhow::Res
         Ok(())
     };
     fact(output, "trace", args.file.display().to_string())?;
-    let file = match trace.header() {
-        Some(header) => format!(
+    // Another tool's file is converted in memory, so the trace has another size than the file.
+    let size = fs::metadata(&args.file).ok().map(|file| file.len());
+    let foreign = trace
+        .metadata
+        .get("import.format")
+        .zip(size.filter(|size| *size != trace.file_bytes()));
+    let file = match (foreign, trace.header()) {
+        (Some((format, size)), _) => format!("{format}, {}", units::bytes(size)),
+        (None, Some(header)) => format!(
             "SBT {}.{}, {}",
             header.major,
             header.minor,
             units::bytes(trace.file_bytes())
         ),
-        None => format!("SBT (header damaged), {}", units::bytes(trace.file_bytes())),
+        (None, None) => format!("SBT (header damaged), {}", units::bytes(trace.file_bytes())),
     };
     fact(output, "file", file)?;
     fact(output, "recorded", recorded(trace))?;

@@ -52,6 +52,9 @@ pub(crate) fn run(args: ViewArgs, output: &mut Output) -> anyhow::Result<()> {
     } else if args.stats {
         stats::show(&trace, query.with_progress(&progress), limit, output)?;
     } else {
+        if args.stacks && trace.stack_nodes().next().is_none() {
+            output.note("this trace has no stacks; 'tracesmith profile --stacks native,python' records them");
+        }
         let stacks = if args.stacks {
             Stacks::Shown
         } else {

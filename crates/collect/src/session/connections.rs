@@ -121,8 +121,10 @@ impl Session {
         let Some(position) = self.position(key) else {
             return;
         };
-        let Some(message) = self.targets[position].receive() else {
-            return;
+        let message = match self.targets[position].receive() {
+            Ok(Some(message)) => message,
+            Ok(None) => return,
+            Err(reason) => return self.note_failure(position, reason),
         };
         match message {
             Message::Done => drop(self.targets[position].answered()),

@@ -288,16 +288,14 @@ impl Backend for Cuda {
         if !calls.is_empty() {
             calls::end(multiplexer.cupti().timestamp());
         }
+        // Before the callbacks are disabled, one by one: a wait that begins now has no call in the trace.
+        self.waits.end();
         multiplexer.watch_calls(&calls, Switch::Off);
         multiplexer.watch_driver(Reason::Waits, &std::mem::take(&mut state.waits), Switch::Off);
-        self.waits.end();
         multiplexer.watch(Reason::Resources, resources::RESOURCES, Switch::Off);
         let callers = std::mem::take(&mut state.callers);
-        if !callers.is_empty() {
-            // What could not be watched cannot be left either.
-            multiplexer.watch_driver(Reason::Stacks, &callers, Switch::Off);
-            multiplexer.watch(Reason::Stacks, resources::STACKED_NODES, Switch::Off);
-        }
+        multiplexer.watch_driver(Reason::Stacks, &callers, Switch::Off);
+        multiplexer.watch(Reason::Stacks, resources::STACKED_NODES, Switch::Off);
         multiplexer.watch_driver(Reason::ReplayCapture, &state.kept.in_window, Switch::Off);
         let mut quiet = 0;
         CALL_WAIT_LIMIT.until(|| {
@@ -306,7 +304,7 @@ impl Backend for Cuda {
             quiet = if multiplexer.is_waiting() { 0 } else { quiet + 1 };
             quiet == 2
         });
-        multiplexer.forget_calls();
+        multiplexer.forget_calls(&calls);
         for kind in std::mem::take(&mut state.kinds) {
             // A kind that could not be enabled cannot be disabled.
             let _ = multiplexer.disable(Client::TraceSmith, kind);

@@ -25,7 +25,7 @@ pub use settings::{CaptureRange, Kinds, Settings, Steps};
 
 use crate::{
     error::Error,
-    handshake::{Deadline, Identity, Peer, Socket},
+    handshake::{Deadline, Identity, Peer, Socket, refusal},
 };
 
 /// How long a collector may take to write a dump: hundreds of megabytes take a while.
@@ -83,13 +83,17 @@ impl Control {
     ///
     /// # Errors
     ///
-    /// [`Error::TimedOut`] when there is none within `limit`, and
+    /// [`Error::TimedOut`] when there is none within `limit`, [`Error::Version`] or
+    /// [`Error::Refused`] when the other side refused the connection, and
     /// [`Error::Malformed`] when it makes no sense.
     pub fn receive(&self, limit: Duration) -> Result<Option<Message>, Error> {
         let mut bytes = vec![0; MESSAGE_MAX];
         let (bytes, _) = self.socket.receive(&mut bytes, "order", Deadline::after(limit))?;
         if bytes.is_empty() {
             return Ok(None);
+        }
+        if let Some(refusal) = refusal(bytes) {
+            return Err(refusal);
         }
         Message::decode(bytes).map(Some)
     }

@@ -157,6 +157,20 @@ impl Answer {
     }
 }
 
+/// The reason for which the other side refused a connection, if these bytes are such an answer. A refusal can arrive where
+/// a control message is expected, because nobody waits for the answer to a control connection.
+pub(crate) fn refusal(bytes: &[u8]) -> Option<Error> {
+    let magic = bytes.first_chunk::<8>()?;
+    if u64::from_le_bytes(*magic) != ANSWER_MAGIC {
+        return None;
+    }
+    match Answer::decode(bytes) {
+        Ok(Answer::Refused(reason)) => Some(Error::Refused { reason }),
+        Ok(Answer::Granted(_)) => None,
+        Err(error) => Some(error),
+    }
+}
+
 /// The bytes of a message of one kind.
 struct Message<const BYTES: usize> {
     bytes: [u8; BYTES],

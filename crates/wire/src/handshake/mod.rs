@@ -44,7 +44,7 @@ mod target;
 pub(crate) use credentials::Credentials;
 pub use listener::{Granted, Listener, PendingConnection};
 pub use message::{Hello, PROTOCOL_VERSION, Purpose};
-pub(crate) use message::{decode_any, encoded_samples};
+pub(crate) use message::{decode_any, encoded_samples, refusal};
 pub use peer::{Life, Peer, PeerId};
 pub(crate) use socket::{Deadline, Identity, Socket, open as open_socket};
 pub use target::{connect, connect_control};

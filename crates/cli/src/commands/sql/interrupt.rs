@@ -1,5 +1,6 @@
 //! Ctrl-C in the prompt: it ends the query that runs, and nothing else.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
@@ -17,6 +18,8 @@ enum Effect {
 /// SIGINT, which a thread waits for.
 pub(super) struct Interrupts {
     effect: Arc<Mutex<Effect>>,
+    /// How often it ended queries.
+    count: Arc<AtomicU64>,
 }
 
 impl Interrupts {
@@ -28,10 +31,15 @@ impl Interrupts {
         caught.thread_block().context("blocking a signal")?;
         let effect = Arc::new(Mutex::new(Effect::Program));
         let known = Arc::clone(&effect);
+        let count = Arc::new(AtomicU64::new(0));
+        let counted = Arc::clone(&count);
         thread::spawn(move || {
             while let Ok(signal) = caught.wait() {
                 match &*lock(&known) {
-                    Effect::Query(interrupt) => interrupt(),
+                    Effect::Query(interrupt) => {
+                        counted.fetch_add(1, Ordering::SeqCst);
+                        interrupt();
+                    }
                     Effect::Program => {
                         // Nothing more can be done if these fail. The program then goes on.
                         let _ = caught.thread_unblock();
@@ -40,7 +48,13 @@ impl Interrupts {
                 }
             }
         });
-        Ok(Interrupts { effect })
+        Ok(Interrupts { effect, count })
+    }
+
+    /// How many SIGINTs there were for queries. A query that starts compares this with the count from before its line was
+    /// read, so that a Ctrl-C between the two is not lost.
+    pub(super) fn count(&self) -> u64 {
+        self.count.load(Ordering::SeqCst)
     }
 
     /// Lets SIGINT end queries from now on.

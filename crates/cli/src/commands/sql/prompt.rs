@@ -52,6 +52,7 @@ pub(super) fn run(
     output.note("Queries end with a semicolon. .help lists commands, Tab completes, Ctrl-D quits.");
     loop {
         output.finish()?;
+        let before = interrupts.count();
         let line = match editor.readline("sql> ") {
             Ok(line) => line,
             // Ctrl-C gives up the line.
@@ -71,7 +72,8 @@ pub(super) fn run(
         let Some(helper) = editor.helper() else {
             return Ok(());
         };
-        match prompt.answer(&line, &helper.names, output) {
+        let is_interrupted = || interrupts.count() != before;
+        match prompt.answer(&line, &helper.names, is_interrupted, output) {
             Ok(Next::Prompt) => {}
             Ok(Next::Quit) => return Ok(()),
             Err(error) if error.chain().any(|cause| cause.is::<StdoutError>()) => return Err(error),
@@ -100,12 +102,22 @@ struct Prompt {
 }
 
 impl Prompt {
-    fn answer(&mut self, line: &str, names: &Completions, output: &mut Output) -> anyhow::Result<Next> {
+    fn answer(
+        &mut self,
+        line: &str,
+        names: &Completions,
+        is_interrupted: impl Fn() -> bool,
+        output: &mut Output,
+    ) -> anyhow::Result<Next> {
         if is_command(line) {
             return self.command(line, names, output);
         }
         for statement in statements(line).0 {
             let statement = self.database.prepare(statement).map_err(with_hint)?;
+            if is_interrupted() {
+                // It came after the line was read and before the query could be ended.
+                self.database.interrupter()();
+            }
             print::rows(statement, self.limit, output)?;
         }
         Ok(Next::Prompt)

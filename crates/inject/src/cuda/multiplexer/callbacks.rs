@@ -68,10 +68,10 @@ impl CuptiMultiplexer {
     }
 
     /// Calls in progress are not recorded from now on.
-    pub(in crate::cuda) fn forget_calls(&self) {
-        for domain in [domain::DRIVER, domain::RUNTIME] {
+    pub(in crate::cuda) fn forget_calls(&self, functions: &Functions) {
+        for (which, id) in functions {
             self.reasons
-                .set_domain(domain, Reason::CallsInProgress, Switch::Off);
+                .set(number_of(*which), *id, Reason::CallsInProgress, Switch::Off);
         }
     }
 
