@@ -12,6 +12,8 @@ use crate::support;
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -512,4 +514,31 @@ fn a_window_in_a_program_that_dies_within_it_says_so() {
     let trace = place.trace("t.sbt");
     assert_eq!(trace.kernels.rows(), 10);
     assert_eq!(health(&trace, HealthCause::PROCESS_DIED).len(), 1);
+}
+
+#[test]
+fn a_process_of_an_older_version_is_reported() {
+    let Some(stage) = stage() else { return };
+    let place = Place::new(stage);
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/old_process.py");
+    let old = std::process::Command::new("python3")
+        .arg(script)
+        .arg(place.runtime())
+        .stdout(std::process::Stdio::piped())
+        .spawn();
+    let Ok(mut old) = old else {
+        return tracesmith_skip::without("python", "python3 cannot be started");
+    };
+    let mut pid = String::new();
+    BufReader::new(old.stdout.take().unwrap())
+        .read_line(&mut pid)
+        .unwrap();
+    let pid = pid.trim();
+    let recorded = run(&mut place.tracesmith(&format!("record --pid {pid} -d 1 -o t.sbt")));
+    let dumped = run(&mut place.tracesmith(&format!("record --pid {pid} --dump")));
+    old.kill().unwrap();
+    old.wait().unwrap();
+    let words = "another version of TraceSmith (protocol 1, this one uses 2)";
+    assert!(recorded.stderr.contains(words), "{recorded:?}");
+    assert!(dumped.stderr.contains("protocol version 1"), "{dumped:?}");
 }

@@ -22,7 +22,11 @@ pub fn dump(process: u32) -> Result<PathBuf, Error> {
         .find(|(waiting, _)| *waiting == process)
         .ok_or(Error::NotArmed { process })?;
     let control = connect_control(&socket, CONNECT_LIMIT)?;
-    control.send(&Message::Dump, CONNECT_LIMIT)?;
+    if let Err(error) = control.send(&Message::Dump, CONNECT_LIMIT) {
+        // A process that refuses the connection sends the reason and closes it.
+        control.receive(CONNECT_LIMIT)?;
+        return Err(error.into());
+    }
     loop {
         match control.receive(DUMP_LIMIT)? {
             Some(Message::Dumped(Ok(path))) => return Ok(path.into()),

@@ -167,11 +167,19 @@ impl Target {
         let Some(control) = self.control() else {
             return false;
         };
-        let sent = control.send(message, SEND_LIMIT).is_ok();
-        if !sent {
-            self.connection = Connection::Lost(Instant::now());
+        match control.send(message, SEND_LIMIT) {
+            Ok(()) => true,
+            Err(error) => {
+                // A process that refuses the connection sends the reason and closes it.
+                if !matches!(error, tracesmith_wire::Error::TimedOut { .. })
+                    && let Err(reason) = self.receive()
+                {
+                    self.failures.push(reason);
+                }
+                self.connection = Connection::Lost(Instant::now());
+                false
+            }
         }
-        sent
     }
 
     /// The next message. Notes the end of the connection.
@@ -290,6 +298,9 @@ impl Target {
         drain(&mut self.rings, &mut self.definitions, &mut rows, trace);
         for ring in self.rings.iter_mut().chain(&mut self.definitions) {
             ring.report_losses(rows.id(), trace);
+        }
+        for reason in &self.failures {
+            note_failure(reason, rows.id(), trace);
         }
         rows.end(end, trace);
     }

@@ -14,6 +14,7 @@ mod message;
 mod settings;
 
 use std::{
+    io,
     os::fd::{AsFd, BorrowedFd},
     time::Duration,
 };
@@ -88,7 +89,20 @@ impl Control {
     /// [`Error::Malformed`] when it makes no sense.
     pub fn receive(&self, limit: Duration) -> Result<Option<Message>, Error> {
         let mut bytes = vec![0; MESSAGE_MAX];
-        let (bytes, _) = self.socket.receive(&mut bytes, "order", Deadline::after(limit))?;
+        let deadline = Deadline::after(limit);
+        let (bytes, _) = match self.socket.receive(&mut bytes, "order", deadline) {
+            // The other side closed the connection without reading our message. Linux reports this first. What the
+            // other side sent before is still there.
+            Err(Error::System { source, .. }) if source.kind() == io::ErrorKind::ConnectionReset => {
+                let mut bytes = vec![0; MESSAGE_MAX];
+                let (received, _) = self.socket.receive(&mut bytes, "order", deadline)?;
+                return match refusal(received) {
+                    Some(refusal) => Err(refusal),
+                    None => Ok(None),
+                };
+            }
+            received => received?,
+        };
         if bytes.is_empty() {
             return Ok(None);
         }
