@@ -117,7 +117,7 @@ impl Output {
         }
     }
 
-    /// Whether more is told than was asked for: to programs, and with -v.
+    /// Whether details are printed: in formats for programs, and with -v.
     pub(crate) fn wants_detail(&self) -> bool {
         self.verbose || self.format == Format::Json
     }
@@ -159,7 +159,7 @@ impl Output {
         writeln!(self.out, "{line}").map_err(StdoutError)
     }
 
-    /// Asks for a line of input, behind all that was answered so far.
+    /// Prompts for a line of input, after all earlier output.
     pub(crate) fn prompt(&mut self, text: &str) -> Result<(), StdoutError> {
         self.raw(text.as_bytes())?;
         self.finish()

@@ -62,7 +62,7 @@ impl Library {
     /// Where a function is.
     pub fn address(&self, function: &str) -> Option<Address> {
         let name = CString::new(function).ok()?;
-        // SAFETY: only the address is taken; whoever calls it states its type.
+        // SAFETY: only the address is taken; the caller states its type.
         let symbol = unsafe { self.handle.get::<*const c_void>(name.as_bytes_with_nul()) };
         // A missing function is what None says.
         let address = symbol.ok()?.into_raw().cast_const();

@@ -198,7 +198,7 @@ pub(crate) fn forked() {
     let _ = THREAD_ID.try_with(|known| known.set(0));
 }
 
-/// This thread, as the operating system numbers it; asked for once.
+/// The operating system's ID of this thread, read once.
 #[inline]
 pub(crate) fn thread_id() -> u32 {
     THREAD_ID

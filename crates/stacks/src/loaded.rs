@@ -16,7 +16,7 @@ impl LoadedObject<'_> {
         self.info.dlpi_addr
     }
 
-    /// Its file, as the loader was asked for it; empty for the program itself.
+    /// Its file, under the name that was passed to the loader; empty for the program itself.
     pub fn path(&self) -> &CStr {
         if self.info.dlpi_name.is_null() {
             return c"";

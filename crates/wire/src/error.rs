@@ -16,7 +16,7 @@ pub enum Error {
     /// A size that no ring can have.
     #[error("a ring cannot hold {bytes} bytes: it must be a power of two from 32 to 1 GiB")]
     Capacity {
-        /// The size asked for.
+        /// The requested size.
         bytes: u64,
     },
     /// An overflow policy that this build does not know.

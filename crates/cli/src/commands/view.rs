@@ -21,7 +21,7 @@ use rows::RowWriter;
 use stacks::Stacks;
 use timeline::Picture;
 
-/// Rows of a table unless more are asked for: a screen or two.
+/// Default number of rows of a table: a screen or two.
 const DEFAULT_TABLE_ROWS: usize = 100;
 
 pub(crate) fn run(args: ViewArgs, output: &mut Output) -> anyhow::Result<()> {

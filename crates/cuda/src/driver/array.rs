@@ -204,7 +204,7 @@ impl Drop for Array {
             Kind::Mipmapped => functions.cuMipmappedArrayDestroy,
         };
         if let Some(destroy) = destroy {
-            // SAFETY: ours, and never used again. That it cannot be given back helps nobody to know.
+            // SAFETY: ours, and never used again. A failed free cannot be handled here.
             let _ = unsafe { destroy(self.handle) };
         }
     }
@@ -309,7 +309,7 @@ impl Drop for Texture {
             None => functions.cuSurfObjectDestroy,
         };
         if let Some(destroy) = destroy {
-            // SAFETY: ours, and never used again. That it cannot be given back helps nobody to know.
+            // SAFETY: ours, and never used again. A failed free cannot be handled here.
             let _ = unsafe { destroy(self.handle) };
         }
     }

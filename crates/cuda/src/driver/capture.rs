@@ -135,7 +135,7 @@ impl<'s> Capture<'s> {
 impl Drop for Capture<'_> {
     fn drop(&mut self) {
         if !self.is_over {
-            // The stream must be one again; what was captured is given back with the graph.
+            // The stream must be one again; what was captured is freed with the graph.
             let _ = Graph::empty(&self.stream.context).end_capture(self.stream);
         }
     }

@@ -9,7 +9,7 @@ use super::fixed_address_memory::{AccessDescription, AllocationProperties, Physi
 use crate::cupti::parameters::{ArrayShape, LaunchConfig, Planes, Resource, TEXTURE_BYTES, VIEW_BYTES};
 use crate::functions::functions;
 
-/// What a call gives back; 0 is success.
+/// The result of a call; 0 is success.
 pub(crate) type Status = c_uint;
 /// A device's number among those that this process sees.
 pub(crate) type DeviceHandle = c_int;

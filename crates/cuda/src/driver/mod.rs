@@ -21,7 +21,7 @@
 //! ```
 //!
 //! A context belongs to the thread that made it, and everything made in it is
-//! tied to that thread too. Things are given back when they are dropped.
+//! tied to that thread too. Resources are freed when they are dropped.
 
 mod array;
 mod capture;

@@ -5,7 +5,7 @@ use nvml_wrapper::enum_wrappers::device::{Clock, TemperatureSensor};
 
 use super::{Nvml, known, pci_from_nvml};
 
-/// Words of a CPU mask that are asked for: 4096 CPUs.
+/// The requested words of a CPU mask: 4096 CPUs.
 const CPU_WORDS: usize = 64;
 
 /// What NVML knows of one device.

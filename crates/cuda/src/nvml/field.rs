@@ -70,7 +70,7 @@ impl Field {
     }
 }
 
-/// How such values are asked for.
+/// The request for such values.
 pub(super) struct Fields {
     functions: Functions,
 }

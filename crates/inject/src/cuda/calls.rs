@@ -148,7 +148,7 @@ fn record(
 /// The result of a call, at its end.
 #[inline]
 pub(super) fn result_of(call: &ApiCallback) -> i32 {
-    // SAFETY: at the end of a call it is what the call gives back, a code of 32 bits for every function that has one.
+    // SAFETY: at the end of a call it is the call's result, a code of 32 bits for every function that has one.
     unsafe { call.result.cast::<i32>().as_ref() }
         .copied()
         .unwrap_or(0)

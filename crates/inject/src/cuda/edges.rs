@@ -52,7 +52,7 @@ const IN_RECORD: usize = 1024;
 const IN_RING: usize = 32 * IN_RECORD;
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Graphs that are being made ready, by thread.
+/// Graphs that are being instantiated, by thread.
 #[derive(Default)]
 pub(super) struct Edges(Mutex<HashMap<u32, PendingInstantiation>>);
 
@@ -199,7 +199,7 @@ impl PendingInstantiation {
     }
 
     /// The graph is ready: the last copy of it runs, with what was copied behind
-    /// that. Other graphs that the thread copied were not made ready.
+    /// that. Other graphs that the thread copied were not instantiated.
     fn ready(self, original: usize, number: impl Fn(usize) -> Option<u64>) -> Ready {
         let Some(first) = self.copies.iter().rposition(|copied| copied.original == original) else {
             return Ready::Unknown;

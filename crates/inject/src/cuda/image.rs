@@ -119,7 +119,7 @@ impl<'l> Image<'l> {
         self.object.bias()
     }
 
-    /// Its file, as the loader was asked for it; empty for the program itself.
+    /// Its file, under the name that was passed to the loader; empty for the program itself.
     pub(super) fn path(&self) -> &CStr {
         self.object.path()
     }

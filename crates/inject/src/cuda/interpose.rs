@@ -93,7 +93,7 @@ fn real(name: &str) -> Option<*const c_void> {
     (address != 0).then_some(address as *const c_void)
 }
 
-/// The CUPTI that whoever calls us is bound to. It stays in the process from here on.
+/// The CUPTI library that the caller is bound to. It stays in the process from here on.
 fn loaded() -> Option<Library> {
     let mut loaded = library::mapped("libcupti.so");
     // Another tool looks up the functions of the one that it brings.
@@ -169,7 +169,7 @@ interposed! {
         if let Err(error) = multiplexer.attach() {
             return code(Err(error));
         }
-        // What was recorded until now belongs to whoever was there.
+        // Earlier records belong to the earlier clients.
         let flushed = flush::all(multiplexer);
         in_process_client::register_buffers(requested, completed);
         code(flushed)
@@ -406,7 +406,7 @@ fn end_subscription(multiplexer: &CuptiMultiplexer) {
 /// CUPTI that is used here. None leaves it as it is.
 pub(super) fn instead_of(name: &str) -> Option<*const c_void> {
     if injected::other().is_some() {
-        // For whoever asks why nothing is recorded.
+        // So that users can find out why nothing is recorded.
         agent::get_or_start();
         return None;
     }

@@ -172,7 +172,7 @@ pub(crate) type Functions = Vec<(ApiDomain, u32)>;
 /// cost more than the rest of capture.
 pub(crate) fn is_query_call(name: &str) -> bool {
     let name = plain_name(name);
-    // These look like questions and load code when it is first asked for.
+    // These look like queries, but load code on first use.
     const KEPT: [&str; 6] = [
         "cuModuleGetFunction",
         "cuModuleGetGlobal",

@@ -192,7 +192,7 @@ impl Backend for Cuda {
         // failure shows again, and is told, when the window closes.
         let _ = flush::complete(multiplexer);
         if settings.kinds.contains(Kinds::KERNELS) && !settings.kinds.contains(Kinds::WHOLE_GRAPHS) {
-            // A graph that is made ready before the window may run in it.
+            // A graph that is instantiated before the window may run in it.
             self.edges.clear();
             multiplexer.watch(Reason::GraphEdges, edges::WATCHED, Switch::On);
         }

@@ -24,7 +24,7 @@ use crate::{
     threads::TEXT_MAX,
 };
 
-/// What `nvtxRangePush` gives back when nobody listens.
+/// The result of `nvtxRangePush` if no tool is attached.
 const NO_TRACKING: c_int = -2;
 
 /// A function's address, of the type that its slot has.

@@ -39,7 +39,7 @@ const LOWEST: u64 = 1 << 16;
 /// Nor are those above.
 const HIGHEST: u64 = 1 << 57;
 
-/// Words that were asked for and are no address, as many as are kept in mind.
+/// Words that turned out not to be addresses: how many are remembered.
 const MISSES: usize = 1 << 16;
 
 /// How memory stands to what lies right beside it.

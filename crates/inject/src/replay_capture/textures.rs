@@ -100,12 +100,12 @@ impl Textures {
         self.mark_reported = true;
     }
 
-    /// The program gives back a texture or a surface.
+    /// The program destroys a texture or a surface.
     pub(super) fn dropped(&mut self, handle: u64) {
         self.live.remove(&handle);
     }
 
-    /// The program gives back an array: nothing may look at it any more.
+    /// The program frees an array: nothing may read it any more.
     pub(super) fn array_dropped(&mut self, handle: u64) {
         self.arrays.remove(&handle);
         self.live.retain(|_, texture| {

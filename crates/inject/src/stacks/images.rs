@@ -25,7 +25,7 @@ const MOST_LISTS: u32 = 4096;
 pub(super) struct KnownImages {
     /// Null, or a list that is never freed.
     list: AtomicPtr<Images>,
-    /// Held by whoever changes the list.
+    /// Held while the list is changed.
     reported: Mutex<ReportedImages>,
     /// Lists that were made.
     made: AtomicU32,

@@ -41,7 +41,7 @@ records! {
         cluster: [u32; 3],
         /// Shared memory declared in the code, in bytes.
         static_shared: u32,
-        /// Shared memory asked for at launch, in bytes.
+        /// Shared memory requested at launch, in bytes.
         dynamic_shared: u32,
         /// Shared memory that a block took, in bytes.
         shared_executed: u32,
@@ -63,9 +63,9 @@ records! {
         launch: u8,
         /// Split of shared memory and cache, the driver's code.
         shared_config: u8,
-        /// Carveout asked for in percent; 255 is not known.
+        /// Requested carveout in percent; 255 is unknown.
         shared_carveout: u8,
-        /// Cache preference asked for.
+        /// Requested cache preference.
         cache_requested: u8,
         /// Cache configuration used.
         cache_executed: u8,
@@ -114,7 +114,7 @@ records! {
         destination_context: u32,
         /// Hardware channel.
         channel: u32,
-        /// The stack that asked for it; 0 is none.
+        /// The stack of the call that launched it; 0 is none.
         stack: u32,
         /// Kind of hardware channel.
         channel_kind: u8,
@@ -126,7 +126,7 @@ records! {
         destination_memory: u8,
         /// 1 when the host went on meanwhile.
         asynchronous: u8,
-        /// 1 when the device asked for it.
+        /// 1 if device code launched it.
         device_launched: u8,
         /// 1 when source and destination devices are stated.
         peer: u8,
@@ -164,9 +164,9 @@ records! {
         memory: u8,
         /// 1 when the host went on meanwhile.
         asynchronous: u8,
-        /// 1 when the device asked for it.
+        /// 1 if device code launched it.
         device_launched: u8,
-        /// The stack that asked for it; 0 is none.
+        /// The stack of the call that launched it; 0 is none.
         stack: u32,
     }
 

@@ -14,7 +14,7 @@ records! {
         start: u64,
         /// When it came back.
         end: u64,
-        /// Joins the work that it asked for.
+        /// Links the call to the work that it launched.
         correlation: u64,
         /// The calling thread, as the operating system numbers it.
         thread: u32,
@@ -56,7 +56,7 @@ records! {
         stream: u32,
         /// What the call gave back.
         result: i32,
-        /// The stack that asked for it; 0 is none.
+        /// The stack of the call that launched it; 0 is none.
         stack: u32,
         /// What was done: a code of the format.
         kind: u8,
@@ -94,7 +94,7 @@ records! {
         stream: u32,
         /// The text with the name of the device variable.
         name: u32,
-        /// The text with the library that asked for it.
+        /// The ID of the text with the library that requested it.
         source: u32,
         /// The thread that asked, where it is known.
         thread: u32,
@@ -106,7 +106,7 @@ records! {
         asynchronous: u8,
         /// The kind of pool, the driver's code.
         pool_kind: u8,
-        /// The stack that asked for it; 0 is none.
+        /// The stack of the call that launched it; 0 is none.
         stack: u32,
     }
 

@@ -32,7 +32,7 @@ records! {
         grid: [u32; 3],
         /// Threads in a block.
         block: [u32; 3],
-        /// Shared memory asked for, in bytes.
+        /// Requested shared memory, in bytes.
         shared: u32,
         /// Its context.
         context: u32,

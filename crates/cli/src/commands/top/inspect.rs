@@ -6,7 +6,7 @@ use tracesmith_trace::{Event, SourceStack, units};
 
 use super::draw::Scene;
 
-/// A few lines: what it is, who asked for it, and in the midst of what.
+/// A few lines: the event, its API call, and the ranges around it.
 pub(super) fn short(scene: &Scene<'_>) -> Vec<String> {
     let (Some(picked), Some(inspected)) = (&scene.state.picked, scene.inspected) else {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! Which key asks for what.
+//! The actions of keys.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
@@ -25,7 +25,7 @@ pub(super) const HELP: [(&str, &str); 17] = [
     ("q  Ctrl-C", "quit"),
 ];
 
-/// What a key asks for; `None` for one that nobody knows.
+/// The action of a key. `None` for an unknown key.
 pub(super) fn action(key: KeyEvent, mode: Mode) -> Option<Action> {
     if key.kind == KeyEventKind::Release {
         return None;

@@ -191,7 +191,7 @@ impl Top {
         self.state.resize(cells, height);
     }
 
-    /// Does what a key asks for.
+    /// Performs the action of a key.
     fn act(&mut self, action: Action) -> Going {
         let had_search = self.state.search.is_some();
         let mut request = self.state.act(action);

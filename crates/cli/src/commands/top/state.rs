@@ -1,10 +1,10 @@
-//! What the interactive view shows, and how keys change it. Nothing here reads a trace or draws: what has to be read is asked
-//! for by a [`Request`], and whoever reads it says what was found.
+//! What the interactive view shows, and how keys change it. Nothing here reads a trace or draws. A [`Request`] states what
+//! must be read, and the caller reports what it found.
 
 use tracesmith_format::Timestamp;
 use tracesmith_trace::overview::{Direction, LabeledRow, Picked, Position, RowKey, TimeSpan, Viewport};
 
-/// What a key asks for.
+/// The action of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
     Quit,
@@ -178,7 +178,7 @@ impl State {
         self.follow_selection();
     }
 
-    /// Does what a key asks for.
+    /// Performs the action of a key.
     pub(super) fn act(&mut self, action: Action) -> Request {
         self.message.clear();
         match self.mode {

@@ -1,4 +1,4 @@
-//! The terminal: taken over, and given back whatever happens.
+//! Takes over the terminal, and always restores it.
 //!
 //! Keys and signals come through one channel, from a thread each. Signals that end a process are blocked and waited for, so
 //! that the terminal is in order again before they take effect.

@@ -53,7 +53,7 @@ layout! {
         submitted: u64 = 128,
         /// How it was launched.
         launch: u8 = 136,
-        /// Whether the carveout was asked for.
+        /// Whether the program requested the carveout.
         carveout_requested: u8 = 137,
         /// The carveout in percent.
         carveout: u8 = 138,
@@ -129,7 +129,7 @@ layout! {
         channel: u32 = 76,
         /// Its kind.
         channel_kind: u32 = 80,
-        /// Whether the device asked for it; padding before 13.0, and zero.
+        /// Whether device code launched it. Always 0 before CUPTI 13.0.
         device_launched: u8 = 84,
     }
 
@@ -211,7 +211,7 @@ layout! {
         channel: u32 = 76,
         /// Its kind.
         channel_kind: u32 = 80,
-        /// Whether the device asked for it; padding before 13.0, and zero.
+        /// Whether device code launched it. Always 0 before CUPTI 13.0.
         device_launched: u8 = 84,
     }
 

@@ -69,7 +69,7 @@ layout! {
 
     /// `CUpti_ActivityMemory3`.
     Memory[120] {
-        /// Taken or given back.
+        /// Whether memory was allocated or freed.
         operation: u32 = 4,
         /// Kind of memory.
         memory: u32 = 8,

@@ -22,7 +22,7 @@ pub use objects::*;
 pub const VERSION_13_0: u32 = 130_000;
 /// CUPTI 13.1: the first with a kernel's priority.
 pub const VERSION_13_1: u32 = 130_100;
-/// CUPTI 13.4 Update 1: the first that can be asked for latencies without harm.
+/// CUPTI 13.4 Update 1, the first version that records latency timestamps safely.
 pub const VERSION_13_4_1: u32 = 130_401;
 /// CUPTI of CUDA 12.4, 12.5, 12.6 and 12.8.
 pub const VERSION_12_4: u32 = 22;

@@ -99,7 +99,7 @@ impl<C: Copy> CallbackSwitches<C> {
         };
         let (domain, id) = function;
         self.waiting[domain as usize].set(id, Switch::Off);
-        // First: whoever finds it among those that are on relies on it.
+        // First, because a thread that finds it enabled relies on it.
         let enabled = enable(handle);
         self.on[domain as usize].set(id, Switch::On);
         enabled
@@ -182,8 +182,8 @@ impl<C: Copy> CallbackSwitches<C> {
         }
     }
 
-    /// A call has begun whose callback is being switched off, or was so behind the
-    /// back of it.
+    /// Enables a callback again: a thread entered the function while its callback was
+    /// being disabled, or just after that.
     #[cold]
     fn keep_on(&self, (domain, id): Function, enable: impl FnOnce(C)) {
         let Some(mut client) = self.client_soon() else {
@@ -273,8 +273,8 @@ impl<C: Copy> CallbackSwitches<C> {
         self.client.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The client, within a second: the caller is within a callback of CUPTI's,
-    /// for which whoever holds the lock may wait in CUPTI.
+    /// The client, or `None` after a second. The caller is inside a CUPTI callback, and
+    /// the thread that holds the lock may be waiting in CUPTI for that callback.
     #[cfg(not(loom))]
     fn client_soon(&self) -> Option<MutexGuard<'_, Subscription<C>>> {
         use std::{sync::TryLockError, thread, time::Duration};

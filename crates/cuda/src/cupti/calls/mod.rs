@@ -11,7 +11,7 @@ use std::{
 use crate::cupti::{abi::result, search};
 use crate::{error::Error, functions::functions, library::Library};
 
-/// Asks for an empty buffer: `CUpti_BuffersCallbackRequestFunc`.
+/// Requests an empty buffer: `CUpti_BuffersCallbackRequestFunc`.
 pub type BufferRequested =
     unsafe extern "C" fn(buffer: *mut *mut u8, size: *mut usize, max_records: *mut usize);
 

@@ -77,7 +77,7 @@ pub struct Shifted {
     pub is: u64,
 }
 
-/// How often an address is asked for before it counts as taken.
+/// How often an address is requested before it counts as taken.
 const TRIES: u32 = 3;
 
 /// The time from one try to the next.
@@ -238,7 +238,7 @@ impl FixedAddressMemory {
         Err(Error::NoMemoryThere { address, bytes })
     }
 
-    /// Reserves addresses, and says where. Something else may be there for a moment, so they are asked for again.
+    /// Reserves addresses, and says where. Something else may be there for a moment, so the request is repeated.
     fn reserve(&mut self, unit: &Range<u64>, placing: Placing) -> Result<u64, Error> {
         let bytes = unit.end - unit.start;
         for attempt in 1..=TRIES {

@@ -57,7 +57,7 @@ pub enum NodeKind {
     Other(u32),
 }
 
-/// Attributes of a launch that a node is asked for: `CU_LAUNCH_ATTRIBUTE_` COOPERATIVE, CLUSTER_DIMENSION,
+/// The launch attributes that are read from a node: `CU_LAUNCH_ATTRIBUTE_` COOPERATIVE, CLUSTER_DIMENSION,
 /// CLUSTER_SCHEDULING_POLICY_PREFERENCE and PRIORITY.
 const ATTRIBUTES: [c_uint; 4] = [2, 4, 5, 8];
 

@@ -232,7 +232,7 @@ impl TargetDriver {
         })
     }
 
-    /// Bytes that are in use on the device of the current context, by whoever.
+    /// Bytes that all processes use on the device of the current context.
     pub fn used_bytes(&self) -> Option<u64> {
         let (mut free, mut total) = (0, 0);
         // SAFETY: writes two sizes.

@@ -95,7 +95,7 @@ impl Call<'_> {
     }
 
     fn has_failed(&self) -> bool {
-        // SAFETY: at the end of a call it is what the call gives back.
+        // SAFETY: at the end of a call it is the call's result.
         unsafe { self.callback.result.cast::<i32>().as_ref() }.is_some_and(|result| *result != 0)
     }
 
