@@ -236,6 +236,31 @@ fn a_window_of_a_while_ends_by_itself() {
     kill(armed);
 }
 
+/// The program waits for its kernels most of the time, so most windows end within a wait. Its call is recorded when it
+/// returns, if it returns soon.
+#[test]
+fn a_call_in_progress_at_the_end_of_a_window_is_recorded() {
+    let Some(stage) = stage() else { return };
+    let options = Options {
+        kernel_nanos: 50_000,
+        ..Options::default()
+    };
+    let place = Place::with(stage, options);
+    let armed = start(&mut place.armed("", "launcher forever"));
+    place.wait_until_armed(&armed);
+    let mut ended_with_wait = 0;
+    for _ in 0..6 {
+        let run = run(&mut place.record(armed.id(), "-d 0.1 --force"));
+        assert_eq!(run.code, Some(0), "{}", run.stderr);
+        let trace = place.trace("t.sbt");
+        let calls = rows(&trace.api_calls);
+        let last = calls.iter().max_by_key(|call| call.start.0).unwrap();
+        ended_with_wait += usize::from(trace.string(last.shape.name) == "cuCtxSynchronize");
+    }
+    assert!(ended_with_wait >= 4, "{ended_with_wait} of 6 windows");
+    kill(armed);
+}
+
 #[test]
 fn after_a_window_cupti_is_let_go() {
     let Some(stage) = stage() else { return };

@@ -51,10 +51,10 @@ impl ReasonMask {
         self.0 & !(Reason::CallsInProgress as u16) != 0
     }
 
-    /// Whether it is on for TraceSmith.
+    /// Whether TraceSmith needs it: also for calls in progress, whose callbacks are switched off when they return.
     #[inline]
     pub(super) fn is_ours(self) -> bool {
-        self.0 & !(Reason::CallsInProgress as u16 | Reason::InProcessClient as u16) != 0
+        self.0 & !(Reason::InProcessClient as u16) != 0
     }
 }
 
@@ -124,9 +124,9 @@ mod tests {
         let mask = set(Reason::CallsInProgress, Switch::On);
         assert!(mask.is_enabled() && mask.is_ours() && mask.has(Reason::Calls));
         let mask = set(Reason::Calls, Switch::Off);
-        assert!(mask.is_enabled() && !mask.is_ours(), "the other client has it on");
+        assert!(mask.is_enabled() && mask.is_ours(), "for calls in progress");
         let mask = set(Reason::InProcessClient, Switch::Off);
-        assert!(!mask.is_enabled() && mask.has(Reason::CallsInProgress));
+        assert!(!mask.is_enabled() && mask.is_ours() && mask.has(Reason::CallsInProgress));
         assert_eq!(mask, reasons.get(domain::DRIVER, 307));
         assert_eq!(
             reasons.get(domain::RUNTIME, 307),
