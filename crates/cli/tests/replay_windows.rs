@@ -15,6 +15,8 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 use serde_json::Value;
+use support::replay::WINDOW;
+use support::rows::rows;
 use support::stage::{Place, Talk, ended, run, signal, stage, start};
 
 /// What a replay answers that comes out the same.
@@ -53,6 +55,20 @@ fn one_launch_of_one_kernel() {
     assert_eq!(trace.kernels.rows(), 0);
     let wrong = run(&mut place.tracesmith("profile --nth 2 -- true"));
     assert_eq!(wrong.code, Some(2));
+}
+
+/// To read memory, the recording makes copies within the program's copy calls. They have the same correlation as the
+/// program's copies, which must be in the trace all the same.
+#[test]
+fn copies_of_the_program_are_in_a_recording() {
+    let Some(stage) = stage() else { return };
+    let place = Place::new(stage);
+    let (run, trace) = place.profiled(WINDOW, "launcher runtime_copies");
+    assert!(run.stdout.contains("copied 3 result 0 value 5"), "{}", run.stdout);
+    let bytes: Vec<_> = rows(&trace.copies).iter().map(|copy| copy.bytes.0).collect();
+    assert_eq!(bytes, [4096, 4096, 64]);
+    assert_eq!(trace.syncs.rows(), 1);
+    same(&place, "--repeat 2");
 }
 
 #[test]

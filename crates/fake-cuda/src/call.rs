@@ -192,15 +192,16 @@ pub(crate) fn outside_of_calls(callback: impl FnOnce()) {
     FRAMES.with_borrow_mut(Vec::pop);
 }
 
-/// A driver call inside a runtime call has that call's number.
+/// A driver call inside a runtime call has that call's number, also if a client's callback makes it (H200, CUPTI 13.0).
 fn enclosing_runtime_call() -> Option<u32> {
-    FRAMES.with_borrow(|frames| match frames.last() {
-        Some(Frame::Call {
+    let runtime = |frame: &Frame| match frame {
+        Frame::Call {
             domain: Domain::Runtime,
             correlation_id: correlation_id @ 1..,
-        }) => Some(*correlation_id),
+        } => Some(*correlation_id),
         _ => None,
-    })
+    };
+    FRAMES.with_borrow(|frames| frames.iter().rev().find_map(runtime))
 }
 
 /// The number of a call that has ended without this thread's client being told, if there is one and the thread is in no

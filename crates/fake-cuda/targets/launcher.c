@@ -13,6 +13,7 @@
  *   virtual               reserved addresses, mapped memory, the same address again after it was freed
  *   peer                  copies between two devices, where there are two, and waits of one of them for the other's stream
  *   runtime               the runtime library's calls
+ *   runtime_copies        a window with three copies of the runtime, of memory that nothing in the window has used before
  *   runtime_launch N      N kernels, launched by the runtime
  *   runtime_graphs NODES  a captured graph, launched by the runtime again and again, until killed
  *   events                an event recorded in one stream, waited for in another and on the host
@@ -385,6 +386,25 @@ static void mode_runtime(void) {
     result |= RUNTIME(cudaDeviceSynchronize)();
     result |= RUNTIME(cudaGetLastError)();
     printf("runtime calls 11 result %d value %d\n", result, received[63]);
+}
+
+static void mode_runtime_copies(void) {
+    void *library = runtime_library(), *first, *second, *stream;
+    unsigned char sent[4096] = {1, 2, 3}, received[4096];
+    int result = 0;
+    result |= RUNTIME(cudaSetDevice)(0);
+    result |= RUNTIME(cudaMalloc)(&first, sizeof sent);
+    result |= RUNTIME(cudaMalloc)(&second, sizeof sent);
+    result |= RUNTIME(cudaStreamCreate)(&stream);
+    result |= RUNTIME(cudaMemset)(second, 5, sizeof received);
+    result |= RUNTIME(cudaDeviceSynchronize)();
+    result |= RUNTIME(cudaProfilerStart)();
+    result |= RUNTIME(cudaMemcpyAsync)(first, sent, sizeof sent, 1, stream);
+    result |= RUNTIME(cudaMemcpyAsync)(received, second, sizeof received, 2, stream);
+    result |= RUNTIME(cudaMemcpyAsync)(second, sent, 64, 1, stream);
+    result |= RUNTIME(cudaStreamSynchronize)(stream);
+    result |= RUNTIME(cudaProfilerStop)();
+    printf("copied 3 result %d value %d\n", result, received[4095]);
 }
 
 static void mode_events(void) {
@@ -772,7 +792,7 @@ static const struct {
     {"beside", mode_beside},
     {"at_exit", mode_at_exit},       {"relay", mode_relay},       {"crowd", mode_crowd},
     {"window", mode_window},         {"temporary", mode_temporary}, {"diamond", mode_diamond},   {"runtime_launch", mode_runtime_launch},
-    {"runtime_graphs", mode_runtime_graphs},
+    {"runtime_graphs", mode_runtime_graphs}, {"runtime_copies", mode_runtime_copies},
 };
 
 int main(int count, char **values) {

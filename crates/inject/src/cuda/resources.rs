@@ -88,7 +88,10 @@ fn runtime_call(agent: &Agent, multiplexer: &CuptiMultiplexer, id: u32, call: &A
 /// A driver call whose callback is on.
 fn driver_call(agent: &Agent, multiplexer: &CuptiMultiplexer, id: u32, call: &ApiCallback) {
     if agent.replay_capture.is_on() && replay_capture::is_inside() {
-        agent.replay_capture.note_own(call.correlation);
+        // SAFETY: CUPTI's text.
+        let name = unsafe { CStr::from_ptr(call.function_name) };
+        let time = multiplexer.cupti().timestamp();
+        agent.replay_capture.note_own(call, name.to_bytes(), time);
         return;
     }
     let callback = (domain::DRIVER, id);

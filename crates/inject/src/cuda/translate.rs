@@ -48,14 +48,15 @@ pub(super) struct Translator<'s> {
 impl Translator<'_> {
     /// Sends one record on.
     pub(super) fn record(&mut self, record: &Record<'_>) {
-        let correlation = match record {
-            Record::Copy(copy, _) => copy.correlation(),
-            Record::Synchronization(sync, _) => sync.correlation(),
-            Record::Memory(memory, _) => memory.correlation(),
-            Record::Stream(stream) => stream.correlation(),
-            _ => 0,
+        let own = self.replay_capture;
+        let is_own = match record {
+            Record::Copy(copy, _) => own.is_own(copy.correlation(), copy.start(), copy.end()),
+            Record::Synchronization(sync, _) => own.is_own(sync.correlation(), sync.start(), sync.end()),
+            Record::Memory(memory, _) => own.is_own(memory.correlation(), memory.time(), memory.time()),
+            Record::Stream(stream) => own.is_own_stream(stream.correlation()),
+            _ => false,
         };
-        if correlation != 0 && self.replay_capture.is_own(correlation) {
+        if is_own {
             return;
         }
         let is_after_window = match record {

@@ -13,6 +13,7 @@
 //! - [`stalled`]: kernels that wait until memory is read.
 //! - [`memory`]: reachable memory, and its contents.
 //! - [`modules`]: the module of each kernel.
+//! - [`own_calls`]: driver calls that the capture makes itself.
 //! - [`regions`]: where memory may be that was allocated before the capture.
 //! - [`textures`]: textures, surfaces and arrays.
 //! - [`variables`]: module globals.
@@ -25,6 +26,7 @@ mod functions;
 mod graphs;
 mod memory;
 mod modules;
+mod own_calls;
 mod regions;
 mod stalled;
 mod textures;
@@ -35,7 +37,7 @@ use std::{
     collections::{HashMap, HashSet},
     sync::{
         Arc, Mutex,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -45,9 +47,13 @@ use functions::Action;
 use graphs::Graphs;
 use memory::Memory;
 use modules::{Module, Modules, Reports, SharedReports};
+use own_calls::OwnCalls;
 use stalled::StalledKernel;
 use tracesmith_cuda::{
-    cupti::Cupti,
+    cupti::{
+        Cupti,
+        abi::{ApiCallback, SITE_EXIT},
+    },
     driver::{FunctionHandle, Parameter, TargetDriver},
 };
 use tracesmith_wire::{
@@ -66,9 +72,12 @@ const GRANT_LIMIT: Duration = Duration::from_secs(2);
 pub(super) const PIECE_BYTES: usize = 256 << 10;
 
 thread_local! {
-    /// Whether this thread makes calls of our own.
-    static INSIDE: Cell<bool> = const { Cell::new(false) };
+    /// The callback in which this thread makes calls of our own; 0 for none.
+    static INSIDE: Cell<u64> = const { Cell::new(0) };
 }
+
+/// Callbacks in which calls of our own were made.
+static CALLBACKS: AtomicU64 = AtomicU64::new(0);
 
 /// When callbacks were on first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,7 +147,7 @@ struct Function {
 /// Whether this thread makes calls of our own just now.
 #[inline]
 pub(crate) fn is_inside() -> bool {
-    INSIDE.try_with(Cell::get).unwrap_or(false)
+    INSIDE.try_with(Cell::get).unwrap_or(0) != 0
 }
 
 /// Runs `body` with callbacks of its own calls told apart.
@@ -147,10 +156,11 @@ fn inside<T>(body: impl FnOnce() -> T) -> T {
     impl Drop for Leave {
         fn drop(&mut self) {
             // A thread that is being torn down makes no calls any more.
-            let _ = INSIDE.try_with(|inside| inside.set(false));
+            let _ = INSIDE.try_with(|inside| inside.set(0));
         }
     }
-    let _ = INSIDE.try_with(|inside| inside.set(true));
+    let callback = CALLBACKS.fetch_add(1, Ordering::Relaxed) + 1;
+    let _ = INSIDE.try_with(|inside| inside.set(callback));
     let _leave = Leave;
     body()
 }
@@ -263,16 +273,27 @@ impl ReplayCapture {
         *lock(&self.state) = None;
     }
 
-    /// A call of our own: its records are not the program's.
+    /// A call of our own begins or ends, at a time of CUPTI's clock: its records are not the program's.
     #[cold]
-    pub(crate) fn note_own(&self, correlation: u32) {
-        lock(&OWN).insert(correlation);
+    pub(crate) fn note_own(&self, call: &ApiCallback, name: &[u8], time: u64) {
+        let callback = INSIDE.try_with(Cell::get).unwrap_or(0);
+        if call.site == SITE_EXIT {
+            lock(&OWN).end(call.correlation, callback, time);
+        } else {
+            let creates_stream = name.starts_with(b"cuStreamCreate");
+            lock(&OWN).begin(call.correlation, callback, time, creates_stream);
+        }
     }
 
-    /// Whether the records of a call are of our own doing.
+    /// Whether a record with these times is of a call of our own.
     #[inline]
-    pub(crate) fn is_own(&self, correlation: u32) -> bool {
-        self.is_on() && lock(&OWN).contains(&correlation)
+    pub(crate) fn is_own(&self, correlation: u32, start: u64, end: u64) -> bool {
+        self.is_on() && lock(&OWN).holds(correlation, start, end)
+    }
+
+    /// Whether a stream was created by a call of our own.
+    pub(crate) fn is_own_stream(&self, correlation: u32) -> bool {
+        self.is_on() && lock(&OWN).created_stream(correlation)
     }
 
     /// Whether the code of a module is known.
@@ -297,8 +318,7 @@ impl ReplayCapture {
     }
 }
 
-/// Correlations of calls of our own.
-static OWN: Mutex<std::collections::BTreeSet<u32>> = Mutex::new(std::collections::BTreeSet::new());
+static OWN: Mutex<OwnCalls> = Mutex::new(OwnCalls::new());
 
 impl State {
     /// Tells a record with what stands behind it. The first that finds no room
