@@ -17,6 +17,7 @@ use support::Run;
 use support::replay::WINDOW;
 use support::rows::rows;
 use support::stage::{Place, run, stage};
+use tracesmith_format::tables::Module;
 use tracesmith_format::{BlockKind, Memory, Reader};
 
 const PROGRAM: &str = "launcher window 20000 2";
@@ -164,4 +165,25 @@ fn a_cut_keeps_a_recording_that_it_covers_and_reports_another() {
     assert!(kinds("whole.sbt") >= 3);
     let info = done(&place, "info part.sbt");
     assert!(info.stdout.contains("left out"), "{}", info.stdout);
+}
+
+#[test]
+fn a_cut_leaves_out_code_that_no_recorded_call_uses() {
+    let Some(stage) = stage() else { return };
+    let place = Place::new(stage);
+    let code = |name: &str| {
+        let trace = place.trace(name);
+        let with_code = |module: &&Module| !module.code.0.is_empty();
+        rows(&trace.modules).iter().filter(with_code).count()
+    };
+    for (case, recorded, kept) in [("unused", 2, 1), ("twins", 2, 2), ("pointed", 1, 1)] {
+        place.profiled(WINDOW, &format!("windows {case}"));
+        let before = compared(&place, "t.sbt");
+        let answer = done(&place, "cut t.sbt -o small.sbt --force --format json").stdout;
+        let answer: Value = serde_json::from_str(&answer).unwrap();
+        assert_eq!(compared(&place, "small.sbt"), before, "{case}");
+        assert_eq!((code("t.sbt"), code("small.sbt")), (recorded, kept), "{case}");
+        let left_out = answer["unused_code_bytes"].as_u64().unwrap();
+        assert_eq!(left_out > 0, kept < recorded, "{case}: {answer}");
+    }
 }

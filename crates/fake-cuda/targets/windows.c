@@ -17,6 +17,7 @@
  *   table       a kernel that follows an address which is copied in, to memory that nothing else refers to
  *   pointed     a kernel that follows an address in memory to a variable of its module
  *   twins       kernels of the same name in two libraries, of which one does nothing
+ *   unused      a kernel, while another module is loaded that the window does not use
  *   reloaded    the same in modules that are loaded and unloaded in turn
  *   forever     kernels in a stream, until killed; the window is somebody else's
  *   looking     the same with a kernel that is told a texture
@@ -469,6 +470,16 @@ static void twins(void) {
     end();
 }
 
+static void unused(void) {
+    CUmodule twin;
+    CUfunction function;
+    CHECK(cuModuleLoadData(&twin, TWIN_PTX));
+    CHECK(cuModuleGetFunction(&function, twin, "fill"));
+    begin();
+    fill_by(kernel("fill"), 7);
+    end();
+}
+
 static void reloaded(void) {
     CUmodule last = NULL;
     unsigned again = 0;
@@ -512,7 +523,7 @@ static const struct {
     {"planes", plane_copies}, {"pinned", pinned_memory}, {"mapped", mapped},   {"race", race},
     {"managed", managed},     {"registered", registered}, {"collective", collective}, {"texture", texture},
     {"forever", forever},     {"counting", counting},  {"array", array}, {"looking", looking},
-    {"table", table},         {"pointed", pointed},      {"twins", twins},     {"reloaded", reloaded},
+    {"table", table},         {"pointed", pointed},      {"twins", twins},     {"unused", unused},     {"reloaded", reloaded},
     {"both", both},
 };
 

@@ -71,6 +71,8 @@ pub struct RewriteReport {
     pub recordings: u64,
     /// Replay recordings that were not.
     pub recordings_left_out: Vec<RecordingLeftOut>,
+    /// Bytes of device code that was left out because no recorded call uses it.
+    pub unused_code_bytes: u64,
     /// Blocks that could not be read.
     pub damaged_blocks: u64,
     /// How the hosts of a merge but the first were placed on its timeline.
@@ -78,7 +80,7 @@ pub struct RewriteReport {
 }
 
 /// Writes the part of a trace that lies in `range`; rows that reach into it are kept whole. Rows without a time are left
-/// out. The caller finishes the writer.
+/// out, and so is device code that no replay recording in the range uses. The caller finishes the writer.
 pub fn cut<W: Write>(
     trace: &Trace,
     range: TimeRange,
@@ -95,6 +97,7 @@ pub fn cut<W: Write>(
     }
     let plan = Plan {
         range,
+        code: DeviceCode::Used,
         ..Plan::default()
     };
     rewrite(std::slice::from_ref(trace), plan, Naming::Kept, writer, progress)
@@ -135,11 +138,21 @@ pub fn symbolize<W: Write>(
 struct Plan {
     range: TimeRange,
     link: HostLink,
+    code: DeviceCode,
+}
+
+/// Which device code comes over.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum DeviceCode {
+    #[default]
+    All,
+    /// Only what the recorded calls use.
+    Used,
 }
 
 fn rewrite<W: Write>(
     traces: &[Trace],
-    Plan { range, link }: Plan,
+    Plan { range, link, code }: Plan,
     mut naming: Naming<'_, '_>,
     writer: &mut Writer<W>,
     progress: &mut dyn FnMut(u64),
@@ -150,7 +163,7 @@ fn rewrite<W: Write>(
     let mut clocks = Clocks::default();
     let found: Vec<Recordings> = traces
         .iter()
-        .map(|trace| Recordings::find(trace, range))
+        .map(|trace| Recordings::find(trace, range, code))
         .collect::<Result<_, _>>()?;
     let suffixes = suffixes_of_recordings(&found);
     write_metadata(traces, range, (&found, &suffixes), writer)?;

@@ -45,6 +45,12 @@ pub(crate) fn show_report(
             units::count(report.rows),
             units::bytes(bytes)
         ))?;
+        if report.unused_code_bytes > 0 {
+            let unused = units::bytes(report.unused_code_bytes);
+            output.line(&format!(
+                "left out {unused} of device code that no recorded call uses"
+            ))?;
+        }
         return Ok(());
     }
     output.facts(&[
@@ -53,6 +59,7 @@ pub(crate) fn show_report(
         ("rows_not_carried", json!(report.rows_not_carried)),
         ("recordings", json!(report.recordings)),
         ("recordings_left_out", json!(report.recordings_left_out)),
+        ("unused_code_bytes", json!(report.unused_code_bytes)),
         ("damaged_blocks", json!(report.damaged_blocks)),
         ("hosts", json!(report.hosts)),
         ("bytes", json!(bytes)),

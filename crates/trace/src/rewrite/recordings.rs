@@ -17,7 +17,7 @@ use tracesmith_format::{
     Block, BlockKind, Columns, IdMap, ProcessId, Projection, Table, Timestamp, Writable, Writer,
 };
 
-use super::{Input, TimeRange};
+use super::{DeviceCode, Input, TimeRange};
 use crate::error::Error;
 use crate::model::trace::Trace;
 
@@ -123,11 +123,13 @@ pub(super) struct Recordings {
     /// Those that have calls: a replay takes the first of these.
     with_calls: BTreeSet<ProcessId>,
     left_out: BTreeMap<ProcessId, LeftOutReason>,
+    /// The code that comes over; all of it if `None`.
+    code: Option<FxHashSet<(u64, u64)>>,
 }
 
 impl Recordings {
     /// Finds them. What a range does not cover is left out.
-    pub(super) fn find(trace: &Trace, range: TimeRange) -> Result<Self, Error> {
+    pub(super) fn find(trace: &Trace, range: TimeRange, code: DeviceCode) -> Result<Self, Error> {
         let mut recordings = Self::default();
         let calls = Projection::of::<Command>(&["process", "time"])?;
         for_each_block::<Command>(trace, &calls, |block, commands| {
@@ -152,7 +154,48 @@ impl Recordings {
         for process in recordings.left_out.keys() {
             recordings.kept.remove(process);
         }
+        if code == DeviceCode::Used {
+            recordings.code = recordings.used_code(trace)?;
+        }
         Ok(recordings)
+    }
+
+    /// The hashes of all code that the recordings use; `None` if the module of a kernel is not known, because a replay then
+    /// looks for the kernel in all code.
+    fn used_code(&self, trace: &Trace) -> Result<Option<FxHashSet<(u64, u64)>>, Error> {
+        let mut launched = FxHashSet::default();
+        let columns = Projection::of::<Command>(&["process", "kind", "module"])?;
+        for_each_block::<Command>(trace, &columns, |_, commands| {
+            for row in 0..commands.process.len() {
+                let has_kernel = matches!(commands.kind[row], CommandKind::LAUNCH | CommandKind::ATTRIBUTE);
+                if has_kernel && self.keep(commands.process[row]) {
+                    launched.insert((commands.process[row], commands.module[row]));
+                }
+            }
+        })?;
+        let mut with_globals = FxHashSet::default();
+        let columns = Projection::of::<Buffer>(&["process", "module"])?;
+        for_each_block::<Buffer>(trace, &columns, |_, buffers| {
+            with_globals.extend(
+                buffers
+                    .process
+                    .iter()
+                    .copied()
+                    .zip(buffers.module.iter().copied()),
+            );
+        })?;
+        let (mut used, mut known) = (FxHashSet::default(), FxHashSet::default());
+        let columns = Projection::of::<Module>(&["process", "hash_high", "hash_low", "handle"])?;
+        for_each_block::<Module>(trace, &columns, |_, modules| {
+            for row in (0..modules.handle.len()).filter(|row| modules.handle[*row] != 0) {
+                let module = (modules.process[row], modules.handle[row]);
+                if launched.contains(&module) || with_globals.contains(&module) {
+                    used.insert((modules.hash_high[row], modules.hash_low[row]));
+                    known.insert(module);
+                }
+            }
+        })?;
+        Ok(launched.is_subset(&known).then_some(used))
     }
 
     /// Whether some come over.
@@ -297,7 +340,7 @@ impl<W: Write> Input<'_, W> {
     }
 
     /// Kernels of a cut can come from code that was loaded long before it: all modules are kept. Code that another input
-    /// brings is not written again. A handle of a recording that was left out would stand for other code than its own.
+    /// brings is not written again, and code that no recorded call uses may be left out. A handle of a recording that was left out would stand for other code than its own.
     pub(super) fn carry_modules(&mut self, block: &Block) -> Result<(), Error> {
         let Some(mut modules) = self.read::<Module>(block)? else {
             return Ok(());
@@ -315,9 +358,22 @@ impl<W: Write> Input<'_, W> {
                 is_changed = true;
                 continue;
             }
-            if !module.code.0.is_empty() && is_elsewhere((module.hash_high, module.hash_low)) {
+            let hash = (module.hash_high, module.hash_low);
+            let is_unused = self
+                .recordings
+                .code
+                .as_ref()
+                .is_some_and(|used| !used.contains(&hash));
+            if !module.code.0.is_empty() && (is_unused || is_elsewhere(hash)) {
                 is_changed = true;
-                module.code = Default::default();
+                let bytes = std::mem::take(&mut module.code).0.len() as u64;
+                if is_unused {
+                    self.report.unused_code_bytes += bytes;
+                    // Rows that only hold code are left out.
+                    if !module.loaded.is_some() && module.handle == 0 {
+                        continue;
+                    }
+                }
             }
             changed.push(&module);
         }
