@@ -8,6 +8,7 @@
 #![allow(missing_docs, unreachable_pub, reason = "nobody uses a test from outside")]
 
 mod analysis_findings;
+mod analysis_host;
 mod analysis_hta;
 mod analysis_links;
 mod analysis_ownership;

@@ -1,6 +1,7 @@
 //! `tracesmith analyze`.
 
 mod answers;
+mod host;
 mod people;
 mod tables;
 
@@ -21,6 +22,9 @@ use crate::input::{open_trace, repair_hint};
 use crate::output::table::{Align, TextTable};
 use crate::output::{Names, Output};
 use crate::time_arg::time_range;
+
+/// Rows of each list of CPU places in the summary.
+const HOST_ROWS: usize = 5;
 
 pub(crate) fn run(args: &AnalyzeArgs, output: &mut Output) -> anyhow::Result<()> {
     if output.format == Format::Csv && args.only.is_none() {
@@ -102,6 +106,7 @@ fn summary(args: &AnalyzeArgs, analysis: &Analysis, limit: usize, output: &mut O
     if !analysis.activity.ops.is_empty() {
         tables::devices(&report.utilization, output)?;
         tables::idle(&report.idle, output)?;
+        host::in_gaps(&report.host, HOST_ROWS.min(limit), output)?;
     }
     tables::step_line(&report.steps, output)?;
     tables::kernels(&report.kernels, hidden, output)?;

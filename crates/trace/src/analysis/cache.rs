@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::copies::CopiesReport;
 use super::critical_path::CriticalPathReport;
+use super::host_activity::HostTime;
 use super::idle::IdleReport;
 use super::kernels::{KernelKey, KernelsReport};
 use super::launches::LaunchesReport;
@@ -16,7 +17,7 @@ use super::summary::Swept;
 use crate::error::Error;
 use crate::reconstruct::{Activity, Dependencies, ExecutionGraph, States, Steps, Window};
 
-/// Time ranges whose parts a trace keeps. The parts of a trace with ten million kernels take about a gigabyte.
+/// Time ranges whose parts a trace keeps. The parts of a long trace take more memory than its file.
 const KEPT: usize = 4;
 
 /// A value that is computed when it is first needed.
@@ -63,6 +64,8 @@ pub(crate) struct Parts {
     pub(super) states: Once<States>,
     pub(super) swept: Once<Swept>,
     pub(super) idle: Once<IdleReport>,
+    pub(super) host_in_gaps: Once<HostTime>,
+    pub(super) host_on_path: Once<HostTime>,
     pub(super) kernels: [Once<KernelsReport>; KernelKey::ALL.len()],
     pub(super) copies: Once<CopiesReport>,
     pub(super) launches: Once<LaunchesReport>,
@@ -81,6 +84,8 @@ impl Parts {
             states: Once::default(),
             swept: Once::default(),
             idle: Once::default(),
+            host_in_gaps: Once::default(),
+            host_on_path: Once::default(),
             kernels: Default::default(),
             copies: Once::default(),
             launches: Once::default(),
@@ -110,10 +115,10 @@ impl KnownParts {
         }
         // Without the lock: this takes long.
         let made = Arc::new(make()?);
-        if let Some(known) = self.find(&key) {
-            return Ok(known);
-        }
         let mut list = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, known)) = list.iter().find(|(other, _)| *other == key) {
+            return Ok(Arc::clone(known));
+        }
         if list.len() == KEPT {
             list.remove(0);
         }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
+use super::host_activity::HostTime;
 use super::kernels::share;
 use super::registry::{Analyzer, Answer, Need, row};
 use crate::model::event::EventName;
@@ -19,11 +20,37 @@ pub(super) const ANALYZER: Analyzer = Analyzer {
     description: "What determines the total time",
     needs: Need::OpsOrCalls,
     run: |analysis, _| {
-        Ok(Answer::whole(analysis.critical_path(), |report| {
-            Box::new(report.segments.iter().map(row))
+        let report = PathAndHost {
+            path: analysis.critical_path(),
+            host: analysis.host_on_path()?,
+        };
+        Ok(Answer::whole(Arc::new(report), |report| {
+            Box::new(report.path.segments.iter().map(row))
         }))
     },
 };
+
+/// The critical path, and what the CPU did in its part of it.
+#[derive(Clone, Debug)]
+pub struct PathAndHost {
+    /// The path.
+    pub path: Arc<CriticalPathReport>,
+    /// What the CPU did.
+    pub host: Arc<HostTime>,
+}
+
+impl Serialize for PathAndHost {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Flat<'a> {
+            #[serde(flatten)]
+            path: &'a CriticalPathReport,
+            host: &'a HostTime,
+        }
+        let (path, host) = (&*self.path, &*self.host);
+        Flat { path, host }.serialize(serializer)
+    }
+}
 
 /// What held what up.
 #[derive(Clone, Debug, Default, Serialize)]

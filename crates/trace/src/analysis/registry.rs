@@ -16,7 +16,8 @@ use super::kernels::KernelKey;
 use super::summary::Analysis;
 use super::what_if::WhatIf;
 use super::{
-    copies, critical_path, findings, idle, kernels, launches, memory, slack, steps, utilization, what_if,
+    copies, critical_path, findings, host_activity, idle, kernels, launches, memory, slack, steps,
+    utilization, what_if,
 };
 use crate::error::Error;
 use crate::reconstruct::DataQuality;
@@ -26,6 +27,7 @@ pub static ANALYZERS: &[Analyzer] = &[
     utilization::ANALYZER,
     utilization::STREAMS,
     idle::ANALYZER,
+    host_activity::ANALYZER,
     steps::ANALYZER,
     kernels::ANALYZER,
     copies::ANALYZER,

@@ -6,8 +6,11 @@ use tracesmith_format::tables::FrameKind;
 use crate::model::stacks::FrameView;
 use crate::model::trace::Trace;
 
-/// Where the program asked for something: its innermost Python line outside of installed packages, else the innermost line
-/// that has a file, else the innermost function that has a name and is not CUDA's own, else the innermost place outside of
+/// Parts of paths of Python files that are not the program's: installed packages, and code that torch.compile generates.
+const NOT_OWN: [&str; 3] = ["site-packages", "dist-packages", "/torchinductor"];
+
+/// Where the program asked for something: its innermost Python line outside of installed packages and generated code, else
+/// the innermost line that has a file, else the innermost function that has a name and is not CUDA's own, else the innermost place outside of
 /// its libraries. `no stack` when none was taken.
 pub fn source_line(trace: &Trace, stack: StackId) -> String {
     if !stack.is_some() {
@@ -17,7 +20,7 @@ pub fn source_line(trace: &Trace, stack: StackId) -> String {
     let is_own = |frame: &&FrameView| {
         frame.frame.kind == FrameKind::PYTHON && {
             let (file, _) = place(trace, frame);
-            !file.contains("site-packages") && !file.contains("dist-packages") && !file.starts_with('<')
+            !NOT_OWN.iter().any(|part| file.contains(part)) && !file.starts_with('<')
         }
     };
     let python = view.frames.iter().find(is_own);

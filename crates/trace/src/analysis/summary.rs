@@ -8,6 +8,7 @@ use super::cache::Parts;
 use super::copies::CopiesReport;
 use super::critical_path::CriticalPathReport;
 use super::findings::FindingsReport;
+use super::host_activity::{HostActivityReport, HostTime};
 use super::idle::{IdleReport, IdleSums, StreamIdle};
 use super::kernels::{KernelKey, KernelsReport};
 use super::launches::LaunchesReport;
@@ -59,6 +60,8 @@ pub struct SummaryReport {
     pub utilization: UtilizationReport,
     /// Why they were not.
     pub idle: IdleReport,
+    /// What the CPU did while GPUs waited for it.
+    pub host: HostTime,
     /// The steps.
     pub steps: StepsReport,
     /// The kernels.
@@ -117,8 +120,8 @@ impl Analysis {
 
     /// The summary. Parts that do not depend on each other are computed at the same time.
     pub fn summary(&self) -> Result<SummaryReport, Error> {
-        let (swept, (kernels, copies, launches)) = rayon::join(
-            || self.swept(),
+        let ((swept, host), (kernels, copies, launches)) = rayon::join(
+            || (self.swept(), self.host_in_gaps()),
             || (self.kernels(KernelKey::Name), self.copies(), self.launches()),
         );
         Ok(SummaryReport {
@@ -126,6 +129,7 @@ impl Analysis {
             doubts: self.activity.doubts.clone(),
             utilization: swept.utilization.clone(),
             idle: swept.idle.clone(),
+            host: (*host?).clone(),
             steps: swept.steps.clone(),
             kernels: (*kernels).clone(),
             copies: (*copies?).clone(),
@@ -154,6 +158,28 @@ impl Analysis {
             streams: StreamIdle::of(&self.activity, &self.dependencies()),
             ..self.swept().idle.clone()
         })
+    }
+
+    /// What the CPU did while GPUs waited for it.
+    pub fn host_activity(&self) -> Result<Arc<HostActivityReport>, Error> {
+        Ok(Arc::new(HostActivityReport {
+            idle: self.host_in_gaps()?,
+            critical_path: self.host_on_path()?,
+        }))
+    }
+
+    /// What the CPU did while GPUs were idle and it was busy between calls.
+    pub fn host_in_gaps(&self) -> Result<Arc<HostTime>, Error> {
+        self.parts
+            .host_in_gaps
+            .get_or_try(|| HostTime::of_gaps(&self.trace, &self.activity))
+    }
+
+    /// What the CPU did in its part of the critical path.
+    pub fn host_on_path(&self) -> Result<Arc<HostTime>, Error> {
+        self.parts
+            .host_on_path
+            .get_or_try(|| HostTime::of_path(&self.trace, &self.activity, &self.execution_graph()))
     }
 
     /// The kernel table.

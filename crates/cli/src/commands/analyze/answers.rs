@@ -1,10 +1,9 @@
 //! Prints findings, critical path, what-if and memory as text.
 
-use tracesmith_trace::analysis::{
-    CriticalPathReport, FindingsReport, MemoryReport, SlackReport, WhatIfReport,
-};
+use tracesmith_trace::analysis::{FindingsReport, MemoryReport, PathAndHost, SlackReport, WhatIfReport};
 use tracesmith_trace::units;
 
+use super::host;
 use super::tables::{heading, more, percent};
 use crate::output::table::{Align, TextTable};
 use crate::output::{CAREFUL, FAINT, GOOD, Output};
@@ -57,7 +56,7 @@ pub(super) fn findings(
 }
 
 pub(super) fn critical_path(
-    report: &CriticalPathReport,
+    PathAndHost { path: report, host }: &PathAndHost,
     limit: usize,
     output: &mut Output,
 ) -> anyhow::Result<()> {
@@ -90,6 +89,7 @@ pub(super) fn critical_path(
     output.table(&table)?;
     more(report.totals.len().saturating_sub(limit), "parts", output);
     output.line("")?;
+    host::on_path(host, limit, output)?;
     heading(
         "Slack: how much later each kernel could end without delaying the end",
         output,

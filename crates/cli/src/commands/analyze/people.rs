@@ -1,11 +1,11 @@
 //! Which tables show a report to people.
 
 use tracesmith_trace::analysis::{
-    Analyzer, Answer, CopiesReport, CriticalPathReport, FindingsReport, IdleReport, KernelsReport,
-    LaunchesReport, MemoryReport, SlackReport, StepsReport, UtilizationReport, WhatIfReport,
+    Analyzer, Answer, CopiesReport, FindingsReport, HostActivityReport, IdleReport, KernelsReport,
+    LaunchesReport, MemoryReport, PathAndHost, SlackReport, StepsReport, UtilizationReport, WhatIfReport,
 };
 
-use super::{Chosen, answers, tables, whole_span};
+use super::{Chosen, answers, host, tables, whole_span};
 use crate::output::Output;
 
 /// Shows a report in tables of its own. False for one that has none: its rows are shown as they are.
@@ -39,7 +39,9 @@ pub(super) fn show(
         tables::launch_bound(report, span, output)?;
     } else if let Some(report) = answer.report::<MemoryReport>() {
         answers::memory(report, limit, span, output)?;
-    } else if let Some(report) = answer.report::<CriticalPathReport>() {
+    } else if let Some(report) = answer.report::<HostActivityReport>() {
+        host::activity(report, limit, output)?;
+    } else if let Some(report) = answer.report::<PathAndHost>() {
         answers::critical_path(report, limit, output)?;
     } else if let Some(report) = answer.report::<SlackReport>() {
         answers::slack(report, limit, span, output)?;

@@ -1,0 +1,437 @@
+//! What the CPU did while GPUs waited for it.
+//!
+//! A GPU that is idle because the CPU is busy between calls waits for one thread: the one that makes the next launch. This
+//! analysis lists where that thread was: in which operators, NVTX ranges and Python functions, and at which line it made
+//! the call that ended the gap. It does the same for the CPU's part of the critical path.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+use serde::ser::SerializeStruct;
+use serde::{Serialize, Serializer};
+use tracesmith_format::tables::{HostCall, HostCallKind, Marker, MarkerKind};
+use tracesmith_format::{Projection, StackId, StringId};
+
+use super::kernels::share;
+use super::registry::{Analyzer, Answer, Need, row};
+use super::source_line::source_line;
+use crate::error::Error;
+use crate::model::table::Kept;
+use crate::model::trace::Trace;
+use crate::reconstruct::{
+    Activity, CallId, ExecutionGraph, Gap, HostSpans, LinkKind, NestedSpans, Node, Timeline, times_on,
+};
+
+pub(super) const ANALYZER: Analyzer = Analyzer {
+    name: "host",
+    aliases: &["cpu"],
+    description: "What the CPU did while GPUs waited for it: operators, NVTX ranges and Python lines",
+    needs: Need::OpsOrCalls,
+    run: |analysis, _| {
+        Ok(Answer::whole(analysis.host_activity()?, |report| {
+            Box::new(report.rows().map(row))
+        }))
+    },
+};
+
+/// What the CPU did while GPUs waited for it.
+#[derive(Clone, Debug)]
+pub struct HostActivityReport {
+    /// While a GPU was idle and the CPU was busy between calls.
+    pub idle: Arc<HostTime>,
+    /// In the CPU's part of the critical path.
+    pub critical_path: Arc<HostTime>,
+}
+
+/// Where threads were during some time.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct HostTime {
+    /// The time. Gaps of several GPUs at once count each.
+    pub total_ns: u64,
+    /// By the outermost operator of a framework.
+    pub operators: Vec<HostRow>,
+    /// By the innermost NVTX range, or range of a framework. A number at the end of a name is left out.
+    pub ranges: Vec<HostRow>,
+    /// By the innermost Python function that is not in an installed package.
+    pub functions: Vec<HostRow>,
+    /// By the line of the call that the thread made next.
+    pub lines: Vec<HostRow>,
+}
+
+/// A place in the program.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct HostRow {
+    /// The operator, range, function or line.
+    pub name: String,
+    /// The time there.
+    pub total_ns: u64,
+    /// Its share of all the time.
+    pub share: f64,
+}
+
+/// A row of the CSV form.
+#[derive(Serialize)]
+struct FlatRow<'a> {
+    part: &'static str,
+    kind: &'static str,
+    #[serde(flatten)]
+    row: &'a HostRow,
+}
+
+impl HostActivityReport {
+    fn rows(&self) -> impl Iterator<Item = FlatRow<'_>> {
+        let parts = [("idle", &self.idle), ("critical_path", &self.critical_path)];
+        parts.into_iter().flat_map(|(part, time)| {
+            time.lists()
+                .into_iter()
+                .flat_map(move |(kind, rows)| rows.iter().map(move |row| FlatRow { part, kind, row }))
+        })
+    }
+}
+
+impl Serialize for HostActivityReport {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut report = serializer.serialize_struct("HostActivityReport", 2)?;
+        report.serialize_field("idle", &*self.idle)?;
+        report.serialize_field("critical_path", &*self.critical_path)?;
+        report.end()
+    }
+}
+
+impl HostTime {
+    /// Where threads were while a GPU was idle and they were busy between calls.
+    pub fn of_gaps(trace: &Trace, activity: &Activity) -> Result<Self, Error> {
+        let places = Places::of(trace, activity)?;
+        let mut idle = Sums::new(&places);
+        Timeline::swept(activity, &[], |gap| {
+            busy_parts(activity, gap, &mut |call, from, to| {
+                idle.add(activity, call, from, to)
+            });
+        });
+        Ok(idle.report(trace))
+    }
+
+    /// Where threads were in the CPU's part of the critical path.
+    pub fn of_path(trace: &Trace, activity: &Activity, graph: &ExecutionGraph) -> Result<Self, Error> {
+        let places = Places::of(trace, activity)?;
+        let mut path = Sums::new(&places);
+        let mut reached = 0;
+        for at in graph.critical() {
+            let at = at as usize;
+            let begin = graph.measured(at) - graph.duration(at);
+            if let (Node::Launch(call) | Node::Wait(call), Some(link)) = (graph.nodes[at], graph.binding(at))
+                && matches!(link.kind, LinkKind::Host | LinkKind::OtherThread)
+            {
+                let from = graph.measured(link.from as usize).max(reached);
+                if begin > from {
+                    path.add(activity, call, from, begin);
+                }
+            }
+            reached = reached.max(graph.measured(at));
+        }
+        Ok(path.report(trace))
+    }
+
+    /// The lists, each with the name of what its rows are.
+    pub fn lists(&self) -> [(&'static str, &[HostRow]); 4] {
+        [
+            ("range", &self.ranges),
+            ("operator", &self.operators),
+            ("function", &self.functions),
+            ("line", &self.lines),
+        ]
+    }
+
+    /// Whether anything shows where the threads were.
+    pub fn has_places(&self) -> bool {
+        self.lists().iter().any(|(_, rows)| !rows.is_empty())
+    }
+
+    /// The most telling place: the first row of the list with the largest first row, lines and functions before others.
+    pub fn main_place(&self) -> Option<(&'static str, &HostRow)> {
+        let lists = self.lists().into_iter().rev();
+        lists
+            .filter_map(|(kind, rows)| Some((kind, rows.first()?)))
+            .max_by(|(_, one), (_, other)| one.share.total_cmp(&other.share))
+    }
+}
+
+/// The parts of a gap in which the thread that ended it was busy between calls.
+fn busy_parts(activity: &Activity, gap: Gap, take: &mut dyn FnMut(CallId, u64, u64)) {
+    let asking = activity.ops.call[gap.next.index()];
+    if !asking.is_some() {
+        return;
+    }
+    let calls = &activity.calls;
+    let first = calls.threads[calls.thread_of(asking)].calls.start;
+    let mut until = calls.start[asking.index()].clamp(gap.from, gap.to);
+    let mut next = asking;
+    let mut at = asking.index();
+    while until > gap.from && at > first {
+        at -= 1;
+        if calls.is_nested(at) {
+            continue;
+        }
+        let (start, end) = (calls.start[at].max(gap.from), calls.end[at].min(until));
+        if end > start {
+            if until > end {
+                take(next, end, until);
+            }
+            until = start;
+            next = CallId(at as u32);
+        } else if calls.end[at] <= gap.from {
+            break;
+        }
+    }
+    if until > gap.from {
+        take(next, gap.from, until);
+    }
+}
+
+/// The operators, ranges and functions of all threads.
+struct Places {
+    operators: NestedSpans,
+    ranges: NestedSpans,
+    functions: NestedSpans,
+}
+
+impl Places {
+    fn of(trace: &Trace, activity: &Activity) -> Result<Self, Error> {
+        let rows = trace.host_calls.rows().saturating_add(trace.markers.rows());
+        trace.file.admit_rows(
+            "operators and ranges",
+            &[Kept::new(rows, 2 * size_of::<(u64, u64, StringId)>())],
+        )?;
+        let (mut operators, mut functions, mut ranges) = Default::default();
+        let columns = ["start", "end", "caller", "shape.name", "shape.kind"];
+        let wanted = Projection::of::<HostCall>(&columns)?;
+        trace.host_calls.stream_wanted(
+            &wanted,
+            |block, rows| {
+                let line = trace.clock_map.line(block.header.clock);
+                (times_on(line, &rows.start, &rows.end), rows)
+            },
+            |((start, end), rows)| {
+                for row in 0..start.len() {
+                    let (caller, shape) = (rows.caller.get(row), rows.shape.get(row));
+                    let name = trace.string(shape.name);
+                    let spans: &mut HostSpans = match shape.kind {
+                        HostCallKind::OPERATOR if is_annotation(name) => &mut ranges,
+                        HostCallKind::OPERATOR => &mut operators,
+                        HostCallKind::PYTHON if is_own_function(name) => &mut functions,
+                        _ => continue,
+                    };
+                    spans.push(
+                        (caller.process, caller.thread),
+                        (start[row], end[row], shape.name),
+                    );
+                }
+            },
+        );
+        let wanted = Projection::of::<Marker>(&columns)?;
+        trace.markers.stream_wanted(
+            &wanted,
+            |block, rows| {
+                let line = trace.clock_map.line(block.header.clock);
+                (times_on(line, &rows.start, &rows.end), rows)
+            },
+            |((start, end), rows)| {
+                let ranges: &mut HostSpans = &mut ranges;
+                for row in 0..start.len() {
+                    let (caller, shape) = (rows.caller.get(row), rows.shape.get(row));
+                    if shape.kind == MarkerKind::NESTED_RANGE {
+                        ranges.push(
+                            (caller.process, caller.thread),
+                            (start[row], end[row], shape.name),
+                        );
+                    }
+                }
+            },
+        );
+        let threads = &activity.calls.threads;
+        Ok(Places {
+            operators: operators.outermost(threads),
+            ranges: ranges.innermost(threads),
+            functions: functions.innermost(threads),
+        })
+    }
+}
+
+/// Older versions of PyTorch store their own ranges as operators: `ProfilerStep#12`, `Optimizer.step#SGD.step`,
+/// `enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__`.
+fn is_annotation(name: &str) -> bool {
+    name.contains('#') && !name.contains("::")
+}
+
+/// Files and folders at the import root that are not the program's: packages, and Python's own library.
+const PACKAGES: [&str; 32] = [
+    "abc.py",
+    "asyncio/",
+    "codecs.py",
+    "collections/",
+    "concurrent/",
+    "contextlib.py",
+    "copy.py",
+    "dataclasses.py",
+    "enum.py",
+    "functools.py",
+    "importlib/",
+    "inspect.py",
+    "json/",
+    "logging/",
+    "multiprocessing/",
+    "numpy/",
+    "os.py",
+    "pickle.py",
+    "posixpath.py",
+    "queue.py",
+    "random.py",
+    "re/",
+    "runpy.py",
+    "selectors.py",
+    "socket.py",
+    "threading.py",
+    "torch/",
+    "torchvision/",
+    "triton/",
+    "typing.py",
+    "warnings.py",
+    "weakref.py",
+];
+
+/// Whether a Python function is of the program. PyTorch names functions `train.py(21): load_batch`, with a path that starts
+/// at the import root.
+fn is_own_function(name: &str) -> bool {
+    let is_package = PACKAGES.iter().any(|package| name.starts_with(package));
+    let is_installed = name.contains("site-packages/") || name.contains("dist-packages/");
+    !name.starts_with('<') && name.contains(".py(") && !is_package && !is_installed
+}
+
+/// Time by place, while it is added up.
+struct Sums<'a> {
+    places: &'a Places,
+    total_ns: u64,
+    operators: FxHashMap<StringId, u64>,
+    ranges: FxHashMap<StringId, u64>,
+    functions: FxHashMap<StringId, u64>,
+    lines: FxHashMap<StackId, u64>,
+}
+
+impl<'a> Sums<'a> {
+    fn new(places: &'a Places) -> Self {
+        Sums {
+            places,
+            total_ns: 0,
+            operators: FxHashMap::default(),
+            ranges: FxHashMap::default(),
+            functions: FxHashMap::default(),
+            lines: FxHashMap::default(),
+        }
+    }
+
+    /// The thread of a call was busy before it.
+    fn add(&mut self, activity: &Activity, call: CallId, from: u64, to: u64) {
+        self.total_ns += to - from;
+        let thread = activity.calls.thread_of(call);
+        for (spans, sums) in [
+            (&self.places.operators, &mut self.operators),
+            (&self.places.ranges, &mut self.ranges),
+            (&self.places.functions, &mut self.functions),
+        ] {
+            spans.within(thread, from, to, &mut |name, nanos| {
+                *sums.entry(name).or_default() += nanos
+            });
+        }
+        let stack = activity.calls.get(call).stack;
+        if stack.is_some() {
+            *self.lines.entry(stack).or_default() += to - from;
+        }
+    }
+
+    fn report(self, trace: &Trace) -> HostTime {
+        let total_ns = self.total_ns;
+        let list = |names: &mut dyn Iterator<Item = (String, u64)>| {
+            let mut sums: FxHashMap<String, u64> = FxHashMap::default();
+            for (name, nanos) in names {
+                *sums.entry(name).or_default() += nanos;
+            }
+            let rows = sums.into_iter().map(|(name, nanos)| HostRow {
+                name,
+                total_ns: nanos,
+                share: share(nanos, total_ns),
+            });
+            let mut rows: Vec<HostRow> = rows.collect();
+            rows.sort_by(|a, b| (b.total_ns, &a.name).cmp(&(a.total_ns, &b.name)));
+            rows
+        };
+        let named = |(name, nanos): (StringId, u64)| (trace.string(name).to_owned(), nanos);
+        let unnumbered =
+            |(name, nanos): (StringId, u64)| (without_number(trace.string(name)).to_owned(), nanos);
+        HostTime {
+            total_ns,
+            operators: list(&mut self.operators.into_iter().map(named)),
+            ranges: list(&mut self.ranges.into_iter().map(unnumbered)),
+            functions: list(&mut self.functions.into_iter().map(named)),
+            lines: list(
+                &mut self
+                    .lines
+                    .into_iter()
+                    .map(|(stack, nanos)| (source_line(trace, stack), nanos)),
+            ),
+        }
+    }
+}
+
+/// `ProfilerStep#12` and `iteration 12` are one range for each step.
+fn without_number(name: &str) -> &str {
+    let bare = name.trim_end_matches(|letter: char| letter.is_ascii_digit());
+    match bare.strip_suffix(['#', ' ', '=', ':', '_']) {
+        Some(bare) if !bare.is_empty() && bare.len() + 1 < name.len() => {
+            bare.trim_end_matches([' ', '=', ':'])
+        }
+        _ => name,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_steps_are_left_out() {
+        for (name, bare) in [
+            ("ProfilerStep#12", "ProfilerStep"),
+            ("iteration 12", "iteration"),
+            ("step: 7", "step"),
+            ("step", "step"),
+            ("conv2", "conv2"),
+            ("12", "12"),
+            ("#12", "#12"),
+            ("load_12", "load"),
+        ] {
+            assert_eq!(without_number(name), bare);
+        }
+    }
+
+    #[test]
+    fn ranges_that_are_stored_as_operators_are_found() {
+        assert!(is_annotation("Optimizer.step#SGD.step"));
+        assert!(!is_annotation("aten::linear"));
+        assert!(!is_annotation("c10d::allreduce_#1"));
+    }
+
+    #[test]
+    fn functions_of_packages_are_not_the_programs() {
+        assert!(is_own_function("train.py(21): load_batch"));
+        assert!(is_own_function("/home/me/project/train.py(3): <module>"));
+        for name in [
+            "torch/nn/modules/module.py(1532): _call_impl",
+            "<built-in method linear of type object at 0x7f>",
+            "nn.Module: Linear_0",
+            "inspect.py(2501): _signature_from_callable",
+            "/usr/lib/python3/dist-packages/x/y.py(3): z",
+        ] {
+            assert!(!is_own_function(name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! What the CPU did while GPUs waited for it.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::tests_outside_test_module,
+    reason = "a test may stop on any error"
+)]
+#![allow(missing_docs, unreachable_pub, reason = "nobody uses a test from outside")]
+
+use crate::made::{CLOCK, Made, PROCESS, THREAD, place};
+
+use tracesmith_format::tables::*;
+use tracesmith_format::{CorrelationId, StackId, ThreadId, Timestamp};
+use tracesmith_trace::analysis::{Analysis, HostRow, HostTime};
+use tracesmith_trace::reconstruct::Window;
+
+fn host_call(made: &mut Made, kind: HostCallKind, name: &str, thread: ThreadId, times: (u64, u64)) {
+    let row = HostCall {
+        start: Timestamp(times.0),
+        end: Timestamp(times.1),
+        caller: Caller {
+            process: PROCESS,
+            thread,
+        },
+        shape: HostShape {
+            name: made.writer.string(name).unwrap(),
+            kind,
+            ..HostShape::default()
+        },
+        ..HostCall::default()
+    };
+    made.writer.push(CLOCK, &row).unwrap();
+}
+
+fn launch(made: &mut Made, call: (u64, u64), kernel: (u64, u64), stack: StackId) {
+    let correlation = made.call_of(THREAD, "cuLaunchKernel", call, stack);
+    made.kernel_row("kernel", kernel, correlation, place(7));
+}
+
+/// Names and times of a list.
+fn pairs(rows: &[HostRow]) -> Vec<(&str, u64)> {
+    rows.iter().map(|row| (row.name.as_str(), row.total_ns)).collect()
+}
+
+/// A thread launches, works for 80 ns between calls, and launches again. The GPU is idle from 1030 to 1115.
+fn two_launches(more: impl FnOnce(&mut Made)) -> (HostTime, HostTime) {
+    let mut made = Made::new();
+    let line = made.stack("/home/me/train.py", 21, "load_batch");
+    launch(&mut made, (1000, 1010), (1020, 1030), StackId::NONE);
+    launch(&mut made, (1100, 1110), (1115, 1120), line);
+    more(&mut made);
+    let analysis = Analysis::of(&made.finish(), Window::default()).unwrap();
+    let (gaps, path) = (analysis.host_in_gaps().unwrap(), analysis.host_on_path().unwrap());
+    ((*gaps).clone(), (*path).clone())
+}
+
+#[test]
+fn gaps_are_listed_by_range_operator_function_and_line() {
+    let (gaps, path) = two_launches(|made| {
+        made.range("step 4", (995, 1200));
+        made.range("load", (1015, 1080));
+        host_call(made, HostCallKind::OPERATOR, "aten::mean", THREAD, (1040, 1060));
+        host_call(made, HostCallKind::OPERATOR, "aten::sum", THREAD, (1045, 1050));
+        host_call(
+            made,
+            HostCallKind::PYTHON,
+            "train.py(20): load",
+            THREAD,
+            (1012, 1090),
+        );
+        host_call(
+            made,
+            HostCallKind::PYTHON,
+            "torch/utils.py(7): go",
+            THREAD,
+            (1020, 1070),
+        );
+        // Another thread is no reason to wait.
+        host_call(
+            made,
+            HostCallKind::OPERATOR,
+            "aten::other",
+            ThreadId(99),
+            (1000, 1200),
+        );
+    });
+    assert_eq!(gaps.total_ns, 70, "from the end of the kernel to the call");
+    assert_eq!(pairs(&gaps.ranges), [("load", 50), ("step", 20)]);
+    assert_eq!(pairs(&gaps.operators), [("aten::mean", 20)]);
+    assert_eq!(pairs(&gaps.functions), [("train.py(20): load", 60)]);
+    assert_eq!(pairs(&gaps.lines), [("train.py:21 (load_batch)", 70)]);
+    let (kind, main) = gaps.main_place().unwrap();
+    assert_eq!((kind, main.name.as_str()), ("line", "train.py:21 (load_batch)"));
+    assert!((gaps.ranges[0].share - 50.0 / 70.0).abs() < 1e-9);
+    // The path leads over the host from the first launch to the second.
+    assert!(path.total_ns >= 80, "{path:?}");
+    assert_eq!(path.lines[0].name, "train.py:21 (load_batch)");
+}
+
+#[test]
+fn time_in_calls_is_not_busy_between_calls() {
+    let (gaps, _) = two_launches(|made| {
+        made.call("cudaMalloc", (1050, 1070));
+    });
+    assert_eq!(gaps.total_ns, 50);
+    // What came before cudaMalloc led to that call, which has no stack.
+    assert_eq!(pairs(&gaps.lines), [("train.py:21 (load_batch)", 30)]);
+}
+
+#[test]
+fn a_gpu_that_waits_for_nothing_has_no_host_time() {
+    let mut made = Made::new();
+    let correlation = CorrelationId::NONE;
+    made.kernel_row("first", (1000, 1100), correlation, place(7));
+    made.kernel_row("second", (1200, 1300), correlation, place(7));
+    let analysis = Analysis::of(&made.finish(), Window::default()).unwrap();
+    let gaps = analysis.host_in_gaps().unwrap();
+    assert_eq!((gaps.total_ns, gaps.lines.len()), (0, 0));
+    assert!(gaps.main_place().is_none());
+}
