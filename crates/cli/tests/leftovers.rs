@@ -1,6 +1,7 @@
 //! What is left when a command does not come to its end: nothing.
 
 use std::fmt::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -120,6 +121,13 @@ fn a_demo_replaces_only_a_trace_of_a_demo() {
     let file = folder.path().join("tracesmith-demo.sbt");
     assert_eq!(demo().code, Some(0));
     assert_eq!(demo().code, Some(0), "its own is replaced");
+    let mode = std::fs::metadata(&file).unwrap().permissions().mode() & 0o777;
+    let usual = std::fs::metadata(root().join("Cargo.toml"))
+        .unwrap()
+        .permissions()
+        .mode()
+        & 0o444;
+    assert_eq!(mode & usual, usual, "others can read it");
     std::fs::write(&file, "mine").unwrap();
     let refused = demo();
     assert_eq!(refused.code, Some(2), "{refused:?}");

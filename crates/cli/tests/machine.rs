@@ -249,8 +249,13 @@ fn the_benchmark_says_no_when_records_were_dropped() {
 fn the_demo_shows_real_work_and_the_way_onward() {
     let machine = Machine::new(Options::default());
     // On a CPU, large matrices take long.
-    let shown = machine.run(&["demo", "--side", "48"]).ok();
-    for word in ["matmul", "saxpy", "host to device", "tracesmith profile --"] {
+    let shown = machine.run(&["demo", "--live", "--side", "48"]).ok();
+    for word in [
+        "kernel ",
+        "cuStreamSynchronize",
+        "host to device",
+        "tracesmith profile --",
+    ] {
         assert!(shown.contains(word), "{word}: {shown}");
     }
     let again = machine.run(&[
@@ -265,14 +270,53 @@ fn the_demo_shows_real_work_and_the_way_onward() {
 }
 
 #[test]
-fn the_range_that_a_demo_suggests_has_events() {
-    let folder = tempfile::TempDir::new().unwrap();
-    let tracesmith =
-        |args: &[&str]| crate::support::run(crate::support::command().args(args).current_dir(folder.path()));
-    let demo = tracesmith(&["demo", "--recorded"]).ok();
+fn the_range_that_a_live_demo_suggests_has_events() {
+    let machine = Machine::new(Options::default());
+    let demo = machine.run(&["demo", "--live", "--side", "48"]).ok();
     let line = demo.lines().find(|line| line.contains("--from")).unwrap();
     let args: Vec<&str> = line.split_whitespace().skip(1).collect();
-    let shown = tracesmith(&args);
-    assert!(shown.stdout.lines().count() > 10, "{line}: {shown:?}");
+    let shown = machine.run(&args);
     assert!(shown.stdout.contains("kernel"), "{line}: {shown:?}");
+}
+
+/// Each command that the demo prints, except those that need a GPU, answers what the demo says.
+#[test]
+fn the_commands_of_the_demo_answer_what_it_says() {
+    let folder = TempDir::new().unwrap();
+    let tracesmith = |args: &[&str]| run(command().args(args).current_dir(folder.path()));
+    let demo = tracesmith(&["demo"]).ok();
+    let commands: Vec<Vec<&str>> = demo
+        .lines()
+        .filter_map(|line| line.trim_start().strip_prefix("$ tracesmith "))
+        .map(|line| line.split('#').next().unwrap().split_whitespace().collect())
+        .collect();
+    let answer = |start: &str| {
+        let args = commands.iter().find(|args| args.join(" ").starts_with(start));
+        let args = args.unwrap_or_else(|| panic!("no {start} in {demo}"));
+        let run = tracesmith(args);
+        assert_eq!(run.code, Some(0), "{args:?}: {run:?}");
+        run.stdout
+    };
+    assert!(answer("analyze tracesmith-demo.sbt").contains("Steps: 10"));
+    let findings = answer("analyze tracesmith-demo.sbt --only findings");
+    let finding = demo.lines().find(|line| line.contains("is idle")).unwrap().trim();
+    assert!(findings.contains(finding), "{finding}: {findings}");
+    let host = answer("analyze tracesmith-demo.sbt --only host");
+    assert!(host.contains("train.py:21 (load_batch)"), "{host}");
+    assert!(
+        demo.contains("before the CUDA call at train.py:21 (load_batch)"),
+        "{demo}"
+    );
+    let compared = answer("diff tracesmith-demo.sbt tracesmith-demo-fixed.sbt");
+    assert!(compared.contains("1.42 ms"), "{compared}");
+    let plan = answer("replay tracesmith-demo.sbt --mode dry-run");
+    assert!(plan.contains("triton_tem_fused_addmm"), "{plan}");
+    assert!(
+        demo.contains("210 calls") && demo.contains("; replayable"),
+        "{demo}"
+    );
+    let again = tracesmith(&["demo", "--format", "json"]).ok();
+    let again: Value = serde_json::from_str(&again).unwrap();
+    assert_eq!(again["steps"], 10);
+    assert!(again["fixed_step_ns"].as_f64().unwrap() < 0.2 * again["step_ns"].as_f64().unwrap());
 }

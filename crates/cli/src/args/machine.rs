@@ -40,8 +40,11 @@ pub(crate) struct DemoArgs {
     /// Replace the file if it exists
     #[arg(long, requires = "out")]
     pub(crate) force: bool,
-    /// Open the included trace even if there is a GPU
+    /// Record a small CUDA program on this machine's GPU instead
     #[arg(long)]
+    pub(crate) live: bool,
+    /// Has no effect: the included recording is the default
+    #[arg(long, hide = true, conflicts_with = "live")]
     pub(crate) recorded: bool,
     /// Rows and columns of the matrices that are multiplied
     #[arg(long, hide = true, default_value_t = 512)]

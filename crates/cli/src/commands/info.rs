@@ -1,6 +1,6 @@
 //! `tracesmith info`.
 
-mod recording;
+pub(crate) mod recording;
 
 use std::collections::BTreeMap;
 use std::fs;

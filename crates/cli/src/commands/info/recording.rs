@@ -14,7 +14,7 @@ use crate::output::{BAD, FAINT, GOOD, Output};
 const SHOWN: usize = 5;
 
 /// The replay recording of a trace.
-pub(super) struct Report {
+pub(crate) struct Report {
     calls: usize,
     buffers: usize,
     begin_bytes: u64,
@@ -26,7 +26,7 @@ pub(super) struct Report {
 }
 
 /// Reads the replay recording of a trace, if there is one. Runs nothing.
-pub(super) fn report(trace: &Trace, file: &Path) -> Option<Report> {
+pub(crate) fn report(trace: &Trace, file: &Path) -> Option<Report> {
     let has_one = trace
         .blocks()
         .iter()
@@ -62,6 +62,20 @@ fn read_report(file: &Path) -> Result<Report, tracesmith_replay::Error> {
 }
 
 impl Report {
+    /// In one line.
+    pub(crate) fn summary(&self) -> String {
+        let is_replayable = match self.obstacles.first() {
+            None => "replayable".to_owned(),
+            Some(obstacle) => format!("not replayable: {obstacle}"),
+        };
+        format!(
+            "{} calls, {} of memory, {} of device code; {is_replayable}",
+            self.calls,
+            units::bytes(self.begin_bytes),
+            units::bytes(self.code_bytes)
+        )
+    }
+
     pub(super) fn show(&self, output: &mut Output) -> anyhow::Result<()> {
         output.line(&format!(
             "{FAINT}recording{FAINT:#}  {} calls on {} buffers ({} before, {} after), {} modules ({})",
@@ -84,7 +98,7 @@ impl Report {
         Ok(())
     }
 
-    pub(super) fn value(&self) -> Value {
+    pub(crate) fn value(&self) -> Value {
         json!({
             "calls": self.calls, "buffers": self.buffers, "begin_bytes": self.begin_bytes,
             "end_bytes": self.end_bytes, "modules": self.modules, "code_bytes": self.code_bytes,
