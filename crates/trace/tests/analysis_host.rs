@@ -11,7 +11,7 @@ use crate::made::{CLOCK, Made, PROCESS, THREAD, place};
 
 use tracesmith_format::tables::*;
 use tracesmith_format::{CorrelationId, StackId, ThreadId, Timestamp};
-use tracesmith_trace::analysis::{Analysis, HostRow, HostTime};
+use tracesmith_trace::analysis::{Analysis, HostRow, HostTime, KernelKey};
 use tracesmith_trace::reconstruct::Window;
 
 fn host_call(made: &mut Made, kind: HostCallKind, name: &str, thread: ThreadId, times: (u64, u64)) {
@@ -117,4 +117,113 @@ fn a_gpu_that_waits_for_nothing_has_no_host_time() {
     let gaps = analysis.host_in_gaps().unwrap();
     assert_eq!((gaps.total_ns, gaps.lines.len()), (0, 0));
     assert!(gaps.main_place().is_none());
+}
+
+/// The kernels of a trace by the line that launched them.
+fn by(made: Made, key: KernelKey) -> Vec<(String, u64)> {
+    let analysis = Analysis::of(&made.finish(), Window::default()).unwrap();
+    let rows = &analysis.kernels(key).rows;
+    rows.iter()
+        .map(|row| (row.name.clone(), row.durations.total_ns))
+        .collect()
+}
+
+/// PyTorch runs the backward pass on a thread of its own, without any Python code of the program. The main thread makes
+/// one call in `backward` and waits.
+#[test]
+fn backward_work_belongs_to_the_line_that_waits_for_it() {
+    let mut made = Made::new();
+    let autograd = ThreadId(99);
+    let native = made.native_stack(&[("/lib/libtorch.so", "at::native::launch")]);
+    let forward = made.python_stack(&[("/home/me/train.py", 30, "train_step")]);
+    let backward = made.python_stack(&[
+        ("/lib/site-packages/torch/autograd/__init__.py", 300, "backward"),
+        ("/lib/site-packages/torch/_tensor.py", 600, "Tensor.backward"),
+        ("/home/me/train.py", 35, "train_step"),
+    ]);
+    let mut kernel = |thread, name: &str, start: u64, stack| {
+        let correlation = made.call_of(thread, "cuLaunchKernel", (start, start + 5), stack);
+        made.kernel_row(name, (start + 10, start + 20), correlation, place(7));
+    };
+    kernel(THREAD, "forward", 1000, forward);
+    kernel(THREAD, "fill", 1100, backward);
+    kernel(autograd, "gradient", 1200, native);
+    kernel(autograd, "gradient", 1300, StackId::NONE);
+    kernel(THREAD, "forward", 1400, forward);
+    // Behind the next call of the main thread nobody waits for a backward pass.
+    kernel(autograd, "other", 1500, native);
+    let rows = by(made, KernelKey::Stack);
+    assert_eq!(
+        rows,
+        [
+            ("train.py:30 (train_step)".to_owned(), 20),
+            ("train.py:35 (train_step), backward pass".to_owned(), 20),
+            ("at::native::launch".to_owned(), 10),
+            ("train.py:35 (train_step)".to_owned(), 10),
+        ]
+    );
+}
+
+#[test]
+fn without_a_stack_the_operator_is_shown() {
+    let launch = |made: &mut Made, start: u64| {
+        let correlation = made.call("cuLaunchKernel", (start, start + 5));
+        made.kernel_row("kernel", (start + 10, start + 20), correlation, place(7));
+    };
+    let made = || {
+        let mut made = Made::new();
+        host_call(
+            &mut made,
+            HostCallKind::OPERATOR,
+            "aten::linear",
+            THREAD,
+            (990, 1090),
+        );
+        host_call(&mut made, HostCallKind::OPERATOR, "aten::mm", THREAD, (995, 1080));
+        launch(&mut made, 1000);
+        launch(&mut made, 1050);
+        launch(&mut made, 1100);
+        made
+    };
+    let named = |name: &str, nanos| (name.to_owned(), nanos);
+    assert_eq!(
+        by(made(), KernelKey::Stack),
+        [named("aten::linear", 20), named("no stack", 10)]
+    );
+    assert_eq!(
+        by(made(), KernelKey::Operator),
+        [named("aten::linear", 20), named("no operator", 10)]
+    );
+}
+
+/// torch.profiler records Python functions instead of stacks.
+#[test]
+fn backward_work_belongs_to_the_function_that_waits_for_it() {
+    let mut made = Made::new();
+    let autograd = ThreadId(99);
+    host_call(
+        &mut made,
+        HostCallKind::PYTHON,
+        "train.py(35): train_step",
+        THREAD,
+        (900, 1500),
+    );
+    host_call(
+        &mut made,
+        HostCallKind::OPERATOR,
+        "autograd::engine::evaluate_function: AddmmBackward0",
+        autograd,
+        (1000, 1100),
+    );
+    let correlation = made.call_of(THREAD, "cudaLaunchKernel", (950, 955), StackId::NONE);
+    made.kernel_row("forward", (960, 970), correlation, place(7));
+    let correlation = made.call_of(autograd, "cudaLaunchKernel", (1050, 1055), StackId::NONE);
+    made.kernel_row("gradient", (1060, 1080), correlation, place(7));
+    assert_eq!(
+        by(made, KernelKey::Stack),
+        [
+            ("train.py(35): train_step, backward pass".to_owned(), 20),
+            ("train.py(35): train_step".to_owned(), 10),
+        ]
+    );
 }

@@ -165,10 +165,17 @@ pub(crate) enum KernelKeyArg {
     Short,
     /// Name, grid and block
     Shape,
-    /// Source line of the launch
-    Stack,
+    /// Source line of the launch; the operator if the line is unknown
+    #[value(alias = "stack")]
+    Line,
     /// NVTX ranges open at the launch
     Nvtx,
+    /// Framework operator of the launch
+    Operator,
+    /// Process
+    Process,
+    /// Step
+    Step,
 }
 
 #[cfg(test)]

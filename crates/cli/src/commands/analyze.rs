@@ -84,8 +84,11 @@ fn key(arg: KernelKeyArg) -> KernelKey {
         KernelKeyArg::Name => KernelKey::Name,
         KernelKeyArg::Short => KernelKey::ShortName,
         KernelKeyArg::Shape => KernelKey::Shape,
-        KernelKeyArg::Stack => KernelKey::Stack,
+        KernelKeyArg::Line => KernelKey::Stack,
         KernelKeyArg::Nvtx => KernelKey::Ranges,
+        KernelKeyArg::Operator => KernelKey::Operator,
+        KernelKeyArg::Process => KernelKey::Process,
+        KernelKeyArg::Step => KernelKey::Step,
     }
 }
 

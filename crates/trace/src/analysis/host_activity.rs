@@ -9,18 +9,14 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
-use tracesmith_format::tables::{HostCall, HostCallKind, Marker, MarkerKind};
-use tracesmith_format::{Projection, StackId, StringId};
+use tracesmith_format::StringId;
 
+use super::host_places::{HostPlaces, LineFinder};
 use super::kernels::share;
 use super::registry::{Analyzer, Answer, Need, row};
-use super::source_line::source_line;
 use crate::error::Error;
-use crate::model::table::Kept;
 use crate::model::trace::Trace;
-use crate::reconstruct::{
-    Activity, CallId, ExecutionGraph, Gap, HostSpans, LinkKind, NestedSpans, Node, Timeline, times_on,
-};
+use crate::reconstruct::{Activity, CallId, ExecutionGraph, Gap, LinkKind, Node, Timeline};
 
 pub(super) const ANALYZER: Analyzer = Analyzer {
     name: "host",
@@ -101,20 +97,18 @@ impl Serialize for HostActivityReport {
 impl HostTime {
     /// Where threads were while a GPU was idle and they were busy between calls.
     pub fn of_gaps(trace: &Trace, activity: &Activity) -> Result<Self, Error> {
-        let places = Places::of(trace, activity)?;
-        let mut idle = Sums::new(&places);
+        let places = HostPlaces::of(trace, activity)?;
+        let mut idle = Sums::new(trace, activity, &places);
         Timeline::swept(activity, &[], |gap| {
-            busy_parts(activity, gap, &mut |call, from, to| {
-                idle.add(activity, call, from, to)
-            });
+            busy_parts(activity, gap, &mut |call, from, to| idle.add(call, from, to));
         });
         Ok(idle.report(trace))
     }
 
     /// Where threads were in the CPU's part of the critical path.
     pub fn of_path(trace: &Trace, activity: &Activity, graph: &ExecutionGraph) -> Result<Self, Error> {
-        let places = Places::of(trace, activity)?;
-        let mut path = Sums::new(&places);
+        let places = HostPlaces::of(trace, activity)?;
+        let mut path = Sums::new(trace, activity, &places);
         let mut reached = 0;
         for at in graph.critical() {
             let at = at as usize;
@@ -124,7 +118,7 @@ impl HostTime {
             {
                 let from = graph.measured(link.from as usize).max(reached);
                 if begin > from {
-                    path.add(activity, call, from, begin);
+                    path.add(call, from, begin);
                 }
             }
             reached = reached.max(graph.measured(at));
@@ -188,139 +182,24 @@ fn busy_parts(activity: &Activity, gap: Gap, take: &mut dyn FnMut(CallId, u64, u
     }
 }
 
-/// The operators, ranges and functions of all threads.
-struct Places {
-    operators: NestedSpans,
-    ranges: NestedSpans,
-    functions: NestedSpans,
-}
-
-impl Places {
-    fn of(trace: &Trace, activity: &Activity) -> Result<Self, Error> {
-        let rows = trace.host_calls.rows().saturating_add(trace.markers.rows());
-        trace.file.admit_rows(
-            "operators and ranges",
-            &[Kept::new(rows, 2 * size_of::<(u64, u64, StringId)>())],
-        )?;
-        let (mut operators, mut functions, mut ranges) = Default::default();
-        let columns = ["start", "end", "caller", "shape.name", "shape.kind"];
-        let wanted = Projection::of::<HostCall>(&columns)?;
-        trace.host_calls.stream_wanted(
-            &wanted,
-            |block, rows| {
-                let line = trace.clock_map.line(block.header.clock);
-                (times_on(line, &rows.start, &rows.end), rows)
-            },
-            |((start, end), rows)| {
-                for row in 0..start.len() {
-                    let (caller, shape) = (rows.caller.get(row), rows.shape.get(row));
-                    let name = trace.string(shape.name);
-                    let spans: &mut HostSpans = match shape.kind {
-                        HostCallKind::OPERATOR if is_annotation(name) => &mut ranges,
-                        HostCallKind::OPERATOR => &mut operators,
-                        HostCallKind::PYTHON if is_own_function(name) => &mut functions,
-                        _ => continue,
-                    };
-                    spans.push(
-                        (caller.process, caller.thread),
-                        (start[row], end[row], shape.name),
-                    );
-                }
-            },
-        );
-        let wanted = Projection::of::<Marker>(&columns)?;
-        trace.markers.stream_wanted(
-            &wanted,
-            |block, rows| {
-                let line = trace.clock_map.line(block.header.clock);
-                (times_on(line, &rows.start, &rows.end), rows)
-            },
-            |((start, end), rows)| {
-                let ranges: &mut HostSpans = &mut ranges;
-                for row in 0..start.len() {
-                    let (caller, shape) = (rows.caller.get(row), rows.shape.get(row));
-                    if shape.kind == MarkerKind::NESTED_RANGE {
-                        ranges.push(
-                            (caller.process, caller.thread),
-                            (start[row], end[row], shape.name),
-                        );
-                    }
-                }
-            },
-        );
-        let threads = &activity.calls.threads;
-        Ok(Places {
-            operators: operators.outermost(threads),
-            ranges: ranges.innermost(threads),
-            functions: functions.innermost(threads),
-        })
-    }
-}
-
-/// Older versions of PyTorch store their own ranges as operators: `ProfilerStep#12`, `Optimizer.step#SGD.step`,
-/// `enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__`.
-fn is_annotation(name: &str) -> bool {
-    name.contains('#') && !name.contains("::")
-}
-
-/// Files and folders at the import root that are not the program's: packages, and Python's own library.
-const PACKAGES: [&str; 32] = [
-    "abc.py",
-    "asyncio/",
-    "codecs.py",
-    "collections/",
-    "concurrent/",
-    "contextlib.py",
-    "copy.py",
-    "dataclasses.py",
-    "enum.py",
-    "functools.py",
-    "importlib/",
-    "inspect.py",
-    "json/",
-    "logging/",
-    "multiprocessing/",
-    "numpy/",
-    "os.py",
-    "pickle.py",
-    "posixpath.py",
-    "queue.py",
-    "random.py",
-    "re/",
-    "runpy.py",
-    "selectors.py",
-    "socket.py",
-    "threading.py",
-    "torch/",
-    "torchvision/",
-    "triton/",
-    "typing.py",
-    "warnings.py",
-    "weakref.py",
-];
-
-/// Whether a Python function is of the program. PyTorch names functions `train.py(21): load_batch`, with a path that starts
-/// at the import root.
-fn is_own_function(name: &str) -> bool {
-    let is_package = PACKAGES.iter().any(|package| name.starts_with(package));
-    let is_installed = name.contains("site-packages/") || name.contains("dist-packages/");
-    !name.starts_with('<') && name.contains(".py(") && !is_package && !is_installed
-}
-
 /// Time by place, while it is added up.
 struct Sums<'a> {
-    places: &'a Places,
+    activity: &'a Activity,
+    places: &'a HostPlaces,
+    finder: LineFinder<'a>,
     total_ns: u64,
     operators: FxHashMap<StringId, u64>,
     ranges: FxHashMap<StringId, u64>,
     functions: FxHashMap<StringId, u64>,
-    lines: FxHashMap<StackId, u64>,
+    lines: FxHashMap<u32, u64>,
 }
 
 impl<'a> Sums<'a> {
-    fn new(places: &'a Places) -> Self {
+    fn new(trace: &'a Trace, activity: &'a Activity, places: &'a HostPlaces) -> Self {
         Sums {
+            activity,
             places,
+            finder: LineFinder::new(trace, activity, places),
             total_ns: 0,
             operators: FxHashMap::default(),
             ranges: FxHashMap::default(),
@@ -330,9 +209,10 @@ impl<'a> Sums<'a> {
     }
 
     /// The thread of a call was busy before it.
-    fn add(&mut self, activity: &Activity, call: CallId, from: u64, to: u64) {
+    fn add(&mut self, call: CallId, from: u64, to: u64) {
         self.total_ns += to - from;
-        let thread = activity.calls.thread_of(call);
+        let calls = &self.activity.calls;
+        let thread = calls.thread_of(call);
         for (spans, sums) in [
             (&self.places.operators, &mut self.operators),
             (&self.places.ranges, &mut self.ranges),
@@ -342,9 +222,12 @@ impl<'a> Sums<'a> {
                 *sums.entry(name).or_default() += nanos
             });
         }
-        let stack = activity.calls.get(call).stack;
-        if stack.is_some() {
-            *self.lines.entry(stack).or_default() += to - from;
+        let stack = calls.get(call).stack;
+        // Functions have a list of their own.
+        if stack.is_some()
+            && let Some(line) = self.finder.line(call, stack)
+        {
+            *self.lines.entry(line).or_default() += to - from;
         }
     }
 
@@ -367,17 +250,14 @@ impl<'a> Sums<'a> {
         let named = |(name, nanos): (StringId, u64)| (trace.string(name).to_owned(), nanos);
         let unnumbered =
             |(name, nanos): (StringId, u64)| (without_number(trace.string(name)).to_owned(), nanos);
+        let lines = self.finder.names();
+        let line = |(line, nanos): (u32, u64)| (lines[line as usize].clone(), nanos);
         HostTime {
             total_ns,
             operators: list(&mut self.operators.into_iter().map(named)),
             ranges: list(&mut self.ranges.into_iter().map(unnumbered)),
             functions: list(&mut self.functions.into_iter().map(named)),
-            lines: list(
-                &mut self
-                    .lines
-                    .into_iter()
-                    .map(|(stack, nanos)| (source_line(trace, stack), nanos)),
-            ),
+            lines: list(&mut self.lines.into_iter().map(line)),
         }
     }
 }
@@ -410,28 +290,6 @@ mod tests {
             ("load_12", "load"),
         ] {
             assert_eq!(without_number(name), bare);
-        }
-    }
-
-    #[test]
-    fn ranges_that_are_stored_as_operators_are_found() {
-        assert!(is_annotation("Optimizer.step#SGD.step"));
-        assert!(!is_annotation("aten::linear"));
-        assert!(!is_annotation("c10d::allreduce_#1"));
-    }
-
-    #[test]
-    fn functions_of_packages_are_not_the_programs() {
-        assert!(is_own_function("train.py(21): load_batch"));
-        assert!(is_own_function("/home/me/project/train.py(3): <module>"));
-        for name in [
-            "torch/nn/modules/module.py(1532): _call_impl",
-            "<built-in method linear of type object at 0x7f>",
-            "nn.Module: Linear_0",
-            "inspect.py(2501): _signature_from_callable",
-            "/usr/lib/python3/dist-packages/x/y.py(3): z",
-        ] {
-            assert!(!is_own_function(name), "{name}");
         }
     }
 }

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
-use tracesmith_format::StackId;
+use tracesmith_format::{ProcessId, StackId, StringId};
 
 use super::distribution::{Distribution, mean_and_deviation};
+use super::host_places::{HostPlaces, LineFinder};
 use super::registry::{Analyzer, Answer, Need, row};
 use super::short_name::short_name;
-use super::source_line::source_line;
 use crate::model::trace::Trace;
 use crate::reconstruct::{Activity, OpId, OpTable, RangePaths, Steps, name_of};
 
@@ -41,20 +41,29 @@ pub enum KernelKey {
     ShortName,
     /// Their names and the shapes of grid and block.
     Shape,
-    /// The code that launched them.
+    /// The line of the program that launched them; the operator where no line is known.
     Stack,
     /// The ranges that were open when they were launched.
     Ranges,
+    /// The outermost operator that launched them.
+    Operator,
+    /// The process that launched them.
+    Process,
+    /// The step in which they were launched.
+    Step,
 }
 
 impl KernelKey {
     /// All keys, in the order of their numbers.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 8] = [
         Self::Name,
         Self::ShortName,
         Self::Shape,
         Self::Stack,
         Self::Ranges,
+        Self::Operator,
+        Self::Process,
+        Self::Step,
     ];
 }
 
@@ -85,6 +94,8 @@ pub struct KernelRow {
     /// Their durations.
     #[serde(flatten)]
     pub durations: Distribution,
+    /// Their mean time in a step, without the steps of warming up.
+    pub step_ns: Option<f64>,
     /// Standard deviation of their time in a step, as a share of its mean; without the steps of warming up.
     pub step_spread: Option<f64>,
     /// Row and start of the longest one, to go and look.
@@ -96,7 +107,7 @@ pub struct KernelRow {
 impl KernelsReport {
     /// The kernels that started in the activity's window.
     pub fn of(trace: &Trace, activity: &Activity, by: KernelKey, steps: Option<&Steps>) -> Self {
-        let groups = Groups::of(trace, activity, by);
+        let groups = Groups::of(trace, activity, by, steps);
         let mut per_group = vec![0u32; groups.names.len()];
         let mut longest = vec![OpId::NONE; groups.names.len()];
         let ops = &activity.ops;
@@ -115,7 +126,7 @@ impl KernelsReport {
             .iter()
             .map(|count| Vec::with_capacity(*count as usize))
             .collect();
-        let counted = steps.filter(|steps| steps.settled().len() > 1);
+        let counted = steps.filter(|steps| by != KernelKey::Step && steps.settled().len() > 1);
         let mut by_step: FxHashMap<(usize, u32), u64> = FxHashMap::default();
         for op in ops.ids().filter(|op| wanted(*op)) {
             let Some(group) = groups.of_op(activity, op) else {
@@ -143,7 +154,8 @@ impl KernelsReport {
                 class: ops.class(longest[group]).name(),
                 share: share(distributions[group].total_ns, total_ns),
                 durations: distributions[group],
-                step_spread: spreads[group],
+                step_ns: spreads[group].map(|(mean, _)| mean),
+                step_spread: spreads[group].map(|(_, spread)| spread),
                 longest_row: ops.row[longest[group].index()],
                 longest_start_ns: ops.start[longest[group].index()],
             })
@@ -171,7 +183,12 @@ pub(super) fn share(part: u64, whole: u64) -> f64 {
     }
 }
 
-fn spreads(groups: usize, steps: Option<&Steps>, by_step: &FxHashMap<(usize, u32), u64>) -> Vec<Option<f64>> {
+/// The mean time of each group in a step, and its deviation as a share of it.
+fn spreads(
+    groups: usize,
+    steps: Option<&Steps>,
+    by_step: &FxHashMap<(usize, u32), u64>,
+) -> Vec<Option<(f64, f64)>> {
     let Some(steps) = steps else {
         return vec![None; groups];
     };
@@ -183,7 +200,7 @@ fn spreads(groups: usize, steps: Option<&Steps>, by_step: &FxHashMap<(usize, u32
                 .map(|step| by_step.get(&(group, *step)).copied().unwrap_or(0) as f64)
                 .collect();
             let (mean, deviation) = mean_and_deviation(&totals);
-            (mean > 0.0).then(|| deviation / mean)
+            (mean > 0.0).then(|| (mean, deviation / mean))
         })
         .collect()
 }
@@ -200,25 +217,58 @@ enum GroupOf {
 }
 
 impl Groups {
-    fn of(trace: &Trace, activity: &Activity, by: KernelKey) -> Self {
+    fn of(trace: &Trace, activity: &Activity, by: KernelKey, steps: Option<&Steps>) -> Self {
         let mut numbered = Numbered::default();
         let of = match by {
             KernelKey::Name | KernelKey::ShortName | KernelKey::Shape => {
                 GroupOf::Kind(by_kind(trace, activity, by, &mut numbered))
             }
             KernelKey::Stack => {
-                let mut known: FxHashMap<StackId, u32> = FxHashMap::default();
+                let places = HostPlaces::of(trace, activity).unwrap_or_else(|_| HostPlaces::none(activity));
+                let mut finder = LineFinder::new(trace, activity, &places);
                 let ops = &activity.ops;
-                GroupOf::Op(
-                    ops.ids()
-                        .map(|op| {
-                            let stack = ops.stack.get(op.index()).copied().unwrap_or(StackId::NONE);
-                            *known
-                                .entry(stack)
-                                .or_insert_with(|| numbered.number(source_line(trace, stack)))
-                        })
-                        .collect(),
-                )
+                let numbers = ops.ids().map(|op| {
+                    let stack = ops.stack.get(op.index()).copied().unwrap_or(StackId::NONE);
+                    finder.line_or_operator(ops.call[op.index()], stack)
+                });
+                let numbers = numbers.collect();
+                numbered.names = finder.names();
+                GroupOf::Op(numbers)
+            }
+            KernelKey::Operator => {
+                let places = HostPlaces::of(trace, activity).unwrap_or_else(|_| HostPlaces::none(activity));
+                let finder = LineFinder::new(trace, activity, &places);
+                let ops = &activity.ops;
+                let mut known: FxHashMap<Option<StringId>, u32> = FxHashMap::default();
+                let numbers = ops.ids().map(|op| {
+                    let operator = finder.operator(ops.call[op.index()]);
+                    let name = || operator.map_or("no operator", |name| trace.string(name));
+                    *known
+                        .entry(operator)
+                        .or_insert_with(|| numbered.number(name().to_owned()))
+                });
+                GroupOf::Op(numbers.collect())
+            }
+            KernelKey::Process => {
+                let name = |process: ProcessId| match trace.process(process) {
+                    Some(row) => format!("{} (pid {})", trace.string(row.name), row.pid),
+                    None => "unknown process".to_owned(),
+                };
+                let lanes: Vec<u32> = activity
+                    .lanes
+                    .iter()
+                    .map(|lane| numbered.number(name(lane.process)))
+                    .collect();
+                let lane_of = &activity.ops.lane;
+                GroupOf::Op(lane_of.iter().map(|lane| lanes[lane.index()]).collect())
+            }
+            KernelKey::Step => {
+                let steps_of = |op| steps.and_then(|steps| steps.of_op(activity, op));
+                let numbers = activity.ops.ids().map(|op| match steps_of(op) {
+                    Some(step) => numbered.number(format!("step {step}")),
+                    None => numbered.number("outside the steps".to_owned()),
+                });
+                GroupOf::Op(numbers.collect())
             }
             KernelKey::Ranges => {
                 let paths = RangePaths::of(trace, activity);

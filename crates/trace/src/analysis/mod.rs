@@ -8,6 +8,7 @@ mod distribution;
 mod findings;
 mod forward;
 mod host_activity;
+mod host_places;
 mod idle;
 mod kernels;
 mod launches;

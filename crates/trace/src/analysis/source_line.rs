@@ -3,6 +3,7 @@
 use tracesmith_format::StackId;
 use tracesmith_format::tables::FrameKind;
 
+use super::host_places::NO_PLACE;
 use crate::model::stacks::FrameView;
 use crate::model::trace::Trace;
 
@@ -14,16 +15,10 @@ const NOT_OWN: [&str; 3] = ["site-packages", "dist-packages", "/torchinductor"];
 /// its libraries. `no stack` when none was taken.
 pub fn source_line(trace: &Trace, stack: StackId) -> String {
     if !stack.is_some() {
-        return "no stack".to_owned();
+        return NO_PLACE.to_owned();
     }
     let view = trace.stack(stack);
-    let is_own = |frame: &&FrameView| {
-        frame.frame.kind == FrameKind::PYTHON && {
-            let (file, _) = place(trace, frame);
-            !NOT_OWN.iter().any(|part| file.contains(part)) && !file.starts_with('<')
-        }
-    };
-    let python = view.frames.iter().find(is_own);
+    let python = view.frames.iter().find(|frame| is_own(trace, frame));
     let with_file = || view.frames.iter().find(|frame| !place(trace, frame).0.is_empty());
     let own = &view.frames[stubs(trace, &view.frames)..];
     let outside = || own.iter().filter(|frame| !is_of_cuda(trace, frame));
@@ -33,16 +28,32 @@ pub fn source_line(trace: &Trace, stack: StackId) -> String {
         .or_else(named)
         .or_else(|| outside().next());
     match found.or(view.frames.first()) {
-        Some(frame) => {
-            let (file, line) = place(trace, frame);
-            let name = trace.frame_name(frame);
-            match (file.rsplit('/').next().unwrap_or(""), line) {
-                ("", _) => name,
-                (file, 0) => format!("{file} ({name})"),
-                (file, line) => format!("{file}:{line} ({name})"),
-            }
-        }
-        None => "no stack".to_owned(),
+        Some(frame) => text(trace, frame),
+        None => NO_PLACE.to_owned(),
+    }
+}
+
+/// The innermost Python line of a stack that is the program's own.
+pub(super) fn own_line(trace: &Trace, stack: StackId) -> Option<String> {
+    let view = trace.stack(stack);
+    let own = view.frames.iter().find(|frame| is_own(trace, frame));
+    own.map(|frame| text(trace, frame))
+}
+
+fn is_own(trace: &Trace, frame: &FrameView) -> bool {
+    let (file, _) = place(trace, frame);
+    frame.frame.kind == FrameKind::PYTHON
+        && !NOT_OWN.iter().any(|part| file.contains(part))
+        && !file.starts_with('<')
+}
+
+fn text(trace: &Trace, frame: &FrameView) -> String {
+    let (file, line) = place(trace, frame);
+    let name = trace.frame_name(frame);
+    match (file.rsplit('/').next().unwrap_or(""), line) {
+        ("", _) => name,
+        (file, 0) => format!("{file} ({name})"),
+        (file, line) => format!("{file}:{line} ({name})"),
     }
 }
 

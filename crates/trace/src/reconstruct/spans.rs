@@ -72,6 +72,16 @@ impl NestedSpans {
     }
 }
 
+impl NestedSpans {
+    /// The span that a thread was in at a time.
+    pub(crate) fn at(&self, thread: usize, time: u64) -> Option<StringId> {
+        let changes = &self.0[thread];
+        let next = changes.partition_point(|(start, _)| *start <= time);
+        let (_, name) = changes.get(next.checked_sub(1)?)?;
+        name.is_some().then_some(*name)
+    }
+}
+
 fn outermost(spans: Vec<Span>) -> Vec<Change> {
     let mut changes = Vec::new();
     let mut until = 0;
@@ -148,7 +158,13 @@ mod tests {
             [(1, 10), (2, 10), (3, 10), (2, 20), (1, 40), (4, 10)]
         );
         assert_eq!(found(changes.clone(), 35, 50), [(3, 5), (2, 10)]);
-        assert_eq!(found(changes, 100, 120), []);
+        assert_eq!(found(changes.clone(), 100, 120), []);
+        let spans = NestedSpans(vec![changes]);
+        let at = |time| spans.at(0, time).map(|name| name.0);
+        assert_eq!(
+            [5, 35, 40, 99, 100, 120, 130].map(at),
+            [None, Some(3), Some(2), Some(1), None, Some(4), None]
+        );
     }
 
     #[test]

@@ -288,6 +288,22 @@ impl Made {
         self.writer.stack_of(of_stack).unwrap()
     }
 
+    /// A stack of Python functions, the innermost first: file, line and function.
+    pub fn python_stack(&mut self, frames: &[(&str, u32, &str)]) -> StackId {
+        let mut of_stack = Vec::new();
+        for (file, line, function) in frames {
+            let frame = Frame {
+                kind: FrameKind::PYTHON,
+                function: self.writer.string(function).unwrap(),
+                file: self.writer.string(file).unwrap(),
+                line: *line,
+                ..Frame::default()
+            };
+            of_stack.push(self.writer.frame(frame).unwrap());
+        }
+        self.writer.stack_of(of_stack).unwrap()
+    }
+
     pub fn stack(&mut self, file: &str, line: u32, function: &str) -> StackId {
         let frame = Frame {
             kind: FrameKind::PYTHON,

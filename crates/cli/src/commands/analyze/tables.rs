@@ -329,8 +329,8 @@ pub(super) fn kernels(report: &KernelsReport, hidden: usize, output: &mut Output
     )?;
     // Lines of code and paths of ranges are not function names.
     let names = match report.by {
-        KernelKey::Stack | KernelKey::Ranges => Align::Flexible,
-        _ => Align::Name,
+        KernelKey::Name | KernelKey::ShortName | KernelKey::Shape => Align::Name,
+        _ => Align::Flexible,
     };
     let mut table = TextTable::new(&[
         ("share", Align::Right),
@@ -340,7 +340,6 @@ pub(super) fn kernels(report: &KernelsReport, hidden: usize, output: &mut Output
         ("min", Align::Right),
         ("p50", Align::Right),
         ("p95", Align::Right),
-        ("p99", Align::Right),
         ("max", Align::Right),
         ("per step", Align::Right),
         ("shape", Align::Left),
@@ -360,11 +359,12 @@ pub(super) fn kernels(report: &KernelsReport, hidden: usize, output: &mut Output
             units::nanos(durations.min_ns).into(),
             units::nanos(durations.p50_ns).into(),
             units::nanos(durations.p95_ns).into(),
-            units::nanos(durations.p99_ns).into(),
             units::nanos(durations.max_ns).into(),
-            row.step_spread
-                .map_or(String::new(), |spread| format!("± {}", percent(spread)))
-                .into(),
+            match (row.step_ns, row.step_spread) {
+                (Some(mean), Some(spread)) => format!("{} ± {}", units::nanos(mean as u64), percent(spread)),
+                _ => String::new(),
+            }
+            .into(),
             shape.into(),
             name.into(),
         ]);
