@@ -58,6 +58,9 @@ fn summary(path: &Path) -> Result<String, Box<dyn Error>> {
             .map(|item| item.count.max(1))
             .sum()
     };
+    // Their counts are of lost launches.
+    let died = health.recorded.iter();
+    let died = died.filter(|item| item.cause == HealthCause::PROCESS_DIED).count();
     Ok(format!(
         "kernels {kernels} distinct {} joined {joined} untimed {untimed} graph_kernels {in_graphs} copies {} sets {} api {} \
          syncs {} allocations {} markers {} modules {} counters {} processes {} bytes {} ring_full {} vendor_dropped {} \
@@ -76,7 +79,7 @@ fn summary(path: &Path) -> Result<String, Box<dyn Error>> {
         lost(HealthCause::RING_FULL),
         lost(HealthCause::VENDOR_DROPPED),
         lost(HealthCause::CONFLICT),
-        lost(HealthCause::PROCESS_DIED),
+        died,
         stacks.summary(&trace),
     ))
 }
