@@ -60,7 +60,9 @@ fn summary(path: &Path) -> Result<String, Box<dyn Error>> {
     };
     // Their counts are of lost launches.
     let died = health.recorded.iter();
-    let died = died.filter(|item| item.cause == HealthCause::PROCESS_DIED).count();
+    let died = died
+        .filter(|item| item.cause == HealthCause::PROCESS_DIED)
+        .count();
     Ok(format!(
         "kernels {kernels} distinct {} joined {joined} untimed {untimed} graph_kernels {in_graphs} copies {} sets {} api {} \
          syncs {} allocations {} markers {} modules {} counters {} processes {} bytes {} ring_full {} vendor_dropped {} \

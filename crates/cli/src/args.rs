@@ -17,7 +17,7 @@ use tracesmith_interop::export::{self, EXPORTERS, Exporter};
 use tracesmith_interop::import::{IMPORTERS, Importer};
 use tracesmith_trace::{EventKind, SortKey};
 
-use crate::time_arg::TimeArg;
+use crate::select::{Moment, RowRef};
 pub(crate) use analysis::{AnalyzeArgs, DiffArgs, KernelKeyArg, StatesArgs, StreamsArg, TimeRangeArgs};
 pub(crate) use capture::{
     CaptureArgs, EnvArgs, GraphsArg, KindArg, LevelArg, ProfileArgs, RecordArgs, StackArg, WaitArg,
@@ -332,12 +332,15 @@ pub(crate) struct ViewArgs {
     /// Only events of these processes: a PID, or #ID
     #[arg(long, value_delimiter = ',', value_name = "PID")]
     pub(crate) process: Vec<String>,
-    /// Only events that end at or after this time
-    #[arg(long, value_name = "TIME")]
-    pub(crate) from: Option<TimeArg>,
-    /// Only events that start before this time
-    #[arg(long, value_name = "TIME")]
-    pub(crate) to: Option<TimeArg>,
+    /// Only events of these ranks
+    #[arg(long, value_delimiter = ',', value_name = "RANK")]
+    pub(crate) rank: Vec<u32>,
+    #[command(flatten)]
+    pub(crate) stretch: TimeRangeArgs,
+    /// Only these rows, as findings name them: kernels:9094
+    #[arg(long, value_delimiter = ',', value_name = "TABLE:ROW",
+          conflicts_with_all = ["kind", "name", "stream", "device", "process", "rank", "from", "to", "step", "stats", "timeline", "sort"])]
+    pub(crate) row: Vec<RowRef>,
     /// Show at most this many rows; 0 for all [default: 100 for tables, all for json and csv]
     #[arg(long, short = 'n', value_name = "N", allow_negative_numbers = true, value_parser = units::number_from_0)]
     pub(crate) limit: Option<usize>,
@@ -365,12 +368,11 @@ pub(crate) struct ViewArgs {
 pub(crate) struct TopArgs {
     /// The trace, in any supported format, or - for standard input
     pub(crate) file: PathBuf,
-    /// Start of the first view
-    #[arg(long, value_name = "TIME")]
-    pub(crate) from: Option<TimeArg>,
-    /// End of the first view
-    #[arg(long, value_name = "TIME")]
-    pub(crate) to: Option<TimeArg>,
+    #[command(flatten)]
+    pub(crate) stretch: TimeRangeArgs,
+    /// Start at this time, or at this row: kernels:9094
+    #[arg(long, value_name = "TIME|TABLE:ROW", conflicts_with_all = ["from", "to", "step"])]
+    pub(crate) at: Option<Moment>,
     /// Only these kinds of event
     #[arg(long, short = 't', value_delimiter = ',', value_name = "KIND", value_parser = kind_parser())]
     pub(crate) kind: Vec<EventKind>,
@@ -383,6 +385,9 @@ pub(crate) struct TopArgs {
     /// Only events of these processes: a PID, or #ID
     #[arg(long, value_delimiter = ',', value_name = "PID")]
     pub(crate) process: Vec<String>,
+    /// Only events of these ranks
+    #[arg(long, value_delimiter = ',', value_name = "RANK")]
+    pub(crate) rank: Vec<u32>,
     /// Draw in plain ASCII
     #[arg(long)]
     pub(crate) ascii: bool,
@@ -445,12 +450,8 @@ pub(crate) enum ClockArg {
 pub(crate) struct CutArgs {
     /// The trace, or - for standard input
     pub(crate) file: PathBuf,
-    /// Start of the range
-    #[arg(long, value_name = "TIME")]
-    pub(crate) from: Option<TimeArg>,
-    /// End of the range
-    #[arg(long, value_name = "TIME")]
-    pub(crate) to: Option<TimeArg>,
+    #[command(flatten)]
+    pub(crate) stretch: TimeRangeArgs,
     #[command(flatten)]
     pub(crate) out: OutArgs,
 }
@@ -469,12 +470,8 @@ pub(crate) struct ExportArgs {
     /// Replace the file if it exists
     #[arg(long)]
     pub(crate) force: bool,
-    /// Only events that end at or after this time
-    #[arg(long, value_name = "TIME")]
-    pub(crate) from: Option<TimeArg>,
-    /// Only events that start before this time
-    #[arg(long, value_name = "TIME")]
-    pub(crate) to: Option<TimeArg>,
+    #[command(flatten)]
+    pub(crate) stretch: TimeRangeArgs,
     /// Only GPU work of these streams; CPU events are kept
     #[arg(long, value_delimiter = ',', value_name = "ID")]
     pub(crate) stream: Vec<u64>,

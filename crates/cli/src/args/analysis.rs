@@ -12,13 +12,13 @@ use crate::time_arg::TimeArg;
 /// A stretch of time that is looked at alone.
 #[derive(ClapArgs)]
 pub(crate) struct TimeRangeArgs {
-    /// Only from this time on
+    /// Start of the time range
     #[arg(long, value_name = "TIME", conflicts_with = "step")]
     pub(crate) from: Option<TimeArg>,
-    /// Only before this time
+    /// End of the time range
     #[arg(long, value_name = "TIME", conflicts_with = "step")]
     pub(crate) to: Option<TimeArg>,
-    /// Only this step, counted from 0; 'tracesmith analyze FILE --only steps' lists them
+    /// The time range of this step, counted from 0; the analysis 'steps' lists them
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = super::units::number_from_0)]
     pub(crate) step: Option<usize>,
 }

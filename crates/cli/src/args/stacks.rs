@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
 
-use super::{OutArgs, WeightArg};
+use super::{OutArgs, TimeRangeArgs, WeightArg};
 
 #[derive(ClapArgs)]
 pub(crate) struct FlameArgs {
@@ -16,6 +16,8 @@ pub(crate) struct FlameArgs {
     /// Write folded stacks as text; default if the output's name ends in .folded or .txt
     #[arg(long)]
     pub(crate) folded: bool,
+    #[command(flatten)]
+    pub(crate) stretch: TimeRangeArgs,
     #[command(flatten)]
     pub(crate) out: OutArgs,
 }

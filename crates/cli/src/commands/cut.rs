@@ -1,5 +1,7 @@
 //! `tracesmith cut`.
 
+use std::sync::Arc;
+
 use serde_json::json;
 use tracesmith_trace::{RewriteReport, cut, units};
 
@@ -8,11 +10,11 @@ use crate::commands::out_file::{Schema, is_stdout, write_trace};
 use crate::input::open_trace;
 use crate::output::Output;
 use crate::progress::Progress;
-use crate::time_arg::time_range;
+use crate::select::range_of;
 
 pub(crate) fn run(args: &CutArgs, output: &mut Output) -> anyhow::Result<()> {
-    let trace = open_trace(&args.file)?;
-    let range = time_range(args.from, args.to, trace.span())?;
+    let trace = Arc::new(open_trace(&args.file)?);
+    let range = range_of(&args.stretch, &trace)?;
     let progress = Progress::new("cutting", trace.file_bytes(), output.bar());
     let (report, bytes) = write_trace(&args.out, &[&args.file], Schema::Own, |writer| {
         Ok(cut(&trace, range, writer, &mut |bytes| progress.add(bytes))?)

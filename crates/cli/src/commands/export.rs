@@ -19,7 +19,7 @@ use crate::commands::out_file::{Target, is_stdout, write_out, write_path};
 use crate::input::{open_trace, warn_of_damage};
 use crate::output::Output;
 use crate::progress::Progress;
-use crate::time_arg::time_range;
+use crate::select::range_of;
 
 pub(crate) fn run(args: &ExportArgs, output: &mut Output) -> anyhow::Result<()> {
     leftovers::watch()?;
@@ -95,9 +95,9 @@ fn out_path(args: &ExportArgs, exporter: &Exporter) -> anyhow::Result<PathBuf> {
     }
 }
 
-fn options(args: &ExportArgs, trace: &Trace, output: &Output) -> anyhow::Result<ExportOptions> {
+fn options(args: &ExportArgs, trace: &Arc<Trace>, output: &Output) -> anyhow::Result<ExportOptions> {
     Ok(ExportOptions {
-        range: time_range(args.from, args.to, trace.span())?,
+        range: range_of(&args.stretch, trace)?,
         streams: (!args.stream.is_empty()).then(|| args.stream.iter().map(|id| StreamId(*id)).collect()),
         weight: weight(args.weight),
         perfetto: PerfettoOptions {

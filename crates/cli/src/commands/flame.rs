@@ -11,6 +11,7 @@ use crate::commands::export;
 use crate::input::{open_trace, warn_of_damage};
 use crate::output::Output;
 use crate::progress::Progress;
+use crate::select::range_of;
 
 /// Example names with the extensions of both formats.
 const PICTURE: &str = "x.svg";
@@ -27,6 +28,7 @@ pub(crate) fn run(args: &FlameArgs, output: &mut Output) -> anyhow::Result<()> {
         );
     }
     let options = ExportOptions {
+        range: range_of(&args.stretch, &trace)?,
         weight: export::weight(args.by),
         progress: Some(Progress::new("drawing", trace.file_bytes(), output.bar()).into_fn()),
         ..ExportOptions::default()

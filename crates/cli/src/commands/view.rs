@@ -6,16 +6,16 @@ mod stats;
 mod timeline;
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
-use anyhow::{Context, bail};
-use tracesmith_format::{DeviceId, ProcessId, StreamId};
-use tracesmith_trace::{NamePattern, Query, QueryRun, SortKey, Trace, units};
+use tracesmith_format::StreamId;
+use tracesmith_trace::{EventKind, NamePattern, Query, QueryRun, SortKey, Trace, units};
 
 use crate::args::{Format, ViewArgs};
 use crate::input::{open_trace, warn_of_damage};
 use crate::output::Output;
 use crate::progress::{Bar, Progress};
-use crate::time_arg::time_range;
+use crate::select::{devices, processes, range_of};
 use crate::timeline::Charset;
 use rows::RowWriter;
 use stacks::Stacks;
@@ -25,7 +25,7 @@ use timeline::Picture;
 const DEFAULT_TABLE_ROWS: usize = 100;
 
 pub(crate) fn run(args: ViewArgs, output: &mut Output) -> anyhow::Result<()> {
-    let trace = open_trace(&args.file)?;
+    let trace = Arc::new(open_trace(&args.file)?);
     let mut query = query(&args, &trace)?;
     // Rows that come one by one on the same terminal are progress enough.
     let come_at_once = args.stats || args.timeline || args.sort != SortKey::Start || output.width().is_none();
@@ -60,6 +60,11 @@ pub(crate) fn run(args: ViewArgs, output: &mut Output) -> anyhow::Result<()> {
         } else {
             Stacks::Hidden
         };
+        if !args.row.is_empty() {
+            show_chosen(&trace, &args, stacks, output)?;
+            warn_of_damage(&trace, &args.file, output);
+            return Ok(());
+        }
         show_rows(
             &trace,
             query.with_progress(&progress),
@@ -81,6 +86,23 @@ pub(crate) fn show_totals(
     output: &mut Output,
 ) -> anyhow::Result<()> {
     stats::show(trace, query.into(), limit, output)
+}
+
+/// Shows the rows that were chosen one by one.
+fn show_chosen(trace: &Trace, args: &ViewArgs, stacks: Stacks, output: &mut Output) -> anyhow::Result<()> {
+    let mut kinds: Vec<EventKind> = args.row.iter().map(|row| row.kind).collect();
+    kinds.dedup();
+    let query = Query {
+        kinds: Some(kinds),
+        ..Query::default()
+    };
+    let mut writer = RowWriter::new(trace, &query, stacks, output)?;
+    for row in &args.row {
+        let mut shown = Ok(());
+        row.find(trace, |found| shown = writer.row(found))?;
+        shown?;
+    }
+    writer.finish()
 }
 
 fn show_rows(
@@ -130,8 +152,8 @@ fn show_rows(
     Ok(())
 }
 
-fn query(args: &ViewArgs, trace: &Trace) -> anyhow::Result<Query> {
-    let range = time_range(args.from, args.to, trace.span())?;
+fn query(args: &ViewArgs, trace: &Arc<Trace>) -> anyhow::Result<Query> {
+    let range = range_of(&args.stretch, trace)?;
     let list = |empty: bool| if empty { None } else { Some(()) };
     Ok(Query {
         kinds: list(args.kind.is_empty()).map(|()| args.kind.clone()),
@@ -140,77 +162,8 @@ fn query(args: &ViewArgs, trace: &Trace) -> anyhow::Result<Query> {
         devices: list(args.device.is_empty())
             .map(|()| devices(&args.device, trace))
             .transpose()?,
-        processes: list(args.process.is_empty())
-            .map(|()| processes(&args.process, trace))
-            .transpose()?,
+        processes: processes(&args.process, &args.rank, trace)?,
         from: range.from,
         to: range.to,
     })
-}
-
-/// The devices that a user names.
-pub(super) fn devices(wanted: &[String], trace: &Trace) -> anyhow::Result<Vec<DeviceId>> {
-    let mut ids = Vec::new();
-    for text in wanted {
-        let before = ids.len();
-        if let Some(id) = text.strip_prefix('#') {
-            ids.push(DeviceId(
-                id.parse()
-                    .with_context(|| format!("reading the device id {text}"))?,
-            ));
-            continue;
-        }
-        let (host, ordinal) = match text.rsplit_once(':') {
-            Some((host, ordinal)) => (Some(host), ordinal),
-            None => (None, text.as_str()),
-        };
-        let ordinal: u32 = ordinal
-            .parse()
-            .with_context(|| format!("reading the GPU number {text}"))?;
-        ids.extend(
-            trace
-                .devices
-                .iter()
-                .filter(|device| device.ordinal == ordinal)
-                .filter(|device| {
-                    host.is_none_or(|host| {
-                        trace
-                            .host(device.host)
-                            .is_some_and(|h| trace.string(h.name) == host)
-                    })
-                })
-                .map(|device| device.id),
-        );
-        if ids.len() == before {
-            bail!("the trace has no GPU {text}; 'tracesmith info' lists them");
-        }
-    }
-    Ok(ids)
-}
-
-/// The processes that a user names.
-pub(super) fn processes(wanted: &[String], trace: &Trace) -> anyhow::Result<Vec<ProcessId>> {
-    let mut ids = Vec::new();
-    for text in wanted {
-        let before = ids.len();
-        if let Some(id) = text.strip_prefix('#') {
-            ids.push(ProcessId(
-                id.parse()
-                    .with_context(|| format!("reading the process id {text}"))?,
-            ));
-            continue;
-        }
-        let pid: u32 = text.parse().with_context(|| format!("reading the pid {text}"))?;
-        ids.extend(
-            trace
-                .processes
-                .iter()
-                .filter(|process| process.pid == pid)
-                .map(|process| process.id),
-        );
-        if ids.len() == before {
-            bail!("the trace has no process {text}; 'tracesmith info' lists them");
-        }
-    }
-    Ok(ids)
 }

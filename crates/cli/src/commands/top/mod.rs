@@ -19,17 +19,16 @@ use nix::sys::signal::Signal;
 use ratatui::Frame;
 use ratatui::crossterm::event::Event;
 use ratatui::layout::Rect;
-use tracesmith_format::StreamId;
+use tracesmith_format::{StreamId, Timestamp};
 use tracesmith_trace::overview::{Browser, DEVICE_KINDS, HOST_KINDS, Picture, Surroundings, TimeSpan};
 use tracesmith_trace::{NamePattern, Query};
 
-use super::view;
 use crate::args::{Format, TopArgs};
 use crate::exit::Exit;
 use crate::input::{open_trace, warn_of_damage};
 use crate::output::{Hinted, Output};
 use crate::progress::Progress;
-use crate::time_arg::time_range;
+use crate::select::{devices, processes, range_of};
 use crate::timeline::Charset;
 use draw::{Look, Scene};
 use state::{Action, Request, State};
@@ -55,8 +54,8 @@ pub(crate) fn run(args: &TopArgs, output: &mut Output) -> anyhow::Result<Exit> {
             args.kind.clone()
         }),
         streams: chosen(args.stream.iter().copied().map(StreamId).collect()),
-        devices: chosen(view::devices(&args.device, &trace)?),
-        processes: chosen(view::processes(&args.process, &trace)?),
+        devices: chosen(devices(&args.device, &trace)?),
+        processes: processes(&args.process, &args.rank, &trace)?,
         ..Query::default()
     };
     let is_filtered = query
@@ -107,7 +106,21 @@ fn chosen<T>(list: Vec<T>) -> Option<Vec<T>> {
 
 fn first_window(args: &TopArgs, browser: &Browser) -> anyhow::Result<TimeSpan> {
     let whole = browser.summary().window();
-    let range = time_range(args.from, args.to, browser.trace().span())?;
+    if let Some(at) = args.at {
+        let (start, end) = at.resolve(browser.trace())?;
+        // The event fills a fifth of the view; a time has a thousandth of the trace around it.
+        let around = match end.0 - start.0 {
+            0 => (whole.to.0 - whole.from.0) / 2000,
+            length => 2 * length,
+        };
+        let from = start.0.saturating_sub(around).max(whole.from.0);
+        let to = end.0.saturating_add(around).min(whole.to.0);
+        if from >= to {
+            bail!("--at is not in the time range of the chosen events");
+        }
+        return Ok(TimeSpan::new(Timestamp(from), Timestamp(to)));
+    }
+    let range = range_of(&args.stretch, browser.trace())?;
     let (from, to) = (range.from.unwrap_or(whole.from), range.to.unwrap_or(whole.to));
     if from >= to {
         bail!("the chosen events are not in the time range of --from and --to");
