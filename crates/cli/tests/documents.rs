@@ -257,3 +257,94 @@ fn options(help: &str) -> BTreeSet<String> {
     });
     names.filter(|name| name != "--").collect()
 }
+
+/// Names of all members in a JSON answer, except of those whose members have other names in every trace.
+fn members(value: &serde_json::Value, names: &mut BTreeSet<String>) {
+    match value {
+        serde_json::Value::Object(object) => {
+            for (name, value) in object {
+                names.insert(name.clone());
+                if !["busy_ns_by_kind", "metadata", "metrics"].contains(&name.as_str()) {
+                    members(value, names);
+                }
+            }
+        }
+        serde_json::Value::Array(list) => list.iter().for_each(|value| members(value, names)),
+        _ => {}
+    }
+}
+
+/// Every member that a command prints is described in the reference.
+#[test]
+fn the_reference_describes_every_json_member() {
+    let folder = root().join("docs/reference");
+    let pages = ["json.md", "metrics.md"].map(|page| fs::read_to_string(folder.join(page)).unwrap());
+    // `causes[]`, `begin_bytes`, `--format` and the like.
+    let mut described: BTreeSet<String> = pages
+        .iter()
+        .flat_map(|page| page.split('`').skip(1).step_by(2))
+        .flat_map(|code| code.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_'))
+        .map(str::to_owned)
+        .collect();
+    // Columns of tables have a page of their own.
+    let format = fs::read_to_string(folder.join("format.md")).unwrap();
+    described.extend(
+        format
+            .lines()
+            .flat_map(|line| line.split(" | "))
+            .map(str::to_owned),
+    );
+    let mut undescribed = Vec::new();
+    for file in [
+        "demo-h200.sbt",
+        "train-h200.sbt",
+        "synthetic-v1.sbt",
+        "kineto-training.json",
+        "replay-h200.sbt",
+    ] {
+        let file = root().join("fixtures").join(file);
+        let file = file.to_str().unwrap();
+        let fixed = root().join("fixtures/train-h200-fixed.sbt");
+        let fixed = fixed.to_str().unwrap();
+        let mut commands: Vec<Vec<&str>> = vec![
+            vec!["analyze", file],
+            vec!["info", file],
+            vec!["info", file, "--columns"],
+            vec!["view", file, "--limit", "50"],
+            vec!["view", file, "--stats"],
+            vec!["view", file, "--timeline"],
+            vec!["states", file],
+            vec!["states", file, "--intervals"],
+            vec!["states", file, "--at", "50%"],
+            vec!["diff", file, fixed],
+            vec!["replay", file, "--mode", "dry-run"],
+        ];
+        for analyzer in tracesmith_trace::analysis::ANALYZERS {
+            commands.push(vec!["analyze", file, "--only", analyzer.name]);
+        }
+        for command in commands {
+            let run = tracesmith(command.iter().copied().chain(["--format", "json"]));
+            let Ok(answer) = serde_json::from_str(&run.stdout) else {
+                continue;
+            };
+            let mut names = BTreeSet::new();
+            members(&answer, &mut names);
+            let missing: Vec<_> = names.difference(&described).cloned().collect();
+            if !missing.is_empty() {
+                undescribed.push(format!(
+                    "{} {}: {}",
+                    command[0],
+                    command[2..].join(" "),
+                    missing.join(" ")
+                ));
+            }
+        }
+    }
+    undescribed.sort();
+    undescribed.dedup();
+    assert!(
+        undescribed.is_empty(),
+        "not in docs/reference/json.md:\n{}",
+        undescribed.join("\n")
+    );
+}
