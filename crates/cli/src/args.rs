@@ -491,6 +491,9 @@ pub(crate) struct ExportArgs {
     /// Split a Perfetto trace by time into files of about this size: NAME.1.pftrace, NAME.2.pftrace…
     #[arg(long, value_name = "SIZE")]
     pub(crate) split: Option<units::SizeArg>,
+    /// Write one Kineto file with renumbered correlation IDs, instead of one per process: NAME.rank0.pt.trace.json…
+    #[arg(long)]
+    pub(crate) single_file: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]

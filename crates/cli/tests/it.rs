@@ -30,6 +30,7 @@ mod ci;
 mod commands;
 mod damaged_files;
 mod documents;
+mod export_processes;
 mod export_tables;
 mod files;
 mod foreign;

@@ -26,13 +26,23 @@ fn a_dry_run_rejects_what_a_replay_rejects() {
     std::fs::write(folder.path().join("new.ptx"), ".version 7.0").unwrap();
     for (options, words) in [
         ("--kernel flash#3", "no kernel whose name contains \"flash\""),
+        ("--kernel sclae", "similar names: scale(float*, int)"),
+        (
+            "--kernel flash",
+            "it launches scale(float*, int), total(float const*, float*, int)",
+        ),
+        ("--kernel scale(float*,#2", "are launched only once"),
         ("--kernel scale#3", "are launched only once"),
         (
             "--ops 40..60",
             "--ops 40..60 selects no call: the recording has calls 1 to 7",
         ),
-        ("--stream 0x77", "no call in stream 0x77"),
+        ("--stream 0x77", "no call in stream 0x77; it has calls in 0x0"),
         ("--replace foo=new.ptx", "cannot replace \"foo\""),
+        (
+            "--replace totl=new.ptx",
+            "similar names: total(float const*, float*, int)",
+        ),
         ("--replace scale=none.cubin", "none.cubin"),
         ("--plan none.json", "none.json"),
         ("--plan plan.json", "cannot replace launch 2 of \"scale\""),

@@ -54,8 +54,8 @@ fn it_is_shown_with_its_calls_and_can_be_replayed() {
     assert_eq!(plan.status.code(), Some(0));
     let plan = text(&plan.stdout);
     for words in [
-        "_Z5scalePfi (4, 1, 1) × (256, 1, 1)",
-        "_Z5totalPKfPfi",
+        "    #4  scale(float*, int)                (4, 1, 1)  (256, 1, 1)     0x0",
+        "total(float const*, float*, int)",
         VALUES,
         "\nreplayable\n",
     ] {
@@ -167,10 +167,10 @@ fn a_dry_run_of_a_part_lists_that_part() {
     let folder = TempDir::new().unwrap();
     let plan = text(&tracesmith(&folder, "replay", "--mode dry-run --kernel scale").stdout);
     assert!(
-        plan.contains("_Z5scalePfi") && !plan.contains("_Z5totalPKfPfi"),
+        plan.contains("scale(float*, int)") && !plan.contains("total("),
         "{plan}"
     );
-    assert!(plan.contains("the part has 1 of these calls"), "{plan}");
+    assert!(plan.contains("selected: 1 of these calls"), "{plan}");
     let numbers = |options: &str| -> (usize, serde_json::Value) {
         let plan = text(&tracesmith(&folder, "replay", options).stdout);
         let plan: serde_json::Value = serde_json::from_str(&plan).unwrap();
@@ -180,4 +180,70 @@ fn a_dry_run_of_a_part_lists_that_part() {
     assert_eq!((all, whole), (7, serde_json::Value::Null));
     let (all, part) = numbers("--mode dry-run --format json --ops 2..4");
     assert_eq!((all, part), (7, serde_json::json!([2, 3])));
+}
+
+/// Issue 28: launches come first, all counts agree, and the needs are stated.
+#[test]
+fn a_dry_run_lists_launches_first_and_what_the_replay_needs() {
+    let folder = TempDir::new().unwrap();
+    let plan = text(&tracesmith(&folder, "replay", "--mode dry-run").stdout);
+    assert!(plan.starts_with("launch  kernel"), "{plan}");
+    assert!(
+        plan.find("total(").unwrap() < plan.find("synchronize").unwrap(),
+        "{plan}"
+    );
+    for words in [
+        "7 calls (2 launches, 5 other) on 3 buffers, 1 of them a module global\n",
+        "needs a GPU of compute capability 9.0, or a higher 9.x\n",
+        "needs 4.0 KiB of GPU memory (twice as much for a part, three times with --replace)\n",
+        "recorded on NVIDIA H200 (compute capability 9.0) with driver 580.159.04",
+    ] {
+        assert!(plan.contains(words), "{words}: {plan}");
+    }
+    let info = text(&tracesmith(&folder, "info", "").stdout);
+    assert!(
+        info.contains("7 calls on 3 buffers, 1 of them a module global; 4.0 KiB before"),
+        "{info}"
+    );
+    let json = text(&tracesmith(&folder, "replay", "--mode dry-run --format json").stdout);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["needs"]["capabilities"], serde_json::json!(["9.0"]));
+    assert_eq!(
+        (&json["buffer_count"], &json["module_globals"]),
+        (&3.into(), &1.into())
+    );
+}
+
+#[test]
+fn a_dry_run_as_csv_has_a_row_per_selected_call() {
+    let folder = TempDir::new().unwrap();
+    let csv = text(&tracesmith(&folder, "replay", "--mode dry-run --format csv").stdout);
+    let lines: Vec<&str> = csv.lines().collect();
+    assert!(
+        lines[0].starts_with("number,kind,function,stream,grid_x,"),
+        "{csv}"
+    );
+    assert_eq!(lines.len(), 8);
+    assert!(
+        lines[4].starts_with("4,launch,_Z5scalePfi,0,4,1,1,256,1,1,"),
+        "{csv}"
+    );
+    let csv = text(&tracesmith(&folder, "replay", "--mode dry-run --format csv --kernel total").stdout);
+    assert_eq!(csv.lines().count(), 2, "{csv}");
+}
+
+#[test]
+fn a_dry_run_shows_what_a_replacement_changes() {
+    let folder = TempDir::new().unwrap();
+    std::fs::write(
+        folder.path().join("new.ptx"),
+        ".version 7.0\n.visible .entry twice()\n{ret;}",
+    )
+    .unwrap();
+    let plan = text(&tracesmith(&folder, "replay", "--mode dry-run --replace scale=new.ptx").stdout);
+    assert!(plan.contains("replaced: 1 launch by twice (#4)"), "{plan}");
+    let refused = tracesmith(&folder, "replay", "--mode dry-run --replace scale=new.ptx:other");
+    assert_eq!(refused.status.code(), Some(2));
+    let words = text(&refused.stderr);
+    assert!(words.contains("no kernel \"other\"; it has twice"), "{words}");
 }

@@ -22,4 +22,5 @@ mod perfetto_machines;
 #[path = "support/protobuf_text.rs"]
 mod protobuf_text;
 mod rocpd;
+mod round_trips;
 mod sqlite_bad_input;

@@ -13,6 +13,7 @@ use tracesmith_format::{BlockKind, Damage, FileSource, Memory as InMemory, Proce
 
 use crate::contents::{Hash, Input, Store};
 use crate::error::Error;
+use crate::needs::{RecordedGpu, recorded_gpu};
 use crate::recorded;
 use damage::{broken, lacking, no_recording};
 use rows::{command, memory, origin, rows_of_modules, strings};
@@ -53,6 +54,8 @@ pub struct Recording {
     pub broken: Option<String>,
     /// The recorded machine.
     pub origin: Origin,
+    /// The recorded GPU.
+    pub gpu: RecordedGpu,
     /// Number of other processes with a recording in the file.
     pub others: usize,
     /// Host memory that calls copied, by call number.
@@ -179,8 +182,10 @@ impl Recording {
         recorded::fill_in(&mut commands, store.reader(), &strings, process)?;
         let broken = broken(store.reader(), &strings, process, commands.len())?.or_else(|| lacking(&end));
         let origin = origin(store.reader(), &strings, process)?;
+        let gpu = recorded_gpu(store.reader(), &strings, process);
         Ok(Self {
             origin,
+            gpu,
             commands,
             begin,
             end,
@@ -262,6 +267,20 @@ impl Recording {
         };
         let mut commands = self.commands.iter();
         commands.any(|command| command.kind == CommandKind::TEXTURE && told(command.object))
+    }
+
+    /// The number of buffers at the start, and how many of them are module globals.
+    pub fn buffer_counts(&self) -> (usize, usize) {
+        let globals = self.begin.iter().filter(|buffer| !buffer.variable.is_empty());
+        (self.begin.len(), globals.count())
+    }
+
+    /// The handles of all streams that have calls, in ascending order.
+    pub fn streams(&self) -> Vec<u64> {
+        let mut streams: Vec<u64> = self.commands.iter().map(|command| command.stream).collect();
+        streams.sort_unstable();
+        streams.dedup();
+        streams
     }
 
     /// Number and total size of all modules.

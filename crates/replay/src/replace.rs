@@ -8,7 +8,7 @@ use tracesmith_cuda::driver::{Function, Parameter};
 use tracesmith_format::tables::CommandKind;
 
 use crate::error::Error;
-use crate::recording::Command;
+use crate::recording::{Command, Recording};
 use crate::run::{Replaced, Replay};
 use crate::timing::Timing;
 use crate::verdict::Verdict;
@@ -24,6 +24,59 @@ pub struct Replacement {
     pub code: Vec<u8>,
     /// The kernel in the new module. `None` uses the kernel with the recorded name, or the only kernel.
     pub symbol: Option<String>,
+}
+
+/// What a replacement will change, as far as the files tell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlannedReplacement {
+    /// The numbers of the calls.
+    pub calls: Vec<u64>,
+    /// The kernel of the new module that they launch.
+    pub symbol: String,
+    /// The compute capability that the new module was compiled for. `None` if the driver compiles it.
+    pub capability: Option<(u32, u32)>,
+}
+
+impl Replacement {
+    /// Checks the replacement without a GPU. Parameters are checked when it is loaded.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such launch, or if the new module lacks the kernel.
+    pub fn plan(&self, recording: &Recording) -> Result<PlannedReplacement, Error> {
+        let launches = self.launches(&recording.commands);
+        let names = kernel_names(&self.code);
+        let symbol = self.symbol_for(&launches, &names)?;
+        // Code in another container does not list its kernels here.
+        if !names.is_empty() && !names.contains(&symbol) {
+            return Err(no_such(&symbol, &names));
+        }
+        Ok(PlannedReplacement {
+            calls: launches.iter().map(|launch| launch.number).collect(),
+            symbol,
+            capability: cubin::capability(&self.code),
+        })
+    }
+
+    fn launches(&self, commands: &[Command]) -> Vec<Command> {
+        let all = commands
+            .iter()
+            .filter(|command| command.kind == CommandKind::LAUNCH && command.function.contains(&self.kernel));
+        match self.nth {
+            None => all.cloned().collect(),
+            Some(nth) => all.skip(nth.saturating_sub(1)).take(1).cloned().collect(),
+        }
+    }
+
+    fn symbol_for(&self, launches: &[Command], names: &[String]) -> Result<String, Error> {
+        let Some(first) = launches.first() else {
+            return Err(Error::Replacement(match self.nth {
+                Some(nth) => format!("the recording has no launch {nth} of kernel {:?}", self.kernel),
+                None => format!("the recording has no launch of kernel {:?}", self.kernel),
+            }));
+        };
+        symbol_of(self, &first.function, names)
+    }
 }
 
 /// A recorded launch and its replacement, with the same memory before each.
@@ -44,18 +97,9 @@ impl Replay<'_> {
     ///
     /// If there is no such launch, if the module does not load or lacks the kernel, or if the parameters differ.
     pub fn replace(&mut self, replacement: &Replacement) -> Result<Vec<u64>, Error> {
-        let launches: Vec<Command> = self.launches_of(replacement);
-        let Some(first) = launches.first() else {
-            return Err(Error::Replacement(match replacement.nth {
-                Some(nth) => format!(
-                    "the recording has no launch {nth} of kernel {:?}",
-                    replacement.kernel
-                ),
-                None => format!("the recording has no launch of kernel {:?}", replacement.kernel),
-            }));
-        };
+        let launches = replacement.launches(&self.recording.commands);
         let names = kernel_names(&replacement.code);
-        let symbol = symbol_of(replacement, &first.function, &names)?;
+        let symbol = replacement.symbol_for(&launches, &names)?;
         let function = Rc::new(self.load_replacement(replacement, &symbol, &names)?);
         // Check all launches first, so that an error changes nothing.
         for launch in &launches {
@@ -72,16 +116,6 @@ impl Replay<'_> {
         // Instantiated graphs contain the old kernels.
         self.graphs.clear();
         Ok(launches.iter().map(|launch| launch.number).collect())
-    }
-
-    fn launches_of(&self, replacement: &Replacement) -> Vec<Command> {
-        let all = self.recording.commands.iter().filter(|command| {
-            command.kind == CommandKind::LAUNCH && command.function.contains(&replacement.kernel)
-        });
-        match replacement.nth {
-            None => all.cloned().collect(),
-            Some(nth) => all.skip(nth.saturating_sub(1)).take(1).cloned().collect(),
-        }
     }
 
     fn load_replacement(

@@ -1,5 +1,7 @@
 //! `tracesmith export`.
 
+mod per_process;
+
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,8 +10,8 @@ use anyhow::{Context, bail};
 use serde_json::json;
 use tracesmith_format::StreamId;
 use tracesmith_interop::export::{
-    ExportOptions, ExportReport, Exporter, GpuForm, Out, PacketPacking, Packing, PerfettoOptions, Way,
-    Weight, exporter_for, write_folder,
+    ExportOptions, ExportReport, Exporter, GpuForm, KinetoOptions, Out, PacketPacking, Packing,
+    PerfettoOptions, Way, Weight, exporter_for, write_folder,
 };
 use tracesmith_trace::{Trace, units};
 
@@ -34,6 +36,29 @@ pub(crate) fn run(args: &ExportArgs, output: &mut Output) -> anyhow::Result<()> 
     let trace = Arc::new(open_trace(&args.file)?);
     check_streams(&args.stream, &trace)?;
     let options = options(args, &trace, output)?;
+    if args.single_file && exporter.name != "kineto" {
+        bail!(
+            "--single-file applies to the format kineto only; {} is one file",
+            exporter.name
+        );
+    }
+    let parts = match args.single_file {
+        true => Vec::new(),
+        false => per_process::parts(exporter, &trace, &out, &args.file)?,
+    };
+    if !parts.is_empty() {
+        let mut written = Vec::new();
+        for part in &parts {
+            let options = ExportOptions {
+                kineto: part.kineto(),
+                ..self::options(args, &trace, output)?
+            };
+            written.push(write(exporter, &trace, &options, &part.out, &args.file)?);
+        }
+        drop(options);
+        warn_of_damage(&trace, &args.file, output);
+        return per_process::show(exporter, &parts, &written, output);
+    }
     if let Some(size) = args.split {
         let report = write_split(exporter, &trace, &options, size.0, &out)?;
         drop(options);
@@ -112,6 +137,7 @@ fn options(args: &ExportArgs, trace: &Arc<Trace>, output: &Output) -> anyhow::Re
                 PacketPacking::Deflate
             },
         },
+        kineto: KinetoOptions::default(),
         progress: Some(Progress::new("exporting", trace.file_bytes(), output.bar()).into_fn()),
     })
 }
@@ -304,13 +330,7 @@ fn bytes_in(path: &Path) -> std::io::Result<u64> {
         .sum()
 }
 
-pub(crate) fn show(
-    exporter: &Exporter,
-    report: &ExportReport,
-    bytes: u64,
-    out: &OutArgs,
-    output: &mut Output,
-) -> anyhow::Result<()> {
+fn warn_of_losses(report: &ExportReport, output: &mut Output) {
     for (count, why) in [
         (report.left_out, "cannot be expressed in this format"),
         (report.without_time, "have no timestamps"),
@@ -319,6 +339,16 @@ pub(crate) fn show(
             output.warning(&format!("{} events {why} and were left out", units::count(count)));
         }
     }
+}
+
+pub(crate) fn show(
+    exporter: &Exporter,
+    report: &ExportReport,
+    bytes: u64,
+    out: &OutArgs,
+    output: &mut Output,
+) -> anyhow::Result<()> {
+    warn_of_losses(report, output);
     if is_stdout(out) {
         return Ok(());
     }

@@ -2,13 +2,15 @@
 
 mod answers;
 pub(super) mod aslr;
+mod csv;
 mod guard;
+mod names;
 mod origin;
-mod plan;
+pub(super) mod plan;
 mod plan_file;
+mod selection;
 mod step;
 
-use std::fs;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::time::Duration;
@@ -16,21 +18,24 @@ use std::time::Duration;
 use anyhow::Context;
 use tracesmith_replay::npy::{self, Element};
 use tracesmith_replay::{
-    Comparison, Content, Error, Float, Order, Pace, Part, Placing, Plan, Recording, Replacement, Replay,
-    Tolerance, has_device,
+    Comparison, Content, Error, Float, Needs, Order, Pace, Part, Placing, Plan, PlannedReplacement,
+    Recording, Replacement, Replay, Tolerance, has_device,
 };
 use tracesmith_trace::units;
 
 use super::out_file::{Target, refuse_to_destroy, write_out};
 use super::replay_timing;
-use crate::args::{ElementArg, KernelArg, OpsArg, OutArgs, ReplaceArg, ReplayArgs, ReplayMode, ToleranceArg};
+use crate::args::{ElementArg, OutArgs, ReplayArgs, ReplayMode, ToleranceArg};
 use crate::exit::Exit;
 use crate::input::repair_hint;
 use crate::output::{Hinted, Output};
 use crate::progress::Progress;
 use answers::Answer;
 use guard::Role;
+use plan::DryRun;
 use plan_file::Written;
+pub(super) use selection::launch_place;
+use selection::{part, place_before, replacement};
 
 /// Number of calls, buffers and differences to show. The others are counted.
 const SHOWN: usize = 20;
@@ -46,7 +51,9 @@ const WITHOUT_GPU: &str = "a replay needs a GPU; without one, use --mode dry-run
 const FAILED: Exit = Exit::Code(2);
 
 pub(crate) fn run(args: &ReplayArgs, output: &mut Output) -> anyhow::Result<Exit> {
+    // Without a GPU, there is nothing to record the times of.
     let is_timed = args.mode == ReplayMode::Timing
+        && (replay_timing::is_inner() || has_device(args.device))
         && args.dump.is_none()
         && args.check.is_none()
         && args.replace.is_empty()
@@ -84,7 +91,15 @@ pub(crate) fn run(args: &ReplayArgs, output: &mut Output) -> anyhow::Result<Exit
     }
     let request = ReplayRequest::of(args, &recording)?;
     if args.mode == ReplayMode::DryRun {
-        return plan::show_plan(&recording, &plan, &request.part, output);
+        let needs = Needs::of(&mut recording, &plan).with_context(|| name.clone())?;
+        let dry_run = DryRun {
+            replaced: &planned(&request.replacements, &recording, &needs)?,
+            recording: &recording,
+            plan: &plan,
+            part: &request.part,
+            needs: &needs,
+        };
+        return dry_run.show(output);
     }
     if guard::role() != Role::Searcher {
         for array in &request.written {
@@ -124,6 +139,28 @@ pub(crate) fn run(args: &ReplayArgs, output: &mut Output) -> anyhow::Result<Exit
             Err(error) => Err(error),
         },
     }
+}
+
+/// Checks replacements without a GPU, as far as the files tell.
+fn planned(
+    replacements: &[Replacement],
+    recording: &Recording,
+    needs: &Needs,
+) -> anyhow::Result<Vec<PlannedReplacement>> {
+    let planned = replacements.iter().map(|replacement| {
+        let planned = replacement.plan(recording)?;
+        if let Some((major, minor)) = planned.capability
+            && needs.capabilities.iter().any(|(of, _)| *of != major)
+        {
+            anyhow::bail!(
+                "cannot replace {:?}: the new module was compiled for compute capability {major}.{minor}, and the \
+                 recorded modules need a GPU of another generation",
+                replacement.kernel
+            );
+        }
+        Ok(planned)
+    });
+    planned.collect()
 }
 
 /// Writes memory contents from the file. Returns false if only a replay can determine them.
@@ -285,67 +322,6 @@ impl ReplayRequest {
     }
 }
 
-/// The selected calls.
-fn part(args: &ReplayArgs, recording: &Recording) -> anyhow::Result<Part> {
-    let mut part = Part::whole(recording.commands.len());
-    if let Some(kernel) = &args.kernel {
-        let place = launch_place(recording, kernel)?;
-        part.places = place..place + 1;
-    }
-    if let Some(OpsArg(ops)) = &args.ops {
-        part.places = recording.places(ops.clone());
-        anyhow::ensure!(
-            !part.places.is_empty(),
-            "--ops {}..{} selects no call: {}",
-            ops.start,
-            ops.end,
-            recorded_calls(recording)
-        );
-    }
-    if let Some(stream) = args.stream {
-        let is_known = recording.commands.iter().any(|command| command.stream == stream);
-        anyhow::ensure!(is_known, "the recording has no call in stream {stream:#x}");
-        part.stream = Some(stream);
-    }
-    Ok(part)
-}
-
-/// Describes the range of call numbers.
-pub(super) fn recorded_calls(recording: &Recording) -> String {
-    match (recording.commands.first(), recording.commands.last()) {
-        (Some(first), Some(last)) => {
-            format!("the recording has calls {} to {}", first.number, last.number)
-        }
-        _ => "the recording has no calls".to_owned(),
-    }
-}
-
-/// The position of a launch.
-pub(super) fn launch_place(recording: &Recording, kernel: &KernelArg) -> anyhow::Result<usize> {
-    recording.launch(&kernel.name, kernel.nth).with_context(|| {
-        let count = recording.launches(&kernel.name).count();
-        match count {
-            0 => format!(
-                "--kernel {}#{}: the recording has no kernel whose name contains {0:?}; --mode dry-run lists its calls",
-                kernel.name, kernel.nth
-            ),
-            _ => format!(
-                "--kernel {}#{}: kernels whose name contains {0:?} are launched only {}",
-                kernel.name,
-                kernel.nth,
-                times(count)
-            ),
-        }
-    })
-}
-
-fn times(count: usize) -> String {
-    match count {
-        1 => "once".to_owned(),
-        count => format!("{count} times"),
-    }
-}
-
 fn tolerance(arg: &ToleranceArg, element: Option<ElementArg>) -> anyhow::Result<Tolerance> {
     let of_type = match element {
         Some(ElementArg::F16) => Some(Float::F16),
@@ -364,47 +340,6 @@ fn tolerance(arg: &ToleranceArg, element: Option<ElementArg>) -> anyhow::Result<
     })
 }
 
-/// Replaces all launches, or only the selected one.
-fn replacement(arg: &ReplaceArg, args: &ReplayArgs, recording: &Recording) -> anyhow::Result<Replacement> {
-    replaced_launch(&arg.kernel, None, recording)?;
-    let code = fs::read(&arg.file).with_context(|| format!("reading {}", arg.file.display()))?;
-    let nth = match &args.kernel {
-        None => None,
-        Some(kernel) => {
-            let chosen = recording.launch(&kernel.name, kernel.nth);
-            let nth = recording
-                .launches(&arg.kernel)
-                .position(|place| Some(place) == chosen);
-            let nth = nth
-                .with_context(|| format!("--kernel {} selects no launch of {:?}", kernel.name, arg.kernel))?;
-            Some(nth + 1)
-        }
-    };
-    Ok(Replacement {
-        kernel: arg.kernel.clone(),
-        nth,
-        code,
-        symbol: arg.symbol.clone(),
-    })
-}
-
-/// Checks that a kernel to replace is launched, at least `nth` times.
-pub(super) fn replaced_launch(kernel: &str, nth: Option<usize>, recording: &Recording) -> anyhow::Result<()> {
-    let count = recording.launches(kernel).count();
-    let wanted = nth.unwrap_or(1);
-    if count == 0 {
-        anyhow::bail!(
-            "cannot replace {kernel:?}: the recording has no kernel whose name contains it; --mode dry-run lists its calls"
-        );
-    }
-    anyhow::ensure!(
-        wanted <= count,
-        "cannot replace launch {wanted} of {kernel:?}: such kernels are launched only {}",
-        times(count)
-    );
-    Ok(())
-}
-
 /// The array to write.
 fn written(args: &ReplayArgs, recording: &Recording) -> anyhow::Result<Option<Written>> {
     let (Some(address), Some(file)) = (args.dump, &args.out) else {
@@ -420,21 +355,6 @@ fn written(args: &ReplayArgs, recording: &Recording) -> anyhow::Result<Option<Wr
         element: args.element,
         file: file.clone(),
     }))
-}
-
-/// The position of a call. Without a call, or for the number after the last call, it is the end.
-pub(super) fn place_before(option: &str, call: Option<u64>, recording: &Recording) -> anyhow::Result<usize> {
-    let Some(number) = call else {
-        return Ok(recording.commands.len());
-    };
-    let first = recording.commands.first().map_or(0, |command| command.number);
-    let end = recording.commands.last().map_or(0, |command| command.number + 1);
-    anyhow::ensure!(
-        (first..=end).contains(&number),
-        "{option} {number}: {}; without {option}, the final memory is written",
-        recorded_calls(recording)
-    );
-    Ok(recording.places(0..number).end)
 }
 
 /// The whole buffer that contains an address.
@@ -499,7 +419,7 @@ fn write_array(out: &Path, content: &[u8], element: Option<ElementArg>) -> anyho
 /// Prints how many entries are not shown.
 fn rest(count: usize, output: &mut Output) -> anyhow::Result<()> {
     if count > SHOWN {
-        output.line(&format!("and {} more (--format json shows all)", count - SHOWN))?;
+        output.line(&format!("and {} more (--format json lists all)", count - SHOWN))?;
     }
     Ok(())
 }

@@ -18,6 +18,7 @@ mod kineto;
 mod lanes;
 mod nesting;
 mod out;
+mod owners;
 mod perfetto;
 mod pids;
 mod row_value;
@@ -47,7 +48,9 @@ use tracesmith_trace::{Progress, ProgressFn, Query, TimeRange, Trace};
 
 use crate::error::Error;
 pub use event_json::EventJson;
+pub use kineto::{KinetoOptions, kineto_processes};
 pub use out::Out;
+pub use owners::processes_with_events;
 pub use perfetto::{GpuForm, OpenFile, Packing as PacketPacking, PerfettoOptions, write_split};
 pub use tables::{ParquetRows, RowCell, RowKind, table_names, write_folder};
 
@@ -143,6 +146,8 @@ pub struct ExportOptions {
     pub weight: Weight,
     /// How a Perfetto trace is written.
     pub perfetto: PerfettoOptions,
+    /// Which process a Kineto file is of.
+    pub kineto: KinetoOptions,
     /// Told of every block that was read.
     pub progress: Option<ProgressFn>,
 }
@@ -219,6 +224,7 @@ impl fmt::Debug for ExportOptions {
             .field("streams", &self.streams)
             .field("weight", &self.weight)
             .field("perfetto", &self.perfetto)
+            .field("kineto", &self.kineto)
             .finish_non_exhaustive()
     }
 }

@@ -1,6 +1,7 @@
 //! Process numbers of trace-event JSON, in which a GPU is a process, too.
 
 use rustc_hash::{FxHashMap, FxHashSet};
+use tracesmith_format::tables::Device;
 use tracesmith_format::{DeviceId, ProcessId};
 use tracesmith_trace::Trace;
 
@@ -20,8 +21,9 @@ pub(super) struct Pids {
 }
 
 impl Pids {
-    /// Gives out the numbers of everything that the trace lists, and names them.
-    pub(super) fn new(trace: &Trace, dialect: Dialect, tracks: &mut Tracks) -> Self {
+    /// Gives out the numbers of everything that the trace lists, and names them. With `only`, it names that process
+    /// and the devices of its host. The numbers do not depend on it, so that they agree between files.
+    pub(super) fn new(trace: &Trace, dialect: Dialect, only: Option<ProcessId>, tracks: &mut Tracks) -> Self {
         let mut pids = Pids {
             processes: FxHashMap::default(),
             devices: FxHashMap::default(),
@@ -36,6 +38,9 @@ impl Pids {
                 FIRST_PROCESS + u64::from(process.id.0)
             };
             pids.processes.insert(process.id, pid);
+            if only.is_some_and(|only| only != process.id) {
+                continue;
+            }
             let mut name = trace.string(process.name).to_owned();
             if let (Some(rank), Dialect::Chrome) = (process.rank.get(), dialect) {
                 name += &format!(" (rank {rank})");
@@ -49,7 +54,12 @@ impl Pids {
             };
             tracks.define_process(pid, name.trim_start(), "CPU", sort_index);
         }
-        let owner = trace.processes.first().map(|process| trace.string(process.name));
+        let owner = match only {
+            Some(only) => trace.process(only),
+            None => trace.processes.first(),
+        };
+        let only_host = only.and(owner).map(|owner| owner.host);
+        let owner = owner.map(|process| trace.string(process.name));
         for (at, device) in trace.devices.iter().enumerate() {
             let own = u64::from(device.ordinal);
             let pid = if dialect == Dialect::Kineto && used.insert(own) {
@@ -58,6 +68,9 @@ impl Pids {
                 FIRST_DEVICE + u64::from(device.id.0)
             };
             pids.devices.insert(device.id, pid);
+            if only_host.is_some_and(|host| host != device.host) {
+                continue;
+            }
             let label = format!("GPU {}", device.ordinal);
             let mut name = match dialect {
                 Dialect::Chrome => format!("{label} {}", trace.string(device.name))
@@ -87,6 +100,15 @@ impl Pids {
             .get(&id)
             .copied()
             .unwrap_or(FIRST_DEVICE + u64::from(id.0))
+    }
+
+    /// The number by which events name a device: its ordinal, unless another device of the file has the same one.
+    pub(super) fn ordinal(&self, trace: &Trace, device: &Device) -> u64 {
+        let twin = |other: &&Device| other.ordinal == device.ordinal && other.host != device.host;
+        match trace.devices.iter().find(twin) {
+            Some(twin) if twin.id < device.id => self.device(device.id),
+            _ => u64::from(device.ordinal),
+        }
     }
 
     /// The number of a device, or of the process for what is on none.

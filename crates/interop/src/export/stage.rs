@@ -45,10 +45,11 @@ pub(super) struct Stage<'t> {
 type ExternalKey = (ProcessId, DeviceId, u64, CorrelationId);
 
 impl<'t> Stage<'t> {
-    pub(super) fn new(trace: &'t Trace, dialect: Dialect) -> Self {
+    /// The stage of a whole trace, or of `only` one of its processes.
+    pub(super) fn new(trace: &'t Trace, dialect: Dialect, only: Option<ProcessId>) -> Self {
         let mut tracks = Tracks::default();
         Stage {
-            pids: Pids::new(trace, dialect, &mut tracks),
+            pids: Pids::new(trace, dialect, only, &mut tracks),
             trace,
             dialect,
             tracks,

@@ -12,7 +12,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 use tracesmith_format::tables::*;
 use tracesmith_format::{
-    Block, ClockId, Columns, Decoder, Projection, StringId, Table, Timestamp, for_each_event_table,
+    Block, ClockId, Columns, Decoder, ProcessId, Projection, StringId, Table, Timestamp, for_each_event_table,
 };
 use tracesmith_trace::{AnySource, Progress, Trace};
 
@@ -37,7 +37,22 @@ macro_rules! rows {
                 }
             }
 
-            fn len(&self) -> usize {
+            /// The same with only the columns that name the process of a row.
+            pub(super) fn read_processes(
+                decoder: &mut Decoder<'_, AnySource>,
+                block: &Block,
+            ) -> Option<Result<Self, tracesmith_format::Error>> {
+                match block.header.kind {
+                    $(<$row as Table>::KIND => {
+                        let specs = <<$row as Table>::Columns as Columns>::specs();
+                        let specs = specs.iter().filter(|spec| spec.name.ends_with(".process"));
+                        Some(decoder.read::<$row>(block, &Projection::of_specs(specs)).map(Rows::$row))
+                    })*
+                    _ => None,
+                }
+            }
+
+            pub(super) fn len(&self) -> usize {
                 match self {
                     $(Rows::$row(rows) => rows.len(),)*
                 }
@@ -65,6 +80,26 @@ impl Rows {
             Rows::GraphLaunch(rows) => Some(rows.place.get(row)),
             Rows::Collective(rows) => Some(rows.place.get(row)),
             _ => None,
+        }
+    }
+
+    /// When a device passed an event that was recorded without a time of its own.
+    fn passed(&self, row: usize) -> (Timestamp, Timestamp) {
+        match self {
+            Rows::Synchronization(rows) => (rows.device_time[row], rows.device_time[row]),
+            _ => (Timestamp::NONE, Timestamp::NONE),
+        }
+    }
+
+    /// The process that a row belongs to; none for a counter of a device.
+    pub(super) fn process(&self, row: usize) -> ProcessId {
+        match self {
+            Rows::ApiCall(rows) => rows.caller.get(row).process,
+            Rows::HostCall(rows) => rows.caller.get(row).process,
+            Rows::Marker(rows) => rows.caller.get(row).process,
+            Rows::Counter(rows) => rows.track.get(row).process,
+            Rows::Flow(rows) => rows.shape.get(row).process,
+            _ => self.place(row).map_or(ProcessId::NONE, |place| place.process),
         }
     }
 
@@ -159,6 +194,10 @@ pub(super) const LEFT_OUT: u32 = u32::MAX;
 
 /// What writes a format from a sweep.
 pub(super) trait Score: Sync {
+    /// Whether a row is to be written, whatever its time.
+    fn wants(&self, _rows: &Rows, _row: usize) -> bool {
+        true
+    }
     /// Puts an item on a track, or leaves it out with [`LEFT_OUT`]. Called for one item after the other, in the order
     /// of time.
     fn place(&mut self, piece: &mut Piece, item: usize) -> u32;
@@ -195,7 +234,7 @@ pub(super) fn sweep(
     let batch = rayon::current_num_threads().max(1) * 2;
     for at in (0..blocks.len()).step_by(batch) {
         let next = at + batch;
-        sweep.open(&blocks[at..next.min(blocks.len())]);
+        sweep.open(score, &blocks[at..next.min(blocks.len())]);
         let horizon = blocks.get(next).map_or(u64::MAX, |(first, _)| first.0);
         sweep.place(score, horizon);
         sweep.write(score)?;
@@ -231,13 +270,13 @@ struct Turn {
 }
 
 impl Sweep<'_, '_> {
-    fn open(&mut self, blocks: &[(Timestamp, Block)]) {
+    fn open(&mut self, score: &impl Score, blocks: &[(Timestamp, Block)]) {
         let (trace, options) = (self.trace, self.options);
         let pieces: Vec<Option<Piece>> = blocks
             .par_iter()
             .map_init(
                 || trace.decoder(),
-                |decoder, (_, block)| read(trace, options, decoder, block),
+                |decoder, (_, block)| read(trace, options, score, decoder, block),
             )
             .collect();
         for mut piece in pieces.into_iter().flatten() {
@@ -322,6 +361,7 @@ impl Sweep<'_, '_> {
 fn read(
     trace: &Trace,
     options: &ExportOptions,
+    score: &impl Score,
     decoder: &mut Decoder<'_, AnySource>,
     block: &Block,
 ) -> Option<Piece> {
@@ -333,7 +373,13 @@ fn read(
     let mut timeless = 0;
     let convert = |time| trace.clock_map.convert(block.header.clock, time).time;
     for row in 0..rows.len() {
-        let (start, end) = rows.times(row);
+        if !score.wants(&rows, row) {
+            continue;
+        }
+        let (start, end) = match rows.times(row) {
+            (Timestamp::NONE, _) => rows.passed(row),
+            times => times,
+        };
         let (start, end) = (convert(start), convert(end));
         let wanted = match rows.place(row) {
             Some(place) => options.wants(start, end, place),

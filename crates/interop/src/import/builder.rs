@@ -23,6 +23,8 @@ pub struct Builder<'b, 'w> {
     writer: &'b mut ImportWriter<'w>,
     report: ImportReport,
     hosts: Vec<Host>,
+    /// Hosts that stand for the unnamed one of a file.
+    stand_ins: Vec<HostId>,
     processes: Vec<Process>,
     process_ids: FxHashMap<(HostId, u32), ProcessId>,
     threads: BTreeMap<(ProcessId, ThreadId), Thread>,
@@ -55,6 +57,7 @@ impl<'b, 'w> Builder<'b, 'w> {
             writer,
             report: ImportReport::default(),
             hosts: Vec::new(),
+            stand_ins: Vec::new(),
             processes: Vec::new(),
             process_ids: FxHashMap::default(),
             threads: BTreeMap::new(),
@@ -192,6 +195,13 @@ impl<'b, 'w> Builder<'b, 'w> {
             ..Host::default()
         });
         Ok(id)
+    }
+
+    /// The host of a file that may name its own later, as [`Builder::host`] does it.
+    pub(crate) fn stand_in_host(&mut self, name: &str) -> Result<HostId, Error> {
+        let host = self.host(name)?;
+        self.stand_ins.push(host);
+        Ok(host)
     }
 
     /// What is known of a host, to be added to.
@@ -332,7 +342,26 @@ impl<'b, 'w> Builder<'b, 'w> {
         *self.skipped.entry((cause, what.to_owned())).or_default() += count;
     }
 
+    /// A file that names its host does not use the one that stands for a host without a name.
+    fn drop_unused_hosts(&mut self) {
+        if self.hosts.len() < 2 {
+            return;
+        }
+        let used = |id: HostId| {
+            self.processes.iter().any(|process| process.host == id)
+                || self.devices.iter().any(|device| device.host == id)
+                || self.clocks.iter().any(|clock| clock.host == id)
+        };
+        let stand_ins = &self.stand_ins;
+        let kept = self
+            .hosts
+            .iter()
+            .filter(|host| used(host.id) || !stand_ins.contains(&host.id));
+        self.hosts = kept.cloned().collect();
+    }
+
     pub(crate) fn finish(mut self) -> Result<ImportReport, Error> {
+        self.drop_unused_hosts();
         // One host needs no name. Among several, the first is told from those of the other files.
         if self.hosts.len() > 1 {
             let name = self.string("host of file 1")?;

@@ -151,3 +151,11 @@ pub(crate) fn import_to_bytes(input: Input) -> Result<Vec<u8>, Error> {
     writer.seal()?;
     Ok(bytes.into_inner())
 }
+
+/// The code with this name; the one that means "not known" when there is none.
+fn code<C: Copy + Default>(all: &[C], name: impl Fn(C) -> Option<&'static str>, text: &str) -> C {
+    all.iter()
+        .copied()
+        .find(|code| name(*code) == Some(text))
+        .unwrap_or_default()
+}

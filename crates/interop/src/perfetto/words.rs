@@ -97,6 +97,7 @@ words! {
         EXECUTABLE = 43 "executable graph",
         COUNT = 44 "count",
         THREAD = 45 "thread",
+        DEVICE = 46 "device",
     }
 }
 

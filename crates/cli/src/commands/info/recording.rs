@@ -8,6 +8,7 @@ use tracesmith_format::tables::Command;
 use tracesmith_replay::{Plan, Recording};
 use tracesmith_trace::{Trace, units};
 
+use crate::commands::replay::plan::buffers_text;
 use crate::output::{BAD, FAINT, GOOD, Output};
 
 /// Number of reasons to show. The others are counted.
@@ -17,6 +18,8 @@ const SHOWN: usize = 5;
 pub(crate) struct Report {
     calls: usize,
     buffers: usize,
+    /// How many of the buffers are module globals.
+    globals: usize,
     begin_bytes: u64,
     end_bytes: u64,
     modules: usize,
@@ -38,6 +41,7 @@ pub(crate) fn report(trace: &Trace, file: &Path) -> Option<Report> {
     Some(read_report(file).unwrap_or_else(|error| Report {
         calls: 0,
         buffers: 0,
+        globals: 0,
         begin_bytes: 0,
         end_bytes: 0,
         modules: 0,
@@ -50,9 +54,11 @@ fn read_report(file: &Path) -> Result<Report, tracesmith_replay::Error> {
     let mut recording = Recording::open(file)?;
     let plan = Plan::of(&mut recording)?;
     let (modules, code_bytes) = recording.code();
+    let (buffers, globals) = recording.buffer_counts();
     Ok(Report {
         calls: recording.commands.len(),
-        buffers: recording.begin.len(),
+        buffers,
+        globals,
         begin_bytes: recording.begin_bytes(),
         end_bytes: recording.end_bytes(),
         modules,
@@ -78,9 +84,9 @@ impl Report {
 
     pub(super) fn show(&self, output: &mut Output) -> anyhow::Result<()> {
         output.line(&format!(
-            "{FAINT}recording{FAINT:#}  {} calls on {} buffers ({} before, {} after), {} modules ({})",
+            "{FAINT}recording{FAINT:#}  {} calls on {}; {} before, {} after; {} modules ({})",
             self.calls,
-            self.buffers,
+            buffers_text((self.buffers, self.globals)),
             units::bytes(self.begin_bytes),
             units::bytes(self.end_bytes),
             self.modules,
@@ -100,7 +106,7 @@ impl Report {
 
     pub(crate) fn value(&self) -> Value {
         json!({
-            "calls": self.calls, "buffers": self.buffers, "begin_bytes": self.begin_bytes,
+            "calls": self.calls, "buffers": self.buffers, "module_globals": self.globals, "begin_bytes": self.begin_bytes,
             "end_bytes": self.end_bytes, "modules": self.modules, "code_bytes": self.code_bytes,
             "replayable": self.obstacles.is_empty(), "obstacles": self.obstacles,
         })

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tracesmith_replay::{Against, Close, Comparison, Determinism, Difference, Run, Timing, Verdict};
 use tracesmith_trace::units;
 
-use super::SHOWN;
+use super::{SHOWN, csv};
 use crate::args::Format;
 use crate::commands::replay_timing::{Method, Timed};
 use crate::exit::Exit;
@@ -23,6 +23,10 @@ pub(super) fn show_timings(timed: &Timed, output: &mut Output) -> anyhow::Result
         let calls: Vec<Value> = timings.iter().map(timing_value).collect();
         let by_events = *method == Method::Events;
         output.json(&json!({ "calls": calls, "by_events": by_events, "clocks": clocks }))?;
+        return Ok(Exit::Done);
+    }
+    if output.format == Format::Csv {
+        csv::timings(timings, output)?;
         return Ok(Exit::Done);
     }
     output.table(&timing_table(timings))?;
@@ -78,6 +82,10 @@ fn timing_table(timings: &[Timing]) -> TextTable {
 }
 
 pub(super) fn show_check(found: &Determinism, output: &mut Output) -> anyhow::Result<Exit> {
+    if output.format == Format::Csv {
+        csv::check(found, output)?;
+        return Ok(Exit::from_check(matches!(found, Determinism::Repeats { .. })));
+    }
     let culprit = match found {
         Determinism::Repeats { runs, calls } => {
             if output.format == Format::Json {
@@ -147,6 +155,10 @@ pub(super) fn show_runs(answer: &Answer<'_>, output: &mut Output) -> anyhow::Res
             "recorded_host_ns": answer.recorded_span.map(nanos),
             "replaced": answer.compared.iter().map(comparison_value).collect::<Vec<Value>>(),
         }))?;
+        return Ok(Exit::from_check(is_good));
+    }
+    if output.format == Format::Csv {
+        csv::runs(runs, answer.compared, output)?;
         return Ok(Exit::from_check(is_good));
     }
     for (number, run) in (1..).zip(runs) {
@@ -271,13 +283,13 @@ fn show_compared(compared: &[Comparison], output: &mut Output) -> anyhow::Result
     Ok(())
 }
 
-fn median(times: &[Duration]) -> Duration {
+pub(super) fn median(times: &[Duration]) -> Duration {
     let mut sorted = times.to_vec();
     sorted.sort_unstable();
     sorted.get(sorted.len() / 2).copied().unwrap_or_default()
 }
 
-fn nanos(time: Duration) -> u64 {
+pub(super) fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
@@ -304,7 +316,7 @@ fn word(answer: &Answer<'_>) -> &'static str {
     words.max_by_key(rank).unwrap_or("same")
 }
 
-fn verdict_word(verdict: &Verdict) -> &'static str {
+pub(super) fn verdict_word(verdict: &Verdict) -> &'static str {
     match verdict {
         Verdict::Same { .. } => "same",
         Verdict::Within { .. } => "within tolerance",

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use tracesmith_replay::{Float, Part, Recording, Replacement, Tolerance};
 
 use super::ReplayRequest;
+use super::selection::{place_before, replaced_launch};
 use crate::args::ElementArg;
 use clap::ValueEnum;
 
@@ -90,11 +91,11 @@ pub(super) fn request(path: &Path, recording: &Recording) -> anyhow::Result<Repl
         .collect::<anyhow::Result<Vec<Written>>>()?;
     written.sort_by_key(|array| array.place);
     let replacement = |replace: &Replace| {
-        super::replaced_launch(&replace.kernel, replace.nth, recording)?;
+        let kernel = replaced_launch(&replace.kernel, replace.nth, recording)?;
         let file = folder.join(&replace.file);
         let code = fs::read(&file).with_context(|| format!("reading {}", file.display()))?;
         Ok(Replacement {
-            kernel: replace.kernel.clone(),
+            kernel,
             nth: replace.nth,
             code,
             symbol: replace.symbol.clone(),
@@ -153,7 +154,7 @@ fn array(dump: &Dump, recording: &Recording, folder: &Path) -> anyhow::Result<Wr
         }
     };
     Ok(Written {
-        place: super::place_before("`before`", dump.before, recording)?,
+        place: place_before("`before`", dump.before, recording)?,
         wanted: dump.address,
         address,
         bytes,

@@ -98,19 +98,22 @@ impl Json<'_> {
         }
     }
 
-    fn push_place(&self, out: &mut Vec<u8>, place: &Place) {
-        let ordinal = self
-            .stage
-            .trace
-            .device(place.device)
-            .map_or(0, |device| device.ordinal);
+    pub(super) fn push_place(&self, out: &mut Vec<u8>, place: &Place) {
+        match self.stage.trace.device(place.device) {
+            Some(device) => {
+                let ordinal = self.stage.pids.ordinal(self.stage.trace, device);
+                push_format(out, format_args!("\"device\":{ordinal},"));
+            }
+            None => out.extend_from_slice(b"\"device\":-1,"),
+        }
         push_format(
             out,
-            format_args!(
-                "\"device\":{ordinal},\"context\":{},\"stream\":{},",
-                place.context.0, place.stream.0
-            ),
+            format_args!("\"context\":{},\"stream\":{},", place.context.0, place.stream.0),
         );
+        // The event is on the device's track, so this is the only place for it.
+        if place.process.is_some() {
+            push_positive(out, "process", self.stage.pids.process(place.process));
+        }
     }
 
     fn launched(&self, out: &mut Vec<u8>, item: &Item, process: ProcessId, correlation: CorrelationId) {

@@ -124,6 +124,8 @@ impl Json<'_> {
                 stack: rows.stack[row],
             };
             self.text().event(out, &event, |out| {
+                push_word(out, "marker", shape.kind.name().unwrap_or("unknown"));
+                push_positive(out, "thread", rows.caller.get(row).thread.0);
                 self.push_label(out, "domain", shape.domain);
                 push_positive(out, "range", rows.range[row]);
                 push_positive(out, "category", u64::from(shape.category));

@@ -38,7 +38,7 @@ fn write(trace: &Trace, options: &ExportOptions, out: &mut Out<'_>) -> Result<Ex
     let base = trace.span().map_or(0, |(first, _)| first.0);
     write_head(trace, base, out)?;
     let mut json = Json {
-        stage: Stage::new(trace, Dialect::Chrome),
+        stage: Stage::new(trace, Dialect::Chrome, None),
         base,
     };
     let report = sweep(trace, options, &mut json, out)?;

@@ -87,6 +87,7 @@ impl Json<'_> {
                 push_address(out, "address", rows.address[row].0);
                 push_positive(out, "correlation", rows.correlation[row].0);
                 push_positive(out, "thread", shape.thread.0);
+                self.push_place(out, place);
                 push_address(out, "pool", rows.pool[row].0);
                 push_positive(out, "pool size", rows.pool_size[row].0);
                 push_positive(out, "pool used", rows.pool_used[row].0);

@@ -39,7 +39,8 @@ impl Kineto<'_> {
             let event = self.event(piece, at, head);
             self.text().event(out, &event, |out| {
                 let external = piece.external(at);
-                self.push_external_id(out, external);
+                let process = rows.place.get(row).process;
+                self.push_external_id(out, process, external);
                 push_key(out, "queued");
                 match rows.queued[row] {
                     time if time.is_some() => {
@@ -50,7 +51,7 @@ impl Kineto<'_> {
                 }
                 out.push(b',');
                 out.extend_from_slice(places.get(place, |out, place| self.push_place(out, place)));
-                push_format(out, format_args!("\"correlation\":{},", rows.correlation[row].0));
+                self.push_correlation(out, process, rows.correlation[row]);
                 let device = rows.place.get(row).device;
                 // One shape runs on devices of one kind, but for traces of mixed machines: made afresh there.
                 if self.stage.trace.devices.len() > 1 {
@@ -136,14 +137,21 @@ impl Kineto<'_> {
 
     fn push_device_of(&self, out: &mut Vec<u8>, place: &Place) {
         if let Some(device) = self.stage.trace.device(place.device) {
-            push_format(out, format_args!("\"device\":{},", device.ordinal));
+            let ordinal = self.stage.pids.ordinal(self.stage.trace, device);
+            push_format(out, format_args!("\"device\":{ordinal},"));
         }
         push_positive(out, "context", u64::from(place.context.0));
+        self.push_process(out, place.process);
+    }
+
+    fn push_correlation(&self, out: &mut Vec<u8>, process: ProcessId, correlation: CorrelationId) {
+        let correlation = self.unique(process, correlation.0);
+        push_format(out, format_args!("\"correlation\":{correlation},"));
     }
 
     fn launched(&self, out: &mut Vec<u8>, item: &Item, process: ProcessId, correlation: CorrelationId) {
         if correlation.is_some() && item.end.is_some() {
-            let id = self.stage.launch_id(process, correlation);
+            let id = self.unique(process, correlation.0);
             self.text()
                 .arrow(out, Arrow::End, LAUNCH, format_args!("{id}"), item);
         }
@@ -159,9 +167,10 @@ impl Kineto<'_> {
             push_named_head(&mut head, "gpu_memcpy", &rest, &copy_name(rows.shape.get(row)));
             let event = self.event(piece, at, &head);
             self.text().event(out, &event, |out| {
-                self.push_external_id(out, external);
+                let process = rows.place.get(row).process;
+                self.push_external_id(out, process, external);
                 self.push_place(out, rows.place.get(row));
-                push_format(out, format_args!("\"correlation\":{},", rows.correlation[row].0));
+                self.push_correlation(out, process, rows.correlation[row]);
                 push_bytes(out, rows.bytes[row].0, item);
                 push_positive(out, "graph id", rows.shape.get(row).graph.0);
                 push_positive(out, "graph node id", rows.graph_node[row].0);
@@ -183,9 +192,10 @@ impl Kineto<'_> {
             push_named_head(&mut head, "gpu_memset", &rest, &name);
             let event = self.event(piece, at, &head);
             self.text().event(out, &event, |out| {
-                self.push_external_id(out, external);
+                let process = rows.place.get(row).process;
+                self.push_external_id(out, process, external);
                 self.push_place(out, rows.place.get(row));
-                push_format(out, format_args!("\"correlation\":{},", rows.correlation[row].0));
+                self.push_correlation(out, process, rows.correlation[row]);
                 push_bytes(out, rows.bytes[row].0, item);
                 push_positive(out, "value", u64::from(rows.value[row]));
                 push_positive(out, "graph id", rows.shape.get(row).graph.0);
@@ -224,17 +234,23 @@ impl Kineto<'_> {
             let event = self.event(piece, at, &head);
             self.text().event(out, &event, |out| {
                 let external = piece.external(at);
-                self.push_external_id(out, external);
+                let process = rows.place.get(row).process;
+                self.push_external_id(out, process, external);
                 push_word(out, "cuda_sync_kind", word);
                 push_positive(out, "wait_on_stream", rows.event_stream[row].0);
-                push_positive(out, "wait_on_cuda_event_record_corr_id", rows.event_record[row]);
+                let record = self.unique(process, rows.event_record[row]);
+                push_positive(out, "wait_on_cuda_event_record_corr_id", record);
                 push_positive(out, "wait_on_cuda_event_id", rows.event[row]);
                 if has_stream(place) || kind == SyncKind::STREAM_WAIT {
                     push_format(out, format_args!("\"stream\":{},", place.stream.0));
                 } else {
                     out.extend_from_slice(b"\"stream\":-1,");
                 }
-                push_format(out, format_args!("\"correlation\":{},", rows.correlation[row].0));
+                self.push_correlation(out, process, rows.correlation[row]);
+                if !place.device.is_some() {
+                    // Without it a reader would take the track's process for the device.
+                    out.extend_from_slice(b"\"device\":-1,");
+                }
                 self.push_device_of(out, place);
                 self.push_stack(out, rows.stack[row]);
                 self.push_rest(out, external.rest);
@@ -264,7 +280,10 @@ impl Kineto<'_> {
             self.text().event(out, &event, |out| {
                 push_positive(out, "graph id", shape.graph.0);
                 push_positive(out, "nodes", u64::from(shape.nodes));
-                push_positive(out, "correlation", rows.correlation[row].0);
+                let process = rows.place.get(row).process;
+                let correlation = self.unique(process, rows.correlation[row].0);
+                push_positive(out, "correlation", correlation);
+                self.push_process(out, process);
             });
         }
     }
@@ -295,7 +314,10 @@ impl Kineto<'_> {
                 self.push_label(out, "Process Group Name", shape.communicator_name);
                 push_positive(out, "Seq", rows.sequence[row]);
                 push_positive(out, "bytes", rows.bytes[row].0);
-                push_positive(out, "correlation", rows.correlation[row].0);
+                let process = rows.place.get(row).process;
+                let correlation = self.unique(process, rows.correlation[row].0);
+                push_positive(out, "correlation", correlation);
+                self.push_process(out, process);
             });
         }
     }

@@ -1,14 +1,15 @@
 //! What stands before the events: the base of times, the devices, the rank, and what the file of origin said.
 
-use tracesmith_format::Timestamp;
 use tracesmith_format::tables::{ClockKind, ClockPair, Device};
+use tracesmith_format::{ProcessId, Timestamp};
 use tracesmith_trace::{ClockMap, Trace};
 
 use crate::error::Error;
 use crate::export::Out;
-use crate::export::json_members::is_value;
+use crate::export::json_members::{is_value, members};
 use crate::export::json_text::{push_format, push_key, push_number, push_string};
 use crate::export::kineto::Origin;
+use crate::export::stage::Stage;
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -64,16 +65,30 @@ fn since_1970(trace: &Trace, time: Timestamp) -> Option<u64> {
         .then(|| map.convert(reference, time).time.0)
 }
 
-pub(super) fn write(trace: &Trace, zero: &Zero, out: &mut Out<'_>) -> Result<(), Error> {
+/// What stands before the events of `processes`.
+pub(super) fn write(
+    stage: &Stage<'_>,
+    processes: &[ProcessId],
+    zero: &Zero,
+    out: &mut Out<'_>,
+) -> Result<(), Error> {
+    let trace = stage.trace;
     let mut head = b"{\"schemaVersion\":1".to_vec();
+    // First, since it names the host of the devices.
+    if !trace.metadata.contains_key("import.json.tracesmith") {
+        push_own_metadata(&mut head, stage, processes);
+    }
     let imported = |key: &str| trace.metadata.get(key).filter(|text| is_value(text));
     match imported("import.json.deviceProperties") {
         Some(text) => push_raw(&mut head, "deviceProperties", text),
         None => push_devices(&mut head, trace),
     }
-    match imported("import.distributed") {
-        Some(text) => push_raw(&mut head, "distributedInfo", text),
-        None => push_rank(&mut head, trace),
+    // The key has room for one rank. Those of several processes are in `tracesmith`.
+    if let [process] = processes {
+        match imported_rank(trace, *process) {
+            Some(text) => push_raw(&mut head, "distributedInfo", text),
+            None => push_rank(&mut head, trace, *process),
+        }
     }
     let own = [
         "schemaVersion",
@@ -98,9 +113,27 @@ pub(super) fn write(trace: &Trace, zero: &Zero, out: &mut Out<'_>) -> Result<(),
     if let Some(base) = zero.since_1970 {
         push_format(&mut head, format_args!(",\"baseTimeNanoseconds\":{base}"));
     }
-    push_own_metadata(&mut head, trace);
     head.extend_from_slice(b",\"displayTimeUnit\":\"ms\",\"traceEvents\":[");
     out.put(&head)
+}
+
+/// What the file of origin of a process said of the job. Several files may have been imported together.
+fn imported_rank(trace: &Trace, process: ProcessId) -> Option<&str> {
+    let mut known = trace
+        .metadata
+        .iter()
+        .filter(|(key, text)| key.starts_with("import.") && key.ends_with("distributed") && is_value(text));
+    if trace.processes.len() < 2 {
+        return known.next().map(|(_, text)| &**text);
+    }
+    let rank = trace.process(process)?.rank.get()?.to_string();
+    let is_of_rank = |text: &str| {
+        let members = members(text).unwrap_or_default();
+        members
+            .iter()
+            .any(|(key, value)| *key == "rank" && *value == rank)
+    };
+    known.find(|(_, text)| is_of_rank(text)).map(|(_, text)| &**text)
 }
 
 fn push_raw(head: &mut Vec<u8>, key: &str, text: &str) {
@@ -109,32 +142,58 @@ fn push_raw(head: &mut Vec<u8>, key: &str, text: &str) {
     head.extend_from_slice(text.as_bytes());
 }
 
-fn push_own_metadata(head: &mut Vec<u8>, trace: &Trace) {
+/// What the trace knows and the format has no key for: metadata, the host, and the processes of a file of several.
+fn push_own_metadata(head: &mut Vec<u8>, stage: &Stage<'_>, processes: &[ProcessId]) {
+    let trace = stage.trace;
     head.extend_from_slice(b",\"tracesmith\":{");
+    let of_host = processes.first().and_then(|process| trace.process(*process));
+    let host = of_host.and_then(|process| trace.host(process.host));
+    let host = host.map_or("", |host| trace.string(host.name));
+    let own = trace.metadata.iter().map(|(key, value)| (&**key, &**value));
+    let own = own.filter(|(key, _)| !key.starts_with("import."));
+    // Several hosts have no common name. Readers then take the file for one host.
+    let host = Some(("host", host)).filter(|(_, host)| !host.is_empty() && trace.hosts.len() == 1);
     let mut separator = "";
-    for (key, value) in trace
-        .metadata
-        .iter()
-        .filter(|(key, _)| !key.starts_with("import."))
-    {
+    for (key, value) in host.into_iter().chain(own) {
         push_format(head, format_args!("{separator}"));
         push_key(head, key);
         push_string(head, value);
         separator = ",";
     }
+    if processes.len() > 1 {
+        push_format(head, format_args!("{separator}\"processes\":["));
+        let known = processes.iter().filter_map(|process| trace.process(*process));
+        for (at, process) in known.enumerate() {
+            push_format(
+                head,
+                format_args!(
+                    "{}{{\"pid\":{}",
+                    if at > 0 { "," } else { "" },
+                    stage.pids.process(process.id)
+                ),
+            );
+            if let Some(rank) = process.rank.get() {
+                push_format(head, format_args!(",\"rank\":{rank}"));
+            }
+            if process.world_size > 0 {
+                push_format(head, format_args!(",\"world_size\":{}", process.world_size));
+            }
+            head.push(b'}');
+        }
+        head.push(b']');
+    }
     head.push(b'}');
 }
 
-fn push_rank(head: &mut Vec<u8>, trace: &Trace) {
-    let ranked = trace
-        .processes
-        .iter()
-        .find_map(|process| Some((process.rank.get()?, process.world_size)));
-    if let Some((rank, world_size)) = ranked {
+fn push_rank(head: &mut Vec<u8>, trace: &Trace, process: ProcessId) {
+    let Some(process) = trace.process(process) else {
+        return;
+    };
+    if let Some(rank) = process.rank.get() {
         // HolisticTraceAnalysis looks for the rank with a blank before it.
         push_format(head, format_args!(",\"distributedInfo\":{{\"rank\": {rank}"));
-        if world_size > 0 {
-            push_format(head, format_args!(",\"world_size\":{world_size}"));
+        if process.world_size > 0 {
+            push_format(head, format_args!(",\"world_size\":{}", process.world_size));
         }
         if trace.collectives.rows() > 0 {
             head.extend_from_slice(b",\"backend\":\"nccl\"");

@@ -47,27 +47,27 @@ impl Kineto<'_> {
                 push_head(out, category, self.string(shape.name));
             });
             let event = self.event(piece, at, head);
-            let correlation = rows.correlation[row];
+            let process = rows.caller.get(row).process;
+            let correlation = self.unique(process, rows.correlation[row].0);
             self.text().event(out, &event, |out| {
                 let external = piece.external(at);
-                self.push_external_id(out, external);
+                self.push_external_id(out, process, external);
                 let key = match shape.domain {
                     ApiDomain::HIP | ApiDomain::HSA => "cid",
                     _ => "cbid",
                 };
                 push_key(out, key);
                 push_number(out, shape.function);
-                push_format(out, format_args!(",\"correlation\":{},", correlation.0));
+                push_format(out, format_args!(",\"correlation\":{correlation},"));
                 if shape.result != 0 {
                     push_format(out, format_args!("\"result\":{},", shape.result));
                 }
                 self.push_stack(out, rows.stack[row]);
                 self.push_rest(out, external.rest);
             });
-            if correlation.is_some() && item.end.is_some() && launches[rows.shape.index[row] as usize] {
-                let id = self.stage.launch_id(rows.caller.get(row).process, correlation);
+            if correlation > 0 && item.end.is_some() && launches[rows.shape.index[row] as usize] {
                 self.text()
-                    .arrow(out, Arrow::Start, LAUNCH, format_args!("{id}"), item);
+                    .arrow(out, Arrow::Start, LAUNCH, format_args!("{correlation}"), item);
             }
         }
     }
@@ -98,9 +98,11 @@ impl Kineto<'_> {
                 ..self.event(piece, at, head)
             };
             self.text().event(out, &event, |out| {
-                let (correlation, argument) = (rows.correlation[row].0, rows.argument[row]);
+                let process = rows.caller.get(row).process;
+                let correlation = self.unique(process, rows.correlation[row].0);
+                let argument = rows.argument[row];
                 if shape.kind == HostCallKind::PYTHON {
-                    push_positive(out, "Python id", argument);
+                    push_positive(out, "Python id", self.unique(process, argument));
                     push_positive(out, "Python parent id", correlation);
                 } else {
                     push_positive(out, "External id", correlation);
@@ -148,7 +150,10 @@ impl Kineto<'_> {
                 ..self.event(piece, at, head)
             };
             self.text().event(out, &event, |out| {
-                push_positive(out, "External id", rows.range[row]);
+                push_positive(out, "External id", self.unique(caller.process, rows.range[row]));
+                if !caller.thread.is_some() {
+                    self.push_process(out, caller.process);
+                }
                 if !is_mark {
                     self.push_label(out, "domain", shape.domain);
                     self.push_label(out, "category", shape.category_name);
@@ -227,9 +232,10 @@ impl Kineto<'_> {
                 match device {
                     Some(device) => {
                         let kind = shape.pool_kind.max(1);
+                        let ordinal = self.stage.pids.ordinal(self.stage.trace, device);
                         push_format(
                             out,
-                            format_args!("\"Device Id\":{},\"Device Type\":{kind},", device.ordinal),
+                            format_args!("\"Device Id\":{ordinal},\"Device Type\":{kind},"),
                         );
                     }
                     None => out.extend_from_slice(b"\"Device Id\":-1,\"Device Type\":0,"),
@@ -291,8 +297,8 @@ impl Kineto<'_> {
                 FlowPhase::STEP => Arrow::Step,
                 _ => Arrow::End,
             };
-            self.text()
-                .arrow(out, phase, &head, format_args!("{}", rows.flow[row]), item);
+            let id = self.unique(shape.process, rows.flow[row]);
+            self.text().arrow(out, phase, &head, format_args!("{id}"), item);
         }
     }
 }

@@ -7,6 +7,9 @@
 //!
 //! Host events stay on their thread, overlapping or not, since readers build call stacks by thread; device work that
 //! overlaps gets further lanes, since its stream is also among its arguments.
+//!
+//! PyTorch writes a file for each process, and so does [`KinetoOptions::process`]. A file of several processes has numbers
+//! that are unique among them: readers join events by correlation ID and `External id` alone.
 
 mod device;
 mod head;
@@ -17,12 +20,13 @@ use std::ops::Range;
 use std::sync::{PoisonError, RwLock};
 
 use rustc_hash::FxHashMap;
-use tracesmith_format::{StackId, StringId};
+use tracesmith_format::{ProcessId, StackId, StringId};
 use tracesmith_trace::{FrameView, Trace};
 
 use crate::error::Error;
 use crate::export::json_members::members;
 use crate::export::json_text::{push_key, push_members, push_positive, push_string};
+use crate::export::owners::{Owned, processes_with_events};
 use crate::export::stage::{Dialect, SAID, Stage};
 use crate::export::sweep::{External, Piece, Rows, Score, sweep};
 use crate::export::trace_event::EventText;
@@ -36,14 +40,47 @@ pub(super) const EXPORTER: Exporter = Exporter {
     way: Way::Stream(write),
 };
 
+/// Which part of a trace a Kineto file has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KinetoOptions {
+    /// Only events of this process. Counters of a device are in the file of the first process that uses it.
+    pub process: Option<ProcessId>,
+}
+
+/// The processes with files of their own. A trace of one process, or of one file of PyTorch's profiler, has one.
+pub fn kineto_processes(trace: &Trace) -> Vec<ProcessId> {
+    let first: Vec<ProcessId> = trace.processes.iter().map(|process| process.id).take(1).collect();
+    if trace.processes.len() < 2 || is_file_of_profiler(trace) {
+        return first;
+    }
+    match processes_with_events(trace) {
+        found if found.len() > 1 => found,
+        _ => first,
+    }
+}
+
+/// Whether a trace was one file of PyTorch's profiler. It numbers all that it saw, children of the process included.
+fn is_file_of_profiler(trace: &Trace) -> bool {
+    let has = |prefix: &str| trace.metadata.keys().any(|key| key.starts_with(prefix));
+    Origin::of(trace) == Origin::Profiler && !has("import.file2.") && !has("import.json.tracesmith")
+}
+
 fn write(trace: &Trace, options: &ExportOptions, out: &mut Out<'_>) -> Result<ExportReport, Error> {
     let origin = Origin::of(trace);
     let zero = head::Zero::of(trace, origin);
-    head::write(trace, &zero, out)?;
+    let only = options.kineto.process;
+    let processes = match only {
+        Some(process) => vec![process],
+        None => kineto_processes(trace),
+    };
+    let stage = Stage::new(trace, Dialect::Kineto, only);
+    head::write(&stage, &processes, &zero, out)?;
     let mut kineto = Kineto {
-        stage: Stage::new(trace, Dialect::Kineto),
+        stage,
         base: zero.time,
         origin,
+        owned: only.map(|process| Owned::new(trace, process)),
+        processes,
         stacks: RwLock::default(),
     };
     let report = sweep(trace, options, &mut kineto, out)?;
@@ -56,6 +93,10 @@ struct Kineto<'t> {
     stage: Stage<'t>,
     base: u64,
     origin: Origin,
+    /// What tells the events of the file from those of other processes.
+    owned: Option<Owned>,
+    /// The processes of the file.
+    processes: Vec<ProcessId>,
     /// Texts of stacks: a launch in a loop has the same one each time.
     stacks: RwLock<FxHashMap<StackId, Box<[u8]>>>,
 }
@@ -81,6 +122,10 @@ impl Origin {
 }
 
 impl Score for Kineto<'_> {
+    fn wants(&self, rows: &Rows, row: usize) -> bool {
+        self.owned.as_ref().is_none_or(|owned| owned.has(rows, row))
+    }
+
     fn place(&mut self, piece: &mut Piece, item: usize) -> u32 {
         // Such a file says collectives with its operators and kernels, and their arguments are still there.
         if self.origin == Origin::Profiler && matches!(piece.rows, Rows::Collective(_)) {
@@ -140,9 +185,28 @@ impl Kineto<'_> {
         }
     }
 
+    /// A number that is unique within a process, such as a correlation ID, as one that is unique within the file. 0 is
+    /// none and stays 0.
+    fn unique(&self, process: ProcessId, number: u64) -> u64 {
+        if number == 0 || self.processes.len() < 2 {
+            return number;
+        }
+        let at = self.processes.iter().position(|known| *known == process);
+        number
+            .wrapping_mul(self.processes.len() as u64)
+            .wrapping_add(at.unwrap_or(0) as u64)
+    }
+
+    /// Adds the process of an event that is on a device. In a file of one process it is that one.
+    fn push_process(&self, out: &mut Vec<u8>, process: ProcessId) {
+        if self.processes.len() > 1 && process.is_some() {
+            push_positive(out, "process", self.stage.pids.process(process));
+        }
+    }
+
     /// Adds the framework's number of a row. What else it says comes last.
-    fn push_external_id(&self, out: &mut Vec<u8>, external: External) {
-        push_positive(out, "External id", external.id);
+    fn push_external_id(&self, out: &mut Vec<u8>, process: ProcessId, external: External) {
+        push_positive(out, "External id", self.unique(process, external.id));
     }
 
     /// Adds a text of the source: its members, when it is an object in JSON.

@@ -271,6 +271,9 @@ impl Rows<'_> {
             put_text(out, Argument::MEMORY, name_or_unknown(shape.memory.name()));
             put_some(out, Argument::CORRELATION, rows.correlation[row].0);
             put_some(out, Argument::THREAD, shape.thread.0);
+            if let Some(device) = self.trace.device(place.device) {
+                put_unsigned(out, Argument::DEVICE, u64::from(device.ordinal));
+            }
             put_interned(out, Argument::ALLOCATOR, shape.allocator);
             let name = EventName::Word(shape.operation.name().unwrap_or("allocation"));
             let moment = Item {

@@ -7,7 +7,9 @@ use tracesmith_format::tables::{
     FlowShape, HealthCause, Kernel, KernelShape, MemoryCopy, MemorySet, Place, SetShape, SyncKind, SyncShape,
     Synchronization,
 };
-use tracesmith_format::{Bytes, ContextId, CorrelationId, GraphId, GraphNodeId, StreamId, Timestamp};
+use tracesmith_format::{
+    Bytes, ContextId, CorrelationId, DeviceId, GraphId, GraphNodeId, StreamId, Timestamp,
+};
 
 use crate::error::Error;
 use crate::import::json::event::{Event, number_or_none, three};
@@ -24,6 +26,10 @@ struct Work<'e> {
     correlation: CorrelationId,
     external: Option<u64>,
     device: Option<u64>,
+    /// Whether the arguments state that there is no device, as those of a wait on the host do.
+    on_no_device: bool,
+    /// The pid of the process, in our own files of several processes.
+    process: Option<i64>,
     context: u64,
     stream: Option<u64>,
     bytes: u64,
@@ -84,7 +90,11 @@ impl Reading<'_, '_, '_> {
                 // 0 is that of a row without such a number: one that really is 0 stays in the rest.
                 b"External id" | b"external id" if value != b"0" => work.external = unsigned(value),
                 b"correlation" => work.correlation = CorrelationId(number_or_none(value)),
-                b"device" => work.device = unsigned(value),
+                b"device" => {
+                    work.device = unsigned(value);
+                    work.on_no_device = value == b"-1";
+                }
+                b"process" if signed(value).is_some() => work.process = signed(value),
                 b"context" => work.context = number_or_none(value),
                 b"stream" => work.stream = Some(number_or_none(value)),
                 b"bytes" => work.bytes = unsigned(value).unwrap_or(0),
@@ -94,8 +104,8 @@ impl Reading<'_, '_, '_> {
                 b"shared memory" => work.launch.shared = number_or_none(value),
                 b"grid" if value.first() == Some(&b'[') => work.launch.grid = Some(three(value)),
                 b"block" if value.first() == Some(&b'[') => work.launch.block = Some(three(value)),
-                b"graph id" => work.graph = number_or_none(value),
-                b"graph node id" => work.graph_node = number_or_none(value),
+                b"graph id" | b"graph" => work.graph = number_or_none(value),
+                b"graph node id" | b"graph node" => work.graph_node = number_or_none(value),
                 b"priority" => work.priority = signed(value).unwrap_or(0),
                 b"wait_on_stream" if unsigned(value).is_some_and(|stream| stream > 0) => {
                     work.event_stream = number_or_none(value);
@@ -112,7 +122,8 @@ impl Reading<'_, '_, '_> {
                 }
                 b"memory bandwidth (GB/s)" => {}
                 b"Collective name" => {
-                    work.is_collective = true;
+                    // Our own files have collectives as events of their own.
+                    work.is_collective = !self.is_own;
                     self.rest.add(key, value);
                 }
                 _ => self.rest.add(key, value),
@@ -124,7 +135,7 @@ impl Reading<'_, '_, '_> {
     /// Where device work ran. Without arguments that say so, the tracks of the file do.
     #[inline]
     fn place(&mut self, event: &Event<'_>, work: &Work<'_>) -> Place {
-        if self.tracks.has_several_launchers() {
+        if self.tracks.has_several_launchers() && work.process.is_none() {
             self.counts.doubt(
                 HealthCause::OTHER,
                 "device work in a file of several launching processes, given to the one that called last",
@@ -132,9 +143,17 @@ impl Reading<'_, '_, '_> {
         }
         let device = work.device.unwrap_or_else(|| unsigned(event.pid()).unwrap_or(0));
         let stream = work.stream.unwrap_or_else(|| stream_of_track(event.tid()));
+        let process = match work.process {
+            Some(pid) => self.tracks.numbered(self.builder, pid),
+            None => self.tracks.main(self.builder),
+        };
         let place = Place {
-            process: self.tracks.main(self.builder),
-            device: self.tracks.device(self.builder, device),
+            process,
+            device: if work.on_no_device {
+                DeviceId::NONE
+            } else {
+                self.tracks.device(self.builder, device)
+            },
             context: ContextId(u32::try_from(work.context).unwrap_or(u32::MAX)),
             stream: StreamId(stream),
             ..Place::default()

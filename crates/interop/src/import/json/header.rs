@@ -7,6 +7,7 @@ use crate::import::json::number::{signed, unquoted, unsigned};
 use crate::import::json::reading::Reading;
 use crate::import::json::scan::{for_each_item, for_each_member};
 use crate::import::json::text::text_of;
+use crate::import::json::tracks::Tracks;
 
 impl Reading<'_, '_, '_> {
     /// Takes over one key of the file's object.
@@ -25,6 +26,10 @@ impl Reading<'_, '_, '_> {
                 return self.builder.metadata(&key, &String::from_utf8_lossy(value));
             }
             "deviceProperties" => self.devices(value)?,
+            "tracesmith" => self.own_facts(value)?,
+            "otherData" => members(value, |key, value| {
+                self.is_own |= key == b"tool" && unquoted(value) == b"tracesmith";
+            }),
             _ => {}
         }
         let key = format!("{}json.{key}", self.prefix);
@@ -48,6 +53,37 @@ impl Reading<'_, '_, '_> {
             }
         });
         self.rank = Some((rank, world_size));
+    }
+
+    /// What our own export says of the host, and of the processes of a file of several.
+    fn own_facts(&mut self, value: &[u8]) -> Result<(), Error> {
+        let (mut host, mut processes) = (None, None);
+        members(value, |key, value| match key {
+            b"host" => host = Some(text_of(value).into_owned()),
+            b"processes" => processes = Some(value),
+            _ => {}
+        });
+        if let Some(host) = host {
+            let host = self.builder.host(&host)?;
+            self.tracks.set_host(host);
+        }
+        for_each_item(processes.unwrap_or_default(), |process| {
+            let (mut pid, mut rank, mut world_size) = (None, None, 0);
+            members(process, |key, value| {
+                let number = unsigned(value).and_then(|number| u32::try_from(number).ok());
+                match key {
+                    b"pid" => pid = signed(value),
+                    b"rank" => rank = number,
+                    b"world_size" => world_size = number.unwrap_or(0),
+                    _ => {}
+                }
+            });
+            if let Some(pid) = pid {
+                let process = self.tracks.numbered(self.builder, pid);
+                Tracks::rank(self.builder, process, rank, world_size);
+            }
+        });
+        Ok(())
     }
 
     fn devices(&mut self, value: &[u8]) -> Result<(), Error> {

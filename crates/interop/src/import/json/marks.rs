@@ -4,7 +4,7 @@ use tracesmith_format::tables::{
     Allocation, AllocationShape, Caller, Counter, CounterKind, CounterTrack, Flow, FlowKind, FlowPhase,
     FlowShape, Marker, MarkerKind, MarkerShape, MemoryKind, MemoryOperation, Place,
 };
-use tracesmith_format::{Address, Bytes, CorrelationId, DeviceId, StringId};
+use tracesmith_format::{Address, Bytes, CorrelationId, DeviceId, ProcessId, StringId};
 
 use crate::error::Error;
 use crate::import::json::Flavour;
@@ -29,7 +29,10 @@ impl Reading<'_, '_, '_> {
         let domain = self
             .builder
             .string(&format!("device {device}, stream {stream}"))?;
-        let caller = self.main_caller();
+        let mut caller = self.main_caller();
+        if let Some(pid) = event.argument(b"process").and_then(signed) {
+            caller.process = self.tracks.numbered(self.builder, pid);
+        }
         self.marked_range(event, MarkerKind::FREE_RANGE, caller, domain)
     }
 
@@ -184,8 +187,15 @@ impl Reading<'_, '_, '_> {
     }
 
     pub(super) fn counter(&mut self, event: &Event<'_>) -> Result<(), Error> {
+        if self.is_derived_counter(event) {
+            return Ok(());
+        }
         let time = self.moment(event);
-        let process = self.tracks.process(self.builder, event.pid(), Asking::Other)?;
+        let device = self.tracks.labeled_device(self.builder, event.pid());
+        let process = match device {
+            Some(_) => ProcessId::NONE,
+            None => self.tracks.process(self.builder, event.pid(), Asking::Other)?,
+        };
         let name = event.name();
         let instance = u32::try_from(unsigned(event.id()).unwrap_or(0)).unwrap_or(u32::MAX);
         for (key, value) in event.arguments() {
@@ -193,14 +203,20 @@ impl Reading<'_, '_, '_> {
                 self.counts.skip("values of counters that are no numbers", 1);
                 continue;
             };
-            let track_name = if key == b"value" || key == event.raw_name() {
+            let (is_plain, mut unit) = (key == b"value" || key == event.raw_name(), StringId::NONE);
+            if self.is_own && !is_plain {
+                unit = self.builder.string(&text_of(key))?;
+            }
+            let track_name = if is_plain || self.is_own {
                 self.builder.string(&name)?
             } else {
                 self.builder.string(&format!("{name}: {}", text_of(key)))?
             };
             let track = CounterTrack {
                 name: track_name,
+                unit,
                 process,
+                device: device.unwrap_or(DeviceId::NONE),
                 instance,
                 ..CounterTrack::default()
             };
@@ -211,6 +227,10 @@ impl Reading<'_, '_, '_> {
 
     /// One end of an arrow. Those from launches are said by the rows' correlations already.
     pub(super) fn arrow(&mut self, phase: u8, event: &Event<'_>) -> Result<(), Error> {
+        // They follow from correlations and events.
+        if self.is_own && matches!(event.category(), b"launch" | b"event") {
+            return Ok(());
+        }
         let flow = self.range_number(event)?;
         let kind = match event.category() {
             b"ac2g" | b"async_cpu_to_gpu" => FlowKind::LAUNCH,
@@ -269,7 +289,11 @@ impl Reading<'_, '_, '_> {
             }
             b"process_labels" => match &*text(b"labels") {
                 "CPU" => {}
-                label if label.starts_with("GPU") => self.tracks.label_device(event.pid()),
+                label if label.starts_with("GPU") => {
+                    let number = label.trim_start_matches("GPU").trim().parse();
+                    let number = number.or_else(|_| unsigned(event.pid()).ok_or(()));
+                    self.tracks.label_device(event.pid(), number.unwrap_or(0));
+                }
                 _ => self.counts.skip("labels of processes", 1),
             },
             // Kineto's follow from the kind and the number of what they sort.

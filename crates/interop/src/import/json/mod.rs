@@ -16,6 +16,7 @@ mod header;
 mod host_work;
 mod marks;
 mod number;
+mod own;
 mod ranges;
 mod reading;
 mod rest;
@@ -76,7 +77,7 @@ fn read(
         0 | 1 => ("import.".to_owned(), String::new()),
         _ => (format!("import.file{number}."), format!("host of file {number}")),
     };
-    let host = builder.host(&host)?;
+    let host = builder.stand_in_host(&host)?;
     let mut reading = Reading {
         builder,
         flavour,
@@ -94,6 +95,7 @@ fn read(
         correlations: Default::default(),
         launch_arrows: Default::default(),
         rank: None,
+        is_own: false,
         has_device_properties: false,
         keeps_occupancy: false,
         last_category: Default::default(),

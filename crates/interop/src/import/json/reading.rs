@@ -41,6 +41,8 @@ pub(super) struct Reading<'r, 'b, 'w> {
     pub(super) correlations: NumberSet,
     pub(super) launch_arrows: NumberSet,
     pub(super) rank: Option<(Option<u32>, u32)>,
+    /// Whether we wrote the file, as Chrome's JSON.
+    pub(super) is_own: bool,
     /// Kernels with figures that follow from the device, and whether the file describes its devices.
     pub(super) has_device_properties: bool,
     /// Whether kernels have their occupancy among the rest of their arguments.
@@ -63,8 +65,12 @@ impl Reading<'_, '_, '_> {
         for key in event.other_keys() {
             self.counts.skip(&format!("\"{}\" of events", text_of(key)), 1);
         }
+        if self.is_own && matches!(phase, b'X' | b'i') && self.own_event(event)? {
+            return Ok(());
+        }
         match phase {
             b'X' => self.complete(event),
+            b'i' if self.is_own => self.sample(event),
             b'B' | b'E' => self.nested_range(phase, event),
             b'i' | b'I' | b'R' => self.instant(event),
             b's' | b't' | b'f' => self.arrow(phase, event),

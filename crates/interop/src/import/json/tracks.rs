@@ -3,7 +3,7 @@
 //! Kineto shows each GPU as a process whose pid is the device's number. Those become devices; the work on them belongs to
 //! the process that asked for it. Names come as events of their own, often last, and are given out at the end.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 use tracesmith_format::tables::Place;
@@ -34,7 +34,7 @@ pub(super) struct Tracks {
     last_tid: (ProcessId, Vec<u8>, ThreadId),
     process_names: BTreeMap<i64, StringId>,
     thread_names: BTreeMap<(i64, i64), StringId>,
-    device_pids: BTreeSet<i64>,
+    device_pids: BTreeMap<i64, u64>,
     streams: BTreeMap<(i64, u64), Place>,
     last_place: Option<Place>,
 }
@@ -65,7 +65,7 @@ impl Tracks {
             last_tid: (ProcessId::NONE, Vec::new(), ThreadId::NONE),
             process_names: BTreeMap::new(),
             thread_names: BTreeMap::new(),
-            device_pids: BTreeSet::new(),
+            device_pids: BTreeMap::new(),
             streams: BTreeMap::new(),
             last_place: None,
         }
@@ -105,7 +105,8 @@ impl Tracks {
         Ok(process)
     }
 
-    fn numbered(&mut self, builder: &mut Builder<'_, '_>, number: i64) -> ProcessId {
+    /// The process with this pid.
+    pub(super) fn numbered(&mut self, builder: &mut Builder<'_, '_>, number: i64) -> ProcessId {
         if let Some(process) = self.processes.get(&number) {
             return *process;
         }
@@ -221,16 +222,38 @@ impl Tracks {
         Ok(())
     }
 
-    /// Notes that a pid is a device.
-    pub(super) fn label_device(&mut self, pid: &[u8]) {
+    /// Notes that a pid is the device with this number.
+    pub(super) fn label_device(&mut self, pid: &[u8], device: u64) {
         let number = self.number(pid);
-        self.device_pids.insert(number);
+        self.device_pids.insert(number, device);
+    }
+
+    /// The device that a pid stands for; none for a process.
+    pub(super) fn labeled_device(&mut self, builder: &mut Builder<'_, '_>, pid: &[u8]) -> Option<DeviceId> {
+        let number = self.number(pid);
+        let label = *self.device_pids.get(&number)?;
+        Some(builder.device(self.host, label))
+    }
+
+    /// Moves to the host that the file names. Nothing may have been read before.
+    pub(super) fn set_host(&mut self, host: HostId) {
+        self.host = host;
     }
 
     /// Says which part of a job the file's process is.
     pub(super) fn set_rank(&mut self, builder: &mut Builder<'_, '_>, rank: Option<u32>, world_size: u32) {
         let main = self.main(builder);
-        let process = builder.process_mut(main);
+        Self::rank(builder, main, rank, world_size);
+    }
+
+    /// Says which part of a job a process is.
+    pub(super) fn rank(
+        builder: &mut Builder<'_, '_>,
+        process: ProcessId,
+        rank: Option<u32>,
+        world_size: u32,
+    ) {
+        let process = builder.process_mut(process);
         process.world_size = world_size;
         if let Some(rank) = rank {
             process.rank = Ordinal::new(rank);
@@ -250,7 +273,7 @@ impl Tracks {
             } else if let Some(process) = self
                 .processes
                 .get(pid)
-                .filter(|_| !self.device_pids.contains(pid))
+                .filter(|_| !self.device_pids.contains_key(pid))
             {
                 builder.thread_mut(*process, ThreadId(tid.cast_unsigned())).name = *name;
             }

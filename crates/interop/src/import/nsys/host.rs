@@ -280,7 +280,7 @@ fn metric_names(
     Ok(names)
 }
 
-fn stack_of(stacks: &FxHashMap<i64, StackId>, id: Option<i64>) -> StackId {
+pub(super) fn stack_of(stacks: &FxHashMap<i64, StackId>, id: Option<i64>) -> StackId {
     id.and_then(|id| stacks.get(&id))
         .copied()
         .unwrap_or(StackId::NONE)

@@ -9,6 +9,7 @@ mod device;
 mod host;
 mod memory;
 mod nvtx;
+mod own;
 pub(crate) mod session;
 mod stacks;
 mod target;
@@ -40,6 +41,10 @@ const EVENTS: &[(&str, &str)] = &[
     ("COMPOSITE_EVENTS", "start"),
     ("SCHED_EVENTS", "start"),
     ("GPU_METRICS", "timestamp"),
+    ("TRACESMITH_HOST_CALLS", "start"),
+    ("TRACESMITH_COLLECTIVES", "start"),
+    ("TRACESMITH_COUNTERS", "timestamp"),
+    ("TRACESMITH_MEMORY_EVENTS", "start"),
 ];
 
 /// Tables that events point into, or that hold facts.
@@ -48,6 +53,7 @@ const FACTS: &[&str] = &[
     "CUDA_CALLCHAINS",
     "OSRT_CALLCHAINS",
     "SAMPLING_CALLCHAINS",
+    "TRACESMITH_CALLCHAINS",
     "MPI_RANKS",
     "PROCESSES",
     "ThreadNames",
@@ -100,6 +106,10 @@ fn read(input: &mut Input, _: &ImportOptions, builder: &mut Builder<'_, '_>) -> 
     host::samples(session, builder)?;
     host::scheduling(session, builder)?;
     host::gpu_metrics(session, builder)?;
+    own::host_calls(session, builder)?;
+    own::collectives(session, builder)?;
+    own::counters(session, builder)?;
+    own::memory_events(session, builder)?;
     target::gpus(session, builder)?;
     target::processes(session, builder)?;
     target::streams(session, builder)?;

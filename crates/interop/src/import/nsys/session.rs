@@ -245,7 +245,7 @@ impl<'d> Session<'d> {
         device: Option<i64>,
         builder: &mut Builder<'_, '_>,
     ) -> Result<DeviceId, Error> {
-        let Some(device) = device else {
+        let Some(device) = device.filter(|device| *device != NO_NUMBER) else {
             return Ok(DeviceId::NONE);
         };
         let global = process.unwrap_or(0);

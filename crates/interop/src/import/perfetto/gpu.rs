@@ -5,10 +5,10 @@ use tracesmith_format::tables::{
 };
 use tracesmith_format::{Bytes, ContextId, CorrelationId, HostId, ProcessId, StreamId, Timestamp};
 
-use super::own::code;
 use super::sequence::{Sequence, Text, counter_names, interned_text};
 use super::{Envelope, Import};
 use crate::error::Error;
+use crate::import::code;
 use crate::perfetto::schema::{gpu, interned, render_stage};
 use crate::perfetto::wire::Fields;
 

@@ -2,7 +2,8 @@
 
 use tracesmith_format::tables::*;
 use tracesmith_format::{
-    Address, Bytes, CorrelationId, GraphId, GraphNodeId, ImageId, Ordinal, StackId, ThreadId, Timestamp,
+    Address, Bytes, CorrelationId, DeviceId, GraphId, GraphNodeId, ImageId, Ordinal, StackId, ThreadId,
+    Timestamp,
 };
 
 use super::Import;
@@ -10,6 +11,7 @@ use super::annotation::ArgumentValue;
 use super::slices::Slice;
 use super::tracks::Owner;
 use crate::error::Error;
+use crate::import::code;
 use crate::perfetto::words::{Argument, Category};
 
 /// How the frames of a stack are parted in its text.
@@ -333,6 +335,14 @@ impl Import<'_, '_, '_> {
 
     fn own_allocation(&mut self, slice: &Slice, stack: StackId) -> Result<(), Error> {
         let arguments = &slice.arguments;
+        let process = slice.caller().process;
+        let device = match arguments.some_number(Argument::DEVICE) {
+            Some(ordinal) if process.is_some() => {
+                let host = self.builder.process_mut(process).host;
+                self.builder.device(host, ordinal)
+            }
+            _ => DeviceId::NONE,
+        };
         let row = Allocation {
             time: slice.start,
             address: Address(arguments.number(Argument::ADDRESS)),
@@ -340,7 +350,8 @@ impl Import<'_, '_, '_> {
             correlation: CorrelationId(arguments.number(Argument::CORRELATION)),
             stack,
             place: Place {
-                process: slice.caller().process,
+                process,
+                device,
                 ..Place::default()
             },
             shape: AllocationShape {
@@ -394,12 +405,4 @@ fn nameless(text: &str) -> Option<(&str, u64)> {
         None => ("", text.strip_prefix("0x")?),
     };
     Some((file, u64::from_str_radix(digits, 16).ok()?))
-}
-
-/// The code with this name; the one that means "not known" when there is none.
-pub(super) fn code<C: Copy + Default>(all: &[C], name: impl Fn(C) -> Option<&'static str>, text: &str) -> C {
-    all.iter()
-        .copied()
-        .find(|code| name(*code) == Some(text))
-        .unwrap_or_default()
 }
