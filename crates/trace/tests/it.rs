@@ -12,6 +12,7 @@ mod analysis_hta;
 mod analysis_links;
 mod analysis_ownership;
 mod analysis_paths;
+mod analysis_steps;
 mod analysis_timeline;
 mod forward;
 #[path = "support/made.rs"]
