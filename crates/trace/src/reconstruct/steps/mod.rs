@@ -207,6 +207,22 @@ impl Steps {
         (of == process && time < end).then_some(step)
     }
 
+    /// The steps that a time range of a process reaches into, each with the part of the range that is in it.
+    pub(crate) fn during(
+        &self,
+        process: ProcessId,
+        from: u64,
+        to: u64,
+    ) -> impl Iterator<Item = (u32, u64, u64)> + '_ {
+        let first = self
+            .parts
+            .partition_point(|(of, _, end, _)| (*of, *end) <= (process, from));
+        self.parts[first..]
+            .iter()
+            .take_while(move |(of, start, ..)| *of == process && *start < to)
+            .map(move |(_, start, end, step)| (*step, from.max(*start), to.min(*end)))
+    }
+
     /// The step that launched an op, or in which it ran when the call is not known.
     pub fn of_op(&self, activity: &Activity, op: OpId) -> Option<u32> {
         let at = op.index();
