@@ -18,7 +18,9 @@ use tracesmith_interop::import::{IMPORTERS, Importer};
 use tracesmith_trace::{EventKind, SortKey};
 
 use crate::select::{Moment, RowRef};
-pub(crate) use analysis::{AnalyzeArgs, DiffArgs, KernelKeyArg, StatesArgs, StreamsArg, TimeRangeArgs};
+pub(crate) use analysis::{
+    AnalyzeArgs, DiffArgs, DiffKeyArg, KernelKeyArg, StatesArgs, StreamsArg, TimeRangeArgs,
+};
 pub(crate) use capture::{
     CaptureArgs, EnvArgs, GraphsArg, KindArg, LevelArg, ProfileArgs, RecordArgs, StackArg, WaitArg,
 };
@@ -178,7 +180,7 @@ Examples:
     /// Write a report as one HTML page: timeline, utilization, kernels, memory, findings
     #[command(after_help = "Example: tracesmith report train.sbt -o report.html")]
     Report(ReportArgs),
-    /// Compare two traces: which kernels got slower, and whether that is more than noise
+    /// Compare two traces: what changed, per step and kernel, and how certain that is
     #[command(after_help = "\
 Examples:
   tracesmith diff before.sbt after.sbt

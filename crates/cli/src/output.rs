@@ -2,7 +2,7 @@
 
 #![allow(clippy::print_stderr, reason = "this is the module that may print")]
 
-mod names;
+pub(crate) mod names;
 pub(crate) mod table;
 
 use std::io::{self, BufWriter, IsTerminal, Write};

@@ -391,7 +391,7 @@ fn one_step_is_shown_alone() {
     let demo = "fixtures/demo-h200.sbt";
     let shown = tracesmith(["analyze", demo, "--step", "12"]).ok();
     assert!(
-        shown.contains("Step 12: 282.28 µs, found from a repeating pattern of 18 kernels"),
+        shown.contains("Step 12: 282.28 µs, from a repeating pattern of 18 kernels"),
         "{shown}"
     );
     assert!(!shown.contains("Steps: "), "{shown}");

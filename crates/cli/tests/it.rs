@@ -29,6 +29,7 @@ mod capture_windows;
 mod ci;
 mod commands;
 mod damaged_files;
+mod diff;
 mod documents;
 mod export_processes;
 mod export_tables;

@@ -1,4 +1,4 @@
-//! Memory, findings and differences of traces made by hand: every rule has one that makes it speak and one that does not.
+//! Memory and findings of traces made by hand: every rule has one that makes it speak and one that does not.
 
 #![allow(
     clippy::unwrap_used,
@@ -7,15 +7,12 @@
 )]
 #![allow(missing_docs, unreachable_pub, reason = "nobody uses a test from outside")]
 
-use std::sync::Arc;
-
 use crate::made;
 
 use made::{Made, THREAD};
 use tracesmith_format::StackId;
 use tracesmith_format::tables::{CopyDirection, CopyShape, MemoryKind, MemoryOperation};
-use tracesmith_trace::Trace;
-use tracesmith_trace::analysis::{Analysis, DiffReport, DiffUnit, Fate, Finding, MemoryReport, source_line};
+use tracesmith_trace::analysis::{Analysis, Finding, MemoryReport, source_line};
 use tracesmith_trace::reconstruct::Window;
 
 const ALLOCATE: MemoryOperation = MemoryOperation::ALLOCATE;
@@ -485,83 +482,4 @@ fn memory_taken_again_and_again_is_churn() {
     made.memory(ALLOCATE, 100, 0x100, 64, StackId::NONE);
     made.memory(ALLOCATE, 200, 0x100, 32, StackId::NONE);
     assert_eq!(memory(made).pools[0].live_bytes, 32);
-}
-
-/// Ten steps of two kernels; the second takes `nanos` and a little noise.
-fn steps(nanos: u64, other: &str) -> Arc<Trace> {
-    let mut made = Made::new();
-    let mut time = 1_000_000;
-    for step in 0..10u64 {
-        let noise = [0, 300, 100, 500, 200][step as usize % 5];
-        made.range(&format!("step {step}"), (time, time + 100_000 + nanos + noise));
-        made.launched("same", 1, (time, time + 10), (time + 20, time + 50_020));
-        let start = time + 60_000;
-        made.launched(
-            "changed",
-            1,
-            (time + 20, time + 30),
-            (start, start + nanos + noise),
-        );
-        made.launched(other, 2, (time + 40, time + 50), (time + 60, time + 1_060));
-        time += 110_000 + nanos + noise;
-    }
-    made.finish()
-}
-
-fn diff(a: &Arc<Trace>, b: &Arc<Trace>) -> DiffReport {
-    let analysis = |trace| Analysis::of(trace, Window::default()).unwrap();
-    DiffReport::of(&analysis(a), &analysis(b))
-}
-
-#[test]
-fn a_slower_kernel_is_told_from_noise() {
-    let report = diff(&steps(20_000, "old"), &steps(30_000, "new"));
-    assert_eq!(
-        (report.unit, report.steps_a, report.steps_b),
-        (DiffUnit::Step, 10, 10)
-    );
-    assert!(report.time.is_significant());
-    assert_eq!(report.time.change_ns, 10_000.0);
-    let kernel = &report.kernels[0];
-    assert_eq!(
-        (kernel.name.as_str(), kernel.fate, kernel.time.change_ns),
-        ("changed", Fate::Kept, 10_000.0)
-    );
-    assert!(kernel.is_significant && kernel.time.p.unwrap() < 1e-6);
-    let fates: Vec<(&str, Fate)> = report
-        .kernels
-        .iter()
-        .map(|kernel| (kernel.name.as_str(), kernel.fate))
-        .collect();
-    assert_eq!(fates[1..3], [("new", Fate::New), ("old", Fate::Gone)]);
-    assert!(
-        !report
-            .kernels
-            .iter()
-            .find(|kernel| kernel.name == "same")
-            .unwrap()
-            .is_significant
-    );
-    let noise = diff(&steps(20_000, "x"), &steps(20_050, "x"));
-    assert!(!noise.time.is_significant(), "{:?}", noise.time);
-    let same = diff(&steps(20_000, "x"), &steps(20_000, "x"));
-    assert_eq!((same.time.change_ns, same.time.is_significant()), (0.0, false));
-}
-
-#[test]
-fn traces_without_steps_are_compared_as_a_whole() {
-    let one = |nanos: u64| {
-        let mut made = Made::new();
-        made.kernel("k", 1, 100, 100 + nanos);
-        made.finish()
-    };
-    let report = diff(&one(1_000), &one(2_000));
-    assert_eq!((report.unit, report.time.p), (DiffUnit::Trace, None));
-    assert_eq!(report.time.change, Some(1.0));
-    assert!(
-        report.time.is_significant(),
-        "a single measurement is taken at its word"
-    );
-    let empty = diff(&Made::new().finish(), &Made::new().finish());
-    assert_eq!((empty.time.change, empty.kernels.len()), (None, 0));
 }

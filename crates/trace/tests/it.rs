@@ -7,12 +7,14 @@
 )]
 #![allow(missing_docs, unreachable_pub, reason = "nobody uses a test from outside")]
 
+mod analysis_diff;
 mod analysis_findings;
 mod analysis_host;
 mod analysis_hta;
 mod analysis_links;
 mod analysis_ownership;
 mod analysis_paths;
+mod analysis_steps;
 mod analysis_timeline;
 mod forward;
 #[path = "support/made.rs"]

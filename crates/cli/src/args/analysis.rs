@@ -98,7 +98,10 @@ pub(crate) struct DiffArgs {
     pub(crate) before: PathBuf,
     /// The trace to compare with the baseline
     pub(crate) after: PathBuf,
-    /// Exit with 1 if the second trace is slower by more than this, such as 5%, and the change is significant
+    /// Match kernels by name, or by short name: without template and function arguments
+    #[arg(long, value_enum, default_value = "name", value_name = "KEY")]
+    pub(crate) by: DiffKeyArg,
+    /// Exit with 1 if the second trace is slower by more than this, such as 5%, and the change is certain (p < 0.01)
     #[arg(long, value_name = "SHARE", allow_hyphen_values = true)]
     pub(crate) fail_over: Option<ShareArg>,
     /// Show at most this many kernels; 0 for all [default: 20 in tables, all in json and csv]
@@ -176,6 +179,12 @@ pub(crate) enum KernelKeyArg {
     Process,
     /// Step
     Step,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DiffKeyArg {
+    Name,
+    Short,
 }
 
 #[cfg(test)]

@@ -25,12 +25,21 @@ pub(super) const WIDEST: usize = 120;
 /// What stands for template arguments that are left out.
 const LEFT_OUT: &str = "<…>";
 
+/// What stands between the two names of a kernel that was renamed.
+pub(crate) const RENAMED: &str = " → ";
+
 /// Names that fit a width. Different ones stay different.
 pub(super) fn fitted(names: &[&str], width: usize) -> Vec<String> {
     let mut distinct = names.to_vec();
     distinct.sort_unstable();
     distinct.dedup();
-    let mut short: Vec<String> = distinct.iter().map(|name| fitted_alone(name, width)).collect();
+    let mut short: Vec<String> = distinct
+        .iter()
+        .map(|name| match name.split_once(RENAMED) {
+            Some((old, new)) if name.width() > width => renamed(old, new, width),
+            _ => fitted_alone(name, width),
+        })
+        .collect();
     let mut alike: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     for (at, short) in short.iter().enumerate() {
         alike.entry(short.clone()).or_default().push(at);
@@ -40,6 +49,25 @@ pub(super) fn fitted(names: &[&str], width: usize) -> Vec<String> {
     }
     let place = |name: &&str| distinct.partition_point(|other| other < name);
     names.iter().map(|name| short[place(name)].clone()).collect()
+}
+
+/// Two names of one kernel: both short, or the short name that they share and what differs.
+fn renamed(old: &str, new: &str, width: usize) -> String {
+    let half = width.saturating_sub(RENAMED.width()) / 2;
+    let (short_old, short_new) = (fitted_alone(old, half), fitted_alone(new, half));
+    if short_old != short_new {
+        return format!("{short_old}{RENAMED}{short_new}");
+    }
+    let bare = [without_parameters(old), without_parameters(new)];
+    let (word, differs) = common_prefix(&bare);
+    let base = short_name(old);
+    let rest = width.saturating_sub(base.width() + RENAMED.width() + 3) / 2;
+    if rest < 8 {
+        return clipped(&short_old, width);
+    }
+    let from = if differs - word < rest / 2 { word } else { differs };
+    let part = |name: &str| clipped(&name[from..], rest);
+    format!("{base} …{}{RENAMED}…{}", part(bare[0]), part(bare[1]))
 }
 
 fn fitted_alone(name: &str, width: usize) -> String {
@@ -133,6 +161,22 @@ mod tests {
             ["at::native::vectorized_elementwise_kernel<…>"]
         );
         assert_eq!(fitted(&[ADD], 21), ["at::native…_kernel<…>"]);
+    }
+
+    #[test]
+    fn both_names_of_a_renamed_kernel_are_shown() {
+        let renamed = format!("{ADD}{RENAMED}{MUL}");
+        let short = &fitted(&[&renamed], 100)[0];
+        assert_eq!(
+            short,
+            "at::native::vectorized_elementwise_kernel …add<float>, std::array<ch… → …mul<float>, std::array<ch…"
+        );
+        for width in [60, 80, 100, 120] {
+            assert!(fitted(&[&renamed], width)[0].width() <= width);
+        }
+        let tiles = "gemm_64x64_tn → gemm_128x64_tn";
+        assert_eq!(fitted(&[tiles], 40), [tiles]);
+        assert_eq!(fitted(&["gemm_64x64_tn(int) → gemm_128x64_tn(int)"], 36), [tiles]);
     }
 
     #[test]

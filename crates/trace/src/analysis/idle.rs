@@ -428,6 +428,11 @@ pub(crate) fn main_cause(activity: &Activity, gap: &Gap) -> IdleCause {
         .unwrap_or(IdleCause::Unknown)
 }
 
+/// Splits a gap of a device, or a part of one, by what caused it.
+pub(super) fn causes_of(activity: &Activity, gap: Gap, take: &mut dyn FnMut(IdleCause, u64)) {
+    split(activity, gap, None, take);
+}
+
 /// Splits a gap by what caused it; the parts add up to the gap.
 fn split(activity: &Activity, gap: Gap, held: Option<Held>, take: &mut dyn FnMut(IdleCause, u64)) {
     let Gap { from, to, next, .. } = gap;

@@ -27,7 +27,9 @@ mod what_if;
 pub(crate) use cache::KnownParts;
 pub use copies::{CopiesReport, CopyRow, Peak};
 pub use critical_path::{CriticalPathReport, PathAndHost, PathPart, PathTotal, Segment, Segments, SlackRow};
-pub use diff::{Compared, DiffReport, DiffUnit, Fate, KernelDiff};
+pub use diff::{
+    Compared, CopyDiff, DiffKey, DiffReport, DiffUnit, Fate, IdleDiff, KernelDiff, MemoryDiff, RunDiff,
+};
 pub use distribution::{Distribution, mean_and_deviation};
 pub use findings::{Evidence, Finding, FindingsReport};
 pub use forward::{Forward, ForwardReport};

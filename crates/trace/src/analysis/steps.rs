@@ -6,8 +6,10 @@ use serde::Serialize;
 
 use super::distribution::Distribution;
 use super::registry::{Analyzer, Answer, Need, row};
+use super::short_name::short_name;
 use super::utilization::Breakdown;
 use crate::reconstruct::{Activity, Step, StepSource, Steps, Timeline};
+use crate::units;
 
 pub(super) const ANALYZER: Analyzer = Analyzer {
     name: "steps",
@@ -22,11 +24,30 @@ pub(super) const ANALYZER: Analyzer = Analyzer {
     },
 };
 
+impl StepSource {
+    /// Where steps come from, for people.
+    pub fn words(&self) -> String {
+        match self {
+            StepSource::Markers { name, is_nvtx: true } => format!("from NVTX ranges named {name}"),
+            StepSource::Markers { name, .. } => format!("from ranges named {name}"),
+            StepSource::Optimizer { name } => format!("each up to the end of {name}"),
+            StepSource::DataLoader { name } => format!("each from the start of {name}"),
+            StepSource::Pattern { anchor, kernels } => {
+                let (count, anchor) = (units::count(*kernels as u64), short_name(anchor));
+                format!("from a repeating pattern of {count} kernels, starting with {anchor}")
+            }
+            StepSource::None => "none".to_owned(),
+        }
+    }
+}
+
 /// The iterations of a program.
 #[derive(Clone, Debug, Serialize)]
 pub struct StepsReport {
     /// How they were found.
     pub source: StepSource,
+    /// The processes that have steps.
+    pub processes: usize,
     /// Durations of those after the warming up.
     pub settled: Distribution,
     /// All of them.
@@ -39,7 +60,7 @@ pub struct StepRow {
     /// Name and times.
     #[serde(flatten)]
     pub step: Step,
-    /// Pieces of device work that it asked for.
+    /// Ops that it launched, in all processes.
     pub ops: u64,
     /// What each device did while it lasted.
     pub devices: Vec<StepDevice>,
@@ -79,7 +100,7 @@ impl StepsReport {
                 let used = activity
                     .lanes
                     .iter()
-                    .any(|lane| lane.device == device.device && lane.process == step.process);
+                    .any(|lane| lane.device == device.device && step.has(lane.process));
                 used.then_some(StepDevice {
                     device: device.device.0,
                     // Before a device's first work and after its last it is idle as well.
@@ -100,6 +121,7 @@ impl StepsReport {
             .collect();
         StepsReport {
             source: steps.source.clone(),
+            processes: steps.processes(),
             settled: Distribution::of(&mut durations),
             steps: rows,
         }

@@ -32,7 +32,7 @@ pub use graphs::{GraphWork, Graphs};
 pub use ops::{Op, OpId, OpKind, OpTable, Ops};
 pub use ranges::RangePaths;
 pub use states::{Interval, State, StateLine, StateTotals, States, Subject};
-pub use steps::{Step, StepSource, Steps};
+pub use steps::{Step, StepPart, StepSource, Steps};
 pub use syncs::SyncRecord;
 pub use timeline::{ClassSet, DeviceTimeline, Gap, Load, Span, StreamTimeline, Timeline};
 

@@ -5,7 +5,6 @@ use tracesmith_trace::analysis::{
     CopiesReport, CopyRow, IdleReport, KernelKey, KernelsReport, LaunchesReport, StepRow, StepsReport,
     StreamUtilization, UtilizationReport, device_name,
 };
-use tracesmith_trace::reconstruct::StepSource;
 use tracesmith_trace::{Trace, units};
 
 use super::whole_span;
@@ -206,19 +205,6 @@ pub(super) fn gaps(report: &IdleReport, span: Option<(u64, u64)>, output: &mut O
     Ok(())
 }
 
-fn found(source: &StepSource) -> String {
-    match source {
-        StepSource::Markers { name } => format!("from NVTX ranges named {name}"),
-        StepSource::Pattern { anchor, kernels } => {
-            format!(
-                "from a repeating pattern of {} kernels, starting with {anchor}",
-                units::count(*kernels as u64)
-            )
-        }
-        StepSource::None => "none".to_owned(),
-    }
-}
-
 /// The steps in one line.
 pub(super) fn step_line(report: &StepsReport, output: &mut Output) -> anyhow::Result<()> {
     if report.steps.is_empty() {
@@ -228,10 +214,10 @@ pub(super) fn step_line(report: &StepsReport, output: &mut Output) -> anyhow::Re
         let warm_up = if step.is_warm_up { " (warm-up)" } else { "" };
         heading(
             &format!(
-                "Step {}: {}{warm_up}, found {}",
+                "Step {}: {}{warm_up}, {}",
                 step.number,
                 units::nanos(step.duration()),
-                found(&report.source)
+                report.source.words()
             ),
             output,
         )?;
@@ -239,8 +225,12 @@ pub(super) fn step_line(report: &StepsReport, output: &mut Output) -> anyhow::Re
     }
     let warm_up = report.steps.iter().filter(|row| row.step.is_warm_up).count();
     let settled = &report.settled;
+    let ranks = match report.processes {
+        0 | 1 => String::new(),
+        count => format!(" of {count} processes"),
+    };
     heading(
-        &format!("Steps: {}, found {}", report.steps.len(), found(&report.source)),
+        &format!("Steps: {}{ranks}, {}", report.steps.len(), report.source.words()),
         output,
     )?;
     let who = match warm_up {

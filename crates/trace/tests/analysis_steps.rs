@@ -1,0 +1,234 @@
+//! Steps of traces made by hand: every mark that programs have, patterns, and the ranks of a job.
+
+use tracesmith_format::tables::{
+    ApiCall, ApiDomain, ApiShape, Caller, Marker, MarkerKind, MarkerShape, Process,
+};
+use tracesmith_format::{Ordinal, ProcessId, Timestamp};
+use tracesmith_trace::analysis::{Analysis, StepsReport};
+use tracesmith_trace::reconstruct::{StepSource, Window};
+
+use crate::made::{CLOCK, Made, THREAD, place};
+
+fn report(made: Made) -> StepsReport {
+    let analysis = Analysis::of(&made.finish(), Window::default()).unwrap();
+    analysis.swept().steps.clone()
+}
+
+/// A loop of 1 ms: three kernels, and a range at the end.
+fn training(steps: u64, range: &str) -> Made {
+    let mut made = Made::new();
+    for step in 0..steps {
+        let start = 1_000_000 * (step + 1);
+        for (number, name) in ["forward", "backward", "update"].iter().enumerate() {
+            let call = start + 1_000 + number as u64 * 200_000;
+            made.launched(name, 1, (call, call + 5_000), (call + 10_000, call + 150_000));
+        }
+        made.range(range, (start + 700_000, start + 800_000));
+    }
+    made
+}
+
+#[test]
+fn calls_of_the_optimizer_end_steps() {
+    let name = "Optimizer.step#AdamW.step";
+    let found = report(training(200, name));
+    assert_eq!(
+        found.source,
+        StepSource::Optimizer {
+            name: name.to_owned()
+        }
+    );
+    assert_eq!(found.steps.len(), 200);
+    assert_eq!(
+        (found.steps[0].step.start_ns, found.steps[0].step.end_ns),
+        (1_001_000, 1_800_000)
+    );
+    assert_eq!(found.steps[7].step.duration(), 1_000_000);
+    assert!(found.steps.iter().all(|row| row.ops == 3));
+    assert_eq!(
+        found.source.words(),
+        "each up to the end of Optimizer.step#AdamW.step"
+    );
+}
+
+#[test]
+fn batches_begin_steps_and_the_end_of_the_data_is_none() {
+    let name = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__";
+    let mut made = Made::new();
+    for step in 0..10u64 {
+        let start = 1_000_000 * (step + 1);
+        made.range(name, (start, start + 50_000));
+        // No kernels repeat, so that there is no pattern.
+        let call = start + 100_000;
+        let kernel = format!("kernel {step}");
+        made.launched(&kernel, 1, (call, call + 5_000), (call + 10_000, call + 850_000));
+    }
+    made.range(name, (11_000_000, 11_010_000));
+    let found = report(made);
+    assert_eq!(
+        found.source,
+        StepSource::DataLoader {
+            name: name.to_owned()
+        }
+    );
+    assert_eq!(found.steps.len(), 10);
+    assert!(
+        found
+            .steps
+            .iter()
+            .all(|row| row.step.duration() == 1_000_000 && row.ops == 1)
+    );
+}
+
+#[test]
+fn a_recording_that_begins_within_a_step_does_not_count_it() {
+    let name = "Optimizer.step#SGD.step";
+    let mut made = Made::new();
+    made.launched("update", 1, (1_650_000, 1_655_000), (1_660_000, 1_690_000));
+    for step in 0..5u64 {
+        let start = 1_000_000 * (step + 1);
+        made.range(name, (start + 700_000, start + 800_000));
+    }
+    assert_eq!(report(made).steps.len(), 4);
+}
+
+#[test]
+fn ranges_of_steps_come_before_their_borders() {
+    let mut made = training(5, "Optimizer.step#SGD.step");
+    for step in 0..5u64 {
+        let start = 1_000_000 * (step + 1);
+        made.range(&format!("iteration {step}"), (start, start + 900_000));
+    }
+    let found = report(made);
+    assert_eq!(found.source.words(), "from NVTX ranges named iteration");
+    assert_eq!((found.steps.len(), found.processes), (5, 1));
+}
+
+#[test]
+fn two_hundred_steps_are_found_where_some_also_log() {
+    let mut made = Made::new();
+    let mut time = 1_000;
+    for step in 0..200u64 {
+        let mut names = vec!["a", "b", "c", "b", "b", "d"];
+        if step % 20 == 19 {
+            names.extend(["log", "log"]);
+        }
+        for name in names {
+            made.launched(name, 1, (time, time + 10), (time + 20, time + 90));
+            time += 100;
+        }
+    }
+    let found = report(made);
+    assert_eq!(found.steps.len(), 200);
+    assert!(matches!(&found.source, StepSource::Pattern { anchor, kernels: 6 } if anchor == "a"));
+}
+
+#[test]
+fn layers_of_one_graph_launch_are_not_steps() {
+    let made = |launches: u64| {
+        let mut made = Made::new();
+        for launch in 0..launches {
+            let start = 1_000_000 * (launch + 1);
+            let correlation = made.call("cudaGraphLaunch", (start, start + 10));
+            for layer in 0..36u64 {
+                for (number, name) in ["gemm", "norm", "add"].iter().enumerate() {
+                    let at = start + 100 + layer * 300 + number as u64 * 100;
+                    made.kernel_row(name, (at, at + 90), correlation, place(1));
+                }
+            }
+        }
+        report(made)
+    };
+    assert!(made(1).steps.is_empty(), "{:?}", made(1).source);
+    let decoded = made(10);
+    assert_eq!(decoded.steps.len(), 10, "each launch is a step");
+    assert_eq!(decoded.steps[3].ops, 108);
+}
+
+/// Steps of several ranks on a device each, 100 µs apart.
+fn job(ranks: u32, range: Option<&str>) -> Made {
+    let mut made = Made::new();
+    for rank in 0..ranks {
+        let process = ProcessId(rank + 1);
+        let row = Process {
+            id: process,
+            pid: 100 + rank,
+            rank: Ordinal::new(rank),
+            world_size: ranks,
+            ..Process::default()
+        };
+        made.writer.push(CLOCK, &row).unwrap();
+        for step in 0..6u64 {
+            let start = 1_000_000 * (step + 1) + 100_000 * u64::from(rank);
+            let caller = Caller {
+                process,
+                thread: THREAD,
+            };
+            if let Some(range) = range {
+                let name = range.replace('#', &step.to_string());
+                let row = Marker {
+                    start: Timestamp(start),
+                    end: Timestamp(start + 900_000),
+                    caller,
+                    shape: MarkerShape {
+                        name: made.writer.string(&name).unwrap(),
+                        kind: MarkerKind::NESTED_RANGE,
+                        ..MarkerShape::default()
+                    },
+                    ..Marker::default()
+                };
+                made.writer.push(CLOCK, &row).unwrap();
+            }
+            for (number, name) in ["a", "b"].iter().enumerate() {
+                let at = start + 10_000 + number as u64 * 300_000;
+                let correlation = made.next_correlation();
+                let call = ApiCall {
+                    start: Timestamp(at),
+                    end: Timestamp(at + 1_000),
+                    correlation,
+                    caller,
+                    shape: ApiShape {
+                        name: made.writer.string("cudaLaunchKernel").unwrap(),
+                        domain: ApiDomain::CUDA_RUNTIME,
+                        ..ApiShape::default()
+                    },
+                    ..ApiCall::default()
+                };
+                made.writer.push(CLOCK, &call).unwrap();
+                let place = tracesmith_format::tables::Place {
+                    process,
+                    device: tracesmith_format::DeviceId(rank + 1),
+                    ..place(1)
+                };
+                made.kernel_row(name, (at + 2_000, at + 200_000), correlation, place);
+            }
+        }
+    }
+    made
+}
+
+#[test]
+fn the_ranks_of_a_job_share_its_steps() {
+    for range in [Some("ProfilerStep##"), Some("step"), None] {
+        let found = report(job(4, range));
+        assert_eq!((found.steps.len(), found.processes), (6, 4), "{range:?}");
+        let second = &found.steps[1];
+        let ranks: Vec<_> = second.step.parts.iter().map(|part| part.rank).collect();
+        assert_eq!(ranks, [Some(0), Some(1), Some(2), Some(3)]);
+        assert_eq!((second.ops, second.devices.len()), (8, 4), "{range:?}");
+        let start = if range.is_some() { 2_000_000 } else { 2_010_000 };
+        assert_eq!(second.step.start_ns, start, "when the first rank began it");
+        if range.is_some() {
+            assert_eq!(second.step.end_ns, 3_200_000, "when the last rank ended it");
+        }
+    }
+}
+
+#[test]
+fn a_step_of_a_job_is_looked_at_with_all_ranks() {
+    let trace = job(4, Some("step #")).finish();
+    let step = Analysis::of_step(&trace, 2).unwrap();
+    let steps = &step.swept().steps.steps;
+    assert_eq!((steps.len(), steps[0].ops, steps[0].devices.len()), (1, 8, 4));
+    assert!(Analysis::of_step(&trace, 6).is_err());
+}
