@@ -12,6 +12,7 @@ mod input;
 mod library;
 mod output;
 mod progress;
+mod similar;
 mod time_arg;
 mod timeline;
 

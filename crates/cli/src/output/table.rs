@@ -211,7 +211,7 @@ impl TextTable {
 }
 
 /// A text cut in its middle: the ends of kernel names are what tells them apart.
-pub(super) fn shortened(text: &str, width: usize) -> String {
+pub(crate) fn shortened(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
     }

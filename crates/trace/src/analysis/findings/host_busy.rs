@@ -18,7 +18,8 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
             device.name,
             many(gaps, "gap")
         ),
-        advice: "Move CPU work to other threads or after the launches. In Python, use torch.compile or CUDA graphs",
+        advice: facts.program.less_host_work(),
+        assumption: "the launching thread works between its calls. It may also wait for something outside CUDA",
         saves_ns: Some(idle),
         saves_share: None,
         evidence: facts.gaps_of(IdleCause::HostBusy),
