@@ -13,6 +13,7 @@ mod library;
 mod output;
 mod progress;
 mod select;
+mod similar;
 mod time_arg;
 mod timeline;
 

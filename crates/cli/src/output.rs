@@ -140,6 +140,14 @@ impl Output {
         }
     }
 
+    /// A name in a sentence: cut in its middle where tables would cut it, too.
+    pub(crate) fn name_in_text(&self, name: &str) -> String {
+        match self.names {
+            Names::Whole => name.to_owned(),
+            _ => table::shortened(name, 80),
+        }
+    }
+
     /// Chooses how tables show names of C++ functions.
     pub(crate) fn show_names(&mut self, names: Names) {
         self.names = names;

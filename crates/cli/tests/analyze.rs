@@ -283,6 +283,48 @@ fn what_if_says_when_nothing_is_asked() {
     assert!(!answer.stderr.contains("no change to simulate"), "{answer:?}");
 }
 
+#[test]
+fn what_if_suggests_names_and_explains_a_zero() {
+    let typo = tracesmith(["analyze", DEMO, "--scale", "acumulate=0.5"]);
+    let suggestion = "no GPU work matches --scale 'acumulate'; did you mean accumulate?";
+    assert!(typo.stderr.contains(suggestion), "{}", typo.stderr);
+    let typo = tracesmith(["analyze", DEMO, "--without-sync=cuStreamSyncronize"]);
+    let suggestion = "did you mean cuStreamSynchronize";
+    assert!(typo.stderr.contains(suggestion), "{}", typo.stderr);
+    let little = tracesmith(["analyze", DEMO, "--scale", "accumulate=0.1"]).ok();
+    assert!(
+        little.contains("20 GPU operations match") && little.contains("the GPU waits for the CPU"),
+        "{little}"
+    );
+}
+
+#[test]
+fn a_summary_names_the_time_that_its_shares_are_of_once() {
+    let whole = tracesmith(["analyze", DEMO]).ok();
+    assert_eq!(whole.matches("Analyzed time: ").count(), 1, "{whole}");
+    // The idle table and the finding have the same share of it.
+    assert!(
+        whole.contains("  9.74 ms  54.6 %    23  CPU busy between calls"),
+        "{whole}"
+    );
+    assert!(whole.contains("saves at most 9.74 ms (54.6 %)"), "{whole}");
+    let step = tracesmith(["analyze", DEMO, "--step", "3"]).ok();
+    assert!(step.contains(", as selected."), "{step}");
+    // What is drawn as busy and is not counted is noted on both sides.
+    let counted = tracesmith(["analyze", SYNTHETIC]);
+    assert!(
+        counted.stderr.contains("6 collectives have no kernels"),
+        "{}",
+        counted.stderr
+    );
+    let drawn = tracesmith(["view", "--timeline", SYNTHETIC]);
+    assert!(
+        drawn.stderr.contains("6 collectives count as communication"),
+        "{}",
+        drawn.stderr
+    );
+}
+
 /// Kernels of PyTorch, whose names differ in the middle of their template arguments.
 fn with_long_names(dir: &tempfile::TempDir) -> (String, Vec<String>) {
     use tracesmith_format::tables::{Kernel, KernelShape};

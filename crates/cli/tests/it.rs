@@ -8,6 +8,7 @@
 #![allow(missing_docs, unreachable_pub, reason = "nobody uses a test from outside")]
 
 mod analyze;
+mod analyze_shares;
 mod architecture;
 mod arguments;
 mod capture_clients;

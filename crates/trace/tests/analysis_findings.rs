@@ -317,7 +317,8 @@ fn leaks_and_double_frees_are_found() {
         let mut made = healthy();
         let stack = made.stack("cache.py", 12, "grow");
         for at in 0..pieces {
-            made.memory(ALLOCATE, 2_000_000 + at, 0x1000 + at * 0x10_0000, 1 << 18, stack);
+            let time = 2_000_000 + at * 700_000;
+            made.memory(ALLOCATE, time, 0x1000 + at * 0x10_0000, 1 << 18, stack);
         }
         made.memory(ALLOCATE, 3_000_000, 0x10, 64, StackId::NONE);
         for at in 0..frees {

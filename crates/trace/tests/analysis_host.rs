@@ -89,8 +89,13 @@ fn gaps_are_listed_by_range_operator_function_and_line() {
     assert_eq!(pairs(&gaps.operators), [("aten::mean", 20)]);
     assert_eq!(pairs(&gaps.functions), [("train.py(20): load", 60)]);
     assert_eq!(pairs(&gaps.lines), [("train.py:21 (load_batch)", 70)]);
-    let (kind, main) = gaps.main_place().unwrap();
-    assert_eq!((kind, main.name.as_str()), ("line", "train.py:21 (load_batch)"));
+    assert_eq!(
+        gaps.main_places(),
+        [
+            "71 % of it in the range load",
+            "100 % of it before the CUDA call at train.py:21 (load_batch)"
+        ]
+    );
     assert!((gaps.ranges[0].share - 50.0 / 70.0).abs() < 1e-9);
     // The path leads over the host from the first launch to the second.
     assert!(path.total_ns >= 80, "{path:?}");
@@ -116,7 +121,7 @@ fn a_gpu_that_waits_for_nothing_has_no_host_time() {
     let analysis = Analysis::of(&made.finish(), Window::default()).unwrap();
     let gaps = analysis.host_in_gaps().unwrap();
     assert_eq!((gaps.total_ns, gaps.lines.len()), (0, 0));
-    assert!(gaps.main_place().is_none());
+    assert!(gaps.main_places().is_empty() && !gaps.has_places());
 }
 
 /// The kernels of a trace by the line that launched them.

@@ -5,22 +5,24 @@ mod host;
 mod people;
 mod tables;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use serde::Serialize;
 use serde_json::Value;
 use tracesmith_trace::analysis::{
-    Analysis, AnalysisOptions, Analyzer, HostWaits, KernelKey, Need, Rows, Scale, StreamCount, WhatIf,
-    WhatIfReport,
+    Analysis, AnalysisOptions, Analyzer, HostWaits, KernelKey, Need, Rows, Scale, StreamCount, SummaryReport,
+    WhatIf, WhatIfReport,
 };
-use tracesmith_trace::reconstruct::{DataQuality, Window};
-use tracesmith_trace::{NamePattern, Trace};
+use tracesmith_trace::reconstruct::{CallClass, DataQuality, Window};
+use tracesmith_trace::{NamePattern, Trace, units};
 
 use crate::args::{AnalyzeArgs, Format, KernelKeyArg, StreamsArg, TimeRangeArgs};
 use crate::input::{open_trace, repair_hint};
 use crate::output::table::{Align, TextTable};
 use crate::output::{Names, Output};
+use crate::similar::did_you_mean;
 use crate::time_arg::time_range;
 
 /// Rows of each list of CPU places in the summary.
@@ -94,19 +96,21 @@ fn key(arg: KernelKeyArg) -> KernelKey {
 
 fn summary(args: &AnalyzeArgs, analysis: &Analysis, limit: usize, output: &mut Output) -> anyhow::Result<()> {
     let mut report = analysis.summary()?;
+    let findings = analysis.findings(&report)?;
     if args.by != KernelKeyArg::Name {
         report.kernels = (*analysis.kernels(key(args.by))).clone();
     }
-    let findings = analysis.findings(&report)?;
     if output.format == Format::Json {
         let mut answer = value(&report)?;
         answer["findings"] = value(&findings.findings)?;
         return Ok(output.json(&answer)?);
     }
     note_no_work(analysis, output);
+    note_collectives(&report, &analysis.trace, output);
     let hidden = report.kernels.rows.len().saturating_sub(limit);
     report.kernels.rows.truncate(limit);
     if !analysis.activity.ops.is_empty() {
+        tables::analyzed_time(&analysis.activity, output)?;
         tables::devices(&report.utilization, output)?;
         tables::idle(&report.idle, output)?;
         host::in_gaps(&report.host, HOST_ROWS.min(limit), output)?;
@@ -123,6 +127,18 @@ fn summary(args: &AnalyzeArgs, analysis: &Analysis, limit: usize, output: &mut O
         whole_span(&analysis.trace),
         output,
     )
+}
+
+/// Prints a note about collectives that were recorded without kernels: they are busy time in the timeline alone.
+fn note_collectives(report: &SummaryReport, trace: &Trace, output: &mut Output) {
+    let collectives = trace.collectives.rows();
+    let mut devices = report.utilization.devices.iter();
+    if collectives > 0 && devices.all(|device| device.breakdown.communication_ns == 0) {
+        output.note(&format!(
+            "{} collectives have no kernels in the trace and are not GPU work here; `view --timeline` shows them as busy",
+            units::count(collectives)
+        ));
+    }
 }
 
 /// Prints a note that there is no GPU work, instead of an empty table.
@@ -152,7 +168,7 @@ fn one(
     };
     let answer = analyzer.run(analysis, &options)?;
     if let Some(report) = answer.report::<WhatIfReport>() {
-        note_what_if(args, report, output);
+        note_what_if(args, report, analysis, &options.what_if, output);
     }
     match (output.format, answer.rows()) {
         (Format::Json, _) => Ok(output.json_of(|out| answer.write_json(&analysis.activity.doubts, out))?),
@@ -184,15 +200,35 @@ struct Chosen<'a> {
     limit: usize,
 }
 
-fn note_what_if(args: &AnalyzeArgs, report: &WhatIfReport, output: &mut Output) {
-    if !args.scale.is_empty() && report.scaled_ops == 0 {
-        output.warning("no GPU work matches --scale; nothing was scaled");
+fn note_what_if(
+    args: &AnalyzeArgs,
+    report: &WhatIfReport,
+    analysis: &Analysis,
+    what_if: &WhatIf,
+    output: &mut Output,
+) {
+    let (trace, activity) = (&analysis.trace, &analysis.activity);
+    let names: BTreeSet<&str> = activity.op_names(trace).collect();
+    for scale in &what_if.scales {
+        if !names.iter().any(|name| scale.name.matches(name)) {
+            let pattern = scale.name.as_str();
+            let similar = did_you_mean(pattern, names.iter().copied());
+            output.warning(&format!("no GPU work matches --scale '{pattern}'{similar}"));
+        }
     }
     if args.scale.is_empty() && args.streams.is_none() && args.without_sync.is_none() {
         output.note("no change to simulate: use --scale 'name*=0.5', --streams or --without-sync");
     }
-    if matches!(args.without_sync, Some(Some(_))) && report.left_waits == 0 {
-        output.warning("no CPU wait matches --without-sync; none was removed");
+    if let Some(Some(pattern)) = &args.without_sync
+        && report.left_waits == 0
+    {
+        let functions = activity.calls.functions.iter();
+        let waits = functions.filter(|(_, class)| *class == CallClass::Sync);
+        let names: BTreeSet<&str> = waits.map(|(name, _)| trace.string(*name)).collect();
+        let similar = did_you_mean(pattern, names.iter().copied());
+        output.warning(&format!(
+            "no CPU wait matches --without-sync '{pattern}'; none was removed{similar}"
+        ));
     }
 }
 

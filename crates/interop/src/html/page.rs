@@ -89,9 +89,10 @@ impl Page<'_> {
             });
             let _ = write!(
                 html,
-                "<div class=\"finding\"><p>{}.{saves}</p><p class=\"faint\">{}</p>",
+                "<div class=\"finding\"><p>{}.{saves}</p><p>{}.</p><p class=\"faint\">Assumes that {}.</p>",
                 escaped(&finding.sentence),
-                escaped(finding.advice)
+                escaped(&finding.advice),
+                escaped(finding.assumption)
             );
             if !finding.evidence.is_empty() {
                 html.push_str("<ul class=\"faint\">");
@@ -188,14 +189,19 @@ impl Page<'_> {
         html.push_str("<h2>Memory</h2>\n");
         let span = whole_span(self.trace).unwrap_or_default();
         for pool in &self.memory.pools {
-            let of = [pool.device_name.as_str(), pool.memory, &pool.allocator]
+            let process = match pool.rank {
+                Some(rank) => format!("rank {rank}"),
+                None if self.trace.processes.len() > 1 => format!("process {}", pool.pid),
+                None => String::new(),
+            };
+            let of = [&process, pool.device_name.as_str(), pool.memory, &pool.allocator]
                 .into_iter()
                 .filter(|part| !part.is_empty())
                 .collect::<Vec<_>>()
                 .join(", ");
             let _ = write!(
                 html,
-                "<h3>{}</h3><p>peak {}, {} never freed, {} allocations</p>{}",
+                "<h3>{}</h3><p>peak {}, {} in use at the end, {} allocations</p>{}",
                 escaped(&of),
                 units::bytes(pool.peak_bytes),
                 units::bytes(pool.live_bytes),

@@ -100,7 +100,15 @@ impl HostTime {
         let places = HostPlaces::of(trace, activity)?;
         let mut idle = Sums::new(trace, activity, &places);
         Timeline::swept(activity, &[], |gap| {
-            busy_parts(activity, gap, &mut |call, from, to| idle.add(call, from, to));
+            busy_parts(activity, gap, &mut |call, from, to| {
+                // Overhead and code loading are other causes.
+                let thread = activity.calls.thread_of(call);
+                activity.overheads.split(thread, from, to, |overhead, from, to| {
+                    if overhead.is_none() {
+                        idle.add(call, from, to);
+                    }
+                });
+            });
         });
         Ok(idle.report(trace))
     }
@@ -130,9 +138,9 @@ impl HostTime {
     pub fn lists(&self) -> [(&'static str, &[HostRow]); 4] {
         [
             ("range", &self.ranges),
-            ("operator", &self.operators),
-            ("function", &self.functions),
             ("line", &self.lines),
+            ("function", &self.functions),
+            ("operator", &self.operators),
         ]
     }
 
@@ -141,12 +149,27 @@ impl HostTime {
         self.lists().iter().any(|(_, rows)| !rows.is_empty())
     }
 
-    /// The most telling place: the first row of the list with the largest first row, lines and functions before others.
-    pub fn main_place(&self) -> Option<(&'static str, &HostRow)> {
-        let lists = self.lists().into_iter().rev();
+    /// The places with the largest shares in words, such as `78 % of it in the range load`; at most two.
+    pub fn main_places(&self) -> Vec<String> {
+        const WORTH: f64 = 0.2;
+        /// A range around everything explains nothing.
+        const ALL: f64 = 0.95;
+        let first = |kind: &'static str, rows: &[HostRow]| {
+            let row = rows.first().filter(|row| row.share >= WORTH)?;
+            let percent = format!("{:.0} % of it", 100.0 * row.share);
+            let name = &row.name;
+            match kind {
+                "range" if row.share >= ALL => None,
+                "range" => Some(format!("{percent} in the range {name}")),
+                "line" => Some(format!("{percent} before the CUDA call at {name}")),
+                _ => Some(format!("{percent} in {name}")),
+            }
+        };
+        let lists = self.lists().into_iter();
         lists
-            .filter_map(|(kind, rows)| Some((kind, rows.first()?)))
-            .max_by(|(_, one), (_, other)| one.share.total_cmp(&other.share))
+            .filter_map(|(kind, rows)| first(kind, rows))
+            .take(2)
+            .collect()
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! A gap ends with a piece of work, and that was asked for by a call. What the calling thread did from the start of the gap
 //! until that call is the host's part of the gap: it waited for a device, took memory, copied, waited for a lock, or did
-//! work of its own between calls. The rest, from the call to the start on the device, is the launch's.
+//! work of its own between calls. The rest, from the call to the start on the device, is the launch's. Time in which the
+//! profiler itself held up the calling thread is a cause of its own, whatever the thread was in.
 
 use serde::Serialize;
 use tracesmith_format::DeviceId;
@@ -11,7 +12,9 @@ use super::kernels::share;
 use super::registry::{Analyzer, Answer, Need, row};
 use super::utilization::device_name;
 use crate::model::trace::Trace;
-use crate::reconstruct::{Activity, CallClass, Dependencies, Gap, OpClass, OpId, OpTable, Timeline};
+use crate::reconstruct::{
+    Activity, CallClass, Dependencies, Gap, OpClass, OpId, OpTable, OverheadKind, Timeline,
+};
 
 pub(super) const ANALYZER: Analyzer = Analyzer {
     name: "idle",
@@ -43,6 +46,8 @@ pub enum IdleCause {
     HostModule,
     /// The host was in another call.
     HostCall,
+    /// The profiler held up the host.
+    ProfilerOverhead,
     /// The work was being launched.
     LaunchGap,
     /// The work was launched long before, and the device took this long to begin it.
@@ -53,15 +58,15 @@ pub enum IdleCause {
     Communication,
     /// The call is not in the trace.
     Unknown,
-    /// Nothing was asked for yet.
+    /// Before the first work of this device in the analyzed time.
     Start,
-    /// Everything was done.
+    /// After the last work of this device in the analyzed time.
     End,
 }
 
 impl IdleCause {
     /// All causes, in the order of their numbers.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::HostBusy,
         Self::HostSync,
         Self::HostAllocation,
@@ -69,6 +74,7 @@ impl IdleCause {
         Self::HostLock,
         Self::HostModule,
         Self::HostCall,
+        Self::ProfilerOverhead,
         Self::LaunchGap,
         Self::Dispatch,
         Self::OtherStream,
@@ -88,6 +94,7 @@ impl IdleCause {
             Self::HostLock => "host_lock",
             Self::HostModule => "host_module",
             Self::HostCall => "host_call",
+            Self::ProfilerOverhead => "profiler_overhead",
             Self::LaunchGap => "launch_gap",
             Self::Dispatch => "dispatch",
             Self::OtherStream => "other_stream",
@@ -108,14 +115,20 @@ impl IdleCause {
             Self::HostLock => "CPU waits for a lock",
             Self::HostModule => "CPU loads a module",
             Self::HostCall => "CPU in another call",
+            Self::ProfilerOverhead => "profiler overhead",
             Self::LaunchGap => "launch in progress",
             Self::Dispatch => "queued on the GPU",
             Self::OtherStream => "waits for another stream",
             Self::Communication => "waits for communication",
             Self::Unknown => "call not recorded",
-            Self::Start => "before the first GPU work",
-            Self::End => "after the last GPU work",
+            Self::Start => "before its first GPU work",
+            Self::End => "after its last GPU work",
         }
+    }
+
+    /// Whether the host thread that launched the work was at something in the meantime.
+    fn is_of_host(self) -> bool {
+        self <= Self::LaunchGap
     }
 
     fn of_call(class: CallClass) -> Self {
@@ -151,17 +164,25 @@ pub struct DeviceIdle {
     pub device: u32,
     /// Its name.
     pub name: String,
-    /// The whole stretch: from the first to the last event of the trace, or of the window.
+    /// The analyzed time: from the first to the last work of all devices, or the window where one was selected.
     pub span_ns: u64,
-    /// Idle time in it, with start and end.
+    /// Idle time in it.
     pub idle_ns: u64,
     /// Gaps between pieces of work.
     pub gaps: u64,
     /// The causes, the longest first.
     pub causes: Vec<CauseTotal>,
+    /// Parts of gaps in which one launch call took 100 µs or more.
+    pub slow_launches: u64,
+    /// Their time, which is part of `launch_gap`.
+    pub slow_launches_ns: u64,
+    /// The gap with the slowest of them.
+    pub slowest_launch: Option<LongGap>,
+    /// Launches in progress in gaps in which the host had waited for a device: part of `launch_gap`.
+    pub launches_after_sync_ns: u64,
     /// The longest gaps.
     pub longest: Vec<LongGap>,
-    /// For each cause the gap that it had the greatest part in.
+    /// For each cause the gap that it had the greatest part in; of launches, a slow one only if all are slow.
     pub by_cause: Vec<LongGap>,
 }
 
@@ -268,8 +289,22 @@ pub struct LongGap {
     pub next_table: OpTable,
     /// Its row there.
     pub next_row: u32,
+    /// How much of it was profiler overhead.
+    pub overhead_ns: u64,
+    /// How much of it the call took that launched what ended it.
+    pub launch_call_ns: u64,
 }
 
+impl LongGap {
+    /// Whether one launch call took 100 µs or more of it.
+    pub fn is_slow_launch(&self) -> bool {
+        self.launch_call_ns >= SLOW_LAUNCH
+    }
+}
+
+/// Time in one launch call, or from its return to the start of its work, from which on it counts as slow: both take 2 µs
+/// to 20 µs as a rule.
+const SLOW_LAUNCH: u64 = 100_000;
 /// Long gaps that are listed.
 const LONGEST: usize = 10;
 
@@ -284,9 +319,14 @@ struct Sums {
     gaps: u64,
     nanos: [u64; IdleCause::ALL.len()],
     counts: [u64; IdleCause::ALL.len()],
-    longest: Vec<(Gap, IdleCause)>,
-    /// For each cause its greatest part in a gap.
+    /// With the main cause and the profiler's part.
+    longest: Vec<(Gap, IdleCause, u64)>,
+    /// For each cause its greatest part in a gap. Gaps with profiler overhead are evidence of nothing else.
     greatest: [Option<(u64, Gap)>; IdleCause::ALL.len()],
+    slow_launches: u64,
+    slow_launches_ns: u64,
+    slowest_launch: Option<(u64, Gap)>,
+    launches_after_sync_ns: u64,
 }
 
 impl IdleSums {
@@ -302,7 +342,7 @@ impl IdleSums {
     }
 
     pub(crate) fn report(self, trace: &Trace, activity: &Activity, timeline: &Timeline) -> IdleReport {
-        let span = activity.span.unwrap_or((0, 0));
+        let span = activity.base;
         let devices = timeline.devices.iter().map(|device| {
             let mut sums = self
                 .devices
@@ -325,15 +365,30 @@ impl IdleSums {
                 idle_ns: sums.nanos.iter().sum(),
                 gaps: sums.gaps,
                 causes: sums.causes(span_ns),
+                slow_launches: sums.slow_launches,
+                slow_launches_ns: sums.slow_launches_ns,
+                slowest_launch: sums
+                    .slowest_launch
+                    .map(|(_, gap)| long_gap(trace, activity, &gap, (IdleCause::LaunchGap, 0))),
+                launches_after_sync_ns: sums.launches_after_sync_ns,
                 longest: sums
                     .longest
                     .iter()
-                    .map(|(gap, cause)| long_gap(trace, activity, gap, *cause))
+                    .map(|(gap, cause, overhead)| long_gap(trace, activity, gap, (*cause, *overhead)))
                     .collect(),
                 by_cause: IdleCause::ALL
                     .into_iter()
-                    .filter_map(|cause| Some((cause, sums.greatest[cause as usize]?.1)))
-                    .map(|(cause, gap)| long_gap(trace, activity, &gap, cause))
+                    .filter_map(|cause| {
+                        let slowest = sums.slowest_launch.filter(|_| cause == IdleCause::LaunchGap);
+                        Some((cause, sums.greatest[cause as usize].or(slowest)?))
+                    })
+                    .map(|(cause, (nanos, gap))| {
+                        let overhead = match cause {
+                            IdleCause::ProfilerOverhead => nanos,
+                            _ => 0,
+                        };
+                        long_gap(trace, activity, &gap, (cause, overhead))
+                    })
                     .collect(),
             }
         });
@@ -351,6 +406,21 @@ impl Sums {
             parts[cause as usize] += nanos
         });
         self.gaps += 1;
+        let of = |cause: IdleCause| parts[cause as usize];
+        let overhead = of(IdleCause::ProfilerOverhead);
+        let is_slow = of(IdleCause::LaunchGap) > 0 && in_its_call(activity, &gap) >= SLOW_LAUNCH;
+        if of(IdleCause::LaunchGap) > 0 {
+            let nanos = of(IdleCause::LaunchGap);
+            if is_slow {
+                self.slow_launches += 1;
+                self.slow_launches_ns += nanos;
+                if overhead == 0 && self.slowest_launch.is_none_or(|(other, _)| nanos > other) {
+                    self.slowest_launch = Some((nanos, gap));
+                }
+            } else if of(IdleCause::HostSync) > 0 {
+                self.launches_after_sync_ns += of(IdleCause::LaunchGap);
+            }
+        }
         let mut main = (0, IdleCause::Unknown);
         for cause in IdleCause::ALL {
             let nanos = parts[cause as usize];
@@ -358,7 +428,12 @@ impl Sums {
                 self.nanos[cause as usize] += nanos;
                 self.counts[cause as usize] += 1;
                 let greatest = &mut self.greatest[cause as usize];
-                if greatest.is_none_or(|(other, _)| nanos > other) {
+                let is_evidence = match cause {
+                    IdleCause::ProfilerOverhead => true,
+                    IdleCause::LaunchGap => overhead == 0 && !is_slow,
+                    _ => overhead == 0,
+                };
+                if is_evidence && greatest.is_none_or(|(other, _)| nanos > other) {
                     *greatest = Some((nanos, gap));
                 }
             }
@@ -371,12 +446,12 @@ impl Sums {
             || self
                 .longest
                 .last()
-                .is_some_and(|(last, _)| length(&gap) > length(last))
+                .is_some_and(|(last, ..)| length(&gap) > length(last))
         {
             let place = self
                 .longest
-                .partition_point(|(other, _)| length(other) >= length(&gap));
-            self.longest.insert(place, (gap, main.1));
+                .partition_point(|(other, ..)| length(other) >= length(&gap));
+            self.longest.insert(place, (gap, main.1, overhead));
             self.longest.truncate(LONGEST);
         }
     }
@@ -397,7 +472,25 @@ impl Sums {
     }
 }
 
-fn long_gap(trace: &Trace, activity: &Activity, gap: &Gap, cause: IdleCause) -> LongGap {
+/// How much of a gap the call that launched its end took.
+fn in_its_call(activity: &Activity, gap: &Gap) -> u64 {
+    let call = activity.ops.call[gap.next.index()];
+    if !call.is_some() {
+        return 0;
+    }
+    let (start, end) = (
+        activity.calls.start[call.index()],
+        activity.calls.end[call.index()],
+    );
+    end.min(gap.to).saturating_sub(start.max(gap.from))
+}
+
+fn long_gap(
+    trace: &Trace,
+    activity: &Activity,
+    gap: &Gap,
+    (cause, overhead_ns): (IdleCause, u64),
+) -> LongGap {
     LongGap {
         from_ns: gap.from,
         to_ns: gap.to,
@@ -405,6 +498,8 @@ fn long_gap(trace: &Trace, activity: &Activity, gap: &Gap, cause: IdleCause) -> 
         next: activity.name(trace, gap.next).to_owned(),
         next_table: activity.ops.kind(gap.next).table,
         next_row: activity.ops.row[gap.next.index()],
+        overhead_ns,
+        launch_call_ns: in_its_call(activity, gap),
     }
 }
 
@@ -433,8 +528,35 @@ pub(super) fn causes_of(activity: &Activity, gap: Gap, take: &mut dyn FnMut(Idle
     split(activity, gap, None, take);
 }
 
-/// Splits a gap by what caused it; the parts add up to the gap.
+/// Splits a gap by what caused it; the parts add up to the gap. Overhead comes before what the host was in.
 fn split(activity: &Activity, gap: Gap, held: Option<Held>, take: &mut dyn FnMut(IdleCause, u64)) {
+    let call = activity.ops.call[gap.next.index()];
+    if activity.overheads.is_empty() || !call.is_some() {
+        return split_by_call(activity, gap, held, &mut |cause, from, to| take(cause, to - from));
+    }
+    let thread = activity.calls.thread_of(call);
+    split_by_call(activity, gap, held, &mut |cause, from, to| {
+        if !cause.is_of_host() {
+            return take(cause, to - from);
+        }
+        activity.overheads.split(thread, from, to, |overhead, from, to| {
+            let cause = match overhead {
+                Some(OverheadKind::Profiler) => IdleCause::ProfilerOverhead,
+                Some(OverheadKind::Module) => IdleCause::HostModule,
+                None => cause,
+            };
+            take(cause, to - from);
+        });
+    });
+}
+
+/// The same by the calls alone. Parts come with their start and end.
+fn split_by_call(
+    activity: &Activity,
+    gap: Gap,
+    held: Option<Held>,
+    take: &mut dyn FnMut(IdleCause, u64, u64),
+) {
     let Gap { from, to, next, .. } = gap;
     let call = activity.ops.call[next.index()];
     let (mut at, launch) = if call.is_some() {
@@ -458,17 +580,33 @@ fn split(activity: &Activity, gap: Gap, held: Option<Held>, take: &mut dyn FnMut
     if let Some(held) = held
         && held.until.min(to) > at
     {
-        take(held.cause, held.until.min(to) - at);
+        take(held.cause, at, held.until.min(to));
         at = held.until.min(to);
     }
+    // A launch that returned long before its work began was not what held the work up.
+    if launch == IdleCause::LaunchGap {
+        let returned = activity.calls.end[call.index()].max(at);
+        if to > returned + SLOW_LAUNCH {
+            if returned > at {
+                take(launch, at, returned);
+            }
+            return take(IdleCause::Dispatch, returned, to);
+        }
+    }
     if to > at {
-        take(launch, to - at);
+        take(launch, at, to);
     }
 }
 
 /// What the thread that asked for a piece of work did before, by its calls. They stand in the order of their start, so
 /// those that count are found going back from the call that asked. Calls within calls are the outer one's.
-fn split_host(activity: &Activity, next: OpId, from: u64, to: u64, take: &mut dyn FnMut(IdleCause, u64)) {
+fn split_host(
+    activity: &Activity,
+    next: OpId,
+    from: u64,
+    to: u64,
+    take: &mut dyn FnMut(IdleCause, u64, u64),
+) {
     let calls = &activity.calls;
     let asking = activity.ops.call[next.index()];
     let first = calls.threads[calls.thread_of(asking)].calls.start;
@@ -482,15 +620,15 @@ fn split_host(activity: &Activity, next: OpId, from: u64, to: u64, take: &mut dy
         let (start, end) = (calls.start[at].max(from), calls.end[at].min(until));
         if end > start {
             if until > end {
-                take(IdleCause::HostBusy, until - end);
+                take(IdleCause::HostBusy, end, until);
             }
-            take(IdleCause::of_call(calls.class(at)), end - start);
+            take(IdleCause::of_call(calls.class(at)), start, end);
             until = start;
         } else if calls.end[at] <= from {
             break;
         }
     }
     if until > from {
-        take(IdleCause::HostBusy, until - from);
+        take(IdleCause::HostBusy, from, until);
     }
 }

@@ -7,7 +7,7 @@ use super::kernels::share;
 use super::registry::{Analyzer, Answer, Need};
 use super::utilization::device_name;
 use crate::model::trace::Trace;
-use crate::reconstruct::{Activity, OpId, OpTable, sort_nearly_sorted};
+use crate::reconstruct::{Activity, CallClass, CallId, OpId, OpTable, sort_nearly_sorted};
 
 pub(super) const ANALYZER: Analyzer = Analyzer {
     name: "launches",
@@ -17,15 +17,20 @@ pub(super) const ANALYZER: Analyzer = Analyzer {
     run: |analysis, _| Ok(Answer::several_tables(analysis.launches())),
 };
 
-/// What it took to get work to the device. Only work whose call is in the trace counts.
+/// What it took to get work to the device. Only work whose call is in the trace counts. A call counts once, however
+/// much work it launches: a graph is one launch.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct LaunchesReport {
-    /// From the start of the call to the start on the device.
+    /// From the start of the call to the start of its first work on the device.
     pub latency: Distribution,
-    /// From the end of the call to the start on the device; 0 for work that started before.
+    /// From the end of the call to the start of its first work on the device; 0 for work that started before.
     pub delay: Distribution,
     /// Time in the call.
     pub call: Distribution,
+    /// Calls that launch graphs.
+    pub graph_launches: u64,
+    /// Kernels that came out of graphs.
+    pub graph_kernels: u64,
     /// Kernels that took less time than the call that launched them.
     pub short_kernels: ShortKernels,
     /// Work that was asked for and had not started, device by device.
@@ -45,9 +50,12 @@ pub struct ShortKernels {
     pub share: f64,
     /// Their time on the device.
     pub kernel_ns: u64,
-    /// The time in their calls.
+    /// The time in their calls, without profiler overhead. A call counts once.
     pub call_ns: u64,
-    /// The row of the one whose call took most more than itself, in the table of kernels.
+    /// Share of the analyzed time that the thread with the most of these calls spent in them.
+    pub call_share: f64,
+    /// The row of the one whose call took most more than itself, in the table of kernels. Calls with profiler overhead
+    /// in them do not count.
     pub worst_row: Option<u32>,
     /// When it started.
     pub worst_start_ns: u64,
@@ -66,9 +74,9 @@ pub struct Queue {
     pub max: u64,
     /// When that was first so.
     pub max_at_ns: u64,
-    /// On average over time.
+    /// On average over the analyzed time.
     pub mean: f64,
-    /// Share of the time in which nothing stood in line.
+    /// Share of the analyzed time in which nothing stood in line.
     pub empty_share: f64,
     /// Over time: for each of even stretches where it starts, the average and the most.
     pub series: Vec<QueuePoint>,
@@ -125,49 +133,102 @@ impl LaunchesReport {
         };
         let mut counted: [Counted; 3] = Default::default();
         let mut short_kernels = ShortKernels::default();
-        let mut kernels = 0;
+        // The time in the calls of short kernels, by thread.
+        let mut in_calls: Vec<u64> = vec![0; calls.threads.len()];
         let mut worst = 0;
-        for op in ops.ids().filter(is_wanted) {
+        let (mut graph_launches, mut graph_kernels) = (0, 0);
+        let mut seen = SeenCalls::of(calls.len());
+        for op in ops.ids() {
+            let (call, kind) = (ops.call[op.index()], ops.kind(op));
+            let is_kernel = kind.table == OpTable::Kernels;
+            let is_of_graph =
+                kind.graph.is_some() || call.is_some() && calls.class(call.index()) == CallClass::GraphLaunch;
+            if is_kernel && is_of_graph && activity.window.holds(ops.start[op.index()]) {
+                graph_kernels += 1;
+            }
+            if !is_wanted(&op) {
+                continue;
+            }
             let durations = durations(op);
-            counted
-                .iter_mut()
-                .zip(durations)
-                .for_each(|(counted, nanos)| counted.add(nanos));
-            let [.., call_ns] = durations;
-            let kind = ops.kind(op);
-            if kind.table == OpTable::Kernels && !kind.graph.is_some() {
-                kernels += 1;
-                if ops.duration(op) < call_ns {
-                    short_kernels.count += 1;
-                    short_kernels.kernel_ns += ops.duration(op);
-                    short_kernels.call_ns += call_ns;
-                    if call_ns - ops.duration(op) > worst {
-                        worst = call_ns - ops.duration(op);
-                        short_kernels.worst_row = Some(ops.row[op.index()]);
-                        short_kernels.worst_start_ns = ops.start[op.index()];
-                        short_kernels.worst_end_ns = ops.end[op.index()];
-                    }
-                }
+            let is_first = seen.is_new(call);
+            if is_first {
+                counted
+                    .iter_mut()
+                    .zip(durations)
+                    .for_each(|(counted, nanos)| counted.add(nanos));
+                graph_launches += u64::from(is_of_graph);
+            }
+            if !is_kernel || is_of_graph {
+                continue;
+            }
+            short_kernels.launched += 1;
+            let (called, returned) = (calls.start[call.index()], calls.end[call.index()]);
+            let nanos = ops.duration(op);
+            if nanos >= returned - called {
+                continue;
+            }
+            let thread = calls.thread_of(call);
+            let overhead = activity.overheads.profiler_nanos(thread, called, returned);
+            let call_ns = returned - called - overhead;
+            if nanos >= call_ns {
+                continue;
+            }
+            short_kernels.count += 1;
+            short_kernels.kernel_ns += nanos;
+            if is_first {
+                short_kernels.call_ns += call_ns;
+                let base = activity.base;
+                let inside = returned.min(base.1).saturating_sub(called.max(base.0));
+                in_calls[thread] += inside.min(call_ns);
+            }
+            if overhead == 0 && call_ns - nanos > worst {
+                worst = call_ns - nanos;
+                short_kernels.worst_row = Some(ops.row[op.index()]);
+                short_kernels.worst_start_ns = ops.start[op.index()];
+                short_kernels.worst_end_ns = ops.end[op.index()];
             }
         }
         let mut ranked = counted.map(Counted::ranked);
+        let mut seen = SeenCalls::of(calls.len());
         for op in ops.ids().filter(is_wanted) {
-            ranked
-                .iter_mut()
-                .zip(durations(op))
-                .for_each(|(ranked, nanos)| ranked.add(nanos));
+            if seen.is_new(ops.call[op.index()]) {
+                ranked
+                    .iter_mut()
+                    .zip(durations(op))
+                    .for_each(|(ranked, nanos)| ranked.add(nanos));
+            }
         }
         let [latency, delay, call] = ranked.map(Ranked::distribution);
-        short_kernels.launched = kernels;
-        short_kernels.share = share(short_kernels.count, kernels);
+        short_kernels.share = share(short_kernels.count, short_kernels.launched);
+        let in_calls = in_calls.into_iter().max().unwrap_or(0);
+        short_kernels.call_share = share(in_calls, activity.base.1 - activity.base.0);
         LaunchesReport {
             latency,
             delay,
             call,
+            graph_launches,
+            graph_kernels,
             short_kernels,
             queues: queues(trace, activity),
             launch_bound: launch_bound(activity),
         }
+    }
+}
+
+/// Which calls were seen: one bit for each.
+struct SeenCalls(Vec<u64>);
+
+impl SeenCalls {
+    fn of(calls: usize) -> Self {
+        SeenCalls(vec![0; calls.div_ceil(64)])
+    }
+
+    /// Whether a call is seen for the first time.
+    fn is_new(&mut self, call: CallId) -> bool {
+        let (word, bit) = (call.index() / 64, 1u64 << (call.index() % 64));
+        let is_new = self.0[word] & bit == 0;
+        self.0[word] |= bit;
+        is_new
     }
 }
 
@@ -186,7 +247,7 @@ fn queues(trace: &Trace, activity: &Activity) -> Vec<Queue> {
             asked.extend(ops.ids().filter(stood_in_line).map(|op| activity.asked(op)));
             sort_nearly_sorted(&mut asked, |time| *time);
             let begun = ops.ids().filter(stood_in_line).map(|op| ops.start[op.index()]);
-            let mut queue = queue_of(&asked, begun)?;
+            let mut queue = queue_of(&asked, begun, activity.base)?;
             queue.device = device.0;
             queue.name = device_name(trace, device);
             Some(queue)
@@ -194,9 +255,10 @@ fn queues(trace: &Trace, activity: &Activity) -> Vec<Queue> {
         .collect()
 }
 
-/// How much stood in line, by the times at which it was asked for and at which it began, both sorted; `None` of nothing.
-fn queue_of(asked: &[u64], begun: impl DoubleEndedIterator<Item = u64> + Clone) -> Option<Queue> {
-    let (first, last) = (*asked.first()?, begun.clone().next_back()?);
+/// How much stood in line in a stretch of time, by the times at which it was asked for and at which it began, both
+/// sorted; `None` of nothing.
+fn queue_of(asked: &[u64], begun: impl Iterator<Item = u64>, (first, last): (u64, u64)) -> Option<Queue> {
+    asked.first()?;
     let width = (last - first).div_ceil(POINTS).max(1);
     let mut series: Vec<(u128, u64)> = vec![(0, 0); (last - first).div_ceil(width).max(1) as usize];
     let (mut time, mut depth, mut empty) = (first, 0u64, 0u64);
@@ -205,6 +267,7 @@ fn queue_of(asked: &[u64], begun: impl DoubleEndedIterator<Item = u64> + Clone) 
     while let Some(begins) = begun.peek().copied() {
         let is_asked = asked.peek().is_some_and(|asks| *asks <= begins);
         let to = if is_asked { asked.next() } else { begun.next() }.unwrap_or(begins);
+        let to = to.clamp(first, last);
         if depth == 0 {
             empty += to - time;
         }
@@ -224,6 +287,7 @@ fn queue_of(asked: &[u64], begun: impl DoubleEndedIterator<Item = u64> + Clone) 
             depth -= 1;
         }
     }
+    empty += last - time;
     let area: u128 = series.iter().map(|(area, _)| area).sum();
     let points = series.iter().enumerate().map(|(bucket, (area, most))| {
         let start_ns = first + bucket as u64 * width;
@@ -296,7 +360,7 @@ mod tests {
     #[test]
     fn a_queue_is_what_was_asked_for_and_not_begun() {
         // Two asked at 0, one begins at 100, the other at 300; one more from 400 to 1000.
-        let queue = queue_of(&[0, 0, 400], [100, 300, 1_000].into_iter()).unwrap();
+        let queue = queue_of(&[0, 0, 400], [100, 300, 1_000].into_iter(), (0, 1_000)).unwrap();
         assert_eq!((queue.max, queue.max_at_ns), (2, 0));
         assert_eq!(queue.mean, (2.0 * 100.0 + 200.0 + 600.0) / 1_000.0);
         assert_eq!(queue.empty_share, 0.1);
@@ -309,8 +373,13 @@ mod tests {
         assert_eq!(queue.series[19], point(95, 2.0, 2));
         assert_eq!(queue.series[20], point(100, 1.0, 1));
         assert_eq!(queue.series[60], point(300, 0.0, 0));
-        let at_once = queue_of(&[5], std::iter::once(5)).unwrap();
-        assert!(queue_of(&[], std::iter::empty()).is_none());
+        let at_once = queue_of(&[5], std::iter::once(5), (5, 5)).unwrap();
+        assert!(queue_of(&[], std::iter::empty(), (0, 0)).is_none());
         assert_eq!((at_once.max, at_once.mean, at_once.series.len()), (1, 0.0, 1));
+        // Of a shorter stretch, and of a longer one: both ends count.
+        let queue = queue_of(&[0, 400], [100, 1_000].into_iter(), (50, 550)).unwrap();
+        assert_eq!((queue.mean, queue.empty_share), (0.4, 0.6));
+        let queue = queue_of(&[100], [200].into_iter(), (0, 1_000)).unwrap();
+        assert_eq!((queue.mean, queue.empty_share), (0.1, 0.9));
     }
 }

@@ -1,4 +1,6 @@
 //! Memory of devices: how much was taken, by whom at the peak, what was never given back, and what was given back wrongly.
+//!
+//! Processes are apart: each has its own pools, and their sums would be of no machine.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +32,7 @@ pub(super) const ANALYZER: Analyzer = Analyzer {
 /// Memory of devices.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct MemoryReport {
-    /// By device, kind of memory and allocator.
+    /// By process, device, kind of memory and allocator.
     pub pools: Vec<MemoryPool>,
     /// Addresses that were given back twice.
     pub double_frees: Vec<BadFree>,
@@ -42,9 +44,15 @@ pub struct MemoryReport {
     pub without_address: u64,
 }
 
-/// Memory of one kind on one device, by one allocator.
+/// Memory of one kind on one device, by one allocator of one process.
 #[derive(Clone, Debug, Serialize)]
 pub struct MemoryPool {
+    /// The process.
+    pub process: u32,
+    /// Its number in the operating system; 0 if it is not known.
+    pub pid: u32,
+    /// Its rank, if it has one.
+    pub rank: Option<u32>,
     /// The device.
     pub device: u32,
     /// Its name.
@@ -67,7 +75,9 @@ pub struct MemoryPool {
     pub holders: Vec<Holder>,
     /// What was still taken at the end of what was looked at.
     pub live_bytes: u64,
-    /// By whom, the most first.
+    /// The part of that which allocators and libraries keep on purpose.
+    pub kept_bytes: u64,
+    /// By whom it was taken, the most first.
     pub never_freed: Vec<Holder>,
     /// Bytes taken over time, at most so many points: those where it changed most.
     pub series: Vec<MemoryPoint>,
@@ -84,10 +94,14 @@ pub struct MemoryPool {
 pub struct Holder {
     /// The line of code that took it.
     pub stack: String,
+    /// What keeps it on purpose, such as a caching allocator, a library or a module.
+    pub kept_by: Option<&'static str>,
     /// How much.
     pub bytes: u64,
     /// In how many pieces.
     pub count: u64,
+    /// How many of them were taken in the second half of the trace.
+    pub late: u64,
     /// When the first of them was taken.
     pub first_ns: u64,
     /// Its row in the table of allocations.
@@ -144,13 +158,13 @@ struct Row {
     bytes: u64,
     operation: MemoryOperation,
     stack: StackId,
-    process: ProcessId,
     pool: Key,
     reserved: u64,
     used: u64,
 }
 
-type Key = (DeviceId, MemoryKind, StringId);
+/// Process, device, kind of memory and allocator.
+type Key = (ProcessId, DeviceId, MemoryKind, StringId);
 
 #[derive(Clone, Copy)]
 struct Live {
@@ -232,7 +246,7 @@ impl Taken {
     /// Takes or gives back by a row that has an address. What this ends comes back: the piece that is given back, or one whose
     /// address is taken again, which was given back unseen.
     fn follow(&mut self, row: &Row) -> Option<(Key, Live)> {
-        let place = (row.process, row.address);
+        let place = (row.pool.0, row.address);
         match row.operation {
             MemoryOperation::ALLOCATE => {
                 let live = Live {
@@ -291,7 +305,7 @@ impl MemoryReport {
                 sums.note(row.time);
                 continue;
             }
-            let place = (row.process, row.address);
+            let place = (row.pool.0, row.address);
             let ended = taken.follow(row);
             if let Some((pool, old)) = &ended
                 && let Some(sums) = pools.get_mut(pool)
@@ -394,8 +408,7 @@ fn rows(trace: &Trace) -> Result<(Vec<Row>, u64), Error> {
                     bytes: columns.bytes[at].0,
                     operation: shape.operation,
                     stack: columns.stack[at],
-                    process: place.process,
-                    pool: (place.device, shape.memory, shape.allocator),
+                    pool: (place.process, place.device, shape.memory, shape.allocator),
                     reserved: columns.pool_size[at].0,
                     used: columns.pool_used[at].0,
                 });
@@ -419,8 +432,8 @@ fn find_holders(trace: &Trace, rows: &[Row], pools: &mut BTreeMap<Key, Sums>) {
         }
         while let Some((_, key)) = peaks.next_if(|(peak_row, _)| *peak_row == at) {
             let held = taken.0.values().filter(|(pool, _)| *pool == key);
-            let holders = holders(trace, held.map(|(_, live)| *live));
-            pools.entry(key).or_default().holders = holders;
+            let holders = holders(trace, key.2, held.map(|(_, live)| *live));
+            pools.entry(key).or_default().holders = listed(holders);
         }
         if peaks.peek().is_none() {
             break;
@@ -428,40 +441,102 @@ fn find_holders(trace: &Trace, rows: &[Row], pools: &mut BTreeMap<Key, Sums>) {
     }
 }
 
-fn holders(trace: &Trace, live: impl Iterator<Item = Live>) -> Vec<Holder> {
-    /// Bytes, pieces, and time and row of the first.
-    type Sum = (u64, u64, (u64, u64));
-    const NOTHING: Sum = (0, 0, (u64::MAX, u64::MAX));
+fn holders(trace: &Trace, memory: MemoryKind, live: impl Iterator<Item = Live>) -> Vec<Holder> {
+    /// Bytes, pieces, late ones, and time and row of the first.
+    type Sum = (u64, u64, u64, (u64, u64));
+    const NOTHING: Sum = (0, 0, 0, (u64::MAX, u64::MAX));
     let add = |sum: &mut Sum, more: Sum| {
-        *sum = (sum.0.saturating_add(more.0), sum.1 + more.1, sum.2.min(more.2));
+        *sum = (
+            sum.0.saturating_add(more.0),
+            sum.1 + more.1,
+            sum.2 + more.2,
+            sum.3.min(more.3),
+        );
     };
+    let middle = trace
+        .span()
+        .map_or(0, |(first, last)| first.0 + last.0.saturating_sub(first.0) / 2);
     let mut by_stack: FxHashMap<StackId, Sum> = FxHashMap::default();
     for taken in live {
         let sum = by_stack.entry(taken.stack).or_insert(NOTHING);
-        add(sum, (taken.bytes, 1, (taken.time, taken.row)));
+        let late = u64::from(taken.time > middle);
+        add(sum, (taken.bytes, 1, late, (taken.time, taken.row)));
     }
-    let mut by_line: BTreeMap<String, Sum> = BTreeMap::new();
+    let mut by_line: BTreeMap<(String, Option<&'static str>), Sum> = BTreeMap::new();
     for (stack, of_stack) in by_stack {
-        let sum = by_line.entry(source_line(trace, stack)).or_insert(NOTHING);
+        let line = (source_line(trace, stack), kept_by(trace, memory, stack));
+        let sum = by_line.entry(line).or_insert(NOTHING);
         add(sum, of_stack);
     }
     let mut holders: Vec<Holder> = by_line
         .into_iter()
-        .map(|(stack, (bytes, count, (first_ns, first_row)))| Holder {
-            stack,
-            bytes,
-            count,
-            first_ns,
-            first_row,
-        })
+        .map(
+            |((stack, kept_by), (bytes, count, late, (first_ns, first_row)))| Holder {
+                stack,
+                kept_by,
+                bytes,
+                count,
+                late,
+                first_ns,
+                first_row,
+            },
+        )
         .collect();
-    holders.sort_by(|a, b| (b.bytes, &a.stack).cmp(&(a.bytes, &b.stack)));
+    holders.sort_by(|a, b| (b.bytes, &a.stack, a.kept_by).cmp(&(a.bytes, &b.stack, b.kept_by)));
+    holders
+}
+
+fn listed(mut holders: Vec<Holder>) -> Vec<Holder> {
     holders.truncate(LISTED);
     holders
 }
 
+/// Who keeps memory until the end on purpose, by the kind of the memory and by the functions and libraries on the stack
+/// that took it.
+fn kept_by(trace: &Trace, memory: MemoryKind, stack: StackId) -> Option<&'static str> {
+    if [MemoryKind::DEVICE_STATIC, MemoryKind::MANAGED_STATIC].contains(&memory) {
+        return Some("module");
+    }
+    if !stack.is_some() {
+        return None;
+    }
+    let view = trace.stack(stack);
+    view.frames.iter().find_map(|frame| {
+        let name = trace.frame_name(frame);
+        let image = trace.image(frame.frame.image);
+        let path = image.map_or("", |image| trace.string(image.path));
+        let file = path.rsplit('/').next().unwrap_or(path);
+        KEEPERS
+            .iter()
+            .find(|(function, library, _)| {
+                name.contains(function) && (library.is_empty() || name.starts_with(function))
+                    || !library.is_empty() && file.starts_with(library)
+            })
+            .map(|(.., by)| *by)
+    })
+}
+
+/// A function, the file of its library, and what they are of. Functions of libraries begin with the name, others have it
+/// as a part.
+const KEEPERS: &[(&str, &str, &str)] = &[
+    ("CachingAllocator", "", "caching allocator"),
+    ("CachingHostAllocator", "", "caching allocator"),
+    ("BFCAllocator", "", "caching allocator"),
+    ("rmm::mr::pool", "", "caching allocator"),
+    ("cublas", "libcublas", "cuBLAS"),
+    ("cudnn", "libcudnn", "cuDNN"),
+    ("cusolver", "libcusolver", "cuSOLVER"),
+    ("cusparse", "libcusparse", "cuSPARSE"),
+    ("cufft", "libcufft", "cuFFT"),
+    ("nccl", "libnccl", "NCCL"),
+    ("ModuleLoad", "", "module"),
+    ("LibraryLoad", "", "module"),
+];
+
 fn pool_of(trace: &Trace, key: Key, sums: Sums, left: Vec<Live>, points: usize) -> MemoryPool {
-    let (device, memory, allocator) = key;
+    let (process_id, device, memory, allocator) = key;
+    let process = trace.process(process_id);
+    let never_freed = holders(trace, memory, left.into_iter());
     let mut by_line: BTreeMap<String, (u64, u64, u64)> = BTreeMap::new();
     for (stack, (count, bytes, held)) in sums.churn.iter().filter(|(_, (count, ..))| *count >= CHURN) {
         let sum = by_line.entry(source_line(trace, *stack)).or_default();
@@ -484,6 +559,9 @@ fn pool_of(trace: &Trace, key: Key, sums: Sums, left: Vec<Live>, points: usize) 
     churn.truncate(LISTED);
     let has_reserved = sums.reserved_peak > 0;
     MemoryPool {
+        process: process_id.0,
+        pid: process.map_or(0, |process| process.pid),
+        rank: process.and_then(|process| process.rank.get()),
         device: device.0,
         device_name: if device.is_some() {
             device_name(trace, device)
@@ -499,11 +577,19 @@ fn pool_of(trace: &Trace, key: Key, sums: Sums, left: Vec<Live>, points: usize) 
         peak_at_ns: sums.peak.1,
         holders: sums.holders,
         live_bytes: sums.live_bytes,
-        never_freed: holders(trace, left.into_iter()),
+        kept_bytes: never_freed
+            .iter()
+            .filter(|holder| holder.kept_by.is_some())
+            .map(|holder| holder.bytes)
+            .sum(),
+        never_freed: listed(never_freed),
         series: thinned(sums.series, points),
         churn,
         reserved_peak_bytes: has_reserved.then_some(sums.reserved_peak),
-        fragmentation: has_reserved.then(|| 1.0 - sums.used_then as f64 / sums.reserved_peak as f64),
+        fragmentation: has_reserved.then(|| {
+            let used = sums.used_then as f64 / sums.reserved_peak as f64;
+            (1.0 - used).clamp(0.0, 1.0)
+        }),
     }
 }
 

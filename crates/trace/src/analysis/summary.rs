@@ -54,6 +54,8 @@ pub struct Swept {
 pub struct SummaryReport {
     /// First and last moment that was looked at; none in an empty trace.
     pub span_ns: Option<(u64, u64)>,
+    /// The analyzed time, which all shares of time refer to: from the first to the last GPU work, or as selected.
+    pub analyzed_ns: (u64, u64),
     /// What is doubtful.
     pub doubts: DataQuality,
     /// How busy devices were.
@@ -126,6 +128,7 @@ impl Analysis {
         );
         Ok(SummaryReport {
             span_ns: self.activity.span,
+            analyzed_ns: self.activity.base,
             doubts: self.activity.doubts.clone(),
             utilization: swept.utilization.clone(),
             idle: swept.idle.clone(),

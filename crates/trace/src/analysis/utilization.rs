@@ -45,7 +45,7 @@ pub struct UtilizationReport {
     pub streams: Vec<StreamUtilization>,
 }
 
-/// How busy one device was, between its first and its last work.
+/// How busy one device was in the analyzed time.
 #[derive(Clone, Debug, Serialize)]
 pub struct DeviceUtilization {
     /// The trace's number of it.
@@ -58,7 +58,7 @@ pub struct DeviceUtilization {
     pub first_ns: u64,
     /// When its last work ended.
     pub last_ns: u64,
-    /// What it did in between.
+    /// What it did in the analyzed time. That is the same for all devices.
     #[serde(flatten)]
     pub breakdown: Breakdown,
     /// Nanoseconds during which so many pieces of work ran at once, from none on.
@@ -181,22 +181,28 @@ impl UtilizationReport {
             devices: timeline
                 .devices
                 .iter()
-                .map(|device| of_device(trace, device))
+                .map(|device| of_device(trace, device, activity.base))
                 .collect(),
             streams: streams(activity, timeline),
         }
     }
 }
 
-fn of_device(trace: &Trace, timeline: &DeviceTimeline) -> DeviceUtilization {
+fn of_device(trace: &Trace, timeline: &DeviceTimeline, base: (u64, u64)) -> DeviceUtilization {
+    let breakdown = Breakdown::of(&timeline.span);
+    let outside = (base.1 - base.0).saturating_sub(breakdown.span_ns);
+    let mut concurrency_ns = timeline.concurrency.clone();
+    if let Some(none) = concurrency_ns.first_mut() {
+        *none += outside;
+    }
     DeviceUtilization {
         device: timeline.device.0,
         name: device_name(trace, timeline.device),
         ops: timeline.ops,
         first_ns: timeline.first,
         last_ns: timeline.last,
-        breakdown: Breakdown::of(&timeline.span),
-        concurrency_ns: timeline.concurrency.clone(),
+        breakdown: breakdown.over(base.1 - base.0),
+        concurrency_ns,
         max_concurrency: timeline.max_concurrency,
         max_concurrency_at_ns: timeline.max_at,
         load: timeline.load.iter().map(LoadPoint::of).collect(),

@@ -6,6 +6,7 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use tracesmith_format::StackId;
 
+use super::kernels::share;
 use super::registry::{Analyzer, Answer, Need};
 use super::source_line::source_line;
 use crate::model::trace::Trace;
@@ -14,6 +15,7 @@ use crate::reconstruct::{
     Activity, CallId, Change, Dependencies, ExecutionGraph, Link, LinkKind, Node, OpId, StreamLimit,
     Unchanged, name_of,
 };
+use crate::units;
 
 pub(super) const ANALYZER: Analyzer = Analyzer {
     name: "what-if",
@@ -89,8 +91,16 @@ pub struct WhatIfReport {
     pub speedup: f64,
     /// Pieces of work whose duration was changed.
     pub scaled_ops: u64,
+    /// How many of them are on the critical path as it was measured.
+    pub scaled_on_path: u64,
+    /// The measured time of these.
+    pub scaled_on_path_ns: u64,
     /// Waits of the host that were left out.
     pub left_waits: u64,
+    /// Share of the critical path that is work of devices. The rest is the host, launches and waits.
+    pub path_work_share: f64,
+    /// Why the changes bring nothing; none if they bring something, or if nothing was changed.
+    pub explanation: Option<String>,
     /// Waits for events whose stream was assumed.
     pub assumed_records: u64,
     /// Waits for events that were not found: the real ones may hold up more.
@@ -122,7 +132,12 @@ impl WhatIfReport {
         let unchanged_ns = length(&graph.replayed(&mut Unchanged));
         let changed_ns = length(&graph.replayed(&mut changed));
         let measured_ns = graph.span();
+        let path = OnPath::of(activity, graph, &changed.factors);
         WhatIfReport {
+            scaled_on_path: path.scaled,
+            scaled_on_path_ns: path.scaled_ns,
+            path_work_share: path.work_share,
+            explanation: path.explanation(&changed, (unchanged_ns, changed_ns)),
             measured_ns,
             unchanged_ns,
             changed_ns,
@@ -136,6 +151,82 @@ impl WhatIfReport {
         }
     }
 }
+
+/// What the critical path consists of, as far as changes go.
+struct OnPath {
+    scaled: u64,
+    scaled_ns: u64,
+    work_share: f64,
+}
+
+impl OnPath {
+    fn of(activity: &Activity, graph: &ExecutionGraph, factors: &[Option<f64>]) -> Self {
+        let path = graph.critical();
+        let mut on_path = OnPath {
+            scaled: 0,
+            scaled_ns: 0,
+            work_share: 0.0,
+        };
+        let (mut work, mut reached) = (0, 0);
+        for at in path.iter().map(|at| *at as usize) {
+            let (end, nanos) = (graph.measured(at), graph.duration(at));
+            if let Node::Op(op) = graph.nodes[at] {
+                if factors[activity.ops.kind[op.index()] as usize].is_some() {
+                    on_path.scaled += 1;
+                    on_path.scaled_ns += nanos;
+                }
+                // Ops of the path may overlap.
+                work += end.saturating_sub((end - nanos).max(reached));
+            }
+            reached = reached.max(end);
+        }
+        let first = path.first().map_or(reached, |at| {
+            graph.measured(*at as usize) - graph.duration(*at as usize)
+        });
+        on_path.work_share = share(work, reached - first);
+        on_path
+    }
+
+    fn explanation(&self, changed: &Changed<'_>, (unchanged_ns, changed_ns): (u64, u64)) -> Option<String> {
+        let change = unchanged_ns.abs_diff(changed_ns) as f64;
+        if change >= NOTHING * unchanged_ns as f64 {
+            return None;
+        }
+        let what_holds = match self.work_share < 0.5 {
+            true => "the GPU waits for the CPU",
+            false => "other GPU work determines the time",
+        };
+        let percent = |part: f64| format!("{:.0} %", 100.0 * part);
+        if changed.scaled_ops > 0 {
+            let ops = match changed.scaled_ops {
+                1 => "1 GPU operation matches".to_owned(),
+                count => format!("{} GPU operations match", units::count(count)),
+            };
+            return Some(match self.scaled {
+                0 => format!("{ops}, none on the critical path; {what_holds}"),
+                count => format!(
+                    "{ops}, {} on the critical path with {} in total; {what_holds} ({} of the path is GPU work)",
+                    units::count(count),
+                    units::nanos(self.scaled_ns),
+                    percent(self.work_share)
+                ),
+            });
+        }
+        (changed.left_waits > 0).then(|| match self.work_share < 0.5 {
+            true => format!(
+                "the waits cost less than 0.1 %: the CPU itself determines the time ({} of the critical path is GPU work)",
+                percent(self.work_share)
+            ),
+            false => format!(
+                "the waits cost less than 0.1 %: the GPU is busy while the CPU waits ({} of the critical path is GPU work)",
+                percent(self.work_share)
+            ),
+        })
+    }
+}
+
+/// Share of the time below which a change is none.
+const NOTHING: f64 = 0.001;
 
 struct Changed<'a> {
     trace: &'a Trace,

@@ -13,6 +13,7 @@ use super::data_quality::DataQuality;
 use super::graphs::Graphs;
 use super::joins::Joins;
 use super::ops::{Gathered, InOrder, OpId, Ops};
+use super::overheads::Overheads;
 use super::steps::Range;
 use super::syncs::{self, SyncRecord};
 use crate::error::Error;
@@ -86,6 +87,8 @@ pub struct Activity {
     pub calls: Calls,
     /// Waits and records of events, by time.
     pub syncs: Vec<SyncRecord>,
+    /// Time of the host threads that went to the profiler, or to loading device code.
+    pub overheads: Overheads,
     /// Work that came out of graphs.
     pub graphs: Graphs,
     /// Streams, sorted.
@@ -96,6 +99,9 @@ pub struct Activity {
     pub window: Window,
     /// Earliest and latest time of work and calls in the window; `None` without any.
     pub span: Option<(u64, u64)>,
+    /// The analyzed time, which shares of time refer to: from the first to the last device work, or the window where
+    /// one was selected. Of no length without work.
+    pub base: (u64, u64),
     /// Device work by lane: those of lane `n` are `by_lane[first[n]..first[n + 1]]`.
     by_lane: Vec<OpId>,
     first: Vec<usize>,
@@ -138,22 +144,26 @@ impl Activity {
         }
         join(&mut ops, &correlations, &lanes, &calls, &joins, &mut doubts);
         let syncs = syncs::read(trace, &lanes, &joins)?;
+        let overheads = Overheads::read(trace, &calls.threads)?;
         let graphs = Graphs::of(trace, &ops, &nodes, &correlations, &lanes);
         drop((joins, correlations, nodes));
         doubts.uncertainty = uncertainty(trace);
         doubts.add_health(trace);
         let (by_lane, first) = by_lane(&ops, lanes.len());
         let span = span(&ops, &calls, &window);
+        let base = base(&ops, &window, span);
         let stream_kinds = stream_kinds(trace, &lanes);
         Ok(Activity {
             ops,
             calls,
             syncs,
+            overheads,
             graphs,
             lanes,
             doubts,
             window,
             span,
+            base,
             by_lane,
             first,
             stream_kinds,
@@ -197,6 +207,11 @@ impl Activity {
             true => self.calls.start[call.index()].min(start),
             false => start,
         }
+    }
+
+    /// The names of all kinds of work. A name may come several times.
+    pub fn op_names<'t>(&self, trace: &'t Trace) -> impl Iterator<Item = &'t str> {
+        self.ops.kinds.iter().map(|kind| name_of(trace, kind.name))
     }
 
     /// A work's name.
@@ -327,6 +342,19 @@ fn span(ops: &Ops, calls: &Calls, window: &Window) -> Option<(u64, u64)> {
         let (from, to) = (from.max(start).min(end), to.min(end));
         (from, to.max(from))
     })
+}
+
+/// From the first to the last work. An end that was selected stays as it is: a GPU that waits at the start of a step is idle.
+fn base(ops: &Ops, window: &Window, span: Option<(u64, u64)>) -> (u64, u64) {
+    let (Some((from, to)), Some(first)) = (span, ops.start.first()) else {
+        return (0, 0);
+    };
+    let last = ops.end.iter().copied().max().unwrap_or(*first);
+    let (first, last) = window.clipped(*first, last);
+    (
+        window.from.map_or(first, |_| from.min(first)),
+        window.to.map_or(last, |_| to.max(last)),
+    )
 }
 
 fn stream_kinds(trace: &Trace, lanes: &[StreamKey]) -> Vec<StreamKind> {

@@ -160,6 +160,25 @@ impl Made {
         correlation
     }
 
+    /// Overhead of the profiler, of a thread that is not known.
+    pub fn overhead(&mut self, name: &str, times: (u64, u64)) {
+        let row = HostCall {
+            start: Timestamp(times.0),
+            end: Timestamp(times.1),
+            caller: Caller {
+                process: PROCESS,
+                thread: ThreadId(0),
+            },
+            shape: HostShape {
+                name: self.writer.string(name).unwrap(),
+                kind: HostCallKind::OVERHEAD,
+                ..HostShape::default()
+            },
+            ..HostCall::default()
+        };
+        self.writer.push(CLOCK, &row).unwrap();
+    }
+
     pub fn range(&mut self, name: &str, times: (u64, u64)) {
         let row = Marker {
             start: Timestamp(times.0),
@@ -247,15 +266,33 @@ impl Made {
         bytes: u64,
         stack: StackId,
     ) {
+        self.memory_of(
+            (PROCESS, MemoryKind::DEVICE),
+            operation,
+            time,
+            (address, bytes),
+            stack,
+        );
+    }
+
+    /// Memory of a process and a kind.
+    pub fn memory_of(
+        &mut self,
+        (process, memory): (ProcessId, MemoryKind),
+        operation: MemoryOperation,
+        time: u64,
+        (address, bytes): (u64, u64),
+        stack: StackId,
+    ) {
         let row = Allocation {
             time: Timestamp(time),
             address: Address(address),
             bytes: Bytes(bytes),
             stack,
-            place: place(0),
+            place: Place { process, ..place(0) },
             shape: AllocationShape {
                 operation,
-                memory: MemoryKind::DEVICE,
+                memory,
                 ..AllocationShape::default()
             },
             ..Allocation::default()

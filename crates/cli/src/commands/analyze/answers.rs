@@ -1,6 +1,8 @@
 //! Prints findings, critical path, what-if and memory as text.
 
-use tracesmith_trace::analysis::{FindingsReport, MemoryReport, PathAndHost, SlackReport, WhatIfReport};
+use tracesmith_trace::analysis::{
+    FindingsReport, MemoryPool, MemoryReport, PathAndHost, SlackReport, WhatIfReport,
+};
 use tracesmith_trace::units;
 
 use super::host;
@@ -39,13 +41,14 @@ pub(super) fn findings(
             finding.sentence
         ))?;
         output.line(&format!("   {}", finding.advice))?;
+        output.line(&format!("   {FAINT}assumes that {}{FAINT:#}", finding.assumption))?;
         for evidence in &finding.evidence {
             let row = evidence
                 .row
                 .map_or(String::new(), |row| format!(", row {row} of {}", evidence.table));
             output.line(&format!(
                 "   {FAINT}{} at {}, {}{row}{FAINT:#}",
-                evidence.what,
+                output.name_in_text(&evidence.what),
                 units::offset(span, evidence.start_ns),
                 units::nanos(evidence.end_ns - evidence.start_ns)
             ))?;
@@ -222,6 +225,9 @@ pub(super) fn what_if(report: &WhatIfReport, output: &mut Output) -> anyhow::Res
         units::nanos(report.changed_ns),
         report.speedup
     ))?;
+    if let Some(explanation) = &report.explanation {
+        output.line(explanation)?;
+    }
     if report.left_waits > 0 {
         output.note(&format!(
             "{} CPU waits were removed",
@@ -252,6 +258,14 @@ pub(super) fn what_if(report: &WhatIfReport, output: &mut Output) -> anyhow::Res
     Ok(())
 }
 
+/// Whose memory it is: the rank, or else the process.
+fn process(pool: &MemoryPool) -> String {
+    match pool.rank {
+        Some(rank) => format!("rank {rank} ({})", pool.pid),
+        None => pool.pid.to_string(),
+    }
+}
+
 pub(super) fn memory(
     report: &MemoryReport,
     limit: usize,
@@ -263,6 +277,7 @@ pub(super) fn memory(
         return Ok(());
     }
     let mut table = TextTable::new(&[
+        ("process", Align::Left),
         ("device", Align::Left),
         ("memory", Align::Left),
         ("allocator", Align::Left),
@@ -271,11 +286,13 @@ pub(super) fn memory(
         ("peak", Align::Right),
         ("at", Align::Right),
         ("live at the end", Align::Right),
+        ("kept on purpose", Align::Right),
         ("reserved", Align::Right),
         ("unused", Align::Right),
     ]);
     for pool in report.pools.iter().take(limit) {
         table.row([
+            process(pool).into(),
             pool.device_name.clone().into(),
             pool.memory.into(),
             pool.allocator.clone().into(),
@@ -284,6 +301,11 @@ pub(super) fn memory(
             units::bytes(pool.peak_bytes).into(),
             units::offset(span, pool.peak_at_ns).into(),
             units::bytes(pool.live_bytes).into(),
+            match pool.kept_bytes {
+                0 => String::new(),
+                bytes => units::bytes(bytes),
+            }
+            .into(),
             pool.reserved_peak_bytes
                 .map_or(String::new(), units::bytes)
                 .into(),
@@ -291,15 +313,21 @@ pub(super) fn memory(
         ]);
     }
     output.table(&table)?;
+    let first = report.pools.first().map(|pool| pool.process);
+    let is_one = report.pools.iter().all(|pool| Some(pool.process) == first);
+    let of = |pool: &MemoryPool| match is_one {
+        true => String::new(),
+        false => format!(" of {}", process(pool)),
+    };
     for pool in report.pools.iter().take(limit) {
         let lists = [
             ("held at the peak", &pool.holders),
-            ("never freed", &pool.never_freed),
+            ("in use at the end", &pool.never_freed),
         ];
         for (what, holders) in lists.into_iter().filter(|(_, holders)| !holders.is_empty()) {
             output.line("")?;
             heading(
-                &format!("{} {} memory: {what}", pool.device_name, pool.memory),
+                &format!("{} {} memory{}: {what}", pool.device_name, pool.memory, of(pool)),
                 output,
             )?;
             let mut table = TextTable::new(&[
@@ -311,7 +339,11 @@ pub(super) fn memory(
                 table.row([
                     units::bytes(holder.bytes).into(),
                     units::count(holder.count).into(),
-                    holder.stack.clone().into(),
+                    match holder.kept_by {
+                        Some(by) => format!("{}, kept by: {by}", holder.stack),
+                        None => holder.stack.clone(),
+                    }
+                    .into(),
                 ]);
             }
             output.table(&table)?;
@@ -320,8 +352,10 @@ pub(super) fn memory(
             output.line("")?;
             heading(
                 &format!(
-                    "{} {} memory: allocated and freed repeatedly",
-                    pool.device_name, pool.memory
+                    "{} {} memory{}: allocated and freed repeatedly",
+                    pool.device_name,
+                    pool.memory,
+                    of(pool)
                 ),
                 output,
             )?;

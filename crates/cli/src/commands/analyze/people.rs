@@ -21,9 +21,13 @@ pub(super) fn show(
     if let Some(report) = answer.report::<UtilizationReport>() {
         match analyzer.name {
             "streams" => tables::streams(trace, &report.streams, limit, output)?,
-            _ => tables::devices(report, output)?,
+            _ => {
+                tables::analyzed_time(&chosen.analysis.activity, output)?;
+                tables::devices(report, output)?;
+            }
         }
     } else if let Some(report) = answer.report::<IdleReport>() {
+        tables::analyzed_time(&chosen.analysis.activity, output)?;
         tables::idle(report, output)?;
         tables::stream_idle(report, limit, output)?;
         tables::gaps(report, span, output)?;
@@ -35,6 +39,7 @@ pub(super) fn show(
     } else if let Some(report) = answer.report::<CopiesReport>() {
         tables::copies(report, output)?;
     } else if let Some(report) = answer.report::<LaunchesReport>() {
+        tables::analyzed_time(&chosen.analysis.activity, output)?;
         tables::launches(report, output)?;
         tables::launch_bound(report, span, output)?;
     } else if let Some(report) = answer.report::<MemoryReport>() {
@@ -48,6 +53,7 @@ pub(super) fn show(
     } else if let Some(report) = answer.report::<WhatIfReport>() {
         answers::what_if(report, output)?;
     } else if let Some(report) = answer.report::<FindingsReport>() {
+        tables::analyzed_time(&chosen.analysis.activity, output)?;
         answers::findings(report, has_work, limit, span, output)?;
     } else {
         return Ok(false);

@@ -5,6 +5,7 @@ use tracesmith_trace::analysis::{
     CopiesReport, CopyRow, IdleReport, KernelKey, KernelsReport, LaunchesReport, StepRow, StepsReport,
     StreamUtilization, UtilizationReport, device_name,
 };
+use tracesmith_trace::reconstruct::Activity;
 use tracesmith_trace::{Trace, units};
 
 use super::whole_span;
@@ -29,15 +30,46 @@ fn part(nanos: u64, of: u64) -> Cell {
     format!("{} ({})", units::nanos(nanos), percent(nanos as f64 / of as f64)).into()
 }
 
+/// The time that all shares of time on the screen refer to, named once.
+pub(super) fn analyzed_time(activity: &Activity, output: &mut Output) -> anyhow::Result<()> {
+    let (from, to) = activity.base;
+    if activity.ops.is_empty() {
+        return Ok(());
+    }
+    let what = match (activity.window.from, activity.window.to) {
+        (None, None) => "from the first to the last GPU operation",
+        (Some(_), None) => "from the selected time to the last GPU operation",
+        (None, Some(_)) => "from the first GPU operation to the selected time",
+        (Some(_), Some(_)) => "as selected",
+    };
+    let (first, last) = activity.span.unwrap_or((from, to));
+    let around: Vec<String> = [
+        (from.saturating_sub(first), "before"),
+        (last.saturating_sub(to), "after"),
+    ]
+    .into_iter()
+    .filter(|(nanos, _)| *nanos > 0)
+    .map(|(nanos, side)| format!("{} {side} it", units::nanos(nanos)))
+    .collect();
+    let around = match around.is_empty() {
+        true => String::new(),
+        false => format!(". CPU calls were recorded for {}", around.join(" and ")),
+    };
+    output.line(&format!(
+        "Analyzed time: {}, {what}. Percentages of time refer to it{around}",
+        units::nanos(to - from)
+    ))?;
+    Ok(output.line("")?)
+}
+
 pub(super) fn devices(report: &UtilizationReport, output: &mut Output) -> anyhow::Result<()> {
     if report.devices.is_empty() {
         return Ok(());
     }
-    heading("Devices, from first to last GPU work", output)?;
+    heading("Devices", output)?;
     let mut table = TextTable::new(&[
         ("device", Align::Left),
         ("operations", Align::Right),
-        ("span", Align::Right),
         ("busy", Align::Right),
         ("compute", Align::Right),
         ("communication", Align::Right),
@@ -51,7 +83,6 @@ pub(super) fn devices(report: &UtilizationReport, output: &mut Output) -> anyhow
         table.row([
             device.name.clone().into(),
             units::count(device.ops).into(),
-            units::nanos(span).into(),
             part(breakdown.busy_ns, span),
             part(breakdown.compute_ns, span),
             part(breakdown.communication_ns, span),
@@ -110,10 +141,10 @@ pub(super) fn more(hidden: usize, what: &str, output: &mut Output) {
 pub(super) fn idle(report: &IdleReport, output: &mut Output) -> anyhow::Result<()> {
     for device in report.devices.iter().filter(|device| device.idle_ns > 0) {
         let text = format!(
-            "Idle time of {}: {} of {}",
+            "Idle time of {}: {} ({})",
             device.name,
             units::nanos(device.idle_ns),
-            units::nanos(device.span_ns)
+            percent(device.idle_ns as f64 / device.span_ns.max(1) as f64)
         );
         heading(&text, output)?;
         let mut table = TextTable::new(&[
@@ -145,7 +176,10 @@ pub(super) fn stream_idle(report: &IdleReport, limit: usize, output: &mut Output
     if idle.is_empty() {
         return Ok(());
     }
-    heading("Streams, from first to last GPU work", output)?;
+    heading(
+        "Idle time of streams, between their first and last operation",
+        output,
+    )?;
     let mut table = TextTable::new(&[
         ("process", Align::Right),
         ("context", Align::Right),
@@ -162,11 +196,7 @@ pub(super) fn stream_idle(report: &IdleReport, limit: usize, output: &mut Output
                 once(stream.process.to_string()).into(),
                 once(stream.context.to_string()).into(),
                 once(stream.stream.to_string()).into(),
-                if number == 0 {
-                    part(stream.idle_ns, stream.span_ns)
-                } else {
-                    "".into()
-                },
+                once(units::nanos(stream.idle_ns)).into(),
                 units::nanos(cause.total_ns).into(),
                 units::count(cause.gaps).into(),
                 cause.cause.words().into(),
@@ -432,8 +462,8 @@ pub(super) fn launches(report: &LaunchesReport, output: &mut Output) -> anyhow::
     ]);
     for (name, durations) in [
         ("duration of the launch call", &report.call),
-        ("call to GPU start", &report.latency),
-        ("return of the call to GPU start", &report.delay),
+        ("call to start of its first GPU work", &report.latency),
+        ("return of the call to that start", &report.delay),
     ] {
         table.row([
             name.into(),
@@ -448,7 +478,7 @@ pub(super) fn launches(report: &LaunchesReport, output: &mut Output) -> anyhow::
     let short = &report.short_kernels;
     if short.count > 0 {
         output.line(&format!(
-            "{} of {} launched outside graphs ({}) took less time than the call that launched {}",
+            "{} of {} outside graphs ({}) took less time than the call that launched {}",
             units::count(short.count),
             match short.launched {
                 1 => "1 kernel".to_owned(),
@@ -456,6 +486,22 @@ pub(super) fn launches(report: &LaunchesReport, output: &mut Output) -> anyhow::
             },
             percent(short.share),
             if short.count == 1 { "it" } else { "them" }
+        ))?;
+    }
+    if report.graph_launches > 0 {
+        output.line(&format!(
+            "{} from {}",
+            match report.graph_kernels {
+                1 => "1 kernel came".to_owned(),
+                count => format!("{} kernels came", units::count(count)),
+            },
+            match report.graph_launches {
+                1 => "1 graph launch, which counts as one launch".to_owned(),
+                count => format!(
+                    "{} graph launches, which count as one launch each",
+                    units::count(count)
+                ),
+            }
         ))?;
     }
     for queue in &report.queues {

@@ -76,6 +76,14 @@ pub(super) fn show(
         Format::Json => output.json(&json_of(trace, &overview, picture.limit))?,
         Format::Csv => write_csv(trace, &overview, picture.limit, output)?,
     }
+    let collectives = trace.collectives.rows();
+    let is_drawn = |row: &OverviewRow| row.nanos_of(ActivityKind::Communication) > 0;
+    if output.format == Format::Table && collectives > 0 && overview.rows.iter().any(is_drawn) {
+        output.note(&format!(
+            "{} collectives count as communication here; `analyze` counts only kernels, memcpys and memsets",
+            units::count(collectives)
+        ));
+    }
     note_doubts(overview.doubtful, output);
     Ok(())
 }

@@ -18,7 +18,16 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
             device.name,
             many(gaps, "gap")
         ),
-        advice: "Allocate once and reuse, or use a pool (cudaMallocAsync, a caching allocator)",
+        advice: match (facts.program.is_torch, facts.program.uses_pools) {
+            (true, _) => {
+                "PyTorch allocates from the driver only if its cache has no free block: let the cache fill before you \
+                 measure, and do not call torch.cuda.empty_cache()"
+            }
+            (false, true) => "Raise the release threshold of the memory pool, or allocate once and reuse",
+            (false, false) => "Allocate once and reuse, or use a pool (cudaMallocAsync)",
+        }
+        .into(),
+        assumption: "the memory can be allocated ahead of time",
         saves_ns: Some(idle),
         saves_share: None,
         evidence: facts.gaps_of(IdleCause::HostAllocation),

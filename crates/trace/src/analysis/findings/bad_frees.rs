@@ -20,7 +20,8 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
             first.address,
             first.stack
         ),
-        advice: "The second free may release memory that has been allocated again",
+        advice: "Remove the second free: it may release memory that has been allocated again".into(),
+        assumption: "all allocations of the address were recorded",
         saves_ns: None,
         saves_share: None,
         evidence: vec![Evidence {

@@ -24,7 +24,9 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
             units::nanos(exposed),
             units::nanos(device.breakdown.communication_ns)
         ),
-        advice: "Start communication earlier or in smaller parts, so that it overlaps with computation",
+        advice: "Start communication earlier or in smaller parts, so that it overlaps with computation"
+            .into(),
+        assumption: "there is independent computation to overlap with. The time includes waiting for slower ranks",
         saves_ns: Some(exposed),
         saves_share: None,
         evidence: longest_alone(facts, device.device, |class| class == OpClass::Communication),

@@ -10,10 +10,37 @@ use crate::reconstruct::{CallClass, CallId, Window};
 
 /// Share of the time in such calls from which on it is said.
 const WORTH: f64 = 0.05;
+/// And share of the time that it could save. A host that waits for a busy device holds nothing up.
+const WORTH_IDLE: f64 = 0.02;
+
+/// Waits in one function from one line of code.
+#[derive(Default)]
+struct Waits {
+    count: u64,
+    nanos: u64,
+    longest: usize,
+    /// The thread that was looked at last, and its time.
+    thread: usize,
+    of_thread: u64,
+    /// The time of the thread that waits most. Threads wait at the same time, so the sum may be more than there is.
+    most: u64,
+}
+
+impl Waits {
+    fn add(&mut self, thread: usize, nanos: u64) {
+        if thread != self.thread {
+            (self.thread, self.of_thread) = (thread, 0);
+        }
+        self.count += 1;
+        self.nanos += nanos;
+        self.of_thread += nanos;
+        self.most = self.most.max(self.of_thread);
+    }
+}
 
 pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
     let calls = &facts.activity.calls;
-    let mut groups: FxHashMap<(u32, StackId), (u64, u64, usize)> = FxHashMap::default();
+    let mut groups: FxHashMap<(u32, StackId), Waits> = FxHashMap::default();
     let window = Window {
         from: Some(facts.span.0),
         to: Some(facts.span.1),
@@ -25,7 +52,10 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
         .threads
         .iter()
         .filter(|thread| processes.contains(&thread.process));
-    for at in threads.flat_map(|thread| thread.calls.clone()) {
+    let all_calls = threads
+        .enumerate()
+        .flat_map(|(number, thread)| thread.calls.clone().map(move |at| (number, at)));
+    for (thread, at) in all_calls {
         if calls.class(at) != CallClass::Sync
             || calls.is_nested(at)
             || !window.touches(calls.start[at], calls.end[at])
@@ -34,20 +64,32 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
         }
         let (start, end) = window.clipped(calls.start[at], calls.end[at]);
         let stack = calls.stack.get(at).copied().unwrap_or(StackId::NONE);
-        let group = groups.entry((calls.function[at], stack)).or_insert((0, 0, at));
-        *group = (group.0 + 1, group.1 + end - start, group.2);
-        if calls.end[at] - calls.start[at] > calls.end[group.2] - calls.start[group.2] {
-            group.2 = at;
+        let waits = groups.entry((calls.function[at], stack)).or_insert(Waits {
+            longest: at,
+            thread,
+            ..Waits::default()
+        });
+        waits.add(thread, end - start);
+        if calls.end[at] - calls.start[at] > calls.end[waits.longest] - calls.start[waits.longest] {
+            waits.longest = at;
         }
         all += end - start;
     }
     // The device stood idle for some of that time: the waits share it by their length.
     let (idle, _) = facts.idle_of(IdleCause::HostSync);
-    let (busy_after, _) = facts.idle_of(IdleCause::LaunchGap);
+    // A launch is seen in full only because the wait emptied the queue.
+    let after = facts.idle().map_or(0, |idle| idle.launches_after_sync_ns);
     let mut findings: Vec<Finding> = groups
         .into_iter()
-        .filter(|(_, (_, nanos, _))| *nanos as f64 >= WORTH * facts.span_ns as f64 && *nanos > 0)
-        .map(|((function, stack), (count, nanos, longest))| {
+        .filter(|(_, waits)| waits.most > 0 && waits.most as f64 >= WORTH * facts.span_ns as f64)
+        .map(|((function, stack), waits)| {
+            let Waits {
+                count,
+                nanos,
+                longest,
+                most,
+                ..
+            } = waits;
             let name = facts.trace.string(calls.functions[function as usize].0);
             let from = match stack.is_some() {
                 true => format!(" from {}", source_line(facts.trace, stack)),
@@ -59,11 +101,12 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
                 rule: "host_waits",
                 sentence: format!(
                     "{} of the time the CPU waits in {}{from}",
-                    percent(nanos, facts.span_ns),
+                    percent(most, facts.span_ns),
                     many(count, &format!("{name} call"))
                 ),
-                advice: "Wait later or less often: read results back asynchronously, and only when they are needed",
-                saves_ns: Some((((idle + busy_after) as f64 * part) as u64).min(nanos)),
+                advice: "Wait later or less often: read results back asynchronously, and only when they are needed".into(),
+                assumption: "the waits share the idle time after them by their length",
+                saves_ns: Some((((idle + after) as f64 * part) as u64).min(nanos)),
                 saves_share: None,
                 evidence: vec![Evidence {
                     what: format!("the longest {name}"),
@@ -74,6 +117,7 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
                 }],
             }
         })
+        .filter(|finding| finding.saves_ns.unwrap_or(0) as f64 >= WORTH_IDLE * facts.span_ns as f64)
         .collect();
     findings.sort_by(|a, b| a.sentence.cmp(&b.sentence));
     findings

@@ -8,20 +8,30 @@ use crate::units;
 const WORTH: f64 = 0.05;
 
 pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
-    let Some((device, idle, gaps)) = facts.idle_worth(IdleCause::LaunchGap, WORTH) else {
+    let (Some(device), Some(idle)) = (facts.device(), facts.idle()) else {
         return Vec::new();
     };
+    // Single calls that take very long are another rule's.
+    let (all, gaps) = facts.idle_of(IdleCause::LaunchGap);
+    let (nanos, gaps) = (
+        all.saturating_sub(idle.slow_launches_ns),
+        gaps.saturating_sub(idle.slow_launches),
+    );
+    if gaps == 0 || (nanos as f64) < WORTH * facts.span_ns as f64 {
+        return Vec::new();
+    }
     vec![Finding {
         rule: "launch_gaps",
         sentence: format!(
             "{} of the time {} is idle while a launch call is in progress ({} of {} on average)",
-            percent(idle, facts.span_ns),
+            percent(nanos, facts.span_ns),
             device.name,
             many(gaps, "gap"),
-            units::nanos(idle / gaps.max(1))
+            units::nanos(nanos / gaps)
         ),
-        advice: "Launch less often: capture the step in a CUDA graph, or fuse small kernels",
-        saves_ns: Some(idle),
+        advice: facts.program.fewer_launches(),
+        assumption: "the work does not have to wait for anything but its launch",
+        saves_ns: Some(nanos),
         saves_share: None,
         evidence: facts.gaps_of(IdleCause::LaunchGap),
     }]

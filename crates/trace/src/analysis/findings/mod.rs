@@ -1,7 +1,8 @@
 //! What is wrong, in plain sentences: one rule a file, each with what it could save and where to look.
 //!
 //! A rule speaks only when what it saw is worth the attention: its threshold stands in its file. Rules look at one device, the one
-//! that did most, and at the time from its first to its last work: how long a program takes to start would hide everything else.
+//! that did most. Shares are of the analyzed time, as those of utilization and idle time. A rule does not advise what the
+//! program does already ([`program`]), and states what it assumes.
 
 mod allocations;
 mod bad_frees;
@@ -12,15 +13,22 @@ mod host_waits;
 mod launch_gaps;
 mod leaks;
 mod pageable_copies;
+mod profiler_overhead;
+mod program;
+mod queued_idle;
 mod short_kernels;
+mod slow_launches;
 mod small_copies;
 mod uneven_steps;
+mod unknown_idle;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde::Serialize;
 use tracesmith_format::ProcessId;
 
+use self::program::Program;
 use super::copies::CopyRow;
 use super::idle::{DeviceIdle, IdleCause, LongGap};
 use super::kernels::share;
@@ -49,7 +57,7 @@ pub(super) const ANALYZER: Analyzer = Analyzer {
 /// What is wrong, what matters most first.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct FindingsReport {
-    /// The time that shares are of: from the first to the last work of the device that did most.
+    /// The time that shares are of: the analyzed time, from the first to the last GPU work or as selected.
     pub span_ns: u64,
     /// What was found.
     pub findings: Vec<Finding>,
@@ -63,7 +71,9 @@ pub struct Finding {
     /// What is wrong.
     pub sentence: String,
     /// What may help.
-    pub advice: &'static str,
+    pub advice: Cow<'static, str>,
+    /// What must be so for the finding to be right.
+    pub assumption: &'static str,
     /// What it could save at most; none when that cannot be said.
     pub saves_ns: Option<u64>,
     /// The same as a share of that time.
@@ -93,46 +103,53 @@ pub(crate) struct Facts<'a> {
     activity: &'a Activity,
     summary: &'a SummaryReport,
     memory: &'a MemoryReport,
-    /// From the first to the last work of the device that did most.
+    program: Program,
+    /// The analyzed time.
     span: (u64, u64),
     span_ns: u64,
 }
 
 type Rule = fn(&Facts<'_>) -> Vec<Finding>;
 
-/// All rules.
-const RULES: &[Rule] = &[
-    host_waits::find,
-    exposed_communication::find,
-    launch_gaps::find,
-    host_busy::find,
-    short_kernels::find,
-    allocations::find,
-    pageable_copies::find,
-    small_copies::find,
-    copies_alone::find,
-    uneven_steps::find,
-    leaks::find,
-    bad_frees::find,
+/// All rules, with their names.
+const RULES: &[(&str, Rule)] = &[
+    ("host_waits", host_waits::find),
+    ("exposed_communication", exposed_communication::find),
+    ("launch_gaps", launch_gaps::find),
+    ("slow_launches", slow_launches::find),
+    ("profiler_overhead", profiler_overhead::find),
+    ("host_busy", host_busy::find),
+    ("queued_idle", queued_idle::find),
+    ("unknown_idle", unknown_idle::find),
+    ("short_kernels", short_kernels::find),
+    ("allocations", allocations::find),
+    ("pageable_copies", pageable_copies::find),
+    ("small_copies", small_copies::find),
+    ("copies_alone", copies_alone::find),
+    ("uneven_steps", uneven_steps::find),
+    ("leaks", leaks::find),
+    ("bad_frees", bad_frees::find),
 ];
 
 impl FindingsReport {
+    /// The names of all rules.
+    pub fn rules() -> impl Iterator<Item = &'static str> {
+        RULES.iter().map(|(name, _)| *name)
+    }
+
     /// Asks all rules.
     pub fn of(trace: &Trace, activity: &Activity, summary: &SummaryReport, memory: &MemoryReport) -> Self {
-        let mut facts = Facts {
+        let facts = Facts {
             trace,
             activity,
             summary,
             memory,
-            span: activity.span.unwrap_or_default(),
-            span_ns: 0,
+            program: Program::of(trace, activity, summary),
+            span: activity.base,
+            span_ns: activity.base.1 - activity.base.0,
         };
-        if let Some(device) = facts.device() {
-            facts.span = (device.first_ns, device.last_ns);
-        }
-        let span_ns = facts.span.1 - facts.span.0;
-        facts.span_ns = span_ns;
-        let mut findings: Vec<Finding> = RULES.iter().flat_map(|rule| rule(&facts)).collect();
+        let span_ns = facts.span_ns;
+        let mut findings: Vec<Finding> = RULES.iter().flat_map(|(_, rule)| rule(&facts)).collect();
         for finding in &mut findings {
             finding.saves_ns = finding.saves_ns.map(|nanos| nanos.min(span_ns));
             finding.saves_share = finding.saves_ns.map(|nanos| share(nanos, span_ns));
@@ -192,31 +209,49 @@ impl Facts<'_> {
         Some((self.device().filter(|_| is_worth_it)?, idle, gaps))
     }
 
+    /// The time in copies that were counted together. Some may run at once, so it is never more than the time in which
+    /// their device copies at all.
+    fn copy_time(&self, row: &CopyRow) -> u64 {
+        let devices = &self.summary.utilization.devices;
+        let device = devices.iter().find(|device| device.device == row.device);
+        let most = device.map_or(self.span_ns, |device| device.breakdown.copy_ns);
+        row.durations.total_ns.min(most)
+    }
+
     /// The longest gaps of a cause.
     fn gaps_of(&self, cause: IdleCause) -> Vec<Evidence> {
         let gaps = self
             .idle()
             .map(|idle| idle.longest.as_slice())
             .unwrap_or_default();
-        let evidence = |gap: &LongGap| Evidence {
-            what: format!("idle before {}", shown(gap.next_table, &gap.next)),
-            table: gap.next_table.name(),
-            row: Some(u64::from(gap.next_row)),
-            start_ns: gap.from_ns,
-            end_ns: gap.to_ns,
-        };
         let mostly: Vec<Evidence> = gaps
             .iter()
             .filter(|gap| gap.cause == cause)
+            .filter(|gap| gap.overhead_ns == 0 || cause == IdleCause::ProfilerOverhead)
+            .filter(|gap| cause != IdleCause::LaunchGap || !gap.is_slow_launch())
             .take(3)
-            .map(evidence)
+            .map(idle_before)
             .collect();
         if !mostly.is_empty() {
             return mostly;
         }
         // None of the longest gaps is mostly of this cause, which may have many short ones.
         let greatest = self.idle().into_iter().flat_map(|idle| &idle.by_cause);
-        greatest.filter(|gap| gap.cause == cause).map(evidence).collect()
+        greatest
+            .filter(|gap| gap.cause == cause)
+            .map(idle_before)
+            .collect()
+    }
+}
+
+/// A gap to look at.
+fn idle_before(gap: &LongGap) -> Evidence {
+    Evidence {
+        what: format!("idle before {}", shown(gap.next_table, &gap.next)),
+        table: gap.next_table.name(),
+        row: Some(u64::from(gap.next_row)),
+        start_ns: gap.from_ns,
+        end_ns: gap.to_ns,
     }
 }
 

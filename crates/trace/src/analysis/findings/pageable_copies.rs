@@ -10,7 +10,7 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
     let rows = &facts.summary.copies.rows;
     rows.iter()
         .filter(|row| row.is_pageable && row.durations.total_ns > 0)
-        .filter(|row| row.durations.total_ns as f64 >= WORTH * facts.span_ns as f64)
+        .filter(|row| facts.copy_time(row) as f64 >= WORTH * facts.span_ns as f64)
         .map(|row| {
             // What page-locked memory would have done is known when there are such copies too.
             let pinned = rows
@@ -28,7 +28,7 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
                 rule: "pageable_copies",
                 sentence: format!(
                     "{} of the time is {} {} with pageable memory, at {}",
-                    percent(row.durations.total_ns, facts.span_ns),
+                    percent(facts.copy_time(row), facts.span_ns),
                     if row.durations.count == 1 {
                         "1 copy".to_owned()
                     } else {
@@ -37,7 +37,8 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
                     row.direction,
                     units::rate(row.bytes, row.durations.total_ns)
                 ),
-                advice: "Pin the host memory (pin_memory, cudaHostAlloc) and copy asynchronously",
+                advice: "Pin the host memory (pin_memory, cudaHostAlloc) and copy asynchronously".into(),
+                assumption: "the host memory is used often enough for pinning to pay off",
                 saves_ns: saves,
                 saves_share: None,
                 evidence: vec![longest_copy(row)],

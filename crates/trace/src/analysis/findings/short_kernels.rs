@@ -1,17 +1,25 @@
 //! Kernels that take less time than the calls that launch them.
 
-use super::{Evidence, Facts, Finding, many, percent};
+use super::{Evidence, Facts, Finding, many};
+use crate::analysis::idle::IdleCause;
 use crate::units;
 
 /// Share of all kernels from which on it is said.
 const WORTH: f64 = 0.3;
 /// And share of the time in their calls.
 const WORTH_TIME: f64 = 0.05;
+/// And share of the time in which the device waits for the host. Launches of a device that is busy hold nothing up.
+const WORTH_IDLE: f64 = 0.05;
+/// Fewer are not worth fusing.
+const FEWEST: u64 = 10;
 
 pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
     let short = &facts.summary.launches.short_kernels;
-    let is_worth = short.share >= WORTH && short.call_ns as f64 >= WORTH_TIME * facts.span_ns as f64;
-    if short.count == 0 || !is_worth {
+    let idle = facts.idle_of(IdleCause::LaunchGap).0 + facts.idle_of(IdleCause::HostBusy).0;
+    let is_worth = short.share >= WORTH
+        && short.call_share >= WORTH_TIME
+        && idle as f64 >= WORTH_IDLE * facts.span_ns as f64;
+    if short.count < FEWEST || !is_worth {
         return Vec::new();
     }
     let worst = short.worst_row.map(|row| Evidence {
@@ -24,14 +32,20 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
     vec![Finding {
         rule: "short_kernels",
         sentence: format!(
-            "{} ({:.0} %) take less time than their launch calls: {} of GPU work for {} of launch calls, {} of the time",
+            "{} ({:.0} %) take less time than their launch calls: {} of GPU work for {} of launch calls. A thread \
+             spends {:.0} % of the time in them",
             many(short.count, "kernel"),
             100.0 * short.share,
             units::nanos(short.kernel_ns),
             units::nanos(short.call_ns),
-            percent(short.call_ns, facts.span_ns)
+            100.0 * short.call_share
         ),
-        advice: "Fuse them, or launch them together in a CUDA graph",
+        advice: match facts.program.uses_graphs {
+            true => "Fuse them, or add them to the graphs that the program launches",
+            false => "Fuse them, or launch them together in a CUDA graph",
+        }
+        .into(),
+        assumption: "the kernels do not depend on results that the CPU reads in between",
         saves_ns: None,
         saves_share: None,
         evidence: worst.into_iter().collect(),

@@ -16,7 +16,7 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
         .iter()
         .filter(|row| row.direction != "set");
     rows.filter(|row| row.small >= MANY && row.small * 2 > row.durations.count)
-        .filter(|row| row.durations.total_ns as f64 >= WORTH * facts.span_ns as f64)
+        .filter(|row| facts.copy_time(row) as f64 >= WORTH * facts.span_ns as f64)
         .map(|row| Finding {
             rule: "small_copies",
             sentence: format!(
@@ -25,9 +25,10 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
                 units::count(row.durations.count),
                 row.direction,
                 units::bytes(row.bytes),
-                percent(row.durations.total_ns, facts.span_ns)
+                percent(facts.copy_time(row), facts.span_ns)
             ),
-            advice: "Combine small copies into one",
+            advice: "Combine small copies into one".into(),
+            assumption: "the copies are ready at about the same time",
             saves_ns: None,
             saves_share: None,
             evidence: vec![longest_copy(row)],

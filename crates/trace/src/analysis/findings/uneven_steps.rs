@@ -27,14 +27,20 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
     vec![Finding {
         rule: "uneven_steps",
         sentence: format!(
-            "{} of {} steps take more than {LONGER}× the median ({}); the longest is {} with {}",
+            "{} of {} steps {} more than {LONGER}× the median ({}); the longest is {} with {}",
             long.len(),
             report.settled.count,
+            if long.len() == 1 { "takes" } else { "take" },
             units::nanos(typical),
             longest.step.name,
             units::nanos(longest.step.duration())
         ),
-        advice: "Compare such a step with another one: tracesmith analyze --step N",
+        advice: format!(
+            "Compare it with another step: tracesmith analyze --step {}",
+            longest.step.number
+        )
+        .into(),
+        assumption: "all steps do the same work",
         saves_ns: Some(saves),
         saves_share: None,
         evidence: vec![Evidence {

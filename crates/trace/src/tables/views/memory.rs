@@ -11,9 +11,10 @@ use crate::tables::catalog::ColumnKind::{Text, U32, U64};
 
 pub(super) const VIEW: View = View {
     name: "memory",
-    doc: "Allocated bytes over time, for each device, kind of memory and allocator: a row whenever the amount changes.",
+    doc: "Allocated bytes over time, for each process, device, kind of memory and allocator: a row whenever the amount changes.",
     columns: &[
         ("time", U64, Some("ns"), "The time from which `bytes` is valid."),
+        ("process", U32, None, "The process: `processes.id`."),
         (
             "device",
             U32,
@@ -30,10 +31,12 @@ pub(super) const VIEW: View = View {
 fn make(trace: &Trace) -> Result<Vec<ArrayRef>, Error> {
     let report = MemoryReport::with_points(trace, Window::default(), usize::MAX)?;
     let (mut kinds, mut allocators) = (TextColumn::default(), TextColumn::default());
-    let (mut times, mut devices, mut bytes) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut times, mut bytes) = (Vec::new(), Vec::new());
+    let (mut processes, mut devices) = (Vec::new(), Vec::new());
     for pool in &report.pools {
         for point in &pool.series {
             times.push(point.time_ns);
+            processes.push(pool.process);
             devices.push(pool.device);
             bytes.push(point.bytes);
             kinds.push(pool.memory);
@@ -42,6 +45,7 @@ fn make(trace: &Trace) -> Result<Vec<ArrayRef>, Error> {
     }
     Ok(vec![
         u64s(times.into_iter()),
+        u32s(processes.into_iter()),
         u32s(devices.into_iter()),
         kinds.finish()?,
         allocators.finish()?,
