@@ -41,7 +41,8 @@ fn calls_of_the_optimizer_end_steps() {
     assert_eq!(found.steps.len(), 200);
     assert_eq!(
         (found.steps[0].step.start_ns, found.steps[0].step.end_ns),
-        (1_001_000, 1_800_000)
+        (1_001_000, 1_800_000),
+        "from the first launch"
     );
     assert_eq!(found.steps[7].step.duration(), 1_000_000);
     assert!(found.steps.iter().all(|row| row.ops == 3));
@@ -102,6 +103,22 @@ fn ranges_of_steps_come_before_their_borders() {
     let found = report(made);
     assert_eq!(found.source.words(), "from NVTX ranges named iteration");
     assert_eq!((found.steps.len(), found.processes), (5, 1));
+}
+
+#[test]
+fn ranges_that_launch_little_are_parts_of_steps() {
+    let mut made = training(10, "Optimizer.step#SGD.step");
+    for step in 0..10u64 {
+        let start = 1_000_000 * (step + 1);
+        made.range("lr step", (start + 900_000, start + 950_000));
+    }
+    let found = report(made);
+    assert!(
+        matches!(found.source, StepSource::Optimizer { .. }),
+        "{:?}",
+        found.source
+    );
+    assert_eq!(found.steps.len(), 10);
 }
 
 #[test]

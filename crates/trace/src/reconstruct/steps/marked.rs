@@ -13,6 +13,10 @@ use crate::reconstruct::Activity;
 use crate::reconstruct::ops::times_on;
 
 const PROFILER_STEP: &str = "ProfilerStep";
+/// The share of launches without which ranges are not steps but parts of them, as those of a solver or a scheduler.
+const MIN_LAUNCHES: f64 = 0.2;
+/// The most ops that are looked at for that.
+const SAMPLES: usize = 10_000;
 
 /// A range that may be a step.
 #[derive(Clone, Copy)]
@@ -41,7 +45,10 @@ enum Mark {
 pub(super) fn find(trace: &Trace, activity: &Activity) -> Result<Option<(StepSource, Vec<Found>)>, Error> {
     let mut groups: BTreeMap<(Mark, String), Vec<Range>> = BTreeMap::new();
     let mut names: FxHashMap<StringId, Option<(Mark, String)>> = FxHashMap::default();
+    let mut first: FxHashMap<ProcessId, u64> = FxHashMap::default();
     for range in ranges(trace)? {
+        let earliest = first.entry(range.process).or_insert(range.start);
+        *earliest = range.start.min(*earliest);
         let mark = names
             .entry(range.name)
             .or_insert_with(|| mark_of(trace.string(range.name)));
@@ -58,8 +65,9 @@ pub(super) fn find(trace: &Trace, activity: &Activity) -> Result<Option<(StepSou
     groups.sort_by_key(|(mark, _, ranges)| (*mark, std::cmp::Reverse(covered(ranges))));
     for (mark, name, ranges) in groups {
         let found = match mark {
+            Mark::Step if !launch_enough(activity, &ranges) => continue,
             Mark::Profiler | Mark::Step => ranges.iter().map(|range| found(trace, range)).collect(),
-            Mark::Optimizer => ended_by(activity, &ranges),
+            Mark::Optimizer => ended_by(activity, &ranges, &first),
             Mark::DataLoader => begun_by(activity, &ranges),
         };
         if !found.is_empty() {
@@ -67,6 +75,27 @@ pub(super) fn find(trace: &Trace, activity: &Activity) -> Result<Option<(StepSou
         }
     }
     Ok(None)
+}
+
+/// Whether enough of what is launched from the first range of a process to its last is launched in one of them.
+fn launch_enough(activity: &Activity, ranges: &[Range]) -> bool {
+    let (mut inside, mut all) = (0u32, 0u32);
+    for op in activity
+        .ops
+        .ids()
+        .step_by(activity.ops.len().div_ceil(SAMPLES).max(1))
+    {
+        let process = activity.lane(activity.ops.lane[op.index()]).process;
+        let time = activity.asked(op);
+        let after = ranges.partition_point(|range| (range.process, range.start) <= (process, time));
+        let is_last = ranges.get(after).is_none_or(|range| range.process != process);
+        let before = after.checked_sub(1).map(|at| &ranges[at]);
+        if let Some(before) = before.filter(|range| range.process == process) {
+            inside += u32::from(time < before.end);
+            all += u32::from(time < before.end || !is_last);
+        }
+    }
+    f64::from(inside) >= f64::from(all) * MIN_LAUNCHES
 }
 
 fn source(trace: &Trace, mark: Mark, name: String) -> StepSource {
@@ -225,17 +254,18 @@ fn apart(ranges: Vec<Range>) -> Vec<Range> {
     kept.into_values().collect()
 }
 
-/// Steps that end with these ranges. The first begins with the first launch of its process, and does not count when it
-/// is less than half as long as the typical one: the recording began in the middle of it.
-fn ended_by(activity: &Activity, ranges: &[Range]) -> Vec<Found> {
+/// Steps that end with these ranges. The first begins with the first launch or range of its process, and does not count
+/// when it is less than three quarters as long as the typical one: the recording began in the middle of it.
+fn ended_by(activity: &Activity, ranges: &[Range], earliest: &FxHashMap<ProcessId, u64>) -> Vec<Found> {
     let spans = spans(activity);
     let steps = ranges.chunk_by(|a, b| a.process == b.process).flat_map(|ranges| {
-        let first = spans
-            .get(&ranges[0].process)
-            .map_or(ranges[0].start, |span| span.0.min(ranges[0].start));
+        let process = ranges[0].process;
+        let launched = spans.get(&process).map(|span| span.0);
+        let marked = earliest.get(&process).copied().unwrap_or(ranges[0].start);
+        let first = launched.map_or(marked, |launched| launched.min(marked));
         let edges = std::iter::once(first).chain(ranges.iter().map(|range| range.end));
-        let mut steps = between(ranges[0].process, &edges.collect::<Vec<_>>());
-        if steps.first().is_some_and(|step| is_short(step, &steps)) {
+        let mut steps = between(process, &edges.collect::<Vec<_>>());
+        if steps.first().is_some_and(|step| is_short(step, &steps, 0.75)) {
             steps.remove(0);
         }
         steps
@@ -254,7 +284,7 @@ fn begun_by(activity: &Activity, ranges: &[Range]) -> Vec<Found> {
             .map_or(last.end, |span| span.1.max(last.end));
         let edges = ranges.iter().map(|range| range.start).chain([end]);
         let mut steps = between(last.process, &edges.collect::<Vec<_>>());
-        if steps.last().is_some_and(|step| is_short(step, &steps)) {
+        if steps.last().is_some_and(|step| is_short(step, &steps, 0.5)) {
             steps.pop();
         }
         steps
@@ -287,10 +317,10 @@ fn between(process: ProcessId, edges: &[u64]) -> Vec<Found> {
     edges.map(step).collect()
 }
 
-fn is_short(step: &Found, steps: &[Found]) -> bool {
+fn is_short(step: &Found, steps: &[Found], share: f64) -> bool {
     let mut lengths: Vec<u64> = steps.iter().map(|step| step.end - step.start).collect();
     lengths.sort_unstable();
-    2 * (step.end - step.start) < lengths[lengths.len() / 2]
+    ((step.end - step.start) as f64) < lengths[lengths.len() / 2] as f64 * share
 }
 
 /// Steps with the numbers that they have in their process as names.
