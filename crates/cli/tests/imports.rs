@@ -67,3 +67,48 @@ fn a_truncated_file_is_reported_as_truncated() {
     assert!(repaired.contains("the imported file was truncated"), "{repaired}");
     assert!(!repaired.contains("nothing was damaged"), "{repaired}");
 }
+
+/// Issue 28: what the file is, not what it was converted to.
+#[test]
+fn info_of_another_tools_file_describes_that_file() {
+    let folder = TempDir::new().unwrap();
+    let plain = std::fs::read(root().join(KINETO)).unwrap();
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    std::io::Write::write_all(&mut packed, &plain).unwrap();
+    let packed = packed.finish().unwrap();
+    std::fs::write(folder.path().join("t.json.gz"), &packed).unwrap();
+    let tracesmith = |line: &str| run(command().args(line.split(' ')).current_dir(folder.path())).ok();
+    let info = tracesmith("info t.json.gz");
+    assert!(
+        info.contains("PyTorch profiler (Kineto) JSON, schema 1"),
+        "{info}"
+    );
+    assert!(info.contains(" KiB (gzip)\n"), "{info}");
+    assert!(info.contains("events      rows\nkernels       57\n"), "{info}");
+    for word in ["of file", "ratio", "schema  ", "strings"] {
+        assert!(!info.contains(word), "{word}: {info}");
+    }
+    let json: serde_json::Value = serde_json::from_str(&tracesmith("info t.json.gz --format json")).unwrap();
+    assert_eq!(json["format"], "PyTorch profiler (Kineto) JSON");
+    assert_eq!(json["compression"], "gzip");
+    assert_eq!(json["bytes"].as_u64(), Some(packed.len() as u64));
+    let tables = json["tables"].as_array().unwrap();
+    assert_eq!(
+        tables[0],
+        serde_json::json!({ "name": "kernels", "kind": tables[0]["kind"], "rows": 57 })
+    );
+    let csv = tracesmith("info t.json.gz --format csv");
+    assert!(
+        csv.contains("\nkernels,,57,,\n") && !csv.contains("strings"),
+        "{csv}"
+    );
+    // An imported trace is a trace, and names its origin.
+    tracesmith("import t.json.gz -o t.sbt");
+    let info = tracesmith("info t.sbt");
+    assert!(info.contains("file       SBT 1.0, "), "{info}");
+    assert!(
+        info.contains("imported   PyTorch profiler (Kineto) JSON t.json.gz\n"),
+        "{info}"
+    );
+    assert!(info.contains("of file"), "{info}");
+}

@@ -204,3 +204,12 @@ fn a_build_without_parquet_says_so_before_the_query_runs() {
     );
     assert!(!std::path::Path::new("never.parquet").exists());
 }
+
+/// Issue 28: a column that the query names is shown even if it has no value.
+#[test]
+fn columns_without_values_are_shown_if_the_query_names_them() {
+    let shown = tracesmith(["sql", TRAINING, "select pid, null as absent, rank from processes"]).ok();
+    assert!(shown.starts_with(" pid  absent  rank\n4242"), "{shown}");
+    let all = tracesmith(["sql", TRAINING, "select * from processes"]).ok();
+    assert!(!all.contains("local_rank"), "{all}");
+}

@@ -1,20 +1,23 @@
 //! `tracesmith info`.
 
 pub(crate) mod recording;
+mod source;
+mod tables;
 
 use std::collections::BTreeMap;
-use std::fs;
 
 use serde_json::{Value, json};
 use tracesmith_format::tables::{Device, Process};
-use tracesmith_format::{BlockKind, StringId, schema};
+use tracesmith_format::{BlockKind, StringId};
 use tracesmith_trace::{HealthReport, Trace, units};
 
 use crate::args::{Format, InfoArgs};
 use crate::input::{open_trace, repair_hint};
-use crate::output::table::{Align, Cell, TextTable};
+use crate::output::table::{Align, TextTable};
 use crate::output::{BAD, FAINT, GOOD, Output};
 use crate::progress::Progress;
+use source::Source;
+use tables::{Size, sizes_by_kind};
 
 /// Files up to this size are always checked completely. This takes less than a second.
 const CHECKED_BYTES: u64 = 256 << 20;
@@ -61,69 +64,63 @@ pub(crate) fn run(args: &InfoArgs, output: &mut Output) -> anyhow::Result<()> {
         trace.verify(&Progress::new("checking", trace.file_bytes(), output.bar()).into_fn());
     }
     let kinds = sizes_by_kind(&trace);
+    let source = Source::of(&trace, &args.file);
     match output.format {
-        Format::Json => output.json(&json_of(&trace, &kinds, args, checked))?,
+        Format::Json => output.json(&json_of(&trace, &source, &kinds, args, checked))?,
         Format::Csv => {
             output.csv(["table", "blocks", "rows", "bytes", "unpacked_bytes"])?;
             for (kind, size) in &kinds {
-                let numbers = [size.blocks, size.rows, size.bytes, size.unpacked].map(|n| n.to_string());
-                output.csv(std::iter::once(kind.to_string()).chain(numbers))?;
+                let [blocks, rows, bytes, unpacked] =
+                    [size.blocks, size.rows, size.bytes, size.unpacked].map(|number| number.to_string());
+                match source {
+                    Source::Native => output.csv([kind.to_string(), blocks, rows, bytes, unpacked])?,
+                    // Only the rows come from the file.
+                    Source::Foreign(_) if kind.is_events() => {
+                        let unknown = String::new;
+                        output.csv([kind.to_string(), unknown(), rows, unknown(), unknown()])?;
+                    }
+                    Source::Foreign(_) => {}
+                }
             }
         }
-        Format::Table => show(&trace, &kinds, args, checked, output)?,
+        Format::Table => show(&trace, &source, &kinds, args, checked, output)?,
     }
     Ok(())
 }
 
-/// The size of all blocks of one kind.
-#[derive(Default)]
-struct Size {
-    blocks: u64,
-    rows: u64,
-    bytes: u64,
-    unpacked: u64,
-}
-
-impl Size {
-    fn ratio(&self) -> f64 {
-        self.unpacked as f64 / self.bytes as f64
-    }
-}
-
-fn sizes_by_kind(trace: &Trace) -> BTreeMap<BlockKind, Size> {
-    let mut kinds: BTreeMap<BlockKind, Size> = BTreeMap::new();
-    for block in trace.blocks() {
-        let size = kinds.entry(block.header.kind).or_default();
-        size.blocks += 1;
-        size.rows += u64::from(block.header.rows);
-        size.bytes += block.header.total_length();
-        size.unpacked += u64::from(block.header.unpacked_length);
-    }
-    kinds
-}
-
 fn show(
     trace: &Trace,
+    source: &Source,
     kinds: &BTreeMap<BlockKind, Size>,
     args: &InfoArgs,
     checked: Checked,
     output: &mut Output,
 ) -> anyhow::Result<()> {
-    show_head(trace, args, output)?;
+    show_head(trace, source, args, output)?;
     show_devices(trace, output)?;
     show_processes(trace, output)?;
     if let Some(recording) = recording::report(trace, &args.file) {
         output.line("")?;
         recording.show(output)?;
     }
-    show_tables(trace, kinds, output)?;
-    if args.columns {
-        show_columns(trace, kinds, output)?;
+    match source {
+        Source::Native => {
+            tables::show(trace, kinds, output)?;
+            if args.columns {
+                tables::show_columns(trace, kinds, output)?;
+            }
+        }
+        Source::Foreign(_) => {
+            tables::show_rows(kinds, output)?;
+            if args.columns {
+                output.note("--columns applies to .sbt files only; 'tracesmith import' writes one");
+            }
+        }
     }
     show_health(&trace.health(), args, checked, output)
 }
 
-fn show_head(trace: &Trace, args: &InfoArgs, output: &mut Output) -> anyhow::Result<()> {
+fn show_head(trace: &Trace, source: &Source, args: &InfoArgs, output: &mut Output) -> anyhow::Result<()> {
     let fact = |output: &mut Output, name: &str, value: String| -> anyhow::Result<()> {
         if !value.is_empty() {
             output.line(&format!("{FAINT}{name:<9}{FAINT:#}  {value}"))?;
@@ -131,23 +128,25 @@ fn show_head(trace: &Trace, args: &InfoArgs, output: &mut Output) -> anyhow::Res
         Ok(())
     };
     fact(output, "trace", args.file.display().to_string())?;
-    // Another tool's file is converted in memory, so the trace has another size than the file.
-    let size = fs::metadata(&args.file).ok().map(|file| file.len());
-    let foreign = trace
-        .metadata
-        .get("import.format")
-        .zip(size.filter(|size| *size != trace.file_bytes()));
-    let file = match (foreign, trace.header()) {
-        (Some((format, size)), _) => format!("{format}, {}", units::bytes(size)),
-        (None, Some(header)) => format!(
+    let file = match (source, trace.header()) {
+        (Source::Foreign(foreign), _) => foreign.text(),
+        (Source::Native, Some(header)) => format!(
             "SBT {}.{}, {}",
             header.major,
             header.minor,
             units::bytes(trace.file_bytes())
         ),
-        (None, None) => format!("SBT (header damaged), {}", units::bytes(trace.file_bytes())),
+        (Source::Native, None) => format!("SBT (header damaged), {}", units::bytes(trace.file_bytes())),
     };
     fact(output, "file", file)?;
+    if let (Source::Native, Some(format)) = (source, trace.metadata.get("import.format")) {
+        let name = trace.metadata.get("import.file").map_or("", |name| name);
+        fact(
+            output,
+            "imported",
+            format!("{format} {name}").trim_end().to_owned(),
+        )?;
+    }
     fact(output, "recorded", recorded(trace))?;
     fact(
         output,
@@ -312,110 +311,6 @@ fn ended(process: &Process) -> String {
     }
 }
 
-fn show_tables(trace: &Trace, kinds: &BTreeMap<BlockKind, Size>, output: &mut Output) -> anyhow::Result<()> {
-    let mut table = TextTable::new(&[
-        ("table", Align::Left),
-        ("rows", Align::Right),
-        ("size", Align::Right),
-        ("bytes/row", Align::Right),
-        ("ratio", Align::Right),
-        ("blocks", Align::Right),
-        ("of file", Align::Right),
-    ]);
-    let share = |bytes: u64| format!("{:.1} %", 100.0 * bytes as f64 / trace.file_bytes() as f64);
-    let row = |kind: &BlockKind, size: &Size| -> [Cell; 7] {
-        [
-            kind.to_string().into(),
-            units::count(size.rows).into(),
-            units::bytes(size.bytes).into(),
-            format!("{:.1}", size.bytes as f64 / size.rows as f64).into(),
-            format!("{:.1}×", size.ratio()).into(),
-            units::count(size.blocks).into(),
-            share(size.bytes).into(),
-        ]
-    };
-    // Event tables first, because they matter most.
-    for (kind, size) in kinds.iter().filter(|(kind, _)| kind.is_events()) {
-        table.row(row(kind, size));
-    }
-    for (kind, size) in kinds.iter().filter(|(kind, _)| !kind.is_events()) {
-        table.row(row(kind, size).map(|cell| cell.with_style(FAINT)));
-    }
-    if table.len() == 0 {
-        output.line("\nno data")?;
-        return Ok(());
-    }
-    output.line("")?;
-    output.table(&table)?;
-    let (bytes, unpacked) = kinds.values().fold((0, 0), |(bytes, unpacked), size| {
-        (bytes + size.bytes, unpacked + size.unpacked)
-    });
-    output.line(&format!(
-        "{FAINT}total: {} for {} of values, {:.1}× smaller{FAINT:#}",
-        units::bytes(bytes),
-        units::bytes(unpacked),
-        unpacked as f64 / bytes as f64
-    ))?;
-    Ok(())
-}
-
-fn show_columns(trace: &Trace, kinds: &BTreeMap<BlockKind, Size>, output: &mut Output) -> anyhow::Result<()> {
-    let mut table = TextTable::new(&[
-        ("table", Align::Left),
-        ("column", Align::Left),
-        ("size", Align::Right),
-        ("bytes/row", Align::Right),
-    ]);
-    for column in columns(trace) {
-        let rows = kinds.get(&column.table).map_or(0, |size| size.rows);
-        table.row([
-            column.table.to_string().into(),
-            column.name.into(),
-            units::bytes(column.bytes).into(),
-            format!("{:.2}", column.bytes as f64 / rows as f64).into(),
-        ]);
-    }
-    output.line("")?;
-    output.table(&table)?;
-    Ok(())
-}
-
-/// The size of one column.
-struct ColumnSize {
-    table: BlockKind,
-    name: String,
-    bytes: u64,
-}
-
-/// The columns of all tables, largest first per table.
-fn columns(trace: &Trace) -> Vec<ColumnSize> {
-    let names: BTreeMap<(BlockKind, u16), String> = schema::tables()
-        .into_iter()
-        .flat_map(|(table, columns)| columns.into_iter().map(move |spec| ((table, spec.id), spec.name)))
-        .collect();
-    let mut columns: Vec<ColumnSize> = trace
-        .column_bytes()
-        .into_iter()
-        .map(|(key, bytes)| ColumnSize {
-            table: key.0,
-            // A column of a later version.
-            name: names
-                .get(&key)
-                .cloned()
-                .unwrap_or_else(|| format!("column {}", key.1)),
-            bytes,
-        })
-        .collect();
-    columns.sort_by_key(|column| {
-        (
-            !column.table.is_events(),
-            column.table,
-            std::cmp::Reverse(column.bytes),
-        )
-    });
-    columns
-}
-
 fn show_health(
     health: &HealthReport,
     args: &InfoArgs,
@@ -471,17 +366,36 @@ pub(crate) fn health_lines(health: &HealthReport) -> Vec<String> {
     lines
 }
 
-fn json_of(trace: &Trace, kinds: &BTreeMap<BlockKind, Size>, args: &InfoArgs, checked: Checked) -> Value {
+fn json_of(
+    trace: &Trace,
+    source: &Source,
+    kinds: &BTreeMap<BlockKind, Size>,
+    args: &InfoArgs,
+    checked: Checked,
+) -> Value {
     let text = |id| trace.string(id);
     let id = |header: &tracesmith_format::FileHeader| {
         header.id.iter().map(|b| format!("{b:02x}")).collect::<String>()
     };
-    let columns = if args.columns { columns(trace) } else { Vec::new() };
+    let header = trace.header();
+    let (bytes, format, id, compression) = match source {
+        Source::Native => {
+            let version = header.map(|header| format!("{}.{}", header.major, header.minor));
+            (Some(trace.file_bytes()), version, header.map(id), None)
+        }
+        Source::Foreign(foreign) => (
+            foreign.bytes,
+            Some(foreign.title.clone()),
+            None,
+            foreign.compression,
+        ),
+    };
     json!({
         "file": args.file.display().to_string(),
-        "bytes": trace.file_bytes(),
-        "format": trace.header().map(|header| format!("{}.{}", header.major, header.minor)),
-        "id": trace.header().map(id),
+        "bytes": bytes,
+        "format": format,
+        "compression": compression,
+        "id": id,
         "metadata": trace.metadata,
         "first_ns": trace.span().map(|(first, _)| first.0),
         "last_ns": trace.span().map(|(_, last)| last.0),
@@ -503,17 +417,7 @@ fn json_of(trace: &Trace, kinds: &BTreeMap<BlockKind, Size>, args: &InfoArgs, ch
             "command": text(process.command), "rank": process.rank.get(),
             "end": process.end.name(), "end_code": process.end_code,
         })).collect::<Vec<_>>(),
-        "tables": kinds.iter().map(|(kind, size)| {
-            let mut table = json!({
-                "name": kind.to_string(), "kind": kind.0, "blocks": size.blocks, "rows": size.rows,
-                "bytes": size.bytes, "unpacked_bytes": size.unpacked,
-            });
-            if args.columns {
-                let columns = columns.iter().filter(|column| column.table == *kind);
-                table["columns"] = columns.map(|column| (column.name.clone(), json!(column.bytes))).collect();
-            }
-            table
-        }).collect::<Vec<_>>(),
+        "tables": tables::value(trace, source, kinds, args.columns),
         "recording": recording::report(trace, &args.file).map(|report| report.value()),
         "health": {
             "good": trace.health().is_good(), "problems": health_lines(&trace.health()),

@@ -39,6 +39,14 @@ impl Align {
 pub(crate) struct TextTable {
     columns: Vec<(Cow<'static, str>, Align)>,
     rows: Vec<Vec<Cell>>,
+    empty_columns: EmptyColumns,
+}
+
+/// What happens to columns without a value.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum EmptyColumns {
+    LeftOut,
+    Kept,
 }
 
 /// A text with a style.
@@ -79,6 +87,7 @@ impl TextTable {
                 .map(|(name, align)| (Cow::Borrowed(*name), *align))
                 .collect(),
             rows: Vec::new(),
+            empty_columns: EmptyColumns::LeftOut,
         }
     }
 
@@ -90,6 +99,15 @@ impl TextTable {
                 .map(|(name, align)| (Cow::Owned(name), align))
                 .collect(),
             rows: Vec::new(),
+            empty_columns: EmptyColumns::LeftOut,
+        }
+    }
+
+    /// The same table with all its columns, those without a value included.
+    pub(crate) fn keeping_empty_columns(self) -> Self {
+        TextTable {
+            empty_columns: EmptyColumns::Kept,
+            ..self
         }
     }
 
@@ -108,7 +126,7 @@ impl TextTable {
         self.rows.len()
     }
 
-    /// The lines to print. Columns that are empty in every row are left out.
+    /// The lines to print. Columns that are empty in every row are left out, unless they are kept.
     pub(crate) fn lines(&self, width: Option<usize>) -> Vec<String> {
         self.lines_with(width, Names::Short)
     }
@@ -150,7 +168,8 @@ impl TextTable {
                     .map(|row| row[column].text.width())
                     .max()
                     .unwrap_or(0);
-                let left_out = widest == 0 && !self.rows.is_empty();
+                let left_out =
+                    widest == 0 && !self.rows.is_empty() && self.empty_columns == EmptyColumns::LeftOut;
                 let widest = match (self.columns[column].1, names) {
                     (Align::Name, Names::Short) => widest.min(WIDEST),
                     _ => widest,

@@ -17,17 +17,36 @@ pub(super) fn readable(name: &str) -> String {
     demangle_cpp(name).unwrap_or_else(|| name.to_owned())
 }
 
-/// The recorded name that a text selects: the text itself if it is part of one, or else the only kernel whose readable
-/// name contains it.
-pub(super) fn recorded_name(recording: &Recording, text: &str) -> String {
+/// The positions of all launches of kernels whose recorded or readable name contains a text.
+pub(super) fn launches(recording: &Recording, text: &str) -> Vec<usize> {
+    let selected: BTreeSet<&str> = kernels(recording)
+        .into_iter()
+        .filter(|name| name.contains(text) || readable(name).contains(text))
+        .collect();
+    let commands = recording.commands.iter().enumerate();
+    commands
+        .filter(|(_, command)| {
+            command.kind == CommandKind::LAUNCH && selected.contains(command.function.as_str())
+        })
+        .map(|(place, _)| place)
+        .collect()
+}
+
+/// The recorded name that a text selects: the text itself if it is part of one, or else that of the only kernel whose
+/// readable name contains it. `Err` has the readable names of several.
+pub(super) fn recorded_name(recording: &Recording, text: &str) -> Result<String, Vec<String>> {
     let names = kernels(recording);
     if names.iter().any(|name| name.contains(text)) {
-        return text.to_owned();
+        return Ok(text.to_owned());
     }
-    let mut found = names.iter().filter(|name| readable(name).contains(text));
-    match (found.next(), found.next()) {
-        (Some(only), None) => (*only).to_owned(),
-        _ => text.to_owned(),
+    let found: Vec<&str> = names
+        .into_iter()
+        .filter(|name| readable(name).contains(text))
+        .collect();
+    match found[..] {
+        [] => Ok(text.to_owned()),
+        [only] => Ok(only.to_owned()),
+        _ => Err(found.into_iter().map(readable).collect()),
     }
 }
 

@@ -68,10 +68,11 @@ pub(super) fn recorded_calls(recording: &Recording) -> String {
 
 /// The position of a launch.
 pub(in crate::commands) fn launch_place(recording: &Recording, kernel: &KernelArg) -> anyhow::Result<usize> {
-    let name = names::recorded_name(recording, &kernel.name);
-    recording.launch(&name, kernel.nth).with_context(|| {
-        let count = recording.launches(&name).count();
-        match count {
+    let places = names::launches(recording, &kernel.name);
+    places
+        .get(kernel.nth - 1)
+        .copied()
+        .with_context(|| match places.len() {
             0 => format!(
                 "--kernel {}#{}: the recording has no kernel whose name contains {0:?}; {}",
                 kernel.name,
@@ -82,10 +83,9 @@ pub(in crate::commands) fn launch_place(recording: &Recording, kernel: &KernelAr
                 "--kernel {}#{}: kernels whose name contains {0:?} are launched only {}",
                 kernel.name,
                 kernel.nth,
-                times(count)
+                times(places.len())
             ),
-        }
-    })
+        })
 }
 
 fn times(count: usize) -> String {
@@ -127,7 +127,15 @@ pub(super) fn replaced_launch(
     nth: Option<usize>,
     recording: &Recording,
 ) -> anyhow::Result<String> {
-    let name = names::recorded_name(recording, kernel);
+    let name = match names::recorded_name(recording, kernel) {
+        Ok(name) => name,
+        Err(several) => anyhow::bail!(
+            "cannot replace {kernel:?}: {} kernels have it in their readable names: {}; use a part of a recorded name, \
+             which --mode dry-run --format csv lists",
+            several.len(),
+            several.join(", ")
+        ),
+    };
     let count = recording.launches(&name).count();
     let wanted = nth.unwrap_or(1);
     if count == 0 {

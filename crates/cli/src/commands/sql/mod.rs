@@ -58,7 +58,7 @@ pub(crate) fn run(args: &SqlArgs, format: FormatArg, output: &mut Output) -> any
         let inputs: Vec<&Path> = files.iter().map(PathBuf::as_path).collect();
         return parquet::write(statement, &out, &inputs, output);
     }
-    print::rows(statement, args.limit, output)
+    print::rows(statement, &query, args.limit, output)
 }
 
 /// Files, and the query if it is the last argument: what is no file is one.

@@ -10,12 +10,31 @@ use crate::output::table::{Align, Cell, TextTable};
 use crate::output::{Output, StdoutError};
 
 /// Prints all rows of a query, or as many as `limit` if people read them. 0 is no limit.
-pub(super) fn rows(statement: Statement<'_>, limit: usize, output: &mut Output) -> anyhow::Result<()> {
+pub(super) fn rows(
+    statement: Statement<'_>,
+    query: &str,
+    limit: usize,
+    output: &mut Output,
+) -> anyhow::Result<()> {
     match output.format {
-        Format::Table => table(statement, limit, output),
+        Format::Table => table(statement, query, limit, output),
         Format::Json => json(statement, output),
         Format::Csv => csv(statement, output),
     }
+}
+
+/// Whether a query has `*` among its columns, such as `select *` and `k.*`, but not `count(*)`.
+fn selects_all_columns(query: &str) -> bool {
+    query.match_indices('*').any(|(at, _)| {
+        let before = query[..at].trim_end();
+        let word = before.rsplit(|letter: char| !letter.is_ascii_alphabetic()).next();
+        before.ends_with(['.', ','])
+            || word.is_some_and(|word| {
+                ["select", "distinct", "all"]
+                    .iter()
+                    .any(|known| word.eq_ignore_ascii_case(known))
+            })
+    })
 }
 
 fn text(value: ValueRef<'_>) -> String {
@@ -28,7 +47,7 @@ fn text(value: ValueRef<'_>) -> String {
     }
 }
 
-fn table(mut statement: Statement<'_>, limit: usize, output: &mut Output) -> anyhow::Result<()> {
+fn table(mut statement: Statement<'_>, query: &str, limit: usize, output: &mut Output) -> anyhow::Result<()> {
     let limit = if limit == 0 { usize::MAX } else { limit };
     let columns = statement.columns.clone();
     let mut rows: Vec<Vec<String>> = Vec::new();
@@ -50,6 +69,10 @@ fn table(mut statement: Statement<'_>, limit: usize, output: &mut Output) -> any
         (name, align)
     });
     let mut table = TextTable::with_columns(head.collect());
+    if !selects_all_columns(query) {
+        // The query names its columns, so those without a value are shown, too.
+        table = table.keeping_empty_columns();
+    }
     for row in rows {
         table.row_of(row.into_iter().map(Cell::from).collect());
     }
@@ -98,4 +121,24 @@ fn csv(mut statement: Statement<'_>, output: &mut Output) -> anyhow::Result<()> 
         written.map_err(|error| failed = Some(error)).is_ok()
     })?;
     failed.map_or(Ok(()), |error| Err(error.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_among_the_columns_selects_all() {
+        for query in [
+            "select * from a",
+            "SELECT DISTINCT\n*",
+            "select k.*, 1 from k",
+            "select 1, *",
+        ] {
+            assert!(selects_all_columns(query), "{query}");
+        }
+        for query in ["select count(*) from a", "select 2 * 3", "select a"] {
+            assert!(!selects_all_columns(query), "{query}");
+        }
+    }
 }

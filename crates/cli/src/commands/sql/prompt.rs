@@ -112,13 +112,13 @@ impl Prompt {
         if is_command(line) {
             return self.command(line, names, output);
         }
-        for statement in statements(line).0 {
-            let statement = self.database.prepare(statement).map_err(with_hint)?;
+        for query in statements(line).0 {
+            let statement = self.database.prepare(query).map_err(with_hint)?;
             if is_interrupted() {
                 // It came after the line was read and before the query could be ended.
                 self.database.interrupter()();
             }
-            print::rows(statement, self.limit, output)?;
+            print::rows(statement, query, self.limit, output)?;
         }
         Ok(Next::Prompt)
     }
