@@ -243,6 +243,43 @@ fn a_buffer_request_within_a_launch_is_no_slow_launch_and_no_short_kernel() {
 }
 
 #[test]
+fn a_flush_within_a_wait_or_a_step_is_no_evidence() {
+    // Waits of 100 µs, each before a launch, and one of 3 ms in which the profiler flushes its buffers.
+    let mut made = Made::new();
+    let mut time = 1_000_000;
+    for at in 0..20u64 {
+        let wait = if at == 10 { 3_000_000 } else { 100_000 };
+        made.call("cudaStreamSynchronize", (time, time + wait));
+        if at == 10 {
+            made.overhead("CUPTI buffer flush", (time + 50_000, time + wait - 50_000));
+        }
+        time += wait;
+        made.launched("k", 1, (time, time + 100), (time + 100, time + 100_000));
+        time += 100_000;
+    }
+    let finding = found(made, "host_waits");
+    let evidence = &finding.evidence[0];
+    assert_eq!(evidence.end_ns - evidence.start_ns, 100_000, "{finding:?}");
+    // A step that is long because of the profiler.
+    let steps = |overhead: bool| {
+        let mut made = healthy();
+        let mut time = 1_000_000;
+        for step in 0..8u64 {
+            let length = if step == 5 { 2_000_000 } else { 1_000_000 };
+            made.range(&format!("step {step}"), (time, time + length));
+            if step == 5 && overhead {
+                made.overhead("CUPTI buffer request", (time, time + 900_000));
+            }
+            time += length;
+        }
+        findings(made)
+            .iter()
+            .any(|finding| finding.rule == "uneven_steps")
+    };
+    assert!(steps(false) && !steps(true));
+}
+
+#[test]
 fn work_that_was_launched_long_before_waits_on_the_device() {
     let mut made = Made::new();
     made.launched("a", 1, (100, 200), (300, 1_000));

@@ -166,6 +166,13 @@ impl Overheads {
         }
     }
 
+    /// Nanoseconds of a stretch that were the profiler's, of the thread that it held up longest.
+    pub fn most_profiler_nanos(&self, from: u64, to: u64) -> u64 {
+        let threads = 0..self.of_thread.len();
+        let nanos = threads.map(|thread| self.profiler_nanos(thread, from, to));
+        nanos.max().unwrap_or(0)
+    }
+
     /// Nanoseconds of a stretch of a thread that were the profiler's.
     pub fn profiler_nanos(&self, thread: usize, from: u64, to: u64) -> u64 {
         let mut nanos = 0;

@@ -18,7 +18,9 @@ const WORTH_IDLE: f64 = 0.02;
 struct Waits {
     count: u64,
     nanos: u64,
+    /// The longest without profiler overhead, else the first.
     longest: usize,
+    longest_nanos: u64,
     /// The thread that was looked at last, and its time.
     thread: usize,
     of_thread: u64,
@@ -39,7 +41,8 @@ impl Waits {
 }
 
 pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
-    let calls = &facts.activity.calls;
+    let activity = facts.activity;
+    let calls = &activity.calls;
     let mut groups: FxHashMap<(u32, StackId), Waits> = FxHashMap::default();
     let window = Window {
         from: Some(facts.span.0),
@@ -64,16 +67,27 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
         }
         let (start, end) = window.clipped(calls.start[at], calls.end[at]);
         let stack = calls.stack.get(at).copied().unwrap_or(StackId::NONE);
+        let overhead = match activity.overheads.is_empty() {
+            true => 0,
+            false => activity.overheads.profiler_nanos(
+                calls.thread_of(CallId(at as u32)),
+                calls.start[at],
+                calls.end[at],
+            ),
+        };
+        let nanos = (end - start).saturating_sub(overhead);
         let waits = groups.entry((calls.function[at], stack)).or_insert(Waits {
             longest: at,
             thread,
             ..Waits::default()
         });
-        waits.add(thread, end - start);
-        if calls.end[at] - calls.start[at] > calls.end[waits.longest] - calls.start[waits.longest] {
-            waits.longest = at;
+        waits.add(thread, nanos);
+        // A wait in which the profiler flushed its buffers is no evidence.
+        let length = calls.end[at] - calls.start[at];
+        if overhead == 0 && length > waits.longest_nanos {
+            (waits.longest, waits.longest_nanos) = (at, length);
         }
-        all += end - start;
+        all += nanos;
     }
     // The device stood idle for some of that time: the waits share it by their length.
     let (idle, _) = facts.idle_of(IdleCause::HostSync);

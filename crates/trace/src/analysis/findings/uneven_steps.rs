@@ -1,7 +1,7 @@
 //! Steps that take much longer than the others.
 
 use super::{Evidence, Facts, Finding};
-use crate::reconstruct::StepSource;
+use crate::reconstruct::{Step, StepSource};
 use crate::units;
 
 /// How much longer than half of the others a step takes to be told.
@@ -15,15 +15,21 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
     if report.settled.count < FEWEST || typical == 0 {
         return Vec::new();
     }
+    // A step that the profiler made long says nothing about the program.
+    let own = |step: &Step| {
+        let overheads = &facts.activity.overheads;
+        let overhead = overheads.most_profiler_nanos(step.start_ns, step.end_ns);
+        step.duration().saturating_sub(overhead)
+    };
     let long: Vec<_> = report
         .steps
         .iter()
-        .filter(|row| !row.step.is_warm_up && row.step.duration() as f64 > LONGER * typical as f64)
+        .filter(|row| !row.step.is_warm_up && own(&row.step) as f64 > LONGER * typical as f64)
         .collect();
-    let Some(longest) = long.iter().max_by_key(|row| row.step.duration()) else {
+    let Some(longest) = long.iter().max_by_key(|row| own(&row.step)) else {
         return Vec::new();
     };
-    let saves = long.iter().map(|row| row.step.duration() - typical).sum();
+    let saves = long.iter().map(|row| own(&row.step) - typical).sum();
     vec![Finding {
         rule: "uneven_steps",
         sentence: format!(
