@@ -226,6 +226,8 @@ impl Json<'_> {
                 self.push_external(out, piece.external(at));
             });
             let arrow = match shape.kind {
+                // Perfetto draws no arrow from an event without a duration.
+                SyncKind::EVENT_RECORD if item.end == item.start => continue,
                 SyncKind::EVENT_RECORD => Arrow::Start,
                 SyncKind::EVENT_WAIT | SyncKind::STREAM_WAIT_EVENT => Arrow::End,
                 _ => continue,
