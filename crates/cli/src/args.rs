@@ -146,7 +146,7 @@ A name pattern with *, ? or [ is a glob. Between slashes it is a regular express
     #[command(after_help = "\
 Examples:
   tracesmith analyze train.sbt
-  tracesmith analyze train.sbt --only kernels --by stack --limit 20
+  tracesmith analyze train.sbt --only kernels --by line --limit 20
   tracesmith analyze trace.json.gz --step 3 --format json
   tracesmith analyze train.sbt --scale 'flash*=0.5'
 

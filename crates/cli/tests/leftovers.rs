@@ -128,6 +128,9 @@ fn a_demo_replaces_only_a_trace_of_a_demo() {
         .mode()
         & 0o444;
     assert_eq!(mode & usual, usual, "others can read it");
+    let refused = run(command().args(["demo", "-o", "-"]).current_dir(folder.path()));
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(!folder.path().join("-").exists());
     std::fs::write(&file, "mine").unwrap();
     let refused = demo();
     assert_eq!(refused.code, Some(2), "{refused:?}");

@@ -93,6 +93,10 @@ fn a_step_can_be_selected_everywhere() {
     };
     let kernels = json(&["analyze", TRAINING, "--only", "kernels", "--step", "4"]);
     assert_eq!(kernels["count"], 15);
+    let by_step = json(&[
+        "analyze", TRAINING, "--only", "kernels", "--by", "step", "--step", "4",
+    ]);
+    assert_eq!(by_step["rows"][0]["name"], "step 4");
     let rows = json(&["view", TRAINING, "--kind", "kernel", "--step", "4"]);
     assert_eq!(rows.as_array().unwrap().len(), 15);
     let dir = TempDir::new().unwrap();

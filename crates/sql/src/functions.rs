@@ -14,10 +14,8 @@ use rusqlite::types::Value;
 use rustc_hash::FxHashMap;
 use tracesmith_format::StackId;
 use tracesmith_trace::Trace;
-use tracesmith_trace::analysis::CriticalPathReport;
-use tracesmith_trace::reconstruct::{
-    Activity, ClassSet, Dependencies, ExecutionGraph, OpClass, Steps, Timeline, Window,
-};
+use tracesmith_trace::analysis::Analysis;
+use tracesmith_trace::reconstruct::{ClassSet, OpClass, Timeline, Window};
 use tracesmith_trace::tables::ColumnKind::{self, F64, Text, U32, U64};
 use tracesmith_trace::tables::{Condition, Scan};
 
@@ -361,29 +359,20 @@ fn overlap(trace: &Arc<Trace>, arguments: &[Value]) -> Result<RecordBatch, Error
 
 fn critical_path(trace: &Arc<Trace>, arguments: &[Value]) -> Result<RecordBatch, Error> {
     let step = number("critical_path", "step", &arguments[0])?;
-    let activity = match step {
-        None => trace.activity()?,
+    let analysis = match step {
+        None => Analysis::of(trace, Window::default())?,
         Some(number) => {
-            let steps = Steps::of(trace, &*trace.activity()?)?;
-            let step = usize::try_from(number)
-                .ok()
-                .and_then(|number| steps.steps.get(number));
-            let step = step.ok_or_else(|| Error::Query {
-                message: format!(
-                    "critical_path: there is no step {number}; the trace has {}",
-                    steps.steps.len()
-                ),
-            })?;
-            let window = Window {
-                from: Some(step.start_ns),
-                to: Some(step.end_ns),
-            };
-            Arc::new(Activity::within(trace, window)?)
+            Analysis::of_step(trace, usize::try_from(number).unwrap_or(usize::MAX)).map_err(|error| {
+                match error {
+                    tracesmith_trace::Error::NoSuchStep { steps, .. } => Error::Query {
+                        message: format!("critical_path: there is no step {number}; the trace has {steps}"),
+                    },
+                    other => other.into(),
+                }
+            })?
         }
     };
-    let dependencies = Dependencies::of(&activity);
-    let plan = ExecutionGraph::of(&activity, &dependencies);
-    let report = CriticalPathReport::of(trace, &activity, &dependencies, &plan);
+    let report = analysis.critical_path();
     let segments = || report.segments.iter();
     let column = |f: &dyn Fn(u64, u64) -> u64| -> ArrayRef {
         let numbers = segments().map(|segment| f(segment.from_ns, segment.to_ns));

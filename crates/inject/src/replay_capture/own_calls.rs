@@ -55,12 +55,16 @@ impl OwnCalls {
         }
     }
 
-    /// Whether a record with this correlation and these times is of such a call. Both kinds of calls wait for their work, so
-    /// the middle of a record is within the span or far from it.
+    /// Whether a record with this correlation and these times is of such a call. The capture waits for its own work, and
+    /// reads memory before the program's call does its work: so the middle of a record is in the span of an own call only if
+    /// it is of that call. CUPTI may have no times for a record; then the correlation decides.
     pub(super) fn holds(&self, correlation: u32, start: u64, end: u64) -> bool {
         let middle = start + end.saturating_sub(start) / 2;
+        let has_times = start != 0 && end != 0;
         let spans = self.0.get(&correlation);
-        spans.is_some_and(|spans| spans.iter().any(|span| (span.start..=span.end).contains(&middle)))
+        spans.is_some_and(|spans| {
+            !has_times || spans.iter().any(|span| (span.start..=span.end).contains(&middle))
+        })
     }
 
     /// Whether one of the calls with this correlation created a stream.
@@ -87,6 +91,7 @@ mod tests {
         assert!(calls.holds(7, 302, 306));
         assert!(!calls.holds(7, 160, 240), "the program's");
         assert!(!calls.holds(8, 105, 108), "another call");
+        assert!(calls.holds(7, 0, 0) && !calls.holds(8, 0, 0), "no times");
         calls.clear();
         assert!(!calls.holds(7, 105, 108));
     }

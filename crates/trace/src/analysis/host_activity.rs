@@ -16,7 +16,7 @@ use super::kernels::share;
 use super::registry::{Analyzer, Answer, Need, row};
 use crate::error::Error;
 use crate::model::trace::Trace;
-use crate::reconstruct::{Activity, CallId, ExecutionGraph, Gap, LinkKind, Node, Timeline};
+use crate::reconstruct::{Activity, CallId, ExecutionGraph, Gap, LinkKind, Node, Timeline, without_sequence};
 
 pub(super) const ANALYZER: Analyzer = Analyzer {
     name: "host",
@@ -149,20 +149,20 @@ impl HostTime {
         self.lists().iter().any(|(_, rows)| !rows.is_empty())
     }
 
-    /// The places with the largest shares in words, such as `78 % of it in the range load`; at most two.
+    /// The places with the largest shares in words, such as `in the range load (78 % of it)`; at most two.
     pub fn main_places(&self) -> Vec<String> {
         const WORTH: f64 = 0.2;
         /// A range around everything explains nothing.
         const ALL: f64 = 0.95;
         let first = |kind: &'static str, rows: &[HostRow]| {
             let row = rows.first().filter(|row| row.share >= WORTH)?;
-            let percent = format!("{:.0} % of it", 100.0 * row.share);
+            let percent = format!("({:.0} % of it)", 100.0 * row.share);
             let name = &row.name;
             match kind {
                 "range" if row.share >= ALL => None,
-                "range" => Some(format!("{percent} in the range {name}")),
-                "line" => Some(format!("{percent} before the CUDA call at {name}")),
-                _ => Some(format!("{percent} in {name}")),
+                "range" => Some(format!("in the range {name} {percent}")),
+                "line" => Some(format!("before the CUDA call at {name} {percent}")),
+                _ => Some(format!("in {name} {percent}")),
             }
         };
         let lists = self.lists().into_iter();
@@ -287,6 +287,7 @@ impl<'a> Sums<'a> {
 
 /// `ProfilerStep#12` and `iteration 12` are one range for each step.
 fn without_number(name: &str) -> &str {
+    let name = without_sequence(name);
     let bare = name.trim_end_matches(|letter: char| letter.is_ascii_digit());
     match bare.strip_suffix(['#', ' ', '=', ':', '_']) {
         Some(bare) if !bare.is_empty() && bare.len() + 1 < name.len() => {
@@ -311,6 +312,8 @@ mod tests {
             ("12", "12"),
             ("#12", "#12"),
             ("load_12", "load"),
+            ("aten::linear, seq = 12, op_id = 30", "aten::linear"),
+            ("FSDP::root_pre_forward, op_id = 7", "FSDP::root_pre_forward"),
         ] {
             assert_eq!(without_number(name), bare);
         }

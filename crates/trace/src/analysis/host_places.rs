@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 use tracesmith_format::tables::{HostCall, HostCallKind, Marker, MarkerKind};
-use tracesmith_format::{ProcessId, Projection, StackId, StringId};
+use tracesmith_format::{Projection, StackId, StringId};
 
 use super::source_line::{own_line, source_line};
 use crate::error::Error;
@@ -21,6 +21,15 @@ pub(super) struct HostPlaces {
 }
 
 impl HostPlaces {
+    /// The outermost operator that a call was made in.
+    pub(super) fn operator(&self, activity: &Activity, call: CallId) -> Option<StringId> {
+        if !call.is_some() {
+            return None;
+        }
+        let thread = activity.calls.thread_of(call);
+        self.operators.at(thread, activity.calls.start[call.index()])
+    }
+
     /// Nothing is known of any thread.
     pub(super) fn none(activity: &Activity) -> Self {
         let threads = &activity.calls.threads;
@@ -168,9 +177,9 @@ pub(super) struct LineFinder<'a> {
     names: Vec<String>,
     numbers: FxHashMap<String, u32>,
     stacks: FxHashMap<StackId, StackPlaces>,
-    /// Of each process the calls with Python lines of the program, by their start: whether they are made in `backward`,
+    /// Of each thread the calls with Python lines of the program, by their start: whether they are made in `backward`,
     /// and the line.
-    own_calls: FxHashMap<ProcessId, Vec<(u64, bool, u32)>>,
+    own_calls: FxHashMap<usize, Vec<(u64, bool, u32)>>,
 }
 
 impl<'a> LineFinder<'a> {
@@ -191,19 +200,19 @@ impl<'a> LineFinder<'a> {
         } else {
             &calls.threads[..]
         };
-        for host in threads {
+        for (thread, host) in threads.iter().enumerate() {
             for call in host.calls.clone() {
                 let stack = calls.get(CallId(call as u32)).stack;
                 if let Some(places) = finder.places_of(stack)
                     && let Some(own) = places.own
                 {
-                    let of_process = finder.own_calls.entry(host.process).or_default();
-                    of_process.push((calls.start[call], places.is_in_backward, own));
+                    let of_thread = finder.own_calls.entry(thread).or_default();
+                    of_thread.push((calls.start[call], places.is_in_backward, own));
                 }
             }
         }
-        for of_process in finder.own_calls.values_mut() {
-            of_process.sort_unstable();
+        for of_thread in finder.own_calls.values_mut() {
+            of_thread.sort_unstable();
         }
         finder
     }
@@ -233,21 +242,11 @@ impl<'a> LineFinder<'a> {
         if let Some(line) = self.line(call, stack) {
             return line;
         }
-        let name = match self.operator(call) {
+        let name = match self.places.operator(self.activity, call) {
             Some(name) => self.trace.string(name),
             None => NO_PLACE,
         };
         self.number(name.to_owned())
-    }
-
-    /// The outermost operator that a call was made in.
-    pub(super) fn operator(&self, call: CallId) -> Option<StringId> {
-        if !call.is_some() {
-            return None;
-        }
-        let calls = &self.activity.calls;
-        let thread = calls.thread_of(call);
-        self.places.operators.at(thread, calls.start[call.index()])
     }
 
     /// The names of all places that were found, by their numbers.
@@ -259,20 +258,24 @@ impl<'a> LineFinder<'a> {
     fn waiting_in_backward(&self, thread: usize, time: u64) -> Option<String> {
         let threads = &self.activity.calls.threads;
         let process = threads[thread].process;
-        if let Some(own_calls) = self.own_calls.get(&process) {
-            let next = own_calls.partition_point(|(start, ..)| *start <= time);
-            let (_, is_in_backward, line) = own_calls[..next].last()?;
-            return is_in_backward.then(|| in_backward(&self.names[*line as usize]));
+        let is_other = |other: &usize| *other != thread && threads[*other].process == process;
+        let others = || (0..threads.len()).filter(is_other);
+        if !self.own_calls.is_empty() {
+            return others().find_map(|other| {
+                let own_calls = self.own_calls.get(&other)?;
+                let next = own_calls.partition_point(|(start, ..)| *start <= time);
+                let (_, is_in_backward, line) = own_calls[..next].last()?;
+                is_in_backward.then(|| in_backward(&self.names[*line as usize]))
+            });
         }
         // PyTorch's profiler records Python functions instead of stacks. Only the backward pass runs on threads without
         // functions, while the thread that started it waits.
-        let other = |other: &usize| *other != thread && threads[*other].process == process;
-        let name = (0..threads.len())
-            .filter(other)
-            .find_map(|other| self.places.functions.at(other, time))?;
         let operator = self.places.operators.at(thread, time)?;
-        let is_backward = self.trace.string(operator).contains("ackward");
-        is_backward.then(|| in_backward(self.trace.string(name)))
+        if !self.trace.string(operator).contains("ackward") {
+            return None;
+        }
+        let name = others().find_map(|other| self.places.functions.at(other, time))?;
+        Some(in_backward(self.trace.string(name)))
     }
 
     fn places_of(&mut self, stack: StackId) -> Option<StackPlaces> {

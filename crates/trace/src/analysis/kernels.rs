@@ -237,11 +237,10 @@ impl Groups {
             }
             KernelKey::Operator => {
                 let places = HostPlaces::of(trace, activity).unwrap_or_else(|_| HostPlaces::none(activity));
-                let finder = LineFinder::new(trace, activity, &places);
                 let ops = &activity.ops;
                 let mut known: FxHashMap<Option<StringId>, u32> = FxHashMap::default();
                 let numbers = ops.ids().map(|op| {
-                    let operator = finder.operator(ops.call[op.index()]);
+                    let operator = places.operator(activity, ops.call[op.index()]);
                     let name = || operator.map_or("no operator", |name| trace.string(name));
                     *known
                         .entry(operator)
@@ -251,19 +250,33 @@ impl Groups {
             }
             KernelKey::Process => {
                 let name = |process: ProcessId| match trace.process(process) {
-                    Some(row) => format!("{} (pid {})", trace.string(row.name), row.pid),
+                    Some(row) => match row.rank.get() {
+                        Some(rank) => format!("rank {rank}, {} (pid {})", trace.string(row.name), row.pid),
+                        None => format!("{} (pid {})", trace.string(row.name), row.pid),
+                    },
                     None => "unknown process".to_owned(),
                 };
-                let lanes: Vec<u32> = activity
-                    .lanes
-                    .iter()
-                    .map(|lane| numbered.number(name(lane.process)))
-                    .collect();
+                let mut known: FxHashMap<ProcessId, u32> = FxHashMap::default();
+                let mut number = |process: ProcessId| {
+                    *known.entry(process).or_insert_with(|| {
+                        // Processes of different hosts can have the same name and number.
+                        match name(process) {
+                            name if numbered.numbers.contains_key(&name) => {
+                                numbered.number(format!("{name} #{}", process.0))
+                            }
+                            name => numbered.number(name),
+                        }
+                    })
+                };
+                let lanes: Vec<u32> = activity.lanes.iter().map(|lane| number(lane.process)).collect();
                 let lane_of = &activity.ops.lane;
                 GroupOf::Op(lane_of.iter().map(|lane| lanes[lane.index()]).collect())
             }
             KernelKey::Step => {
-                let steps_of = |op| steps.and_then(|steps| steps.of_op(activity, op));
+                let steps_of = |op| {
+                    let steps = steps?;
+                    Some(steps.steps[steps.of_op(activity, op)? as usize].number)
+                };
                 let numbers = activity.ops.ids().map(|op| match steps_of(op) {
                     Some(step) => numbered.number(format!("step {step}")),
                     None => numbered.number("outside the steps".to_owned()),

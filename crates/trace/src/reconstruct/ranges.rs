@@ -13,6 +13,15 @@ use crate::model::trace::Trace;
 /// Start, end and name.
 type Range = (u64, u64, StringId);
 
+/// `aten::linear, seq = 12, op_id = 30` is another range for each call: PyTorch's `emit_nvtx` adds the numbers.
+pub(crate) fn without_sequence(name: &str) -> &str {
+    let end = [", seq = ", ", op_id = "]
+        .iter()
+        .filter_map(|mark| name.find(mark))
+        .min();
+    &name[..end.unwrap_or(name.len())]
+}
+
 /// Paths of nested ranges, and the one of each call.
 #[derive(Debug)]
 pub struct RangePaths {
@@ -106,7 +115,7 @@ impl RangePaths {
         let mut names = Vec::new();
         let mut at = path;
         while at != 0 {
-            names.push(trace.string(self.nodes[at].1));
+            names.push(without_sequence(trace.string(self.nodes[at].1)));
             at = self.nodes[at].0 as usize;
         }
         names.reverse();

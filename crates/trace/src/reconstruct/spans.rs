@@ -116,7 +116,10 @@ fn innermost(spans: Vec<Span>) -> Vec<Change> {
     let mut open: Vec<(u64, StringId)> = Vec::new();
     let leave = |open: &mut Vec<(u64, StringId)>, time: u64, push: &mut dyn FnMut(u64, StringId)| {
         while let Some((end, _)) = open.last().copied().filter(|(end, _)| *end <= time) {
-            open.retain(|(other, _)| *other > end);
+            // One further down that is over too is removed when it becomes the last.
+            while open.last().is_some_and(|(other, _)| *other <= end) {
+                open.pop();
+            }
             push(end, open.last().map_or(StringId::NONE, |(_, name)| *name));
         }
     };

@@ -52,12 +52,18 @@ fn places(text: &str, time: &HostTime, limit: usize, output: &mut Output) -> any
             "function" => "Python function",
             _ => "line of the next CUDA call",
         };
-        list(title, rows, limit, output)?;
+        list(title, rows, time.total_ns, limit, output)?;
     }
     Ok(output.line("")?)
 }
 
-fn list(title: &'static str, rows: &[HostRow], limit: usize, output: &mut Output) -> anyhow::Result<()> {
+fn list(
+    title: &'static str,
+    rows: &[HostRow],
+    total_ns: u64,
+    limit: usize,
+    output: &mut Output,
+) -> anyhow::Result<()> {
     if rows.is_empty() {
         return Ok(());
     }
@@ -71,6 +77,15 @@ fn list(title: &'static str, rows: &[HostRow], limit: usize, output: &mut Output
             units::nanos(row.total_ns).into(),
             percent(row.share).into(),
             row.name.clone().into(),
+        ]);
+    }
+    // A list that leaves out much of the time must show it.
+    let outside = total_ns.saturating_sub(rows.iter().map(|row| row.total_ns).sum());
+    if outside > total_ns / 100 {
+        table.row([
+            units::nanos(outside).into(),
+            percent(outside as f64 / total_ns as f64).into(),
+            "(outside of these)".into(),
         ]);
     }
     output.table(&table)?;

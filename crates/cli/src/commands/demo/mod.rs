@@ -22,6 +22,9 @@ const OUT: &str = "tracesmith-demo.sbt";
 
 pub(crate) fn run(args: &DemoArgs, output: &mut Output) -> anyhow::Result<()> {
     let out = args.out.clone().unwrap_or_else(|| PathBuf::from(OUT));
+    if out.as_os_str() == "-" {
+        bail!("the demo writes files; name one with -o");
+    }
     if args.live {
         check(&out, args)?;
         let (device, trace) = live::record(args.side)?;

@@ -110,7 +110,7 @@ fn first_window(args: &TopArgs, browser: &Browser) -> anyhow::Result<TimeSpan> {
         let (start, end) = at.resolve(browser.trace())?;
         // The event fills a fifth of the view; a time has a thousandth of the trace around it.
         let around = match end.0 - start.0 {
-            0 => (whole.to.0 - whole.from.0) / 2000,
+            0 => ((whole.to.0 - whole.from.0) / 2000).max(1),
             length => 2 * length,
         };
         let from = start.0.saturating_sub(around).max(whole.from.0);
