@@ -128,12 +128,16 @@ fn kernels_beside_one_that_does_not_end_have_their_device() {
     assert!(undefined.is_empty(), "{undefined:?}");
 }
 
-/// Windows of a twentieth of a second in an armed program that runs on, and what is in them.
+/// Records twelve windows of 50 ms in an armed program that runs on, and returns those that lost nothing.
+///
+/// The program launches as fast as it can on all cores, so the collector may get no core until a ring is full. That window
+/// says so in its health and proves nothing here; most windows must be whole.
 fn short_windows(place: &Place, target: &str) -> Vec<Trace> {
+    const WINDOWS: usize = 12;
     let mut armed = place.armed("", target);
     let armed = armed.stdout(Stdio::null()).spawn().unwrap();
     place.wait_until_armed(&armed);
-    let windows: Vec<(String, Run)> = (0..12)
+    let windows: Vec<(String, Run)> = (0..WINDOWS)
         .map(|number| {
             let name = format!("{number}.sbt");
             let line = format!("record --pid {} -d 0.05 -o {name}", armed.id());
@@ -143,11 +147,17 @@ fn short_windows(place: &Place, target: &str) -> Vec<Trace> {
     kill(armed);
     let open = |(name, window): (String, Run)| {
         assert_eq!(window.code, Some(0), "{}", window.stderr);
-        let trace = place.trace(&name);
-        assert_whole(&trace);
-        trace
+        place.trace(&name)
     };
-    windows.into_iter().map(open).collect()
+    let (full, whole): (Vec<Trace>, Vec<Trace>) =
+        (windows.into_iter().map(open)).partition(|trace| !health(trace, HealthCause::RING_FULL).is_empty());
+    assert!(
+        full.len() * 2 < WINDOWS,
+        "{target}: {} windows lost records",
+        full.len()
+    );
+    whole.iter().for_each(assert_whole);
+    whole
 }
 
 /// Where the end of a launch is not told, CUPTI takes its thread to be in it for ever.

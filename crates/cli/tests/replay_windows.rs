@@ -18,6 +18,7 @@ use serde_json::Value;
 use support::replay::WINDOW;
 use support::rows::rows;
 use support::stage::{Place, Talk, ended, run, signal, stage, start};
+use tracesmith_fake_cuda::variable;
 
 /// What a replay answers that comes out the same.
 fn same(place: &Place, options: &str) -> Value {
@@ -86,6 +87,25 @@ fn from_one_signal_to_the_next() {
     let launches = launches(&place);
     assert!(launches.len() > 1, "{launches:?}");
     assert!(launches.iter().all(|name| name == "saxpy"));
+    same(&place, "");
+}
+
+/// A launch takes so long to begin its kernel that the window ends in the middle of one.
+#[test]
+fn a_window_that_ends_in_a_launch_has_its_result() {
+    let Some(stage) = stage() else { return };
+    let place = Place::new(stage);
+    let mut command = place.profile("--record --capture-range signal", "windows forever");
+    let recorder = start(command.env(variable::SLOW_LAUNCH_MILLIS, "100"));
+    for _ in 0..2 {
+        thread::sleep(Duration::from_millis(650));
+        signal(&recorder, Signal::USR2);
+    }
+    thread::sleep(Duration::from_millis(500));
+    signal(&recorder, Signal::TERM);
+    ended(recorder);
+    let launches = launches(&place);
+    assert!(launches.len() > 1, "{launches:?}");
     same(&place, "");
 }
 

@@ -37,6 +37,7 @@ pub(crate) struct Config {
     pub(crate) faulting_kernel: String,
     /// A kernel that does not end; empty: none.
     pub(crate) hanging_kernel: String,
+    pub(crate) slow_launch_millis: u64,
     /// The compute capability: 90 is 9.0.
     pub(crate) capability: i32,
     /// Addresses that are asked for are never given.
@@ -66,6 +67,7 @@ pub(crate) fn config() -> &'static Config {
             racy_of: number(variable::RACY, 0),
             faulting_kernel: text(variable::FAULTING_KERNEL),
             hanging_kernel: text(variable::HANGING_KERNEL),
+            slow_launch_millis: number(variable::SLOW_LAUNCH_MILLIS, 0),
             capability: number(variable::CAPABILITY, 90) as i32,
             is_elsewhere: number(variable::ELSEWHERE, 0) != 0,
             drop_every: number(variable::DROP_EVERY, 0),

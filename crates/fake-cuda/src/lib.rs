@@ -48,6 +48,7 @@
 //! | `FAKE_CUDA_RACY` | 0 | with n one of n launches of `accumulate`, by chance, adds in another order, so that its last bits differ |
 //! | `FAKE_CUDA_FAULTING_KERNEL` | none | a launch of the kernel with this name ends with `CUDA_ERROR_ILLEGAL_ADDRESS` |
 //! | `FAKE_CUDA_HANGING_KERNEL` | none | a launch of the kernel with this name does not end |
+//! | `FAKE_CUDA_SLOW_LAUNCH_MILLIS` | 0 | a launch takes that long to begin its kernel |
 //! | `FAKE_CUDA_CAPABILITY` | 90 | the compute capability without its point: 80 is 8.0 |
 //! | `FAKE_CUDA_ELSEWHERE` | 0 | with 1 `cuMemAddressReserve` never gives the address that is asked for |
 //! | `FAKE_CUPTI_VERSION` | 130001 | the version: 22 (12.4), 28 (12.9), 130001 (13.0), 130401 (13.4), or any between |

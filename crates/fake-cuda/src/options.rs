@@ -19,6 +19,8 @@ pub mod variable {
     pub const FAULTING_KERNEL: &str = "FAKE_CUDA_FAULTING_KERNEL";
     /// The name of a kernel that does not end.
     pub const HANGING_KERNEL: &str = "FAKE_CUDA_HANGING_KERNEL";
+    /// How long a launch takes to begin its kernel.
+    pub const SLOW_LAUNCH_MILLIS: &str = "FAKE_CUDA_SLOW_LAUNCH_MILLIS";
     /// The compute capability, without its point.
     pub const CAPABILITY: &str = "FAKE_CUDA_CAPABILITY";
     /// Whether addresses that are asked for are never given.

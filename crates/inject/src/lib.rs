@@ -23,6 +23,7 @@
 //! - `replay_capture`: the data that a replay of a window needs.
 //! - `stacks`: the stacks of callers.
 //! - `nvtx`: the program's ranges and marks.
+//! - `wait_limit`: waiting with a time limit.
 
 #![allow(
     unsafe_code,
@@ -44,3 +45,4 @@ mod replay_capture;
 mod sink;
 mod stacks;
 mod threads;
+mod wait_limit;

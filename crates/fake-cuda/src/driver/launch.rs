@@ -5,6 +5,7 @@
 use std::ffi::{CString, c_void};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use super::module::{announce_use, function_by_handle};
 use super::state::check_initialised;
@@ -103,6 +104,9 @@ fn launch(
     let every = config().launch_failure_every;
     if every != 0 && count.is_multiple_of(every) {
         return Err(Code::LAUNCH_OUT_OF_RESOURCES);
+    }
+    if config().slow_launch_millis != 0 {
+        std::thread::sleep(Duration::from_millis(config().slow_launch_millis));
     }
     if !stream.is_capturing() {
         announce_use(&context, &function);

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use tracesmith_cuda::{Error, cupti::Flush};
 
-use super::{buffers, multiplexer::CuptiMultiplexer, wait_limit::WaitLimit};
+use super::{buffers, multiplexer::CuptiMultiplexer};
+use crate::wait_limit::WaitLimit;
 
 /// For the device to finish.
 const DEVICE_WAIT_LIMIT: WaitLimit = WaitLimit {

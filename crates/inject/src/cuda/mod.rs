@@ -10,7 +10,6 @@
 //! - [`calls`]: API calls, recorded by callbacks.
 //! - [`waits`]: waits and events, recorded by callbacks.
 //! - [`edges`]: dependencies between nodes of graphs.
-//! - [`wait_limit`]: waiting with a time limit.
 //! - [`pattern`]: patterns of kernel names.
 //! - [`times`]: timestamps that CUPTI takes only on request.
 //! - [`translate`]: from CUPTI's records to ours.
@@ -40,7 +39,6 @@ mod symbols;
 mod tables;
 mod times;
 mod translate;
-mod wait_limit;
 mod waits;
 
 use std::{
@@ -63,7 +61,6 @@ use tracesmith_wire::{
     control::{CaptureRange, Kinds, Settings},
     record::{ClockPair, StreamName},
 };
-use wait_limit::WaitLimit;
 use waits::Waits;
 
 use crate::{
@@ -73,6 +70,7 @@ use crate::{
     guard::lock,
     replay_capture::Watched,
     sink::Cause,
+    wait_limit::WaitLimit,
 };
 
 /// For threads to return from calls whose callbacks are on. The kinds of GPU work

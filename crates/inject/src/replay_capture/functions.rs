@@ -278,6 +278,23 @@ pub(super) fn watched(cupti: &Cupti) -> Vec<(u32, Action)> {
 }
 
 impl Action {
+    /// Whether a call that records a command changes memory, by itself or by the work that it begins.
+    pub(super) fn changes_memory(self) -> bool {
+        matches!(
+            self,
+            Self::Launch
+                | Self::LaunchEx
+                | Self::LaunchCooperative
+                | Self::LaunchGraph
+                | Self::Copy(_)
+                | Self::CopyRows(_)
+                | Self::CopyPlanes(_)
+                | Self::Set(..)
+                | Self::SetRows(..)
+                | Self::HostFunction
+        )
+    }
+
     /// Whether it must be known before the window begins: what memory, code and
     /// graphs there are.
     pub(super) fn is_watched_before(self) -> bool {

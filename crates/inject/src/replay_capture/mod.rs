@@ -63,10 +63,16 @@ use tracesmith_wire::{
     record::{Payload, ReplayCaptureBegin, ReplayCaptureEnd},
 };
 
-use crate::{clock, guard::lock};
+use crate::{clock, guard::lock, threads, wait_limit::WaitLimit};
 
 /// How long the collector may take to grant it.
 const GRANT_LIMIT: Duration = Duration::from_secs(2);
+
+/// How long calls in progress may take to return when a window ends.
+const RETURN_LIMIT: WaitLimit = WaitLimit {
+    control_thread: Duration::from_secs(2),
+    program_thread: Duration::from_millis(500),
+};
 
 /// Bytes of one record with contents.
 pub(super) const PIECE_BYTES: usize = 256 << 10;
@@ -129,6 +135,10 @@ struct State {
     context: usize,
     /// Whether commands are told; else only memory and modules are kept in mind.
     is_window: bool,
+    /// The window ends as soon as the calls in progress return. No call begins meanwhile.
+    is_ending: bool,
+    /// Calls that change memory, were sent as commands and have not returned: thread and correlation.
+    in_progress: Vec<(u32, u32)>,
     is_begun: bool,
     /// One window is recorded, and no second one.
     is_over: bool,
@@ -215,6 +225,8 @@ impl ReplayCapture {
             stalled: StalledKernel::default(),
             context: 0,
             is_window: false,
+            is_ending: false,
+            in_progress: Vec::new(),
             is_begun: false,
             is_over: false,
             commands: 0,
@@ -238,12 +250,20 @@ impl ReplayCapture {
         }
     }
 
-    /// No more, and what has become of the memory.
+    /// Ends the window: waits for the calls in progress, then reads what has become of the memory.
     pub(crate) fn end(&self) {
+        match lock(&self.state).as_mut().filter(|state| state.is_window) {
+            Some(state) => state.is_ending = true,
+            None => return,
+        }
+        let has_returned = self.await_calls();
         let mut guard = lock(&self.state);
-        let Some(state) = guard.as_mut().filter(|state| state.is_window) else {
-            return;
-        };
+        let Some(state) = guard.as_mut() else { return };
+        if !has_returned {
+            state.mark_incomplete("a call that began in the window did not return in time");
+        }
+        state.in_progress.clear();
+        state.is_ending = false;
         state.is_window = false;
         state.is_over = true;
         state.take_reports();
@@ -265,6 +285,26 @@ impl ReplayCapture {
             reserved: 0,
         };
         state.send(&end, &[broken.unwrap_or_default().as_bytes()]);
+    }
+
+    /// Waits until no other thread is in a call that changes memory. A call may wait for a kernel that takes longer than
+    /// the limit, so the limit counts from when the GPU's work is over.
+    fn await_calls(&self) -> bool {
+        let thread = threads::thread_id();
+        let have_returned = || {
+            let guard = lock(&self.state);
+            (guard.as_ref()).is_none_or(|state| state.in_progress.iter().all(|(of, _)| *of == thread))
+        };
+        if RETURN_LIMIT.until(have_returned) {
+            return true;
+        }
+        let gpu = (lock(&self.state).as_ref()).map(|state| (state.driver.clone(), state.context));
+        let is_done = gpu
+            .filter(|(_, context)| *context != 0)
+            .is_some_and(|(driver, context)| {
+                inside(|| driver.within(context, || driver.synchronize())).unwrap_or(false)
+            });
+        is_done && RETURN_LIMIT.until(have_returned)
     }
 
     /// The window is closed.

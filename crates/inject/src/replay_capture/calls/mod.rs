@@ -31,7 +31,7 @@ use crate::replay_capture::{
     memory::{Kind, Neighbours},
     modules::{self, Evidence, Module, has_seen_any},
 };
-use crate::{cuda::kinds::plain_name, guard::lock};
+use crate::{cuda::kinds::plain_name, guard::lock, threads};
 
 /// Numbers of the format's kinds of commands.
 pub(in crate::replay_capture) mod code {
@@ -123,7 +123,9 @@ impl ReplayCapture {
     /// A call of the driver that is watched begins or ends.
     pub(crate) fn call(&self, id: u32, callback: &ApiCallback) {
         let mut guard = lock(&self.state);
-        while guard.as_ref().is_some_and(|state| state.stalled.is_others()) {
+        let is_exit = callback.site == SITE_EXIT;
+        let must_wait = |state: &State| state.stalled.is_others() || state.is_ending && !is_exit;
+        while guard.as_ref().is_some_and(must_wait) {
             drop(guard);
             std::thread::sleep(Duration::from_micros(50));
             guard = lock(&self.state);
@@ -136,10 +138,16 @@ impl ReplayCapture {
         };
         state.context = callback.context as usize;
         let call = Call { callback };
+        let progress = (threads::thread_id(), callback.correlation);
+        if is_exit {
+            state.in_progress.retain(|call| *call != progress);
+        } else if state.is_window && action.changes_memory() {
+            state.in_progress.push(progress);
+        }
         inside(|| {
             state.take_reports();
             state.send_begin();
-            if callback.site == SITE_EXIT {
+            if is_exit {
                 // SAFETY: the arguments are those of the function that the action is for.
                 unsafe { state.ended(action, &call) };
             } else {

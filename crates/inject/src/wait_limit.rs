@@ -14,16 +14,16 @@ const FIRST_PAUSE: Duration = Duration::from_micros(100);
 const PAUSES: u32 = 50;
 
 /// A time limit, by waiting thread.
-pub(super) struct WaitLimit {
+pub(crate) struct WaitLimit {
     /// If the control thread waits.
-    pub(super) control_thread: Duration,
+    pub(crate) control_thread: Duration,
     /// If a thread of the program waits, or waits for the control thread.
-    pub(super) program_thread: Duration,
+    pub(crate) program_thread: Duration,
 }
 
 impl WaitLimit {
     /// Checks repeatedly until `is_so` returns true. Returns false after the limit.
-    pub(super) fn until(&self, mut is_so: impl FnMut() -> bool) -> bool {
+    pub(crate) fn until(&self, mut is_so: impl FnMut() -> bool) -> bool {
         let limit = if control::is_own_thread() && !leaving::is_awaited() {
             self.control_thread
         } else {
