@@ -255,8 +255,9 @@ fn queues(trace: &Trace, activity: &Activity) -> Vec<Queue> {
         .collect()
 }
 
-/// How much stood in line in a stretch of time, by the times at which it was asked for and at which it began, both
-/// sorted; `None` of nothing.
+/// How many operations were queued over time: launched, but not yet started.
+///
+/// `asked` holds the times of the launches and `begun` those of the starts. Both are sorted. Returns `None` without launches.
 fn queue_of(asked: &[u64], begun: impl Iterator<Item = u64>, (first, last): (u64, u64)) -> Option<Queue> {
     asked.first()?;
     let width = (last - first).div_ceil(POINTS).max(1);

@@ -10,9 +10,14 @@ use crate::model::trace::Trace;
 /// Parts of paths of Python files that are not the program's: installed packages, and code that torch.compile generates.
 const NOT_OWN: [&str; 3] = ["site-packages", "dist-packages", "/torchinductor"];
 
-/// Where the program asked for something: its innermost Python line outside of installed packages and generated code, else
-/// the innermost line that has a file, else the innermost function that has a name and is not CUDA's own, else the innermost place outside of
-/// its libraries. `no stack` when none was taken.
+/// The source line of a stack that its reader can change. The first of these that exists:
+///
+/// 1. the innermost Python line outside of installed packages and generated code
+/// 2. the innermost line with a known file
+/// 3. the innermost named function that is not CUDA's own
+/// 4. the innermost frame outside of CUDA's libraries
+///
+/// `no stack` if the event has no stack.
 pub fn source_line(trace: &Trace, stack: StackId) -> String {
     if !stack.is_some() {
         return NO_PLACE.to_owned();
