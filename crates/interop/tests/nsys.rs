@@ -12,12 +12,15 @@ use tracesmith_skip as support;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 
 use rusqlite::{Connection, OpenFlags};
 use support::data;
 use tracesmith_format::{Columns, StreamId, Timestamp};
 use tracesmith_interop::export::{ExportOptions, ExportReport, Way, exporter};
-use tracesmith_trace::{TimeRange, Trace};
+use tracesmith_trace::analysis::{Analysis, Scale, WhatIf};
+use tracesmith_trace::reconstruct::Window;
+use tracesmith_trace::{NamePattern, TimeRange, Trace};
 
 const FILES: [&str; 4] = [
     "nsys/nsysai_h100_2gpu_1s.sqlite",
@@ -68,6 +71,34 @@ fn counts_and_durations_are_those_of_sql() {
             api_calls: "CUPTI_ACTIVITY_KIND_RUNTIME",
             markers: "NVTX_EVENTS WHERE eventType IN (34, 59, 60)"
         );
+    }
+}
+
+/// GPUs that are busy 90 % of the time and more determine the time of their programs, whatever the CPU waits in: calls whose
+/// rows have the wrong device (two GPUs, FSDP), launches into a full queue (FSDP), or no call at all.
+#[test]
+fn gpu_work_determines_the_time_of_busy_gpus() {
+    for (file, gains) in [
+        ("nsys/nsysai_mfu_2gpu_before.sqlite", 0.30..0.45),
+        ("nsys/nsysai_healthy_1pct.sqlite", 0.48..0.50),
+        ("nsys/nsysai_h100_2gpu_1s.sqlite", 0.48..0.50),
+    ] {
+        let Some(path) = data(file) else { return };
+        let trace = Arc::new(tracesmith_interop::open(&path).unwrap());
+        let analysis = Analysis::of(&trace, Window::default()).unwrap();
+        let scale = Scale {
+            name: NamePattern::new("").unwrap(),
+            factor: 0.5,
+        };
+        let halved = WhatIf {
+            scales: vec![scale],
+            ..WhatIf::default()
+        };
+        let report = analysis.what_if(&halved);
+        assert_eq!(report.unchanged_ns, report.measured_ns, "{file}");
+        let gain = 1.0 - report.changed_ns as f64 / report.measured_ns as f64;
+        assert!(gains.contains(&gain), "{file}: {gain}");
+        assert!(report.path_work_share > 0.6, "{file}: {}", report.path_work_share);
     }
 }
 

@@ -17,6 +17,7 @@ mod analysis_ownership;
 mod analysis_paths;
 mod analysis_steps;
 mod analysis_timeline;
+mod analysis_waits;
 mod forward;
 #[path = "support/made.rs"]
 mod made;

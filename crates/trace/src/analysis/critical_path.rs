@@ -74,6 +74,10 @@ pub struct CriticalPathReport {
     pub unknown_waits: u64,
     /// Launches of graphs on several streams whose nodes' order is not known.
     pub unordered_graphs: u64,
+    /// Launches that blocked because the queue of their stream was full.
+    pub blocked_launches: u64,
+    /// Launches before which the host seems to have waited for its work without a call. Such a wait is assumed.
+    pub assumed_waits: u64,
     /// Dependencies that the times contradict.
     pub contradicted: u64,
 }
@@ -257,6 +261,8 @@ impl CriticalPathReport {
             unknown_records: dependencies.unknown_records,
             unknown_waits: dependencies.unknown_waits,
             unordered_graphs: dependencies.unordered_graphs,
+            blocked_launches: graph.blocked_launches,
+            assumed_waits: graph.waits_without_call,
             contradicted: dependencies.contradicted,
         }
     }
@@ -352,7 +358,7 @@ fn part_of(link: &Link) -> PathPart {
         LinkKind::Launched => PathPart::Launch,
         LinkKind::Stream => PathPart::Dispatch,
         LinkKind::Waited(_) => PathPart::StreamWait,
-        LinkKind::HostWaited => PathPart::HostWait,
+        LinkKind::HostWaited | LinkKind::HostBlocked => PathPart::HostWait,
         LinkKind::Host | LinkKind::OtherThread => PathPart::Host,
     }
 }

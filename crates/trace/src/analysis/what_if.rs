@@ -109,6 +109,10 @@ pub struct WhatIfReport {
     pub unknown_waits: u64,
     /// Launches of graphs on several streams whose nodes' order is not known.
     pub unordered_graphs: u64,
+    /// Launches that blocked because the queue of their stream was full.
+    pub blocked_launches: u64,
+    /// Launches before which the host seems to have waited for its work without a call. Such a wait is assumed.
+    pub assumed_waits: u64,
 }
 
 impl WhatIfReport {
@@ -148,6 +152,8 @@ impl WhatIfReport {
             unknown_records: dependencies.unknown_records,
             unknown_waits: dependencies.unknown_waits,
             unordered_graphs: dependencies.unordered_graphs,
+            blocked_launches: graph.blocked_launches,
+            assumed_waits: graph.waits_without_call,
         }
     }
 }

@@ -117,6 +117,21 @@ impl Calls {
         self.nested[at]
     }
 
+    /// When the call before a call of the same thread ended, of those that stand within no other; 0 for the first.
+    pub fn end_before(&self, call: CallId) -> u64 {
+        let first = self.threads[self.thread_of(call)].calls.start;
+        let outer = |mut at: usize| {
+            while at > first && self.is_nested(at) {
+                at -= 1;
+            }
+            at
+        };
+        match outer(call.index()) {
+            at if at > first => self.end[outer(at - 1)],
+            _ => 0,
+        }
+    }
+
     /// The thread that made a call: a place in `threads`.
     pub fn thread_of(&self, call: CallId) -> usize {
         self.threads

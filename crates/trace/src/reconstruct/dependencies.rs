@@ -21,6 +21,7 @@ use super::graph_edges::GraphOrder;
 use super::joins::last_to_end;
 use super::ops::OpId;
 use super::syncs::SyncRecord;
+use super::unseen_waits::CLOCK_ERROR;
 
 /// Why one piece of work waits for another on another stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -137,7 +138,7 @@ impl Dependencies {
             .filter(|sync| sync.kind == SyncKind::EVENT_RECORD)
         {
             let before = index
-                .lane(&sync.lane)
+                .lane(activity, &sync.lane)
                 .and_then(|lane| index.last_asked(activity, lane, asked_at(activity, sync)));
             records.insert(sync.record_key(), before);
         }
@@ -184,7 +185,7 @@ impl Dependencies {
                 continue;
             };
             let held = index
-                .lane(&sync.lane)
+                .lane(activity, &sync.lane)
                 .and_then(|lane| index.first_asked(activity, lane, asked_at(activity, sync)));
             if let Some(to) = held {
                 self.add(activity, *from, to, EdgeWhy::Event);
@@ -298,7 +299,7 @@ impl Dependencies {
                         record.into_iter().collect()
                     }
                     Some(sync) if sync.kind == SyncKind::STREAM_WAIT => {
-                        let lane = index.lane(&sync.lane);
+                        let lane = index.lane(activity, &sync.lane);
                         let last = lane.and_then(|lane| index.last_asked(activity, lane, asked));
                         last.into_iter().collect()
                     }
@@ -318,9 +319,9 @@ impl Dependencies {
                         }
                     },
                 };
-                // A wait cannot be over before what it waits for is.
+                // A wait cannot be over before what it waits for is, but the clocks may differ.
                 let is_over =
-                    |op: &OpId| activity.ops.end[op.index()] <= calls.end[at].saturating_add(TOLERANCE);
+                    |op: &OpId| activity.ops.end[op.index()] <= calls.end[at].saturating_add(CLOCK_ERROR);
                 let waits = waited.into_iter().filter(is_over);
                 self.host_waits.extend(waits.map(|op| HostWait { call, op }));
             }
@@ -378,6 +379,8 @@ struct Index {
     /// For each thread the calls that launched something, with the last work of each.
     launches: OnceCell<Vec<Vec<(u32, OpId)>>>,
     of_process: FxHashMap<ProcessId, Vec<StreamIndex>>,
+    /// For each stream how many ops at its front were launched before the trace begins; 0 if it has no launches at all.
+    unasked: Vec<usize>,
     captures: OnceCell<Captures>,
 }
 
@@ -406,6 +409,20 @@ fn captures(activity: &Activity) -> Captures {
     captures
 }
 
+/// When an op was launched, by the host's clock alone. An op of a GPU whose clock is behind starts before its launch.
+fn launched(activity: &Activity, op: OpId) -> u64 {
+    match activity.ops.call[op.index()] {
+        call if call.is_some() => activity.calls.start[call.index()],
+        _ => activity.ops.start[op.index()],
+    }
+}
+
+/// How many ops at the front of a stream have no call.
+fn unasked(activity: &Activity, lane: StreamIndex) -> usize {
+    let has_call = |op: &OpId| activity.ops.call[op.index()].is_some();
+    (activity.ops_of(lane).iter().position(has_call)).unwrap_or(0)
+}
+
 /// The ops of each thread by the calls that launched them.
 fn launches(activity: &Activity) -> Vec<Vec<(u32, OpId)>> {
     let mut launches: Vec<Vec<(u32, OpId)>> = vec![Vec::new(); activity.calls.threads.len()];
@@ -429,19 +446,31 @@ impl Index {
             lanes: activity.lane_ids().map(|id| (*activity.lane(id), id)).collect(),
             launches: OnceCell::new(),
             of_process,
+            unasked: activity.lane_ids().map(|lane| unasked(activity, lane)).collect(),
             captures: OnceCell::new(),
         }
     }
 
-    fn lane(&self, lane: &StreamKey) -> Option<StreamIndex> {
-        self.lanes.get(lane).copied()
+    /// The stream of a row. Nsight Systems writes device 0 for the waits of all GPUs, so the context counts: it belongs to
+    /// one device.
+    fn lane(&self, activity: &Activity, lane: &StreamKey) -> Option<StreamIndex> {
+        let is_meant = |id: &StreamIndex| {
+            let known = activity.lane(*id);
+            (known.context, known.stream) == (lane.context, lane.stream)
+        };
+        let of_context = || {
+            let lanes = self.of_process.get(&lane.process).into_iter().flatten();
+            lanes.copied().find(is_meant)
+        };
+        let found = self.lanes.get(lane).copied();
+        found.or_else(|| (lane.context.0 != 0).then(of_context).flatten())
     }
 
     /// The stream that the event of a wait was recorded in, where the wait names it: that of the wait's own context, else
     /// all of its process with that number.
     fn recording_lanes(&self, activity: &Activity, sync: &SyncRecord) -> Option<Vec<StreamIndex>> {
         let stream = sync.event_stream?;
-        if let Some(lane) = self.lane(&StreamKey { stream, ..sync.lane }) {
+        if let Some(lane) = self.lane(activity, &StreamKey { stream, ..sync.lane }) {
             return Some(vec![lane]);
         }
         let lanes = self.of_process.get(&sync.lane.process).into_iter().flatten();
@@ -461,7 +490,8 @@ impl Index {
     /// last, wherever it ran.
     fn last_asked(&self, activity: &Activity, lane: StreamIndex, time: u64) -> Option<OpId> {
         let ops = activity.ops_of(lane);
-        let after = ops.partition_point(|op| activity.asked(*op) <= time);
+        let unasked = self.unasked[lane.index()];
+        let after = unasked + ops[unasked..].partition_point(|op| launched(activity, *op) <= time);
         let last = ops[after.checked_sub(1)?];
         let graphs = &activity.graphs;
         let launch = graphs.launch_of(last).map(|number| &graphs.launches()[number]);
@@ -473,8 +503,8 @@ impl Index {
 
     /// The first work of a stream that was asked for after a moment.
     fn first_asked(&self, activity: &Activity, lane: StreamIndex, time: u64) -> Option<OpId> {
-        let ops = activity.ops_of(lane);
-        ops.get(ops.partition_point(|op| activity.asked(*op) <= time))
+        let ops = &activity.ops_of(lane)[self.unasked[lane.index()]..];
+        ops.get(ops.partition_point(|op| launched(activity, *op) <= time))
             .copied()
     }
 
@@ -501,7 +531,7 @@ impl Index {
         let by_device = device.is_some() && (sync.kind == SyncKind::DEVICE_WAIT || context.0 == 0);
         let is_meant = |lane: &StreamKey| match by_device {
             true => lane.device == device,
-            false => lane.context == context && (lane.device == device || !device.is_some()),
+            false => lane.context == context,
         };
         let lanes = self.of_process.get(&process).into_iter().flatten();
         let meant = lanes.filter(|id| is_meant(activity.lane(**id)));
@@ -546,7 +576,8 @@ impl Index {
         found
     }
 
-    /// Of the last op of each stream before a wait the one that ended last, yet not after the wait.
+    /// Of the last op of each stream before a wait the one that ended last, yet not after the wait. If none of these ended
+    /// during the wait, one that ended shortly after it was waited for: the clocks differ.
     fn last_of_lanes(
         &self,
         activity: &Activity,
@@ -555,9 +586,14 @@ impl Index {
     ) -> Option<OpId> {
         let (start, end) = (activity.calls.start[call], activity.calls.end[call]);
         let last = lanes.filter_map(|lane| self.last_asked(activity, lane, start));
-        last_to_end(
-            &activity.ops,
-            last.filter(|op| activity.ops.end[op.index()] <= end),
-        )
+        let over = |op: &OpId| activity.ops.end[op.index()];
+        let (before, after): (Vec<OpId>, Vec<OpId>) = last
+            .filter(|op| over(op) <= end.saturating_add(CLOCK_ERROR))
+            .partition(|op| over(op) <= end);
+        let found = last_to_end(&activity.ops, before.into_iter());
+        match found.filter(|op| over(op) > start) {
+            Some(op) => Some(op),
+            None => after.into_iter().min_by_key(|op| over(op)).or(found),
+        }
     }
 }

@@ -20,10 +20,11 @@ use super::activity::{Activity, StreamIndex};
 use super::calls::CallId;
 use super::dependencies::{Dependencies, EdgeWhy};
 use super::ops::OpId;
-use super::order::order_by;
+use super::turns::Turns;
+use super::unseen_waits::{UnseenWaits, wait_of};
 
 /// What a node is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Node {
     /// The end of a piece of work.
     Op(OpId),
@@ -44,6 +45,8 @@ pub enum LinkKind {
     Waited(EdgeWhy),
     /// The host waited for the work.
     HostWaited,
+    /// The host went on when the work ended, without a call that waits for it.
+    HostBlocked,
     /// The same thread did the other before.
     Host,
     /// Another thread of the process called last.
@@ -78,6 +81,10 @@ pub struct ExecutionGraph {
     /// Those of a node are `links[first[n]..first[n + 1]]`.
     links: Vec<StoredLink>,
     first: Vec<u32>,
+    /// Launches that blocked until the GPU had done some of the work before them.
+    pub blocked_launches: u64,
+    /// Launches before which the host seems to have waited without a call.
+    pub waits_without_call: u64,
     /// Where the plan begins: with what was looked at, or before it, where its work was asked for.
     pub start: u64,
 }
@@ -160,19 +167,40 @@ impl ExecutionGraph {
                     ready: ready.unwrap_or(start),
                 }
             }
-            Node::Launch(call) => Weighing::Launch {
-                start: self.activity.calls.start[call.index()],
-            },
+            Node::Launch(call) => {
+                let is_blocked = links.iter().any(|link| link.kind == LinkKind::HostBlocked);
+                Weighing::Launch {
+                    start: self.activity.calls.start[call.index()],
+                    blocked_since: is_blocked.then(|| self.activity.calls.end_before(call)),
+                }
+            }
             Node::Wait(call) => {
-                let waited = links.iter().filter(|link| link.kind == LinkKind::HostWaited);
+                let waited = links.iter().filter(|link| is_host_wait(link.kind));
                 let over = waited.map(|link| self.measured(link.from as usize)).max();
                 Weighing::Wait {
+                    setup: self.setup(call, links),
                     start: self.activity.calls.start[call.index()],
                     end: self.activity.calls.end[call.index()],
                     over: over.unwrap_or(0),
                 }
             }
         }
+    }
+
+    /// How long a call that waits for its own op took to begin it.
+    fn setup(&self, call: CallId, links: &[StoredLink]) -> u64 {
+        let own = links
+            .iter()
+            .map(|link| link.from as usize)
+            .filter(|from| match self.nodes[*from] {
+                Node::Op(op) => self.activity.ops.call[op.index()] == call,
+                _ => false,
+            });
+        let delay = |at: usize| match self.weighing(at, self.stored_links_of(at)) {
+            Weighing::Op { start, ready } => start.saturating_sub(ready),
+            _ => 0,
+        };
+        own.map(delay).max().unwrap_or(0)
     }
 
     /// The times of all nodes, with durations and dependencies as `change` has them.
@@ -267,10 +295,17 @@ enum Weighing {
     /// An op that started at this time, and when the last of them was over; a launch that is later than its op, since the
     /// clocks disagree, does not count.
     Op { start: u64, ready: u64 },
-    /// A call that launches stands where it stood behind what was before it.
-    Launch { start: u64 },
-    /// A call that waits for ops, the last of which was over at this time.
-    Wait { start: u64, end: u64, over: u64 },
+    /// A call that launches stands where it stood behind what was before it. If its thread waited before it without a
+    /// call, the thread would have launched at once after its last call.
+    Launch { start: u64, blocked_since: Option<u64> },
+    /// A call that waits for ops, the last of which was over at this time. If they are its own, it took some time to begin
+    /// them.
+    Wait {
+        start: u64,
+        end: u64,
+        over: u64,
+        setup: u64,
+    },
 }
 
 impl Weighing {
@@ -285,21 +320,34 @@ impl Weighing {
             // The op overlapped some of them, as programmatic launches do: it keeps its place relative to those, and
             // starts no earlier than the others, above all its launch.
             Self::Op { start, .. } => (start as i64 - from as i64).min(0),
-            Self::Launch { start } => start as i64 - from as i64,
-            Self::Wait { start, end, over } => {
+            Self::Launch {
+                start,
+                blocked_since: Some(since),
+            } if kind != LinkKind::HostBlocked => since.min(start) as i64 - from as i64,
+            Self::Launch { start, .. } => start as i64 - from as i64,
+            Self::Wait {
+                start,
+                end,
+                over,
+                setup,
+            } => {
                 let since = end as i64 - from as i64;
                 let returned = end as i64 - over as i64;
                 match (kind, over > start) {
                     // The call returned this long after the last of its ops. That delay stays, whichever is the last.
-                    (LinkKind::HostWaited, true) => returned,
-                    (LinkKind::HostWaited, false) => returned.min(RETURN as i64),
-                    // The wait was for this work: without it the call would have come back at once.
-                    (_, true) => since - (end - start) as i64,
+                    (LinkKind::HostWaited | LinkKind::HostBlocked, true) => returned,
+                    (LinkKind::HostWaited | LinkKind::HostBlocked, false) => returned.min(RETURN as i64),
+                    // The wait was for this work: without it the call would have come back as soon as it had begun its own.
+                    (_, true) => since - (end - start).saturating_sub(setup) as i64,
                     (_, false) => since,
                 }
             }
         }
     }
+}
+
+fn is_host_wait(kind: LinkKind) -> bool {
+    matches!(kind, LinkKind::HostWaited | LinkKind::HostBlocked)
 }
 
 /// What is different in a replay on paper.
@@ -337,6 +385,7 @@ impl Change for Unchanged {
 struct Builder<'a> {
     activity: &'a Activity,
     dependencies: &'a Dependencies,
+    unseen: UnseenWaits,
     graph: ExecutionGraph,
     /// The place of each piece of work, once it has one.
     of_op: Vec<u32>,
@@ -353,16 +402,20 @@ const NOWHERE: u32 = u32::MAX;
 
 impl<'a> Builder<'a> {
     fn new(activity: &'a Arc<Activity>, dependencies: &'a Dependencies) -> Self {
+        let unseen = UnseenWaits::of(activity);
         Builder {
             activity,
             dependencies,
             graph: ExecutionGraph {
+                blocked_launches: unseen.blocked_launches.len() as u64,
+                waits_without_call: unseen.without_call.len() as u64,
                 activity: Arc::clone(activity),
                 nodes: Vec::new(),
                 links: Vec::new(),
                 first: vec![0],
                 start: activity.span.map_or(0, |(start, _)| start),
             },
+            unseen,
             of_op: vec![NOWHERE; activity.ops.len()],
             of_call: vec![NOWHERE; activity.calls.len()],
             last_of_lane: vec![None; activity.lanes.len()],
@@ -377,24 +430,24 @@ impl<'a> Builder<'a> {
         let ops = &self.activity.ops;
         let mut waiting: BinaryHeap<Reverse<(u64, u8, usize)>> = BinaryHeap::new();
         let mut next = vec![0usize; calls.len()];
+        let turns = Turns::of(self.activity, self.dependencies, &calls);
         let host = self.activity;
         let push = |heap: &mut BinaryHeap<_>, thread: usize, at: usize| {
             if let Some(node) = calls[thread].get(at) {
                 let rank = if matches!(node, Node::Launch(_)) { 0 } else { 2 };
-                heap.push(Reverse((time_of(host, *node), rank, thread)));
+                heap.push(Reverse((turns.of_host(host, *node), rank, thread)));
             }
         };
         for thread in 0..calls.len() {
             push(&mut waiting, thread, 0);
         }
-        let (order, turn) = turns(self.activity);
-        let op_at = |place: usize| order.as_ref().map_or(place, |order| order[place] as usize);
+        let op_at = |place: usize| turns.order.as_ref().map_or(place, |order| order[place] as usize);
         let mut placed = 0;
         loop {
             let host = waiting.peek().map(|Reverse((time, rank, ..))| (*time, *rank));
             let work = (placed < ops.len()).then(|| {
                 let op = op_at(placed);
-                (turn.get(op).copied().unwrap_or(ops.start[op]), 1u8)
+                (turns.of_op(self.activity, op), 1u8)
             });
             match (host, work) {
                 (Some(host), work) if work.is_none_or(|work| host < work) => {
@@ -435,8 +488,12 @@ impl<'a> Builder<'a> {
                 if launching[at] {
                     nodes.push(Node::Launch(call));
                 }
+                let waits = || {
+                    !self.dependencies.waits_of(call).is_empty()
+                        || wait_of(&self.unseen.blocked_launches, call).is_some()
+                };
                 // A wait behind the stretch of time that is looked at seems to be for its last work, whatever it was for.
-                if self.activity.window.holds(calls.end[at]) && !self.dependencies.waits_of(call).is_empty() {
+                if self.activity.window.holds(calls.end[at]) && waits() {
                     nodes.push(Node::Wait(call));
                 }
             }
@@ -454,13 +511,25 @@ impl<'a> Builder<'a> {
             .last_of_process
             .get(&process)
             .filter(|(_, other)| *other != thread);
+        let unseen = match node {
+            Node::Launch(call) => wait_of(&self.unseen.without_call, call),
+            Node::Wait(call) => wait_of(&self.unseen.blocked_launches, call),
+            Node::Op(_) => None,
+        };
+        let unseen = unseen
+            .map(|op| self.of_op[op.index()])
+            .filter(|place| *place != NOWHERE);
+        let is_silent = unseen.is_none();
         match (self.last_of_thread[thread], other) {
-            (Some(before), Some((other, _))) if self.has_handed_over(before, *other, time) => {
+            (Some(before), Some((other, _))) if is_silent && self.has_handed_over(before, *other, time) => {
                 self.link(*other, LinkKind::OtherThread);
             }
             (Some(before), _) => self.link(before, LinkKind::Host),
             (None, Some((other, _))) => self.link(*other, LinkKind::OtherThread),
             (None, None) => {}
+        }
+        if let Some(place) = unseen {
+            self.link(place, LinkKind::HostBlocked);
         }
         if let Node::Wait(call) = node {
             for wait in self.dependencies.waits_of(call) {
@@ -520,33 +589,9 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// The order in which ops enter the plan, and when each of them does; both empty when that is the order of starts.
-///
-/// Where the clocks of host and device disagree, an op may start before its launch. It enters after the launch, to be tied
-/// to it, and the ops after it on its stream enter after it.
-fn turns(activity: &Activity) -> (Option<Vec<u32>>, Vec<u64>) {
-    let ops = &activity.ops;
-    let launched = |at: usize| match ops.call[at] {
-        call if call.is_some() => activity.calls.start[call.index()],
-        _ => 0,
-    };
-    if (0..ops.len()).all(|at| launched(at) <= ops.start[at]) {
-        return (None, Vec::new());
-    }
-    let mut of_lane = vec![0u64; activity.lanes.len()];
-    let turn: Vec<u64> = (0..ops.len())
-        .map(|at| {
-            let last = &mut of_lane[ops.lane[at].index()];
-            *last = ops.start[at].max(launched(at)).max(*last);
-            *last
-        })
-        .collect();
-    (order_by(ops.len(), |at| turn[at]), turn)
-}
-
 /// When a node was measured.
 #[inline]
-fn time_of(activity: &Activity, node: Node) -> u64 {
+pub(super) fn time_of(activity: &Activity, node: Node) -> u64 {
     match node {
         Node::Launch(call) => activity.calls.start[call.index()],
         Node::Wait(call) => activity.calls.end[call.index()],

@@ -22,6 +22,8 @@ mod states;
 mod steps;
 mod syncs;
 mod timeline;
+mod turns;
+mod unseen_waits;
 
 pub use activity::{Activity, StreamIndex, StreamKey, Window};
 pub use calls::{Call, CallId, Calls, HostThread};

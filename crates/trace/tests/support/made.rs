@@ -118,9 +118,22 @@ impl Made {
     }
 
     pub fn copy(&mut self, stream: u64, times: (u64, u64), bytes: u64, shape: CopyShape) {
+        self.copy_of(CorrelationId::default(), stream, times, bytes, shape);
+    }
+
+    /// A copy that a call asked for.
+    pub fn copy_of(
+        &mut self,
+        correlation: CorrelationId,
+        stream: u64,
+        times: (u64, u64),
+        bytes: u64,
+        shape: CopyShape,
+    ) {
         let row = MemoryCopy {
             start: Timestamp(times.0),
             end: Timestamp(times.1),
+            correlation,
             bytes: Bytes(bytes),
             place: place(stream),
             shape,

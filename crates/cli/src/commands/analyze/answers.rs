@@ -121,6 +121,8 @@ pub(super) fn critical_path(
             unknown_records: report.unknown_records,
             unknown_waits: report.unknown_waits,
             unordered_graphs: report.unordered_graphs,
+            blocked_launches: report.blocked_launches,
+            assumed_waits: report.assumed_waits,
         },
         output,
     );
@@ -176,9 +178,24 @@ struct Unsure {
     unknown_records: u64,
     unknown_waits: u64,
     unordered_graphs: u64,
+    blocked_launches: u64,
+    assumed_waits: u64,
 }
 
 fn unsure(unsure: &Unsure, output: &mut Output) {
+    if unsure.blocked_launches > 0 {
+        output.note(&format!(
+            "{} launches blocked because about 1,000 launches were queued: the CPU waits for the GPU there",
+            units::count(unsure.blocked_launches)
+        ));
+    }
+    if unsure.assumed_waits > 0 {
+        output.warning(&format!(
+            "the CPU goes on right after its GPU work ends, {} times without a call that waits: these times count as waits \
+             for the GPU",
+            units::count(unsure.assumed_waits)
+        ));
+    }
     if unsure.assumed_records > 0 {
         output.note(&format!(
             "{} CUDA events were recorded on unknown streams; the thread's last used stream was assumed",
@@ -252,6 +269,8 @@ pub(super) fn what_if(report: &WhatIfReport, output: &mut Output) -> anyhow::Res
             unknown_records: report.unknown_records,
             unknown_waits: report.unknown_waits,
             unordered_graphs: report.unordered_graphs,
+            blocked_launches: report.blocked_launches,
+            assumed_waits: report.assumed_waits,
         },
         output,
     );
