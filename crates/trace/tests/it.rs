@@ -22,4 +22,5 @@ mod forward;
 mod made;
 mod model;
 mod overview;
+mod selections;
 mod tables;
