@@ -19,7 +19,7 @@ use tracesmith_trace::{EventKind, SortKey};
 
 use crate::select::{Moment, RowRef};
 pub(crate) use analysis::{
-    AnalyzeArgs, DiffArgs, DiffKeyArg, KernelKeyArg, StatesArgs, StreamsArg, TimeRangeArgs,
+    AnalyzeArgs, DiffArgs, DiffKeyArg, KernelKeyArg, SelectArgs, StatesArgs, StreamsArg, TimeRangeArgs,
 };
 pub(crate) use capture::{
     CaptureArgs, EnvArgs, GraphsArg, KindArg, LevelArg, ProfileArgs, RecordArgs, StackArg, WaitArg,
@@ -227,11 +227,14 @@ Example: tracesmith merge rank0.sbt rank1.sbt -o job.sbt
 Hosts, processes, devices and clocks that occur in several traces are merged. Hosts are placed on one timeline
 if the traces contain clock readings that link them.")]
     Merge(MergeArgs),
-    /// Copy a time range into a new trace
+    /// Copy a time range, processes, GPUs or streams into a new trace
     #[command(after_help = "\
-Example: tracesmith cut train.sbt --from 1.5s --to 2s -o part.sbt
+Examples:
+  tracesmith cut train.sbt --from 1.5s --to 2s -o part.sbt
+  tracesmith cut job.sbt --rank 1 -o rank1.sbt
 
-Events that overlap the range are kept whole. 'tracesmith view --help' describes how to write times.")]
+Events that overlap the range are kept whole. CPU events are kept for processes with selected GPU
+work. 'tracesmith view --help' describes how to write times.")]
     Cut(CutArgs),
     /// Convert a trace to another tool's format
     #[command(after_help = export_help())]
@@ -325,20 +328,8 @@ pub(crate) struct ViewArgs {
     /// Only events whose name matches: a part of it, a glob, or /a regular expression/
     #[arg(long, value_name = "PATTERN")]
     pub(crate) name: Option<String>,
-    /// Only work of these streams
-    #[arg(long, value_delimiter = ',', value_name = "ID")]
-    pub(crate) stream: Vec<u64>,
-    /// Only events of these GPUs: the driver's index, HOST:INDEX, or #ID
-    #[arg(long, value_delimiter = ',', value_name = "GPU")]
-    pub(crate) device: Vec<String>,
-    /// Only events of these processes: a PID, or #ID
-    #[arg(long, value_delimiter = ',', value_name = "PID")]
-    pub(crate) process: Vec<String>,
-    /// Only events of these ranks
-    #[arg(long, value_delimiter = ',', value_name = "RANK")]
-    pub(crate) rank: Vec<u32>,
     #[command(flatten)]
-    pub(crate) stretch: TimeRangeArgs,
+    pub(crate) select: SelectArgs,
     /// Only these rows, as findings name them: kernels:9094
     #[arg(long, value_delimiter = ',', value_name = "TABLE:ROW",
           conflicts_with_all = ["kind", "name", "stream", "device", "process", "rank", "from", "to", "step", "stats", "timeline", "sort"])]
@@ -346,6 +337,9 @@ pub(crate) struct ViewArgs {
     /// Show at most this many rows; 0 for all [default: 100 for tables, all for json and csv]
     #[arg(long, short = 'n', value_name = "N", allow_negative_numbers = true, value_parser = units::number_from_0)]
     pub(crate) limit: Option<usize>,
+    /// Print lean JSON, on one line: lists have as many entries as tables have rows, and entries have no lists
+    #[arg(long, conflicts_with = "stacks")]
+    pub(crate) lean: bool,
     /// Sort rows by this key
     #[arg(long, value_name = "KEY", default_value = "start", value_parser = sort_parser())]
     pub(crate) sort: SortKey,
@@ -371,25 +365,13 @@ pub(crate) struct TopArgs {
     /// The trace, in any supported format, or - for standard input
     pub(crate) file: PathBuf,
     #[command(flatten)]
-    pub(crate) stretch: TimeRangeArgs,
+    pub(crate) select: SelectArgs,
     /// Start at this time, or at this row: kernels:9094
     #[arg(long, value_name = "TIME|TABLE:ROW", conflicts_with_all = ["from", "to", "step"])]
     pub(crate) at: Option<Moment>,
     /// Only these kinds of event
     #[arg(long, short = 't', value_delimiter = ',', value_name = "KIND", value_parser = kind_parser())]
     pub(crate) kind: Vec<EventKind>,
-    /// Only work of these streams
-    #[arg(long, value_delimiter = ',', value_name = "ID")]
-    pub(crate) stream: Vec<u64>,
-    /// Only events of these GPUs: the driver's index, HOST:INDEX, or #ID
-    #[arg(long, value_delimiter = ',', value_name = "GPU")]
-    pub(crate) device: Vec<String>,
-    /// Only events of these processes: a PID, or #ID
-    #[arg(long, value_delimiter = ',', value_name = "PID")]
-    pub(crate) process: Vec<String>,
-    /// Only events of these ranks
-    #[arg(long, value_delimiter = ',', value_name = "RANK")]
-    pub(crate) rank: Vec<u32>,
     /// Draw in plain ASCII
     #[arg(long)]
     pub(crate) ascii: bool,
@@ -453,7 +435,7 @@ pub(crate) struct CutArgs {
     /// The trace, or - for standard input
     pub(crate) file: PathBuf,
     #[command(flatten)]
-    pub(crate) stretch: TimeRangeArgs,
+    pub(crate) select: SelectArgs,
     #[command(flatten)]
     pub(crate) out: OutArgs,
 }
@@ -473,10 +455,7 @@ pub(crate) struct ExportArgs {
     #[arg(long)]
     pub(crate) force: bool,
     #[command(flatten)]
-    pub(crate) stretch: TimeRangeArgs,
-    /// Only GPU work of these streams; CPU events are kept
-    #[arg(long, value_delimiter = ',', value_name = "ID")]
-    pub(crate) stream: Vec<u64>,
+    pub(crate) select: SelectArgs,
     /// Only this table, as one file (for table formats)
     #[arg(long, value_name = "NAME", value_parser = table_parser())]
     pub(crate) table: Option<String>,

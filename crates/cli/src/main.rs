@@ -10,6 +10,7 @@ mod counters;
 mod exit;
 mod input;
 mod library;
+mod narrowed;
 mod output;
 mod progress;
 mod select;

@@ -2,6 +2,7 @@
 
 #![allow(clippy::print_stderr, reason = "this is the module that may print")]
 
+mod lean;
 pub(crate) mod names;
 pub(crate) mod table;
 
@@ -82,6 +83,8 @@ pub(crate) enum Colors {
 pub(crate) struct Output {
     /// How the answer is written.
     pub(crate) format: Format,
+    /// Whether JSON is lean, and the entries of its lists.
+    lean: Option<usize>,
     quiet: bool,
     verbose: bool,
     width: Option<usize>,
@@ -107,6 +110,7 @@ impl Output {
                 FormatArg::Json => Format::Json,
                 FormatArg::Csv => Format::Csv,
             },
+            lean: None,
             quiet: global.quiet,
             verbose: global.verbose,
             width: width(),
@@ -180,9 +184,35 @@ impl Output {
 
     /// The answer as one JSON value. It is written as it comes: a long list takes no memory for its text.
     pub(crate) fn json(&mut self, value: &(impl Serialize + ?Sized)) -> Result<(), StdoutError> {
+        if let Some(limit) = self.lean {
+            let value = serde_json::to_value(value).map_err(|error| StdoutError(error.into()))?;
+            return self.lean_json(value, limit);
+        }
         let out = self.plain()?;
         serde_json::to_writer_pretty(&mut *out, value).map_err(|error| StdoutError(error.into()))?;
         out.write_all(b"\n").map_err(StdoutError)
+    }
+
+    fn lean_json(&mut self, value: Value, limit: usize) -> Result<(), StdoutError> {
+        let out = self.plain()?;
+        serde_json::to_writer(&mut *out, &lean::lean(value, limit))
+            .map_err(|error| StdoutError(error.into()))?;
+        out.write_all(b"\n").map_err(StdoutError)
+    }
+
+    /// Makes the result lean JSON, whose lists have at most this many entries. Fails if another format was chosen.
+    pub(crate) fn make_lean(&mut self, limit: usize) -> anyhow::Result<()> {
+        if self.format == Format::Csv {
+            anyhow::bail!("--lean is JSON; leave out --format csv");
+        }
+        self.format = Format::Json;
+        self.lean = Some(limit);
+        Ok(())
+    }
+
+    /// Whether the result is lean JSON.
+    pub(crate) fn is_lean(&self) -> bool {
+        self.lean.is_some()
     }
 
     /// An answer that writes itself as JSON.
@@ -190,6 +220,12 @@ impl Output {
         &mut self,
         write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<(), StdoutError> {
+        if let Some(limit) = self.lean {
+            let mut bytes = Vec::new();
+            write(&mut bytes).map_err(StdoutError)?;
+            let value = serde_json::from_slice(&bytes).map_err(|error| StdoutError(error.into()))?;
+            return self.lean_json(value, limit);
+        }
         let out = self.plain()?;
         write(out)
             .and_then(|()| out.write_all(b"\n"))
@@ -318,6 +354,9 @@ fn hint(error: &anyhow::Error) -> Option<String> {
         Some(tracesmith_trace::Error::TooManyRows { .. }) => Some(
             "the file is probably damaged; if it is not, select a part of it with --from and --to".to_owned(),
         ),
+        Some(tracesmith_trace::Error::SelectionTooNarrow { .. }) => {
+            Some("leave out --stream, or select whole GPUs and processes".to_owned())
+        }
         _ => fixed_hint(error).map(str::to_owned),
     }
 }

@@ -1,39 +1,78 @@
 //! What options of several commands select: time ranges, steps, GPUs, processes, ranks and single rows.
 
-use std::ops::ControlFlow;
+use std::collections::BTreeSet;
 use std::str::FromStr;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
-use tracesmith_format::{DeviceId, ProcessId, Timestamp};
+use tracesmith_format::{DeviceId, ProcessId, StreamId, Timestamp};
 use tracesmith_trace::analysis::Analysis;
-use tracesmith_trace::{EventKind, Found, Query, TimeRange, Trace, units};
+use tracesmith_trace::{EventKind, Found, Selection, TimeRange, Trace};
 
-use crate::args::TimeRangeArgs;
+use crate::args::{SelectArgs, TimeRangeArgs};
 use crate::time_arg::{TimeArg, time_range};
 
-/// The selected time range, or that of the selected step.
-pub(crate) fn range_of(stretch: &TimeRangeArgs, trace: &Arc<Trace>) -> anyhow::Result<TimeRange> {
+/// The selected time range, or that of the selected step. Steps are those of the selected processes.
+pub(crate) fn range_of(
+    stretch: &TimeRangeArgs,
+    selection: &Selection,
+    trace: &Arc<Trace>,
+) -> anyhow::Result<TimeRange> {
     let Some(step) = stretch.step else {
         return time_range(stretch.from, stretch.to, trace.span());
     };
-    let window = Analysis::of_step(trace, step)?.activity.window;
+    let window = Analysis::selected_step(trace, step, selection)?.activity.window;
     Ok(TimeRange {
         from: window.from.map(Timestamp),
         to: window.to.map(Timestamp),
     })
 }
 
-/// The GPUs that a user names: the driver's index, `HOST:INDEX` or `#ID`.
-pub(crate) fn devices(wanted: &[String], trace: &Trace) -> anyhow::Result<Vec<DeviceId>> {
+/// The selected processes, GPUs and streams. Each must be in the trace.
+pub(crate) fn selection(args: &SelectArgs, trace: &Trace) -> anyhow::Result<Selection> {
+    Ok(Selection {
+        processes: processes(&args.process, &args.rank, trace)?,
+        devices: devices(&args.device, trace)?,
+        streams: streams(&args.stream, trace)?,
+    })
+}
+
+/// The streams that a user names. `None` if none is named.
+fn streams(wanted: &[u64], trace: &Trace) -> anyhow::Result<Option<Vec<StreamId>>> {
+    if wanted.is_empty() {
+        return Ok(None);
+    }
+    let mut known: BTreeSet<u64> = trace.streams.iter().map(|stream| stream.stream.0).collect();
+    if !wanted.iter().all(|stream| known.contains(stream)) {
+        // Not every trace describes its streams.
+        known.extend(trace.work_places()?.iter().map(|place| place.stream.0));
+    }
+    if let Some(missing) = wanted.iter().find(|stream| !known.contains(stream)) {
+        let known = known.iter().map(ToString::to_string);
+        bail!(
+            "the trace has no stream {missing}; {}",
+            there_are("stream", known)
+        );
+    }
+    Ok(Some(wanted.iter().copied().map(StreamId).collect()))
+}
+
+/// The GPUs that a user names: the driver's index, `HOST:INDEX` or `#ID`. `None` if none is named.
+fn devices(wanted: &[String], trace: &Trace) -> anyhow::Result<Option<Vec<DeviceId>>> {
+    if wanted.is_empty() {
+        return Ok(None);
+    }
     let mut ids = Vec::new();
     for text in wanted {
         let before = ids.len();
         if let Some(id) = text.strip_prefix('#') {
             let id = id.parse();
-            ids.push(DeviceId(
-                id.with_context(|| format!("reading the device id {text}"))?,
-            ));
+            let id = DeviceId(id.with_context(|| format!("reading the device id {text}"))?);
+            if trace.device(id).is_none() {
+                let known = trace.devices.iter().map(|device| format!("#{}", device.id.0));
+                bail!("the trace has no GPU {text}; {}", there_are("GPU", known));
+            }
+            ids.push(id);
             continue;
         }
         let (host, ordinal) = match text.rsplit_once(':') {
@@ -56,15 +95,13 @@ pub(crate) fn devices(wanted: &[String], trace: &Trace) -> anyhow::Result<Vec<De
             bail!("the trace has no GPU {text}; {}", there_are("GPU", known));
         }
     }
-    Ok(ids)
+    ids.sort_unstable();
+    ids.dedup();
+    Ok(Some(ids))
 }
 
 /// The processes that a user names, by PID, `#ID` or rank. `None` if none is named: all are selected.
-pub(crate) fn processes(
-    wanted: &[String],
-    ranks: &[u32],
-    trace: &Trace,
-) -> anyhow::Result<Option<Vec<ProcessId>>> {
+fn processes(wanted: &[String], ranks: &[u32], trace: &Trace) -> anyhow::Result<Option<Vec<ProcessId>>> {
     if wanted.is_empty() && ranks.is_empty() {
         return Ok(None);
     }
@@ -72,9 +109,12 @@ pub(crate) fn processes(
     for text in wanted {
         if let Some(id) = text.strip_prefix('#') {
             let id = id.parse();
-            ids.push(ProcessId(
-                id.with_context(|| format!("reading the process id {text}"))?,
-            ));
+            let id = ProcessId(id.with_context(|| format!("reading the process id {text}"))?);
+            if trace.process(id).is_none() {
+                let known = trace.processes.iter().map(|process| format!("#{}", process.id.0));
+                bail!("the trace has no process {text}; {}", there_are("process", known));
+            }
+            ids.push(id);
             continue;
         }
         let pid: u32 = text.parse().with_context(|| format!("reading the pid {text}"))?;
@@ -153,31 +193,8 @@ impl FromStr for RowRef {
 
 impl RowRef {
     /// Calls `found` with the event of this row.
-    pub(crate) fn find(self, trace: &Trace, mut found: impl FnMut(&Found<'_>)) -> anyhow::Result<()> {
-        let query = Query {
-            kinds: Some(vec![self.kind]),
-            ..Query::default()
-        };
-        let mut at = 0;
-        let mut is_found = false;
-        trace.for_each_event(&query, |event| {
-            if at == self.row {
-                is_found = true;
-                found(event);
-                return ControlFlow::Break(());
-            }
-            at += 1;
-            ControlFlow::Continue(())
-        });
-        if !is_found {
-            let table = self.kind.table().name().unwrap_or_default();
-            let row = self.row;
-            bail!(
-                "{table} has no row {row}: it has {} rows, counted from 0",
-                units::count(at)
-            );
-        }
-        Ok(())
+    pub(crate) fn find<R>(self, trace: &Trace, found: impl FnOnce(&Found<'_>) -> R) -> anyhow::Result<R> {
+        Ok(trace.with_row(self.kind, self.row, found)?)
     }
 }
 
@@ -208,8 +225,7 @@ impl Moment {
                 Ok((time, time))
             }
             Moment::Row(row) => {
-                let mut times = (Timestamp(0), Timestamp(0));
-                row.find(trace, |found| times = (found.event.start, found.event.end))?;
+                let times = row.find(trace, |found| (found.event.start, found.event.end))?;
                 if !times.0.is_some() {
                     bail!("this row has no time");
                 }

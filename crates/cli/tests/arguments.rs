@@ -22,7 +22,7 @@ fn what_is_not_there_is_an_error() {
     for (line, words) in [
         (
             "export -f kineto --stream 99 -o OUT DEMO",
-            "--stream 99: the trace has no such stream; it has ",
+            "the trace has no stream 99; it has stream 6, 7, ",
         ),
         (
             "symbolize --debug-dir ./missing -o OUT DEMO",

@@ -59,6 +59,7 @@ mod replay_plans;
 mod replay_rewritten;
 mod replay_windows;
 mod report;
+mod selections;
 mod sql;
 mod sql_prompt;
 mod stack_commands;

@@ -131,11 +131,21 @@ fn only_what_is_asked_for_is_shown() {
     some.send("q");
     assert_eq!(some.end().code(), Some(0));
     let mut none = command();
-    none.args(["top", FIXTURE, "--stream", "99"]);
+    none.args(["top", FIXTURE, "--process", "4001", "--device", "0"]);
     let mut none = Terminal::start(none, 80, 24);
     assert_eq!(none.end().code(), Some(0));
     assert!(none.screen.contains("no such events"));
     assert_given_back(&none);
+    let mut unknown = command();
+    unknown.args(["top", FIXTURE, "--stream", "99"]);
+    let mut unknown = Terminal::start(unknown, 80, 24);
+    assert_eq!(unknown.end().code(), Some(2));
+    assert!(
+        unknown
+            .screen
+            .contains("the trace has no stream 99; it has stream 7, 13")
+    );
+    assert_given_back(&unknown);
 }
 
 fn assert_given_back(terminal: &Terminal) {

@@ -13,11 +13,11 @@ use rayon::prelude::*;
 use rusqlite::types::Value;
 use rustc_hash::FxHashMap;
 use tracesmith_format::StackId;
-use tracesmith_trace::Trace;
 use tracesmith_trace::analysis::Analysis;
 use tracesmith_trace::reconstruct::{ClassSet, OpClass, Timeline, Window};
 use tracesmith_trace::tables::ColumnKind::{self, F64, Text, U32, U64};
 use tracesmith_trace::tables::{Condition, Scan};
+use tracesmith_trace::{SourceStack, Trace};
 
 use crate::error::Error;
 
@@ -399,21 +399,13 @@ fn stack_frames(trace: &Arc<Trace>, arguments: &[Value]) -> Result<RecordBatch, 
     let (mut stacks, mut depths, mut lines) = (Vec::new(), Vec::new(), Vec::new());
     let (mut functions, mut files, mut modules) = (Vec::new(), Vec::new(), Vec::new());
     for id in ids {
-        for (depth, frame) in trace.stack(id).frames.iter().enumerate() {
-            let (file, line) = match &frame.symbol {
-                Some(symbol) => (symbol.file, symbol.line),
-                None => (frame.frame.file, frame.frame.line),
-            };
+        for (depth, frame) in SourceStack::of(trace, id).frames.into_iter().enumerate() {
             stacks.push(id.0);
             depths.push(depth as u32);
-            lines.push(line);
-            functions.push(trace.frame_name(frame));
-            files.push(trace.string(file));
-            modules.push(
-                trace
-                    .image(frame.frame.image)
-                    .map_or("", |image| trace.string(image.path)),
-            );
+            lines.push(frame.line);
+            functions.push(frame.function);
+            files.push(frame.file);
+            modules.push(frame.image);
         }
     }
     batch(
@@ -422,9 +414,9 @@ fn stack_frames(trace: &Arc<Trace>, arguments: &[Value]) -> Result<RecordBatch, 
             Arc::new(UInt32Array::from(stacks)),
             Arc::new(UInt32Array::from(depths)),
             texts(functions.iter().map(String::as_str))?,
-            texts(files.into_iter())?,
+            texts(files.iter().map(String::as_str))?,
             Arc::new(UInt32Array::from(lines)),
-            texts(modules.into_iter())?,
+            texts(modules.iter().map(String::as_str))?,
         ],
     )
 }

@@ -19,6 +19,40 @@ pub enum Error {
         /// The number of steps that were found.
         steps: usize,
     },
+    /// An analysis of a part of the work that it can only judge as a whole.
+    #[error("the analysis {analysis} needs {needs}, and the selection leaves some of it out")]
+    SelectionTooNarrow {
+        /// The analysis.
+        analysis: &'static str,
+        /// What it must see as a whole.
+        needs: &'static str,
+    },
+    /// Memory was asked for by stream.
+    #[error(
+        "the analysis {analysis} cannot be restricted to streams: memory belongs to a process and a device"
+    )]
+    NotByStream {
+        /// The analysis.
+        analysis: &'static str,
+    },
+    /// A row that a table does not have.
+    #[error("{table} has no row {row}: it has {} rows, counted from 0", units::count(*.rows))]
+    NoSuchRow {
+        /// The table.
+        table: &'static str,
+        /// The number of the row.
+        row: u64,
+        /// The rows of the table, by the headers of its blocks.
+        rows: u64,
+    },
+    /// A row that cannot be read.
+    #[error("row {row} of {table} is in a damaged part of the file and cannot be read")]
+    DamagedRow {
+        /// The table.
+        table: &'static str,
+        /// The number of the row.
+        row: u64,
+    },
     /// The file could not be opened.
     #[error("cannot open")]
     Open {

@@ -31,6 +31,7 @@ mod query;
 pub mod reconstruct;
 mod repair;
 mod rewrite;
+mod selection;
 pub mod tables;
 pub mod units;
 
@@ -51,3 +52,4 @@ pub use rewrite::{
     FrameToName, HostLink, HostPlacement, LeftOutReason, NameFn, NamedFunction, RecordingLeftOut,
     RewriteReport, TimeRange, cut, merge, symbolize,
 };
+pub use selection::{Selected, Selection, WorkPlace};

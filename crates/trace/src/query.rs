@@ -13,6 +13,7 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use tracesmith_format::{Block, BlockKind, Decoder, DeviceId, ProcessId, StreamId, Timestamp};
 
+use crate::error::Error;
 use crate::model::event::{Event, EventColumns, EventKind, EventName, read_events};
 use crate::model::native::AnySource;
 use crate::model::trace::Trace;
@@ -211,6 +212,41 @@ impl Trace {
             }
         }
         query.note(Progress::Done);
+    }
+
+    /// Calls `f` with one row of a table, counted from 0. Only the block of the row is read: the others say in their headers
+    /// how many rows they have, so that damage elsewhere does not change the number of a row.
+    pub fn with_row<R>(
+        &self,
+        kind: EventKind,
+        row: u64,
+        f: impl FnOnce(&Found<'_>) -> R,
+    ) -> Result<R, Error> {
+        let table = kind.table().name().unwrap_or_default();
+        let mut rows = 0;
+        for block in self
+            .blocks()
+            .iter()
+            .filter(|block| block.header.kind == kind.table())
+        {
+            let first = rows;
+            rows += u64::from(block.header.rows);
+            if row >= rows {
+                continue;
+            }
+            let columns = self.read_block(&mut self.file.reader.decoder(), block);
+            let at = usize::try_from(row - first).ok();
+            let columns = columns.filter(|columns| at.is_some_and(|at| at < columns.rows()));
+            let (Some(columns), Some(row_in_block)) = (columns, at) else {
+                return Err(Error::DamagedRow { table, row });
+            };
+            return Ok(f(&Found {
+                event: self.on_timeline(columns.event(row_in_block), block),
+                columns: &*columns,
+                row: row_in_block,
+            }));
+        }
+        Err(Error::NoSuchRow { table, row, rows })
     }
 
     /// Events in the order of their start. Reads the blocks that overlap the current moment and no others.

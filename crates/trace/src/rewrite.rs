@@ -9,12 +9,15 @@ use std::io::Write;
 use serde::{Deserialize, Serialize};
 use tracesmith_format::tables::*;
 use tracesmith_format::{
-    Block, BlockKind, Columns, Projection, Table, Timestamp, Writable, Writer, for_each_event_table,
+    Block, BlockKind, Columns, DeviceId, ProcessId, Projection, Table, Timestamp, Writable, Writer,
+    for_each_event_table,
 };
 
 use crate::error::Error;
+use crate::model::event::EventColumns;
 use crate::model::trace::{Trace, rows};
 use crate::repair::write_damage;
+use crate::selection::{Selected, Selection};
 use ids::{InputMap, NewIds};
 
 mod hosts;
@@ -27,7 +30,7 @@ pub use hosts::{HostLink, HostPlacement};
 use naming::Naming;
 pub use naming::{FrameToName, NameFn, NamedFunction};
 pub(crate) use recordings::write_doubt;
-use recordings::{Carried, Recordings};
+use recordings::{Carried, Recordings, rows_of};
 pub use recordings::{LeftOutReason, RecordingLeftOut};
 
 /// A stretch of a trace's timeline; an open end is `None`.
@@ -63,7 +66,7 @@ impl TimeRange {
 pub struct RewriteReport {
     /// Rows of events that were written.
     pub rows: u64,
-    /// Rows of events outside the time range.
+    /// Rows of events outside the time range or the selection.
     pub rows_outside: u64,
     /// Rows of tables that this version does not know and could not carry over.
     pub rows_not_carried: u64,
@@ -79,11 +82,13 @@ pub struct RewriteReport {
     pub hosts: Vec<HostPlacement>,
 }
 
-/// Writes the part of a trace that lies in `range`; rows that reach into it are kept whole. Rows without a time are left
-/// out, and so is device code that no replay recording in the range uses. The caller finishes the writer.
+/// Writes the part of a trace that lies in `range` and belongs to `selection`; rows that reach into the range are kept
+/// whole. Rows without a time are left out of a range, and so is device code that no replay recording in it uses. The
+/// caller finishes the writer.
 pub fn cut<W: Write>(
     trace: &Trace,
     range: TimeRange,
+    selection: &Selection,
     writer: &mut Writer<W>,
     progress: &mut dyn FnMut(u64),
 ) -> Result<RewriteReport, Error> {
@@ -97,6 +102,7 @@ pub fn cut<W: Write>(
     }
     let plan = Plan {
         range,
+        selected: Selected::of(trace, selection)?,
         code: DeviceCode::Used,
         ..Plan::default()
     };
@@ -134,9 +140,10 @@ pub fn symbolize<W: Write>(
 }
 
 /// What comes over, and how.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Default)]
 struct Plan {
     range: TimeRange,
+    selected: Selected,
     link: HostLink,
     code: DeviceCode,
 }
@@ -152,27 +159,34 @@ enum DeviceCode {
 
 fn rewrite<W: Write>(
     traces: &[Trace],
-    Plan { range, link, code }: Plan,
+    plan: Plan,
     mut naming: Naming<'_, '_>,
     writer: &mut Writer<W>,
     progress: &mut dyn FnMut(u64),
 ) -> Result<RewriteReport, Error> {
+    let Plan {
+        range,
+        selected,
+        link,
+        code,
+    } = plan;
     let mut report = RewriteReport::default();
     let mut new_ids = NewIds::default();
     let mut carried = Carried::plan(traces)?;
     let mut clocks = Clocks::default();
     let found: Vec<Recordings> = traces
         .iter()
-        .map(|trace| Recordings::find(trace, range, code))
+        .map(|trace| Recordings::find(trace, range, &selected, code))
         .collect::<Result<_, _>>()?;
     let suffixes = suffixes_of_recordings(&found);
-    write_metadata(traces, range, (&found, &suffixes), writer)?;
+    write_metadata(traces, (range, &selected), (&found, &suffixes), writer)?;
     for (number, (trace, recordings)) in traces.iter().zip(found).enumerate() {
         let mut input = Input {
             map: InputMap::new(trace, writer, &mut new_ids),
             trace,
             number,
             range,
+            selected: &selected,
             recordings,
             carried: &mut carried,
             clocks: &mut clocks,
@@ -219,7 +233,7 @@ fn suffixes_of_recordings(found: &[Recordings]) -> Vec<String> {
 /// A fact that several traces state alike is stated once; where they differ, later ones get the trace's number.
 fn write_metadata<W: Write>(
     traces: &[Trace],
-    range: TimeRange,
+    (range, selected): (TimeRange, &Selected),
     (found, suffixes): (&[Recordings], &[String]),
     writer: &mut Writer<W>,
 ) -> Result<(), Error> {
@@ -247,7 +261,38 @@ fn write_metadata<W: Write>(
             writer.metadata(key, &time.0.to_string())?;
         }
     }
+    for (key, text) in selection_facts(&traces[0], selected.selection()) {
+        writer.metadata(key, &text)?;
+    }
     Ok(())
+}
+
+/// What a cut selected, in numbers that people know: pids, the driver's numbers of devices, streams.
+fn selection_facts(trace: &Trace, selection: &Selection) -> Vec<(&'static str, String)> {
+    let list = |numbers: Vec<String>| numbers.join(",");
+    let pid = |id: &ProcessId| trace.process(*id).map_or(0, |process| process.pid).to_string();
+    let ordinal = |id: &DeviceId| trace.device(*id).map_or(0, |device| device.ordinal).to_string();
+    let processes = selection.processes.as_ref();
+    let devices = selection.devices.as_ref();
+    let streams = selection.streams.as_ref();
+    let facts = [
+        (
+            "cut.processes",
+            processes.map(|ids| ids.iter().map(pid).collect()),
+        ),
+        (
+            "cut.devices",
+            devices.map(|ids| ids.iter().map(ordinal).collect()),
+        ),
+        (
+            "cut.streams",
+            streams.map(|ids| ids.iter().map(|id| id.0.to_string()).collect()),
+        ),
+    ];
+    let stated = facts
+        .into_iter()
+        .filter_map(|(key, numbers)| Some((key, list(numbers?))));
+    stated.collect()
 }
 
 /// Blocks whose rows come over in another way: as metadata, with `write_origin` and `write_symbols`, as far as events refer
@@ -280,6 +325,7 @@ struct Input<'a, W: Write> {
     /// Its place among the inputs.
     number: usize,
     range: TimeRange,
+    selected: &'a Selected,
     recordings: Recordings,
     carried: &'a mut Carried,
     clocks: &'a mut Clocks,
@@ -290,20 +336,28 @@ impl<W: Write> Input<'_, W> {
     /// Everything that events refer to, and what is known of the recording.
     fn write_origin(&mut self) -> Result<(), Error> {
         let trace = self.trace;
+        let selected = self.selected;
+        let of = |process: ProcessId| !process.is_some() || selected.wants_process(process);
         self.map.define_hosts(&trace.hosts)?;
-        self.map.define_devices(&trace.devices)?;
-        self.map.define_processes(&trace.processes)?;
+        let peers = selected.peers(trace)?;
+        let is_wanted = |device: &Device| selected.wants_device(device.id) || peers.contains(&device.id);
+        self.map.define_devices(&some(&trace.devices, is_wanted))?;
+        self.map
+            .define_processes(&some(&trace.processes, |process: &Process| of(process.id)))?;
         self.map.define_clocks(&trace.clocks)?;
         for (_, images) in trace.images.columns() {
-            self.map.define_images(images)?;
+            self.map.define_images(images, of)?;
         }
-        self.define_all(&trace.threads)?;
-        self.define_all(&trace.contexts)?;
-        self.define_all(&trace.streams)?;
+        self.define_all(&some(&trace.threads, |thread: &Thread| of(thread.process)))?;
+        let is_wanted = |context: &Context| selected.wants_memory(context.process, context.device);
+        self.define_all(&some(&trace.contexts, is_wanted))?;
+        let is_wanted = |stream: &Stream| selected.wants_sync(stream.process, stream.device, stream.stream);
+        self.define_all(&some(&trace.streams, is_wanted))?;
         let pairs = rows::<ClockPair>(&trace.file);
         self.note_clocks(&pairs)?;
         self.define_all(&pairs)?;
-        self.define_all(&rows::<Health>(&trace.file))
+        let health = rows::<Health>(&trace.file);
+        self.define_all(&some(&health, |health: &Health| of(health.process)))
     }
 
     fn define_all<T: Writable>(&mut self, rows: &[T]) -> Result<(), Error> {
@@ -323,7 +377,7 @@ impl<W: Write> Input<'_, W> {
                     match block.header.kind {
                         $(<$row as Table>::KIND => self.carry::<$row>(block)?,)*
                         BlockKind::MODULES => self.carry_modules(block)?,
-                        BlockKind::GRAPH_EDGES => self.carry_whole::<GraphEdge>(block)?,
+                        BlockKind::GRAPH_EDGES => self.carry_edges(block)?,
                         BlockKind::COMMANDS => self.carry_commands(block)?,
                         BlockKind::BUFFERS => self.carry_buffers(block)?,
                         BlockKind::PIECES => self.carry_pieces(block)?,
@@ -339,7 +393,10 @@ impl<W: Write> Input<'_, W> {
         Ok(())
     }
 
-    fn carry<T: Writable>(&mut self, block: &Block) -> Result<(), Error> {
+    fn carry<T: Writable>(&mut self, block: &Block) -> Result<(), Error>
+    where
+        T::Columns: EventColumns,
+    {
         let (first, last) = self.trace.block_span(block);
         if !self.range.is_all() && !self.range.holds(first, last) {
             self.report.rows_outside += u64::from(block.header.rows);
@@ -348,8 +405,8 @@ impl<W: Write> Input<'_, W> {
         let Some(columns) = self.read::<T>(block)? else {
             return Ok(());
         };
-        let whole = self.range.is_all() || (self.range.covers(first, last) && all_timed(&columns));
-        let mut columns = if whole {
+        let is_covered = self.range.is_all() || (self.range.covers(first, last) && all_timed(&columns));
+        let mut columns = if is_covered && self.selected.is_all() {
             columns
         } else {
             self.rows_inside(&columns, block)
@@ -363,12 +420,13 @@ impl<W: Write> Input<'_, W> {
         Ok(())
     }
 
-    fn rows_inside<C: Columns>(&mut self, columns: &C, block: &Block) -> C {
+    fn rows_inside<C: Columns + EventColumns>(&mut self, columns: &C, block: &Block) -> C {
         let mut inside = C::default();
         for row in 0..columns.len() {
             let (start, end) = columns.times(row);
             let convert = |time| self.trace.clock_map.convert(block.header.clock, time).time;
-            if self.range.holds(convert(start), convert(end)) {
+            let is_inside = self.range.is_all() || self.range.holds(convert(start), convert(end));
+            if is_inside && self.selected.wants(&columns.event(row)) {
                 inside.push(&columns.row(row));
             } else {
                 self.report.rows_outside += 1;
@@ -378,11 +436,14 @@ impl<W: Write> Input<'_, W> {
     }
 
     /// Kernels of a cut can come from graphs that were made long before it: those are all kept.
-    fn carry_whole<T: Writable>(&mut self, block: &Block) -> Result<(), Error> {
-        let Some(columns) = self.read::<T>(block)? else {
+    fn carry_edges(&mut self, block: &Block) -> Result<(), Error> {
+        let Some(columns) = self.read::<GraphEdge>(block)? else {
             return Ok(());
         };
-        self.write_whole::<T>(block, columns)
+        let is_wanted = |row: &usize| self.selected.wants_process(columns.process[*row]);
+        let kept: Vec<usize> = (0..columns.len()).filter(is_wanted).collect();
+        let columns = rows_of::<GraphEdge>(columns, &kept);
+        self.write_whole::<GraphEdge>(block, columns)
     }
 
     fn write_whole<T: Writable>(&mut self, block: &Block, mut columns: T::Columns) -> Result<(), Error> {
@@ -413,6 +474,11 @@ impl<W: Write> Input<'_, W> {
             Err(error) => Err(error.into()),
         }
     }
+}
+
+/// The rows that are wanted.
+fn some<T: Clone>(rows: &[T], is_wanted: impl Fn(&T) -> bool) -> Vec<T> {
+    rows.iter().filter(|row| is_wanted(row)).cloned().collect()
 }
 
 fn all_timed<C: Columns>(columns: &C) -> bool {

@@ -23,4 +23,5 @@ mod forward;
 mod made;
 mod model;
 mod overview;
+mod selections;
 mod tables;

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use tracesmith_format::tables::*;
 use tracesmith_format::*;
 use tracesmith_trace::{
-    Event, EventKind, HostLink, NamePattern, Query, SortKey, TimeRange, Trace, cut, merge, repair,
+    Event, EventKind, HostLink, NamePattern, Query, Selection, SortKey, TimeRange, Trace, cut, merge, repair,
 };
 
 /// A kernel as a test thinks of it.
@@ -187,7 +187,7 @@ proptest! {
         let trace = Trace::from_bytes(written(&rows, per_block)).unwrap();
         let (from, to) = (Some(Timestamp(from)), Some(Timestamp(from + length)));
         let mut writer = Writer::new(Vec::new(), WriterOptions::default()).unwrap();
-        let report = cut(&trace, TimeRange { from, to }, &mut writer, &mut |_| {}).unwrap();
+        let report = cut(&trace, TimeRange { from, to }, &Selection::default(), &mut writer, &mut |_| {}).unwrap();
         let part = Trace::from_bytes(writer.finish().unwrap()).unwrap();
         let query = Query { from, to, ..Query::default() };
         let mut expected: Vec<_> = trace.events(&query).map(|event| resolved(&trace, &event)).collect();
@@ -405,7 +405,14 @@ fn tables_of_a_later_version_are_counted_when_they_cannot_be_carried() {
     }
     let newer = Trace::from_bytes(writer.finish().unwrap()).unwrap();
     let mut writer = Writer::new(Vec::new(), WriterOptions::default()).unwrap();
-    let report = cut(&newer, TimeRange::default(), &mut writer, &mut |_| {}).unwrap();
+    let report = cut(
+        &newer,
+        TimeRange::default(),
+        &Selection::default(),
+        &mut writer,
+        &mut |_| {},
+    )
+    .unwrap();
     assert_eq!(report.rows_not_carried, 10);
     let health = Trace::from_bytes(writer.finish().unwrap()).unwrap().health();
     assert!(

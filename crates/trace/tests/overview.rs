@@ -10,9 +10,12 @@ use proptest::prelude::*;
 use tracesmith_format::tables::*;
 use tracesmith_format::*;
 use tracesmith_trace::overview::{
-    ActivityKind, Direction, Overview, Position, RowKey, Surroundings, ThreadRole, TimeSpan, named_within,
+    ActivityKind, Browser, Direction, Nesting, Overview, Position, RowKey, Surroundings, ThreadRole,
+    TimeSpan, named_within,
 };
 use tracesmith_trace::{EventKind, NamePattern, Query, Trace};
+
+use crate::made::{Made, PROCESS, THREAD};
 
 /// Start, end and stream of a kernel.
 type Row = (u64, u64, u64);
@@ -257,6 +260,7 @@ fn an_event_knows_its_call_and_what_that_was_made_in() {
         process: ProcessId(1),
         thread: ThreadId(9),
         role: ThreadRole::Markers,
+        depth: 0,
     };
     let first = seek(Position::before(Timestamp(1)), markers).unwrap();
     assert_eq!(trace.event_name(&first.event), "step");
@@ -390,6 +394,7 @@ fn communication_waits_and_threads_are_told_apart() {
         process: ProcessId(1),
         thread: ThreadId(4),
         role: ThreadRole::Calls,
+        depth: 0,
     };
     let keys: Vec<RowKey> = overview.rows.iter().map(|row| row.key).collect();
     assert_eq!(keys, [DEVICE, stream(7), waits, thread]);
@@ -443,4 +448,83 @@ fn times_of_another_clock_come_to_the_traces_own() {
     assert_eq!((window.from, window.to), (Timestamp(5_100), Timestamp(5_200)));
     let overview = Overview::new(&trace, &Query::default(), window, 2);
     assert_eq!(overview.row(stream(7)).unwrap().busy_nanos(), 100);
+}
+
+/// Issue 28: one row of a thread hid what was within other ranges and operators.
+#[test]
+fn what_is_within_other_ranges_has_a_row_of_its_own() {
+    let mut made = Made::new();
+    for at in [0, 1_000] {
+        made.range("step", (at + 100, at + 900));
+        made.range("forward", (at + 100, at + 500));
+        made.range("layer", (at + 200, at + 300));
+        made.range("layer", (at + 300, at + 400));
+        made.range("backward", (at + 500, at + 800));
+    }
+    let trace = made.finish();
+    let mut browser = Browser::new(&trace, &Query::default(), None).unwrap();
+    let key = |depth| RowKey::Thread {
+        process: PROCESS,
+        thread: THREAD,
+        role: ThreadRole::Markers,
+        depth,
+    };
+    let labels: Vec<(RowKey, String)> = browser
+        .rows()
+        .into_iter()
+        .map(|row| (row.key, row.label))
+        .collect();
+    let first = format!("markers {}", THREAD.0);
+    let expected = [
+        (key(0), first),
+        (key(1), "  level 1".to_owned()),
+        (key(2), "  level 2".to_owned()),
+    ];
+    assert_eq!(labels, expected);
+    let row = |depth| browser.summary().row(key(depth)).unwrap();
+    assert_eq!((row(0).events, row(1).events, row(2).events), (2, 4, 4));
+    assert_eq!(row(2).busy_nanos(), 400);
+    // The next one of a row, whatever starts in between on others.
+    let names = |key: Option<RowKey>, browser: &Browser| {
+        let mut names = Vec::new();
+        let mut from = Position::before(Timestamp(0));
+        while let Some(picked) = browser.seek(key, from, Direction::Forward) {
+            names.push((trace.event_name(&picked.event).to_owned(), picked.key));
+            from = picked.position;
+        }
+        names
+    };
+    let inner: Vec<String> = names(Some(key(1)), &browser)
+        .into_iter()
+        .map(|(name, _)| name)
+        .collect();
+    assert_eq!(inner, ["forward", "backward", "forward", "backward"]);
+    // A part of the trace has the same rows, and names are in theirs.
+    let picture = browser.picture(TimeSpan::new(Timestamp(1_250), Timestamp(1_350)), 10);
+    let inner = picture.overview.row(key(2)).unwrap();
+    assert!(picture.overview.utilization(inner) > 0.9);
+    let how = (Nesting::ByDepth, None);
+    let read = Overview::with_nesting(&trace, &Query::default(), window(1_250, 1_350), 10, how);
+    let events: Vec<u64> = read.rows.iter().map(|row| row.events).collect();
+    assert_eq!(events, [1, 1, 2]);
+    let together = Overview::new(&trace, &Query::default(), window(1_250, 1_350), 10);
+    assert_eq!((together.rows.len(), together.rows[0].events), (1, 4));
+    let layers: Vec<RowKey> = picture
+        .named
+        .iter()
+        .filter(|named| named.start.0 >= 1_200)
+        .map(|named| named.key)
+        .collect();
+    assert_eq!(layers, [key(2), key(2)]);
+    // A search finds them in their rows, too.
+    assert_eq!(browser.search(NamePattern::new("layer").unwrap()), 4);
+    assert!(
+        names(None, &browser)
+            .iter()
+            .all(|(name, row)| name == "layer" && *row == key(2))
+    );
+    let picture = browser.picture(TimeSpan::new(Timestamp(0), Timestamp(2_000)), 10);
+    let matches = picture.matches.unwrap();
+    assert_eq!(matches.rows.len(), 1);
+    assert_eq!(matches.rows[0].key, key(2));
 }

@@ -23,6 +23,25 @@ pub(crate) struct TimeRangeArgs {
     pub(crate) step: Option<usize>,
 }
 
+/// What is looked at: a stretch of time, and some processes, GPUs and streams. The same in every command that has it.
+#[derive(ClapArgs)]
+pub(crate) struct SelectArgs {
+    #[command(flatten)]
+    pub(crate) stretch: TimeRangeArgs,
+    /// Only these processes: a PID, or #ID
+    #[arg(long, value_delimiter = ',', value_name = "PID")]
+    pub(crate) process: Vec<String>,
+    /// Only the processes of these ranks
+    #[arg(long, value_delimiter = ',', value_name = "RANK")]
+    pub(crate) rank: Vec<u32>,
+    /// Only these GPUs: the driver's index, HOST:INDEX, or #ID
+    #[arg(long, value_delimiter = ',', value_name = "GPU")]
+    pub(crate) device: Vec<String>,
+    /// Only these streams
+    #[arg(long, value_delimiter = ',', value_name = "ID")]
+    pub(crate) stream: Vec<u64>,
+}
+
 #[derive(ClapArgs)]
 pub(crate) struct AnalyzeArgs {
     /// The trace, in any supported format, or - for standard input
@@ -34,13 +53,16 @@ pub(crate) struct AnalyzeArgs {
     #[arg(long, value_enum, default_value = "name", value_name = "KEY")]
     pub(crate) by: KernelKeyArg,
     #[command(flatten)]
-    pub(crate) stretch: TimeRangeArgs,
+    pub(crate) select: SelectArgs,
     /// Show at most this many rows per table; 0 for all [default: 10 in tables, all in json]
     #[arg(long, short = 'n', value_name = "N", allow_negative_numbers = true, value_parser = super::units::number_from_0)]
     pub(crate) limit: Option<usize>,
     /// Show full C++ names in tables
     #[arg(long)]
     pub(crate) wide: bool,
+    /// Print lean JSON, on one line: lists have as many entries as tables have rows, and entries have no lists
+    #[arg(long)]
+    pub(crate) lean: bool,
     /// Predict the total time if matching GPU work took FACTOR times as long (flash*=0.5); repeatable
     #[arg(long, value_name = "PATTERN=FACTOR")]
     pub(crate) scale: Vec<String>,
@@ -107,6 +129,9 @@ pub(crate) struct DiffArgs {
     /// Show at most this many kernels; 0 for all [default: 20 in tables, all in json and csv]
     #[arg(long, short = 'n', value_name = "N", allow_negative_numbers = true, value_parser = super::units::number_from_0)]
     pub(crate) limit: Option<usize>,
+    /// Print lean JSON, on one line: lists have as many entries as tables have rows, and entries have no lists
+    #[arg(long)]
+    pub(crate) lean: bool,
 }
 
 /// A share of something, as percents.
@@ -177,6 +202,8 @@ pub(crate) enum KernelKeyArg {
     Operator,
     /// Process
     Process,
+    /// Rank of the process
+    Rank,
     /// Step
     Step,
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
 
-use super::{OutArgs, TimeRangeArgs, WeightArg};
+use super::{OutArgs, SelectArgs, WeightArg};
 
 #[derive(ClapArgs)]
 pub(crate) struct FlameArgs {
@@ -17,7 +17,7 @@ pub(crate) struct FlameArgs {
     #[arg(long)]
     pub(crate) folded: bool,
     #[command(flatten)]
-    pub(crate) stretch: TimeRangeArgs,
+    pub(crate) select: SelectArgs,
     #[command(flatten)]
     pub(crate) out: OutArgs,
 }

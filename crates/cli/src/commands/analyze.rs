@@ -11,24 +11,32 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use serde::Serialize;
 use serde_json::Value;
+use tracesmith_format::DeviceId;
 use tracesmith_trace::analysis::{
-    Analysis, AnalysisOptions, Analyzer, HostWaits, KernelKey, Need, Rows, Scale, StreamCount, SummaryReport,
-    WhatIf, WhatIfReport,
+    Analysis, AnalysisOptions, Analyzer, HostWaits, KernelKey, KernelsReport, Need, Rows, Scale, StreamCount,
+    SummaryReport, WhatIf, WhatIfReport, device_name,
 };
 use tracesmith_trace::reconstruct::{CallClass, DataQuality, Window};
-use tracesmith_trace::{NamePattern, Trace, units};
+use tracesmith_trace::{NamePattern, Selection, Trace, units};
 
 use crate::args::{AnalyzeArgs, Format, KernelKeyArg, StreamsArg, TimeRangeArgs};
 use crate::input::{open_trace, repair_hint};
 use crate::output::table::{Align, TextTable};
 use crate::output::{Names, Output};
+use crate::select::selection;
 use crate::similar::did_you_mean;
 use crate::time_arg::time_range;
+
+/// Rows of a table, unless chosen otherwise.
+const ROWS: usize = 10;
 
 /// Rows of each list of CPU places in the summary.
 const HOST_ROWS: usize = 5;
 
 pub(crate) fn run(args: &AnalyzeArgs, output: &mut Output) -> anyhow::Result<()> {
+    if args.lean {
+        output.make_lean(limit_of(args.limit, ROWS))?;
+    }
     if output.format == Format::Csv && args.only.is_none() {
         bail!("csv needs one table; choose it with --only");
     }
@@ -36,11 +44,11 @@ pub(crate) fn run(args: &AnalyzeArgs, output: &mut Output) -> anyhow::Result<()>
         output.show_names(Names::Whole);
     }
     let trace = Arc::new(open_trace(&args.file)?);
-    let analysis = analysis(&args.stretch, &trace)?;
-    let limit = match (args.limit, output.format) {
-        (Some(0), _) | (None, Format::Json | Format::Csv) => usize::MAX,
-        (Some(limit), _) => limit,
-        (None, Format::Table) => 10,
+    let selection = selection(&args.select, &trace)?;
+    let analysis = analysis(&args.select.stretch, &selection, &trace)?;
+    let limit = match output.format {
+        Format::Json | Format::Csv if !args.lean => limit_of(args.limit, usize::MAX),
+        _ => limit_of(args.limit, ROWS),
     };
     let asks_what_if = !args.scale.is_empty() || args.streams.is_some() || args.without_sync.is_some();
     match args.only {
@@ -60,18 +68,31 @@ pub(crate) fn run(args: &AnalyzeArgs, output: &mut Output) -> anyhow::Result<()>
     Ok(())
 }
 
+/// The chosen number of rows; 0 stands for all.
+pub(crate) fn limit_of(chosen: Option<usize>, default: usize) -> usize {
+    match chosen {
+        Some(0) => usize::MAX,
+        Some(limit) => limit,
+        None => default,
+    }
+}
+
 /// Analyzes the selected time range or step.
-pub(crate) fn analysis(stretch: &TimeRangeArgs, trace: &Arc<Trace>) -> anyhow::Result<Analysis> {
+pub(crate) fn analysis(
+    stretch: &TimeRangeArgs,
+    selection: &Selection,
+    trace: &Arc<Trace>,
+) -> anyhow::Result<Analysis> {
     match stretch.step {
-        Some(number) => Ok(Analysis::of_step(trace, number)?),
-        None => Ok(Analysis::of(trace, window(stretch, trace)?)?),
+        Some(number) => Ok(Analysis::selected_step(trace, number, selection)?),
+        None => Ok(Analysis::selected(trace, window(stretch, trace)?, selection)?),
     }
 }
 
 /// The selected time range.
 pub(crate) fn window(stretch: &TimeRangeArgs, trace: &Arc<Trace>) -> anyhow::Result<Window> {
     if stretch.step.is_some() {
-        return Ok(analysis(stretch, trace)?.activity.window);
+        return Ok(analysis(stretch, &Selection::default(), trace)?.activity.window);
     }
     let span = trace.span();
     let range = time_range(stretch.from, stretch.to, span)?;
@@ -90,19 +111,32 @@ fn key(arg: KernelKeyArg) -> KernelKey {
         KernelKeyArg::Nvtx => KernelKey::Ranges,
         KernelKeyArg::Operator => KernelKey::Operator,
         KernelKeyArg::Process => KernelKey::Process,
+        KernelKeyArg::Rank => KernelKey::Rank,
         KernelKeyArg::Step => KernelKey::Step,
     }
 }
 
 fn summary(args: &AnalyzeArgs, analysis: &Analysis, limit: usize, output: &mut Output) -> anyhow::Result<()> {
     let mut report = analysis.summary()?;
-    let findings = analysis.findings(&report)?;
+    // On a GPU with work that is not selected, nobody can tell idle time from the time of that work.
+    let findings = match analysis.activity.selected.shared_device() {
+        None => Some(analysis.findings(&report)?),
+        Some(device) => {
+            note_shared_device(&analysis.trace, device, output);
+            None
+        }
+    };
     if args.by != KernelKeyArg::Name {
         report.kernels = (*analysis.kernels(key(args.by))).clone();
     }
+    warn_of_places(&report.kernels, output);
     if output.format == Format::Json {
         let mut answer = value(&report)?;
-        answer["findings"] = value(&findings.findings)?;
+        answer["findings"] = value(&findings.as_ref().map(|report| &report.findings))?;
+        if findings.is_none() {
+            answer["idle"] = Value::Null;
+            answer["host"] = Value::Null;
+        }
         return Ok(output.json(&answer)?);
     }
     note_no_work(analysis, output);
@@ -112,13 +146,18 @@ fn summary(args: &AnalyzeArgs, analysis: &Analysis, limit: usize, output: &mut O
     if !analysis.activity.ops.is_empty() {
         tables::analyzed_time(&analysis.activity, output)?;
         tables::devices(&report.utilization, output)?;
-        tables::idle(&report.idle, output)?;
-        host::in_gaps(&report.host, HOST_ROWS.min(limit), output)?;
+        if findings.is_some() {
+            tables::idle(&report.idle, output)?;
+            host::in_gaps(&report.host, HOST_ROWS.min(limit), output)?;
+        }
     }
     tables::step_line(&report.steps, output)?;
     tables::kernels(&report.kernels, hidden, output)?;
     tables::copies(&report.copies, output)?;
     tables::launches(&report.launches, output)?;
+    let Some(findings) = findings else {
+        return Ok(());
+    };
     output.line("")?;
     answers::findings(
         &findings,
@@ -127,6 +166,21 @@ fn summary(args: &AnalyzeArgs, analysis: &Analysis, limit: usize, output: &mut O
         whole_span(&analysis.trace),
         output,
     )
+}
+
+fn note_shared_device(trace: &Trace, device: DeviceId, output: &mut Output) {
+    output.note(&format!(
+        "{} has work that is not selected: idle causes and findings are left out, and busy time is that of the \
+         selected work",
+        device_name(trace, device)
+    ));
+}
+
+/// Prints why kernels have no operators or ranges, if they could not be read.
+fn warn_of_places(kernels: &KernelsReport, output: &mut Output) {
+    if let Some(problem) = &kernels.places_problem {
+        output.warning(&format!("operators and ranges could not be read: {problem}"));
+    }
 }
 
 /// Prints a note about collectives that were recorded without kernels: they are busy time in the timeline alone.
@@ -144,9 +198,12 @@ fn note_collectives(report: &SummaryReport, trace: &Trace, output: &mut Output) 
 /// Prints a note that there is no GPU work, instead of an empty table.
 fn note_no_work(analysis: &Analysis, output: &mut Output) {
     if analysis.activity.ops.is_empty() {
-        output.note(match analysis.activity.window == Window::default() {
-            true => "no GPU work: the trace has no kernels, memcpys or memsets",
-            false => "no GPU work in this time range",
+        let (window, selected) = (&analysis.activity.window, &analysis.activity.selected);
+        output.note(match (*window == Window::default(), selected.is_all()) {
+            (true, true) => "no GPU work: the trace has no kernels, memcpys or memsets",
+            (false, true) => "no GPU work in this time range",
+            (true, false) => "the selection has no GPU work",
+            (false, false) => "the selection has no GPU work in this time range",
         });
     }
 }
@@ -167,6 +224,9 @@ fn one(
         what_if: what_if(args)?,
     };
     let answer = analyzer.run(analysis, &options)?;
+    if let Some(report) = answer.report::<KernelsReport>() {
+        warn_of_places(report, output);
+    }
     if let Some(report) = answer.report::<WhatIfReport>() {
         note_what_if(args, report, analysis, &options.what_if, output);
     }

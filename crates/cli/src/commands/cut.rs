@@ -10,14 +10,16 @@ use crate::commands::out_file::{Schema, is_stdout, write_trace};
 use crate::input::open_trace;
 use crate::output::Output;
 use crate::progress::Progress;
-use crate::select::range_of;
+use crate::select::{range_of, selection};
 
 pub(crate) fn run(args: &CutArgs, output: &mut Output) -> anyhow::Result<()> {
     let trace = Arc::new(open_trace(&args.file)?);
-    let range = range_of(&args.stretch, &trace)?;
+    let selection = selection(&args.select, &trace)?;
+    let range = range_of(&args.select.stretch, &selection, &trace)?;
     let progress = Progress::new("cutting", trace.file_bytes(), output.bar());
     let (report, bytes) = write_trace(&args.out, &[&args.file], Schema::Own, |writer| {
-        Ok(cut(&trace, range, writer, &mut |bytes| progress.add(bytes))?)
+        let mut add = |bytes| progress.add(bytes);
+        Ok(cut(&trace, range, &selection, writer, &mut add)?)
     })?;
     drop(progress);
     show_report(&report, bytes, &args.out, output)
@@ -40,7 +42,7 @@ pub(crate) fn show_report(
     if output.format == Format::Table {
         let outside = match report.rows_outside {
             0 => String::new(),
-            rows => format!(", left out {} outside the range", units::count(rows)),
+            rows => format!(", left out {} that are not selected", units::count(rows)),
         };
         output.line(&format!(
             "wrote {} rows of events ({}){outside}",

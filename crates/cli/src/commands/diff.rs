@@ -10,12 +10,18 @@ use tracesmith_trace::analysis::{Analysis, DiffKey, DiffReport, Fate, KernelDiff
 use tracesmith_trace::reconstruct::Window;
 
 use crate::args::{DiffArgs, DiffKeyArg, Format};
-use crate::commands::analyze::show_doubts;
+use crate::commands::analyze::{limit_of, show_doubts};
 use crate::exit::Exit;
 use crate::input::open_trace;
 use crate::output::Output;
 
+/// Kernels of a table, unless chosen otherwise.
+const ROWS: usize = 20;
+
 pub(crate) fn run(args: &DiffArgs, output: &mut Output) -> anyhow::Result<Exit> {
+    if args.lean {
+        output.make_lean(limit_of(args.limit, ROWS))?;
+    }
     let (before, after) = (
         Arc::new(open_trace(&args.before)?),
         Arc::new(open_trace(&args.after)?),
@@ -23,10 +29,9 @@ pub(crate) fn run(args: &DiffArgs, output: &mut Output) -> anyhow::Result<Exit> 
     let a = Analysis::of(&before, Window::default())?;
     let b = Analysis::of(&after, Window::default())?;
     let report = DiffReport::of(&a, &b, key(args.by))?;
-    let limit = match (args.limit, output.format) {
-        (Some(0), _) | (None, Format::Json | Format::Csv) => usize::MAX,
-        (Some(limit), _) => limit,
-        (None, Format::Table) => 20,
+    let limit = match output.format {
+        Format::Table => limit_of(args.limit, ROWS),
+        _ => limit_of(args.limit, usize::MAX),
     };
     let is_over = args.fail_over.is_some_and(|limit| report.is_slower_by(limit.0));
     match output.format {

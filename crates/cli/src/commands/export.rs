@@ -8,20 +8,20 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use serde_json::json;
-use tracesmith_format::StreamId;
 use tracesmith_interop::export::{
     ExportOptions, ExportReport, Exporter, GpuForm, KinetoOptions, Out, PacketPacking, Packing,
     PerfettoOptions, Way, Weight, exporter_for, write_folder,
 };
-use tracesmith_trace::{Trace, units};
+use tracesmith_trace::{TimeRange, Trace, units};
 
 use crate::args::{ExportArgs, Format, GpuFormArg, OutArgs, WeightArg};
 use crate::commands::leftovers;
 use crate::commands::out_file::{Target, is_stdout, write_out, write_path};
 use crate::input::{open_trace, warn_of_damage};
+use crate::narrowed::narrowed;
 use crate::output::Output;
 use crate::progress::Progress;
-use crate::select::range_of;
+use crate::select::{range_of, selection};
 
 pub(crate) fn run(args: &ExportArgs, output: &mut Output) -> anyhow::Result<()> {
     leftovers::watch()?;
@@ -34,14 +34,17 @@ pub(crate) fn run(args: &ExportArgs, output: &mut Output) -> anyhow::Result<()> 
         force: args.force,
     };
     let trace = Arc::new(open_trace(&args.file)?);
-    check_streams(&args.stream, &trace)?;
-    let options = options(args, &trace, output)?;
     if args.single_file && exporter.name != "kineto" {
         bail!(
             "--single-file applies to the format kineto only; {} is one file",
             exporter.name
         );
     }
+    let selection = selection(&args.select, &trace)?;
+    let range = range_of(&args.select.stretch, &selection, &trace)?;
+    let whole = trace;
+    let trace = narrowed(&whole, &selection)?;
+    let options = options(args, range, &trace, output);
     let parts = match args.single_file {
         true => Vec::new(),
         false => per_process::parts(exporter, &trace, &out, &args.file)?,
@@ -51,18 +54,18 @@ pub(crate) fn run(args: &ExportArgs, output: &mut Output) -> anyhow::Result<()> 
         for part in &parts {
             let options = ExportOptions {
                 kineto: part.kineto(),
-                ..self::options(args, &trace, output)?
+                ..self::options(args, range, &trace, output)
             };
             written.push(write(exporter, &trace, &options, &part.out, &args.file)?);
         }
         drop(options);
-        warn_of_damage(&trace, &args.file, output);
+        warn_of_damage(&whole, &args.file, output);
         return per_process::show(exporter, &parts, &written, output);
     }
     if let Some(size) = args.split {
         let report = write_split(exporter, &trace, &options, size.0, &out)?;
         drop(options);
-        warn_of_damage(&trace, &args.file, output);
+        warn_of_damage(&whole, &args.file, output);
         return show_split(exporter, report, &out, output);
     }
     let (report, bytes) = match (exporter.way, args.table.as_deref()) {
@@ -72,26 +75,8 @@ pub(crate) fn run(args: &ExportArgs, output: &mut Output) -> anyhow::Result<()> 
         _ => write(exporter, &trace, &options, &out, &args.file)?,
     };
     drop(options);
-    warn_of_damage(&trace, &args.file, output);
+    warn_of_damage(&whole, &args.file, output);
     show(exporter, &report, bytes, &out, output)
-}
-
-/// Fails if a stream is not in the trace. Host events have no stream, so only they would be written.
-fn check_streams(wanted: &[u64], trace: &Trace) -> anyhow::Result<()> {
-    let mut known: Vec<u64> = trace.streams.iter().map(|stream| stream.stream.0).collect();
-    known.sort_unstable();
-    known.dedup();
-    let missing = wanted.iter().find(|stream| !known.contains(stream));
-    match missing {
-        Some(missing) if !known.is_empty() => {
-            let known: Vec<String> = known.iter().map(u64::to_string).collect();
-            bail!(
-                "--stream {missing}: the trace has no such stream; it has {}",
-                known.join(", ")
-            )
-        }
-        _ => Ok(()),
-    }
 }
 
 fn chosen(args: &ExportArgs) -> anyhow::Result<&'static Exporter> {
@@ -120,10 +105,9 @@ fn out_path(args: &ExportArgs, exporter: &Exporter) -> anyhow::Result<PathBuf> {
     }
 }
 
-fn options(args: &ExportArgs, trace: &Arc<Trace>, output: &Output) -> anyhow::Result<ExportOptions> {
-    Ok(ExportOptions {
-        range: range_of(&args.stretch, trace)?,
-        streams: (!args.stream.is_empty()).then(|| args.stream.iter().map(|id| StreamId(*id)).collect()),
+fn options(args: &ExportArgs, range: TimeRange, trace: &Trace, output: &Output) -> ExportOptions {
+    ExportOptions {
+        range,
         weight: weight(args.weight),
         perfetto: PerfettoOptions {
             gpu_form: match args.gpu_form {
@@ -139,7 +123,8 @@ fn options(args: &ExportArgs, trace: &Arc<Trace>, output: &Output) -> anyhow::Re
         },
         kineto: KinetoOptions::default(),
         progress: Some(Progress::new("exporting", trace.file_bytes(), output.bar()).into_fn()),
-    })
+        ..ExportOptions::default()
+    }
 }
 
 /// The weight of stacks.

@@ -9,9 +9,10 @@ use tracesmith_interop::export::{ExportOptions, exporter_for};
 use crate::args::FlameArgs;
 use crate::commands::export;
 use crate::input::{open_trace, warn_of_damage};
+use crate::narrowed::narrowed;
 use crate::output::Output;
 use crate::progress::Progress;
-use crate::select::range_of;
+use crate::select::{range_of, selection};
 
 /// Example names with the extensions of both formats.
 const PICTURE: &str = "x.svg";
@@ -27,13 +28,15 @@ pub(crate) fn run(args: &FlameArgs, output: &mut Output) -> anyhow::Result<()> {
              'tracesmith profile --stacks native,python' for functions",
         );
     }
+    let selection = selection(&args.select, &trace)?;
+    let part = narrowed(&trace, &selection)?;
     let options = ExportOptions {
-        range: range_of(&args.stretch, &trace)?,
+        range: range_of(&args.select.stretch, &selection, &trace)?,
         weight: export::weight(args.by),
         progress: Some(Progress::new("drawing", trace.file_bytes(), output.bar()).into_fn()),
         ..ExportOptions::default()
     };
-    let (report, bytes) = export::write(exporter, &trace, &options, &args.out, &args.file)?;
+    let (report, bytes) = export::write(exporter, &part, &options, &args.out, &args.file)?;
     drop(options);
     warn_of_damage(&trace, &args.file, output);
     export::show(exporter, &report, bytes, &args.out, output)

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::sync::Arc;
 
 use tracesmith_interop::{HtmlReportOptions, html_report};
-use tracesmith_trace::units;
+use tracesmith_trace::{Selection, units};
 
 use crate::args::ReportArgs;
 use crate::commands::analyze::analysis;
@@ -14,7 +14,7 @@ use crate::output::Output;
 
 pub(crate) fn run(args: &ReportArgs, output: &mut Output) -> anyhow::Result<()> {
     let trace = Arc::new(open_trace(&args.file)?);
-    let analysis = analysis(&args.stretch, &trace)?;
+    let analysis = analysis(&args.stretch, &Selection::default(), &trace)?;
     let name = args.file.file_name().unwrap_or(args.file.as_os_str());
     let options = HtmlReportOptions {
         title: match &args.title {

@@ -8,14 +8,14 @@ mod timeline;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use tracesmith_format::StreamId;
 use tracesmith_trace::{EventKind, NamePattern, Query, QueryRun, SortKey, Trace, units};
 
 use crate::args::{Format, ViewArgs};
+use crate::commands::analyze::limit_of;
 use crate::input::{open_trace, warn_of_damage};
 use crate::output::Output;
 use crate::progress::{Bar, Progress};
-use crate::select::{devices, processes, range_of};
+use crate::select::{range_of, selection};
 use crate::timeline::Charset;
 use rows::RowWriter;
 use stacks::Stacks;
@@ -25,17 +25,18 @@ use timeline::Picture;
 const DEFAULT_TABLE_ROWS: usize = 100;
 
 pub(crate) fn run(args: ViewArgs, output: &mut Output) -> anyhow::Result<()> {
+    if args.lean {
+        output.make_lean(limit_of(args.limit, DEFAULT_TABLE_ROWS))?;
+    }
     let trace = Arc::new(open_trace(&args.file)?);
     let mut query = query(&args, &trace)?;
     // Rows that come one by one on the same terminal are progress enough.
     let come_at_once = args.stats || args.timeline || args.sort != SortKey::Start || output.width().is_none();
     let bar = if come_at_once { output.bar() } else { Bar::Hidden };
     let progress = Progress::new("reading", trace.file_bytes(), bar).into_fn();
-    let limit = match (args.limit, output.format) {
-        (Some(0), _) => usize::MAX,
-        (Some(limit), _) => limit,
-        (None, Format::Table) => DEFAULT_TABLE_ROWS,
-        (None, _) => usize::MAX,
+    let limit = match output.format {
+        Format::Json | Format::Csv if !args.lean => limit_of(args.limit, usize::MAX),
+        _ => limit_of(args.limit, DEFAULT_TABLE_ROWS),
     };
     if args.timeline {
         let charset = if args.ascii {
@@ -98,9 +99,7 @@ fn show_chosen(trace: &Trace, args: &ViewArgs, stacks: Stacks, output: &mut Outp
     };
     let mut writer = RowWriter::new(trace, &query, stacks, output)?;
     for row in &args.row {
-        let mut shown = Ok(());
-        row.find(trace, |found| shown = writer.row(found))?;
-        shown?;
+        row.find(trace, |found| writer.row(found))??;
     }
     writer.finish()
 }
@@ -153,16 +152,14 @@ fn show_rows(
 }
 
 fn query(args: &ViewArgs, trace: &Arc<Trace>) -> anyhow::Result<Query> {
-    let range = range_of(&args.stretch, trace)?;
-    let list = |empty: bool| if empty { None } else { Some(()) };
+    let selection = selection(&args.select, trace)?;
+    let range = range_of(&args.select.stretch, &selection, trace)?;
     Ok(Query {
-        kinds: list(args.kind.is_empty()).map(|()| args.kind.clone()),
+        kinds: (!args.kind.is_empty()).then(|| args.kind.clone()),
         name: args.name.as_deref().map(NamePattern::new).transpose()?,
-        streams: list(args.stream.is_empty()).map(|()| args.stream.iter().map(|id| StreamId(*id)).collect()),
-        devices: list(args.device.is_empty())
-            .map(|()| devices(&args.device, trace))
-            .transpose()?,
-        processes: processes(&args.process, &args.rank, trace)?,
+        streams: selection.streams,
+        devices: selection.devices,
+        processes: selection.processes,
         from: range.from,
         to: range.to,
     })

@@ -16,6 +16,7 @@ use super::slack::SlackReport;
 use super::summary::Swept;
 use crate::error::Error;
 use crate::reconstruct::{Activity, Dependencies, ExecutionGraph, States, Steps, Window};
+use crate::selection::Selection;
 
 /// Time ranges whose parts a trace keeps. The parts of a long trace take more memory than its file.
 const KEPT: usize = 4;
@@ -96,8 +97,8 @@ impl Parts {
     }
 }
 
-/// What parts are of: a time range, or a step with its number.
-pub(super) type Key = (Window, Option<usize>);
+/// What parts are of: a time range or a step with its number, and what is selected of it.
+pub(super) type Key = (Window, Option<usize>, Selection);
 
 /// The parts of the time ranges that were analyzed last.
 #[derive(Debug, Default)]

@@ -11,6 +11,7 @@ use super::utilization::device_name;
 use crate::error::Error;
 use crate::model::trace::Trace;
 use crate::reconstruct::{Window, first_rows, times_on};
+use crate::selection::Selected;
 
 pub(super) const ANALYZER: Analyzer = Analyzer {
     name: "copies",
@@ -132,14 +133,16 @@ impl Sums {
 }
 
 impl CopiesReport {
-    /// The copies and sets that started in a window.
-    pub fn of(trace: &Trace, window: &Window) -> Result<Self, Error> {
+    /// The selected copies and sets that started in a window.
+    pub fn of(trace: &Trace, window: &Window, selected: &Selected) -> Result<Self, Error> {
         let mut sums: FxHashMap<Key, Sums> = FxHashMap::default();
         let columns = [
             "start",
             "end",
             "bytes",
+            "place.process",
             "place.device",
+            "place.stream",
             "shape.direction",
             "shape.source_memory",
             "shape.destination_memory",
@@ -156,6 +159,9 @@ impl CopiesReport {
             },
             |(first, (start, end), rows)| {
                 for row in (0..rows.len()).filter(|row| is_wanted(start[*row], end[*row])) {
+                    if !selected.wants_place(rows.place.get(row)) {
+                        continue;
+                    }
                     let shape = rows.shape.get(row);
                     let (from, to) = (shape.source_device, shape.destination_device);
                     let is_between = from != to && from.is_some() && to.is_some();
@@ -174,13 +180,24 @@ impl CopiesReport {
         );
         let first_row = first_rows(&trace.sets);
         trace.sets.stream_wanted(
-            &Projection::of::<MemorySet>(&["start", "end", "bytes", "place.device", "shape.memory"])?,
+            &Projection::of::<MemorySet>(&[
+                "start",
+                "end",
+                "bytes",
+                "place.process",
+                "place.device",
+                "place.stream",
+                "shape.memory",
+            ])?,
             |block, rows| {
                 let times = times_on(trace.clock_map.line(block.header.clock), &rows.start, &rows.end);
                 (first_row(block), times, rows)
             },
             |(first, (start, end), rows)| {
                 for row in (0..rows.len()).filter(|row| is_wanted(start[*row], end[*row])) {
+                    if !selected.wants_place(rows.place.get(row)) {
+                        continue;
+                    }
                     let key = Key {
                         device: rows.place.get(row).device,
                         direction: CopyDirection::UNKNOWN,

@@ -49,13 +49,15 @@ pub enum KernelKey {
     Operator,
     /// The process that launched them.
     Process,
+    /// The rank of the process that launched them.
+    Rank,
     /// The step in which they were launched.
     Step,
 }
 
 impl KernelKey {
     /// All keys, in the order of their numbers.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Name,
         Self::ShortName,
         Self::Shape,
@@ -63,6 +65,7 @@ impl KernelKey {
         Self::Ranges,
         Self::Operator,
         Self::Process,
+        Self::Rank,
         Self::Step,
     ];
 }
@@ -78,6 +81,9 @@ pub struct KernelsReport {
     pub total_ns: u64,
     /// Steps over which the spread was taken; 0 when there are too few.
     pub steps: usize,
+    /// Why operators and ranges are missing from the keys; `None` where they are not, or do not matter.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub places_problem: Option<String>,
     /// The rows, the longest total first.
     pub rows: Vec<KernelRow>,
 }
@@ -169,6 +175,7 @@ impl KernelsReport {
             count,
             total_ns,
             steps: counted.map_or(0, |steps| steps.settled().len()),
+            places_problem: groups.places_problem,
             rows,
         }
     }
@@ -209,6 +216,7 @@ fn spreads(
 struct Groups {
     names: Vec<String>,
     of: GroupOf,
+    places_problem: Option<String>,
 }
 
 enum GroupOf {
@@ -219,12 +227,19 @@ enum GroupOf {
 impl Groups {
     fn of(trace: &Trace, activity: &Activity, by: KernelKey, steps: Option<&Steps>) -> Self {
         let mut numbered = Numbered::default();
+        let mut places_problem = None;
+        let mut places = || {
+            HostPlaces::of(trace, activity).unwrap_or_else(|error| {
+                places_problem = Some(error.to_string());
+                HostPlaces::none(activity)
+            })
+        };
         let of = match by {
             KernelKey::Name | KernelKey::ShortName | KernelKey::Shape => {
                 GroupOf::Kind(by_kind(trace, activity, by, &mut numbered))
             }
             KernelKey::Stack => {
-                let places = HostPlaces::of(trace, activity).unwrap_or_else(|_| HostPlaces::none(activity));
+                let places = places();
                 let mut finder = LineFinder::new(trace, activity, &places);
                 let ops = &activity.ops;
                 let numbers = ops.ids().map(|op| {
@@ -236,7 +251,7 @@ impl Groups {
                 GroupOf::Op(numbers)
             }
             KernelKey::Operator => {
-                let places = HostPlaces::of(trace, activity).unwrap_or_else(|_| HostPlaces::none(activity));
+                let places = places();
                 let ops = &activity.ops;
                 let mut known: FxHashMap<Option<StringId>, u32> = FxHashMap::default();
                 let numbers = ops.ids().map(|op| {
@@ -272,6 +287,16 @@ impl Groups {
                 let lane_of = &activity.ops.lane;
                 GroupOf::Op(lane_of.iter().map(|lane| lanes[lane.index()]).collect())
             }
+            KernelKey::Rank => {
+                let rank = |process| trace.process(process).and_then(|row| row.rank.get());
+                let mut number = |process| match rank(process) {
+                    Some(rank) => numbered.number(format!("rank {rank}")),
+                    None => numbered.number("no rank".to_owned()),
+                };
+                let lanes: Vec<u32> = activity.lanes.iter().map(|lane| number(lane.process)).collect();
+                let lane_of = &activity.ops.lane;
+                GroupOf::Op(lane_of.iter().map(|lane| lanes[lane.index()]).collect())
+            }
             KernelKey::Step => {
                 let steps_of = |op| {
                     let steps = steps?;
@@ -300,6 +325,7 @@ impl Groups {
         Groups {
             names: numbered.names,
             of,
+            places_problem,
         }
     }
 

@@ -16,6 +16,7 @@ use crate::error::Error;
 use crate::model::table::Kept;
 use crate::model::trace::Trace;
 use crate::reconstruct::Window;
+use crate::selection::Selected;
 
 pub(super) const ANALYZER: Analyzer = Analyzer {
     name: "memory",
@@ -266,12 +267,22 @@ impl Taken {
 impl MemoryReport {
     /// Of the allocations of a stretch of a trace. What was taken before counts as held, no more.
     pub fn of(trace: &Trace, window: Window) -> Result<Self, Error> {
-        Self::with_points(trace, window, POINTS)
+        Self::selected(trace, window, &Selected::default())
+    }
+
+    /// The same, of the selected processes and devices.
+    pub fn selected(trace: &Trace, window: Window, selected: &Selected) -> Result<Self, Error> {
+        Self::with_points(trace, window, selected, POINTS)
     }
 
     /// The same, with at most so many points in each series.
-    pub(crate) fn with_points(trace: &Trace, window: Window, points: usize) -> Result<Self, Error> {
-        let (mut rows, without_time) = rows(trace)?;
+    pub(crate) fn with_points(
+        trace: &Trace,
+        window: Window,
+        selected: &Selected,
+        points: usize,
+    ) -> Result<Self, Error> {
+        let (mut rows, without_time) = rows(trace, selected)?;
         rows.truncate(rows.partition_point(|row| window.to.is_none_or(|to| row.time < to)));
         let first = rows.partition_point(|row| window.from.is_some_and(|from| row.time < from));
         let mut report = MemoryReport {
@@ -370,7 +381,7 @@ impl Row {
     }
 }
 
-fn rows(trace: &Trace) -> Result<(Vec<Row>, u64), Error> {
+fn rows(trace: &Trace, selected: &Selected) -> Result<(Vec<Row>, u64), Error> {
     let columns = [
         "time",
         "address",
@@ -397,6 +408,9 @@ fn rows(trace: &Trace) -> Result<(Vec<Row>, u64), Error> {
             for (at, time) in times.iter().enumerate().take(columns.len()) {
                 number += 1;
                 let (place, shape) = (columns.place.get(at), columns.shape.get(at));
+                if !selected.wants_memory(place.process, place.device) {
+                    continue;
+                }
                 if *time == 0 {
                     without_time += 1;
                     continue;

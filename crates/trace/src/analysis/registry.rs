@@ -21,6 +21,7 @@ use super::{
 };
 use crate::error::Error;
 use crate::reconstruct::DataQuality;
+use crate::selection::Selected;
 
 /// All analyses, in the order in which they are listed.
 pub static ANALYZERS: &[Analyzer] = &[
@@ -90,7 +91,31 @@ impl Analyzer {
 
     /// Runs the analysis.
     pub fn run(&self, analysis: &Analysis, options: &AnalysisOptions) -> Result<Answer, Error> {
+        self.check(&analysis.activity.selected)?;
         (self.run)(analysis, options)
+    }
+
+    /// Fails if a selection leaves out work without which the result would be wrong: who kept a GPU busy in the gaps
+    /// between selected work, or what a thread waited for.
+    pub fn check(&self, selected: &Selected) -> Result<(), Error> {
+        let needs = match self.name {
+            "memory" if selected.selection().streams.is_some() => {
+                return Err(Error::NotByStream { analysis: self.name });
+            }
+            "idle" | "host" | "critical-path" | "slack" | "what-if" | "findings"
+                if selected.shared_device().is_some() =>
+            {
+                "all work of a GPU"
+            }
+            "host" | "critical-path" | "slack" | "what-if" if selected.shared_process().is_some() => {
+                "all work of a process"
+            }
+            _ => return Ok(()),
+        };
+        Err(Error::SelectionTooNarrow {
+            analysis: self.name,
+            needs,
+        })
     }
 }
 

@@ -22,6 +22,7 @@ use crate::model::trace::Trace;
 use crate::reconstruct::{
     Activity, DataQuality, Dependencies, ExecutionGraph, States, Steps, Timeline, Window,
 };
+use crate::selection::Selection;
 
 /// A time range of a trace with its ops, calls and steps: the input of every analysis.
 ///
@@ -77,16 +78,30 @@ pub struct SummaryReport {
 impl Analysis {
     /// Analyzes a time range of a trace.
     pub fn of(trace: &Arc<Trace>, window: Window) -> Result<Self, Error> {
-        let parts = trace.parts(window)?;
-        let steps = parts
-            .steps
-            .get_or_try(|| Ok(Steps::of(trace, &parts.activity)?.within(&window)))?;
+        Self::selected(trace, window, &Selection::default())
+    }
+
+    /// Analyzes what a time range has of a selection. Steps are those of the selected processes.
+    pub fn selected(trace: &Arc<Trace>, window: Window, selection: &Selection) -> Result<Self, Error> {
+        let parts = trace.parts(window, selection)?;
+        let steps = parts.steps.get_or_try(|| {
+            let whole = parts.activity.selected.whole_processes();
+            match whole == *selection {
+                true => Ok(Steps::of(trace, &parts.activity)?.within(&window)),
+                false => Ok((*Self::selected(trace, window, &whole)?.steps).clone()),
+            }
+        })?;
         Ok(Self::with(trace, parts, steps))
     }
 
     /// Analyzes one step of a trace. Steps are counted from 0.
     pub fn of_step(trace: &Arc<Trace>, number: usize) -> Result<Self, Error> {
-        let whole = Self::of(trace, Window::default())?;
+        Self::selected_step(trace, number, &Selection::default())
+    }
+
+    /// Analyzes what one step has of a selection.
+    pub fn selected_step(trace: &Arc<Trace>, number: usize, selection: &Selection) -> Result<Self, Error> {
+        let whole = Self::selected(trace, Window::default(), selection)?;
         whole.only_step(number)?.ok_or(Error::NoSuchStep {
             number,
             steps: whole.steps.steps.len(),
@@ -104,9 +119,13 @@ impl Analysis {
             to: Some(step.end_ns),
         };
         // Numbers of steps count in the range that was analyzed, which the times of the step make unique.
-        let parts = self.trace.parts.get_or_try((window, Some(number)), || {
-            Ok(Parts::of(Activity::within(&self.trace, window)?))
-        })?;
+        let selection = self.activity.selected.selection();
+        let parts = self
+            .trace
+            .parts
+            .get_or_try((window, Some(number), selection.clone()), || {
+                Ok(Parts::of(Activity::selected(&self.trace, window, selection)?))
+            })?;
         let steps = parts.steps.get_or(|| steps);
         Ok(Some(Self::with(&self.trace, parts, steps)))
     }
@@ -149,7 +168,11 @@ impl Analysis {
             });
             Swept {
                 utilization: UtilizationReport::of(&self.trace, &self.activity, &timeline),
-                idle: sums.report(&self.trace, &self.activity, &timeline),
+                idle: match self.activity.selected.shared_device() {
+                    // Other work ran in the gaps: they are no idle time of the device.
+                    Some(_) => IdleReport::default(),
+                    None => sums.report(&self.trace, &self.activity, &timeline),
+                },
                 steps: StepsReport::of(&self.activity, &self.steps, &timeline),
             }
         })
@@ -175,7 +198,10 @@ impl Analysis {
     pub fn host_in_gaps(&self) -> Result<Arc<HostTime>, Error> {
         self.parts
             .host_in_gaps
-            .get_or_try(|| HostTime::of_gaps(&self.trace, &self.activity))
+            .get_or_try(|| match self.activity.selected.shared_device() {
+                Some(_) => Ok(HostTime::default()),
+                None => HostTime::of_gaps(&self.trace, &self.activity),
+            })
     }
 
     /// What the CPU did in its part of the critical path.
@@ -195,7 +221,7 @@ impl Analysis {
     pub fn copies(&self) -> Result<Arc<CopiesReport>, Error> {
         self.parts
             .copies
-            .get_or_try(|| CopiesReport::of(&self.trace, &self.activity.window))
+            .get_or_try(|| CopiesReport::of(&self.trace, &self.activity.window, &self.activity.selected))
     }
 
     /// The launches.
@@ -209,7 +235,7 @@ impl Analysis {
     pub fn memory(&self) -> Result<Arc<MemoryReport>, Error> {
         self.parts
             .memory
-            .get_or_try(|| MemoryReport::of(&self.trace, self.activity.window))
+            .get_or_try(|| MemoryReport::selected(&self.trace, self.activity.window, &self.activity.selected))
     }
 
     /// What had to be over before something could start.
@@ -268,7 +294,10 @@ impl Analysis {
         // Leaks and bad frees are those of the whole trace: an allocation of a part may be freed after it.
         let memory = match self.activity.window == Window::default() {
             true => self.memory()?,
-            false => Arc::new(MemoryReport::of(&self.trace, Window::default())?),
+            false => {
+                let selected = &self.activity.selected;
+                Arc::new(MemoryReport::selected(&self.trace, Window::default(), selected)?)
+            }
         };
         Ok(FindingsReport::of(&self.trace, &self.activity, summary, &memory))
     }
@@ -277,11 +306,13 @@ impl Analysis {
 impl Trace {
     /// What the devices and the host did, of the whole trace; computed once.
     pub fn activity(&self) -> Result<Arc<Activity>, Error> {
-        Ok(Arc::clone(&self.parts(Window::default())?.activity))
+        let parts = self.parts(Window::default(), &Selection::default())?;
+        Ok(Arc::clone(&parts.activity))
     }
 
-    fn parts(&self, window: Window) -> Result<Arc<Parts>, Error> {
-        self.parts
-            .get_or_try((window, None), || Ok(Parts::of(Activity::within(self, window)?)))
+    fn parts(&self, window: Window, selection: &Selection) -> Result<Arc<Parts>, Error> {
+        self.parts.get_or_try((window, None, selection.clone()), || {
+            Ok(Parts::of(Activity::selected(self, window, selection)?))
+        })
     }
 }

@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use super::{
-    Direction, Labels, Named, Overview, Picked, Position, RowKey, Surroundings, TimeSpan, named_within,
-};
+use super::find::named_by_depth;
+use super::{Direction, Labels, Named, Nesting, Overview, Picked, Position, RowKey, Surroundings, TimeSpan};
 use crate::model::trace::Trace;
 use crate::name_pattern::NamePattern;
 use crate::query::{ProgressFn, Query};
@@ -58,7 +57,8 @@ impl Browser {
     pub fn new(trace: &Arc<Trace>, query: &Query, progress: Option<&ProgressFn>) -> Option<Self> {
         let whole = TimeSpan::of(trace, query)?;
         let run = query.with_progress(progress);
-        let summary = Overview::bounded(trace, run, whole, SUMMARY_CELLS, SUMMARY_CELLS_OF_ALL_ROWS);
+        let how = (Nesting::ByDepth, Some(SUMMARY_CELLS_OF_ALL_ROWS));
+        let summary = Overview::with_nesting(trace, run, whole, SUMMARY_CELLS, how);
         (!summary.rows.is_empty()).then(|| Browser {
             trace: Arc::clone(trace),
             query: query.clone(),
@@ -96,7 +96,7 @@ impl Browser {
             .as_ref()
             .map(|(query, summary)| self.cells_of(query, summary, window, cells));
         let named = if events_of(&overview) <= MOST_NAMED as u64 {
-            named_within(&self.trace, &self.query, window, MOST_NAMED)
+            named_by_depth(&self.trace, &self.query, window, MOST_NAMED)
         } else {
             None
         };
@@ -111,7 +111,7 @@ impl Browser {
         if summary.cells_within(window) >= SUMMARY_CELLS_EACH * cells {
             summary.coarser(window, cells)
         } else {
-            Overview::new(&self.trace, query, window, cells)
+            Overview::with_nesting(&self.trace, query, window, cells, (Nesting::ByDepth, None))
         }
     }
 
@@ -129,7 +129,8 @@ impl Browser {
             name: Some(pattern),
             ..self.query.clone()
         };
-        let found = Overview::new(&self.trace, &query, self.summary.window(), self.summary.cells());
+        let (window, cells) = (self.summary.window(), self.summary.cells());
+        let found = Overview::with_nesting(&self.trace, &query, window, cells, (Nesting::ByDepth, None));
         let count = events_of(&found);
         self.matches = (count > 0).then_some((query, found));
         count

@@ -2,7 +2,7 @@
 
 use tracesmith_format::Timestamp;
 
-use super::{ActivityKind, Doubtful, RowKey, TimeSpan};
+use super::{ActivityKind, Doubtful, Nesting, RowKey, TimeSpan};
 
 /// A trace, or a part of it, divided into cells of time.
 #[derive(Clone, Debug, Default)]
@@ -13,6 +13,8 @@ pub struct Overview {
     pub rows: Vec<OverviewRow>,
     /// What could not be shown as it is.
     pub doubtful: Doubtful,
+    /// Whether levels of ranges and operators have rows of their own.
+    pub(super) nesting: Nesting,
 }
 
 /// What one stream or thread did.
@@ -205,6 +207,7 @@ impl Overview {
             bounds: edges.iter().map(|edge| self.bounds[*edge]).collect(),
             rows: rows.collect(),
             doubtful: self.doubtful,
+            nesting: self.nesting,
         }
     }
 

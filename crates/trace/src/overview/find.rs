@@ -5,13 +5,15 @@
 
 use std::cmp::Ordering;
 
+use rustc_hash::FxHashMap;
 use tracesmith_format::schema;
-use tracesmith_format::{Block, Meaning, StringId, Timestamp, Value};
+use tracesmith_format::{Block, BlockKind, Meaning, StringId, Timestamp, Value};
 
 use super::cells::{Overview, OverviewRow};
+use super::nesting::OpenRows;
 use super::pieces::Pieces;
 use super::scan::{self, TimedBlock};
-use super::{ActivityKind, RowKey, TimeSpan};
+use super::{ActivityKind, Nesting, RowKey, TimeSpan};
 use crate::model::event::{Event, EventColumns, EventName, read_events};
 use crate::model::trace::Trace;
 use crate::query::Query;
@@ -99,6 +101,7 @@ impl Overview {
                     key,
                     from,
                     direction,
+                    nesting: self.nesting,
                 };
                 if let Some(found) = seeker.nearest() {
                     return seeker.pick(found);
@@ -162,6 +165,21 @@ pub fn named_within(trace: &Trace, query: &Query, window: TimeSpan, limit: usize
     Some(named)
 }
 
+/// The same, with the rows of each level of ranges and operators.
+pub(super) fn named_by_depth(
+    trace: &Trace,
+    query: &Query,
+    window: TimeSpan,
+    limit: usize,
+) -> Option<Vec<Named>> {
+    let mut named = named_within(trace, query, window, limit)?;
+    let mut open = OpenRows::default();
+    for one in &mut named {
+        one.key = open.key(one.key, one.start.0, one.end.max(one.start).0);
+    }
+    Some(named)
+}
+
 /// Events that start in a stretch of time, of one row of the picture or of all.
 struct Seeker<'a> {
     trace: &'a Trace,
@@ -170,9 +188,52 @@ struct Seeker<'a> {
     key: Option<RowKey>,
     from: Position,
     direction: Direction,
+    nesting: Nesting,
 }
 
+/// The level of rows of blocks, by the offset of the block.
+type Levels = FxHashMap<(u64, usize), RowKey>;
+
 impl Seeker<'_> {
+    /// The rows of the picture of ranges and operators that reach into the stretch of time. Those that are around one of
+    /// them reach into it as well, so that its level is right.
+    fn levels(&self, blocks: &[TimedBlock<'_>]) -> Levels {
+        let mut spans = Vec::new();
+        if self.nesting == Nesting::Together {
+            return Levels::default();
+        }
+        // What is not searched for is within others, too.
+        let query = Query {
+            name: None,
+            ..self.query.clone()
+        };
+        let mut decoder = self.trace.file.reader.decoder();
+        let tables = [BlockKind::MARKERS, BlockKind::HOST_CALLS];
+        for (.., block) in blocks
+            .iter()
+            .filter(|(.., block)| tables.contains(&block.header.kind))
+        {
+            let Some(pieces) = scan::pieces_of(self.trace, &query, &mut decoder, block) else {
+                continue;
+            };
+            let mut line = self.trace.clock_map.line(block.header.clock);
+            for row in 0..pieces.start.len() {
+                let (start, end) = (line.convert(pieces.start[row]), line.convert(pieces.end[row]));
+                let is_inside =
+                    start != 0 && start < self.window.to.0 && end.max(start) >= self.window.from.0;
+                if let Some((key, _)) = pieces.place(row).filter(|_| is_inside) {
+                    spans.push((start, std::cmp::Reverse(end.max(start)), block.offset, row, key));
+                }
+            }
+        }
+        spans.sort_unstable_by_key(|(start, end, offset, row, _)| (*start, *end, *offset, *row));
+        let mut open = OpenRows::default();
+        let spans = spans.into_iter();
+        spans
+            .map(|(start, end, offset, row, key)| ((offset, row), open.key(key, start, end.0)))
+            .collect()
+    }
+
     fn nearest(&self) -> Option<(Position, RowKey)> {
         let mut blocks: Vec<TimedBlock<'_>> = scan::blocks(self.trace, self.query)
             .into_iter()
@@ -181,6 +242,7 @@ impl Seeker<'_> {
         if self.direction == Direction::Back {
             blocks.sort_by_key(|(_, last, _)| std::cmp::Reverse(*last));
         }
+        let levels = self.levels(&blocks);
         let mut best: Option<(Position, RowKey)> = None;
         let mut decoder = self.trace.file.reader.decoder();
         for (first, last, block) in blocks {
@@ -197,7 +259,7 @@ impl Seeker<'_> {
                 continue;
             };
             for row in 0..pieces.start.len() {
-                if let Some(found) = self.row(&pieces, block, row)
+                if let Some(found) = self.row(&pieces, block, row, &levels)
                     && best.is_none_or(|(best, _)| self.is_nearer(found.0, best))
                 {
                     best = Some(found);
@@ -208,8 +270,9 @@ impl Seeker<'_> {
     }
 
     /// A row of a block, if it is wanted and lies on the right side.
-    fn row(&self, pieces: &Pieces, block: &Block, row: usize) -> Option<(Position, RowKey)> {
+    fn row(&self, pieces: &Pieces, block: &Block, row: usize, levels: &Levels) -> Option<(Position, RowKey)> {
         let (key, activity) = pieces.place(row)?;
+        let key = levels.get(&(block.offset, row)).copied().unwrap_or(key);
         if !self.key.is_none_or(|wanted| is_of(key, activity, wanted)) {
             return None;
         }

@@ -80,7 +80,11 @@ impl<'t> Labels<'t> {
                 process,
                 thread,
                 role,
+                depth,
             } => {
+                if depth > 0 {
+                    return format!("  level {depth}");
+                }
                 let role = match role {
                     ThreadRole::Markers => "markers",
                     ThreadRole::Host => "host",

@@ -10,6 +10,7 @@ mod browser;
 mod cells;
 mod find;
 mod labels;
+mod nesting;
 mod pieces;
 mod scan;
 mod sweep;
@@ -27,6 +28,7 @@ pub use browser::{Browser, LabeledRow, Picture};
 pub use cells::{Overview, OverviewRow};
 pub use find::{Direction, Named, Picked, Position, named_within};
 pub use labels::Labels;
+pub use nesting::Nesting;
 pub use viewport::Viewport;
 
 /// What something was busy with.
@@ -121,6 +123,8 @@ pub enum RowKey {
         thread: ThreadId,
         /// Which of the things that threads do.
         role: ThreadRole,
+        /// How many others it is within; 0 where levels are not kept apart.
+        depth: u8,
     },
 }
 

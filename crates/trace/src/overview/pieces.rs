@@ -105,6 +105,11 @@ impl Pieces {
         (shape.wanted == Wanted::Yes).then_some((shape.whose, shape.activity))
     }
 
+    /// The activity of a row whose name may not be wanted.
+    pub(super) fn activity(&self, row: usize) -> ActivityKind {
+        self.shapes[self.shape_number(row)].activity
+    }
+
     /// All places of the block.
     pub(super) fn spots(&self) -> &[RowKeys] {
         &self.spots
@@ -179,6 +184,7 @@ fn of_callers(callers: Shared<Caller>, role: ThreadRole, query: &Query) -> (Vec<
             process,
             thread,
             role,
+            depth: 0,
         };
         let wanted = query.wants_place(process, DeviceId::NONE, None);
         RowKeys {

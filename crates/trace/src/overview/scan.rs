@@ -7,7 +7,7 @@ use tracesmith_format::{Block, Decoder, Timestamp};
 use super::cells::Overview;
 use super::pieces::{Pieces, RowOwner};
 use super::sweep::{Span, Sweep};
-use super::{Doubtful, RowKey, TimeSpan};
+use super::{Doubtful, Nesting, RowKey, TimeSpan};
 use crate::model::native::AnySource;
 use crate::model::trace::Trace;
 use crate::query::{Progress, Query, QueryRun};
@@ -58,6 +58,22 @@ impl Overview {
         Self::bounded(trace, query, window, cells, MOST_CELLS)
     }
 
+    /// The same with rows for each level of ranges and operators, or with one row for all of them.
+    pub fn with_nesting<'q>(
+        trace: &Trace,
+        query: impl Into<QueryRun<'q>>,
+        window: TimeSpan,
+        cells: usize,
+        (nesting, most_of_all_rows): (Nesting, Option<usize>),
+    ) -> Self {
+        let empty = Overview {
+            nesting,
+            ..Overview::empty(window, cells.max(1))
+        };
+        let sweep = Sweep::new(empty, most_of_all_rows.unwrap_or(MOST_CELLS));
+        Self::with_limit(trace, query.into(), window, sweep, MOST_WAITING)
+    }
+
     /// The same with another bound on the cells of all rows together: cells are put together two by two until they fit.
     /// Best started with a power of two.
     pub fn bounded<'q>(
@@ -86,6 +102,7 @@ impl Overview {
             trace,
             query,
             window,
+            nesting: sweep.nesting(),
             from: 0,
             to: u64::MAX,
         };
@@ -106,6 +123,7 @@ struct Pass<'a> {
     trace: &'a Trace,
     query: QueryRun<'a>,
     window: TimeSpan,
+    nesting: Nesting,
     from: u64,
     to: u64,
 }
@@ -149,19 +167,32 @@ impl Pass<'_> {
         let mut doubtful = Doubtful::default();
         let mut line = self.trace.clock_map.line(block.header.clock);
         for row in 0..pieces.start.len() {
-            let Some((whose, activity)) = pieces.what(row) else {
-                continue;
+            // What is not wanted is within others, too, and others are within it.
+            let (whose, activity, count) = match pieces.what(row) {
+                Some((whose, activity)) => (whose, activity, 1),
+                None if self.nesting == Nesting::ByDepth => (RowOwner::Own, pieces.activity(row), 0),
+                None => continue,
             };
             let lanes = &lanes[pieces.spot_number(row)];
             let Some(lane) = lanes.of(whose) else { continue };
             let [start, end] = [pieces.start[row], pieces.end[row]].map(|time| Timestamp(line.convert(time)));
-            if !self.wants(start, end, &mut doubtful) {
+            let is_nested = || {
+                pieces.spots()[pieces.spot_number(row)]
+                    .key(whose)
+                    .is_some_and(RowKey::nests)
+            };
+            if count == 0 && !is_nested() {
+                continue;
+            }
+            let mut unwanted = Doubtful::default();
+            let doubts = if count == 0 { &mut unwanted } else { &mut doubtful };
+            if !self.wants(start, end, doubts) {
                 continue;
             }
             let span = Span {
                 start: start.0,
                 end: end.0.max(start.0),
-                count: 1,
+                count,
                 activity,
             };
             rows.spans[lane].push(span);
@@ -172,7 +203,7 @@ impl Pass<'_> {
             }
         }
         for spans in &mut rows.spans {
-            spans.sort_by_key(|span| span.start);
+            spans.sort_by_key(Span::order);
         }
         let rows = rows.keys.into_iter().zip(rows.spans);
         Some(Part {

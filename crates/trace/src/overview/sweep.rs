@@ -4,10 +4,13 @@
 //! still to come can be counted at once; the rest waits. What waits is bounded: where too much of it gathers, the later
 //! half is let go, and whoever reads the blocks comes back for it.
 
+use std::cmp::Reverse;
+
 use rustc_hash::FxHashMap;
 
 use super::cells::{Overview, OverviewRow};
-use super::{ActivityKind, RowKey};
+use super::nesting::OpenSpans;
+use super::{ActivityKind, Nesting, RowKey};
 
 /// An event, or several of one kind that start together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +20,13 @@ pub(super) struct Span {
     pub(super) end: u64,
     pub(super) count: u32,
     pub(super) activity: ActivityKind,
+}
+
+impl Span {
+    /// Spans are counted in this order: one that is within another comes after it.
+    pub(super) fn order(&self) -> (u64, Reverse<u64>) {
+        (self.start, Reverse(self.end))
+    }
 }
 
 /// Streams and threads that a picture has at most: a row takes half a kilobyte beside its cells.
@@ -35,6 +45,8 @@ pub(super) struct Sweep {
 struct RowSweep {
     row: OverviewRow,
     waiting: Vec<Span>,
+    /// What is open, in the outermost row of a thread.
+    open: OpenSpans,
     /// The cell in which the last event started.
     cell: usize,
     /// Up to where it is counted as busy.
@@ -61,27 +73,51 @@ impl Sweep {
 
     /// Takes spans of a row. Rows beyond the most that a picture has are left out.
     pub(super) fn add(&mut self, key: RowKey, spans: Vec<Span>) {
-        if !self.known.contains_key(&key) {
-            let rows = self.lanes.len() + 1;
-            if rows > MOST_ROWS {
-                self.overview.doubtful.has_more_rows = true;
-                return;
-            }
-            while rows.saturating_mul(self.overview.cells()) > self.most_cells && self.overview.cells() > 1 {
-                self.halve();
-            }
-        }
-        let cells = self.overview.cells();
-        let number = *self.known.entry(key).or_insert_with(|| {
-            self.lanes.push(RowSweep::new(key, cells));
-            self.lanes.len() - 1
-        });
+        let Some(number) = self.lane(key) else {
+            return;
+        };
         self.waiting += spans.len();
         let lane = &mut self.lanes[number];
         if lane.waiting.is_empty() {
             lane.waiting = spans;
         } else {
             lane.waiting.extend(spans);
+        }
+    }
+
+    /// The row with a key, made where it is new. `None` when a picture has no more rows.
+    fn lane(&mut self, key: RowKey) -> Option<usize> {
+        if !self.known.contains_key(&key) {
+            let rows = self.lanes.len() + 1;
+            if rows > MOST_ROWS {
+                self.overview.doubtful.has_more_rows = true;
+                return None;
+            }
+            while rows.saturating_mul(self.overview.cells()) > self.most_cells && self.overview.cells() > 1 {
+                self.halve();
+            }
+        }
+        let cells = self.overview.cells();
+        Some(*self.known.entry(key).or_insert_with(|| {
+            self.lanes.push(RowSweep::new(key, cells));
+            self.lanes.len() - 1
+        }))
+    }
+
+    /// Whether levels have rows of their own.
+    pub(super) fn nesting(&self) -> Nesting {
+        self.overview.nesting
+    }
+
+    /// Counts a span in the row of its level.
+    fn count_nested(&mut self, outermost: usize, span: &Span) {
+        let lane = &mut self.lanes[outermost];
+        let depth = lane.open.depth(span.start, span.end);
+        let key = lane.row.key.at_depth(depth);
+        if span.count > 0
+            && let Some(number) = self.lane(key)
+        {
+            self.lanes[number].count(span, &self.overview.bounds);
         }
     }
 
@@ -96,19 +132,28 @@ impl Sweep {
 
     /// Counts what starts before a moment, and all of it at the end of times. Nothing that starts earlier may come afterwards.
     pub(super) fn pass(&mut self, moment: u64) {
-        let bounds = &self.overview.bounds;
-        for lane in self.lanes.iter_mut().filter(|lane| !lane.waiting.is_empty()) {
+        for number in 0..self.lanes.len() {
+            let lane = &mut self.lanes[number];
+            if lane.waiting.is_empty() {
+                continue;
+            }
             // Most come in order; then this is a mere look at them.
-            lane.waiting.sort_by_key(|span| span.start);
+            lane.waiting.sort_by_key(Span::order);
             let ready = lane
                 .waiting
                 .partition_point(|span| span.start < moment || moment == u64::MAX);
-            let spans = std::mem::take(&mut lane.waiting);
-            for span in &spans[..ready] {
-                lane.count(span, bounds);
+            let mut spans = std::mem::take(&mut lane.waiting);
+            if self.overview.nesting == Nesting::ByDepth && lane.row.key.nests() {
+                for span in &spans[..ready] {
+                    self.count_nested(number, span);
+                }
+            } else {
+                for span in &spans[..ready] {
+                    lane.count(span, &self.overview.bounds);
+                }
             }
-            lane.waiting = spans;
-            lane.waiting.drain(..ready);
+            spans.drain(..ready);
+            self.lanes[number].waiting = spans;
             self.waiting -= ready;
         }
     }
@@ -116,8 +161,13 @@ impl Sweep {
     /// Lets go of the later half of what waits and says where it starts, so that it can be read again. `None` when all of
     /// it starts at one moment: then it was put together, and takes little.
     pub(super) fn let_go(&mut self) -> Option<u64> {
+        let nesting = self.overview.nesting;
         for lane in &mut self.lanes {
             lane.waiting.sort_by_key(|span| (span.start, span.activity));
+            // What is within something else stays apart from it.
+            if nesting == Nesting::ByDepth && lane.row.key.nests() {
+                continue;
+            }
             lane.waiting.dedup_by(|later, kept| {
                 let together = later.start == kept.start && later.activity == kept.activity;
                 if together {
@@ -157,7 +207,9 @@ impl Sweep {
     /// The picture.
     pub(super) fn finish(mut self) -> Overview {
         self.pass(u64::MAX);
-        self.overview.rows = self.lanes.into_iter().map(|lane| lane.row).collect();
+        let rows = self.lanes.into_iter().map(|lane| lane.row);
+        // The outermost row of a thread may only have led to those within it.
+        self.overview.rows = rows.filter(|row| row.events > 0).collect();
         self.overview.rows.sort_by_key(|row| row.key.rank());
         self.overview
     }
@@ -173,6 +225,7 @@ impl RowSweep {
         RowSweep {
             row: OverviewRow::new(key, cells),
             waiting: Vec::new(),
+            open: OpenSpans::default(),
             cell: 0,
             until: 0,
             until_of: Default::default(),
@@ -237,6 +290,7 @@ mod tests {
         process: ProcessId(1),
         thread: ThreadId(1),
         role: super::super::ThreadRole::Calls,
+        depth: 0,
     };
 
     fn sweep(from: u64, to: u64, cells: usize) -> Sweep {
@@ -364,6 +418,7 @@ mod tests {
             process: ProcessId(1),
             thread: ThreadId(number),
             role: super::super::ThreadRole::Calls,
+            depth: 0,
         };
         for cells in [16, 21] {
             let window = TimeSpan::new(Timestamp(0), Timestamp(1_000));

@@ -20,6 +20,7 @@ use crate::error::Error;
 use crate::model::event::EventName;
 use crate::model::table::Kept;
 use crate::model::trace::Trace;
+use crate::selection::{Selected, Selection};
 
 /// Number of a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -97,6 +98,8 @@ pub struct Activity {
     pub doubts: DataQuality,
     /// The stretch of time that device work was taken from.
     pub window: Window,
+    /// The processes, devices and streams that it was taken from.
+    pub selected: Selected,
     /// Earliest and latest time of work and calls in the window; `None` without any.
     pub span: Option<(u64, u64)>,
     /// The analyzed time, which shares of time refer to: from the first to the last device work, or the window where
@@ -116,17 +119,23 @@ impl Activity {
 
     /// Rebuilds what a stretch of a trace holds. Device work that reaches into it is taken whole.
     pub fn within(trace: &Trace, window: Window) -> Result<Self, Error> {
+        Self::selected(trace, window, &Selection::default())
+    }
+
+    /// Rebuilds what a stretch of a trace holds of a selection: its device work, and the calls of its processes.
+    pub fn selected(trace: &Trace, window: Window, selection: &Selection) -> Result<Self, Error> {
         admit(trace, &window)?;
+        let selected = Selected::of(trace, selection)?;
         // Each reads its blocks on all cores and puts the rows together on one: side by side, these parts overlap.
         let (of_ops, of_calls) = rayon::join(
             || -> Result<_, Error> {
                 let mut doubts = DataQuality::default();
-                let gathered = Gathered::read(trace, &window, &mut doubts)?;
+                let gathered = Gathered::read(trace, (&window, &selected), &mut doubts)?;
                 Ok((gathered.in_order(), doubts))
             },
             || -> Result<_, Error> {
                 let mut doubts = DataQuality::default();
-                Ok((Calls::read(trace, &mut doubts)?, doubts))
+                Ok((Calls::read(trace, &selected, &mut doubts)?, doubts))
             },
         );
         let (in_order, mut doubts) = of_ops?;
@@ -143,8 +152,8 @@ impl Activity {
             *lane = numbers[lane.index()];
         }
         join(&mut ops, &correlations, &lanes, &calls, &joins, &mut doubts);
-        let syncs = syncs::read(trace, &lanes, &joins)?;
-        let overheads = Overheads::read(trace, &calls.threads)?;
+        let syncs = syncs::read(trace, &selected, &lanes, &joins)?;
+        let overheads = Overheads::read(trace, &selected, &calls.threads)?;
         let graphs = Graphs::of(trace, &ops, &nodes, &correlations, &lanes);
         drop((joins, correlations, nodes));
         doubts.uncertainty = uncertainty(trace);
@@ -162,6 +171,7 @@ impl Activity {
             lanes,
             doubts,
             window,
+            selected,
             span,
             base,
             by_lane,

@@ -14,6 +14,7 @@ use super::ops::times_on;
 use super::order::{order_by, put_in_order};
 use crate::error::Error;
 use crate::model::trace::Trace;
+use crate::selection::Selected;
 
 /// Number of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -163,10 +164,17 @@ impl Calls {
         )
     }
 
-    /// Reads all calls. The joins go with them: they are of no use once device work is joined.
-    pub(super) fn read(trace: &Trace, doubts: &mut DataQuality) -> Result<(Self, Joins), Error> {
-        let mut gathered = Gathered::counted(trace)?;
-        gathered.read(trace, doubts)?;
+    /// Reads the calls of the selected processes. The joins go with them: they are of no use once device work is joined.
+    pub(super) fn read(
+        trace: &Trace,
+        selected: &Selected,
+        doubts: &mut DataQuality,
+    ) -> Result<(Self, Joins), Error> {
+        let mut gathered = Gathered::counted(trace, selected)?;
+        gathered.read(trace, selected, doubts)?;
+        gathered
+            .threads
+            .retain(|(thread, _)| selected.wants_process(thread.process));
         Ok(gathered.in_order())
     }
 }
@@ -196,7 +204,7 @@ struct Gathered {
 
 impl Gathered {
     /// Makes room for the calls of each thread, in the order of process and number.
-    fn counted(trace: &Trace) -> Result<Self, Error> {
+    fn counted(trace: &Trace, selected: &Selected) -> Result<Self, Error> {
         let mut callers = Interner::default();
         let mut counts: Vec<usize> = Vec::new();
         trace.api_calls.stream_wanted(
@@ -214,6 +222,12 @@ impl Gathered {
                 }
             },
         );
+        for (caller, count) in callers.values.iter().zip(&mut counts) {
+            let caller: &Caller = caller;
+            if !selected.wants_process(caller.process) {
+                *count = 0;
+            }
+        }
         let rows: usize = counts.iter().sum();
         if rows >= u32::MAX as usize {
             return Err(Error::TooLarge { what: "calls" });
@@ -250,7 +264,7 @@ impl Gathered {
         })
     }
 
-    fn read(&mut self, trace: &Trace, doubts: &mut DataQuality) -> Result<(), Error> {
+    fn read(&mut self, trace: &Trace, selected: &Selected, doubts: &mut DataQuality) -> Result<(), Error> {
         let wanted = Projection::of::<ApiCall>(&[
             "start",
             "end",
@@ -275,7 +289,16 @@ impl Gathered {
                         .or_insert_with(|| class_of(trace.string(shape.name), shape.domain));
                     (shape.name, class)
                 }));
+                let wanted: Vec<bool> = rows
+                    .caller
+                    .values
+                    .iter()
+                    .map(|caller| selected.wants_process(caller.process))
+                    .collect();
                 for row in 0..start.len() {
+                    if !wanted[rows.caller.index[row] as usize] {
+                        continue;
+                    }
                     let (start, mut end) = (start[row], end[row]);
                     if start == 0 || end < start {
                         doubts.calls_without_time += 1;

@@ -24,6 +24,7 @@ use crate::model::clocks::ClockLine;
 use crate::model::event::EventName;
 use crate::model::table::TableView;
 use crate::model::trace::Trace;
+use crate::selection::Selected;
 
 /// Number of a piece of device work, in the order of start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -257,7 +258,7 @@ pub(crate) fn times_on(
 }
 
 macro_rules! read_table {
-    ($gathered:ident, $trace:ident, $window:ident, $doubts:ident, $table:ident: $row:ty, $nodes:expr, [$($more:literal),*],
+    ($gathered:ident, $trace:ident, $within:expr, $doubts:ident, $table:ident: $row:ty, $nodes:expr, [$($more:literal),*],
      $kind:expr) => {{
         let mut names = COLUMNS.to_vec();
         names.extend([$($more),*]);
@@ -280,7 +281,7 @@ macro_rules! read_table {
                     shape: (rows.shape.values, rows.shape.index),
                 }
             },
-            |part| is_full |= !$gathered.add(part, $window, $doubts, $kind),
+            |part| is_full |= !$gathered.add(part, $within, $doubts, $kind),
         );
         if is_full {
             return Err(Error::TooLarge { what: "pieces of device work" });
@@ -289,8 +290,12 @@ macro_rules! read_table {
 }
 
 impl Gathered {
-    /// Reads all device work that reaches into the window.
-    pub(super) fn read(trace: &Trace, window: &Window, doubts: &mut DataQuality) -> Result<Self, Error> {
+    /// Reads all selected device work that reaches into the window.
+    pub(super) fn read(
+        trace: &Trace,
+        (window, selected): (&Window, &Selected),
+        doubts: &mut DataQuality,
+    ) -> Result<Self, Error> {
         let mut gathered = Gathered::default();
         if *window == Window::default() {
             gathered.reserve(expected_rows(
@@ -317,20 +322,20 @@ impl Gathered {
                 peers: Default::default(),
             }
         };
-        read_table!(gathered, trace, window, doubts, kernels: Kernel,
+        read_table!(gathered, trace, (window, selected), doubts, kernels: Kernel,
             |rows: &mut Kernels| std::mem::take(&mut rows.graph_node), ["graph_node", "shape.name", "shape.demangled",
             "shape.grid_x", "shape.grid_y", "shape.grid_z", "shape.block_x", "shape.block_y", "shape.block_z",
             "shape.graph"], &mut kernel);
-        read_table!(gathered, trace, window, doubts, copies: MemoryCopy,
+        read_table!(gathered, trace, (window, selected), doubts, copies: MemoryCopy,
             |rows: &mut MemoryCopies| std::mem::take(&mut rows.graph_node), ["graph_node", "shape.direction", "shape.graph",
             "shape.source_device", "shape.destination_device"],
             &mut |shape: &CopyShape| plain(OpClass::Copy, OpTable::Copies, copy_word(shape.direction), shape.graph,
                 (shape.source_device, shape.destination_device)));
-        read_table!(gathered, trace, window, doubts, sets: MemorySet,
+        read_table!(gathered, trace, (window, selected), doubts, sets: MemorySet,
             |rows: &mut MemorySets| std::mem::take(&mut rows.graph_node), ["graph_node", "shape.graph"],
             &mut |shape: &SetShape| plain(OpClass::Set, OpTable::Sets, "set", shape.graph, Default::default()));
         if trace.graph_launches.rows() > 0 {
-            gathered.read_graphs(trace, window, doubts)?;
+            gathered.read_graphs(trace, (window, selected), doubts)?;
         }
         Ok(gathered)
     }
@@ -345,7 +350,12 @@ impl Gathered {
     }
 
     /// Graphs that were recorded as a whole. One whose nodes were recorded too is no work of its own.
-    fn read_graphs(&mut self, trace: &Trace, window: &Window, doubts: &mut DataQuality) -> Result<(), Error> {
+    fn read_graphs(
+        &mut self,
+        trace: &Trace,
+        (window, selected): (&Window, &Selected),
+        doubts: &mut DataQuality,
+    ) -> Result<(), Error> {
         let nodes: FxHashSet<(ProcessId, CorrelationId)> = (0..self.start.len())
             .filter(|at| self.kinds.values[self.kind[*at] as usize].graph.is_some())
             .map(|at| {
@@ -356,7 +366,7 @@ impl Gathered {
             })
             .collect();
         let mut whole = Gathered::default();
-        read_table!(whole, trace, window, doubts, graph_launches: GraphLaunch, |_: &mut GraphLaunches| Vec::new(),
+        read_table!(whole, trace, (window, selected), doubts, graph_launches: GraphLaunch, |_: &mut GraphLaunches| Vec::new(),
             ["shape.graph"],
             &mut |shape: &GraphShape| plain(OpClass::Compute, OpTable::GraphLaunches, "graph launch", shape.graph,
                 Default::default()));
@@ -378,20 +388,29 @@ impl Gathered {
         Ok(())
     }
 
-    /// Adds the rows of a block that are in the window; false when there are more than can be counted.
+    /// Adds the selected rows of a block that are in the window; false when there are more than can be counted.
     fn add<S>(
         &mut self,
         part: Part<S>,
-        window: &Window,
+        (window, selected): (&Window, &Selected),
         doubts: &mut DataQuality,
         kind: &mut dyn FnMut(&S) -> OpKind,
     ) -> bool {
         if self.start.len() + part.start.len() >= u32::MAX as usize {
             return false;
         }
-        let lanes = self.lanes.numbers(part.place.0.iter().map(StreamKey::of));
+        let mut lane = |place: &Place| self.lanes.number(StreamKey::of(place));
+        let lanes: Vec<Option<u32>> = part
+            .place
+            .0
+            .iter()
+            .map(|place| selected.wants_place(place).then(|| lane(place)))
+            .collect();
         let kinds = self.kinds.numbers(part.shape.0.iter().map(kind));
         for row in 0..part.start.len() {
+            let Some(lane) = lanes[part.place.1[row] as usize] else {
+                continue;
+            };
             let (start, mut end) = (part.start[row], part.end[row]);
             if start == 0 || end == 0 {
                 doubts.without_time += 1;
@@ -406,7 +425,7 @@ impl Gathered {
             }
             self.start.push(start);
             self.end.push(end);
-            self.lane.push(StreamIndex(lanes[part.place.1[row] as usize]));
+            self.lane.push(StreamIndex(lane));
             self.kind.push(kinds[part.shape.1[row] as usize]);
             self.row.push((part.first_row + row as u64) as u32);
             self.correlation.push(part.correlation[row]);

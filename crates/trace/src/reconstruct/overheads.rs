@@ -14,6 +14,7 @@ use super::calls::HostThread;
 use super::ops::times_on;
 use crate::error::Error;
 use crate::model::trace::Trace;
+use crate::selection::Selected;
 
 /// What a thread did instead of its program's work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -57,8 +58,8 @@ pub struct Overheads {
 }
 
 impl Overheads {
-    /// Reads all overhead of a trace, for these threads.
-    pub(super) fn read(trace: &Trace, threads: &[HostThread]) -> Result<Self, Error> {
+    /// Reads the overhead of the selected processes, for these threads.
+    pub(super) fn read(trace: &Trace, selected: &Selected, threads: &[HostThread]) -> Result<Self, Error> {
         let wanted = Projection::of::<HostCall>(&["start", "end", "caller", "shape.name", "shape.kind"])?;
         let kind_of = |name: StringId, kind: HostCallKind| match kind {
             HostCallKind::OVERHEAD => OverheadKind::of_name(trace.string(name)),
@@ -94,6 +95,9 @@ impl Overheads {
             },
             |found| {
                 for (caller, overhead) in found {
+                    if !selected.wants_process(caller.process) {
+                        continue;
+                    }
                     let has_process = |thread: &HostThread| thread.process == caller.process;
                     let is_it = |thread: &HostThread| has_process(thread) && thread.thread == caller.thread;
                     let key = if threads.iter().any(is_it) {

@@ -10,6 +10,7 @@ use super::joins::Joins;
 use super::ops::times_on;
 use crate::error::Error;
 use crate::model::trace::Trace;
+use crate::selection::Selected;
 
 /// One wait, or one record of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,8 +35,13 @@ pub struct SyncRecord {
     pub record_call: CallId,
 }
 
-/// Reads all, by time. CUPTI does not say which device a wait is of: that of its context's stream is, where work ran on it.
-pub(super) fn read(trace: &Trace, lanes: &[StreamKey], joins: &Joins) -> Result<Vec<SyncRecord>, Error> {
+/// Reads the selected ones, by time. CUPTI does not say which device a wait is of: that of its context's stream is, where work ran on it.
+pub(super) fn read(
+    trace: &Trace,
+    selected: &Selected,
+    lanes: &[StreamKey],
+    joins: &Joins,
+) -> Result<Vec<SyncRecord>, Error> {
     let key = |lane: &StreamKey| (lane.process, lane.context, lane.stream);
     let known: FxHashMap<_, &StreamKey> = lanes.iter().map(|lane| (key(lane), lane)).collect();
     let lane_of = |place: &Place| {
@@ -67,6 +73,9 @@ pub(super) fn read(trace: &Trace, lanes: &[StreamKey], joins: &Joins) -> Result<
         |((start, end), rows)| {
             for row in 0..start.len() {
                 let place: &Place = rows.place.get(row);
+                if !selected.wants_sync(place.process, place.device, place.stream) {
+                    continue;
+                }
                 let find = |correlation| joins.find(place.process, correlation);
                 syncs.push(SyncRecord {
                     kind: rows.shape.get(row).kind,

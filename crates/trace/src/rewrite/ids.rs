@@ -112,8 +112,13 @@ impl<'a, W: Write> InputMap<'a, W> {
     define_rows!(define_clocks, Clock, ClockId, clocks);
     define_rows!(define_image_rows, Image, ImageId, images);
 
-    pub(super) fn define_images(&mut self, images: &Images) -> Result<(), Error> {
-        let rows: Vec<Image> = (0..images.len()).map(|row| images.row(row)).collect();
+    pub(super) fn define_images(
+        &mut self,
+        images: &Images,
+        is_wanted: impl Fn(ProcessId) -> bool,
+    ) -> Result<(), Error> {
+        let rows = (0..images.len()).map(|row| images.row(row));
+        let rows: Vec<Image> = rows.filter(|image| is_wanted(image.process)).collect();
         self.define_image_rows(&rows)
     }
 

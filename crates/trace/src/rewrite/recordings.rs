@@ -20,6 +20,7 @@ use tracesmith_format::{
 use super::{DeviceCode, Input, TimeRange};
 use crate::error::Error;
 use crate::model::trace::Trace;
+use crate::selection::Selected;
 
 /// Tables without which a recording is not whole.
 const OF_A_RECORDING: [BlockKind; 6] = [
@@ -123,14 +124,25 @@ pub(super) struct Recordings {
     /// Those that have calls: a replay takes the first of these.
     with_calls: BTreeSet<ProcessId>,
     left_out: BTreeMap<ProcessId, LeftOutReason>,
+    /// Processes that a cut does not select: nobody misses their recordings.
+    unselected: BTreeSet<ProcessId>,
     /// The code that comes over; all of it if `None`.
     code: Option<FxHashSet<(u64, u64)>>,
 }
 
 impl Recordings {
     /// Finds them. What a range does not cover is left out.
-    pub(super) fn find(trace: &Trace, range: TimeRange, code: DeviceCode) -> Result<Self, Error> {
-        let mut recordings = Self::default();
+    pub(super) fn find(
+        trace: &Trace,
+        range: TimeRange,
+        selected: &Selected,
+        code: DeviceCode,
+    ) -> Result<Self, Error> {
+        let processes = trace.processes.iter().map(|process| process.id);
+        let mut recordings = Self {
+            unselected: processes.filter(|id| !selected.wants_process(*id)).collect(),
+            ..Self::default()
+        };
         let calls = Projection::of::<Command>(&["process", "time"])?;
         for_each_block::<Command>(trace, &calls, |block, commands| {
             for (process, time) in commands.process.iter().zip(&commands.time) {
@@ -151,7 +163,11 @@ impl Recordings {
         for_each_block::<Piece>(trace, &process, |_, pieces| {
             recordings.kept.extend(&pieces.process);
         })?;
-        for process in recordings.left_out.keys() {
+        let unselected = &recordings.unselected;
+        recordings
+            .left_out
+            .retain(|process, _| !unselected.contains(process));
+        for process in recordings.left_out.keys().chain(unselected) {
             recordings.kept.remove(process);
         }
         if code == DeviceCode::Used {
@@ -214,12 +230,13 @@ impl Recordings {
             && self
                 .left_out
                 .keys()
+                .chain(&self.unselected)
                 .any(|process| key.starts_with(&format!("process.{}.", pid_of(trace, *process))))
     }
 
     /// Whether rows of a process come over.
     fn keep(&self, process: ProcessId) -> bool {
-        !self.left_out.contains_key(&process)
+        !self.left_out.contains_key(&process) && !self.unselected.contains(&process)
     }
 }
 
@@ -385,7 +402,7 @@ impl<W: Write> Input<'_, W> {
 }
 
 /// Some rows of a block, all of them without a copy.
-fn rows_of<T: Table>(columns: T::Columns, rows: &[usize]) -> T::Columns {
+pub(super) fn rows_of<T: Table>(columns: T::Columns, rows: &[usize]) -> T::Columns {
     if rows.len() == columns.len() {
         return columns;
     }

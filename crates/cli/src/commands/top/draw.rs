@@ -324,7 +324,7 @@ impl Scene<'_> {
 
     fn status(&self, frame: &mut Frame<'_>, area: Rect) {
         let text = match self.state.mode {
-            Mode::Prompt => format!("/{}", self.state.prompt),
+            Mode::Prompt => format!("{}{}", self.state.prompt_for.label(), self.state.prompt),
             _ if !self.state.message.is_empty() => self.state.message.clone(),
             _ => "? help  arrows move  + - zoom  Tab next event  Enter inspect  / search  q quit".to_owned(),
         };

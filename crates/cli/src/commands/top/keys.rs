@@ -5,12 +5,13 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use super::state::{Action, Mode};
 
 /// Keys and what they do, for people.
-pub(super) const HELP: [(&str, &str); 17] = [
+pub(super) const HELP: [(&str, &str); 18] = [
     ("left right  h l", "move in time"),
     ("H L", "move by one screen"),
     ("+ -  i o", "zoom in and out"),
     ("0  w", "the whole trace"),
     ("g G  Home End", "go to the start or the end"),
+    (":  s", "go to a time or row (1.5s, 25%, kernels:9094); to a step"),
     ("up down  k j", "select a row"),
     ("PgUp PgDn", "move by a page of rows"),
     ("Tab S-Tab  ] [", "next and previous event of the row"),
@@ -79,6 +80,8 @@ fn browse(char: char) -> Option<Action> {
         'N' => Action::PreviousMatch,
         'f' => Action::Fit,
         '/' => Action::Search,
+        ':' => Action::GoToTime,
+        's' => Action::GoToStep,
         't' => Action::Rows,
         '?' => Action::Help,
         _ => return None,

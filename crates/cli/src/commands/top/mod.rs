@@ -19,16 +19,16 @@ use nix::sys::signal::Signal;
 use ratatui::Frame;
 use ratatui::crossterm::event::Event;
 use ratatui::layout::Rect;
-use tracesmith_format::{StreamId, Timestamp};
+use tracesmith_format::Timestamp;
 use tracesmith_trace::overview::{Browser, DEVICE_KINDS, HOST_KINDS, Picture, Surroundings, TimeSpan};
-use tracesmith_trace::{NamePattern, Query};
+use tracesmith_trace::{NamePattern, Query, Selection};
 
-use crate::args::{Format, TopArgs};
+use crate::args::{Format, TimeRangeArgs, TopArgs};
 use crate::exit::Exit;
 use crate::input::{open_trace, warn_of_damage};
 use crate::output::{Hinted, Output};
 use crate::progress::Progress;
-use crate::select::{devices, processes, range_of};
+use crate::select::{Moment, range_of, selection};
 use crate::timeline::Charset;
 use draw::{Look, Scene};
 use state::{Action, Request, State};
@@ -46,6 +46,7 @@ pub(crate) fn run(args: &TopArgs, output: &mut Output) -> anyhow::Result<Exit> {
     }
     let signals = Signals::catch()?;
     let trace = Arc::new(open_trace(&args.file)?);
+    let selection = selection(&args.select, &trace)?;
     let all_kinds = [DEVICE_KINDS, HOST_KINDS].concat();
     let query = Query {
         kinds: Some(if args.kind.is_empty() {
@@ -53,9 +54,9 @@ pub(crate) fn run(args: &TopArgs, output: &mut Output) -> anyhow::Result<Exit> {
         } else {
             args.kind.clone()
         }),
-        streams: chosen(args.stream.iter().copied().map(StreamId).collect()),
-        devices: chosen(devices(&args.device, &trace)?),
-        processes: processes(&args.process, &args.rank, &trace)?,
+        streams: selection.streams.clone(),
+        devices: selection.devices.clone(),
+        processes: selection.processes.clone(),
         ..Query::default()
     };
     let is_filtered = query
@@ -86,8 +87,10 @@ pub(crate) fn run(args: &TopArgs, output: &mut Output) -> anyhow::Result<Exit> {
         Some(name) if name != "-" => name.to_string_lossy().into_owned(),
         _ => "standard input".to_owned(),
     };
-    let window = first_window(args, &browser)?;
-    let ended = browse(Top::new(browser, window, title, look), signals)?;
+    let window = first_window(args, &selection, &browser)?;
+    let mut top = Top::new(browser, window, title, look);
+    top.selection = selection;
+    let ended = browse(top, signals)?;
     // Damage that was met on the way.
     warn_of_damage(&trace, &args.file, output);
     Ok(match ended {
@@ -99,33 +102,34 @@ pub(crate) fn run(args: &TopArgs, output: &mut Output) -> anyhow::Result<Exit> {
     })
 }
 
-/// An empty list on the command line selects everything.
-fn chosen<T>(list: Vec<T>) -> Option<Vec<T>> {
-    (!list.is_empty()).then_some(list)
-}
-
-fn first_window(args: &TopArgs, browser: &Browser) -> anyhow::Result<TimeSpan> {
+fn first_window(args: &TopArgs, selection: &Selection, browser: &Browser) -> anyhow::Result<TimeSpan> {
     let whole = browser.summary().window();
     if let Some(at) = args.at {
-        let (start, end) = at.resolve(browser.trace())?;
-        // The event fills a fifth of the view; a time has a thousandth of the trace around it.
-        let around = match end.0 - start.0 {
-            0 => ((whole.to.0 - whole.from.0) / 2000).max(1),
-            length => 2 * length,
-        };
-        let from = start.0.saturating_sub(around).max(whole.from.0);
-        let to = end.0.saturating_add(around).min(whole.to.0);
-        if from >= to {
-            bail!("--at is not in the time range of the chosen events");
-        }
-        return Ok(TimeSpan::new(Timestamp(from), Timestamp(to)));
+        return around(at, browser).context("--at");
     }
-    let range = range_of(&args.stretch, browser.trace())?;
+    let range = range_of(&args.select.stretch, selection, browser.trace())?;
     let (from, to) = (range.from.unwrap_or(whole.from), range.to.unwrap_or(whole.to));
     if from >= to {
         bail!("the chosen events are not in the time range of --from and --to");
     }
     Ok(TimeSpan::new(from, to))
+}
+
+/// The time range around a time or an event: the event fills a fifth of it, and a time has a thousandth of the trace around
+/// it.
+fn around(moment: Moment, browser: &Browser) -> anyhow::Result<TimeSpan> {
+    let whole = browser.summary().window();
+    let (start, end) = moment.resolve(browser.trace())?;
+    let around = match end.0 - start.0 {
+        0 => ((whole.to.0 - whole.from.0) / 2000).max(1),
+        length => 2 * length,
+    };
+    let from = start.0.saturating_sub(around).max(whole.from.0);
+    let to = end.0.saturating_add(around).min(whole.to.0);
+    if from >= to {
+        bail!("this is not in the time range of the chosen events");
+    }
+    Ok(TimeSpan::new(Timestamp(from), Timestamp(to)))
 }
 
 /// Shows pictures and takes keys until somebody quits, or a signal comes.
@@ -180,6 +184,8 @@ struct Top {
     state: State,
     title: String,
     look: Look,
+    /// The processes whose steps are counted.
+    selection: Selection,
     /// What was read last, and for which window and number of cells.
     picture: Option<(TimeSpan, usize, Picture)>,
     /// The call, ranges and stack of the selected event.
@@ -194,6 +200,7 @@ impl Top {
             state,
             title,
             look,
+            selection: Selection::default(),
             picture: None,
             inspected: None,
         }
@@ -223,6 +230,15 @@ impl Top {
                     self.state.found(picked, direction);
                     return Going::On;
                 }
+                Request::GoToTime(text) => {
+                    let window = text.parse().map_err(anyhow::Error::msg);
+                    self.go_to(window.and_then(|moment| around(moment, &self.browser)));
+                    return Going::On;
+                }
+                Request::GoToStep(text) => {
+                    self.go_to(self.step(&text));
+                    return Going::On;
+                }
                 Request::Search(pattern) => {
                     self.picture = None;
                     request = match NamePattern::new(&pattern) {
@@ -238,6 +254,28 @@ impl Top {
                 }
             }
         }
+    }
+
+    /// Shows a time range, or why there is none.
+    fn go_to(&mut self, window: anyhow::Result<TimeSpan>) {
+        match window {
+            Ok(window) => self.state.go_to(window),
+            Err(error) => self.state.message = format!("{error:#}"),
+        }
+    }
+
+    /// The time range of a step, by its number.
+    fn step(&self, text: &str) -> anyhow::Result<TimeSpan> {
+        let step = text.parse();
+        let stretch = TimeRangeArgs {
+            from: None,
+            to: None,
+            step: Some(step.map_err(|_| anyhow!("'{text}' is not the number of a step"))?),
+        };
+        let range = range_of(&stretch, &self.selection, self.browser.trace())?;
+        let whole = self.browser.summary().window();
+        let (from, to) = (range.from.unwrap_or(whole.from), range.to.unwrap_or(whole.to));
+        Ok(TimeSpan::new(from, to))
     }
 
     /// Reads what the next picture needs and is not there yet.

@@ -29,6 +29,8 @@ pub(super) enum Action {
     NextMatch,
     PreviousMatch,
     Search,
+    GoToTime,
+    GoToStep,
     Rows,
     Help,
     Enter,
@@ -51,6 +53,10 @@ pub(super) enum Request {
     },
     /// Events with such a name.
     Search(String),
+    /// The time range around a time or row, as it was typed.
+    GoToTime(String),
+    /// The time range of a step, as it was typed.
+    GoToStep(String),
 }
 
 /// What the keys go to.
@@ -60,6 +66,25 @@ pub(super) enum Mode {
     Prompt,
     Inspect,
     Help,
+}
+
+/// What the prompt is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Prompt {
+    Search,
+    Time,
+    Step,
+}
+
+impl Prompt {
+    /// What is shown before the typed text.
+    pub(super) fn label(self) -> &'static str {
+        match self {
+            Self::Search => "/",
+            Self::Time => "go to time: ",
+            Self::Step => "go to step: ",
+        }
+    }
 }
 
 /// Which rows are shown.
@@ -102,7 +127,8 @@ pub(super) struct State {
     pub(super) mode: Mode,
     pub(super) rows_shown: RowsShown,
     pub(super) picked: Option<Picked>,
-    /// What is typed after the slash.
+    /// What the prompt is for, and what is typed there.
+    pub(super) prompt_for: Prompt,
     pub(super) prompt: String,
     pub(super) message: String,
     /// How far the inspected event is scrolled.
@@ -125,6 +151,7 @@ impl State {
             mode: Mode::Browse,
             rows_shown: RowsShown::All,
             picked: None,
+            prompt_for: Prompt::Search,
             prompt: String::new(),
             message: String::new(),
             scroll: 0,
@@ -206,12 +233,17 @@ impl State {
             }
             Action::Enter => {
                 self.mode = Mode::Browse;
-                let pattern = std::mem::take(&mut self.prompt);
-                if pattern.is_empty() {
-                    self.search = None;
-                    return Request::Nothing;
-                }
-                return Request::Search(pattern);
+                let text = std::mem::take(&mut self.prompt);
+                return match self.prompt_for {
+                    Prompt::Search if text.is_empty() => {
+                        self.search = None;
+                        Request::Nothing
+                    }
+                    _ if text.trim().is_empty() => Request::Nothing,
+                    Prompt::Search => Request::Search(text),
+                    Prompt::Time => Request::GoToTime(text.trim().to_owned()),
+                    Prompt::Step => Request::GoToStep(text.trim().to_owned()),
+                };
             }
             Action::Escape => {
                 self.prompt.clear();
@@ -273,10 +305,9 @@ impl State {
                 }
                 "no search yet; press / to search".clone_into(&mut self.message);
             }
-            Action::Search => {
-                self.prompt.clear();
-                self.mode = Mode::Prompt;
-            }
+            Action::Search => self.ask(Prompt::Search),
+            Action::GoToTime => self.ask(Prompt::Time),
+            Action::GoToStep => self.ask(Prompt::Step),
             Action::Rows => self.switch_rows(),
             Action::Help => self.mode = Mode::Help,
             Action::Enter => {
@@ -298,6 +329,17 @@ impl State {
             self.message.clear();
         }
         Request::Nothing
+    }
+
+    fn ask(&mut self, what: Prompt) {
+        self.prompt.clear();
+        self.prompt_for = what;
+        self.mode = Mode::Prompt;
+    }
+
+    /// Shows a time range.
+    pub(super) fn go_to(&mut self, window: TimeSpan) {
+        self.viewport.show(window.from, window.nanos());
     }
 
     /// An event was found, or there is none on that side.

@@ -351,6 +351,56 @@ fn ten_thousand_rows_are_scrolled_and_counted() {
 }
 
 #[test]
+fn a_time_a_row_and_a_step_are_gone_to() {
+    let trace = fixture("synthetic-v1.sbt");
+    let mut top = top(&trace, PLAIN);
+    shown(&mut top, 100, 30);
+    let whole = top.state.viewport.window();
+    let middle = Timestamp(whole.from.0 + whole.nanos() / 2);
+    press(&mut top, ":");
+    assert!(shown(&mut top, 100, 30).contains("go to time: "));
+    press(&mut top, &format!("@{}<enter>", middle.0));
+    let window = top.state.viewport.window();
+    assert!(window.from <= middle && middle <= window.to && window.nanos() < whole.nanos() / 100);
+    press(&mut top, ":kernels:9<enter>");
+    let kernel = trace.with_row(tracesmith_trace::EventKind::Kernel, 9, |found| found.event);
+    let kernel = kernel.unwrap();
+    let window = top.state.viewport.window();
+    assert!(window.from <= kernel.start && kernel.end <= window.to);
+    assert!(window.nanos() < 10 * kernel.duration());
+    press(&mut top, "s1<enter>");
+    let step = tracesmith_trace::analysis::Analysis::of_step(&trace, 1).unwrap();
+    let window = top.state.viewport.window();
+    let expected = step.activity.window;
+    assert_eq!(
+        (Some(window.from.0), Some(window.to.0)),
+        (expected.from, expected.to)
+    );
+    for (keys, words) in [
+        (":never<enter>", "'never' is not a time"),
+        (":kernels:9999<enter>", "kernels has no row 9999"),
+        (":900s<enter>", "not in the time range"),
+        ("s99<enter>", "there is no step 99"),
+        ("sx<enter>", "'x' is not the number of a step"),
+    ] {
+        press(&mut top, keys);
+        assert!(shown(&mut top, 100, 30).contains(words), "{keys}");
+        assert_eq!(top.state.viewport.window(), window, "{keys}");
+    }
+    press(&mut top, ":1<esc>s<enter>");
+    assert_eq!(
+        (top.state.viewport.window(), top.state.mode),
+        (window, Mode::Browse)
+    );
+    press(&mut top, "?");
+    let help = shown(&mut top, 100, 40);
+    assert!(
+        help.contains("go to a time or row") && help.contains("to a step"),
+        "{help}"
+    );
+}
+
+#[test]
 fn rows_of_threads_can_be_hidden() {
     let trace = fixture("synthetic-v1.sbt");
     let mut top = top(&trace, PLAIN);

@@ -110,11 +110,21 @@ impl<'a> RowWriter<'a> {
                 }
             }
             Format::Json => {
-                let separator: &[u8] = if self.printed == 0 { b"\n" } else { b",\n" };
+                let is_lean = self.output.is_lean();
+                let separator: &[u8] = match (self.printed, is_lean) {
+                    (0, true) => b"",
+                    (0, false) => b"\n",
+                    (_, true) => b",",
+                    (_, false) => b",\n",
+                };
                 self.line.clear();
                 self.line.extend_from_slice(separator);
-                self.json.push(&mut self.line, found);
-                self.push_stacks(&found.event);
+                if is_lean {
+                    self.push_common(found);
+                } else {
+                    self.json.push(&mut self.line, found);
+                    self.push_stacks(&found.event);
+                }
                 self.output.raw(&self.line)?;
                 self.printed += 1;
             }
@@ -130,7 +140,7 @@ impl<'a> RowWriter<'a> {
         match self.output.format {
             Format::Table if self.table.len() == 0 && self.printed == 0 => self.output.note("no events"),
             Format::Table => self.print_table()?,
-            Format::Json if self.printed == 0 => self.output.raw(b"]\n")?,
+            Format::Json if self.printed == 0 || self.output.is_lean() => self.output.raw(b"]\n")?,
             Format::Json => self.output.raw(b"\n]\n")?,
             Format::Csv => {}
         }
@@ -231,6 +241,16 @@ impl<'a> RowWriter<'a> {
             some(event.correlation.0),
             some(event.bytes.0),
         ]
+    }
+
+    /// Adds an object with what is known of the fields that all events have, and the details in words.
+    fn push_common(&mut self, found: &Found<'_>) {
+        let detail = found.columns.detail(found.row, &self.trace.strings);
+        let detail = Some(("detail", json!(detail))).filter(|_| !detail.is_empty());
+        let common = COMMON.into_iter().zip(self.common(&found.event));
+        let known = common.filter(|(_, value)| !value.is_null()).chain(detail);
+        let object: Json = known.map(|(name, value)| (name.to_owned(), value)).collect();
+        self.line.extend_from_slice(object.to_string().as_bytes());
     }
 
     fn csv_row(&self, found: &Found<'_>) -> Vec<String> {

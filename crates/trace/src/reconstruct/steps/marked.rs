@@ -11,6 +11,7 @@ use crate::error::Error;
 use crate::model::trace::Trace;
 use crate::reconstruct::Activity;
 use crate::reconstruct::ops::times_on;
+use crate::selection::Selected;
 
 const PROFILER_STEP: &str = "ProfilerStep";
 /// The share of launches without which ranges are not steps but parts of them, as those of a solver or a scheduler.
@@ -46,7 +47,7 @@ pub(super) fn find(trace: &Trace, activity: &Activity) -> Result<Option<(StepSou
     let mut groups: BTreeMap<(Mark, String), Vec<Range>> = BTreeMap::new();
     let mut names: FxHashMap<StringId, Option<(Mark, String)>> = FxHashMap::default();
     let mut first: FxHashMap<ProcessId, u64> = FxHashMap::default();
-    for range in ranges(trace)? {
+    for range in ranges(trace, &activity.selected)? {
         let earliest = first.entry(range.process).or_insert(range.start);
         *earliest = range.start.min(*earliest);
         let mark = names
@@ -167,7 +168,7 @@ fn step_base(name: &str) -> Option<String> {
         .then(|| base.to_owned())
 }
 
-fn ranges(trace: &Trace) -> Result<Vec<Range>, Error> {
+fn ranges(trace: &Trace, selected: &Selected) -> Result<Vec<Range>, Error> {
     let mut ranges = Vec::new();
     let wanted = Projection::of::<Marker>(&["start", "end", "caller", "shape.name", "shape.kind"])?;
     trace.markers.stream_wanted(
@@ -223,6 +224,7 @@ fn ranges(trace: &Trace) -> Result<Vec<Range>, Error> {
         },
         |found| ranges.extend(found),
     );
+    ranges.retain(|range| selected.wants_process(range.process));
     Ok(ranges)
 }
 

@@ -7,6 +7,7 @@ use crate::analysis::MemoryReport;
 use crate::error::Error;
 use crate::model::trace::Trace;
 use crate::reconstruct::Window;
+use crate::selection::Selected;
 use crate::tables::catalog::ColumnKind::{Text, U32, U64};
 
 pub(super) const VIEW: View = View {
@@ -29,7 +30,7 @@ pub(super) const VIEW: View = View {
 };
 
 fn make(trace: &Trace) -> Result<Vec<ArrayRef>, Error> {
-    let report = MemoryReport::with_points(trace, Window::default(), usize::MAX)?;
+    let report = MemoryReport::with_points(trace, Window::default(), &Selected::default(), usize::MAX)?;
     let (mut kinds, mut allocators) = (TextColumn::default(), TextColumn::default());
     let (mut times, mut bytes) = (Vec::new(), Vec::new());
     let (mut processes, mut devices) = (Vec::new(), Vec::new());
