@@ -20,32 +20,26 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
     let breakdown = &device.breakdown;
     let kernels_alone = breakdown.busy_ns - alone;
     let kernels_alone = kernels_alone.saturating_sub(breakdown.copy_hidden_ns);
-    let mut sentence = format!(
-        "{} of the time {} copies or sets memory while no kernel runs ({})",
-        percent(alone, facts.span_ns),
-        device.name,
-        units::nanos(alone)
-    );
     let is_mostly_copies = kernels_alone < alone / 2;
-    if is_mostly_copies {
-        let short = match kernels_alone {
-            0 => "all kernels already run beside copies, so more overlap saves nothing".to_owned(),
-            nanos => format!(
-                "only {0} of kernels run without copies, so overlap saves at most {0}",
-                units::nanos(nanos)
-            ),
-        };
-        sentence = format!("{sentence}; {short}");
-    }
     vec![Finding {
         rule: "copies_alone",
-        sentence,
+        sentence: format!(
+            "{} of the time {} copies or sets memory while no kernel runs ({})",
+            percent(alone, facts.span_ns),
+            device.name,
+            units::nanos(alone)
+        ),
         advice: match is_mostly_copies {
-            true => move_less(facts, device.device).into(),
+            true => format!(
+                "{}. Overlap with kernels saves at most {}",
+                move_less(facts, device.device),
+                units::nanos(kernels_alone)
+            )
+            .into(),
             false => advice(facts, device.device).into(),
         },
         assumption: match is_mostly_copies {
-            true => "the data does not have to be copied again each time",
+            true => "none of the data has to be copied each time",
             false => "kernels that do not need the data could run in the meantime",
         },
         saves_ns: Some(match is_mostly_copies {
