@@ -325,6 +325,77 @@ fn a_summary_names_the_time_that_its_shares_are_of_once() {
     );
 }
 
+/// Issue 29: `-n` did not limit the list of gaps, and a note about rows did not name its table.
+#[test]
+fn a_limit_holds_for_every_list_and_notes_name_it() {
+    let gaps = |limit: &str| {
+        let idle = tracesmith(["analyze", DEMO, "--only", "idle", "-n", limit]);
+        let gaps = idle
+            .stdout
+            .lines()
+            .skip_while(|line| !line.starts_with("Longest gaps"));
+        let rows = gaps.skip(2).take_while(|line| !line.is_empty()).count();
+        (rows, idle.stderr)
+    };
+    let (rows, notes) = gaps("9");
+    assert_eq!(rows, 9);
+    assert!(
+        notes.contains("1 more gap of GPU 0 NVIDIA H200; --limit 0 shows all"),
+        "{notes}"
+    );
+    let (rows, notes) = gaps("3");
+    assert_eq!(rows, 3);
+    assert!(notes.contains("7 more gaps of GPU 0 NVIDIA H200;"), "{notes}");
+    let (rows, notes) = gaps("0");
+    assert_eq!((rows, notes.contains("more gap")), (10, false));
+    let host = tracesmith(["analyze", TRAINING, "--only", "host", "-n", "1"]).stderr;
+    assert!(host.contains("rows of 'line of the next CUDA call';"), "{host}");
+    assert!(!host.contains("more rows;"), "{host}");
+}
+
+/// Issue 29: CSV had no causes, and ranges named devices by another number than everything else.
+#[test]
+fn csv_has_the_causes_and_devices_have_one_name() {
+    let csv = tracesmith(["analyze", DEMO, "--only", "idle", "--format", "csv"]).ok();
+    let mut lines = csv.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let (names, values) = (lines.next().unwrap(), lines.next().unwrap());
+    let value = |name: &str| -> u64 {
+        let place = names.iter().position(|other| *other == name);
+        values[place.unwrap()].parse().unwrap()
+    };
+    let answer = json(&format!("analyze {DEMO} --only idle"));
+    let device = &answer["devices"][0];
+    let mut sum = 0;
+    for cause in device["causes"].as_array().unwrap() {
+        let nanos = value(&format!("idle_{}_ns", cause["cause"].as_str().unwrap()));
+        assert_eq!(Some(nanos), cause["total_ns"].as_u64(), "{cause}");
+        sum += nanos;
+    }
+    assert_eq!(sum, value("idle_ns"));
+    assert_eq!(value("idle_host_lock_ns"), 0, "a cause that it does not have");
+    let begin = json(&format!("info {DEMO}"))["first_ns"].as_u64().unwrap();
+    let gap = &device["longest"][0];
+    assert_eq!(
+        gap["offset_ns"].as_u64(),
+        Some(gap["from_ns"].as_u64().unwrap() - begin)
+    );
+    let launches = json(&format!("analyze {TRAINING} --only launches"));
+    assert_eq!(launches["launch_bound"][0]["device_name"], "GPU 0 NVIDIA H200");
+    let shown = tracesmith(["analyze", TRAINING, "--only", "launches"]).ok();
+    let range = shown
+        .lines()
+        .skip_while(|line| !line.starts_with("Launch-bound ranges"));
+    assert!(
+        range.clone().nth(2).unwrap().starts_with("GPU 0 NVIDIA H200 "),
+        "{shown}"
+    );
+    let copies = tracesmith(["analyze", SYNTHETIC, "--only", "copies"]).ok();
+    assert!(
+        !copies.contains("limit") && !copies.contains("unknown"),
+        "no limit is known: {copies}"
+    );
+}
+
 /// Kernels of PyTorch, whose names differ in the middle of their template arguments.
 fn with_long_names(dir: &tempfile::TempDir) -> (String, Vec<String>) {
     use tracesmith_format::tables::{Kernel, KernelShape};

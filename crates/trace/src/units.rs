@@ -98,6 +98,14 @@ pub fn offset(span: Option<(u64, u64)>, time: u64) -> String {
     }
 }
 
+/// A time as `--from`, `--to` and `--at` take it, to the microsecond and not after it.
+pub fn time_argument(span: Option<(u64, u64)>, time: u64) -> String {
+    match span {
+        Some((start, _)) if time >= start => format!("{}us", (time - start) / 1_000),
+        _ => format!("@{time}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -298,6 +298,51 @@ fn work_that_was_launched_long_before_waits_on_the_device() {
     assert_eq!(findings[0].rule, "queued_idle");
 }
 
+/// Issue 29: a decoder was recorded while its last step still ran, and half a second was called queued and idle.
+#[test]
+fn the_first_work_of_a_stream_waits_for_work_from_before_the_recording() {
+    let made = |is_first: bool| {
+        let mut made = Made::new();
+        if !is_first {
+            made.launched("earlier", 2, (50, 60), (70, 80));
+        }
+        made.launched("index", 1, (100, 200), (300, 1_000));
+        made.launched("decode", 2, (900, 1_100), (50_000_000, 51_000_000));
+        made.call("cudaMemcpyAsync", (2_000, 51_000_000));
+        made
+    };
+    let (summary, findings) = analyzed(made(true));
+    let main = &summary.idle.devices[0].causes[0];
+    assert_eq!(
+        (main.cause, main.total_ns),
+        (IdleCause::BeforeRecording, 49_998_900)
+    );
+    assert_eq!(
+        summary.idle.devices[0].longest[0].cause,
+        IdleCause::BeforeRecording
+    );
+    let rules: Vec<_> = findings.iter().map(|finding| finding.rule).collect();
+    assert_eq!(rules, ["before_recording"]);
+    assert_eq!(findings[0].saves_ns, None, "nobody can act on it");
+    assert_eq!(
+        findings[0].sentence,
+        "98 % of the time GPU #1 has no work in the trace, because it finishes work that was launched before the \
+         recording began (50.00 ms)"
+    );
+    assert_eq!(
+        findings[0].advice,
+        "This is not idle time of the program: analyze the time after it with --from 49999us"
+    );
+    let (summary, findings) = analyzed(made(false));
+    let causes = &summary.idle.devices[0].causes;
+    assert!(
+        causes
+            .iter()
+            .all(|cause| cause.cause != IdleCause::BeforeRecording)
+    );
+    assert_eq!(findings[0].rule, "queued_idle");
+}
+
 #[test]
 fn one_slow_launch_is_not_many_launches() {
     let mut made = one_by_one("k", 0, 100, 20_000);
@@ -471,6 +516,10 @@ fn silent() -> BTreeMap<&'static str, Made> {
     let mut made = healthy();
     made.launched("next", 1, (10_500_000, 10_500_100), (11_000_000, 12_000_000));
     traces.insert("host_busy", made);
+    // The first work of a stream waits long, beside a device that is busy.
+    let mut made = healthy();
+    made.launched("next", 2, (950_000, 950_100), (11_000_000, 12_000_000));
+    traces.insert("before_recording", made);
     // The usual microseconds from one kernel to the next.
     let mut made = Made::new();
     for at in 0..100u64 {

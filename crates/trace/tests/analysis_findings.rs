@@ -228,6 +228,64 @@ fn copies_that_nothing_runs_beside_are_named() {
     assert_eq!(alone.saves_ns, Some(1_900_000));
 }
 
+/// 20 ms of copies and so much of kernels, one after the other.
+fn copies_and_kernels(kernel_nanos: u64, back: u64) -> Finding {
+    let mut made = Made::new();
+    let (mut at, shape) = (1_000_000, CopyShape::default());
+    for (direction, bytes) in [
+        (CopyDirection::HOST_TO_DEVICE, 3 << 30),
+        (CopyDirection::DEVICE_TO_HOST, back),
+    ] {
+        let shape = CopyShape { direction, ..shape };
+        made.copy(1, (at, at + 10_000_000), bytes, shape);
+        at += 10_000_000;
+    }
+    made.kernel("at::native::add", 1, at, at + kernel_nanos);
+    let found = findings(made);
+    let alone = found.into_iter().find(|finding| finding.rule == "copies_alone");
+    alone.unwrap()
+}
+
+/// Issue 29: the finding was in each step and not in the whole trace, of which a long start is a part.
+#[test]
+fn short_kernels_of_steps_are_found_in_the_whole_trace() {
+    let mut made = Made::new();
+    made.launched("load", 1, (1_000, 1_500), (2_000, 3_000));
+    for step in 0..5u64 {
+        let start = 100_000_000 + step * 1_000_000;
+        made.range(&format!("step {step}"), (start, start + 1_000_000));
+        for at in 0..20u64 {
+            let call = start + 100_000 + at * 40_000;
+            made.launched("k", 1, (call, call + 10_000), (call + 10_000, call + 12_000));
+        }
+    }
+    let found = findings(made);
+    let short = found
+        .iter()
+        .find(|finding| finding.rule == "short_kernels")
+        .unwrap();
+    assert_eq!(
+        short.sentence,
+        "100 kernels (99 %) take less time than their launch calls: 200.00 µs of GPU work for 1.00 ms of launch calls. A \
+         thread spends 20 % of the time of a step in them"
+    );
+}
+
+/// Issue 29: copies were to be hidden beside kernels of a fortieth of their time.
+#[test]
+fn copies_are_hidden_beside_kernels_that_there_are() {
+    let some = copies_and_kernels(15_000_000, 1 << 30);
+    assert_eq!(some.saves_ns, Some(15_000_000), "no longer than the kernels");
+    assert!(some.advice.starts_with("Start copies earlier"), "{}", some.advice);
+    let few = copies_and_kernels(500_000, 1 << 30);
+    assert_eq!(
+        few.advice,
+        "Move less data (3.0 GiB to the GPU, 1.0 GiB to the host): keep on the GPU what is used again, for example \
+         without CPU offload of parameters or optimizer state, or use a smaller data type. Overlap with kernels saves at \
+         most 500.00 µs"
+    );
+}
+
 #[test]
 fn memory_that_is_taken_between_launches_is_found() {
     let with = |nanos: u64| {
@@ -309,6 +367,52 @@ fn steps_that_stand_out_are_found() {
     );
     assert_eq!(found[0].evidence[0].what, "step 5");
     assert_eq!(rules(with(1_200_000)), [""; 0]);
+}
+
+/// Issue 29: a step that also begins the next pass was called uneven.
+#[test]
+fn a_step_that_does_more_is_not_uneven() {
+    let with = |kernels: u64| {
+        let mut made = Made::new();
+        let mut time = 1_000_000;
+        for step in 0..8u64 {
+            let (count, length) = match step {
+                5 => (kernels, 3_000_000),
+                _ => (10, 1_000_000),
+            };
+            made.range(&format!("step {step}"), (time, time + length));
+            let each = length / count;
+            for at in 0..count {
+                let start = time + at * each;
+                made.launched("k", 1, (start, start + 10), (start + 20, start + each));
+            }
+            time += length;
+        }
+        let found = findings(made);
+        let found = found.into_iter().find(|finding| finding.rule == "uneven_steps");
+        found.unwrap()
+    };
+    let same = with(10);
+    assert_eq!(
+        (same.sentence.as_str(), same.saves_ns),
+        (
+            "1 of 8 steps takes more than 1.5× the median (1.00 ms); the longest is step 5 with 3.00 ms",
+            Some(2_000_000)
+        )
+    );
+    let more = with(30);
+    assert_eq!(
+        (more.sentence.as_str(), more.saves_ns),
+        (
+            "1 of 8 steps takes more than 1.5× the median (1.00 ms) and does different work: step 5 has 30 GPU \
+             operations, the median is 10",
+            None
+        )
+    );
+    assert_eq!(
+        more.advice,
+        "Look at what the step adds: tracesmith analyze --step 5 --only kernels"
+    );
 }
 
 #[test]

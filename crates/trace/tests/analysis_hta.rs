@@ -230,7 +230,7 @@ fn compare(path: &Path) {
     kernels.sort();
     let theirs_by_name: Vec<(String, i64)> = serde_json::from_value(theirs["kernels"].clone()).unwrap();
     assert_eq!(kernels, theirs_by_name, "{name}: kernels");
-    let launches = LaunchesReport::of(&trace, &activity);
+    let launches = LaunchesReport::of(&trace, &activity, None);
     // They know the calls of some names only; where these are all, the sums are the same.
     let counts: Vec<i64> = theirs["launches"]
         .as_array()

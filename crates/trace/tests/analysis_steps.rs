@@ -4,7 +4,7 @@ use tracesmith_format::tables::{
     ApiCall, ApiDomain, ApiShape, Caller, Marker, MarkerKind, MarkerShape, Process,
 };
 use tracesmith_format::{Ordinal, ProcessId, Timestamp};
-use tracesmith_trace::analysis::{Analysis, StepsReport};
+use tracesmith_trace::analysis::{Analysis, IdleCause, StepsReport};
 use tracesmith_trace::reconstruct::{StepSource, Window};
 
 use crate::made::{CLOCK, Made, THREAD, place};
@@ -162,6 +162,91 @@ fn layers_of_one_graph_launch_are_not_steps() {
     assert_eq!(decoded.steps[3].ops, 108);
 }
 
+/// Passes of 12 layers, launched one kernel at a time. The host reads a result back after each pass.
+fn passes(passes: u64, layer: &[&str]) -> Made {
+    let mut made = Made::new();
+    let mut time = 1_000_000;
+    for pass in 0..passes {
+        if pass > 0 {
+            made.launched("head", 1, (time, time + 5), (time + 10, time + 90));
+            made.launched("sample", 1, (time + 100, time + 105), (time + 110, time + 190));
+            made.call("cudaStreamSynchronize", (time + 200, time + 300));
+            time += 400;
+        }
+        for _ in 0..12 {
+            for name in layer {
+                made.launched(name, 1, (time, time + 5), (time + 10, time + 90));
+                time += 100;
+            }
+        }
+    }
+    made
+}
+
+/// Issue 29: a forward pass of 36 layers had 36 steps.
+#[test]
+fn layers_of_an_eager_pass_are_not_steps() {
+    let layer = ["norm", "gemm", "attention", "gemm", "mlp"];
+    let found = report(passes(2, &layer));
+    assert_eq!(found.steps.len(), 0, "a result is read back where a pass ends");
+    let mut made = passes(1, &layer);
+    made.range("execute_model", (900_000, 1_006_000));
+    let found = report(made);
+    assert_eq!(found.steps.len(), 0, "one range is around all");
+    assert_eq!(found.source, StepSource::None);
+    let mut made = passes(1, &layer);
+    made.range("execute_model", (900_000, 1_003_000));
+    assert_eq!(
+        report(made).steps.len(),
+        12,
+        "a range around some of them decides nothing"
+    );
+}
+
+#[test]
+fn steps_within_a_range_are_steps() {
+    let mut made = passes(1, &["gemm", "backward", "multi_tensor_apply_kernel"]);
+    made.range("epoch 1", (900_000, 1_006_000));
+    assert_eq!(report(made).steps.len(), 12, "an optimizer ends each of them");
+    let mut made = passes(1, &["norm", "gemm", "attention"]);
+    for step in 0..12u64 {
+        let time = 1_000_000 + step * 300 + 250;
+        made.call("cudaStreamSynchronize", (time, time + 20));
+    }
+    made.range("decode", (900_000, 1_006_000));
+    assert_eq!(report(made).steps.len(), 12, "the host waits in each of them");
+}
+
+/// Issue 29: the last step ended with its last kernel, and made a minimum of half of the others.
+#[test]
+fn a_last_step_without_an_end_is_left_out_of_statistics() {
+    let mut made = Made::new();
+    for step in 0..10u64 {
+        let start = 1_000_000 * (step + 1);
+        for (number, name) in ["forward", "backward"].iter().enumerate() {
+            let call = start + number as u64 * 200_000;
+            made.launched(name, 1, (call, call + 5_000), (call + 10_000, call + 150_000));
+        }
+    }
+    let found = report(made);
+    let cut_off: Vec<bool> = found.steps.iter().map(|row| row.step.is_cut_off).collect();
+    assert_eq!(cut_off, [[false; 9].as_slice(), &[true]].concat());
+    assert_eq!(
+        (found.settled.count, found.settled.min_ns, found.settled.max_ns),
+        (9, 1_000_000, 1_000_000)
+    );
+    // A profiler that stops within a step: a range that launches nothing.
+    let mut made = training(5, "other");
+    for step in 0..6u64 {
+        let start = 1_000_000 * (step + 1);
+        let end = start + if step == 5 { 50_000 } else { 1_000_000 };
+        made.range(&format!("ProfilerStep#{step}"), (start, end));
+    }
+    let found = report(made);
+    assert_eq!((found.steps.len(), found.settled.count), (6, 5));
+    assert!(found.steps[5].step.is_cut_off);
+}
+
 /// Steps of several ranks on a device each, 100 µs apart.
 fn job(ranks: u32, range: Option<&str>) -> Made {
     let mut made = Made::new();
@@ -248,4 +333,45 @@ fn a_step_of_a_job_is_looked_at_with_all_ranks() {
     let steps = &step.swept().steps.steps;
     assert_eq!((steps.len(), steps[0].ops, steps[0].devices.len()), (1, 8, 4));
     assert!(Analysis::of_step(&trace, 6).is_err());
+}
+
+/// Issue 29: the CPU prepares a batch at the start of each step, and there is no call before the first one.
+#[test]
+fn a_step_is_analyzed_from_its_start_to_its_end() {
+    let mut made = Made::new();
+    for step in 0..5u64 {
+        let start = 1_000_000 * (step + 1);
+        made.range(&format!("step {step}"), (start, start + 900_000));
+        made.launched(
+            "forward",
+            1,
+            (start + 600_000, start + 610_000),
+            (start + 620_000, start + 800_000),
+        );
+    }
+    let trace = made.finish();
+    for step in [0, 3, 4] {
+        let analysis = Analysis::of_step(&trace, step).unwrap();
+        let start = 1_000_000 * (step as u64 + 1);
+        let summary = analysis.summary().unwrap();
+        assert_eq!(summary.analyzed_ns, (start, start + 900_000), "step {step}");
+        let idle = &summary.idle.devices[0];
+        let causes: Vec<_> = idle
+            .causes
+            .iter()
+            .map(|cause| (cause.cause, cause.total_ns))
+            .collect();
+        assert_eq!(
+            causes,
+            [
+                (IdleCause::HostBusy, 600_000),
+                (IdleCause::End, 100_000),
+                (IdleCause::LaunchGap, 20_000),
+            ],
+            "step {step}"
+        );
+        assert_eq!(idle.idle_ns, 720_000);
+        assert_eq!(summary.utilization.devices[0].breakdown.idle_ns, 720_000);
+        assert_eq!(summary.host.total_ns, 600_000, "step {step}");
+    }
 }

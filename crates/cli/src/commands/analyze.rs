@@ -355,7 +355,7 @@ fn plain_table(rows: Rows<'_>, limit: usize, output: &mut Output) -> anyhow::Res
         table.row_of(plain_members(row).map(|(_, value)| text(value).into()).collect());
     }
     output.table(&table)?;
-    tables::more(rows.len().saturating_sub(limit), "rows", output);
+    tables::more(rows.len().saturating_sub(limit), "row", output);
     Ok(())
 }
 

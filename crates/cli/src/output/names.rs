@@ -1,7 +1,8 @@
 //! Names of C++ functions in tables: short enough to read, and still told apart.
 //!
-//! A name that is too long loses its parameters first, then its template arguments, then its middle. Where two names of a
-//! column become the same, each shows the part that differs.
+//! A name that is too long loses its parameters first, then the namespaces and numbers of its template arguments, then
+//! the end of these, and last its middle: the functor of an elementwise kernel stays. Where two names of a column become
+//! the same, each shows the part that differs.
 
 use std::collections::BTreeMap;
 
@@ -78,7 +79,81 @@ fn fitted_alone(name: &str, width: usize) -> String {
     if bare.width() <= width {
         return bare.to_owned();
     }
-    shortened(&without_arguments(name), width)
+    with_main_arguments(name, width).unwrap_or_else(|| shortened(&without_arguments(name), width))
+}
+
+/// The fewest columns in which arguments mean something.
+const FEWEST: usize = 16;
+
+/// A name with the template arguments that tell what it does; `None` where no room is left for them.
+fn with_main_arguments(name: &str, width: usize) -> Option<String> {
+    let (base, arguments) = template(name)?;
+    let whole = format!("{base}<{}>", arguments.join(", "));
+    if whole.width() <= width {
+        return Some(whole);
+    }
+    let rest = width
+        .checked_sub(base.width() + 2)
+        .filter(|rest| *rest >= FEWEST)?;
+    let is_number = |text: &String| text.starts_with(|letter: char| letter.is_ascii_digit());
+    let main: Vec<String> = arguments.into_iter().filter(|text| !is_number(text)).collect();
+    match main.is_empty() {
+        true => None,
+        false => Some(format!("{base}<…{}>", clipped(&main.join(", "), rest - 1))),
+    }
+}
+
+/// The short name and the template arguments of its last part, without namespaces and casts. `None` for a name that does
+/// not end with arguments.
+fn template(name: &str) -> Option<(String, Vec<String>)> {
+    let bare = without_parameters(name);
+    let open = bare.find('<')?;
+    let base = short_name(name);
+    let is_plain = bare[..open].replace("(anonymous namespace)", "(anonymous)") == base;
+    let inner = bare[open + 1..].strip_suffix('>').filter(|_| is_plain)?;
+    let (mut arguments, mut depth, mut start) = (Vec::new(), 0i32, 0);
+    for (at, letter) in inner.char_indices() {
+        match letter {
+            '<' | '(' | '{' | '[' => depth += 1,
+            '>' | ')' | '}' | ']' => depth -= 1,
+            ',' if depth == 0 => {
+                arguments.push(unqualified(&inner[start..at]));
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    arguments.push(unqualified(&inner[start..]));
+    Some((base, arguments))
+}
+
+/// A type without namespaces and casts: `std::array<char *, (unsigned long)3>` is `array<char *, 3>`.
+fn unqualified(text: &str) -> String {
+    let mut short = String::with_capacity(text.len());
+    let mut rest = text.trim().trim_start_matches("void ");
+    while let Some(letter) = rest.chars().next() {
+        if let Some(after) = rest.strip_prefix("::") {
+            let is_word = |letter: char| letter.is_alphanumeric() || letter == '_';
+            let kept = short.trim_end_matches("(anonymous namespace)");
+            let kept = kept.trim_end_matches(is_word).len();
+            if kept < short.len() {
+                short.truncate(kept);
+                rest = after;
+                continue;
+            }
+        }
+        let cast = ["(int)", "(unsigned int)", "(long)", "(unsigned long)", "(bool)"];
+        if let Some(cast) = cast.iter().find(|cast| rest.starts_with(**cast)) {
+            let after = &rest[cast.len()..];
+            if after.starts_with(|letter: char| letter.is_ascii_digit()) {
+                rest = after;
+                continue;
+            }
+        }
+        short.push(letter);
+        rest = &rest[letter.len_utf8()..];
+    }
+    short
 }
 
 /// A name whose template arguments are left out, which is seen where they come last.
@@ -92,11 +167,19 @@ fn without_arguments(name: &str) -> String {
 
 /// Shortens names that share a prefix to the part after it. Names that are still equal get a number.
 fn disambiguate(names: &[&str], group: &[usize], width: usize, short: &mut [String]) {
+    let compact = |name: &str| match template(name) {
+        Some((base, arguments)) => format!("{base}<{}>", arguments.join(", ")),
+        None => without_parameters(name).to_owned(),
+    };
+    let compact: Vec<String> = group.iter().map(|at| compact(names[*at])).collect();
     let bare: Vec<&str> = group.iter().map(|at| without_parameters(names[*at])).collect();
     // Those that differ in their parameters alone are compared as they are.
-    let compared: Vec<&str> = match bare.iter().all(|name| *name == bare[0]) {
-        true => group.iter().map(|at| names[*at]).collect(),
-        false => bare,
+    let compared: Vec<&str> = if compact.iter().any(|name| *name != compact[0]) {
+        compact.iter().map(String::as_str).collect()
+    } else if bare.iter().any(|name| *name != bare[0]) {
+        bare
+    } else {
+        group.iter().map(|at| names[*at]).collect()
     };
     let (word, differs) = common_prefix(&compared);
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
@@ -158,9 +241,36 @@ mod tests {
         );
         assert_eq!(
             fitted(&[ADD], 60),
+            ["at::native::vectorized_elementwise_kernel<…CUDAFunctor_add…>"]
+        );
+        assert_eq!(
+            fitted(&[ADD], 90),
+            ["at::native::vectorized_elementwise_kernel<4, CUDAFunctor_add<float>, array<char*, 3ul>>"]
+        );
+        assert_eq!(
+            fitted(&[ADD], 50),
             ["at::native::vectorized_elementwise_kernel<…>"]
         );
         assert_eq!(fitted(&[ADD], 21), ["at::native…_kernel<…>"]);
+    }
+
+    #[test]
+    fn arguments_lose_namespaces_and_casts() {
+        for (text, short) in [
+            ("std::array<char *, (unsigned long)3>", "array<char *, 3>"),
+            (
+                "at::native::(anonymous namespace)::CopyFunctor<int>",
+                "CopyFunctor<int>",
+            ),
+            (
+                "f(at::TensorIteratorBase &)::[lambda(int)]",
+                "f(TensorIteratorBase &)::[lambda(int)]",
+            ),
+            ("void gpu_kernel_impl<c10::Half>", "gpu_kernel_impl<Half>"),
+            ("::size", "::size"),
+        ] {
+            assert_eq!(unqualified(text), short);
+        }
     }
 
     #[test]
@@ -185,9 +295,24 @@ mod tests {
         assert_eq!(
             short,
             [
-                "at::native::vectorized_elementwise_kernel …add<float>, std::array<cha…",
-                "at::native::vectorized_elementwise_kernel …mul<float>, std::array<cha…",
-                "at::native::vectorized_elementwise_kernel …add<float>, std::array<cha…",
+                "at::native::vectorized_elementwise_kernel<…CUDAFunctor_add<float>, a…>",
+                "at::native::vectorized_elementwise_kernel<…CUDAFunctor_mul<float>, a…>",
+                "at::native::vectorized_elementwise_kernel<…CUDAFunctor_add<float>, a…>",
+            ]
+        );
+        // The first arguments that are shown are the same.
+        let binary = |functor: &str| {
+            format!(
+                "void at::native::elementwise_kernel<128, 2, void at::native::gpu_kernel_impl_nocast<at::native::BinaryFunctor\
+                 <float, float, float, at::native::binary_internal::{functor}<float>>>(at::TensorIteratorBase &)::[lambda(int)]>(int)"
+            )
+        };
+        let (mul, div) = (binary("MulFunctor"), binary("DivFunctor"));
+        assert_eq!(
+            fitted(&[&mul, &div], 70),
+            [
+                "at::native::elementwise_kernel …MulFunctor<float>>>(TensorIteratorBas…",
+                "at::native::elementwise_kernel …DivFunctor<float>>>(TensorIteratorBas…",
             ]
         );
         for width in [12, 20, 40, 44, 50, 60, 90] {

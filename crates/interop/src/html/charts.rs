@@ -120,10 +120,9 @@ pub(super) fn steps(report: &StepsReport) -> String {
     let mut svg = open(HEIGHT, "time of each step");
     for (place, row) in report.steps.iter().enumerate() {
         let height = row.step.duration() as f64 / longest * (HEIGHT - 4.0);
-        let fill = if row.step.is_warm_up {
-            "var(--idle)"
-        } else {
-            "var(--kernel)"
+        let fill = match row.step.is_settled() {
+            true => "var(--kernel)",
+            false => "var(--idle)",
         };
         let _ = write!(
             svg,

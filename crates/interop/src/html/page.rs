@@ -171,9 +171,9 @@ impl Page<'_> {
             html,
             "<h2>Steps</h2><p>{} steps; {} {} on average, {} to {}</p>{}",
             steps.steps.len(),
-            match steps.steps.iter().any(|row| row.step.is_warm_up) {
-                true => "without warm-up (gray), they took",
-                false => "they took",
+            match steps.steps.iter().all(|row| row.step.is_settled()) {
+                false => "without warm-up and steps that the trace cuts off (gray), they took",
+                true => "they took",
             },
             units::nanos(steps.settled.mean_ns as u64),
             units::nanos(steps.settled.min_ns),

@@ -6,6 +6,7 @@
 //! profiler itself held up the calling thread is a cause of its own, whatever the thread was in.
 
 use serde::Serialize;
+use serde_json::Value;
 use tracesmith_format::DeviceId;
 
 use super::kernels::share;
@@ -23,10 +24,20 @@ pub(super) const ANALYZER: Analyzer = Analyzer {
     needs: Need::Ops,
     run: |analysis, _| {
         Ok(Answer::whole(analysis.idle(), |report| {
-            Box::new(report.devices.iter().map(row))
+            Box::new(report.devices.iter().map(with_causes))
         }))
     },
 };
+
+/// A device as a row: each cause is a column, also those that it does not have.
+fn with_causes(device: &DeviceIdle) -> Value {
+    let mut row = row(device);
+    for cause in IdleCause::ALL {
+        let total = device.causes.iter().find(|total| total.cause == cause);
+        row[format!("idle_{}_ns", cause.name())] = total.map_or(0, |total| total.total_ns).into();
+    }
+    row
+}
 
 /// Why nothing ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -52,13 +63,15 @@ pub enum IdleCause {
     LaunchGap,
     /// The work was launched long before, and the device took this long to begin it.
     Dispatch,
+    /// The first work of a stream was launched, and waited for work from before the recording.
+    BeforeRecording,
     /// A stream waited for work of another one.
     OtherStream,
     /// A stream waited for communication on another one.
     Communication,
     /// The call is not in the trace.
     Unknown,
-    /// Before the first work of this device in the analyzed time.
+    /// Before the first work of this device, while others worked already.
     Start,
     /// After the last work of this device in the analyzed time.
     End,
@@ -66,7 +79,7 @@ pub enum IdleCause {
 
 impl IdleCause {
     /// All causes, in the order of their numbers.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::HostBusy,
         Self::HostSync,
         Self::HostAllocation,
@@ -77,6 +90,7 @@ impl IdleCause {
         Self::ProfilerOverhead,
         Self::LaunchGap,
         Self::Dispatch,
+        Self::BeforeRecording,
         Self::OtherStream,
         Self::Communication,
         Self::Unknown,
@@ -97,6 +111,7 @@ impl IdleCause {
             Self::ProfilerOverhead => "profiler_overhead",
             Self::LaunchGap => "launch_gap",
             Self::Dispatch => "dispatch",
+            Self::BeforeRecording => "before_recording",
             Self::OtherStream => "other_stream",
             Self::Communication => "communication",
             Self::Unknown => "unknown",
@@ -117,7 +132,8 @@ impl IdleCause {
             Self::HostCall => "CPU in another call",
             Self::ProfilerOverhead => "profiler overhead",
             Self::LaunchGap => "launch in progress",
-            Self::Dispatch => "queued on the GPU",
+            Self::Dispatch => "launched, not started by the GPU",
+            Self::BeforeRecording => "work from before the recording",
             Self::OtherStream => "waits for another stream",
             Self::Communication => "waits for communication",
             Self::Unknown => "call not recorded",
@@ -279,6 +295,8 @@ pub struct CauseTotal {
 pub struct LongGap {
     /// Where it starts.
     pub from_ns: u64,
+    /// The same from the start of the trace.
+    pub offset_ns: u64,
     /// Where it ends.
     pub to_ns: u64,
     /// Its main cause.
@@ -349,8 +367,13 @@ impl IdleSums {
                 .iter()
                 .find(|(id, _)| *id == device.device)
                 .map_or_else(Sums::default, |(_, sums)| sums.clone());
+            // What a device waited for at the start of a selected time range is a gap like any other.
+            let start = match activity.window.from {
+                Some(_) => 0,
+                None => device.first.saturating_sub(span.0),
+            };
             for (cause, nanos) in [
-                (IdleCause::Start, device.first.saturating_sub(span.0)),
+                (IdleCause::Start, start),
                 // A device without work in the window has a last moment of 0.
                 (IdleCause::End, span.1.saturating_sub(device.last.max(span.0))),
             ] {
@@ -493,6 +516,7 @@ fn long_gap(
 ) -> LongGap {
     LongGap {
         from_ns: gap.from,
+        offset_ns: gap.from.saturating_sub(activity.begin),
         to_ns: gap.to,
         cause,
         next: activity.name(trace, gap.next).to_owned(),
@@ -577,6 +601,14 @@ fn split_by_call(
     } else {
         (from, IdleCause::Unknown)
     };
+    let dispatch = match is_after_earlier_work(activity, next, at, to) {
+        true => IdleCause::BeforeRecording,
+        false => IdleCause::Dispatch,
+    };
+    let launch = match launch {
+        IdleCause::Dispatch => dispatch,
+        other => other,
+    };
     if let Some(held) = held
         && held.until.min(to) > at
     {
@@ -590,12 +622,31 @@ fn split_by_call(
             if returned > at {
                 take(launch, at, returned);
             }
-            return take(IdleCause::Dispatch, returned, to);
+            return take(dispatch, returned, to);
         }
     }
     if to > at {
         take(launch, at, to);
     }
+}
+
+/// Whether work waits for something that the trace does not have: it is the first of its stream, and begins long after
+/// it was launched, while no GPU of its process has anything to do. What was launched before a recording began is not
+/// in it, and streams run in order.
+fn is_after_earlier_work(activity: &Activity, op: OpId, from: u64, to: u64) -> bool {
+    let ops = &activity.ops;
+    let lane = ops.lane[op.index()];
+    // The work before a selected time is not in the activity either, but it is in the trace.
+    let is_first = activity.window.from.is_none() && activity.ops_of(lane).first() == Some(&op);
+    if !is_first || to - from < SLOW_LAUNCH {
+        return false;
+    }
+    let process = activity.lane(lane).process;
+    let started = ops.start.partition_point(|start| *start < to);
+    let is_running = |at: usize| {
+        ops.end[at] > from && activity.lane(ops.lane[at]).process == process && ops.start[at] < to
+    };
+    !(0..started).any(is_running)
 }
 
 /// What the thread that asked for a piece of work did before, by its calls. They stand in the order of their start, so

@@ -7,7 +7,7 @@ use super::kernels::share;
 use super::registry::{Analyzer, Answer, Need};
 use super::utilization::device_name;
 use crate::model::trace::Trace;
-use crate::reconstruct::{Activity, CallClass, CallId, OpId, OpTable, sort_nearly_sorted};
+use crate::reconstruct::{Activity, CallClass, CallId, OpId, OpTable, Steps, sort_nearly_sorted};
 
 pub(super) const ANALYZER: Analyzer = Analyzer {
     name: "launches",
@@ -54,6 +54,8 @@ pub struct ShortKernels {
     pub call_ns: u64,
     /// Share of the analyzed time that the thread with the most of these calls spent in them.
     pub call_share: f64,
+    /// The same of the steps that count in statistics; none without such calls in them.
+    pub step_call_share: Option<f64>,
     /// The row of the one whose call took most more than itself, in the table of kernels. Calls with profiler overhead
     /// in them do not count.
     pub worst_row: Option<u32>,
@@ -98,8 +100,12 @@ pub struct QueuePoint {
 pub struct LaunchBound {
     /// The device.
     pub device: u32,
+    /// Its name.
+    pub device_name: String,
     /// Where it starts.
     pub from_ns: u64,
+    /// The same from the start of the trace.
+    pub offset_ns: u64,
     /// Where it ends.
     pub to_ns: u64,
     /// Pieces of work in it.
@@ -117,7 +123,7 @@ const POINTS: u64 = 200;
 
 impl LaunchesReport {
     /// Of all work that started in the window.
-    pub fn of(trace: &Trace, activity: &Activity) -> Self {
+    pub fn of(trace: &Trace, activity: &Activity, steps: Option<&Steps>) -> Self {
         let (ops, calls) = (&activity.ops, &activity.calls);
         let is_wanted =
             |op: &OpId| ops.call[op.index()].is_some() && activity.window.holds(ops.start[op.index()]);
@@ -135,6 +141,7 @@ impl LaunchesReport {
         let mut short_kernels = ShortKernels::default();
         // The time in the calls of short kernels, by thread.
         let mut in_calls: Vec<u64> = vec![0; calls.threads.len()];
+        let mut in_steps = in_calls.clone();
         let mut worst = 0;
         let (mut graph_launches, mut graph_kernels) = (0, 0);
         let mut seen = SeenCalls::of(calls.len());
@@ -180,6 +187,9 @@ impl LaunchesReport {
                 let base = activity.base;
                 let inside = returned.min(base.1).saturating_sub(called.max(base.0));
                 in_calls[thread] += inside.min(call_ns);
+                if steps.is_some_and(|steps| steps.settled_of(activity, op).is_some()) {
+                    in_steps[thread] += inside.min(call_ns);
+                }
             }
             if overhead == 0 && call_ns - nanos > worst {
                 worst = call_ns - nanos;
@@ -202,6 +212,12 @@ impl LaunchesReport {
         short_kernels.share = share(short_kernels.count, short_kernels.launched);
         let in_calls = in_calls.into_iter().max().unwrap_or(0);
         short_kernels.call_share = share(in_calls, activity.base.1 - activity.base.0);
+        let of_steps = in_steps.into_iter().zip(&calls.threads);
+        short_kernels.step_call_share = of_steps
+            .filter(|(nanos, _)| *nanos > 0)
+            .filter_map(|(nanos, thread)| Some((nanos, steps?.settled_nanos(thread.process))))
+            .map(|(nanos, all)| share(nanos.min(all), all))
+            .reduce(f64::max);
         LaunchesReport {
             latency,
             delay,
@@ -210,7 +226,7 @@ impl LaunchesReport {
             graph_kernels,
             short_kernels,
             queues: queues(trace, activity),
-            launch_bound: launch_bound(activity),
+            launch_bound: launch_bound(trace, activity),
         }
     }
 }
@@ -311,7 +327,7 @@ fn queue_of(asked: &[u64], begun: impl Iterator<Item = u64>, (first, last): (u64
 }
 
 /// Runs of work that was each asked for only when the device had nothing left to do.
-fn launch_bound(activity: &Activity) -> Vec<LaunchBound> {
+fn launch_bound(trace: &Trace, activity: &Activity) -> Vec<LaunchBound> {
     let ops = &activity.ops;
     let devices = activity.devices();
     let mut open: Vec<Option<LaunchBound>> = vec![None; devices.len()];
@@ -329,7 +345,9 @@ fn launch_bound(activity: &Activity) -> Vec<LaunchBound> {
         if is_bound && start > until[place] {
             let stretch = open[place].get_or_insert(LaunchBound {
                 device: device.0,
+                device_name: device_name(trace, device),
                 from_ns: until[place],
+                offset_ns: until[place].saturating_sub(activity.begin),
                 to_ns: 0,
                 ops: 0,
                 idle_ns: 0,

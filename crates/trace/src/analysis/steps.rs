@@ -48,7 +48,7 @@ pub struct StepsReport {
     pub source: StepSource,
     /// The processes that have steps.
     pub processes: usize,
-    /// Durations of those after the warming up.
+    /// Durations of those after the warm-up that are not cut off.
     pub settled: Distribution,
     /// All of them.
     pub steps: Vec<StepRow>,
@@ -60,6 +60,8 @@ pub struct StepRow {
     /// Name and times.
     #[serde(flatten)]
     pub step: Step,
+    /// When it began, from the start of the trace.
+    pub offset_ns: u64,
     /// Ops that it launched, in all processes.
     pub ops: u64,
     /// What each device did while it lasted.
@@ -109,6 +111,7 @@ impl StepsReport {
             });
             StepRow {
                 step: step.clone(),
+                offset_ns: step.start_ns.saturating_sub(activity.begin),
                 ops,
                 devices: devices.collect(),
             }

@@ -228,7 +228,7 @@ impl Analysis {
     pub fn launches(&self) -> Arc<LaunchesReport> {
         self.parts
             .launches
-            .get_or(|| LaunchesReport::of(&self.trace, &self.activity))
+            .get_or(|| LaunchesReport::of(&self.trace, &self.activity, Some(&self.steps)))
     }
 
     /// The allocations and frees of the time range.

@@ -156,6 +156,8 @@ impl Breakdown {
 pub struct StreamUtilization {
     /// The device.
     pub device: u32,
+    /// Its name.
+    pub device_name: String,
     /// The process.
     pub process: u32,
     /// The context.
@@ -183,7 +185,7 @@ impl UtilizationReport {
                 .iter()
                 .map(|device| of_device(trace, device, activity.base))
                 .collect(),
-            streams: streams(activity, timeline),
+            streams: streams(trace, activity, timeline),
         }
     }
 }
@@ -220,7 +222,7 @@ pub fn device_name(trace: &Trace, id: DeviceId) -> String {
     }
 }
 
-fn streams(activity: &Activity, timeline: &Timeline) -> Vec<StreamUtilization> {
+fn streams(trace: &Trace, activity: &Activity, timeline: &Timeline) -> Vec<StreamUtilization> {
     let ops = &activity.ops;
     activity
         .lane_ids()
@@ -230,6 +232,7 @@ fn streams(activity: &Activity, timeline: &Timeline) -> Vec<StreamUtilization> {
             let first = work.first()?;
             Some(StreamUtilization {
                 device: lane.device.0,
+                device_name: device_name(trace, lane.device),
                 process: lane.process.0,
                 context: lane.context.0,
                 stream: lane.stream.0,

@@ -105,6 +105,8 @@ pub struct Activity {
     /// The analyzed time, which shares of time refer to: from the first to the last device work, or the window where
     /// one was selected. Of no length without work.
     pub base: (u64, u64),
+    /// The first moment of the whole trace: times that people read count from it.
+    pub begin: u64,
     /// Device work by lane: those of lane `n` are `by_lane[first[n]..first[n + 1]]`.
     by_lane: Vec<OpId>,
     first: Vec<usize>,
@@ -160,7 +162,7 @@ impl Activity {
         doubts.add_health(trace);
         let (by_lane, first) = by_lane(&ops, lanes.len());
         let span = span(&ops, &calls, &window);
-        let base = base(&ops, &window, span);
+        let base = base(trace, &ops, &window);
         let stream_kinds = stream_kinds(trace, &lanes);
         Ok(Activity {
             ops,
@@ -174,6 +176,7 @@ impl Activity {
             selected,
             span,
             base,
+            begin: trace.span().map_or(0, |(begin, _)| begin.0),
             by_lane,
             first,
             stream_kinds,
@@ -354,16 +357,20 @@ fn span(ops: &Ops, calls: &Calls, window: &Window) -> Option<(u64, u64)> {
     })
 }
 
-/// From the first to the last work. An end that was selected stays as it is: a GPU that waits at the start of a step is idle.
-fn base(ops: &Ops, window: &Window, span: Option<(u64, u64)>) -> (u64, u64) {
-    let (Some((from, to)), Some(first)) = (span, ops.start.first()) else {
+/// From the first to the last work. An end that was selected stays as it is: a GPU that waits at the start of a step is
+/// idle, and a step may begin with CPU work before the first call of the trace.
+fn base(trace: &Trace, ops: &Ops, window: &Window) -> (u64, u64) {
+    let Some(first) = ops.start.first() else {
         return (0, 0);
     };
     let last = ops.end.iter().copied().max().unwrap_or(*first);
     let (first, last) = window.clipped(*first, last);
+    let (begin, end) = trace
+        .span()
+        .map_or((first, last), |(begin, end)| (begin.0, end.0));
     (
-        window.from.map_or(first, |_| from.min(first)),
-        window.to.map_or(last, |_| to.max(last)),
+        window.from.map_or(first, |from| from.max(begin).min(first)),
+        window.to.map_or(last, |to| to.min(end).max(last)),
     )
 }
 

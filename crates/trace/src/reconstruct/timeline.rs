@@ -180,8 +180,8 @@ impl Timeline {
         Self::swept(activity, &[], |_| {})
     }
 
-    /// Sweeps over all work, counting apart what lies between each two of `moments` (sorted), and tells every stretch in
-    /// which a device did nothing between two pieces of work.
+    /// Sweeps over all work, counting apart what lies between each two of `moments` (sorted), and reports every gap: a
+    /// time in which a device did nothing between two ops, or before its first op of a selected time range.
     pub fn swept(activity: &Activity, moments: &[u64], mut on_gap: impl FnMut(Gap)) -> Self {
         let devices = activity.devices();
         let device_of: Vec<usize> = activity
@@ -203,6 +203,15 @@ impl Timeline {
             lane.busy += end.saturating_sub(start.max(lane.last));
             lane.last = lane.last.max(ops.end[at]);
             let sweep = &mut sweeps[device_of[ops.lane[at].index()]];
+            let from = activity.base.0;
+            if sweep.timeline.ops == 0 && activity.window.from.is_some() && start > from {
+                on_gap(Gap {
+                    device: sweep.timeline.device,
+                    from,
+                    to: start,
+                    next: op,
+                });
+            }
             if let Some(gap) = sweep.add(op, start, end, ops.class(op)) {
                 on_gap(gap);
             }

@@ -54,7 +54,7 @@ pub(super) fn findings(
             ))?;
         }
     }
-    more(report.findings.len().saturating_sub(limit), "findings", output);
+    more(report.findings.len().saturating_sub(limit), "finding", output);
     Ok(())
 }
 
@@ -90,7 +90,11 @@ pub(super) fn critical_path(
         ]);
     }
     output.table(&table)?;
-    more(report.totals.len().saturating_sub(limit), "parts", output);
+    more(
+        report.totals.len().saturating_sub(limit),
+        "part of the critical path",
+        output,
+    );
     output.line("")?;
     host::on_path(host, limit, output)?;
     heading(
@@ -114,7 +118,7 @@ pub(super) fn critical_path(
         ]);
     }
     output.table(&table)?;
-    more(report.slack.len().saturating_sub(limit), "names", output);
+    more(report.slack.len().saturating_sub(limit), "row of slack", output);
     unsure(
         &Unsure {
             assumed_records: report.assumed_records,
@@ -164,11 +168,7 @@ pub(super) fn slack(
         return Ok(());
     }
     output.table(&table)?;
-    more(
-        report.iter().len().saturating_sub(limit),
-        "GPU operations",
-        output,
-    );
+    more(report.iter().len().saturating_sub(limit), "GPU operation", output);
     Ok(())
 }
 

@@ -89,6 +89,7 @@ fn list(
         ]);
     }
     output.table(&table)?;
-    more(rows.len().saturating_sub(limit), "rows", output);
+    let hidden = rows.len().saturating_sub(limit);
+    more(hidden, &format!("row of '{title}'"), output);
     Ok(())
 }

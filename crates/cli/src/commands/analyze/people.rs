@@ -20,7 +20,7 @@ pub(super) fn show(
     let has_work = !chosen.analysis.activity.ops.is_empty();
     if let Some(report) = answer.report::<UtilizationReport>() {
         match analyzer.name {
-            "streams" => tables::streams(trace, &report.streams, limit, output)?,
+            "streams" => tables::streams(&report.streams, limit, output)?,
             _ => {
                 tables::analyzed_time(&chosen.analysis.activity, output)?;
                 tables::devices(report, output)?;
@@ -30,7 +30,7 @@ pub(super) fn show(
         tables::analyzed_time(&chosen.analysis.activity, output)?;
         tables::idle(report, output)?;
         tables::stream_idle(report, limit, output)?;
-        tables::gaps(report, span, output)?;
+        tables::gaps(report, span, limit, output)?;
     } else if let Some(report) = answer.report::<StepsReport>() {
         tables::steps(trace, report, limit, output)?;
     } else if let Some(report) = answer.report::<KernelsReport>() {
@@ -41,7 +41,7 @@ pub(super) fn show(
     } else if let Some(report) = answer.report::<LaunchesReport>() {
         tables::analyzed_time(&chosen.analysis.activity, output)?;
         tables::launches(report, output)?;
-        tables::launch_bound(report, span, output)?;
+        tables::launch_bound(report, span, limit, output)?;
     } else if let Some(report) = answer.report::<MemoryReport>() {
         answers::memory(report, limit, span, output)?;
     } else if let Some(report) = answer.report::<HostActivityReport>() {

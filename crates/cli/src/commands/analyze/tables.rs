@@ -5,7 +5,7 @@ use tracesmith_trace::analysis::{
     CopiesReport, CopyRow, IdleReport, KernelKey, KernelsReport, LaunchesReport, StepRow, StepsReport,
     StreamUtilization, UtilizationReport, device_name,
 };
-use tracesmith_trace::reconstruct::Activity;
+use tracesmith_trace::reconstruct::{Activity, Step};
 use tracesmith_trace::{Trace, units};
 
 use super::whole_span;
@@ -56,7 +56,7 @@ pub(super) fn analyzed_time(activity: &Activity, output: &mut Output) -> anyhow:
         false => format!(". CPU calls were recorded for {}", around.join(" and ")),
     };
     output.line(&format!(
-        "Analyzed time: {}, {what}. Percentages of time refer to it{around}",
+        "Analyzed time: {}, {what}. Percentages of time refer to it{around}. Times with + count from the start of the trace",
         units::nanos(to - from)
     ))?;
     Ok(output.line("")?)
@@ -96,7 +96,6 @@ pub(super) fn devices(report: &UtilizationReport, output: &mut Output) -> anyhow
 }
 
 pub(super) fn streams(
-    trace: &Trace,
     streams: &[StreamUtilization],
     limit: usize,
     output: &mut Output,
@@ -114,7 +113,7 @@ pub(super) fn streams(
     for stream in streams.iter().take(limit) {
         let span = stream.last_ns - stream.first_ns;
         table.row([
-            device_name(trace, DeviceId(stream.device)).into(),
+            stream.device_name.clone().into(),
             stream.process.to_string().into(),
             stream.context.to_string().into(),
             stream.stream.to_string().into(),
@@ -125,17 +124,24 @@ pub(super) fn streams(
         ]);
     }
     output.table(&table)?;
-    more(streams.len().saturating_sub(limit), "streams", output);
+    more(streams.len().saturating_sub(limit), "stream", output);
     Ok(())
 }
 
+/// Notes that a table leaves out rows. `what` names one of them, as `kernel` or `gap of GPU 0`.
 pub(super) fn more(hidden: usize, what: &str, output: &mut Output) {
-    if hidden > 0 {
-        output.note(&format!(
-            "{} more {what}; --limit 0 shows all",
-            units::count(hidden as u64)
-        ));
+    if hidden == 0 {
+        return;
     }
+    let what = match (hidden, what.split_once(" of ")) {
+        (1, _) => what.to_owned(),
+        (_, Some((noun, of))) => format!("{noun}s of {of}"),
+        (_, None) => format!("{what}s"),
+    };
+    output.note(&format!(
+        "{} more {what}; --limit 0 shows all",
+        units::count(hidden as u64)
+    ));
 }
 
 pub(super) fn idle(report: &IdleReport, output: &mut Output) -> anyhow::Result<()> {
@@ -204,11 +210,16 @@ pub(super) fn stream_idle(report: &IdleReport, limit: usize, output: &mut Output
         }
     }
     output.table(&table)?;
-    more(idle.len().saturating_sub(limit), "streams", output);
+    more(idle.len().saturating_sub(limit), "stream", output);
     Ok(output.line("")?)
 }
 
-pub(super) fn gaps(report: &IdleReport, span: Option<(u64, u64)>, output: &mut Output) -> anyhow::Result<()> {
+pub(super) fn gaps(
+    report: &IdleReport,
+    span: Option<(u64, u64)>,
+    limit: usize,
+    output: &mut Output,
+) -> anyhow::Result<()> {
     for device in report.devices.iter().filter(|device| !device.longest.is_empty()) {
         heading(&format!("Longest gaps of {}", device.name), output)?;
         let mut table = TextTable::new(&[
@@ -219,7 +230,7 @@ pub(super) fn gaps(report: &IdleReport, span: Option<(u64, u64)>, output: &mut O
             ("row", Align::Right),
             ("ended by", Align::Name),
         ]);
-        for gap in &device.longest {
+        for gap in device.longest.iter().take(limit) {
             table.row([
                 units::offset(span, gap.from_ns).into(),
                 units::nanos(gap.to_ns - gap.from_ns).into(),
@@ -230,6 +241,8 @@ pub(super) fn gaps(report: &IdleReport, span: Option<(u64, u64)>, output: &mut O
             ]);
         }
         output.table(&table)?;
+        let hidden = device.longest.len().saturating_sub(limit);
+        more(hidden, &format!("gap of {}", device.name), output);
         output.line("")?;
     }
     Ok(())
@@ -241,7 +254,10 @@ pub(super) fn step_line(report: &StepsReport, output: &mut Output) -> anyhow::Re
         return Ok(());
     }
     if let [StepRow { step, .. }] = report.steps.as_slice() {
-        let warm_up = if step.is_warm_up { " (warm-up)" } else { "" };
+        let warm_up = match mark(step) {
+            "" => String::new(),
+            mark => format!(" ({mark})"),
+        };
         heading(
             &format!(
                 "Step {}: {}{warm_up}, {}",
@@ -263,10 +279,19 @@ pub(super) fn step_line(report: &StepsReport, output: &mut Output) -> anyhow::Re
         &format!("Steps: {}{ranks}, {}", report.steps.len(), report.source.words()),
         output,
     )?;
-    let who = match warm_up {
-        0 => "step time:".to_owned(),
-        count => format!("{count} warm-up; time of the others:"),
+    let cut_off = report.steps.iter().filter(|row| row.step.is_cut_off).count();
+    let left_out: Vec<String> = [(warm_up, "warm-up"), (cut_off, "cut off by the end of the trace")]
+        .into_iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, why)| format!("{count} {why}"))
+        .collect();
+    let who = match left_out.is_empty() {
+        true => "step time:".to_owned(),
+        false => format!("{}; time of the others:", left_out.join(", ")),
     };
+    if settled.count == 0 {
+        return Ok(output.line("")?);
+    }
     output.line(&format!(
         "{who} mean {}, min {}, max {}",
         units::nanos(settled.mean_ns as u64),
@@ -276,6 +301,15 @@ pub(super) fn step_line(report: &StepsReport, output: &mut Output) -> anyhow::Re
     Ok(output.line("")?)
 }
 
+/// Why a step does not count in statistics.
+fn mark(step: &Step) -> &'static str {
+    match (step.is_warm_up, step.is_cut_off) {
+        (true, _) => "warm-up",
+        (false, true) => "cut off",
+        (false, false) => "",
+    }
+}
+
 pub(super) fn steps(
     trace: &Trace,
     report: &StepsReport,
@@ -283,7 +317,7 @@ pub(super) fn steps(
     output: &mut Output,
 ) -> anyhow::Result<()> {
     if report.steps.is_empty() {
-        output.note("no steps found: no NVTX range and no repeating pattern of kernels");
+        output.note("no steps found: no range of a step, and no kernels that repeat with each step");
         return Ok(());
     }
     step_line(report, output)?;
@@ -301,7 +335,7 @@ pub(super) fn steps(
     ]);
     let span = whole_span(trace);
     for row in report.steps.iter().take(limit) {
-        let warm_up = if row.step.is_warm_up { "warm-up" } else { "" };
+        let warm_up = mark(&row.step);
         let mut add = |device: String, busy: Cell, compute: Cell, exposed: Cell| {
             table.row([
                 row.step.number.to_string().into(),
@@ -331,7 +365,7 @@ pub(super) fn steps(
         }
     }
     output.table(&table)?;
-    more(report.steps.len().saturating_sub(limit), "steps", output);
+    more(report.steps.len().saturating_sub(limit), "step", output);
     Ok(())
 }
 
@@ -390,7 +424,7 @@ pub(super) fn kernels(report: &KernelsReport, hidden: usize, output: &mut Output
         ]);
     }
     output.table(&table)?;
-    more(hidden, "kernels", output);
+    more(hidden, "kernel", output);
     Ok(output.line("")?)
 }
 
@@ -413,9 +447,17 @@ pub(super) fn copies(report: &CopiesReport, output: &mut Output) -> anyhow::Resu
         ("limit", Align::Right),
     ]);
     let speed = |speed: Option<f64>| speed.map_or(String::new(), |speed| format!("{speed:.1} GB/s"));
-    // A guess would not be a peak.
+    // A guess would not be a peak. Where none is known, the table leaves out the empty column.
+    let no_peak = match report
+        .rows
+        .iter()
+        .any(|row| row.peak_gigabytes_per_second.is_some())
+    {
+        true => "unknown",
+        false => "",
+    };
     let peak = |row: &CopyRow| match (row.peak_gigabytes_per_second, row.gigabytes_per_second) {
-        (None, _) => "unknown".to_owned(),
+        (None, _) => no_peak.to_owned(),
         (peak, None) => speed(peak),
         (Some(peak), Some(reached)) => format!("{peak:.1} GB/s ({})", percent(reached / peak)),
     };
@@ -451,7 +493,16 @@ pub(super) fn launches(report: &LaunchesReport, output: &mut Output) -> anyhow::
     if report.latency.count == 0 {
         return Ok(());
     }
-    heading("Launches", output)?;
+    heading(
+        &format!(
+            "Launches: {} that launched kernels, graphs, memcpys or memsets",
+            match report.call.count {
+                1 => "1 call".to_owned(),
+                count => format!("{} calls", units::count(count)),
+            }
+        ),
+        output,
+    )?;
     let mut table = TextTable::new(&[
         ("", Align::Left),
         ("mean", Align::Right),
@@ -461,9 +512,15 @@ pub(super) fn launches(report: &LaunchesReport, output: &mut Output) -> anyhow::
         ("max", Align::Right),
     ]);
     for (name, durations) in [
-        ("duration of the launch call", &report.call),
-        ("call to start of its first GPU work", &report.latency),
-        ("return of the call to that start", &report.delay),
+        ("duration of the call", &report.call),
+        (
+            "start of the call to start of its first GPU operation",
+            &report.latency,
+        ),
+        (
+            "end of the call to start of its first GPU operation",
+            &report.delay,
+        ),
     ] {
         table.row([
             name.into(),
@@ -506,7 +563,7 @@ pub(super) fn launches(report: &LaunchesReport, output: &mut Output) -> anyhow::
     }
     for queue in &report.queues {
         output.line(&format!(
-            "{}: {:.1} operations queued on average, {} at most, queue empty {} of the time",
+            "{}: {:.1} GPU operations launched and not started on average, {} at most, none {} of the time",
             queue.name,
             queue.mean,
             units::count(queue.max),
@@ -519,6 +576,7 @@ pub(super) fn launches(report: &LaunchesReport, output: &mut Output) -> anyhow::
 pub(super) fn launch_bound(
     report: &LaunchesReport,
     span: Option<(u64, u64)>,
+    limit: usize,
     output: &mut Output,
 ) -> anyhow::Result<()> {
     if report.launch_bound.is_empty() {
@@ -527,21 +585,24 @@ pub(super) fn launch_bound(
     output.line("")?;
     heading("Launch-bound ranges: the GPU waited for every launch", output)?;
     let mut table = TextTable::new(&[
-        ("device", Align::Right),
+        ("device", Align::Left),
         ("at", Align::Right),
         ("length", Align::Right),
         ("work", Align::Right),
         ("idle", Align::Right),
     ]);
-    for stretch in &report.launch_bound {
+    for stretch in report.launch_bound.iter().take(limit) {
         let length = stretch.to_ns - stretch.from_ns;
         table.row([
-            stretch.device.to_string().into(),
+            stretch.device_name.clone().into(),
             units::offset(span, stretch.from_ns).into(),
             units::nanos(length).into(),
             units::count(stretch.ops).into(),
             part(stretch.idle_ns, length),
         ]);
     }
-    Ok(output.table(&table)?)
+    output.table(&table)?;
+    let hidden = report.launch_bound.len().saturating_sub(limit);
+    more(hidden, "launch-bound range", output);
+    Ok(())
 }

@@ -29,6 +29,7 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
             table: "allocations",
             row: Some(first.row),
             start_ns: first.time_ns,
+            offset_ns: 0,
             end_ns: first.time_ns,
         }],
     }]

@@ -16,6 +16,11 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
     if alone == 0 || (alone as f64) < WORTH * facts.span_ns as f64 {
         return Vec::new();
     }
+    // Copies can be hidden only by kernels that run without copies beside them.
+    let breakdown = &device.breakdown;
+    let kernels_alone = breakdown.busy_ns - alone;
+    let kernels_alone = kernels_alone.saturating_sub(breakdown.copy_hidden_ns);
+    let is_mostly_copies = kernels_alone < alone / 2;
     vec![Finding {
         rule: "copies_alone",
         sentence: format!(
@@ -24,14 +29,60 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
             device.name,
             units::nanos(alone)
         ),
-        advice: advice(facts, device.device).into(),
-        assumption: "kernels that do not need the data could run in the meantime",
-        saves_ns: Some(alone),
+        advice: match is_mostly_copies {
+            true => format!(
+                "{}. Overlap with kernels saves at most {}",
+                move_less(facts, device.device),
+                units::nanos(kernels_alone)
+            )
+            .into(),
+            false => advice(facts, device.device).into(),
+        },
+        assumption: match is_mostly_copies {
+            true => "none of the data has to be copied each time",
+            false => "kernels that do not need the data could run in the meantime",
+        },
+        saves_ns: Some(match is_mostly_copies {
+            true => alone,
+            false => alone.min(kernels_alone),
+        }),
         saves_share: None,
         evidence: longest_alone(facts, device.device, |class| {
             matches!(class, OpClass::Copy | OpClass::Set)
         }),
     }]
+}
+
+/// What to do if there are too few kernels to hide the copies: which data to move less of.
+fn move_less(facts: &Facts<'_>, device: u32) -> String {
+    let rows = facts.summary.copies.rows.iter();
+    let rows = rows.filter(|row| row.device == device);
+    let of = |direction: &str| -> (u64, u64) {
+        let rows = rows.clone().filter(|row| row.direction == direction);
+        rows.fold((0, 0), |(nanos, bytes), row| {
+            (nanos + row.durations.total_ns, bytes + row.bytes)
+        })
+    };
+    let all: u64 = rows.clone().map(|row| row.durations.total_ns).sum();
+    let (to_device, from_device) = (of("host to device"), of("device to host"));
+    if 2 * (to_device.0 + from_device.0) <= all {
+        return "Move less data: let kernels read the data where it is, and set or copy only what is used"
+            .to_owned();
+    }
+    let ways: Vec<String> = [(to_device, "to the GPU"), (from_device, "to the host")]
+        .into_iter()
+        // A few bytes are results, not data that could stay where it is.
+        .filter(|((nanos, _), _)| *nanos >= all / 100)
+        .map(|((_, bytes), way)| format!("{} {way}", units::bytes(bytes)))
+        .collect();
+    let offload = match facts.program.is_torch {
+        true => ", for example without CPU offload of parameters or optimizer state",
+        false => "",
+    };
+    format!(
+        "Move less data ({}): keep on the GPU what is used again{offload}, or use a smaller data type",
+        ways.join(", ")
+    )
 }
 
 /// What is left to do: copies may be on a stream of their own, or from pinned memory, already.

@@ -127,6 +127,7 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
                     table: "api_calls",
                     row: calls.row_of(facts.trace, CallId(longest as u32)),
                     start_ns: call.start,
+                    offset_ns: 0,
                     end_ns: call.end,
                 }],
             }

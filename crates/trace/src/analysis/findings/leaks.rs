@@ -46,6 +46,7 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
                     table: "allocations",
                     row: Some(holder.first_row),
                     start_ns: holder.first_ns,
+                    offset_ns: 0,
                     end_ns: holder.first_ns,
                 }],
             });

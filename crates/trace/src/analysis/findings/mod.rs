@@ -6,6 +6,7 @@
 
 mod allocations;
 mod bad_frees;
+mod before_recording;
 mod copies_alone;
 mod exposed_communication;
 mod host_busy;
@@ -93,6 +94,8 @@ pub struct Evidence {
     pub row: Option<u64>,
     /// Where it starts.
     pub start_ns: u64,
+    /// The same from the start of the trace. Rules leave it to the report.
+    pub offset_ns: u64,
     /// Where it ends.
     pub end_ns: u64,
 }
@@ -119,6 +122,7 @@ const RULES: &[(&str, Rule)] = &[
     ("slow_launches", slow_launches::find),
     ("profiler_overhead", profiler_overhead::find),
     ("host_busy", host_busy::find),
+    ("before_recording", before_recording::find),
     ("queued_idle", queued_idle::find),
     ("unknown_idle", unknown_idle::find),
     ("short_kernels", short_kernels::find),
@@ -153,6 +157,9 @@ impl FindingsReport {
         for finding in &mut findings {
             finding.saves_ns = finding.saves_ns.map(|nanos| nanos.min(span_ns));
             finding.saves_share = finding.saves_ns.map(|nanos| share(nanos, span_ns));
+            for evidence in &mut finding.evidence {
+                evidence.offset_ns = evidence.start_ns.saturating_sub(activity.begin);
+            }
         }
         findings.sort_by(|a, b| {
             let key = |finding: &Finding| std::cmp::Reverse(finding.saves_ns.unwrap_or(0));
@@ -251,6 +258,7 @@ fn idle_before(gap: &LongGap) -> Evidence {
         table: gap.next_table.name(),
         row: Some(u64::from(gap.next_row)),
         start_ns: gap.from_ns,
+        offset_ns: 0,
         end_ns: gap.to_ns,
     }
 }
@@ -291,6 +299,7 @@ fn longest_alone(facts: &Facts<'_>, device: u32, is_meant: impl Fn(OpClass) -> b
         table: ops.kind(op).table.name(),
         row: Some(u64::from(ops.row[op.index()])),
         start_ns: ops.start[op.index()],
+        offset_ns: 0,
         end_ns: ops.end[op.index()],
     };
     let is_some = |(nanos, _): &(u64, OpId)| *nanos > 0;
@@ -312,6 +321,7 @@ fn longest_copy(row: &CopyRow) -> Evidence {
         table: "copies",
         row: Some(row.longest_row),
         start_ns: row.longest_start_ns,
+        offset_ns: 0,
         end_ns: row.longest_start_ns + row.durations.max_ns,
     }
 }

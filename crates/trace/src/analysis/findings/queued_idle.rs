@@ -24,13 +24,13 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
     vec![Finding {
         rule: "queued_idle",
         sentence: format!(
-            "{} of the time {} is idle although work was launched and queued ({}, the longest {})",
+            "{} of the time {} is idle although work was launched ({}, the longest {})",
             percent(idle, facts.span_ns),
             device.name,
             many(gaps, "gap"),
             units::nanos(longest)
         ),
-        advice: "Look at what the queued work waits for: an event of another stream, another GPU, a host function, or another \
+        advice: "Look at what the launched work waits for: an event of another stream, another GPU, a host function, or another \
                  process on the GPU (tracesmith states --at)"
             .into(),
         assumption: "the trace has all GPU work of this process",

@@ -6,7 +6,7 @@ use crate::units;
 
 /// Share of all kernels from which on it is said.
 const WORTH: f64 = 0.3;
-/// And share of the time in their calls.
+/// And share of the time, or of the time of steps, in their calls.
 const WORTH_TIME: f64 = 0.05;
 /// And share of the time in which the device waits for the host. Launches of a device that is busy hold nothing up.
 const WORTH_IDLE: f64 = 0.05;
@@ -16,9 +16,13 @@ const FEWEST: u64 = 10;
 pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
     let short = &facts.summary.launches.short_kernels;
     let idle = facts.idle_of(IdleCause::LaunchGap).0 + facts.idle_of(IdleCause::HostBusy).0;
-    let is_worth = short.share >= WORTH
-        && short.call_share >= WORTH_TIME
-        && idle as f64 >= WORTH_IDLE * facts.span_ns as f64;
+    // A start or a warm-up outside of steps hides nothing.
+    let (call_share, of) = match short.step_call_share {
+        Some(share) if share > short.call_share => (share, "the time of a step"),
+        _ => (short.call_share, "the time"),
+    };
+    let is_worth =
+        short.share >= WORTH && call_share >= WORTH_TIME && idle as f64 >= WORTH_IDLE * facts.span_ns as f64;
     if short.count < FEWEST || !is_worth {
         return Vec::new();
     }
@@ -27,18 +31,19 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
         table: "kernels",
         row: Some(u64::from(row)),
         start_ns: short.worst_start_ns,
+        offset_ns: 0,
         end_ns: short.worst_end_ns,
     });
     vec![Finding {
         rule: "short_kernels",
         sentence: format!(
             "{} ({:.0} %) take less time than their launch calls: {} of GPU work for {} of launch calls. A thread \
-             spends {:.0} % of the time in them",
+             spends {:.0} % of {of} in them",
             many(short.count, "kernel"),
             100.0 * short.share,
             units::nanos(short.kernel_ns),
             units::nanos(short.call_ns),
-            100.0 * short.call_share
+            100.0 * call_share
         ),
         advice: match facts.program.uses_graphs {
             true => "Fuse them, or add them to the graphs that the program launches",

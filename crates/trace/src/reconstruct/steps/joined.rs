@@ -43,6 +43,7 @@ pub(super) fn join(found: Vec<Found>, names: Names, rank_of: impl Fn(ProcessId) 
         start_ns: step.start,
         end_ns: step.end,
         is_warm_up: false,
+        is_cut_off: step.is_cut_off,
         parts: vec![part(step)],
     };
     let mut steps: Vec<Step> = first.iter().map(alone).collect();
@@ -50,7 +51,10 @@ pub(super) fn join(found: Vec<Found>, names: Names, rank_of: impl Fn(ProcessId) 
         let same = same_steps(&first, &list, names);
         for (step, same) in list.iter().zip(same) {
             match same {
-                Some(at) => steps[at].parts.push(part(step)),
+                Some(at) => {
+                    steps[at].parts.push(part(step));
+                    steps[at].is_cut_off |= step.is_cut_off;
+                }
                 None => steps.push(alone(step)),
             }
         }
@@ -147,6 +151,7 @@ mod tests {
             name: name.replace('#', &number.to_string()),
             start: *start,
             end: start + length,
+            is_cut_off: false,
         };
         starts.iter().enumerate().map(step).collect()
     }

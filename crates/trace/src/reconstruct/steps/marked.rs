@@ -22,10 +22,10 @@ const SAMPLES: usize = 10_000;
 /// A range that may be a step.
 #[derive(Clone, Copy)]
 pub(in crate::reconstruct) struct Range {
-    process: ProcessId,
-    thread: ThreadId,
-    start: u64,
-    end: u64,
+    pub(super) process: ProcessId,
+    pub(super) thread: ThreadId,
+    pub(super) start: u64,
+    pub(super) end: u64,
     name: StringId,
 }
 
@@ -43,18 +43,18 @@ enum Mark {
 }
 
 /// Steps by the best kind of mark that there is. Of several names of a kind, the one that covers most.
-pub(super) fn find(trace: &Trace, activity: &Activity) -> Result<Option<(StepSource, Vec<Found>)>, Error> {
+pub(super) fn find(trace: &Trace, activity: &Activity, ranges: &[Range]) -> Option<(StepSource, Vec<Found>)> {
     let mut groups: BTreeMap<(Mark, String), Vec<Range>> = BTreeMap::new();
     let mut names: FxHashMap<StringId, Option<(Mark, String)>> = FxHashMap::default();
     let mut first: FxHashMap<ProcessId, u64> = FxHashMap::default();
-    for range in ranges(trace, &activity.selected)? {
+    for range in ranges {
         let earliest = first.entry(range.process).or_insert(range.start);
         *earliest = range.start.min(*earliest);
         let mark = names
             .entry(range.name)
             .or_insert_with(|| mark_of(trace.string(range.name)));
         if let Some(mark) = mark {
-            groups.entry(mark.clone()).or_default().push(range);
+            groups.entry(mark.clone()).or_default().push(*range);
         }
     }
     let mut groups: Vec<(Mark, String, Vec<Range>)> = groups
@@ -72,10 +72,10 @@ pub(super) fn find(trace: &Trace, activity: &Activity) -> Result<Option<(StepSou
             Mark::DataLoader => begun_by(activity, &ranges),
         };
         if !found.is_empty() {
-            return Ok(Some((source(trace, mark, name), found)));
+            return Some((source(trace, mark, name), found));
         }
     }
-    Ok(None)
+    None
 }
 
 /// Whether enough of what is launched from the first range of a process to its last is launched in one of them.
@@ -118,6 +118,7 @@ fn found(trace: &Trace, range: &Range) -> Found {
         name: trace.string(range.name).to_owned(),
         start: range.start,
         end: range.end,
+        is_cut_off: false,
     }
 }
 
@@ -168,7 +169,8 @@ fn step_base(name: &str) -> Option<String> {
         .then(|| base.to_owned())
 }
 
-fn ranges(trace: &Trace, selected: &Selected) -> Result<Vec<Range>, Error> {
+/// All ranges of the selected processes.
+pub(super) fn ranges(trace: &Trace, selected: &Selected) -> Result<Vec<Range>, Error> {
     let mut ranges = Vec::new();
     let wanted = Projection::of::<Marker>(&["start", "end", "caller", "shape.name", "shape.kind"])?;
     trace.markers.stream_wanted(
@@ -288,6 +290,8 @@ fn begun_by(activity: &Activity, ranges: &[Range]) -> Vec<Found> {
         let mut steps = between(last.process, &edges.collect::<Vec<_>>());
         if steps.last().is_some_and(|step| is_short(step, &steps, 0.5)) {
             steps.pop();
+        } else if let Some(last) = steps.last_mut() {
+            last.is_cut_off = true;
         }
         steps
     });
@@ -314,6 +318,7 @@ fn between(process: ProcessId, edges: &[u64]) -> Vec<Found> {
         name: String::new(),
         start: edge[0],
         end: edge[1],
+        is_cut_off: false,
     };
     let edges = edges.windows(2).filter(|edge| edge[0] < edge[1]);
     edges.map(step).collect()

@@ -3,6 +3,7 @@
 //! Steps are found in each process. Steps of several ranks that run at the same time are then joined to one.
 
 mod joined;
+mod layers;
 mod marked;
 mod pattern;
 mod warm_up;
@@ -64,6 +65,8 @@ pub struct Step {
     pub end_ns: u64,
     /// Whether the program was still warming up.
     pub is_warm_up: bool,
+    /// Whether the trace does not show where it ends. Statistics leave it out.
+    pub is_cut_off: bool,
     /// What each process did of it, by process.
     pub parts: Vec<StepPart>,
 }
@@ -72,6 +75,11 @@ impl Step {
     /// How long it took.
     pub fn duration(&self) -> u64 {
         self.end_ns - self.start_ns
+    }
+
+    /// Whether it counts in statistics.
+    pub fn is_settled(&self) -> bool {
+        !self.is_warm_up && !self.is_cut_off
     }
 
     /// Whether a process took part.
@@ -122,18 +130,45 @@ struct Found {
     name: String,
     start: u64,
     end: u64,
+    /// Whether the trace does not show where it ends.
+    is_cut_off: bool,
 }
 
 impl Steps {
     /// Finds them: by markers, else by pattern.
     pub fn of(trace: &Trace, activity: &Activity) -> Result<Self, Error> {
-        if let Some((source, found)) = marked::find(trace, activity)? {
-            return Ok(Self::new(trace, source, found, Belongs::Asked));
+        let ranges = marked::ranges(trace, &activity.selected)?;
+        if let Some((source, found)) = marked::find(trace, activity, &ranges) {
+            let mut steps = Self::new(trace, source, found, Belongs::Asked);
+            steps.cut_off_empty_end(activity);
+            return Ok(steps);
         }
-        Ok(match pattern::find(trace, activity) {
+        Ok(match pattern::find(trace, activity, &ranges) {
             Some((source, found, belongs)) => Self::new(trace, source, found, belongs),
             None => Self::of_marked(StepSource::None, Vec::new(), Belongs::Asked),
         })
+    }
+
+    /// A profiler that stops within a step leaves a range in which nothing is launched.
+    fn cut_off_empty_end(&mut self, activity: &Activity) {
+        let Some((last, others)) = self.steps.split_last_mut() else {
+            return;
+        };
+        let launched = |step: &Step| {
+            let ops = &activity.ops;
+            // What a step launches starts in it or after it.
+            let first = ops.start.partition_point(|start| *start < step.start_ns);
+            ops.ids().skip(first).any(|op| {
+                let time = activity.asked(op);
+                let process = activity.lane(ops.lane[op.index()]).process;
+                (step.start_ns..step.end_ns).contains(&time) && step.has(process)
+            })
+        };
+        if others.last().is_some_and(launched) && !launched(last) {
+            last.is_cut_off = true;
+            let last = others.len() as u32;
+            self.settled.retain(|step| *step != last);
+        }
     }
 
     fn new(trace: &Trace, source: StepSource, found: Vec<Found>, belongs: Belongs) -> Self {
@@ -150,10 +185,10 @@ impl Steps {
         Self::of_marked(source, steps, belongs)
     }
 
-    /// Of steps that are in order, numbered, and known to be of the warm-up or not.
+    /// Of steps that are in order, numbered, and known to be of the warm-up or cut off or not.
     fn of_marked(source: StepSource, steps: Vec<Step>, belongs: Belongs) -> Self {
         let settled = (0..steps.len() as u32)
-            .filter(|at| !steps[*at as usize].is_warm_up)
+            .filter(|at| steps[*at as usize].is_settled())
             .collect();
         let mut parts: Vec<_> = (0u32..)
             .zip(&steps)
@@ -188,9 +223,17 @@ impl Steps {
         Some(Self::of_marked(self.source.clone(), vec![step], self.belongs))
     }
 
-    /// Those after the warm-up: places in `steps`.
+    /// Those after the warm-up that are not cut off: places in `steps`.
     pub fn settled(&self) -> &[u32] {
         &self.settled
+    }
+
+    /// The time of a process in the steps that count in statistics.
+    pub fn settled_nanos(&self, process: ProcessId) -> u64 {
+        let settled = self.settled.iter().map(|at| &self.steps[*at as usize]);
+        let parts = settled.flat_map(|step| &step.parts);
+        let parts = parts.filter(|part| part.process == process.0);
+        parts.map(|part| part.end_ns - part.start_ns).sum()
     }
 
     /// The processes that have steps.
@@ -234,10 +277,10 @@ impl Steps {
         self.at(activity.lane(activity.ops.lane[at]).process, time)
     }
 
-    /// The same, unless the program was still warming up.
+    /// The same, unless the program was still warming up or the step is cut off.
     pub fn settled_of(&self, activity: &Activity, op: OpId) -> Option<u32> {
         self.of_op(activity, op)
-            .filter(|step| !self.steps[*step as usize].is_warm_up)
+            .filter(|step| self.steps[*step as usize].is_settled())
     }
 
     /// Starts and ends of all, sorted: the moments between which a timeline is to be counted apart.

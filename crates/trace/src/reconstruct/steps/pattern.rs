@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashMap;
 use tracesmith_format::ProcessId;
 
+use super::layers::Repetitions;
+use super::marked::Range;
 use super::{Belongs, Found, StepSource};
 use crate::model::event::EventName;
 use crate::model::trace::Trace;
@@ -29,14 +31,22 @@ struct Pattern {
     anchor: EventName,
     /// Kernels of a repetition.
     period: usize,
-    /// The ops with which repetitions begin.
+    stream: StreamIndex,
+    /// The places in the stream with which repetitions begin.
+    firsts: Vec<u32>,
+    /// The ops there.
     first: Vec<OpId>,
     /// The op with which the last repetition ends, when it is whole.
     last: Option<OpId>,
 }
 
-/// Steps by the kernels of each process's busiest stream. Only processes with the same pattern have steps.
-pub(super) fn find(trace: &Trace, activity: &Activity) -> Option<(StepSource, Vec<Found>, Belongs)> {
+/// Steps by the kernels of each process's busiest stream. Only processes with the same pattern have steps, and layers of a
+/// model are none.
+pub(super) fn find(
+    trace: &Trace,
+    activity: &Activity,
+    ranges: &[Range],
+) -> Option<(StepSource, Vec<Found>, Belongs)> {
     let mut busiest: BTreeMap<ProcessId, StreamIndex> = BTreeMap::new();
     for lane in activity.lane_ids() {
         let best = busiest.entry(activity.lane(lane).process).or_insert(lane);
@@ -46,7 +56,7 @@ pub(super) fn find(trace: &Trace, activity: &Activity) -> Option<(StepSource, Ve
     }
     let patterns: Vec<Pattern> = busiest
         .into_iter()
-        .filter_map(|(process, lane)| pattern(activity, process, activity.ops_of(lane)))
+        .filter_map(|(process, lane)| pattern(activity, process, lane))
         .collect();
     let main = patterns
         .iter()
@@ -64,14 +74,31 @@ pub(super) fn find(trace: &Trace, activity: &Activity) -> Option<(StepSource, Ve
             (begun.collect(), Belongs::Begun)
         }
     };
+    let are_layers = |(pattern, starts): (&&Pattern, &Vec<u64>)| {
+        let repetitions = Repetitions {
+            process: pattern.process,
+            period: pattern.period,
+            sequence: activity.ops_of(pattern.stream),
+            firsts: &pattern.firsts,
+            starts: &starts[..pattern.firsts.len()],
+            belongs,
+        };
+        repetitions.are_layers(trace, activity, ranges)
+    };
+    if same.iter().zip(&edges).any(are_layers) {
+        return None;
+    }
     let steps = same.iter().zip(edges).flat_map(|(pattern, edges)| {
         let edges: Vec<_> = edges.windows(2).map(|edge| (edge[0], edge[1])).collect();
-        let edges = edges.into_iter().filter(|(start, end)| end > start).enumerate();
-        edges.map(|(number, (start, end))| Found {
+        // Others end where the next one begins; the last one ends with its last kernel.
+        let last = pattern.first.len() - 1;
+        let steps = (0..).zip(edges).filter(|(_, (start, end))| end > start);
+        steps.enumerate().map(move |(number, (at, (start, end)))| Found {
             process: pattern.process,
             name: format!("step {number}"),
             start,
             end,
+            is_cut_off: at == last,
         })
     });
     let source = StepSource::Pattern {
@@ -83,7 +110,8 @@ pub(super) fn find(trace: &Trace, activity: &Activity) -> Option<(StepSource, Ve
 
 /// The pattern of a sequence of kernels: those that come equally often and at even distances are of one pattern, and the
 /// first of them begins it.
-fn pattern(activity: &Activity, process: ProcessId, sequence: &[OpId]) -> Option<Pattern> {
+fn pattern(activity: &Activity, process: ProcessId, stream: StreamIndex) -> Option<Pattern> {
+    let sequence = activity.ops_of(stream);
     let mut places: FxHashMap<EventName, Vec<u32>> = FxHashMap::default();
     for (at, op) in (0u32..).zip(sequence) {
         places.entry(activity.ops.kind(*op).name).or_default().push(at);
@@ -111,8 +139,10 @@ fn pattern(activity: &Activity, process: ProcessId, sequence: &[OpId]) -> Option
         process,
         anchor,
         period,
+        stream,
         last: op(firsts[firsts.len() - 1] + period as u32 - 1),
-        first: firsts.into_iter().filter_map(op).collect(),
+        first: firsts.iter().copied().filter_map(op).collect(),
+        firsts,
     })
 }
 

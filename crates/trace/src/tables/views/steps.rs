@@ -29,6 +29,12 @@ pub(super) const VIEW: View = View {
             None,
             "Whether the program was still warming up.",
         ),
+        (
+            "is_cut_off",
+            Bool,
+            None,
+            "Whether the trace does not show where it ends.",
+        ),
     ],
     make,
 };
@@ -49,5 +55,6 @@ fn make(trace: &Trace) -> Result<Vec<ArrayRef>, Error> {
         u64s(list.iter().map(|(.., part)| part.end_ns)),
         u64s(list.iter().map(|(.., part)| part.end_ns - part.start_ns)),
         flags(list.iter().map(|(_, step, _)| step.is_warm_up)),
+        flags(list.iter().map(|(_, step, _)| step.is_cut_off)),
     ])
 }
