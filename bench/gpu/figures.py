@@ -788,6 +788,11 @@ def replayed_programs():
     replayed.measure_programs(sys.modules[__name__])
 
 
+def replay_ends():
+    """Windows that end while the program launches."""
+    replayed.measure_ends(sys.modules[__name__])
+
+
 def switching():
     """What CUPTI makes of what we do at the ends of windows."""
     switched.measure(sys.modules[__name__])
@@ -848,6 +853,7 @@ SECTIONS = {
     "benchmark": benchmark,
     "stacks": stacks,
     "frameworks": frameworks,
+    "replay_ends": replay_ends,
     "replay": replay,
     "replayed_programs": replayed_programs,
 }

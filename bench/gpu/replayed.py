@@ -9,6 +9,9 @@ import time
 
 RUNS = 3
 
+# Windows of a program that a timer ends.
+ENDS = 8
+
 # Windows of real programs, by the name of the trace.
 FRAMEWORKS = {
     "train": ("one AdamW step of a transformer under autocast", "train", {}),
@@ -127,6 +130,31 @@ def measure_programs(tools):
         tools.row("replay", f"{what}: --check determinism", f"{repeats['verdict']} ({repeats.get('calls')} calls)", "repeats")
     temporary(replays)
     device_functions(replays)
+
+
+def measure_ends(tools):
+    """Windows that a timer ends while the program launches, and copies of the runtime beside our own."""
+    replays = Replays(tools)
+    for case in ("forever", "counting"):
+        program = subprocess.Popen([str(tools.PROGRAMS / "windows"), case], env={**os.environ, **tools.armed()}, stdout=subprocess.DEVNULL)
+        time.sleep(3)
+        verdicts, calls = [], 0
+        for number in range(ENDS):
+            name = f"end-{case}-{number}"
+            tools.run([tools.TRACESMITH, "record", "--force", "--pid", str(program.pid), "-d", "0.15", "--record",
+                       "-o", str(tools.OUTPUT / f"{name}.sbt")])
+            run = replays.answer(name, codes=(0, 1))["runs"][0]
+            verdicts.append(run["verdict"])
+            calls += run["commands"]
+        lives = program.poll() is None
+        program.kill()
+        program.wait()
+        tools.row("replay_ends", f"windows {case}: windows that come out the same; calls; the program lives",
+                  f"{verdicts.count('same')} of {ENDS}; {calls}; {lives}", f"{ENDS} of {ENDS}; …; True")
+    replays.record("runtime-copies", [str(tools.PROGRAMS / "launcher"), "runtime_copies"])
+    counted = tools.run([tools.TRACESMITH, "sql", str(tools.OUTPUT / "runtime-copies.sbt"), "--format", "csv", "select count(*) from copies"])
+    tools.row("replay_ends", "runtime_copies: copies in the trace", counted.split()[1], 3)
+    replays.same("runtime-copies", "three copies of the runtime")
 
 
 # A kernel with the parameters of `fill` that writes nothing.
