@@ -1,14 +1,14 @@
 //! Where threads were: operators, ranges and functions at a time, and the line that made a call.
 
 use rustc_hash::FxHashMap;
-use tracesmith_format::tables::{HostCall, HostCallKind, Marker, MarkerKind};
+use tracesmith_format::tables::{HostCall, HostCallKind, MarkerKind};
 use tracesmith_format::{Projection, StackId, StringId};
 
 use super::source_line::{own_line, source_line};
 use crate::error::Error;
 use crate::model::table::Kept;
 use crate::model::trace::Trace;
-use crate::reconstruct::{Activity, CallId, HostSpans, NestedSpans, times_on};
+use crate::reconstruct::{Activity, CallId, HostSpans, Interner, NestedSpans, for_each_marker, times_on};
 
 /// The operators, ranges and functions of all threads.
 pub(super) struct HostPlaces {
@@ -73,26 +73,12 @@ impl HostPlaces {
                 }
             },
         );
-        let wanted = Projection::of::<Marker>(&columns)?;
-        trace.markers.stream_wanted(
-            &wanted,
-            |block, rows| {
-                let line = trace.clock_map.line(block.header.clock);
-                (times_on(line, &rows.start, &rows.end), rows)
-            },
-            |((start, end), rows)| {
+        for_each_marker(trace, |caller, shape, (start, end)| {
+            if shape.kind == MarkerKind::NESTED_RANGE {
                 let ranges: &mut HostSpans = &mut ranges;
-                for row in 0..start.len() {
-                    let (caller, shape) = (rows.caller.get(row), rows.shape.get(row));
-                    if shape.kind == MarkerKind::NESTED_RANGE {
-                        ranges.push(
-                            (caller.process, caller.thread),
-                            (start[row], end[row], shape.name),
-                        );
-                    }
-                }
-            },
-        );
+                ranges.push((caller.process, caller.thread), (start, end, shape.name));
+            }
+        })?;
         let threads = &activity.calls.threads;
         Ok(HostPlaces {
             operators: operators.outermost(threads),
@@ -174,8 +160,7 @@ pub(super) struct LineFinder<'a> {
     trace: &'a Trace,
     activity: &'a Activity,
     places: &'a HostPlaces,
-    names: Vec<String>,
-    numbers: FxHashMap<String, u32>,
+    names: Interner<String>,
     stacks: FxHashMap<StackId, StackPlaces>,
     /// Of each thread the calls with Python lines of the program, by their start: whether they are made in `backward`,
     /// and the line.
@@ -188,8 +173,7 @@ impl<'a> LineFinder<'a> {
             trace,
             activity,
             places,
-            names: Vec::new(),
-            numbers: FxHashMap::default(),
+            names: Interner::default(),
             stacks: FxHashMap::default(),
             own_calls: FxHashMap::default(),
         };
@@ -229,10 +213,10 @@ impl<'a> LineFinder<'a> {
         let calls = &self.activity.calls;
         let (thread, time) = (calls.thread_of(call), calls.start[call.index()]);
         if let Some(name) = self.places.functions.at(thread, time) {
-            return Some(self.number(self.trace.string(name).to_owned()));
+            return Some(self.names.number(self.trace.string(name).to_owned()));
         }
         if let Some(line) = self.waiting_in_backward(thread, time) {
-            return Some(self.number(line));
+            return Some(self.names.number(line));
         }
         in_stack.map(|places| places.any)
     }
@@ -246,12 +230,12 @@ impl<'a> LineFinder<'a> {
             Some(name) => self.trace.string(name),
             None => NO_PLACE,
         };
-        self.number(name.to_owned())
+        self.names.number(name.to_owned())
     }
 
     /// The names of all places that were found, by their numbers.
     pub(super) fn names(self) -> Vec<String> {
-        self.names
+        self.names.values
     }
 
     /// The line in which another thread of the process waits for the backward pass.
@@ -265,7 +249,7 @@ impl<'a> LineFinder<'a> {
                 let own_calls = self.own_calls.get(&other)?;
                 let next = own_calls.partition_point(|(start, ..)| *start <= time);
                 let (_, is_in_backward, line) = own_calls[..next].last()?;
-                is_in_backward.then(|| in_backward(&self.names[*line as usize]))
+                is_in_backward.then(|| in_backward(&self.names.values[*line as usize]))
             });
         }
         // PyTorch's profiler records Python functions instead of stacks. Only the backward pass runs on threads without
@@ -285,8 +269,8 @@ impl<'a> LineFinder<'a> {
         if let Some(known) = self.stacks.get(&stack) {
             return Some(*known);
         }
-        let own = own_line(self.trace, stack).map(|line| self.number(line));
-        let any = self.number(source_line(self.trace, stack));
+        let own = own_line(self.trace, stack).map(|line| self.names.number(line));
+        let any = self.names.number(source_line(self.trace, stack));
         let view = self.trace.stack(stack);
         let is_backward = |name: &str| name == "backward" || name.ends_with(".backward");
         let is_in_backward = view
@@ -300,16 +284,6 @@ impl<'a> LineFinder<'a> {
         };
         self.stacks.insert(stack, places);
         Some(places)
-    }
-
-    fn number(&mut self, name: String) -> u32 {
-        if let Some(number) = self.numbers.get(&name) {
-            return *number;
-        }
-        let number = self.names.len() as u32;
-        self.names.push(name.clone());
-        self.numbers.insert(name, number);
-        number
     }
 }
 

@@ -12,7 +12,7 @@ use super::host_places::{HostPlaces, LineFinder};
 use super::registry::{Analyzer, Answer, Need, row};
 use super::short_name::short_name;
 use crate::model::trace::Trace;
-use crate::reconstruct::{Activity, OpId, OpTable, RangePaths, Steps, name_of};
+use crate::reconstruct::{Activity, Interner, OpId, OpTable, RangePaths, Steps, name_of};
 
 pub(super) const ANALYZER: Analyzer = Analyzer {
     name: "kernels",
@@ -226,7 +226,7 @@ enum GroupOf {
 
 impl Groups {
     fn of(trace: &Trace, activity: &Activity, by: KernelKey, steps: Option<&Steps>) -> Self {
-        let mut numbered = Numbered::default();
+        let mut numbered = Interner::default();
         let mut places_problem = None;
         let mut places = || {
             HostPlaces::of(trace, activity).unwrap_or_else(|error| {
@@ -247,7 +247,7 @@ impl Groups {
                     finder.line_or_operator(ops.call[op.index()], stack)
                 });
                 let numbers = numbers.collect();
-                numbered.names = finder.names();
+                numbered.values = finder.names();
                 GroupOf::Op(numbers)
             }
             KernelKey::Operator => {
@@ -276,9 +276,7 @@ impl Groups {
                     *known.entry(process).or_insert_with(|| {
                         // Processes of different hosts can have the same name and number.
                         match name(process) {
-                            name if numbered.numbers.contains_key(&name) => {
-                                numbered.number(format!("{name} #{}", process.0))
-                            }
+                            name if numbered.has(&name) => numbered.number(format!("{name} #{}", process.0)),
                             name => numbered.number(name),
                         }
                     })
@@ -323,7 +321,7 @@ impl Groups {
             }
         };
         Groups {
-            names: numbered.names,
+            names: numbered.values,
             of,
             places_problem,
         }
@@ -347,7 +345,12 @@ fn is_kernel(activity: &Activity, op: OpId) -> bool {
     )
 }
 
-fn by_kind(trace: &Trace, activity: &Activity, by: KernelKey, numbered: &mut Numbered) -> Vec<Option<u32>> {
+fn by_kind(
+    trace: &Trace,
+    activity: &Activity,
+    by: KernelKey,
+    numbered: &mut Interner<String>,
+) -> Vec<Option<u32>> {
     activity
         .ops
         .kinds
@@ -368,22 +371,4 @@ fn by_kind(trace: &Trace, activity: &Activity, by: KernelKey, numbered: &mut Num
             Some(numbered.number(name))
         })
         .collect()
-}
-
-#[derive(Default)]
-struct Numbered {
-    names: Vec<String>,
-    numbers: FxHashMap<String, u32>,
-}
-
-impl Numbered {
-    fn number(&mut self, name: String) -> u32 {
-        if let Some(number) = self.numbers.get(&name) {
-            return *number;
-        }
-        let number = self.names.len() as u32;
-        self.names.push(name.clone());
-        self.numbers.insert(name, number);
-        number
-    }
 }

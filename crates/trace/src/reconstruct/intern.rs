@@ -20,13 +20,18 @@ impl<T> Default for Interner<T> {
     }
 }
 
-impl<T: Copy + Eq + Hash> Interner<T> {
+impl<T: Clone + Eq + Hash> Interner<T> {
     /// The value's number.
     pub(crate) fn number(&mut self, value: T) -> u32 {
-        *self.numbers.entry(value).or_insert_with(|| {
-            self.values.push(value);
+        *self.numbers.entry(value).or_insert_with_key(|value| {
+            self.values.push(value.clone());
             self.values.len() as u32 - 1
         })
+    }
+
+    /// Whether the value has a number.
+    pub(crate) fn has(&self, value: &T) -> bool {
+        self.numbers.contains_key(value)
     }
 
     /// The numbers of a block's distinct values, so that its rows need no look-up of their own.

@@ -46,5 +46,5 @@ pub(crate) use intern::Interner;
 pub(crate) use joins::outermost;
 pub(crate) use ops::{first_rows, times_on};
 pub(crate) use order::sort_nearly_sorted;
-pub(crate) use ranges::without_sequence;
+pub(crate) use ranges::{for_each_marker, without_sequence};
 pub(crate) use spans::{HostSpans, NestedSpans};

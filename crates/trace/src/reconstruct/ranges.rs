@@ -3,11 +3,12 @@
 use std::cmp::Reverse;
 
 use rustc_hash::FxHashMap;
-use tracesmith_format::tables::{Marker, MarkerKind};
+use tracesmith_format::tables::{Caller, Marker, MarkerKind, MarkerShape};
 use tracesmith_format::{ProcessId, Projection, StringId, ThreadId};
 
 use super::activity::Activity;
 use super::ops::{OpId, times_on};
+use crate::error::Error;
 use crate::model::trace::Trace;
 
 /// Start, end and name.
@@ -22,6 +23,27 @@ pub(crate) fn without_sequence(name: &str) -> &str {
     &name[..end.unwrap_or(name.len())]
 }
 
+/// Reads all markers: who set them, what they are, and when they start and end.
+pub(crate) fn for_each_marker(
+    trace: &Trace,
+    mut each: impl FnMut(&Caller, &MarkerShape, (u64, u64)),
+) -> Result<(), Error> {
+    let wanted = Projection::of::<Marker>(&["start", "end", "caller", "shape.name", "shape.kind"])?;
+    trace.markers.stream_wanted(
+        &wanted,
+        |block, rows| {
+            let line = trace.clock_map.line(block.header.clock);
+            (times_on(line, &rows.start, &rows.end), rows)
+        },
+        |((start, end), rows)| {
+            for row in 0..start.len() {
+                each(rows.caller.get(row), rows.shape.get(row), (start[row], end[row]));
+            }
+        },
+    );
+    Ok(())
+}
+
 /// Paths of nested ranges, and the one of each call.
 #[derive(Debug)]
 pub struct RangePaths {
@@ -34,26 +56,13 @@ impl RangePaths {
     /// Reads the nested ranges of all threads.
     pub fn of(trace: &Trace, activity: &Activity) -> Self {
         let mut open: FxHashMap<(ProcessId, ThreadId), Vec<Range>> = FxHashMap::default();
-        let wanted = Projection::of::<Marker>(&["start", "end", "caller", "shape.name", "shape.kind"])
-            .expect("these columns are of the table");
-        trace.markers.stream_wanted(
-            &wanted,
-            |block, rows| {
-                (
-                    times_on(trace.clock_map.line(block.header.clock), &rows.start, &rows.end),
-                    rows,
-                )
-            },
-            |((start, end), rows)| {
-                for row in 0..start.len() {
-                    let (caller, shape) = (rows.caller.get(row), rows.shape.get(row));
-                    if shape.kind == MarkerKind::NESTED_RANGE && start[row] != 0 && end[row] >= start[row] {
-                        let ranges = open.entry((caller.process, caller.thread)).or_default();
-                        ranges.push((start[row], end[row], shape.name));
-                    }
-                }
-            },
-        );
+        for_each_marker(trace, |caller, shape, (start, end)| {
+            if shape.kind == MarkerKind::NESTED_RANGE && start != 0 && end >= start {
+                let ranges = open.entry((caller.process, caller.thread)).or_default();
+                ranges.push((start, end, shape.name));
+            }
+        })
+        .expect("these columns are of the table");
         let mut paths = RangePaths {
             nodes: vec![(0, StringId::NONE)],
             of_call: vec![0; activity.calls.len()],

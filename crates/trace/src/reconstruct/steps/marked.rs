@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
-use tracesmith_format::tables::{HostCall, Marker, MarkerKind};
+use tracesmith_format::tables::{HostCall, MarkerKind};
 use tracesmith_format::{ProcessId, Projection, StringId, ThreadId};
 
 use super::{Found, StepSource};
@@ -11,6 +11,7 @@ use crate::error::Error;
 use crate::model::trace::Trace;
 use crate::reconstruct::Activity;
 use crate::reconstruct::ops::times_on;
+use crate::reconstruct::ranges::for_each_marker;
 use crate::selection::Selected;
 
 const PROFILER_STEP: &str = "ProfilerStep";
@@ -172,31 +173,18 @@ fn step_base(name: &str) -> Option<String> {
 /// All ranges of the selected processes.
 pub(super) fn ranges(trace: &Trace, selected: &Selected) -> Result<Vec<Range>, Error> {
     let mut ranges = Vec::new();
-    let wanted = Projection::of::<Marker>(&["start", "end", "caller", "shape.name", "shape.kind"])?;
-    trace.markers.stream_wanted(
-        &wanted,
-        |block, rows| {
-            (
-                times_on(trace.clock_map.line(block.header.clock), &rows.start, &rows.end),
-                rows,
-            )
-        },
-        |((start, end), rows)| {
-            for row in 0..start.len() {
-                let (caller, shape) = (rows.caller.get(row), rows.shape.get(row));
-                let is_range = matches!(shape.kind, MarkerKind::NESTED_RANGE | MarkerKind::FREE_RANGE);
-                if is_range && caller.thread.is_some() && start[row] != 0 && end[row] > start[row] {
-                    ranges.push(Range {
-                        process: caller.process,
-                        thread: caller.thread,
-                        start: start[row],
-                        end: end[row],
-                        name: shape.name,
-                    });
-                }
-            }
-        },
-    );
+    for_each_marker(trace, |caller, shape, (start, end)| {
+        let is_range = matches!(shape.kind, MarkerKind::NESTED_RANGE | MarkerKind::FREE_RANGE);
+        if is_range && caller.thread.is_some() && start != 0 && end > start {
+            ranges.push(Range {
+                process: caller.process,
+                thread: caller.thread,
+                start,
+                end,
+                name: shape.name,
+            });
+        }
+    })?;
     let wanted = Projection::of::<HostCall>(&["start", "end", "caller", "shape.name"])?;
     trace.host_calls.stream_wanted(
         &wanted,
