@@ -114,7 +114,14 @@ fn comparable(value: &Value) -> Value {
         Value::Object(members) => {
             let is_same = |key: &str| {
                 let differs = [
-                    "device", "process", "row", "rows", "evidence", "span_ns", "doubts",
+                    "device",
+                    "process",
+                    "row",
+                    "rows",
+                    "evidence",
+                    "span_ns",
+                    "offset_ns",
+                    "doubts",
                 ];
                 !differs.contains(&key) && !key.ends_with("_row")
             };
