@@ -311,6 +311,16 @@ fn the_first_work_of_a_stream_waits_for_work_from_before_the_recording() {
         made.call("cudaMemcpyAsync", (2_000, 51_000_000));
         made
     };
+    // A stream that is new in the middle of the recording waits for something else, such as a host function.
+    let mut middle = Made::new();
+    for number in 0..20 {
+        let at = 100 + number * 2_000;
+        middle.launched("index", 1, (at, at + 100), (at + 200, at + 1_000));
+    }
+    middle.launched("late", 3, (50_000, 50_100), (60_000_000, 61_000_000));
+    let (summary, findings) = analyzed(middle);
+    assert_eq!(summary.idle.devices[0].causes[0].cause, IdleCause::Dispatch);
+    assert_eq!(findings[0].rule, "queued_idle");
     let (summary, findings) = analyzed(made(true));
     let main = &summary.idle.devices[0].causes[0];
     assert_eq!(

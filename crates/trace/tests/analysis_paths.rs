@@ -623,8 +623,9 @@ fn one_wait_can_be_left_out_by_its_line_or_function() {
     assert_eq!(without("model.py"), (0, 1_260));
 }
 
+/// The path of a time range is a part of the whole one: the time before its first launch is on it, too.
 #[test]
-fn a_stretch_of_time_has_a_path_and_a_replay_of_its_own() {
+fn a_time_range_has_its_part_of_the_path_and_of_the_gain() {
     let mut made = Made::new();
     for step in 0..4u64 {
         let at = 10_000 * (step + 1);
@@ -640,7 +641,13 @@ fn a_stretch_of_time_has_a_path_and_a_replay_of_its_own() {
     };
     let analysis = Analysis::of(&trace, window).unwrap();
     let path = analysis.critical_path();
-    assert_eq!((path.path_ns, path.span_ns), (3_160, 10_000));
+    assert_eq!((path.path_ns, path.span_ns), (10_000, 10_000));
+    let of_part = |part: PathPart| -> u64 {
+        let totals = path.totals.iter().filter(|total| total.part == part);
+        totals.map(|total| total.total_ns).sum()
+    };
+    assert_eq!((of_part(PathPart::Work), of_part(PathPart::Host)), (3_000, 6_880));
+    assert_eq!(analysis.slack().iter().len(), 2, "the ops of the range");
     let same = analysis.what_if(&WhatIf::default());
     assert_eq!(
         (same.measured_ns, same.unchanged_ns, same.changed_ns),
@@ -650,7 +657,7 @@ fn a_stretch_of_time_has_a_path_and_a_replay_of_its_own() {
         scales: scale("gemm", 0.5),
         ..WhatIf::default()
     });
-    assert_eq!(halved.changed_ns, 9_000);
+    assert_eq!((halved.changed_ns, halved.scaled_ops), (9_000, 1));
 }
 
 #[test]

@@ -117,6 +117,15 @@ fn a_thread_that_always_goes_on_when_its_kernel_ends_waits_for_it() {
     );
     let gain = 1.0 - report.changed_ns as f64 / report.measured_ns as f64;
     assert!((0.48..0.50).contains(&gain), "{gain}");
+    // Without waits the CPU launches ahead: only the times between the kernels are saved.
+    let without = WhatIf {
+        host_waits: HostWaits::Left,
+        ..WhatIf::default()
+    };
+    let trace = silent_thread(|_| 7_000).finish();
+    let report = Analysis::of(&trace, Window::default()).unwrap().what_if(&without);
+    assert_eq!(report.left_waits, 39);
+    assert_eq!(report.measured_ns - report.changed_ns, 39 * 7_000);
     // The CPU works on its own.
     let report = halved(
         &silent_thread(|number| 7_000 + 50_000 * (number % 4)).finish(),
@@ -147,4 +156,53 @@ fn the_time_before_a_blocking_copy_begins_is_not_a_wait() {
     assert_eq!(report.unchanged_ns, report.measured_ns);
     let gain = report.measured_ns - report.changed_ns;
     assert!(gain <= 5_000, "{gain}");
+}
+
+/// Launches that are captured into a graph have no ops. After a full queue they take the time that they take.
+#[test]
+fn launches_without_ops_are_blocked_only_after_the_last_op() {
+    let mut made = full_queue(1_000, 1_100);
+    let kernels = 10_000 + 900 * 101_000;
+    for number in 0..5 {
+        let at = kernels + number * 400_000;
+        made.call("cudaLaunchKernel", (at, at + 300_000));
+    }
+    let report = halved(&made.finish(), "gemm");
+    assert_eq!(report.blocked_launches, 80);
+}
+
+/// A graph has many ops of one call. They are looked at once.
+#[test]
+fn graphs_with_many_kernels_take_no_longer_than_as_many_kernels() {
+    let began = std::time::Instant::now();
+    let mut made = Made::new();
+    let (mut time, mut start) = (1_000, 300_000);
+    for _ in 0..30 {
+        let launch = made.call("cudaGraphLaunch", (time, time + 200_000));
+        for node in 0..2_000 {
+            made.node(1 + node, 1, (start, start + 2_900), launch);
+            start += 3_000;
+        }
+        time += 250_000;
+    }
+    let trace = made.finish();
+    let report = halved(&trace, "no such kernel");
+    assert_eq!(report.blocked_launches, 0);
+    assert!(began.elapsed().as_secs() < 20, "{:?}", began.elapsed());
+}
+
+/// Times that no program has: a hostile file must not stop the analysis.
+#[test]
+fn times_may_be_as_far_apart_as_numbers_allow() {
+    let mut made = Made::new();
+    made.launched("early", 1, (1, 2), (3, 4));
+    made.call("cudaDeviceSynchronize", (5, u64::MAX - 10));
+    made.launched(
+        "late",
+        1,
+        (u64::MAX - 9, u64::MAX - 8),
+        (u64::MAX - 7, u64::MAX - 1),
+    );
+    let report = halved(&made.finish(), "");
+    assert!(report.changed_ns <= report.measured_ns);
 }

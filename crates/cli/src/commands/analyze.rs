@@ -279,6 +279,12 @@ fn note_what_if(
     if args.scale.is_empty() && args.streams.is_none() && args.without_sync.is_none() {
         output.note("no change to simulate: use --scale 'name*=0.5', --streams or --without-sync");
     }
+    if args.streams == Some(StreamsArg::Unlimited) {
+        output.note(
+            "this is an upper bound: it assumes that kernels beside each other are as fast as alone, and that none needs \
+             the result of the one before it on its stream",
+        );
+    }
     if let Some(Some(pattern)) = &args.without_sync
         && report.left_waits == 0
     {

@@ -68,10 +68,10 @@ use crate::{clock, guard::lock, threads, wait_limit::WaitLimit};
 /// How long the collector may take to grant it.
 const GRANT_LIMIT: Duration = Duration::from_secs(2);
 
-/// How long calls in progress may take to return when a window ends.
+/// How long calls in progress may take to return when a window ends. A copy that blocks waits for the kernels before it.
 const RETURN_LIMIT: WaitLimit = WaitLimit {
-    control_thread: Duration::from_secs(2),
-    program_thread: Duration::from_millis(500),
+    control_thread: Duration::from_secs(10),
+    program_thread: Duration::from_secs(2),
 };
 
 /// Bytes of one record with contents.
@@ -269,7 +269,10 @@ impl ReplayCapture {
         state.take_reports();
         let (driver, context) = (state.driver.clone(), state.context);
         let read = || {
-            state.read_end();
+            // To read memory is to wait for the GPU, which may wait for the call.
+            if has_returned {
+                state.read_end();
+            }
             state.free_stall();
         };
         if context != 0 && inside(|| driver.within(context, read)).is_none() {
@@ -287,24 +290,14 @@ impl ReplayCapture {
         state.send(&end, &[broken.unwrap_or_default().as_bytes()]);
     }
 
-    /// Waits until no other thread is in a call that changes memory. A call may wait for a kernel that takes longer than
-    /// the limit, so the limit counts from when the GPU's work is over.
+    /// Waits until no other thread is in a call that changes memory. False after the limit: such a call may wait for what
+    /// a thread does that is held up here, and nothing may wait for ever.
     fn await_calls(&self) -> bool {
         let thread = threads::thread_id();
-        let have_returned = || {
+        RETURN_LIMIT.until(|| {
             let guard = lock(&self.state);
             (guard.as_ref()).is_none_or(|state| state.in_progress.iter().all(|(of, _)| *of == thread))
-        };
-        if RETURN_LIMIT.until(have_returned) {
-            return true;
-        }
-        let gpu = (lock(&self.state).as_ref()).map(|state| (state.driver.clone(), state.context));
-        let is_done = gpu
-            .filter(|(_, context)| *context != 0)
-            .is_some_and(|(driver, context)| {
-                inside(|| driver.within(context, || driver.synchronize())).unwrap_or(false)
-            });
-        is_done && RETURN_LIMIT.until(have_returned)
+        })
     }
 
     /// The window is closed.

@@ -11,7 +11,7 @@ use super::registry::{Analyzer, Answer, Need, row};
 use crate::model::event::EventName;
 use crate::model::trace::Trace;
 use crate::reconstruct::{
-    Activity, Dependencies, ExecutionGraph, Interner, Link, LinkKind, Node, OpTable, name_of,
+    Activity, Dependencies, ExecutionGraph, Interner, Link, LinkKind, Node, OpTable, Window, name_of,
 };
 
 pub(super) const ANALYZER: Analyzer = Analyzer {
@@ -57,8 +57,7 @@ impl Serialize for PathAndHost {
 pub struct CriticalPathReport {
     /// From the start of the path to its end.
     pub path_ns: u64,
-    /// From the first to the last node that was looked at; of a stretch of time, with the launches of its work before it
-    /// and all of the work that reaches out of it.
+    /// From the first to the last node of the graph, or as selected.
     pub span_ns: u64,
     /// What the time went to, the most first.
     pub totals: Vec<PathTotal>,
@@ -234,18 +233,20 @@ pub struct SlackRow {
 }
 
 impl CriticalPathReport {
-    /// Finds the critical path of a graph that was built with these dependencies.
+    /// Finds the critical path of a graph that was built with these dependencies, as far as it lies in a time range.
     pub fn of(
         trace: &Trace,
         activity: &Activity,
         dependencies: &Dependencies,
         graph: &ExecutionGraph,
+        window: Window,
     ) -> Self {
-        let slack = slack(trace, activity, graph);
+        let slack = slack(trace, activity, graph, window);
         let mut path = Path::new(activity);
         for at in graph.critical() {
             path.add(graph, at as usize);
         }
+        path.clip(window);
         let segments = path.segments(trace);
         let path_ns = match (segments.stretches.first(), segments.stretches.last()) {
             (Some(first), Some(last)) => last.to_ns.saturating_sub(first.from_ns),
@@ -253,7 +254,7 @@ impl CriticalPathReport {
         };
         CriticalPathReport {
             path_ns,
-            span_ns: graph.span(),
+            span_ns: graph.span_within(window),
             totals: totals(&segments, path_ns),
             segments,
             slack,
@@ -332,6 +333,14 @@ impl<'a> Path<'a> {
         }
     }
 
+    /// Leaves the part that lies in a time range.
+    fn clip(&mut self, window: Window) {
+        self.stretches.retain_mut(|stretch| {
+            (stretch.from_ns, stretch.to_ns) = window.clip(stretch.from_ns, stretch.to_ns);
+            stretch.to_ns > stretch.from_ns || window == Window::default()
+        });
+    }
+
     fn push(&mut self, part: PathPart, name: u32, (from_ns, to_ns): (u64, u64), row: u32) {
         self.stretches.push(Stretch {
             from_ns,
@@ -358,7 +367,7 @@ fn part_of(link: &Link) -> PathPart {
         LinkKind::Launched => PathPart::Launch,
         LinkKind::Stream => PathPart::Dispatch,
         LinkKind::Waited(_) => PathPart::StreamWait,
-        LinkKind::HostWaited | LinkKind::HostBlocked => PathPart::HostWait,
+        LinkKind::HostWaited | LinkKind::FullQueue | LinkKind::AssumedWait => PathPart::HostWait,
         LinkKind::Host | LinkKind::OtherThread => PathPart::Host,
     }
 }
@@ -389,11 +398,13 @@ fn totals(segments: &Segments, path_ns: u64) -> Vec<PathTotal> {
     totals
 }
 
-fn slack(trace: &Trace, activity: &Activity, graph: &ExecutionGraph) -> Vec<SlackRow> {
+fn slack(trace: &Trace, activity: &Activity, graph: &ExecutionGraph, window: Window) -> Vec<SlackRow> {
     let slack = graph.slack();
     let mut of_kind = vec![(0u64, 0u64, u64::MAX, 0u128); activity.ops.kinds.len()];
     for (at, node) in graph.nodes.iter().enumerate() {
-        if let Node::Op(op) = node {
+        if let Node::Op(op) = node
+            && activity.touches(*op, &window)
+        {
             let sum = &mut of_kind[activity.ops.kind[op.index()] as usize];
             sum.0 += 1;
             sum.1 += u64::from(slack[at] == 0);

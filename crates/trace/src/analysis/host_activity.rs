@@ -16,7 +16,9 @@ use super::kernels::share;
 use super::registry::{Analyzer, Answer, Need, row};
 use crate::error::Error;
 use crate::model::trace::Trace;
-use crate::reconstruct::{Activity, CallId, ExecutionGraph, Gap, LinkKind, Node, Timeline, without_sequence};
+use crate::reconstruct::{
+    Activity, CallId, ExecutionGraph, Gap, LinkKind, Node, Timeline, Window, without_sequence,
+};
 
 pub(super) const ANALYZER: Analyzer = Analyzer {
     name: "host",
@@ -113,8 +115,13 @@ impl HostTime {
         Ok(idle.report(trace))
     }
 
-    /// Where threads were in the CPU's part of the critical path.
-    pub fn of_path(trace: &Trace, activity: &Activity, graph: &ExecutionGraph) -> Result<Self, Error> {
+    /// Where threads were in the CPU's part of the critical path, as far as it lies in a time range.
+    pub fn of_path(
+        trace: &Trace,
+        activity: &Activity,
+        graph: &ExecutionGraph,
+        window: Window,
+    ) -> Result<Self, Error> {
         let places = HostPlaces::of(trace, activity)?;
         let mut path = Sums::new(trace, activity, &places);
         let mut reached = 0;
@@ -125,6 +132,7 @@ impl HostTime {
                 && matches!(link.kind, LinkKind::Host | LinkKind::OtherThread)
             {
                 let from = graph.measured(link.from as usize).max(reached);
+                let (from, begin) = window.clip(from, begin);
                 if begin > from {
                     path.add(call, from, begin);
                 }

@@ -29,6 +29,9 @@ pub(super) const ANALYZER: Analyzer = Analyzer {
     },
 };
 
+/// So many ops of a process are its first.
+const FIRST_OPS: usize = 5;
+
 /// A device as a row: each cause is a column, also those that it does not have.
 fn with_causes(device: &DeviceIdle) -> Value {
     let mut row = row(device);
@@ -630,23 +633,19 @@ fn split_by_call(
     }
 }
 
-/// Whether work waits for something that the trace does not have: it is the first of its stream, and begins long after
-/// it was launched, while no GPU of its process has anything to do. What was launched before a recording began is not
-/// in it, and streams run in order.
+/// Whether work waits for something that the trace does not have: it is the first of its stream and among the first of its
+/// process, and begins long after it was launched. What was launched before a recording began is not in it, and streams
+/// run in order. A stream that is used first in the middle of a recording waits for something else.
 fn is_after_earlier_work(activity: &Activity, op: OpId, from: u64, to: u64) -> bool {
     let ops = &activity.ops;
     let lane = ops.lane[op.index()];
-    // The work before a selected time is not in the activity either, but it is in the trace.
-    let is_first = activity.window.from.is_none() && activity.ops_of(lane).first() == Some(&op);
-    if !is_first || to - from < SLOW_LAUNCH {
-        return false;
-    }
     let process = activity.lane(lane).process;
-    let started = ops.start.partition_point(|start| *start < to);
-    let is_running = |at: usize| {
-        ops.end[at] > from && activity.lane(ops.lane[at]).process == process && ops.start[at] < to
-    };
-    !(0..started).any(is_running)
+    let is_earlier = |at: &usize| activity.lane(ops.lane[*at]).process == process;
+    // The work before a selected time is not in the activity either, but it is in the trace.
+    activity.window.from.is_none()
+        && to - from >= SLOW_LAUNCH
+        && activity.ops_of(lane).first() == Some(&op)
+        && (0..op.index()).filter(is_earlier).take(FIRST_OPS).count() < FIRST_OPS
 }
 
 /// What the thread that asked for a piece of work did before, by its calls. They stand in the order of their start, so

@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 
 use super::registry::{Analyzer, Answer, Need, row};
 use crate::model::trace::Trace;
-use crate::reconstruct::{Activity, ExecutionGraph, Node, OpId, OpTable, name_of};
+use crate::reconstruct::{Activity, ExecutionGraph, Node, OpId, OpTable, Window, name_of};
 
 pub(super) const ANALYZER: Analyzer = Analyzer {
     name: "slack",
@@ -48,14 +48,14 @@ pub struct OpSlack {
 }
 
 impl SlackReport {
-    /// Computes the slack of every op in a graph.
-    pub fn of(trace: &Trace, activity: &Arc<Activity>, graph: &ExecutionGraph) -> Self {
+    /// Computes the slack of every op in a graph, and lists those that a time range has.
+    pub fn of(trace: &Trace, activity: &Arc<Activity>, graph: &ExecutionGraph, window: Window) -> Self {
         let mut ranked: Vec<(u64, OpId)> = graph
             .nodes
             .iter()
             .zip(graph.slack())
             .filter_map(|(node, slack)| match node {
-                Node::Op(op) => Some((slack, *op)),
+                Node::Op(op) if activity.touches(*op, &window) => Some((slack, *op)),
                 _ => None,
             })
             .collect();

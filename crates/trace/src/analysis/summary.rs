@@ -206,9 +206,11 @@ impl Analysis {
 
     /// What the CPU did in its part of the critical path.
     pub fn host_on_path(&self) -> Result<Arc<HostTime>, Error> {
-        self.parts
-            .host_on_path
-            .get_or_try(|| HostTime::of_path(&self.trace, &self.activity, &self.execution_graph()))
+        self.parts.host_on_path.get_or_try(|| {
+            let whole = self.whole();
+            let graph = whole.execution_graph();
+            HostTime::of_path(&self.trace, &whole.activity, &graph, self.activity.window)
+        })
     }
 
     /// The kernel table.
@@ -259,33 +261,49 @@ impl Analysis {
             .get_or(|| States::of(&self.activity, &self.dependencies()))
     }
 
-    /// The critical path.
+    /// The analysis of the same selection over the whole time. What held up a step may lie before it, and what the step
+    /// holds up may lie after it.
+    fn whole(&self) -> Self {
+        match self.activity.window == Window::default() {
+            true => self.clone(),
+            // A trace that is too large as a whole is analyzed in part.
+            false => Self::selected(&self.trace, Window::default(), self.activity.selected.selection())
+                .unwrap_or_else(|_| self.clone()),
+        }
+    }
+
+    /// The critical path: of a time range the part of the whole trace's path that lies in it.
     pub fn critical_path(&self) -> Arc<CriticalPathReport> {
         self.parts.critical_path.get_or(|| {
+            let whole = self.whole();
             CriticalPathReport::of(
                 &self.trace,
-                &self.activity,
-                &self.dependencies(),
-                &self.execution_graph(),
+                &whole.activity,
+                &whole.dependencies(),
+                &whole.execution_graph(),
+                self.activity.window,
             )
         })
     }
 
-    /// How much later each op could have ended.
+    /// How much later each op could have ended without delaying the end of the trace.
     pub fn slack(&self) -> Arc<SlackReport> {
-        self.parts
-            .slack
-            .get_or(|| SlackReport::of(&self.trace, &self.activity, &self.execution_graph()))
+        self.parts.slack.get_or(|| {
+            let whole = self.whole();
+            let graph = whole.execution_graph();
+            SlackReport::of(&self.trace, &whole.activity, &graph, self.activity.window)
+        })
     }
 
     /// What the time would have been.
     pub fn what_if(&self, what_if: &WhatIf) -> WhatIfReport {
+        let whole = self.whole();
         WhatIfReport::of(
             &self.trace,
-            &self.activity,
-            &self.dependencies(),
-            &self.execution_graph(),
-            what_if,
+            &whole.activity,
+            &whole.dependencies(),
+            &whole.execution_graph(),
+            (what_if, self.activity.window),
         )
     }
 

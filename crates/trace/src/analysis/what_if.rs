@@ -4,16 +4,17 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
-use tracesmith_format::StackId;
+use tracesmith_format::{DeviceId, StackId};
 
 use super::kernels::share;
 use super::registry::{Analyzer, Answer, Need};
 use super::source_line::source_line;
+use crate::model::event::EventName;
 use crate::model::trace::Trace;
 use crate::name_pattern::NamePattern;
 use crate::reconstruct::{
-    Activity, CallId, Change, Dependencies, ExecutionGraph, Link, LinkKind, Node, OpId, StreamLimit,
-    Unchanged, name_of,
+    Activity, CallId, Change, Dependencies, ExecutionGraph, Link, LinkKind, Node, OpId, OpTable, StreamLimit,
+    Unchanged, Window, name_of,
 };
 use crate::units;
 
@@ -80,8 +81,7 @@ pub struct Scale {
 /// What the time would have been.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WhatIfReport {
-    /// From the first to the last node, as measured; of a stretch of time, with the launches of its work before it and all
-    /// of the work that reaches out of it.
+    /// The analyzed time as measured: from the first to the last node, or as selected.
     pub measured_ns: u64,
     /// The same, replayed with nothing changed: how well the graph explains what was measured.
     pub unchanged_ns: u64,
@@ -116,27 +116,21 @@ pub struct WhatIfReport {
 }
 
 impl WhatIfReport {
-    /// Simulates a graph, which was built with these dependencies, with the changes.
+    /// Simulates a graph, which was built with these dependencies, with the changes. The times are those of a time range:
+    /// how much sooner it would end after it begins.
     pub fn of(
         trace: &Trace,
         activity: &Activity,
         dependencies: &Dependencies,
         graph: &ExecutionGraph,
-        what_if: &WhatIf,
+        (what_if, window): (&WhatIf, Window),
     ) -> Self {
-        let length = |times: &[u64]| {
-            let end = times.iter().copied().max().unwrap_or(graph.start);
-            // Calls after the last node stay as far behind it as they were.
-            let rest = activity
-                .span
-                .map_or(0, |(_, last)| last.saturating_sub(graph.end()));
-            end.saturating_sub(graph.start) + rest
-        };
-        let mut changed = Changed::new(trace, activity, what_if);
-        let unchanged_ns = length(&graph.replayed(&mut Unchanged));
-        let changed_ns = length(&graph.replayed(&mut changed));
-        let measured_ns = graph.span();
-        let path = OnPath::of(activity, graph, &changed.factors);
+        let mut changed = Changed::new(trace, activity, what_if, window);
+        let path = OnPath::of(activity, graph, &changed.factors, window);
+        let length = Length::of(activity, graph, window, path.work_share);
+        let unchanged_ns = length.in_times(&graph.replayed(&mut Unchanged));
+        let changed_ns = length.in_times(&graph.replayed(&mut changed));
+        let measured_ns = graph.span_within(window);
         WhatIfReport {
             scaled_on_path: path.scaled,
             scaled_on_path_ns: path.scaled_ns,
@@ -158,6 +152,62 @@ impl WhatIfReport {
     }
 }
 
+/// How long a time range is in times that were simulated.
+enum Length<'a> {
+    /// The whole time.
+    Whole {
+        activity: &'a Activity,
+        graph: &'a ExecutionGraph,
+    },
+    /// A part. Its ends move with the nodes that are just before them: with those of the host where the CPU determines the
+    /// time, else with those of the GPU.
+    Part {
+        /// Nodes in the order of their measured times.
+        anchors: Vec<(u64, usize)>,
+        ends: (u64, u64),
+    },
+}
+
+impl<'a> Length<'a> {
+    fn of(activity: &'a Activity, graph: &'a ExecutionGraph, window: Window, work_share: f64) -> Self {
+        if window == Window::default() {
+            return Length::Whole { activity, graph };
+        }
+        let is_wanted = |node: &Node| matches!(node, Node::Op(_)) == (work_share >= 0.5);
+        let has_wanted = graph.nodes.iter().any(is_wanted);
+        let mut anchors: Vec<(u64, usize)> = (0..graph.len())
+            .filter(|at| !has_wanted || is_wanted(&graph.nodes[*at]))
+            .map(|at| (graph.measured(at), at))
+            .collect();
+        anchors.sort_unstable();
+        Length::Part {
+            anchors,
+            ends: window.clip(graph.start, graph.start + graph.span()),
+        }
+    }
+
+    fn in_times(&self, times: &[u64]) -> u64 {
+        match self {
+            Self::Whole { activity, graph } => {
+                let end = times.iter().copied().max().unwrap_or(graph.start);
+                // Calls after the last node stay as far behind it as they were.
+                let last = activity.span.map_or(0, |(_, last)| last);
+                end.saturating_sub(graph.start) + last.saturating_sub(graph.end())
+            }
+            Self::Part { anchors, ends } => {
+                let moved = |time: u64| -> i128 {
+                    let after = anchors.partition_point(|(measured, _)| *measured <= time);
+                    let anchor = anchors.get(after.saturating_sub(1)).or(anchors.first());
+                    let shift =
+                        anchor.map_or(0, |(measured, at)| i128::from(times[*at]) - i128::from(*measured));
+                    i128::from(time) + shift
+                };
+                u64::try_from(moved(ends.1) - moved(ends.0)).unwrap_or(0)
+            }
+        }
+    }
+}
+
 /// What the critical path consists of, as far as changes go.
 struct OnPath {
     scaled: u64,
@@ -166,7 +216,7 @@ struct OnPath {
 }
 
 impl OnPath {
-    fn of(activity: &Activity, graph: &ExecutionGraph, factors: &[Option<f64>]) -> Self {
+    fn of(activity: &Activity, graph: &ExecutionGraph, factors: &[Option<f64>], window: Window) -> Self {
         let path = graph.critical();
         let mut on_path = OnPath {
             scaled: 0,
@@ -177,19 +227,22 @@ impl OnPath {
         for at in path.iter().map(|at| *at as usize) {
             let (end, nanos) = (graph.measured(at), graph.duration(at));
             if let Node::Op(op) = graph.nodes[at] {
-                if factors[activity.ops.kind[op.index()] as usize].is_some() {
+                // Ops of the path may overlap.
+                let (from, to) = window.clip((end - nanos).max(reached), end);
+                let is_within = activity.touches(op, &window);
+                if is_within && factors[activity.ops.kind[op.index()] as usize].is_some() {
                     on_path.scaled += 1;
                     on_path.scaled_ns += nanos;
                 }
-                // Ops of the path may overlap.
-                work += end.saturating_sub((end - nanos).max(reached));
+                work += to.saturating_sub(from);
             }
             reached = reached.max(end);
         }
         let first = path.first().map_or(reached, |at| {
             graph.measured(*at as usize) - graph.duration(*at as usize)
         });
-        on_path.work_share = share(work, reached - first);
+        let (first, reached) = window.clip(first, reached);
+        on_path.work_share = share(work, reached.saturating_sub(first));
         on_path
     }
 
@@ -203,6 +256,9 @@ impl OnPath {
             false => "other GPU work determines the time",
         };
         let percent = |part: f64| format!("{:.0} %", 100.0 * part);
+        if changed.scaled_ops > 0 && changed.is_same() {
+            return Some("a factor of 1 changes nothing".to_owned());
+        }
         if changed.scaled_ops > 0 {
             let ops = match changed.scaled_ops {
                 1 => "1 GPU operation matches".to_owned(),
@@ -220,22 +276,24 @@ impl OnPath {
         }
         (changed.left_waits > 0).then(|| match self.work_share < 0.5 {
             true => format!(
-                "the waits cost less than 0.1 %: the CPU itself determines the time ({} of the critical path is GPU work)",
+                "the waits cost less than 0.05 %: the CPU itself determines the time ({} of the critical path is GPU work)",
                 percent(self.work_share)
             ),
             false => format!(
-                "the waits cost less than 0.1 %: the GPU is busy while the CPU waits ({} of the critical path is GPU work)",
+                "the waits cost less than 0.05 %: the GPU is busy while the CPU waits ({} of the critical path is GPU work)",
                 percent(self.work_share)
             ),
         })
     }
 }
 
-/// Share of the time below which a change is none.
-const NOTHING: f64 = 0.001;
+/// Share of the time below which a change is none: it is shown as 0.0 %.
+const NOTHING: f64 = 0.0005;
 
 struct Changed<'a> {
     trace: &'a Trace,
+    /// What is counted lies in it.
+    window: Window,
     /// For each kind of work the factor.
     factors: Vec<Option<f64>>,
     streams: StreamCount,
@@ -243,6 +301,8 @@ struct Changed<'a> {
     /// Whether waits from a line of code are meant, by the stack.
     lines: FxHashMap<StackId, bool>,
     few: Option<StreamLimit>,
+    /// When the copy engine of a device is free, by direction: copies share a link, however many streams there are.
+    engines: FxHashMap<(DeviceId, EventName), u64>,
     scaled_ops: u64,
     left_waits: u64,
     /// The wait that was left out last. It may be tied to several ops and counts once.
@@ -250,13 +310,14 @@ struct Changed<'a> {
 }
 
 impl<'a> Changed<'a> {
-    fn new(trace: &'a Trace, activity: &Activity, what_if: &'a WhatIf) -> Self {
+    fn new(trace: &'a Trace, activity: &Activity, what_if: &'a WhatIf, window: Window) -> Self {
         let factor = |name: &str| {
             let scale = what_if.scales.iter().find(|scale| scale.name.matches(name))?;
             Some(scale.factor)
         };
         Changed {
             trace,
+            window,
             factors: activity
                 .ops
                 .kinds
@@ -270,10 +331,24 @@ impl<'a> Changed<'a> {
                 StreamCount::AtMost(count) => Some(StreamLimit::new(activity, count.max(1))),
                 _ => None,
             },
+            engines: FxHashMap::default(),
             scaled_ops: 0,
             left_waits: 0,
             last_left: CallId::NONE,
         }
+    }
+
+    /// The copy engine of an op, if there are more streams than recorded.
+    fn engine(&self, activity: &Activity, op: OpId) -> Option<(DeviceId, EventName)> {
+        let kind = activity.ops.kind(op);
+        let is_copy = kind.table == OpTable::Copies;
+        let device = activity.lane(activity.ops.lane[op.index()]).device;
+        (self.streams == StreamCount::Unlimited && is_copy).then_some((device, kind.name))
+    }
+
+    /// Whether all ops take as long as they did.
+    fn is_same(&self) -> bool {
+        self.factors.iter().flatten().all(|factor| *factor == 1.0)
     }
 
     /// Whether the host still waits in a call.
@@ -299,7 +374,7 @@ impl Change for Changed<'_> {
     fn duration(&mut self, activity: &Activity, op: OpId, measured: u64) -> u64 {
         match self.factors[activity.ops.kind[op.index()] as usize] {
             Some(factor) => {
-                self.scaled_ops += 1;
+                self.scaled_ops += u64::from(activity.touches(op, &self.window));
                 (measured as f64 * factor).round() as u64
             }
             None => measured,
@@ -313,21 +388,34 @@ impl Change for Changed<'_> {
                 let waits = self.waits_in(activity, call);
                 if !waits && self.last_left != call {
                     self.last_left = call;
-                    self.left_waits += 1;
+                    let end = activity.calls.end[call.index()];
+                    self.left_waits += u64::from(self.window.holds(end));
                 }
                 waits
+            }
+            // A wait without a call goes with all others. Nobody can name it.
+            (LinkKind::AssumedWait, Node::Launch(call)) if *self.host_waits == HostWaits::Left => {
+                let start = activity.calls.start[call.index()];
+                self.left_waits += u64::from(self.window.holds(start));
+                false
             }
             _ => true,
         }
     }
 
     fn lane_free(&mut self, activity: &Activity, op: OpId) -> Option<u64> {
-        self.few.as_ref().map(|few| few.free_at(activity, op))
+        match &self.few {
+            Some(few) => Some(few.free_at(activity, op)),
+            None => self.engines.get(&self.engine(activity, op)?).copied(),
+        }
     }
 
     fn done(&mut self, activity: &Activity, op: OpId, time: u64) {
         if let Some(few) = &mut self.few {
             few.done(activity, op, time);
+        } else if let Some(engine) = self.engine(activity, op) {
+            let free = self.engines.entry(engine).or_default();
+            *free = (*free).max(time);
         }
     }
 }

@@ -58,6 +58,14 @@ pub struct Window {
 }
 
 impl Window {
+    /// The part of a stretch of time that lies in it. The end is not after the start if nothing does.
+    pub fn clip(&self, start: u64, end: u64) -> (u64, u64) {
+        (
+            self.from.map_or(start, |from| start.max(from)),
+            self.to.map_or(end, |to| end.min(to)),
+        )
+    }
+
     /// Whether something reaches into it. What touches only its edge does not, unless it is of no length.
     #[inline]
     pub fn touches(&self, start: u64, end: u64) -> bool {
@@ -220,6 +228,11 @@ impl Activity {
             true => self.calls.start[call.index()].min(start),
             false => start,
         }
+    }
+
+    /// Whether an op reaches into a time range.
+    pub fn touches(&self, op: OpId, window: &Window) -> bool {
+        window.touches(self.ops.start[op.index()], self.ops.end[op.index()])
     }
 
     /// The names of all kinds of work. A name may come several times.

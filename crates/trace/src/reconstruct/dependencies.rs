@@ -12,7 +12,7 @@ use std::ops::RangeInclusive;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 use tracesmith_format::tables::{StreamKind, SyncKind};
-use tracesmith_format::{ContextId, DeviceId, ProcessId};
+use tracesmith_format::{ContextId, DeviceId, ProcessId, StreamId};
 
 use super::activity::{Activity, StreamIndex, StreamKey};
 use super::calls::CallId;
@@ -138,7 +138,7 @@ impl Dependencies {
             .filter(|sync| sync.kind == SyncKind::EVENT_RECORD)
         {
             let before = index
-                .lane(activity, &sync.lane)
+                .lane(&sync.lane)
                 .and_then(|lane| index.last_asked(activity, lane, asked_at(activity, sync)));
             records.insert(sync.record_key(), before);
         }
@@ -185,7 +185,7 @@ impl Dependencies {
                 continue;
             };
             let held = index
-                .lane(activity, &sync.lane)
+                .lane(&sync.lane)
                 .and_then(|lane| index.first_asked(activity, lane, asked_at(activity, sync)));
             if let Some(to) = held {
                 self.add(activity, *from, to, EdgeWhy::Event);
@@ -299,7 +299,7 @@ impl Dependencies {
                         record.into_iter().collect()
                     }
                     Some(sync) if sync.kind == SyncKind::STREAM_WAIT => {
-                        let lane = index.lane(activity, &sync.lane);
+                        let lane = index.lane(&sync.lane);
                         let last = lane.and_then(|lane| index.last_asked(activity, lane, asked));
                         last.into_iter().collect()
                     }
@@ -376,6 +376,7 @@ impl SyncRecord {
 /// Finds work by the time at which it was asked for. On a stream that is the order in which it ran.
 struct Index {
     lanes: FxHashMap<StreamKey, StreamIndex>,
+    of_context: FxHashMap<(ProcessId, ContextId, StreamId), StreamIndex>,
     /// For each thread the calls that launched something, with the last work of each.
     launches: OnceCell<Vec<Vec<(u32, OpId)>>>,
     of_process: FxHashMap<ProcessId, Vec<StreamIndex>>,
@@ -444,6 +445,13 @@ impl Index {
         }
         Index {
             lanes: activity.lane_ids().map(|id| (*activity.lane(id), id)).collect(),
+            of_context: activity
+                .lane_ids()
+                .map(|id| {
+                    let lane = activity.lane(id);
+                    ((lane.process, lane.context, lane.stream), id)
+                })
+                .collect(),
             launches: OnceCell::new(),
             of_process,
             unasked: activity.lane_ids().map(|lane| unasked(activity, lane)).collect(),
@@ -453,14 +461,10 @@ impl Index {
 
     /// The stream of a row. Nsight Systems writes device 0 for the waits of all GPUs, so the context counts: it belongs to
     /// one device.
-    fn lane(&self, activity: &Activity, lane: &StreamKey) -> Option<StreamIndex> {
-        let is_meant = |id: &StreamIndex| {
-            let known = activity.lane(*id);
-            (known.context, known.stream) == (lane.context, lane.stream)
-        };
+    fn lane(&self, lane: &StreamKey) -> Option<StreamIndex> {
         let of_context = || {
-            let lanes = self.of_process.get(&lane.process).into_iter().flatten();
-            lanes.copied().find(is_meant)
+            let key = (lane.process, lane.context, lane.stream);
+            self.of_context.get(&key).copied()
         };
         let found = self.lanes.get(lane).copied();
         found.or_else(|| (lane.context.0 != 0).then(of_context).flatten())
@@ -470,7 +474,7 @@ impl Index {
     /// all of its process with that number.
     fn recording_lanes(&self, activity: &Activity, sync: &SyncRecord) -> Option<Vec<StreamIndex>> {
         let stream = sync.event_stream?;
-        if let Some(lane) = self.lane(activity, &StreamKey { stream, ..sync.lane }) {
+        if let Some(lane) = self.lane(&StreamKey { stream, ..sync.lane }) {
             return Some(vec![lane]);
         }
         let lanes = self.of_process.get(&sync.lane.process).into_iter().flatten();

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use tracesmith_format::ProcessId;
 
-use super::activity::{Activity, StreamIndex};
+use super::activity::{Activity, StreamIndex, Window};
 use super::calls::CallId;
 use super::dependencies::{Dependencies, EdgeWhy};
 use super::ops::OpId;
@@ -45,8 +45,10 @@ pub enum LinkKind {
     Waited(EdgeWhy),
     /// The host waited for the work.
     HostWaited,
+    /// The call launched into a full queue, and returned when this work at its front ended.
+    FullQueue,
     /// The host went on when the work ended, without a call that waits for it.
-    HostBlocked,
+    AssumedWait,
     /// The same thread did the other before.
     Host,
     /// Another thread of the process called last.
@@ -152,6 +154,12 @@ impl ExecutionGraph {
         end.max(self.end()) - self.start
     }
 
+    /// The length of a time range, or of the whole plan.
+    pub fn span_within(&self, window: Window) -> u64 {
+        let (from, to) = window.clip(self.start, self.start + self.span());
+        to.saturating_sub(from)
+    }
+
     /// What the weights of a node's dependencies follow from.
     fn weighing(&self, at: usize, links: &[StoredLink]) -> Weighing {
         match self.nodes[at] {
@@ -168,7 +176,7 @@ impl ExecutionGraph {
                 }
             }
             Node::Launch(call) => {
-                let is_blocked = links.iter().any(|link| link.kind == LinkKind::HostBlocked);
+                let is_blocked = links.iter().any(|link| link.kind == LinkKind::AssumedWait);
                 Weighing::Launch {
                     start: self.activity.calls.start[call.index()],
                     blocked_since: is_blocked.then(|| self.activity.calls.end_before(call)),
@@ -308,37 +316,41 @@ enum Weighing {
     },
 }
 
+/// From one time to another. A hostile file may have times that are too far apart for the type.
+fn between(from: u64, to: u64) -> i64 {
+    let nanos = i128::from(to) - i128::from(from);
+    nanos.clamp(i64::MIN.into(), i64::MAX.into()) as i64
+}
+
 impl Weighing {
     fn weight(self, kind: LinkKind, from: u64) -> i64 {
         match self {
             // The clocks disagree: by no more than they did.
-            Self::Op { start, .. } if kind == LinkKind::Launched && from > start => {
-                start as i64 - from as i64
-            }
+            Self::Op { start, .. } if kind == LinkKind::Launched && from > start => between(from, start),
             // The op started this long after the last of them. That delay stays, whichever is the last.
-            Self::Op { start, ready } if ready <= start => (start - ready) as i64,
+            Self::Op { start, ready } if ready <= start => between(ready, start),
             // The op overlapped some of them, as programmatic launches do: it keeps its place relative to those, and
             // starts no earlier than the others, above all its launch.
-            Self::Op { start, .. } => (start as i64 - from as i64).min(0),
+            Self::Op { start, .. } => between(from, start).min(0),
             Self::Launch {
                 start,
                 blocked_since: Some(since),
-            } if kind != LinkKind::HostBlocked => since.min(start) as i64 - from as i64,
-            Self::Launch { start, .. } => start as i64 - from as i64,
+            } if kind != LinkKind::AssumedWait => between(from, since.min(start)),
+            Self::Launch { start, .. } => between(from, start),
             Self::Wait {
                 start,
                 end,
                 over,
                 setup,
             } => {
-                let since = end as i64 - from as i64;
-                let returned = end as i64 - over as i64;
+                let since = between(from, end);
+                let returned = between(over, end);
                 match (kind, over > start) {
                     // The call returned this long after the last of its ops. That delay stays, whichever is the last.
-                    (LinkKind::HostWaited | LinkKind::HostBlocked, true) => returned,
-                    (LinkKind::HostWaited | LinkKind::HostBlocked, false) => returned.min(RETURN as i64),
+                    (LinkKind::HostWaited | LinkKind::FullQueue, true) => returned,
+                    (LinkKind::HostWaited | LinkKind::FullQueue, false) => returned.min(RETURN as i64),
                     // The wait was for this work: without it the call would have come back as soon as it had begun its own.
-                    (_, true) => since - (end - start).saturating_sub(setup) as i64,
+                    (_, true) => since.saturating_sub(between(start, end.saturating_sub(setup).max(start))),
                     (_, false) => since,
                 }
             }
@@ -347,7 +359,7 @@ impl Weighing {
 }
 
 fn is_host_wait(kind: LinkKind) -> bool {
-    matches!(kind, LinkKind::HostWaited | LinkKind::HostBlocked)
+    matches!(kind, LinkKind::HostWaited | LinkKind::FullQueue)
 }
 
 /// What is different in a replay on paper.
@@ -512,13 +524,17 @@ impl<'a> Builder<'a> {
             .get(&process)
             .filter(|(_, other)| *other != thread);
         let unseen = match node {
-            Node::Launch(call) => wait_of(&self.unseen.without_call, call),
-            Node::Wait(call) => wait_of(&self.unseen.blocked_launches, call),
+            Node::Launch(call) => {
+                wait_of(&self.unseen.without_call, call).map(|op| (op, LinkKind::AssumedWait))
+            }
+            Node::Wait(call) => {
+                wait_of(&self.unseen.blocked_launches, call).map(|op| (op, LinkKind::FullQueue))
+            }
             Node::Op(_) => None,
         };
         let unseen = unseen
-            .map(|op| self.of_op[op.index()])
-            .filter(|place| *place != NOWHERE);
+            .map(|(op, kind)| (self.of_op[op.index()], kind))
+            .filter(|(place, _)| *place != NOWHERE);
         let is_silent = unseen.is_none();
         match (self.last_of_thread[thread], other) {
             (Some(before), Some((other, _))) if is_silent && self.has_handed_over(before, *other, time) => {
@@ -528,8 +544,8 @@ impl<'a> Builder<'a> {
             (None, Some((other, _))) => self.link(*other, LinkKind::OtherThread),
             (None, None) => {}
         }
-        if let Some(place) = unseen {
-            self.link(place, LinkKind::HostBlocked);
+        if let Some((place, kind)) = unseen {
+            self.link(place, kind);
         }
         if let Node::Wait(call) = node {
             for wait in self.dependencies.waits_of(call) {

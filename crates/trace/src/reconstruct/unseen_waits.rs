@@ -67,9 +67,12 @@ fn blocked_launches(activity: &Activity) -> Vec<HostWait> {
     let mut blocked = Vec::new();
     for lane in activity.lane_ids() {
         let of_lane = activity.ops_of(lane);
+        let mut last = CallId::NONE;
         for (place, op) in of_lane.iter().enumerate() {
             let call = ops.call[op.index()];
-            if !call.is_some() || ops.start[op.index()] < calls.end[call.index()] {
+            // A graph has many ops of one call, one after the other.
+            let is_known = std::mem::replace(&mut last, call) == call;
+            if !call.is_some() || is_known || ops.start[op.index()] < calls.end[call.index()] {
                 continue;
             }
             let queue = &of_lane[..place];
@@ -103,6 +106,11 @@ fn launches_without_ops(activity: &Activity, blocked: &[HostWait]) -> Vec<HostWa
     let with_ops: FxHashSet<CallId> = ops.call.iter().copied().collect();
     for (thread, wait) in last_of_thread {
         let queue = activity.ops_of(ops.lane[wait.op.index()]);
+        // Launches before the one of the last op would have ops, unless they are captured into a graph.
+        let Some(last) = queue.iter().rev().find(|op| ops.call[op.index()].is_some()) else {
+            continue;
+        };
+        let launched = calls.start[ops.call[last.index()].index()];
         for at in wait.call.index() + 1..calls.threads[thread].calls.end {
             let call = CallId(at as u32);
             let is_launch = matches!(
@@ -110,6 +118,7 @@ fn launches_without_ops(activity: &Activity, blocked: &[HostWait]) -> Vec<HostWa
                 CallClass::Launch | CallClass::GraphLaunch | CallClass::Copy | CallClass::Set
             );
             if is_launch
+                && calls.start[at] > launched
                 && !calls.is_nested(at)
                 && !with_ops.contains(&call)
                 && let Some((_, op)) = released_by(activity, at, queue)
@@ -143,7 +152,7 @@ fn launches_in(activity: &Activity, queue: &[OpId]) -> usize {
         let (first, second) = (call(&pair[0]), call(&pair[1]));
         first != second || !first.is_some()
     });
-    changes.count() + usize::from(!counted.is_empty())
+    changes.take(FULL_QUEUE).count() + usize::from(!counted.is_empty())
 }
 
 fn waits_without_call(activity: &Activity) -> Vec<HostWait> {
@@ -166,10 +175,10 @@ fn waits_without_call(activity: &Activity) -> Vec<HostWait> {
         let (mut waits, mut others) = (Vec::new(), 0);
         for at in thread.calls.clone() {
             let start = calls.start[at];
-            if last.is_some() && start >= returned + LONG {
+            if last.is_some() && start.saturating_sub(returned) >= LONG {
                 let over = ops.end[last.index()];
                 let is_wait = over > returned
-                    && over <= start + RESUMED
+                    && over <= start.saturating_add(RESUMED)
                     && start.saturating_sub(over) <= RESUMED.min((start - returned) / 10);
                 // The driver's call within the runtime's may be the one that launches.
                 let within =

@@ -182,11 +182,16 @@ struct Unsure {
     assumed_waits: u64,
 }
 
+/// A number and a word in its singular or plural.
+fn counted(count: u64, one: &str, many: &str) -> String {
+    format!("{} {}", units::count(count), if count == 1 { one } else { many })
+}
+
 fn unsure(unsure: &Unsure, output: &mut Output) {
     if unsure.blocked_launches > 0 {
         output.note(&format!(
-            "{} launches blocked because about 1,000 launches were queued: the CPU waits for the GPU there",
-            units::count(unsure.blocked_launches)
+            "{} blocked because the queue of their stream was full: the CPU waits for the GPU there",
+            counted(unsure.blocked_launches, "launch", "launches")
         ));
     }
     if unsure.assumed_waits > 0 {
@@ -247,14 +252,14 @@ pub(super) fn what_if(report: &WhatIfReport, output: &mut Output) -> anyhow::Res
     }
     if report.left_waits > 0 {
         output.note(&format!(
-            "{} CPU waits were removed",
-            units::count(report.left_waits)
+            "{} removed from the simulation",
+            counted(report.left_waits, "CPU wait", "CPU waits")
         ));
     }
     if report.scaled_ops > 0 {
         output.note(&format!(
-            "{} GPU operations were scaled",
-            units::count(report.scaled_ops)
+            "{} scaled",
+            counted(report.scaled_ops, "GPU operation", "GPU operations")
         ));
     }
     if off.abs() > 2.0 {

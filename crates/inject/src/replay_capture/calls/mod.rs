@@ -124,7 +124,11 @@ impl ReplayCapture {
     pub(crate) fn call(&self, id: u32, callback: &ApiCallback) {
         let mut guard = lock(&self.state);
         let is_exit = callback.site == SITE_EXIT;
-        let must_wait = |state: &State| state.stalled.is_others() || state.is_ending && !is_exit;
+        let thread = threads::thread_id();
+        let must_wait = |state: &State| {
+            let is_in_call = || state.in_progress.iter().any(|(of, _)| *of == thread);
+            state.stalled.is_others() || state.is_ending && !is_exit && !is_in_call()
+        };
         while guard.as_ref().is_some_and(must_wait) {
             drop(guard);
             std::thread::sleep(Duration::from_micros(50));
@@ -138,7 +142,7 @@ impl ReplayCapture {
         };
         state.context = callback.context as usize;
         let call = Call { callback };
-        let progress = (threads::thread_id(), callback.correlation);
+        let progress = (thread, callback.correlation);
         if is_exit {
             state.in_progress.retain(|call| *call != progress);
         } else if state.is_window && action.changes_memory() {
