@@ -47,6 +47,38 @@ pub fn count(count: u64) -> String {
     out
 }
 
+/// A value of a counter with at most so many digits that matter: `130.004 W`, `1.5 GiB`, `530 kB/s`. Bytes have binary
+/// prefixes. Units that have a prefix already get no other one.
+pub fn quantity(value: f64, unit: &str, digits: usize) -> String {
+    let (step, prefixes): (f64, &[&str]) = match unit {
+        "B" => (1024.0, &["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"]),
+        "" | "B/s" | "Hz" | "W" | "J" | "V" | "A" => (1000.0, &["", "k", "M", "G", "T", "P", "E"]),
+        _ => (1000.0, &[""]),
+    };
+    let digits = digits.max(1);
+    let rounded = |value: f64| {
+        let above_point = value.abs().max(1.0).log10().floor() as usize + 1;
+        let text = format!("{value:.*}", digits.saturating_sub(above_point));
+        if !text.contains('.') {
+            return text;
+        }
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    };
+    let (mut value, mut prefix) = (value, 0);
+    while prefix + 1 < prefixes.len() && rounded(value).parse().is_ok_and(|shown: f64| shown.abs() >= step) {
+        value /= step;
+        prefix += 1;
+    }
+    let number = match value.abs() {
+        great if great >= 1e15 => format!("{value:.*e}", digits - 1),
+        small if small > 0.0 && small < 0.1_f64.powi(digits as i32) => format!("{value:.*e}", digits - 1),
+        _ => rounded(value),
+    };
+    format!("{number} {}{unit}", prefixes[prefix])
+        .trim_end()
+        .to_owned()
+}
+
 /// A moment in nanoseconds since 1970 as a date in UTC: `2026-11-15 02:06:00 UTC`.
 pub fn date(unix_nanos: u64) -> String {
     let seconds = unix_nanos / 1_000_000_000;
@@ -124,6 +156,38 @@ mod tests {
         );
         assert_eq!(nanos(1_500_000_000), "1.500 s");
         assert_eq!([rate(100, 0), rate(2_000, 1_000)], ["", "2.0 GB/s"]);
+    }
+
+    #[test]
+    fn quantities_have_a_prefix_and_the_digits_that_matter() {
+        let shown = [
+            quantity(0.0, "%", 3),
+            quantity(130.004, "W", 6),
+            quantity(1980.0, "MHz", 3),
+            quantity(38.0, "°C", 3),
+            quantity(1.5 * 1024.0 * 1024.0 * 1024.0, "B", 3),
+            quantity(530_386.0, "B/s", 3),
+            quantity(999_999.0, "B/s", 3),
+            quantity(-0.25, "", 3),
+            quantity(12_345_678.0, "", 3),
+            quantity(1e300, "MHz", 2),
+            quantity(1e-9, "s", 2),
+        ];
+        let expected = [
+            "0 %",
+            "130.004 W",
+            "1980 MHz",
+            "38 °C",
+            "1.5 GiB",
+            "530 kB/s",
+            "1 MB/s",
+            "-0.25",
+            "12.3 M",
+            "1.0e300 MHz",
+            "1.0e-9 s",
+        ];
+        assert_eq!(shown, expected);
+        assert_eq!(quantity(f64::MAX, "B", 3), "1.56e290 EiB");
     }
 
     #[test]

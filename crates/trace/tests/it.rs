@@ -18,6 +18,7 @@ mod analysis_paths;
 mod analysis_steps;
 mod analysis_timeline;
 mod analysis_waits;
+mod counters;
 mod forward;
 #[path = "support/made.rs"]
 mod made;

@@ -72,12 +72,13 @@ impl Charset {
         }
     }
 
-    /// A text in these characters. Of a unit's µ the u is left.
+    /// A text in these characters. Of a unit's µ the u is left, and of °C the C.
     pub(crate) fn text(self, text: &str) -> String {
         match self {
             Charset::Unicode => text.to_owned(),
             Charset::Ascii => text
                 .chars()
+                .filter(|char| *char != '°')
                 .map(|char| match char {
                     'µ' | 'μ' => 'u',
                     '…' => '~',
@@ -135,6 +136,6 @@ mod tests {
 
     #[test]
     fn plain_text_stays_plain() {
-        assert_eq!(Charset::Ascii.text("3.50 µs ∀"), "3.50 us ?");
+        assert_eq!(Charset::Ascii.text("3.50 µs ∀, 37 °C"), "3.50 us ?, 37 C");
     }
 }

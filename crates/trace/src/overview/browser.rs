@@ -2,8 +2,14 @@
 
 use std::sync::Arc;
 
+use tracesmith_format::Timestamp;
+
+use super::counter_index::CounterIndex;
 use super::find::named_by_depth;
-use super::{Direction, Labels, Named, Nesting, Overview, Picked, Position, RowKey, Surroundings, TimeSpan};
+use super::{
+    CounterKey, CounterOverview, Direction, Labels, Named, Nesting, Overview, Picked, Position, RowKey,
+    Surroundings, TimeSpan,
+};
 use crate::model::trace::Trace;
 use crate::name_pattern::NamePattern;
 use crate::query::{ProgressFn, Query};
@@ -16,6 +22,8 @@ const SUMMARY_CELLS_OF_ALL_ROWS: usize = 4 << 20;
 const SUMMARY_CELLS_EACH: usize = 4;
 /// A picture has the names of its events if there are at most this many.
 const MOST_NAMED: usize = 5_000;
+/// Cells per counter of the summary. There are fewer if the trace has very many counters.
+const COUNTER_CELLS: usize = 1 << 14;
 
 /// A trace that somebody moves around in.
 ///
@@ -26,6 +34,7 @@ pub struct Browser {
     trace: Arc<Trace>,
     query: Query,
     summary: Overview,
+    counters: CounterIndex,
     /// The search, and the same summary of the events that it found.
     matches: Option<(Query, Overview)>,
 }
@@ -46,6 +55,8 @@ pub struct LabeledRow {
 pub struct Picture {
     /// The rows with their cells.
     pub overview: Overview,
+    /// The counters, in as many cells.
+    pub counters: CounterOverview,
     /// The events that the search found, in the same cells.
     pub matches: Option<Overview>,
     /// The events with their names. Empty if there are more than 5,000.
@@ -53,16 +64,20 @@ pub struct Picture {
 }
 
 impl Browser {
-    /// Reads the events that `query` selects. `None` if none of them can be drawn.
+    /// Reads the events and counters that `query` selects. `None` if none of them can be drawn. The time range is that of
+    /// the events, and that of the counters only if there are no events.
     pub fn new(trace: &Arc<Trace>, query: &Query, progress: Option<&ProgressFn>) -> Option<Self> {
-        let whole = TimeSpan::of(trace, query)?;
+        let whole = TimeSpan::of(trace, query).or_else(|| TimeSpan::of_counters(trace, query))?;
         let run = query.with_progress(progress);
+        let counters = CounterIndex::read(trace, run, whole, COUNTER_CELLS);
         let how = (Nesting::ByDepth, Some(SUMMARY_CELLS_OF_ALL_ROWS));
         let summary = Overview::with_nesting(trace, run, whole, SUMMARY_CELLS, how);
-        (!summary.rows.is_empty()).then(|| Browser {
+        let has_rows = !summary.rows.is_empty() || !counters.summary().rows.is_empty();
+        has_rows.then(|| Browser {
             trace: Arc::clone(trace),
             query: query.clone(),
             summary,
+            counters,
             matches: None,
         })
     }
@@ -77,15 +92,30 @@ impl Browser {
         &self.summary
     }
 
-    /// The rows with their labels, from top to bottom.
+    /// All counters, and cells that span the whole trace.
+    pub fn counters(&self) -> &CounterOverview {
+        self.counters.summary()
+    }
+
+    /// The rows with their labels, from top to bottom. Counters that have no value in the time range have no row.
     pub fn rows(&self) -> Vec<LabeledRow> {
-        let labels = Labels::new(&self.trace, &self.summary);
-        let rows = self.summary.rows.iter().map(|row| LabeledRow {
-            key: row.key,
-            group: labels.group(row.key),
-            label: labels.row(row.key),
+        let labels = Labels::new(&self.trace, &self.summary).with_counters(self.counters());
+        let counters = self.counters().rows.iter();
+        let with_values = counters.filter(|row| row.window().is_some());
+        let mut keys: Vec<RowKey> = self.summary.rows.iter().map(|row| row.key).collect();
+        keys.extend(with_values.map(|row| RowKey::Counter(row.key)));
+        keys.sort_by_key(|key| key.rank());
+        let rows = keys.into_iter().map(|key| LabeledRow {
+            key,
+            group: labels.group(key),
+            label: labels.row(key),
         });
         rows.collect()
+    }
+
+    /// The value of a counter at a time. `None` before its first sample.
+    pub fn counter_at(&self, key: CounterKey, time: Timestamp) -> Option<f64> {
+        self.counters.value_at(&self.trace, &self.query, key, time)
     }
 
     /// A time range, divided into cells.
@@ -102,6 +132,7 @@ impl Browser {
         };
         Picture {
             overview,
+            counters: self.counters.picture(&self.trace, &self.query, window, cells),
             matches,
             named: named.unwrap_or_default(),
         }
@@ -115,9 +146,12 @@ impl Browser {
         }
     }
 
-    /// The next event of a row. Without a row, the next event that the search found.
+    /// The next event of a row, or the next sample of a counter. Without a row, the next event that the search found.
     pub fn seek(&self, key: Option<RowKey>, from: Position, direction: Direction) -> Option<Picked> {
         match (key, &self.matches) {
+            (Some(RowKey::Counter(key)), _) => {
+                self.counters.seek(&self.trace, &self.query, key, from, direction)
+            }
             (None, Some((query, matches))) => matches.seek(&self.trace, query, None, from, direction),
             _ => self.summary.seek(&self.trace, &self.query, key, from, direction),
         }

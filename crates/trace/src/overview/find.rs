@@ -3,8 +3,6 @@
 //! A picture of the whole trace says in which stretch of time there is something to find, so that only the blocks of that
 //! stretch are read.
 
-use std::cmp::Ordering;
-
 use rustc_hash::FxHashMap;
 use tracesmith_format::schema;
 use tracesmith_format::{Block, BlockKind, Meaning, StringId, Timestamp, Value};
@@ -28,6 +26,15 @@ pub struct Position {
 }
 
 impl Position {
+    /// That of a row of a block.
+    pub(super) fn of_row(start: Timestamp, block: &Block, row: usize) -> Self {
+        Position {
+            start,
+            block: block.offset,
+            row,
+        }
+    }
+
     /// Before all that starts at a moment.
     pub fn before(start: Timestamp) -> Self {
         Position {
@@ -54,6 +61,16 @@ pub enum Direction {
     Forward,
     /// To earlier ones.
     Back,
+}
+
+impl Direction {
+    /// Whether one position comes before another on the way.
+    pub(super) fn is_nearer(self, one: Position, other: Position) -> bool {
+        match self {
+            Self::Forward => one < other,
+            Self::Back => one > other,
+        }
+    }
 }
 
 /// An event that was found.
@@ -104,7 +121,7 @@ impl Overview {
                     nesting: self.nesting,
                 };
                 if let Some(found) = seeker.nearest() {
-                    return seeker.pick(found);
+                    return pick(trace, found);
                 }
             }
             match direction {
@@ -260,7 +277,7 @@ impl Seeker<'_> {
             };
             for row in 0..pieces.start.len() {
                 if let Some(found) = self.row(&pieces, block, row, &levels)
-                    && best.is_none_or(|(best, _)| self.is_nearer(found.0, best))
+                    && best.is_none_or(|(best, _)| self.direction.is_nearer(found.0, best))
                 {
                     best = Some(found);
                 }
@@ -281,41 +298,28 @@ impl Seeker<'_> {
         if !start.is_some() || !(self.window.from.0..self.window.to.0).contains(&start.0) {
             return None;
         }
-        let position = Position {
-            start,
-            block: block.offset,
-            row,
-        };
-        let side = match self.direction {
-            Direction::Forward => Ordering::Greater,
-            Direction::Back => Ordering::Less,
-        };
-        (position.cmp(&self.from) == side).then_some((position, key))
+        let position = Position::of_row(start, block, row);
+        self.direction
+            .is_nearer(self.from, position)
+            .then_some((position, key))
     }
+}
 
-    fn is_nearer(&self, found: Position, best: Position) -> bool {
-        match self.direction {
-            Direction::Forward => found < best,
-            Direction::Back => found > best,
-        }
-    }
-
-    /// All that is known of a row.
-    fn pick(&self, (position, key): (Position, RowKey)) -> Option<Picked> {
-        let mut blocks = self.trace.blocks().iter();
-        let block = blocks.find(|block| block.offset == position.block)?;
-        let columns = read_events(&mut self.trace.file.reader.decoder(), block)?
-            .map_err(|error| self.trace.file.note(block, error))
-            .ok()?; // the error is in the trace's health now
-        let event = self.trace.on_timeline(columns.event(position.row), block);
-        Some(Picked {
-            position,
-            key,
-            event,
-            detail: columns.detail(position.row, &self.trace.strings),
-            fields: fields(self.trace, block, &*columns, position.row),
-        })
-    }
+/// All that is known of a row.
+pub(super) fn pick(trace: &Trace, (position, key): (Position, RowKey)) -> Option<Picked> {
+    let mut blocks = trace.blocks().iter();
+    let block = blocks.find(|block| block.offset == position.block)?;
+    let columns = read_events(&mut trace.file.reader.decoder(), block)?
+        .map_err(|error| trace.file.note(block, error))
+        .ok()?; // the error is in the trace's health now
+    let event = trace.on_timeline(columns.event(position.row), block);
+    Some(Picked {
+        position,
+        key,
+        event,
+        detail: columns.detail(position.row, &trace.strings),
+        fields: fields(trace, block, &*columns, position.row),
+    })
 }
 
 /// Whether an event belongs to a row: to that of a device as well as to that of its stream.

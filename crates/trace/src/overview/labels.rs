@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use tracesmith_format::{ContextId, DeviceId, ProcessId};
 
-use super::{Overview, RowKey, ThreadRole};
+use super::{CounterKey, CounterOverview, Overview, RowKey, ThreadRole};
 use crate::model::trace::Trace;
 
 /// Labels that distinguish the rows of one overview, and are no longer than that needs.
@@ -15,6 +15,10 @@ pub struct Labels<'t> {
     shared: BTreeSet<DeviceId>,
     /// Processes with several contexts on one device.
     divided: BTreeSet<(DeviceId, ProcessId)>,
+    /// Devices that have counters of several processes.
+    counted_by_several: BTreeSet<DeviceId>,
+    /// Counters that have a number, with 0 for it. The others are the only ones of their name.
+    numbered: BTreeSet<CounterKey>,
 }
 
 impl<'t> Labels<'t> {
@@ -48,13 +52,31 @@ impl<'t> Labels<'t> {
             trace,
             shared: shared.collect(),
             divided: divided.collect(),
+            counted_by_several: BTreeSet::new(),
+            numbered: BTreeSet::new(),
         }
+    }
+
+    /// The same labels, and labels for the rows of `counters`.
+    pub(super) fn with_counters(mut self, counters: &CounterOverview) -> Self {
+        let keys = || counters.rows.iter().map(|row| row.key);
+        let first_of = |key: CounterKey| CounterKey { instance: 0, ..key };
+        let owners: BTreeSet<(DeviceId, ProcessId)> = keys()
+            .filter(|key| key.device.is_some() && key.process.is_some())
+            .map(|key| (key.device, key.process))
+            .collect();
+        let devices: Vec<DeviceId> = owners.iter().map(|(device, _)| *device).collect();
+        let several = devices.windows(2).filter(|pair| pair[0] == pair[1]);
+        self.counted_by_several = several.map(|pair| pair[0]).collect();
+        self.numbered = keys().filter(|key| key.instance > 0).map(first_of).collect();
+        self
     }
 
     /// The label of the row's group: a GPU or a process.
     pub fn group(&self, key: RowKey) -> String {
         match key.device() {
             Some(device) => self.device(device),
+            None if matches!(key, RowKey::Counter(_)) && key.process().is_none() => "counters".to_owned(),
             None => self.process(key.process().unwrap_or_default()),
         }
     }
@@ -102,7 +124,26 @@ impl<'t> Labels<'t> {
                     None => format!("{role} {}", thread.0),
                 }
             }
+            RowKey::Counter(counter) => self.counter(counter),
         }
+    }
+
+    fn counter(&self, key: CounterKey) -> String {
+        let mut text = self.trace.string(key.name).to_owned();
+        if self.numbered.contains(&CounterKey { instance: 0, ..key }) {
+            text += &format!(" {}", key.instance);
+        }
+        if key.thread.is_some() {
+            text += &format!(" of thread {}", key.thread.0);
+        }
+        if key.process.is_some() && self.counted_by_several.contains(&key.device) {
+            text += &self.of_process(key.process);
+        }
+        let unit = self.trace.string(key.unit);
+        if !unit.is_empty() {
+            text += &format!(" ({unit})");
+        }
+        text
     }
 
     fn device(&self, id: DeviceId) -> String {
@@ -135,6 +176,10 @@ impl<'t> Labels<'t> {
         if !self.shared.contains(&device) {
             return String::new();
         }
+        self.of_process(process)
+    }
+
+    fn of_process(&self, process: ProcessId) -> String {
         match self.trace.process(process) {
             Some(process) => format!(" of pid {}", process.pid),
             None => format!(" of process #{}", process.0),

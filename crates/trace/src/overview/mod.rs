@@ -8,6 +8,9 @@ mod around;
 mod axis;
 mod browser;
 mod cells;
+mod counter_index;
+mod counter_scan;
+mod counters;
 mod find;
 mod labels;
 mod nesting;
@@ -26,6 +29,7 @@ pub use around::Surroundings;
 pub use axis::{Axis, Tick};
 pub use browser::{Browser, LabeledRow, Picture};
 pub use cells::{Overview, OverviewRow};
+pub use counters::{CounterKey, CounterOverview, CounterRow, CounterValues};
 pub use find::{Direction, Named, Picked, Position, named_within};
 pub use labels::Labels;
 pub use nesting::Nesting;
@@ -89,7 +93,8 @@ impl ActivityKind {
     }
 }
 
-/// Who a row of the picture is about. The order is that of the picture: devices with their streams, then threads.
+/// Who a row of the picture is about. The order is that of the picture: devices with their streams and counters, then
+/// processes with their threads and counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RowKey {
     /// All streams of a device together.
@@ -126,6 +131,8 @@ pub enum RowKey {
         /// How many others it is within; 0 where levels are not kept apart.
         depth: u8,
     },
+    /// The values of a counter. An [`Overview`] has no such rows, but a [`CounterOverview`].
+    Counter(CounterKey),
 }
 
 /// What a row of a thread shows.
@@ -146,6 +153,7 @@ impl RowKey {
             Self::Device { device } | Self::Stream { device, .. } | Self::Waits { device, .. } => {
                 Some(device)
             }
+            Self::Counter(counter) => Some(counter.device).filter(|device| device.is_some()),
             Self::Thread { .. } => None,
         }
     }
@@ -157,11 +165,12 @@ impl RowKey {
             Self::Stream { process, .. } | Self::Waits { process, .. } | Self::Thread { process, .. } => {
                 Some(process)
             }
+            Self::Counter(counter) => Some(counter.process).filter(|process| process.is_some()),
         }
     }
 
     /// What rows are ordered by: devices come before threads, and each device's rows together; work of no device comes
-    /// behind that of all devices.
+    /// after that of all devices. Counters are the last rows of their device or process.
     pub(crate) fn rank(self) -> (u8, u32, u8, Self) {
         let of_device = |device: DeviceId, part| {
             let group = if device.is_some() { 0 } else { 1 };
@@ -172,6 +181,9 @@ impl RowKey {
             Self::Stream { device, .. } => of_device(device, 1),
             Self::Waits { device, .. } => of_device(device, 2),
             Self::Thread { process, .. } => (2, process.0, 0, self),
+            Self::Counter(counter) if counter.device.is_some() => of_device(counter.device, 3),
+            Self::Counter(counter) if counter.process.is_some() => (2, counter.process.0, 1, self),
+            Self::Counter(_) => (3, 0, 0, self),
         }
     }
 }
@@ -257,6 +269,9 @@ pub const DEVICE_KINDS: &[EventKind] = &[
 
 /// Kinds of event that happen on the host and can be drawn.
 pub const HOST_KINDS: &[EventKind] = &[EventKind::ApiCall, EventKind::Marker, EventKind::HostCall];
+
+/// Kinds of event that are drawn as values.
+pub const VALUE_KINDS: &[EventKind] = &[EventKind::Counter];
 
 /// Whether events of this table last and have a place of their own.
 fn can_be_drawn(table: BlockKind) -> bool {

@@ -7,12 +7,16 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line as TextLine, Span};
 use ratatui::widgets::{Block, Clear, Paragraph};
 use tracesmith_format::Timestamp;
-use tracesmith_trace::overview::{ActivityKind, Axis, Overview, OverviewRow, Picture, RowKey, Surroundings};
+use tracesmith_trace::overview::{
+    ActivityKind, Axis, CounterKey, Overview, OverviewRow, Picture, RowKey, Surroundings,
+};
 use tracesmith_trace::{EventName, Trace, units};
 
+use super::counters;
 use super::inspect;
 use super::keys::HELP;
-use super::state::{Line, Mode, Selected, State};
+use super::lines::Line;
+use super::state::{Mode, Selected, State};
 use crate::output::Colors;
 use crate::output::table::clipped;
 use crate::timeline::{Charset, color, percent};
@@ -28,6 +32,9 @@ const HIGH_ENOUGH: u16 = 14;
 /// Events take at least so many cells to have their names written.
 const NAME_LEAST: usize = 4;
 
+/// The color of counters.
+const COUNTER_COLOR: Color = Color::Blue;
+
 /// How the screen is to be drawn.
 #[derive(Clone, Copy)]
 pub(super) struct Look {
@@ -42,6 +49,8 @@ pub(super) struct Scene<'a> {
     pub(super) state: &'a State,
     pub(super) picture: &'a Picture,
     pub(super) inspected: Option<&'a Surroundings>,
+    /// The counter of the selected row, a time, and its value then.
+    pub(super) counted: Option<(CounterKey, Timestamp, Option<f64>)>,
     pub(super) look: Look,
 }
 
@@ -117,8 +126,11 @@ impl Scene<'_> {
     }
 
     fn detail(&self, frame: &mut Frame<'_>, area: Rect) {
-        let event = inspect::short(self);
-        frame.render_widget(Paragraph::new(self.lines_of(&event)), area);
+        let lines = match self.state.row() {
+            Some(RowKey::Counter(key)) => counters::detail(self, key),
+            _ => inspect::short(self),
+        };
+        frame.render_widget(Paragraph::new(self.lines_of(&lines)), area);
     }
 
     /// A style that is a colour, where there are colours.
@@ -157,6 +169,10 @@ impl Scene<'_> {
         let hidden = self.state.hidden_rows();
         if hidden > 0 {
             text += &format!("  {} more rows", units::count(hidden as u64));
+        }
+        let left_out = self.picture.counters.left_out;
+        if left_out > 0 {
+            text += &format!("  {} more counters are not shown", units::count(left_out as u64));
         }
         let style = Style::new().add_modifier(Modifier::REVERSED);
         frame.buffer_mut().set_style(area, style);
@@ -216,7 +232,9 @@ impl Scene<'_> {
                     let buffer = frame.buffer_mut();
                     buffer.set_stringn(area.x, y, self.text(&name), label - 1, style);
                     let line = Rect { y, height: 1, ..area };
-                    if let Some(row) = self.picture.overview.row(*key) {
+                    if let RowKey::Counter(key) = key {
+                        self.counter(frame, line, *key);
+                    } else if let Some(row) = self.picture.overview.row(*key) {
                         self.row(frame, line, row);
                     }
                 }
@@ -269,6 +287,42 @@ impl Scene<'_> {
         frame
             .buffer_mut()
             .set_stringn(right, area.y, text, usize::from(PERCENT_WIDTH), Style::new());
+    }
+
+    /// A counter: its mean in each cell as a height, and its maximum in the window.
+    fn counter(&self, frame: &mut Frame<'_>, area: Rect, key: CounterKey) {
+        let Some(row) = self.picture.counters.row(key) else {
+            return;
+        };
+        let Some(window) = row.window() else { return };
+        let left = area.x + label_width(area);
+        let right = area.right().saturating_sub(PERCENT_WIDTH);
+        let picked = self.picked_cells().filter(|_| self.is_in(RowKey::Counter(key)));
+        let cells = self
+            .picture
+            .counters
+            .cells()
+            .min(usize::from(right.saturating_sub(left)));
+        for cell in 0..cells {
+            let shown = row.cell(cell).map_or(' ', |values| {
+                counters::height(self.look.charset, values.mean, window)
+            });
+            let mut style = match self.look.colors {
+                Colors::Shown => Style::new().fg(COUNTER_COLOR),
+                Colors::Hidden => Style::new(),
+            };
+            if picked.is_some_and(|(first, last)| (first..=last).contains(&cell)) {
+                style = style.add_modifier(Modifier::REVERSED);
+            }
+            let x = left + cell as u16;
+            frame.buffer_mut()[(x, area.y)].set_char(shown).set_style(style);
+        }
+        let width = usize::from(PERCENT_WIDTH);
+        let most = counters::short(window.max, self.trace.string(key.unit), width - 1);
+        let text = format!("{:>width$}", self.text(&most));
+        frame
+            .buffer_mut()
+            .set_stringn(right, area.y, text, width, Style::new());
     }
 
     fn matched_cells(&self) -> usize {
@@ -347,7 +401,7 @@ impl Scene<'_> {
         lines.push(TextLine::from(""));
         let charset = self.look.charset;
         lines.push(TextLine::from(format!(
-            "{least} to {most}  busy share   {} wait   {} no duration",
+            "{least} to {most}  busy share, counter value   {} wait   {} no duration",
             charset.wait(),
             charset.moment()
         )));

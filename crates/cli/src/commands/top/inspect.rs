@@ -2,7 +2,7 @@
 
 use tracesmith_format::Timestamp;
 use tracesmith_trace::overview::{Picked, Surroundings};
-use tracesmith_trace::{Event, SourceStack, units};
+use tracesmith_trace::{Event, EventKind, SourceStack, units};
 
 use super::draw::Scene;
 
@@ -64,6 +64,10 @@ pub(super) fn full(scene: &Scene<'_>) -> Vec<String> {
 
 fn head(scene: &Scene<'_>, picked: &Picked) -> String {
     let event = &picked.event;
+    if event.kind == EventKind::Counter {
+        let name = scene.trace.event_name(event);
+        return format!("counter {name} at {}", offset(scene, event.start));
+    }
     let length = match event.end {
         Timestamp::NONE => "no end".to_owned(),
         end if end < event.start => "ends before it starts".to_owned(),
@@ -99,7 +103,7 @@ fn path(scene: &Scene<'_>, inspected: &Surroundings) -> Option<String> {
 }
 
 /// Seconds from the trace's start, to the nanosecond.
-fn offset(scene: &Scene<'_>, time: Timestamp) -> String {
+pub(super) fn offset(scene: &Scene<'_>, time: Timestamp) -> String {
     let nanos = time.0.saturating_sub(scene.zero());
     format!("{}.{:09} s", nanos / 1_000_000_000, nanos % 1_000_000_000)
 }

@@ -5,7 +5,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use super::state::{Action, Mode};
 
 /// Keys and what they do, for people.
-pub(super) const HELP: [(&str, &str); 18] = [
+pub(super) const HELP: [(&str, &str); 19] = [
     ("left right  h l", "move in time"),
     ("H L", "move by one screen"),
     ("+ -  i o", "zoom in and out"),
@@ -14,12 +14,13 @@ pub(super) const HELP: [(&str, &str); 18] = [
     (":  s", "go to a time or row (1.5s, 25%, kernels:9094); to a step"),
     ("up down  k j", "select a row"),
     ("PgUp PgDn", "move by a page of rows"),
-    ("Tab S-Tab  ] [", "next and previous event of the row"),
+    ("Tab S-Tab  ] [", "next and previous event or sample of the row"),
     ("Enter", "inspect the selected event"),
     ("f", "zoom to the selected event"),
     ("/", "search names: a part, a glob, or /a regular expression/"),
     ("n N", "next and previous match"),
     ("t", "show or hide thread rows"),
+    ("c", "show or hide counters"),
     ("Esc", "clear selection and search"),
     ("?", "this help"),
     ("Ctrl-Z", "suspend; fg resumes"),
@@ -83,6 +84,7 @@ fn browse(char: char) -> Option<Action> {
         ':' => Action::GoToTime,
         's' => Action::GoToStep,
         't' => Action::Rows,
+        'c' => Action::Counters,
         '?' => Action::Help,
         _ => return None,
     })

@@ -3,9 +3,11 @@
 //! `state` is what is shown and how keys change it, the library's `Browser` reads, `draw` draws, `terminal` is the outside world. This file
 //! lets them talk to each other.
 
+mod counters;
 mod draw;
 mod inspect;
 mod keys;
+mod lines;
 mod state;
 mod terminal;
 #[cfg(test)]
@@ -20,7 +22,9 @@ use ratatui::Frame;
 use ratatui::crossterm::event::Event;
 use ratatui::layout::Rect;
 use tracesmith_format::Timestamp;
-use tracesmith_trace::overview::{Browser, DEVICE_KINDS, HOST_KINDS, Picture, Surroundings, TimeSpan};
+use tracesmith_trace::overview::{
+    Browser, CounterKey, DEVICE_KINDS, HOST_KINDS, Picture, RowKey, Surroundings, TimeSpan, VALUE_KINDS,
+};
 use tracesmith_trace::{NamePattern, Query, Selection};
 
 use crate::args::{Format, TimeRangeArgs, TopArgs};
@@ -47,7 +51,7 @@ pub(crate) fn run(args: &TopArgs, output: &mut Output) -> anyhow::Result<Exit> {
     let signals = Signals::catch()?;
     let trace = Arc::new(open_trace(&args.file)?);
     let selection = selection(&args.select, &trace)?;
-    let all_kinds = [DEVICE_KINDS, HOST_KINDS].concat();
+    let all_kinds = [DEVICE_KINDS, HOST_KINDS, VALUE_KINDS].concat();
     let query = Query {
         kinds: Some(if args.kind.is_empty() {
             all_kinds.clone()
@@ -190,11 +194,13 @@ struct Top {
     picture: Option<(TimeSpan, usize, Picture)>,
     /// The call, ranges and stack of the selected event.
     inspected: Option<Surroundings>,
+    /// The counter of the selected row, a time, and its value then.
+    counted: Option<(CounterKey, Timestamp, Option<f64>)>,
 }
 
 impl Top {
     fn new(browser: Browser, window: TimeSpan, title: String, look: Look) -> Self {
-        let state = State::new(browser.summary().window(), window, state::lines(browser.rows()));
+        let state = State::new(browser.summary().window(), window, lines::lines(browser.rows()));
         Top {
             browser,
             state,
@@ -203,6 +209,7 @@ impl Top {
             selection: Selection::default(),
             picture: None,
             inspected: None,
+            counted: None,
         }
     }
 
@@ -290,6 +297,15 @@ impl Top {
         {
             self.inspected = Some(self.browser.surroundings(picked));
         }
+        if let (Some(picked), Some(RowKey::Counter(key))) = (&self.state.picked, self.state.row()) {
+            let time = picked.event.start;
+            if self
+                .counted
+                .is_none_or(|(known, at, _)| (known, at) != (key, time))
+            {
+                self.counted = Some((key, time, self.browser.counter_at(key, time)));
+            }
+        }
     }
 
     fn draw(&self, frame: &mut Frame<'_>) {
@@ -302,6 +318,7 @@ impl Top {
             state: &self.state,
             picture,
             inspected: self.inspected.as_ref(),
+            counted: self.counted,
             look: self.look,
         };
         scene.draw(frame);

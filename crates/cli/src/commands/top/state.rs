@@ -2,7 +2,9 @@
 //! must be read, and the caller reports what it found.
 
 use tracesmith_format::Timestamp;
-use tracesmith_trace::overview::{Direction, LabeledRow, Picked, Position, RowKey, TimeSpan, Viewport};
+use tracesmith_trace::overview::{Direction, Picked, Position, RowKey, TimeSpan, Viewport};
+
+use super::lines::{CountersShown, Line, RowsShown, chosen};
 
 /// The action of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +34,7 @@ pub(super) enum Action {
     GoToTime,
     GoToStep,
     Rows,
+    Counters,
     Help,
     Enter,
     Escape,
@@ -87,37 +90,6 @@ impl Prompt {
     }
 }
 
-/// Which rows are shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum RowsShown {
-    All,
-    Devices,
-}
-
-/// One line of the list: what rows stand below, or a row.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Line {
-    Group(String),
-    Row { key: RowKey, label: String },
-}
-
-/// The rows, each group below its heading.
-pub(super) fn lines(rows: Vec<LabeledRow>) -> Vec<Line> {
-    let mut lines = Vec::new();
-    let mut group = None;
-    for row in rows {
-        if group.as_ref() != Some(&row.group) {
-            lines.push(Line::Group(row.group.clone()));
-            group = Some(row.group);
-        }
-        lines.push(Line::Row {
-            key: row.key,
-            label: row.label,
-        });
-    }
-    lines
-}
-
 /// All that is shown but the trace.
 pub(super) struct State {
     /// The part of the trace that is shown.
@@ -126,6 +98,7 @@ pub(super) struct State {
     pub(super) height: usize,
     pub(super) mode: Mode,
     pub(super) rows_shown: RowsShown,
+    pub(super) counters_shown: CountersShown,
     pub(super) picked: Option<Picked>,
     /// What the prompt is for, and what is typed there.
     pub(super) prompt_for: Prompt,
@@ -150,6 +123,7 @@ impl State {
             height: 1,
             mode: Mode::Browse,
             rows_shown: RowsShown::All,
+            counters_shown: CountersShown::Yes,
             picked: None,
             prompt_for: Prompt::Search,
             prompt: String::new(),
@@ -188,12 +162,7 @@ impl State {
 
     /// Rows that do not fit the screen.
     pub(super) fn hidden_rows(&self) -> usize {
-        let rows = |lines: &[Line]| {
-            lines
-                .iter()
-                .filter(|line| matches!(line, Line::Row { .. }))
-                .count()
-        };
+        let rows = |lines: &[Line]| lines.iter().filter(|line| line.is_row()).count();
         let end = (self.top + self.height).min(self.lines.len());
         rows(&self.lines) - rows(&self.lines[self.top.min(end)..end])
     }
@@ -309,6 +278,7 @@ impl State {
             Action::GoToTime => self.ask(Prompt::Time),
             Action::GoToStep => self.ask(Prompt::Step),
             Action::Rows => self.switch_rows(),
+            Action::Counters => self.switch_counters(),
             Action::Help => self.mode = Mode::Help,
             Action::Enter => {
                 if self.picked.is_some() {
@@ -349,7 +319,11 @@ impl State {
                 Direction::Forward => "later",
                 Direction::Back => "earlier",
             };
-            self.message = format!("no {side} event");
+            let what = match self.row() {
+                Some(RowKey::Counter(_)) if self.search.is_none() => "sample",
+                _ => "event",
+            };
+            self.message = format!("no {side} {what}");
             return;
         };
         let has_it = |line: &Line| matches!(line, Line::Row { key, .. } if *key == picked.key);
@@ -427,27 +401,34 @@ impl State {
     }
 
     fn switch_rows(&mut self) {
-        let row = self.row();
         self.rows_shown = match self.rows_shown {
             RowsShown::All => RowsShown::Devices,
             RowsShown::Devices => RowsShown::All,
         };
-        let is_shown = |key: &RowKey| self.rows_shown == RowsShown::All || key.device().is_some();
-        let mut lines: Vec<Line> = Vec::new();
-        for line in &self.all {
-            match line {
-                Line::Row { key, .. } if !is_shown(key) => {}
-                other => lines.push(other.clone()),
-            }
+        self.choose_lines();
+    }
+
+    fn switch_counters(&mut self) {
+        let rows = || self.all.iter().filter(|line| line.is_row());
+        if rows().all(Line::is_counter) {
+            "there are only counters".clone_into(&mut self.message);
+            return;
         }
-        // A group whose rows are all gone goes too.
-        let has_rows = |number: usize| matches!(lines.get(number + 1), Some(Line::Row { .. }));
-        let kept: Vec<bool> = (0..lines.len())
-            .map(|number| matches!(lines[number], Line::Row { .. }) || has_rows(number))
-            .collect();
-        let mut kept = kept.into_iter();
-        lines.retain(|_| kept.next().unwrap_or(true));
-        self.lines = lines;
+        if !rows().any(Line::is_counter) {
+            "there are no counters".clone_into(&mut self.message);
+            return;
+        }
+        self.counters_shown = match self.counters_shown {
+            CountersShown::Yes => CountersShown::No,
+            CountersShown::No => CountersShown::Yes,
+        };
+        self.choose_lines();
+    }
+
+    /// Shows the lines of the rows that are not hidden.
+    fn choose_lines(&mut self) {
+        let row = self.row();
+        self.lines = chosen(&self.all, self.rows_shown, self.counters_shown);
         let same = |line: &Line| matches!(line, Line::Row { key, .. } if Some(*key) == row);
         let number = self.lines.iter().position(same).unwrap_or(0);
         self.top = 0;

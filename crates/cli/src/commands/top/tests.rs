@@ -13,11 +13,12 @@ use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier};
 use tracesmith_format::tables::{Kernel, KernelShape, Place};
 use tracesmith_format::{ClockId, DeviceId, StreamId, Timestamp, Writer, WriterOptions};
-use tracesmith_trace::overview::{Browser, DEVICE_KINDS, HOST_KINDS, RowKey};
+use tracesmith_trace::overview::{Browser, DEVICE_KINDS, HOST_KINDS, RowKey, VALUE_KINDS};
 use tracesmith_trace::{Query, Trace};
 
 use super::draw::Look;
-use super::state::{Mode, RowsShown};
+use super::lines::RowsShown;
+use super::state::Mode;
 use super::terminal::{Screen, Signals};
 use super::{Going, Top, keys};
 use crate::output::Colors;
@@ -37,7 +38,7 @@ fn fixture(name: &str) -> Arc<Trace> {
 
 fn browser(trace: &Arc<Trace>) -> Option<Browser> {
     let query = Query {
-        kinds: Some([DEVICE_KINDS, HOST_KINDS].concat()),
+        kinds: Some([DEVICE_KINDS, HOST_KINDS, VALUE_KINDS].concat()),
         ..Query::default()
     };
     Browser::new(trace, &query, None)
@@ -418,6 +419,126 @@ fn rows_of_threads_can_be_hidden() {
         RowsShown::All,
         "a match is shown wherever it is"
     );
+}
+
+/// The number of the line of the screen that has a text, and the line.
+fn line_with(screen: &str, text: &str) -> (usize, String) {
+    let found = screen.lines().enumerate().find(|(_, line)| line.contains(text));
+    let (number, line) = found.unwrap_or_else(|| panic!("no {text} in\n{screen}"));
+    (number, line.to_owned())
+}
+
+#[test]
+fn counters_are_rows_of_their_device() {
+    let trace = fixture("train-h200.sbt");
+    let mut top = top(&trace, PLAIN);
+    assert_snapshot!("counters", shown(&mut top, 110, 40));
+    let ascii = Look {
+        charset: Charset::Ascii,
+        ..PLAIN
+    };
+    top.look = ascii;
+    let plain = shown(&mut top, 110, 40);
+    assert!(plain.is_ascii(), "{plain}");
+    assert_snapshot!("counters_ascii", plain);
+    for (width, height) in [(1, 1), (2, 3), (14, 20), (24, 14), (80, 24), (300, 100)] {
+        shown(&mut top, width, height);
+    }
+}
+
+#[test]
+fn a_selected_counter_shows_its_values() {
+    let trace = fixture("train-h200.sbt");
+    let mut top = top(&trace, PLAIN);
+    let (streams, _) = line_with(&shown(&mut top, 110, 40), "all streams");
+    let (power, _) = line_with(&shown(&mut top, 110, 40), "power (W)");
+    press(&mut top, &"j".repeat(power - streams));
+    let selected = shown(&mut top, 110, 40);
+    assert!(line_with(&selected, "power (W)").1.contains("> power"));
+    let (_, values) = line_with(&selected, "in this window: mean");
+    assert!(values.contains("min") && values.contains("max"), "{values}");
+    press(&mut top, "<tab>");
+    assert_snapshot!("counter_selected", shown(&mut top, 110, 40));
+    press(&mut top, "f+++");
+    let narrow = shown(&mut top, 110, 40);
+    assert!(narrow.contains("in this window: mean"), "{narrow}");
+    press(&mut top, "<enter>");
+    assert_snapshot!("counter_inspected", shown(&mut top, 110, 24));
+    press(&mut top, "<esc><esc>");
+    assert!(!shown(&mut top, 110, 40).contains("  at "));
+}
+
+#[test]
+fn samples_of_a_counter_come_one_after_the_other() {
+    let trace = fixture("train-h200.sbt");
+    let mut top = top(&trace, PLAIN);
+    let whole = top.state.viewport.whole();
+    let (streams, _) = line_with(&shown(&mut top, 110, 40), "all streams");
+    let (power, _) = line_with(&shown(&mut top, 110, 40), "power (W)");
+    press(&mut top, &"j".repeat(power - streams));
+    let Some(RowKey::Counter(key)) = top.state.row() else {
+        panic!("{:?}", top.state.row())
+    };
+    let query = Query {
+        kinds: Some(VALUE_KINDS.to_vec()),
+        from: Some(whole.from),
+        to: Some(whole.to),
+        ..Query::default()
+    };
+    let power = trace.events(&query);
+    let power = power.filter(|event| trace.event_name(event) == trace.string(key.name));
+    let expected: Vec<Timestamp> = power.map(|event| event.start).collect();
+    let mut found = Vec::new();
+    while top.state.message.is_empty() {
+        press(&mut top, "<tab>");
+        found.push(top.state.picked.as_ref().unwrap().event.start);
+    }
+    assert_eq!(top.state.message, "no later sample");
+    found.pop();
+    assert_eq!(found, expected);
+    for time in expected.iter().rev().skip(1) {
+        press(&mut top, "<backtab>");
+        assert_eq!(top.state.picked.as_ref().unwrap().event.start, *time);
+    }
+    press(&mut top, "<backtab>");
+    assert_eq!(top.state.message, "no earlier sample");
+}
+
+#[test]
+fn counters_can_be_hidden() {
+    let trace = fixture("train-h200.sbt");
+    let mut top = top(&trace, PLAIN);
+    let (power, _) = line_with(&shown(&mut top, 110, 60), "power (W)");
+    press(&mut top, "c");
+    let without = shown(&mut top, 110, 60);
+    assert!(!without.contains("power (W)"), "{without}");
+    press(&mut top, "c");
+    assert_eq!(line_with(&shown(&mut top, 110, 60), "power (W)").0, power);
+    press(&mut top, "t");
+    let devices = shown(&mut top, 110, 60);
+    assert!(
+        devices.contains("power (W)") && !devices.contains("api "),
+        "{devices}"
+    );
+    let mut none = super::tests::top(&trace_of([(500, 700, 1)]), PLAIN);
+    press(&mut none, "c");
+    assert_eq!(none.state.message, "there are no counters");
+    let query = Query {
+        kinds: Some(VALUE_KINDS.to_vec()),
+        ..Query::default()
+    };
+    let browser = Browser::new(&trace, &query, None).unwrap();
+    let window = browser.summary().window();
+    let mut only = Top::new(browser, window, "test.sbt".to_owned(), PLAIN);
+    let screen = shown(&mut only, 110, 60);
+    assert!(
+        screen.contains("power (W)") && !screen.contains("stream"),
+        "{screen}"
+    );
+    press(&mut only, "c");
+    assert_eq!(only.state.message, "there are only counters");
+    press(&mut only, "<tab>+++lh-f<enter>");
+    shown(&mut only, 110, 60);
 }
 
 /// The terminal that tests of the command use too.

@@ -316,6 +316,7 @@ fn identity(trace: &Trace, key: RowKey) -> [(&'static str, Value); 7] {
             ThreadRole::Host => ("host", None, None, Some(thread.0)),
             ThreadRole::Calls => ("api", None, None, Some(thread.0)),
         },
+        RowKey::Counter(_) => ("counter", None, None, None),
     };
     let process = key.process();
     let pid = process
