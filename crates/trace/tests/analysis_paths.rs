@@ -658,6 +658,19 @@ fn a_time_range_has_its_part_of_the_path_and_of_the_gain() {
         ..WhatIf::default()
     });
     assert_eq!((halved.changed_ns, halved.scaled_ops), (9_000, 1));
+    // A range that begins before the first call: the CPU works until then.
+    let window = Window {
+        from: Some(4_000),
+        to: Some(20_000),
+    };
+    let analysis = Analysis::of(&trace, window).unwrap();
+    let path = analysis.critical_path();
+    assert_eq!((path.path_ns, path.span_ns), (16_000, 16_000));
+    let halved = analysis.what_if(&WhatIf {
+        scales: scale("gemm", 0.5),
+        ..WhatIf::default()
+    });
+    assert_eq!((halved.measured_ns, halved.changed_ns), (16_000, 15_000));
 }
 
 #[test]

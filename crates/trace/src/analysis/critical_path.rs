@@ -243,7 +243,11 @@ impl CriticalPathReport {
     ) -> Self {
         let slack = slack(trace, activity, graph, window);
         let mut path = Path::new(activity);
-        for at in graph.critical() {
+        let critical = graph.critical();
+        if let Some((from, begin)) = graph.before(&critical, window) {
+            path.begin(graph, critical[0] as usize, (from, begin));
+        }
+        for at in critical {
             path.add(graph, at as usize);
         }
         path.clip(window);
@@ -303,11 +307,14 @@ impl<'a> Path<'a> {
         }
     }
 
-    /// The stretch between a node and what held it up, and for work its own time.
-    fn add(&mut self, graph: &ExecutionGraph, at: usize) {
-        let time = graph.measured(at);
-        let begin = time - graph.duration(at);
-        let (name, row) = match graph.nodes[at] {
+    /// The CPU's time before the first node.
+    fn begin(&mut self, graph: &ExecutionGraph, first: usize, times: (u64, u64)) {
+        let (name, row) = self.name_and_row(graph, first);
+        self.push(PathPart::Host, name, times, row);
+    }
+
+    fn name_and_row(&self, graph: &ExecutionGraph, at: usize) -> (u32, u32) {
+        match graph.nodes[at] {
             Node::Op(op) => (
                 self.of_work[self.activity.ops.kind[op.index()] as usize],
                 self.activity.ops.row[op.index()],
@@ -316,7 +323,14 @@ impl<'a> Path<'a> {
                 self.of_function[self.activity.calls.function[call.index()] as usize],
                 NO_ROW,
             ),
-        };
+        }
+    }
+
+    /// The stretch between a node and what held it up, and for work its own time.
+    fn add(&mut self, graph: &ExecutionGraph, at: usize) {
+        let time = graph.measured(at);
+        let begin = time - graph.duration(at);
+        let (name, row) = self.name_and_row(graph, at);
         if let Some(link) = graph.binding(at) {
             // The path never goes back: an op may end before the one that it overlaps.
             let reached = self.stretches.last().map_or(0, |last| last.to_ns);

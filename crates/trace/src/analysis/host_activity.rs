@@ -125,7 +125,14 @@ impl HostTime {
         let places = HostPlaces::of(trace, activity)?;
         let mut path = Sums::new(trace, activity, &places);
         let mut reached = 0;
-        for at in graph.critical() {
+        let critical = graph.critical();
+        if let Some((from, begin)) = graph.before(&critical, window)
+            && let Node::Launch(call) | Node::Wait(call) = graph.nodes[critical[0] as usize]
+        {
+            let (from, begin) = window.clip(from, begin);
+            path.add(call, from, begin.max(from));
+        }
+        for at in critical {
             let at = at as usize;
             let begin = graph.measured(at) - graph.duration(at);
             if let (Node::Launch(call) | Node::Wait(call), Some(link)) = (graph.nodes[at], graph.binding(at))

@@ -182,7 +182,7 @@ impl<'a> Length<'a> {
         anchors.sort_unstable();
         Length::Part {
             anchors,
-            ends: window.clip(graph.start, graph.start + graph.span()),
+            ends: graph.ends(window),
         }
     }
 
@@ -197,9 +197,10 @@ impl<'a> Length<'a> {
             Self::Part { anchors, ends } => {
                 let moved = |time: u64| -> i128 {
                     let after = anchors.partition_point(|(measured, _)| *measured <= time);
-                    let anchor = anchors.get(after.saturating_sub(1)).or(anchors.first());
+                    // Before the first of them nothing moves.
+                    let anchor = after.checked_sub(1).map(|before| anchors[before]);
                     let shift =
-                        anchor.map_or(0, |(measured, at)| i128::from(times[*at]) - i128::from(*measured));
+                        anchor.map_or(0, |(measured, at)| i128::from(times[at]) - i128::from(measured));
                     i128::from(time) + shift
                 };
                 u64::try_from(moved(ends.1) - moved(ends.0)).unwrap_or(0)

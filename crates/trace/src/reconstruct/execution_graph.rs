@@ -154,10 +154,17 @@ impl ExecutionGraph {
         end.max(self.end()) - self.start
     }
 
+    /// Where a time range begins and ends. An open end is that of the plan.
+    pub fn ends(&self, window: Window) -> (u64, u64) {
+        let from = window.from.unwrap_or(self.start);
+        let to = window.to.unwrap_or(self.start + self.span());
+        (from, to.max(from))
+    }
+
     /// The length of a time range, or of the whole plan.
     pub fn span_within(&self, window: Window) -> u64 {
-        let (from, to) = window.clip(self.start, self.start + self.span());
-        to.saturating_sub(from)
+        let (from, to) = self.ends(window);
+        to - from
     }
 
     /// What the weights of a node's dependencies follow from.
@@ -282,6 +289,13 @@ impl ExecutionGraph {
         let is_end = |at: &usize| !matches!(self.nodes[*at], Node::Launch(_));
         let ends = (0..self.len()).filter(is_end);
         ends.max_by_key(|at| (self.measured(*at), Reverse(*at)))
+    }
+
+    /// The time from the start of a selected time range to the first node of a path, if that is a call: the CPU works there.
+    pub fn before(&self, path: &[u32], window: Window) -> Option<(u64, u64)> {
+        let first = *path.first()? as usize;
+        let (from, begin) = (window.from?, self.measured(first));
+        (!matches!(self.nodes[first], Node::Op(_)) && begin > from).then_some((from, begin))
     }
 
     /// The chain of nodes that held each other up until the last end of work, in the order of time.
