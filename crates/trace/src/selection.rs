@@ -6,11 +6,13 @@
 //! - A row of GPU work belongs to it if its process, its device and its stream do.
 //! - A row of the CPU (a call, a range, an operator) has no device and no stream. It belongs to the selection if its process
 //!   has selected GPU work. Without it nobody could see who launched the work, and why a GPU was idle.
+//! - Contexts, memory and counters of a device belong to it if the device does: if it was selected, or if it has selected
+//!   work. A selection of processes alone also has the devices on which they have contexts or memory.
 
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
-use tracesmith_format::tables::{Collective, GraphLaunch, Kernel, MemoryCopy, MemorySet, Place};
+use tracesmith_format::tables::{Allocation, Collective, GraphLaunch, Kernel, MemoryCopy, MemorySet, Place};
 use tracesmith_format::{DeviceId, ProcessId, Projection, StreamId, Table};
 
 use crate::error::Error;
@@ -38,9 +40,11 @@ impl Selection {
 
     /// Whether GPU work of this place is selected.
     pub fn wants_work(&self, process: ProcessId, device: DeviceId, stream: StreamId) -> bool {
+        self.wants_process(process) && self.wants_device(device) && self.wants_stream(stream)
+    }
+
+    fn wants_process(&self, process: ProcessId) -> bool {
         self.processes.as_ref().is_none_or(|list| list.contains(&process))
-            && self.wants_device(device)
-            && self.wants_stream(stream)
     }
 
     fn wants_device(&self, device: DeviceId) -> bool {
@@ -76,6 +80,22 @@ impl Trace {
         Ok(places.into_iter().collect())
     }
 
+    /// The devices on which selected processes have contexts or memory.
+    fn devices_with_memory(&self, selection: &Selection) -> Result<BTreeSet<DeviceId>, Error> {
+        let mut places = BTreeSet::new();
+        self.add_places(
+            &self.allocations,
+            |rows: &<Allocation as Table>::Columns| &rows.place.values,
+            &mut places,
+        )?;
+        let of_memory = places.iter().map(|place| (place.process, place.device));
+        let of_contexts = self.contexts.iter().map(|row| (row.process, row.device));
+        let wanted = of_memory
+            .chain(of_contexts)
+            .filter(|(process, device)| device.is_some() && selection.wants_process(*process));
+        Ok(wanted.map(|(_, device)| device).collect())
+    }
+
     fn add_places<T: Table>(
         &self,
         table: &TableView<T>,
@@ -96,13 +116,18 @@ impl Trace {
     }
 }
 
-/// A selection in one trace.
+/// A selection in one trace. All but the selection is empty if everything is selected.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selected {
     selection: Selection,
-    /// Where selected work ran, and where other work did. Both are empty if everything is selected.
-    inside: BTreeSet<WorkPlace>,
-    outside: BTreeSet<WorkPlace>,
+    /// The processes that have selected work.
+    owners: BTreeSet<ProcessId>,
+    /// The devices that belong to the selection if it does not name devices.
+    devices: BTreeSet<DeviceId>,
+    /// The streams of processes that have other work.
+    others: BTreeSet<(ProcessId, StreamId)>,
+    shared_device: Option<DeviceId>,
+    shared_process: Option<ProcessId>,
 }
 
 impl Selected {
@@ -111,14 +136,27 @@ impl Selected {
         if selection.is_all() {
             return Ok(Self::default());
         }
-        let (inside, outside) = trace
+        let (inside, outside): (Vec<WorkPlace>, Vec<WorkPlace>) = trace
             .work_places()?
             .into_iter()
-            .partition(|place: &WorkPlace| selection.wants_work(place.process, place.device, place.stream));
+            .partition(|place| selection.wants_work(place.process, place.device, place.stream));
+        let owners: BTreeSet<ProcessId> = inside.iter().map(|place| place.process).collect();
+        let mut devices: BTreeSet<DeviceId> = inside.iter().map(|place| place.device).collect();
+        let shared_device = outside.iter().find(|place| devices.contains(&place.device));
+        let shared_process = outside.iter().find(|place| owners.contains(&place.process));
+        if selection.devices.is_none() && selection.streams.is_none() {
+            devices.extend(trace.devices_with_memory(selection)?);
+        }
         Ok(Selected {
             selection: selection.clone(),
-            inside,
-            outside,
+            shared_device: shared_device.map(|place| place.device),
+            shared_process: shared_process.map(|place| place.process),
+            others: outside
+                .iter()
+                .map(|place| (place.process, place.stream))
+                .collect(),
+            owners,
+            devices,
         })
     }
 
@@ -140,11 +178,8 @@ impl Selected {
 
     /// Whether rows of a process's CPU threads belong to it.
     pub fn wants_process(&self, process: ProcessId) -> bool {
-        let has_work = || self.inside.iter().any(|place| place.process == process);
-        self.selection
-            .processes
-            .as_ref()
-            .is_none_or(|list| list.contains(&process))
+        let has_work = || self.owners.contains(&process);
+        self.selection.wants_process(process)
             && ((self.selection.devices.is_none() && self.selection.streams.is_none()) || has_work())
     }
 
@@ -152,21 +187,18 @@ impl Selected {
     pub fn wants_device(&self, device: DeviceId) -> bool {
         match &self.selection.devices {
             Some(devices) => devices.contains(&device),
-            None => self.is_all() || self.inside.iter().any(|place| place.device == device),
+            None => self.is_all() || self.devices.contains(&device),
         }
     }
 
-    /// Whether memory of a process on a device belongs to it. Memory is of no stream.
+    /// Whether a context of a process on a device, or memory in it, belongs to it. Both are of no stream.
     pub fn wants_memory(&self, process: ProcessId, device: DeviceId) -> bool {
-        self.wants_process(process) && (!device.is_some() || self.selection.wants_device(device))
+        self.wants_process(process) && (!device.is_some() || self.wants_device(device))
     }
 
     /// Whether a wait or the record of an event belongs to it. Some name no device, and some no stream that has work.
     pub fn wants_sync(&self, process: ProcessId, device: DeviceId, stream: StreamId) -> bool {
-        let has_other_work = || {
-            let mut others = self.outside.iter();
-            others.any(|place| (place.process, place.stream) == (process, stream))
-        };
+        let has_other_work = || self.others.contains(&(process, stream));
         self.wants_memory(process, device) && (self.selection.wants_stream(stream) || !has_other_work())
     }
 
@@ -225,11 +257,10 @@ impl Selected {
 
     /// The selected processes, with all of their work. Steps are theirs: they do not depend on devices and streams.
     pub fn whole_processes(&self) -> Selection {
-        let owners: BTreeSet<ProcessId> = self.inside.iter().map(|place| place.process).collect();
         match (&self.selection.devices, &self.selection.streams) {
             (None, None) => self.selection.clone(),
             _ => Selection {
-                processes: Some(owners.into_iter().collect()),
+                processes: Some(self.owners.iter().copied().collect()),
                 ..Selection::default()
             },
         }
@@ -237,13 +268,11 @@ impl Selected {
 
     /// A device that has work of the selection and other work. When it was idle, and why, cannot be seen in the selection.
     pub fn shared_device(&self) -> Option<DeviceId> {
-        let is_shared = |place: &&WorkPlace| self.inside.iter().any(|inside| inside.device == place.device);
-        self.outside.iter().find(is_shared).map(|place| place.device)
+        self.shared_device
     }
 
     /// A process that has work of the selection and other work. What it waited for cannot be seen in the selection.
     pub fn shared_process(&self) -> Option<ProcessId> {
-        let is_shared = |place: &&WorkPlace| self.inside.iter().any(|inside| inside.process == place.process);
-        self.outside.iter().find(is_shared).map(|place| place.process)
+        self.shared_process
     }
 }

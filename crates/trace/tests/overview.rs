@@ -528,3 +528,85 @@ fn what_is_within_other_ranges_has_a_row_of_its_own() {
     assert_eq!(matches.rows.len(), 1);
     assert_eq!(matches.rows[0].key, key(2));
 }
+
+/// Issue 29: ranges that overlap and do not nest climbed to the last level, and a part of the trace had other levels.
+#[test]
+fn ranges_that_overlap_have_the_same_level_in_every_part() {
+    let options = WriterOptions {
+        rows_per_block: 16,
+        ..WriterOptions::default()
+    };
+    let mut made = Made::with(Writer::new(Vec::new(), options).unwrap());
+    // Two of these are open at most.
+    let mut spans: Vec<(u64, u64)> = (1..400).map(|at| (at * 10_000, at * 10_000 + 15_000)).collect();
+    // Those within one of them, and one that outlives many.
+    spans.extend((1..400).map(|at| (at * 10_000 + 1_000, at * 10_000 + 2_000)));
+    spans.push((1_005_000, 3_000_000));
+    spans.sort_by_key(|(start, end)| (*start, std::cmp::Reverse(*end)));
+    for (at, times) in spans.iter().enumerate() {
+        made.range(if at % 3 == 0 { "third" } else { "other" }, *times);
+    }
+    let trace = made.finish();
+    let level = |key: RowKey| match key {
+        RowKey::Thread { depth, .. } => depth,
+        other => panic!("{other:?}"),
+    };
+    let mut browser = Browser::new(&trace, &Query::default(), None).unwrap();
+    assert_eq!(browser.rows().len(), 4);
+    // By hand: the first level whose last range has ended.
+    let mut ends = [0; 4];
+    let expected: std::collections::BTreeMap<(u64, u64), u8> = spans
+        .iter()
+        .map(|(start, end)| {
+            let free = ends.iter().position(|until| until <= start).unwrap();
+            ends[free] = *end;
+            ((*start, *end), free as u8)
+        })
+        .collect();
+    let walked = |browser: &Browser| {
+        let mut count = 0;
+        let mut from = Position::before(Timestamp(0));
+        while let Some(picked) = browser.seek(None, from, Direction::Forward) {
+            let times = (picked.event.start.0, picked.event.end.0);
+            assert_eq!(level(picked.key), expected[&times], "{times:?}");
+            from = picked.position;
+            count += 1;
+        }
+        count
+    };
+    assert_eq!(walked(&browser), spans.len());
+    let only_some = Query {
+        name: Some(NamePattern::new("third").unwrap()),
+        ..Query::default()
+    };
+    let some = Browser::new(&trace, &only_some, None).unwrap();
+    for from in (0..4_000_000).step_by(8_765) {
+        let part = window(from, from + 9_000);
+        for browser in [&browser, &some] {
+            let picture = browser.picture(part, 4_000);
+            let mut events = [0; 4];
+            for named in &picture.named {
+                let depth = level(named.key);
+                assert_eq!(
+                    depth,
+                    expected[&(named.start.0, named.end.0)],
+                    "{named:?} from {from}"
+                );
+                events[usize::from(depth)] += 1;
+            }
+            for row in &picture.overview.rows {
+                let depth = level(row.key);
+                assert_eq!(
+                    row.events,
+                    events[usize::from(depth)],
+                    "level {depth} from {from}"
+                );
+            }
+        }
+    }
+    assert_eq!(
+        browser.search(NamePattern::new("third").unwrap()),
+        spans.len().div_ceil(3) as u64
+    );
+    assert_eq!(walked(&browser), spans.len().div_ceil(3));
+}

@@ -1,13 +1,16 @@
 //! Selecting processes, devices and streams.
 
-use tracesmith_format::tables::{HostCall, HostCalls, Place};
+use tracesmith_format::tables::{
+    Allocation, AllocationShape, Command, CommandKind, Context, Device, HostCall, HostCalls, MemoryOperation,
+    Module, Place, Process,
+};
 use tracesmith_format::{
-    BlockKind, Columns, ContextId, CorrelationId, DeviceId, ProcessId, StreamId, Timestamp, Writer,
-    WriterOptions,
+    Blob, BlockKind, Bytes, Columns, ContextId, CorrelationId, DeviceId, ModuleId, ProcessId, StreamId,
+    Table, Timestamp, Writer, WriterOptions,
 };
 use tracesmith_trace::analysis::{Analysis, Analyzer, KernelKey, KernelsReport};
 use tracesmith_trace::reconstruct::{Activity, Window};
-use tracesmith_trace::{Error, EventKind, Selected, Selection, TimeRange, Trace, cut};
+use tracesmith_trace::{Error, EventKind, Selected, Selection, TableView, TimeRange, Trace, cut};
 
 use crate::made::{CLOCK, Made};
 
@@ -43,6 +46,174 @@ fn only(processes: &[u32], devices: &[u32], streams: &[u64]) -> Selection {
         devices: some(devices.is_empty()).map(|()| devices.iter().copied().map(DeviceId).collect()),
         streams: some(streams.is_empty()).map(|()| streams.iter().copied().map(StreamId).collect()),
     }
+}
+
+/// The part of a trace that a selection has.
+fn part(trace: &Trace, selection: &Selection) -> Trace {
+    let mut writer = Writer::new(Vec::new(), WriterOptions::default()).unwrap();
+    cut(trace, TimeRange::default(), selection, &mut writer, &mut |_| {}).unwrap();
+    Trace::from_bytes(writer.finish().unwrap()).unwrap()
+}
+
+/// The rows of a table, in the order of the file.
+fn rows<T: Table>(table: &TableView<T>) -> Vec<T> {
+    let of_block = |columns: T::Columns| (0..columns.len()).map(|row| columns.row(row)).collect::<Vec<_>>();
+    table
+        .stream()
+        .flat_map(|(_, columns)| of_block(columns))
+        .collect()
+}
+
+/// Issue 29: the cut of a stream kept contexts and memory of GPUs that it did not define.
+#[test]
+fn contexts_and_memory_belong_to_devices_of_the_selection() {
+    let mut made = Made::new();
+    for (id, ordinal) in [(1, 0), (2, 1)] {
+        let row = Device {
+            id: DeviceId(id),
+            ordinal,
+            ..Device::default()
+        };
+        made.writer.define(&row).unwrap();
+    }
+    // Process 1 works on both, process 2 only has memory on the second.
+    made.kernel_row("k", (100, 150), CorrelationId::NONE, place(1, 1, 7));
+    made.kernel_row("k", (200, 250), CorrelationId::NONE, place(1, 2, 8));
+    for (process, device, at) in [(1, 1, 10), (1, 2, 20), (2, 2, 30)] {
+        let context = Context {
+            process: ProcessId(process),
+            context: ContextId(device),
+            device: DeviceId(device),
+            ..Context::default()
+        };
+        made.writer.define(&context).unwrap();
+        let allocation = Allocation {
+            time: Timestamp(at),
+            bytes: Bytes(64),
+            place: place(process, device, 0),
+            shape: AllocationShape {
+                operation: MemoryOperation::ALLOCATE,
+                ..AllocationShape::default()
+            },
+            ..Allocation::default()
+        };
+        made.writer.push(CLOCK, &allocation).unwrap();
+    }
+    let trace = made.finish();
+    for (selection, ordinals, memory) in [
+        (only(&[], &[], &[7]), &[0][..], 1),
+        (only(&[], &[], &[8]), &[1], 1),
+        (only(&[], &[], &[7, 8]), &[0, 1], 2),
+        (only(&[], &[2], &[]), &[1], 1),
+        (only(&[1], &[], &[]), &[0, 1], 2),
+        (only(&[2], &[], &[]), &[1], 1),
+    ] {
+        let cut = part(&trace, &selection);
+        let known: Vec<u32> = cut.devices.iter().map(|device| device.ordinal).collect();
+        assert_eq!(known, ordinals, "{selection:?}");
+        let is_known = |device: DeviceId| cut.device(device).is_some();
+        assert!(
+            cut.contexts.iter().all(|row| is_known(row.device)),
+            "{selection:?}"
+        );
+        assert_eq!(cut.contexts.len(), memory, "{selection:?}");
+        let allocations = rows(&cut.allocations);
+        assert!(
+            allocations.iter().all(|row| is_known(row.place.device)),
+            "{selection:?}"
+        );
+        assert_eq!(allocations.len(), memory, "{selection:?}");
+    }
+}
+
+/// Two processes that have the same pid, as those of two containers, and a recording each.
+fn two_recordings() -> Made {
+    let mut made = Made::new();
+    for process in [1, 2] {
+        let row = Process {
+            id: ProcessId(process),
+            pid: 1,
+            started: Timestamp(u64::from(process)),
+            ..Process::default()
+        };
+        made.writer.define(&row).unwrap();
+        made.kernel_row("k", (100, 150), CorrelationId::NONE, place(process, process, 7));
+        let command = Command {
+            process: ProcessId(process),
+            time: Timestamp(90),
+            kind: CommandKind::LAUNCH,
+            module: 5,
+            ..Command::default()
+        };
+        made.writer.push(CLOCK, &command).unwrap();
+    }
+    made
+}
+
+/// Issue 29: facts name their process by the pid, and those of the kept process were left out with the others.
+#[test]
+fn facts_of_a_kept_recording_stay() {
+    let mut made = two_recordings();
+    made.writer.metadata("process.1.recording.commands", "1").unwrap();
+    made.writer.metadata("process.9.recording.commands", "1").unwrap();
+    let other = Process {
+        id: ProcessId(3),
+        pid: 9,
+        ..Process::default()
+    };
+    made.writer.define(&other).unwrap();
+    let cut = part(&made.finish(), &only(&[1], &[], &[]));
+    let facts: Vec<&str> = cut
+        .metadata
+        .keys()
+        .map(String::as_str)
+        .filter(|key| key.contains("recording"))
+        .collect();
+    assert_eq!(facts, ["process.1.recording.commands"]);
+}
+
+/// Issue 29: modules of other processes came over.
+#[test]
+fn modules_are_those_of_the_selected_processes() {
+    let mut made = two_recordings();
+    for process in [1, 2] {
+        let loaded = Module {
+            loaded: Timestamp(u64::from(process)),
+            process: ProcessId(process),
+            module: ModuleId(4),
+            hash_high: 8,
+            ..Module::default()
+        };
+        made.writer.push(CLOCK, &loaded).unwrap();
+        let handle = Module {
+            handle: 5,
+            loaded: Timestamp::NONE,
+            ..loaded
+        };
+        made.writer.define(&handle).unwrap();
+    }
+    // Both processes use the code. It is stored with the first that loaded it.
+    let code = Module {
+        process: ProcessId(2),
+        module: ModuleId(4),
+        hash_high: 8,
+        code: Blob(vec![1, 2, 3]),
+        ..Module::default()
+    };
+    made.writer.define(&code).unwrap();
+    let unused = Module { hash_high: 9, ..code };
+    made.writer.define(&unused).unwrap();
+    let cut = part(&made.finish(), &only(&[1], &[], &[]));
+    let own = cut.processes[0].id;
+    let modules = rows(&cut.modules);
+    let count = |wanted: &dyn Fn(&Module) -> bool| modules.iter().filter(|row| wanted(row)).count();
+    assert_eq!(count(&|row| row.process == own), 2, "{modules:?}");
+    assert_eq!(
+        count(&|row| row.code.0 == [1, 2, 3] && !row.process.is_some()),
+        1,
+        "{modules:?}"
+    );
+    assert_eq!(modules.len(), 3, "{modules:?}");
 }
 
 #[test]

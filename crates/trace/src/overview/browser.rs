@@ -126,7 +126,7 @@ impl Browser {
             .as_ref()
             .map(|(query, summary)| self.cells_of(query, summary, window, cells));
         let named = if events_of(&overview) <= MOST_NAMED as u64 {
-            named_by_depth(&self.trace, &self.query, window, MOST_NAMED)
+            named_by_depth(&self.trace, &self.query, &self.summary, window, MOST_NAMED)
         } else {
             None
         };
@@ -142,7 +142,7 @@ impl Browser {
         if summary.cells_within(window) >= SUMMARY_CELLS_EACH * cells {
             summary.coarser(window, cells)
         } else {
-            Overview::with_nesting(&self.trace, query, window, cells, (Nesting::ByDepth, None))
+            summary.part(&self.trace, query, window, cells)
         }
     }
 

@@ -2,6 +2,7 @@
 
 use tracesmith_format::Timestamp;
 
+use super::nesting::KeptLevels;
 use super::{ActivityKind, Doubtful, Nesting, RowKey, TimeSpan};
 
 /// A trace, or a part of it, divided into cells of time.
@@ -15,6 +16,8 @@ pub struct Overview {
     pub doubtful: Doubtful,
     /// Whether levels of ranges and operators have rows of their own.
     pub(super) nesting: Nesting,
+    /// Levels that do not follow from what is open where a cell begins.
+    pub(super) levels: KeptLevels,
 }
 
 /// What one stream or thread did.
@@ -208,7 +211,15 @@ impl Overview {
             rows: rows.collect(),
             doubtful: self.doubtful,
             nesting: self.nesting,
+            levels: KeptLevels::default(),
         }
+    }
+
+    /// Where a reader has to begin to know the levels of a window.
+    pub(super) fn levels_from(&self, window: TimeSpan) -> u64 {
+        let behind = self.bounds.partition_point(|bound| *bound <= window.from.0);
+        let bound = behind.checked_sub(1).map(|cell| self.bounds[cell]);
+        bound.unwrap_or(window.from.0)
     }
 
     /// The first of the cells that a window overlaps, and the one behind the last.

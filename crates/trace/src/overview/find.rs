@@ -118,7 +118,7 @@ impl Overview {
                     key,
                     from,
                     direction,
-                    nesting: self.nesting,
+                    whole: self,
                 };
                 if let Some(found) = seeker.nearest() {
                     return pick(trace, found);
@@ -150,6 +150,17 @@ pub struct Named {
 
 /// What lies in a window, by name, in the order of starts and the longer first; `None` when that is more than `limit`.
 pub fn named_within(trace: &Trace, query: &Query, window: TimeSpan, limit: usize) -> Option<Vec<Named>> {
+    let named = named_rows(trace, query, window, limit)?.into_iter();
+    Some(named.map(|(named, _)| named).collect())
+}
+
+/// The same, each with the offset of its block and its row there.
+fn named_rows(
+    trace: &Trace,
+    query: &Query,
+    window: TimeSpan,
+    limit: usize,
+) -> Option<Vec<(Named, (u64, usize))>> {
     let mut named = Vec::new();
     let mut decoder = trace.file.reader.decoder();
     let blocks = scan::blocks(trace, query).into_iter();
@@ -169,32 +180,85 @@ pub fn named_within(trace: &Trace, query: &Query, window: TimeSpan, limit: usize
             if named.len() == limit {
                 return None;
             }
-            named.push(Named {
+            let one = Named {
                 key,
                 activity,
                 start,
                 end,
                 name: pieces.name(row),
-            });
+            };
+            named.push((one, (block.offset, row)));
         }
     }
-    named.sort_by_key(|named| (named.start, std::cmp::Reverse(named.end)));
+    named.sort_by_key(|(named, _)| (named.start, std::cmp::Reverse(named.end)));
     Some(named)
 }
 
-/// The same, with the rows of each level of ranges and operators.
+/// The same, with the rows of each level of ranges and operators. `whole` is the picture of the whole of what the query finds.
 pub(super) fn named_by_depth(
     trace: &Trace,
     query: &Query,
+    whole: &Overview,
     window: TimeSpan,
     limit: usize,
 ) -> Option<Vec<Named>> {
-    let mut named = named_within(trace, query, window, limit)?;
-    let mut open = OpenRows::default();
-    for one in &mut named {
-        one.key = open.key(one.key, one.start.0, one.end.max(one.start).0);
+    let named = named_rows(trace, query, window, limit)?;
+    let levels = whole.levels_within(trace, query, window);
+    let with_level = |(one, row): (Named, (u64, usize))| Named {
+        key: levels.get(&row).copied().unwrap_or(one.key),
+        ..one
+    };
+    Some(named.into_iter().map(with_level).collect())
+}
+
+/// The row of the picture that ranges and operators are in, by the offset of their block and their row there.
+type Levels = FxHashMap<(u64, usize), RowKey>;
+
+impl Overview {
+    /// The rows of the picture of ranges and operators that reach into a stretch of time. What is open where it begins
+    /// reaches into it as well, and has the level that it has in this picture.
+    fn levels_within(&self, trace: &Trace, query: &Query, window: TimeSpan) -> Levels {
+        let mut spans = Vec::new();
+        if self.nesting == Nesting::Together {
+            return Levels::default();
+        }
+        // What is not searched for is within others, too.
+        let query = Query {
+            name: None,
+            ..query.clone()
+        };
+        let from = self.levels_from(window);
+        let mut decoder = trace.file.reader.decoder();
+        let tables = [BlockKind::MARKERS, BlockKind::HOST_CALLS];
+        let blocks = scan::blocks(trace, &query).into_iter();
+        for (.., block) in blocks
+            .filter(|(first, last, _)| *first < window.to.0 && *last >= from)
+            .filter(|(.., block)| tables.contains(&block.header.kind))
+        {
+            let Some(pieces) = scan::pieces_of(trace, &query, &mut decoder, block) else {
+                continue;
+            };
+            let mut line = trace.clock_map.line(block.header.clock);
+            for row in 0..pieces.start.len() {
+                let (start, end) = (line.convert(pieces.start[row]), line.convert(pieces.end[row]));
+                let end = end.max(start);
+                let is_inside = start != 0
+                    && start < window.to.0
+                    && end >= from
+                    && query.wants_time(Timestamp(start), Timestamp(end));
+                if let Some((key, _)) = pieces.place(row).filter(|_| is_inside) {
+                    spans.push((start, end, (block.offset, row), key));
+                }
+            }
+        }
+        // Stable, as in the picture: equal ones in the order of the blocks.
+        spans.sort_by_key(|(start, end, ..)| (*start, std::cmp::Reverse(*end)));
+        let mut open = OpenRows::begin(&self.levels, from);
+        let spans = spans.into_iter();
+        spans
+            .map(|(start, end, row, key)| (row, open.key(key, start, end)))
+            .collect()
     }
-    Some(named)
 }
 
 /// Events that start in a stretch of time, of one row of the picture or of all.
@@ -205,52 +269,11 @@ struct Seeker<'a> {
     key: Option<RowKey>,
     from: Position,
     direction: Direction,
-    nesting: Nesting,
+    /// The picture of the whole.
+    whole: &'a Overview,
 }
 
-/// The level of rows of blocks, by the offset of the block.
-type Levels = FxHashMap<(u64, usize), RowKey>;
-
 impl Seeker<'_> {
-    /// The rows of the picture of ranges and operators that reach into the stretch of time. Those that are around one of
-    /// them reach into it as well, so that its level is right.
-    fn levels(&self, blocks: &[TimedBlock<'_>]) -> Levels {
-        let mut spans = Vec::new();
-        if self.nesting == Nesting::Together {
-            return Levels::default();
-        }
-        // What is not searched for is within others, too.
-        let query = Query {
-            name: None,
-            ..self.query.clone()
-        };
-        let mut decoder = self.trace.file.reader.decoder();
-        let tables = [BlockKind::MARKERS, BlockKind::HOST_CALLS];
-        for (.., block) in blocks
-            .iter()
-            .filter(|(.., block)| tables.contains(&block.header.kind))
-        {
-            let Some(pieces) = scan::pieces_of(self.trace, &query, &mut decoder, block) else {
-                continue;
-            };
-            let mut line = self.trace.clock_map.line(block.header.clock);
-            for row in 0..pieces.start.len() {
-                let (start, end) = (line.convert(pieces.start[row]), line.convert(pieces.end[row]));
-                let is_inside =
-                    start != 0 && start < self.window.to.0 && end.max(start) >= self.window.from.0;
-                if let Some((key, _)) = pieces.place(row).filter(|_| is_inside) {
-                    spans.push((start, std::cmp::Reverse(end.max(start)), block.offset, row, key));
-                }
-            }
-        }
-        spans.sort_unstable_by_key(|(start, end, offset, row, _)| (*start, *end, *offset, *row));
-        let mut open = OpenRows::default();
-        let spans = spans.into_iter();
-        spans
-            .map(|(start, end, offset, row, key)| ((offset, row), open.key(key, start, end.0)))
-            .collect()
-    }
-
     fn nearest(&self) -> Option<(Position, RowKey)> {
         let mut blocks: Vec<TimedBlock<'_>> = scan::blocks(self.trace, self.query)
             .into_iter()
@@ -259,7 +282,7 @@ impl Seeker<'_> {
         if self.direction == Direction::Back {
             blocks.sort_by_key(|(_, last, _)| std::cmp::Reverse(*last));
         }
-        let levels = self.levels(&blocks);
+        let levels = self.whole.levels_within(self.trace, self.query, self.window);
         let mut best: Option<(Position, RowKey)> = None;
         let mut decoder = self.trace.file.reader.decoder();
         for (first, last, block) in blocks {

@@ -128,7 +128,8 @@ pub enum RowKey {
         thread: ThreadId,
         /// Which of the things that threads do.
         role: ThreadRole,
-        /// How many others it is within; 0 where levels are not kept apart.
+        /// The level: the first that is free when a range or operator starts. Where they only nest, it is the number of
+        /// others around it. 0 where levels are not kept apart.
         depth: u8,
     },
     /// The values of a counter. An [`Overview`] has no such rows, but a [`CounterOverview`].

@@ -58,7 +58,8 @@ impl Overview {
         Self::bounded(trace, query, window, cells, MOST_CELLS)
     }
 
-    /// The same with rows for each level of ranges and operators, or with one row for all of them.
+    /// The same with rows for each level of ranges and operators, or with one row for all of them. Levels count from what
+    /// reaches into the window.
     pub fn with_nesting<'q>(
         trace: &Trace,
         query: impl Into<QueryRun<'q>>,
@@ -72,6 +73,17 @@ impl Overview {
         };
         let sweep = Sweep::new(empty, most_of_all_rows.unwrap_or(MOST_CELLS));
         Self::with_limit(trace, query.into(), window, sweep, MOST_WAITING)
+    }
+
+    /// A window of a picture of the whole, with cells of its own and the same levels.
+    pub(super) fn part(&self, trace: &Trace, query: &Query, window: TimeSpan, cells: usize) -> Self {
+        let empty = Overview {
+            nesting: self.nesting,
+            ..Overview::empty(window, cells.max(1))
+        };
+        let from = self.levels_from(window);
+        let sweep = Sweep::new(empty, MOST_CELLS).with_levels(self.levels.open_at(from));
+        Self::from_moment(trace, query.into(), (window, from), sweep, MOST_WAITING)
     }
 
     /// The same with another bound on the cells of all rows together: cells are put together two by two until they fit.
@@ -91,17 +103,29 @@ impl Overview {
         trace: &Trace,
         query: QueryRun<'_>,
         window: TimeSpan,
+        sweep: Sweep,
+        most_waiting: usize,
+    ) -> Self {
+        Self::from_moment(trace, query, (window, window.from.0), sweep, most_waiting)
+    }
+
+    /// Ranges and operators are read from a moment before the window on, for their levels.
+    fn from_moment(
+        trace: &Trace,
+        query: QueryRun<'_>,
+        (window, levels_from): (TimeSpan, u64),
         mut sweep: Sweep,
         most_waiting: usize,
     ) -> Self {
         let blocks: Vec<TimedBlock<'_>> = blocks(trace, &query)
             .into_iter()
-            .filter(|(first, last, _)| *last >= window.from.0 && *first <= window.to.0)
+            .filter(|(first, last, _)| *last >= levels_from && *first <= window.to.0)
             .collect();
         let mut pass = Pass {
             trace,
             query,
             window,
+            levels_from,
             nesting: sweep.nesting(),
             from: 0,
             to: u64::MAX,
@@ -123,6 +147,7 @@ struct Pass<'a> {
     trace: &'a Trace,
     query: QueryRun<'a>,
     window: TimeSpan,
+    levels_from: u64,
     nesting: Nesting,
     from: u64,
     to: u64,
@@ -186,9 +211,12 @@ impl Pass<'_> {
             }
             let mut unwanted = Doubtful::default();
             let doubts = if count == 0 { &mut unwanted } else { &mut doubtful };
-            if !self.wants(start, end, doubts) {
-                continue;
-            }
+            let count = match self.wants(start, end, doubts) {
+                true => count,
+                // Levels in the window depend on it.
+                false if self.is_before(start, end) && is_nested() => 0,
+                false => continue,
+            };
             let span = Span {
                 start: start.0,
                 end: end.0.max(start.0),
@@ -231,6 +259,16 @@ impl Pass<'_> {
             }
         }
         wanted
+    }
+
+    /// Whether a row starts in this pass, and ends between where levels are read from and the window.
+    fn is_before(&self, start: Timestamp, end: Timestamp) -> bool {
+        let end = end.max(start);
+        self.nesting == Nesting::ByDepth
+            && start.is_some()
+            && (self.from..self.to).contains(&start.0)
+            && self.query.wants_time(start, end)
+            && (self.levels_from..self.window.from.0).contains(&end.0)
     }
 }
 

@@ -9,7 +9,7 @@ use std::cmp::Reverse;
 use rustc_hash::FxHashMap;
 
 use super::cells::{Overview, OverviewRow};
-use super::nesting::OpenSpans;
+use super::nesting::{KeptLevels, OpenSpans};
 use super::{ActivityKind, Nesting, RowKey};
 
 /// An event, or several of one kind that start together.
@@ -40,6 +40,8 @@ pub(super) struct Sweep {
     waiting: usize,
     /// Cells that all rows may have together.
     most_cells: usize,
+    /// Levels of what is open where the reading begins.
+    known_levels: KeptLevels,
 }
 
 struct RowSweep {
@@ -63,7 +65,13 @@ impl Sweep {
             known: FxHashMap::default(),
             waiting: 0,
             most_cells,
+            known_levels: KeptLevels::default(),
         }
+    }
+
+    /// Begins with what is known of levels.
+    pub(super) fn with_levels(self, known_levels: KeptLevels) -> Self {
+        Sweep { known_levels, ..self }
     }
 
     /// How many spans wait.
@@ -99,7 +107,8 @@ impl Sweep {
         }
         let cells = self.overview.cells();
         Some(*self.known.entry(key).or_insert_with(|| {
-            self.lanes.push(RowSweep::new(key, cells));
+            let open = self.known_levels.open_spans(key);
+            self.lanes.push(RowSweep::new(key, cells, open));
             self.lanes.len() - 1
         }))
     }
@@ -112,8 +121,17 @@ impl Sweep {
     /// Counts a span in the row of its level.
     fn count_nested(&mut self, outermost: usize, span: &Span) {
         let lane = &mut self.lanes[outermost];
-        let depth = lane.open.depth(span.start, span.end);
-        let key = lane.row.key.at_depth(depth);
+        let level = lane.open.level(span.start, span.end);
+        let key = lane.row.key.at_depth(level.depth);
+        if !level.follows {
+            let bounds = &self.overview.bounds;
+            let next = bounds.get(bounds.partition_point(|bound| *bound <= span.start));
+            // Readers begin where a cell does.
+            if next.is_some_and(|bound| *bound <= span.end) {
+                let times = (span.start, span.end);
+                self.overview.levels.keep(lane.row.key, times, level.depth);
+            }
+        }
         if span.count > 0
             && let Some(number) = self.lane(key)
         {
@@ -221,11 +239,11 @@ impl Sweep {
 }
 
 impl RowSweep {
-    fn new(key: RowKey, cells: usize) -> Self {
+    fn new(key: RowKey, cells: usize, open: OpenSpans) -> Self {
         RowSweep {
             row: OverviewRow::new(key, cells),
             waiting: Vec::new(),
-            open: OpenSpans::default(),
+            open,
             cell: 0,
             until: 0,
             until_of: Default::default(),

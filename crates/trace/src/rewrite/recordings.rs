@@ -224,14 +224,13 @@ impl Recordings {
         !self.kept.is_disjoint(&self.with_calls)
     }
 
-    /// Whether a fact of the metadata is about a recording that does not come over.
+    /// Whether a fact of the metadata is about a recording that does not come over. A fact names its process by the pid:
+    /// in containers, processes of several hosts have the same. It stays if one of them comes over.
     pub(super) fn has_left_out(&self, key: &str, trace: &Trace) -> bool {
+        let is_of = |process: &ProcessId| key.starts_with(&format!("process.{}.", pid_of(trace, *process)));
         is_fact(key)
-            && self
-                .left_out
-                .keys()
-                .chain(&self.unselected)
-                .any(|process| key.starts_with(&format!("process.{}.", pid_of(trace, *process))))
+            && self.left_out.keys().chain(&self.unselected).any(is_of)
+            && !self.kept.iter().any(is_of)
     }
 
     /// Whether rows of a process come over.
@@ -356,8 +355,9 @@ impl<W: Write> Input<'_, W> {
         self.write_whole::<Content>(block, contents)
     }
 
-    /// Kernels of a cut can come from code that was loaded long before it: all modules are kept. Code that another input
-    /// brings is not written again, and code that no recorded call uses may be left out. A handle of a recording that was left out would stand for other code than its own.
+    /// Kernels of a cut can come from code that was loaded long before it: all modules of selected processes are kept.
+    /// Code that another input brings is not written again, and code that no recorded call uses may be left out. A handle
+    /// of a recording that was left out would stand for other code than its own.
     pub(super) fn carry_modules(&mut self, block: &Block) -> Result<(), Error> {
         let Some(mut modules) = self.read::<Module>(block)? else {
             return Ok(());
@@ -374,6 +374,20 @@ impl<W: Write> Input<'_, W> {
             if module.handle != 0 && !self.recordings.keep(module.process) {
                 is_changed = true;
                 continue;
+            }
+            if module.process.is_some() && !self.selected.wants_process(module.process) {
+                is_changed = true;
+                if module.code.0.is_empty() {
+                    continue;
+                }
+                // Code is stored once, even if several processes load it: a selected process may use it.
+                module = Module {
+                    size: module.size,
+                    hash_high: module.hash_high,
+                    hash_low: module.hash_low,
+                    code: module.code,
+                    ..Module::default()
+                };
             }
             let hash = (module.hash_high, module.hash_low);
             let is_unused = self
