@@ -156,13 +156,12 @@ impl HostTime {
         const ALL: f64 = 0.95;
         let first = |kind: &'static str, rows: &[HostRow]| {
             let row = rows.first().filter(|row| row.share >= WORTH)?;
-            let percent = format!("({:.0} % of it)", 100.0 * row.share);
+            let percent = format!("{:.0} %", 100.0 * row.share);
             let name = &row.name;
             match kind {
                 "range" if row.share >= ALL => None,
-                "range" => Some(format!("in the range {name} {percent}")),
-                "line" => Some(format!("before the CUDA call at {name} {percent}")),
-                _ => Some(format!("in {name} {percent}")),
+                "line" => Some(format!("{percent} before the CUDA call at {name}")),
+                kind => Some(format!("{percent} in the {kind} {name}")),
             }
         };
         let lists = self.lists().into_iter();
