@@ -388,6 +388,13 @@ fn a_step_of_a_job_is_looked_at_with_all_ranks() {
     let steps = &step.swept().steps.steps;
     assert_eq!((steps.len(), steps[0].ops, steps[0].devices.len()), (1, 8, 4));
     assert!(Analysis::of_step(&trace, 6).is_err());
+    let mut made = training(1, "other");
+    made.range("ProfilerStep#0", (1_000_000, 2_000_000));
+    let error = Analysis::of_step(&made.finish(), 3).err().unwrap();
+    assert_eq!(
+        error.to_string(),
+        "there is no step 3: the trace has 1 step, number 0"
+    );
 }
 
 /// Issue 29: the CPU prepares a batch at the start of each step, and there is no call before the first one.

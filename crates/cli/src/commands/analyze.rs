@@ -202,7 +202,7 @@ fn note_collectives(report: &SummaryReport, trace: &Trace, output: &mut Output) 
     let mut devices = report.utilization.devices.iter();
     if collectives > 0 && devices.all(|device| device.breakdown.communication_ns == 0) {
         output.note(&format!(
-            "{} in the trace and no GPU work here; `view --timeline` shows busy time for collectives",
+            "{} in the trace: no GPU work here, but busy time in `view --timeline`",
             units::counted(
                 collectives,
                 "collective has no kernel",

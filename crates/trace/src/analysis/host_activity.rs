@@ -149,7 +149,7 @@ impl HostTime {
         self.lists().iter().any(|(_, rows)| !rows.is_empty())
     }
 
-    /// The places with the largest shares in words, such as `in the range load (78 % of it)`; at most two.
+    /// The places with the largest shares in words, such as `78 % is in the range load`; at most two.
     pub fn main_places(&self) -> Vec<String> {
         const WORTH: f64 = 0.2;
         /// A range around everything explains nothing.
@@ -160,8 +160,8 @@ impl HostTime {
             let name = &row.name;
             match kind {
                 "range" if row.share >= ALL => None,
-                "line" => Some(format!("{percent} before the CUDA call at {name}")),
-                kind => Some(format!("{percent} in the {kind} {name}")),
+                "line" => Some(format!("{percent} is before the CUDA call at {name}")),
+                kind => Some(format!("{percent} is in the {kind} {name}")),
             }
         };
         let lists = self.lists().into_iter();

@@ -47,12 +47,13 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
     );
     let places = facts.summary.host.main_places();
     if !places.is_empty() {
+        let whose = match facts.summary.idle.devices.len() {
+            0 | 1 => "this CPU time",
+            _ => "the CPU time that all GPUs wait for",
+        };
         // The same time is listed by range or operator and by line.
-        let overlap = if places.len() > 1 { ", which overlap" } else { "" };
-        sentence = format!(
-            "{sentence}. Of that CPU time, of all GPUs: {}{overlap}",
-            places.join(", and ")
-        );
+        let overlap = if places.len() > 1 { "; these overlap" } else { "" };
+        sentence = format!("{sentence}. Of {whose}, {}{overlap}", places.join(", and "));
     }
     vec![Finding {
         rule: "host_busy",
