@@ -298,6 +298,45 @@ fn what_if_suggests_names_and_explains_a_zero() {
     );
 }
 
+/// Issue 29: one row of 100 % without a word.
+#[test]
+fn kernels_without_operators_or_lines_have_a_note() {
+    let note = |file: &str, by: &str| tracesmith(["analyze", file, "--only", "kernels", "--by", by]).stderr;
+    for (by, missing) in [("operator", "operators"), ("line", "stacks and no operators")] {
+        let expected = "so all kernels are in one row; use --by short or --by shape\n";
+        let expected = format!("the trace has no {missing}, {expected}");
+        assert!(note(DEMO, by).starts_with(&expected), "{}", note(DEMO, by));
+    }
+    let limited = tracesmith([
+        "analyze", TRAINING, "--only", "kernels", "--by", "line", "-n", "1",
+    ]);
+    assert!(!limited.stderr.contains("in one row"), "{}", limited.stderr);
+}
+
+/// Issue 29: `flash*` did not match `void flash…`, which tables show without `void`.
+#[test]
+fn a_name_is_matched_as_it_is_shown() {
+    let dir = tempfile::TempDir::new().unwrap();
+    let (file, _) = with_long_names(&dir);
+    let scaled = tracesmith(["analyze", &file, "--scale", "at::native::vec*=0.5"]);
+    assert!(!scaled.stderr.contains("no GPU work matches"), "{scaled:?}");
+    let viewed = tracesmith(["view", &file, "--name", "at::native::vec*", "-n", "2"]).ok();
+    assert!(viewed.contains("vectorized_elementwise_kernel"), "{viewed}");
+}
+
+/// Issue 29: what a step launches and what runs in it stood in one row without a label.
+#[test]
+fn steps_label_what_they_launch_and_what_runs_in_them() {
+    let table = tracesmith(["analyze", SYNTHETIC, "--only", "steps"]).ok();
+    let head = table.lines().find(|line| line.contains("number")).unwrap();
+    assert!(
+        head.contains("launched") && head.contains("busy during the step"),
+        "{head}"
+    );
+    let kernels = tracesmith(["analyze", SYNTHETIC]).ok();
+    assert!(kernels.contains("per step and GPU"), "{kernels}");
+}
+
 #[test]
 fn a_summary_names_the_time_that_its_shares_are_of_once() {
     let whole = tracesmith(["analyze", DEMO]).ok();
@@ -504,7 +543,7 @@ fn one_step_is_shown_alone() {
     let demo = "fixtures/demo-h200.sbt";
     let shown = tracesmith(["analyze", demo, "--step", "12"]).ok();
     assert!(
-        shown.contains("Step 12: 282.28 µs, from a repeating pattern of 18 kernels"),
+        shown.contains("Step 12: 282.28 µs, from a repeating pattern of 18 GPU operations"),
         "{shown}"
     );
     assert!(!shown.contains("Steps: "), "{shown}");

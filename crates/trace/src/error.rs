@@ -11,6 +11,7 @@ pub enum Error {
     /// A step that the trace does not have.
     #[error("there is no step {number}: {}", match steps {
         0 => "no steps were found in the trace".to_owned(),
+        1 => "the trace has 1 step, number 0".to_owned(),
         steps => format!("the trace has {steps} steps, counted from 0"),
     })]
     NoSuchStep {

@@ -10,6 +10,7 @@ use crate::error::Error;
 
 /// A pattern for names: a regular expression between slashes, a glob if it has wildcards, else a part of the name.
 ///
+/// Tables show kernels without the return type `void`, so a pattern may leave it out.
 /// It is plain data: it is compared and stored as the text that the user wrote.
 ///
 /// ```
@@ -17,6 +18,7 @@ use crate::error::Error;
 ///
 /// assert!(NamePattern::new("gemm")?.matches("sgemm_128x64"));
 /// assert!(NamePattern::new("flash*")?.matches("flash_fwd"));
+/// assert!(NamePattern::new("flash*")?.matches("void flash::flash_fwd_kernel<float>(Params)"));
 /// assert!(NamePattern::new("/^ampere.*nn$/")?.matches("ampere_sgemm_nn"));
 /// assert!(!NamePattern::exact("gemm").matches("sgemm"));
 /// # Ok::<(), tracesmith_trace::Error>(())
@@ -50,8 +52,13 @@ impl NamePattern {
         Self::new(&text).expect("an escaped name is a regular expression")
     }
 
-    /// Whether a name matches.
+    /// Whether a name matches, as it is stored or without its return type `void`.
     pub fn matches(&self, name: &str) -> bool {
+        let without_type = || name.strip_prefix("void ");
+        self.matches_text(name) || without_type().is_some_and(|name| self.matches_text(name))
+    }
+
+    fn matches_text(&self, name: &str) -> bool {
         match &self.matcher {
             Matcher::Regex(regex) => regex.is_match(name),
             Matcher::Glob(glob) => glob.is_match(name),
@@ -108,5 +115,29 @@ impl TryFrom<String> for NamePattern {
 impl From<NamePattern> for String {
     fn from(pattern: NamePattern) -> Self {
         pattern.text.as_ref().to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::NamePattern;
+
+    /// Issue 29: tables show `flash::flash_fwd_kernel`, and `flash*` matched nothing.
+    #[test]
+    fn a_pattern_matches_names_as_tables_show_them() {
+        for (pattern, name) in [
+            ("flash*", "void flash::flash_fwd_kernel<float>(Params)"),
+            ("void flash*", "void flash::flash_fwd_kernel<float>(Params)"),
+            (
+                "at::native::elementwise_add*",
+                "void at::native::elementwise_add<float>(float*)",
+            ),
+            ("/^flash::/", "void flash::flash_fwd_kernel<float>(Params)"),
+        ] {
+            assert!(NamePattern::new(pattern).unwrap().matches(name), "{pattern}");
+        }
+        for (pattern, name) in [("flash*", "void my_flash()"), ("flash*", "avoid flash")] {
+            assert!(!NamePattern::new(pattern).unwrap().matches(name), "{pattern}");
+        }
     }
 }

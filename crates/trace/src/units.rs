@@ -79,6 +79,20 @@ pub fn quantity(value: f64, unit: &str, digits: usize) -> String {
         .to_owned()
 }
 
+/// A count and what is counted: `1 kernel`, `1,234 kernels`.
+pub fn counted(number: u64, one: &str, many: &str) -> String {
+    format!("{} {}", count(number), if number == 1 { one } else { many })
+}
+
+/// A change as percent, with its sign: `+12.5 %`. What rounds to nothing has none: `0.0 %`.
+pub fn change(share: f64) -> String {
+    let text = format!("{:+.1} %", 100.0 * share);
+    match text.as_str() {
+        "-0.0 %" | "+0.0 %" => "0.0 %".to_owned(),
+        _ => text,
+    }
+}
+
 /// A moment in nanoseconds since 1970 as a date in UTC: `2026-11-15 02:06:00 UTC`.
 pub fn date(unix_nanos: u64) -> String {
     let seconds = unix_nanos / 1_000_000_000;
@@ -188,6 +202,19 @@ mod tests {
         ];
         assert_eq!(shown, expected);
         assert_eq!(quantity(f64::MAX, "B", 3), "1.56e290 EiB");
+    }
+
+    #[test]
+    fn one_is_not_many_and_nothing_has_no_sign() {
+        let steps = |count: u64| counted(count, "step", "steps");
+        assert_eq!(
+            [steps(0), steps(1), steps(1_234)],
+            ["0 steps", "1 step", "1,234 steps"]
+        );
+        assert_eq!(
+            [change(-0.0001), change(0.0), change(0.125), change(-0.5)],
+            ["0.0 %", "0.0 %", "+12.5 %", "-50.0 %"]
+        );
     }
 
     #[test]

@@ -10,8 +10,8 @@
 use crate::made;
 
 use made::{Made, THREAD};
-use tracesmith_format::StackId;
-use tracesmith_format::tables::{CopyDirection, CopyShape, MemoryKind, MemoryOperation};
+use tracesmith_format::tables::{CopyDirection, CopyShape, MemoryKind, MemoryOperation, Place};
+use tracesmith_format::{DeviceId, StackId, ThreadId};
 use tracesmith_trace::analysis::{Analysis, Finding, MemoryReport, source_line};
 use tracesmith_trace::reconstruct::Window;
 
@@ -197,6 +197,68 @@ fn a_long_start_hides_nothing() {
         "49 % of the time GPU #1 is idle, waiting for the CPU to launch work (49 gaps)"
     );
     assert_eq!(found[0].evidence[0].table, "kernels");
+}
+
+/// Kernels of two GPUs with a thread each, so many of each, with so much time between them.
+fn two_devices(kernels: [(u64, u64); 2]) -> Made {
+    let mut made = Made::new();
+    for (device, (count, host_nanos)) in (1u32..).zip(kernels) {
+        let mut time = 1_000_000;
+        for _ in 0..count {
+            let thread = ThreadId(u64::from(device));
+            let call = made.call_of(thread, "cudaLaunchKernel", (time, time + 100), StackId::NONE);
+            let place = Place {
+                device: DeviceId(device),
+                ..made::place(u64::from(device))
+            };
+            made.kernel_row("k", (time + 100, time + 20_100), call, place);
+            time += 20_100 + host_nanos;
+        }
+    }
+    made
+}
+
+/// Issue 29: the GPU that was idle for a quarter of the time was not named, since the other one did more.
+#[test]
+fn the_device_that_loses_most_is_named() {
+    let found = findings(two_devices([(78, 5_000), (49, 20_000)]));
+    assert_eq!(found.len(), 1, "{found:?}");
+    let sentence = "49 % of the time GPU #2 is idle, waiting for the CPU to launch work (48 gaps)";
+    assert_eq!(found[0].sentence, sentence);
+    let found = findings(two_devices([(49, 20_000), (78, 5_000)]));
+    assert_eq!(found[0].sentence, sentence.replace("#2", "#1"));
+}
+
+/// Issue 29: a kernel that had run many times was to be loaded before.
+#[test]
+fn only_first_launches_load_code() {
+    let made = |kernel: &str| {
+        let mut made = healthy();
+        made.launched(kernel, 1, (11_100_000, 13_000_000), (13_000_000, 14_000_000));
+        made.finish()
+    };
+    let advice = |kernel: &str, window: Window| {
+        let analysis = Analysis::of(&made(kernel), window).unwrap();
+        let findings = analysis.findings(&analysis.summary().unwrap()).unwrap();
+        let slow = findings.findings.into_iter();
+        let mut slow = slow.filter(|finding| finding.rule == "slow_launches");
+        slow.next().unwrap().advice
+    };
+    let whole = Window::default();
+    let end = Window {
+        from: Some(11_000_000),
+        to: None,
+    };
+    for window in [whole, end] {
+        let first = advice("new", window);
+        assert!(first.contains("CUDA_MODULE_LOADING"), "{first}");
+        let again = advice("gemm", window);
+        assert!(
+            again.starts_with("The kernels had been launched before"),
+            "{again}"
+        );
+        assert!(!again.contains("CUDA_MODULE_LOADING"), "{again}");
+    }
 }
 
 #[test]

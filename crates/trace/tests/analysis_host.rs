@@ -92,8 +92,8 @@ fn gaps_are_listed_by_range_operator_function_and_line() {
     assert_eq!(
         gaps.main_places(),
         [
-            "in the range load (71 % of it)",
-            "before the CUDA call at train.py:21 (load_batch) (100 % of it)"
+            "71 % is in the range load",
+            "100 % is before the CUDA call at train.py:21 (load_batch)"
         ]
     );
     assert!((gaps.ranges[0].share - 50.0 / 70.0).abs() < 1e-9);

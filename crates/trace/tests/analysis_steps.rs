@@ -4,7 +4,7 @@ use tracesmith_format::tables::{
     ApiCall, ApiDomain, ApiShape, Caller, Marker, MarkerKind, MarkerShape, Process,
 };
 use tracesmith_format::{Ordinal, ProcessId, Timestamp};
-use tracesmith_trace::analysis::{Analysis, IdleCause, StepsReport};
+use tracesmith_trace::analysis::{Analysis, IdleCause, KernelKey, StepsReport};
 use tracesmith_trace::reconstruct::{StepSource, Window};
 
 use crate::made::{CLOCK, Made, THREAD, place};
@@ -203,6 +203,30 @@ fn layers_of_an_eager_pass_are_not_steps() {
     );
 }
 
+/// Issue 29: FSDP waits in each layer, and 16 layers were 16 steps.
+#[test]
+fn ranges_that_name_layers_are_around_layers() {
+    let named = |name: &dyn Fn(u64) -> String| {
+        let mut made = passes(1, &["norm", "gemm", "attention"]);
+        for layer in 0..12u64 {
+            let time = 1_000_000 + layer * 300;
+            made.range(&name(layer), (time, time + 150));
+            made.call("cudaStreamSynchronize", (time + 250, time + 270));
+        }
+        report(made).steps.len()
+    };
+    let fsdp = |layer: u64| {
+        format!(
+            "FSDP::pre_forward (blocks.{}._wrapped), op_id = {layer}",
+            layer + 3
+        )
+    };
+    assert_eq!(named(&fsdp), 0);
+    assert_eq!(named(&|layer| format!("layer {}", 11 - layer)), 0, "backward");
+    assert_eq!(named(&|_| "layers.0".to_owned()), 12, "each has the first layer");
+    assert_eq!(named(&|token| format!("token {token}")), 12);
+}
+
 #[test]
 fn steps_within_a_range_are_steps() {
     let mut made = passes(1, &["gemm", "backward", "multi_tensor_apply_kernel"]);
@@ -235,6 +259,10 @@ fn a_last_step_without_an_end_is_left_out_of_statistics() {
         (found.settled.count, found.settled.min_ns, found.settled.max_ns),
         (9, 1_000_000, 1_000_000)
     );
+    assert_eq!(
+        found.source.words(),
+        "from a repeating pattern of 2 GPU operations, starting with forward"
+    );
     // A profiler that stops within a step: a range that launches nothing.
     let mut made = training(5, "other");
     for step in 0..6u64 {
@@ -245,6 +273,33 @@ fn a_last_step_without_an_end_is_left_out_of_statistics() {
     let found = report(made);
     assert_eq!((found.steps.len(), found.settled.count), (6, 5));
     assert!(found.steps[5].step.is_cut_off);
+}
+
+/// Issue 29: 400 kernels were 199 steps of two and one that was cut off.
+#[test]
+fn a_last_step_with_all_its_work_is_complete() {
+    let mut made = Made::new();
+    for kernel in 0..20u64 {
+        let (name, call) = (["add", "mul"][kernel as usize % 2], 1_010_000 * (kernel + 1));
+        made.launched(name, 1, (call, call + 2_500), (call + 3_000, call + 1_003_000));
+    }
+    let found = report(made);
+    assert_eq!((found.steps.len(), found.settled.count), (10, 10));
+    let last = &found.steps[9].step;
+    assert!(!last.is_cut_off);
+    assert_eq!(last.duration(), 2_013_000, "to the end of its work");
+    assert_eq!(found.settled.max_ns, 2_020_000);
+}
+
+/// Issue 29: two GPUs that run the same kernel for 40 % of a step each made it 80 % of the step.
+#[test]
+fn kernels_of_a_step_count_on_each_device() {
+    let trace = job(2, Some("step #")).finish();
+    let analysis = Analysis::of(&trace, Window::default()).unwrap();
+    let kernels = analysis.kernels(KernelKey::Name);
+    let steps: Vec<_> = kernels.rows.iter().map(|row| row.step_ns).collect();
+    assert_eq!(steps, [Some(198_000.0), Some(198_000.0)]);
+    assert_eq!(kernels.rows[0].durations.total_ns, 2 * 6 * 198_000);
 }
 
 /// Steps of several ranks on a device each, 100 µs apart.
@@ -333,6 +388,13 @@ fn a_step_of_a_job_is_looked_at_with_all_ranks() {
     let steps = &step.swept().steps.steps;
     assert_eq!((steps.len(), steps[0].ops, steps[0].devices.len()), (1, 8, 4));
     assert!(Analysis::of_step(&trace, 6).is_err());
+    let mut made = training(1, "other");
+    made.range("ProfilerStep#0", (1_000_000, 2_000_000));
+    let error = Analysis::of_step(&made.finish(), 3).err().unwrap();
+    assert_eq!(
+        error.to_string(),
+        "there is no step 3: the trace has 1 step, number 0"
+    );
 }
 
 /// Issue 29: the CPU prepares a batch at the start of each step, and there is no call before the first one.

@@ -133,6 +133,11 @@ fn times_that_cannot_be_are_counted_and_said() {
     let said = doubts.sentences();
     assert_eq!(said.len(), 4, "{said:?}");
     assert!(said[1].contains("ends before the start"), "{said:?}");
+    assert_eq!(
+        said[2],
+        "2 GPU operations have no API call in the trace: launch latencies and queue lengths leave them out; idle time before \
+         them is 'call not recorded'"
+    );
 }
 
 #[test]
@@ -571,4 +576,22 @@ fn the_process_of_work_joins_its_call() {
         activity.doubts.without_call, 1,
         "correlations are of a process ({PROCESS:?})"
     );
+}
+
+/// Issue 29: a GPU that was busy for 99 % of the time was called launch-bound.
+#[test]
+fn a_busy_device_is_not_launch_bound() {
+    let launch_bound = |kernel_nanos: u64| {
+        let mut made = Made::new();
+        for kernel in 0..20u64 {
+            let call = 1_000_000 + kernel * (kernel_nanos + 10_000);
+            let start = call + 3_000;
+            made.launched("k", 1, (call, call + 2_500), (start, start + kernel_nanos));
+        }
+        let analysis = Analysis::of(&made.finish(), Window::default()).unwrap();
+        analysis.summary().unwrap().launches.launch_bound.clone()
+    };
+    let found = launch_bound(20_000);
+    assert_eq!((found.len(), found[0].ops, found[0].idle_ns), (1, 19, 190_000));
+    assert_eq!(launch_bound(1_000_000), []);
 }

@@ -129,7 +129,7 @@ fn summary(args: &AnalyzeArgs, analysis: &Analysis, limit: usize, output: &mut O
     if args.by != KernelKeyArg::Name {
         report.kernels = (*analysis.kernels(key(args.by))).clone();
     }
-    warn_of_places(&report.kernels, output);
+    warn_of_places(&report.kernels, &analysis.trace, output);
     if output.format == Format::Json {
         let mut answer = value(&report)?;
         answer["findings"] = value(&findings.as_ref().map(|report| &report.findings))?;
@@ -152,7 +152,8 @@ fn summary(args: &AnalyzeArgs, analysis: &Analysis, limit: usize, output: &mut O
         }
     }
     tables::step_line(&report.steps, output)?;
-    tables::kernels(&report.kernels, hidden, output)?;
+    let devices = analysis.activity.devices().len();
+    tables::kernels(&report.kernels, hidden, devices, output)?;
     tables::copies(&report.copies, output)?;
     tables::launches(&report.launches, output)?;
     let Some(findings) = findings else {
@@ -176,10 +177,22 @@ fn note_shared_device(trace: &Trace, device: DeviceId, output: &mut Output) {
     ));
 }
 
-/// Prints why kernels have no operators or ranges, if they could not be read.
-fn warn_of_places(kernels: &KernelsReport, output: &mut Output) {
+/// Prints why kernels have no operators or lines: they could not be read, or the trace has none.
+fn warn_of_places(kernels: &KernelsReport, trace: &Trace, output: &mut Output) {
     if let Some(problem) = &kernels.places_problem {
         output.warning(&format!("operators and ranges could not be read: {problem}"));
+    } else if kernels.has_no_places() {
+        let missing = match kernels.by {
+            KernelKey::Operator => "operators",
+            _ => "stacks and no operators",
+        };
+        let instead = match trace.markers.rows() {
+            0 => "--by short or --by shape",
+            _ => "--by nvtx",
+        };
+        output.note(&format!(
+            "the trace has no {missing}, so all kernels are in one row; use {instead}"
+        ));
     }
 }
 
@@ -189,8 +202,12 @@ fn note_collectives(report: &SummaryReport, trace: &Trace, output: &mut Output) 
     let mut devices = report.utilization.devices.iter();
     if collectives > 0 && devices.all(|device| device.breakdown.communication_ns == 0) {
         output.note(&format!(
-            "{} collectives have no kernels in the trace and are not GPU work here; `view --timeline` shows them as busy",
-            units::count(collectives)
+            "{} in the trace: no GPU work here, but busy time in `view --timeline`",
+            units::counted(
+                collectives,
+                "collective has no kernel",
+                "collectives have no kernels"
+            )
         ));
     }
 }
@@ -225,7 +242,7 @@ fn one(
     };
     let answer = analyzer.run(analysis, &options)?;
     if let Some(report) = answer.report::<KernelsReport>() {
-        warn_of_places(report, output);
+        warn_of_places(report, &analysis.trace, output);
     }
     if let Some(report) = answer.report::<WhatIfReport>() {
         note_what_if(args, report, analysis, &options.what_if, output);

@@ -156,7 +156,7 @@ fn show_nameless(report: &Report, output: &mut Output) {
     for (frames, path, why) in nameless.iter().take(SHOWN) {
         output.note(&format!(
             "{} in {path} not symbolized: {why}",
-            counted(*frames, "frame", "frames")
+            units::counted(*frames, "frame", "frames")
         ));
     }
     if nameless.len() > SHOWN {
@@ -206,9 +206,9 @@ fn contents(report: &Report) -> String {
         recorded_nanos: _,
     } = report.rows;
     let mut parts = vec![
-        counted(kernels, "kernel", "kernels"),
-        counted(copies, "memcpy or memset", "memcpys and memsets"),
-        counted(api_calls, "API call", "API calls"),
+        units::counted(kernels, "kernel", "kernels"),
+        units::counted(copies, "memcpy or memset", "memcpys and memsets"),
+        units::counted(api_calls, "API call", "API calls"),
     ];
     for (count, one, many) in [
         (graph_launches, "graph launch", "graph launches"),
@@ -218,10 +218,10 @@ fn contents(report: &Report) -> String {
         (counters, "counter sample", "counter samples"),
     ] {
         if count > 0 {
-            parts.push(counted(count, one, many));
+            parts.push(units::counted(count, one, many));
         }
     }
-    let processes = counted(u64::from(report.processes), "process", "processes");
+    let processes = units::counted(u64::from(report.processes), "process", "processes");
     format!("{} from {processes}", parts.join(", "))
 }
 
@@ -257,16 +257,12 @@ fn recorded(report: &Report) -> Option<String> {
     (rows.recorded_calls > 0).then(|| {
         format!(
             "recorded for replay: {}, {} of memory (the program was stopped for {}); run: tracesmith replay {}",
-            counted(rows.recorded_calls, "call", "calls"),
+            units::counted(rows.recorded_calls, "call", "calls"),
             units::bytes(rows.recorded_bytes),
             units::nanos(rows.recorded_nanos),
             path.display()
         )
     })
-}
-
-fn counted(count: u64, one: &str, many: &str) -> String {
-    format!("{} {}", units::count(count), if count == 1 { one } else { many })
 }
 
 fn level_name(args: &CaptureArgs) -> &'static str {

@@ -33,7 +33,10 @@ pub(crate) fn show_report(
     output: &mut Output,
 ) -> anyhow::Result<()> {
     if report.damaged_blocks > 0 {
-        output.warning(&format!("{} damaged blocks were skipped", report.damaged_blocks));
+        output.warning(&format!(
+            "{} skipped",
+            units::counted(report.damaged_blocks, "damaged block was", "damaged blocks were")
+        ));
     }
     warn_of_losses(report, output);
     if is_stdout(out) {

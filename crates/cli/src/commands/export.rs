@@ -317,11 +317,12 @@ fn bytes_in(path: &Path) -> std::io::Result<u64> {
 
 fn warn_of_losses(report: &ExportReport, output: &mut Output) {
     for (count, why) in [
-        (report.left_out, "cannot be expressed in this format"),
-        (report.without_time, "have no timestamps"),
+        (report.left_out, "that cannot be expressed in this format"),
+        (report.without_time, "without timestamps"),
     ] {
         if count > 0 {
-            output.warning(&format!("{} events {why} and were left out", units::count(count)));
+            let events = units::counted(count, "event", "events");
+            output.warning(&format!("left out {events} {why}"));
         }
     }
 }

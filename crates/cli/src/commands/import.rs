@@ -59,8 +59,8 @@ pub(crate) fn run(args: &ImportArgs, output: &mut Output) -> anyhow::Result<()> 
     }
     if report.skipped > 0 {
         output.warning(&format!(
-            "{} entries could not be imported; 'tracesmith info' lists them by kind",
-            units::count(report.skipped)
+            "{} not be imported; 'tracesmith info' lists them by kind",
+            units::counted(report.skipped, "entry could", "entries could")
         ));
     }
     if is_stdout(&args.out) {

@@ -342,7 +342,7 @@ pub(crate) fn health_lines(health: &HealthReport) -> Vec<String> {
             line += &format!(" ({table})");
         }
         if item.count > 0 {
-            line += &format!(": {} records", units::count(item.count));
+            line += &format!(": {}", units::counted(item.count, "record", "records"));
         }
         if item.bytes > 0 {
             line += &format!(", {}", units::bytes(item.bytes));
@@ -354,8 +354,8 @@ pub(crate) fn health_lines(health: &HealthReport) -> Vec<String> {
     }
     if health.mended_strings > 0 {
         lines.push(format!(
-            "{} strings are not UTF-8",
-            units::count(health.mended_strings)
+            "{} not UTF-8",
+            units::counted(health.mended_strings, "string is", "strings are")
         ));
     }
     for clock in &health.unlinked_clocks {

@@ -164,20 +164,19 @@ impl HostTime {
         self.lists().iter().any(|(_, rows)| !rows.is_empty())
     }
 
-    /// The places with the largest shares in words, such as `in the range load (78 % of it)`; at most two.
+    /// The places with the largest shares in words, such as `78 % is in the range load`; at most two.
     pub fn main_places(&self) -> Vec<String> {
         const WORTH: f64 = 0.2;
         /// A range around everything explains nothing.
         const ALL: f64 = 0.95;
         let first = |kind: &'static str, rows: &[HostRow]| {
             let row = rows.first().filter(|row| row.share >= WORTH)?;
-            let percent = format!("({:.0} % of it)", 100.0 * row.share);
+            let percent = format!("{:.0} %", 100.0 * row.share);
             let name = &row.name;
             match kind {
                 "range" if row.share >= ALL => None,
-                "range" => Some(format!("in the range {name} {percent}")),
-                "line" => Some(format!("before the CUDA call at {name} {percent}")),
-                _ => Some(format!("in {name} {percent}")),
+                "line" => Some(format!("{percent} is before the CUDA call at {name}")),
+                kind => Some(format!("{percent} is in the {kind} {name}")),
             }
         };
         let lists = self.lists().into_iter();

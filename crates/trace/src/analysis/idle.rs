@@ -129,7 +129,7 @@ impl IdleCause {
             Self::HostBusy => "CPU busy between calls",
             Self::HostSync => "CPU waits for the GPU",
             Self::HostAllocation => "CPU in cudaMalloc/cudaFree",
-            Self::HostCopy => "CPU in a copy call",
+            Self::HostCopy => "CPU in a memcpy or memset call",
             Self::HostLock => "CPU waits for a lock",
             Self::HostModule => "CPU loads a module",
             Self::HostCall => "CPU in another call",

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
-use tracesmith_format::{ProcessId, StackId, StringId};
+use tracesmith_format::{DeviceId, ProcessId, StackId, StringId};
 
 use super::distribution::{Distribution, mean_and_deviation};
-use super::host_places::{HostPlaces, LineFinder};
+use super::host_places::{HostPlaces, LineFinder, NO_PLACE};
 use super::registry::{Analyzer, Answer, Need, row};
 use super::short_name::short_name;
 use crate::model::trace::Trace;
@@ -100,9 +100,9 @@ pub struct KernelRow {
     /// Their durations.
     #[serde(flatten)]
     pub durations: Distribution,
-    /// Their mean time in a step, without the steps of warming up.
+    /// Their mean time in a step on one device, of those that ran them in the step; without the steps of warming up.
     pub step_ns: Option<f64>,
-    /// Standard deviation of their time in a step, as a share of its mean; without the steps of warming up.
+    /// Standard deviation of that time, as a share of its mean.
     pub step_spread: Option<f64>,
     /// Row and start of the longest one, to go and look.
     pub longest_row: u32,
@@ -110,7 +110,21 @@ pub struct KernelRow {
     pub longest_start_ns: u64,
 }
 
+/// What stands for a kernel that no operator launched.
+const NO_OPERATOR: &str = "no operator";
+
 impl KernelsReport {
+    /// Whether the trace has nothing to group by: no operator or no line is known of any kernel.
+    pub fn has_no_places(&self) -> bool {
+        let nothing = match self.by {
+            KernelKey::Operator => NO_OPERATOR,
+            KernelKey::Stack => NO_PLACE,
+            _ => return false,
+        };
+        let first = self.rows.first();
+        first.is_some_and(|row| row.name == nothing && row.durations.count == self.count)
+    }
+
     /// The kernels that started in the activity's window.
     pub fn of(trace: &Trace, activity: &Activity, by: KernelKey, steps: Option<&Steps>) -> Self {
         let groups = Groups::of(trace, activity, by, steps);
@@ -133,14 +147,15 @@ impl KernelsReport {
             .map(|count| Vec::with_capacity(*count as usize))
             .collect();
         let counted = steps.filter(|steps| by != KernelKey::Step && steps.settled().len() > 1);
-        let mut by_step: FxHashMap<(usize, u32), u64> = FxHashMap::default();
+        let mut by_step: FxHashMap<(usize, u32, DeviceId), u64> = FxHashMap::default();
         for op in ops.ids().filter(|op| wanted(*op)) {
             let Some(group) = groups.of_op(activity, op) else {
                 continue;
             };
             durations[group].push(ops.duration(op));
             if let Some(step) = counted.and_then(|steps| steps.settled_of(activity, op)) {
-                *by_step.entry((group, step)).or_default() += ops.duration(op);
+                let device = activity.lane(ops.lane[op.index()]).device;
+                *by_step.entry((group, step, device)).or_default() += ops.duration(op);
             }
         }
         let total_ns = durations.iter().flatten().sum();
@@ -190,21 +205,31 @@ pub(super) fn share(part: u64, whole: u64) -> f64 {
     }
 }
 
-/// The mean time of each group in a step, and its deviation as a share of it.
+/// The mean time of each group in a step, and its deviation as a share of it. Devices work at the same time, so that the
+/// time in a step is the mean of those that ran the group.
 fn spreads(
     groups: usize,
     steps: Option<&Steps>,
-    by_step: &FxHashMap<(usize, u32), u64>,
+    by_step: &FxHashMap<(usize, u32, DeviceId), u64>,
 ) -> Vec<Option<(f64, f64)>> {
     let Some(steps) = steps else {
         return vec![None; groups];
     };
     let settled = steps.settled();
+    let mut of_devices: FxHashMap<(usize, u32), (u64, u64)> = FxHashMap::default();
+    for ((group, step, _), nanos) in by_step {
+        let (total, devices) = of_devices.entry((*group, *step)).or_default();
+        *total += nanos;
+        *devices += 1;
+    }
     (0..groups)
         .map(|group| {
             let totals: Vec<f64> = settled
                 .iter()
-                .map(|step| by_step.get(&(group, *step)).copied().unwrap_or(0) as f64)
+                .map(|step| match of_devices.get(&(group, *step)) {
+                    Some((total, devices)) => *total as f64 / *devices as f64,
+                    None => 0.0,
+                })
                 .collect();
             let (mean, deviation) = mean_and_deviation(&totals);
             (mean > 0.0).then(|| (mean, deviation / mean))
@@ -256,7 +281,7 @@ impl Groups {
                 let mut known: FxHashMap<Option<StringId>, u32> = FxHashMap::default();
                 let numbers = ops.ids().map(|op| {
                     let operator = places.operator(activity, ops.call[op.index()]);
-                    let name = || operator.map_or("no operator", |name| trace.string(name));
+                    let name = || operator.map_or(NO_OPERATOR, |name| trace.string(name));
                     *known
                         .entry(operator)
                         .or_insert_with(|| numbered.number(name().to_owned()))

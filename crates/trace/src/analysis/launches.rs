@@ -116,6 +116,8 @@ pub struct LaunchBound {
 
 /// Pieces of work in a row that make a stretch.
 const STRETCH: u64 = 10;
+/// Idle share from which on a stretch is held up by its launches: every GPU needs some time from one op to the next.
+const STRETCH_IDLE: f64 = 0.1;
 /// Stretches that are listed.
 const STRETCHES: usize = 10;
 /// Points of a series.
@@ -333,8 +335,11 @@ fn launch_bound(trace: &Trace, activity: &Activity) -> Vec<LaunchBound> {
     let mut open: Vec<Option<LaunchBound>> = vec![None; devices.len()];
     let mut until: Vec<u64> = vec![0; devices.len()];
     let mut found = Vec::new();
-    let mut close =
-        |stretch: Option<LaunchBound>| found.extend(stretch.filter(|stretch| stretch.ops >= STRETCH));
+    let is_held_up = |stretch: &LaunchBound| {
+        let length = stretch.to_ns.saturating_sub(stretch.from_ns);
+        stretch.ops >= STRETCH && share(stretch.idle_ns, length) >= STRETCH_IDLE
+    };
+    let mut close = |stretch: Option<LaunchBound>| found.extend(stretch.filter(is_held_up));
     for op in ops.ids() {
         let at = op.index();
         let device = activity.lane(ops.lane[at]).device;

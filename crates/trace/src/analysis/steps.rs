@@ -34,7 +34,7 @@ impl StepSource {
             StepSource::DataLoader { name } => format!("each from the start of {name}"),
             StepSource::Pattern { anchor, kernels } => {
                 let (count, anchor) = (units::count(*kernels as u64), short_name(anchor));
-                format!("from a repeating pattern of {count} kernels, starting with {anchor}")
+                format!("from a repeating pattern of {count} GPU operations, starting with {anchor}")
             }
             StepSource::None => "none".to_owned(),
         }

@@ -89,35 +89,42 @@ impl DataQuality {
         say(
             self.without_time,
             format!(
-                "{} no start or no end, and is not counted",
+                "{} no start or no end: not counted",
                 count(self.without_time, "GPU operation has", "GPU operations have")
             ),
         );
         say(
             self.backwards,
             format!(
-                "{} before the start, and counts with no length",
+                "{} before the start: counted with no length",
                 count(self.backwards, "GPU operation ends", "GPU operations end")
             ),
         );
         say(
             self.calls_without_time,
             format!(
-                "{} impossible times, and are left out or count with no length",
+                "{} impossible times: left out or counted with no length",
                 count(self.calls_without_time, "call has", "calls have")
             ),
         );
         say(
             self.without_call,
             format!(
-                "{} no API call in the trace: latencies and idle causes leave this out",
-                count(self.without_call, "GPU operation has", "GPU operations have")
+                "{} no API call in the trace: launch latencies and queue lengths leave {}; idle time before {} is \
+                 'call not recorded'",
+                count(self.without_call, "GPU operation has", "GPU operations have"),
+                if self.without_call == 1 {
+                    "it out"
+                } else {
+                    "them out"
+                },
+                if self.without_call == 1 { "it" } else { "them" },
             ),
         );
         say(
             self.before_its_call,
             format!(
-                "{} before its API call, by up to {}: the clocks of CPU and GPU disagree",
+                "{} before the API call, by up to {}: the clocks of CPU and GPU disagree",
                 count(
                     self.before_its_call,
                     "GPU operation starts",

@@ -132,8 +132,12 @@ pub(super) fn critical_path(
     );
     if report.contradicted > 0 {
         output.warning(&format!(
-            "{} dependencies contradict the recorded times and were ignored",
-            units::count(report.contradicted)
+            "{} the recorded times: ignored",
+            units::counted(
+                report.contradicted,
+                "dependency contradicts",
+                "dependencies contradict"
+            )
         ));
     }
     Ok(())
@@ -182,16 +186,11 @@ struct Unsure {
     assumed_waits: u64,
 }
 
-/// A number and a word in its singular or plural.
-fn counted(count: u64, one: &str, many: &str) -> String {
-    format!("{} {}", units::count(count), if count == 1 { one } else { many })
-}
-
 fn unsure(unsure: &Unsure, output: &mut Output) {
     if unsure.blocked_launches > 0 {
         output.note(&format!(
             "{} blocked because the queue of their stream was full: the CPU waits for the GPU there",
-            counted(unsure.blocked_launches, "launch", "launches")
+            units::counted(unsure.blocked_launches, "launch", "launches")
         ));
     }
     if unsure.assumed_waits > 0 {
@@ -253,13 +252,13 @@ pub(super) fn what_if(report: &WhatIfReport, output: &mut Output) -> anyhow::Res
     if report.left_waits > 0 {
         output.note(&format!(
             "{} removed from the simulation",
-            counted(report.left_waits, "CPU wait", "CPU waits")
+            units::counted(report.left_waits, "CPU wait", "CPU waits")
         ));
     }
     if report.scaled_ops > 0 {
         output.note(&format!(
             "{} scaled",
-            counted(report.scaled_ops, "GPU operation", "GPU operations")
+            units::counted(report.scaled_ops, "GPU operation", "GPU operations")
         ));
     }
     if off.abs() > 2.0 {
@@ -401,13 +400,17 @@ pub(super) fn memory(
         }
     }
     for (frees, what) in [
-        (&report.double_frees, "were freed before"),
-        (&report.unknown_frees, "were not allocated while recording"),
+        (&report.double_frees, "freed before"),
+        (&report.unknown_frees, "not allocated while recording"),
     ] {
         if let Some(first) = frees.first() {
             output.warning(&format!(
-                "{} frees are of addresses that {what}, first {:#x} at {} by {}",
-                units::count(frees.len() as u64),
+                "{} {what}, first {:#x} at {} by {}",
+                units::counted(
+                    frees.len() as u64,
+                    "free is of an address that was",
+                    "frees are of addresses that were"
+                ),
                 first.address,
                 units::offset(span, first.time_ns),
                 first.stack
@@ -416,14 +419,18 @@ pub(super) fn memory(
     }
     if report.without_address > 0 {
         output.warning(&format!(
-            "{} allocations and frees have no address: they count as bytes, but their owner is unknown",
-            units::count(report.without_address)
+            "{} no address: the bytes count, but their owner is unknown",
+            units::counted(
+                report.without_address,
+                "allocation or free has",
+                "allocations and frees have"
+            )
         ));
     }
     if report.without_time > 0 {
         output.warning(&format!(
-            "{} allocations have no time and were ignored",
-            units::count(report.without_time)
+            "{} no time: ignored",
+            units::counted(report.without_time, "allocation has", "allocations have")
         ));
     }
     Ok(())

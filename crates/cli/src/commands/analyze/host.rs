@@ -7,9 +7,24 @@ use super::tables::{heading, more, percent};
 use crate::output::Output;
 use crate::output::table::{Align, TextTable};
 
+/// What the places of a list are, for the time in none of them.
+fn outside_of(title: &str) -> &'static str {
+    match title {
+        RANGE => "ranges",
+        OPERATOR => "operators",
+        FUNCTION => "Python functions",
+        _ => "known lines",
+    }
+}
+
+/// The titles of the lists.
+const RANGE: &str = "innermost NVTX or framework range";
+const OPERATOR: &str = "outermost operator";
+const FUNCTION: &str = "Python function";
+
 /// How to get places in the program.
 const NO_PLACES: &str = "where the CPU was is not known: the trace has no operators, no NVTX ranges and no stacks; record with \
-                         `tracesmith profile`, without --stacks none";
+                         `tracesmith profile` (stacks are on unless --stacks none is given)";
 
 /// Everything that is known.
 pub(super) fn activity(report: &HostActivityReport, limit: usize, output: &mut Output) -> anyhow::Result<()> {
@@ -47,9 +62,9 @@ fn places(text: &str, time: &HostTime, limit: usize, output: &mut Output) -> any
     heading(&format!("{text}: {}", units::nanos(time.total_ns)), output)?;
     for (kind, rows) in time.lists() {
         let title = match kind {
-            "range" => "innermost NVTX or framework range",
-            "operator" => "outermost operator",
-            "function" => "Python function",
+            "range" => RANGE,
+            "operator" => OPERATOR,
+            "function" => FUNCTION,
             _ => "line of the next CUDA call",
         };
         list(title, rows, time.total_ns, limit, output)?;
@@ -85,7 +100,7 @@ fn list(
         table.row([
             units::nanos(outside).into(),
             percent(outside as f64 / total_ns as f64).into(),
-            "(outside of these)".into(),
+            format!("(outside of all {})", outside_of(title)).into(),
         ]);
     }
     output.table(&table)?;

@@ -35,7 +35,8 @@ pub(super) fn show(
         tables::steps(trace, report, limit, output)?;
     } else if let Some(report) = answer.report::<KernelsReport>() {
         let all = chosen.analysis.kernels(chosen.options.by).rows.len();
-        tables::kernels(report, all.saturating_sub(limit), output)?;
+        let devices = chosen.analysis.activity.devices().len();
+        tables::kernels(report, all.saturating_sub(limit), devices, output)?;
     } else if let Some(report) = answer.report::<CopiesReport>() {
         tables::copies(report, output)?;
     } else if let Some(report) = answer.report::<LaunchesReport>() {

@@ -326,9 +326,9 @@ pub(super) fn steps(
         ("at", Align::Right),
         ("time", Align::Right),
         ("", Align::Left),
-        ("work", Align::Right),
+        ("launched", Align::Right),
         ("device", Align::Left),
-        ("busy", Align::Right),
+        ("busy during the step", Align::Right),
         ("compute", Align::Right),
         ("exposed communication", Align::Right),
         ("step", Align::Flexible),
@@ -369,7 +369,12 @@ pub(super) fn steps(
     Ok(())
 }
 
-pub(super) fn kernels(report: &KernelsReport, hidden: usize, output: &mut Output) -> anyhow::Result<()> {
+pub(super) fn kernels(
+    report: &KernelsReport,
+    hidden: usize,
+    devices: usize,
+    output: &mut Output,
+) -> anyhow::Result<()> {
     if report.rows.is_empty() {
         return Ok(());
     }
@@ -395,7 +400,15 @@ pub(super) fn kernels(report: &KernelsReport, hidden: usize, output: &mut Output
         ("p50", Align::Right),
         ("p95", Align::Right),
         ("max", Align::Right),
-        ("per step", Align::Right),
+        // Devices work at the same time: their sum would be longer than the step.
+        (
+            if devices > 1 {
+                "per step and GPU"
+            } else {
+                "per step"
+            },
+            Align::Right,
+        ),
         ("shape", Align::Left),
         ("name", names),
     ]);
@@ -563,7 +576,7 @@ pub(super) fn launches(report: &LaunchesReport, output: &mut Output) -> anyhow::
     }
     for queue in &report.queues {
         output.line(&format!(
-            "{}: {:.1} GPU operations launched and not started on average, {} at most, none {} of the time",
+            "{}: on average {:.1} GPU operations queued, at most {}; queue empty {} of the time",
             queue.name,
             queue.mean,
             units::count(queue.max),

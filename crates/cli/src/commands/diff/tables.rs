@@ -161,7 +161,7 @@ fn memory(rows: &[MemoryDiff], output: &mut Output) -> anyhow::Result<()> {
                 let (sign, style) = if b > a { ("+", BAD) } else { ("-", GOOD) };
                 let share = match a {
                     0 => String::new(),
-                    a => format!(" ({:+.1} %)", 100.0 * (b as f64 - a as f64) / a as f64),
+                    a => format!(" ({})", units::change((b as f64 - a as f64) / a as f64)),
                 };
                 Cell::styled(format!("{sign}{}{share}", units::bytes(a.abs_diff(b))), style)
             }
@@ -280,7 +280,7 @@ fn change(compared: &Compared) -> Cell {
     let text = match compared.change {
         // Tens of times as much is not read as percent.
         Some(share) if share >= 9.0 => format!("{sign}{size} (×{:.0})", 1.0 + share),
-        Some(share) => format!("{sign}{size} ({:+.1} %)", 100.0 * share),
+        Some(share) => format!("{sign}{size} ({})", units::change(share)),
         None => format!("{sign}{size}"),
     };
     let style = match (compared.is_significant, nanos > 0.0) {

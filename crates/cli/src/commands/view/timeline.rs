@@ -80,8 +80,8 @@ pub(super) fn show(
     let is_drawn = |row: &OverviewRow| row.nanos_of(ActivityKind::Communication) > 0;
     if output.format == Format::Table && collectives > 0 && overview.rows.iter().any(is_drawn) {
         output.note(&format!(
-            "{} collectives count as communication here; `analyze` counts only kernels, memcpys and memsets",
-            units::count(collectives)
+            "{} as communication here; `analyze` counts only kernels, memcpys and memsets",
+            units::counted(collectives, "collective counts", "collectives count")
         ));
     }
     note_doubts(overview.doubtful, output);
@@ -139,8 +139,8 @@ impl Drawing<'_> {
         let hidden = self.overview.rows.len().saturating_sub(limit);
         if hidden > 0 {
             output.note(&format!(
-                "{} less busy rows are hidden; --limit 0 shows all",
-                units::count(hidden as u64)
+                "{} hidden; --limit 0 shows all",
+                units::counted(hidden as u64, "less busy row is", "less busy rows are")
             ));
         }
         Ok(())

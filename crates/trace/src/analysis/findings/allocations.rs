@@ -15,7 +15,7 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
         sentence: format!(
             "{} of the time {} is idle while the CPU allocates or frees memory ({})",
             percent(idle, facts.span_ns),
-            device.name,
+            device.name(),
             many(gaps, "gap")
         ),
         advice: match (facts.program.is_torch, facts.program.uses_pools) {
@@ -30,6 +30,6 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
         assumption: "the memory can be allocated ahead of time",
         saves_ns: Some(idle),
         saves_share: None,
-        evidence: facts.gaps_of(IdleCause::HostAllocation),
+        evidence: device.gaps_of(IdleCause::HostAllocation),
     }]
 }

@@ -11,7 +11,7 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
     let Some((device, idle, _)) = facts.idle_worth(IdleCause::BeforeRecording, WORTH) else {
         return Vec::new();
     };
-    let evidence = facts.gaps_of(IdleCause::BeforeRecording);
+    let evidence = device.gaps_of(IdleCause::BeforeRecording);
     let last = evidence.iter().map(|gap| gap.end_ns).max().unwrap_or(0);
     let span = facts.trace.span().map(|(first, last)| (first.0, last.0));
     vec![Finding {
@@ -20,7 +20,7 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
             "{} of the time {} has no work in the trace, because it finishes work that was launched before the \
              recording began ({})",
             percent(idle, facts.span_ns),
-            device.name,
+            device.name(),
             units::nanos(idle)
         ),
         advice: format!(

@@ -1,6 +1,6 @@
 //! Copies that nothing runs beside.
 
-use super::{Facts, Finding, longest_alone, percent};
+use super::{DeviceFacts, Facts, Finding, longest_alone, percent};
 use crate::analysis::copies::CopyRow;
 use crate::reconstruct::OpClass;
 use crate::units;
@@ -9,11 +9,12 @@ use crate::units;
 const WORTH: f64 = 0.05;
 
 pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
-    let Some(device) = facts.device() else {
+    let alone = |device: &DeviceFacts<'_>| device.utilization.breakdown.copy_exposed_ns;
+    let Some(device) = facts.worst(alone) else {
         return Vec::new();
     };
-    let alone = device.breakdown.copy_exposed_ns;
-    if alone == 0 || (alone as f64) < WORTH * facts.span_ns as f64 {
+    let (alone, device) = (alone(&device), device.utilization);
+    if !facts.is_worth(alone, WORTH) {
         return Vec::new();
     }
     // Copies can be hidden only by kernels that run without copies beside them.

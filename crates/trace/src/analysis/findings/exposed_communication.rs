@@ -1,6 +1,6 @@
 //! Communication that nothing computes beside.
 
-use super::{Facts, Finding, longest_alone, percent};
+use super::{DeviceFacts, Facts, Finding, longest_alone, percent};
 use crate::reconstruct::OpClass;
 use crate::units;
 
@@ -8,11 +8,12 @@ use crate::units;
 const WORTH: f64 = 0.05;
 
 pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
-    let Some(device) = facts.device() else {
+    let exposed = |device: &DeviceFacts<'_>| device.utilization.breakdown.communication_exposed_ns;
+    let Some(device) = facts.worst(exposed) else {
         return Vec::new();
     };
-    let exposed = device.breakdown.communication_exposed_ns;
-    if exposed == 0 || (exposed as f64) < WORTH * facts.span_ns as f64 {
+    let (exposed, device) = (exposed(&device), device.utilization);
+    if !facts.is_worth(exposed, WORTH) {
         return Vec::new();
     }
     vec![Finding {

@@ -42,12 +42,18 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
     let mut sentence = format!(
         "{} of the time {} is idle, waiting for the CPU to launch work ({})",
         percent(idle, facts.span_ns),
-        device.name,
+        device.name(),
         many(gaps, "gap")
     );
     let places = facts.summary.host.main_places();
     if !places.is_empty() {
-        sentence = format!("{sentence}. The CPU is {}", places.join(", and "));
+        let whose = match facts.summary.idle.devices.len() {
+            0 | 1 => "this CPU time",
+            _ => "the CPU time that all GPUs wait for",
+        };
+        // The same time is listed by range or operator and by line.
+        let overlap = if places.len() > 1 { "; these overlap" } else { "" };
+        sentence = format!("{sentence}. Of {whose}, {}{overlap}", places.join(", and "));
     }
     vec![Finding {
         rule: "host_busy",
@@ -56,9 +62,9 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
             true => LOAD_AHEAD.into(),
             false => facts.program.less_host_work(),
         },
-        assumption: "the launching thread works between its calls. It may also wait for something outside CUDA",
+        assumption: "the launching thread computes between its CUDA calls, and does not wait there for data, a lock or a process",
         saves_ns: Some(idle),
         saves_share: None,
-        evidence: facts.gaps_of(IdleCause::HostBusy),
+        evidence: device.gaps_of(IdleCause::HostBusy),
     }]
 }

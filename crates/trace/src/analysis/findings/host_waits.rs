@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 use tracesmith_format::StackId;
 
-use super::{Evidence, Facts, Finding, many, percent};
+use super::{DeviceFacts, Evidence, Facts, Finding, many, percent};
 use crate::analysis::idle::IdleCause;
 use crate::analysis::source_line::source_line;
 use crate::reconstruct::{CallClass, CallId, Window};
@@ -40,7 +40,16 @@ impl Waits {
     }
 }
 
+/// The time that a device is idle because of waits. A launch is seen in full only because the wait emptied the queue.
+fn idle_of(device: &DeviceFacts<'_>) -> u64 {
+    let after = device.idle.map_or(0, |idle| idle.launches_after_sync_ns);
+    device.idle_of(IdleCause::HostSync).0 + after
+}
+
 pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
+    let Some(device) = facts.worst(idle_of) else {
+        return Vec::new();
+    };
     let activity = facts.activity;
     let calls = &activity.calls;
     let mut groups: FxHashMap<(u32, StackId), Waits> = FxHashMap::default();
@@ -50,7 +59,7 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
     };
     let mut all = 0;
     // Other processes wait at the same time, for devices of their own.
-    let processes = facts.processes();
+    let processes = device.processes(activity);
     let threads = calls
         .threads
         .iter()
@@ -90,9 +99,7 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
         all += nanos;
     }
     // The device stood idle for some of that time: the waits share it by their length.
-    let (idle, _) = facts.idle_of(IdleCause::HostSync);
-    // A launch is seen in full only because the wait emptied the queue.
-    let after = facts.idle().map_or(0, |idle| idle.launches_after_sync_ns);
+    let idle = idle_of(&device);
     let mut findings: Vec<Finding> = groups
         .into_iter()
         .filter(|(_, waits)| waits.most > 0 && waits.most as f64 >= WORTH * facts.span_ns as f64)
@@ -120,7 +127,7 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
                 ),
                 advice: "Wait later or less often: read results back asynchronously, and only when they are needed".into(),
                 assumption: "the waits share the idle time after them by their length",
-                saves_ns: Some((((idle + after) as f64 * part) as u64).min(nanos)),
+                saves_ns: Some(((idle as f64 * part) as u64).min(nanos)),
                 saves_share: None,
                 evidence: vec![Evidence {
                     what: format!("the longest {name}"),

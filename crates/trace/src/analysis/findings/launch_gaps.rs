@@ -1,6 +1,6 @@
 //! The device waits for launches.
 
-use super::{Facts, Finding, many, percent};
+use super::{DeviceFacts, Facts, Finding, many, percent};
 use crate::analysis::idle::IdleCause;
 use crate::units;
 
@@ -8,16 +8,11 @@ use crate::units;
 const WORTH: f64 = 0.05;
 
 pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
-    let (Some(device), Some(idle)) = (facts.device(), facts.idle()) else {
+    let Some(device) = facts.worst(|device| without_slow(device).0) else {
         return Vec::new();
     };
-    // Single calls that take very long are another rule's.
-    let (all, gaps) = facts.idle_of(IdleCause::LaunchGap);
-    let (nanos, gaps) = (
-        all.saturating_sub(idle.slow_launches_ns),
-        gaps.saturating_sub(idle.slow_launches),
-    );
-    if gaps == 0 || (nanos as f64) < WORTH * facts.span_ns as f64 {
+    let (nanos, gaps) = without_slow(&device);
+    if gaps == 0 || !facts.is_worth(nanos, WORTH) {
         return Vec::new();
     }
     vec![Finding {
@@ -25,7 +20,7 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
         sentence: format!(
             "{} of the time {} is idle while a launch call is in progress ({} of {} on average)",
             percent(nanos, facts.span_ns),
-            device.name,
+            device.name(),
             many(gaps, "gap"),
             units::nanos(nanos / gaps)
         ),
@@ -33,6 +28,13 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
         assumption: "the work does not have to wait for anything but its launch",
         saves_ns: Some(nanos),
         saves_share: None,
-        evidence: facts.gaps_of(IdleCause::LaunchGap),
+        evidence: device.gaps_of(IdleCause::LaunchGap),
     }]
+}
+
+/// Idle time during launches, and its gaps. Single calls that take very long are another rule's.
+fn without_slow(device: &DeviceFacts<'_>) -> (u64, u64) {
+    let (nanos, gaps) = device.idle_of(IdleCause::LaunchGap);
+    let (slow, slow_nanos) = device.slow_launches();
+    (nanos.saturating_sub(slow_nanos), gaps.saturating_sub(slow))
 }

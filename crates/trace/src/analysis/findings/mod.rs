@@ -1,8 +1,9 @@
 //! What is wrong, in plain sentences: one rule a file, each with what it could save and where to look.
 //!
-//! A rule speaks only when what it saw is worth the attention: its threshold stands in its file. Rules look at one device, the one
-//! that did most. Shares are of the analyzed time, as those of utilization and idle time. A rule does not advise what the
-//! program does already ([`program`]), and states what it assumes.
+//! A rule reports only what is worth the attention: its threshold is in its file. Of the devices that do a
+//! good part of the work, each rule reports the one that loses most time to its cause. Shares are of the analyzed time, as
+//! those of utilization and idle time. A rule does not advise what the program does already ([`program`]), and states what
+//! it assumes.
 
 mod allocations;
 mod bad_frees;
@@ -112,6 +113,9 @@ pub(crate) struct Facts<'a> {
     span_ns: u64,
 }
 
+/// The share of the busiest device's busy time from which on rules look at a device.
+const GOOD_PART: f64 = 0.5;
+
 type Rule = fn(&Facts<'_>) -> Vec<Finding>;
 
 /// All rules, with their names.
@@ -170,50 +174,40 @@ impl FindingsReport {
 }
 
 impl Facts<'_> {
-    /// The device that did most.
-    fn device(&self) -> Option<&DeviceUtilization> {
-        let devices = &self.summary.utilization.devices;
-        devices
-            .iter()
-            .max_by_key(|device| (device.breakdown.busy_ns, std::cmp::Reverse(device.device)))
+    /// The devices that do a good part of the work, with their idle time. One that hardly does anything is idle all the
+    /// time, and holds nothing up.
+    fn devices(&self) -> impl Iterator<Item = DeviceFacts<'_>> {
+        let idle = &self.summary.idle.devices;
+        let devices = self.summary.utilization.devices.iter();
+        let busy = |device: &DeviceUtilization| device.breakdown.busy_ns;
+        let most = devices.clone().map(busy).max().unwrap_or(0);
+        let devices = devices.filter(move |device| busy(device) as f64 >= GOOD_PART * most as f64);
+        devices.map(|device| DeviceFacts {
+            utilization: device,
+            idle: idle.iter().find(|idle| idle.device == device.device),
+        })
     }
 
-    /// The processes that used it.
-    fn processes(&self) -> Vec<ProcessId> {
-        let Some(device) = self.device() else {
-            return Vec::new();
-        };
-        let lanes = self
-            .activity
-            .lanes
-            .iter()
-            .filter(|lane| lane.device.0 == device.device);
-        lanes.map(|lane| lane.process).collect()
+    /// The device that something costs most time; of equal ones the one that did most. None if it costs nothing.
+    fn worst(&self, cost: impl Fn(&DeviceFacts<'_>) -> u64) -> Option<DeviceFacts<'_>> {
+        let devices = self.devices().filter(|device| cost(device) > 0);
+        devices.max_by_key(|device| {
+            let did = device.utilization.breakdown.busy_ns;
+            (cost(device), did, std::cmp::Reverse(device.utilization.device))
+        })
     }
 
-    fn idle(&self) -> Option<&DeviceIdle> {
-        let device = self.device()?.device;
-        self.summary
-            .idle
-            .devices
-            .iter()
-            .find(|idle| idle.device == device)
+    /// The device with most idle time of a cause, where that is at least such a share of the time: with that time and the
+    /// gaps that the cause had a part in.
+    fn idle_worth(&self, cause: IdleCause, share: f64) -> Option<(DeviceFacts<'_>, u64, u64)> {
+        let device = self.worst(|device| device.idle_of(cause).0)?;
+        let (idle, gaps) = device.idle_of(cause);
+        self.is_worth(idle, share).then_some((device, idle, gaps))
     }
 
-    /// Idle time of a cause on the device that did most, and the gaps that it had a part in.
-    fn idle_of(&self, cause: IdleCause) -> (u64, u64) {
-        let causes = self.idle().map(|idle| idle.causes.as_slice()).unwrap_or_default();
-        causes
-            .iter()
-            .find(|total| total.cause == cause)
-            .map_or((0, 0), |total| (total.total_ns, total.gaps))
-    }
-
-    /// The same where it is at least such a share of the time, with the device.
-    fn idle_worth(&self, cause: IdleCause, share: f64) -> Option<(&DeviceUtilization, u64, u64)> {
-        let (idle, gaps) = self.idle_of(cause);
-        let is_worth_it = idle > 0 && idle as f64 >= share * self.span_ns as f64;
-        Some((self.device().filter(|_| is_worth_it)?, idle, gaps))
+    /// Whether a time is at least such a share of the analyzed time.
+    fn is_worth(&self, nanos: u64, share: f64) -> bool {
+        nanos > 0 && nanos as f64 >= share * self.span_ns as f64
     }
 
     /// The time in copies that were counted together. Some may run at once, so it is never more than the time in which
@@ -224,15 +218,45 @@ impl Facts<'_> {
         let most = device.map_or(self.span_ns, |device| device.breakdown.copy_ns);
         row.durations.total_ns.min(most)
     }
+}
+
+/// What rules look at of one device.
+#[derive(Clone, Copy)]
+struct DeviceFacts<'a> {
+    utilization: &'a DeviceUtilization,
+    idle: Option<&'a DeviceIdle>,
+}
+
+impl DeviceFacts<'_> {
+    fn name(&self) -> &str {
+        &self.utilization.name
+    }
+
+    /// The processes that used it.
+    fn processes(&self, activity: &Activity) -> Vec<ProcessId> {
+        let lanes = activity.lanes.iter();
+        let lanes = lanes.filter(|lane| lane.device.0 == self.utilization.device);
+        lanes.map(|lane| lane.process).collect()
+    }
+
+    /// Idle time of a cause, and the gaps that it had a part in.
+    fn idle_of(&self, cause: IdleCause) -> (u64, u64) {
+        let mut causes = self.idle.into_iter().flat_map(|idle| &idle.causes);
+        causes
+            .find(|total| total.cause == cause)
+            .map_or((0, 0), |total| (total.total_ns, total.gaps))
+    }
+
+    /// Launches of 100 µs or more: how many gaps have one, and how long.
+    fn slow_launches(&self) -> (u64, u64) {
+        self.idle
+            .map_or((0, 0), |idle| (idle.slow_launches, idle.slow_launches_ns))
+    }
 
     /// The longest gaps of a cause.
     fn gaps_of(&self, cause: IdleCause) -> Vec<Evidence> {
-        let gaps = self
-            .idle()
-            .map(|idle| idle.longest.as_slice())
-            .unwrap_or_default();
+        let gaps = self.idle.into_iter().flat_map(|idle| &idle.longest);
         let mostly: Vec<Evidence> = gaps
-            .iter()
             .filter(|gap| gap.cause == cause)
             .filter(|gap| gap.overhead_ns == 0 || cause == IdleCause::ProfilerOverhead)
             .filter(|gap| cause != IdleCause::LaunchGap || !gap.is_slow_launch())
@@ -243,7 +267,7 @@ impl Facts<'_> {
             return mostly;
         }
         // None of the longest gaps is mostly of this cause, which may have many short ones.
-        let greatest = self.idle().into_iter().flat_map(|idle| &idle.by_cause);
+        let greatest = self.idle.into_iter().flat_map(|idle| &idle.by_cause);
         greatest
             .filter(|gap| gap.cause == cause)
             .map(idle_before)

@@ -15,13 +15,13 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
         sentence: format!(
             "{} of the time {} is idle while the profiler holds up the CPU ({})",
             percent(idle, facts.span_ns),
-            device.name,
+            device.name(),
             many(gaps, "gap")
         ),
         advice: "This is not the program's time: subtract it, or look at a later part of the trace with --from or --step".into(),
         assumption: "a buffer request or flush without a known thread holds up every thread of its process",
         saves_ns: None,
         saves_share: None,
-        evidence: facts.gaps_of(IdleCause::ProfilerOverhead),
+        evidence: device.gaps_of(IdleCause::ProfilerOverhead),
     }]
 }

@@ -15,7 +15,7 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
     let Some((device, idle, gaps)) = facts.idle_worth(IdleCause::Dispatch, WORTH) else {
         return Vec::new();
     };
-    let evidence = facts.gaps_of(IdleCause::Dispatch);
+    let evidence = device.gaps_of(IdleCause::Dispatch);
     let longest = evidence.iter().map(|gap| gap.end_ns - gap.start_ns).max();
     let longest = longest.unwrap_or(0);
     if idle / gaps.max(1) < LONG_NANOS && (longest as f64) < WORTH_LONGEST * facts.span_ns as f64 {
@@ -26,7 +26,7 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
         sentence: format!(
             "{} of the time {} is idle although work was launched ({}, the longest {})",
             percent(idle, facts.span_ns),
-            device.name,
+            device.name(),
             many(gaps, "gap"),
             units::nanos(longest)
         ),

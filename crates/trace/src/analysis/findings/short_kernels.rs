@@ -1,6 +1,6 @@
 //! Kernels that take less time than the calls that launch them.
 
-use super::{Evidence, Facts, Finding, many};
+use super::{DeviceFacts, Evidence, Facts, Finding, many};
 use crate::analysis::idle::IdleCause;
 use crate::units;
 
@@ -15,14 +15,16 @@ const FEWEST: u64 = 10;
 
 pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
     let short = &facts.summary.launches.short_kernels;
-    let idle = facts.idle_of(IdleCause::LaunchGap).0 + facts.idle_of(IdleCause::HostBusy).0;
+    let waits = |device: DeviceFacts<'_>| {
+        device.idle_of(IdleCause::LaunchGap).0 + device.idle_of(IdleCause::HostBusy).0
+    };
+    let idle = facts.devices().map(waits).max().unwrap_or(0);
     // A start or a warm-up outside of steps hides nothing.
     let (call_share, of) = match short.step_call_share {
         Some(share) if share > short.call_share => (share, "the time of a step"),
         _ => (short.call_share, "the time"),
     };
-    let is_worth =
-        short.share >= WORTH && call_share >= WORTH_TIME && idle as f64 >= WORTH_IDLE * facts.span_ns as f64;
+    let is_worth = short.share >= WORTH && call_share >= WORTH_TIME && facts.is_worth(idle, WORTH_IDLE);
     if short.count < FEWEST || !is_worth {
         return Vec::new();
     }

@@ -15,13 +15,13 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
         sentence: format!(
             "{} of the time {} is idle, and the calls that launched the work after it are not in the trace ({})",
             percent(idle, facts.span_ns),
-            device.name,
+            device.name(),
             many(gaps, "gap")
         ),
         advice: "Record CUDA API calls as well, or start recording before the work is launched".into(),
         assumption: "the calls were made and not recorded",
         saves_ns: None,
         saves_share: None,
-        evidence: facts.gaps_of(IdleCause::Unknown),
+        evidence: device.gaps_of(IdleCause::Unknown),
     }]
 }

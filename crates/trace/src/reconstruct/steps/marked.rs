@@ -27,7 +27,7 @@ pub(in crate::reconstruct) struct Range {
     pub(super) thread: ThreadId,
     pub(super) start: u64,
     pub(super) end: u64,
-    name: StringId,
+    pub(super) name: StringId,
 }
 
 /// What a range says about steps, the best first.

@@ -44,7 +44,7 @@ pub enum StepSource {
     Pattern {
         /// Its name.
         anchor: String,
-        /// Kernels of a repetition.
+        /// GPU operations of a repetition: kernels, memcpys and memsets.
         kernels: usize,
     },
     /// None were found.

@@ -18,6 +18,8 @@ use crate::reconstruct::{Activity, OpId};
 const MIN_REPETITIONS: usize = 3;
 /// How much the distance of repetitions may vary.
 const TOLERANCE: f64 = 0.02;
+/// How much of the usual time the last repetition must have in the trace to be whole.
+const WHOLE: f64 = 0.95;
 /// The share of repetitions that may be longer, as steps that also log or save something.
 const LONGER: f64 = 0.1;
 /// Kernels that come once in each repetition, and their share of all, without which shorter repetitions are the steps:
@@ -29,7 +31,7 @@ const MIN_KINDS_SHARE: f64 = 0.1;
 struct Pattern {
     process: ProcessId,
     anchor: EventName,
-    /// Kernels of a repetition.
+    /// Ops of a repetition.
     period: usize,
     stream: StreamIndex,
     /// The places in the stream with which repetitions begin.
@@ -89,16 +91,20 @@ pub(super) fn find(
         return None;
     }
     let steps = same.iter().zip(edges).flat_map(|(pattern, edges)| {
-        let edges: Vec<_> = edges.windows(2).map(|edge| (edge[0], edge[1])).collect();
-        // Others end where the next one begins; the last one ends with its last kernel.
+        let mut edges: Vec<_> = edges.windows(2).map(|edge| (edge[0], edge[1])).collect();
+        // Others end where the next one begins; the last one ends with its last launch, unless more of it is in the trace.
         let last = pattern.first.len() - 1;
+        let whole = end_of_whole(activity, pattern, &edges, last);
+        if let (Some(end), Some(edge)) = (whole, edges.get_mut(last)) {
+            edge.1 = end;
+        }
         let steps = (0..).zip(edges).filter(|(_, (start, end))| end > start);
         steps.enumerate().map(move |(number, (at, (start, end)))| Found {
             process: pattern.process,
             name: format!("step {number}"),
             start,
             end,
-            is_cut_off: at == last,
+            is_cut_off: at == last && whole.is_none(),
         })
     });
     let source = StepSource::Pattern {
@@ -106,6 +112,20 @@ pub(super) fn find(
         kernels: main.period,
     };
     Some((source, steps.collect(), belongs))
+}
+
+/// Where the last repetition ends if the trace has all of it: its work, and the time until the next one would begin.
+fn end_of_whole(activity: &Activity, pattern: &Pattern, edges: &[(u64, u64)], last: usize) -> Option<u64> {
+    let (start, end) = *edges.get(last)?;
+    let mut lengths: Vec<u64> = edges[..last]
+        .iter()
+        .map(|(start, end)| end.saturating_sub(*start))
+        .collect();
+    let middle = lengths.len() / 2;
+    let usual = *lengths.select_nth_unstable(middle).1;
+    let worked_until = activity.ops.end[pattern.last?.index()];
+    let end = end.max(worked_until).min(start.saturating_add(usual)).max(start);
+    (((end - start) as f64) >= WHOLE * usual as f64).then_some(end)
 }
 
 /// The pattern of a sequence of kernels: those that come equally often and at even distances are of one pattern, and the
