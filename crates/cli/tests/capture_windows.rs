@@ -255,8 +255,10 @@ fn a_call_in_progress_at_the_end_of_a_window_is_recorded() {
         assert_eq!(run.code, Some(0), "{}", run.stderr);
         let trace = place.trace("t.sbt");
         let calls = rows(&trace.api_calls);
-        let last = calls.iter().max_by_key(|call| call.start.0).unwrap();
-        ended_with_wait += usize::from(trace.string(last.shape.name) == "cuCtxSynchronize");
+        // It may also have got no core during the whole window.
+        let last = calls.iter().max_by_key(|call| call.start.0);
+        let is_wait = |name| trace.string(name) == "cuCtxSynchronize";
+        ended_with_wait += usize::from(last.is_some_and(|call| is_wait(call.shape.name)));
     }
     assert!(ended_with_wait >= 4, "{ended_with_wait} of 12 windows");
     kill(armed);
