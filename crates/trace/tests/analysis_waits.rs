@@ -158,6 +158,37 @@ fn the_time_before_a_blocking_copy_begins_is_not_a_wait() {
     assert!(gain <= 5_000, "{gain}");
 }
 
+/// A copy from pageable memory returns when its last part is in the driver's buffer, a little before the copy is over. A
+/// copy from pinned memory returns long before.
+#[test]
+fn a_copy_from_pageable_memory_blocks_the_thread_that_asks_for_it() {
+    let without_copy = |call: (u64, u64)| {
+        let mut made = Made::new();
+        let shape = CopyShape {
+            direction: CopyDirection::HOST_TO_DEVICE,
+            ..CopyShape::default()
+        };
+        let correlation = made.call("cudaMemcpyAsync", call);
+        made.copy_of(correlation, 1, (160_000, 2_100_000), 19_267_584, shape);
+        made.launched("gemm", 2, (2_030_000, 2_031_000), (2_110_000, 2_210_000));
+        let what_if = WhatIf {
+            scales: vec![Scale {
+                name: NamePattern::new("host to device").unwrap(),
+                factor: 0.0,
+            }],
+            ..WhatIf::default()
+        };
+        let report = Analysis::of(&made.finish(), Window::default())
+            .unwrap()
+            .what_if(&what_if);
+        assert_eq!(report.unchanged_ns, report.measured_ns);
+        report.measured_ns - report.changed_ns
+    };
+    // What the call does before the copy begins stays.
+    assert_eq!(without_copy((1_000, 2_020_000)), 1_860_000);
+    assert_eq!(without_copy((1_000, 200_000)), 0);
+}
+
 /// Launches that are captured into a graph have no ops. After a full queue they take the time that they take.
 #[test]
 fn launches_without_ops_are_blocked_only_after_the_last_op() {

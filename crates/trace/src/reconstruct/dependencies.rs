@@ -332,7 +332,8 @@ impl Dependencies {
         self.host_waits.dedup();
     }
 
-    /// Copies that return when they are done: the work starts and ends within its own call.
+    /// Copies that return when they are done: the work starts and ends within its own call. A copy from pageable memory
+    /// returns a little earlier, when the last part of the memory is in the driver's own buffer.
     fn own_waits(&mut self, activity: &Activity) {
         let ops = &activity.ops;
         for op in ops.ids() {
@@ -344,7 +345,9 @@ impl Dependencies {
                 activity.calls.start[call.index()],
                 activity.calls.end[call.index()],
             );
-            let is_within = ops.start[op.index()] >= start && ops.end[op.index()] <= end;
+            let (begun, over) = (ops.start[op.index()], ops.end[op.index()]);
+            let staged = over.saturating_sub(begun) / STAGED_PART;
+            let is_within = (start..=end).contains(&begun) && over <= end.saturating_add(staged);
             if is_within && activity.calls.class(call.index()) == CallClass::Copy {
                 self.host_waits.push(HostWait { call, op });
             }
@@ -355,6 +358,10 @@ impl Dependencies {
 fn is_event_wait(sync: &SyncRecord) -> bool {
     matches!(sync.kind, SyncKind::STREAM_WAIT_EVENT | SyncKind::EVENT_WAIT)
 }
+
+/// A call that copies from pageable memory may return when all but one part in this many is copied. In a
+/// trace of resnet50 the call of a copy of 19 MB takes 2.02 ms, and the copy is over 0.08 ms later.
+const STAGED_PART: u64 = 5;
 
 /// When something was asked for: at its call, else when it began.
 fn asked_at(activity: &Activity, sync: &SyncRecord) -> u64 {

@@ -231,19 +231,20 @@ pub(super) fn what_if(report: &WhatIfReport, output: &mut Output) -> anyhow::Res
         output.note("nothing to simulate: no GPU work and no calls in this time range");
         return Ok(());
     }
-    let change = 100.0 * (report.changed_ns as f64 / report.measured_ns.max(1) as f64 - 1.0);
+    let change = |nanos: u64| units::change(nanos as f64 / report.measured_ns.max(1) as f64 - 1.0);
     output.line(&format!(
         "measured             {}",
         units::nanos(report.measured_ns)
     ))?;
-    let off = 100.0 * (report.unchanged_ns as f64 / report.measured_ns.max(1) as f64 - 1.0);
     output.line(&format!(
-        "simulated, unchanged {} ({off:+.1} %)",
-        units::nanos(report.unchanged_ns)
+        "simulated, unchanged {} ({})",
+        units::nanos(report.unchanged_ns),
+        change(report.unchanged_ns)
     ))?;
     output.line(&format!(
-        "with the changes     {} ({change:+.1} %, {:.2} times as fast)",
+        "with the changes     {} ({}, {:.2} times as fast)",
         units::nanos(report.changed_ns),
+        change(report.changed_ns),
         report.speedup
     ))?;
     if let Some(explanation) = &report.explanation {
@@ -261,7 +262,7 @@ pub(super) fn what_if(report: &WhatIfReport, output: &mut Output) -> anyhow::Res
             units::counted(report.scaled_ops, "GPU operation", "GPU operations")
         ));
     }
-    if off.abs() > 2.0 {
+    if report.unchanged_ns.abs_diff(report.measured_ns) as f64 > 0.02 * report.measured_ns as f64 {
         output.warning(
             "the simulation without changes is more than 2 % off: the trace lacks some dependencies, so the result with \
              changes can be off as well",
