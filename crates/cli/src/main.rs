@@ -15,7 +15,6 @@ mod output;
 mod progress;
 mod select;
 mod similar;
-mod time_arg;
 mod timeline;
 
 use std::io;

@@ -106,6 +106,11 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
         ],
         &["tracesmith-inject", "tracesmith-fake-cuda"],
     ),
+    (
+        "python",
+        &["format", "trace", "interop", "sql"],
+        &["tracesmith-cuda", "tracesmith-wire", "tracesmith", "clap"],
+    ),
     ("fake-cuda", &[], &[]),
     ("skip", &[], &[]),
 ];
