@@ -17,7 +17,7 @@ import sysconfig
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ._errors import NotAvailableError, TracesmithError
+from tracesmith._errors import NotAvailableError, TracesmithError
 
 __all__ = ["environment", "find", "find_error", "query", "run"]
 
@@ -194,6 +194,6 @@ def _stop(process: subprocess.Popen[str]) -> None:
         process.send_signal(signal.SIGINT)
     try:
         process.communicate(timeout=_STOP_LIMIT)
-    except BaseException:
+    except (subprocess.TimeoutExpired, KeyboardInterrupt):
         process.kill()
         process.wait()
