@@ -19,9 +19,13 @@ class TracesmithError(Exception):
         super().__init__(message)
         self.hint = hint
 
+    @property
+    def message(self) -> str:
+        """The sentence without the hint."""
+        return super().__str__()
+
     def __str__(self) -> str:
-        message = super().__str__()
-        return f"{message}\nhint: {self.hint}" if self.hint else message
+        return f"{self.message}\nhint: {self.hint}" if self.hint else self.message
 
 
 class TraceError(TracesmithError):

@@ -1,7 +1,7 @@
 """The native module. Its users are the other modules of this package."""
 
 from collections.abc import Callable
-from typing import Any, TypeAlias, final
+from typing import Any, TypeAlias, TypeVar, final
 
 __all__ = [
     "VERSION",
@@ -9,14 +9,21 @@ __all__ = [
     "Batches",
     "Database",
     "NativeError",
+    "Range",
     "Table",
     "Trace",
     "UsageError",
+    "arm",
+    "capture_range",
     "catalog",
     "diff",
+    "mark",
+    "range_end",
 ]
 
 VERSION: str
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 class NativeError(Exception): ...
 class UsageError(Exception): ...
@@ -25,6 +32,18 @@ _Columns: TypeAlias = list[tuple[str, str, str | None, str]]
 
 def catalog() -> list[tuple[str, str, str, _Columns]]: ...
 def diff(before: Analysis, after: Analysis, by: str) -> str: ...
+def arm(library: str, runtime_directory: str, ready: bool) -> bool: ...
+def capture_range(begins: bool) -> None: ...
+def mark(name: str, payload: Optional[float] = None, color: Optional[int] = None) -> None: ...
+def range_end(numbers: tuple[int, int]) -> None: ...
+
+@final
+class Range:
+    def __new__(cls, name: str, payload: Optional[float] = None, color: Optional[int] = None) -> Range: ...
+    def __enter__(self) -> Range: ...
+    def __exit__(self, *_error: object) -> None: ...
+    def __call__(self, function: _Function) -> _Function: ...
+    def start(self) -> tuple[int, int]: ...
 
 @final
 class Trace:

@@ -12,6 +12,7 @@ mod analyze_shares;
 mod architecture;
 mod arguments;
 mod capture_clients;
+mod capture_control;
 mod capture_containers;
 mod capture_ends;
 mod capture_faults;

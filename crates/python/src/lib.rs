@@ -6,9 +6,11 @@
 //! Every call that reads a trace releases the GIL, reports progress, and ends on Ctrl-C ([`job`]).
 
 mod analysis;
+mod arm;
 mod column;
 mod error;
 mod job;
+mod nvtx;
 mod sql;
 mod stream;
 mod table;
@@ -19,7 +21,11 @@ mod _native {
     #[pymodule_export]
     use super::analysis::{Analysis, diff};
     #[pymodule_export]
+    use super::arm::{arm, capture_range};
+    #[pymodule_export]
     use super::error::{NativeError, UsageError};
+    #[pymodule_export]
+    use super::nvtx::{Range, mark, range_end};
     #[pymodule_export]
     use super::sql::Database;
     #[pymodule_export]
