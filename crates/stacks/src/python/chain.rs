@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 
 use super::copies::{Copies, Copy};
 use super::layout::{
-    Form, Identity, Innermost, Instructions, LAST_OWNER, Layout, OWNED_BY_GENERATOR, OWNED_BY_LOOP,
+    Form, Identity, Innermost, Instructions, LAST_OWNER, Layout, OLD_TEXT, OWNED_BY_GENERATOR, OWNED_BY_LOOP,
 };
 use super::memory::{Memory, can_be_object};
 use super::walk::{Entered, NOT_BEGUN, PythonEnd, PythonFrame};
@@ -99,13 +99,23 @@ impl<'a, M: Memory> Chain<'a, M> {
                 owner,
                 number,
                 copies,
-            } => loop {
-                let found = self.next_of_loop(owner, Runs::Owned, Bytecode::Copied { number, copies });
-                match found.map(&mut visit) {
-                    Ok(ControlFlow::Continue(())) => {}
-                    Ok(ControlFlow::Break(end)) | Err(end) => return end,
-                }
-            },
+            } => self.each_copied(owner, Bytecode::Copied { number, copies }, visit),
+        }
+    }
+
+    /// The loop for builds without the GIL. On its own, because it made the loop of 3.10 slower by a quarter.
+    #[inline(never)]
+    fn each_copied(
+        mut self,
+        owner: u64,
+        bytecode: Bytecode,
+        mut visit: impl FnMut(ChainFrame) -> ControlFlow<PythonEnd>,
+    ) -> PythonEnd {
+        loop {
+            match self.next_of_loop(owner, Runs::Owned, bytecode).map(&mut visit) {
+                Ok(ControlFlow::Continue(())) => {}
+                Ok(ControlFlow::Break(end)) | Err(end) => return end,
+            }
         }
     }
 
@@ -230,7 +240,8 @@ impl<'a, M: Memory> Chain<'a, M> {
         if !can_be_object(name) || !can_be_object(file) {
             return None;
         }
-        let text = self.layout.text;
+        // Only versions up to 3.11 need this. Constant offsets save a tenth of a walk.
+        let text = OLD_TEXT;
         let length = self.memory.word(file, text.length)?;
         let mut hash = Fingerprint(name ^ file.rotate_left(32));
         hash.add(

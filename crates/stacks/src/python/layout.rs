@@ -265,7 +265,7 @@ pub(super) const OBJECT_WITH_LOCK: Object = Object {
     bytes: 48,
 };
 
-const OLD_TEXT: Text = Text {
+pub(super) const OLD_TEXT: Text = Text {
     length: 16,
     hash: 24,
     state: 32,
