@@ -201,7 +201,11 @@ fn a_refusal_has_a_reason_and_leaves_no_file() {
     assert_eq!(first.end().code, Some(0));
     let mut exists = Directed::start(&place, armed.id(), "-o t.sbt");
     let error = exists.hear("error");
-    assert_eq!((&error["reason"], error["hint"].is_string()), (&"exists".into(), true), "{error}");
+    assert_eq!(
+        (&error["reason"], error["hint"].is_string()),
+        (&"exists".into(), true),
+        "{error}"
+    );
     assert_eq!(exists.end().code, Some(2));
     let mut unwritable = Directed::start(&place, armed.id(), "-o no/such/folder/t.sbt");
     assert_eq!(unwritable.hear("error")["reason"], "unwritable");
@@ -243,7 +247,10 @@ fn a_program_that_ends_completes_its_trace() {
     recorder.hear("closed");
     let done = recorder.hear("done");
     assert_eq!(done["report"]["rows"]["kernels"], 10, "{done}");
-    assert_eq!(done["report"]["whole"], false, "it was killed within its window: {done}");
+    assert_eq!(
+        done["report"]["whole"], false,
+        "it was killed within its window: {done}"
+    );
     assert_eq!(recorder.end().code, Some(0));
 }
 
