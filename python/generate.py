@@ -2,6 +2,8 @@
 
     python python/generate.py            # writes
     python python/generate.py --check    # fails if a file is not what it would write
+
+It reads the native module in `python/tracesmith`, or the one after `--module`.
 """
 
 from __future__ import annotations
@@ -51,7 +53,8 @@ def tables() -> str:
 
 def native() -> Any:
     """The native module, without the package: a file that is to be written may be missing."""
-    path = next((HERE / "tracesmith").glob("_native*.so"))
+    named = sys.argv[sys.argv.index("--module") + 1 :][:1] if "--module" in sys.argv else []
+    path = Path(named[0]) if named else next((HERE / "tracesmith").glob("_native*.so"))
     spec = importlib.util.spec_from_file_location("tracesmith._native", path)
     if spec is None or spec.loader is None:
         raise ImportError(f"cannot import {path}")

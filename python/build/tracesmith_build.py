@@ -13,7 +13,7 @@ import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any
 
 import maturin
 from maturin import (
@@ -34,7 +34,7 @@ __all__ = [
     "prepare_metadata_for_build_wheel",
 ]
 
-Settings = Optional[Mapping[str, Any]]
+Settings = Mapping[str, Any] | None
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -69,13 +69,13 @@ def put_command_into_wheel(binary: Path) -> None:
     copy.chmod(0o755)
 
 
-def build_wheel(folder: str, settings: Settings = None, metadata: Optional[str] = None) -> str:
+def build_wheel(folder: str, settings: Settings = None, metadata: str | None = None) -> str:
     """Builds a wheel."""
     put_command_into_wheel(build_command())
     return str(maturin.build_wheel(folder, settings, metadata))
 
 
-def build_editable(folder: str, settings: Settings = None, metadata: Optional[str] = None) -> str:
+def build_editable(folder: str, settings: Settings = None, metadata: str | None = None) -> str:
     """Builds a wheel that refers to this folder."""
     put_command_into_wheel(build_command())
     return str(maturin.build_editable(folder, settings, metadata))

@@ -5,14 +5,14 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any, Optional
+from typing import Any
 
 from tracesmith import _native
 from tracesmith._errors import TraceError
 
 __all__ = ["native", "progress"]
 
-Progress = Optional[Callable[[int], None]]
+Progress = Callable[[int], None] | None
 
 # Reading so much takes about a tenth of a second. A bar for less would only flicker.
 SHOWN_FROM_BYTES = 32 << 20
@@ -40,7 +40,7 @@ def progress(what: str, total: int) -> Iterator[Progress]:
         yield update
 
 
-def _bar(what: str, total: int) -> Optional[contextlib.AbstractContextManager[Callable[[int], None]]]:
+def _bar(what: str, total: int) -> contextlib.AbstractContextManager[Callable[[int], None]] | None:
     if _is_notebook():
         return _tqdm_bar(what, total)
     if sys.stderr is not None and sys.stderr.isatty():
@@ -55,7 +55,7 @@ def _is_notebook() -> bool:
     return type(shell).__name__ == "ZMQInteractiveShell"
 
 
-def _rich_bar(what: str, total: int) -> Optional[contextlib.AbstractContextManager[Callable[[int], None]]]:
+def _rich_bar(what: str, total: int) -> contextlib.AbstractContextManager[Callable[[int], None]] | None:
     try:
         from rich.console import Console
         from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
@@ -72,7 +72,7 @@ def _rich_bar(what: str, total: int) -> Optional[contextlib.AbstractContextManag
     return bar()
 
 
-def _tqdm_bar(what: str, total: int) -> Optional[contextlib.AbstractContextManager[Callable[[int], None]]]:
+def _tqdm_bar(what: str, total: int) -> contextlib.AbstractContextManager[Callable[[int], None]] | None:
     try:
         from tqdm.auto import tqdm
     except ImportError:

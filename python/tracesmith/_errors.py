@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Optional
-
 __all__ = [
     "CaptureError",
     "ConflictError",
@@ -17,7 +15,7 @@ __all__ = [
 class TracesmithError(Exception):
     """What TraceSmith could not do. `hint` has the remedy, if one is known."""
 
-    def __init__(self, message: str, hint: Optional[str] = None) -> None:
+    def __init__(self, message: str, hint: str | None = None) -> None:
         super().__init__(message)
         self.hint = hint
 

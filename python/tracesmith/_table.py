@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Optional, Union
+from typing import TYPE_CHECKING, Any
 
 from tracesmith import _native
 from tracesmith._calls import native, progress
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Column", "Rows", "Table", "Time"]
 
-Time = Union[int, str, None]
+Time = int | str | None
 """A time: nanoseconds of the trace's clock, or a text such as `"1.5s"`, `"200ms"` (from the start) or `"25%"`."""
 
-Value = Union[bool, int, float, str]
+Value = bool | int | float | str
 
 
 class Column:
@@ -34,7 +34,7 @@ class Column:
 
     __slots__ = ("doc", "name", "type", "unit")
 
-    def __init__(self, name: str, type: str, unit: Optional[str], doc: str) -> None:
+    def __init__(self, name: str, type: str, unit: str | None, doc: str) -> None:
         self.name = name
         self.type = type
         self.unit = unit
@@ -67,7 +67,7 @@ class Rows:
         """The memory that the rows take."""
         return self._rows.nbytes
 
-    def __arrow_c_stream__(self, requested_schema: Optional[object] = None) -> object:
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """The rows, as Arrow's C stream interface has them."""
         return self._rows.__arrow_c_stream__(requested_schema)
 
@@ -173,7 +173,7 @@ class Table:
         """
         return Table(self._trace, self._table.between(*self._trace._times(start, end)))
 
-    def where(self, **conditions: Union[Value, Iterable[Value]]) -> Table:
+    def where(self, **conditions: Value | Iterable[Value]) -> Table:
         """The rows whose columns have these values.
 
         A value is a number, a text, or a list of them. In a text, `*` stands for any characters and `?` for one:
@@ -190,7 +190,7 @@ class Table:
                     table = table.filter(column, "one_of", list(value))
         return Table(self._trace, table)
 
-    def read(self, columns: Optional[Iterable[str]] = None, range: Optional[tuple[Time, Time]] = None) -> Rows:
+    def read(self, columns: Iterable[str] | None = None, range: tuple[Time, Time] | None = None) -> Rows:
         """Reads the rows. All cores work on it, and other threads of Python go on."""
         table = self
         if columns is not None:
@@ -201,36 +201,36 @@ class Table:
             return Rows(table._table.read(told))
 
     def to_polars(
-        self, columns: Optional[Iterable[str]] = None, range: Optional[tuple[Time, Time]] = None
+        self, columns: Iterable[str] | None = None, range: tuple[Time, Time] | None = None
     ) -> polars.DataFrame:
         """The rows as a polars DataFrame."""
         return self.read(columns, range).to_polars()
 
     def to_arrow(
-        self, columns: Optional[Iterable[str]] = None, range: Optional[tuple[Time, Time]] = None
+        self, columns: Iterable[str] | None = None, range: tuple[Time, Time] | None = None
     ) -> pyarrow.Table:
         """The rows as a pyarrow Table, without a copy."""
         return self.read(columns, range).to_arrow()
 
     def to_pandas(
-        self, columns: Optional[Iterable[str]] = None, range: Optional[tuple[Time, Time]] = None
+        self, columns: Iterable[str] | None = None, range: tuple[Time, Time] | None = None
     ) -> pandas.DataFrame:
         """The rows as a pandas DataFrame."""
         return self.read(columns, range).to_pandas()
 
     def to_numpy(
-        self, columns: Optional[Iterable[str]] = None, range: Optional[tuple[Time, Time]] = None
+        self, columns: Iterable[str] | None = None, range: tuple[Time, Time] | None = None
     ) -> dict[str, numpy.ndarray[Any, Any]]:
         """Each column as a numpy array, by name."""
         return self.read(columns, range).to_numpy()
 
     def to_dicts(
-        self, columns: Optional[Iterable[str]] = None, range: Optional[tuple[Time, Time]] = None
+        self, columns: Iterable[str] | None = None, range: tuple[Time, Time] | None = None
     ) -> list[dict[str, Any]]:
         """The rows as dictionaries. Needs no other library."""
         return self.read(columns, range).to_dicts()
 
-    def __arrow_c_stream__(self, requested_schema: Optional[object] = None) -> object:
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """The rows, as Arrow's C stream interface has them. Blocks of the file are read while they are consumed."""
         with native():
             return self._table.__arrow_c_stream__(requested_schema)

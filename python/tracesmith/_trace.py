@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Optional, Union
+from typing import Any, Union
 
 from tracesmith import _native
 from tracesmith._calls import native
@@ -18,7 +18,7 @@ __all__ = ["Trace", "open"]
 PathLike = Union[str, "os.PathLike[str]"]
 
 
-def open(path: Union[PathLike, Sequence[PathLike]]) -> Trace:
+def open(path: PathLike | Sequence[PathLike]) -> Trace:
     """Opens a trace: `.sbt`, or a file of any tool that TraceSmith reads.
 
     The content decides: files of Nsight Systems, torch.profiler, Perfetto, rocprof, xctrace and others are converted in
@@ -49,7 +49,7 @@ class Trace(Tables):
     def __init__(self, trace: _native.Trace, paths: Sequence[Path]) -> None:
         self._native = trace
         self._paths = tuple(paths)
-        self._database: Optional[_native.Database] = None
+        self._database: _native.Database | None = None
 
     @classmethod
     def from_bytes(cls, content: bytes) -> Trace:
@@ -58,7 +58,7 @@ class Trace(Tables):
             return cls(_native.Trace.from_bytes(content), ())
 
     @property
-    def path(self) -> Optional[Path]:
+    def path(self) -> Path | None:
         """The file; `None` if the trace was made of several files or of bytes."""
         return self._paths[0] if len(self._paths) == 1 else None
 
@@ -68,7 +68,7 @@ class Trace(Tables):
         return self._native.nbytes
 
     @property
-    def span(self) -> Optional[tuple[int, int]]:
+    def span(self) -> tuple[int, int] | None:
         """The first and last moment, in nanoseconds of the trace's clock. `None` for a trace without events."""
         return self._native.span
 
@@ -97,7 +97,7 @@ class Trace(Tables):
         with native():
             return Table(self, self._native.table(name))
 
-    def sql(self, query: str, *, timeout: Optional[float] = None) -> Rows:
+    def sql(self, query: str, *, timeout: float | None = None) -> Rows:
         """The rows of a SQL query over the tables of the trace, as `tracesmith sql` answers it.
 
         ```python
@@ -111,7 +111,7 @@ class Trace(Tables):
                 self._database = _native.Database([("trace", self._native)])
             return Rows(self._database.query(query, timeout))
 
-    def _times(self, start: Time, end: Time) -> tuple[Optional[int], Optional[int]]:
+    def _times(self, start: Time, end: Time) -> tuple[int | None, int | None]:
         """Two times as users write them, in nanoseconds of the trace's clock."""
         with native():
             return self._native.time_range(_text(start), _text(end))
@@ -128,7 +128,7 @@ class Trace(Tables):
         return f"Trace({names}{more}: {kernels:,} kernels, {self.duration_ns / 1e9:.3f} s, {state})"
 
 
-def _text(time: Time) -> Optional[str]:
+def _text(time: Time) -> str | None:
     if time is None or isinstance(time, str):
         return time
     return f"@{time}"

@@ -19,6 +19,7 @@ mod capture_faults;
 mod capture_flight;
 mod capture_handover;
 mod capture_kinds;
+mod capture_late;
 mod capture_leaving;
 mod capture_memcheck;
 mod capture_perfetto;

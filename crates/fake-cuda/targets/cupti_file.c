@@ -4,6 +4,9 @@
  * Who subscribes is announced to the driver's threads before the table is there that they look into, as in CUPTI 13.0 to
  * 13.4; who leaves has freed it before that is known.
  *
+ * Subscriptions hang on a list as C++ has them, each an object that begins with the client's function and its word, and
+ * whose address is the handle. Kinds that are enabled are bits of a word. Both as in CUPTI 12.4 to 13.0.
+ *
  * With -DSEVERAL_CLIENTS it has what CUDA 13.2 brought for more than one client: a subscription by its other name, and
  * a function that only tells that the interface is there.
  *
@@ -14,7 +17,9 @@
 #define _GNU_SOURCE 1
 #include <dlfcn.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #ifdef SLOW_TABLES
 #include <unistd.h>
 #endif
@@ -22,17 +27,24 @@
 #define CUPTI_FUNCTIONS(X)                                                                                        \
     X(cuptiGetVersion) X(cuptiGetResultString) X(cuptiGetTimestamp) X(cuptiGetStreamIdEx) X(cuptiGetContextId)    \
     X(cuptiGetDeviceId) X(cuptiGetGraphId) X(cuptiGetGraphExecId) X(cuptiGetGraphNodeId) X(cuptiGetThreadIdType)  \
-    X(cuptiSetThreadIdType) X(cuptiEnableCallback) X(cuptiEnableDomain)                                           \
-    X(cuptiEnableAllDomains) X(cuptiGetCallbackState) X(cuptiGetCallbackName) X(cuptiFinalize)                    \
+    X(cuptiSetThreadIdType) X(cuptiGetCallbackName)                                                               \
     X(cuptiNvtxInitialize) X(cuptiNvtxInitialize2) X(cuptiActivitySetAttribute) X(cuptiActivityGetAttribute)      \
-    X(cuptiActivityRegisterCallbacks) X(cuptiActivityEnable) X(cuptiActivityDisable)                              \
+    X(cuptiActivityRegisterCallbacks)                                                                             \
     X(cuptiActivityEnableContext) X(cuptiActivityDisableContext) X(cuptiActivityEnableDriverApi)                  \
     X(cuptiActivityEnableRuntimeApi) X(cuptiActivityFlushAll) X(cuptiActivityFlushPeriod)                         \
     X(cuptiActivityGetNextRecord) X(cuptiActivityGetNumDroppedRecords)                                            \
     X(cuptiActivityRegisterTimestampCallback) X(cuptiActivityEnableLatencyTimestamps)                             \
     X(cuptiActivityPushExternalCorrelationId) X(cuptiActivityPopExternalCorrelationId)                            \
     X(cuptiActivityEnableAllSyncRecords) X(cuptiActivityEnableCudaEventDeviceTimestamps)                          \
-    X(cuptiActivityEnableAndDump) X(cuptiActivityEnableHWTrace)
+    X(cuptiActivityEnableHWTrace)
+
+/* Those that this file has something to do with itself. */
+#define OWN_FUNCTIONS(X)                                                                                          \
+    X(cuptiSubscribe, (void **, void (*)(void), void *)) X(cuptiUnsubscribe, (void *)) X(cuptiFinalize, (void))   \
+    X(cuptiEnableCallback, (uint32_t, void *, uint32_t, uint32_t)) X(cuptiEnableAllDomains, (uint32_t, void *))   \
+    X(cuptiEnableDomain, (uint32_t, void *, uint32_t))                                                            \
+    X(cuptiGetCallbackState, (uint32_t *, void *, uint32_t, uint32_t))                                            \
+    X(cuptiActivityEnable, (uint32_t)) X(cuptiActivityEnableAndDump, (uint32_t)) X(cuptiActivityDisable, (uint32_t))
 
 #define JUMP(name)                                       \
     __attribute__((visibility("hidden"))) void *to_##name; \
@@ -46,7 +58,25 @@ CUPTI_FUNCTIONS(JUMP)
 
 enum { CALLBACKS = 1536 };
 
-static int (*to_cuptiSubscribe)(void **, void (*)(void), void *), (*to_cuptiUnsubscribe)(void *);
+#define POINTER(name, arguments) static int (*to_##name) arguments;
+OWN_FUNCTIONS(POINTER)
+
+struct subscription {
+    void (*called)(void);
+    void *user;
+    /* The handle that the fake gave. */
+    void *fakes;
+    uint64_t more[11];
+};
+
+struct node {
+    struct node *next, *previous;
+    struct subscription *element;
+};
+
+static struct node *subscriptions;
+static uint64_t *kinds;
+
 /* The fake's: whether there is a client, and where its threads look. */
 static void (*announce)(int, void *);
 static void *of_client, *of_all;
@@ -66,8 +96,16 @@ __attribute__((constructor)) static void find_functions(void) {
     if (!to_##name)                                      \
         to_##name = (void *)not_supported;
     CUPTI_FUNCTIONS(FIND)
-    *(void **)&to_cuptiSubscribe = driver ? look_up(driver, "cuptiSubscribe") : NULL;
-    *(void **)&to_cuptiUnsubscribe = driver ? look_up(driver, "cuptiUnsubscribe") : NULL;
+#define FIND_OWN(name, arguments)                                     \
+    *(void **)&to_##name = driver ? look_up(driver, #name) : NULL; \
+    if (!to_##name)                                                \
+        *(void **)&to_##name = (void *)not_supported;
+    OWN_FUNCTIONS(FIND_OWN)
+    subscriptions = malloc(sizeof *subscriptions);
+    memset(subscriptions, 0, sizeof *subscriptions);
+    subscriptions->next = subscriptions->previous = subscriptions;
+    kinds = malloc(sizeof *kinds);
+    *kinds = 0;
     *(void **)&announce = driver ? look_up(driver, "fakeCuptiClient") : NULL;
 }
 
@@ -85,27 +123,102 @@ static void *new_table(void) { return calloc(CALLBACKS, 4); }
 static void end_table(void *table) { free(table); }
 #endif
 
+/* A handle is compared with those that there are before anything is done with it. */
+static struct node *node_of(void *handle) {
+    for (struct node *node = subscriptions->next; node != subscriptions; node = node->next)
+        if (node->element == handle)
+            return node;
+    return NULL;
+}
+
+static void *fakes(void *handle) {
+    struct node *node = node_of(handle);
+    return node ? node->element->fakes : NULL;
+}
+
+/* What was taken from malloc is not given back: with -DSLOW_TABLES this file does not call free. */
+static void end_subscription(struct node *node) {
+    if (!node)
+        return;
+    node->next->previous = node->previous;
+    node->previous->next = node->next;
+}
+
 static int cupti_subscribe(void **subscriber, void (*called)(void), void *user) {
-    int result = to_cuptiSubscribe ? to_cuptiSubscribe(subscriber, called, user) : not_supported();
+    void *handle = NULL;
+    int result = to_cuptiSubscribe(&handle, called, user);
     if (result != 0)
         return result;
+    struct subscription *made = malloc(sizeof *made);
+    memset(made, 0, sizeof *made);
+    made->called = called;
+    made->user = user;
+    made->fakes = handle;
     of_client = new_table();
     announce(1, of_all);
-    void *made = new_table();
-    announce(1, of_all = made);
+    struct node *node = malloc(sizeof *node);
+    node->next = subscriptions;
+    node->previous = subscriptions->previous;
+    node->element = made;
+    node->previous->next = subscriptions->previous = node;
+    *subscriber = made;
+    void *table = new_table();
+    announce(1, of_all = table);
     return 0;
 }
 
 int cuptiSubscribe(void **subscriber, void (*called)(void), void *user) { return cupti_subscribe(subscriber, called, user); }
 
 int cuptiUnsubscribe(void *subscriber) {
-    int result = to_cuptiUnsubscribe ? to_cuptiUnsubscribe(subscriber) : not_supported();
+    struct node *node = node_of(subscriber);
+    int result = to_cuptiUnsubscribe(fakes(subscriber));
     if (result != 0)
         return result;
     end_table(of_client);
     end_table(of_all);
+    end_subscription(node);
     announce(0, of_all);
     return 0;
+}
+
+int cuptiFinalize(void) {
+    int result = to_cuptiFinalize();
+    if (result == 0) {
+        end_subscription(subscriptions->next == subscriptions ? NULL : subscriptions->next);
+        *kinds = 0;
+    }
+    return result;
+}
+
+int cuptiEnableCallback(uint32_t enable, void *subscriber, uint32_t domain, uint32_t id) {
+    return to_cuptiEnableCallback(enable, fakes(subscriber), domain, id);
+}
+
+int cuptiEnableDomain(uint32_t enable, void *subscriber, uint32_t domain) {
+    return to_cuptiEnableDomain(enable, fakes(subscriber), domain);
+}
+
+int cuptiEnableAllDomains(uint32_t enable, void *subscriber) { return to_cuptiEnableAllDomains(enable, fakes(subscriber)); }
+
+int cuptiGetCallbackState(uint32_t *enabled, void *subscriber, uint32_t domain, uint32_t id) {
+    return to_cuptiGetCallbackState(enabled, fakes(subscriber), domain, id);
+}
+
+static int enabled(int result, uint32_t kind) {
+    if (result == 0)
+        __atomic_fetch_or(kinds, 1ull << kind, __ATOMIC_SEQ_CST);
+    return result;
+}
+
+int cuptiActivityEnable(uint32_t kind) { return enabled(to_cuptiActivityEnable(kind), kind); }
+
+int cuptiActivityEnableAndDump(uint32_t kind) { return enabled(to_cuptiActivityEnableAndDump(kind), kind); }
+
+int cuptiActivityDisable(uint32_t kind) {
+    int result = to_cuptiActivityDisable(kind);
+    if (result == 0)
+        __atomic_fetch_and(kinds, ~(1ull << kind), __ATOMIC_SEQ_CST);
+    return result;
 }
 
 #ifdef SEVERAL_CLIENTS

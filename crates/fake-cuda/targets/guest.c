@@ -16,6 +16,7 @@
  *   p  cuProfilerStart
  *   q  cuProfilerStop
  *   l  look CUPTI's functions up by name, and use what was found from here on
+ *   I  load the library that GUEST_LATE names, armed, as Python does in a process that has run for a while
  *   t  register a clock of its own
  *   o  open a session: buffers, kernels and calls of the driver
  *   c  close it: flush, and end the kinds
@@ -113,6 +114,20 @@ static void look_up(void) {
     }
 #define LOOK_UP(name, arguments) *(void **)&cupti.name = dlsym(library, #name);
     CUPTI_FUNCTIONS(LOOK_UP)
+}
+
+static void load_late(void) {
+    const char *path = getenv("GUEST_LATE");
+    int (*initialise)(void) = NULL;
+    setenv("TRACESMITH_ARMED", "1", 1);
+    void *library = path ? dlopen(path, RTLD_NOW) : NULL;
+    if (library)
+        *(void **)&initialise = dlsym(library, "InitializeInjection");
+    if (!initialise || initialise() != 1) {
+        fprintf(stderr, "failed to load late: %s\n", dlerror());
+        exit(2);
+    }
+    unsetenv("TRACESMITH_ARMED");
 }
 
 static void request(uint8_t **buffer, size_t *size, size_t *records) {
@@ -355,6 +370,9 @@ static void take_step(char step) {
         break;
     case 'l':
         look_up();
+        break;
+    case 'I':
+        load_late();
         break;
     case 't':
         has_clock = 1;

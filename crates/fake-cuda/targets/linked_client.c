@@ -2,6 +2,8 @@
  * those of a framework's library are, so that a preloaded library can stand between.
  *
  *   linked_client SESSIONS N   N kernels before, in and after each session; only those in a session are asked for
+ *   linked_client SESSIONS N LIBRARY   loads a library after the first session, as Python does in a process that has run
+ *                                      for a while, and waits for input behind that and behind each session that follows
  */
 #define _GNU_SOURCE 1
 #include "driver.h"
@@ -61,6 +63,27 @@ static void launch_some(CUfunction noop, long count) {
     CHECK(cuCtxSynchronize());
 }
 
+static void load(const char *path) {
+    int (*initialise)(void) = NULL;
+    setenv("TRACESMITH_ARMED", "1", 1);
+    void *library = dlopen(path, RTLD_NOW);
+    if (library)
+        *(void **)&initialise = dlsym(library, "InitializeInjection");
+    if (!initialise || initialise() != 1) {
+        fprintf(stderr, "failed to load: %s\n", dlerror());
+        exit(2);
+    }
+    unsetenv("TRACESMITH_ARMED");
+}
+
+static void halt(void) {
+    char line[64];
+    printf("at %ld\n", kernels);
+    fflush(stdout);
+    if (!fgets(line, sizeof line, stdin))
+        exit(3);
+}
+
 int main(int argument_count, char **arguments) {
     long sessions = argument_count > 1 ? atol(arguments[1]) : 1;
     long count = argument_count > 2 ? atol(arguments[2]) : 10;
@@ -76,6 +99,10 @@ int main(int argument_count, char **arguments) {
         cuptiActivityFlushAll(1);
         cuptiActivityDisable(KERNEL_KIND);
         launch_some(noop, count);
+        if (argument_count > 3 && i == 0)
+            load(arguments[3]);
+        if (argument_count > 3)
+            halt();
     }
     printf("launched %ld client kernels %ld foreign %ld version %u\n", (2 * sessions + 1) * count, kernels, foreign,
            version);

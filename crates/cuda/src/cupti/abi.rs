@@ -13,6 +13,7 @@ pub mod kind {
     pub const DEVICE: u32 = 8;
     pub const CONTEXT: u32 = 9;
     pub const CONCURRENT_KERNEL: u32 = 10;
+    pub const NAME: u32 = 11;
     pub const MARKER: u32 = 12;
     pub const MARKER_DATA: u32 = 13;
     pub const OVERHEAD: u32 = 17;

@@ -93,6 +93,19 @@ pub(super) fn take() -> Option<NonNull<u8>> {
     Some(buffer)
 }
 
+/// Lends a buffer that is not of the pool. It joins the pool when it comes back.
+pub(super) fn lend(buffer: NonNull<u8>) {
+    let mut pool = lock(&POOL);
+    pool.lent_count += 1;
+    let number = pool.lent_count;
+    pool.lent.push((buffer, number));
+}
+
+/// Whether CUPTI has this buffer from us. One that another client lent can come back late.
+pub(super) fn is_lent(buffer: NonNull<u8>) -> bool {
+    lock(&POOL).lent.iter().any(|(address, _)| *address == buffer)
+}
+
 impl Pool {
     fn take(&mut self) -> Option<Buffer> {
         if let Some(buffer) = self.free.pop() {

@@ -45,6 +45,8 @@ const DT_SYMTAB: i64 = 6;
 const DT_RELA: i64 = 7;
 const DT_RELASZ: i64 = 8;
 const DT_JMPREL: i64 = 23;
+/// How many entries at the beginning of `DT_RELA` name no symbol.
+const DT_RELACOUNT: i64 = 0x6fff_fff9;
 
 /// `PT_GNU_RELRO`.
 const READ_ONLY: u32 = 0x6474_e552;
@@ -57,8 +59,10 @@ pub(super) struct Image<'l> {
     strings: u64,
     symbols: u64,
     hash: u64,
-    /// Where relocations lie, and how many bytes they take.
+    /// Where relocations that may name a symbol lie, and how many bytes they take.
     relocations: [(u64, u64); 2],
+    /// How many relocations at the beginning of the first table name none.
+    relative: u64,
 }
 
 /// Calls `visit` for each library of the process.
@@ -83,6 +87,7 @@ impl<'l> Image<'l> {
             symbols: 0,
             hash: 0,
             relocations: [(0, 0); 2],
+            relative: 0,
         };
         let dynamic = image.segment(libc::PT_DYNAMIC)?;
         let mut entry = dynamic.start as *const Dynamic;
@@ -98,10 +103,15 @@ impl<'l> Image<'l> {
                 DT_RELASZ => image.relocations[0].1 = value,
                 DT_JMPREL => image.relocations[1].0 = image.absolute(value),
                 DT_PLTRELSZ => image.relocations[1].1 = value,
+                DT_RELACOUNT => image.relative = value,
                 _ => {}
             }
             entry = entry.wrapping_add(1);
         }
+        // A large library has a million of those, which would be read from its file for nothing.
+        let skipped = (image.relative * size_of::<Relocation>() as u64).min(image.relocations[0].1);
+        image.relocations[0].0 += skipped;
+        image.relocations[0].1 -= skipped;
         (image.strings != 0 && image.symbols != 0).then_some(image)
     }
 
@@ -146,6 +156,29 @@ impl<'l> Image<'l> {
             .iter()
             .filter(loaded)
             .any(|segment| self.place(segment).contains(&address))
+    }
+
+    /// Where it lies in memory, from its first to its last segment.
+    pub(super) fn extent(&self) -> Range<u64> {
+        let loaded = |segment: &&libc::Elf64_Phdr| segment.p_type == libc::PT_LOAD;
+        let places = || {
+            self.object
+                .headers()
+                .iter()
+                .filter(loaded)
+                .map(|segment| self.place(segment))
+        };
+        let start = places().map(|place| place.start).min().unwrap_or(0);
+        start..places().map(|place| place.end).max().unwrap_or(0)
+    }
+
+    /// The memory that it writes to.
+    pub(super) fn writable(&self) -> impl Iterator<Item = Range<u64>> {
+        let is_writable = |segment: &&libc::Elf64_Phdr| {
+            segment.p_type == libc::PT_LOAD && segment.p_flags & libc::PF_W != 0
+        };
+        let found = self.object.headers().iter().filter(is_writable);
+        found.map(|segment| self.place(segment))
     }
 
     /// Whether the loader has made an address read-only once it had written there.

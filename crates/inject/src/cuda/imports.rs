@@ -1,6 +1,7 @@
 //! Where a loaded library keeps the addresses of functions that it calls in others.
 
 use std::ffi::c_void;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::image::{self, Image};
@@ -56,6 +57,74 @@ impl Drop for Restore<'_> {
     fn drop(&mut self) {
         self.slot.write(self.before);
     }
+}
+
+/// The same, and `R_X86_64_64` or `R_AARCH64_ABS64`: a variable that is initialised with a function's address.
+#[cfg(target_arch = "x86_64")]
+const ALL_ADDRESSES: [u32; 3] = [1, ADDRESSES[0], ADDRESSES[1]];
+#[cfg(target_arch = "aarch64")]
+const ALL_ADDRESSES: [u32; 3] = [257, ADDRESSES[0], ADDRESSES[1]];
+
+/// A function of a library, and the one that is to be called instead of it.
+pub(super) struct Redirection {
+    pub(super) name: &'static str,
+    pub(super) from: u64,
+    pub(super) to: u64,
+}
+
+/// Has all loaded libraries call other functions. A word is written only if it holds the address of the function that
+/// its relocation names. Returns where the libraries lie that call any of them, in the one way or the other.
+///
+/// A word that the loader has not filled yet is left to it: it reads the symbol tables, see [`symbols`](super::symbols).
+pub(super) fn redirect(redirections: &[Redirection]) -> Vec<Range<u64>> {
+    let mut callers = Vec::new();
+    image::each(|image| {
+        let exports_them = redirections
+            .iter()
+            .any(|redirection| image.holds(redirection.from) || image.holds(redirection.to));
+        if !exports_them && redirect_in(image, redirections) > 0 {
+            callers.push(image.extent());
+        }
+    });
+    callers
+}
+
+/// How many words of a library call ours now.
+fn redirect_in(image: &Image<'_>, redirections: &[Redirection]) -> usize {
+    let mut redirected = 0;
+    for relocation in image.relocations() {
+        if !ALL_ADDRESSES.contains(&(relocation.info as u32)) {
+            continue;
+        }
+        let address = image.base() + relocation.offset;
+        if !address.is_multiple_of(8) || !image.holds(address) {
+            continue;
+        }
+        // SAFETY: an aligned word of a library that stays loaded. The loader and we write it at once.
+        let word = unsafe { AtomicU64::from_ptr(address as *mut u64) };
+        let held = word.load(Ordering::Acquire);
+        let Some(redirection) = redirections
+            .iter()
+            .find(|redirection| redirection.from == held || redirection.to == held)
+        else {
+            continue;
+        };
+        // SAFETY: the loader looked this symbol up in the table.
+        let symbol = unsafe { image.symbol((relocation.info >> 32) as usize).read() };
+        if image.name(&symbol).to_bytes() != redirection.name.as_bytes() {
+            continue;
+        }
+        let slot = Slot {
+            word,
+            is_sealed: image.is_sealed(address),
+            bound: held,
+        };
+        if held == redirection.from {
+            slot.write(redirection.to);
+        }
+        redirected += usize::from(word.load(Ordering::Acquire) == redirection.to);
+    }
+    redirected
 }
 
 /// Through which words the library that holds `function` calls these others; none for what it does not call.

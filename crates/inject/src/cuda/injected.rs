@@ -22,6 +22,13 @@ pub(super) fn other() -> Option<&'static Path> {
     OTHER.get_or_init(find).as_deref()
 }
 
+/// Whether the driver loads this library. Otherwise somebody has loaded it into a process that may be running for a while.
+pub(super) fn is_named() -> bool {
+    static IS_NAMED: OnceLock<bool> = OnceLock::new();
+    let named = || env::var_os(environment::CUDA_INJECTION).is_some_and(|named| !named.is_empty());
+    *IS_NAMED.get_or_init(|| named() && other().is_none())
+}
+
 /// Takes our library from the driver, in this process and those that it starts.
 pub(crate) fn withdraw() {
     if other().is_none() {

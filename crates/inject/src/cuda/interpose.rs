@@ -4,9 +4,11 @@
 //! preloaded, and one that looks CUPTI's functions up by name asks us
 //! ([`lookup`]). Where we are not preloaded, CUPTI's symbol table
 //! is redirected ([`symbols`]), which reaches what is looked up
-//! or bound later. Either way the
+//! or bound later, and so are the words through which libraries call it
+//! ([`imports`](super::imports)), which reaches what was bound before. Either way the
 //! program's own profiler talks to the [`multiplexer`](super::multiplexer). Without an agent
-//! they hand everything on.
+//! they hand everything on, and also as long as CUPTI belongs to a profiler that was there
+//! before us ([`earlier`]).
 
 use std::{
     ffi::c_void,
@@ -27,7 +29,9 @@ use tracesmith_cuda::{
 };
 
 use super::{
-    flush, in_process_client, injected, lookup,
+    earlier, flush,
+    imports::Redirection,
+    in_process_client, injected, lookup,
     multiplexer::{Client, CuptiMultiplexer, Reason},
     symbols,
     times::{self, Times},
@@ -42,6 +46,11 @@ static CLIENT_SUBSCRIBER: u64 = 0;
 
 fn client_subscriber() -> *mut c_void {
     (&raw const CLIENT_SUBSCRIBER).cast_mut().cast()
+}
+
+/// Whether a handle is that of the other client's subscription.
+fn is_clients(subscriber: *mut c_void) -> bool {
+    subscriber == client_subscriber() || earlier::is_adopted(subscriber)
 }
 
 fn code(result: Result<(), Error>) -> Code {
@@ -123,7 +132,10 @@ macro_rules! interposed {
                 #[inline(never)]
                 pub(super) unsafe extern "C" fn $name($($arg: $type),*) -> Code {
                     guard::run(UNKNOWN, || {
-                        if let Some($multiplexer) = multiplexer() {
+                        let handed_on = earlier::hand_on(stringify!($name));
+                        if handed_on.is_none()
+                            && let Some($multiplexer) = multiplexer()
+                        {
                             return $body;
                         }
                         let Some(address) = real(stringify!($name)) else {
@@ -318,7 +330,7 @@ interposed! {
 
     /// The other client's callbacks end.
     fn cuptiUnsubscribe(subscriber: *mut c_void) |multiplexer| {
-        if subscriber != client_subscriber() {
+        if !is_clients(subscriber) {
             return result::INVALID_PARAMETER;
         }
         end_subscription(multiplexer);
@@ -327,7 +339,7 @@ interposed! {
 
     /// One callback of the other client's.
     fn cuptiEnableCallback(enable: u32, subscriber: *mut c_void, domain: u32, id: u32) |multiplexer| {
-        if subscriber != client_subscriber() {
+        if !is_clients(subscriber) {
             return result::INVALID_PARAMETER;
         }
         code(multiplexer.set_reason(Reason::InProcessClient, (domain, id), switch(enable)))
@@ -335,7 +347,7 @@ interposed! {
 
     /// All callbacks of a domain for the other client.
     fn cuptiEnableDomain(enable: u32, subscriber: *mut c_void, domain: u32) |multiplexer| {
-        if subscriber != client_subscriber() {
+        if !is_clients(subscriber) {
             return result::INVALID_PARAMETER;
         }
         code(multiplexer.set_domain_for_client(domain, switch(enable)))
@@ -343,7 +355,7 @@ interposed! {
 
     /// All callbacks for the other client.
     fn cuptiEnableAllDomains(enable: u32, subscriber: *mut c_void) |multiplexer| {
-        if subscriber != client_subscriber() {
+        if !is_clients(subscriber) {
             return result::INVALID_PARAMETER;
         }
         for domain in abi::domain::DRIVER..=abi::domain::STATE {
@@ -355,7 +367,7 @@ interposed! {
 
     /// Whether the other client gets a callback.
     fn cuptiGetCallbackState(enable: *mut u32, subscriber: *mut c_void, domain: u32, id: u32) |multiplexer| {
-        if subscriber != client_subscriber() || enable.is_null() {
+        if !is_clients(subscriber) || enable.is_null() {
             return result::INVALID_PARAMETER;
         }
         // SAFETY: the program's word.
@@ -400,6 +412,7 @@ fn end_subscription(multiplexer: &CuptiMultiplexer) {
         let _ = multiplexer.set_domain_for_client(domain, Switch::Off);
     }
     in_process_client::unsubscribe();
+    earlier::forget_adopted();
 }
 
 /// What a lookup of a function of CUPTI's is to find: ours, or that of the one
@@ -427,11 +440,25 @@ pub(super) fn patch_loaded() {
         return;
     };
     // Not to be found any more behind the next line.
-    remember(multiplexer);
+    let real = remember(multiplexer);
+    if !injected::is_named() {
+        earlier::begin();
+    }
     symbols::redirect("libcupti.so", FUNCTIONS);
+    let redirections: Vec<Redirection> = FUNCTIONS
+        .iter()
+        .zip(real)
+        .filter(|(_, from)| **from != 0)
+        .map(|((name, to), from)| Redirection {
+            name,
+            from: *from as u64,
+            to: to.0 as u64,
+        })
+        .collect();
+    earlier::redirect_callers(&redirections);
 }
 
 /// Keeps the addresses of CUPTI's own functions.
-fn remember(multiplexer: &CuptiMultiplexer) {
-    REAL.get_or_init(|| addresses_in(multiplexer.cupti().library()));
+fn remember(multiplexer: &CuptiMultiplexer) -> &'static [usize] {
+    REAL.get_or_init(|| addresses_in(multiplexer.cupti().library()))
 }

@@ -4,6 +4,7 @@
 //!   profiler in the program.
 //! - [`client_selection`]: the activity kinds that each of them has enabled.
 //! - [`in_process_client`]: the profiler in the program.
+//! - [`earlier`]: one that used CUPTI before this library was loaded.
 //! - [`buffers`]: the memory that CUPTI fills.
 //! - [`flush`]: getting it back.
 //! - [`kinds`]: the activity kinds and functions of each capture kind.
@@ -23,6 +24,7 @@
 mod buffers;
 mod calls;
 mod client_selection;
+mod earlier;
 mod edges;
 mod flush;
 mod image;
@@ -51,6 +53,7 @@ use std::{
 };
 
 pub(crate) use buffers::POOL_BYTES as BUFFER_POOL_BYTES;
+use earlier::Refusal;
 use edges::Edges;
 pub(crate) use injected::withdraw;
 use multiplexer::{Client, CuptiMultiplexer, Reason};
@@ -181,6 +184,9 @@ impl Backend for Cuda {
             let words = conflict(&error);
             agent.sink.note(Cause::Conflict, &words);
             return Err(words);
+        }
+        if let Some(state) = earlier::taken_over() {
+            facts::send_process_fact(&agent.sink, "cupti.earlier_client", &state);
         }
         for object in kinds::OBJECTS {
             // Streams and contexts then have numbers and nothing else.
@@ -449,9 +455,7 @@ fn note_error(agent: &Agent, result: Result<(), tracesmith_cuda::Error>) {
 
 fn conflict(error: &tracesmith_cuda::Error) -> String {
     if error.code() == Some(i64::from(abi::result::MULTIPLE_SUBSCRIBERS)) {
-        return "another profiler holds CUPTI in this process (Nsight, cuda-gdb, or a library that was there first): \
-                nothing is recorded, so that it keeps its data"
-            .to_owned();
+        return earlier::refusal().unwrap_or(Refusal::Subscribed).words();
     }
     format!("CUPTI cannot be used: {error}")
 }

@@ -27,6 +27,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 use super::imports::{self, Slot};
+use crate::threads::thread_id;
 
 /// A table has such a word for each callback: CUPTI 13.0 has 1,411.
 const WORD: usize = 4;
@@ -143,6 +144,30 @@ pub(super) fn ending<T>(function: *const c_void, act: impl FnOnce() -> T) -> T {
         block.forget_if_lent();
     }
     done
+}
+
+/// The thread that ends the tables of another client.
+static KEEPER: AtomicUsize = AtomicUsize::new(0);
+
+/// Runs what ends the tables of a client that came before us. They were not allocated by us: what CUPTI frees meanwhile
+/// is kept for good, some 12 KB, so that a thread that looks into it finds it as it was.
+pub(super) fn ending_anothers<T>(function: *const c_void, act: impl FnOnce() -> T) -> T {
+    let Some(calls) = CALLS.get_or_init(|| Calls::find(function)) else {
+        return act();
+    };
+    let [_, frees] = &calls.slots;
+    KEEPER.store(thread_id() as usize, Ordering::Release);
+    let done = frees.divert(keep as *const c_void, act);
+    KEEPER.store(0, Ordering::Release);
+    done
+}
+
+/// What CUPTI calls instead of free while it ends another's tables.
+unsafe extern "C" fn keep(memory: *mut c_void) {
+    if KEEPER.load(Ordering::Acquire) != thread_id() as usize {
+        // SAFETY: called as CUPTI called us.
+        unsafe { free(memory) };
+    }
 }
 
 /// Runs what makes them.

@@ -3,7 +3,8 @@
 use std::ffi::c_void;
 
 use super::{
-    ApiDomain, BufferCompleted, BufferRequested, Code, ContextHandle, Cupti, Flush, Switch, missing,
+    ApiDomain, BufferCompleted, BufferRequested, Code, ContextHandle, Cupti, Flush, Switch,
+    TimestampFunction, missing,
 };
 use crate::{cupti::abi::result, error::Error};
 
@@ -128,6 +129,26 @@ impl Cupti {
         let function = self.functions.cuptiSetThreadIdType.ok_or(missing(name))?;
         // SAFETY: takes a number.
         let code = unsafe { function(crate::cupti::abi::THREAD_ID_SYSTEM) };
+        self.checked(name, code)
+    }
+
+    /// Has CUPTI take its times from a clock.
+    ///
+    /// # Errors
+    ///
+    /// CUPTI's code, or that the function is missing.
+    ///
+    /// # Safety
+    ///
+    /// The function may be called at any time, on any thread.
+    pub unsafe fn register_clock(&self, function: TimestampFunction) -> Result<(), Error> {
+        let name = "cuptiActivityRegisterTimestampCallback";
+        let register = self
+            .functions
+            .cuptiActivityRegisterTimestampCallback
+            .ok_or(missing(name))?;
+        // SAFETY: the caller vouches for the function.
+        let code = unsafe { register(function) };
         self.checked(name, code)
     }
 

@@ -41,6 +41,15 @@ impl Cupti {
         self.checked("cuptiUnsubscribe", code)
     }
 
+    /// Whether a callback is on. None for a subscription or a callback that CUPTI does not have.
+    pub fn callback_state(&self, subscriber: Subscriber, domain: u32, id: u32) -> Option<bool> {
+        let function = self.functions.cuptiGetCallbackState?;
+        let mut enabled = 0;
+        // SAFETY: writes one word. A handle is compared with those that CUPTI has before it is used.
+        let code = unsafe { function(&raw mut enabled, subscriber.0, domain, id) };
+        (code == result::SUCCESS).then_some(enabled != 0)
+    }
+
     /// Turns one callback on or off.
     ///
     /// # Errors

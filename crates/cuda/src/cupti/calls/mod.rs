@@ -106,6 +106,8 @@ functions! {
         fn cuptiActivityEnableDriverApi(id: u32, enable: u8) -> Code;
         fn cuptiActivityEnableRuntimeApi(id: u32, enable: u8) -> Code;
         fn cuptiActivityEnableCudaEventDeviceTimestamps(enable: u8) -> Code;
+        fn cuptiActivityRegisterTimestampCallback(function: TimestampFunction) -> Code;
+        fn cuptiGetCallbackState(enabled: *mut u32, subscriber: *mut c_void, domain: u32, id: u32) -> Code;
         fn cuptiSetThreadIdType(kind: u32) -> Code;
         fn cuptiGetGraphNodeId(node: *mut c_void, id: *mut u64) -> Code;
     }

@@ -40,7 +40,14 @@ pub(in crate::cuda) use reasons::Reason;
 
 use crate::{
     agent,
-    cuda::{buffers, client_selection::ClientSelection, in_process_client, kinds::number_of, lookup, tables},
+    cuda::{
+        buffers,
+        client_selection::ClientSelection,
+        earlier::{self, Subscription},
+        in_process_client,
+        kinds::number_of,
+        lookup, tables,
+    },
     guard::lock,
 };
 
@@ -118,8 +125,29 @@ impl CuptiMultiplexer {
 
     /// Becomes CUPTI's client, unless it is so already.
     pub(in crate::cuda) fn attach(&self) -> Result<(), Error> {
+        let mut adopted = None;
+        self.attach_and_register(&mut adopted)?;
+        for callback in adopted
+            .iter()
+            .flat_map(|subscription: &Subscription| &subscription.enabled)
+        {
+            // It was on, so it can be on.
+            let _ = self.set_reason(Reason::InProcessClient, *callback, Switch::On);
+        }
+        Ok(())
+    }
+
+    fn attach_and_register(&self, adopted: &mut Option<Subscription>) -> Result<(), Error> {
         let mut state = lock(&self.state);
-        self.switches.attach(|| self.subscribe())?;
+        self.switches.attach(|| {
+            let unsubscribe = |subscriber| {
+                let unsubscribe = || self.cupti.unsubscribe(subscriber);
+                tables::ending_anothers(self.cupti.subscribing(), unsubscribe)
+            };
+            let (subscriber, earlier) = earlier::take_over(&self.cupti, || self.subscribe(), unsubscribe)?;
+            *adopted = earlier;
+            Ok(subscriber)
+        })?;
         if !state.registered {
             buffers::fill();
             // One buffer for all threads: as fast, and bounded. Older ones have

@@ -97,6 +97,9 @@ pub(super) unsafe extern "C" fn requested(buffer: *mut *mut u8, size: *mut usize
         None => {
             // SAFETY: size and alignment are as calloc wants them.
             let memory = unsafe { libc::calloc(1, buffers::BUFFER_BYTES) };
+            if let Some(buffer) = NonNull::new(memory.cast()) {
+                guard::run((), || buffers::lend(buffer));
+            }
             (
                 memory.cast(),
                 if memory.is_null() {
@@ -126,6 +129,9 @@ pub(super) unsafe extern "C" fn completed(
     let Some(address) = NonNull::new(buffer) else {
         return;
     };
+    if !guard::run(false, || buffers::is_lent(address)) {
+        return;
+    }
     guard::run((), || {
         if let Some(multiplexer) = current() {
             // SAFETY: one of our buffers, filled so far, and CUPTI's no more.

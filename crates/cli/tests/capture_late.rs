@@ -1,0 +1,213 @@
+//! Our library is loaded into a process that has used CUPTI before: its profiler and we both get all that they ask for.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::tests_outside_test_module,
+    reason = "a test may stop on any error"
+)]
+#![allow(missing_docs, unreachable_pub, reason = "nobody uses a test from outside")]
+
+use crate::support;
+
+use std::process::Stdio;
+
+use support::Run;
+use support::rows::{assert_whole, health, joined_kernels};
+use support::stage::{Place, Talk, run, stage};
+use tracesmith_fake_cuda::{CuptiVersion, Options};
+use tracesmith_format::tables::HealthCause;
+
+/// Where the library is, as `tracesmith env` says.
+fn library(place: &Place) -> String {
+    let answer = run(&mut place.tracesmith("--format json env"));
+    assert_eq!(answer.code, Some(0), "{}", answer.stderr);
+    let variables: serde_json::Value = serde_json::from_str(&answer.stdout).unwrap();
+    variables["CUDA_INJECTION64_PATH"].as_str().unwrap().to_owned()
+}
+
+/// A window of a running program.
+struct Window {
+    record: Run,
+    /// How many kernels the trace has, each with its call.
+    kernels: usize,
+    /// Why GPU work is missing.
+    conflicts: Vec<String>,
+}
+
+/// Runs a program that halts where a window begins and where it ends, again and again.
+fn with_windows(place: &Place, line: &str, windows: usize) -> (Run, Vec<Window>) {
+    let library = library(place);
+    let mut program = Talk::start(
+        place
+            .target(&line.replace("LIBRARY", &library))
+            .env("GUEST_LATE", &library),
+    );
+    let mut recorded = Vec::new();
+    for _ in 0..windows {
+        program.hear("at ");
+        place.wait_until_armed(program.child());
+        let pid = program.child().id();
+        let mut recorder = place.record(pid, "--force");
+        let recorder = place.start_window(recorder.stderr(Stdio::piped()), pid);
+        program.say();
+        program.hear("at ");
+        let record = place.close_window(recorder);
+        program.say();
+        let trace = place.trace("t.sbt");
+        let conflicts = health(&trace, HealthCause::CONFLICT);
+        if conflicts.is_empty() {
+            assert_whole(&trace);
+        }
+        recorded.push(Window {
+            record,
+            kernels: joined_kernels(&trace).len(),
+            conflicts: conflicts.iter().map(|row| row.detail.to_string()).collect(),
+        });
+    }
+    (program.end(), recorded)
+}
+
+fn alone(place: &Place, line: &str) -> Run {
+    let library = library(place);
+    let without = line.replace("LIBRARY", "/dev/null").replace('I', "");
+    let _ = library;
+    Talk::start(&mut place.target(&without)).answer_all()
+}
+
+fn assert_shared(place: &Place, line: &str, expected_kernels: &[usize]) {
+    let expected = alone(place, line);
+    assert_eq!(expected.code, Some(0), "{line}: {}", expected.stderr);
+    let (run, windows) = with_windows(place, line, expected_kernels.len());
+    assert_eq!(
+        (run.code, &run.stdout),
+        (Some(0), &expected.stdout),
+        "{line}: {}",
+        run.stderr
+    );
+    for (window, expected) in windows.iter().zip(expected_kernels) {
+        assert_eq!(window.record.code, Some(0), "{line}: {}", window.record.stderr);
+        assert_eq!(window.conflicts, [""; 0], "{line}");
+        assert_eq!(window.kernels, *expected, "{line}");
+    }
+}
+
+/// Plans of `guest.c`: I is where our library is loaded, and each pair of g is a window.
+#[test]
+fn a_profiler_that_is_idle_hands_cupti_over_and_gets_all_it_asks_for() {
+    let Some(stage) = stage() else { return };
+    for cupti_version in [CuptiVersion::V12_4, CuptiVersion::V13_0] {
+        let options = Options {
+            cupti_version,
+            ..Options::default()
+        };
+        let place = Place::with(stage, options);
+        for (plan, kernels) in [
+            // It has had a session: a window, and a session after it.
+            ("ikokckIgkgkokck", vec![10]),
+            // With a subscription that it keeps, as torch.profiler does.
+            ("isokckIgkgkokckuk", vec![10]),
+            // A session in the window.
+            ("isokcIgkokckgkuk", vec![30]),
+            // One that begins in the window and ends after it.
+            ("isokcIgkokgkckuk", vec![20]),
+            // One that begins before the second window and ends in it.
+            ("isokcIgkgkokgkckgkuk", vec![10, 20]),
+            // One between being loaded and the window, when CUPTI is still its own.
+            ("isokckIkokckgkgkokckuk", vec![10]),
+            // With a clock of its own.
+            ("istokckIgkgktokck", vec![10]),
+            ("istokckIgktokckgktokcku", vec![30]),
+            // It has never had one.
+            ("ikIgkokckgkokck", vec![30]),
+            // It leaves and comes back.
+            ("isokcIgkgkuksokcku", vec![10]),
+        ] {
+            assert_shared(&place, &format!("guest {plan}"), &kernels);
+        }
+    }
+}
+
+#[test]
+fn words_that_the_loader_has_sealed_are_redirected_as_well() {
+    let Some(stage) = stage() else { return };
+    let place = Place::new(stage);
+    for program in ["linked_client", "sealed_client"] {
+        // Before, in and after a session.
+        assert_shared_halting(&place, program);
+    }
+}
+
+fn assert_shared_halting(place: &Place, program: &str) {
+    let expected = run(&mut place.target(&format!("{program} 3 10")));
+    let (run, windows) = with_windows(place, &format!("{program} 4 10 LIBRARY"), 2);
+    assert_eq!(run.code, Some(0), "{program}: {}", run.stderr);
+    assert!(
+        expected.stdout.contains("client kernels 30 foreign 0"),
+        "{}",
+        expected.stdout
+    );
+    assert!(
+        run.stdout.contains("client kernels 40 foreign 0"),
+        "{program}: {}",
+        run.stdout
+    );
+    for window in windows {
+        assert_eq!(window.conflicts, [""; 0], "{program}");
+        assert_eq!(window.kernels, 20, "{program}: {}", window.record.stderr);
+    }
+}
+
+/// Its data are to be whole.
+#[test]
+fn a_session_that_is_running_keeps_cupti_and_the_trace_says_so() {
+    let Some(stage) = stage() else { return };
+    let place = Place::new(stage);
+    for plan in [
+        // Begun before our library came.
+        "isokIgkgkckuk",
+        // After it.
+        "isokckIkokgkgkckuk",
+    ] {
+        let line = format!("guest {plan}");
+        let expected = alone(&place, &line);
+        let (run, windows) = with_windows(&place, &line, 1);
+        assert_eq!(
+            (run.code, &run.stdout),
+            (Some(0), &expected.stdout),
+            "{plan}: {}",
+            run.stderr
+        );
+        let window = &windows[0];
+        assert_eq!(window.kernels, 0, "{plan}");
+        assert_eq!(window.conflicts.len(), 1, "{plan}: {:?}", window.conflicts);
+        assert!(
+            window.conflicts[0].contains("was recording"),
+            "{plan}: {:?}",
+            window.conflicts
+        );
+    }
+    // The next window after its end is whole.
+    let (run, windows) = with_windows(&place, "guest isokIgkgkckgkgkokckuk", 2);
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    assert!(run.stdout.contains("foreign 0"), "{}", run.stdout);
+    let kernels: Vec<usize> = windows.iter().map(|window| window.kernels).collect();
+    assert_eq!(kernels, [0, 10], "{:?}", windows[1].conflicts);
+}
+
+/// It calls CUPTI where we do not stand between.
+#[test]
+fn a_client_that_looked_functions_up_and_has_subscribed_keeps_cupti() {
+    let Some(stage) = stage() else { return };
+    let place = Place::new(stage);
+    let line = "guest ilsokckIgkgkokckuk";
+    let expected = alone(&place, line);
+    let (run, windows) = with_windows(&place, line, 1);
+    assert_eq!(
+        (run.code, &run.stdout),
+        (Some(0), &expected.stdout),
+        "{}",
+        run.stderr
+    );
+    assert_eq!(windows[0].kernels, 0);
+    assert_eq!(windows[0].conflicts.len(), 1, "{:?}", windows[0].conflicts);
+}
