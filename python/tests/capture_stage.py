@@ -73,6 +73,7 @@ class Stage:
             capture_output=True,
             text=True,
             timeout=LIMIT,
+            check=False,
         )
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout

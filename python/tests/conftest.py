@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+from capture_stage import stage as stage
 
 import tracesmith
 

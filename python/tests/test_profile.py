@@ -6,7 +6,7 @@ import signal
 import time
 
 import pytest
-from capture_stage import LIMIT, Stage, stage  # noqa: F401
+from capture_stage import LIMIT, Stage
 
 START = """
 import gpu, tracesmith as ts
