@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import capture_stage
 import pytest
-from capture_stage import stage as stage
 
 import tracesmith
 
 ROOT = Path(__file__).resolve().parents[2]
 FIXTURES = ROOT / "fixtures"
+
+stage = capture_stage.stage
 
 
 @pytest.fixture(scope="session")
