@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ import tracesmith
 from tracesmith import _native, _reports
 from tracesmith._analyses import _with_doubts
 from tracesmith._reports._build import differences
+from tracesmith._reports.idle import CAUSES
 
 REPORTS: dict[str, type[Any]] = {
     "idle": _reports.IdleReport,
@@ -230,3 +232,12 @@ def test_importing_the_package_loads_no_reports() -> None:
     code = "import sys, tracesmith; print([m for m in sys.modules if m in ('tracesmith._reports', 'subprocess')])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_every_cause_has_the_words_of_the_command() -> None:
+    source = (FIXTURES[0].parents[1] / "crates/trace/src/analysis/idle.rs").read_text()
+    words = {
+        re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower(): text
+        for name, text in re.findall(r"Self::(\w+) => \"(.*)\",", source)
+    }
+    assert CAUSES == words
