@@ -161,6 +161,17 @@ def ranges(work):
 
 def early():
     assert not torch.cuda.is_initialized()
+    with ts.profile("nothing.sbt", overwrite=True):
+        pass
+    # Whether a window before CUDA is initialized keeps a forked child from using it.
+    child = os.fork()
+    if child == 0:
+        try:
+            os._exit(0 if torch.ones(3, device="cuda").sum().item() == 3 else 1)
+        except RuntimeError as error:
+            show("cuda_in_fork_error", str(error).splitlines()[0])
+            os._exit(1)
+    show("cuda_in_fork", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
     with ts.profile("early.sbt", overwrite=True) as p:
         Work().steps(20)
     show("early_kernels", p.report.rows.kernels)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import capture_stage
 import pytest
 
 import tracesmith
 
 ROOT = Path(__file__).resolve().parents[2]
 FIXTURES = ROOT / "fixtures"
+
+stage = capture_stage.stage
 
 
 @pytest.fixture(scope="session")

@@ -19,7 +19,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, final
 
 from tracesmith import _arm
 from tracesmith._collector import Collector
@@ -54,6 +54,7 @@ _folder: str | None = None
 _last_number = 0
 
 
+@final
 class profile:
     """Records the GPU work of this process, and what leads to it.
 

@@ -52,7 +52,7 @@ def open(path: PathLike | Sequence[PathLike]) -> Trace:
 class Trace(Tables, Analyses, Files):
     """An open trace. Nothing of it is read until it is needed.
 
-    Each table is an attribute: `trace.kernels`, `trace.copies`, `trace.markers`. [`Trace.tables`][tracesmith.Trace.tables]
+    Each table is an attribute: `trace.kernels`, `trace.copies`, `trace.markers`. `Trace.tables`
     lists them.
     """
 
