@@ -30,6 +30,9 @@ RECORDING = {
     "_report",
 }
 
+# What blocks of docs/python.md use that records or replays.
+NEEDS_A_DRIVER = ("ts.profile(", "ts.range(", "ts.replay(", "ts.run(", "ts.record(", "ts.Session(")
+
 
 def blocks(text: str) -> list[str]:
     return [textwrap.dedent(block) for _, block in BLOCK.findall(text)]
@@ -50,19 +53,22 @@ def examples() -> list[Any]:
         if file.stem not in RECORDING
         for number, block in enumerate(blocks(docstrings(file)))
     ]
-    page = ROOT / "docs" / "python.md"
-    if page.exists():
-        # The blocks of a page build on each other.
-        found.append(pytest.param("\n".join(blocks(page.read_text())), id="python.md"))
+    page = (ROOT / "docs" / "python.md").read_text()
+    found += [
+        pytest.param(block, id=f"python.md-{number}")
+        for number, block in enumerate(blocks(page))
+        if not any(name in block for name in NEEDS_A_DRIVER)
+    ]
     return found
 
 
 @pytest.mark.parametrize("code", examples())
 def test_example_runs(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, binary: str) -> None:
     fixtures = ROOT / "fixtures"
-    for name in ("train.sbt", "rank0.sbt"):
+    for name in ("train.sbt", "rank0.sbt", "before.sbt"):
         shutil.copy(fixtures / "train-h200.sbt", tmp_path / name)
-    shutil.copy(fixtures / "train-h200-fixed.sbt", tmp_path / "rank1.sbt")
+    for name in ("rank1.sbt", "after.sbt"):
+        shutil.copy(fixtures / "train-h200-fixed.sbt", tmp_path / name)
     monkeypatch.chdir(tmp_path)
     assert os.getcwd() == str(tmp_path)
     # The examples are ours.
