@@ -44,7 +44,7 @@ class Selection(TypedDict, total=False):
 
 
 class Analyses:
-    """The analyses. Each method takes a [selection][tracesmith.Selection]: `step=4`, `range=("1s", "2s")`, `rank=0` and others."""
+    """The analyses. Each method takes a selection: `step=4`, `range=("1s", "2s")`, `rank=0` and others."""
 
     def _analysis(self, selection: Selection) -> _native.Analysis:
         """The analysis of a part."""

@@ -1,7 +1,7 @@
 """Makes typed reports of the JSON that the native module answers with.
 
 A report is a frozen dataclass with a field for each field of its JSON object. Lists of objects become
-[`Items`][tracesmith.Items], which make an object when it is looked at: a trace can have millions of them.
+`Items`, which make an object when it is looked at: a trace can have millions of them.
 """
 
 from __future__ import annotations

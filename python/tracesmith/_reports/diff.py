@@ -114,7 +114,7 @@ class KernelDiff(Comparison):
 
 @dataclass(frozen=True, slots=True)
 class DiffReport(Report):
-    """What [`diff`][tracesmith.diff] returns: what changed from the first trace to the second, and how certain that is."""
+    """What `diff` returns: what changed from the first trace to the second, and how certain that is."""
 
     runs: Items[RunDiff]
     """What differs between the runs."""

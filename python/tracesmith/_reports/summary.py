@@ -20,7 +20,7 @@ __all__ = ["Summary"]
 
 @dataclass(frozen=True, slots=True)
 class Summary(Report):
-    """What [`Trace.analyze`][tracesmith.Trace.analyze] returns: all that a first look wants.
+    """What `Trace.analyze` returns: all that a first look wants.
 
     ```python
     report = trace.analyze()
