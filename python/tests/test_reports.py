@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -241,3 +242,12 @@ def test_every_cause_has_the_words_of_the_command() -> None:
         for name, text in re.findall(r"Self::(\w+) => \"(.*)\",", source)
     }
     assert CAUSES == words
+
+
+def test_threads_share_analyses(train: tracesmith.Trace) -> None:
+    def ask(step: int) -> int:
+        return train.kernel_stats(step=step % 10).count
+
+    with ThreadPoolExecutor(8) as pool:
+        assert set(pool.map(ask, range(64))) == {15}
+    assert len(train._prepared) <= 4

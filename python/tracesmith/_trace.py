@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
@@ -62,6 +63,7 @@ class Trace(Tables, Analyses, Files):
         self._content: bytes | None = None
         self._database: _native.Database | None = None
         self._prepared: dict[str, _native.Analysis] = {}
+        self._lock = threading.Lock()
         self._steps: Steps | None = None
 
     @classmethod
@@ -183,9 +185,10 @@ class Trace(Tables, Analyses, Files):
             with native():
                 prepared = self._prepare(selection)
             # An analysis keeps what it computed. A few are kept, so that asking again costs nothing.
-            while len(self._prepared) >= KEPT_ANALYSES:
-                self._prepared.pop(next(iter(self._prepared)))
-            self._prepared[key] = prepared
+            with self._lock:
+                while len(self._prepared) >= KEPT_ANALYSES:
+                    self._prepared.pop(next(iter(self._prepared)))
+                self._prepared[key] = prepared
         return prepared
 
     def _prepare(self, selection: Selection) -> _native.Analysis:
