@@ -8,9 +8,11 @@ It describes the `tracesmith` that Python imports.
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import enum
 import inspect
+import itertools
 import re
 import sys
 import textwrap
@@ -32,7 +34,8 @@ Every public name of `import tracesmith as ts`. [The tour](../python.md) shows h
 def page() -> str:
     """The whole page."""
     names = sorted(
-        (name for name in tracesmith.__all__ if not name.startswith("__")), key=lambda name: (name.lower(), name)
+        (name for name in tracesmith.__all__ if not name.startswith("__")),
+        key=lambda name: (name.lower(), name),
     )
     things = [(name, getattr(tracesmith, name)) for name in names]
     functions = [(name, thing) for name, thing in things if not inspect.isclass(thing)]
@@ -63,6 +66,8 @@ def class_(name: str, thing: type) -> str:
     if not issubclass(thing, enum.Enum) and "__init__" in vars(thing) and not dataclasses.is_dataclass(thing):
         lines += [signature(name, thing), ""]
     lines += [text(thing), ""]
+    for field, doc in fields(thing):
+        lines += entry(f"`{field}`", doc)
     if issubclass(thing, enum.Enum):
         lines += ["Values: " + ", ".join(f"`{member.name}`" for member in thing) + ".", ""]
         return "\n".join(lines)
@@ -74,7 +79,22 @@ def class_(name: str, thing: type) -> str:
     if issubclass(thing, Tables) and thing is not Tables:
         tables = ", ".join(f"`{name}`" for name, value in vars(Tables).items() if isinstance(value, property))
         lines += ["", f"Tables and views, each a [`Table`](#table): {tables}.", ""]
-    return "\n".join(lines)
+    return "\n".join([*lines, ""])
+
+
+def fields(thing: type) -> list[tuple[str, str]]:
+    """The documented fields of a dataclass or a typed dictionary, with their types. Their texts are only in the source."""
+    found = []
+    for base in reversed(thing.__mro__):
+        if not base.__module__.startswith("tracesmith") or not vars(base).get("__annotations__"):
+            continue
+        (tree,) = ast.parse(textwrap.dedent(inspect.getsource(base))).body
+        body = tree.body if isinstance(tree, ast.ClassDef) else []
+        for field, doc in itertools.pairwise(body):
+            is_text = isinstance(doc, ast.Expr) and isinstance(doc.value, ast.Constant)
+            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and is_text:
+                found.append((f"{field.target.id}: {ast.unparse(field.annotation)}", str(doc.value.value)))
+    return found
 
 
 def members(thing: type) -> list[tuple[str, Any]]:
@@ -91,7 +111,9 @@ def members(thing: type) -> list[tuple[str, Any]]:
 def entry(head: str, body: str) -> list[str]:
     """A list entry: the head, then the description."""
     first, _, rest = body.partition("\n\n")
-    lines = textwrap.wrap(f"- {head}: {' '.join(first.split())}", 118, subsequent_indent="  ", break_long_words=False)
+    lines = textwrap.wrap(
+        f"- {head}: {' '.join(first.split())}", 118, subsequent_indent="  ", break_long_words=False
+    )
     if rest:
         lines += ["", textwrap.indent(rest, "  "), ""]
     return lines

@@ -131,7 +131,7 @@ class Table:
 
     ```python
     trace.kernels.select("name", "duration").to_polars()
-    trace.copies.between("1s", "2s").where(kind="host_to_device").to_dicts()
+    trace.copies.between("1s", "2s").where(direction="host to device").to_dicts()
     ```
 
     `len(table)` is the number of rows. `for row in table` gives dictionaries.
