@@ -12,9 +12,11 @@ Importing this package starts nothing and changes nothing in the process.
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from tracesmith._clash import warn_of_clash
 from tracesmith._errors import (
     CaptureError,
     ConflictError,
@@ -28,23 +30,59 @@ from tracesmith._table import Column, Rows, Table
 from tracesmith._trace import Trace, open
 
 if TYPE_CHECKING:
-    from tracesmith._arm import arm
-    from tracesmith._around import Run, record, run
-    from tracesmith._machine import Check, Device, Doctor, devices, doctor
-    from tracesmith._profile import profile
-    from tracesmith._ranges import Range, mark, range
-    from tracesmith._report import CaptureReport, Loss, RowCounts
-    from tracesmith._schedule import Action, schedule
+    from tracesmith._arm import (
+        arm,
+    )
+    from tracesmith._around import (
+        Run,
+        record,
+        run,
+    )
+    from tracesmith._machine import (
+        Check,
+        Device,
+        Doctor,
+        devices,
+        doctor,
+    )
+    from tracesmith._profile import (
+        profile,
+    )
+    from tracesmith._ranges import (
+        Range,
+        mark,
+        range,
+    )
+    from tracesmith._recording import (
+        Kernel,
+        Recording,
+    )
+    from tracesmith._replay import (
+        Replay,
+        replay,
+    )
+    from tracesmith._report import (
+        CaptureReport,
+        Loss,
+        RowCounts,
+    )
+    from tracesmith._schedule import (
+        Action,
+        schedule,
+    )
 
-# What records is loaded when it is used: most programs only read.
+# What records, replays or has an old name is loaded when it is used: most programs only read.
 _LAZY = {
     "Action": "_schedule",
     "CaptureReport": "_report",
     "Check": "_machine",
     "Device": "_machine",
     "Doctor": "_machine",
+    "Kernel": "_recording",
     "Loss": "_report",
     "Range": "_ranges",
+    "Recording": "_recording",
+    "Replay": "_replay",
     "RowCounts": "_report",
     "Run": "_around",
     "arm": "_arm",
@@ -54,6 +92,7 @@ _LAZY = {
     "profile": "_profile",
     "range": "_ranges",
     "record": "_around",
+    "replay": "_replay",
     "run": "_around",
     "schedule": "_schedule",
 }
@@ -81,9 +120,12 @@ __all__ = [
     "ConflictError",
     "Device",
     "Doctor",
+    "Kernel",
     "Loss",
     "NotAvailableError",
     "Range",
+    "Recording",
+    "Replay",
     "ReplayError",
     "RowCounts",
     "Rows",
@@ -101,6 +143,9 @@ __all__ = [
     "profile",
     "range",
     "record",
+    "replay",
     "run",
     "schedule",
 ]
+
+warn_of_clash(os.path.dirname(__file__))
