@@ -119,32 +119,17 @@ class Recording:
 
     # What is in it
 
-    @functools.cached_property
+    @property
     def commands(self) -> tuple[Call, ...]:
         """The recorded calls, in the order of the program."""
-        return tuple(
-            Call(
-                number=call["number"],
-                kind=call["kind"],
-                function=call["function"],
-                stream=call["stream"],
-                grid=tuple(call["grid"]),
-                block=tuple(call["block"]),
-                shared=call["shared"],
-                destination=call["destination"],
-                source=call["source"],
-                nbytes=call["bytes"],
-                recorded_ns=call["recorded_ns"],
-            )
-            for call in self._plan["commands"]
-        )
+        return self._calls
 
     @property
     def launches(self) -> tuple[Call, ...]:
         """The kernel launches among the calls."""
         return tuple(call for call in self.commands if call.kind == "launch")
 
-    @functools.cached_property
+    @property
     def buffers(self) -> tuple[Buffer, ...]:
         """The memory that the calls can reach, as it is before the first one."""
         return tuple(
@@ -260,6 +245,25 @@ class Recording:
     @functools.cached_property
     def _plan(self) -> Mapping[str, Any]:
         return self._ask("replay", "--mode", "dry-run")
+
+    @functools.cached_property
+    def _calls(self) -> tuple[Call, ...]:
+        return tuple(
+            Call(
+                number=call["number"],
+                kind=call["kind"],
+                function=call["function"],
+                stream=call["stream"],
+                grid=tuple(call["grid"]),
+                block=tuple(call["block"]),
+                shared=call["shared"],
+                destination=call["destination"],
+                source=call["source"],
+                nbytes=call["bytes"],
+                recorded_ns=call["recorded_ns"],
+            )
+            for call in self._plan["commands"]
+        )
 
     def _start(self, address: int) -> int:
         """Where the buffer of an address starts."""

@@ -105,6 +105,9 @@ class Replay(Recording):
         self.__dict__.update(recording.__dict__)
         self._verdict = verdict
         self._answer = answer
+        if verdict == "not run":
+            # A dry run answers what is in the file.
+            self.__dict__["_plan"] = answer
 
     @classmethod
     def _of(

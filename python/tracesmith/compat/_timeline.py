@@ -53,9 +53,13 @@ class Timeline:
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
 
-    @cached_property
+    @property
     def devices(self) -> tuple[TimelineDevice, ...]:
         """Each GPU."""
+        return self._devices
+
+    @cached_property
+    def _devices(self) -> tuple[TimelineDevice, ...]:
         answer = json.loads(_native.Analysis(self.trace._native).report("utilization", "{}"))
         return tuple(
             TimelineDevice(
