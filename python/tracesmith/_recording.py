@@ -1,7 +1,7 @@
 """A replay recording: its calls and memory, and what can be done with it.
 
-Everything runs in the `tracesmith` command. A replay needs the recorded addresses, which this process may use itself, and
-it may fail in ways that end a process.
+Everything runs in the `tracesmith` command. A replay needs the recorded addresses, which this process may use itself,
+and it may fail in ways that end a process.
 """
 
 from __future__ import annotations
@@ -202,8 +202,8 @@ class Recording:
         """The memory at an address, as it is before a call; without `before`, at the end of the window.
 
         It reaches from the address to the end of its buffer, or has `count` elements. `dtype` is a type of numpy, or
-        `f16`, `f32`, `f64`, `i32` or `i64`. Memory that no kernel has changed comes from the file; for other memory, the
-        calls run on a GPU.
+        `f16`, `f32`, `f64`, `i32` or `i64`. Memory that no kernel has changed comes from the file; for other memory,
+        the calls run on a GPU.
 
         >>> import tracesmith as ts
         >>> recording = ts.Recording("fixtures/replay-h200.sbt")

@@ -66,8 +66,8 @@ def replay(
 
     - `mode`: `full` runs the calls on the recorded streams, `serial` one after another, `as-recorded` with the recorded
       pauses, and `dry-run` (or `dry_run=True`) runs nothing.
-    - `kernel`, `ops` and `stream` select calls: `"flash#3"` or `("flash", 3)` is the third launch of a kernel whose name
-      contains `flash`; `(40, 60)` are the calls 40 to 59.
+    - `kernel`, `ops` and `stream` select calls: `"flash#3"` or `("flash", 3)` is the third launch of a kernel whose
+      name contains `flash`; `(40, 60)` are the calls 40 to 59.
     - `replace`: `{"flash": "new.cubin"}` launches another kernel wherever one with that name was. `"new.ptx:symbol"`
       names the kernel in the file.
     - `tolerance`: `{"f32": 1e-5}` or `{"f16": (relative, absolute)}` accepts small differences.

@@ -1,7 +1,7 @@
 """The names of the earlier TraceSmith (0.8), over the API of this one.
 
-Each name does the real thing, or raises an exception with the reason and what works instead. All are in `tracesmith` itself,
-too: `tracesmith.create_profiler`. `docs/python-names.md` lists them with their new names.
+Each name does the real thing, or raises an exception with the reason and what works instead. All are in
+`tracesmith` itself, too: `tracesmith.create_profiler`. `docs/python-names.md` lists them with their new names.
 """
 
 from __future__ import annotations

@@ -101,7 +101,7 @@ class ProfilerConfig:
 
 
 class Profiler:
-    """Records this process between `start_capture` and `stop_capture`: a [`profile`][tracesmith.profile] with old names.
+    """Records this process between `start_capture` and `stop_capture`: a `tracesmith.profile` with old names.
 
     ```python
     profiler = tracesmith.create_profiler(tracesmith.PlatformType.CUDA)

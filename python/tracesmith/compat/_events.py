@@ -26,9 +26,10 @@ Source = Union[Trace, str, "os.PathLike[str]", Iterable[TraceEvent]]
 class TraceEvents(Sequence[TraceEvent]):
     """The events of a trace, in the order of their start. They are read when the first one is needed.
 
-    A kernel is two events: `KernelLaunch` is the call, if it was recorded, and `KernelComplete` the time on the GPU. Both
-    have the stack of the launch. A copy, a set, a sync, an allocation, a range and a collective is one event. Other calls
-    are no events: see `trace.api_calls`. For millions of events, the tables of `trace` are faster.
+    A kernel is two events: `KernelLaunch` is the call, if it was recorded, and `KernelComplete` the time on the
+    GPU. Both have the stack of the launch. A copy, a set, a sync, an allocation, a range and a collective is one
+    event. Other calls are no events: see `trace.api_calls`. For millions of events, the tables of `trace` are
+    faster.
 
     >>> import tracesmith as ts
     >>> events = TraceEvents(ts.open("fixtures/train-h200.sbt"))

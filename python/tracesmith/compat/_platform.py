@@ -28,8 +28,8 @@ DeviceInfo = Device
 class PlatformType(enum.Enum):
     """Who makes the GPU.
 
-    Programs are recorded on CUDA. Recordings of the others' own profilers can be opened: `tracesmith.open` reads files of
-    rocprofv3, Instruments and mcTracer.
+    Programs are recorded on CUDA. Recordings of the others' own profilers can be opened: `tracesmith.open` reads
+    files of rocprofv3, Instruments and mcTracer.
     """
 
     Unknown = 0

@@ -227,7 +227,8 @@ class FrameCapture:
     weights = capture.resource_state(0x7F2A40000000, before=40, dtype="f32")
     ```
 
-    A key such as F12 has no meaning here: `tracesmith profile --record --capture-range signal` records between two signals.
+    A key such as F12 has no meaning here: `tracesmith profile --record --capture-range signal` records between two
+    signals.
     """
 
     def __init__(self, path: Path) -> None:
