@@ -191,6 +191,7 @@ def test_events_of_a_trace_have_durations_and_stacks() -> None:
     assert all(kernel.thread_id == calls[kernel.correlation_id].thread_id > 0 for kernel in kernels)
     lines = [frame for frame in kernels[0].call_stack if "train.py" in frame]
     assert lines[0].startswith("loss_of (") and lines[0].endswith("train.py:24)"), lines
+    assert any(frame.startswith("libcuda.so.1+0x") for frame in kernels[0].call_stack)
     assert [event.timestamp for event in events] == sorted(event.timestamp for event in events)
     assert {event.type.name for event in events} == {
         *("KernelLaunch", "KernelComplete", "MemcpyH2D", "MemcpyD2H", "StreamSync", "RangeStart")

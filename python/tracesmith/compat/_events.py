@@ -141,8 +141,14 @@ class _Reader:
         """Frames by their ID: with inlined functions, one has several."""
         named: dict[int, list[str]] = {}
         for row in sorted(self._trace.table("symbols"), key=lambda row: int(row["inline_depth"])):
-            named.setdefault(row["frame"], []).append(_frame(row))
-        return {row["id"]: named.get(row["id"]) or [_frame(row)] for row in self._trace.table("frames")}
+            if row["function"]:
+                named.setdefault(row["frame"], []).append(_place(row["function"], row))
+        images = {row["id"]: os.path.basename(row["path"] or "") for row in self._trace.table("images")}
+        frames = {}
+        for row in self._trace.table("frames"):
+            address = f"{images.get(row['image'], '')}+{row['address'] or 0:#x}"
+            frames[row["id"]] = named.get(row["id"]) or [_place(row["function"] or address, row)]
+        return frames
 
     def _stack(self, stack: int | None) -> list[str]:
         """The frames of a stack, innermost first; empty where no stack was recorded."""
@@ -170,6 +176,5 @@ def _launch_of(event: TraceEvent, call: Mapping[str, Any]) -> TraceEvent:
     )
 
 
-def _frame(row: Mapping[str, Any]) -> str:
-    function = row["function"] or hex(row.get("address") or 0)
-    return f"{function} ({row['file']}:{row['line']})" if row["file"] else str(function)
+def _place(function: str, row: Mapping[str, Any]) -> str:
+    return f"{function} ({row['file']}:{row['line']})" if row["file"] else function
