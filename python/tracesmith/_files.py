@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from tracesmith._analyses import Selection
-    from tracesmith._events import Event, EventKind, Order
+    from tracesmith._recorded import Event, EventKind, Order
     from tracesmith._reports import Items
     from tracesmith._table import Time
-    from tracesmith._timeline import Timeline
+    from tracesmith._timeline import TimelinePicture
     from tracesmith._trace import PathLike
 
 __all__ = ["Files", "merge"]
@@ -144,7 +144,7 @@ class Files:
             print(event.name, event.duration_ns, event.stack[0] if event.stack else "")
         ```
         """
-        from tracesmith._events import events_from_json, view_args
+        from tracesmith._recorded import events_from_json, view_args
 
         args = [*view_args(kind, name, limit, sort), *_selected(selection)]
         if stacks:
@@ -158,7 +158,7 @@ class Files:
         kinds: Sequence[EventKind] | None = None,
         cells: int = 300,
         **selection: Unpack[Selection],
-    ) -> Timeline:
+    ) -> TimelinePicture:
         """A picture of GPUs and streams over time: text when printed, and SVG in a notebook.
 
         With `kinds=["api", "marker", "host"]`, threads are rows, too.

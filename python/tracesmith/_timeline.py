@@ -18,7 +18,7 @@ from tracesmith import _command
 from tracesmith._errors import TraceError
 from tracesmith._reports._text import share, time
 
-__all__ = ["Timeline", "TimelineRow", "timeline_from_command"]
+__all__ = ["TimelinePicture", "TimelineRow", "timeline_from_command"]
 
 #: The columns of the drawing as text.
 TEXT_COLUMNS = 80
@@ -80,7 +80,7 @@ class TimelineRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Timeline:
+class TimelinePicture:
     """GPUs and streams over time. `print(timeline)` draws it as text; a notebook shows it as a picture."""
 
     from_ns: int | None
@@ -179,14 +179,14 @@ class Timeline:
         ]
 
 
-def timeline_from_command(file: Path, args: Sequence[str], cells: int) -> Timeline:
+def timeline_from_command(file: Path, args: Sequence[str], cells: int) -> TimelinePicture:
     """The timeline of a file, from the command."""
     command = ["--quiet", "view", "--timeline", "--width", str(cells), *args, os.fspath(file)]
     answer: dict[str, Any] = _command.query(command, error=TraceError)
     rows = tuple(
         TimelineRow(**{**row, "busy_ns_by_cell": tuple(row["busy_ns_by_cell"])}) for row in answer.pop("rows")
     )
-    return Timeline(**answer, rows=rows)
+    return TimelinePicture(**answer, rows=rows)
 
 
 def _blocks(loads: Sequence[float]) -> str:
