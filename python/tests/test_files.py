@@ -68,12 +68,12 @@ def test_a_timeline_is_drawn(train: tracesmith.Trace) -> None:
 
 def test_a_label_is_escaped(train: tracesmith.Trace) -> None:
     row = tracesmith.TimelineRow("<b>", None, None, 1, None, None, None, 1, 1, 0.1, {}, (1,))
-    timeline = tracesmith.Timeline(0, 10, 1, 0, 0, 0, False, (row,))
+    timeline = tracesmith.TimelinePicture(0, 10, 1, 0, 0, 0, False, (row,))
     assert "<b>" not in timeline._repr_svg_()
     ElementTree.fromstring(timeline._repr_svg_())
 
 
 def test_an_empty_timeline_is_drawn() -> None:
-    timeline = tracesmith.Timeline(None, None, 0, 0, 0, 0, False, ())
+    timeline = tracesmith.TimelinePicture(None, None, 0, 0, 0, 0, False, ())
     ElementTree.fromstring(timeline._repr_svg_())
     assert str(timeline) == "no events"

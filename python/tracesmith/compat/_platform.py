@@ -20,8 +20,6 @@ __all__ = [
     "platform_type_to_string",
 ]
 
-#: A GPU of this machine: what `tracesmith.devices()` returns.
-
 
 class PlatformType(enum.Enum):
     """Who makes the GPU.
