@@ -1,14 +1,18 @@
 //! `tracesmith._native`: what the Python package needs of Rust.
 //!
 //! Users never see this module. `python/tracesmith` is the interface: typed, documented, in plain Python. This module opens
-//! traces, hands their tables over as Arrow streams without a copy, runs SQL and analyses, and marks ranges.
+//! traces, hands their tables over as Arrow streams without a copy, runs SQL and analyses, and records
+//! events of the program ([`session`]).
 //!
 //! Every call that reads a trace releases the GIL, reports progress, and ends on Ctrl-C ([`job`]).
 
 mod analysis;
 mod column;
 mod error;
+mod export;
 mod job;
+mod position;
+mod session;
 mod sql;
 mod stream;
 mod table;
@@ -20,6 +24,12 @@ mod _native {
     use super::analysis::{Analysis, diff};
     #[pymodule_export]
     use super::error::{NativeError, UsageError};
+    #[pymodule_export]
+    use super::export::export;
+    #[pymodule_export]
+    use super::position::locate;
+    #[pymodule_export]
+    use super::session::{Range, Session, forked, monotonic_ns};
     #[pymodule_export]
     use super::sql::Database;
     #[pymodule_export]
