@@ -162,7 +162,7 @@ def test_bad_files_are_errors(tmp_path: Path) -> None:
     with pytest.raises(ts.TraceError, match="empty"):
         SBTReader(tmp_path / "empty.sbt")
     (tmp_path / "text.sbt").write_text("no trace\n" * 50)
-    with pytest.raises(ts.TraceError):
+    with pytest.raises(ts.TraceError, match=r"TraceSmith 0\.x"):
         SBTReader(tmp_path / "text.sbt")
     with pytest.raises(FileNotFoundError):
         SBTWriter(tmp_path / "nowhere" / "a.sbt")

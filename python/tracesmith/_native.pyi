@@ -1,6 +1,7 @@
 """The native module. Its users are the other modules of this package."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Optional, final
 
 VERSION: str
@@ -94,9 +95,9 @@ class Session:
         cls, path: Optional[str], max_bytes: int, counters: bool, wait: bool, join: bool
     ) -> Session: ...
     @property
-    def path(self) -> str: ...
+    def path(self) -> Path: ...
     @property
-    def own_path(self) -> str: ...
+    def own_path(self) -> Path: ...
     @property
     def has_started(self) -> bool: ...
     @property

@@ -30,8 +30,8 @@ __all__ = ["SBTReader", "SBTWriter"]
 
 BUFFER_BYTES = 64 << 20
 
-# What files of TraceSmith 0.x begin with.
-OLD_MAGIC = b"SBT\x00"
+# What files of the present format begin with.
+MAGIC = b"\x89SBT\r\n\x1a\n"
 
 
 class SBTWriter:
@@ -179,12 +179,12 @@ class SBTReader:
 
 
 def _explained(error: TraceError, path: PathLike) -> TraceError:
-    """The error for a file that is not a trace, with what it is if it is one of TraceSmith 0.x."""
+    """The error for a file that is named as a trace and has another beginning, with what it may be."""
     with open(path, "rb") as file:
-        head = file.read(len(OLD_MAGIC))
-    if head != OLD_MAGIC:
+        head = file.read(len(MAGIC))
+    if not head or head == MAGIC or not os.fspath(path).endswith(".sbt"):
         return error
     return TraceError(
-        f"reading trace {os.fspath(path)}: a file of TraceSmith 0.x, which is another format",
-        hint="export it to JSON with the version that wrote it, and open that",
+        str(error),
+        hint="files of TraceSmith 0.x have another format: export them to JSON with the version that wrote them",
     )
