@@ -11,7 +11,7 @@ import dataclasses
 import enum
 import threading
 from collections.abc import Iterator
-from typing import Any, Union
+from typing import Any
 
 __all__ = [
     "CounterEvent",
@@ -192,7 +192,7 @@ class CounterEvent:
     device_id: int | None = None
 
 
-Event = Union[TraceEvent, MemoryEvent, CounterEvent]
+Event = TraceEvent | MemoryEvent | CounterEvent
 
 Row = tuple[str, dict[str, Any]]
 """A table, and the columns of a row."""

@@ -53,7 +53,7 @@ pub(crate) fn arm(
         let is_armed = unsafe { (functions.arm)(directory.as_ptr(), flags) } != 0;
         if is_armed {
             // Ranges then reach the library, also if another tool has them.
-            nvtx::attach_recorder(|name| symbol_of_recorder(name));
+            nvtx::attach_recorder(symbol_of_recorder);
         }
         Ok(is_armed)
     })

@@ -11,12 +11,11 @@ use pyo3::types::{PyBool, PyBytes, PyDict, PyList, PyString};
 
 use crate::error::UsageError;
 
+/// numpy's name of a column's type, its values, and a byte for each row that is 1 where the value is unknown.
+pub(crate) type Column<'py> = (&'static str, Bound<'py, PyAny>, Option<Bound<'py, PyBytes>>);
+
 /// A column: numpy's name of its type, its values, and which of them are unknown.
-pub(crate) fn of<'py>(
-    py: Python<'py>,
-    kind: &DataType,
-    arrays: &[&ArrayRef],
-) -> PyResult<(&'static str, Bound<'py, PyAny>, Option<Bound<'py, PyBytes>>)> {
+pub(crate) fn of<'py>(py: Python<'py>, kind: &DataType, arrays: &[&ArrayRef]) -> PyResult<Column<'py>> {
     let unknown = unknown(py, arrays)?;
     macro_rules! numbers {
         ($name:literal, $kind:ty) => {

@@ -13,9 +13,9 @@ use arrow_array::{Array, ArrayRef, Int64Array, PrimitiveArray, RecordBatch, Reco
 use arrow_schema::ffi::FFI_ArrowSchema;
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyCapsule};
+use pyo3::types::PyCapsule;
 
-use crate::column;
+use crate::column::{self, Column};
 use crate::error::{NativeError, UsageError, sentence};
 
 /// Rows that were read: an Arrow stream that can be taken more than once.
@@ -82,11 +82,7 @@ impl Batches {
 
     /// A column as `(type, data, unknown)`. Numbers: numpy's name of their type, their bytes, and a byte for each row that
     /// is 1 where the value is unknown, or `None` if all are known. Texts: `("object", list, None)`.
-    fn column<'py>(
-        &self,
-        py: Python<'py>,
-        name: &str,
-    ) -> PyResult<(&'static str, Bound<'py, PyAny>, Option<Bound<'py, PyBytes>>)> {
+    fn column<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Column<'py>> {
         let position = self
             .schema
             .index_of(name)
