@@ -30,6 +30,7 @@ from tracesmith._trace import Trace, open
 if TYPE_CHECKING:
     from tracesmith._arm import arm
     from tracesmith._around import Run, record, run
+    from tracesmith._benchmark import Benchmark, benchmark
     from tracesmith._machine import Check, Device, Doctor, devices, doctor
     from tracesmith._profile import profile
     from tracesmith._ranges import Range, mark, range
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 # What records is loaded when it is used: most programs only read.
 _LAZY = {
     "Action": "_schedule",
+    "Benchmark": "_benchmark",
     "CaptureReport": "_report",
     "Check": "_machine",
     "Device": "_machine",
@@ -48,14 +50,17 @@ _LAZY = {
     "RowCounts": "_report",
     "Run": "_around",
     "arm": "_arm",
+    "benchmark": "_benchmark",
     "devices": "_machine",
     "doctor": "_machine",
+    "load_ipython_extension": "_ipython",
     "mark": "_ranges",
     "profile": "_profile",
     "range": "_ranges",
     "record": "_around",
     "run": "_around",
     "schedule": "_schedule",
+    "unload_ipython_extension": "_ipython",
 }
 
 
@@ -74,6 +79,7 @@ def __dir__() -> list[str]:
 
 __all__ = [
     "Action",
+    "Benchmark",
     "CaptureError",
     "CaptureReport",
     "Check",
@@ -94,6 +100,7 @@ __all__ = [
     "TracesmithError",
     "__version__",
     "arm",
+    "benchmark",
     "devices",
     "doctor",
     "mark",
