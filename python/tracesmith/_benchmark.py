@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tracesmith._driver import synchronize
+from tracesmith._duration import readable
 from tracesmith._errors import CaptureError
 from tracesmith._options import Path
 
@@ -82,9 +83,9 @@ class Benchmark:
 
     def __str__(self) -> str:
         lines = [
-            f"{self.name}: {_time(self.median_ns)} of GPU time per call (median of {len(self.gpu_ns)})",
-            f"  mean {_time(self.mean_ns)}, min {_time(self.min_ns)}, p95 {_time(self.p95_ns)}",
-            f"  {self.kernels_per_call:g} kernels per call, {_time(self.cpu_median_ns)} of CPU time to launch them",
+            f"{self.name}: {readable(self.median_ns)} of GPU time per call (median of {len(self.gpu_ns)})",
+            f"  mean {readable(self.mean_ns)}, min {readable(self.min_ns)}, p95 {readable(self.p95_ns)}",
+            f"  {self.kernels_per_call:g} kernels per call, {readable(self.cpu_median_ns)} of CPU time to launch them",
         ]
         if self.lost:
             lines.append(f"  {self.lost} records are missing: the times are too short")
@@ -114,7 +115,9 @@ def benchmark(
       3 kernels per call, 18.7 µs of CPU time to launch them
     """
     if warmup < 0 or iterations < 1:
-        raise ValueError(f"warmup must be at least 0 and iterations at least 1, not {warmup} and {iterations}")
+        raise ValueError(
+            f"warmup must be at least 0 and iterations at least 1, not {warmup} and {iterations}"
+        )
     from tracesmith._arm import is_under_profile
     from tracesmith._profile import profile
     from tracesmith._ranges import range as span
@@ -129,7 +132,9 @@ def benchmark(
         function(*args, **kwargs)
     synchronize()
     cpu: list[int] = []
-    with profile(path, kinds=["kernels", "copies", "api", "graphs", "nvtx"], stacks=False, overwrite=overwrite) as p:
+    with profile(
+        path, kinds=["kernels", "copies", "api", "graphs", "nvtx"], stacks=False, overwrite=overwrite
+    ) as p:
         for number in range(iterations):
             with span(title, payload=number):
                 begun = time.perf_counter_ns()
@@ -183,15 +188,3 @@ def _busy(work: list[dict[str, Any]]) -> int:
             busy += op["end"] - start
             until = op["end"]
     return busy
-
-
-def _time(nanoseconds: float) -> str:
-    """A time for people.
-
-    >>> _time(1234), _time(45_678_901)
-    ('1.23 µs', '45.7 ms')
-    """
-    for unit, size in (("s", 1e9), ("ms", 1e6), ("µs", 1e3)):
-        if nanoseconds >= size:
-            return f"{nanoseconds / size:.3g} {unit}"
-    return f"{nanoseconds:.0f} ns"
