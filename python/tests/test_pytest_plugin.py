@@ -66,7 +66,7 @@ def test_a_test_that_became_slower_fails_with_a_table(
     slow.assert_outcomes(failed=2, deselected=2)
     slow.stdout.fnmatch_lines(
         [
-            "slower than the baseline by *: * → * per step (limit 5%, 10 and 10 steps)",
+            "slower than the baseline by *: * → * per step (limit 5%, * steps)",
             "per step *before*now*change*",
             "noop (20 → 400 launches)*+*",
             "more: tracesmith diff *.sbt *.sbt",
