@@ -119,8 +119,12 @@ def callback(folder):
             "where m.name = 'step' and g.class = 'compute' group by m.start"
         ).to_dicts()
     ]
-    check("callback, kernels", f"5 equal numbers of which the sum is {report.rows.kernels}", each,
-          len(each) == 5 and len(set(each)) == 1 and sum(each) == report.rows.kernels)
+    check(
+        "callback, kernels",
+        f"5 equal numbers of which the sum is {report.rows.kernels}",
+        each,
+        len(each) == 5 and len(set(each)) == 1 and sum(each) == report.rows.kernels,
+    )
 
 
 def names(trace):
@@ -168,8 +172,12 @@ def operators():
     check("ops, aten::linear", LAYERS, found.count("aten::linear"))
     check("ops, aten::native_layer_norm", LAYERS, found.count("aten::native_layer_norm"))
     backward = [name for name in found if name.endswith("Backward0")]
-    check("ops, ranges of backward operators", f"{LAYERS} or more of AddmmBackward0",
-          backward.count("AddmmBackward0"), backward.count("AddmmBackward0") >= LAYERS)
+    check(
+        "ops, ranges of backward operators",
+        f"{LAYERS} or more of AddmmBackward0",
+        backward.count("AddmmBackward0"),
+        backward.count("AddmmBackward0") >= LAYERS,
+    )
     with ts.profile(stacks=False) as p:
         net(x)
     check("ops, none after the recording", 0, len([name for name in names(p.trace) if "aten" in name]))
@@ -198,10 +206,18 @@ def benchmark():
         theirs = statistics.median(by_events)
         # A queue of kernels has gaps of one to two microseconds, and runs at other clocks than single kernels do.
         near = 0.75 * theirs - 3000 < ours.median_ns < 1.25 * theirs + 1000
-        check(f"benchmark, matmul {size}", f"about {theirs / 1e3:.1f} µs by events",
-              f"{ours.median_ns / 1e3:.1f} µs", near)
-        check(f"benchmark, kernels of matmul {size}", "the same in all calls, 1 or 2", set(ours.kernels),
-              len(set(ours.kernels)) == 1 and ours.kernels[0] in (1, 2))
+        check(
+            f"benchmark, matmul {size}",
+            f"about {theirs / 1e3:.1f} µs by events",
+            f"{ours.median_ns / 1e3:.1f} µs",
+            near,
+        )
+        check(
+            f"benchmark, kernels of matmul {size}",
+            "the same in all calls, 1 or 2",
+            set(ours.kernels),
+            len(set(ours.kernels)) == 1 and ours.kernels[0] in (1, 2),
+        )
         check(f"benchmark, lost records of matmul {size}", 0, ours.lost)
 
 
