@@ -842,11 +842,11 @@ def from_python():
         return
     folder = OUTPUT / "python"
     folder.mkdir(exist_ok=True)
-    asked = {"open_ms": "≤ 200", "close_ms": "≤ 50", "lost": "0", "us_no_tool": "< 1", "us_armed": "< 1", "conflict": "none"}
+    asked = {"open_ms": "≤ 200", "close_ms": "≤ 50", "lost": "0", "us_no_tool": "< 1", "us_armed": "< 1", "conflict": "none", "replay_verdict": "same"}
     script = str(BENCH / "from_python.py")
     ways = {"": [interpreter], "run: ": [interpreter, "-m", "tracesmith", "run"]}
     for way, command in ways.items():
-        for what in ("windows", "schedule", "before", "within", "record", "ranges", "early"):
+        for what in ("windows", "schedule", "before", "within", "record", "names", "ranges", "early"):
             done = subprocess.run([*command, script, what], cwd=folder, capture_output=True, text=True, timeout=300)
             for line in done.stdout.splitlines():
                 name, _, value = line.partition(" ")

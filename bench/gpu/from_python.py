@@ -8,7 +8,8 @@ Prints lines `name value`. WHAT is
     schedule   a schedule with 9 active steps, in one file and in a file for each cycle
     before     torch.profiler runs first, then a window, then torch.profiler again
     within     torch.profiler runs within a window
-    record     a window for replay
+    record     a window for replay, and what replays of it say
+    names      a window by the names of the earlier TraceSmith
     ranges     the cost of a range: not armed, armed, and within a window
     early      a window that opens before CUDA is initialized
 """
@@ -41,6 +42,7 @@ def main():
         "before": before,
         "within": within,
         "record": record,
+        "names": names,
         "ranges": ranges,
     }[WHAT](work)
 
@@ -129,6 +131,35 @@ def within(work):
 def record(work):
     p = window(work, "recorded", steps=5, record=True)
     show("recorded_calls", p.report.rows.recorded_calls)
+    result = ts.replay("recorded.sbt", repeat=3)
+    show("replay_verdict", result.verdict)
+    show("replay_device_us", [round((run.device_ns or 0) / 1e3, 1) for run in result.runs])
+    show("replay_serial", ts.replay("recorded.sbt", mode="serial").verdict)
+    show("replay_culprit", result.check_determinism().culprit)
+    launch = result.launches[-1]
+    kernel = result.kernel(launch.function, sum(one.function == launch.function for one in result.launches))
+    timing = kernel.time(repeat=100)
+    show("kernel_ns", f"recorded {timing.recorded_ns}, median {timing.median_ns}, min {timing.min_ns}")
+    buffer = max(result.buffers, key=lambda buffer: buffer.nbytes)
+    show("buffer_bytes", result.buffer(buffer.address, before=launch).nbytes)
+    show("extracted_bytes", kernel.extract("extracted", overwrite=True).nbytes)
+
+
+def names(work):
+    show("platform", ts.platform_type_to_string(ts.detect_platform()))
+    profiler = ts.create_profiler(ts.PlatformType.CUDA)
+    profiler.initialize(ts.ProfilerConfig(capture_callstacks=True))
+    profiler.start_capture()
+    work.steps(5)
+    profiler.stop_capture()
+    events = profiler.get_events()
+    kernels = [event for event in events if event.type is ts.EventType.KernelComplete]
+    show("names_kernels", len(kernels))
+    show("names_with_duration", sum(event.duration > 0 for event in kernels))
+    show("names_with_this_file", sum(any("from_python.py" in frame for frame in event.call_stack) for event in kernels))
+    show("names_launches", sum(event.type is ts.EventType.KernelLaunch for event in events))
+    show("names_utilization", f"{ts.build_timeline(events).gpu_utilization:.3f}")
+    show("names_dropped", profiler.events_dropped())
 
 
 def ranges(work):
@@ -161,6 +192,17 @@ def ranges(work):
 
 def early():
     assert not torch.cuda.is_initialized()
+    with ts.profile("nothing.sbt", overwrite=True):
+        pass
+    # Whether a window before CUDA is initialized keeps a forked child from using it.
+    child = os.fork()
+    if child == 0:
+        try:
+            os._exit(0 if torch.ones(3, device="cuda").sum().item() == 3 else 1)
+        except RuntimeError as error:
+            show("cuda_in_fork_error", str(error).splitlines()[0])
+            os._exit(1)
+    show("cuda_in_fork", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
     with ts.profile("early.sbt", overwrite=True) as p:
         Work().steps(20)
     show("early_kernels", p.report.rows.kernels)

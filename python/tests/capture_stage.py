@@ -73,6 +73,7 @@ class Stage:
             capture_output=True,
             text=True,
             timeout=LIMIT,
+            check=False,
         )
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
@@ -80,7 +81,7 @@ class Stage:
     def counts(self, trace: str) -> dict[str, int]:
         """Rows per table."""
         info = json.loads(self.tracesmith("--format", "json", "info", trace))
-        return {table["kind"]: table["rows"] for table in info["tables"]}
+        return {table["name"]: table["rows"] for table in info["tables"]}
 
     def info(self, trace: str) -> dict[str, object]:
         return dict(json.loads(self.tracesmith("--format", "json", "info", trace)))

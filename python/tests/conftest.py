@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Generator
 from pathlib import Path
 
+import capture_stage
 import pytest
 
 import tracesmith
@@ -14,6 +16,19 @@ pytest_plugins = ["pytester"]
 
 ROOT = Path(__file__).resolve().parents[2]
 FIXTURES = ROOT / "fixtures"
+MISSING_DATA = "needs the files of other tools: TRACESMITH_DATA"
+
+stage = capture_stage.stage
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """In an environment that has everything, a skipped test is a failure: it would hide that nothing was tested."""
+    report = yield
+    if report.skipped and os.environ.get("TRACESMITH_ALL") and MISSING_DATA not in str(report.longrepr):
+        report.outcome = "failed"
+        report.longrepr = f"skipped, but this environment has everything: {report.longrepr}"
+    return report
 
 
 @pytest.fixture(scope="session")
@@ -39,7 +54,7 @@ def data() -> Path:
     """Real files of other tools."""
     folder = Path(os.environ.get("TRACESMITH_DATA", ROOT.parent / "shared" / "data"))
     if not folder.is_dir():
-        pytest.skip("needs the files of other tools: TRACESMITH_DATA")
+        pytest.skip(MISSING_DATA)
     return folder
 
 

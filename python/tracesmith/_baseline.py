@@ -2,62 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from tracesmith._duration import readable
+from tracesmith._reports._text import Part, cut_text, text_of, time
+from tracesmith._reports.idle import CAUSES
 
-__all__ = ["table_of"]
+if TYPE_CHECKING:
+    from tracesmith._reports import Comparison, DiffReport
+
+__all__ = ["slower"]
 
 #: Rows of the table.
 SHOWN = 12
 
-#: Letters of a kernel's name.
-_WIDTH = 60
 
-_CAUSES = "idle: "
-
-
-def table_of(report: Mapping[str, Any], limit: str) -> str:
-    """The answer of `tracesmith diff --format json` as a table of what takes longer, the most first."""
-    unit = "step" if report["unit"] == "step" else "trace"
-    time = report["time"]
-    times = f"{readable(time['a_ns'])} → {readable(time['b_ns'])} per {unit}"
-    samples = f"{report['steps_a']} and {report['steps_b']} {unit}s"
-    lines = [f"slower than the baseline by {time['change']:.1%}: {times} (limit {limit}, {samples})"]
-    lines += [
-        f"{run['what']} differs: {run['a'] or 'none'} → {run['b'] or 'none'}"
-        for run in report["runs"]
-        # That of pytest says which tests ran.
-        if run["what"] != "command"
+def slower(report: DiffReport, limit: str) -> str:
+    """A comparison as a table of what takes longer, the most first."""
+    one = report.time
+    growth = "" if one.change is None else f" by {one.change:.1%}"
+    samples = f"{report.steps_a} and {report.steps_b} {report.unit}s"
+    lines = [
+        f"slower than the baseline{growth}: {time(one.a_ns)} → {time(one.b_ns)} per {report.unit} (limit {limit}, {samples})"
     ]
-    rows = sorted(_rows(report), key=lambda row: (-row[1]["change_ns"], row[0]))
-    if not rows:
-        return "\n".join(lines)
-    width = max(len(name) for name, _ in rows[:SHOWN])
-    lines += ["", f"{f'per {unit}':<{width}}  {'before':>9}  {'now':>9}  {'change':>9}"]
-    for name, one in rows[:SHOWN]:
-        remark = "" if one["is_significant"] else "  not certain"
-        lines.append(
-            f"{name:<{width}}  {readable(one['a_ns']):>9}  {readable(one['b_ns']):>9}  {'+' + readable(one['change_ns']):>9}{remark}"
+    lines += [
+        f"{run.what} differs: {run.a or 'unknown'} → {run.b or 'unknown'}"
+        for run in report.runs
+        # That of pytest says which tests ran.
+        if run.what != "command"
+    ]
+    rows = sorted(
+        ((name, row) for name, row in _rows(report) if row.change_ns > 0), key=lambda row: -row[1].change_ns
+    )
+    cells = [
+        (
+            time(row.a_ns),
+            time(row.b_ns),
+            f"+{time(row.change_ns)}",
+            "" if row.is_significant else "not certain",
+            name,
         )
-    if len(rows) > SHOWN:
-        lines.append(f"and {len(rows) - SHOWN} more")
-    return "\n".join(lines)
+        for name, row in rows[:SHOWN]
+    ]
+    more = [f"{len(rows) - SHOWN} more"] if len(rows) > SHOWN else []
+    table = Part(
+        f"What takes longer, per {report.unit}", (">before", ">now", ">change", "", "what"), cells, more
+    )
+    return "\n".join(lines) + "\n\n" + text_of([table])
 
 
-def _rows(report: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    named = [("GPU busy", report["busy"])]
-    named += [(_CAUSES + row["cause"].replace("_", " "), row) for row in report["idle"]]
-    named += [(f"copies {row['direction']}", row) for row in report["copies"]]
-    for row in report["kernels"]:
-        name = row["renamed_to"] or row["name"]
-        remark = "" if row["fate"] == "kept" else f" ({row['fate']})"
-        count = ""
-        if row["count_a"] != row["count_b"] and row["fate"] != "new":
-            count = f" ({row['count_a']:g} → {row['count_b']:g} launches)"
-        short = name if len(name) <= _WIDTH else name[: _WIDTH - 1] + "…"
-        named.append((short + remark + count, row))
-    for name, row in named:
-        if row["change_ns"] is not None and row["change_ns"] > 0:
-            yield name, row
+def _rows(report: DiffReport) -> Iterator[tuple[str, Comparison]]:
+    yield "GPU busy", report.busy
+    for idle in report.idle:
+        yield f"idle: {CAUSES.get(idle.cause, idle.cause)}", idle
+    for copy in report.copies:
+        yield f"copies: {copy.direction}", copy
+    for kernel in report.kernels:
+        remark = "" if kernel.fate == "kept" else f" ({kernel.fate})"
+        if kernel.count_a != kernel.count_b and kernel.fate != "new":
+            remark += f" ({kernel.count_a:g} → {kernel.count_b:g} launches)"
+        yield cut_text(kernel.renamed_to or kernel.name) + remark, kernel

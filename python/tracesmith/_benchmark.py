@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tracesmith._driver import synchronize
-from tracesmith._duration import readable
 from tracesmith._errors import CaptureError
 from tracesmith._options import Path
+from tracesmith._reports._text import time as readable_time
 
 if TYPE_CHECKING:
     from tracesmith._trace import Trace
@@ -34,18 +34,18 @@ class Benchmark:
     """What calls of a function cost. All lists have one number for each call."""
 
     name: str
-    #: Time in which the GPU worked for the call. Kernels that run at the same time count once.
     gpu_ns: tuple[int, ...]
-    #: Time from the start of the call's first GPU operation to the end of its last one.
+    """Time in which the GPU worked for the call. Kernels that run at the same time count once."""
     span_ns: tuple[int, ...]
-    #: Time in the function, on the CPU. Launches return before their kernels do.
+    """Time from the start of the call's first GPU operation to the end of its last one."""
     cpu_ns: tuple[int, ...]
-    #: Kernels that the call launched.
+    """Time in the function, on the CPU. Launches return before their kernels do."""
     kernels: tuple[int, ...]
-    #: Records that are missing in the trace. The times are right only with 0.
+    """Kernels that the call launched."""
     lost: int
-    #: All of it.
+    """Records that are missing in the trace. The times are right only with 0."""
     trace: Trace = field(repr=False, compare=False)
+    """All of it."""
 
     @property
     def median_ns(self) -> float:
@@ -83,9 +83,9 @@ class Benchmark:
 
     def __str__(self) -> str:
         lines = [
-            f"{self.name}: {readable(self.median_ns)} of GPU time per call (median of {len(self.gpu_ns)})",
-            f"  mean {readable(self.mean_ns)}, min {readable(self.min_ns)}, p95 {readable(self.p95_ns)}",
-            f"  {self.kernels_per_call:g} kernels per call, {readable(self.cpu_median_ns)} of CPU time to launch them",
+            f"{self.name}: {readable_time(self.median_ns)} of GPU time per call (median of {len(self.gpu_ns)})",
+            f"  mean {readable_time(self.mean_ns)}, min {readable_time(self.min_ns)}, p95 {readable_time(self.p95_ns)}",
+            f"  {self.kernels_per_call:g} kernels per call, {readable_time(self.cpu_median_ns)} of CPU time to launch them",
         ]
         if self.lost:
             lines.append(f"  {self.lost} records are missing: the times are too short")
@@ -108,11 +108,9 @@ def benchmark(
     the trace. Recording lengthens launches on the CPU, and leaves the times on the GPU as they are.
 
     >>> import tracesmith as ts
-    >>> old = ts.benchmark(model, batch, iterations=50)             # doctest: +SKIP
-    >>> print(ts.benchmark(faster, batch, iterations=50))           # doctest: +SKIP
-    faster: 41.2 µs of GPU time per call (median of 50)
-      mean 41.6 µs, min 40.9 µs, p95 43.0 µs
-      3 kernels per call, 18.7 µs of CPU time to launch them
+    >>> old = ts.benchmark(attention, q, k, v)                      # doctest: +SKIP
+    >>> new = ts.benchmark(flash_attention, q, k, v)                # doctest: +SKIP
+    >>> print(new, new.speedup_over(old))                           # doctest: +SKIP
     """
     if warmup < 0 or iterations < 1:
         raise ValueError(

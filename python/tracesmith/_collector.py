@@ -53,7 +53,7 @@ class Collector:
                 command,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
                 bufsize=0,
                 env=_command.environment(),
                 start_new_session=True,
@@ -180,6 +180,11 @@ class Collector:
     def _died(self) -> CaptureError:
         """The child has closed its output without a last answer."""
         code = self._child.wait()
+        talk = self._child.stderr.read() if self._child.stderr is not None else b""
+        message, hint = _command.find_error(talk.decode("utf-8", "replace"))
+        self._close_streams()
+        if message is not None:
+            return CaptureError(message, hint=hint)
         how = f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
         return CaptureError(
             f"the collector {how} before the trace was complete: {self.path}",
@@ -193,7 +198,7 @@ class Collector:
             self._child.wait(limit)
 
     def _close_streams(self) -> None:
-        for stream in (self._child.stdin, self._child.stdout):
+        for stream in (self._child.stdin, self._child.stdout, self._child.stderr):
             if stream is not None:
                 with contextlib.suppress(OSError):
                     stream.close()

@@ -8,7 +8,7 @@ import sys
 from importlib import import_module
 from typing import Any, NoReturn
 
-from tracesmith import _command
+from tracesmith._calls import _is_notebook
 from tracesmith._errors import TracesmithError
 from tracesmith._profile import profile
 
@@ -101,8 +101,9 @@ def _show(shell: Any, recording: profile) -> None:
     if not rows.kernels and not rows.copies and not rows.graph_launches:
         print("The cell launched no GPU work.")
         return
+    # In a notebook, this is the timeline and the findings.
     import_module("IPython.display").display(trace)
+    if not _is_notebook():
+        print(trace.timeline(), trace.findings(), sep="\n\n")
     if recording.lost:
         print(f"{recording.lost} records are missing.")
-    done = _command.run(["-q", "--no-color", "analyze", "--only", "findings", str(recording.path)])
-    print(done.stdout, end="")

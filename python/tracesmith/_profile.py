@@ -19,7 +19,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, final
 
 from tracesmith import _arm
 from tracesmith._collector import Collector
@@ -55,6 +55,7 @@ _folder: str | None = None
 _last_number = 0
 
 
+@final
 class profile:
     """Records the GPU work of this process, and what leads to it.
 
@@ -83,7 +84,7 @@ class profile:
     2
 
     `ops=True` makes a range of each PyTorch operator, and `modules=True` one of each `forward` of a module, named by its
-    place in the model. Both cost microseconds a call, so neither is there unless asked for.
+    place in the model. Both take CPU time in every call.
 
     In a process that `tracesmith profile` records already, this is a range of that recording and nothing else.
     """

@@ -202,14 +202,14 @@ def _keep(recorded: Path, baseline: Path) -> None:
 
 def _slower(baseline: Path, recorded: Path, limit: str) -> list[str]:
     """What to print about a test that became slower."""
-    from tracesmith import _command
-    from tracesmith._baseline import table_of
+    from tracesmith._baseline import slower
+    from tracesmith._diff import diff
     from tracesmith._errors import TracesmithError
 
     try:
-        report = _command.query(["diff", baseline, recorded, "--fail-over", limit, "--by", "short"])
+        report = diff(baseline, recorded, by="short", fail_over=float(limit.removesuffix("%")) / 100)
     except TracesmithError as error:
         return [str(error)]
-    if not report["is_over"]:
+    if not report.is_over:
         return []
-    return [f"{table_of(report, limit)}\n\nmore: tracesmith diff {baseline} {recorded}"]
+    return [f"{slower(report, limit)}\n\nmore: tracesmith diff {baseline} {recorded}"]

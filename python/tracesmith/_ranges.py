@@ -35,11 +35,11 @@ _COLORS = {
 
 
 @overload
-def range(name: str, payload: int | float | None = None, color: int | str | None = None) -> Range: ...
+def range(name: str, payload: float | None = None, color: int | str | None = None) -> Range: ...
 @overload
 def range(name: Function) -> Function: ...
 def range(
-    name: str | Callable[..., Any], payload: int | float | None = None, color: int | str | None = None
+    name: str | Callable[..., Any], payload: float | None = None, color: int | str | None = None
 ) -> Range | Callable[..., Any]:
     """A named span of time, for the timeline of our traces and of Nsight Systems.
 
@@ -60,7 +60,7 @@ def range(
     return Range(name, payload, _argb(color) if isinstance(color, str) else color)
 
 
-def mark(name: str, payload: int | float | None = None, color: int | str | None = None) -> None:
+def mark(name: str, payload: float | None = None, color: int | str | None = None) -> None:
     """A named moment.
 
     >>> import tracesmith as ts

@@ -1,6 +1,6 @@
 """Tables of a trace, for any DataFrame library.
 
-A [`Table`][tracesmith.Table] reads nothing until its rows are needed. It speaks Arrow's C stream interface, so polars,
+A `Table` reads nothing until its rows are needed. It speaks Arrow's C stream interface, so polars,
 pandas, pyarrow, DuckDB and others take it as it is, without a copy.
 """
 
@@ -46,7 +46,7 @@ class Column:
 
 
 class Rows:
-    """Rows that were read: what [`Trace.sql`][tracesmith.Trace.sql] returns.
+    """Rows that were read: what `Trace.sql` returns.
 
     Any library that reads Arrow takes it: `polars.DataFrame(rows)`, `pyarrow.table(rows)`.
     """
@@ -131,7 +131,7 @@ class Table:
 
     ```python
     trace.kernels.select("name", "duration").to_polars()
-    trace.copies.between("1s", "2s").where(kind="host_to_device").to_dicts()
+    trace.copies.between("1s", "2s").where(direction="host to device").to_dicts()
     ```
 
     `len(table)` is the number of rows. `for row in table` gives dictionaries.

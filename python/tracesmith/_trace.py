@@ -4,16 +4,27 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Union
+from typing import TYPE_CHECKING, Any, Union
 
 from tracesmith import _native
+from tracesmith._analyses import Analyses, Selection
 from tracesmith._calls import native
+from tracesmith._files import Files
 from tracesmith._table import Rows, Table, Time
 from tracesmith._tables import Tables
 
+if TYPE_CHECKING:
+    from tracesmith._devices import DeviceInfo
+    from tracesmith._reports import Health
+    from tracesmith._steps import Steps
+
 __all__ = ["Trace", "open"]
+
+#: Analyses of parts of a trace that are kept.
+KEPT_ANALYSES = 4
 
 PathLike = Union[str, "os.PathLike[str]"]
 
@@ -39,23 +50,30 @@ def open(path: PathLike | Sequence[PathLike]) -> Trace:
         return Trace(_native.Trace.open_merged([os.fspath(part) for part in paths]), paths)
 
 
-class Trace(Tables):
+class Trace(Tables, Analyses, Files):
     """An open trace. Nothing of it is read until it is needed.
 
-    Each table is an attribute: `trace.kernels`, `trace.copies`, `trace.markers`. [`Trace.tables`][tracesmith.Trace.tables]
+    Each table is an attribute: `trace.kernels`, `trace.copies`, `trace.markers`. `Trace.tables`
     lists them.
     """
 
     def __init__(self, trace: _native.Trace, paths: Sequence[Path]) -> None:
         self._native = trace
         self._paths = tuple(paths)
+        self._content: bytes | None = None
         self._database: _native.Database | None = None
+        self._prepared: dict[str, _native.Analysis] = {}
+        self._lock = threading.Lock()
+        self._steps: Steps | None = None
 
     @classmethod
     def from_bytes(cls, content: bytes) -> Trace:
         """Opens a file that is in memory."""
         with native():
-            return cls(_native.Trace.from_bytes(content), ())
+            trace = cls(_native.Trace.from_bytes(content), ())
+        # The command needs a file: see `Files._file`.
+        trace._content = content
+        return trace
 
     @property
     def path(self) -> Path | None:
@@ -92,6 +110,47 @@ class Trace(Tables):
         """The number of rows of each table that has some."""
         return self._native.rows
 
+    @property
+    def devices(self) -> list[DeviceInfo]:
+        """The GPUs.
+
+        ```python
+        [(gpu.name, gpu.capability, gpu.memory) for gpu in trace.devices]
+        ```
+        """
+        from tracesmith._devices import device_from_row
+
+        return [device_from_row(row) for row in self.table("devices").to_dicts()]
+
+    @property
+    def health(self) -> Health:
+        """Whether the trace is whole: what was lost while recording, and what cannot be read.
+
+        ```python
+        trace.health.is_good, trace.health.problems
+        ```
+        """
+        from tracesmith._reports import Health, build
+
+        return build(Health, self._health())
+
+    @property
+    def steps(self) -> Steps:
+        """The steps of the program's loop. They are found when they are first needed.
+
+        ```python
+        len(trace.steps), trace.steps[4].duration_ns
+        trace.steps[4].critical_path().totals[0]
+        trace.steps.to_polars()
+        ```
+        """
+        if self._steps is None:
+            from tracesmith._reports import StepsReport
+            from tracesmith._steps import Steps
+
+            self._steps = Steps(self, self._report(StepsReport, "steps", {}))
+        return self._steps
+
     def table(self, name: str) -> Table:
         """The table or view of this name."""
         with native():
@@ -116,6 +175,45 @@ class Trace(Tables):
         with native():
             return self._native.time_range(_text(start), _text(end))
 
+    def _analysis(self, selection: Selection) -> _native.Analysis:
+        unknown = sorted(set(selection) - set(Selection.__annotations__))
+        if unknown:
+            raise TypeError(f"unknown selection: {', '.join(unknown)}")
+        key = repr(sorted((name, value) for name, value in selection.items() if value is not None))
+        prepared = self._prepared.get(key)
+        if prepared is None:
+            with native():
+                prepared = self._prepare(selection)
+            # An analysis keeps what it computed. A few are kept, so that asking again costs nothing.
+            with self._lock:
+                while len(self._prepared) >= KEPT_ANALYSES:
+                    self._prepared.pop(next(iter(self._prepared)))
+                self._prepared[key] = prepared
+        return prepared
+
+    def _prepare(self, selection: Selection) -> _native.Analysis:
+        step, range = selection.get("step"), selection.get("range")
+        if step is not None and range is not None:
+            raise ValueError("choose a step or a range, not both")
+        if step is not None and step < 0:
+            raise ValueError(f"steps are counted from 0, not {step}")
+        start, end = self._times(*range) if range is not None else (None, None)
+        return _native.Analysis(
+            self._native,
+            step=step,
+            start=start,
+            end=end,
+            processes=[str(value) for value in _list(selection.get("process"))],
+            ranks=_list(selection.get("rank")),
+            devices=[str(value) for value in _list(selection.get("device"))],
+            streams=_list(selection.get("stream")),
+        )
+
+    def _repr_html_(self) -> str:
+        from tracesmith._preview import preview
+
+        return preview(self)
+
     def _health(self) -> dict[str, Any]:
         health: dict[str, Any] = json.loads(self._native.health())
         return health
@@ -126,6 +224,13 @@ class Trace(Tables):
         kernels = self.rows.get("kernels", 0)
         state = "health good" if self._health()["good"] else "data was lost, see .health"
         return f"Trace({names}{more}: {kernels:,} kernels, {self.duration_ns / 1e9:.3f} s, {state})"
+
+
+def _list(value: Any) -> list[Any]:
+    """One value or several, as a list."""
+    if value is None:
+        return []
+    return [value] if isinstance(value, (int, str)) else list(value)
 
 
 def _text(time: Time) -> str | None:

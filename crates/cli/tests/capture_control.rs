@@ -201,7 +201,11 @@ fn a_refusal_has_a_reason_and_leaves_no_file() {
     assert_eq!(first.end().code, Some(0));
     let mut exists = Directed::start(&place, armed.id(), "-o t.sbt");
     let error = exists.hear("error");
-    assert_eq!((&error["reason"], error["hint"].is_string()), (&"exists".into(), true), "{error}");
+    assert_eq!(
+        (&error["reason"], error["hint"].is_string()),
+        (&"exists".into(), true),
+        "{error}"
+    );
     assert_eq!(exists.end().code, Some(2));
     let mut unwritable = Directed::start(&place, armed.id(), "-o no/such/folder/t.sbt");
     assert_eq!(unwritable.hear("error")["reason"], "unwritable");
@@ -212,21 +216,35 @@ fn a_refusal_has_a_reason_and_leaves_no_file() {
     kill(armed);
 }
 
-/// A client that subscribed to CUPTI before our library was there keeps it, and its data.
+/// A profiler whose session began before our library was there keeps CUPTI, and its data.
 #[test]
 fn a_conflict_with_another_profiler_is_a_refusal() {
     let Some(stage) = stage() else { return };
     let place = Place::new(stage);
-    // s: the program subscribes to CUPTI, before CUDA is initialized and the driver loads us.
-    let mut armed = Talk::start(&mut place.armed("--no-preload", "guest sigk"));
-    armed.hear("at 0");
-    let pid = armed.child().id();
+    let variables = run(&mut place.tracesmith("--format json env"));
+    let variables: Value = serde_json::from_str(&variables.stdout).unwrap();
+    let library = variables["CUDA_INJECTION64_PATH"].as_str().unwrap();
+    // I is where our library is loaded, c where the session ends.
+    let mut program = Talk::start(place.target("guest isokIgkckgkuk").env("GUEST_LATE", library));
+    program.hear("at 10");
+    place.wait_until_armed(program.child());
+    let pid = program.child().id();
     let mut recorder = Directed::start(&place, pid, "-o t.sbt");
     let error = recorder.hear("error");
     assert_eq!(error["reason"], "conflict", "{error}");
     assert_eq!(recorder.end().code, Some(2));
     assert!(!place.path("t.sbt").exists());
-    assert_eq!(armed.answer_all().code, Some(0));
+    program.say();
+    program.hear("at 30");
+    // The session has ended.
+    let mut recorder = Directed::start(&place, pid, "-o t.sbt");
+    recorder.hear("open");
+    let run = program.answer_all();
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    assert!(run.stdout.contains("foreign 0"), "{}", run.stdout);
+    recorder.hear("closed");
+    recorder.hear("done");
+    assert_eq!(recorder.end().code, Some(0));
 }
 
 #[test]
@@ -243,7 +261,10 @@ fn a_program_that_ends_completes_its_trace() {
     recorder.hear("closed");
     let done = recorder.hear("done");
     assert_eq!(done["report"]["rows"]["kernels"], 10, "{done}");
-    assert_eq!(done["report"]["whole"], false, "it was killed within its window: {done}");
+    assert_eq!(
+        done["report"]["whole"], false,
+        "it was killed within its window: {done}"
+    );
     assert_eq!(recorder.end().code, Some(0));
 }
 

@@ -76,7 +76,9 @@ pub(crate) fn is_recorder(path: &Path) -> bool {
 /// The library that was loaded when the process started, if it was.
 fn loaded_library() -> Option<PathBuf> {
     let maps = fs::read_to_string("/proc/self/maps").ok()?;
-    let paths = maps.lines().filter_map(|line| line.find('/').map(|at| Path::new(&line[at..])));
+    let paths = maps
+        .lines()
+        .filter_map(|line| line.find('/').map(|at| Path::new(&line[at..])));
     paths
         .filter(|path| path.exists())
         .find(|path| is_recorder(path))

@@ -24,6 +24,17 @@ def start():
     check(cuda.cuModuleGetFunction(ctypes.byref(_function), module, b"noop"))
 
 
+def copies():
+    """Memory that is set and copied, so that a replay has something to compare."""
+    memory, host = ctypes.c_uint64(), (ctypes.c_uint32 * 256)(*range(256))
+    check(cuda.cuMemAlloc_v2(ctypes.byref(memory), ctypes.c_size_t(1024)))
+
+    def copy():
+        check(cuda.cuMemcpyHtoD_v2(memory, host, ctypes.c_size_t(1024)))
+
+    return copy
+
+
 def launches(count):
     for _ in range(count):
         check(cuda.cuLaunchKernel(_function, 1, 1, 1, 32, 1, 1, 0, None, None, None))

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from tracesmith import _command, _native
+from tracesmith import _native
 from tracesmith._errors import TracesmithError
 from tracesmith._options import Path
 from tracesmith._profile import profile
@@ -135,11 +135,9 @@ class TracesmithProfiler(_Base):
         if recording is None:
             return "tracesmith: nothing was recorded in this process"
         try:
-            recording.wait()
-            done = _command.run(["-q", "--no-color", "analyze", str(recording.path)])
+            return f"tracesmith: {recording.path}\n\n{recording.trace.analyze()}"
         except TracesmithError as error:
             return f"tracesmith: {error}"
-        return f"tracesmith: {recording.path}\n\n{done.stdout}"
 
     def _step_after(self, action_name: str) -> None:
         # "[Strategy]SingleDeviceStrategy.validation_step", or a name without a prefix.

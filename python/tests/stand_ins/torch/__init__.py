@@ -1,7 +1,10 @@
 """A stand-in for PyTorch: modules with global hooks, and operators that NVTX names. What it does is what PyTorch 2 does."""
 
 import gpu
+
 from torch import autograd, nn
+
+__all__ = ["autograd", "nn"]
 
 __version__ = "0.0"
 

@@ -25,8 +25,7 @@ class Trainer:
     def _run(self, stage, batches, outer, inner):
         self.profiler.setup(stage=stage, local_rank=0, log_dir=None)
         for batch in range(batches):
-            with self.profiler.profile(outer):
-                with self.profiler.profile(inner):
-                    gpu.launches(10)
+            with self.profiler.profile(outer), self.profiler.profile(inner):
+                gpu.launches(10)
         self.profiler.describe()
         self.profiler.teardown(stage=stage)
