@@ -173,7 +173,7 @@ class TimelinePicture:
             f"<g><title>{html.escape(title)}</title>",
             f'<text x="{indent}" y="{bottom - 5}">{label.strip()}</text>',
             f'<rect x="{LABELS}" y="{top}" width="{BARS}" height="{room}" fill-opacity="0.05"/>',
-            f'<path d="{"".join(path)}" fill="{color}"/>' if path else "",
+            f'<path d="{"".join(path)}" fill="{color}" shape-rendering="crispEdges"/>' if path else "",
             f'<text x="{LABELS + BARS + SHARES - 4}" y="{bottom - 5}" text-anchor="end">',
             f"{html.escape(share(row.utilization))}</text></g>",
         ]

@@ -119,4 +119,4 @@ def _html(part: Part) -> str:
         + "</tr>"
         for row in part.rows
     )
-    return f"{title}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{remarks}"
+    return f"{title}<table style='color:inherit'><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{remarks}"
