@@ -82,6 +82,28 @@ except ValueError as error:
     assert all(row["end"] is not None for row in rows), rows
 
 
+def test_a_recording_may_begin_and_end_within_a_forward(stage: Stage) -> None:
+    out, _ = stage.run(
+        START
+        + NET
+        + """
+class Outer(Net):
+    def forward(self, x):
+        p = ts.profile("a.sbt", modules=True)
+        if self.begins:
+            p.start(); self.first(x); p.stop()
+        return self.second(x)
+net = Outer()
+net.begins = True
+net(1)
+print(clean())
+with ts.profile("b.sbt", modules=True): Net()(1)
+"""
+    )
+    assert out == "True\n"
+    assert names(stage, "a.sbt") == ["Layer"] and names(stage, "b.sbt") == ["Net", "Net.first", "Net.second"]
+
+
 def test_operators_are_ranges_while_it_records(stage: Stage) -> None:
     out, _ = stage.run(
         START
