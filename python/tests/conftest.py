@@ -11,6 +11,9 @@ import pytest
 
 import tracesmith
 
+# For the tests of the plugin.
+pytest_plugins = ["pytester"]
+
 ROOT = Path(__file__).resolve().parents[2]
 FIXTURES = ROOT / "fixtures"
 MISSING_DATA = "needs the files of other tools: TRACESMITH_DATA"

@@ -1,4 +1,4 @@
-"""Every example of the docstrings and of docs/python.md runs, in a folder with `train.sbt`."""
+"""Every example of the docstrings and of the pages about Python runs, in a folder with `train.sbt`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ RECORDING = {
     "_report",
 }
 
-# What blocks of docs/python.md use that records or replays.
+PAGES = (ROOT / "docs" / "python.md", ROOT / "docs" / "guides" / "python-integrations.md")
+
+# What blocks of these pages use that records or replays.
 NEEDS_A_DRIVER = ("ts.profile(", "ts.range(", "ts.replay(", "ts.run(", "ts.record(", "ts.Session(")
 
 
@@ -53,10 +55,10 @@ def examples() -> list[Any]:
         if file.stem not in RECORDING
         for number, block in enumerate(blocks(docstrings(file)))
     ]
-    page = (ROOT / "docs" / "python.md").read_text()
     found += [
-        pytest.param(block, id=f"python.md-{number}")
-        for number, block in enumerate(blocks(page))
+        pytest.param(block, id=f"{page.name}-{number}")
+        for page in PAGES
+        for number, block in enumerate(blocks(page.read_text()))
         if not any(name in block for name in NEEDS_A_DRIVER)
     ]
     return found

@@ -41,6 +41,10 @@ if TYPE_CHECKING:
         record,
         run,
     )
+    from tracesmith._benchmark import (
+        Benchmark,
+        benchmark,
+    )
     from tracesmith._devices import (
         DeviceInfo,
     )
@@ -238,6 +242,7 @@ _LAZY = {
     "Action": "_schedule",
     "BPFTracer": "compat",
     "BadFree": "_reports",
+    "Benchmark": "_benchmark",
     "Breakdown": "_reports",
     "CUPTIProfiler": "compat",
     "CaptureReport": "_report",
@@ -366,6 +371,7 @@ _LAZY = {
     "WhatIfReport": "_reports",
     "XRayImporter": "compat",
     "arm": "_arm",
+    "benchmark": "_benchmark",
     "build_timeline": "compat",
     "create_profiler": "compat",
     "detect_platform": "compat",
@@ -385,6 +391,7 @@ _LAZY = {
     "is_metal_available": "compat",
     "is_protobuf_available": "compat",
     "is_rocm_available": "compat",
+    "load_ipython_extension": "_ipython",
     "mark": "_ranges",
     "merge": "_files",
     "platform_type_to_string": "compat",
@@ -395,6 +402,7 @@ _LAZY = {
     "replay_trace": "compat",
     "run": "_around",
     "schedule": "_schedule",
+    "unload_ipython_extension": "_ipython",
 }
 
 
@@ -415,6 +423,7 @@ __all__ = [
     "Action",
     "BPFTracer",
     "BadFree",
+    "Benchmark",
     "Breakdown",
     "CUPTIProfiler",
     "CaptureError",
@@ -554,6 +563,7 @@ __all__ = [
     "XRayImporter",
     "__version__",
     "arm",
+    "benchmark",
     "build_timeline",
     "create_profiler",
     "detect_platform",

@@ -27,6 +27,7 @@ from tracesmith._errors import CaptureError, TracesmithError
 from tracesmith._options import Kind, Level, Options, Path, Stacks
 from tracesmith._report import CaptureReport, report_of
 from tracesmith._schedule import Action, Schedule, action_of
+from tracesmith._torch import TorchRanges
 
 if TYPE_CHECKING:
     from tracesmith._native import Range
@@ -82,6 +83,9 @@ class profile:
     1
     2
 
+    `ops=True` makes a range of each PyTorch operator, and `modules=True` one of each `forward` of a module, named by its
+    place in the model. Both take CPU time in every call.
+
     In a process that `tracesmith profile` records already, this is a range of that recording and nothing else.
     """
 
@@ -99,6 +103,8 @@ class profile:
         flight_recorder: str | int | None = None,
         buffer_size: str | int | None = None,
         overwrite: bool = False,
+        ops: bool = False,
+        modules: bool = False,
     ) -> None:
         self._options = Options(
             level=level,
@@ -111,6 +117,8 @@ class profile:
             overwrite=overwrite,
         )
         self._wanted_path = None if path is None else os.fspath(path)
+        self._ops, self._modules = ops, modules
+        self._torch = TorchRanges(ops=ops, modules=modules) if ops or modules else None
         self._schedule = schedule
         self._on_trace_ready = on_trace_ready
         self._has_cycles = schedule is not None and on_trace_ready is not None
@@ -139,17 +147,23 @@ class profile:
         self._owner = os.getpid()
         self._step = self._cycle = 0
         if _arm.is_under_profile():
+            self._start_torch()
             self._start_as_range()
             return
         _arm.arm()
         self._is_running = True
         try:
+            if self._schedule is None:
+                self._start_torch()
             if not self._has_cycles:
                 self._open()
             if self._schedule is not None:
                 self._enter_step()
         except BaseException:
             self._is_running = False
+            self._stop_torch()
+            if self._is_open:
+                self._drop()
             raise
 
     def stop(self) -> None:
@@ -158,6 +172,12 @@ class profile:
             # Also the child of a fork, in which nothing is recorded.
             return
         self._is_running = False
+        try:
+            self._end()
+        finally:
+            self._stop_torch()
+
+    def _end(self) -> None:
         if self._outer is not None:
             self._outer.__exit__(None, None, None)
             self._outer = None
@@ -300,7 +320,9 @@ class profile:
         self._is_open = False
         if self._collector is not None:
             self._collector.abandon()
-        self._collector, self._cycle = self._before, self._cycle - 1
+        self._collector = self._before
+        if self._has_cycles:
+            self._cycle -= 1
 
     def _finished(self) -> Collector:
         if self._is_nested:
@@ -356,6 +378,8 @@ class profile:
             flight_recorder=options.flight_recorder,
             buffer_size=options.buffer_size,
             overwrite=options.overwrite,
+            ops=self._ops,
+            modules=self._modules,
         )
 
     # Steps
@@ -385,6 +409,7 @@ class profile:
         if not was_active:
             if not self._has_cycles:
                 self._cycle += 1
+            self._start_torch()
             _native.capture_range(True)
         self._step_range = _native.Range("step", self._step, None)
         self._step_range.__enter__()
@@ -397,6 +422,17 @@ class profile:
 
             self._action = Action.NONE
             _native.capture_range(False)
+            self._stop_torch()
+
+    # Ranges of PyTorch. What it does itself to begin and end them is not recorded.
+
+    def _start_torch(self) -> None:
+        if self._torch is not None:
+            self._torch.start()
+
+    def _stop_torch(self) -> None:
+        if self._torch is not None:
+            self._torch.stop()
 
     def _leave_step(self) -> None:
         if self._step_range is not None:

@@ -1,0 +1,3 @@
+from torch.autograd import profiler
+
+__all__ = ["profiler"]

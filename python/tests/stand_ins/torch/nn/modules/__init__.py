@@ -1,0 +1,3 @@
+from torch.nn.modules import module
+
+__all__ = ["module"]
