@@ -23,6 +23,7 @@ mod steps;
 mod syncs;
 mod timeline;
 mod turns;
+mod unseen_edges;
 mod unseen_waits;
 
 pub use activity::{Activity, StreamIndex, StreamKey, Window};
