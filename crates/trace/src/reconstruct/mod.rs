@@ -49,3 +49,4 @@ pub(crate) use ops::{first_rows, times_on};
 pub(crate) use order::sort_nearly_sorted;
 pub(crate) use ranges::{for_each_marker, without_sequence};
 pub(crate) use spans::{HostSpans, NestedSpans};
+pub(crate) use unseen_waits::launches_into_full_queues;
