@@ -11,6 +11,10 @@ const LONG: u64 = 100_000;
 /// Share of the path in CPU code from which on the path consists of it.
 const MAIN: f64 = 0.5;
 
+/// Share of that code in which the CPU was ahead from which on the path is doubtful. A program that loads data while the
+/// GPU computes reaches half of it.
+const AHEAD: f64 = 2.0 / 3.0;
+
 /// When launched work of a process had not started, in order and without overlaps.
 pub(super) struct CpuAhead {
     times: Vec<(u64, u64)>,
@@ -62,5 +66,5 @@ impl CpuAhead {
 
 /// Whether a path of CPU code is doubtful: most of the path is CPU code, and the CPU was ahead in most of that.
 pub(super) fn is_doubtful(path_ns: u64, host_ns: u64, ahead_ns: u64) -> bool {
-    host_ns as f64 >= MAIN * path_ns as f64 && ahead_ns as f64 >= MAIN * host_ns as f64 && ahead_ns > 0
+    host_ns as f64 >= MAIN * path_ns as f64 && ahead_ns as f64 >= AHEAD * host_ns as f64 && ahead_ns > 0
 }

@@ -55,7 +55,7 @@ pub(super) fn findings(
             let length = evidence.end_ns - evidence.start_ns;
             let time = match evidence.cause_ns {
                 Some(nanos) if nanos < length => {
-                    format!("{} of {} in total", units::nanos(nanos), units::nanos(length))
+                    format!("{} of a gap of {}", units::nanos(nanos), units::nanos(length))
                 }
                 _ => units::nanos(length),
             };

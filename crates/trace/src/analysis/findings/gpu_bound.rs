@@ -13,6 +13,8 @@ const COMPUTES: f64 = 0.5;
 const WORTH: f64 = 0.1;
 /// So many are named.
 const MOST: usize = 3;
+/// With so many letters of their names.
+const LONGEST: usize = 60;
 
 /// Which kernels take the time, if all devices that do a good part of the work are busy with them.
 pub(super) fn sentence(facts: &Facts<'_>) -> Option<String> {
@@ -34,7 +36,11 @@ pub(super) fn sentence(facts: &Facts<'_>) -> Option<String> {
         .take_while(|row| row.share >= WORTH)
         .take(MOST)
         .map(|row| {
-            let name = shown(OpTable::Kernels, &row.name);
+            let mut name = shown(OpTable::Kernels, &row.name);
+            if let Some((end, _)) = name.char_indices().nth(LONGEST) {
+                name.truncate(end);
+                name.push('…');
+            }
             format!("{name} takes {:.0} %", 100.0 * row.share)
         })
         .collect();
