@@ -24,7 +24,8 @@ enum WaitCalls {
     None,
 }
 
-/// Two steps: stream 1 computes, stream 2 communicates for 1 ms, and stream 1 goes on 3 µs later. No row states the waits.
+/// Two steps: stream 1 computes, stream 2 communicates for 1 ms, and stream 1 goes on 3 µs later. No row states the
+/// waits.
 fn exposed(wait_calls: WaitCalls) -> Made {
     let mut made = Made::new();
     for step in 0..2 {

@@ -1,7 +1,7 @@
 //! When the CPU was ahead of the GPU: launched work had not started.
 //!
-//! A critical path of CPU code alone is right only if the GPU starts work soon after its launch. If much work waits on the
-//! GPU meanwhile, either the CPU had nothing to wait for, or it waited in calls that the trace does not have.
+//! A critical path of CPU code alone is right only if the GPU starts work soon after its launch. If much work waits on
+//! the GPU meanwhile, either the CPU had nothing to wait for, or it waited in calls that the trace does not have.
 
 use crate::reconstruct::Activity;
 

@@ -46,7 +46,8 @@ pub struct LaunchesReport {
 pub struct ShortKernels {
     /// How many.
     pub count: u64,
-    /// Kernels that took less time than a call that blocked on a full queue. They do not count: the GPU held up the call.
+    /// Kernels that took less time than a call that blocked on a full queue. They do not count: the GPU held up the
+    /// call.
     pub blocked: u64,
     /// All kernels with a call of their own: those of graphs have none.
     pub launched: u64,

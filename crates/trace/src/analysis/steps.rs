@@ -50,7 +50,8 @@ pub struct StepsReport {
     pub processes: usize,
     /// Durations of those after the warm-up that are not cut off.
     pub settled: Distribution,
-    /// From the first GPU work of one of these to that of the next step. If the CPU runs ahead, that is the time of a step.
+    /// From the first GPU work of one of these to that of the next step. If the CPU runs ahead, that is the time of a
+    /// step.
     pub gpu_period: Distribution,
     /// All of them.
     pub steps: Vec<StepRow>,

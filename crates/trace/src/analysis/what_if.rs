@@ -116,7 +116,8 @@ pub struct WhatIfReport {
     pub assumed_waits: u64,
     /// Waits of a stream for another one that no row states, assumed from the times.
     pub assumed_edges: u64,
-    /// CPU code on the critical path during which launched work had not started, if that makes the path doubtful; else 0.
+    /// CPU code on the critical path during which launched work had not started, if that makes the path doubtful; else
+    /// 0.
     pub cpu_ahead_ns: u64,
 }
 

@@ -2,7 +2,8 @@
 //!
 //! Two dependencies hold for all work and are not listed: on the call that asked for it, and on the work before it on its
 //! stream. Listed are those that tie streams together: waits for events, the order that CUDA's default stream imposes, that
-//! of graphs, and copies between devices that are in order with both. Waits that no row states are assumed from the times.
+//! of graphs, and copies between devices that are in order with both. Waits that no row states are assumed from the
+//! times.
 //! Beside them stand the calls in which the host waited, each with the work that it waited for.
 
 use std::cell::OnceCell;

@@ -1,8 +1,8 @@
 //! Waits of streams for each other that no row states.
 //!
 //! PyTorch's profiler writes no rows for waits for events unless it is configured to. Then only the times show that a
-//! stream waited: its next op was launched long ago, the op before it was over, and it started right after an op of another
-//! stream of its process and device ended.
+//! stream waited: its next op was launched long ago, the op before it was over, and it started right after an op of
+//! another stream of its process and device ended.
 //!
 //! - A process whose trace has rows of such waits is left alone: its dependencies are known.
 //! - If the trace has calls of `cudaStreamWaitEvent` without rows, one of them must stand between the two launches.
@@ -17,7 +17,8 @@ use super::class::CallClass;
 use super::dependencies::{Edge, EdgeWhy};
 use super::ops::OpId;
 
-/// A shorter wait is not looked at: from a launch to its start, and from one op to the next, a GPU takes some microseconds.
+/// A shorter wait is not looked at: from a launch to its start, and from one op to the next, a GPU takes some
+/// microseconds.
 const LONG: u64 = 25_000;
 
 /// How soon after the end of an op the one that waited for it starts. On an H200 it took 2 µs to 4 µs.

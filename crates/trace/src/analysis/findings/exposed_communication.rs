@@ -11,9 +11,9 @@ const WORTH: f64 = 0.05;
 const OVERLAP: &str = "Start communication earlier or in smaller parts, so that it overlaps with computation";
 
 /// What helps if there is not.
-const LESS: &str = "Communicate less: exchange less often (larger batches, gradient accumulation) or in a smaller data type. \
-                    Check with NCCL_DEBUG=INFO that NCCL uses the fastest transport, and look for a slower rank that the \
-                    others wait for";
+const LESS: &str = "Communicate less: exchange less often (larger batches, gradient accumulation) or in a smaller data \
+                    type. Check with NCCL_DEBUG=INFO that NCCL uses the fastest transport, and look for a slower rank \
+                    that the others wait for";
 
 pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
     let exposed = |device: &DeviceFacts<'_>| device.utilization.breakdown.communication_exposed_ns;
