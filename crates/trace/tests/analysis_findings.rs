@@ -59,6 +59,34 @@ fn nothing_is_found_where_nothing_is_wrong() {
 }
 
 #[test]
+fn a_program_that_keeps_the_gpu_busy_is_bound_by_its_kernels() {
+    let bound = |made: Made| {
+        let analysis = Analysis::of(&made.finish(), Window::default()).unwrap();
+        let report = analysis.findings(&analysis.summary().unwrap()).unwrap();
+        report.gpu_bound
+    };
+    let mut made = healthy();
+    made.launched(
+        "ns::attention<64>(int)",
+        1,
+        (950_000, 950_100),
+        (11_000_000, 19_000_000),
+    );
+    assert_eq!(
+        bound(made).unwrap(),
+        "GPU-bound: busy 100 % of the time; gemm takes 56 %, ns::attention takes 44 % of the kernel time"
+    );
+    // Idle for a third of the time.
+    let mut made = healthy();
+    made.launched("gemm", 1, (15_500_000, 15_500_500), (15_500_600, 16_000_000));
+    assert_eq!(bound(made), None);
+    // Busy with copies.
+    let mut made = Made::new();
+    made.copy(1, (1_000_000, 11_000_000), 1 << 30, CopyShape::default());
+    assert_eq!(bound(made), None);
+}
+
+#[test]
 fn waits_are_found_with_the_line_that_waits() {
     let mut made = healthy();
     let stack = made.stack("/home/me/model.py", 88, "loss_item");
@@ -157,6 +185,80 @@ fn exposed_communication_is_found_and_hidden_is_not() {
         (2_000_000, 4_000_000),
     );
     assert_eq!(rules(made), [""; 0]);
+}
+
+/// The advice was to overlap 556 ms of communication with 4 ms of computation.
+#[test]
+fn communication_is_hidden_beside_computation_that_there_is() {
+    let exposed = |compute_nanos: u64| {
+        let mut made = Made::new();
+        made.kernel("gemm", 1, 1_000_000, 1_000_000 + compute_nanos);
+        let start = 1_000_000 + compute_nanos;
+        made.kernel("ncclDevKernel_AllReduce", 2, start, start + 20_000_000);
+        let found = findings(made);
+        let exposed = found
+            .into_iter()
+            .find(|finding| finding.rule == "exposed_communication");
+        exposed.unwrap()
+    };
+    let some = exposed(15_000_000);
+    assert_eq!(some.saves_ns, Some(15_000_000), "no longer than the computation");
+    assert!(
+        some.advice.starts_with("Start communication earlier"),
+        "{}",
+        some.advice
+    );
+    let few = exposed(500_000);
+    assert!(few.advice.starts_with("Communicate less: "), "{}", few.advice);
+    let bound = "Overlap with computation saves at most 500.00 µs";
+    assert!(few.advice.ends_with(bound), "{}", few.advice);
+    assert_eq!(few.saves_ns, Some(20_000_000));
+}
+
+/// The time of the whole gap was shown as that of the cause, and the time after the call's return as time in the call.
+#[test]
+fn evidence_states_how_much_of_a_gap_has_the_cause() {
+    let mut made = Made::new();
+    for at in 0..20u64 {
+        // The CPU computes for 20 µs, the call takes 5 µs, and the GPU starts 2 µs later.
+        let start = 1_000_000 + at * 40_000;
+        let call = start + 20_000;
+        made.launched("k", 1, (call, call + 5_000), (call + 7_000, start + 40_000));
+    }
+    let found = findings(made);
+    let cause = |rule: &str| {
+        let finding = found.iter().find(|finding| finding.rule == rule).unwrap();
+        let evidence = &finding.evidence[0];
+        (evidence.cause_ns.unwrap(), evidence.end_ns - evidence.start_ns)
+    };
+    assert_eq!(cause("launch_gaps"), (7_000, 27_000));
+    assert_eq!(cause("host_busy"), (20_000, 27_000));
+    let launch = found
+        .iter()
+        .find(|finding| finding.rule == "launch_gaps")
+        .unwrap();
+    let sentence = "is idle from a launch call to the start of its work (19 gaps of 7.00 µs on average)";
+    assert!(launch.sentence.ends_with(sentence), "{}", launch.sentence);
+}
+
+/// The advice for data loading promised the time of all CPU code.
+#[test]
+fn loading_ahead_saves_the_time_of_loading() {
+    let mut made = Made::new();
+    for at in 0..20u64 {
+        let start = 1_000_000 + at * 200_000;
+        made.range("DataLoader.__next__", (start, start + 75_000));
+        made.launched(
+            "k",
+            1,
+            (start + 100_000, start + 100_100),
+            (start + 100_200, start + 200_000),
+        );
+    }
+    let found = findings(made);
+    let busy = found.iter().find(|finding| finding.rule == "host_busy").unwrap();
+    assert!(busy.advice.starts_with("Prepare data ahead"), "{}", busy.advice);
+    assert_eq!(busy.saves_ns, Some(19 * 75_000));
 }
 
 /// Work that is launched one by one, each when the device has run out of work.

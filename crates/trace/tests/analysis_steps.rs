@@ -437,3 +437,22 @@ fn a_step_is_analyzed_from_its_start_to_its_end() {
         assert_eq!(summary.host.total_ns, 600_000, "step {step}");
     }
 }
+
+/// The CPU runs ahead: its steps were shorter than those of the program.
+#[test]
+fn steps_of_the_gpu_are_from_step_to_step() {
+    let mut made = Made::new();
+    for step in 0..5u64 {
+        let (cpu, gpu) = (1_000_000 + step * 500_000, 2_000_000 + step * 1_000_000);
+        made.range(&format!("ProfilerStep#{step}"), (cpu, cpu + 500_000));
+        made.launched("k", 1, (cpu + 1_000, cpu + 2_000), (gpu, gpu + 900_000));
+    }
+    let analysis = Analysis::of(&made.finish(), Window::default()).unwrap();
+    let summary = analysis.summary().unwrap();
+    let steps = &summary.steps;
+    assert_eq!(steps.settled.mean_ns, 500_000.0);
+    assert_eq!(
+        (steps.gpu_period.count, steps.gpu_period.mean_ns),
+        (4, 1_000_000.0)
+    );
+}

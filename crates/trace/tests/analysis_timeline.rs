@@ -595,3 +595,33 @@ fn a_busy_device_is_not_launch_bound() {
     assert_eq!((found.len(), found[0].ops, found[0].idle_ns), (1, 19, 190_000));
     assert_eq!(launch_bound(1_000_000), []);
 }
+
+/// The kernels of one graph launch were called launch-bound, each for itself.
+#[test]
+fn a_graph_waits_for_its_launch_once() {
+    let mut made = Made::new();
+    made.launched("before", 1, (1_000, 2_000), (3_000, 4_000));
+    // The call returns when the graph is done.
+    let launch = made.call("cudaGraphLaunch", (5_000, 200_000));
+    for node in 0..20u64 {
+        let start = 10_000 + node * 8_000;
+        made.node(node, 1, (start, start + 5_000), launch);
+    }
+    let analysis = Analysis::of(&made.finish(), Window::default()).unwrap();
+    assert_eq!(analysis.summary().unwrap().launches.launch_bound, []);
+}
+
+/// A call of 463 ms was listed in an analyzed time of 10 ms.
+#[test]
+fn a_call_that_began_before_the_time_range_counts_from_there_on() {
+    let mut made = Made::new();
+    made.launched("long", 1, (1_000, 900_000), (950_000, 960_000));
+    made.launched("short", 1, (901_000, 902_000), (960_000, 970_000));
+    let window = Window {
+        from: Some(895_000),
+        to: None,
+    };
+    let analysis = Analysis::of(&made.finish(), window).unwrap();
+    let launches = &analysis.summary().unwrap().launches;
+    assert_eq!((launches.call.count, launches.call.max_ns), (2, 5_000));
+}

@@ -66,14 +66,19 @@ fn a_wait_finds_its_op_although_its_device_and_its_clock_are_off() {
 
 /// The first launches take 1 µs. Once the queue is full, each takes as long as a kernel.
 fn full_queue(queue: u64, launches: u64) -> Made {
+    full_queue_with_gaps(queue, launches, 1_000)
+}
+
+/// The same with a longer time between kernels.
+fn full_queue_with_gaps(queue: u64, launches: u64, gap: u64) -> Made {
     const KERNEL: u64 = 100_000;
     let mut made = Made::new();
     let mut time = 1_000;
     for number in 0..launches {
-        let start = 10_000 + number * (KERNEL + 1_000);
+        let start = 10_000 + number * (KERNEL + gap);
         // A launch beyond the queue returns 5 µs after the kernel at the front ends.
         let released = match number.checked_sub(queue) {
-            Some(front) => 10_000 + front * (KERNEL + 1_000) + KERNEL + 5_000,
+            Some(front) => 10_000 + front * (KERNEL + gap) + KERNEL + 5_000,
             None => 0,
         };
         let end = released.max(time + 1_000);
@@ -81,6 +86,16 @@ fn full_queue(queue: u64, launches: u64) -> Made {
         time = end + 1_000;
     }
     made
+}
+
+/// Kernels seemed to be too short for their launches, which took long because the GPU was busy.
+#[test]
+fn a_kernel_is_not_short_because_its_launch_blocked() {
+    let trace = full_queue_with_gaps(1_000, 1_600, 10_000).finish();
+    let analysis = Analysis::of(&trace, Window::default()).unwrap();
+    let short = analysis.summary().unwrap().launches.short_kernels;
+    assert_eq!((short.count, short.launched), (0, 1_600));
+    assert!(short.blocked > 500, "{}", short.blocked);
 }
 
 #[test]

@@ -7,6 +7,7 @@
 )]
 #![allow(missing_docs, unreachable_pub, reason = "nobody uses a test from outside")]
 
+mod analysis_assumed;
 mod analysis_causes;
 mod analysis_diff;
 mod analysis_findings;

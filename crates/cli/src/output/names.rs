@@ -4,9 +4,10 @@
 //! the end of these, and last its middle: the functor of an elementwise kernel stays. Where two names of a column become
 //! the same, each shows the part that differs.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use tracesmith_trace::analysis::{short_name, without_parameters};
+use tracesmith_trace::analysis::{short_name, with_one_spelling, without_parameters};
 use unicode_width::UnicodeWidthStr;
 
 use super::table::{clipped, shortened};
@@ -31,7 +32,9 @@ pub(crate) const RENAMED: &str = " → ";
 
 /// Names that fit a width. Different ones stay different.
 pub(super) fn fitted(names: &[&str], width: usize) -> Vec<String> {
-    let mut distinct = names.to_vec();
+    let names: Vec<Cow<'_, str>> = names.iter().map(|name| with_one_spelling(name)).collect();
+    let names: Vec<&str> = names.iter().map(|name| &**name).collect();
+    let mut distinct = names.clone();
     distinct.sort_unstable();
     distinct.dedup();
     let mut short: Vec<String> = distinct

@@ -285,7 +285,7 @@ fn rebuilt_edges(
             EdgeWhy::PeerCopy => Why::PeerCopy,
             EdgeWhy::Graph => Why::Graph,
             EdgeWhy::Event if has_records => continue,
-            EdgeWhy::Event => Why::Wait,
+            EdgeWhy::Event | EdgeWhy::Assumed => Why::Wait,
         };
         if let (Some(from), Some(to)) = (work_of(edge.from), work_of(edge.to)) {
             found.push((from, to, why));

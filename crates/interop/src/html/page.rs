@@ -80,7 +80,9 @@ impl Page<'_> {
 
     fn findings(&self, html: &mut String) {
         html.push_str("<h2>Findings</h2>\n");
-        if self.findings.findings.is_empty() {
+        if let Some(sentence) = &self.findings.gpu_bound {
+            let _ = writeln!(html, "<p>{}.</p>", escaped(sentence));
+        } else if self.findings.findings.is_empty() {
             html.push_str("<p>No problems found.</p>\n");
         }
         for finding in self.findings.findings.iter().take(MOST_FINDINGS) {

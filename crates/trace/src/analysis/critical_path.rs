@@ -5,6 +5,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
+use super::cpu_ahead::{CpuAhead, is_doubtful};
 use super::host_activity::HostTime;
 use super::kernels::share;
 use super::registry::{Analyzer, Answer, Need, row};
@@ -79,6 +80,10 @@ pub struct CriticalPathReport {
     pub assumed_waits: u64,
     /// Dependencies that the times contradict.
     pub contradicted: u64,
+    /// Waits of a stream for another one that no row states, assumed from the times.
+    pub assumed_edges: u64,
+    /// CPU code on the path during which launched work had not started, if that makes the path doubtful; else 0.
+    pub cpu_ahead_ns: u64,
 }
 
 /// What a stretch of the path went to.
@@ -203,6 +208,13 @@ impl Segments {
         })
     }
 
+    /// When the path is CPU code.
+    fn host_stretches(&self) -> impl Iterator<Item = (u64, u64)> + Clone {
+        let is_host = move |stretch: &&Stretch| self.kinds[stretch.kind as usize].0 == PathPart::Host;
+        let of_host = self.stretches.iter().filter(is_host);
+        of_host.map(|stretch| (stretch.from_ns, stretch.to_ns))
+    }
+
     /// The name of every segment, in the order of time.
     pub fn names(&self) -> impl ExactSizeIterator<Item = &str> {
         self.stretches
@@ -256,6 +268,13 @@ impl CriticalPathReport {
             (Some(first), Some(last)) => last.to_ns.saturating_sub(first.from_ns),
             _ => 0,
         };
+        let host = segments.host_stretches();
+        let host_ns: u64 = host.clone().map(|(from, to)| to - from).sum();
+        let ahead_ns = CpuAhead::of(activity).within(host);
+        let cpu_ahead_ns = match is_doubtful(path_ns, host_ns, ahead_ns) {
+            true => ahead_ns,
+            false => 0,
+        };
         CriticalPathReport {
             path_ns,
             span_ns: graph.span_within(window),
@@ -269,6 +288,8 @@ impl CriticalPathReport {
             blocked_launches: graph.blocked_launches,
             assumed_waits: graph.waits_without_call,
             contradicted: dependencies.contradicted,
+            assumed_edges: dependencies.assumed_edges,
+            cpu_ahead_ns,
         }
     }
 }

@@ -62,7 +62,7 @@ pub enum IdleCause {
     HostCall,
     /// The profiler held up the host.
     ProfilerOverhead,
-    /// The work was being launched.
+    /// The work was being launched: from the start of the call to the start of the work.
     LaunchGap,
     /// The work was launched long before, and the device took this long to begin it.
     Dispatch,
@@ -134,7 +134,7 @@ impl IdleCause {
             Self::HostModule => "CPU loads a module",
             Self::HostCall => "CPU in another call",
             Self::ProfilerOverhead => "profiler overhead",
-            Self::LaunchGap => "launch in progress",
+            Self::LaunchGap => "launch (call to GPU start)",
             Self::Dispatch => "launched, not started by the GPU",
             Self::BeforeRecording => "work from before the recording",
             Self::OtherStream => "waits for another stream",
@@ -304,6 +304,8 @@ pub struct LongGap {
     pub to_ns: u64,
     /// Its main cause.
     pub cause: IdleCause,
+    /// How much of it had that cause.
+    pub cause_ns: u64,
     /// What ended it.
     pub next: String,
     /// The table of that.
@@ -340,14 +342,22 @@ struct Sums {
     gaps: u64,
     nanos: [u64; IdleCause::ALL.len()],
     counts: [u64; IdleCause::ALL.len()],
-    /// With the main cause and the profiler's part.
-    longest: Vec<(Gap, IdleCause, u64)>,
+    longest: Vec<(Gap, GapCause)>,
     /// For each cause its greatest part in a gap. Gaps with profiler overhead are evidence of nothing else.
     greatest: [Option<(u64, Gap)>; IdleCause::ALL.len()],
     slow_launches: u64,
     slow_launches_ns: u64,
     slowest_launch: Option<(u64, Gap)>,
     launches_after_sync_ns: u64,
+}
+
+/// The main cause of a gap.
+#[derive(Clone, Copy, Debug)]
+struct GapCause {
+    cause: IdleCause,
+    nanos: u64,
+    /// The profiler's part.
+    overhead: u64,
 }
 
 impl IdleSums {
@@ -393,14 +403,24 @@ impl IdleSums {
                 causes: sums.causes(span_ns),
                 slow_launches: sums.slow_launches,
                 slow_launches_ns: sums.slow_launches_ns,
-                slowest_launch: sums
-                    .slowest_launch
-                    .map(|(_, gap)| long_gap(trace, activity, &gap, (IdleCause::LaunchGap, 0))),
+                slowest_launch: sums.slowest_launch.map(|(nanos, gap)| {
+                    let cause = IdleCause::LaunchGap;
+                    long_gap(
+                        trace,
+                        activity,
+                        &gap,
+                        GapCause {
+                            cause,
+                            nanos,
+                            overhead: 0,
+                        },
+                    )
+                }),
                 launches_after_sync_ns: sums.launches_after_sync_ns,
                 longest: sums
                     .longest
                     .iter()
-                    .map(|(gap, cause, overhead)| long_gap(trace, activity, gap, (*cause, *overhead)))
+                    .map(|(gap, cause)| long_gap(trace, activity, gap, *cause))
                     .collect(),
                 by_cause: IdleCause::ALL
                     .into_iter()
@@ -413,7 +433,12 @@ impl IdleSums {
                             IdleCause::ProfilerOverhead => nanos,
                             _ => 0,
                         };
-                        long_gap(trace, activity, &gap, (cause, overhead))
+                        let cause = GapCause {
+                            cause,
+                            nanos,
+                            overhead,
+                        };
+                        long_gap(trace, activity, &gap, cause)
                     })
                     .collect(),
             }
@@ -472,12 +497,23 @@ impl Sums {
             || self
                 .longest
                 .last()
-                .is_some_and(|(last, ..)| length(&gap) > length(last))
+                .is_some_and(|(last, _)| length(&gap) > length(last))
         {
             let place = self
                 .longest
-                .partition_point(|(other, ..)| length(other) >= length(&gap));
-            self.longest.insert(place, (gap, main.1, overhead));
+                .partition_point(|(other, _)| length(other) >= length(&gap));
+            let (nanos, cause) = main;
+            self.longest.insert(
+                place,
+                (
+                    gap,
+                    GapCause {
+                        cause,
+                        nanos,
+                        overhead,
+                    },
+                ),
+            );
             self.longest.truncate(LONGEST);
         }
     }
@@ -511,21 +547,17 @@ fn in_its_call(activity: &Activity, gap: &Gap) -> u64 {
     end.min(gap.to).saturating_sub(start.max(gap.from))
 }
 
-fn long_gap(
-    trace: &Trace,
-    activity: &Activity,
-    gap: &Gap,
-    (cause, overhead_ns): (IdleCause, u64),
-) -> LongGap {
+fn long_gap(trace: &Trace, activity: &Activity, gap: &Gap, cause: GapCause) -> LongGap {
     LongGap {
         from_ns: gap.from,
         offset_ns: gap.from.saturating_sub(activity.begin),
         to_ns: gap.to,
-        cause,
+        cause: cause.cause,
+        cause_ns: cause.nanos,
         next: activity.name(trace, gap.next).to_owned(),
         next_table: activity.ops.kind(gap.next).table,
         next_row: activity.ops.row[gap.next.index()],
-        overhead_ns,
+        overhead_ns: cause.overhead,
         launch_call_ns: in_its_call(activity, gap),
     }
 }

@@ -7,7 +7,9 @@ use super::kernels::share;
 use super::registry::{Analyzer, Answer, Need};
 use super::utilization::device_name;
 use crate::model::trace::Trace;
-use crate::reconstruct::{Activity, CallClass, CallId, OpId, OpTable, Steps, sort_nearly_sorted};
+use crate::reconstruct::{
+    Activity, CallClass, CallId, OpId, OpTable, Steps, launches_into_full_queues, sort_nearly_sorted,
+};
 
 pub(super) const ANALYZER: Analyzer = Analyzer {
     name: "launches",
@@ -44,6 +46,9 @@ pub struct LaunchesReport {
 pub struct ShortKernels {
     /// How many.
     pub count: u64,
+    /// Kernels that took less time than a call that blocked on a full queue. They do not count: the GPU held up the
+    /// call.
+    pub blocked: u64,
     /// All kernels with a call of their own: those of graphs have none.
     pub launched: u64,
     /// Share of these.
@@ -108,7 +113,7 @@ pub struct LaunchBound {
     pub offset_ns: u64,
     /// Where it ends.
     pub to_ns: u64,
-    /// Pieces of work in it.
+    /// Launches in it that the device waited for.
     pub ops: u64,
     /// Idle time in it.
     pub idle_ns: u64,
@@ -130,13 +135,15 @@ impl LaunchesReport {
         let is_wanted =
             |op: &OpId| ops.call[op.index()].is_some() && activity.window.holds(ops.start[op.index()]);
         // Latency, delay and time in the call.
+        let from = activity.window.from.unwrap_or(0);
         let durations = |op: OpId| {
             let (start, call) = (ops.start[op.index()], ops.call[op.index()].index());
             let (called, returned) = (calls.start[call], calls.end[call]);
             [
                 start.saturating_sub(called),
                 start.saturating_sub(returned),
-                returned - called,
+                // A call that began before the time range counts from there on.
+                returned.saturating_sub(called.max(from)),
             ]
         };
         let mut counted: [Counted; 3] = Default::default();
@@ -144,6 +151,7 @@ impl LaunchesReport {
         // The time in the calls of short kernels, by thread.
         let mut in_calls: Vec<u64> = vec![0; calls.threads.len()];
         let mut in_steps = in_calls.clone();
+        let blocked = launches_into_full_queues(activity);
         let mut worst = 0;
         let (mut graph_launches, mut graph_kernels) = (0, 0);
         let mut seen = SeenCalls::of(calls.len());
@@ -180,6 +188,10 @@ impl LaunchesReport {
             let overhead = activity.overheads.profiler_nanos(thread, called, returned);
             let call_ns = returned - called - overhead;
             if nanos >= call_ns {
+                continue;
+            }
+            if blocked.binary_search(&call).is_ok() {
+                short_kernels.blocked += 1;
                 continue;
             }
             short_kernels.count += 1;
@@ -334,6 +346,7 @@ fn launch_bound(trace: &Trace, activity: &Activity) -> Vec<LaunchBound> {
     let devices = activity.devices();
     let mut open: Vec<Option<LaunchBound>> = vec![None; devices.len()];
     let mut until: Vec<u64> = vec![0; devices.len()];
+    let mut last_call: Vec<CallId> = vec![CallId::NONE; devices.len()];
     let mut found = Vec::new();
     let is_held_up = |stretch: &LaunchBound| {
         let length = stretch.to_ns.saturating_sub(stretch.from_ns);
@@ -346,6 +359,15 @@ fn launch_bound(trace: &Trace, activity: &Activity) -> Vec<LaunchBound> {
         let place = devices.partition_point(|other| *other < device);
         let call = ops.call[at];
         let (start, end) = activity.window.clipped(ops.start[at], ops.end[at]);
+        // The work of a graph is launched once: what follows its first work waits for no launch.
+        let is_launched = std::mem::replace(&mut last_call[place], call) == call && call.is_some();
+        if is_launched {
+            if let Some(stretch) = &mut open[place] {
+                stretch.to_ns = stretch.to_ns.max(end);
+            }
+            until[place] = until[place].max(end);
+            continue;
+        }
         let is_bound = call.is_some() && until[place] > 0 && activity.calls.end[call.index()] > until[place];
         if is_bound && start > until[place] {
             let stretch = open[place].get_or_insert(LaunchBound {

@@ -2,6 +2,7 @@
 
 mod cache;
 mod copies;
+mod cpu_ahead;
 mod critical_path;
 mod diff;
 mod distribution;
@@ -40,7 +41,7 @@ pub use kernels::{KernelKey, KernelRow, KernelsReport};
 pub use launches::{LaunchBound, LaunchesReport, Queue, QueuePoint, ShortKernels};
 pub use memory::{BadFree, Churn, Holder, MemoryPoint, MemoryPool, MemoryReport};
 pub use registry::{ANALYZERS, AnalysisOptions, Analyzer, Answer, Need, Rows};
-pub use short_name::{short_name, without_parameters};
+pub use short_name::{short_name, with_one_spelling, without_parameters};
 pub use significance::p_value;
 pub use slack::{OpSlack, SlackReport};
 pub use source_line::source_line;

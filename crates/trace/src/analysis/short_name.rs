@@ -1,8 +1,24 @@
 //! Names of kernels without what makes them long.
 
+use std::borrow::Cow;
+
+/// What an unnamed namespace is called: demanglers differ.
+const ANONYMOUS: &str = "(anonymous namespace)";
+
+/// A name in which unnamed namespaces are called `(anonymous namespace)`. Nsight Systems calls them `<unnamed>`.
+pub fn with_one_spelling(name: &str) -> Cow<'_, str> {
+    match name.contains(UNNAMED) {
+        true => name.replace(UNNAMED, ANONYMOUS).into(),
+        false => name.into(),
+    }
+}
+
+const UNNAMED: &str = "<unnamed>";
+
 /// A name without return type, template arguments, function arguments and namespaces of its last part:
 /// `void at::native::vectorized_elementwise_kernel<4, F>(int, F)` is `at::native::vectorized_elementwise_kernel`.
 pub fn short_name(name: &str) -> String {
+    let name = &*with_one_spelling(name);
     let mut short = String::with_capacity(name.len().min(64));
     let mut depth = 0usize;
     let mut letters = name.chars().peekable();
@@ -39,7 +55,6 @@ pub fn short_name(name: &str) -> String {
 
 /// A name without return type and function arguments: `void ns::f<int>(int)` is `ns::f<int>`.
 pub fn without_parameters(name: &str) -> &str {
-    const ANONYMOUS: &str = "(anonymous namespace)";
     let (mut start, mut depth, mut at) = (0, 0usize, 0);
     while let Some(letter) = name[at..].chars().next() {
         let rest = &name[at..];
@@ -108,6 +123,10 @@ mod tests {
             (
                 "void (anonymous namespace)::softmax<float>(float*)",
                 "(anonymous)::softmax",
+            ),
+            (
+                "void at::native::<unnamed>::CatArrayBatchedCopy<at::native::<unnamed>::OpaqueType<2> >(char *)",
+                "at::native::(anonymous)::CatArrayBatchedCopy",
             ),
             (
                 "void cutlass::Kernel2<cutlass_80_tensorop>(Params)",

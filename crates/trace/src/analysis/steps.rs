@@ -50,6 +50,9 @@ pub struct StepsReport {
     pub processes: usize,
     /// Durations of those after the warm-up that are not cut off.
     pub settled: Distribution,
+    /// From the first GPU work of one of these to that of the next step. If the CPU runs ahead, that is the time of a
+    /// step.
+    pub gpu_period: Distribution,
     /// All of them.
     pub steps: Vec<StepRow>,
 }
@@ -83,11 +86,17 @@ impl StepsReport {
     pub fn of(activity: &Activity, steps: &Steps, timeline: &Timeline) -> Self {
         let moments = steps.moments();
         let mut ops = vec![0u64; steps.steps.len()];
+        let mut first = vec![u64::MAX; steps.steps.len()];
         for op in activity.ops.ids() {
             if let Some(step) = steps.of_op(activity, op) {
                 ops[step as usize] += 1;
+                let first = &mut first[step as usize];
+                *first = activity.ops.start[op.index()].min(*first);
             }
         }
+        let begun = |step: usize| first.get(step).copied().filter(|start| *start != u64::MAX);
+        let period = |step: &u32| begun(*step as usize + 1)?.checked_sub(begun(*step as usize)?);
+        let mut periods: Vec<u64> = steps.settled().iter().filter_map(period).collect();
         let rows = steps.steps.iter().zip(ops).map(|(step, ops)| {
             let first = moments.partition_point(|moment| *moment < step.start_ns);
             let last = moments.partition_point(|moment| *moment < step.end_ns);
@@ -126,6 +135,7 @@ impl StepsReport {
             source: steps.source.clone(),
             processes: steps.processes(),
             settled: Distribution::of(&mut durations),
+            gpu_period: Distribution::of(&mut periods),
             steps: rows,
         }
     }

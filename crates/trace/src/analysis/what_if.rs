@@ -6,6 +6,7 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use tracesmith_format::{DeviceId, StackId};
 
+use super::cpu_ahead::{CpuAhead, is_doubtful};
 use super::kernels::share;
 use super::registry::{Analyzer, Answer, Need};
 use super::source_line::source_line;
@@ -113,6 +114,11 @@ pub struct WhatIfReport {
     pub blocked_launches: u64,
     /// Launches before which the host seems to have waited for its work without a call. Such a wait is assumed.
     pub assumed_waits: u64,
+    /// Waits of a stream for another one that no row states, assumed from the times.
+    pub assumed_edges: u64,
+    /// CPU code on the critical path during which launched work had not started, if that makes the path doubtful; else
+    /// 0.
+    pub cpu_ahead_ns: u64,
 }
 
 impl WhatIfReport {
@@ -148,6 +154,8 @@ impl WhatIfReport {
             unordered_graphs: dependencies.unordered_graphs,
             blocked_launches: graph.blocked_launches,
             assumed_waits: graph.waits_without_call,
+            assumed_edges: dependencies.assumed_edges,
+            cpu_ahead_ns: path.cpu_ahead_ns,
         }
     }
 }
@@ -214,6 +222,8 @@ struct OnPath {
     scaled: u64,
     scaled_ns: u64,
     work_share: f64,
+    /// CPU code during which launched work had not started, if that makes the path doubtful; else 0.
+    cpu_ahead_ns: u64,
 }
 
 impl OnPath {
@@ -223,8 +233,11 @@ impl OnPath {
             scaled: 0,
             scaled_ns: 0,
             work_share: 0.0,
+            cpu_ahead_ns: 0,
         };
         let (mut work, mut reached) = (0, 0);
+        let ahead = CpuAhead::of(activity);
+        let (mut host_ns, mut ahead_ns) = (0, 0);
         for at in path.iter().map(|at| *at as usize) {
             let (end, nanos) = (graph.measured(at), graph.duration(at));
             if let Node::Op(op) = graph.nodes[at] {
@@ -237,13 +250,23 @@ impl OnPath {
                 }
                 work += to.saturating_sub(from);
             }
+            let is_host = |link: &Link| matches!(link.kind, LinkKind::Host | LinkKind::OtherThread);
+            if let Some(link) = graph.binding(at).filter(is_host) {
+                let (from, to) = window.clip(graph.measured(link.from as usize), end);
+                host_ns += to.saturating_sub(from);
+                ahead_ns += ahead.within(std::iter::once((from, to)));
+            }
             reached = reached.max(end);
         }
         let first = path.first().map_or(reached, |at| {
             graph.measured(*at as usize) - graph.duration(*at as usize)
         });
         let (first, reached) = window.clip(first, reached);
-        on_path.work_share = share(work, reached.saturating_sub(first));
+        let path_ns = reached.saturating_sub(first);
+        on_path.work_share = share(work, path_ns);
+        if is_doubtful(path_ns, host_ns, ahead_ns) {
+            on_path.cpu_ahead_ns = ahead_ns;
+        }
         on_path
     }
 
@@ -252,9 +275,10 @@ impl OnPath {
         if change >= NOTHING * unchanged_ns as f64 {
             return None;
         }
-        let what_holds = match self.work_share < 0.5 {
-            true => "the GPU waits for the CPU",
-            false => "other GPU work determines the time",
+        let what_holds = match (self.work_share < 0.5, self.cpu_ahead_ns > 0) {
+            (true, true) => "by the recorded calls, the CPU determines the time",
+            (true, false) => "the GPU waits for the CPU",
+            (false, _) => "other GPU work determines the time",
         };
         let percent = |part: f64| format!("{:.0} %", 100.0 * part);
         if changed.scaled_ops > 0 && changed.is_same() {

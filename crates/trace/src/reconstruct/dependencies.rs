@@ -2,7 +2,8 @@
 //!
 //! Two dependencies hold for all work and are not listed: on the call that asked for it, and on the work before it on its
 //! stream. Listed are those that tie streams together: waits for events, the order that CUDA's default stream imposes, that
-//! of graphs, and copies between devices that are in order with both.
+//! of graphs, and copies between devices that are in order with both. Waits that no row states are assumed from the
+//! times.
 //! Beside them stand the calls in which the host waited, each with the work that it waited for.
 
 use std::cell::OnceCell;
@@ -21,6 +22,7 @@ use super::graph_edges::GraphOrder;
 use super::joins::last_to_end;
 use super::ops::OpId;
 use super::syncs::SyncRecord;
+use super::unseen_edges::unseen_edges;
 use super::unseen_waits::CLOCK_ERROR;
 
 /// Why one piece of work waits for another on another stream.
@@ -35,6 +37,8 @@ pub enum EdgeWhy {
     Graph,
     /// One of the two is a copy between devices that waits for all work of both, and the other is such work.
     PeerCopy,
+    /// No row states it: its stream was free, and it started right after the other ended.
+    Assumed,
 }
 
 /// One piece of work waits for another on another stream.
@@ -76,6 +80,8 @@ pub struct Dependencies {
     pub unordered_graphs: u64,
     /// Dependencies that the times contradict, left out.
     pub contradicted: u64,
+    /// Edges that no row states, assumed from the times.
+    pub assumed_edges: u64,
 }
 
 /// Times of two streams may be off by this much before a dependency is contradicted.
@@ -93,6 +99,10 @@ impl Dependencies {
         dependencies.peer_copy_edges(activity, &index);
         dependencies.edges.sort_unstable();
         dependencies.edges.dedup_by_key(|edge| (edge.to, edge.from));
+        let assumed = unseen_edges(activity, &dependencies.edges);
+        dependencies.assumed_edges = assumed.len() as u64;
+        dependencies.edges.extend(assumed);
+        dependencies.edges.sort_unstable();
         dependencies.waits(activity, &index, &recorded);
         dependencies
     }

@@ -23,6 +23,7 @@ mod steps;
 mod syncs;
 mod timeline;
 mod turns;
+mod unseen_edges;
 mod unseen_waits;
 
 pub use activity::{Activity, StreamIndex, StreamKey, Window};
@@ -48,3 +49,4 @@ pub(crate) use ops::{first_rows, times_on};
 pub(crate) use order::sort_nearly_sorted;
 pub(crate) use ranges::{for_each_marker, without_sequence};
 pub(crate) use spans::{HostSpans, NestedSpans};
+pub(crate) use unseen_waits::launches_into_full_queues;

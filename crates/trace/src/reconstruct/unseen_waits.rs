@@ -56,6 +56,13 @@ impl UnseenWaits {
     }
 }
 
+/// The launches that returned when an operation ended, sorted.
+pub(crate) fn launches_into_full_queues(activity: &Activity) -> Vec<CallId> {
+    let mut calls: Vec<CallId> = blocked_launches(activity).iter().map(|wait| wait.call).collect();
+    calls.sort_unstable();
+    calls
+}
+
 /// The wait of a call in a list that is sorted by call.
 pub(super) fn wait_of(waits: &[HostWait], call: CallId) -> Option<OpId> {
     let at = waits.binary_search_by_key(&call, |wait| wait.call).ok()?;

@@ -19,7 +19,13 @@ pub(super) fn findings(
 ) -> anyhow::Result<()> {
     heading("Findings", output)?;
     if report.findings.is_empty() && has_work {
-        return Ok(output.line(&format!("{GOOD}no problems found{GOOD:#}"))?);
+        return Ok(match &report.gpu_bound {
+            Some(sentence) => output.line(&format!("{GOOD}no idle time worth fixing{GOOD:#}. {sentence}"))?,
+            None => output.line(&format!("{GOOD}no problems found{GOOD:#}"))?,
+        });
+    }
+    if let Some(sentence) = &report.gpu_bound {
+        output.line(sentence)?;
     }
     if report.findings.is_empty() {
         return Ok(output.line("nothing to check: no GPU work")?);
@@ -46,11 +52,17 @@ pub(super) fn findings(
             let row = evidence
                 .row
                 .map_or(String::new(), |row| format!(", row {row} of {}", evidence.table));
+            let length = evidence.end_ns - evidence.start_ns;
+            let time = match evidence.cause_ns {
+                Some(nanos) if nanos < length => {
+                    format!("{} of a gap of {}", units::nanos(nanos), units::nanos(length))
+                }
+                _ => units::nanos(length),
+            };
             output.line(&format!(
-                "   {FAINT}{} at {}, {}{row}{FAINT:#}",
+                "   {FAINT}{} at {}, {time}{row}{FAINT:#}",
                 output.name_in_text(&evidence.what),
-                units::offset(span, evidence.start_ns),
-                units::nanos(evidence.end_ns - evidence.start_ns)
+                units::offset(span, evidence.start_ns)
             ))?;
         }
     }
@@ -127,6 +139,8 @@ pub(super) fn critical_path(
             unordered_graphs: report.unordered_graphs,
             blocked_launches: report.blocked_launches,
             assumed_waits: report.assumed_waits,
+            assumed_edges: report.assumed_edges,
+            cpu_ahead_ns: report.cpu_ahead_ns,
         },
         output,
     );
@@ -184,6 +198,8 @@ struct Unsure {
     unordered_graphs: u64,
     blocked_launches: u64,
     assumed_waits: u64,
+    assumed_edges: u64,
+    cpu_ahead_ns: u64,
 }
 
 fn unsure(unsure: &Unsure, output: &mut Output) {
@@ -191,6 +207,23 @@ fn unsure(unsure: &Unsure, output: &mut Output) {
         output.note(&format!(
             "{} blocked because the queue of their stream was full: the CPU waits for the GPU there",
             units::counted(unsure.blocked_launches, "launch", "launches")
+        ));
+    }
+    if unsure.assumed_edges > 0 {
+        output.note(&format!(
+            "the trace does not state which stream waits for which: {} of another stream. These waits were assumed",
+            units::counted(
+                unsure.assumed_edges,
+                "GPU operation started right after one",
+                "GPU operations started right after one"
+            )
+        ));
+    }
+    if unsure.cpu_ahead_ns > 0 {
+        output.warning(&format!(
+            "in {} of the CPU code on the critical path, launched work had not started on the GPU. If the CPU waited there, \
+             in calls that the trace lacks, the GPU determines that time",
+            units::nanos(unsure.cpu_ahead_ns)
         ));
     }
     if unsure.assumed_waits > 0 {
@@ -276,6 +309,8 @@ pub(super) fn what_if(report: &WhatIfReport, output: &mut Output) -> anyhow::Res
             unordered_graphs: report.unordered_graphs,
             blocked_launches: report.blocked_launches,
             assumed_waits: report.assumed_waits,
+            assumed_edges: report.assumed_edges,
+            cpu_ahead_ns: report.cpu_ahead_ns,
         },
         output,
     );

@@ -298,8 +298,20 @@ pub(super) fn step_line(report: &StepsReport, output: &mut Output) -> anyhow::Re
         units::nanos(settled.min_ns),
         units::nanos(settled.max_ns)
     ))?;
+    let gpu = &report.gpu_period;
+    if gpu.count > 0 && gpu.mean_ns > AHEAD * settled.mean_ns {
+        output.line(&format!(
+            "the CPU runs ahead of the GPU. From the first GPU operation of a step to that of the next: mean {}, min {}, max {}",
+            units::nanos(gpu.mean_ns as u64),
+            units::nanos(gpu.min_ns),
+            units::nanos(gpu.max_ns)
+        ))?;
+    }
     Ok(output.line("")?)
 }
+
+/// How many times as long steps of the GPU take as those of the CPU if these are not the time of a step.
+const AHEAD: f64 = 1.05;
 
 /// Why a step does not count in statistics.
 fn mark(step: &Step) -> &'static str {
@@ -557,6 +569,12 @@ pub(super) fn launches(report: &LaunchesReport, output: &mut Output) -> anyhow::
             percent(short.share),
             if short.count == 1 { "it" } else { "them" }
         ))?;
+        if short.blocked > 0 {
+            output.line(&format!(
+                "{} not counted there: the launch call blocked on a full queue",
+                units::counted(short.blocked, "kernel is", "kernels are")
+            ))?;
+        }
     }
     if report.graph_launches > 0 {
         output.line(&format!(
@@ -601,7 +619,7 @@ pub(super) fn launch_bound(
         ("device", Align::Left),
         ("at", Align::Right),
         ("length", Align::Right),
-        ("work", Align::Right),
+        ("launches", Align::Right),
         ("idle", Align::Right),
     ]);
     for stretch in report.launch_bound.iter().take(limit) {

@@ -31,6 +31,7 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
             start_ns: first.time_ns,
             offset_ns: 0,
             end_ns: first.time_ns,
+            cause_ns: None,
         }],
     }]
 }

@@ -13,26 +13,26 @@ const LOAD_AHEAD: &str = "Prepare data ahead of time, in other processes or thre
 /// Share of the CPU's time from which on a place is the main one.
 const MAIN: f64 = 0.5;
 
-/// Whether the CPU mostly loads data, by the names of its ranges and functions.
-fn loads_data(facts: &Facts<'_>) -> bool {
+/// The share of the CPU's time in which it loads data, by the names of its ranges and functions, if that is most of it.
+fn loading_share(facts: &Facts<'_>) -> Option<f64> {
     let host = &facts.summary.host;
     let lists = [&host.ranges, &host.functions, &host.lines];
-    lists.into_iter().any(|rows| {
-        let main = rows.first().filter(|row| row.share >= MAIN);
-        main.is_some_and(|row| {
-            let name = row.name.to_ascii_lowercase();
-            [
-                "dataloader",
-                "load_batch",
-                "next_batch",
-                "get_batch",
-                "data_loading",
-            ]
-            .iter()
-            .any(|word| name.contains(word))
-                || ["load", "data", "dataloading", "fetch"].contains(&name.as_str())
-        })
-    })
+    let main = lists.into_iter().filter_map(|rows| rows.first());
+    let loading = main.filter(|row| row.share >= MAIN && is_of_loading(&row.name));
+    loading.map(|row| row.share).max_by(f64::total_cmp)
+}
+
+fn is_of_loading(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    let words = [
+        "dataloader",
+        "load_batch",
+        "next_batch",
+        "get_batch",
+        "data_loading",
+    ];
+    words.iter().any(|word| name.contains(word))
+        || ["load", "data", "dataloading", "fetch"].contains(&name.as_str())
 }
 
 pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
@@ -55,15 +55,20 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
         let overlap = if places.len() > 1 { "; these overlap" } else { "" };
         sentence = format!("{sentence}. Of {whose}, {}{overlap}", places.join(", and "));
     }
+    let loading = loading_share(facts);
     vec![Finding {
         rule: "host_busy",
         sentence,
-        advice: match loads_data(facts) {
-            true => LOAD_AHEAD.into(),
-            false => facts.program.less_host_work(),
+        advice: match loading {
+            Some(_) => LOAD_AHEAD.into(),
+            None => facts.program.less_host_work(),
         },
         assumption: "the launching thread computes between its CUDA calls, and does not wait there for data, a lock or a process",
-        saves_ns: Some(idle),
+        // The advice is for that place alone.
+        saves_ns: Some(match loading {
+            Some(share) => (idle as f64 * share.min(1.0)) as u64,
+            None => idle,
+        }),
         saves_share: None,
         evidence: device.gaps_of(IdleCause::HostBusy),
     }]

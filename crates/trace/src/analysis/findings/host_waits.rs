@@ -136,6 +136,7 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
                     start_ns: call.start,
                     offset_ns: 0,
                     end_ns: call.end,
+                    cause_ns: None,
                 }],
             }
         })

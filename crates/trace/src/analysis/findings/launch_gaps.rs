@@ -18,7 +18,7 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
     vec![Finding {
         rule: "launch_gaps",
         sentence: format!(
-            "{} of the time {} is idle while a launch call is in progress ({} of {} on average)",
+            "{} of the time {} is idle from a launch call to the start of its work ({} of {} on average)",
             percent(nanos, facts.span_ns),
             device.name(),
             many(gaps, "gap"),

@@ -48,6 +48,7 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
                     start_ns: holder.first_ns,
                     offset_ns: 0,
                     end_ns: holder.first_ns,
+                    cause_ns: None,
                 }],
             });
         }

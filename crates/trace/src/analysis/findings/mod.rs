@@ -10,6 +10,7 @@ mod bad_frees;
 mod before_recording;
 mod copies_alone;
 mod exposed_communication;
+mod gpu_bound;
 mod host_busy;
 mod host_waits;
 mod launch_gaps;
@@ -63,6 +64,8 @@ pub struct FindingsReport {
     pub span_ns: u64,
     /// What was found.
     pub findings: Vec<Finding>,
+    /// Which kernels take the time, if the GPUs are busy with them nearly all the time.
+    pub gpu_bound: Option<String>,
 }
 
 /// One thing that is wrong.
@@ -99,6 +102,8 @@ pub struct Evidence {
     pub offset_ns: u64,
     /// Where it ends.
     pub end_ns: u64,
+    /// How much of it has the cause that the finding is about; none if all of it has.
+    pub cause_ns: Option<u64>,
 }
 
 /// What rules look at.
@@ -169,7 +174,11 @@ impl FindingsReport {
             let key = |finding: &Finding| std::cmp::Reverse(finding.saves_ns.unwrap_or(0));
             key(a).cmp(&key(b)).then_with(|| a.sentence.cmp(&b.sentence))
         });
-        FindingsReport { span_ns, findings }
+        FindingsReport {
+            span_ns,
+            findings,
+            gpu_bound: gpu_bound::sentence(&facts),
+        }
     }
 }
 
@@ -284,6 +293,7 @@ fn idle_before(gap: &LongGap) -> Evidence {
         start_ns: gap.from_ns,
         offset_ns: 0,
         end_ns: gap.to_ns,
+        cause_ns: Some(gap.cause_ns),
     }
 }
 
@@ -325,6 +335,7 @@ fn longest_alone(facts: &Facts<'_>, device: u32, is_meant: impl Fn(OpClass) -> b
         start_ns: ops.start[op.index()],
         offset_ns: 0,
         end_ns: ops.end[op.index()],
+        cause_ns: None,
     };
     let is_some = |(nanos, _): &(u64, OpId)| *nanos > 0;
     longest.into_iter().filter(is_some).map(evidence).collect()
@@ -347,6 +358,7 @@ fn longest_copy(row: &CopyRow) -> Evidence {
         start_ns: row.longest_start_ns,
         offset_ns: 0,
         end_ns: row.longest_start_ns + row.durations.max_ns,
+        cause_ns: None,
     }
 }
 

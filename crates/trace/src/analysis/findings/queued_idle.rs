@@ -16,7 +16,7 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
         return Vec::new();
     };
     let evidence = device.gaps_of(IdleCause::Dispatch);
-    let longest = evidence.iter().map(|gap| gap.end_ns - gap.start_ns).max();
+    let longest = evidence.iter().filter_map(|gap| gap.cause_ns).max();
     let longest = longest.unwrap_or(0);
     if idle / gaps.max(1) < LONG_NANOS && (longest as f64) < WORTH_LONGEST * facts.span_ns as f64 {
         return Vec::new();

@@ -35,6 +35,7 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
         start_ns: short.worst_start_ns,
         offset_ns: 0,
         end_ns: short.worst_end_ns,
+        cause_ns: None,
     });
     vec![Finding {
         rule: "short_kernels",

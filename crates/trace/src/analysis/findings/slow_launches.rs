@@ -3,7 +3,7 @@
 use tracesmith_format::Projection;
 use tracesmith_format::tables::Kernel;
 
-use super::{Facts, Finding, idle_before, many, percent};
+use super::{Evidence, Facts, Finding, idle_before, many, percent};
 use crate::analysis::idle::{DeviceIdle, LongGap};
 use crate::reconstruct::OpTable;
 use crate::units;
@@ -49,7 +49,13 @@ pub(super) fn find(facts: &Facts<'_>) -> Vec<Finding> {
         assumption,
         saves_ns: Some(nanos),
         saves_share: None,
-        evidence: slowest.into_iter().map(idle_before).collect(),
+        evidence: slowest
+            .into_iter()
+            .map(|gap| Evidence {
+                cause_ns: Some(gap.launch_call_ns),
+                ..idle_before(gap)
+            })
+            .collect(),
     }]
 }
 

@@ -107,6 +107,7 @@ fn finding(facts: &Facts<'_>, longest: &StepRow) -> Finding {
             start_ns: longest.step.start_ns,
             offset_ns: 0,
             end_ns: longest.step.end_ns,
+            cause_ns: None,
         }],
     }
 }

@@ -144,7 +144,12 @@ fn mark_of(name: &str) -> Option<(Mark, String)> {
 }
 
 /// What the names of steps have in common: the name without its numbers, when its last word is a step or an iteration.
+/// Serving programs write what a step does in brackets: `step[DECODE bs=32]`.
 fn step_base(name: &str) -> Option<String> {
+    let name = match name.split_once('[') {
+        Some((base, rest)) if !base.is_empty() && rest.ends_with(']') => base,
+        _ => name,
+    };
     let is_word = |letter: char| letter.is_alphanumeric();
     let mut words: Vec<&str> = Vec::new();
     let mut rest = name;
@@ -343,6 +348,8 @@ mod tests {
             ("step", Some("step")),
             ("[step 3/200]", Some("step")),
             ("epoch 1 step 3", Some("epoch step")),
+            ("step[DECODE bs=32]", Some("step")),
+            ("layers[3]", None),
             ("aten::addmm", None),
             ("stepping", None),
             ("steps done: 3", None),
