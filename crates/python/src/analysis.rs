@@ -5,7 +5,7 @@ use serde::Serialize;
 use tracesmith_trace::analysis::{
     self, AnalysisOptions, Analyzer, DiffKey, DiffReport, Finding, SummaryReport,
 };
-use tracesmith_trace::reconstruct::Window;
+use tracesmith_trace::reconstruct::{DataQuality, Window};
 use tracesmith_trace::{Error, Wanted};
 
 use crate::error::{NativeError, UsageError, sentence, trace_error};
@@ -66,9 +66,18 @@ impl Analysis {
     fn summary(&self, py: Python<'_>) -> PyResult<String> {
         #[derive(Serialize)]
         struct Whole<'a> {
-            #[serde(flatten)]
-            summary: &'a SummaryReport,
+            span_ns: Option<(u64, u64)>,
+            analyzed_ns: (u64, u64),
+            doubts: &'a DataQuality,
+            utilization: &'a UtilizationReport,
+            idle: Option<&'a IdleReport>,
+            host: Option<&'a HostTime>,
+            steps: &'a StepsReport,
+            kernels: &'a KernelsReport,
+            copies: &'a CopiesReport,
+            launches: &'a LaunchesReport,
             findings: Option<&'a [Finding]>,
+            gpu_bound: Option<&'a str>,
         }
         let analysis = self.analysis.clone();
         let text = job::run(py, None, move |_| -> Result<String, Failed> {
@@ -78,10 +87,20 @@ impl Analysis {
                 None => Some(analysis.findings(&summary)?),
                 Some(_) => None,
             };
-            let findings = findings.as_ref().map(|report| report.findings.as_slice());
+            let found = findings.as_ref();
             Ok(serde_json::to_string(&Whole {
-                summary: &summary,
-                findings,
+                span_ns: summary.span_ns,
+                analyzed_ns: summary.analyzed_ns,
+                doubts: &summary.doubts,
+                utilization: &summary.utilization,
+                idle: found.map(|_| &summary.idle),
+                host: found.map(|_| &summary.host),
+                steps: &summary.steps,
+                kernels: &summary.kernels,
+                copies: &summary.copies,
+                launches: &summary.launches,
+                findings: found.map(|report| report.findings.as_slice()),
+                gpu_bound: found.and_then(|report| report.gpu_bound.as_deref()),
             })?)
         })?;
         text.map_err(PyErr::from)
@@ -111,8 +130,8 @@ pub(crate) fn diff(py: Python<'_>, before: &Analysis, after: &Analysis, by: &str
     struct Whole<'a> {
         #[serde(flatten)]
         report: &'a DiffReport,
-        doubts_a: &'a tracesmith_trace::reconstruct::DataQuality,
-        doubts_b: &'a tracesmith_trace::reconstruct::DataQuality,
+        doubts_a: &'a DataQuality,
+        doubts_b: &'a DataQuality,
     }
     let by = match by {
         "name" => DiffKey::Name,

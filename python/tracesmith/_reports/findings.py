@@ -27,10 +27,14 @@ class Evidence:
     """The same, from the start of the trace."""
     end_ns: int
     """End."""
+    cause_ns: int | None
+    """How much of it has the cause that the finding is about. `None` if all of it has."""
 
     def __str__(self) -> str:
         row = "" if self.row is None else f", row {self.row} of {self.table}"
-        return f"{self.what} at {offset(self.offset_ns)}, {time(self.end_ns - self.start_ns)}{row}"
+        length = time(self.end_ns - self.start_ns)
+        share = length if self.cause_ns is None else f"{time(self.cause_ns)} of a gap of {length}"
+        return f"{self.what} at {offset(self.offset_ns)}, {share}{row}"
 
 
 @dataclass(frozen=True, slots=True)

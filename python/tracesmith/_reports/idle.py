@@ -24,7 +24,7 @@ CAUSES = {
     "host_module": "CPU loads a module",
     "host_call": "CPU in another call",
     "profiler_overhead": "profiler overhead",
-    "launch_gap": "launch in progress",
+    "launch_gap": "launch (call to GPU start)",
     "dispatch": "launched, not started by the GPU",
     "other_stream": "waits for another stream",
     "communication": "waits for communication",
@@ -61,6 +61,8 @@ class Gap:
     """End of the gap."""
     cause: str
     """Its main cause."""
+    cause_ns: int
+    """How much of the gap had this cause."""
     next: str
     """The operation that ended it."""
     next_table: str

@@ -19,6 +19,8 @@ class ShortKernels:
 
     count: int
     """How many."""
+    blocked: int
+    """Others, left out because their call waited for a full queue."""
     launched: int
     """The kernels that `share` is of: those with a call of their own."""
     share: float

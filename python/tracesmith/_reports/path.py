@@ -79,6 +79,10 @@ class Assumptions:
     """Launches that blocked because the queue of their stream was full."""
     assumed_waits: int
     """CPU waits without a call, assumed from the times."""
+    assumed_edges: int
+    """Waits of a stream for another one that no row states, assumed from the times."""
+    cpu_ahead_ns: int
+    """CPU code on the path during which launched work had not started, if that makes the path doubtful; else 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +107,10 @@ class CriticalPathReport(Assumptions, Report):
     """Slack by name, the least first."""
     contradicted: int
     """Dependencies that the times contradict. They are left out."""
+    assumed_edges: int
+    """Waits of a stream for another one that no row states, assumed from the times."""
+    cpu_ahead_ns: int
+    """CPU code on the path during which launched work had not started, if that makes the path doubtful; else 0."""
     host: HostTime
     """Where the CPU was in its part of the path."""
     doubts: DataQuality

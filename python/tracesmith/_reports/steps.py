@@ -121,6 +121,8 @@ class StepsReport(Report):
     """The number of processes that have steps."""
     settled: Distribution
     """Step durations, without warm-up and without steps that are cut off."""
+    gpu_period: Distribution
+    """From the first GPU work of a step to that of the next. If the CPU runs ahead, that is the time of a step."""
     steps: Items[StepRow]
     """All steps."""
     doubts: DataQuality

@@ -51,6 +51,8 @@ class Summary(Report):
     """The launches."""
     findings: Findings | None
     """Problems, with advice. `None` if a GPU has work that is not selected."""
+    gpu_bound: str | None
+    """Which kernels take the time, if GPUs are busy with them nearly all the time."""
 
     def _parts(self) -> Iterator[Part]:
         yield Part(
@@ -66,5 +68,7 @@ class Summary(Report):
         if self.findings is not None:
             yield Part("Findings")
             yield from self.findings._parts()
+        if self.gpu_bound:
+            yield Part(self.gpu_bound)
         if self.doubts.warnings:
             yield Part("", remarks=[f"warning: {line}" for line in self.doubts.warnings])

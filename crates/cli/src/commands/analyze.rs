@@ -132,6 +132,7 @@ fn summary(args: &AnalyzeArgs, analysis: &Analysis, limit: usize, output: &mut O
     if output.format == Format::Json {
         let mut answer = value(&report)?;
         answer["findings"] = value(&findings.as_ref().map(|report| &report.findings))?;
+        answer["gpu_bound"] = value(&findings.as_ref().and_then(|report| report.gpu_bound.as_deref()))?;
         if findings.is_none() {
             answer["idle"] = Value::Null;
             answer["host"] = Value::Null;
