@@ -153,7 +153,7 @@ fn python() {
     let interpreters = interpreters::find();
     let known = || interpreters.iter().filter(|interpreter| interpreter.is_known());
     if known().next().is_none() {
-        println!("SKIPPED: no interpreter of 3.9 to 3.14 on this machine");
+        println!("SKIPPED: {} on this machine", interpreters::KNOWN);
     }
     for interpreter in known() {
         let Times { median, best, frames } = times_of(interpreter, &library);

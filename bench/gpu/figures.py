@@ -834,6 +834,28 @@ def leaving():
         f"{found['kernels']}; {found['ring_full'] + found['vendor_dropped']}", "120000; 0")
 
 
+def from_python():
+    """The Python package, in an interpreter that has it and PyTorch: PACKAGE_PYTHON, or this one."""
+    interpreter = os.environ.get("PACKAGE_PYTHON", sys.executable)
+    if run([interpreter, "-c", "import torch, tracesmith"], check=False):
+        row("python", "the package and PyTorch", f"not both in {interpreter}")
+        return
+    folder = OUTPUT / "python"
+    folder.mkdir(exist_ok=True)
+    asked = {"open_ms": "≤ 200", "close_ms": "≤ 50", "lost": "0", "us_no_tool": "< 1", "us_armed": "< 1", "conflict": "none"}
+    script = str(BENCH / "from_python.py")
+    ways = {"": [interpreter], "run: ": [interpreter, "-m", "tracesmith", "run"]}
+    for way, command in ways.items():
+        for what in ("windows", "schedule", "before", "within", "record", "ranges", "early"):
+            done = subprocess.run([*command, script, what], cwd=folder, capture_output=True, text=True, timeout=300)
+            for line in done.stdout.splitlines():
+                name, _, value = line.partition(" ")
+                wanted = next((limit for ending, limit in asked.items() if name.endswith(ending)), "")
+                row("python", f"{way}{what}: {name}", value, wanted)
+            if done.returncode != 0:
+                row("python", f"{way}{what}: FAILED", done.stderr[-800:].replace("\n", " ⏎ "))
+
+
 SECTIONS = {
     "million": million,
     "launches": launches,
@@ -850,6 +872,7 @@ SECTIONS = {
     "tools": vendors_tools,
     "clients": clients,
     "programs": programs,
+    "python": from_python,
     "benchmark": benchmark,
     "stacks": stacks,
     "frameworks": frameworks,

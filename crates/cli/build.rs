@@ -49,7 +49,9 @@ fn build(root: &Path, target: &Path) -> PathBuf {
     let mut cargo = Command::new(variable("CARGO"));
     cargo
         .current_dir(root)
-        .args(["build", "--release", "--locked", "--package", "tracesmith-inject"])
+        .args(["build", "--release", "--package", "tracesmith-inject"])
+        // A source distribution of the Python package leaves crates out, so cargo has to change its lock file.
+        .args(root.join(".git").exists().then_some("--locked"))
         .arg("--target-dir")
         .arg(target)
         // Those of the outer build: a linter in place of the compiler, for one.

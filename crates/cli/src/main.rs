@@ -1,7 +1,7 @@
 //! The `tracesmith` command.
 //!
 //! `args` parses, and `commands` call the libraries. Only `output` prints, except for `top`, which uses the whole
-//! terminal. Only this file ends the process: 0 success, 1 check failed, 2 TraceSmith failed, or the exit code of the
+//! terminal, and `record --control`, which talks to a program. Only this file ends the process: 0 success, 1 check failed, 2 TraceSmith failed, or the exit code of the
 //! recorded program.
 
 mod args;
@@ -15,7 +15,6 @@ mod output;
 mod progress;
 mod select;
 mod similar;
-mod time_arg;
 mod timeline;
 
 use std::io;

@@ -343,7 +343,7 @@ fn plain(value: &Value) -> String {
 }
 
 /// What to do about an error, where that is known.
-fn hint(error: &anyhow::Error) -> Option<String> {
+pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
     if let Some(hinted) = error.chain().find_map(|cause| cause.downcast_ref::<Hinted>()) {
         return Some(hinted.hint.to_owned());
     }

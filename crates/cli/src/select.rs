@@ -1,16 +1,14 @@
 //! What options of several commands select: time ranges, steps, GPUs, processes, ranks and single rows.
 
-use std::collections::BTreeSet;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use anyhow::{Context, bail};
-use tracesmith_format::{DeviceId, ProcessId, StreamId, Timestamp};
+use anyhow::bail;
+use tracesmith_format::Timestamp;
 use tracesmith_trace::analysis::Analysis;
-use tracesmith_trace::{EventKind, Found, Selection, TimeRange, Trace};
+use tracesmith_trace::{EventKind, Found, Selection, TimeArg, TimeRange, Trace, Wanted, time_range};
 
 use crate::args::{SelectArgs, TimeRangeArgs};
-use crate::time_arg::{TimeArg, time_range};
 
 /// The selected time range, or that of the selected step. Steps are those of the selected processes.
 pub(crate) fn range_of(
@@ -19,7 +17,7 @@ pub(crate) fn range_of(
     trace: &Arc<Trace>,
 ) -> anyhow::Result<TimeRange> {
     let Some(step) = stretch.step else {
-        return time_range(stretch.from, stretch.to, trace.span());
+        return Ok(time_range(stretch.from, stretch.to, trace.span())?);
     };
     let window = Analysis::selected_step(trace, step, selection)?.activity.window;
     Ok(TimeRange {
@@ -30,132 +28,13 @@ pub(crate) fn range_of(
 
 /// The selected processes, GPUs and streams. Each must be in the trace.
 pub(crate) fn selection(args: &SelectArgs, trace: &Trace) -> anyhow::Result<Selection> {
-    Ok(Selection {
-        processes: processes(&args.process, &args.rank, trace)?,
-        devices: devices(&args.device, trace)?,
-        streams: streams(&args.stream, trace)?,
-    })
-}
-
-/// The streams that a user names. `None` if none is named.
-fn streams(wanted: &[u64], trace: &Trace) -> anyhow::Result<Option<Vec<StreamId>>> {
-    if wanted.is_empty() {
-        return Ok(None);
-    }
-    let mut known: BTreeSet<u64> = trace.streams.iter().map(|stream| stream.stream.0).collect();
-    if !wanted.iter().all(|stream| known.contains(stream)) {
-        // Not every trace describes its streams.
-        known.extend(trace.work_places()?.iter().map(|place| place.stream.0));
-    }
-    if let Some(missing) = wanted.iter().find(|stream| !known.contains(stream)) {
-        let known = known.iter().map(ToString::to_string);
-        bail!(
-            "the trace has no stream {missing}; {}",
-            there_are("stream", known)
-        );
-    }
-    Ok(Some(wanted.iter().copied().map(StreamId).collect()))
-}
-
-/// The GPUs that a user names: the driver's index, `HOST:INDEX` or `#ID`. `None` if none is named.
-fn devices(wanted: &[String], trace: &Trace) -> anyhow::Result<Option<Vec<DeviceId>>> {
-    if wanted.is_empty() {
-        return Ok(None);
-    }
-    let mut ids = Vec::new();
-    for text in wanted {
-        let before = ids.len();
-        if let Some(id) = text.strip_prefix('#') {
-            let id = id.parse();
-            let id = DeviceId(id.with_context(|| format!("reading the device id {text}"))?);
-            if trace.device(id).is_none() {
-                let known = trace.devices.iter().map(|device| format!("#{}", device.id.0));
-                bail!("the trace has no GPU {text}; {}", there_are("GPU", known));
-            }
-            ids.push(id);
-            continue;
-        }
-        let (host, ordinal) = match text.rsplit_once(':') {
-            Some((host, ordinal)) => (Some(host), ordinal),
-            None => (None, text.as_str()),
-        };
-        let ordinal: u32 = ordinal
-            .parse()
-            .with_context(|| format!("reading the GPU number {text}"))?;
-        let is_on_host = |device: &&tracesmith_format::tables::Device| {
-            host.is_none_or(|name| {
-                let host = trace.host(device.host);
-                host.is_some_and(|host| trace.string(host.name) == name)
-            })
-        };
-        let devices = trace.devices.iter().filter(|device| device.ordinal == ordinal);
-        ids.extend(devices.filter(is_on_host).map(|device| device.id));
-        if ids.len() == before {
-            let known = trace.devices.iter().map(|device| device.ordinal.to_string());
-            bail!("the trace has no GPU {text}; {}", there_are("GPU", known));
-        }
-    }
-    ids.sort_unstable();
-    ids.dedup();
-    Ok(Some(ids))
-}
-
-/// The processes that a user names, by PID, `#ID` or rank. `None` if none is named: all are selected.
-fn processes(wanted: &[String], ranks: &[u32], trace: &Trace) -> anyhow::Result<Option<Vec<ProcessId>>> {
-    if wanted.is_empty() && ranks.is_empty() {
-        return Ok(None);
-    }
-    let mut ids = Vec::new();
-    for text in wanted {
-        if let Some(id) = text.strip_prefix('#') {
-            let id = id.parse();
-            let id = ProcessId(id.with_context(|| format!("reading the process id {text}"))?);
-            if trace.process(id).is_none() {
-                let known = trace.processes.iter().map(|process| format!("#{}", process.id.0));
-                bail!("the trace has no process {text}; {}", there_are("process", known));
-            }
-            ids.push(id);
-            continue;
-        }
-        let pid: u32 = text.parse().with_context(|| format!("reading the pid {text}"))?;
-        let processes = trace.processes.iter().filter(|process| process.pid == pid);
-        let before = ids.len();
-        ids.extend(processes.map(|process| process.id));
-        if ids.len() == before {
-            let known = trace.processes.iter().map(|process| process.pid.to_string());
-            bail!("the trace has no process {text}; {}", there_are("process", known));
-        }
-    }
-    for rank in ranks {
-        let processes = trace.processes.iter();
-        let before = ids.len();
-        ids.extend(
-            processes
-                .filter(|process| process.rank.get() == Some(*rank))
-                .map(|process| process.id),
-        );
-        if ids.len() == before {
-            let known = trace.processes.iter().filter_map(|process| process.rank.get());
-            let known = known.map(|rank| rank.to_string());
-            bail!("the trace has no rank {rank}; {}", there_are("rank", known));
-        }
-    }
-    ids.sort_unstable();
-    ids.dedup();
-    Ok(Some(ids))
-}
-
-/// Lists what can be selected instead.
-fn there_are(what: &str, known: impl Iterator<Item = String>) -> String {
-    const SHOWN: usize = 10;
-    let mut known: Vec<String> = known.collect();
-    known.sort_by_key(|text| (text.len(), text.clone()));
-    known.dedup();
-    match known.len() {
-        0 => format!("it has no {what} with a number"),
-        1..=SHOWN => format!("it has {what} {}", known.join(", ")),
-        count => format!("it has {count}, from {what} {} to {}", known[0], known[count - 1]),
-    }
+    let wanted = Wanted {
+        processes: args.process.clone(),
+        ranks: args.rank.clone(),
+        devices: args.device.clone(),
+        streams: args.stream.clone(),
+    };
+    Ok(wanted.in_trace(trace)?)
 }
 
 /// A row of a table, as findings name it: `kernels:9094` is row 9094 of `kernels`.
@@ -263,14 +142,5 @@ mod tests {
         ] {
             assert!(wrong.parse::<RowRef>().is_err(), "{wrong}");
         }
-    }
-
-    #[test]
-    fn what_can_be_selected_is_listed() {
-        let list = |numbers: &[u32]| there_are("rank", numbers.iter().map(ToString::to_string));
-        assert_eq!(list(&[]), "it has no rank with a number");
-        assert_eq!(list(&[3, 0, 3]), "it has rank 0, 3");
-        let many: Vec<u32> = (0..64).collect();
-        assert_eq!(list(&many), "it has 64, from rank 0 to 63");
     }
 }

@@ -106,6 +106,11 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
         ],
         &["tracesmith-inject", "tracesmith-fake-cuda"],
     ),
+    (
+        "python",
+        &["format", "trace", "interop", "sql"],
+        &["tracesmith-cuda", "tracesmith-wire", "tracesmith", "clap"],
+    ),
     ("fake-cuda", &[], &[]),
     ("skip", &[], &[]),
 ];
@@ -257,6 +262,8 @@ fn unsafe_code_stays_in_the_rooms_for_it() {
             "crates/fake-cuda/",
             "crates/replay/src/cuda.rs",
             "crates/sql/src/table.rs",
+            "crates/python/src/arm.rs",
+            "crates/python/src/nvtx.rs",
             "bench/",
         ]
         .iter()

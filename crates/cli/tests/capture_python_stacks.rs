@@ -14,7 +14,7 @@ use crate::support;
 use std::collections::BTreeMap;
 
 use support::Run;
-use support::python::{Interpreter, find, script};
+use support::python::{Interpreter, KNOWN, find, script};
 use support::rows::{assert_whole, joined_kernels, rows};
 use support::stacks::{Function, end, functions};
 use support::stage::{Place, run, stage};
@@ -36,7 +36,7 @@ fn profiled(place: &Place, interpreter: &Interpreter, script_name: &str) -> (Run
 fn known() -> Vec<Interpreter> {
     let known: Vec<_> = find().into_iter().filter(Interpreter::is_known).collect();
     if known.is_empty() {
-        tracesmith_skip::without("python", "no interpreter of 3.9 to 3.14");
+        tracesmith_skip::without("python", KNOWN);
     }
     known
 }

@@ -13,6 +13,7 @@ mod architecture;
 mod arguments;
 mod capture_clients;
 mod capture_containers;
+mod capture_control;
 mod capture_ends;
 mod capture_faults;
 mod capture_flight;

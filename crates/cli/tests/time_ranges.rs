@@ -32,7 +32,8 @@ fn each_command(range: &[&str], check: impl Fn(&str, Run)) {
 fn a_range_after_the_end_is_an_error_that_names_the_end() {
     each_command(&["--from", "900ms"], |command, run| {
         assert_eq!(run.code, Some(2), "{command}: {run:?}");
-        let words = "--from 900.00 ms is after the end of the trace: the trace ends at 624.86 ms";
+        let words =
+            "the time range starts at 900.00 ms, after the end of the trace: the trace ends at 624.86 ms";
         assert!(run.stderr.contains(words), "{command}: {run:?}");
         assert_eq!(run.stdout, "", "{command}");
     });
@@ -41,9 +42,9 @@ fn a_range_after_the_end_is_an_error_that_names_the_end() {
 #[test]
 fn an_empty_range_is_an_error_in_the_users_own_times() {
     for (from, to, words) in [
-        ("3ms", "1ms", "--from 3.00 ms is not before --to 1.00 ms"),
-        ("30%", "30%", "--from 30 % is not before --to 30 %"),
-        ("0", "@7", "--from 0 ns is not before --to @7"),
+        ("3ms", "1ms", "its start 3.00 ms is not before its end 1.00 ms"),
+        ("30%", "30%", "its start 30 % is not before its end 30 %"),
+        ("0", "@7", "its start 0 ns is not before its end @7"),
     ] {
         each_command(&["--from", from, "--to", to], |command, run| {
             assert_eq!(run.code, Some(2), "{command}: {run:?}");
@@ -53,7 +54,7 @@ fn an_empty_range_is_an_error_in_the_users_own_times() {
     each_command(&["--to", "@7"], |command, run| {
         assert_eq!(run.code, Some(2), "{command}: {run:?}");
         assert!(
-            run.stderr.contains("--to @7 is before the start of the trace"),
+            run.stderr.contains("ends at @7, before the start of the trace"),
             "{command}: {run:?}"
         );
     });

@@ -53,6 +53,14 @@ pub enum Error {
         /// The pid.
         process: u32,
     },
+    /// A process, or CUPTI in it, does not let itself be recorded.
+    #[error("cannot record: {words}")]
+    Refused {
+        /// The kind of reason.
+        reason: Refusal,
+        /// The reason that the process gave.
+        words: String,
+    },
     /// The flight recorder was not written.
     #[error("the flight recorder of process {process} was not written: {reason}")]
     NotDumped {
@@ -73,6 +81,18 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
+}
+
+/// Why a process is not recorded, for programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// It is being recorded already.
+    Busy,
+    /// Another profiler uses CUPTI in it.
+    Conflict,
+    /// Another reason.
+    Other,
 }
 
 impl Error {

@@ -88,6 +88,12 @@ impl Health {
         }
     }
 
+    /// The detail of the first loss with this cause.
+    pub(crate) fn first(&self, cause: HealthCause) -> Option<&str> {
+        let found = self.losses.iter().find(|loss| loss.cause == cause);
+        found.map(|loss| loss.detail.as_str())
+    }
+
     pub(crate) fn into_losses(self) -> Vec<Loss> {
         self.losses
     }

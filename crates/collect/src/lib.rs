@@ -24,6 +24,7 @@
 //!
 //! - [`profile()`] starts a program under the collector.
 //! - [`record()`] attaches to programs that were started with the variables of [`environment()`].
+//! - [`Operator`] directs a recording, for tools. [`Event`] tells how far it is.
 //! - [`dump()`] requests the contents of a flight recorder.
 //! - [`Capture`] states what to record and when. [`Report`] is the result.
 //! - [`CounterSource`] provides the counters of devices.
@@ -42,6 +43,7 @@ mod host;
 mod identity;
 mod launch;
 mod mounts;
+mod operator;
 mod profile;
 mod record;
 mod report;
@@ -61,8 +63,9 @@ pub use counters::{CounterSource, DeviceFacts, OpenCounters, Sample};
 pub use dump::dump;
 pub use end::End;
 pub use environment::{CuptiPreinit, environment};
-pub use error::Error;
+pub use error::{Error, Refusal};
 pub use launch::{Injection, Launch, Preload, Wait};
+pub use operator::{Event, Operator};
 pub use profile::profile;
 pub use record::{Selection, record};
 pub use report::{Loss, Report, RowCounts};

@@ -14,6 +14,7 @@ use crate::{
     capture::{Capture, Destination},
     error::Error,
     identity::has_ended,
+    operator::{Event, Instruction, Operator},
     profile::{close, is_stop},
     report::Report,
     session::Session,
@@ -42,17 +43,19 @@ pub enum Selection {
     Processes(BTreeSet<u32>),
 }
 
-/// Records attachable programs until the window closes, a signal arrives, or the selected processes have exited.
-/// Calls `opened` once all programs that are attachable now are being recorded.
+/// Records attachable programs until the window closes, a signal or an order arrives, or the selected processes have
+/// exited. Calls `notify` when something happens, first once all programs that are attachable now are being recorded.
 ///
 /// # Errors
 ///
-/// If the trace cannot be created, or a selected process is not attachable.
+/// If the trace cannot be created, or a selected process is not attachable. With an operator also if a process refuses
+/// to be recorded. Without one, the trace and the report contain the reason.
 pub fn record(
     selection: &Selection,
     capture: Capture,
     destination: Destination,
-    opened: impl FnOnce(),
+    mut operator: Option<Operator>,
+    mut notify: impl FnMut(Event),
 ) -> Result<Report, Error> {
     let signals = Signals::block()?;
     let path = destination.path.clone();
@@ -61,18 +64,32 @@ pub fn record(
         session.abandon(&path);
         return Err(error);
     }
-    let (mut next_look, mut opened) = (Instant::now(), Some(opened));
+    let (mut next_look, mut is_opening) = (Instant::now(), true);
     let mut connected = Connected::new();
     while !session.is_over() {
         if *selection == Selection::Everyone && Instant::now() >= next_look {
             next_look = Instant::now() + LOOK_PERIOD;
             connect_new(&mut connected, &mut session);
         }
-        if let Some(opened) = opened.take_if(|_| !session.is_busy()) {
-            opened();
+        if is_opening && session.is_open() {
+            is_opening = false;
+            if operator.is_some()
+                && let Some(refused) = session.refusal()
+            {
+                session.abandon(&path);
+                return Err(refused);
+            }
+            notify(Event::Open);
         }
-        let [signalled] = session.turn([signals.as_fd()])?;
+        let orders = operator.as_ref().map_or(signals.as_fd(), AsFd::as_fd);
+        let [signalled, ordered] = session.turn([signals.as_fd(), orders])?;
         if signalled && is_stop(&signals, &mut session)? {
+            break;
+        }
+        if ordered
+            && let Some(operator) = &mut operator
+            && follow(operator.read(), &mut session, &mut notify) == Course::Stop
+        {
             break;
         }
         if *selection != Selection::Everyone && session.have_all_exited() {
@@ -80,7 +97,43 @@ pub fn record(
         }
     }
     close(&signals, &mut session)?;
+    // Names of functions take longer than all of the rest. Meanwhile the programs can be recorded again.
+    session.release_targets();
+    notify(Event::Closed);
     Ok(session.finish())
+}
+
+/// Whether a recording goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Course {
+    Continue,
+    Stop,
+}
+
+/// Carries out the orders of a tool.
+fn follow(instructions: Vec<Instruction>, session: &mut Session, notify: &mut impl FnMut(Event)) -> Course {
+    for instruction in instructions {
+        match instruction {
+            Instruction::Stop => return Course::Stop,
+            Instruction::Dump => notify(Event::Dumped(session.dump())),
+            Instruction::Begin if session.controls_ranges() => session.begin_range(),
+            Instruction::End if session.controls_ranges() => session.end_range(),
+            Instruction::Begin | Instruction::End => notify(Event::Rejected {
+                order: if instruction == Instruction::Begin {
+                    "begin"
+                } else {
+                    "end"
+                }
+                .to_owned(),
+                why: "it needs --capture-range signal",
+            }),
+            Instruction::Unknown(order) => notify(Event::Rejected {
+                order,
+                why: "the orders are stop, dump, begin and end",
+            }),
+        }
+    }
+    Course::Continue
 }
 
 fn connect_selected(selection: &Selection, session: &mut Session) -> Result<(), Error> {

@@ -20,7 +20,7 @@ use rustix::{
     io::Errno,
 };
 use tracesmith_wire::{
-    control::{CaptureRange, Kinds, Message, Settings},
+    control::{BUSY, CaptureRange, Kinds, Message, Settings},
     handshake::{Listener, PeerId},
 };
 
@@ -29,7 +29,7 @@ use crate::{
     clocks::{HostClocks, Need},
     counters::{DeviceFacts, Sampler},
     end::End,
-    error::Error,
+    error::{Error, Refusal},
     flight::FlightStore,
     identity::ProcessKey,
     report::Report,
@@ -77,6 +77,8 @@ pub(crate) struct Session {
     known_ends: BTreeMap<u32, End>,
     window: WindowState,
     in_range: RangeState,
+    /// Why the first target that refused to be recorded did so.
+    refused: Option<String>,
     clocks: HostClocks,
     sampler: Option<Sampler>,
     next_flush: Instant,
@@ -158,6 +160,7 @@ impl Session {
                 duration: capture.window.duration,
             },
             in_range: RangeState::Ended,
+            refused: None,
             clocks,
             sampler: None,
             next_flush: now + FLUSH_PERIOD,
@@ -230,6 +233,39 @@ impl Session {
         }
     }
 
+    /// Whether all targets that were connected when the window opened are being recorded, or cannot be.
+    pub(crate) fn is_open(&self) -> bool {
+        matches!(self.window, WindowState::Open { .. })
+    }
+
+    /// Why a target is not recorded, or not its GPU work, if one has said so.
+    pub(crate) fn refusal(&self) -> Option<Error> {
+        if let Some(words) = &self.refused {
+            let reason = if words == BUSY {
+                Refusal::Busy
+            } else {
+                Refusal::Other
+            };
+            let words = words.clone();
+            return Some(Error::Refused { reason, words });
+        }
+        let Store::Stream(trace) = &self.store else {
+            return None;
+        };
+        trace.conflict().map(|words| Error::Refused {
+            reason: Refusal::Conflict,
+            words: words.to_owned(),
+        })
+    }
+
+    /// Ends the connections to targets that have closed their window, so that another collector can record them. Their
+    /// rings can still be read.
+    pub(crate) fn release_targets(&mut self) {
+        for target in self.targets.iter_mut().filter(|target| !target.is_busy()) {
+            target.disconnect();
+        }
+    }
+
     /// Whether the collector starts and ends capture ranges.
     pub(crate) fn controls_ranges(&self) -> bool {
         self.settings.range == CaptureRange::Order
@@ -237,17 +273,32 @@ impl Session {
 
     /// Starts a capture range in all targets, or ends the current one.
     pub(crate) fn toggle_range(&mut self) {
-        let message = match self.in_range {
-            RangeState::Begun => Message::End,
-            RangeState::Ended => Message::Begin,
-        };
-        self.in_range = match self.in_range {
-            RangeState::Begun => RangeState::Ended,
-            RangeState::Ended => RangeState::Begun,
-        };
+        match self.in_range {
+            RangeState::Begun => self.end_range(),
+            RangeState::Ended => self.begin_range(),
+        }
+    }
+
+    /// Starts a capture range in all targets, unless one has started.
+    pub(crate) fn begin_range(&mut self) {
+        if self.in_range == RangeState::Ended {
+            self.in_range = RangeState::Begun;
+            self.send_all(&Message::Begin);
+        }
+    }
+
+    /// Ends the capture range in all targets, if there is one.
+    pub(crate) fn end_range(&mut self) {
+        if self.in_range == RangeState::Begun {
+            self.in_range = RangeState::Ended;
+            self.send_all(&Message::End);
+        }
+    }
+
+    fn send_all(&mut self, message: &Message) {
         for target in &mut self.targets {
             // If the target has exited, the end of its connection shows it.
-            let _ = target.send(&message);
+            let _ = target.send(message);
         }
     }
 

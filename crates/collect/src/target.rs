@@ -384,6 +384,14 @@ impl Target {
         true
     }
 
+    /// Closes the connection. The process is still watched, and its rings can be read.
+    pub(crate) fn disconnect(&mut self) {
+        if let Some(control) = self.control() {
+            control.hang_up();
+        }
+        self.connection = Connection::Closed;
+    }
+
     /// Stores how the process ended, for a trace that is written later.
     pub(crate) fn set_end(&mut self, end: End) {
         self.end = Some(end);

@@ -1,7 +1,7 @@
 //! The one state of the process, and the life of a window.
 //!
 //! It is created when CUDA or NVTX is initialized in a process that was started
-//! under a collector or is attachable. It is never freed. A forked child has
+//! under a collector or is attachable, or when the process arms itself. It is never freed. A forked child has
 //! none, and gets its own if it initializes CUDA itself. So a lock that a thread
 //! of the parent held during the fork does not matter.
 
@@ -17,8 +17,9 @@ use std::{
 };
 
 use tracesmith_wire::{
-    control::Settings,
+    control::{BUSY, Settings, armed},
     environment,
+    handshake::Listener,
     record::{WINDOW_CLOSED, WINDOW_OPENED, Window},
 };
 
@@ -47,6 +48,8 @@ static CURRENT: AtomicPtr<Agent> = AtomicPtr::new(ptr::null_mut());
 /// 0 before the start, 1 while a thread starts the agent, 2 after that.
 static STAGE: AtomicU32 = AtomicU32::new(0);
 
+static ARMING: AtomicPtr<Arming> = AtomicPtr::new(ptr::null_mut());
+
 /// The thread that starts the agent.
 static STARTER: AtomicU32 = AtomicU32::new(0);
 
@@ -67,6 +70,8 @@ pub(crate) struct Agent {
     process: u32,
     /// Whether backends prepare for a window before one is requested.
     readies: bool,
+    /// Where the process waits for collectors, if not where the environment says.
+    runtime_directory: Option<PathBuf>,
     state: Mutex<State>,
 }
 
@@ -83,6 +88,14 @@ struct Open {
     /// When the clocks were compared last.
     last_pair: Option<Instant>,
     is_recording: bool,
+}
+
+/// What `tracesmith_arm` was called with. It counts instead of the environment.
+pub(crate) struct Arming {
+    /// Where to wait for collectors.
+    pub(crate) runtime_directory: PathBuf,
+    /// Whether backends prepare for a window.
+    pub(crate) readies: bool,
 }
 
 /// Why there is an agent.
@@ -123,9 +136,39 @@ pub(crate) fn get_or_start() -> Option<&'static Agent> {
     current()
 }
 
+/// Arms the process from within, unless it is armed. Returns whether it can be recorded.
+pub(crate) fn arm(arming: Arming) -> bool {
+    if current().is_none() {
+        let arming = Box::into_raw(Box::new(arming));
+        if ARMING
+            .compare_exchange(ptr::null_mut(), arming, Ordering::AcqRel, Ordering::Acquire)
+            .is_err()
+        {
+            // SAFETY: made above and known to nobody.
+            drop(unsafe { Box::from_raw(arming) });
+        }
+        // NVTX may have asked for an agent before there was a reason for one.
+        let _ = STAGE.compare_exchange(2, 0, Ordering::AcqRel, Ordering::Acquire);
+        if let Some(agent) = get_or_start() {
+            // The driver may be there already, and does not load us any more.
+            agent.driver_loaded(&agent.cuda);
+        }
+    }
+    control::accepts_requests()
+}
+
+/// The caller's wish, if the process was armed from within.
+fn arming() -> Option<&'static Arming> {
+    // SAFETY: null, or a box that was leaked.
+    unsafe { ARMING.load(Ordering::Acquire).as_ref() }
+}
+
 fn mode() -> Option<Mode> {
     if let Some(path) = env::var_os(environment::COLLECTOR).filter(|path| !path.is_empty()) {
         return Some(Mode::Collector(PathBuf::from(path)));
+    }
+    if let Some(arming) = arming() {
+        return Some(if arming.readies { Mode::Ready } else { Mode::Armed });
     }
     let value = env::var_os(environment::ATTACHABLE)?;
     Some(if value == environment::ATTACHABLE_READY {
@@ -152,6 +195,7 @@ fn start() {
         }),
         process: std::process::id(),
         readies: matches!(mode, Mode::Collector(_) | Mode::Ready),
+        runtime_directory: arming().map(|arming| arming.runtime_directory.clone()),
         state: Mutex::default(),
     }));
     CURRENT.store(agent, Ordering::Release);
@@ -179,6 +223,8 @@ unsafe extern "C" {
 /// In a forked child: forgets everything, so that the child can start anew.
 extern "C" fn forked() {
     CURRENT.store(ptr::null_mut(), Ordering::Release);
+    // As the variables of an armed process would be gone: the child is armed if it arms itself.
+    ARMING.store(ptr::null_mut(), Ordering::Release);
     STAGE.store(0, Ordering::Release);
     leaving::forked();
     threads::forked();
@@ -201,7 +247,7 @@ impl Agent {
     pub(crate) fn open(&self, settings: Settings) -> Result<(), String> {
         let mut state = lock(&self.state);
         if state.window.is_some() {
-            return Err("this process is being recorded already".to_owned());
+            return Err(BUSY.to_owned());
         }
         if state.exiting {
             return Err("this process is exiting".to_owned());
@@ -259,6 +305,8 @@ impl Agent {
         backend.driver_loaded();
         let mut state = lock(&self.state);
         match &mut state.window {
+            // The process was armed from within, and the driver loads us now.
+            Some(_) if backend.is_open() => {}
             Some(open) => {
                 let opened = backend.open(self, &open.settings);
                 if open.is_recording && opened.is_ok() {
@@ -284,6 +332,19 @@ impl Agent {
             (true, false) => self.begin(open),
             (false, true) => self.end(open),
             _ => {}
+        }
+    }
+
+    /// The program or the collector begins or ends a range, in a window that records such ranges.
+    pub(crate) fn ordered_edge(&self, edge: RangeEdge) {
+        let takes_orders = self.state_soon().is_some_and(|state| {
+            state
+                .window
+                .as_ref()
+                .is_some_and(|open| open.range.takes_orders())
+        });
+        if takes_orders {
+            self.range_edge(edge);
         }
     }
 
@@ -398,6 +459,14 @@ impl Agent {
             phase,
             reserved: 0,
         });
+    }
+
+    /// Listens for collectors.
+    pub(crate) fn listen(&self) -> Result<Listener, tracesmith_wire::Error> {
+        match &self.runtime_directory {
+            Some(directory) => armed::listen_at(directory),
+            None => armed::listen(),
+        }
     }
 
     /// Whether the caller is of the process that made this state. The child of a

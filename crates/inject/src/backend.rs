@@ -45,6 +45,9 @@ pub(crate) trait Backend: Sync {
     /// reported to the collector here; the rest of the process is still recorded.
     fn open(&self, agent: &Agent, settings: &Settings) -> Result<(), String>;
 
+    /// Whether it is prepared for a window.
+    fn is_open(&self) -> bool;
+
     /// Starts recording in an open window.
     fn begin(&self, agent: &Agent, settings: &Settings);
 

@@ -22,7 +22,7 @@ use rustix::{
 };
 use tracesmith_wire::{
     Error,
-    control::{Control, DUMP_LIMIT, Message, armed},
+    control::{BUSY, Control, DUMP_LIMIT, Message},
     handshake::{self, Listener, Purpose},
 };
 
@@ -71,7 +71,7 @@ pub(crate) fn start(agent: &'static Agent, mode: Mode) {
     };
     // Without a socket of its own a process can still be recorded by the
     // collector that it has, and not by another one.
-    let listener = armed::listen().ok();
+    let listener = agent.listen().ok();
     if collector.is_none() && listener.is_none() {
         return;
     }
@@ -161,8 +161,8 @@ fn handle_message(agent: &Agent, control: &Control, message: Message) {
             agent.close();
             Message::Done
         }
-        Message::Begin => return agent.range_edge(RangeEdge::Begin),
-        Message::End => return agent.range_edge(RangeEdge::End),
+        Message::Begin => return agent.ordered_edge(RangeEdge::Begin),
+        Message::End => return agent.ordered_edge(RangeEdge::End),
         Message::Done | Message::Failed(_) | Message::Dump | Message::Dumped(_) => return,
     };
     // A collector that went away is noticed by the end of the connection.
@@ -285,7 +285,7 @@ impl ControlThread {
             return self.listener.is_some();
         };
         lost.forget();
-        self.listen_at(armed::listen().ok());
+        self.listen_at(self.agent.listen().ok());
         false
     }
 
@@ -340,7 +340,7 @@ impl ControlThread {
             return;
         }
         if self.collector.is_some() {
-            let busy = Message::Failed("this process is being recorded already".to_owned());
+            let busy = Message::Failed(BUSY.to_owned());
             // Who asked may have gone.
             let _ = control.send(&busy, LIMIT);
             return;

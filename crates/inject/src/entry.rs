@@ -1,8 +1,16 @@
-//! What the driver and NVTX call when they load this library.
+//! What the driver, NVTX and the program itself call when they load this library.
 
-use std::ffi::{CStr, c_char, c_int};
+use std::{
+    ffi::{CStr, OsStr, c_char, c_int},
+    os::unix::ffi::OsStrExt,
+    path::PathBuf,
+};
 
-use crate::{agent, cuda, guard, leaving, nvtx};
+use crate::{
+    agent::{self, Arming},
+    cuda, guard, leaving, nvtx,
+    range::RangeEdge,
+};
 
 unsafe extern "C" {
     /// How the program was called, without its folder: the C library's.
@@ -45,6 +53,49 @@ extern "C" fn InitializeInjection() -> c_int {
         }
     });
     1
+}
+
+/// Flag of [`tracesmith_arm`]: CUPTI is initialized now, not when the process is recorded.
+const READY: u32 = 1;
+
+/// Called by a program that wants to be recorded later, such as the Python package. CUDA may be in use already. The
+/// process then waits for collectors as if it had been started with the variables of `tracesmith env`, whose
+/// `TRACESMITH_RUNTIME_DIR` is the argument. The environment is neither read nor changed, so that child processes are
+/// not armed. The child of a fork is not armed either, and may call this itself.
+///
+/// Returns 1 if the process can be recorded, also if it could before, and 0 if not.
+///
+/// # Safety
+///
+/// `runtime_directory` is a path that ends with a zero byte.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn tracesmith_arm(runtime_directory: *const c_char, flags: u32) -> c_int {
+    guard::run(0, || {
+        if runtime_directory.is_null() {
+            return 0;
+        }
+        // SAFETY: the caller vouches for it.
+        let directory = unsafe { CStr::from_ptr(runtime_directory) };
+        c_int::from(agent::arm(Arming {
+            runtime_directory: PathBuf::from(OsStr::from_bytes(directory.to_bytes())),
+            readies: flags & READY != 0,
+        }))
+    })
+}
+
+/// Called by a program that steers its own recording: begins a capture range of `record --capture-range signal`, or ends
+/// it with 0. Recording has begun or ended when this comes back, so exactly the calls in between are recorded.
+#[unsafe(no_mangle)]
+extern "C" fn tracesmith_capture_range(begins: c_int) {
+    guard::run((), || {
+        if let Some(agent) = agent::current() {
+            agent.ordered_edge(if begins == 0 {
+                RangeEdge::End
+            } else {
+                RangeEdge::Begin
+            });
+        }
+    });
 }
 
 /// Called by NVTX in each program or library that is built with it, at its

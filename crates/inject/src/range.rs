@@ -45,6 +45,11 @@ impl Range {
         self.wanted == CaptureRange::Everything
     }
 
+    /// Whether the collector, or the program itself, says when ranges begin and end.
+    pub(crate) fn takes_orders(&self) -> bool {
+        self.wanted == CaptureRange::Order
+    }
+
     /// The NVTX range to look for, if an NVTX range opens the recording.
     pub(crate) fn marker(&self) -> Option<MarkerName> {
         match &self.wanted {

@@ -20,6 +20,12 @@ pub enum Error {
         /// The number of steps that were found.
         steps: usize,
     },
+    /// A time range, process, rank, GPU or stream that the trace does not have.
+    #[error("{problem}")]
+    NotInTrace {
+        /// What is missing, and what the trace has instead.
+        problem: String,
+    },
     /// An analysis of a part of the work that it can only judge as a whole.
     #[error("the analysis {analysis} needs {needs}, and the selection leaves some of it out")]
     SelectionTooNarrow {

@@ -33,7 +33,9 @@ mod repair;
 mod rewrite;
 mod selection;
 pub mod tables;
+mod time_arg;
 pub mod units;
+mod wanted;
 
 pub use error::Error;
 pub use event_stacks::{EventStack, EventStacks, SourceFrame, SourceStack};
@@ -53,3 +55,5 @@ pub use rewrite::{
     RewriteReport, TimeRange, cut, merge, symbolize,
 };
 pub use selection::{Selected, Selection, WorkPlace};
+pub use time_arg::{TimeArg, time_range};
+pub use wanted::Wanted;

@@ -5,9 +5,8 @@ use std::path::PathBuf;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args as ClapArgs, ValueEnum};
+use tracesmith_trace::TimeArg;
 use tracesmith_trace::analysis::{ANALYZERS, Analyzer};
-
-use crate::time_arg::TimeArg;
 
 /// A stretch of time that is looked at alone.
 #[derive(ClapArgs)]

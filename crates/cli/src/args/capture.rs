@@ -61,6 +61,9 @@ pub(crate) struct RecordArgs {
     /// Write the contents of a process's flight recorder, and exit
     #[arg(long, requires = "pid")]
     pub(crate) dump: bool,
+    /// Take orders from standard input, and answer on standard output, for programs
+    #[arg(long, hide = true, requires = "pid", conflicts_with = "dump")]
+    pub(crate) control: bool,
     #[command(flatten)]
     pub(crate) capture: CaptureArgs,
 }

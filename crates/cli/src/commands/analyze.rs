@@ -17,7 +17,7 @@ use tracesmith_trace::analysis::{
     SummaryReport, WhatIf, WhatIfReport, device_name,
 };
 use tracesmith_trace::reconstruct::{CallClass, DataQuality, Window};
-use tracesmith_trace::{NamePattern, Selection, Trace, units};
+use tracesmith_trace::{NamePattern, Selection, Trace, time_range, units};
 
 use crate::args::{AnalyzeArgs, Format, KernelKeyArg, StreamsArg, TimeRangeArgs};
 use crate::input::{open_trace, repair_hint};
@@ -25,7 +25,6 @@ use crate::output::table::{Align, TextTable};
 use crate::output::{Names, Output};
 use crate::select::selection;
 use crate::similar::did_you_mean;
-use crate::time_arg::time_range;
 
 /// Rows of a table, unless chosen otherwise.
 const ROWS: usize = 10;

@@ -4,6 +4,7 @@ mod analyze;
 mod benchmark;
 mod capture;
 mod completions;
+mod control;
 mod cut;
 mod demo;
 mod devices;

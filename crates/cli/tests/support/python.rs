@@ -7,7 +7,7 @@ mod interpreters;
 
 use std::path::PathBuf;
 
-pub(crate) use interpreters::{Interpreter, find};
+pub(crate) use interpreters::{Interpreter, KNOWN, find};
 
 /// A script of the tests.
 pub fn script(name: &str) -> PathBuf {

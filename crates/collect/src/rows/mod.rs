@@ -19,7 +19,10 @@ mod symbols;
 mod sync;
 
 use rustc_hash::FxHashMap;
-use tracesmith_format::{ClockId, DeviceId, ImageId, ProcessId, StringId, Timestamp, Writable, tables};
+use tracesmith_format::{
+    ClockId, DeviceId, ImageId, ProcessId, StringId, Timestamp, Writable,
+    tables::{self, HealthCause},
+};
 use tracesmith_symbols::ModuleReport;
 use tracesmith_wire::{
     Record,
@@ -142,6 +145,11 @@ impl TraceRows {
     /// Writes a loss or a remark.
     pub(crate) fn note(&mut self, notice: Notice<'_>) {
         self.health.note(notice, &mut self.file);
+    }
+
+    /// Why another profiler keeps GPU work from being recorded, if one does.
+    pub(crate) fn conflict(&self) -> Option<&str> {
+        self.health.first(HealthCause::CONFLICT)
     }
 
     /// Writes counter samples.

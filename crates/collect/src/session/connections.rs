@@ -165,6 +165,7 @@ impl Session {
     }
 
     fn note_failure(&mut self, position: usize, reason: String) {
+        self.refused.get_or_insert_with(|| reason.clone());
         let trace = match &mut self.store {
             Store::Stream(trace) => Some(&mut **trace),
             Store::Flight(_) => None,

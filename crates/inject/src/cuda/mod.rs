@@ -223,6 +223,10 @@ impl Backend for Cuda {
         Ok(())
     }
 
+    fn is_open(&self) -> bool {
+        lock(&self.state).open
+    }
+
     /// Starts the records.
     fn begin(&self, agent: &Agent, settings: &Settings) {
         let mut state = lock(&self.state);

@@ -7,7 +7,8 @@
 use std::ops::ControlFlow;
 
 use super::chain::Chain;
-use super::layout::{BYTES_DATA, Instructions, Layout, OBJECT_SIZE, OBJECT_TYPE, TEXT_LENGTH};
+use super::copies::{self, Copies};
+use super::layout::{Form, Instructions, Layout};
 use super::memory::{Bytes, Checked, Memory};
 use super::symbols::Symbols;
 use super::walk::{NOT_BEGUN, PythonEnd, PythonFrame};
@@ -43,7 +44,8 @@ const LAST_LINE: u32 = 1 << 28;
 /// Returns how many frames were checked.
 pub(super) fn check(layout: &Layout, symbols: &Symbols, thread: u64) -> Result<usize, Doubt> {
     Checked.word(thread, 0).ok_or(Doubt::Unreadable)?;
-    let chain = Chain::new(layout, Checked, thread, MOST).map_err(|_| Doubt::Chain)?;
+    let copies = Copies::of(layout);
+    let chain = Chain::new(layout, Checked, &copies, thread, MOST).map_err(|_| Doubt::Chain)?;
     let (mut seen, mut doubt) = (0, None);
     let end = chain.each(|found| {
         if seen == MOST {
@@ -67,12 +69,13 @@ pub(super) fn check(layout: &Layout, symbols: &Symbols, thread: u64) -> Result<u
 
 fn frame(layout: &Layout, symbols: &Symbols, frame: &PythonFrame) -> Result<(), Doubt> {
     let (code, at) = (frame.code, layout.code);
+    let is_of_type = |object, kind| Checked.word(object, layout.object.kind) == Some(kind);
     if !is_of_type(code, symbols.code_type) {
         return Err(Doubt::Code);
     }
     for name in [at.name, at.file] {
         let name = Checked.word(code, name).ok_or(Doubt::Name)?;
-        let length = Checked.word(name, TEXT_LENGTH).ok_or(Doubt::Name)?;
+        let length = Checked.word(name, layout.text.length).ok_or(Doubt::Name)?;
         if !is_of_type(name, symbols.text_type) || length > LONGEST_NAME {
             return Err(Doubt::Name);
         }
@@ -82,10 +85,16 @@ fn frame(layout: &Layout, symbols: &Symbols, frame: &PythonFrame) -> Result<(), 
     if !is_within || length > LONGEST_CODE {
         return Err(Doubt::Instruction);
     }
+    if let (Form::Copied { copies, .. }, Instructions::Within { start, .. }) =
+        (layout.frame.form, at.instructions)
+        && copies::find(code, copies, 0) != Some(code.wrapping_add(start))
+    {
+        return Err(Doubt::Instruction);
+    }
     let first_line = Checked.half(code, at.first_line).ok_or(Doubt::Line)?;
     let table = Checked.word(code, at.line_table).ok_or(Doubt::Line)?;
-    let size = bytes_length(symbols, table).ok_or(Doubt::Line)?;
-    let is_readable = Bytes::new(table.wrapping_add(BYTES_DATA), size).count() as u64 == size;
+    let size = bytes_length(layout, symbols, table).ok_or(Doubt::Line)?;
+    let is_readable = Bytes::new(table.wrapping_add(layout.object.bytes), size).count() as u64 == size;
     if first_line > LAST_LINE || size > LONGEST_CODE || !is_readable {
         return Err(Doubt::Line);
     }
@@ -95,23 +104,22 @@ fn frame(layout: &Layout, symbols: &Symbols, frame: &PythonFrame) -> Result<(), 
 /// The size of a code object's instructions in bytes.
 fn instructions_length(layout: &Layout, symbols: &Symbols, code: u64) -> Option<u64> {
     match layout.code.instructions {
-        Instructions::Apart { bytes_object } => bytes_length(symbols, Checked.word(code, bytes_object)?),
+        Instructions::Apart { bytes_object } => {
+            bytes_length(layout, symbols, Checked.word(code, bytes_object)?)
+        }
         Instructions::Within { first_traceable, .. } => {
             // In units of two bytes. The first traceable instruction must be one of them.
-            let units = Checked.word(code, OBJECT_SIZE)?;
+            let units = Checked.word(code, layout.object.size)?;
             let first = Checked.half(code, first_traceable)?;
             (u64::from(first) <= units).then(|| units.saturating_mul(2))
         }
     }
 }
 
-fn bytes_length(symbols: &Symbols, object: u64) -> Option<u64> {
-    let length = Checked.word(object, OBJECT_SIZE)?;
-    is_of_type(object, symbols.bytes_type).then_some(length)
-}
-
-fn is_of_type(object: u64, kind: u64) -> bool {
-    Checked.word(object, OBJECT_TYPE) == Some(kind)
+fn bytes_length(layout: &Layout, symbols: &Symbols, object: u64) -> Option<u64> {
+    let length = Checked.word(object, layout.object.size)?;
+    let kind = Checked.word(object, layout.object.kind)?;
+    (kind == symbols.bytes_type).then_some(length)
 }
 
 #[cfg(test)]
@@ -119,6 +127,7 @@ mod tests {
     use std::ffi::{c_int, c_void};
 
     use super::*;
+    use crate::python::published::tests::recorded;
     use crate::python::symbols::Version;
 
     const CODE: u64 = 0x1000;
@@ -255,8 +264,8 @@ mod tests {
                     };
                 }
             }
-            for minor in 9..=12 {
-                let layout = Layout::of_headers(minor).unwrap();
+            let of_headers = (9..=12).filter_map(Layout::of_headers);
+            for layout in of_headers.chain(recorded()) {
                 // Any result is fine. The test is that there is one.
                 let _ = check(&layout, &symbols(), objects.address(THREAD));
             }

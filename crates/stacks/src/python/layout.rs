@@ -2,11 +2,11 @@
 //!
 //! Up to 3.12, they come from the headers of the version (`cpython/pystate.h`, `cpython/code.h`,
 //! `internal/pycore_frame.h`). They do not change between releases of one version. From 3.13 on, the interpreter
-//! publishes them in `_PyRuntime` (`internal/pycore_debug_offsets.h`). A few missing ones are next to those that it
-//! has. `check` tests all of them on real frames before they are used.
+//! publishes them; see `published`. `check` tests all of them on real frames before they are used.
+//!
+//! Builds without the GIL have larger object headers, and a copy of the bytecode for each thread.
 
 use super::lines::LineTable;
-use super::memory::Checked;
 
 /// Offsets in bytes, and the formats of the structures.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,6 +16,7 @@ pub(super) struct Layout {
     pub(super) mark: Mark,
     pub(super) frame: Frame,
     pub(super) code: Code,
+    pub(super) object: Object,
     pub(super) text: Text,
 }
 
@@ -57,6 +58,9 @@ pub(super) enum Form {
     Flagged { owner: u64, is_entry: u64 },
     /// A frame of the eval loop comes before each run. The instruction is an address.
     Owned { owner: u64 },
+    /// As `Owned`, and each thread runs its own copy of the bytecode: builds without the GIL. A frame has the number of
+    /// its copy, and a code object has the list of its copies. Copy 0 is in the code object itself.
+    Copied { owner: u64, number: u64, copies: u64 },
 }
 
 /// A code object.
@@ -89,25 +93,45 @@ pub(super) enum Identity {
     Names,
 }
 
-/// A string.
+/// The start of every object: `PyObject`, `PyVarObject`, `PyBytesObject`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Object {
+    pub(super) kind: u64,
+    pub(super) size: u64,
+    /// The offset of the data of a `bytes` object.
+    pub(super) bytes: u64,
+}
+
+/// A string: `PyASCIIObject`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Text {
+    pub(super) length: u64,
+    pub(super) hash: u64,
+    /// Bits that state how the characters are stored.
+    pub(super) state: u64,
+    /// The lowest of these bits: three for the width, then `is_compact` and `is_ascii`.
+    pub(super) lowest_bit: u32,
     /// The offset of the characters of an ASCII string.
     pub(super) ascii: u64,
     /// The offset of the characters of other strings, or of the pointer to them.
     pub(super) other: u64,
 }
 
-/// Equal in all versions: `PyObject`, `PyVarObject`, `PyBytesObject`, `PyASCIIObject`.
-pub(super) const OBJECT_TYPE: u64 = 8;
-pub(super) const OBJECT_SIZE: u64 = 16;
-pub(super) const BYTES_DATA: u64 = 32;
-pub(super) const TEXT_LENGTH: u64 = 16;
-pub(super) const TEXT_HASH: u64 = 24;
-pub(super) const TEXT_STATE: u64 = 32;
-/// Bits of a string's state.
-pub(super) const TEXT_IS_COMPACT: u32 = 1 << 5;
-pub(super) const TEXT_IS_ASCII: u32 = 1 << 6;
+impl Text {
+    /// The width of the characters in bytes.
+    pub(super) fn width(self, state: u32) -> u32 {
+        state >> self.lowest_bit & 7
+    }
+
+    /// Whether the characters are in the string object.
+    pub(super) fn is_compact(self, state: u32) -> bool {
+        state >> self.lowest_bit & 8 != 0
+    }
+
+    pub(super) fn is_ascii(self, state: u32) -> bool {
+        state >> self.lowest_bit & 16 != 0
+    }
+}
 
 /// The owner of a frame (`enum _frameowner`).
 pub(super) const OWNED_BY_GENERATOR: u8 = 1;
@@ -161,6 +185,7 @@ impl Layout {
                 instructions: Instructions::Apart { bytes_object: 48 },
                 identity: Identity::Names,
             },
+            object: OBJECT,
             text: OLD_TEXT,
         }
     }
@@ -195,6 +220,7 @@ impl Layout {
             },
             identity: Identity::Names,
         },
+        object: OBJECT,
         text: OLD_TEXT,
     };
 
@@ -222,175 +248,65 @@ impl Layout {
             },
             identity: Identity::Version(92),
         },
+        object: OBJECT,
         text: NEW_TEXT,
     };
-
-    /// The layout of version 3.`minor`, from `_PyRuntime`. The error states what is wrong.
-    pub(super) fn of_runtime(minor: u32, runtime: u64) -> Result<Self, &'static str> {
-        let mut bytes = [0; TABLE_WORDS * 8];
-        Checked
-            .copy(runtime, &mut bytes)
-            .ok_or("its memory cannot be read safely")?;
-        let (words, _) = bytes.as_chunks::<8>();
-        let mut table = [0; TABLE_WORDS];
-        for (word, bytes) in table.iter_mut().zip(words) {
-            *word = u64::from_le_bytes(*bytes);
-        }
-        Self::of_table(minor, &table)
-    }
-
-    fn of_table(minor: u32, table: &[u64; TABLE_WORDS]) -> Result<Self, &'static str> {
-        const COOKIE: u64 = u64::from_le_bytes(*b"xdebugpy");
-        const WRONG: &str = "its offset table (_Py_DebugOffsets) does not match its version";
-        let words = match minor {
-            13 => &WORDS_3_13,
-            14 => &WORDS_3_14,
-            _ => return Err("this version is not supported"),
-        };
-        if table[0] != COOKIE || table[1] >> 16 != u64::from(0x0300 | minor) {
-            return Err(WRONG);
-        }
-        if table[2] != 0 {
-            return Err("free-threaded builds (without the GIL) are not supported");
-        }
-        // Each structure starts with its size. An offset must be inside, and no structure is large.
-        let offset = |of: usize, nth: usize| {
-            let (size, offset) = (table[of], table[of + nth]);
-            let sound = size < 1 << 16 && offset < size;
-            sound.then_some(offset).ok_or(WRONG)
-        };
-        let start = offset(words.code, 9)?;
-        let first_line = offset(words.code, 5)?;
-        let header_is_known = table[words.object + 1] == OBJECT_TYPE
-            && (table[words.bytes + 1], table[words.bytes + 2]) == (OBJECT_SIZE, BYTES_DATA)
-            && (table[words.text + 1], table[words.text + 2]) == (TEXT_STATE, TEXT_LENGTH)
-            && table[words.text + 3] == NEW_TEXT.ascii;
-        if !header_is_known || !start.is_multiple_of(8) || start < 64 {
-            return Err(WRONG);
-        }
-        Ok(Self {
-            innermost: Innermost::Straight {
-                frame: offset(words.thread, 4)?,
-            },
-            mark: Mark::EntryFrame,
-            frame: Frame {
-                code: offset(words.frame, 2)?,
-                previous: offset(words.frame, 1)?,
-                instruction: offset(words.frame, 3)?,
-                form: Form::Owned {
-                    owner: offset(words.frame, 5)?,
-                },
-            },
-            code: Code {
-                file: offset(words.code, 1)?,
-                name: offset(words.code, 3)?,
-                first_line,
-                line_table: offset(words.code, 4)?,
-                line_form: LineTable::Locations,
-                // Not in the table, but equal in both versions: `int _co_firsttraceable; void *co_extra;` come before
-                // the instructions, and `co_version` is six integers after `co_firstlineno`.
-                instructions: Instructions::Within {
-                    start,
-                    first_traceable: start - 16,
-                },
-                identity: Identity::Version(first_line + 24),
-            },
-            text: NEW_TEXT,
-        })
-    }
 }
 
-const OLD_TEXT: Text = Text { ascii: 48, other: 72 };
-const NEW_TEXT: Text = Text { ascii: 40, other: 56 };
-
-/// The start of each structure in the table, in words.
-struct Words {
-    thread: usize,
-    frame: usize,
-    code: usize,
-    object: usize,
-    bytes: usize,
-    text: usize,
-}
-
-const WORDS_3_13: Words = Words {
-    thread: 19,
-    frame: 28,
-    code: 34,
-    object: 44,
-    bytes: 64,
-    text: 67,
+pub(super) const OBJECT: Object = Object {
+    kind: 8,
+    size: 16,
+    bytes: 32,
 };
-const WORDS_3_14: Words = Words {
-    thread: 22,
-    frame: 31,
-    code: 39,
-    object: 50,
-    bytes: 74,
-    text: 77,
+
+pub(super) const OBJECT_WITH_LOCK: Object = Object {
+    kind: 24,
+    size: 32,
+    bytes: 48,
 };
-const TABLE_WORDS: usize = 81;
+
+pub(super) const OLD_TEXT: Text = Text {
+    length: 16,
+    hash: 24,
+    state: 32,
+    lowest_bit: 2,
+    ascii: 48,
+    other: 72,
+};
+
+pub(super) const NEW_TEXT: Text = Text {
+    ascii: 40,
+    other: 56,
+    ..OLD_TEXT
+};
+
+pub(super) const TEXT_WITH_LOCK: Text = Text {
+    length: 32,
+    hash: 40,
+    state: 48,
+    lowest_bit: 8,
+    ascii: 56,
+    other: 72,
+};
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// The table of 3.13, as far as it is used.
-    fn table() -> [u64; TABLE_WORDS] {
-        let mut table = [0; TABLE_WORDS];
-        table[0] = u64::from_le_bytes(*b"xdebugpy");
-        table[1] = 0x030d_00f0;
-        let parts: [(usize, &[u64]); 6] = [
-            (19, &[400, 0, 8, 16, 72]),
-            (28, &[80, 8, 0, 56, 72, 70]),
-            (34, &[208, 112, 120, 128, 136, 68, 52, 96, 104, 200]),
-            (44, &[16, 8]),
-            (64, &[40, 16, 32]),
-            (67, &[64, 32, 16, 40]),
-        ];
-        for (at, words) in parts {
-            table[at..at + words.len()].copy_from_slice(words);
-        }
-        table
-    }
-
-    #[test]
-    fn a_published_table_gives_the_layout_of_the_headers() {
-        let layout = Layout::of_table(13, &table()).unwrap();
-        assert_eq!(layout.frame, Layout::OF_3_12.frame);
-        assert_eq!(layout.innermost, Innermost::Straight { frame: 72 });
-        assert_eq!(layout.code.identity, Identity::Version(92));
-        let instructions = Instructions::Within {
-            start: 200,
-            first_traceable: 184,
-        };
-        assert_eq!(layout.code.instructions, instructions);
-    }
-
-    #[test]
-    fn a_table_that_is_not_what_it_should_be_is_not_used() {
-        assert!(Layout::of_table(14, &table()).is_err(), "of another version");
-        assert!(Layout::of_table(15, &table()).is_err());
-        for (at, value) in [
-            (0, 0),
-            (1, 0x030e_00f0),
-            (2, 1),
-            (23, 400),
-            (30, 1 << 40),
-            (34, 0),
-            (43, 8),
-            (45, 24),
-        ] {
-            let mut table = table();
-            table[at] = value;
-            assert!(Layout::of_table(13, &table).is_err(), "word {at}");
-        }
-    }
 
     #[test]
     fn versions_without_headers_are_unknown() {
         for minor in [0, 8, 13, 15] {
             assert_eq!(Layout::of_headers(minor), None);
         }
+    }
+
+    #[test]
+    fn the_state_of_a_string_is_read_at_its_place() {
+        let state = 4 | 8;
+        assert_eq!(NEW_TEXT.width(state << 2 | 3), 4);
+        assert!(NEW_TEXT.is_compact(state << 2) && !NEW_TEXT.is_ascii(state << 2 | 3));
+        assert_eq!(TEXT_WITH_LOCK.width(state << 8 | 0xff), 4);
+        assert!(TEXT_WITH_LOCK.is_compact(state << 8) && !TEXT_WITH_LOCK.is_ascii(state << 8 | 0xff));
+        assert!(TEXT_WITH_LOCK.is_ascii(1 << 12) && NEW_TEXT.is_ascii(1 << 6));
     }
 }

@@ -9,20 +9,23 @@
 //! that cannot fault. If something is not as expected, stacks have only native frames, and the trace states why.
 //!
 //! - `symbols`: the interpreter in the process.
-//! - `layout`: the offsets of each version.
+//! - `layout`, `published`: the offsets of each version.
 //! - `memory`: reads that cannot fault, and reads that are fast.
 //! - `check`: checks the layout.
 //! - `chain`, `walk`: read frame by frame.
+//! - `copies`: the bytecode that a thread runs in a build without the GIL.
 //! - `names`, `lines`: the name, file and line of a frame.
 //! - `mixed`: merges Python and native frames.
 
 mod chain;
 mod check;
+mod copies;
 mod layout;
 mod lines;
 mod memory;
 mod mixed;
 mod names;
+mod published;
 mod symbols;
 mod walk;
 

@@ -4,9 +4,6 @@
 //! Strings are converted to UTF-8 in pieces, into a buffer of the caller.
 
 use super::Python;
-use super::layout::{
-    BYTES_DATA, OBJECT_SIZE, OBJECT_TYPE, TEXT_IS_ASCII, TEXT_IS_COMPACT, TEXT_LENGTH, TEXT_STATE,
-};
 use super::memory::{Bytes, Checked, Memory};
 use super::walk::{NOT_BEGUN, PythonFrame};
 
@@ -48,32 +45,32 @@ impl Python {
     ///
     /// The frame must be of the calling thread, and just captured.
     pub fn line(&self, frame: &PythonFrame) -> Option<u32> {
-        let at = self.layout.code;
+        let (at, object) = (self.layout.code, self.layout.object);
         let first_line = Checked.half(frame.code, at.first_line)?;
         if frame.instruction == NOT_BEGUN {
             return Some(first_line);
         }
         let table = Checked.word(frame.code, at.line_table)?;
-        if Checked.word(table, OBJECT_TYPE)? != self.symbols.bytes_type {
+        if Checked.word(table, object.kind)? != self.symbols.bytes_type {
             return None;
         }
-        let length = Checked.word(table, OBJECT_SIZE)?;
+        let length = Checked.word(table, object.size)?;
         if length > LONGEST_TABLE {
             return None;
         }
-        let table = Bytes::new(table + BYTES_DATA, length);
+        let table = Bytes::new(table + object.bytes, length);
         at.line_form.line(table, first_line, frame.instruction)
     }
 
     fn text<'a>(&self, object: u64, room: &'a mut [u8]) -> Option<Written<'a>> {
-        if Checked.word(object, OBJECT_TYPE)? != self.symbols.text_type {
+        if Checked.word(object, self.layout.object.kind)? != self.symbols.text_type {
             return None;
         }
-        let length = Checked.word(object, TEXT_LENGTH)?;
-        let state = Checked.half(object, TEXT_STATE)?;
-        let kind = Kind::of(state)?;
         let at = self.layout.text;
-        let data = match (state & TEXT_IS_COMPACT != 0, state & TEXT_IS_ASCII != 0) {
+        let length = Checked.word(object, at.length)?;
+        let state = Checked.half(object, at.state)?;
+        let kind = Kind::of(at.width(state))?;
+        let data = match (at.is_compact(state), at.is_ascii(state)) {
             (true, true) => object + at.ascii,
             (true, false) => object + at.other,
             (false, _) => Checked.word(object, at.other)?,
@@ -95,10 +92,9 @@ enum Kind {
 }
 
 impl Kind {
-    /// From the state of a string. A string that is not ready (before 3.12) has none, but names of code are always
-    /// ready.
-    fn of(state: u32) -> Option<Self> {
-        match state >> 2 & 7 {
+    /// From the width in bytes. A string that is not ready (before 3.12) has none, but names of code are always ready.
+    fn of(width: u32) -> Option<Self> {
+        match width {
             1 => Some(Self::One),
             2 => Some(Self::Two),
             4 => Some(Self::Four),
@@ -160,13 +156,6 @@ mod tests {
         assert_eq!(read(Kind::Two, &[0x80, 0xdc]), Some('\u{fffd}'), "half a pair");
         assert_eq!(read(Kind::Four, &[0xff; 4]), Some('\u{fffd}'));
         assert_eq!(read(Kind::Two, &[0x80]), None);
-    }
-
-    #[test]
-    fn kinds_are_three_bits() {
-        assert_eq!(Kind::of(1 << 2 | TEXT_IS_ASCII), Some(Kind::One));
-        assert_eq!(Kind::of(4 << 2 | 3), Some(Kind::Four));
-        assert_eq!(Kind::of(0), None);
     }
 
     #[test]

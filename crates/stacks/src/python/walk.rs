@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::Python;
 use super::chain::Chain;
+use super::copies::Copies;
 use super::layout::Mark;
 use super::memory::{Checked, Direct, Memory};
 
@@ -105,6 +106,7 @@ pub struct PythonWalk {
 #[derive(Clone, Debug)]
 pub struct PythonWalker {
     python: Arc<Python>,
+    copies: Copies,
     /// Not `Send`: it stays on its thread.
     thread: PhantomData<*const ()>,
 }
@@ -113,6 +115,7 @@ impl PythonWalker {
     /// For the calling thread.
     pub fn of_this_thread(python: Arc<Python>) -> Self {
         Self {
+            copies: Copies::of(&python.layout),
             python,
             thread: PhantomData,
         }
@@ -206,7 +209,7 @@ impl PythonWalker {
         }
         // SAFETY: the state and the frames of this thread, in a layout that was checked.
         let memory = unsafe { Direct::new() };
-        Chain::new(&python.layout, memory, thread, most)
+        Chain::new(&python.layout, memory, &self.copies, thread, most)
     }
 
     /// Up to 3.11, the state of a thread in a sub-interpreter still belongs to the main interpreter, and has the

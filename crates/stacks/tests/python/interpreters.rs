@@ -10,7 +10,7 @@ use std::process::Command;
 #[derive(Clone, Debug)]
 pub(crate) struct Interpreter {
     pub(crate) program: PathBuf,
-    /// `3.12.1`.
+    /// `3.12.1`, or `3.14.2t` without the global lock.
     pub(crate) version: String,
     pub(crate) minor: u32,
     /// Built with the global lock.
@@ -20,9 +20,13 @@ pub(crate) struct Interpreter {
 impl Interpreter {
     /// Whether its frames are expected to be read.
     pub(crate) fn is_known(&self) -> bool {
-        (9..=14).contains(&self.minor) && self.is_locked
+        let oldest = if self.is_locked { 9 } else { 14 };
+        (oldest..=15).contains(&self.minor)
     }
 }
+
+/// What is known, for those who have none of it.
+pub(crate) const KNOWN: &str = "no interpreter of 3.9 to 3.15";
 
 /// All that answer, each once, in the order of their versions.
 pub(crate) fn find() -> Vec<Interpreter> {
@@ -41,7 +45,8 @@ pub(crate) fn find() -> Vec<Interpreter> {
     }
     let path = env::var_os("PATH").unwrap_or_default();
     let mut names = vec!["python3".to_owned()];
-    names.extend((9..=14).map(|minor| format!("python3.{minor}")));
+    names.extend((9..=15).map(|minor| format!("python3.{minor}")));
+    names.extend((13..=15).map(|minor| format!("python3.{minor}t")));
     // The shims of pyenv only start what was found above.
     for folder in env::split_paths(&path).filter(|folder| !folder.ends_with("shims")) {
         candidates.extend(names.iter().map(|name| folder.join(name)));
@@ -58,7 +63,7 @@ pub(crate) fn find() -> Vec<Interpreter> {
 
 const QUESTION: &str = "import os, sys
 print(sys.implementation.name)
-print('%d.%d.%d' % sys.version_info[:3])
+print('%d.%d.%d' % sys.version_info[:3] + 't' * ('t' in sys.abiflags))
 print(sys.version_info[1])
 print(int('t' in sys.abiflags))
 print(os.path.realpath(sys.executable))";

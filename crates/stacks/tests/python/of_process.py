@@ -82,6 +82,41 @@ def case_churn():
     in_threads([lambda number=number: work(number) for number in range(6)])
 
 
+def case_moved():
+    """Generators that go on in another thread, also by an exception. Without the global lock, each thread runs its own
+    copy of the code."""
+
+    def generator(depth):
+        try:
+            if depth:
+                yield from generator(depth - 1)
+            while True:
+                check()
+                yield check()
+        except ValueError:
+            check()
+        yield check()
+
+    for way in (next, lambda moved: moved.send(1), lambda moved: moved.throw(ValueError)):
+        moved = generator(2)
+        next(moved)
+        in_threads([lambda: way(moved)])
+        in_threads([lambda: next(moved)])
+        next(moved)
+
+
+def case_copies():
+    """More and more threads in the same code, in which others take stacks at the same time. Without the global lock, the
+    list of the code's copies grows and is freed while it is read."""
+    for _ in range(10):
+        scope = {"check": check, "steps": range(2)}
+        names = ["f%d" % at for at in range(60)]
+        for name, inner in zip(names, names[1:] + ["check"]):
+            exec("def %s():\n\n    %s()\n" % (name, inner), scope)
+        exec("def work():\n    for at in steps:\n        f0()\n", scope)
+        in_threads([scope["work"]] * 24)
+
+
 def case_identity():
     """Code that comes to the address of code that has gone is told from it, and the same code is the same."""
     identity = (ctypes.c_uint64 * 3)()

@@ -41,13 +41,21 @@ const LOCK_LIMIT: Duration = Duration::from_millis(200);
 /// When it cannot be made or others could enter it.
 pub fn directory() -> Result<PathBuf, Error> {
     let path = places().swap_remove(0);
-    match fs::DirBuilder::new().mode(0o700).recursive(true).create(&path) {
+    make(&path)?;
+    Ok(path)
+}
+
+fn make(directory: &Path) -> Result<(), Error> {
+    match fs::DirBuilder::new()
+        .mode(0o700)
+        .recursive(true)
+        .create(directory)
+    {
         Ok(()) => {}
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
         Err(error) => return Err(Error::system("creating the runtime directory")(error)),
     }
-    check_directory(&path)?;
-    Ok(path)
+    check_directory(directory)
 }
 
 /// Listens for collectors, in the target.
@@ -63,6 +71,16 @@ pub fn directory() -> Result<PathBuf, Error> {
 /// As [`directory`], or when the socket cannot be made.
 pub fn listen() -> Result<Listener, Error> {
     listen_in(&directory()?, process::id())
+}
+
+/// The same in a directory of the caller's choice, made if need be.
+///
+/// # Errors
+///
+/// As [`listen`].
+pub fn listen_at(directory: &Path) -> Result<Listener, Error> {
+    make(directory)?;
+    listen_in(directory, process::id())
 }
 
 /// The same in a directory, as the process with this number.

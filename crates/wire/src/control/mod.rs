@@ -19,7 +19,10 @@ use std::{
     time::Duration,
 };
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    net::{Shutdown, shutdown},
+};
 
 pub use message::Message;
 pub use settings::{CaptureRange, Kinds, Settings, Steps};
@@ -31,6 +34,9 @@ use crate::{
 
 /// How long a collector may take to write a dump: hundreds of megabytes take a while.
 pub const DUMP_LIMIT: Duration = Duration::from_secs(60);
+
+/// What a target answers that another collector records.
+pub const BUSY: &str = "this process is being recorded already";
 
 /// Longest message in bytes.
 const MESSAGE_MAX: usize = 8192;
@@ -55,6 +61,12 @@ impl Control {
     /// The process at the other end.
     pub fn peer(&self) -> &Peer {
         &self.peer
+    }
+
+    /// Ends the conversation. The other side sees the end of the connection.
+    pub fn hang_up(&self) {
+        // It fails only if the other side has gone.
+        let _ = shutdown(&self.socket, Shutdown::Both);
     }
 
     /// Whether the descriptor is still the one that was opened here. A program

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::Path;
 
 use anyhow::Context;
-use tracesmith_interop::export::{Out, ParquetRows, RowCell, RowKind};
+use tracesmith_interop::export::{Out, RowCell, RowKind, RowTable, can_write_parquet};
 use tracesmith_sql::{Statement, Type, ValueRef};
 use tracesmith_trace::units;
 
@@ -21,7 +21,8 @@ pub(super) fn write(
     let names = statement.columns.iter().cloned();
     let kinds = statement.declared.iter().map(|declared| kind_of(*declared));
     // Before the query runs: a build without Parquet fails at once.
-    let mut rows = ParquetRows::new(names.zip(kinds))?;
+    can_write_parquet()?;
+    let mut rows = RowTable::new(names.zip(kinds));
     statement.for_each(|row| {
         rows.push(row.iter().map(|value| cell_of(*value)));
         true
@@ -33,7 +34,7 @@ pub(super) fn write(
             Target::Stream(stream) => stream,
         };
         let mut out = Out::new(&mut sink);
-        rows.write(&mut out).context("writing rows")?;
+        rows.write_parquet(&mut out).context("writing rows")?;
         Ok(out.finish()?)
     })?;
     if !is_stdout(out) {

@@ -1,12 +1,39 @@
-//! Rows whose types are known only when all of them are, such as the result of a SQL query, as Parquet.
+//! Rows whose types are known only when all of them are, such as the result of a SQL query, as
+//! Arrow batches or a Parquet file.
 //!
 //! SQLite gives each value a type, not each column. A column gets the narrowest type that holds all of its values exactly:
 //! integers, floats, texts or bytes. Values are kept in memory, column by column, until all have been seen.
 
-#[cfg(not(feature = "parquet"))]
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, BinaryArray, Float64Array, Int64Array, RecordBatch, StringArray};
+use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
+#[cfg(feature = "parquet")]
+use parquet::arrow::ArrowWriter;
+#[cfg(feature = "parquet")]
+use parquet::basic::{Compression, ZstdLevel};
+#[cfg(feature = "parquet")]
+use parquet::errors::ParquetError;
+#[cfg(feature = "parquet")]
+use parquet::file::properties::WriterProperties;
+use rustc_hash::FxHashMap;
+
+#[cfg(feature = "parquet")]
+use super::batch::refused;
 use crate::error::Error;
-#[cfg(not(feature = "parquet"))]
 use crate::export::Out;
+
+#[cfg(feature = "parquet")]
+const FORMAT: &str = "parquet";
+/// Rows that become Arrow arrays at once.
+const BATCH_ROWS: usize = 1 << 16;
+/// Rows of a row group.
+#[cfg(feature = "parquet")]
+const GROUP_ROWS: usize = 1 << 20;
+/// Integers up to this one are exact as floats.
+const EXACT: i64 = 1 << 53;
 
 /// A value of a row.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -36,351 +63,336 @@ pub enum RowKind {
     Bytes,
 }
 
-/// Rows that become a Parquet file.
+/// Rows whose columns get their types from their values.
 #[derive(Debug)]
-pub struct ParquetRows {
-    #[cfg(feature = "parquet")]
-    columns: Vec<file::Column>,
-    #[cfg(feature = "parquet")]
+pub struct RowTable {
+    columns: Vec<Column>,
     rows: usize,
 }
 
-#[cfg(not(feature = "parquet"))]
-impl ParquetRows {
-    /// Fails: this build cannot write Parquet.
-    pub fn new(_: impl IntoIterator<Item = (String, RowKind)>) -> Result<Self, Error> {
-        Err(Error::NotBuilt {
-            format: "Parquet",
-            feature: "parquet",
-        })
+impl RowTable {
+    /// Starts with no rows. A column has its declared type if no row has a value. A name that comes twice gets a
+    /// number: readers find columns by their names.
+    pub fn new(columns: impl IntoIterator<Item = (String, RowKind)>) -> Self {
+        let columns: Vec<(String, RowKind)> = columns.into_iter().collect();
+        let mut taken: BTreeSet<String> = columns.iter().map(|(name, _)| name.clone()).collect();
+        let mut used = BTreeSet::new();
+        let column = |(name, declared): (String, RowKind)| {
+            let name = if used.insert(name.clone()) {
+                name
+            } else {
+                let numbered = (2..).map(|number| format!("{name}_{number}"));
+                numbered
+                    .into_iter()
+                    .find(|name| taken.insert(name.clone()))
+                    .unwrap_or(name)
+            };
+            Column {
+                name,
+                declared,
+                values: Values::Nulls(0),
+            }
+        };
+        RowTable {
+            columns: columns.into_iter().map(column).collect(),
+            rows: 0,
+        }
     }
 
-    /// Adds a row.
-    pub fn push<'a>(&mut self, _: impl IntoIterator<Item = RowCell<'a>>) {}
+    /// Adds a row: a value for each column.
+    pub fn push<'a>(&mut self, cells: impl IntoIterator<Item = RowCell<'a>>) {
+        let mut cells = cells.into_iter();
+        for column in &mut self.columns {
+            column.values.push(cells.next().unwrap_or(RowCell::Null));
+        }
+        self.rows += 1;
+    }
 
     /// The number of rows.
     pub fn rows(&self) -> usize {
-        0
+        self.rows
     }
 
-    /// Writes the file.
-    pub fn write(self, _: &mut Out<'_>) -> Result<(), Error> {
-        Ok(())
+    /// All rows as Arrow batches. A column has the narrowest type that holds its values.
+    pub fn into_batches(mut self) -> Result<(SchemaRef, Vec<RecordBatch>), ArrowError> {
+        let schema = self.settle();
+        let batches = self.ranges().map(|rows| self.batch(&schema, rows));
+        let batches = batches.collect::<Result<_, _>>()?;
+        Ok((schema, batches))
+    }
+
+    /// Decides the types of all columns.
+    fn settle(&mut self) -> SchemaRef {
+        for column in &mut self.columns {
+            column.values = std::mem::replace(&mut column.values, Values::Nulls(0)).settled();
+        }
+        let field =
+            |column: &Column| Field::new(&column.name, data_type(column.values.kind(column.declared)), true);
+        Arc::new(Schema::new(self.columns.iter().map(field).collect::<Vec<_>>()))
+    }
+
+    fn ranges(&self) -> impl Iterator<Item = Range<usize>> + use<> {
+        let rows = self.rows;
+        let starts = (0..rows).step_by(BATCH_ROWS);
+        starts.map(move |start| start..(start + BATCH_ROWS).min(rows))
+    }
+
+    fn batch(&self, schema: &SchemaRef, rows: Range<usize>) -> Result<RecordBatch, ArrowError> {
+        let array = |column: &Column| column.values.array(column.declared, rows.clone());
+        RecordBatch::try_new(Arc::clone(schema), self.columns.iter().map(array).collect())
+    }
+
+    /// Writes the rows as a Parquet file.
+    #[cfg(feature = "parquet")]
+    pub fn write_parquet(mut self, out: &mut Out<'_>) -> Result<(), Error> {
+        let schema = self.settle();
+        let properties = WriterProperties::builder()
+            .set_created_by(concat!("tracesmith ", env!("CARGO_PKG_VERSION")).to_owned())
+            .set_compression(Compression::ZSTD(ZstdLevel::default()))
+            .set_max_row_group_row_count(Some(GROUP_ROWS))
+            .build();
+        let mut writer =
+            ArrowWriter::try_new(Vec::new(), Arc::clone(&schema), Some(properties)).map_err(failed)?;
+        for rows in self.ranges() {
+            let batch = self
+                .batch(&schema, rows)
+                .map_err(|error| refused(FORMAT, &error))?;
+            writer.write(&batch).map_err(failed)?;
+            out.put(&std::mem::take(writer.inner_mut()))?;
+        }
+        out.put(&writer.into_inner().map_err(failed)?)
+    }
+
+    /// Fails: this build cannot write Parquet.
+    #[cfg(not(feature = "parquet"))]
+    pub fn write_parquet(self, _: &mut Out<'_>) -> Result<(), Error> {
+        can_write_parquet()
+    }
+}
+
+/// Fails if this build cannot write Parquet.
+pub fn can_write_parquet() -> Result<(), Error> {
+    match cfg!(feature = "parquet") {
+        true => Ok(()),
+        false => Err(Error::NotBuilt {
+            format: "Parquet",
+            feature: "parquet",
+        }),
     }
 }
 
 #[cfg(feature = "parquet")]
-mod file {
-    use std::collections::BTreeSet;
-    use std::sync::Arc;
+fn failed(error: ParquetError) -> Error {
+    refused(FORMAT, &error)
+}
 
-    use arrow_array::{ArrayRef, BinaryArray, Float64Array, Int64Array, RecordBatch, StringArray};
-    use arrow_schema::{DataType, Field, Schema};
-    use parquet::arrow::ArrowWriter;
-    use parquet::basic::{Compression, ZstdLevel};
-    use parquet::errors::ParquetError;
-    use parquet::file::properties::WriterProperties;
-    use rustc_hash::FxHashMap;
+/// A column on its way into a file.
+#[derive(Debug)]
+struct Column {
+    name: String,
+    /// The type if no value decides it.
+    declared: RowKind,
+    values: Values,
+}
 
-    use super::super::batch::refused;
-    use super::{ParquetRows, RowCell, RowKind};
-    use crate::error::Error;
-    use crate::export::Out;
+#[derive(Debug)]
+enum Values {
+    /// This many rows, without a value.
+    Nulls(usize),
+    Integers(Vec<Option<i64>>),
+    Reals(Vec<Option<f64>>),
+    /// Both: floats if these hold all of the integers exactly, and else texts.
+    Numbers(Vec<Option<Number>>),
+    /// Each distinct text once.
+    Texts(Interned),
+    Bytes(Vec<Option<Vec<u8>>>),
+}
 
-    const FORMAT: &str = "parquet";
-    /// Rows that become Arrow arrays at once.
-    const BATCH_ROWS: usize = 1 << 16;
-    /// Rows of a row group.
-    const GROUP_ROWS: usize = 1 << 20;
-    /// Integers up to this one are exact as floats.
-    const EXACT: i64 = 1 << 53;
+#[derive(Clone, Copy, Debug)]
+enum Number {
+    Integer(i64),
+    Real(f64),
+}
 
-    /// A column on its way into a file.
-    #[derive(Debug)]
-    pub(super) struct Column {
-        name: String,
-        /// The type if no value decides it.
-        declared: RowKind,
-        values: Values,
-    }
-
-    #[derive(Debug)]
-    enum Values {
-        /// This many rows, without a value.
-        Nulls(usize),
-        Integers(Vec<Option<i64>>),
-        Reals(Vec<Option<f64>>),
-        /// Both: floats if these hold all of the integers exactly, and else texts.
-        Numbers(Vec<Option<Number>>),
-        /// Each distinct text once.
-        Texts(Interned),
-        Bytes(Vec<Option<Vec<u8>>>),
-    }
-
-    #[derive(Clone, Copy, Debug)]
-    enum Number {
-        Integer(i64),
-        Real(f64),
-    }
-
-    impl Number {
-        fn cell(self) -> RowCell<'static> {
-            match self {
-                Self::Integer(number) => RowCell::Integer(number),
-                Self::Real(number) => RowCell::Real(number),
-            }
-        }
-
-        fn exact(self) -> Option<f64> {
-            match self {
-                Self::Integer(number) => (-EXACT..=EXACT).contains(&number).then_some(number as f64),
-                Self::Real(number) => Some(number),
-            }
+impl Number {
+    fn cell(self) -> RowCell<'static> {
+        match self {
+            Self::Integer(number) => RowCell::Integer(number),
+            Self::Real(number) => RowCell::Real(number),
         }
     }
 
-    /// Texts, each stored once.
-    #[derive(Debug, Default)]
-    struct Interned {
-        rows: Vec<Option<u32>>,
-        texts: Vec<Arc<str>>,
-        known: FxHashMap<Arc<str>, u32>,
-    }
-
-    impl Interned {
-        fn push(&mut self, text: Option<&str>) {
-            let key = text.map(|text| match self.known.get(text) {
-                Some(key) => *key,
-                None => {
-                    let key = self.texts.len() as u32;
-                    let text: Arc<str> = text.into();
-                    self.texts.push(Arc::clone(&text));
-                    self.known.insert(text, key);
-                    key
-                }
-            });
-            self.rows.push(key);
+    fn exact(self) -> Option<f64> {
+        match self {
+            Self::Integer(number) => (-EXACT..=EXACT).contains(&number).then_some(number as f64),
+            Self::Real(number) => Some(number),
         }
     }
+}
 
-    impl Values {
-        fn push(&mut self, cell: RowCell<'_>) {
-            match (&mut *self, cell) {
-                (Self::Nulls(rows), RowCell::Null) => *rows += 1,
-                (Self::Nulls(rows), _) => {
-                    *self = Self::of_nulls(*rows, cell);
-                    self.push(cell);
-                }
-                (Self::Integers(values), RowCell::Null) => values.push(None),
-                (Self::Reals(values), RowCell::Null) => values.push(None),
-                (Self::Numbers(values), RowCell::Null) => values.push(None),
-                (Self::Texts(values), RowCell::Null) => values.push(None),
-                (Self::Bytes(values), RowCell::Null) => values.push(None),
-                (Self::Integers(values), RowCell::Integer(number)) => values.push(Some(number)),
-                (Self::Reals(values), RowCell::Real(number)) => values.push(Some(number)),
-                (Self::Texts(values), RowCell::Text(text)) => values.push(Some(text)),
-                (Self::Texts(values), cell) => values.push(written(cell).as_deref()),
-                (Self::Bytes(values), RowCell::Bytes(bytes)) => values.push(Some(bytes.to_vec())),
-                (Self::Numbers(values), RowCell::Integer(number)) => {
-                    values.push(Some(Number::Integer(number)))
-                }
-                (Self::Numbers(values), RowCell::Real(number)) => values.push(Some(Number::Real(number))),
-                (Self::Integers(values), RowCell::Real(_)) => {
-                    let numbers = values.iter().map(|value| value.map(Number::Integer));
-                    *self = Self::Numbers(numbers.collect());
-                    self.push(cell);
-                }
-                (Self::Reals(values), RowCell::Integer(_)) => {
-                    let numbers = values.iter().map(|value| value.map(Number::Real));
-                    *self = Self::Numbers(numbers.collect());
-                    self.push(cell);
-                }
-                (_, cell) => {
-                    *self = Self::Texts(self.texts());
-                    self.push(cell);
-                }
+/// Texts, each stored once.
+#[derive(Debug, Default)]
+struct Interned {
+    rows: Vec<Option<u32>>,
+    texts: Vec<Arc<str>>,
+    known: FxHashMap<Arc<str>, u32>,
+}
+
+impl Interned {
+    fn push(&mut self, text: Option<&str>) {
+        let key = text.map(|text| match self.known.get(text) {
+            Some(key) => *key,
+            None => {
+                let key = self.texts.len() as u32;
+                let text: Arc<str> = text.into();
+                self.texts.push(Arc::clone(&text));
+                self.known.insert(text, key);
+                key
             }
-        }
+        });
+        self.rows.push(key);
+    }
+}
 
-        /// Rows without a value, before the first one that has one.
-        fn of_nulls(rows: usize, first: RowCell<'_>) -> Self {
-            match first {
-                RowCell::Null => Self::Nulls(rows),
-                RowCell::Integer(_) => Self::Integers(vec![None; rows]),
-                RowCell::Real(_) => Self::Reals(vec![None; rows]),
-                RowCell::Bytes(_) => Self::Bytes(vec![None; rows]),
-                RowCell::Text(_) => Self::Texts(Interned {
-                    rows: vec![None; rows],
-                    ..Interned::default()
-                }),
+impl Values {
+    fn push(&mut self, cell: RowCell<'_>) {
+        match (&mut *self, cell) {
+            (Self::Nulls(rows), RowCell::Null) => *rows += 1,
+            (Self::Nulls(rows), _) => {
+                *self = Self::of_nulls(*rows, cell);
+                self.push(cell);
             }
-        }
-
-        /// The same values as texts.
-        fn texts(&self) -> Interned {
-            let mut texts = Interned::default();
-            let mut push = |cell: RowCell<'_>| texts.push(written(cell).as_deref());
-            match self {
-                Self::Nulls(rows) => (0..*rows).for_each(|_| push(RowCell::Null)),
-                Self::Integers(values) => values
-                    .iter()
-                    .for_each(|value| push(value.map_or(RowCell::Null, RowCell::Integer))),
-                Self::Reals(values) => values
-                    .iter()
-                    .for_each(|value| push(value.map_or(RowCell::Null, RowCell::Real))),
-                Self::Numbers(values) => values
-                    .iter()
-                    .for_each(|value| push(value.map_or(RowCell::Null, Number::cell))),
-                Self::Bytes(values) => values
-                    .iter()
-                    .for_each(|value| push(value.as_deref().map_or(RowCell::Null, RowCell::Bytes))),
-                Self::Texts(_) => {}
+            (Self::Integers(values), RowCell::Null) => values.push(None),
+            (Self::Reals(values), RowCell::Null) => values.push(None),
+            (Self::Numbers(values), RowCell::Null) => values.push(None),
+            (Self::Texts(values), RowCell::Null) => values.push(None),
+            (Self::Bytes(values), RowCell::Null) => values.push(None),
+            (Self::Integers(values), RowCell::Integer(number)) => values.push(Some(number)),
+            (Self::Reals(values), RowCell::Real(number)) => values.push(Some(number)),
+            (Self::Texts(values), RowCell::Text(text)) => values.push(Some(text)),
+            (Self::Texts(values), cell) => values.push(written(cell).as_deref()),
+            (Self::Bytes(values), RowCell::Bytes(bytes)) => values.push(Some(bytes.to_vec())),
+            (Self::Numbers(values), RowCell::Integer(number)) => values.push(Some(Number::Integer(number))),
+            (Self::Numbers(values), RowCell::Real(number)) => values.push(Some(Number::Real(number))),
+            (Self::Integers(values), RowCell::Real(_)) => {
+                let numbers = values.iter().map(|value| value.map(Number::Integer));
+                *self = Self::Numbers(numbers.collect());
+                self.push(cell);
             }
-            texts
-        }
-
-        /// The same values, as they are written.
-        fn settled(self) -> Self {
-            let Self::Numbers(values) = &self else {
-                return self;
-            };
-            let exact = |value: &Option<Number>| value.is_none_or(|number| number.exact().is_some());
-            if values.iter().all(exact) {
-                let reals = values.iter().map(|value| value.and_then(Number::exact));
-                Self::Reals(reals.collect())
-            } else {
-                Self::Texts(self.texts())
+            (Self::Reals(values), RowCell::Integer(_)) => {
+                let numbers = values.iter().map(|value| value.map(Number::Real));
+                *self = Self::Numbers(numbers.collect());
+                self.push(cell);
             }
-        }
-
-        fn kind(&self, declared: RowKind) -> RowKind {
-            match self {
-                Self::Nulls(_) => declared,
-                Self::Integers(_) => RowKind::Integer,
-                Self::Reals(_) | Self::Numbers(_) => RowKind::Real,
-                Self::Texts(_) => RowKind::Text,
-                Self::Bytes(_) => RowKind::Bytes,
-            }
-        }
-
-        fn array(&self, declared: RowKind, rows: std::ops::Range<usize>) -> ArrayRef {
-            match self {
-                Self::Nulls(_) => arrow_array::new_null_array(&data_type(declared), rows.len()),
-                Self::Integers(values) => Arc::new(Int64Array::from(values[rows].to_vec())),
-                Self::Reals(values) => Arc::new(Float64Array::from(values[rows].to_vec())),
-                Self::Numbers(values) => {
-                    let reals = values[rows].iter().map(|value| value.and_then(Number::exact));
-                    Arc::new(Float64Array::from_iter(reals))
-                }
-                Self::Bytes(values) => {
-                    Arc::new(BinaryArray::from_iter(values[rows].iter().map(Option::as_deref)))
-                }
-                Self::Texts(values) => {
-                    let text = |key: &Option<u32>| key.map(|key| &*values.texts[key as usize]);
-                    Arc::new(StringArray::from_iter(values.rows[rows].iter().map(text)))
-                }
+            (_, cell) => {
+                *self = Self::Texts(self.texts());
+                self.push(cell);
             }
         }
     }
 
-    /// A value as a text. Bytes are written as SQL writes them.
-    fn written(cell: RowCell<'_>) -> Option<String> {
-        Some(match cell {
-            RowCell::Null => return None,
-            RowCell::Integer(number) => number.to_string(),
-            // With a point, so that 1.0 is not taken for an integer.
-            RowCell::Real(number) => format!("{number:?}"),
-            RowCell::Text(text) => text.to_owned(),
-            RowCell::Bytes(bytes) => {
-                let digits: String = bytes.iter().map(|byte| format!("{byte:02X}")).collect();
-                format!("X'{digits}'")
-            }
-        })
-    }
-
-    fn data_type(kind: RowKind) -> DataType {
-        match kind {
-            RowKind::Integer => DataType::Int64,
-            RowKind::Real => DataType::Float64,
-            RowKind::Text => DataType::Utf8,
-            RowKind::Bytes => DataType::Binary,
+    /// Rows without a value, before the first one that has one.
+    fn of_nulls(rows: usize, first: RowCell<'_>) -> Self {
+        match first {
+            RowCell::Null => Self::Nulls(rows),
+            RowCell::Integer(_) => Self::Integers(vec![None; rows]),
+            RowCell::Real(_) => Self::Reals(vec![None; rows]),
+            RowCell::Bytes(_) => Self::Bytes(vec![None; rows]),
+            RowCell::Text(_) => Self::Texts(Interned {
+                rows: vec![None; rows],
+                ..Interned::default()
+            }),
         }
     }
 
-    impl ParquetRows {
-        /// Starts with no rows. A column has its declared type if no row has a value. A name that comes twice gets a
-        /// number: readers find columns by their names.
-        pub fn new(columns: impl IntoIterator<Item = (String, RowKind)>) -> Result<Self, Error> {
-            let columns: Vec<(String, RowKind)> = columns.into_iter().collect();
-            let mut taken: BTreeSet<String> = columns.iter().map(|(name, _)| name.clone()).collect();
-            let mut used = BTreeSet::new();
-            let column = |(name, declared): (String, RowKind)| {
-                let name = if used.insert(name.clone()) {
-                    name
-                } else {
-                    let numbered = (2..).map(|number| format!("{name}_{number}"));
-                    numbered
-                        .into_iter()
-                        .find(|name| taken.insert(name.clone()))
-                        .unwrap_or(name)
-                };
-                Column {
-                    name,
-                    declared,
-                    values: Values::Nulls(0),
-                }
-            };
-            Ok(ParquetRows {
-                columns: columns.into_iter().map(column).collect(),
-                rows: 0,
-            })
+    /// The same values as texts.
+    fn texts(&self) -> Interned {
+        let mut texts = Interned::default();
+        let mut push = |cell: RowCell<'_>| texts.push(written(cell).as_deref());
+        match self {
+            Self::Nulls(rows) => (0..*rows).for_each(|_| push(RowCell::Null)),
+            Self::Integers(values) => values
+                .iter()
+                .for_each(|value| push(value.map_or(RowCell::Null, RowCell::Integer))),
+            Self::Reals(values) => values
+                .iter()
+                .for_each(|value| push(value.map_or(RowCell::Null, RowCell::Real))),
+            Self::Numbers(values) => values
+                .iter()
+                .for_each(|value| push(value.map_or(RowCell::Null, Number::cell))),
+            Self::Bytes(values) => values
+                .iter()
+                .for_each(|value| push(value.as_deref().map_or(RowCell::Null, RowCell::Bytes))),
+            Self::Texts(_) => {}
         }
+        texts
+    }
 
-        /// Adds a row: a value for each column.
-        pub fn push<'a>(&mut self, cells: impl IntoIterator<Item = RowCell<'a>>) {
-            let mut cells = cells.into_iter();
-            for column in &mut self.columns {
-                column.values.push(cells.next().unwrap_or(RowCell::Null));
-            }
-            self.rows += 1;
-        }
-
-        /// The number of rows.
-        pub fn rows(&self) -> usize {
-            self.rows
-        }
-
-        /// Writes the file.
-        pub fn write(mut self, out: &mut Out<'_>) -> Result<(), Error> {
-            for column in &mut self.columns {
-                column.values = std::mem::replace(&mut column.values, Values::Nulls(0)).settled();
-            }
-            let field = |column: &Column| {
-                Field::new(&column.name, data_type(column.values.kind(column.declared)), true)
-            };
-            let schema = Arc::new(Schema::new(self.columns.iter().map(field).collect::<Vec<_>>()));
-            let properties = WriterProperties::builder()
-                .set_created_by(concat!("tracesmith ", env!("CARGO_PKG_VERSION")).to_owned())
-                .set_compression(Compression::ZSTD(ZstdLevel::default()))
-                .set_max_row_group_row_count(Some(GROUP_ROWS))
-                .build();
-            let mut writer =
-                ArrowWriter::try_new(Vec::new(), Arc::clone(&schema), Some(properties)).map_err(failed)?;
-            for start in (0..self.rows).step_by(BATCH_ROWS) {
-                let rows = start..(start + BATCH_ROWS).min(self.rows);
-                let array = |column: &Column| column.values.array(column.declared, rows.clone());
-                let batch =
-                    RecordBatch::try_new(Arc::clone(&schema), self.columns.iter().map(array).collect())
-                        .map_err(|error| refused(FORMAT, &error))?;
-                writer.write(&batch).map_err(failed)?;
-                out.put(&std::mem::take(writer.inner_mut()))?;
-            }
-            out.put(&writer.into_inner().map_err(failed)?)
+    /// The same values, as they are written.
+    fn settled(self) -> Self {
+        let Self::Numbers(values) = &self else {
+            return self;
+        };
+        let exact = |value: &Option<Number>| value.is_none_or(|number| number.exact().is_some());
+        if values.iter().all(exact) {
+            let reals = values.iter().map(|value| value.and_then(Number::exact));
+            Self::Reals(reals.collect())
+        } else {
+            Self::Texts(self.texts())
         }
     }
 
-    fn failed(error: ParquetError) -> Error {
-        refused(FORMAT, &error)
+    fn kind(&self, declared: RowKind) -> RowKind {
+        match self {
+            Self::Nulls(_) => declared,
+            Self::Integers(_) => RowKind::Integer,
+            Self::Reals(_) | Self::Numbers(_) => RowKind::Real,
+            Self::Texts(_) => RowKind::Text,
+            Self::Bytes(_) => RowKind::Bytes,
+        }
+    }
+
+    fn array(&self, declared: RowKind, rows: std::ops::Range<usize>) -> ArrayRef {
+        match self {
+            Self::Nulls(_) => arrow_array::new_null_array(&data_type(declared), rows.len()),
+            Self::Integers(values) => Arc::new(Int64Array::from(values[rows].to_vec())),
+            Self::Reals(values) => Arc::new(Float64Array::from(values[rows].to_vec())),
+            Self::Numbers(values) => {
+                let reals = values[rows].iter().map(|value| value.and_then(Number::exact));
+                Arc::new(Float64Array::from_iter(reals))
+            }
+            Self::Bytes(values) => {
+                Arc::new(BinaryArray::from_iter(values[rows].iter().map(Option::as_deref)))
+            }
+            Self::Texts(values) => {
+                let text = |key: &Option<u32>| key.map(|key| &*values.texts[key as usize]);
+                Arc::new(StringArray::from_iter(values.rows[rows].iter().map(text)))
+            }
+        }
+    }
+}
+
+/// A value as a text. Bytes are written as SQL writes them.
+fn written(cell: RowCell<'_>) -> Option<String> {
+    Some(match cell {
+        RowCell::Null => return None,
+        RowCell::Integer(number) => number.to_string(),
+        // With a point, so that 1.0 is not taken for an integer.
+        RowCell::Real(number) => format!("{number:?}"),
+        RowCell::Text(text) => text.to_owned(),
+        RowCell::Bytes(bytes) => {
+            let digits: String = bytes.iter().map(|byte| format!("{byte:02X}")).collect();
+            format!("X'{digits}'")
+        }
+    })
+}
+
+fn data_type(kind: RowKind) -> DataType {
+    match kind {
+        RowKind::Integer => DataType::Int64,
+        RowKind::Real => DataType::Float64,
+        RowKind::Text => DataType::Utf8,
+        RowKind::Bytes => DataType::Binary,
     }
 }
 
@@ -401,7 +413,7 @@ mod tests {
     /// What a reader of Parquet makes of some columns, each given by its rows.
     fn read_back(columns: &[(&str, RowKind, &[RowCell<'_>])]) -> RecordBatch {
         let head = columns.iter().map(|(name, kind, _)| ((*name).to_owned(), *kind));
-        let mut rows = ParquetRows::new(head).unwrap();
+        let mut rows = RowTable::new(head);
         for row in 0..columns[0].2.len() {
             rows.push(columns.iter().map(|(.., cells)| cells[row]));
         }
@@ -409,7 +421,7 @@ mod tests {
         let path = folder.path().join("rows.parquet");
         let mut file = File::create(&path).unwrap();
         let mut out = Out::new(&mut file);
-        rows.write(&mut out).unwrap();
+        rows.write_parquet(&mut out).unwrap();
         out.finish().unwrap();
         let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(path).unwrap()).unwrap();
         let schema = reader.schema().clone();

@@ -1,15 +1,25 @@
-//! Times on the command line: offsets, shares of the span, absolute nanoseconds.
+//! Times as users write them: offsets, shares of the span, absolute nanoseconds.
 
 use std::fmt;
 use std::str::FromStr;
 
-use anyhow::bail;
 use tracesmith_format::Timestamp;
-use tracesmith_trace::{TimeRange, units};
+
+use crate::error::Error;
+use crate::rewrite::TimeRange;
+use crate::units;
 
 /// A time as the user wrote it; what it means depends on the trace.
+///
+/// ```
+/// use tracesmith_trace::TimeArg;
+///
+/// assert_eq!("1.5ms".parse(), Ok(TimeArg::Offset(1_500_000)));
+/// assert_eq!("25%".parse(), Ok(TimeArg::Share(0.25)));
+/// assert_eq!("@1731000000".parse(), Ok(TimeArg::Absolute(1_731_000_000)));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum TimeArg {
+pub enum TimeArg {
     /// Nanoseconds from the trace's start.
     Offset(u64),
     /// A share of the span, from 0 to 1.
@@ -20,7 +30,7 @@ pub(crate) enum TimeArg {
 
 impl TimeArg {
     /// The moment in a trace with this span.
-    pub(crate) fn resolve(self, span: Option<(Timestamp, Timestamp)>) -> Timestamp {
+    pub fn resolve(self, span: Option<(Timestamp, Timestamp)>) -> Timestamp {
         let (first, last) = span.unwrap_or_default();
         Timestamp(match self {
             TimeArg::Offset(nanos) => first.0.saturating_add(nanos),
@@ -32,13 +42,13 @@ impl TimeArg {
     }
 }
 
-/// The range between two times of the command line. It must overlap the trace: every command answers with the same
-/// error if it does not, instead of with an empty result.
-pub(crate) fn time_range(
+/// The range between two times. It must overlap the trace: every reader answers with the same error if it does not,
+/// instead of with an empty result.
+pub fn time_range(
     from: Option<TimeArg>,
     to: Option<TimeArg>,
     span: Option<(Timestamp, Timestamp)>,
-) -> anyhow::Result<TimeRange> {
+) -> Result<TimeRange, Error> {
     let range = TimeRange {
         from: from.map(|time| time.resolve(span)),
         to: to.map(|time| time.resolve(span)),
@@ -46,7 +56,9 @@ pub(crate) fn time_range(
     if let (Some(from), Some(to), Some(from_time), Some(to_time)) = (from, to, range.from, range.to)
         && from_time >= to_time
     {
-        bail!("the time range is empty: --from {from} is not before --to {to}");
+        return Err(outside(format!(
+            "the time range is empty: its start {from} is not before its end {to}"
+        )));
     }
     let Some((first, last)) = span else {
         return Ok(range);
@@ -54,28 +66,32 @@ pub(crate) fn time_range(
     let length = units::nanos(last.0 - first.0);
     match (from, range.from) {
         (Some(from @ TimeArg::Absolute(_)), Some(time)) if time > last => {
-            bail!(
-                "--from {from} is after the end of the trace: the trace ends at @{}",
+            return Err(outside(format!(
+                "the time range starts at {from}, after the end of the trace: the trace ends at @{}",
                 last.0
-            )
+            )));
         }
         (Some(from), Some(time)) if time > last => {
-            bail!("--from {from} is after the end of the trace: the trace ends at {length}")
+            return Err(outside(format!(
+                "the time range starts at {from}, after the end of the trace: the trace ends at {length}"
+            )));
         }
         _ => {}
     }
     match (to, range.to) {
-        (Some(to @ TimeArg::Absolute(_)), Some(time)) if time <= first => {
-            bail!(
-                "--to {to} is before the start of the trace: the trace starts at @{}",
-                first.0
-            )
-        }
-        (Some(to), Some(time)) if time <= first => {
-            bail!("the time range is empty: --to {to} is the start of the trace")
-        }
+        (Some(to @ TimeArg::Absolute(_)), Some(time)) if time <= first => Err(outside(format!(
+            "the time range ends at {to}, before the start of the trace: the trace starts at @{}",
+            first.0
+        ))),
+        (Some(to), Some(time)) if time <= first => Err(outside(format!(
+            "the time range is empty: its end {to} is the start of the trace"
+        ))),
         _ => Ok(range),
     }
+}
+
+fn outside(problem: String) -> Error {
+    Error::NotInTrace { problem }
 }
 
 /// As a user can write it.

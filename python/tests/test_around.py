@@ -1,0 +1,173 @@
+"""Recording from around, the machine, and the command, against the fake driver."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from capture_stage import LIMIT, Stage
+
+START = """
+import gpu, tracesmith as ts
+gpu.start()
+gpu.launches(7)
+"""
+
+
+def test_a_command_is_run_and_recorded(stage: Stage) -> None:
+    (stage.work / "train.py").write_text(
+        "import gpu\ngpu.start()\ngpu.launches(5)\nprint('trained')\nraise SystemExit(3)\n"
+    )
+    out, errors = stage.run(
+        """
+import sys, tracesmith as ts
+result = ts.run([sys.executable, "train.py"], out="t.sbt")
+print(result.returncode, result.path, len(result.trace.kernels))
+"""
+    )
+    assert out == "trained\n3 t.sbt 5\n", errors
+
+
+def test_a_command_that_does_not_exist_is_an_error(stage: Stage) -> None:
+    out, _ = stage.run(
+        """
+import tracesmith as ts
+try:
+    ts.run(["no-such-program"], out="t.sbt")
+except ts.NotAvailableError as error:
+    print(error.message)
+open("there.sbt", "w").close()
+try:
+    ts.run(["true"], out="there.sbt")
+except ts.CaptureError as error:
+    print(error.message)
+"""
+    )
+    assert out == "no such program: no-such-program\nthe file exists: there.sbt\n"
+
+
+def test_an_armed_process_is_recorded_by_another(stage: Stage) -> None:
+    armed = stage.start(
+        START
+        + """
+import time
+ts.arm()
+print("armed", flush=True)
+while True:
+    gpu.launches(10)
+    time.sleep(0.01)
+"""
+    )
+    assert armed.stdout is not None
+    assert armed.stdout.readline() == "armed\n"
+    try:
+        out, errors = stage.run(
+            f"""
+import tracesmith as ts
+trace = ts.record({armed.pid}, "now.sbt", duration="500ms")
+print(len(trace.kernels) > 0)
+try:
+    ts.record(1, "init.sbt", duration=1)
+except ts.CaptureError as error:
+    print("cannot be recorded" in error.message)
+"""
+        )
+    finally:
+        armed.kill()
+        armed.communicate(timeout=LIMIT)
+    assert out == "True\nTrue\n", errors
+
+
+def test_run_starts_a_program_that_can_be_recorded(stage: Stage) -> None:
+    (stage.work / "train.py").write_text(
+        "import gpu, os, sys, tracesmith as ts\n"
+        "print(__name__, sys.argv[1:], 'tracesmith_inject' in os.environ['LD_PRELOAD'])\n"
+        "gpu.start()\n"
+        "gpu.launches(3)\n"
+        "with ts.profile('t.sbt') as p:\n"
+        "    gpu.launches(4)\n"
+        "print(p.report.rows.kernels, p.lost)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-B", "-m", "tracesmith", "run", "train.py", "--lr", "3"],
+        cwd=stage.work,
+        env=stage.environment,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+        check=False,
+    )
+    assert done.stdout == "__main__ ['--lr', '3'] True\n4 0\n", done.stderr
+
+
+def test_the_module_is_the_command(stage: Stage) -> None:
+    for arguments, code in (
+        (["--version"], 0),
+        (["info", "no-such-file.sbt"], 2),
+        (["run"], 2),
+        (["run", "--help"], 0),
+    ):
+        done = subprocess.run(
+            [sys.executable, "-m", "tracesmith", *arguments],
+            cwd=stage.work,
+            env=stage.environment,
+            capture_output=True,
+            text=True,
+            timeout=LIMIT,
+            check=False,
+        )
+        assert done.returncode == code, done
+    assert "usage: python -m tracesmith run" in done.stdout
+
+
+def test_the_machine_is_described(stage: Stage) -> None:
+    out, _ = stage.run(
+        """
+import tracesmith as ts
+print(len(ts.devices()), ts.devices()[0].capability)
+doctor = ts.doctor()
+print(doctor.can_record, len(doctor.checks) > 5, all(check.state != "ok" for check in doctor.problems))
+print("libcuda.so" in open("/proc/self/maps").read())
+"""
+    )
+    lines = out.splitlines()
+    assert lines[0].startswith(("1 (", "2 (")), out
+    assert lines[1].endswith("True True")
+    assert lines[2] == "False", "the driver is looked at in another process"
+
+
+def test_errors_of_the_command_are_exceptions(stage: Stage) -> None:
+    out, _ = stage.run(
+        """
+import tracesmith as ts
+from tracesmith import _command
+try:
+    _command.run(["record", "--pid", "1", "--dump"], error=ts.CaptureError)
+except ts.CaptureError as error:
+    print(type(error).__name__, bool(error.message), bool(error.hint))
+print(_command.run(["record", "--nonsense"], check=False).returncode)
+"""
+    )
+    assert out == "CaptureError True True\n2\n"
+
+
+@pytest.mark.parametrize(
+    ("variable", "words"),
+    [("/no/such/program", "is not a program"), ("", "is not installed beside this package")],
+)
+def test_a_missing_command_is_an_error(stage: Stage, variable: str, words: str) -> None:
+    stage.environment["TRACESMITH_BINARY"] = variable
+    stage.environment["PATH"] = ""
+    out, _ = stage.run(
+        """
+import tracesmith as ts
+from tracesmith import _command
+_command._folders = lambda: iter(["/no/such/folder"])
+try:
+    ts.devices()
+except ts.NotAvailableError as error:
+    print(error.message)
+"""
+    )
+    assert words in out

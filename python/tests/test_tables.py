@@ -1,0 +1,196 @@
+"""Tables: what is read, and what DataFrame libraries make of it."""
+
+from __future__ import annotations
+
+import csv
+import gc
+import subprocess
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tracesmith
+
+
+def test_every_table_has_an_attribute_or_a_documented_place(train: tracesmith.Trace) -> None:
+    for name in train.tables:
+        table = train.table(name)
+        assert table.name == name and table.doc
+        if isinstance(getattr(type(train), name, None), property) and name not in (
+            "metadata",
+            "health",
+            "devices",
+        ):
+            assert getattr(train, name).name == name
+
+
+def test_every_table_has_the_rows_that_the_command_exports(
+    train: tracesmith.Trace, fixtures: Path, binary: str, tmp_path: Path
+) -> None:
+    subprocess.run(
+        [binary, "export", str(fixtures / "train-h200.sbt"), "-f", "csv", "-o", str(tmp_path / "tables")],
+        check=True,
+        capture_output=True,
+    )
+    files = sorted((tmp_path / "tables").glob("*.csv"))
+    assert len(files) > 20
+    for file in files:
+        with file.open(newline="") as lines:
+            expected = list(csv.DictReader(lines))
+        table = train.table(file.stem)
+        columns = list(expected[0]) if expected else []
+        rows = table.to_dicts(columns)
+        assert len(rows) == len(expected), file.stem
+        for row, of_command in zip(rows, expected, strict=True):
+            for name in columns:
+                assert _written(row[name], of_command[name]), (file.stem, name, row[name], of_command[name])
+
+
+def _written(value: Any, text: str) -> bool:
+    """Whether a CSV file writes the value like this."""
+    if value is None:
+        return text == ""
+    if isinstance(value, bool):
+        return text == str(value).lower()
+    if isinstance(value, float):
+        return float(text) == value
+    return text == str(value)
+
+
+def test_times_are_signed_and_durations_fit(train: tracesmith.Trace) -> None:
+    rows = train.kernels.to_dicts(["start", "end", "duration"])
+    assert len(rows) == 150
+    assert all(row["end"] - row["start"] == row["duration"] > 0 for row in rows)
+    pyarrow = pytest.importorskip("pyarrow")
+    schema = pyarrow.schema(train.kernels.select("start", "end", "stream"))
+    assert [str(field.type) for field in schema] == ["int64", "int64", "uint64"]
+
+
+def test_ranges_and_conditions_select_rows(train: tracesmith.Trace) -> None:
+    kernels = train.kernels
+    rows = kernels.to_dicts(["start", "end", "short_name", "stream"])
+    first = rows[40]["start"]
+    last = rows[90]["start"]
+    between = kernels.between(first, last).to_dicts(["start"])
+    assert [row["start"] for row in between] == [
+        row["start"] for row in rows if row["end"] >= first and row["start"] < last
+    ]
+    name = rows[0]["short_name"]
+    same = [row for row in rows if row["short_name"] == name]
+    assert len(kernels.where(short_name=name)) == len(same) > 0
+    assert len(kernels.where(short_name=[name, "no such kernel"])) == len(same)
+    assert len(kernels.where(name="triton_*")) == sum("triton_" in row["short_name"] for row in rows)
+    assert len(kernels.where(stream=rows[0]["stream"]).where(short_name="no such kernel")) == 0
+    assert kernels.where(stream=10**9).to_dicts() == []
+    # A second range narrows the first.
+    assert len(kernels.between(first, None).between(None, last)) == len(between)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (lambda t: t.table("kernel"), "there is no table kernel"),
+        (lambda t: t.kernels.select("nam"), "has no column nam; it has start, end"),
+        (lambda t: t.kernels.where(nam=1), "has no column nam"),
+        (lambda t: t.kernels.where(stream=[object()]), "cannot compare"),
+        (lambda t: t.kernels.between("5 parsecs"), "is not a time"),
+        (lambda t: t.kernels.between("3s", "2s"), "the time range is empty"),
+        (lambda t: t.kernels.between("900s"), "after the end of the trace"),
+        (lambda t: t.kernels.between(-5), "is not a time"),
+        (lambda t: t.sql("selec 1"), "syntax error"),
+        (lambda t: t.sql("select * from nope"), "no such table"),
+        (lambda t: t.sql("create table x (y)"), "only read traces"),
+        (lambda t: t.sql("select 1", timeout=-1), "not a number of seconds"),
+    ],
+)
+def test_wrong_arguments_are_value_errors(train: tracesmith.Trace, wrong: Any, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        wrong(train)
+
+
+def test_sql_answers_with_types(train: tracesmith.Trace) -> None:
+    rows = train.sql(
+        "select short_name, count(*) as n, avg(duration) as mean from kernels group by 1 order by n desc, 1"
+    )
+    assert rows.columns == ["short_name", "n", "mean"]
+    dicts = rows.to_dicts()
+    assert sum(row["n"] for row in dicts) == 150
+    assert isinstance(dicts[0]["mean"], float) and isinstance(dicts[0]["short_name"], str)
+    assert train.sql("select null as x, x'00ff' as b").to_dicts() == [{"x": None, "b": b"\x00\xff"}]
+    assert len(train.sql("select 1 where 0")) == 0
+
+
+def test_sql_ends_with_its_time(train: tracesmith.Trace) -> None:
+    with pytest.raises(tracesmith.TraceError, match="did not end within"):
+        train.sql(
+            "with recursive n(i) as (select 1 union all select i + 1 from n) select count(*) from n",
+            timeout=0.2,
+        )
+    assert train.sql("select 1 as one").to_dicts() == [{"one": 1}]
+
+
+def test_dataframe_libraries_take_tables_as_they_are(train: tracesmith.Trace) -> None:
+    polars = pytest.importorskip("polars")
+    pyarrow = pytest.importorskip("pyarrow")
+    pandas = pytest.importorskip("pandas")
+    columns = ["name", "start", "duration", "stream"]
+    table = train.kernels.select(*columns)
+    expected = table.to_dicts()
+    assert polars.DataFrame(table).with_columns(polars.col("name").cast(polars.String)).to_dicts() == expected
+    assert pyarrow.table(table).to_pylist() == expected
+    assert pandas.DataFrame.from_arrow(table).to_dict("records") == expected
+    assert (
+        table.to_polars().height == table.to_arrow().num_rows == len(table.to_pandas()) == len(table) == 150
+    )
+    read = table.read()
+    # The same rows again, from memory, at the same address: nothing is copied.
+    first, second = (pyarrow.table(read).column("start").chunk(0).buffers()[1].address for _ in range(2))
+    assert first == second
+
+
+def test_duckdb_queries_a_table(train: tracesmith.Trace) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    kernels = train.kernels.select("stream", "duration")
+    total = sum(row["duration"] for row in kernels.to_dicts())
+    assert duckdb.sql("select count(*), sum(duration) from kernels").fetchall() == [(150, total)]
+    assert len(kernels) == 150
+
+
+def test_numpy_arrays_have_the_values(train: tracesmith.Trace) -> None:
+    numpy = pytest.importorskip("numpy")
+    arrays = train.kernels.to_numpy(["start", "name", "correlation", "graph"])
+    dicts = train.kernels.to_dicts(["start", "name", "correlation", "graph"])
+    assert arrays["start"].dtype == numpy.int64
+    assert arrays["start"].tolist() == [row["start"] for row in dicts]
+    assert arrays["name"].tolist() == [row["name"] for row in dicts]
+    assert numpy.ma.masked_array(arrays["graph"]).tolist() == [row["graph"] for row in dicts]
+
+
+def test_rows_outlive_their_trace(fixtures: Path) -> None:
+    polars = pytest.importorskip("polars")
+    frame = polars.DataFrame(tracesmith.open(fixtures / "train-h200.sbt").kernels.select("start"))
+    gc.collect()
+    assert frame.height == 150 and frame["start"].is_sorted()
+
+
+def test_threads_share_a_trace(train: tracesmith.Trace) -> None:
+    expected = train.sql("select sum(duration) as ns from kernels").to_dicts()
+    failures: list[object] = []
+
+    def read() -> None:
+        for _ in range(20):
+            total = sum(row["duration"] for row in train.kernels.to_dicts(["duration"]))
+            if (
+                train.sql("select sum(duration) as ns from kernels").to_dicts() != expected
+                or total != expected[0]["ns"]
+            ):
+                failures.append(total)
+
+    threads = [threading.Thread(target=read) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []

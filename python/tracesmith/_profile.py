@@ -1,0 +1,455 @@
+"""Recording from inside: a window of this process.
+
+A child process collects the data, see `_collector`. With a schedule, one window is open the whole time and records only
+within the active steps. These begin and end in the calling thread, between two calls of the program, so exactly the active
+steps are in the trace. If each cycle is to have a file of its own, each has its own window, which opens in the warmup.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import functools
+import os
+import shutil
+import sys
+import tempfile
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterable
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, final
+
+from tracesmith import _arm
+from tracesmith._collector import Collector
+from tracesmith._errors import CaptureError, TracesmithError
+from tracesmith._options import Kind, Level, Options, Path, Stacks
+from tracesmith._report import CaptureReport, report_of
+from tracesmith._schedule import Action, Schedule, action_of
+
+if TYPE_CHECKING:
+    from tracesmith._native import Range
+    from tracesmith._trace import Trace
+
+__all__ = ["profile"]
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+#: How long the interpreter waits at its exit for traces that are not complete yet, in seconds.
+_EXIT_LIMIT = 5.0
+
+#: After which the wait is announced.
+_EXIT_PATIENCE = 0.5
+
+_DUMP_LIMIT = 60.0
+
+#: Collectors whose traces may not be complete. Nobody else may know them: `with tracesmith.profile("a.sbt"):`.
+_pending: set[Collector] = set()
+
+#: Guards what all profiles share.
+_lock = threading.Lock()
+_waits_at_exit = False
+_folder: str | None = None
+_last_number = 0
+
+
+@final
+class profile:
+    """Records the GPU work of this process, and what leads to it.
+
+    CUDA may be in use already. It is a context manager, a decorator, and has `start`, `stop` and `step`:
+
+    >>> import tracesmith as ts
+    >>> with ts.profile("step.sbt", stacks="python", overwrite=True) as p:
+    ...     pass                                    # train_step()
+    >>> p.trace                                     # doctest: +ELLIPSIS
+    Trace(...)
+
+    Leaving the block closes the window. The names of functions are looked up after that, in another process; `trace`,
+    `report` and `lost` wait for it.
+
+    Without a `path` the trace is a temporary file, which is removed when the program ends.
+
+    With a `schedule`, `step()` tells when a step ends, and only the active steps are recorded. All are in one file. With
+    `on_trace_ready` each cycle has a file, named `run-1.sbt`, `run-2.sbt`, …; the function is called with this object
+    when a cycle has ended, and `p.trace` is then the cycle's:
+
+    >>> plan = ts.schedule(wait=2, warmup=1, active=3, repeat=2)
+    >>> with ts.profile(schedule=plan, on_trace_ready=lambda p: print(p.cycle)) as p:
+    ...     for batch in range(12):
+    ...         p.step()
+    1
+    2
+
+    In a process that `tracesmith profile` records already, this is a range of that recording and nothing else.
+    """
+
+    def __init__(
+        self,
+        path: Path | None = None,
+        *,
+        level: Level = "standard",
+        kinds: Iterable[Kind] | None = None,
+        stacks: Stacks = None,
+        graphs: Literal["nodes", "whole"] = "nodes",
+        record: bool = False,
+        schedule: Schedule | None = None,
+        on_trace_ready: Callable[[profile], object] | None = None,
+        flight_recorder: str | int | None = None,
+        buffer_size: str | int | None = None,
+        overwrite: bool = False,
+    ) -> None:
+        self._options = Options(
+            level=level,
+            kinds=kinds,
+            stacks=stacks,
+            graphs=graphs,
+            record=record,
+            flight_recorder=flight_recorder,
+            buffer_size=buffer_size,
+            overwrite=overwrite,
+        )
+        self._wanted_path = None if path is None else os.fspath(path)
+        self._schedule = schedule
+        self._on_trace_ready = on_trace_ready
+        self._has_cycles = schedule is not None and on_trace_ready is not None
+        self._owner = os.getpid()
+        self._collector: Collector | None = None
+        self._before: Collector | None = None
+        self._is_open = False
+        self._is_running = False
+        self._outer: Range | None = None
+        self._is_nested = False
+        self._step = 0
+        self._cycle = 0
+        self._action = Action.NONE
+        self._step_range: Range | None = None
+        self._trace: Trace | None = None
+        self._report: CaptureReport | None = None
+
+    # Life
+
+    def start(self) -> None:
+        """Starts to record. Comes back when the window is open."""
+        if self._is_running:
+            raise CaptureError(
+                "this profile has been started already", hint="make another one, or call stop() first"
+            )
+        self._owner = os.getpid()
+        self._step = self._cycle = 0
+        if _arm.is_under_profile():
+            self._start_as_range()
+            return
+        _arm.arm()
+        self._is_running = True
+        try:
+            if not self._has_cycles:
+                self._open()
+            if self._schedule is not None:
+                self._enter_step()
+        except BaseException:
+            self._is_running = False
+            raise
+
+    def stop(self) -> None:
+        """Stops recording. Comes back when the window is closed; the trace may take longer."""
+        if not self._is_running or self._owner != os.getpid():
+            # Also the child of a fork, in which nothing is recorded.
+            return
+        self._is_running = False
+        if self._outer is not None:
+            self._outer.__exit__(None, None, None)
+            self._outer = None
+            return
+        was_active = self._action in (Action.RECORD, Action.RECORD_AND_SAVE)
+        if self._schedule is not None:
+            self._leave_active()
+        was_open = self._is_open
+        if was_open and self._has_cycles and not was_active:
+            self._drop()
+            return
+        self._close()
+        if was_open and self._on_trace_ready is not None and (was_active or not self._has_cycles):
+            self._on_trace_ready(self)
+
+    def step(self) -> None:
+        """The step has ended, and the next one begins."""
+        if self._schedule is None:
+            raise CaptureError("step() needs a schedule", hint="pass schedule=tracesmith.schedule(active=3)")
+        if not self._is_running or self._owner != os.getpid() or self._is_nested:
+            return
+        before = self._action
+        self._step += 1
+        self._enter_step(before)
+
+    def __enter__(self) -> profile:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        try:
+            self.stop()
+        except TracesmithError as failure:
+            if error is None:
+                raise
+            # The program's own error counts.
+            warnings.warn(f"the recording failed: {failure}", RuntimeWarning, stacklevel=2)
+
+    def __call__(self, function: Function) -> Function:
+        """Records each call of the function. The second call writes `step-2.sbt`, and so on."""
+        calls = 0
+
+        @functools.wraps(function)
+        def recorded(*args: Any, **kwargs: Any) -> Any:
+            nonlocal calls
+            calls += 1
+            one = self._again(calls)
+            recorded.profile = one  # type: ignore[attr-defined]
+            with one:
+                return function(*args, **kwargs)
+
+        return recorded  # type: ignore[return-value]
+
+    # Results
+
+    @property
+    def path(self) -> str | None:
+        """The file that is written, of the present cycle if each has its own."""
+        return None if self._collector is None else self._collector.path
+
+    @property
+    def cycle(self) -> int:
+        """The number of the present or last cycle of the schedule, counted from 1."""
+        return self._cycle
+
+    @property
+    def step_num(self) -> int:
+        """The number of the present step, counted from 0."""
+        return self._step
+
+    @property
+    def is_nested(self) -> bool:
+        """Whether an outer `tracesmith profile` records this process, so that this is only a range of it."""
+        return self._is_nested
+
+    @property
+    def report(self) -> CaptureReport:
+        """What the trace contains. Waits until it is complete."""
+        if self._report is None:
+            self._report = report_of(self._finished().result())
+        return self._report
+
+    @property
+    def lost(self) -> int:
+        """Records that are missing in the trace. Waits until it is complete."""
+        return self.report.lost
+
+    @property
+    def trace(self) -> Trace:
+        """The trace. Waits until it is complete."""
+        if self._trace is None:
+            collector = self._finished()
+            report = self.report
+            if report.failure is not None:
+                raise CaptureError(f"the trace is not complete: {report.failure}")
+            import tracesmith
+
+            self._trace = tracesmith.open(report.files[-1][0] if report.files else collector.path)
+        return self._trace
+
+    def wait(self, timeout: float | None = None) -> None:
+        """Waits until the trace is complete, at most `timeout` seconds."""
+        self._finished().result(timeout)
+
+    def snapshot(self) -> Trace:
+        """Writes what a flight recorder holds, and opens it. Recording goes on.
+
+        >>> import tracesmith as ts
+        >>> with ts.profile(flight_recorder="64M") as p:
+        ...     latest = p.snapshot()
+        """
+        if self._options.flight_recorder is None:
+            raise CaptureError("snapshot() needs a flight recorder", hint='pass flight_recorder="64M"')
+        if self._collector is None or not self._is_open:
+            raise CaptureError("nothing is being recorded", hint="call snapshot() within the block")
+        import tracesmith
+
+        return tracesmith.open(self._collector.dump(_DUMP_LIMIT))
+
+    # One window
+
+    def _open(self) -> None:
+        arguments = self._options.arguments()
+        if self._schedule is not None:
+            arguments += ["--capture-range", "signal"]
+        collector = Collector(os.getpid(), self._next_path(), arguments)
+        self._trace = self._report = None
+        self._before, self._collector, self._is_open = self._collector, collector, True
+        _remember(collector)
+
+    def _close(self) -> None:
+        if self._collector is not None and self._is_open:
+            self._is_open = False
+            self._collector.close()
+
+    def _drop(self) -> None:
+        """Forgets a window that was opened for a cycle which does not come any more."""
+        self._is_open = False
+        if self._collector is not None:
+            self._collector.abandon()
+        self._collector, self._cycle = self._before, self._cycle - 1
+
+    def _finished(self) -> Collector:
+        if self._is_nested:
+            raise CaptureError(
+                "an outer 'tracesmith profile' records this process, and has the trace",
+                hint="open the outer trace when the program has ended",
+            )
+        if self._collector is None:
+            raise CaptureError(
+                "nothing has been recorded yet", hint="call start(), or use it as a context manager"
+            )
+        if self._owner != os.getpid():
+            raise CaptureError("the recording belongs to the process that this one is a fork of")
+        if self._is_open:
+            raise CaptureError(
+                "the recording has not ended yet", hint="leave the block, or call stop() first"
+            )
+        return self._collector
+
+    def _next_path(self) -> str:
+        path = self._wanted_path
+        if path is None:
+            path = _temporary_path()
+        path = os.path.abspath(path)
+        return _numbered(path, self._cycle) if self._has_cycles else path
+
+    def _start_as_range(self) -> None:
+        from tracesmith import _native
+
+        self._is_nested = self._is_running = True
+        warnings.warn(
+            "this process is recorded by an outer 'tracesmith profile': tracesmith.profile is only a range of that trace",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+        self._outer = _native.Range("tracesmith.profile", None, None)
+        self._outer.__enter__()
+
+    def _again(self, call: int) -> profile:
+        path = self._wanted_path
+        if path is not None and call > 1:
+            path = _numbered(path, call)
+        options = self._options
+        return profile(
+            path,
+            level=options.level,
+            kinds=options.kinds,
+            stacks=options.stacks,
+            graphs=options.graphs,
+            record=options.record,
+            schedule=self._schedule,
+            on_trace_ready=self._on_trace_ready,
+            flight_recorder=options.flight_recorder,
+            buffer_size=options.buffer_size,
+            overwrite=options.overwrite,
+        )
+
+    # Steps
+
+    def _enter_step(self, before: Action = Action.NONE) -> None:
+        """Between two steps: ends what the last one recorded, and begins what the next one records."""
+        assert self._schedule is not None
+        action = action_of(self._schedule, self._step)
+        is_active = action in (Action.RECORD, Action.RECORD_AND_SAVE)
+        if before == Action.RECORD_AND_SAVE or not is_active:
+            self._leave_active()
+            if before == Action.RECORD_AND_SAVE and self._has_cycles:
+                self._close()
+                assert self._on_trace_ready is not None
+                self._action = Action.NONE
+                self._on_trace_ready(self)
+        self._leave_step()
+        if self._has_cycles and action is not Action.NONE and not self._is_open:
+            self._cycle += 1
+            self._open()
+        was_active = self._action in (Action.RECORD, Action.RECORD_AND_SAVE)
+        self._action = action
+        if not is_active:
+            return
+        from tracesmith import _native
+
+        if not was_active:
+            if not self._has_cycles:
+                self._cycle += 1
+            _native.capture_range(True)
+        self._step_range = _native.Range("step", self._step, None)
+        self._step_range.__enter__()
+
+    def _leave_active(self) -> None:
+        was_active = self._action in (Action.RECORD, Action.RECORD_AND_SAVE)
+        self._leave_step()
+        if was_active:
+            from tracesmith import _native
+
+            self._action = Action.NONE
+            _native.capture_range(False)
+
+    def _leave_step(self) -> None:
+        if self._step_range is not None:
+            self._step_range.__exit__(None, None, None)
+            self._step_range = None
+
+
+def _numbered(path: str, number: int) -> str:
+    stem, ending = os.path.splitext(path)
+    return f"{stem}-{number}{ending}"
+
+
+def _temporary_path() -> str:
+    """A file that no other profile has, in a folder that is removed at the exit."""
+    global _folder, _last_number
+    with _lock:
+        if _folder is None or not os.path.isdir(_folder):
+            _folder = tempfile.mkdtemp(prefix="tracesmith-")
+        _last_number += 1
+        return os.path.join(_folder, f"{os.getpid()}-{_last_number}.sbt")
+
+
+def _remember(collector: Collector) -> None:
+    global _waits_at_exit
+    with _lock:
+        _pending.difference_update([one for one in _pending if one.poll()])
+        _pending.add(collector)
+        if not _waits_at_exit:
+            _waits_at_exit = True
+            atexit.register(_complete_traces, os.getpid())
+
+
+def _complete_traces(owner: int) -> None:
+    """At the exit: closes windows that are open, and waits for traces that are not complete."""
+    if os.getpid() != owner:
+        # The child of a fork.
+        return
+    deadline = time.monotonic() + _EXIT_LIMIT
+    unfinished = [one for one in _pending if one.owner == owner and not one.poll()]
+    for collector in unfinished:
+        with contextlib.suppress(TracesmithError):
+            collector.close()
+    for collector in unfinished:
+        _complete(collector, deadline)
+    if _folder is not None:
+        shutil.rmtree(_folder, ignore_errors=True)
+
+
+def _complete(collector: Collector, deadline: float) -> None:
+    if collector.poll(_EXIT_PATIENCE):
+        return
+    print(f"tracesmith: waiting for the names of functions in {collector.path}", file=sys.stderr)
+    if not collector.poll(max(deadline - time.monotonic(), 0.0)):
+        print(
+            f"tracesmith: process {collector.process} goes on to complete {collector.path}", file=sys.stderr
+        )

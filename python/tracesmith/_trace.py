@@ -1,0 +1,134 @@
+"""An open trace."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Union
+
+from tracesmith import _native
+from tracesmith._calls import native
+from tracesmith._table import Rows, Table, Time
+from tracesmith._tables import Tables
+
+__all__ = ["Trace", "open"]
+
+PathLike = Union[str, "os.PathLike[str]"]
+
+
+def open(path: PathLike | Sequence[PathLike]) -> Trace:
+    """Opens a trace: `.sbt`, or a file of any tool that TraceSmith reads.
+
+    The content decides: files of Nsight Systems, torch.profiler, Perfetto, rocprof, xctrace and others are converted in
+    memory. Several files become one trace, such as the ranks of a job.
+
+    ```python
+    trace = tracesmith.open("train.sbt")
+    job = tracesmith.open(["rank0.sbt", "rank1.sbt"])
+    ```
+    """
+    if isinstance(path, (str, os.PathLike)):
+        with native():
+            return Trace(_native.Trace.open(os.fspath(path)), [Path(path)])
+    paths = [Path(part) for part in path]
+    with native():
+        if len(paths) == 1:
+            return Trace(_native.Trace.open(os.fspath(paths[0])), paths)
+        return Trace(_native.Trace.open_merged([os.fspath(part) for part in paths]), paths)
+
+
+class Trace(Tables):
+    """An open trace. Nothing of it is read until it is needed.
+
+    Each table is an attribute: `trace.kernels`, `trace.copies`, `trace.markers`. `Trace.tables`
+    lists them.
+    """
+
+    def __init__(self, trace: _native.Trace, paths: Sequence[Path]) -> None:
+        self._native = trace
+        self._paths = tuple(paths)
+        self._database: _native.Database | None = None
+
+    @classmethod
+    def from_bytes(cls, content: bytes) -> Trace:
+        """Opens a file that is in memory."""
+        with native():
+            return cls(_native.Trace.from_bytes(content), ())
+
+    @property
+    def path(self) -> Path | None:
+        """The file; `None` if the trace was made of several files or of bytes."""
+        return self._paths[0] if len(self._paths) == 1 else None
+
+    @property
+    def nbytes(self) -> int:
+        """The size of the file, or of what another tool's file was converted to."""
+        return self._native.nbytes
+
+    @property
+    def span(self) -> tuple[int, int] | None:
+        """The first and last moment, in nanoseconds of the trace's clock. `None` for a trace without events."""
+        return self._native.span
+
+    @property
+    def duration_ns(self) -> int:
+        """The time from the first to the last moment."""
+        return self.span[1] - self.span[0] if self.span else 0
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """What the recorder noted: `command`, `created`, `recorder`, environment variables and more."""
+        return {row["key"]: row["value"] for row in self.table("metadata").to_dicts()}
+
+    @property
+    def tables(self) -> list[str]:
+        """The names of all tables and views."""
+        return [name for name, *_ in _native.catalog()]
+
+    @property
+    def rows(self) -> dict[str, int]:
+        """The number of rows of each table that has some."""
+        return self._native.rows
+
+    def table(self, name: str) -> Table:
+        """The table or view of this name."""
+        with native():
+            return Table(self, self._native.table(name))
+
+    def sql(self, query: str, *, timeout: float | None = None) -> Rows:
+        """The rows of a SQL query over the tables of the trace, as `tracesmith sql` answers it.
+
+        ```python
+        trace.sql("select name, sum(duration) as ns from kernels group by name order by ns desc limit 10").to_polars()
+        ```
+
+        `timeout` is in seconds. Queries cannot change anything.
+        """
+        with native():
+            if self._database is None:
+                self._database = _native.Database([("trace", self._native)])
+            return Rows(self._database.query(query, timeout))
+
+    def _times(self, start: Time, end: Time) -> tuple[int | None, int | None]:
+        """Two times as users write them, in nanoseconds of the trace's clock."""
+        with native():
+            return self._native.time_range(_text(start), _text(end))
+
+    def _health(self) -> dict[str, Any]:
+        health: dict[str, Any] = json.loads(self._native.health())
+        return health
+
+    def __repr__(self) -> str:
+        names = ", ".join(path.name for path in self._paths[:3]) or "from memory"
+        more = f" and {len(self._paths) - 3} more" if len(self._paths) > 3 else ""
+        kernels = self.rows.get("kernels", 0)
+        state = "health good" if self._health()["good"] else "data was lost, see .health"
+        return f"Trace({names}{more}: {kernels:,} kernels, {self.duration_ns / 1e9:.3f} s, {state})"
+
+
+def _text(time: Time) -> str | None:
+    if time is None or isinstance(time, str):
+        return time
+    return f"@{time}"
