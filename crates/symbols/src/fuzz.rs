@@ -67,7 +67,7 @@ pub fn seed(rows: u64, addresses: &[u64]) -> Vec<u8> {
         &identity(),
         Form::Table,
         Extent::Functions,
-        &[16..1 << 20],
+        std::slice::from_ref(&(16..1 << 20)),
         (0..rows).map(row),
     );
     let mut input = vec![u8::try_from(addresses.len() % 16).unwrap_or(0)];

@@ -235,6 +235,8 @@ impl Place {
             .env("XDG_RUNTIME_DIR", self.runtime())
             .env("TMPDIR", self.folder.path().join("tmp"))
             .env("HOME", self.folder.path().join("home"))
+            .env_remove("XDG_CACHE_HOME")
+            .env_remove("TRACESMITH_CACHE")
             .envs(self.options.variables())
             .stdin(Stdio::null());
         command

@@ -25,7 +25,7 @@ use crate::{Extent, Function, Module};
 /// The variable that turns it off.
 const VARIABLE: &str = "TRACESMITH_CACHE";
 
-/// The sum of all entries. That of libtorch_cpu takes 20 MB.
+/// The sum of all entries.
 const LIMIT_BYTES: u64 = 512 << 20;
 
 /// Resolved addresses of one file. A file with more of them keeps the newest.
