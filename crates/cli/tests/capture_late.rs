@@ -118,6 +118,8 @@ fn a_profiler_that_is_idle_hands_cupti_over_and_gets_all_it_asks_for() {
             ("istokckIgktokckgktokcku", vec![30]),
             // It has never had one.
             ("ikIgkokckgkokck", vec![30]),
+            // It ends its session before the window, and fetches the records in it. It has begun it after we were loaded.
+            ("isIokjgJkgkokckuk", vec![10]),
             // It leaves and comes back.
             ("isokcIgkgkuksokcku", vec![10]),
         ] {
@@ -166,6 +168,9 @@ fn a_session_that_is_running_keeps_cupti_and_the_trace_says_so() {
         "isokIgkgkckuk",
         // After it.
         "isokckIkokgkgkckuk",
+        // External correlations are on, as in torch.profiler, and stay so.
+        "isEokIgkPgkPckuk",
+        "isEIgPkgPkuk",
     ] {
         let line = format!("guest {plan}");
         let expected = alone(&place, &line);
@@ -191,6 +196,58 @@ fn a_session_that_is_running_keeps_cupti_and_the_trace_says_so() {
     assert!(run.stdout.contains("foreign 0"), "{}", run.stdout);
     let kernels: Vec<usize> = windows.iter().map(|window| window.kernels).collect();
     assert_eq!(kernels, [0, 10], "{:?}", windows[1].conflicts);
+}
+
+/// A profiler that links CUPTI and also looks functions up calls them where we do not stand between.
+#[test]
+fn a_client_that_also_looked_functions_up_keeps_cupti() {
+    let Some(stage) = stage() else { return };
+    let place = Place::new(stage);
+    for plan in ["isokclIgkgkokckuk", "iokclIgkgkokck"] {
+        let line = format!("guest {plan}");
+        let expected = alone(&place, &line);
+        let (run, windows) = with_windows(&place, &line, 1);
+        assert_eq!(
+            (run.code, &run.stdout),
+            (Some(0), &expected.stdout),
+            "{plan}: {}",
+            run.stderr
+        );
+        let window = &windows[0];
+        assert_eq!((window.kernels, window.conflicts.len()), (0, 1), "{plan}");
+        assert!(
+            window.conflicts[0].contains("has looked up functions"),
+            "{plan}: {:?}",
+            window.conflicts
+        );
+    }
+}
+
+/// Nobody has read how it keeps subscriptions.
+#[test]
+fn an_unknown_version_of_cupti_is_left_to_a_client_that_has_subscribed() {
+    let Some(stage) = stage() else { return };
+    let options = Options {
+        cupti_version: CuptiVersion::V13_4,
+        ..Options::default()
+    };
+    let place = Place::with(stage, options);
+    let line = "guest isokckIgkgkokckuk";
+    let expected = alone(&place, line);
+    let (run, windows) = with_windows(&place, line, 1);
+    assert_eq!(
+        (run.code, &run.stdout),
+        (Some(0), &expected.stdout),
+        "{}",
+        run.stderr
+    );
+    let window = &windows[0];
+    assert_eq!((window.kernels, window.conflicts.len()), (0, 1));
+    assert!(
+        window.conflicts[0].contains("version 130401"),
+        "{:?}",
+        window.conflicts
+    );
 }
 
 /// It calls CUPTI where we do not stand between.

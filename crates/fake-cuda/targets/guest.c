@@ -20,6 +20,10 @@
  *   t  register a clock of its own
  *   o  open a session: buffers, kernels and calls of the driver
  *   c  close it: flush, and end the kinds
+ *   E  have external correlations
+ *   P  check that they are still enabled, as the fake CUPTI knows
+ *   j  close it as Kineto does, the first half: end the kinds
+ *   J  the second half: flush if a buffer is lent, or else forget what came
  *   D  have devices, with those that exist already
  *   L  have launches timed when they are queued
  *   s  subscribe, with a callback for launches
@@ -59,7 +63,7 @@
 #include "driver.h"
 #include "nvtx_client.h"
 
-enum { KERNEL_KIND = 10, DEVICE_KIND = 8, DRIVER_KIND = 4, KERNELS = 10 };
+enum { KERNEL_KIND = 10, DEVICE_KIND = 8, DRIVER_KIND = 4, CORRELATION_KIND = 39, KERNELS = 10 };
 enum { BUFFER_BYTES = 1 << 20, START_OFFSET = 16, QUEUED_OFFSET = 120 };
 enum { DRIVER_DOMAIN = 1, LAUNCH_KERNEL = 307 };
 
@@ -329,6 +333,25 @@ static void subscribe_v2(void) {
     note(cupti->cuptiEnableCallback(1, subscriber, DRIVER_DOMAIN, LAUNCH_KERNEL));
 }
 
+static void check_correlations(void) {
+    void *library = dlopen("libcupti.so.13", RTLD_NOW);
+    uint64_t (*enabled)(void) = NULL;
+    if (library)
+        *(void **)&enabled = dlsym(library, "fakeCuptiKinds");
+    note(enabled && (enabled() & 1ull << CORRELATION_KIND) ? 0 : -1);
+}
+
+/* Kineto asks for what it has only where a buffer of its own is missing. */
+static void fetch(void) {
+    int is_missing = 0;
+    for (int i = 0; i < 64; i++)
+        is_missing |= lent[i] != NULL;
+    if (is_missing)
+        note(cupti->cuptiActivityFlushAll(1));
+    else
+        kernels = calls = 0;
+}
+
 static void take_step(char step) {
     char line[64];
     switch (step) {
@@ -400,6 +423,19 @@ static void take_step(char step) {
         note(cupti->cuptiActivityFlushAll(1));
         note(cupti->cuptiActivityDisable(KERNEL_KIND));
         note(cupti->cuptiActivityDisable(DRIVER_KIND));
+        break;
+    case 'E':
+        note(cupti->cuptiActivityEnable(CORRELATION_KIND));
+        break;
+    case 'P':
+        check_correlations();
+        break;
+    case 'j':
+        note(cupti->cuptiActivityDisable(KERNEL_KIND));
+        note(cupti->cuptiActivityDisable(DRIVER_KIND));
+        break;
+    case 'J':
+        fetch();
         break;
     case 'D':
         note(cupti->cuptiActivityEnableAndDump(DEVICE_KIND));
