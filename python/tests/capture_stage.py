@@ -39,6 +39,7 @@ class Stage:
             "XDG_RUNTIME_DIR": str(folder / "runtime"),
             "TMPDIR": str(folder / "tmp"),
             "HOME": str(folder / "home"),
+            "XDG_CACHE_HOME": str(folder / "home" / ".cache"),
         }
 
     def start(self, program: str, *arguments: str, **options: object) -> subprocess.Popen[str]:

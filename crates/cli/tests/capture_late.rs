@@ -67,10 +67,9 @@ fn with_windows(place: &Place, line: &str, windows: usize) -> (Run, Vec<Window>)
     (program.end(), recorded)
 }
 
+/// The same program, where our library is never loaded.
 fn alone(place: &Place, line: &str) -> Run {
-    let library = library(place);
-    let without = line.replace("LIBRARY", "/dev/null").replace('I', "");
-    let _ = library;
+    let without = line.replace('I', "");
     Talk::start(&mut place.target(&without)).answer_all()
 }
 
@@ -119,6 +118,8 @@ fn a_profiler_that_is_idle_hands_cupti_over_and_gets_all_it_asks_for() {
             ("istokckIgktokckgktokcku", vec![30]),
             // It has never had one.
             ("ikIgkokckgkokck", vec![30]),
+            // It ends its session before the window, and fetches the records in it. It has begun it after we were loaded.
+            ("isIokjgJkgkokckuk", vec![10]),
             // It leaves and comes back.
             ("isokcIgkgkuksokcku", vec![10]),
         ] {
@@ -167,6 +168,9 @@ fn a_session_that_is_running_keeps_cupti_and_the_trace_says_so() {
         "isokIgkgkckuk",
         // After it.
         "isokckIkokgkgkckuk",
+        // External correlations are on, as in torch.profiler, and stay so.
+        "isEokIgkPgkPckuk",
+        "isEIgPkgPkuk",
     ] {
         let line = format!("guest {plan}");
         let expected = alone(&place, &line);
@@ -194,12 +198,41 @@ fn a_session_that_is_running_keeps_cupti_and_the_trace_says_so() {
     assert_eq!(kernels, [0, 10], "{:?}", windows[1].conflicts);
 }
 
-/// It calls CUPTI where we do not stand between.
+/// A profiler that links CUPTI and also looks functions up calls them where we do not stand between.
 #[test]
-fn a_client_that_looked_functions_up_and_has_subscribed_keeps_cupti() {
+fn a_client_that_also_looked_functions_up_keeps_cupti() {
     let Some(stage) = stage() else { return };
     let place = Place::new(stage);
-    let line = "guest ilsokckIgkgkokckuk";
+    for plan in ["isokclIgkgkokckuk", "iokclIgkgkokck"] {
+        let line = format!("guest {plan}");
+        let expected = alone(&place, &line);
+        let (run, windows) = with_windows(&place, &line, 1);
+        assert_eq!(
+            (run.code, &run.stdout),
+            (Some(0), &expected.stdout),
+            "{plan}: {}",
+            run.stderr
+        );
+        let window = &windows[0];
+        assert_eq!((window.kernels, window.conflicts.len()), (0, 1), "{plan}");
+        assert!(
+            window.conflicts[0].contains("has looked up functions"),
+            "{plan}: {:?}",
+            window.conflicts
+        );
+    }
+}
+
+/// Nobody has read how it keeps subscriptions.
+#[test]
+fn an_unknown_version_of_cupti_is_left_to_a_client_that_has_subscribed() {
+    let Some(stage) = stage() else { return };
+    let options = Options {
+        cupti_version: CuptiVersion::V13_4,
+        ..Options::default()
+    };
+    let place = Place::with(stage, options);
+    let line = "guest isokckIgkgkokckuk";
     let expected = alone(&place, line);
     let (run, windows) = with_windows(&place, line, 1);
     assert_eq!(
@@ -208,6 +241,44 @@ fn a_client_that_looked_functions_up_and_has_subscribed_keeps_cupti() {
         "{}",
         run.stderr
     );
-    assert_eq!(windows[0].kernels, 0);
-    assert_eq!(windows[0].conflicts.len(), 1, "{:?}", windows[0].conflicts);
+    let window = &windows[0];
+    assert_eq!((window.kernels, window.conflicts.len()), (0, 1));
+    assert!(
+        window.conflicts[0].contains("version 130401"),
+        "{:?}",
+        window.conflicts
+    );
+}
+
+/// It calls CUPTI where we do not stand between.
+#[test]
+fn a_client_that_looked_functions_up_keeps_cupti_while_it_has_subscribed_or_records() {
+    let Some(stage) = stage() else { return };
+    let place = Place::new(stage);
+    for (plan, words) in [
+        ("ilsokckIgkgkokckuk", "another profiler holds CUPTI"),
+        ("ilokIgkgkckokck", "was recording"),
+    ] {
+        let line = format!("unlinked_guest {plan}");
+        let expected = alone(&place, &line);
+        let (run, windows) = with_windows(&place, &line, 1);
+        assert_eq!(
+            (run.code, &run.stdout),
+            (Some(0), &expected.stdout),
+            "{plan}: {}",
+            run.stderr
+        );
+        let window = &windows[0];
+        assert_eq!(
+            (window.kernels, window.conflicts.len()),
+            (0, 1),
+            "{plan}: {:?}",
+            window.conflicts
+        );
+        assert!(
+            window.conflicts[0].contains(words),
+            "{plan}: {:?}",
+            window.conflicts
+        );
+    }
 }

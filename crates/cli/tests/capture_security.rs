@@ -33,12 +33,12 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The files, without our library, whose name holds a hash.
+/// The files, without our library, whose name holds a hash, and without the cache of symbols.
 fn files_without_library(place: &Place) -> Vec<String> {
     let found = files(place.folder()).into_iter();
     found
         .map(|path| path.to_str().unwrap().to_owned())
-        .filter(|path| !path.contains("libtracesmith_inject-"))
+        .filter(|path| !path.contains("libtracesmith_inject-") && !path.starts_with("home/.cache"))
         .collect()
 }
 

@@ -5,7 +5,8 @@
  * 13.4; who leaves has freed it before that is known.
  *
  * Subscriptions hang on a list as C++ has them, each an object that begins with the client's function and its word, and
- * whose address is the handle. Kinds that are enabled are bits of a word. Both as in CUPTI 12.4 to 13.0.
+ * whose address is the handle. Kinds that are enabled are bits of a word, which is there from the first enabled kind on.
+ * Both as in CUPTI 13.0.
  *
  * With -DSEVERAL_CLIENTS it has what CUDA 13.2 brought for more than one client: a subscription by its other name, and
  * a function that only tells that the interface is there.
@@ -104,8 +105,6 @@ __attribute__((constructor)) static void find_functions(void) {
     subscriptions = malloc(sizeof *subscriptions);
     memset(subscriptions, 0, sizeof *subscriptions);
     subscriptions->next = subscriptions->previous = subscriptions;
-    kinds = malloc(sizeof *kinds);
-    *kinds = 0;
     *(void **)&announce = driver ? look_up(driver, "fakeCuptiClient") : NULL;
 }
 
@@ -185,7 +184,8 @@ int cuptiFinalize(void) {
     int result = to_cuptiFinalize();
     if (result == 0) {
         end_subscription(subscriptions->next == subscriptions ? NULL : subscriptions->next);
-        *kinds = 0;
+        if (kinds)
+            *kinds = 0;
     }
     return result;
 }
@@ -205,6 +205,11 @@ int cuptiGetCallbackState(uint32_t *enabled, void *subscriber, uint32_t domain, 
 }
 
 static int enabled(int result, uint32_t kind) {
+    if (!kinds) {
+        uint64_t *none = malloc(sizeof *none), *before = NULL;
+        *none = 0;
+        __atomic_compare_exchange_n(&kinds, &before, none, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+    }
     if (result == 0)
         __atomic_fetch_or(kinds, 1ull << kind, __ATOMIC_SEQ_CST);
     return result;
@@ -216,10 +221,12 @@ int cuptiActivityEnableAndDump(uint32_t kind) { return enabled(to_cuptiActivityE
 
 int cuptiActivityDisable(uint32_t kind) {
     int result = to_cuptiActivityDisable(kind);
-    if (result == 0)
+    if (result == 0 && kinds)
         __atomic_fetch_and(kinds, ~(1ull << kind), __ATOMIC_SEQ_CST);
     return result;
 }
+
+uint64_t fakeCuptiKinds(void) { return kinds ? __atomic_load_n(kinds, __ATOMIC_SEQ_CST) : 0; }
 
 #ifdef SEVERAL_CLIENTS
 int cuptiSubscribe_v2(void **subscriber, void (*called)(void), void *user, void *parameters) {

@@ -20,6 +20,10 @@
  *   t  register a clock of its own
  *   o  open a session: buffers, kernels and calls of the driver
  *   c  close it: flush, and end the kinds
+ *   E  have external correlations
+ *   P  check that they are still enabled, as the fake CUPTI knows
+ *   j  close it as Kineto does, the first half: end the kinds
+ *   J  the second half: flush if a buffer is lent, or else forget what came
  *   D  have devices, with those that exist already
  *   L  have launches timed when they are queued
  *   s  subscribe, with a callback for launches
@@ -43,6 +47,8 @@
  *   T  a thread of its own with an NVTX mark and a kernel, until it ends
  *   F  fork: the child does the rest of the plan, and the parent ends as the child does
  *
+ * With -DONLY_LOOKED_UP it is not linked against libcupti, and needs an l before it calls it.
+ *
  * It ends with one line: what it launched, what its profiler was given, and how much of that was wrong.
  */
 #define _GNU_SOURCE 1
@@ -57,7 +63,7 @@
 #include "driver.h"
 #include "nvtx_client.h"
 
-enum { KERNEL_KIND = 10, DEVICE_KIND = 8, DRIVER_KIND = 4, KERNELS = 10 };
+enum { KERNEL_KIND = 10, DEVICE_KIND = 8, DRIVER_KIND = 4, CORRELATION_KIND = 39, KERNELS = 10 };
 enum { BUFFER_BYTES = 1 << 20, START_OFFSET = 16, QUEUED_OFFSET = 120 };
 enum { DRIVER_DOMAIN = 1, LAUNCH_KERNEL = 307 };
 
@@ -82,13 +88,22 @@ typedef void (*Callback)(void *, uint32_t, uint32_t, const void *);
 #define DECLARE_LINKED(name, arguments) extern int name arguments;
 CUPTI_FUNCTIONS(DECLARE_LINKED)
 
-static struct {
+struct functions {
 #define MEMBER(name, arguments) int(*name) arguments;
     CUPTI_FUNCTIONS(MEMBER)
-} cupti = {
+};
+
+static struct functions linked = {
+#ifndef ONLY_LOOKED_UP
 #define LINKED(name, arguments) .name = name,
     CUPTI_FUNCTIONS(LINKED)
+#endif
 };
+
+/* In memory of which the loader knows nothing. */
+static struct functions looked_up;
+
+static struct functions *cupti = &linked;
 
 static long launched, kernels, devices, queued, calls, foreign, late, callbacks, failed;
 static uint64_t opened;
@@ -112,8 +127,9 @@ static void look_up(void) {
         fprintf(stderr, "failed dlopen %s\n", dlerror());
         exit(2);
     }
-#define LOOK_UP(name, arguments) *(void **)&cupti.name = dlsym(library, #name);
+#define LOOK_UP(name, arguments) *(void **)&looked_up.name = dlsym(library, #name);
     CUPTI_FUNCTIONS(LOOK_UP)
+    cupti = &looked_up;
 }
 
 static void load_late(void) {
@@ -159,7 +175,7 @@ static void complete(void *context, uint32_t stream, uint8_t *buffer, size_t siz
         foreign++;
         return;
     }
-    while (cupti.cuptiActivityGetNextRecord(buffer, valid, &record) == 0) {
+    while (cupti->cuptiActivityGetNextRecord(buffer, valid, &record) == 0) {
         uint32_t kind = *(uint32_t *)record;
         uint64_t start, queue;
         memcpy(&start, (char *)record + START_OFFSET, sizeof start);
@@ -314,7 +330,26 @@ static void subscribe_v2(void) {
     if (library)
         *(void **)&subscribe = dlsym(library, "cuptiSubscribe_v2");
     note(subscribe ? subscribe(&subscriber, called, &callbacks, NULL) : -1);
-    note(cupti.cuptiEnableCallback(1, subscriber, DRIVER_DOMAIN, LAUNCH_KERNEL));
+    note(cupti->cuptiEnableCallback(1, subscriber, DRIVER_DOMAIN, LAUNCH_KERNEL));
+}
+
+static void check_correlations(void) {
+    void *library = dlopen("libcupti.so.13", RTLD_NOW);
+    uint64_t (*enabled)(void) = NULL;
+    if (library)
+        *(void **)&enabled = dlsym(library, "fakeCuptiKinds");
+    note(enabled && (enabled() & 1ull << CORRELATION_KIND) ? 0 : -1);
+}
+
+/* Kineto asks for what it has only where a buffer of its own is missing. */
+static void fetch(void) {
+    int is_missing = 0;
+    for (int i = 0; i < 64; i++)
+        is_missing |= lent[i] != NULL;
+    if (is_missing)
+        note(cupti->cuptiActivityFlushAll(1));
+    else
+        kernels = calls = 0;
 }
 
 static void take_step(char step) {
@@ -376,37 +411,50 @@ static void take_step(char step) {
         break;
     case 't':
         has_clock = 1;
-        note(cupti.cuptiActivityRegisterTimestampCallback(own_clock));
+        note(cupti->cuptiActivityRegisterTimestampCallback(own_clock));
         break;
     case 'o':
         opened = own_clock();
-        note(cupti.cuptiActivityRegisterCallbacks(request, complete));
-        note(cupti.cuptiActivityEnable(KERNEL_KIND));
-        note(cupti.cuptiActivityEnable(DRIVER_KIND));
+        note(cupti->cuptiActivityRegisterCallbacks(request, complete));
+        note(cupti->cuptiActivityEnable(KERNEL_KIND));
+        note(cupti->cuptiActivityEnable(DRIVER_KIND));
         break;
     case 'c':
-        note(cupti.cuptiActivityFlushAll(1));
-        note(cupti.cuptiActivityDisable(KERNEL_KIND));
-        note(cupti.cuptiActivityDisable(DRIVER_KIND));
+        note(cupti->cuptiActivityFlushAll(1));
+        note(cupti->cuptiActivityDisable(KERNEL_KIND));
+        note(cupti->cuptiActivityDisable(DRIVER_KIND));
+        break;
+    case 'E':
+        note(cupti->cuptiActivityEnable(CORRELATION_KIND));
+        break;
+    case 'P':
+        check_correlations();
+        break;
+    case 'j':
+        note(cupti->cuptiActivityDisable(KERNEL_KIND));
+        note(cupti->cuptiActivityDisable(DRIVER_KIND));
+        break;
+    case 'J':
+        fetch();
         break;
     case 'D':
-        note(cupti.cuptiActivityEnableAndDump(DEVICE_KIND));
+        note(cupti->cuptiActivityEnableAndDump(DEVICE_KIND));
         break;
     case 'L':
-        note(cupti.cuptiActivityEnableLatencyTimestamps(1));
+        note(cupti->cuptiActivityEnableLatencyTimestamps(1));
         break;
     case 's':
-        note(cupti.cuptiSubscribe(&subscriber, called, &callbacks));
-        note(cupti.cuptiEnableCallback(1, subscriber, DRIVER_DOMAIN, LAUNCH_KERNEL));
+        note(cupti->cuptiSubscribe(&subscriber, called, &callbacks));
+        note(cupti->cuptiEnableCallback(1, subscriber, DRIVER_DOMAIN, LAUNCH_KERNEL));
         break;
     case 'S':
         subscribe_v2();
         break;
     case 'u':
-        note(cupti.cuptiUnsubscribe(subscriber));
+        note(cupti->cuptiUnsubscribe(subscriber));
         break;
     case 'f':
-        note(cupti.cuptiFinalize());
+        note(cupti->cuptiFinalize());
         break;
     case 'g':
         printf("at %ld\n", launched);

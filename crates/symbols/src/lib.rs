@@ -7,6 +7,7 @@
 //! - `sources`: where files are searched.
 //! - `module`: one opened file.
 //! - `resolver`: many addresses in many files.
+//! - `cache`: what was read before, in the user's cache folder.
 //! - `opening`: safely opens files that other users may have created.
 //! - `sections`, `table`: debug information and symbols.
 //! - `names`: demangles names.
@@ -22,6 +23,8 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test may stop on any error"))]
 
+mod cache;
+pub mod fuzz;
 mod module;
 mod names;
 mod opening;
@@ -31,6 +34,7 @@ mod sections;
 mod sources;
 mod table;
 
+pub use cache::Cache;
 pub use module::{Extent, Function, Module, Unresolved};
 pub use names::demangle_cpp;
 pub use perf_map::PerfMap;

@@ -23,6 +23,8 @@ pub struct Module {
     symbols: SymbolTable,
     /// The address ranges of code. Debug information also contains functions that the linker removed, at address 0.
     code: Vec<Range<u64>>,
+    /// Whether a part of the debug information is in another file, which several share.
+    has_supplement: bool,
 }
 
 /// A function that contains an address.
@@ -88,6 +90,7 @@ impl Module {
             debug: None,
             symbols: SymbolTable::default(),
             code: Vec::new(),
+            has_supplement: false,
         };
         let mut worst = Unresolved::Missing;
         let own = below(root, path);
@@ -126,6 +129,7 @@ impl Module {
         if self.code.is_empty() {
             self.code = code(&file);
         }
+        self.has_supplement |= file.gnu_debugaltlink().is_ok_and(|link| link.is_some());
         if self.debug.is_none() {
             self.debug = sections::context(&file, path, sources);
         }
@@ -146,6 +150,19 @@ impl Module {
             None if self.symbols.is_whole() => Extent::Functions,
             None => Extent::Exports,
         }
+    }
+
+    pub(crate) fn symbols(&self) -> &SymbolTable {
+        &self.symbols
+    }
+
+    pub(crate) fn code(&self) -> &[Range<u64>] {
+        &self.code
+    }
+
+    /// Whether its names depend only on the files where they are searched.
+    pub(crate) fn is_cacheable(&self) -> bool {
+        !self.has_supplement
     }
 
     /// The functions at an address relative to the file, innermost inlined function first. Empty if unknown.

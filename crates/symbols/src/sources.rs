@@ -1,5 +1,6 @@
 //! Where files are searched.
 
+use std::os::unix::{ffi::OsStrExt, fs::MetadataExt};
 use std::path::{Path, PathBuf};
 
 use object::{Object, ReadCache};
@@ -65,6 +66,32 @@ impl Sources {
             candidates.push(path.to_owned());
         }
         candidates
+    }
+
+    /// What decides how a file is read: those of its [`candidates`](Self::candidates) that exist, with their sizes and
+    /// times. Below another root their names count from there, because a container has another root each time.
+    pub(crate) fn key(&self, root: &Path, path: &Path, build_id: &str) -> Vec<u8> {
+        let mut key = Vec::new();
+        for candidate in self.candidates(root, path, build_id) {
+            // A missing file is no candidate.
+            let Ok(metadata) = candidate.metadata() else {
+                continue;
+            };
+            let place = match candidate.strip_prefix(root) {
+                Ok(inside) if root != Path::new("/") => Path::new("+").join(inside),
+                _ => candidate,
+            };
+            key.extend_from_slice(place.as_os_str().as_bytes());
+            key.push(0);
+            for number in [
+                metadata.size(),
+                metadata.mtime() as u64,
+                metadata.mtime_nsec() as u64,
+            ] {
+                key.extend_from_slice(&number.to_le_bytes());
+            }
+        }
+        key
     }
 
     /// The supplementary file that several debug files share.

@@ -62,6 +62,14 @@ impl SymbolTable {
         self.entries.is_empty()
     }
 
+    /// Start, size and name of all functions, by their starts.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = (u64, u64, &str)> {
+        self.entries.iter().map(|entry| {
+            let name = &self.names[entry.name.0 as usize..entry.name.1 as usize];
+            (entry.start, entry.size, name)
+        })
+    }
+
     /// The name of the function at an address, as it is in the file.
     pub(crate) fn find(&self, address: u64) -> Option<&str> {
         let behind = self.entries.partition_point(|entry| entry.start <= address);

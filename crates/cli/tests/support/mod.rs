@@ -48,6 +48,7 @@ impl Run {
 pub fn command() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tracesmith"));
     command.current_dir(root()).stdin(Stdio::null());
+    command.env("TRACESMITH_CACHE", "off");
     for variable in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS"] {
         command.env_remove(variable);
     }

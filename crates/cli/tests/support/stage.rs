@@ -113,6 +113,8 @@ fn build(folder: &Path) {
         let libraries = [&search, "-lcupti", "-ldl", "-lpthread"];
         compile(folder, name, &format!("{name}.c"), &libraries);
     }
+    let unlinked = ["-DONLY_LOOKED_UP", "-ldl", "-lpthread"];
+    compile(folder, "unlinked_guest", "guest.c", &unlinked);
     // The words through which it calls others cannot be written to once it has begun, as in wheels of Python.
     let sealed = [&search, "-Wl,-z,relro,-z,now", "-lcupti", "-ldl", "-lpthread"];
     compile(folder, "sealed_client", "linked_client.c", &sealed);
@@ -233,6 +235,8 @@ impl Place {
             .env("XDG_RUNTIME_DIR", self.runtime())
             .env("TMPDIR", self.folder.path().join("tmp"))
             .env("HOME", self.folder.path().join("home"))
+            .env_remove("XDG_CACHE_HOME")
+            .env_remove("TRACESMITH_CACHE")
             .envs(self.options.variables())
             .stdin(Stdio::null());
         command

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 use tracesmith_format::{FrameId, ImageId, tables::Symbol};
-use tracesmith_symbols::{File, Function, ModuleReport, PerfMap, Resolver, Sources};
+use tracesmith_symbols::{Cache, File, Function, ModuleReport, PerfMap, Resolver, Sources};
 
 use crate::{identity::Identity, mounts::Mounts, trace_file::TraceFile};
 
@@ -47,7 +47,7 @@ impl Nameless {
 
     /// Writes all symbols that can be found.
     pub(super) fn name_all(self, file: &mut TraceFile) -> Vec<ModuleReport> {
-        let mut resolver = Resolver::new(Sources::default());
+        let mut resolver = Resolver::new(Sources::default()).with_cache(Cache::of_user());
         for (of, frames) in self.frames {
             for (frame, address) in frames {
                 let functions = resolver.functions(&of, address);

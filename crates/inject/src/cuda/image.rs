@@ -2,8 +2,11 @@
 
 use std::ffi::{CStr, c_char, c_void};
 use std::ops::{ControlFlow, Range};
+use std::sync::{Mutex, OnceLock};
 
 use tracesmith_stacks::loaded::{LoadedObject, each_loaded};
+
+use crate::guard::lock;
 
 /// `Elf64_Dyn`.
 #[repr(C)]
@@ -51,7 +54,16 @@ const DT_RELACOUNT: i64 = 0x6fff_fff9;
 /// `PT_GNU_RELRO`.
 const READ_ONLY: u32 = 0x6474_e552;
 
-const PAGE: u64 = 4096;
+/// Bytes of a page of this machine: a Grace machine may have pages of 64 KiB.
+fn page() -> u64 {
+    static PAGE: OnceLock<u64> = OnceLock::new();
+    // SAFETY: it has no conditions.
+    let size = || u64::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096);
+    *PAGE.get_or_init(size)
+}
+
+/// One word at a time: who seals a page may not do so while another thread writes to it.
+static WRITING: Mutex<()> = Mutex::new(());
 
 /// One library, as it is loaded.
 pub(super) struct Image<'l> {
@@ -184,8 +196,10 @@ impl<'l> Image<'l> {
     /// Whether the loader has made an address read-only once it had written there.
     pub(super) fn is_sealed(&self, address: u64) -> bool {
         // Only whole pages are.
-        self.segment(READ_ONLY)
-            .is_some_and(|sealed| (sealed.start..sealed.end & !(PAGE - 1)).contains(&address))
+        self.segment(READ_ONLY).is_some_and(|sealed| {
+            let whole = |address: u64| address & !(page() - 1);
+            (whole(sealed.start)..whole(sealed.end)).contains(&address)
+        })
     }
 
     /// How many symbols there are; 0 where the library does not say.
@@ -233,10 +247,11 @@ impl<'l> Image<'l> {
 ///
 /// `word` lies in a mapped page that is private to this process and may only be read.
 pub(super) unsafe fn write_sealed(word: *mut u64, value: u64) {
-    let start = word as u64 & !(PAGE - 1);
+    let _one_at_a_time = lock(&WRITING);
+    let start = word as u64 & !(page() - 1);
     let protect = |access| {
         // SAFETY: the page of the word; others in it lose nothing.
-        unsafe { libc::mprotect(start as *mut c_void, PAGE as usize, access) }
+        unsafe { libc::mprotect(start as *mut c_void, page() as usize, access) }
     };
     if protect(libc::PROT_READ | libc::PROT_WRITE) != 0 {
         return;

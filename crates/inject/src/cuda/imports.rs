@@ -97,7 +97,8 @@ fn redirect_in(image: &Image<'_>, redirections: &[Redirection]) -> usize {
             continue;
         }
         let address = image.base() + relocation.offset;
-        if !address.is_multiple_of(8) || !image.holds(address) {
+        // A word in a segment for code or constants cannot be written to: such a library keeps calling CUPTI itself.
+        if !address.is_multiple_of(8) || !image.writable().any(|range| range.contains(&address)) {
             continue;
         }
         // SAFETY: an aligned word of a library that stays loaded. The loader and we write it at once.

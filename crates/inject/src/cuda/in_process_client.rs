@@ -11,7 +11,7 @@ use std::{
     ffi::c_void,
     ptr::{self, NonNull},
     sync::{
-        Mutex,
+        Mutex, Once,
         atomic::{AtomicPtr, Ordering},
     },
 };
@@ -23,7 +23,7 @@ use tracesmith_cuda::cupti::{
 };
 
 use super::multiplexer::{Client, CuptiMultiplexer};
-use crate::guard::lock;
+use crate::{agent, guard::lock, sink::Cause};
 
 static STATE: Mutex<State> = Mutex::new(State::new());
 
@@ -135,6 +135,33 @@ pub(super) fn enabled(multiplexer: &CuptiMultiplexer, number: u32) {
     if let Some(buffers) = wanted {
         keep(request(buffers));
     }
+}
+
+/// The client has got back all that it lent to CUPTI. Kineto fetches what it got only if it has handed out a buffer.
+pub(super) fn lend_one() {
+    let buffers = {
+        let state = lock(&STATE);
+        state.buffers.filter(|_| state.held.is_empty())
+    };
+    if let Some(buffers) = buffers {
+        keep(request(buffers));
+    }
+}
+
+/// A buffer that the client lent to CUPTI itself. CUPTI hands it back late, and to us. False if the client is not known.
+pub(super) fn hand_back_own(
+    context: *mut c_void,
+    stream: u32,
+    buffer: NonNull<u8>,
+    size: usize,
+    valid: usize,
+) -> bool {
+    let Some(buffers) = lock(&STATE).buffers else {
+        return false;
+    };
+    // SAFETY: their function and their buffer, as CUPTI called us.
+    unsafe { (buffers.completed)(context, stream, buffer.as_ptr(), size, valid) };
+    true
 }
 
 /// Keeps a buffer of theirs for later, beside those that another thread has kept meanwhile.
@@ -287,12 +314,16 @@ pub(super) fn copy(multiplexer: &CuptiMultiplexer, context: *mut c_void, stream:
     // they run. What is held is taken out meanwhile.
     let (buffers, clock, held, periods) = {
         let mut state = lock(&STATE);
-        let Some(buffers) = state.buffers else {
-            return;
-        };
         if state.periods.iter().all(|period| period.from == 0) {
             return;
         }
+        let Some(buffers) = state.buffers else {
+            // It registered them with CUPTI before we were loaded, or never. CUPTI drops what nobody takes, too.
+            state.dropped += 1;
+            drop(state);
+            note_without_buffers();
+            return;
+        };
         (buffers, state.clock, state.held.pop(), state.periods)
     };
     let mut copier = Copier {
@@ -308,6 +339,16 @@ pub(super) fn copy(multiplexer: &CuptiMultiplexer, context: *mut c_void, stream:
     copier.hand_back();
     // Always one in hand: see `enabled`.
     keep(copier.held.take().or_else(|| obtain(buffers)));
+}
+
+/// The trace states once that the client gets nothing.
+fn note_without_buffers() {
+    static ONCE: Once = Once::new();
+    if let Some(agent) = agent::current() {
+        let words = "another profiler enabled activities in this process and has registered no buffers since TraceSmith \
+                     recorded: it gets no records";
+        ONCE.call_once(|| agent.sink.note(Cause::Conflict, words));
+    }
 }
 
 struct Copier<'h> {

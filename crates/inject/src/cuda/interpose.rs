@@ -117,7 +117,10 @@ fn addresses_in(library: &Library) -> Vec<usize> {
 }
 
 macro_rules! interposed {
-    ($($(#[$meta:meta])* fn $name:ident($($arg:ident: $type:ty),* $(,)?) |$multiplexer:ident| $body:expr;)*) => {
+    ($(
+        $(#[$meta:meta])*
+        fn $name:ident($($arg:ident: $type:ty),* $(,)?) |$multiplexer:ident| $body:expr $(, handed on: $note:expr)?;
+    )*) => {
         /// The same functions under names that nobody else has. What is
         /// exported belongs to whoever the loader finds first: where we are not
         /// preloaded and the program is linked against libcupti, that is CUPTI,
@@ -132,12 +135,19 @@ macro_rules! interposed {
                 #[inline(never)]
                 pub(super) unsafe extern "C" fn $name($($arg: $type),*) -> Code {
                     guard::run(UNKNOWN, || {
-                        let handed_on = earlier::hand_on(stringify!($name));
-                        if handed_on.is_none()
-                            && let Some($multiplexer) = multiplexer()
-                        {
-                            return $body;
-                        }
+                        let _counted_until_it_returns = match earlier::route(stringify!($name)) {
+                            earlier::Route::Ours => {
+                                if let Some($multiplexer) = multiplexer() {
+                                    return $body;
+                                }
+                                None
+                            }
+                            earlier::Route::Cupti(handed_on) => {
+                                $($note;)?
+                                Some(handed_on)
+                            }
+                            earlier::Route::Nowhere => return UNKNOWN,
+                        };
                         let Some(address) = real(stringify!($name)) else {
                             return UNKNOWN;
                         };
@@ -185,7 +195,7 @@ interposed! {
         let flushed = flush::all(multiplexer);
         in_process_client::register_buffers(requested, completed);
         code(flushed)
-    };
+    }, handed on: earlier::remember_buffers(requested, completed);
 
     /// A kind that the other client wants.
     fn cuptiActivityEnable(kind: u32) |multiplexer| enable_kind_for_client(multiplexer, kind, |multiplexer, kind| multiplexer.enable(Client::InProcess, kind));
@@ -237,7 +247,7 @@ interposed! {
         };
         in_process_client::register_clock(multiplexer, function);
         result::SUCCESS
-    };
+    }, handed on: earlier::remember_clock(function);
 
     /// A driver function that the other client wants, or not.
     fn cuptiActivityEnableDriverApi(id: u32, enable: u8) |multiplexer| set_function_for_client(multiplexer, ApiDomain::Driver, id, enable);
@@ -441,10 +451,16 @@ pub(super) fn patch_loaded() {
     };
     // Not to be found any more behind the next line.
     let real = remember(multiplexer);
-    if !injected::is_named() {
+    let is_late = !injected::is_named();
+    if is_late {
         earlier::begin();
     }
     symbols::redirect("libcupti.so", FUNCTIONS);
+    // Where the driver loads us, CUPTI is ours from the beginning. A client that is bound already may have subscribed or
+    // recorded since before that, with handles that only CUPTI knows, so it keeps calling CUPTI.
+    if !is_late {
+        return;
+    }
     let redirections: Vec<Redirection> = FUNCTIONS
         .iter()
         .zip(real)
@@ -456,6 +472,17 @@ pub(super) fn patch_loaded() {
         })
         .collect();
     earlier::redirect_callers(&redirections);
+}
+
+/// CUPTI's own functions that ours stand in for, sorted.
+pub(super) fn real_addresses() -> Vec<u64> {
+    let real = REAL.get().into_iter().flatten();
+    let mut addresses: Vec<u64> = real
+        .filter(|address| **address != 0)
+        .map(|address| *address as u64)
+        .collect();
+    addresses.sort_unstable();
+    addresses
 }
 
 /// Keeps the addresses of CUPTI's own functions.

@@ -87,3 +87,35 @@ impl Variables {
         objects
     }
 }
+
+/// Whether a variable of these libraries holds one of these addresses, which are sorted.
+pub(super) fn holds_any(libraries: &[Range<u64>], addresses: &[u64]) -> bool {
+    let mut is_held = false;
+    image::each(|image| {
+        if is_held || !libraries.contains(&image.extent()) {
+            return;
+        }
+        is_held = image
+            .writable()
+            .flat_map(pieces)
+            .any(|(start, words)| has_any(start, words, addresses));
+    });
+    is_held
+}
+
+/// Words that are read at once: a library may have hundreds of megabytes that were never touched.
+const PIECE: usize = 1 << 15;
+
+/// Where the pieces of a range start, and how many words they have.
+fn pieces(range: Range<u64>) -> impl Iterator<Item = (u64, usize)> {
+    let start = range.start.next_multiple_of(8);
+    (start..range.end)
+        .step_by(PIECE * size_of::<u64>())
+        .map(move |at| (at, ((range.end - at) as usize / size_of::<u64>()).min(PIECE)))
+}
+
+fn has_any(start: u64, count: usize, addresses: &[u64]) -> bool {
+    let mut words = vec![0; count];
+    // What cannot be read holds nothing that the program could call.
+    fill(start, &mut words) && words.iter().any(|word| addresses.binary_search(word).is_ok())
+}

@@ -10,7 +10,8 @@
 //! ([`state`]), and believed only if CUPTI's own functions agree. Whatever cannot be found out leaves CUPTI to the
 //! profiler, and the window says why it has no GPU work.
 //!
-//! A client that keeps addresses that `dlsym` gave it is not reached by this, and is not taken over.
+//! A client that keeps addresses that `dlsym` gave it is not reached by this. If they are in variables of a library that
+//! also calls us, or CUPTI has its subscription, CUPTI is not taken over.
 
 mod memory;
 mod state;
@@ -28,23 +29,31 @@ use std::{
 
 use tracesmith_cuda::{
     Error,
-    cupti::{CallbackFunction, Cupti, Flush, Subscriber},
+    cupti::{
+        BufferCompleted, BufferRequested, CallbackFunction, Cupti, Flush, Subscriber, TimestampFunction,
+        abi::result,
+    },
 };
 
 use super::{
     imports::{self, Redirection},
-    in_process_client,
+    in_process_client, interpose,
+    multiplexer::CuptiMultiplexer,
 };
 use crate::guard::lock;
 
-/// Who has CUPTI: [`OURS`], [`THEIRS`] or [`IN_BETWEEN`].
+/// Who has CUPTI: [`OURS`], [`THEIRS`], [`IN_BETWEEN`] or [`COMMITTED`]. It and [`CHANGING`] are written and then the other
+/// one is read, on both sides, so both are sequentially consistent.
 static OWNER: AtomicU32 = AtomicU32::new(OURS);
 
 const OURS: u32 = 0;
 /// Calls are handed on to CUPTI.
 const THEIRS: u32 = 1;
-/// A thread takes CUPTI over. Calls that change what is registered wait for it.
+/// A thread prepares to take CUPTI over. Calls that change what is registered wait for it. One that has waited for long
+/// ends the attempt: CUPTI is theirs again.
 const IN_BETWEEN: u32 = 2;
+/// It exchanges the subscriptions, and calls none of the client's functions meanwhile.
+const COMMITTED: u32 = 3;
 
 /// How many threads are in calls that change what is registered.
 static CHANGING: AtomicU32 = AtomicU32::new(0);
@@ -52,7 +61,7 @@ static CHANGING: AtomicU32 = AtomicU32::new(0);
 /// For those threads to return.
 const CHANGE_LIMIT: Duration = Duration::from_millis(50);
 
-/// For CUPTI to be taken over. It takes some milliseconds.
+/// For CUPTI to be taken over. It takes some milliseconds. It takes longer only if it waits for a lock of the program's.
 const WAIT_LIMIT: Duration = Duration::from_secs(1);
 
 /// The libraries that call CUPTI through us.
@@ -67,9 +76,24 @@ static TAKEN_OVER: Mutex<Option<String>> = Mutex::new(None);
 /// The handle of a subscription that was taken over: its client goes on to use it.
 static ADOPTED: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 
+/// What the client has registered through us, while CUPTI was its own.
+static REGISTERED: Mutex<Registered> = Mutex::new(Registered {
+    buffers: None,
+    clock: None,
+});
+
+/// Functions of the client's. It goes on to rely on them if it registers none again.
+#[derive(Clone, Copy)]
+struct Registered {
+    buffers: Option<(BufferRequested, BufferCompleted)>,
+    clock: Option<TimestampFunction>,
+}
+
 thread_local! {
     /// How many calls of the client's this thread is in.
     static DEPTH: Cell<u32> = const { Cell::new(0) };
+    /// Whether this thread takes CUPTI over: a call that it makes is one of the client's functions, which CUPTI called.
+    static IS_TAKING_OVER: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Why CUPTI is not taken over from an earlier profiler.
@@ -83,6 +107,10 @@ pub(super) enum Refusal {
     Subscribed,
     /// It was starting or ending a session just then.
     Busy,
+    /// It calls CUPTI by addresses that it looked up, so that we cannot serve it.
+    LookedUp,
+    /// How this version of CUPTI keeps subscriptions was never checked.
+    Version(u32),
 }
 
 impl Refusal {
@@ -107,6 +135,18 @@ impl Refusal {
             Self::Subscribed => {
                 "another profiler holds CUPTI in this process (Nsight, cuda-gdb, or a library that was there first): \
                  nothing is recorded, so that it keeps its data"
+            }
+            Self::LookedUp => {
+                "another profiler in this process has looked up functions of CUPTI before TraceSmith was loaded: nothing is \
+                 recorded, so that it keeps its data; start the program with `tracesmith profile` or in a shell prepared \
+                 with `tracesmith env`"
+            }
+            Self::Version(version) => {
+                return format!(
+                    "another profiler holds CUPTI in this process, and TraceSmith cannot share CUPTI version {version} with a \
+                     profiler that was there first: nothing is recorded, so that it keeps its data; start the program with \
+                     `tracesmith profile` or in a shell prepared with `tracesmith env`"
+                );
             }
             Self::Busy => {
                 "another profiler was starting or ending its session when the window opened: nothing is recorded, so that \
@@ -136,59 +176,103 @@ impl Drop for HandedOn {
         // A thread that is being torn down counts no more.
         let _ = DEPTH.try_with(|depth| depth.set(depth.get().saturating_sub(1)));
         if self.is_counted {
-            CHANGING.fetch_sub(1, Ordering::AcqRel);
+            CHANGING.fetch_sub(1, Ordering::SeqCst);
         }
     }
 }
 
-/// Functions that read records, or have them delivered. They are called from within others, and on CUPTI's own threads.
-/// All others change what is registered or enabled.
-const READERS: [&str; 4] = [
-    "cuptiActivityFlushAll",
+/// Functions that read. They are called from within others, and on CUPTI's own threads. All others change what is
+/// registered or enabled, or have records delivered.
+const READERS: [&str; 3] = [
     "cuptiActivityGetNextRecord",
     "cuptiActivityGetNumDroppedRecords",
     "cuptiGetCallbackState",
 ];
 
-/// Whether a call of a function is to be handed on to CUPTI, which then is not ours. Waits while CUPTI is being taken
-/// over.
+/// Where a call of the client's goes.
+pub(super) enum Route {
+    /// The multiplexer answers it.
+    Ours,
+    /// To CUPTI, which is not ours.
+    Cupti(HandedOn),
+    /// It fails. CUPTI is being taken over, and waits for something that the caller has: rather an error than records that
+    /// nobody gets.
+    Nowhere,
+}
+
+/// Where a call of a function goes. Waits while CUPTI is being taken over.
 #[inline]
-pub(super) fn hand_on(function: &str) -> Option<HandedOn> {
+pub(super) fn route(function: &str) -> Route {
     if OWNER.load(Ordering::Acquire) == OURS {
-        return None;
+        return Route::Ours;
     }
     // A thread that is being torn down is in no call.
     let is_nested = DEPTH.try_with(Cell::get).unwrap_or(0) > 0;
     let is_counted = !is_nested && !READERS.contains(&function);
     let enter = |is_counted| {
         let _ = DEPTH.try_with(|depth| depth.set(depth.get() + 1));
-        Some(HandedOn { is_counted })
+        Route::Cupti(HandedOn { is_counted })
     };
     if !is_counted {
         return enter(false);
     }
     let begun = Instant::now();
     loop {
-        CHANGING.fetch_add(1, Ordering::AcqRel);
-        match OWNER.load(Ordering::Acquire) {
-            THEIRS => return enter(true),
-            // It waits for a lock that this thread has, perhaps.
-            IN_BETWEEN if begun.elapsed() > WAIT_LIMIT => return enter(true),
-            owner => {
-                CHANGING.fetch_sub(1, Ordering::AcqRel);
-                if owner == OURS {
-                    return None;
-                }
-                std::thread::yield_now();
-            }
+        CHANGING.fetch_add(1, Ordering::SeqCst);
+        let owner = OWNER.load(Ordering::SeqCst);
+        if owner == THEIRS {
+            return enter(true);
         }
+        CHANGING.fetch_sub(1, Ordering::SeqCst);
+        let is_own = IS_TAKING_OVER.try_with(Cell::get).unwrap_or(false);
+        let has_waited = is_own || begun.elapsed() > WAIT_LIMIT;
+        match owner {
+            OURS => return Route::Ours,
+            // It waits for a lock that this thread has, perhaps. If it has committed itself meanwhile, the next turn sees it.
+            IN_BETWEEN if has_waited => {
+                let _ = OWNER.compare_exchange(IN_BETWEEN, THEIRS, Ordering::SeqCst, Ordering::SeqCst);
+            }
+            COMMITTED if has_waited => return Route::Nowhere,
+            _ => std::thread::yield_now(),
+        }
+    }
+}
+
+/// The client registers its functions for buffers while CUPTI is its own.
+pub(super) fn remember_buffers(requested: Option<BufferRequested>, completed: Option<BufferCompleted>) {
+    lock(&REGISTERED).buffers = requested.zip(completed);
+}
+
+/// The client registers a clock while CUPTI is its own.
+pub(super) fn remember_clock(function: Option<TimestampFunction>) {
+    lock(&REGISTERED).clock = function;
+}
+
+/// Runs something that no call of the client's may come in between; none if one is under way.
+pub(super) fn undisturbed<T>(act: impl FnOnce() -> T) -> Option<T> {
+    match OWNER.compare_exchange(THEIRS, COMMITTED, Ordering::SeqCst, Ordering::SeqCst) {
+        Err(OURS) => Some(act()),
+        Err(_) => None,
+        Ok(_) => {
+            let _back = Restored(THEIRS);
+            wait_for_changes().then(act)
+        }
+    }
+}
+
+/// Ends what a thread has begun with [`OWNER`], however it ends.
+struct Restored(u32);
+
+impl Drop for Restored {
+    fn drop(&mut self) {
+        OWNER.store(self.0, Ordering::SeqCst);
     }
 }
 
 /// We were loaded into a process that may have used CUPTI before. Counts once.
 pub(super) fn begin() {
     static BEGIN: Once = Once::new();
-    BEGIN.call_once(|| OWNER.store(THEIRS, Ordering::Release));
+    BEGIN.call_once(|| OWNER.store(THEIRS, Ordering::SeqCst));
 }
 
 /// Has the libraries of the process call us instead of CUPTI.
@@ -222,47 +306,52 @@ pub(super) fn forget_adopted() {
     ADOPTED.store(std::ptr::null_mut(), Ordering::Release);
 }
 
-/// Becomes CUPTI's client, by `subscribe`, in a process in which an earlier profiler may be. Returns the subscription of
-/// that profiler, which is to be served from now on.
+/// How a subscription of ours begins and ends, and one of another client ends.
+pub(super) struct Exchange<S, U, A> {
+    pub(super) subscribe: S,
+    pub(super) unsubscribe: U,
+    pub(super) unsubscribe_anothers: A,
+}
+
+/// Becomes CUPTI's client in a process in which an earlier profiler may be. Returns the subscription of that profiler,
+/// which is to be served from now on.
 ///
 /// # Errors
 ///
 /// CUPTI's code, or that another client has subscribed; [`refusal`] says more.
-pub(super) fn take_over<T>(
-    cupti: &Cupti,
-    subscribe: impl Fn() -> Result<T, Error>,
-    unsubscribe: impl Fn(Subscriber) -> Result<(), Error>,
-) -> Result<(T, Option<Subscription>), Error> {
-    let is_theirs = OWNER
-        .compare_exchange(THEIRS, IN_BETWEEN, Ordering::AcqRel, Ordering::Acquire)
-        .is_ok();
-    let outcome = if is_theirs && !wait_for_changes() {
-        Err(refuse(Refusal::Busy))
-    } else {
-        exchange(cupti, is_theirs, subscribe, unsubscribe)
-    };
-    if is_theirs {
-        let owner = if outcome.is_ok() { OURS } else { THEIRS };
-        OWNER.store(owner, Ordering::Release);
+pub(super) fn take_over(
+    multiplexer: &CuptiMultiplexer,
+    exchange: &Exchange<
+        impl Fn() -> Result<Subscriber, Error>,
+        impl Fn(Subscriber),
+        impl Fn(Subscriber) -> Result<(), Error>,
+    >,
+) -> Result<(Subscriber, Option<Subscription>), Error> {
+    *lock(&REFUSAL) = None;
+    if OWNER
+        .compare_exchange(THEIRS, IN_BETWEEN, Ordering::SeqCst, Ordering::SeqCst)
+        .is_err()
+    {
+        // It is ours already, and somebody who does not call us may have subscribed meanwhile.
+        return (exchange.subscribe)().map(|subscriber| (subscriber, None));
     }
-    if let Ok((_, subscription)) = &outcome {
-        *lock(&REFUSAL) = None;
-        if is_theirs && !lock(&CALLERS).is_empty() {
-            *lock(&TAKEN_OVER) = Some(match subscription {
-                Some(subscription) => format!(
-                    "idle, with a subscription to {} callbacks",
-                    subscription.enabled.len()
-                ),
-                None => "idle, without a subscription".to_owned(),
-            });
-        }
+    let mut restored = Restored(THEIRS);
+    IS_TAKING_OVER.set(true);
+    let outcome = if wait_for_changes() {
+        attempt(multiplexer, exchange)
+    } else {
+        Err(refuse(Refusal::Busy))
+    };
+    IS_TAKING_OVER.set(false);
+    if outcome.is_ok() {
+        restored.0 = OURS;
     }
     outcome
 }
 
 fn wait_for_changes() -> bool {
     let deadline = Instant::now() + CHANGE_LIMIT;
-    while CHANGING.load(Ordering::Acquire) > 0 {
+    while CHANGING.load(Ordering::SeqCst) > 0 {
         if Instant::now() >= deadline {
             return false;
         }
@@ -271,76 +360,91 @@ fn wait_for_changes() -> bool {
     true
 }
 
-fn exchange<T>(
-    cupti: &Cupti,
-    is_theirs: bool,
-    subscribe: impl Fn() -> Result<T, Error>,
-    unsubscribe: impl Fn(Subscriber) -> Result<(), Error>,
-) -> Result<(T, Option<Subscription>), Error> {
-    // Without such a library there may still be a client that looked the functions up. What it does is not known.
-    if is_theirs && !lock(&CALLERS).is_empty() {
-        check_that_nothing_is_enabled(cupti)?;
-    }
-    let first = match subscribe() {
-        Ok(subscriber) => {
-            leave_its_buffers(cupti, is_theirs);
-            return Ok((subscriber, None));
-        }
-        Err(error) => error,
-    };
-    if first.code()
-        != Some(i64::from(
-            tracesmith_cuda::cupti::abi::result::MULTIPLE_SUBSCRIBERS,
-        ))
-    {
-        return Err(first);
-    }
+/// Nothing is changed for the client before it is certain that it can be served.
+fn attempt(
+    multiplexer: &CuptiMultiplexer,
+    exchange: &Exchange<
+        impl Fn() -> Result<Subscriber, Error>,
+        impl Fn(Subscriber),
+        impl Fn(Subscriber) -> Result<(), Error>,
+    >,
+) -> Result<(Subscriber, Option<Subscription>), Error> {
+    let cupti = multiplexer.cupti();
+    check_that_nothing_is_enabled(cupti)?;
     let callers = lock(&CALLERS).clone();
-    let Some(subscription) = state::subscription(cupti, &callers) else {
-        refuse(Refusal::Subscribed);
-        return Err(first);
+    if memory::holds_any(&callers, &interpose::real_addresses()) {
+        return Err(refuse(Refusal::LookedUp));
+    }
+    let (subscriber, earlier) = match (exchange.subscribe)() {
+        Ok(subscriber) => (Some(subscriber), None),
+        Err(error) if error.code() != Some(i64::from(result::MULTIPLE_SUBSCRIBERS)) => return Err(error),
+        Err(_) => (None, Some(subscription_of(cupti, &callers)?)),
     };
-    if !is_theirs {
-        check_that_nothing_is_enabled(cupti)?;
-    }
-    leave_its_buffers(cupti, true);
-    unsubscribe(subscription.handle)?;
-    match subscribe() {
-        Ok(subscriber) => {
-            ADOPTED.store(subscription.handle.0, Ordering::Release);
-            // Its only subscription was that one.
-            in_process_client::subscribe(subscription.function, subscription.user);
-            Ok((subscriber, Some(subscription)))
+    // What CUPTI has in buffers of the client's goes to the client before its functions are replaced. Nothing is enabled, so
+    // no others are lent. A failure shows in the client's own flush.
+    let _ = cupti.flush(Flush::Forced);
+    if OWNER
+        .compare_exchange(IN_BETWEEN, COMMITTED, Ordering::SeqCst, Ordering::SeqCst)
+        .is_err()
+    {
+        if let Some(subscriber) = subscriber {
+            (exchange.unsubscribe)(subscriber);
         }
-        // Somebody was faster. The client has lost its callbacks, as its handle will tell it.
-        Err(error) => Err(error),
+        return Err(refuse(Refusal::Busy));
     }
+    let subscriber = match (subscriber, &earlier) {
+        (Some(subscriber), _) => subscriber,
+        (None, Some(earlier)) => {
+            (exchange.unsubscribe_anothers)(earlier.handle)?;
+            // If somebody was faster, the client has lost its callbacks, and CUPTI refuses its handle.
+            (exchange.subscribe)()?
+        }
+        (None, None) => (exchange.subscribe)()?,
+    };
+    if let Some(earlier) = &earlier {
+        ADOPTED.store(earlier.handle.0, Ordering::Release);
+        // Its only subscription was that one.
+        in_process_client::subscribe(earlier.function, earlier.user);
+    }
+    state::restore_clock(cupti);
+    let registered = *lock(&REGISTERED);
+    if let Some((requested, completed)) = registered.buffers {
+        in_process_client::register_buffers(requested, completed);
+    }
+    if let Some(clock) = registered.clock {
+        in_process_client::register_clock(multiplexer, clock);
+    }
+    if !callers.is_empty() {
+        *lock(&TAKEN_OVER) = Some(match &earlier {
+            Some(earlier) => format!("idle, with a subscription to {} callbacks", earlier.enabled.len()),
+            None => "idle, without a subscription".to_owned(),
+        });
+    }
+    Ok((subscriber, earlier))
+}
+
+fn subscription_of(cupti: &Cupti, callers: &[Range<u64>]) -> Result<Subscription, Error> {
+    if !state::is_known(cupti.version()) {
+        return Err(refuse(Refusal::Version(cupti.version())));
+    }
+    state::subscription(cupti, callers).ok_or_else(|| refuse(Refusal::Subscribed))
 }
 
 fn check_that_nothing_is_enabled(cupti: &Cupti) -> Result<(), Error> {
     match state::enabled_kinds(cupti) {
         Some(0) => Ok(()),
         Some(kinds) => Err(refuse(Refusal::Recording(kinds))),
+        // Nobody seems to be there.
+        None if lock(&CALLERS).is_empty() => Ok(()),
         None => Err(refuse(Refusal::Unknown)),
     }
-}
-
-/// Buffers that the client has lent go back to it before its functions are replaced. Nothing is enabled, so no others
-/// are lent. A clock of its own is replaced by the one that CUPTI has by itself.
-fn leave_its_buffers(cupti: &Cupti, has_client: bool) {
-    if !has_client {
-        return;
-    }
-    // What fails now is lost to the client only if it asks for it later, and then the same call fails for it.
-    let _ = cupti.flush(Flush::Forced);
-    state::restore_clock(cupti);
 }
 
 fn refuse(refusal: Refusal) -> Error {
     *lock(&REFUSAL) = Some(refusal);
     Error::Call {
         function: "cuptiSubscribe",
-        code: i64::from(tracesmith_cuda::cupti::abi::result::MULTIPLE_SUBSCRIBERS),
+        code: i64::from(result::MULTIPLE_SUBSCRIBERS),
         name: "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED".to_owned(),
     }
 }

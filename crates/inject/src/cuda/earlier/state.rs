@@ -1,9 +1,12 @@
 //! What an earlier client has registered and enabled, as CUPTI's own memory has it.
 //!
-//! Read in CUPTI 12.4, 12.8, 12.9 and 13.0: a subscription is an object on the heap that begins with the client's
-//! function and its word, the handle is its address, and a `std::list` of them hangs on a variable of the library.
-//! `cuptiGetCallbackState` compares a handle with those of that list before it looks into it, so it can be asked about
-//! anything. Enabled kinds are bits of one word.
+//! Read in the machine code of CUPTI 12.4, 12.8, 12.9 and 13.0: a subscription is an object on the heap that begins with
+//! the client's function and its word, the handle is its address, and a `std::list` of them hangs on a variable of the
+//! library. `cuptiGetCallbackState` compares a handle with those of that list before it looks into it, so it can be asked
+//! about anything. Subscriptions of other versions are not taken over ([`is_known`]).
+//!
+//! Enabled kinds are bits of one word. That was read in CUPTI 13.0 only. So each process checks it: the word must follow
+//! two kinds that are enabled and disabled. Without such a word nothing is known.
 //!
 //! Nothing here depends on where in the library those variables are: they are found by what they contain, and by how
 //! they change.
@@ -13,6 +16,7 @@ use std::{ffi::c_void, mem, ops::Range, time::Duration};
 use tracesmith_cuda::cupti::{
     CallbackFunction, Cupti, Subscriber,
     abi::{domain, kind, resource},
+    activity::{VERSION_12_4, VERSION_12_8, VERSION_13_0},
 };
 
 use super::{
@@ -23,14 +27,19 @@ use super::{
 /// More callbacks than any domain has.
 const CALLBACKS: u32 = 1024;
 
-/// Kinds that nothing makes records of while the others are off. They are enabled for a moment.
+/// Kinds that nothing makes records of while the others are off. They are enabled for a moment, the second one only if
+/// the word that followed the first one shows that the client has not enabled it.
 const HARMLESS: [u32; 2] = [kind::NAME, kind::EXTERNAL_CORRELATION];
-
-/// So many words are read one by one.
-const FEW: usize = 1000;
 
 /// The clocks are the same if they are no further apart.
 const SAME_CLOCK: Duration = Duration::from_secs(1);
+
+/// Whether subscriptions of a version are as described above.
+pub(super) fn is_known(version: u32) -> bool {
+    const CUPTI_12_9: u32 = 28;
+    let is_13_0 = version / 100 == VERSION_13_0 / 100;
+    is_13_0 || [VERSION_12_4, VERSION_12_8, CUPTI_12_9].contains(&version)
+}
 
 /// The one subscription that CUPTI has, if its function belongs to one of these libraries.
 pub(super) fn subscription(cupti: &Cupti, clients: &[Range<u64>]) -> Option<Subscription> {
@@ -83,27 +92,17 @@ fn only_element(head: u64, [next, previous]: [u64; 2]) -> Option<u64> {
     (back == head && forth == head && can_be_object(element)).then_some(element)
 }
 
-/// The kinds that are enabled, one bit for each; none if that cannot be found out.
+/// The kinds that are enabled, one bit for each; none if that cannot be found out. What the client has enabled stays so.
 pub(super) fn enabled_kinds(cupti: &Cupti) -> Option<u64> {
     let function = cupti.subscribing() as u64;
-    let mut cells = Cells::new(function);
-    let mut on = 0;
-    for number in HARMLESS {
-        let is_on = cupti.enable(number).is_ok();
-        on |= u64::from(is_on) << number;
-        cells.keep_those_with(on, function);
+    let [first, second] = HARMLESS;
+    let cells = Cells::read(function).that_follow(cupti, first, || Cells::read(function))?;
+    let enabled = cells.union()?;
+    if enabled & (1 << second) != 0 {
+        // A session of its own has it. To disable it would take records from it.
+        return Some(enabled);
     }
-    for number in HARMLESS {
-        if on & (1 << number) != 0 {
-            // It was on, so it can be off.
-            let _ = cupti.disable(number);
-        }
-    }
-    if on == 0 {
-        return None;
-    }
-    cells.keep_those_with(0, function);
-    cells.union()
+    cells.that_follow(cupti, second, || cells.now())?.union()
 }
 
 /// Words that can be the one with the enabled kinds: variables of the library, and what they point to. Each with its
@@ -111,11 +110,7 @@ pub(super) fn enabled_kinds(cupti: &Cupti) -> Option<u64> {
 struct Cells(Vec<(u64, u64)>);
 
 impl Cells {
-    fn new(function: u64) -> Self {
-        Self(Self::all(function))
-    }
-
-    fn all(function: u64) -> Vec<(u64, u64)> {
+    fn read(function: u64) -> Self {
         let variables = Variables::of(function);
         let behind = variables.objects().into_iter().filter_map(|object| {
             let [word] = words(object)?;
@@ -125,28 +120,51 @@ impl Cells {
         cells.extend(variables.words());
         cells.sort_unstable();
         cells.dedup();
+        Self(cells)
+    }
+
+    /// Those whose bit is set while a kind is enabled, and only then; `read` reads all that can be such words then. None if
+    /// there are none: then the kind is left on, because it may have been on before.
+    ///
+    /// CUPTI makes its state when the first kind of a process is enabled, so a word may be new. (Seen in CUPTI 13.0, in a
+    /// PyTorch program that had never used torch.profiler.)
+    fn that_follow(&self, cupti: &Cupti, number: u32, read: impl FnOnce() -> Self) -> Option<Self> {
+        let bit = 1 << number;
+        if self.0.is_empty() {
+            return None;
+        }
+        cupti.enable(number).ok()?; // a kind that it does not have
+        let mut cells = read();
+        let is_new_or = |address, is: &dyn Fn(u64) -> bool| self.at(address).is_none_or(is);
         cells
+            .0
+            .retain(|(address, word)| word & bit != 0 && is_new_or(*address, &|was| was & bit == 0));
+        // On, and it was off, if any of them is the right one.
+        let _ = cupti.disable(number);
+        let mut cells = cells.now();
+        cells
+            .0
+            .retain(|(address, word)| word & bit == 0 && is_new_or(*address, &|was| was == *word));
+        if cells.0.is_empty() {
+            let _ = cupti.enable(number);
+            return None;
+        }
+        Some(cells)
     }
 
-    /// Keeps those that have these bits now, and had none of them; without bits, those that are what they were. CUPTI
-    /// may enable a kind that another one needs, so that others change too.
-    fn keep_those_with(&mut self, bits: u64, function: u64) {
-        // All at once takes less time than one by one, while there are many.
-        let now = (self.0.len() > FEW).then(|| Self::all(function));
-        self.0.retain(|(address, before)| {
-            let is = match &now {
-                Some(now) => now
-                    .binary_search_by_key(address, |cell| cell.0)
-                    .ok()
-                    .and_then(|at| now.get(at))
-                    .map(|cell| cell.1),
-                None => words(*address).map(|[word]| word),
-            };
-            before & bits == 0 && is.is_some_and(|is| is & bits == bits && (bits != 0 || is == *before))
-        });
+    /// What they are now.
+    fn now(&self) -> Self {
+        let now = |(address, _): &(u64, u64)| words(*address).map(|[word]| (*address, word));
+        Self(self.0.iter().filter_map(now).collect())
     }
 
-    /// What all that are left were, together: where several are left, none may have had a kind.
+    /// What the word at an address was.
+    fn at(&self, address: u64) -> Option<u64> {
+        let found = self.0.binary_search_by_key(&address, |cell| cell.0).ok()?;
+        self.0.get(found).map(|cell| cell.1)
+    }
+
+    /// What all that are left are, together: where several are left, none may have a kind.
     fn union(&self) -> Option<u64> {
         let values = self.0.iter().map(|cell| cell.1);
         values.reduce(|all, value| all | value)

@@ -43,7 +43,7 @@ use crate::{
     cuda::{
         buffers,
         client_selection::ClientSelection,
-        earlier::{self, Subscription},
+        earlier::{self, Exchange, Subscription},
         in_process_client,
         kinds::number_of,
         lookup, tables,
@@ -126,7 +126,7 @@ impl CuptiMultiplexer {
     /// Becomes CUPTI's client, unless it is so already.
     pub(in crate::cuda) fn attach(&self) -> Result<(), Error> {
         let mut adopted = None;
-        self.attach_and_register(&mut adopted)?;
+        let attached = self.attach_and_register(&mut adopted);
         for callback in adopted
             .iter()
             .flat_map(|subscription: &Subscription| &subscription.enabled)
@@ -134,17 +134,23 @@ impl CuptiMultiplexer {
             // It was on, so it can be on.
             let _ = self.set_reason(Reason::InProcessClient, *callback, Switch::On);
         }
-        Ok(())
+        attached
     }
 
     fn attach_and_register(&self, adopted: &mut Option<Subscription>) -> Result<(), Error> {
         let mut state = lock(&self.state);
+        let mut is_taken_over = false;
         self.switches.attach(|| {
-            let unsubscribe = |subscriber| {
-                let unsubscribe = || self.cupti.unsubscribe(subscriber);
-                tables::ending_anothers(self.cupti.subscribing(), unsubscribe)
+            let exchange = Exchange {
+                subscribe: || self.subscribe(),
+                unsubscribe: |subscriber| self.unsubscribe(subscriber),
+                unsubscribe_anothers: |subscriber| {
+                    let unsubscribe = || self.cupti.unsubscribe(subscriber);
+                    tables::ending_anothers(self.cupti.subscribing(), unsubscribe)
+                },
             };
-            let (subscriber, earlier) = earlier::take_over(&self.cupti, || self.subscribe(), unsubscribe)?;
+            let (subscriber, earlier) = earlier::take_over(self, &exchange)?;
+            is_taken_over = true;
             *adopted = earlier;
             Ok(subscriber)
         })?;
@@ -169,6 +175,10 @@ impl CuptiMultiplexer {
             }
             state.registered = true;
         }
+        drop(state);
+        if is_taken_over {
+            in_process_client::lend_one();
+        }
         Ok(())
     }
 
@@ -181,11 +191,15 @@ impl CuptiMultiplexer {
     /// Becomes CUPTI's client and leaves it again, unless it is its client already.
     pub(in crate::cuda) fn subscribe_once(&self) {
         let _one_at_a_time = lock(&self.state);
-        if self.switches.handle().is_none()
-            && let Ok(subscriber) = self.subscribe()
-        {
-            self.unsubscribe(subscriber);
+        if self.switches.handle().is_some() {
+            return;
         }
+        // An earlier profiler that subscribed just then would be refused.
+        let _ = earlier::undisturbed(|| {
+            if let Ok(subscriber) = self.subscribe() {
+                self.unsubscribe(subscriber);
+            }
+        });
     }
 
     /// Whether the program's profiler has nothing enabled.

@@ -130,6 +130,12 @@ pub(super) unsafe extern "C" fn completed(
         return;
     };
     if !guard::run(false, || buffers::is_lent(address)) {
+        guard::run((), || {
+            if !in_process_client::hand_back_own(context, stream, address, size, valid) && valid > 0 {
+                // How many records were in it, only its owner could tell.
+                in_process_client::count_dropped(1);
+            }
+        });
         return;
     }
     guard::run((), || {

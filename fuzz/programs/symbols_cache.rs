@@ -1,0 +1,5 @@
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    tracesmith_symbols::fuzz::cache_entry(data);
+});
