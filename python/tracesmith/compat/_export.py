@@ -37,7 +37,7 @@ class PerfettoExporter:
         """Writes events or a trace: JSON if the name ends in `.json`, else Perfetto's own format.
 
         ```python
-        tracesmith.PerfettoExporter().export_to_file(profiler.get_events(), "trace.json")
+        tracesmith.PerfettoExporter().export_to_file(trace, "trace.json")
         ```
         """
         name = os.fspath(path)
