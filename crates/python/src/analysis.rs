@@ -3,7 +3,8 @@
 use pyo3::prelude::*;
 use serde::Serialize;
 use tracesmith_trace::analysis::{
-    self, AnalysisOptions, Analyzer, DiffKey, DiffReport, Finding, SummaryReport,
+    self, AnalysisOptions, Analyzer, CopiesReport, DiffKey, DiffReport, Finding, HostTime, IdleReport,
+    KernelsReport, LaunchesReport, StepsReport, UtilizationReport,
 };
 use tracesmith_trace::reconstruct::{DataQuality, Window};
 use tracesmith_trace::{Error, Wanted};
