@@ -19,10 +19,11 @@ pub(super) fn findings(
 ) -> anyhow::Result<()> {
     heading("Findings", output)?;
     if report.findings.is_empty() && has_work {
-        return Ok(match &report.gpu_bound {
-            Some(sentence) => output.line(&format!("{GOOD}no idle time worth fixing{GOOD:#}. {sentence}"))?,
-            None => output.line(&format!("{GOOD}no problems found{GOOD:#}"))?,
-        });
+        let line = match &report.gpu_bound {
+            Some(sentence) => format!("{GOOD}no idle time worth fixing{GOOD:#}. {sentence}"),
+            None => format!("{GOOD}no problems found{GOOD:#}"),
+        };
+        return Ok(output.line(&line)?);
     }
     if let Some(sentence) = &report.gpu_bound {
         output.line(sentence)?;
