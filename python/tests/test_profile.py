@@ -454,6 +454,72 @@ with ts.profile("f.sbt", flight_recorder="4M") as p:
     assert out == "9\n"
 
 
+def test_a_late_snapshot_is_not_taken_for_the_next_one(stage: Stage) -> None:
+    out, _ = stage.run(
+        START
+        + """
+import time
+with ts.profile("f.sbt", flight_recorder="4M") as p:
+    gpu.launches(9)
+    time.sleep(0.5)
+    try:
+        p._collector.dump(0.0)
+    except ts.CaptureError as error:
+        print("not answered in time" in error.message)
+    time.sleep(0.5)
+    gpu.launches(1)
+    time.sleep(0.5)
+    print(len(p.snapshot().kernels))
+    print(len(p.snapshot().kernels))
+"""
+    )
+    # A snapshot empties the flight recorder. The late one has the first nine.
+    assert out == "True\n1\n0\n"
+
+
+def test_a_window_that_does_not_open_leaves_the_old_file(stage: Stage) -> None:
+    out, _ = stage.run(
+        START
+        + """
+import os
+from tracesmith import _collector
+open("there.sbt", "w").write("old")
+_collector.OPEN_LIMIT = 0.0
+try:
+    ts.profile("there.sbt", overwrite=True).start()
+except ts.CaptureError as error:
+    print("no 'open'" in error.message, os.path.exists("there.sbt"))
+"""
+    )
+    assert out == "True True\n"
+
+
+def test_asking_whether_a_trace_is_complete_does_not_wait_for_others(stage: Stage) -> None:
+    out, _ = stage.run(
+        START
+        + """
+import threading, time
+p = ts.profile("a.sbt")
+p.start()
+held, go_on = threading.Event(), threading.Event()
+def hold():
+    with p._collector._lock:
+        held.set(); go_on.wait(30)
+thread = threading.Thread(target=hold)
+thread.start()
+held.wait()
+begun = time.monotonic()
+print(p._collector.poll(), p._collector.poll(0.1), time.monotonic() - begun < 20)
+go_on.set()
+thread.join()
+p.stop()
+p.wait()
+print(p._collector.poll())
+"""
+    )
+    assert out == "False False True\nTrue\n"
+
+
 def test_an_import_has_no_effects(stage: Stage) -> None:
     out, _ = stage.run(
         """
