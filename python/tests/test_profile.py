@@ -277,6 +277,75 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
     assert out == "4\n0\n"
 
 
+def test_a_fork_lets_go_of_the_collectors_of_its_parent(stage: Stage) -> None:
+    out, errors = stage.run(
+        """
+import gc, os, sys, threading, traceback, warnings
+import tracesmith as ts
+warnings.simplefilter("error")
+p = ts.profile(flight_recorder="4M")
+p.start()
+from tracesmith import _arm, _profile
+collector = p._collector
+inside, go_on = threading.Event(), threading.Event()
+def hold():
+    with _profile._lock, _arm._lock, collector._lock:
+        inside.set(); go_on.wait(60)
+thread = threading.Thread(target=hold)
+thread.start()
+inside.wait()
+child = os.fork()
+if child == 0:
+    try:
+        print(len(_profile._pending), _profile._folder, collector.is_done, collector._child.stdin.closed)
+        p.stop()
+        try:
+            p.snapshot()
+        except ts.CaptureError as error:
+            print(error.message)
+        # CUDA cannot be used in it, because the parent uses it.
+        with ts.profile("child.sbt") as own:
+            pass
+        print(own.report.rows.kernels)
+        p.start()
+        p.stop()
+        del p, collector
+        gc.collect()
+        sys.stdout.flush()
+        os._exit(0)
+    except BaseException:
+        traceback.print_exc()
+        sys.stderr.flush()
+        os._exit(1)
+code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+go_on.set()
+thread.join()
+import gpu
+gpu.start()
+gpu.launches(6)
+p.stop()
+print(code, p.report.rows.kernels, p.lost)
+"""
+    )
+    assert out == "0 None True True\nnothing is being recorded\n0\n0 6 0\n", errors
+    assert "Exception ignored" not in errors
+
+
+def test_a_signal_handler_may_use_a_profile(stage: Stage) -> None:
+    out, _ = stage.run(
+        START
+        + """
+from tracesmith import _arm, _profile
+with _profile._lock, _arm._lock:
+    # As a handler does that interrupts this thread here.
+    with ts.profile("a.sbt") as p:
+        gpu.launches(3)
+    print(p.report.rows.kernels)
+"""
+    )
+    assert out == "3\n"
+
+
 def test_cuda_may_come_up_within_the_window(stage: Stage) -> None:
     out, _ = stage.run(
         """

@@ -148,6 +148,15 @@ class Collector:
                 if self._is_ours and stat.S_ISREG(os.lstat(self.path).st_mode):
                     os.unlink(self.path)
 
+    def forget(self) -> None:
+        """In the child of a fork: lets go of the parent's collector, and leaves it alone."""
+        self._lock = threading.RLock()
+        self._failure = CaptureError("the recording belongs to the process that this one is a fork of")
+        # The collector must notice if the parent ends.
+        self._close_streams()
+        # It is no child of this process, so that nothing is to be reaped.
+        self._child.returncode = 0
+
     def _wait_for(self, event: str, limit: float | None) -> dict[str, Any]:
         """Reads answers until one is of this kind."""
         deadline = None if limit is None else time.monotonic() + limit

@@ -48,8 +48,8 @@ _DUMP_LIMIT = 60.0
 #: Collectors whose traces may not be complete. Nobody else may know them: `with tracesmith.profile("a.sbt"):`.
 _pending: set[Collector] = set()
 
-#: Guards what all profiles share.
-_lock = threading.Lock()
+#: Guards what all profiles share. A signal handler may use a profile while its thread holds it.
+_lock = threading.RLock()
 _waits_at_exit = False
 _folder: str | None = None
 _last_number = 0
@@ -140,12 +140,18 @@ class profile:
 
     def start(self) -> None:
         """Starts to record. Comes back when the window is open."""
-        if self._is_running:
+        if self._is_running and self._owner == os.getpid():
             raise CaptureError(
                 "this profile has been started already", hint="make another one, or call stop() first"
             )
+        if self._owner != os.getpid():
+            # The child of a fork: what was open is the parent's.
+            self._is_open = self._is_running = self._is_nested = False
+            self._collector = self._before = self._outer = None
         self._owner = os.getpid()
         self._step = self._cycle = 0
+        self._action = Action.NONE
+        self._step_range = None
         if _arm.is_under_profile():
             self._start_torch()
             self._start_as_range()
@@ -293,7 +299,7 @@ class profile:
         """
         if self._options.flight_recorder is None:
             raise CaptureError("snapshot() needs a flight recorder", hint='pass flight_recorder="64M"')
-        if self._collector is None or not self._is_open:
+        if self._collector is None or not self._is_open or self._owner != os.getpid():
             raise CaptureError("nothing is being recorded", hint="call snapshot() within the block")
         import tracesmith
 
@@ -457,12 +463,31 @@ def _temporary_path() -> str:
 
 def _remember(collector: Collector) -> None:
     global _waits_at_exit
+    # Not under the lock: who asks a collector may wait.
+    done = [one for one in _pending_now() if one.poll()]
     with _lock:
-        _pending.difference_update([one for one in _pending if one.poll()])
+        _pending.difference_update(done)
         _pending.add(collector)
         if not _waits_at_exit:
             _waits_at_exit = True
             atexit.register(_complete_traces, os.getpid())
+
+
+def _pending_now() -> list[Collector]:
+    with _lock:
+        return list(_pending)
+
+
+def _forget_parent() -> None:
+    """In the child of a fork: the collectors, the folder and the exit are the parent's."""
+    global _lock, _pending, _waits_at_exit, _folder
+    collectors = list(_pending)
+    _lock, _pending, _waits_at_exit, _folder = threading.RLock(), set(), False, None
+    for collector in collectors:
+        collector.forget()
+
+
+os.register_at_fork(after_in_child=_forget_parent)
 
 
 def _complete_traces(owner: int) -> None:
@@ -471,7 +496,7 @@ def _complete_traces(owner: int) -> None:
         # The child of a fork.
         return
     deadline = time.monotonic() + _EXIT_LIMIT
-    unfinished = [one for one in _pending if one.owner == owner and not one.poll()]
+    unfinished = [one for one in _pending_now() if one.owner == owner and not one.poll()]
     for collector in unfinished:
         with contextlib.suppress(TracesmithError):
             collector.close()
