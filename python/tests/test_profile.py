@@ -384,6 +384,29 @@ except ts.CaptureError as error:
     assert "tracesmith.profile" in {event["name"] for event in stage.events("outer.sbt", "marker")}
 
 
+def test_a_warning_that_is_an_error_leaves_nothing_behind(stage: Stage) -> None:
+    out, _ = stage.run(
+        """
+import warnings, tracesmith as ts
+p = ts.profile("inner.sbt")
+with warnings.catch_warnings():
+    warnings.simplefilter("error")
+    try:
+        p.start()
+    except RuntimeWarning:
+        print(p.is_nested, p._is_running)
+with p:
+    print(p.is_nested)
+""",
+        stage.binary,
+        "profile",
+        "-o",
+        "outer.sbt",
+        "--",
+    )
+    assert out == "False False\nTrue\n"
+
+
 def test_a_file_that_cannot_be_written_is_an_error(stage: Stage) -> None:
     out, _ = stage.run(
         START
@@ -507,6 +530,34 @@ print(step(3), step.profile.report.rows.kernels, step(4), step.profile.report.ro
     )
     assert out == "3 3 4 4\n"
     assert (stage.work / "step.sbt").exists() and (stage.work / "step-2.sbt").exists()
+
+
+def test_a_coroutine_and_a_generator_are_recorded_until_they_end(stage: Stage) -> None:
+    program = (
+        START
+        + """
+import asyncio, inspect
+@ts.profile("wait.sbt", overwrite=True)
+async def wait(count):
+    gpu.launches(count)
+    await asyncio.sleep(0)
+    gpu.launches(count)
+    return count
+@ts.profile("batches.sbt", overwrite=True)
+def batches(count):
+    for _ in range(count):
+        gpu.launches(1)
+        yield count
+print(asyncio.run(wait(3)), inspect.iscoroutinefunction(wait), inspect.isgeneratorfunction(batches))
+print(list(batches(4)))
+"""
+    )
+    out, _ = stage.run(program + "print(wait.profile.report.rows.kernels, batches.profile.report.rows.kernels)\n")
+    assert out == "3 True True\n[4, 4, 4, 4]\n6 4\n"
+    out, _ = stage.run(program, stage.binary, "profile", "-o", "outer.sbt", "--")
+    assert out == "3 True True\n[4, 4, 4, 4]\n"
+    ranges = [event for event in stage.events("outer.sbt", "marker") if event["name"] == "tracesmith.profile"]
+    assert len(ranges) == 2 and all(one["end_ns"] is not None for one in ranges), ranges
 
 
 def test_a_flight_recorder_gives_snapshots(stage: Stage) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import functools
+import inspect
 import os
 import shutil
 import sys
@@ -17,7 +18,7 @@ import tempfile
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, final
 
@@ -127,7 +128,9 @@ class profile:
         self._before: Collector | None = None
         self._is_open = False
         self._is_running = False
-        self._outer: Range | None = None
+        self._end_outer: Callable[[], object] | None = None
+        #: Whether it may begin and end in different threads, or between ranges of others.
+        self._leaves_thread = False
         self._is_nested = False
         self._step = 0
         self._cycle = 0
@@ -147,13 +150,12 @@ class profile:
         if self._owner != os.getpid():
             # The child of a fork: what was open is the parent's.
             self._is_open = self._is_running = self._is_nested = False
-            self._collector = self._before = self._outer = None
+            self._collector = self._before = self._end_outer = None
         self._owner = os.getpid()
         self._step = self._cycle = 0
         self._action = Action.NONE
         self._step_range = None
         if _arm.is_under_profile():
-            self._start_torch()
             self._start_as_range()
             return
         _arm.arm()
@@ -184,9 +186,9 @@ class profile:
             self._stop_torch()
 
     def _end(self) -> None:
-        if self._outer is not None:
-            self._outer.__exit__(None, None, None)
-            self._outer = None
+        if self._end_outer is not None:
+            end, self._end_outer = self._end_outer, None
+            end()
             return
         was_active = self._action in (Action.RECORD, Action.RECORD_AND_SAVE)
         if self._schedule is not None:
@@ -225,17 +227,39 @@ class profile:
             warnings.warn(f"the recording failed: {failure}", RuntimeWarning, stacklevel=2)
 
     def __call__(self, function: Function) -> Function:
-        """Records each call of the function. The second call writes `step-2.sbt`, and so on."""
+        """Records each call of the function. The second call writes `step-2.sbt`, and so on.
+
+        A coroutine or a generator is recorded until it ends.
+        """
         calls = 0
 
-        @functools.wraps(function)
-        def recorded(*args: Any, **kwargs: Any) -> Any:
+        def next_one(*, leaves_thread: bool) -> profile:
             nonlocal calls
             calls += 1
-            one = self._again(calls)
-            recorded.profile = one  # type: ignore[attr-defined]
-            with one:
-                return function(*args, **kwargs)
+            one = recorded.profile = self._again(calls)  # type: ignore[attr-defined]
+            one._leaves_thread = leaves_thread
+            return one
+
+        if inspect.iscoroutinefunction(function):
+
+            @functools.wraps(function)
+            async def recorded(*args: Any, **kwargs: Any) -> Any:
+                with next_one(leaves_thread=True):
+                    return await function(*args, **kwargs)
+
+        elif inspect.isgeneratorfunction(function):
+
+            @functools.wraps(function)
+            def recorded(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
+                with next_one(leaves_thread=True):
+                    return (yield from function(*args, **kwargs))
+
+        else:
+
+            @functools.wraps(function)
+            def recorded(*args: Any, **kwargs: Any) -> Any:
+                with next_one(leaves_thread=False):
+                    return function(*args, **kwargs)
 
         return recorded  # type: ignore[return-value]
 
@@ -358,14 +382,21 @@ class profile:
     def _start_as_range(self) -> None:
         from tracesmith import _native
 
-        self._is_nested = self._is_running = True
+        # It may raise, if warnings are errors.
         warnings.warn(
             "this process is recorded by an outer 'tracesmith profile': tracesmith.profile is only a range of that trace",
             RuntimeWarning,
             stacklevel=3,
         )
-        self._outer = _native.Range("tracesmith.profile", None, None)
-        self._outer.__enter__()
+        self._start_torch()
+        self._is_nested = self._is_running = True
+        outer = _native.Range("tracesmith.profile", None, None)
+        if self._leaves_thread:
+            number = outer.start()
+            self._end_outer = lambda: _native.range_end(number)
+        else:
+            outer.__enter__()
+            self._end_outer = lambda: outer.__exit__(None, None, None)
 
     def _again(self, call: int) -> profile:
         path = self._wanted_path
