@@ -106,6 +106,55 @@ with ts.profile("next.sbt", schedule=plan, on_trace_ready=ready) as p:
     assert not (stage.work / "next-2.sbt").exists(), "the warmup of a cycle that never came"
 
 
+def test_the_first_file_is_looked_for_at_the_start(stage: Stage) -> None:
+    out, _ = stage.run(
+        START
+        + """
+open("run-1.sbt", "w").close()
+plan = ts.schedule(wait=5, active=1)
+for overwrite in (False, True):
+    try:
+        with ts.profile("run.sbt", schedule=plan, on_trace_ready=print, overwrite=overwrite):
+            print("started")
+    except ts.CaptureError as error:
+        print(error.message.rsplit("/")[-1], "|", error.hint)
+"""
+    )
+    assert out == "run-1.sbt | name another file, or pass overwrite=True\nstarted\n"
+
+
+def test_a_cycle_that_fails_does_not_end_the_program(stage: Stage) -> None:
+    out, errors = stage.run(
+        START
+        + """
+import os, signal
+open("run-2.sbt", "w").write("of another run")
+def ready(p):
+    print("ready", p.cycle, p.step_num, p.report.rows.kernels)
+plan = ts.schedule(wait=1, active=2, repeat=4)
+with ts.profile("run.sbt", schedule=plan, on_trace_ready=ready) as p:
+    for step in range(14):
+        gpu.launches(10)
+        if p.cycle == 2 or step == 8:
+            for what in ("report", "trace"):
+                try:
+                    getattr(p, what)
+                    print(what)
+                except ts.CaptureError as error:
+                    print(step, what, error.message.split(":")[0])
+        if step == 10:
+            os.kill(p._collector.process, signal.SIGKILL)
+        p.step()
+"""
+    )
+    failed = [f"{step} {what} the file exists" for step in (4, 5, 6) for what in ("report", "trace")]
+    unfinished = [f"8 {what} the recording has not ended yet" for what in ("report", "trace")]
+    assert out.splitlines() == ["ready 1 3 20", *failed, *unfinished, "ready 3 9 20"], out + errors
+    assert errors.count("RuntimeWarning: cycle 2 of the recording failed: the file exists") == 1, errors
+    assert "RuntimeWarning: cycle 4 of the recording failed: the collector was killed by signal 9" in errors
+    assert (stage.work / "run-2.sbt").read_text() == "of another run"
+
+
 def test_schedules_of_torch_fit(stage: Stage) -> None:
     out, _ = stage.run(
         START

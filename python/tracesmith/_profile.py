@@ -75,7 +75,8 @@ class profile:
 
     With a `schedule`, `step()` tells when a step ends, and only the active steps are recorded. All are in one file. With
     `on_trace_ready` each cycle has a file, named `run-1.sbt`, `run-2.sbt`, …; the function is called with this object
-    when a cycle has ended, and `p.trace` is then the cycle's:
+    when a cycle has ended, and `p.trace` is then the cycle's. If a later cycle cannot be recorded, `step()` warns and the
+    program goes on:
 
     >>> plan = ts.schedule(wait=2, warmup=1, active=3, repeat=2)
     >>> with ts.profile(schedule=plan, on_trace_ready=lambda p: print(p.cycle)) as p:
@@ -136,6 +137,11 @@ class profile:
         self._cycle = 0
         self._action = Action.NONE
         self._step_range: Range | None = None
+        self._planned = Action.NONE
+        #: Whether the rest of the present cycle is left out, because its beginning failed.
+        self._skips_cycle = False
+        #: Why the present cycle has no trace.
+        self._failure: TracesmithError | None = None
         self._trace: Trace | None = None
         self._report: CaptureReport | None = None
 
@@ -153,11 +159,14 @@ class profile:
             self._collector = self._before = self._end_outer = None
         self._owner = os.getpid()
         self._step = self._cycle = 0
-        self._action = Action.NONE
-        self._step_range = None
+        self._action = self._planned = Action.NONE
+        self._skips_cycle = False
+        self._step_range = self._failure = None
         if _arm.is_under_profile():
             self._start_as_range()
             return
+        if self._has_cycles:
+            self._refuse_first_file()
         _arm.arm()
         self._is_running = True
         try:
@@ -336,7 +345,7 @@ class profile:
         if self._schedule is not None:
             arguments += ["--capture-range", "signal"]
         collector = Collector(os.getpid(), self._next_path(), arguments)
-        self._trace = self._report = None
+        self._trace = self._report = self._failure = None
         self._before, self._collector, self._is_open = self._collector, collector, True
         _remember(collector)
 
@@ -360,6 +369,8 @@ class profile:
                 "an outer 'tracesmith profile' records this process, and has the trace",
                 hint="open the outer trace when the program has ended",
             )
+        if self._failure is not None and self._owner == os.getpid():
+            raise self._failure
         if self._collector is None:
             raise CaptureError(
                 "nothing has been recorded yet", hint="call start(), or use it as a context manager"
@@ -378,6 +389,14 @@ class profile:
             path = _temporary_path()
         path = os.path.abspath(path)
         return _numbered(path, self._cycle) if self._has_cycles else path
+
+    def _refuse_first_file(self) -> None:
+        """The first cycle may be hours away. Whoever started the program is here now."""
+        if self._wanted_path is None or self._options.overwrite:
+            return
+        path = _numbered(os.path.abspath(self._wanted_path), 1)
+        if os.path.lexists(path):
+            raise CaptureError(f"the file exists: {path}", hint="name another file, or pass overwrite=True")
 
     def _start_as_range(self) -> None:
         from tracesmith import _native
@@ -426,14 +445,47 @@ class profile:
         assert self._schedule is not None
         action = action_of(self._schedule, self._step)
         is_active = action in (Action.RECORD, Action.RECORD_AND_SAVE)
-        if before == Action.RECORD_AND_SAVE or not is_active:
-            self._leave_active()
-            if before == Action.RECORD_AND_SAVE and self._has_cycles:
-                self._close()
-                assert self._on_trace_ready is not None
-                self._action = Action.NONE
-                self._on_trace_ready(self)
-        self._leave_step()
+        planned, self._planned = self._planned, action
+        if planned is Action.RECORD_AND_SAVE or action is Action.NONE:
+            self._skips_cycle = False
+        try:
+            if before is Action.RECORD_AND_SAVE or not is_active:
+                self._leave_active()
+                if before is Action.RECORD_AND_SAVE and self._has_cycles:
+                    self._end_cycle()
+            self._leave_step()
+        except TracesmithError as error:
+            self._action = Action.NONE
+            self._warn_of(error)
+        if self._skips_cycle:
+            return
+        try:
+            self._begin(action, is_active)
+        except TracesmithError as error:
+            if self._step == 0:
+                # It is start() that fails.
+                raise
+            self._action = Action.NONE
+            self._skips_cycle = True
+            self._stop_torch()
+            if self._has_cycles:
+                self._failure = error
+                if self._is_open:
+                    self._drop()
+                    # This one was the cycle all the same.
+                    self._cycle += 1
+            self._warn_of(error)
+
+    def _end_cycle(self) -> None:
+        try:
+            self._close()
+        except TracesmithError as error:
+            self._failure = error
+            raise
+        assert self._on_trace_ready is not None
+        self._on_trace_ready(self)
+
+    def _begin(self, action: Action, is_active: bool) -> None:
         if self._has_cycles and action is not Action.NONE and not self._is_open:
             self._cycle += 1
             self._open()
@@ -450,6 +502,13 @@ class profile:
             _native.capture_range(True)
         self._step_range = _native.Range("step", self._step, None)
         self._step_range.__enter__()
+
+    def _warn_of(self, error: TracesmithError) -> None:
+        """What fails between two steps does not end the program."""
+        self._trace = self._report = None
+        warnings.warn(
+            f"cycle {self._cycle} of the recording failed: {error}", RuntimeWarning, stacklevel=4
+        )
 
     def _leave_active(self) -> None:
         was_active = self._action in (Action.RECORD, Action.RECORD_AND_SAVE)
