@@ -596,7 +596,9 @@ print(asyncio.run(wait(3)), inspect.iscoroutinefunction(wait), inspect.isgenerat
 print(list(batches(4)))
 """
     )
-    out, _ = stage.run(program + "print(wait.profile.report.rows.kernels, batches.profile.report.rows.kernels)\n")
+    out, _ = stage.run(
+        program + "print(wait.profile.report.rows.kernels, batches.profile.report.rows.kernels)\n"
+    )
     assert out == "3 True True\n[4, 4, 4, 4]\n6 4\n"
     out, _ = stage.run(program, stage.binary, "profile", "-o", "outer.sbt", "--")
     assert out == "3 True True\n[4, 4, 4, 4]\n"

@@ -115,7 +115,9 @@ class Files:
         self._write("report", args, overwrite, range, options)
         return Path(path)
 
-    def cut(self, start: Time, end: Time, path: PathLike, *, overwrite: bool = True, **options: Option) -> Path:
+    def cut(
+        self, start: Time, end: Time, path: PathLike, *, overwrite: bool = True, **options: Option
+    ) -> Path:
         """Copies a time range into a new trace. Options are `process`, `rank`, `device` and `stream`.
 
         ```python
@@ -189,7 +191,11 @@ class Files:
 
 
 def merge(
-    traces: Sequence[PathLike], path: PathLike, *, clock: Literal["utc", "ptp"] = "utc", overwrite: bool = True
+    traces: Sequence[PathLike],
+    path: PathLike,
+    *,
+    clock: Literal["utc", "ptp"] = "utc",
+    overwrite: bool = True,
 ) -> Path:
     """Merges several traces into one: ranks, hosts, processes.
 

@@ -506,9 +506,7 @@ class profile:
     def _warn_of(self, error: TracesmithError) -> None:
         """What fails between two steps does not end the program."""
         self._trace = self._report = None
-        warnings.warn(
-            f"cycle {self._cycle} of the recording failed: {error}", RuntimeWarning, stacklevel=4
-        )
+        warnings.warn(f"cycle {self._cycle} of the recording failed: {error}", RuntimeWarning, stacklevel=4)
 
     def _leave_active(self) -> None:
         was_active = self._action in (Action.RECORD, Action.RECORD_AND_SAVE)
