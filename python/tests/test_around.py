@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
 from capture_stage import LIMIT, Stage
@@ -77,6 +80,114 @@ except ts.CaptureError as error:
         armed.kill()
         armed.communicate(timeout=LIMIT)
     assert out == "True\nTrue\n", errors
+
+
+def test_ctrl_c_reaches_a_command_once_and_its_trace_is_kept(stage: Stage) -> None:
+    (stage.work / "train.py").write_text(
+        """
+import gpu, signal, sys, time
+count = 0
+def interrupted(*_):
+    global count
+    count += 1
+signal.signal(signal.SIGINT, interrupted)
+gpu.start()
+gpu.launches(5)
+print("ready", sys.stdin.readline().strip(), flush=True)
+end = time.monotonic() + 30
+while not count and time.monotonic() < end:
+    time.sleep(0.05)
+# More than a pipe holds, for somebody who reads it.
+sys.stderr.write("x" * 200_000 + "\\n")
+time.sleep(1)
+print("interrupted", count, flush=True)
+"""
+    )
+    process = stage.start(
+        """
+import sys, tracesmith as ts
+try:
+    ts.run([sys.executable, "-B", "train.py"], out="t.sbt")
+except KeyboardInterrupt:
+    print("raised", len(ts.open("t.sbt").kernels))
+""",
+        start_new_session=True,
+    )
+    assert process.stdin is not None and process.stdout is not None
+    process.stdin.write("go\n")
+    process.stdin.flush()
+    assert process.stdout.readline() == "ready go\n"
+    time.sleep(0.3)
+    # As a terminal does: to all processes of the group.
+    os.killpg(process.pid, signal.SIGINT)
+    out, errors = process.communicate(timeout=LIMIT)
+    assert (process.returncode, out) == (0, "interrupted 1\nraised 5\n"), errors[-2000:]
+    assert errors.count("x") >= 200_000
+
+
+def test_ctrl_c_ends_the_recording_of_another_process(stage: Stage) -> None:
+    armed = stage.start(
+        START
+        + """
+import time
+ts.arm()
+print("armed", flush=True)
+while True:
+    gpu.launches(10)
+    time.sleep(0.01)
+"""
+    )
+    assert armed.stdout is not None and armed.stdout.readline() == "armed\n"
+    try:
+        recorder = stage.start(
+            f"""
+import tracesmith as ts
+print("begins", flush=True)
+print(len(ts.record({armed.pid}, "now.sbt").kernels) > 0)
+""",
+            start_new_session=True,
+        )
+        assert recorder.stdout is not None and recorder.stdout.readline() == "begins\n"
+        deadline = time.monotonic() + LIMIT
+        while not (stage.work / "now.sbt").exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        time.sleep(1)
+        os.killpg(recorder.pid, signal.SIGINT)
+        out, errors = recorder.communicate(timeout=LIMIT)
+    finally:
+        armed.kill()
+        armed.communicate(timeout=LIMIT)
+    assert (recorder.returncode, out) == (0, "True\n"), errors
+
+
+def test_a_second_ctrl_c_ends_a_command_by_force(stage: Stage) -> None:
+    slow = stage.work / "slow"
+    slow.write_text("#!/bin/sh\ntrap 'echo >> asked' INT\necho > ready\nwhile :; do sleep 0.1; done\n")
+    slow.chmod(0o755)
+    stage.environment["TRACESMITH_BINARY"] = str(slow)
+    process = stage.start(
+        """
+from tracesmith import _command
+try:
+    _command.run(["record"])
+except KeyboardInterrupt:
+    print("raised")
+""",
+        start_new_session=True,
+    )
+    for file in ("ready", "asked"):
+        deadline = time.monotonic() + LIMIT
+        while not (stage.work / file).exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        # The first one is passed on, and the command goes on.
+        time.sleep(0.5)
+        assert process.poll() is None
+        os.killpg(process.pid, signal.SIGINT)
+    out, errors = process.communicate(timeout=LIMIT)
+    assert (process.returncode, out) == (0, "raised\n"), errors
+    assert (stage.work / "asked").read_text() == "\n"
 
 
 def test_run_starts_a_program_that_can_be_recorded(stage: Stage) -> None:

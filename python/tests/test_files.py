@@ -23,7 +23,7 @@ def test_options_of_an_export_are_passed_on(train: tracesmith.Trace, tmp_path: P
     file = train.export(tmp_path / "kernels", format="csv", table="kernels")
     assert len(file.read_text().splitlines()) == 151
     with pytest.raises(tracesmith.TraceError, match="exists"):
-        train.export(file, format="csv", table="kernels", replace=False)
+        train.export(file, format="csv", table="kernels", overwrite=False)
     with pytest.raises(tracesmith.TraceError):
         train.export(tmp_path / "x", format="no-format")
 

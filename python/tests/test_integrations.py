@@ -104,6 +104,33 @@ with ts.profile("b.sbt", modules=True): Net()(1)
     assert names(stage, "a.sbt") == ["Layer"] and names(stage, "b.sbt") == ["Net", "Net.first", "Net.second"]
 
 
+def test_a_forward_of_another_thread_ends_its_range_later(stage: Stage) -> None:
+    out, _ = stage.run(
+        START
+        + NET
+        + """
+import threading
+inside, go_on = threading.Event(), threading.Event()
+class Slow(Net):
+    def forward(self, x):
+        inside.set(); go_on.wait()
+        return self.first(x)
+thread = threading.Thread(target=Slow(), args=(1,))
+with ts.profile("a.sbt", modules=True):
+    thread.start()
+    inside.wait()
+print(clean(), [call for call in torch.nn.modules.module._pre_hooks])
+go_on.set()
+thread.join()
+print(clean())
+with ts.profile("b.sbt", modules=True): Net()(1)
+"""
+    )
+    assert out == "False []\nTrue\n"
+    assert names(stage, "a.sbt") == ["Slow"]
+    assert names(stage, "b.sbt") == ["Net", "Net.first", "Net.second"]
+
+
 def test_operators_are_ranges_while_it_records(stage: Stage) -> None:
     out, _ = stage.run(
         START

@@ -106,6 +106,55 @@ with ts.profile("next.sbt", schedule=plan, on_trace_ready=ready) as p:
     assert not (stage.work / "next-2.sbt").exists(), "the warmup of a cycle that never came"
 
 
+def test_the_first_file_is_looked_for_at_the_start(stage: Stage) -> None:
+    out, _ = stage.run(
+        START
+        + """
+open("run-1.sbt", "w").close()
+plan = ts.schedule(wait=5, active=1)
+for overwrite in (False, True):
+    try:
+        with ts.profile("run.sbt", schedule=plan, on_trace_ready=print, overwrite=overwrite):
+            print("started")
+    except ts.CaptureError as error:
+        print(error.message.rsplit("/")[-1], "|", error.hint)
+"""
+    )
+    assert out == "run-1.sbt | name another file, or pass overwrite=True\nstarted\n"
+
+
+def test_a_cycle_that_fails_does_not_end_the_program(stage: Stage) -> None:
+    out, errors = stage.run(
+        START
+        + """
+import os, signal
+open("run-2.sbt", "w").write("of another run")
+def ready(p):
+    print("ready", p.cycle, p.step_num, p.report.rows.kernels)
+plan = ts.schedule(wait=1, active=2, repeat=4)
+with ts.profile("run.sbt", schedule=plan, on_trace_ready=ready) as p:
+    for step in range(14):
+        gpu.launches(10)
+        if p.cycle == 2 or step == 8:
+            for what in ("report", "trace"):
+                try:
+                    getattr(p, what)
+                    print(what)
+                except ts.CaptureError as error:
+                    print(step, what, error.message.split(":")[0])
+        if step == 10:
+            os.kill(p._collector.process, signal.SIGKILL)
+        p.step()
+"""
+    )
+    failed = [f"{step} {what} the file exists" for step in (4, 5, 6) for what in ("report", "trace")]
+    unfinished = [f"8 {what} the recording has not ended yet" for what in ("report", "trace")]
+    assert out.splitlines() == ["ready 1 3 20", *failed, *unfinished, "ready 3 9 20"], out + errors
+    assert errors.count("RuntimeWarning: cycle 2 of the recording failed: the file exists") == 1, errors
+    assert "RuntimeWarning: cycle 4 of the recording failed: the collector was killed by signal 9" in errors
+    assert (stage.work / "run-2.sbt").read_text() == "of another run"
+
+
 def test_schedules_of_torch_fit(stage: Stage) -> None:
     out, _ = stage.run(
         START
@@ -277,6 +326,70 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
     assert out == "4\n0\n"
 
 
+def test_a_fork_lets_go_of_the_collectors_of_its_parent(stage: Stage) -> None:
+    out, errors = stage.run(
+        """
+import gc, os, sys, threading, traceback, warnings
+import tracesmith as ts
+warnings.simplefilter("error")
+p = ts.profile(flight_recorder="4M")
+p.start()
+from tracesmith import _arm, _profile
+collector = p._collector
+inside, go_on = threading.Event(), threading.Event()
+def hold():
+    with _profile._lock, _arm._lock, collector._lock:
+        inside.set(); go_on.wait(60)
+thread = threading.Thread(target=hold)
+thread.start()
+inside.wait()
+child = os.fork()
+if child == 0:
+    try:
+        print(len(_profile._pending), _profile._folder, collector.is_done, collector._child.stdin.closed)
+        p.stop()
+        try:
+            p.snapshot()
+        except ts.CaptureError as error:
+            print(error.message)
+        print(_profile._lock.acquire(timeout=5), _arm._lock.acquire(timeout=5))
+        del p, collector
+        gc.collect()
+        sys.stdout.flush()
+        os._exit(0)
+    except BaseException:
+        traceback.print_exc()
+        sys.stderr.flush()
+        os._exit(1)
+code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+go_on.set()
+thread.join()
+import gpu
+gpu.start()
+gpu.launches(6)
+p.stop()
+print(code, p.report.rows.kernels, p.lost)
+"""
+    )
+    assert out == "0 None True True\nnothing is being recorded\nTrue True\n0 6 0\n", errors
+    assert "Exception ignored" not in errors
+
+
+def test_a_signal_handler_may_use_a_profile(stage: Stage) -> None:
+    out, _ = stage.run(
+        START
+        + """
+from tracesmith import _arm, _profile
+with _profile._lock, _arm._lock:
+    # As a handler does that interrupts this thread here.
+    with ts.profile("a.sbt") as p:
+        gpu.launches(3)
+    print(p.report.rows.kernels)
+"""
+    )
+    assert out == "3\n"
+
+
 def test_cuda_may_come_up_within_the_window(stage: Stage) -> None:
     out, _ = stage.run(
         """
@@ -313,6 +426,29 @@ except ts.CaptureError as error:
     assert "only a range" in errors
     assert not (stage.work / "inner.sbt").exists()
     assert "tracesmith.profile" in {event["name"] for event in stage.events("outer.sbt", "marker")}
+
+
+def test_a_warning_that_is_an_error_leaves_nothing_behind(stage: Stage) -> None:
+    out, _ = stage.run(
+        """
+import warnings, tracesmith as ts
+p = ts.profile("inner.sbt")
+with warnings.catch_warnings():
+    warnings.simplefilter("error")
+    try:
+        p.start()
+    except RuntimeWarning:
+        print(p.is_nested, p._is_running)
+with p:
+    print(p.is_nested)
+""",
+        stage.binary,
+        "profile",
+        "-o",
+        "outer.sbt",
+        "--",
+    )
+    assert out == "False False\nTrue\n"
 
 
 def test_a_file_that_cannot_be_written_is_an_error(stage: Stage) -> None:
@@ -440,6 +576,36 @@ print(step(3), step.profile.report.rows.kernels, step(4), step.profile.report.ro
     assert (stage.work / "step.sbt").exists() and (stage.work / "step-2.sbt").exists()
 
 
+def test_a_coroutine_and_a_generator_are_recorded_until_they_end(stage: Stage) -> None:
+    program = (
+        START
+        + """
+import asyncio, inspect
+@ts.profile("wait.sbt", overwrite=True)
+async def wait(count):
+    gpu.launches(count)
+    await asyncio.sleep(0)
+    gpu.launches(count)
+    return count
+@ts.profile("batches.sbt", overwrite=True)
+def batches(count):
+    for _ in range(count):
+        gpu.launches(1)
+        yield count
+print(asyncio.run(wait(3)), inspect.iscoroutinefunction(wait), inspect.isgeneratorfunction(batches))
+print(list(batches(4)))
+"""
+    )
+    out, _ = stage.run(
+        program + "print(wait.profile.report.rows.kernels, batches.profile.report.rows.kernels)\n"
+    )
+    assert out == "3 True True\n[4, 4, 4, 4]\n6 4\n"
+    out, _ = stage.run(program, stage.binary, "profile", "-o", "outer.sbt", "--")
+    assert out == "3 True True\n[4, 4, 4, 4]\n"
+    ranges = [event for event in stage.events("outer.sbt", "marker") if event["name"] == "tracesmith.profile"]
+    assert len(ranges) == 2 and all(one["end_ns"] is not None for one in ranges), ranges
+
+
 def test_a_flight_recorder_gives_snapshots(stage: Stage) -> None:
     out, _ = stage.run(
         START
@@ -452,6 +618,72 @@ with ts.profile("f.sbt", flight_recorder="4M") as p:
 """
     )
     assert out == "9\n"
+
+
+def test_a_late_snapshot_is_not_taken_for_the_next_one(stage: Stage) -> None:
+    out, _ = stage.run(
+        START
+        + """
+import time
+with ts.profile("f.sbt", flight_recorder="4M") as p:
+    gpu.launches(9)
+    time.sleep(0.5)
+    try:
+        p._collector.dump(0.0)
+    except ts.CaptureError as error:
+        print("not answered in time" in error.message)
+    time.sleep(0.5)
+    gpu.launches(1)
+    time.sleep(0.5)
+    print(len(p.snapshot().kernels))
+    print(len(p.snapshot().kernels))
+"""
+    )
+    # A snapshot empties the flight recorder. The late one has the first nine.
+    assert out == "True\n1\n0\n"
+
+
+def test_a_window_that_does_not_open_leaves_the_old_file(stage: Stage) -> None:
+    out, _ = stage.run(
+        START
+        + """
+import os
+from tracesmith import _collector
+open("there.sbt", "w").write("old")
+_collector.OPEN_LIMIT = 0.0
+try:
+    ts.profile("there.sbt", overwrite=True).start()
+except ts.CaptureError as error:
+    print("no 'open'" in error.message, os.path.exists("there.sbt"))
+"""
+    )
+    assert out == "True True\n"
+
+
+def test_asking_whether_a_trace_is_complete_does_not_wait_for_others(stage: Stage) -> None:
+    out, _ = stage.run(
+        START
+        + """
+import threading, time
+p = ts.profile("a.sbt")
+p.start()
+held, go_on = threading.Event(), threading.Event()
+def hold():
+    with p._collector._lock:
+        held.set(); go_on.wait(30)
+thread = threading.Thread(target=hold)
+thread.start()
+held.wait()
+begun = time.monotonic()
+print(p._collector.poll(), p._collector.poll(0.1), time.monotonic() - begun < 20)
+go_on.set()
+thread.join()
+p.stop()
+p.wait()
+print(p._collector.poll())
+"""
+    )
+    assert out == "False False True\nTrue\n"
 
 
 def test_an_import_has_no_effects(stage: Stage) -> None:

@@ -150,6 +150,28 @@ def test_memory_of_the_file_needs_no_gpu() -> None:
         recording.buffer(16)
 
 
+def test_memory_is_counted_from_where_the_command_says() -> None:
+    recording = ts.Recording(FIXTURE)
+    first = recording.buffers[0]
+    note = f"{first.address + 8:#x} is at offset 8 of the buffer at {first.address:#x}; the whole buffer was written"
+    assert recording._offset(first.address + 8, first.nbytes, note) == 8
+    assert recording._offset(first.address, first.nbytes, "wrote a.npy") == 0
+    # Memory that only the end of the window has.
+    assert recording._offset(16, 64, "0x10 is at offset 16 of the buffer at 0x0; the whole") == 16
+    with pytest.raises(ts.ReplayError, match="bytes were written"):
+        recording._offset(first.address + 8, first.nbytes, "")
+    with pytest.raises(ts.ReplayError, match="bytes were written"):
+        recording._offset(first.address, first.nbytes - 1, "")
+
+
+def test_a_time_limit_is_in_whole_seconds() -> None:
+    for timeout, seconds in ((0.2, "1"), (1e7, "10000000"), (60, "60"), (0, "0")):
+        assert ts.Recording(FIXTURE, timeout=timeout)._arguments[-1] == seconds
+    for timeout in (-1, float("inf"), float("nan")):
+        with pytest.raises(ValueError, match="timeout"):
+            ts.Recording(FIXTURE, timeout=timeout)
+
+
 def test_a_launch_is_extracted(tmp_path: Path) -> None:
     extracted = ts.Recording(FIXTURE).kernel("scale").extract(tmp_path / "scale")
     assert (extracted.kernel, extracted.command) == ("_Z5scalePfi", 4)

@@ -10,7 +10,8 @@ from tracesmith._errors import CaptureError
 
 __all__ = ["arm", "is_under_profile"]
 
-_lock = threading.Lock()
+#: A signal handler may arm while its thread holds it.
+_lock = threading.RLock()
 
 #: The process that was armed. The child of a fork is another one.
 _armed_process: int | None = None
@@ -40,13 +41,16 @@ def arm(*, ready: bool = False) -> None:
     global _armed_process
     if is_under_profile():
         return
+    if _armed_process == os.getpid():
+        return
+    from tracesmith import _native
+
+    # Not under the lock, because a command takes its time.
+    variables = _command.query(["env", *(["--ready"] if ready else [])], error=CaptureError)
+    library = str(variables["CUDA_INJECTION64_PATH"])
     with _lock:
         if _armed_process == os.getpid():
             return
-        from tracesmith import _native
-
-        variables = _command.query(["env", *(["--ready"] if ready else [])], error=CaptureError)
-        library = str(variables["CUDA_INJECTION64_PATH"])
         try:
             is_armed = _native.arm(library, str(variables["TRACESMITH_RUNTIME_DIR"]), ready)
         except OSError as error:
@@ -57,3 +61,12 @@ def arm(*, ready: bool = False) -> None:
                 hint="look at the limit of open files, or set TRACESMITH_RUNTIME_DIR to another folder",
             )
         _armed_process = os.getpid()
+
+
+def _renew_lock() -> None:
+    """In the child of a fork: another thread of the parent may hold it, and is not here to release it."""
+    global _lock
+    _lock = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_renew_lock)

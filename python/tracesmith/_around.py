@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
@@ -99,7 +98,8 @@ def run(
     """Runs a command and records it with all its child processes, as `tracesmith profile` does.
 
     The command prints where this process prints. `steps=(2, 5)` records steps 2, 3 and 4 of the ranges of `capture_range`.
-    A command that fails is no exception: look at `returncode`.
+    A command that fails is no exception: look at `returncode`. Ctrl-C is passed on to the command, and is raised here when
+    it has ended and its trace is complete.
 
     >>> import tracesmith as ts
     >>> result = ts.run(["python", "train.py"], out="train.sbt")  # doctest: +SKIP
@@ -144,17 +144,26 @@ def _run(command: Sequence[str]) -> tuple[int, str]:
     sys.stdout.flush()
     sys.stderr.flush()
     tail = b""
-    with subprocess.Popen(command, stderr=subprocess.PIPE, bufsize=0, env=_command.environment()) as process:
-        assert process.stderr is not None
-        try:
+    # In a session of its own, because Ctrl-C in a terminal would reach the program twice. It still reads the terminal.
+    with subprocess.Popen(
+        command, stderr=subprocess.PIPE, bufsize=0, env=_command.environment(), start_new_session=True
+    ) as process:
+
+        def follow() -> None:
+            nonlocal tail
+            assert process.stderr is not None
             while chunk := os.read(process.stderr.fileno(), 65536):
-                sys.stderr.write(chunk.decode("utf-8", "replace"))
-                sys.stderr.flush()
                 tail = (tail + chunk)[-_TAIL_BYTES:]
+                # If nobody reads it here, the program goes on all the same.
+                with contextlib.suppress(OSError, ValueError):
+                    sys.stderr.write(chunk.decode("utf-8", "replace"))
+                    sys.stderr.flush()
             process.wait()
+
+        try:
+            follow()
         except BaseException:
-            # In a terminal the command has got the signal itself. It waits for the program, and completes the trace.
-            with contextlib.suppress(ProcessLookupError):
-                process.send_signal(signal.SIGINT)
+            # It passes the signal on to the program, waits for it, and completes the trace.
+            _command.stop(process, follow)
             raise
     return process.returncode, tail.decode("utf-8", "replace")

@@ -12,6 +12,7 @@ import json
 import os
 import select
 import signal
+import stat
 import subprocess
 import threading
 import time
@@ -47,6 +48,10 @@ class Collector:
         self._is_closed = False
         self._answer: dict[str, Any] | None = None
         self._failure: TracesmithError | None = None
+        #: Dumps that were ordered and have not been answered. An answer may come after nobody waits for it.
+        self._unanswered = 0
+        #: Whether the file at the path is this recording's.
+        self._is_ours = not os.path.lexists(path)
         command = [_command.find(), "-q", "record", "--control", "--pid", str(process), "-o", path, *options]
         try:
             self._child = subprocess.Popen(
@@ -62,6 +67,7 @@ class Collector:
             raise CaptureError(f"cannot start {command[0]}: {error.strerror}") from error
         try:
             self._wait_for("open", OPEN_LIMIT)
+            self._is_ours = True
         except BaseException:
             self.abandon()
             raise
@@ -95,6 +101,7 @@ class Collector:
         """Writes the contents of the flight recorder; returns the file."""
         with self._lock:
             self.order("dump")
+            self._unanswered += 1
             answer = self._wait_for("dumped", limit)
         if answer.get("file") is None:
             raise CaptureError(f"the flight recorder was not written: {answer.get('message')}")
@@ -112,10 +119,17 @@ class Collector:
             return report
 
     def poll(self, limit: float = 0.0) -> bool:
-        """Whether the trace is complete, or will never be; waits for it at most this many seconds."""
-        if not self.is_done:
-            with contextlib.suppress(TracesmithError):
-                self.result(limit)
+        """Whether the trace is complete, or will never be; waits for it at most this many seconds.
+
+        If another thread waits for it already, that one reads the answer.
+        """
+        begun = time.monotonic()
+        if not self.is_done and self._lock.acquire(timeout=limit):
+            try:
+                with contextlib.suppress(TracesmithError):
+                    self.result(max(limit - (time.monotonic() - begun), 0.0))
+            finally:
+                self._lock.release()
         return self.is_done
 
     def abandon(self) -> None:
@@ -131,7 +145,17 @@ class Collector:
             self._failure = CaptureError("the recording was abandoned")
             # Otherwise the child has refused, and what is there is not of this recording.
             with contextlib.suppress(OSError):
-                os.unlink(self.path)
+                if self._is_ours and stat.S_ISREG(os.lstat(self.path).st_mode):
+                    os.unlink(self.path)
+
+    def forget(self) -> None:
+        """In the child of a fork: lets go of the parent's collector, and leaves it alone."""
+        self._lock = threading.RLock()
+        self._failure = CaptureError("the recording belongs to the process that this one is a fork of")
+        # The collector must notice if the parent ends.
+        self._close_streams()
+        # It is no child of this process, so that nothing is to be reaped.
+        self._child.returncode = 0
 
     def _wait_for(self, event: str, limit: float | None) -> dict[str, Any]:
         """Reads answers until one is of this kind."""
@@ -144,6 +168,11 @@ class Collector:
             kind = answer.get("event")
             if kind == "error":
                 raise self._fail(_refusal(answer))
+            if kind == "dumped":
+                self._unanswered -= 1
+                if self._unanswered > 0:
+                    # Of an earlier order, for which nobody waits any more.
+                    continue
             if kind == "closed":
                 self._is_closed = True
             if kind == "done" and event != "done":

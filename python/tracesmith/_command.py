@@ -14,12 +14,12 @@ import signal
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tracesmith._errors import NotAvailableError, TracesmithError
 
-__all__ = ["environment", "find", "find_error", "query", "run"]
+__all__ = ["environment", "find", "find_error", "query", "run", "stop"]
 
 #: Names the command, instead of the one that the package brings.
 BINARY_VARIABLE = "TRACESMITH_BINARY"
@@ -27,9 +27,6 @@ BINARY_VARIABLE = "TRACESMITH_BINARY"
 #: Where a library is named that is loaded into programs.
 _INJECTION_VARIABLES = ("CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH")
 _INJECTED_LIBRARY = "libtracesmith_inject"
-
-#: How long a command may take to stop after Ctrl-C, in seconds. `record` then completes its trace.
-_STOP_LIMIT = 10.0
 
 
 def find() -> str:
@@ -119,7 +116,8 @@ def run(
     deterministic") and not a failure, unless the command printed an error. With `check=False` nothing is raised.
     With `capture=False` the command prints where this process prints.
 
-    Ctrl-C stops the command as it does in a terminal, and is raised here when the command has stopped.
+    Ctrl-C stops the command as it does in a terminal, and is raised here when the command has stopped. `record` then
+    completes its trace, which may take long. A second Ctrl-C ends the command by force.
 
     >>> run(["--version"]).stdout.startswith("tracesmith")
     True
@@ -134,11 +132,13 @@ def run(
         encoding="utf-8",
         errors="replace",
         env=dict(env) if env is not None else environment(),
+        # Ctrl-C in a terminal would reach it a second time.
+        start_new_session=capture,
     ) as process:
         try:
             out, talk = process.communicate()
         except BaseException:
-            _stop(process)
+            stop(process, process.communicate)
             raise
     done = subprocess.CompletedProcess(command, process.returncode, out or "", talk or "")
     if check and done.returncode not in (0, 1):
@@ -188,12 +188,16 @@ def _failure(done: subprocess.CompletedProcess[str], error: type[TracesmithError
     return error(message, hint=hint)
 
 
-def _stop(process: subprocess.Popen[str]) -> None:
-    """Stops a command as Ctrl-C in a terminal does, and at last by force."""
-    with contextlib.suppress(ProcessLookupError):
-        process.send_signal(signal.SIGINT)
+def stop(process: subprocess.Popen[Any], wait: Callable[[], object]) -> None:
+    """Stops a command as Ctrl-C in a terminal does, once, and waits for its end; at a second Ctrl-C by force.
+
+    `wait` reads what the command still prints.
+    """
     try:
-        process.communicate(timeout=_STOP_LIMIT)
-    except (subprocess.TimeoutExpired, KeyboardInterrupt):
+        with contextlib.suppress(ProcessLookupError):
+            process.send_signal(signal.SIGINT)
+        wait()
+    except BaseException:
         process.kill()
         process.wait()
+        raise

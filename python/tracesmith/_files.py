@@ -57,7 +57,7 @@ class Files:
         path: PathLike,
         *,
         format: str | None = None,
-        replace: bool = True,
+        overwrite: bool = True,
         range: tuple[Time, Time] | None = None,
         **options: Option,
     ) -> Path:
@@ -75,7 +75,7 @@ class Files:
         args = ["-o", os.fspath(path)]
         if format is not None:
             args += ["--as", format]
-        self._write("export", args, replace, range, options)
+        self._write("export", args, overwrite, range, options)
         return Path(path)
 
     def flame(
@@ -83,7 +83,7 @@ class Files:
         path: PathLike,
         *,
         by: Literal["gpu-time", "launches", "allocated-bytes", "samples"] = "gpu-time",
-        replace: bool = True,
+        overwrite: bool = True,
         range: tuple[Time, Time] | None = None,
         **options: Option,
     ) -> Path:
@@ -93,7 +93,7 @@ class Files:
         trace.flame("flame.svg")
         ```
         """
-        self._write("flame", ["-o", os.fspath(path), "--by", by], replace, range, options)
+        self._write("flame", ["-o", os.fspath(path), "--by", by], overwrite, range, options)
         return Path(path)
 
     def report(
@@ -101,7 +101,7 @@ class Files:
         path: PathLike,
         *,
         title: str | None = None,
-        replace: bool = True,
+        overwrite: bool = True,
         range: tuple[Time, Time] | None = None,
         **options: Option,
     ) -> Path:
@@ -112,17 +112,19 @@ class Files:
         ```
         """
         args = ["-o", os.fspath(path), *(["--title", title] if title is not None else [])]
-        self._write("report", args, replace, range, options)
+        self._write("report", args, overwrite, range, options)
         return Path(path)
 
-    def cut(self, start: Time, end: Time, path: PathLike, *, replace: bool = True, **options: Option) -> Path:
+    def cut(
+        self, start: Time, end: Time, path: PathLike, *, overwrite: bool = True, **options: Option
+    ) -> Path:
         """Copies a time range into a new trace. Options are `process`, `rank`, `device` and `stream`.
 
         ```python
         part = tracesmith.open(trace.cut("25%", "75%", "part.sbt"))
         ```
         """
-        self._write("cut", ["-o", os.fspath(path)], replace, (start, end), options)
+        self._write("cut", ["-o", os.fspath(path)], overwrite, (start, end), options)
         return Path(path)
 
     def events(
@@ -178,18 +180,22 @@ class Files:
         self,
         verb: str,
         args: Sequence[str],
-        replace: bool,
+        overwrite: bool,
         range: tuple[Time, Time] | None,
         options: dict[str, Option],
     ) -> None:
-        command = [verb, *args, *(["--force"] if replace else [])]
+        command = [verb, *args, *(["--force"] if overwrite else [])]
         command += _times(range) + [arg for name, value in options.items() for arg in _option(name, value)]
         with self._file() as file:
             _run(*command, os.fspath(file))
 
 
 def merge(
-    traces: Sequence[PathLike], path: PathLike, *, clock: Literal["utc", "ptp"] = "utc", replace: bool = True
+    traces: Sequence[PathLike],
+    path: PathLike,
+    *,
+    clock: Literal["utc", "ptp"] = "utc",
+    overwrite: bool = True,
 ) -> Path:
     """Merges several traces into one: ranks, hosts, processes.
 
@@ -199,7 +205,7 @@ def merge(
     tracesmith.merge(["first.sbt", "second.sbt"], "both.sbt")
     ```
     """
-    force = ["--force"] if replace else []
+    force = ["--force"] if overwrite else []
     files = [os.fspath(one) for one in traces]
     _run("merge", "-o", os.fspath(path), "--clock", clock, *force, *files)
     return Path(path)

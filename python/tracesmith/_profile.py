@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import functools
+import inspect
 import os
 import shutil
 import sys
@@ -17,7 +18,7 @@ import tempfile
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, final
 
@@ -48,8 +49,8 @@ _DUMP_LIMIT = 60.0
 #: Collectors whose traces may not be complete. Nobody else may know them: `with tracesmith.profile("a.sbt"):`.
 _pending: set[Collector] = set()
 
-#: Guards what all profiles share.
-_lock = threading.Lock()
+#: Guards what all profiles share. A signal handler may use a profile while its thread holds it.
+_lock = threading.RLock()
 _waits_at_exit = False
 _folder: str | None = None
 _last_number = 0
@@ -74,7 +75,8 @@ class profile:
 
     With a `schedule`, `step()` tells when a step ends, and only the active steps are recorded. All are in one file. With
     `on_trace_ready` each cycle has a file, named `run-1.sbt`, `run-2.sbt`, …; the function is called with this object
-    when a cycle has ended, and `p.trace` is then the cycle's:
+    when a cycle has ended, and `p.trace` is then the cycle's. If a later cycle cannot be recorded, `step()` warns and the
+    program goes on:
 
     >>> plan = ts.schedule(wait=2, warmup=1, active=3, repeat=2)
     >>> with ts.profile(schedule=plan, on_trace_ready=lambda p: print(p.cycle)) as p:
@@ -127,12 +129,19 @@ class profile:
         self._before: Collector | None = None
         self._is_open = False
         self._is_running = False
-        self._outer: Range | None = None
+        self._end_outer: Callable[[], object] | None = None
+        #: Whether it may begin and end in different threads, or between ranges of others.
+        self._leaves_thread = False
         self._is_nested = False
         self._step = 0
         self._cycle = 0
         self._action = Action.NONE
         self._step_range: Range | None = None
+        self._planned = Action.NONE
+        #: Whether the rest of the present cycle is left out, because its beginning failed.
+        self._skips_cycle = False
+        #: Why the present cycle has no trace.
+        self._failure: TracesmithError | None = None
         self._trace: Trace | None = None
         self._report: CaptureReport | None = None
 
@@ -140,16 +149,24 @@ class profile:
 
     def start(self) -> None:
         """Starts to record. Comes back when the window is open."""
-        if self._is_running:
+        if self._is_running and self._owner == os.getpid():
             raise CaptureError(
                 "this profile has been started already", hint="make another one, or call stop() first"
             )
+        if self._owner != os.getpid():
+            # The child of a fork: what was open is the parent's.
+            self._is_open = self._is_running = self._is_nested = False
+            self._collector = self._before = self._end_outer = None
         self._owner = os.getpid()
         self._step = self._cycle = 0
+        self._action = self._planned = Action.NONE
+        self._skips_cycle = False
+        self._step_range = self._failure = None
         if _arm.is_under_profile():
-            self._start_torch()
             self._start_as_range()
             return
+        if self._has_cycles:
+            self._refuse_first_file()
         _arm.arm()
         self._is_running = True
         try:
@@ -178,9 +195,9 @@ class profile:
             self._stop_torch()
 
     def _end(self) -> None:
-        if self._outer is not None:
-            self._outer.__exit__(None, None, None)
-            self._outer = None
+        if self._end_outer is not None:
+            end, self._end_outer = self._end_outer, None
+            end()
             return
         was_active = self._action in (Action.RECORD, Action.RECORD_AND_SAVE)
         if self._schedule is not None:
@@ -219,17 +236,39 @@ class profile:
             warnings.warn(f"the recording failed: {failure}", RuntimeWarning, stacklevel=2)
 
     def __call__(self, function: Function) -> Function:
-        """Records each call of the function. The second call writes `step-2.sbt`, and so on."""
+        """Records each call of the function. The second call writes `step-2.sbt`, and so on.
+
+        A coroutine or a generator is recorded until it ends.
+        """
         calls = 0
 
-        @functools.wraps(function)
-        def recorded(*args: Any, **kwargs: Any) -> Any:
+        def next_one(*, leaves_thread: bool) -> profile:
             nonlocal calls
             calls += 1
-            one = self._again(calls)
-            recorded.profile = one  # type: ignore[attr-defined]
-            with one:
-                return function(*args, **kwargs)
+            one = recorded.profile = self._again(calls)  # type: ignore[attr-defined]
+            one._leaves_thread = leaves_thread
+            return one
+
+        if inspect.iscoroutinefunction(function):
+
+            @functools.wraps(function)
+            async def recorded(*args: Any, **kwargs: Any) -> Any:
+                with next_one(leaves_thread=True):
+                    return await function(*args, **kwargs)
+
+        elif inspect.isgeneratorfunction(function):
+
+            @functools.wraps(function)
+            def recorded(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
+                with next_one(leaves_thread=True):
+                    return (yield from function(*args, **kwargs))
+
+        else:
+
+            @functools.wraps(function)
+            def recorded(*args: Any, **kwargs: Any) -> Any:
+                with next_one(leaves_thread=False):
+                    return function(*args, **kwargs)
 
         return recorded  # type: ignore[return-value]
 
@@ -293,7 +332,7 @@ class profile:
         """
         if self._options.flight_recorder is None:
             raise CaptureError("snapshot() needs a flight recorder", hint='pass flight_recorder="64M"')
-        if self._collector is None or not self._is_open:
+        if self._collector is None or not self._is_open or self._owner != os.getpid():
             raise CaptureError("nothing is being recorded", hint="call snapshot() within the block")
         import tracesmith
 
@@ -306,7 +345,7 @@ class profile:
         if self._schedule is not None:
             arguments += ["--capture-range", "signal"]
         collector = Collector(os.getpid(), self._next_path(), arguments)
-        self._trace = self._report = None
+        self._trace = self._report = self._failure = None
         self._before, self._collector, self._is_open = self._collector, collector, True
         _remember(collector)
 
@@ -330,6 +369,8 @@ class profile:
                 "an outer 'tracesmith profile' records this process, and has the trace",
                 hint="open the outer trace when the program has ended",
             )
+        if self._failure is not None and self._owner == os.getpid():
+            raise self._failure
         if self._collector is None:
             raise CaptureError(
                 "nothing has been recorded yet", hint="call start(), or use it as a context manager"
@@ -349,17 +390,32 @@ class profile:
         path = os.path.abspath(path)
         return _numbered(path, self._cycle) if self._has_cycles else path
 
+    def _refuse_first_file(self) -> None:
+        """The first cycle may be hours away. Whoever started the program is here now."""
+        if self._wanted_path is None or self._options.overwrite:
+            return
+        path = _numbered(os.path.abspath(self._wanted_path), 1)
+        if os.path.lexists(path):
+            raise CaptureError(f"the file exists: {path}", hint="name another file, or pass overwrite=True")
+
     def _start_as_range(self) -> None:
         from tracesmith import _native
 
-        self._is_nested = self._is_running = True
+        # It may raise, if warnings are errors.
         warnings.warn(
             "this process is recorded by an outer 'tracesmith profile': tracesmith.profile is only a range of that trace",
             RuntimeWarning,
             stacklevel=3,
         )
-        self._outer = _native.Range("tracesmith.profile", None, None)
-        self._outer.__enter__()
+        self._start_torch()
+        self._is_nested = self._is_running = True
+        outer = _native.Range("tracesmith.profile", None, None)
+        if self._leaves_thread:
+            number = outer.start()
+            self._end_outer = lambda: _native.range_end(number)
+        else:
+            outer.__enter__()
+            self._end_outer = lambda: outer.__exit__(None, None, None)
 
     def _again(self, call: int) -> profile:
         path = self._wanted_path
@@ -389,14 +445,47 @@ class profile:
         assert self._schedule is not None
         action = action_of(self._schedule, self._step)
         is_active = action in (Action.RECORD, Action.RECORD_AND_SAVE)
-        if before == Action.RECORD_AND_SAVE or not is_active:
-            self._leave_active()
-            if before == Action.RECORD_AND_SAVE and self._has_cycles:
-                self._close()
-                assert self._on_trace_ready is not None
-                self._action = Action.NONE
-                self._on_trace_ready(self)
-        self._leave_step()
+        planned, self._planned = self._planned, action
+        if planned is Action.RECORD_AND_SAVE or action is Action.NONE:
+            self._skips_cycle = False
+        try:
+            if before is Action.RECORD_AND_SAVE or not is_active:
+                self._leave_active()
+                if before is Action.RECORD_AND_SAVE and self._has_cycles:
+                    self._end_cycle()
+            self._leave_step()
+        except TracesmithError as error:
+            self._action = Action.NONE
+            self._warn_of(error)
+        if self._skips_cycle:
+            return
+        try:
+            self._begin(action, is_active)
+        except TracesmithError as error:
+            if self._step == 0:
+                # It is start() that fails.
+                raise
+            self._action = Action.NONE
+            self._skips_cycle = True
+            self._stop_torch()
+            if self._has_cycles:
+                self._failure = error
+                if self._is_open:
+                    self._drop()
+                    # This one was the cycle all the same.
+                    self._cycle += 1
+            self._warn_of(error)
+
+    def _end_cycle(self) -> None:
+        try:
+            self._close()
+        except TracesmithError as error:
+            self._failure = error
+            raise
+        assert self._on_trace_ready is not None
+        self._on_trace_ready(self)
+
+    def _begin(self, action: Action, is_active: bool) -> None:
         if self._has_cycles and action is not Action.NONE and not self._is_open:
             self._cycle += 1
             self._open()
@@ -413,6 +502,11 @@ class profile:
             _native.capture_range(True)
         self._step_range = _native.Range("step", self._step, None)
         self._step_range.__enter__()
+
+    def _warn_of(self, error: TracesmithError) -> None:
+        """What fails between two steps does not end the program."""
+        self._trace = self._report = None
+        warnings.warn(f"cycle {self._cycle} of the recording failed: {error}", RuntimeWarning, stacklevel=4)
 
     def _leave_active(self) -> None:
         was_active = self._action in (Action.RECORD, Action.RECORD_AND_SAVE)
@@ -457,12 +551,31 @@ def _temporary_path() -> str:
 
 def _remember(collector: Collector) -> None:
     global _waits_at_exit
+    # Not under the lock: who asks a collector may wait.
+    done = [one for one in _pending_now() if one.poll()]
     with _lock:
-        _pending.difference_update([one for one in _pending if one.poll()])
+        _pending.difference_update(done)
         _pending.add(collector)
         if not _waits_at_exit:
             _waits_at_exit = True
             atexit.register(_complete_traces, os.getpid())
+
+
+def _pending_now() -> list[Collector]:
+    with _lock:
+        return list(_pending)
+
+
+def _forget_parent() -> None:
+    """In the child of a fork: the collectors, the folder and the exit are the parent's."""
+    global _lock, _pending, _waits_at_exit, _folder
+    collectors = list(_pending)
+    _lock, _pending, _waits_at_exit, _folder = threading.RLock(), set(), False, None
+    for collector in collectors:
+        collector.forget()
+
+
+os.register_at_fork(after_in_child=_forget_parent)
 
 
 def _complete_traces(owner: int) -> None:
@@ -471,7 +584,7 @@ def _complete_traces(owner: int) -> None:
         # The child of a fork.
         return
     deadline = time.monotonic() + _EXIT_LIMIT
-    unfinished = [one for one in _pending if one.owner == owner and not one.poll()]
+    unfinished = [one for one in _pending_now() if one.owner == owner and not one.poll()]
     for collector in unfinished:
         with contextlib.suppress(TracesmithError):
             collector.close()

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 import os
+import re
 import tempfile
 import warnings
 from collections.abc import Mapping, Sequence
@@ -32,6 +34,9 @@ Path = str | os.PathLike[str]
 
 #: The names that the command has for types, where numpy has others.
 _TYPES = {"f16": "float16", "f32": "float32", "f64": "float64", "i32": "int32", "i64": "int64"}
+
+#: Where the command says how far an address is in its buffer.
+_OFFSET = re.compile(r"is at offset (\d+) of the buffer at")
 
 #: How the command's hint starts where no GPU is.
 _WITHOUT_GPU = "a replay needs a GPU"
@@ -112,7 +117,10 @@ class Recording:
         are changed.
         """
         self.path = os.fspath(path)
-        self._arguments = ["--device", str(device), "--timeout", f"{timeout:g}"]
+        if not 0 <= timeout < math.inf:
+            raise ValueError(f"timeout must be a number of seconds, or 0 for no limit, not {timeout}")
+        # The command takes whole seconds.
+        self._arguments = ["--device", str(device), "--timeout", str(math.ceil(timeout))]
         if relocate:
             self._arguments.append("--relocate")
         self._device = device
@@ -219,9 +227,9 @@ class Recording:
             arguments += ["--until", str(before.number if isinstance(before, Call) else before)]
         with tempfile.TemporaryDirectory(prefix="tracesmith-") as folder:
             file = os.path.join(folder, "buffer.npy")
-            self._run("replay", *arguments, "-o", file)
+            done = self._run("replay", *arguments, "-o", file)
             content = library.load(file)
-        offset = address - self._start(address)
+        offset = self._offset(address, len(content), done.stderr)
         size = len(content) - offset if count is None else count * kind.itemsize
         if count is None and size % kind.itemsize != 0:
             raise ValueError(f"{size} bytes are no whole number of {kind}; pass count")
@@ -265,16 +273,22 @@ class Recording:
             for call in self._plan["commands"]
         )
 
-    def _start(self, address: int) -> int:
-        """Where the buffer of an address starts."""
+    def _offset(self, address: int, written: int, talk: str) -> int:
+        """Where an address is in the buffer that the command has written. It says so, unless the buffer starts there."""
+        told = _OFFSET.search(talk)
+        offset = int(told[1]) if told is not None else 0
         for buffer in self.buffers:
             if buffer.address <= address < buffer.address + buffer.nbytes:
-                return buffer.address
-        # Memory that the window allocates itself.
-        for call in self.commands:
-            if call.kind == "allocate" and call.destination <= address < call.destination + call.nbytes:
-                return call.destination
-        raise ReplayError(f"no recorded buffer contains {address:#x}", hint="see .buffers")
+                # The command prefers these, too. Other memory exists only after the first call.
+                if (address - buffer.address, buffer.nbytes) != (offset, written):
+                    raise ReplayError(
+                        f"{written} bytes were written from {offset} bytes before {address:#x}, "
+                        f"but the buffer has {buffer.nbytes} bytes from {buffer.address:#x}"
+                    )
+                return offset
+        if offset >= written:
+            raise ReplayError(f"{written} bytes were written, and {address:#x} is at offset {offset}")
+        return offset
 
     def _ask(self, *arguments: str) -> Mapping[str, Any]:
         answer: Mapping[str, Any] = json.loads(self._run(*arguments).stdout)

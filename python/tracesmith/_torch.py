@@ -111,18 +111,22 @@ def _modules() -> Iterator[None]:
         if not is_compiling():
             calls.leave(module)
 
-    handles = [hooks.register_module_forward_pre_hook(before)]
+    begins = hooks.register_module_forward_pre_hook(before)
     try:
         try:
-            handles.append(hooks.register_module_forward_hook(after, always_call=True))
+            ends = hooks.register_module_forward_hook(after, always_call=True)
         except TypeError:
             # Before PyTorch 2.1: after a forward that fails, its range ends with that of its caller.
-            handles.append(hooks.register_module_forward_hook(after))
+            ends = hooks.register_module_forward_hook(after)
+    except BaseException:
+        begins.remove()
+        raise
+    try:
         yield
     finally:
-        for handle in handles:
-            handle.remove()
-        calls.leave_all()
+        begins.remove()
+        # Modules that other threads are running end their ranges themselves.
+        calls.leave_all(then=ends.remove)
 
 
 class _Calls:
@@ -130,6 +134,10 @@ class _Calls:
 
     def __init__(self) -> None:
         self._threads = threading.local()
+        #: What each thread is running. A thread may be gone, or end within a `forward`.
+        self._lists: list[tuple[weakref.ref[threading.Thread], list[tuple[Any, Range]]]] = []
+        self._lock = threading.RLock()
+        self._at_end: list[Callable[[], object]] = []
         self._ranges: weakref.WeakKeyDictionary[Any, dict[int, Range]] = weakref.WeakKeyDictionary()
 
     def enter(self, module: Any) -> None:
@@ -141,23 +149,37 @@ class _Calls:
 
     def leave(self, module: Any) -> None:
         running = self._running()
-        if not any(module is one for one, _ in running):
-            # It had begun before there were ranges.
-            return
-        while running:
-            last, span = running.pop()
-            span.__exit__(None, None, None)
-            if last is module:
-                return
+        # Otherwise it had begun before there were ranges.
+        if any(module is one for one, _ in running):
+            while running:
+                last, span = running.pop()
+                span.__exit__(None, None, None)
+                if last is module:
+                    break
+        self._end()
 
-    def leave_all(self) -> None:
+    def leave_all(self, then: Callable[[], object]) -> None:
+        """Ends the ranges of this thread. When no other thread has one, `then` is called."""
         running = self._running()
         while running:
             running.pop()[1].__exit__(None, None, None)
+        self._at_end.append(then)
+        self._end()
+
+    def _end(self) -> None:
+        if not self._at_end:
+            return
+        with self._lock:
+            is_running = any(running and _is_alive(thread()) for thread, running in self._lists)
+            if self._at_end and not is_running:
+                self._at_end.pop()()
 
     def _running(self) -> list[tuple[Any, Range]]:
         if not hasattr(self._threads, "running"):
             self._threads.running = []
+            with self._lock:
+                self._lists = [one for one in self._lists if _is_alive(one[0]())]
+                self._lists.append((weakref.ref(threading.current_thread()), self._threads.running))
         running: list[tuple[Any, Range]] = self._threads.running
         return running
 
@@ -171,3 +193,7 @@ class _Calls:
             }
         # Otherwise it is no part of the module that runs it.
         return known.get(id(module)) or Range(type(module).__name__)
+
+
+def _is_alive(thread: threading.Thread | None) -> bool:
+    return thread is not None and thread.is_alive()
