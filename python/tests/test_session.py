@@ -130,6 +130,20 @@ def test_other_kinds_have_their_tables() -> None:
     assert [(row["flow"], row["phase"]) for row in flows] == [(3, "end"), (5, "start")]
 
 
+def test_masked_values_of_numpy_are_unknown() -> None:
+    numpy = pytest.importorskip("numpy")
+    completed = numpy.ma.masked_array([15, 25, 35], mask=[False, True, False])
+    times = numpy.ma.masked_array([10, 20, 30], mask=False)
+    with Session() as session:
+        rows = {"name": "m", "start": times, "duration": 1, "completed": completed}
+        assert session.emit_many("kernels", rows) == 3
+        # A counter has a value.
+        with pytest.raises(ValueError, match="None does not fit into the column value"):
+            session.emit_many("counters", {"name": "c", "value": numpy.ma.masked_array([1.5], mask=[True])})
+    found = [(row["start"], row["completed"]) for row in session.trace.kernels.to_dicts()]
+    assert found == [(10, 15), (20, None), (30, 35)]
+
+
 def test_columns_are_emitted_at_once() -> None:
     numpy = pytest.importorskip("numpy")
     polars = pytest.importorskip("polars")

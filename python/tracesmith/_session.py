@@ -384,6 +384,8 @@ def _values(column: Any) -> Any:
         return column
     if isinstance(column, (tuple, range)):
         return list(column)
+    if _is_masked(column):
+        return column.tolist()
     dtype = getattr(column, "dtype", None)
     kind = getattr(dtype, "kind", None)
     if isinstance(kind, str) and kind in "uif" and getattr(column, "ndim", 0) == 1:
@@ -395,6 +397,13 @@ def _values(column: Any) -> Any:
     if isinstance(column, Sequence):
         return list(column)
     return column
+
+
+def _is_masked(column: Any) -> bool:
+    """Whether values of a numpy array are masked, so that its bytes are not its values."""
+    # Nothing is imported for this: whoever has such an array has numpy.
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and bool(numpy.ma.is_masked(column))
 
 
 def _start_hooks() -> None:
