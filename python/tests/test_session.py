@@ -389,6 +389,31 @@ def test_a_part_that_ends_last_is_merged(tmp_path: Path) -> None:
     assert sorted(row["name"] for row in ts.open(path).markers.to_dicts()) == ["first", "second"]
 
 
+def test_a_child_without_a_file_gets_the_error_of_the_package(tmp_path: Path) -> None:
+    path = tmp_path / "run.sbt"
+    session = Session(path)
+    (tmp_path / "run.sbt.parts").touch()
+
+    def range_of_child() -> None:
+        with session.range("child"):
+            pass
+
+    pid = os.fork()
+    if pid == 0:
+        calls = (lambda: session.mark("m"), lambda: session.counter("c", 1), range_of_child)
+        raised = 0
+        for call in calls:
+            try:
+                call()
+            except ts.TraceError as error:
+                raised += "cannot create a part" in str(error)
+        os._exit(raised)
+    _, status = os.waitpid(pid, 0)
+    assert os.waitstatus_to_exitcode(status) == 3
+    (tmp_path / "run.sbt.parts").unlink()
+    session.stop()
+
+
 def test_a_killed_child_loses_nothing_that_was_flushed(tmp_path: Path) -> None:
     path = tmp_path / "run.sbt"
     session = Session(path)

@@ -26,7 +26,7 @@ use tempfile::TempDir;
 use tracesmith_format::tables::*;
 use tracesmith_format::{StringId, Timestamp};
 
-use crate::error::{NativeError, UsageError};
+use crate::error::{NativeError, UsageError, package_error};
 use crate::job;
 use buffer::ThreadBuffer;
 use columns::NoRows;
@@ -285,7 +285,7 @@ impl Session {
     #[inline]
     fn started(&self) -> PyResult<&Started> {
         let slot = self.slot().ok_or_else(|| {
-            NativeError::new_err(format!(
+            package_error(format!(
                 "a session cannot be used after {GENERATIONS} forks in a row"
             ))
         })?;
@@ -318,7 +318,7 @@ impl Session {
     }
 
     fn write_error(&self, message: &str) -> PyErr {
-        NativeError::new_err(format!("recording session {}: {message}", self.path.display()))
+        package_error(format!("recording session {}: {message}", self.path.display()))
     }
 
     fn push_rows<R: Recorded>(
