@@ -373,10 +373,30 @@ def test_a_second_session_of_the_path_is_a_part_of_the_first(tmp_path: Path) -> 
     second.stop()
     first.stop()
     assert sorted(names(first)) == ["first", "second"]
-    # The next session of the path begins anew.
-    with Session(path) as third:
+    # The next session of the path begins anew, if it may.
+    whole = path.read_bytes()
+    with pytest.raises(ts.CaptureError, match="the file exists") as refused:
+        Session(path)
+    assert "overwrite=True" in str(refused.value)
+    assert path.read_bytes() == whole
+    with Session(path, overwrite=True) as third:
         third.mark("third")
     assert names(third) == ["third"]
+
+
+def test_an_empty_file_is_taken_and_any_other_is_kept(tmp_path: Path) -> None:
+    empty = tmp_path / "empty.sbt"
+    empty.touch()
+    with Session(empty) as session:
+        session.mark("taken")
+    assert names(session) == ["taken"]
+    notes = tmp_path / "notes.txt"
+    notes.write_text("not a trace")
+    with pytest.raises(ts.CaptureError, match=r"notes\.txt"):
+        Session(notes)
+    with pytest.raises(IsADirectoryError):
+        Session(tmp_path, overwrite=True)
+    assert notes.read_text() == "not a trace"
 
 
 def test_a_part_that_ends_last_is_merged(tmp_path: Path) -> None:

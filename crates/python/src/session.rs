@@ -77,8 +77,9 @@ struct Started {
 
 #[pymethods]
 impl Session {
-    /// Starts a session. `join`: another process began it.
+    /// Starts a session. `join`: another process began it. `overwrite`: a file that exists is replaced.
     #[new]
+    #[allow(clippy::too_many_arguments, reason = "called only by the package")]
     fn new(
         py: Python<'_>,
         path: Option<PathBuf>,
@@ -86,6 +87,7 @@ impl Session {
         counters: bool,
         wait: bool,
         join: bool,
+        overwrite: bool,
     ) -> PyResult<Self> {
         let limits = Limits {
             bytes: max_bytes,
@@ -98,7 +100,13 @@ impl Session {
                 (folder.path().join("session.sbt"), Some(folder))
             }
         };
-        let claimed = py.detach(|| if join { claim_part(&path) } else { claim(&path) });
+        let claimed = py.detach(|| {
+            if join {
+                claim_part(&path)
+            } else {
+                claim(&path, overwrite)
+            }
+        });
         let claimed = claimed.map_err(|error| os_error(&error, &path))?;
         let session = Session {
             limits,
