@@ -96,6 +96,7 @@ def test_ranges_and_conditions_select_rows(train: tracesmith.Trace) -> None:
         (lambda t: t.kernels.select("nam"), "has no column nam; it has start, end"),
         (lambda t: t.kernels.where(nam=1), "has no column nam"),
         (lambda t: t.kernels.where(stream=[object()]), "cannot compare"),
+        (lambda t: t.kernels.where(stream=None), "cannot compare"),
         (lambda t: t.kernels.between("5 parsecs"), "is not a time"),
         (lambda t: t.kernels.between("3s", "2s"), "the time range is empty"),
         (lambda t: t.kernels.between("900s"), "after the end of the trace"),
@@ -157,6 +158,25 @@ def test_duckdb_queries_a_table(train: tracesmith.Trace) -> None:
     total = sum(row["duration"] for row in kernels.to_dicts())
     assert duckdb.sql("select count(*), sum(duration) from kernels").fetchall() == [(150, total)]
     assert len(kernels) == 150
+
+
+def test_numbers_of_numpy_are_values(train: tracesmith.Trace) -> None:
+    numpy = pytest.importorskip("numpy")
+    kernels = train.kernels
+    stream = kernels.to_dicts(["stream"])[0]["stream"]
+    expected = len(kernels.where(stream=stream))
+    assert expected > 0
+    for value in (numpy.int64(stream), numpy.uint8(stream), numpy.float32(stream), numpy.array(stream)):
+        assert len(kernels.where(stream=value)) == expected
+        assert len(kernels.where(stream=[value, 10**9])) == expected
+    assert len(kernels.where(stream=numpy.array([stream, 10**9]))) == expected
+    flag = next(name for name, column in kernels.schema.items() if column.type == "bool")
+    for value in (True, False):
+        of_python = len(kernels.where(**{flag: value}))
+        assert len(kernels.where(**{flag: numpy.bool_(value)})) == of_python
+    idle = str(train.idle(stream=stream))
+    assert str(train.idle(stream=numpy.int64(stream))) == idle
+    assert str(train.idle(stream=numpy.array([stream]))) == idle
 
 
 def test_numpy_arrays_have_the_values(train: tracesmith.Trace) -> None:
