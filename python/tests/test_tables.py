@@ -82,7 +82,9 @@ def test_ranges_and_conditions_select_rows(train: tracesmith.Trace) -> None:
     same = [row for row in rows if row["short_name"] == name]
     assert len(kernels.where(short_name=name)) == len(same) > 0
     assert len(kernels.where(short_name=[name, "no such kernel"])) == len(same)
-    assert len(kernels.where(name="triton_*")) == sum("triton_" in row["short_name"] for row in rows)
+    assert len(kernels.like(name="triton_*")) == sum("triton_" in row["short_name"] for row in rows) > 0
+    # Names of C++ have stars: a condition is no pattern.
+    assert len(kernels.where(name="triton_*")) == 0
     assert len(kernels.where(stream=rows[0]["stream"]).where(short_name="no such kernel")) == 0
     assert kernels.where(stream=10**9).to_dicts() == []
     # A second range narrows the first.
@@ -97,6 +99,7 @@ def test_ranges_and_conditions_select_rows(train: tracesmith.Trace) -> None:
         (lambda t: t.kernels.where(nam=1), "has no column nam"),
         (lambda t: t.kernels.where(stream=[object()]), "cannot compare"),
         (lambda t: t.kernels.where(stream=None), "cannot compare"),
+        (lambda t: t.kernels.like(nam="a*"), "has no column nam"),
         (lambda t: t.kernels.between("5 parsecs"), "is not a time"),
         (lambda t: t.kernels.between("3s", "2s"), "the time range is empty"),
         (lambda t: t.kernels.between("900s"), "after the end of the trace"),
