@@ -168,6 +168,13 @@ def test_bad_files_are_errors(tmp_path: Path) -> None:
         SBTWriter(tmp_path / "nowhere" / "a.sbt")
     with SBTWriter(tmp_path / "a.sbt") as writer, pytest.raises(ts.TraceError, match="another writer"):
         SBTWriter(tmp_path / "a.sbt")
+    whole = (tmp_path / "a.sbt").read_bytes()
+    with pytest.raises(ts.CaptureError, match="the file exists"):
+        SBTWriter(tmp_path / "a.sbt")
+    assert (tmp_path / "a.sbt").read_bytes() == whole
+    with SBTWriter(tmp_path / "a.sbt", overwrite=True) as again:
+        again.write_event(TraceEvent(EventType.Marker, timestamp=100, name="again"))
+    assert [event.name for event in SBTReader(tmp_path / "a.sbt").read_all()] == ["again"]
     with pytest.raises(ts.TraceError, match="finished"):
         writer.write_event(TraceEvent())
     with pytest.raises(ValueError, match="negative"):

@@ -130,6 +130,20 @@ def test_other_kinds_have_their_tables() -> None:
     assert [(row["flow"], row["phase"]) for row in flows] == [(3, "end"), (5, "start")]
 
 
+def test_masked_values_of_numpy_are_unknown() -> None:
+    numpy = pytest.importorskip("numpy")
+    completed = numpy.ma.masked_array([15, 25, 35], mask=[False, True, False])
+    times = numpy.ma.masked_array([10, 20, 30], mask=False)
+    with Session() as session:
+        rows = {"name": "m", "start": times, "duration": 1, "completed": completed}
+        assert session.emit_many("kernels", rows) == 3
+        # A counter has a value.
+        with pytest.raises(ValueError, match="None does not fit into the column value"):
+            session.emit_many("counters", {"name": "c", "value": numpy.ma.masked_array([1.5], mask=[True])})
+    found = [(row["start"], row["completed"]) for row in session.trace.kernels.to_dicts()]
+    assert found == [(10, 15), (20, None), (30, 35)]
+
+
 def test_columns_are_emitted_at_once() -> None:
     numpy = pytest.importorskip("numpy")
     polars = pytest.importorskip("polars")
@@ -361,10 +375,30 @@ def test_a_second_session_of_the_path_is_a_part_of_the_first(tmp_path: Path) -> 
     second.stop()
     first.stop()
     assert sorted(names(first)) == ["first", "second"]
-    # The next session of the path begins anew.
-    with Session(path) as third:
+    # The next session of the path begins anew, if it may.
+    whole = path.read_bytes()
+    with pytest.raises(ts.CaptureError, match="the file exists") as refused:
+        Session(path)
+    assert "overwrite=True" in str(refused.value)
+    assert path.read_bytes() == whole
+    with Session(path, overwrite=True) as third:
         third.mark("third")
     assert names(third) == ["third"]
+
+
+def test_an_empty_file_is_taken_and_any_other_is_kept(tmp_path: Path) -> None:
+    empty = tmp_path / "empty.sbt"
+    empty.touch()
+    with Session(empty) as session:
+        session.mark("taken")
+    assert names(session) == ["taken"]
+    notes = tmp_path / "notes.txt"
+    notes.write_text("not a trace")
+    with pytest.raises(ts.CaptureError, match=r"notes\.txt"):
+        Session(notes)
+    with pytest.raises(IsADirectoryError):
+        Session(tmp_path, overwrite=True)
+    assert notes.read_text() == "not a trace"
 
 
 def test_a_part_that_ends_last_is_merged(tmp_path: Path) -> None:
@@ -375,6 +409,31 @@ def test_a_part_that_ends_last_is_merged(tmp_path: Path) -> None:
     first.stop()
     second.stop()
     assert sorted(row["name"] for row in ts.open(path).markers.to_dicts()) == ["first", "second"]
+
+
+def test_a_child_without_a_file_gets_the_error_of_the_package(tmp_path: Path) -> None:
+    path = tmp_path / "run.sbt"
+    session = Session(path)
+    (tmp_path / "run.sbt.parts").touch()
+
+    def range_of_child() -> None:
+        with session.range("child"):
+            pass
+
+    pid = os.fork()
+    if pid == 0:
+        calls = (lambda: session.mark("m"), lambda: session.counter("c", 1), range_of_child)
+        raised = 0
+        for call in calls:
+            try:
+                call()
+            except ts.TraceError as error:
+                raised += "cannot create a part" in str(error)
+        os._exit(raised)
+    _, status = os.waitpid(pid, 0)
+    assert os.waitstatus_to_exitcode(status) == 3
+    (tmp_path / "run.sbt.parts").unlink()
+    session.stop()
 
 
 def test_a_killed_child_loses_nothing_that_was_flushed(tmp_path: Path) -> None:

@@ -82,7 +82,9 @@ def test_ranges_and_conditions_select_rows(train: tracesmith.Trace) -> None:
     same = [row for row in rows if row["short_name"] == name]
     assert len(kernels.where(short_name=name)) == len(same) > 0
     assert len(kernels.where(short_name=[name, "no such kernel"])) == len(same)
-    assert len(kernels.where(name="triton_*")) == sum("triton_" in row["short_name"] for row in rows)
+    assert len(kernels.like(name="triton_*")) == sum("triton_" in row["short_name"] for row in rows) > 0
+    # Names of C++ have stars: a condition is no pattern.
+    assert len(kernels.where(name="triton_*")) == 0
     assert len(kernels.where(stream=rows[0]["stream"]).where(short_name="no such kernel")) == 0
     assert kernels.where(stream=10**9).to_dicts() == []
     # A second range narrows the first.
@@ -96,6 +98,8 @@ def test_ranges_and_conditions_select_rows(train: tracesmith.Trace) -> None:
         (lambda t: t.kernels.select("nam"), "has no column nam; it has start, end"),
         (lambda t: t.kernels.where(nam=1), "has no column nam"),
         (lambda t: t.kernels.where(stream=[object()]), "cannot compare"),
+        (lambda t: t.kernels.where(stream=None), "cannot compare"),
+        (lambda t: t.kernels.like(nam="a*"), "has no column nam"),
         (lambda t: t.kernels.between("5 parsecs"), "is not a time"),
         (lambda t: t.kernels.between("3s", "2s"), "the time range is empty"),
         (lambda t: t.kernels.between("900s"), "after the end of the trace"),
@@ -157,6 +161,25 @@ def test_duckdb_queries_a_table(train: tracesmith.Trace) -> None:
     total = sum(row["duration"] for row in kernels.to_dicts())
     assert duckdb.sql("select count(*), sum(duration) from kernels").fetchall() == [(150, total)]
     assert len(kernels) == 150
+
+
+def test_numbers_of_numpy_are_values(train: tracesmith.Trace) -> None:
+    numpy = pytest.importorskip("numpy")
+    kernels = train.kernels
+    stream = kernels.to_dicts(["stream"])[0]["stream"]
+    expected = len(kernels.where(stream=stream))
+    assert expected > 0
+    for value in (numpy.int64(stream), numpy.uint8(stream), numpy.float32(stream), numpy.array(stream)):
+        assert len(kernels.where(stream=value)) == expected
+        assert len(kernels.where(stream=[value, 10**9])) == expected
+    assert len(kernels.where(stream=numpy.array([stream, 10**9]))) == expected
+    flag = next(name for name, column in kernels.schema.items() if column.type == "bool")
+    for value in (True, False):
+        of_python = len(kernels.where(**{flag: value}))
+        assert len(kernels.where(**{flag: numpy.bool_(value)})) == of_python
+    idle = str(train.idle(stream=stream))
+    assert str(train.idle(stream=numpy.int64(stream))) == idle
+    assert str(train.idle(stream=numpy.array([stream]))) == idle
 
 
 def test_numpy_arrays_have_the_values(train: tracesmith.Trace) -> None:

@@ -129,7 +129,9 @@ def locate(trace: Trace, tables: list[str], number: int) -> tuple[int, int] | No
 
 @final
 class Session:
-    def __new__(cls, path: str | None, max_bytes: int, counters: bool, wait: bool, join: bool) -> Session: ...
+    def __new__(
+        cls, path: str | None, max_bytes: int, counters: bool, wait: bool, join: bool, overwrite: bool
+    ) -> Session: ...
     @property
     def path(self) -> Path: ...
     @property

@@ -25,6 +25,7 @@ from tracesmith._event_rows import (
     notes_of,
 )
 from tracesmith._events import CounterEvent, Event, MemoryEvent, TraceEvent
+from tracesmith._session import start_native
 from tracesmith._trace import PathLike, Trace
 from tracesmith._trace import open as open_trace
 
@@ -51,13 +52,15 @@ class SBTWriter:
 
     ```
 
+    `overwrite=True` replaces a file that exists. Without it, a file with content is a `CaptureError`.
+
     Nothing is dropped: writing waits for the disk. Without `finalize`, or when the process is killed, the file has what was
     flushed, a fraction of a second before.
     """
 
-    def __init__(self, path: PathLike) -> None:
-        with native():
-            self._native = _native.Session(os.path.abspath(os.fspath(path)), BUFFER_BYTES, True, True, False)
+    def __init__(self, path: PathLike, *, overwrite: bool = False) -> None:
+        whole_path = os.path.abspath(os.fspath(path))
+        self._native = start_native(whole_path, BUFFER_BYTES, True, wait=True, overwrite=overwrite)
         if self._native.own_path != self._native.path:
             raise TraceError(f"another writer has the file open: {os.fspath(path)}")
         self._encoder = Encoder()

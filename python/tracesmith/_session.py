@@ -18,7 +18,7 @@ from typing_extensions import Self
 
 from tracesmith import _native
 from tracesmith._calls import native
-from tracesmith._errors import TraceError
+from tracesmith._errors import CaptureError, TraceError
 from tracesmith._event_rows import Encoder
 from tracesmith._events import Event, FlowType, MemoryCategory
 from tracesmith._trace import PathLike, Trace
@@ -79,6 +79,7 @@ class Session:
     ```
 
     - `path` is the file. Without one, the trace goes with the session; `export` keeps it.
+    - `overwrite=True` replaces a file that exists. Without it, a file with content is a `CaptureError`.
     - `max_bytes` bounds the memory for events that are not written yet. Events that do not fit are dropped, counted in
       `statistics`, and stated in the trace's health.
     - `counters=False` leaves counters out.
@@ -92,20 +93,24 @@ class Session:
     """
 
     def __init__(
-        self, path: PathLike | None = None, *, max_bytes: int = DEFAULT_MAX_BYTES, counters: bool = True
+        self,
+        path: PathLike | None = None,
+        *,
+        max_bytes: int = DEFAULT_MAX_BYTES,
+        counters: bool = True,
+        overwrite: bool = False,
     ) -> None:
         if max_bytes < 1:
             raise ValueError(f"max_bytes must be positive, not {max_bytes}")
-        self._begin(None if path is None else os.fspath(path), max_bytes, counters)
+        self._begin(None if path is None else os.fspath(path), max_bytes, counters, overwrite=overwrite)
 
     def _begin(
-        self, path: str | None, max_bytes: int, counters: bool, *, wait: bool = False, join: bool = False
+        self, path: str | None, max_bytes: int, counters: bool, *, join: bool = False, overwrite: bool = False
     ) -> None:
         self._options = (max_bytes, counters)
         # Another folder may be the current one when the file is read.
         path = None if path is None else os.path.abspath(path)
-        with native():
-            self._native = _native.Session(path, max_bytes, counters, wait, join)
+        self._native = start_native(path, max_bytes, counters, join=join, overwrite=overwrite)
         self._encoder = Encoder()
         self._trace: Trace | None = None
         # The methods that programs call most are those of the native session: nothing lies between.
@@ -358,6 +363,26 @@ class Session:
         return f"Session({self.path}, {state}, {self.statistics.events_emitted:,} events)"
 
 
+def start_native(
+    path: str | None,
+    max_bytes: int,
+    counters: bool,
+    *,
+    wait: bool = False,
+    join: bool = False,
+    overwrite: bool = False,
+) -> _native.Session:
+    """Starts to record into a file that is new, or may be replaced, or that another process records into."""
+    try:
+        with native():
+            return _native.Session(path, max_bytes, counters, wait, join, overwrite)
+    except FileExistsError:
+        hint = "name another file, or pass overwrite=True"
+        if overwrite:
+            hint = "its file system has no locks, so another process may write it: remove it, or name another file"
+        raise CaptureError(f"the file exists: {path}", hint=hint) from None
+
+
 def _join(path: str, max_bytes: int, counters: bool) -> Session:
     """The session of another process."""
     session = Session.__new__(Session)
@@ -384,6 +409,8 @@ def _values(column: Any) -> Any:
         return column
     if isinstance(column, (tuple, range)):
         return list(column)
+    if _is_masked(column):
+        return column.tolist()
     dtype = getattr(column, "dtype", None)
     kind = getattr(dtype, "kind", None)
     if isinstance(kind, str) and kind in "uif" and getattr(column, "ndim", 0) == 1:
@@ -395,6 +422,13 @@ def _values(column: Any) -> Any:
     if isinstance(column, Sequence):
         return list(column)
     return column
+
+
+def _is_masked(column: Any) -> bool:
+    """Whether values of a numpy array are masked, so that its bytes are not its values."""
+    # Nothing is imported for this: whoever has such an array has numpy.
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and bool(numpy.ma.is_masked(column))
 
 
 def _start_hooks() -> None:

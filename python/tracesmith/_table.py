@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from tracesmith._trace import Trace
 
-__all__ = ["Column", "Rows", "Table", "Time"]
+__all__ = ["Column", "Rows", "Table", "Time", "several_of"]
 
 Time = int | str | None
 """A time: nanoseconds of the trace's clock, or a text such as `"1.5s"`, `"200ms"` (from the start) or `"25%"`."""
@@ -176,18 +176,28 @@ class Table:
     def where(self, **conditions: Value | Iterable[Value]) -> Table:
         """The rows whose columns have these values.
 
-        A value is a number, a text, or a list of them. In a text, `*` stands for any characters and `?` for one:
-        `where(name="flash*", stream=[7, 13])`. Rows without a value are left out.
+        A value is a number, a text, or a list of them: `where(name="saxpy(float*)", stream=[7, 13])`. A text is compared
+        as it is; `like` has patterns. Rows without a value are left out.
         """
         table = self._table
         with native():
             for column, value in conditions.items():
-                if isinstance(value, str) and ("*" in value or "?" in value):
-                    table = table.filter(column, "like", value)
-                elif isinstance(value, (str, bool, int, float)):
+                several = several_of(value)
+                if several is None:
                     table = table.filter(column, "is", value)
                 else:
-                    table = table.filter(column, "one_of", list(value))
+                    table = table.filter(column, "one_of", several)
+        return Table(self._trace, table)
+
+    def like(self, **patterns: str) -> Table:
+        """The rows whose texts match these patterns.
+
+        `*` stands for any characters and `?` for one: `like(name="flash*")`. Rows without a text are left out.
+        """
+        table = self._table
+        with native():
+            for column, pattern in patterns.items():
+                table = table.filter(column, "like", pattern)
         return Table(self._trace, table)
 
     def read(self, columns: Iterable[str] | None = None, range: tuple[Time, Time] | None = None) -> Rows:
@@ -252,6 +262,17 @@ class Table:
 
     def _repr_html_(self) -> str:
         return _html(self.columns, self.read().to_dicts()[:SHOWN_ROWS], len(self))
+
+
+def several_of(value: Any) -> list[Any] | None:
+    """The values of a list, an array or another collection. `None` for one value, also one of numpy."""
+    if isinstance(value, str):
+        return None
+    try:
+        values = iter(value)
+    except TypeError:
+        return None
+    return list(values)
 
 
 # What a notebook shows of a table.

@@ -13,7 +13,7 @@ from tracesmith import _native
 from tracesmith._analyses import Analyses, Selection
 from tracesmith._calls import native
 from tracesmith._files import Files
-from tracesmith._table import Rows, Table, Time
+from tracesmith._table import Rows, Table, Time, several_of
 from tracesmith._tables import Tables
 
 if TYPE_CHECKING:
@@ -230,7 +230,8 @@ def _list(value: Any) -> list[Any]:
     """One value or several, as a list."""
     if value is None:
         return []
-    return [value] if isinstance(value, (int, str)) else list(value)
+    several = several_of(value)
+    return [value] if several is None else several
 
 
 def _text(time: Time) -> str | None:

@@ -392,6 +392,11 @@ fn fixed_hint(error: &anyhow::Error) -> Option<&'static str> {
         Some(CollectError::Exists { .. }) => {
             return Some("replace it with --force, or name another file with -o");
         }
+        Some(CollectError::BeingWritten { .. }) => {
+            return Some(
+                "give each process or rank a file of its own, or wait until the other recording ends",
+            );
+        }
         Some(CollectError::NotArmed { .. }) => {
             return Some("start it with the variables that 'tracesmith env' prints");
         }

@@ -12,6 +12,12 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
+    /// Another process writes the file at this moment.
+    #[error("{} is being written by another recording", path.display())]
+    BeingWritten {
+        /// The file.
+        path: PathBuf,
+    },
     /// The trace could not be created.
     #[error("cannot create {}", path.display())]
     Create {

@@ -5,7 +5,7 @@
 //! everything that was written.
 
 use std::{
-    fs::File,
+    fs::{File, TryLockError},
     io::{self, Seek, SeekFrom, Write},
     path::{Path, PathBuf},
 };
@@ -43,7 +43,8 @@ struct Sink {
 }
 
 impl TraceFile {
-    /// Creates the file. An existing file is not changed, unless it may be replaced.
+    /// Creates the file, and locks it. An existing file is not changed, unless it may be replaced and no other process
+    /// writes it.
     pub(crate) fn create(destination: &Destination) -> Result<Self, Error> {
         let path = destination.path.clone();
         let is_plain = path.metadata().is_ok_and(|metadata| metadata.is_file());
@@ -52,7 +53,7 @@ impl TraceFile {
         match destination.existing {
             Existing::Refuse if is_plain => return Err(Error::Exists { path }),
             Existing::Refuse if !path.exists() => options.create_new(true),
-            _ => options.create(true).truncate(is_plain),
+            _ => options.create(true).truncate(false),
         };
         let file = match options.open(&path) {
             Ok(file) => file,
@@ -64,6 +65,15 @@ impl TraceFile {
         } else {
             Shape::Stream
         };
+        if shape == Shape::Plain {
+            if matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
+                return Err(Error::BeingWritten { path });
+            }
+            // Also without a lock: some file systems have none.
+            if let Err(source) = file.set_len(0) {
+                return Err(Error::Create { path, source });
+            }
+        }
         Ok(Self::new(path, Some(file), shape))
     }
 
@@ -204,5 +214,32 @@ impl Seek for Sink {
         let file = self.file.as_mut().ok_or(io::ErrorKind::Unsupported)?;
         self.position = file.seek(to)?;
         Ok(self.position)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_being_written_is_not_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let destination = Destination {
+            path: folder.path().join("ranks.sbt"),
+            existing: Existing::Replace,
+        };
+        let mut first = TraceFile::create(&destination).unwrap();
+        first.metadata("writer", "first");
+        first.flush();
+        let before = std::fs::read(&destination.path).unwrap();
+        assert!(!before.is_empty());
+        let refused = TraceFile::create(&destination).err().unwrap();
+        assert!(matches!(refused, Error::BeingWritten { .. }), "{refused}");
+        assert_eq!(std::fs::read(&destination.path).unwrap(), before);
+        first.finish().unwrap();
+        let complete = std::fs::metadata(&destination.path).unwrap().len();
+        // Nobody writes it any more: it is replaced.
+        let _second = TraceFile::create(&destination).unwrap();
+        assert!(std::fs::metadata(&destination.path).unwrap().len() < complete);
     }
 }

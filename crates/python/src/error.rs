@@ -2,9 +2,10 @@
 
 use std::error::Error;
 
-use pyo3::PyErr;
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyFileNotFoundError, PyIsADirectoryError, PyPermissionError};
+use pyo3::prelude::*;
+use pyo3::types::PyType;
 
 create_exception!(
     tracesmith._native,
@@ -31,6 +32,20 @@ pub(crate) fn sentence(error: &dyn Error) -> String {
         cause = source.source();
     }
     text
+}
+
+/// `TraceError` of the package, for methods that programs call directly.
+pub(crate) fn package_error(message: String) -> PyErr {
+    Python::attach(|py| {
+        let class = py
+            .import("tracesmith._errors")
+            .and_then(|module| module.getattr("TraceError"))
+            .and_then(|class| Ok(class.cast_into::<PyType>()?));
+        match class {
+            Ok(class) => PyErr::from_type(class, message),
+            Err(_) => NativeError::new_err(message),
+        }
+    })
 }
 
 /// The exception for an error of a trace.

@@ -26,7 +26,7 @@ use tempfile::TempDir;
 use tracesmith_format::tables::*;
 use tracesmith_format::{StringId, Timestamp};
 
-use crate::error::{NativeError, UsageError};
+use crate::error::{NativeError, UsageError, package_error};
 use crate::job;
 use buffer::ThreadBuffer;
 use columns::NoRows;
@@ -77,8 +77,9 @@ struct Started {
 
 #[pymethods]
 impl Session {
-    /// Starts a session. `join`: another process began it.
+    /// Starts a session. `join`: another process began it. `overwrite`: a file that exists is replaced.
     #[new]
+    #[allow(clippy::too_many_arguments, reason = "called only by the package")]
     fn new(
         py: Python<'_>,
         path: Option<PathBuf>,
@@ -86,6 +87,7 @@ impl Session {
         counters: bool,
         wait: bool,
         join: bool,
+        overwrite: bool,
     ) -> PyResult<Self> {
         let limits = Limits {
             bytes: max_bytes,
@@ -98,7 +100,13 @@ impl Session {
                 (folder.path().join("session.sbt"), Some(folder))
             }
         };
-        let claimed = py.detach(|| if join { claim_part(&path) } else { claim(&path) });
+        let claimed = py.detach(|| {
+            if join {
+                claim_part(&path)
+            } else {
+                claim(&path, overwrite)
+            }
+        });
         let claimed = claimed.map_err(|error| os_error(&error, &path))?;
         let session = Session {
             limits,
@@ -285,7 +293,7 @@ impl Session {
     #[inline]
     fn started(&self) -> PyResult<&Started> {
         let slot = self.slot().ok_or_else(|| {
-            NativeError::new_err(format!(
+            package_error(format!(
                 "a session cannot be used after {GENERATIONS} forks in a row"
             ))
         })?;
@@ -318,7 +326,7 @@ impl Session {
     }
 
     fn write_error(&self, message: &str) -> PyErr {
-        NativeError::new_err(format!("recording session {}: {message}", self.path.display()))
+        package_error(format!("recording session {}: {message}", self.path.display()))
     }
 
     fn push_rows<R: Recorded>(

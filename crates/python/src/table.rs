@@ -245,23 +245,39 @@ pub(crate) fn catalog() -> Vec<(
 }
 
 fn scalar(value: &Bound<'_, PyAny>) -> PyResult<Scalar> {
-    if value.is_instance_of::<PyBool>() {
-        return Ok(Scalar::Flag(value.extract()?));
+    if let Some(scalar) = plain(value)? {
+        return Ok(scalar);
     }
-    if value.is_instance_of::<PyInt>() {
-        return match value.extract::<u64>() {
-            Ok(number) => Ok(Scalar::Unsigned(number)),
-            Err(_) => Ok(Scalar::Integer(value.extract()?)),
-        };
-    }
-    if value.is_instance_of::<PyFloat>() {
-        return Ok(Scalar::Float(value.extract()?));
-    }
-    if value.is_instance_of::<PyString>() {
-        return Ok(Scalar::Text(value.extract()?));
+    // Numbers of numpy and others.
+    for conversion in ["item", "__index__", "__float__"] {
+        if let Ok(converted) = value.call_method0(conversion)
+            && let Some(scalar) = plain(&converted)?
+        {
+            return Ok(scalar);
+        }
     }
     Err(UsageError::new_err(format!(
         "cannot compare a column with {}",
         value.repr()?
     )))
+}
+
+/// A value of one of Python's own types.
+fn plain(value: &Bound<'_, PyAny>) -> PyResult<Option<Scalar>> {
+    if value.is_instance_of::<PyBool>() {
+        return Ok(Some(Scalar::Flag(value.extract()?)));
+    }
+    if value.is_instance_of::<PyInt>() {
+        return Ok(Some(match value.extract::<u64>() {
+            Ok(number) => Scalar::Unsigned(number),
+            Err(_) => Scalar::Integer(value.extract()?),
+        }));
+    }
+    if value.is_instance_of::<PyFloat>() {
+        return Ok(Some(Scalar::Float(value.extract()?)));
+    }
+    if value.is_instance_of::<PyString>() {
+        return Ok(Some(Scalar::Text(value.extract()?)));
+    }
+    Ok(None)
 }

@@ -80,7 +80,7 @@ fn word_of(error: &Error) -> &'static str {
         Error::Refused { .. } => "refused",
         Error::NotArmed { .. } => "not-armed",
         Error::Exists { .. } => "exists",
-        Error::Create { .. } | Error::Write { .. } => "unwritable",
+        Error::BeingWritten { .. } | Error::Create { .. } | Error::Write { .. } => "unwritable",
         _ => "other",
     }
 }

@@ -7,6 +7,7 @@
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use tracesmith_format::{Writer, WriterOptions};
@@ -14,7 +15,7 @@ use tracesmith_trace::{HostLink, Trace, merge};
 
 use crate::error::sentence;
 
-/// A part can lose its folder to a merge that ends at the same moment.
+/// A file can be replaced, and a part can lose its folder, by a merge that ends at the same moment.
 const TRIES: u32 = 16;
 
 /// A file that a process writes, and its lock.
@@ -35,25 +36,57 @@ pub(super) enum Role {
     Part,
 }
 
-/// Claims the session's file, or a part if another process has it.
-pub(super) fn claim(path: &Path) -> io::Result<Claimed> {
-    let mut options = OpenOptions::new();
-    let file = options
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(path)?;
-    match file.try_lock() {
-        Err(TryLockError::WouldBlock) => return claim_part(path),
-        // A file system without locks: nobody can share the session.
-        Ok(()) | Err(TryLockError::Error(_)) => {}
-    }
-    if file.metadata()?.is_file() {
+/// Claims the session's file, or a part if another process has it. A file with content that nobody writes is refused,
+/// unless `overwrite`. Without locks, only a file that is new is known to be nobody's.
+pub(super) fn claim(path: &Path, overwrite: bool) -> io::Result<Claimed> {
+    for _ in 0..TRIES {
+        let (file, is_new) = open_or_create(path)?;
+        let is_locked = match file.try_lock() {
+            Ok(()) => true,
+            Err(TryLockError::WouldBlock) => return claim_part(path),
+            Err(TryLockError::Error(_)) => false,
+        };
+        let facts = file.metadata()?;
+        if !facts.is_file() {
+            return claimed(path.to_owned(), file, Role::First);
+        }
+        if !is_file_of(path, &facts) {
+            // A merge has put another file there since.
+            continue;
+        }
+        let is_free = is_new || (is_locked && (overwrite || facts.len() == 0));
+        if !is_free {
+            return Err(exists());
+        }
         file.set_len(0)?;
         remove_leftovers(path);
+        return claimed(path.to_owned(), file, Role::First);
     }
-    claimed(path.to_owned(), file, Role::First)
+    Err(io::Error::other("other processes replace it all the time"))
+}
+
+/// Opens the file. Whether it is new is certain.
+fn open_or_create(path: &Path) -> io::Result<(File, bool)> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true);
+    match options.clone().create_new(true).open(path) {
+        Ok(file) => Ok((file, true)),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            let file = options.create(true).truncate(false).open(path)?;
+            Ok((file, false))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether an open file is still the one at the path.
+fn is_file_of(path: &Path, facts: &fs::Metadata) -> bool {
+    fs::metadata(path).is_ok_and(|now| (now.dev(), now.ino()) == (facts.dev(), facts.ino()))
+}
+
+/// The error of the operating system for a file that exists: Python has a class for it.
+fn exists() -> io::Error {
+    io::Error::from_raw_os_error(libc::EEXIST)
 }
 
 /// Claims a part.
