@@ -155,6 +155,19 @@ def test_dataframe_libraries_take_tables_as_they_are(train: tracesmith.Trace) ->
     assert first == second
 
 
+def test_dictionaries_have_each_text_once_and_no_others(train: tracesmith.Trace) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    pandas = pytest.importorskip("pandas")
+    frame = train.kernels.to_pandas()
+    assert len(frame) == 150
+    assert sorted(frame["short_name"].cat.categories) == sorted({row["short_name"] for row in train.kernels})
+    # A stream keeps all texts, because later rows may need them. pandas refuses a text that is there twice.
+    streamed = pandas.DataFrame.from_arrow(train.kernels)
+    assert list(streamed["short_name"]) == list(frame["short_name"])
+    texts = pyarrow.table(train.kernels).column("short_name").chunk(0).dictionary.to_pylist()
+    assert len(texts) == len(set(texts))
+
+
 def test_duckdb_queries_a_table(train: tracesmith.Trace) -> None:
     duckdb = pytest.importorskip("duckdb")
     kernels = train.kernels.select("stream", "duration")

@@ -299,6 +299,11 @@ class profile:
         """What the trace contains. Waits until it is complete."""
         if self._report is None:
             self._report = report_of(self._finished().result())
+            missing = [loss.detail or loss.cause for loss in self._report.losses if loss.missing]
+            if missing:
+                warnings.warn(
+                    f"the trace is not complete: {'; '.join(missing)}", RuntimeWarning, stacklevel=2
+                )
         return self._report
 
     @property

@@ -116,7 +116,7 @@ class Recording:
         With `relocate`, memory whose recorded address is taken goes elsewhere, and values that look like pointers to it
         are changed.
         """
-        self.path = os.fspath(path)
+        self.path: str = os.fspath(path)
         if not 0 <= timeout < math.inf:
             raise ValueError(f"timeout must be a number of seconds, or 0 for no limit, not {timeout}")
         # The command takes whole seconds.

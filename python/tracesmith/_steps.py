@@ -33,9 +33,9 @@ class Step(Analyses):
 
     def __init__(self, of: Analyses, number: int, row: StepRow) -> None:
         self._of = of
-        self.number = number
+        self.number: int = number
         """Its number, from 0."""
-        self.row = row
+        self.row: StepRow = row
         """All that is known about it."""
 
     @property

@@ -35,10 +35,10 @@ class Column:
     __slots__ = ("doc", "name", "type", "unit")
 
     def __init__(self, name: str, type: str, unit: str | None, doc: str) -> None:
-        self.name = name
-        self.type = type
-        self.unit = unit
-        self.doc = doc
+        self.name: str = name
+        self.type: str = type
+        self.unit: str | None = unit
+        self.doc: str = doc
 
     def __repr__(self) -> str:
         unit = f", {self.unit}" if self.unit else ""
@@ -203,6 +203,8 @@ class Table:
     def read(self, columns: Iterable[str] | None = None, range: tuple[Time, Time] | None = None) -> Rows:
         """Reads the rows. All cores work on it, and other threads of Python go on."""
         table = self
+        if isinstance(columns, str):
+            columns = [columns]
         if columns is not None:
             table = table.select(*columns)
         if range is not None:

@@ -18,6 +18,7 @@ mod session;
 mod sql;
 mod stream;
 mod table;
+mod texts;
 mod trace;
 
 #[pyo3::pymodule(gil_used = false)]

@@ -17,6 +17,7 @@ use pyo3::types::PyCapsule;
 
 use crate::column::{self, Column};
 use crate::error::{NativeError, UsageError, sentence};
+use crate::texts::tidied;
 
 /// Rows that were read: an Arrow stream that can be taken more than once.
 #[pyclass(frozen, module = "tracesmith._native")]
@@ -29,7 +30,7 @@ impl Batches {
     pub(crate) fn new(schema: &SchemaRef, batches: Vec<RecordBatch>) -> Self {
         Batches {
             schema: for_python(schema),
-            batches: batches.iter().map(signed_times).collect(),
+            batches: tidied(&batches).iter().map(signed_times).collect(),
         }
     }
 }

@@ -11,6 +11,7 @@ use tracesmith_trace::tables::{self, Condition, Scalar, Scan};
 use crate::error::{UsageError, trace_error};
 use crate::job;
 use crate::stream::{Batches, capsule, for_python, schema_capsule, signed_times};
+use crate::texts::Tidy;
 
 /// Rows of a trace that are read when they are needed.
 #[pyclass(frozen, module = "tracesmith._native")]
@@ -158,7 +159,15 @@ impl Table {
         let batches = job::run(py, None, move |_| table.scan(&scan))?;
         let batches = batches.map_err(|error| trace_error(&error))?;
         let schema = for_python(&batches.schema());
-        capsule(py, Scanned { schema, batches })
+        let texts = Tidy::default();
+        capsule(
+            py,
+            Scanned {
+                schema,
+                batches,
+                texts,
+            },
+        )
     }
 
     /// The schema, as Arrow's C interface has it.
@@ -198,6 +207,7 @@ impl Table {
 struct Scanned {
     schema: SchemaRef,
     batches: tables::Batches,
+    texts: Tidy,
 }
 
 impl Iterator for Scanned {
@@ -206,7 +216,7 @@ impl Iterator for Scanned {
     fn next(&mut self) -> Option<Self::Item> {
         let batch = self.batches.next()?;
         Some(match batch {
-            Ok(batch) => Ok(signed_times(&batch)),
+            Ok(batch) => Ok(signed_times(&self.texts.batch(&batch))),
             Err(error) => Err(ArrowError::ExternalError(Box::new(error))),
         })
     }

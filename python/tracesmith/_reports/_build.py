@@ -101,6 +101,9 @@ class Report:
 
     __slots__ = ()
 
+    def __repr__(self) -> str:
+        return str(self)
+
     def _parts(self) -> Iterator[Part]:
         """What is shown of it."""
         raise NotImplementedError

@@ -112,7 +112,7 @@ class KernelDiff(Comparison):
     """In the second trace."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class DiffReport(Report):
     """What `diff` returns: what changed from the first trace to the second, and how certain that is."""
 

@@ -37,7 +37,7 @@ class Evidence:
         return f"{self.what} at {offset(self.offset_ns)}, {share}{row}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Finding(Report):
     """A problem, what may help, and how much a fix saves at most."""
 

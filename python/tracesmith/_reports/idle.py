@@ -127,7 +127,7 @@ class StreamIdle:
     """The causes, the longest first."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class IdleReport(Report):
     """Why GPUs and streams were idle.
 
@@ -169,7 +169,7 @@ class HostRow:
     """Its share of the whole CPU time."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class HostTime(Report):
     """Where CPU threads were in some time."""
 
@@ -201,7 +201,7 @@ class HostTime(Report):
                 yield Part("", (">time", ">share", name), shown)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class HostActivityReport(Report):
     """What the CPU did while GPUs waited for it."""
 

@@ -33,7 +33,7 @@ class KernelRow(Distribution):
     """Start of the longest one."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class KernelsReport(Report):
     """Kernels by total time.
 
@@ -122,7 +122,7 @@ class CopyRow(Distribution):
     """Whether host memory was not pinned."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class CopiesReport(Report):
     """Memcpys and memsets, with their bandwidth."""
 

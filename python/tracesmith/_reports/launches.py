@@ -93,7 +93,7 @@ class LaunchBound:
     """The idle time in it."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class LaunchesReport(Report):
     """Launch calls, their latency, and the depth of the queues."""
 

@@ -116,7 +116,7 @@ class MemoryPool:
     """The share of it that was unused at that moment."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class MemoryReport(Report):
     """Memory of GPUs.
 

@@ -145,7 +145,7 @@ class OpSlack:
     """Its name."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class SlackReport(Report):
     """The slack of every operation."""
 

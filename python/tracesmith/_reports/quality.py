@@ -11,7 +11,7 @@ from tracesmith._reports._text import Part, count, size, time
 __all__ = ["DamagedPart", "DataQuality", "Health", "HealthEntry"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class DataQuality(Report):
     """Missing and contradictory data: how certain a result is."""
 
@@ -112,7 +112,7 @@ class DamagedPart:
         return f"{where}{kind} at byte {self.offset_bytes}: {self.problem}{extent}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Health(Report):
     """Whether a trace is whole: what was lost while recording, and what cannot be read of the file.
 

@@ -111,7 +111,7 @@ class StepRow:
         return self.end_ns - self.start_ns
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class StepsReport(Report):
     """The steps of the program's loop."""
 

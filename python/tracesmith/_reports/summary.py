@@ -18,7 +18,7 @@ from tracesmith._reports.utilization import UtilizationReport
 __all__ = ["Summary"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Summary(Report):
     """What `Trace.analyze` returns: all that a first look wants.
 

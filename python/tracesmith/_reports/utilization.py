@@ -106,7 +106,7 @@ class StreamUtilization:
     """Time in which an operation ran."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class UtilizationReport(Report):
     """How busy GPUs and streams were.
 

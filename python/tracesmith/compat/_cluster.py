@@ -16,6 +16,7 @@ from tracesmith.compat._events import Source, trace_of
 
 if TYPE_CHECKING:
     from tracesmith._table import Table
+    from tracesmith._trace import Trace
 
 __all__ = [
     "ClockCorrelator",
@@ -144,7 +145,7 @@ class ClockCorrelator:
     """
 
     def __init__(self, source: Source) -> None:
-        self.trace = trace_of(source)
+        self.trace: Trace = trace_of(source)
 
     @property
     def clocks(self) -> Table:
@@ -185,7 +186,7 @@ class CommAnalysis:
     """Communication between GPUs: how much, by whom, and how much of it is hidden behind other work."""
 
     def __init__(self, source: Source) -> None:
-        self.trace = trace_of(source)
+        self.trace: Trace = trace_of(source)
 
     @property
     def operations(self) -> Table:

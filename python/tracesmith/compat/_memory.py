@@ -90,7 +90,7 @@ class MemoryProfiler:
     """
 
     def __init__(self, config: MemoryProfilerConfig | None = None) -> None:
-        self.config = config or MemoryProfilerConfig()
+        self.config: MemoryProfilerConfig = config or MemoryProfilerConfig()
         self._profile: profile | None = None
 
     def start(self) -> None:

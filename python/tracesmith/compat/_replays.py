@@ -232,7 +232,7 @@ class FrameCapture:
     """
 
     def __init__(self, path: Path) -> None:
-        self.path = os.fspath(path)
+        self.path: str = os.fspath(path)
         self._profile: profile | None = None
 
     def trigger_capture(self) -> None:

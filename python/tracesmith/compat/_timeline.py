@@ -170,8 +170,13 @@ class TimelineViewer:
 class GPUStateMachine(_Collected):
     """What each stream did at each time: it was idle, pending, waiting, running or finished."""
 
-    process_event = _Collected.add_event
-    process_events = _Collected.add_events
+    def process_event(self, event: TraceEvent) -> None:
+        """The same as `add_event`."""
+        self.add_event(event)
+
+    def process_events(self, events: Source) -> None:
+        """The same as `add_events`."""
+        self.add_events(events)
 
     @property
     def states(self) -> Table:

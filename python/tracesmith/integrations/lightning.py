@@ -37,7 +37,8 @@ class _Profiler:
     """What Lightning's `Profiler` has, as far as it is used here."""
 
     def __init__(self, dirpath: Any = None, filename: str | None = None) -> None:
-        self.dirpath, self.filename = dirpath, filename
+        self.dirpath: Any = dirpath
+        self.filename: str | None = filename
 
     def setup(self, stage: str, local_rank: int | None = None, log_dir: str | None = None) -> None:
         """A stage begins."""
