@@ -91,7 +91,9 @@ class Rows:
         """The rows as a pandas DataFrame. Texts become categories."""
         import pandas
 
-        return pandas.DataFrame.from_arrow(self)
+        frames: Any = pandas.DataFrame  # its stubs do not have this yet
+        frame: pandas.DataFrame = frames.from_arrow(self)
+        return frame
 
     def to_numpy(self) -> dict[str, numpy.ndarray[Any, Any]]:
         """Each column as a numpy array.
