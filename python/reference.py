@@ -69,7 +69,8 @@ def class_(name: str, thing: type) -> str:
     for field, doc in fields(thing):
         lines += entry(f"`{field}`", doc)
     if issubclass(thing, enum.Enum):
-        lines += ["Values: " + ", ".join(f"`{member.name}`" for member in thing) + ".", ""]
+        values = "Values: " + ", ".join(f"`{member.name}`" for member in thing) + "."
+        lines += [*textwrap.wrap(values, 118), ""]
         return "\n".join(lines)
     for member, value in members(thing):
         if isinstance(value, property):
@@ -78,7 +79,7 @@ def class_(name: str, thing: type) -> str:
             lines += entry(f"`{member}{arguments(value)}`", text(value))
     if issubclass(thing, Tables) and thing is not Tables:
         tables = ", ".join(f"`{name}`" for name, value in vars(Tables).items() if isinstance(value, property))
-        lines += ["", f"Tables and views, each a [`Table`](#table): {tables}.", ""]
+        lines += ["", *textwrap.wrap(f"Tables and views, each a [`Table`](#table): {tables}.", 118), ""]
     return "\n".join([*lines, ""])
 
 
@@ -151,8 +152,13 @@ def arguments(thing: Any) -> str:
 def text(thing: Any) -> str:
     """A docstring as Markdown: doctest examples become blocks."""
     doc = inspect.getdoc(thing) or ""
-    lines, block = [], []
+    lines, block, is_code = [], [], False
     for line in doc.splitlines() + [""]:
+        if line.lstrip().startswith("```"):
+            is_code = not is_code
+        elif is_code:
+            lines.append(line)
+            continue
         if line.startswith((">>> ", "... ")) or (block and line.strip() and not line.startswith(" ")):
             block.append(re.sub(r"\s+# doctest:.*", "", line))
             continue
