@@ -215,7 +215,7 @@ fn what_cannot_be_drawn_is_refused() {
         ),
         (
             &["--from", "2ms", "--to", "1ms"],
-            "--from 2.00 ms is not before --to 1.00 ms",
+            "its start 2.00 ms is not before its end 1.00 ms",
         ),
         (&["--width", "0"], "0 is not in 1..=65535"),
         (&["--stats"], "cannot be used with"),
