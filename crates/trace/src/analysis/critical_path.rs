@@ -269,7 +269,10 @@ impl CriticalPathReport {
             _ => 0,
         };
         let host = segments.host_stretches();
-        let host_ns: u64 = host.clone().map(|(from, to)| to - from).sum();
+        let host_ns: u64 = host
+            .clone()
+            .map(|(from, to)| to.saturating_sub(from))
+            .fold(0, u64::saturating_add);
         let ahead_ns = CpuAhead::of(activity).within(host);
         let cpu_ahead_ns = match is_doubtful(path_ns, host_ns, ahead_ns) {
             true => ahead_ns,

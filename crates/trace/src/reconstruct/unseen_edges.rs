@@ -140,7 +140,8 @@ impl Waiting {
         for lane in lanes {
             let of_lane = activity.ops_of(lane);
             let first = of_lane.partition_point(|op| over(op) <= self.since);
-            let after = first + of_lane[first..].partition_point(|op| over(op) <= start + CLOCK_STEP);
+            let after =
+                first + of_lane[first..].partition_point(|op| over(op) <= start.saturating_add(CLOCK_STEP));
             ended += (after - first) as u64;
             if let Some(op) = of_lane[first..after].last()
                 && last.is_none_or(|last| over(op) > over(&last))
@@ -151,7 +152,7 @@ impl Waiting {
         let last = last.filter(|op| start.saturating_sub(over(op)) <= RELEASED)?;
         let call = ops.call[last.index()];
         let is_before = !call.is_some() || activity.calls.start[call.index()] < self.launched;
-        let is_unlikely = ended * RELEASED * UNLIKELY <= start - self.since;
+        let is_unlikely = ended.saturating_mul(RELEASED * UNLIKELY) <= start.saturating_sub(self.since);
         (is_before && is_unlikely).then_some(last)
     }
 }
