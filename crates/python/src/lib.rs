@@ -2,9 +2,9 @@
 //!
 //! Users never see this module. `python/tracesmith` is the interface: typed, documented, in plain Python. This module opens
 //! traces, hands their tables over as Arrow streams without a copy, runs SQL and analyses, records events of the
-//! program ([`session`]), arms the process and marks ranges.
+//! program (`session`), arms the process and marks ranges.
 //!
-//! Every call that reads a trace releases the GIL, reports progress, and ends on Ctrl-C ([`job`]).
+//! Every call that reads a trace releases the GIL, reports progress, and ends on Ctrl-C (`job`).
 
 mod analysis;
 mod arm;

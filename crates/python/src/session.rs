@@ -1,6 +1,6 @@
 //! Live sessions: events that a Python program emits itself, recorded as rows of a trace.
 //!
-//! Each thread has a buffer ([`buffer`]). A thread of the recorder ([`recorder`]) writes the file ([`file`]) and never needs
+//! Each thread has a buffer (`buffer`). A thread of the recorder (`recorder`) writes the file (`file`) and never needs
 //! the GIL. A forked child gets a recorder and a file of its own, and the files of all processes become one at the end
 //! ([`parts`]).
 
