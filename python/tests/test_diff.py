@@ -27,6 +27,7 @@ def test_a_change_is_certain(files: tuple[Path, Path]) -> None:
 
 
 def test_traces_and_files_give_the_same(files: tuple[Path, Path]) -> None:
+    pytest.importorskip("polars")
     opened = tracesmith.diff(*(tracesmith.open(file) for file in files), by="short")
     assert opened == tracesmith.diff(*files, by="short")
     assert opened.kernels.to_polars().height == len(opened.kernels)

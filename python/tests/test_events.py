@@ -22,6 +22,7 @@ def test_events_have_names_times_and_stacks(train: tracesmith.Trace) -> None:
 
 
 def test_events_agree_with_tables(train: tracesmith.Trace) -> None:
+    pytest.importorskip("polars")
     assert len(train.events("kernel")) == len(train.kernels)
     both = train.events(["kernel", "copy"], sort="duration")
     assert len(both) == len(train.kernels) + len(train.copies)

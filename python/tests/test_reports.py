@@ -135,6 +135,7 @@ def test_a_part_of_a_trace_is_analyzed(train: tracesmith.Trace) -> None:
 
 
 def test_steps_are_a_sequence_with_analyses(train: tracesmith.Trace) -> None:
+    pytest.importorskip("polars")
     steps = train.steps
     assert len(steps) == 10 and steps.to_polars().height == 10
     assert steps[-1].number == 9 and [step.number for step in steps[2:4]] == [2, 3]
@@ -172,6 +173,7 @@ def test_kernels_are_grouped(train: tracesmith.Trace, by: Any) -> None:
 
 
 def test_rows_are_made_when_they_are_looked_at(train: tracesmith.Trace) -> None:
+    pytest.importorskip("polars")
     rows = train.slack().slack
     assert len(rows) == 180 and rows[0].slack_ns == 0 and len(rows[:5]) == 5
     assert rows.to_polars()["slack_ns"].to_list() == [row.slack_ns for row in rows]

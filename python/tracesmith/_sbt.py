@@ -8,9 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from types import TracebackType
-from typing import Any
-
-from typing_extensions import Self
+from typing import TYPE_CHECKING, Any
 
 from tracesmith import _native
 from tracesmith._calls import native
@@ -28,6 +26,9 @@ from tracesmith._events import CounterEvent, Event, MemoryEvent, TraceEvent
 from tracesmith._session import start_native
 from tracesmith._trace import PathLike, Trace
 from tracesmith._trace import open as open_trace
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 __all__ = ["SBTReader", "SBTWriter"]
 

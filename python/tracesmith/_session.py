@@ -12,9 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from multiprocessing import util
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar
-
-from typing_extensions import Self
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tracesmith import _native
 from tracesmith._calls import native
@@ -23,6 +21,9 @@ from tracesmith._event_rows import Encoder
 from tracesmith._events import Event, FlowType, MemoryCategory
 from tracesmith._trace import PathLike, Trace
 from tracesmith._trace import open as open_trace
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 __all__ = ["Session", "Statistics", "TracingConfig", "TracingSession"]
 
