@@ -1,7 +1,11 @@
 //! How a session ends: exited processes, dumps of the flight recorder, and the completed trace.
 
-use std::path::{Path, PathBuf};
+use std::{
+    os::fd::AsFd,
+    path::{Path, PathBuf},
+};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tracesmith_format::{ProcessId, tables::HealthCause};
 use tracesmith_wire::control::Kinds;
 
@@ -15,6 +19,9 @@ use crate::{
     target::{ProcessStatus, TargetKey},
     trace_file::TraceFile,
 };
+
+/// More messages than a process sends before it exits.
+const LAST_MESSAGES: u32 = 16;
 
 impl Session {
     /// Writes the contents of the flight recorder to a trace.
@@ -126,8 +133,24 @@ impl Session {
             }
             let known = self.known_end(position);
             if let ProcessStatus::Ended(end) = self.targets[position].status(known) {
+                self.handle_last_messages(key);
                 self.end_target(key, end);
             }
+        }
+    }
+
+    /// Handles what an exited process sent after this turn had looked at the connections, such as why it was not recorded.
+    fn handle_last_messages(&mut self, key: TargetKey) {
+        for _ in 0..LAST_MESSAGES {
+            let target = self.position(key).map(|position| &self.targets[position]);
+            let Some(control) = target.and_then(|target| target.control()) else {
+                return;
+            };
+            let mut watched = [PollFd::from_borrowed_fd(control.as_fd(), PollFlags::IN)];
+            if !matches!(poll(&mut watched, Some(&Timespec::default())), Ok(ready) if ready > 0) {
+                return;
+            }
+            self.handle_message(key);
         }
     }
 
