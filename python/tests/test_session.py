@@ -346,7 +346,8 @@ def test_a_child_that_emits_nothing_leaves_nothing(tmp_path: Path) -> None:
 
 def test_a_plain_fork_is_recorded(tmp_path: Path) -> None:
     program = """
-import os, sys
+import os, sys, warnings
+warnings.simplefilter("ignore", DeprecationWarning)  # 3.12 and newer warn of forks beside threads
 from tracesmith._session import Session
 session = Session(sys.argv[1])
 session.mark("parent")
