@@ -1,4 +1,4 @@
-//! Our library is loaded into a process that has used CUPTI before: its profiler and we both get all that they ask for.
+//! Our library is loaded into a process that has used CUPTI before: the profiler and TraceSmith both get all their records.
 
 #![allow(
     clippy::unwrap_used,

@@ -5,7 +5,7 @@
 #![allow(
     clippy::unwrap_used,
     clippy::print_stdout,
-    reason = "whoever runs it sees the panic"
+    reason = "the panic is shown to the user of the example"
 )]
 
 use std::path::{Path, PathBuf};

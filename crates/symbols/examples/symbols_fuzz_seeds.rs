@@ -2,7 +2,7 @@
 //!
 //! `cargo run -p tracesmith-symbols --example symbols_fuzz_seeds -- fuzz/corpus`
 
-#![allow(clippy::unwrap_used, reason = "whoever runs it sees the panic")]
+#![allow(clippy::unwrap_used, reason = "the panic is shown to the user of the example")]
 
 use std::path::PathBuf;
 use std::{env, fs};

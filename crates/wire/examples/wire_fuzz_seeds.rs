@@ -1,7 +1,7 @@
 //! Writes the first inputs of the fuzz corpora: one of each message, and frames.
 //!
 //! `cargo run -p tracesmith-wire --example wire_fuzz_seeds -- fuzz/corpus`
-#![allow(clippy::unwrap_used, reason = "whoever runs it sees the panic")]
+#![allow(clippy::unwrap_used, reason = "the panic is shown to the user of the example")]
 
 use std::{env, fs, path::PathBuf, time::Duration};
 

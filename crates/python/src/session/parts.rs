@@ -1,7 +1,7 @@
 //! The files of a session that several processes share.
 //!
 //! The first process writes the session's file, and holds a lock on it. Every other process writes a part in the folder
-//! `<file>.parts`, with a lock of its own. Whoever stops merges the parts that are complete, or whose process died, into
+//! `<file>.parts`, with a lock of its own. The process that stops the session merges the parts that are complete, or whose process died, into
 //! the file, unless the first process still writes it: then that one does.
 
 use std::ffi::OsString;

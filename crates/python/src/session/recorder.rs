@@ -80,7 +80,7 @@ struct Queue {
     metadata: Vec<(String, String)>,
     bytes: usize,
     is_stopping: bool,
-    /// Flushes that were asked for, and that were done.
+    /// Counts of requested and completed flushes.
     flushes: (u64, u64),
     /// Rows that were lost after they had been handed over.
     dropped: u64,
