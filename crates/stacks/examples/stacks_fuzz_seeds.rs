@@ -3,7 +3,11 @@
 //! `cargo run -p tracesmith-stacks --example stacks_fuzz_seeds -- fuzz/corpus` (needs cc and objcopy)
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
-#![allow(unsafe_code, clippy::unwrap_used, reason = "the panic is shown to the user of the example")]
+#![allow(
+    unsafe_code,
+    clippy::unwrap_used,
+    reason = "the panic is shown to the user of the example"
+)]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
