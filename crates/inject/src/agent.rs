@@ -43,6 +43,9 @@ const PAIR_PERIOD: Duration = Duration::from_secs(1);
 /// How often backends try to finish a closed window.
 const SETTLE_PERIOD: Duration = Duration::from_millis(50);
 
+/// The note in a trace whose range did not begin or end when it should have.
+const EDGE_WAS_MISSED: &str = "the beginning or end of a range was missed: CUPTI was busy for a second";
+
 static CURRENT: AtomicPtr<Agent> = AtomicPtr::new(ptr::null_mut());
 
 /// 0 before the start, 1 while a thread starts the agent, 2 after that.
@@ -320,31 +323,28 @@ impl Agent {
 
     /// A range that may open or close the recording begins or ends.
     pub(crate) fn range_edge(&self, edge: RangeEdge) {
+        self.apply_edge(edge, |_| true);
+    }
+
+    /// The program or the collector begins or ends a range, in a window that records such ranges.
+    pub(crate) fn ordered_edge(&self, edge: RangeEdge) {
+        self.apply_edge(edge, Range::takes_orders);
+    }
+
+    /// Applies an edge if the range of the open window takes it. Looks at the range and applies the edge under one lock:
+    /// between two locks, another window could open.
+    fn apply_edge(&self, edge: RangeEdge, takes_edge: impl FnOnce(&Range) -> bool) {
         let Some(mut state) = self.state_soon() else {
-            let words = "the beginning or end of a range was passed over: CUPTI was busy for a second";
-            self.sink.note(Cause::Other, words);
+            self.sink.note(Cause::Other, EDGE_WAS_MISSED);
             return;
         };
-        let Some(open) = &mut state.window else {
+        let Some(open) = state.window.as_mut().filter(|open| takes_edge(&open.range)) else {
             return;
         };
         match (open.range.count_edge(edge), open.is_recording) {
             (true, false) => self.begin(open),
             (false, true) => self.end(open),
             _ => {}
-        }
-    }
-
-    /// The program or the collector begins or ends a range, in a window that records such ranges.
-    pub(crate) fn ordered_edge(&self, edge: RangeEdge) {
-        let takes_orders = self.state_soon().is_some_and(|state| {
-            state
-                .window
-                .as_ref()
-                .is_some_and(|open| open.range.takes_orders())
-        });
-        if takes_orders {
-            self.range_edge(edge);
         }
     }
 
@@ -513,5 +513,90 @@ impl Agent {
             self.sink.goodbye();
             self.sink.close();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, os::unix::fs::PermissionsExt, sync::mpsc, thread};
+
+    use tracesmith_wire::{
+        Capacity, Config, Policy,
+        control::{CaptureRange, Kinds},
+        record::{self, Note},
+    };
+
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_secs(10);
+
+    fn agent() -> Agent {
+        Agent {
+            sink: Sink::default(),
+            threads: ThreadRings::default(),
+            cuda: Cuda::default(),
+            nvtx: nvtx::State::default(),
+            stacks: Stacks::default(),
+            replay_capture: ReplayCapture::new(Since::Late),
+            process: std::process::id(),
+            readies: false,
+            runtime_directory: None,
+            state: Mutex::default(),
+        }
+    }
+
+    #[test]
+    fn an_ordered_edge_that_cannot_be_applied_is_noted() {
+        let folder = env::temp_dir().join(format!("tracesmith-edge-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o700)).unwrap();
+        let listener = Listener::bind(&folder).unwrap();
+        let settings = Settings {
+            collector: listener.path().to_owned(),
+            kinds: Kinds::NONE,
+            range: CaptureRange::Order,
+            steps: None,
+            activity_ring: Capacity::at_least(4096),
+            thread_ring: Capacity::at_least(4096),
+            memory_bytes: 1 << 20,
+            flush_period: PAIR_PERIOD,
+        };
+        let agent = agent();
+        let mut definitions = thread::scope(|scope| {
+            scope.spawn(|| agent.sink.open(&settings).unwrap());
+            let grant = || {
+                let config = Config {
+                    capacity: Capacity::at_least(4096),
+                    policy: Policy::DropNewest,
+                };
+                let connection = listener.accept(LIMIT).unwrap();
+                connection.grant(config, LIMIT).unwrap().consumer
+            };
+            let definitions = grant();
+            grant();
+            definitions
+        });
+        let (done, is_done) = mpsc::channel();
+        thread::scope(|scope| {
+            let (locked, is_locked) = mpsc::channel();
+            let state = &agent.state;
+            scope.spawn(move || {
+                let _state = lock(state);
+                locked.send(()).unwrap();
+                is_done.recv_timeout(LIMIT).unwrap();
+            });
+            is_locked.recv_timeout(LIMIT).unwrap();
+            agent.ordered_edge(RangeEdge::Begin);
+            done.send(()).unwrap();
+        });
+        let mut notes = Vec::new();
+        for record in definitions.read().unwrap() {
+            let record = record.unwrap();
+            if let Some((_, words)) = record::read::<Note>(&record) {
+                notes.push(String::from_utf8_lossy(words).into_owned());
+            }
+        }
+        assert_eq!(notes, [EDGE_WAS_MISSED]);
+        fs::remove_dir_all(&folder).unwrap();
     }
 }
