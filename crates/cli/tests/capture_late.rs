@@ -198,6 +198,33 @@ fn a_session_that_is_running_keeps_cupti_and_the_trace_says_so() {
     assert_eq!(kernels, [0, 10], "{:?}", windows[1].conflicts);
 }
 
+/// What is enabled cannot be read there, and nobody else is there who may have enabled it.
+#[test]
+fn a_search_for_enabled_kinds_without_a_result_leaves_none_enabled() {
+    let Some(stage) = stage() else { return };
+    let place = Place::new(stage);
+    let libraries = place.other_cupti("-DHIDDEN_KINDS");
+    let library = library(&place);
+    let mut program = Talk::start(
+        place
+            .target("unlinked_guest iIgkgK")
+            .env("GUEST_LATE", &library)
+            .env("LD_LIBRARY_PATH", &libraries),
+    );
+    program.hear("at ");
+    place.wait_until_armed(program.child());
+    let pid = program.child().id();
+    let recorder = place.start_window(&mut place.record(pid, ""), pid);
+    program.say();
+    program.hear("at ");
+    let record = place.close_window(recorder);
+    assert_eq!(record.code, Some(0), "{}", record.stderr);
+    program.say();
+    let run = program.end();
+    assert_eq!(joined_kernels(&place.trace("t.sbt")).len(), 10);
+    assert!(run.stdout.contains("kinds 0\n"), "{}", run.stdout);
+}
+
 /// A profiler that links CUPTI and also looks functions up calls them where we do not stand between.
 #[test]
 fn a_client_that_also_looked_functions_up_keeps_cupti() {

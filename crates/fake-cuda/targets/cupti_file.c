@@ -11,6 +11,8 @@
  * With -DSEVERAL_CLIENTS it has what CUDA 13.2 brought for more than one client: a subscription by its other name, and
  * a function that only tells that the interface is there.
  *
+ * With -DHIDDEN_KINDS no word has a bit set for each enabled kind: the word is inverted.
+ *
  * With -DSLOW_TABLES tables come from elsewhere than calloc, and late.
  *
  *   cc -shared -fPIC -Wl,-soname,libcupti.so.13 -Wl,--hash-style=both -o libcupti.so.13 cupti_file.c -ldl
@@ -76,7 +78,16 @@ struct node {
 };
 
 static struct node *subscriptions;
+
+/* A bit for each enabled kind. */
 static uint64_t *kinds;
+
+#ifdef HIDDEN_KINDS
+enum { IS_INVERTED = 1 };
+#else
+enum { IS_INVERTED = 0 };
+#endif
+static const uint64_t NO_KINDS = IS_INVERTED ? ~0ull : 0;
 
 /* The fake's: whether there is a client, and where its threads look. */
 static void (*announce)(int, void *);
@@ -185,7 +196,7 @@ int cuptiFinalize(void) {
     if (result == 0) {
         end_subscription(subscriptions->next == subscriptions ? NULL : subscriptions->next);
         if (kinds)
-            *kinds = 0;
+            *kinds = NO_KINDS;
     }
     return result;
 }
@@ -204,14 +215,21 @@ int cuptiGetCallbackState(uint32_t *enabled, void *subscriber, uint32_t domain, 
     return to_cuptiGetCallbackState(enabled, fakes(subscriber), domain, id);
 }
 
+static void set_kind(uint32_t kind, int is_enabled) {
+    if (is_enabled != IS_INVERTED)
+        __atomic_fetch_or(kinds, 1ull << kind, __ATOMIC_SEQ_CST);
+    else
+        __atomic_fetch_and(kinds, ~(1ull << kind), __ATOMIC_SEQ_CST);
+}
+
 static int enabled(int result, uint32_t kind) {
     if (!kinds) {
         uint64_t *none = malloc(sizeof *none), *before = NULL;
-        *none = 0;
+        *none = NO_KINDS;
         __atomic_compare_exchange_n(&kinds, &before, none, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
     }
     if (result == 0)
-        __atomic_fetch_or(kinds, 1ull << kind, __ATOMIC_SEQ_CST);
+        set_kind(kind, 1);
     return result;
 }
 
@@ -222,11 +240,11 @@ int cuptiActivityEnableAndDump(uint32_t kind) { return enabled(to_cuptiActivityE
 int cuptiActivityDisable(uint32_t kind) {
     int result = to_cuptiActivityDisable(kind);
     if (result == 0 && kinds)
-        __atomic_fetch_and(kinds, ~(1ull << kind), __ATOMIC_SEQ_CST);
+        set_kind(kind, 0);
     return result;
 }
 
-uint64_t fakeCuptiKinds(void) { return kinds ? __atomic_load_n(kinds, __ATOMIC_SEQ_CST) : 0; }
+uint64_t fakeCuptiKinds(void) { return kinds ? __atomic_load_n(kinds, __ATOMIC_SEQ_CST) ^ NO_KINDS : 0; }
 
 #ifdef SEVERAL_CLIENTS
 int cuptiSubscribe_v2(void **subscriber, void (*called)(void), void *user, void *parameters) {

@@ -22,6 +22,7 @@
  *   c  close it: flush, and end the kinds
  *   E  have external correlations
  *   P  check that they are still enabled, as the fake CUPTI knows
+ *   K  say which kinds are enabled, as the fake CUPTI knows, one bit for each
  *   j  close it as Kineto does, the first half: end the kinds
  *   J  the second half: flush if a buffer is lent, or else forget what came
  *   D  have devices, with those that exist already
@@ -333,12 +334,23 @@ static void subscribe_v2(void) {
     note(cupti->cuptiEnableCallback(1, subscriber, DRIVER_DOMAIN, LAUNCH_KERNEL));
 }
 
-static void check_correlations(void) {
+static uint64_t enabled_kinds(void) {
     void *library = dlopen("libcupti.so.13", RTLD_NOW);
     uint64_t (*enabled)(void) = NULL;
     if (library)
         *(void **)&enabled = dlsym(library, "fakeCuptiKinds");
-    note(enabled && (enabled() & 1ull << CORRELATION_KIND) ? 0 : -1);
+    if (!enabled) {
+        fprintf(stderr, "failed fakeCuptiKinds\n");
+        exit(2);
+    }
+    return enabled();
+}
+
+static void check_correlations(void) { note(enabled_kinds() & 1ull << CORRELATION_KIND ? 0 : -1); }
+
+static void say_kinds(void) {
+    printf("kinds %llu\n", (unsigned long long)enabled_kinds());
+    fflush(stdout);
 }
 
 /* Kineto asks for what it has only where a buffer of its own is missing. */
@@ -429,6 +441,9 @@ static void take_step(char step) {
         break;
     case 'P':
         check_correlations();
+        break;
+    case 'K':
+        say_kinds();
         break;
     case 'j':
         note(cupti->cuptiActivityDisable(KERNEL_KIND));

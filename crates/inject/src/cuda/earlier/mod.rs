@@ -434,8 +434,11 @@ fn check_that_nothing_is_enabled(cupti: &Cupti) -> Result<(), Error> {
     match state::enabled_kinds(cupti) {
         Some(0) => Ok(()),
         Some(kinds) => Err(refuse(Refusal::Recording(kinds))),
-        // Nobody seems to be there.
-        None if lock(&CALLERS).is_empty() => Ok(()),
+        // Nobody seems to be there, so nobody else has enabled what the search left on.
+        None if lock(&CALLERS).is_empty() => {
+            state::disable_searched_kinds(cupti);
+            Ok(())
+        }
         None => Err(refuse(Refusal::Unknown)),
     }
 }

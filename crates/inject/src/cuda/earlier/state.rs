@@ -105,6 +105,15 @@ pub(super) fn enabled_kinds(cupti: &Cupti) -> Option<u64> {
     cells.that_follow(cupti, second, || cells.now())?.union()
 }
 
+/// Disables the kinds that the search enabled. A search without a result leaves a kind on, because a client may have
+/// enabled it before.
+pub(super) fn disable_searched_kinds(cupti: &Cupti) {
+    for number in HARMLESS {
+        // A kind that this CUPTI does not have was never on.
+        let _ = cupti.disable(number);
+    }
+}
+
 /// Words that can be the one with the enabled kinds: variables of the library, and what they point to. Each with its
 /// address and what it was.
 struct Cells(Vec<(u64, u64)>);
