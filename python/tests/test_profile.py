@@ -654,10 +654,63 @@ _collector.OPEN_LIMIT = 0.0
 try:
     ts.profile("there.sbt", overwrite=True).start()
 except ts.CaptureError as error:
-    print("no 'open'" in error.message, os.path.exists("there.sbt"))
+    print("no 'open'" in error.message)
 """
     )
-    assert out == "True True\n"
+    assert out == "True\n"
+    assert (stage.work / "there.sbt").read_text() == "old"
+
+
+def test_a_recording_that_is_refused_leaves_the_old_trace(stage: Stage) -> None:
+    out, _ = stage.run(
+        START
+        + """
+from tracesmith import _command
+def refused(make):
+    before = open("a.sbt", "rb").read()
+    try:
+        make()
+    except ts.CaptureError as error:
+        print(error.message.split(":")[-1].strip()[:40], open("a.sbt", "rb").read() == before)
+with ts.profile("a.sbt") as p:
+    gpu.launches(3)
+p.wait()
+with ts.profile("b.sbt"):
+    refused(lambda: ts.profile("a.sbt", overwrite=True).start())
+refused(lambda: ts.record(1, "a.sbt", overwrite=True))
+print(len(ts.open("a.sbt").kernels))
+with ts.profile("a.sbt", overwrite=True) as p:
+    gpu.launches(4)
+print(len(p.trace.kernels))
+"""
+    )
+    lines = out.splitlines()
+    assert [line.split()[-1] for line in lines] == ["True", "True", "3", "4"], out
+
+
+def test_a_collector_that_is_killed_leaves_the_new_trace(stage: Stage) -> None:
+    out, _ = stage.run(
+        START
+        + """
+import os, signal, time
+with ts.profile("a.sbt") as p:
+    gpu.launches(3)
+p.wait()
+p = ts.profile("a.sbt", overwrite=True)
+p.start()
+gpu.launches(5)
+time.sleep(2.5)
+os.kill(p._collector.process, signal.SIGKILL)
+try:
+    p.stop()
+except ts.CaptureError as error:
+    print("killed" in error.message)
+print(len(ts.open("a.sbt").kernels), os.listdir("."))
+"""
+    )
+    assert out.splitlines()[0] == "True"
+    assert out.splitlines()[1].startswith("5 "), out
+    assert ".partial" not in out
 
 
 def test_asking_whether_a_trace_is_complete_does_not_wait_for_others(stage: Stage) -> None:

@@ -40,7 +40,6 @@ pub fn profile(
     let command = joined(launch.command.iter().map(|argument| argument.as_os_str()));
     capture.metadata.insert(0, ("command".to_owned(), command));
     let signals = Signals::block()?;
-    let path = destination.path.clone();
     let mut session = Session::new(capture, destination)?;
     match &launch.injection {
         Injection::Withheld(why) => session.set_injection_conflict(why),
@@ -49,10 +48,11 @@ pub fn profile(
     let mut child = match launch.start(session.socket(), signals.before()) {
         Ok(child) => child,
         Err(error) => {
-            session.abandon(&path);
+            session.abandon();
             return Err(error);
         }
     };
+    session.start_file();
     match follow(&mut child, launch.wait, &signals, &mut session) {
         Ok(end) => Ok((end, session.finish())),
         // The program continues, and the records so far are saved.

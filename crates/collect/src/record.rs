@@ -12,7 +12,7 @@ use tracesmith_wire::{control::armed, handshake::connect_control};
 
 use crate::{
     capture::{Capture, Destination},
-    error::Error,
+    error::{Error, Refusal},
     identity::has_ended,
     operator::{Event, Instruction, Operator},
     profile::{close, is_stop},
@@ -58,10 +58,9 @@ pub fn record(
     mut notify: impl FnMut(Event),
 ) -> Result<Report, Error> {
     let signals = Signals::block()?;
-    let path = destination.path.clone();
     let mut session = Session::new(capture, destination)?;
     if let Err(error) = connect_selected(selection, &mut session) {
-        session.abandon(&path);
+        session.abandon();
         return Err(error);
     }
     let (mut next_look, mut is_opening) = (Instant::now(), true);
@@ -76,9 +75,10 @@ pub fn record(
             if operator.is_some()
                 && let Some(refused) = session.refusal()
             {
-                session.abandon(&path);
+                session.abandon();
                 return Err(refused);
             }
+            session.start_file();
             notify(Event::Open);
         }
         let orders = operator.as_ref().map_or(signals.as_fd(), AsFd::as_fd);
@@ -96,7 +96,15 @@ pub fn record(
             break;
         }
     }
+    let has_begun = !is_opening || session.is_open();
     close(&signals, &mut session)?;
+    if !has_begun && operator.is_some() {
+        session.abandon();
+        return Err(Error::Refused {
+            reason: Refusal::Other,
+            words: "the recording ended before its window was open".to_owned(),
+        });
+    }
     // Names of functions take longer than all of the rest. Meanwhile the programs can be recorded again.
     session.release_targets();
     notify(Event::Closed);

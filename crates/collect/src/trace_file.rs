@@ -3,6 +3,11 @@
 //! A full disk must not stop the target. After the first write error, rows are dropped, and the error is reported
 //! once, at the end. The file has its final name from the start. If the collector is killed, the file contains
 //! everything that was written.
+//!
+//! An existing trace that may be replaced keeps its content until the recording starts ([`TraceFile::start`]): a
+//! recording that is refused must not cost the trace of an earlier one. Until then the new content is in memory. It is
+//! small, because nothing is recorded yet. A temporary file that is renamed would serve as well, but it would lose a
+//! symbolic link, the permissions, and the lock that other collectors look at.
 
 use std::{
     fs::{File, TryLockError},
@@ -16,6 +21,10 @@ use crate::{
     capture::{Destination, Existing},
     error::Error,
 };
+
+/// Content that is held in memory at most, until the recording starts. A program may record before the collector knows
+/// that all programs do.
+const MAX_HELD: usize = 1 << 20;
 
 /// A trace that is being written.
 pub(crate) struct TraceFile {
@@ -36,15 +45,16 @@ enum Shape {
 
 /// The output: whole blocks, without a buffer.
 struct Sink {
-    /// `None` if only the size is measured.
-    file: Option<File>,
+    file: File,
+    /// What is written once the file may lose the content that it has.
+    held: Option<Vec<u8>>,
     position: u64,
     written: u64,
 }
 
 impl TraceFile {
-    /// Creates the file, and locks it. An existing file is not changed, unless it may be replaced and no other process
-    /// writes it.
+    /// Creates the file, and locks it. An existing file is refused, unless it may be replaced and no other process
+    /// writes it. It keeps its content until [`start`](Self::start).
     pub(crate) fn create(destination: &Destination) -> Result<Self, Error> {
         let path = destination.path.clone();
         let is_plain = path.metadata().is_ok_and(|metadata| metadata.is_file());
@@ -65,21 +75,19 @@ impl TraceFile {
         } else {
             Shape::Stream
         };
-        if shape == Shape::Plain {
-            if matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
-                return Err(Error::BeingWritten { path });
-            }
-            // Also without a lock: some file systems have none.
-            if let Err(source) = file.set_len(0) {
-                return Err(Error::Create { path, source });
-            }
+        // Some file systems have no locks.
+        if shape == Shape::Plain && matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
+            return Err(Error::BeingWritten { path });
         }
-        Ok(Self::new(path, Some(file), shape))
+        // After locking: another recording may have completed the file meanwhile.
+        let has_content = shape == Shape::Plain && file.metadata().is_ok_and(|metadata| metadata.len() > 0);
+        Ok(Self::new(path, file, shape, has_content.then(Vec::new)))
     }
 
-    fn new(path: PathBuf, file: Option<File>, shape: Shape) -> Self {
+    fn new(path: PathBuf, file: File, shape: Shape, held: Option<Vec<u8>>) -> Self {
         let sink = Sink {
             file,
+            held,
             position: 0,
             written: 0,
         };
@@ -99,6 +107,26 @@ impl TraceFile {
 
     pub(crate) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The recording has started: the file loses the content that it had before.
+    pub(crate) fn start(&mut self) {
+        self.write(|writer| {
+            let replaced = writer.sink_mut().replace_content();
+            replaced.map_err(|source| tracesmith_format::Error::Write { written: 0, source })
+        });
+    }
+
+    /// Ends without a trace. Removes the file, unless it still has the content that it had before.
+    pub(crate) fn discard(mut self) {
+        let is_replaced = self
+            .writer
+            .as_mut()
+            .is_none_or(|writer| writer.sink_mut().held.is_none());
+        if self.shape == Shape::Plain && is_replaced {
+            // A remaining file must not hide the error because of which there is no trace.
+            let _ = std::fs::remove_file(&self.path);
+        }
     }
 
     /// The ID of a string. `NONE` after a write error.
@@ -193,11 +221,29 @@ fn random_id() -> [u8; 16] {
     id
 }
 
+impl Sink {
+    /// Writes what is held, in place of what the file has.
+    fn replace_content(&mut self) -> io::Result<()> {
+        let Some(held) = self.held.take() else {
+            return Ok(());
+        };
+        self.file.set_len(0)?;
+        self.file.write_all(&held)
+    }
+}
+
 impl Write for Sink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let taken = match &mut self.file {
-            Some(file) => file.write(bytes)?,
-            None => bytes.len(),
+        if self
+            .held
+            .as_ref()
+            .is_some_and(|held| held.len() + bytes.len() > MAX_HELD)
+        {
+            self.replace_content()?;
+        }
+        let taken = match &mut self.held {
+            Some(held) => held.write(bytes)?,
+            None => self.file.write(bytes)?,
         };
         self.position += taken as u64;
         self.written = self.written.max(self.position);
@@ -211,8 +257,9 @@ impl Write for Sink {
 
 impl Seek for Sink {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        let file = self.file.as_mut().ok_or(io::ErrorKind::Unsupported)?;
-        self.position = file.seek(to)?;
+        // The header is written at the end: the trace is complete.
+        self.replace_content()?;
+        self.position = self.file.seek(to)?;
         Ok(self.position)
     }
 }
@@ -229,6 +276,7 @@ mod tests {
             existing: Existing::Replace,
         };
         let mut first = TraceFile::create(&destination).unwrap();
+        first.start();
         first.metadata("writer", "first");
         first.flush();
         let before = std::fs::read(&destination.path).unwrap();
@@ -239,7 +287,54 @@ mod tests {
         first.finish().unwrap();
         let complete = std::fs::metadata(&destination.path).unwrap().len();
         // Nobody writes it any more: it is replaced.
-        let _second = TraceFile::create(&destination).unwrap();
+        let mut second = TraceFile::create(&destination).unwrap();
+        second.start();
         assert!(std::fs::metadata(&destination.path).unwrap().len() < complete);
+    }
+
+    #[test]
+    fn a_trace_is_replaced_when_the_recording_starts_and_not_before() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("old.sbt");
+        let destination = Destination {
+            path: path.clone(),
+            existing: Existing::Replace,
+        };
+        std::fs::write(&path, "an earlier trace").unwrap();
+        let mut refused = TraceFile::create(&destination).unwrap();
+        refused.metadata("writer", "refused");
+        refused.flush();
+        refused.discard();
+        assert_eq!(std::fs::read(&path).unwrap(), b"an earlier trace");
+        let mut killed = TraceFile::create(&destination).unwrap();
+        killed.metadata("writer", "killed");
+        killed.start();
+        killed.metadata("writer", "killed later");
+        killed.flush();
+        drop(killed);
+        let left = std::fs::read(&path).unwrap();
+        let reader = tracesmith_format::Reader::open(tracesmith_format::Memory(left)).unwrap();
+        assert!(reader.blocks().len() > 1);
+        let mut discarded = TraceFile::create(&destination).unwrap();
+        discarded.start();
+        discarded.discard();
+        assert!(!path.exists(), "its content was replaced, and it is no trace");
+    }
+
+    #[test]
+    fn much_content_is_written_before_the_recording_starts() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("old.sbt");
+        std::fs::write(&path, "an earlier trace").unwrap();
+        let mut file = TraceFile::create(&Destination {
+            path: path.clone(),
+            existing: Existing::Replace,
+        })
+        .unwrap();
+        for number in 0..100_000_u32 {
+            file.metadata(&number.to_string(), &number.wrapping_mul(0x9E37_79B9).to_string());
+            file.flush();
+        }
+        assert!(std::fs::metadata(&path).unwrap().len() > MAX_HELD as u64);
     }
 }

@@ -197,6 +197,11 @@ impl<W: Write> Writer<W> {
         self.written
     }
 
+    /// The output. Write nothing to it: the trace would be damaged.
+    pub fn sink_mut(&mut self) -> &mut W {
+        &mut self.sink
+    }
+
     fn write_end(&mut self) -> Result<(), Error> {
         self.flush()?;
         let index_offset = self.written;

@@ -1,9 +1,6 @@
 //! How a session ends: exited processes, dumps of the flight recorder, and the completed trace.
 
-use std::{
-    os::fd::AsFd,
-    path::{Path, PathBuf},
-};
+use std::{os::fd::AsFd, path::PathBuf};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tracesmith_format::{ProcessId, tables::HealthCause};
@@ -58,14 +55,17 @@ impl Session {
         }
     }
 
-    /// Drops the session and deletes the unfinished trace.
-    pub(crate) fn abandon(self, path: &Path) {
+    /// From now on the new trace replaces an existing one.
+    pub(crate) fn start_file(&mut self) {
+        if let Store::Stream(trace) = &mut self.store {
+            trace.file.start();
+        }
+    }
+
+    /// Drops the session and deletes the unfinished trace. A trace that would have been replaced stays.
+    pub(crate) fn abandon(self) {
         if let Store::Stream(trace) = self.store {
-            drop(trace);
-            if path.metadata().is_ok_and(|metadata| metadata.is_file()) {
-                // A remaining file must not hide the original error.
-                let _ = std::fs::remove_file(path);
-            }
+            trace.file.discard();
         }
     }
 
