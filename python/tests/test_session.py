@@ -519,6 +519,44 @@ def test_exports_go_by_the_ending(tmp_path: Path) -> None:
     assert ts.open(tmp_path / "other").rows["counters"] == 1
 
 
+@pytest.mark.parametrize("name", ["copy.sbt", "trace.json", "trace.pftrace"])
+def test_an_export_that_fails_leaves_the_file_that_was_there(tmp_path: Path, name: str) -> None:
+    program = f"""
+import resource
+import tracesmith as ts
+with ts.Session() as session:
+    for number in range(100_000):
+        session.counter(f"counter {{number}}", number)
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+try:
+    session.export({name!r})
+except (ts.TraceError, OSError) as error:
+    print("failed")
+"""
+    (tmp_path / name).write_text("earlier")
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.stdout == "failed\n", done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    assert (tmp_path / name).read_text() == "earlier"
+
+
+def test_an_export_replaces_the_target_of_a_link(tmp_path: Path) -> None:
+    with Session() as session:
+        session.mark("x")
+    for name in ("copy.sbt", "trace.json"):
+        (tmp_path / name).write_text("earlier")
+        link = tmp_path / f"link-{name}"
+        link.symlink_to(name)
+        before = (tmp_path / name).open()
+        session.export(link)
+        assert link.is_symlink()
+        assert ts.open(tmp_path / name).rows["markers"] == 1
+        assert before.read() == "earlier", "it was not written into"
+        before.close()
+
+
 @pytest.mark.skipif(COMMAND is None, reason="TRACESMITH_BINARY names the command")
 def test_the_command_reads_sessions(tmp_path: Path) -> None:
     path = tmp_path / "run.sbt"
