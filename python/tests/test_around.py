@@ -125,6 +125,44 @@ except KeyboardInterrupt:
     assert errors.count("x") >= 200_000
 
 
+def test_ctrl_c_reaches_the_children_of_a_command_once(stage: Stage) -> None:
+    count = """
+import signal, sys, time
+count = 0
+def interrupted(*_):
+    global count
+    count += 1
+signal.signal(signal.SIGINT, interrupted)
+"""
+    wait = """
+end = time.monotonic() + 30
+while not count and time.monotonic() < end:
+    time.sleep(0.05)
+time.sleep(1)
+"""
+    (stage.work / "child.py").write_text(
+        f"{count}print('child ready', flush=True)\n{wait}print('child', count, flush=True)\n"
+    )
+    (stage.work / "parent.py").write_text(
+        f"{count}import subprocess\nchild = subprocess.Popen([sys.executable, '-B', 'child.py'])\n"
+        f"{wait}child.wait()\nprint('parent', count, flush=True)\n"
+    )
+    process = stage.start(
+        """
+import sys, tracesmith as ts
+try:
+    ts.run([sys.executable, "-B", "parent.py"], out="t.sbt")
+except KeyboardInterrupt:
+    print("raised")
+""",
+        start_new_session=True,
+    )
+    assert process.stdout is not None and process.stdout.readline() == "child ready\n"
+    os.killpg(process.pid, signal.SIGINT)
+    out, errors = process.communicate(timeout=LIMIT)
+    assert (process.returncode, out) == (0, "child 1\nparent 1\nraised\n"), errors[-2000:]
+
+
 def test_ctrl_c_ends_the_recording_of_another_process(stage: Stage) -> None:
     armed = stage.start(
         START

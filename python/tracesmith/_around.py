@@ -98,8 +98,8 @@ def run(
     """Runs a command and records it with all its child processes, as `tracesmith profile` does.
 
     The command prints where this process prints. `steps=(2, 5)` records steps 2, 3 and 4 of the ranges of `capture_range`.
-    A command that fails is no exception: look at `returncode`. Ctrl-C is passed on to the command, and is raised here when
-    it has ended and its trace is complete.
+    A command that fails is no exception: look at `returncode`. Ctrl-C is passed on to the command and its child processes,
+    as in a terminal, and is raised here when the command has ended and its trace is complete.
 
     >>> import tracesmith as ts
     >>> result = ts.run(["python", "train.py"], out="train.sbt")  # doctest: +SKIP
@@ -108,7 +108,8 @@ def run(
     """
     path = os.fspath(out)
     options = Options(level, kinds, stacks, graphs, record, flight_recorder, buffer_size, overwrite)
-    arguments = ["-q", "profile", "-o", path, *options.arguments()]
+    # The command leads a process group: a signal reaches all of the group, as that of a terminal does.
+    arguments = ["-q", "profile", "--signal-group", "-o", path, *options.arguments()]
     for name, time in (("--delay", delay), ("--duration", duration)):
         if time is not None:
             arguments += [name, time if isinstance(time, str) else f"{time}s"]
@@ -163,7 +164,7 @@ def _run(command: Sequence[str]) -> tuple[int, str]:
         try:
             follow()
         except BaseException:
-            # It passes the signal on to the program, waits for it, and completes the trace.
+            # It passes the signal on to the program and its children, waits for it, and completes the trace.
             _command.stop(process, follow)
             raise
     return process.returncode, tail.decode("utf-8", "replace")

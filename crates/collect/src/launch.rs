@@ -33,6 +33,18 @@ pub struct Launch {
     pub injection: Injection,
     /// When to stop recording.
     pub wait: Wait,
+    /// Who gets signals that another process sends to the collector.
+    pub forwarding: Forwarding,
+}
+
+/// Who gets signals that another process sends to the collector.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Forwarding {
+    /// The started program.
+    Program,
+    /// All processes of the collector's process group, as if a terminal had sent the signal. The collector must lead a
+    /// group of its own.
+    Group,
 }
 
 /// Whether to set `LD_PRELOAD`. With it, the library can interpose calls between the program and CUPTI. The other

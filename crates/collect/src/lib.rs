@@ -5,7 +5,9 @@
 //! is killed, the file is readable up to that point.
 //!
 //! ```no_run
-//! use tracesmith_collect::{Capture, Destination, Existing, Injection, Launch, Preload, Wait, profile};
+//! use tracesmith_collect::{
+//!     Capture, Destination, Existing, Forwarding, Injection, Launch, Preload, Wait, profile,
+//! };
 //!
 //! # fn main() -> Result<(), tracesmith_collect::Error> {
 //! let launch = Launch {
@@ -14,6 +16,7 @@
 //!     preload: Preload::Yes,
 //!     injection: Injection::ByDriver,
 //!     wait: Wait::Primary,
+//!     forwarding: Forwarding::Program,
 //! };
 //! let destination = Destination { path: "train.sbt".into(), existing: Existing::Refuse };
 //! let (ended, report) = profile(launch, Capture::default(), destination)?;
@@ -64,7 +67,7 @@ pub use dump::dump;
 pub use end::End;
 pub use environment::{CuptiPreinit, environment};
 pub use error::{Error, Refusal};
-pub use launch::{Injection, Launch, Preload, Wait};
+pub use launch::{Forwarding, Injection, Launch, Preload, Wait};
 pub use operator::{Event, Operator};
 pub use profile::profile;
 pub use record::{Selection, record};

@@ -6,14 +6,14 @@ use std::{
 };
 
 use nix::sys::signal::Signal as NixSignal;
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_current_process_group, kill_process, pidfd_open};
 
 use crate::{
     capture::{Capture, Destination},
     end::End,
     error::Error,
     identity::joined,
-    launch::{Child, Injection, Launch, Wait},
+    launch::{Child, Forwarding, Injection, Launch, Wait},
     report::Report,
     session::Session,
     signals::{Arrived, Sender, Signals},
@@ -25,8 +25,8 @@ pub(crate) const CLOSING_LIMIT: Duration = Duration::from_secs(5);
 /// Starts a program, records it and all its child processes, and writes the trace. Returns how the program ended and
 /// what was recorded.
 ///
-/// The collector forwards signals that another process sends to it. The program receives signals of the terminal
-/// directly.
+/// The collector forwards signals that another process sends to it ([`Forwarding`]). The program receives signals of the
+/// terminal directly.
 ///
 /// # Errors
 ///
@@ -53,7 +53,7 @@ pub fn profile(
         }
     };
     session.start_file();
-    match follow(&mut child, launch.wait, &signals, &mut session) {
+    match follow(&mut child, &launch, &signals, &mut session) {
         Ok(end) => Ok((end, session.finish())),
         // The program continues, and the records so far are saved.
         Err(error) => {
@@ -65,9 +65,14 @@ pub fn profile(
 }
 
 /// Records until the program has exited, and the processes that outlive it have flushed their records.
-fn follow(child: &mut Child, wait: Wait, signals: &Signals, session: &mut Session) -> Result<End, Error> {
-    let end = run(child, signals, session)?;
-    if wait == Wait::All {
+fn follow(
+    child: &mut Child,
+    launch: &Launch,
+    signals: &Signals,
+    session: &mut Session,
+) -> Result<End, Error> {
+    let end = run(child, launch.forwarding, signals, session)?;
+    if launch.wait == Wait::All {
         outlast(signals, session)?;
     }
     close(signals, session)?;
@@ -75,7 +80,12 @@ fn follow(child: &mut Child, wait: Wait, signals: &Signals, session: &mut Sessio
 }
 
 /// Runs turns until the program exits.
-fn run(child: &mut Child, signals: &Signals, session: &mut Session) -> Result<End, Error> {
+fn run(
+    child: &mut Child,
+    forwarding: Forwarding,
+    signals: &Signals,
+    session: &mut Session,
+) -> Result<End, Error> {
     let pid = child.pid();
     // Without pidfds, every turn checks whether the child has exited.
     let process = pidfd_open(pid, PidfdFlags::empty()).ok();
@@ -84,7 +94,7 @@ fn run(child: &mut Child, signals: &Signals, session: &mut Session) -> Result<En
         let [signalled, ended] = session.turn([signals.as_fd(), watched])?;
         if signalled {
             while let Some(arrived) = signals.next()? {
-                pass_on(arrived, pid, session);
+                pass_on(arrived, forwarding, pid, session);
             }
         }
         if (ended || process.is_none())
@@ -96,7 +106,7 @@ fn run(child: &mut Child, signals: &Signals, session: &mut Session) -> Result<En
     }
 }
 
-fn pass_on(arrived: Arrived, program: Pid, session: &mut Session) {
+fn pass_on(arrived: Arrived, forwarding: Forwarding, program: Pid, session: &mut Session) {
     if arrived.signal == NixSignal::SIGUSR2 && session.is_flight_recorder() {
         // The error is in the report already.
         let _ = session.dump();
@@ -111,7 +121,10 @@ fn pass_on(arrived: Arrived, program: Pid, session: &mut Session) {
     }
     if let Some(signal) = Signal::from_named_raw(arrived.signal as i32) {
         // The program may have exited already.
-        let _ = kill_process(program, signal);
+        let _ = match forwarding {
+            Forwarding::Program => kill_process(program, signal),
+            Forwarding::Group => kill_current_process_group(signal),
+        };
     }
 }
 

@@ -80,14 +80,15 @@ impl Signals {
         &self.before
     }
 
-    /// The next received signal.
+    /// The next received signal, apart from those that the collector sends to its process group.
     pub(crate) fn next(&self) -> Result<Option<Arrived>, Error> {
-        let Some(info) = self
-            .descriptor
-            .read_signal()
-            .map_err(Error::system("reading a signal"))?
-        else {
-            return Ok(None);
+        let info = loop {
+            let read = self.descriptor.read_signal();
+            match read.map_err(Error::system("reading a signal"))? {
+                None => return Ok(None),
+                Some(info) if info.ssi_code != SI_KERNEL && info.ssi_pid == std::process::id() => {}
+                Some(info) => break info,
+            }
         };
         let number = i32::try_from(info.ssi_signo).unwrap_or(0);
         let signal = Signal::try_from(number)

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use tracesmith_collect::{End, Injection, Launch, Preload, Wait, profile};
+use tracesmith_collect::{End, Forwarding, Injection, Launch, Preload, Wait, profile};
 use tracesmith_interop::export::{ExportOptions, exporter};
 use tracesmith_machine::doctor::{displaced_library, nsight_compute_above};
 use tracesmith_trace::units;
@@ -38,6 +38,11 @@ pub(crate) fn run(args: ProfileArgs, output: &mut Output) -> anyhow::Result<Exit
         wait: match args.wait {
             WaitArg::Primary => Wait::Primary,
             WaitArg::All => Wait::All,
+        },
+        forwarding: if args.signal_group {
+            Forwarding::Group
+        } else {
+            Forwarding::Program
         },
     };
     let (end, report) = profile(launch, capture::capture(&args.capture, output)?, destination)?;

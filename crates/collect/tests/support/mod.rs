@@ -15,7 +15,7 @@ use std::{
 };
 
 use tracesmith_collect::{
-    Capture, Destination, End, Existing, Injection, Launch, Preload, Report, Wait, profile,
+    Capture, Destination, End, Existing, Forwarding, Injection, Launch, Preload, Report, Wait, profile,
 };
 use tracesmith_format::{
     Columns, Table,
@@ -50,6 +50,7 @@ pub fn launch(task: &str) -> Launch {
         preload: Preload::No,
         injection: Injection::ByDriver,
         wait: Wait::Primary,
+        forwarding: Forwarding::Program,
     }
 }
 
