@@ -22,8 +22,12 @@ def test_an_export_is_read_back(train: tracesmith.Trace, tmp_path: Path, name: s
 def test_options_of_an_export_are_passed_on(train: tracesmith.Trace, tmp_path: Path) -> None:
     file = train.export(tmp_path / "kernels", format="csv", table="kernels")
     assert len(file.read_text().splitlines()) == 151
-    with pytest.raises(tracesmith.TraceError, match="exists"):
+    with pytest.raises(tracesmith.TraceError, match="exists; replace it with overwrite=True"):
         train.export(file, format="csv", table="kernels", overwrite=False)
+    with pytest.raises(tracesmith.TraceError, match="table does not apply to the format perfetto"):
+        train.export(tmp_path / "x.pftrace", table="kernels")
+    with pytest.raises(tracesmith.TraceError, match="unexpected argument 'no_such'"):
+        train.export(tmp_path / "x.pftrace", no_such=1)
     with pytest.raises(tracesmith.TraceError):
         train.export(tmp_path / "x", format="no-format")
 

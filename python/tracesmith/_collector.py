@@ -21,6 +21,7 @@ from typing import Any
 
 from tracesmith import _command
 from tracesmith._errors import CaptureError, ConflictError, TracesmithError
+from tracesmith._words import in_python
 
 __all__ = ["Collector"]
 
@@ -234,11 +235,11 @@ class Collector:
 
 
 def _refusal(answer: dict[str, Any]) -> TracesmithError:
-    message, hint, reason = str(answer["message"]), answer.get("hint"), answer.get("reason")
+    message, hint, reason = in_python(str(answer["message"])), answer.get("hint"), answer.get("reason")
     if reason == "conflict":
         return ConflictError(message, hint=_CONFLICT_HINT)
     if reason == "exists":
         hint = "name another file, or pass overwrite=True"
     if reason == "busy":
         hint = "end the other recording of this process first"
-    return CaptureError(message, hint=hint)
+    return CaptureError(message, hint=hint and in_python(hint))

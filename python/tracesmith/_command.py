@@ -18,8 +18,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tracesmith._errors import NotAvailableError, TracesmithError
+from tracesmith._words import in_python
 
-__all__ = ["environment", "find", "find_error", "query", "run", "stop"]
+__all__ = ["environment", "find", "find_error", "find_warnings", "query", "run", "stop"]
 
 #: Names the command, instead of the one that the package brings.
 BINARY_VARIABLE = "TRACESMITH_BINARY"
@@ -158,10 +159,10 @@ def query(args: Sequence[str | os.PathLike[str]], *, error: type[TracesmithError
 
 
 def find_error(talk: str) -> tuple[str | None, str | None]:
-    """The error and the hint in what a command printed to standard error.
+    """The error and the hint in what a command printed to standard error, in the words of the package.
 
     >>> find_error("wrote a.sbt\\nerror: the file exists: a.sbt\\n\\nhint: replace it with --force\\n")
-    ('the file exists: a.sbt', 'replace it with --force')
+    ('the file exists: a.sbt', 'replace it with overwrite=True')
     """
     message: list[str] = []
     hint: str | None = None
@@ -176,7 +177,17 @@ def find_error(talk: str) -> tuple[str | None, str | None]:
             is_open = False
         elif is_open:
             message.append(text)
-    return (" ".join(message) or None, hint)
+    return (in_python(" ".join(message)) or None, hint and in_python(hint))
+
+
+def find_warnings(talk: str) -> list[str]:
+    """The warnings in what a command printed to standard error, in the words of the package.
+
+    >>> find_warnings("wrote a.sbt\\nwarning: incomplete: ring-full, 3 records\\n")
+    ['incomplete: ring-full, 3 records']
+    """
+    lines = (line.strip() for line in talk.splitlines())
+    return [in_python(line[len("warning:") :].strip()) for line in lines if line.startswith("warning:")]
 
 
 def _failure(done: subprocess.CompletedProcess[str], error: type[TracesmithError]) -> TracesmithError:

@@ -297,9 +297,8 @@ class Recording:
     def _run(self, verb: str, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         common = self._arguments if verb == "replay" else ["--device", str(self._device)]
         done = _command.run(["--format", "json", verb, self.path, *arguments, *common], check=False)
-        for line in done.stderr.splitlines():
-            if line.startswith("warning:"):
-                warnings.warn(line.partition(":")[2].strip(), RuntimeWarning, stacklevel=4)
+        for warning in _command.find_warnings(done.stderr):
+            warnings.warn(warning, RuntimeWarning, stacklevel=4)
         # Exit code 1 is an answer: it differs, or does not repeat.
         if check and (done.returncode not in (0, 1) or not (done.stdout or done.returncode == 0)):
             raise failure(done)
