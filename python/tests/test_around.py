@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from capture_stage import LIMIT, Stage
@@ -80,6 +81,24 @@ except ts.CaptureError as error:
         armed.kill()
         armed.communicate(timeout=LIMIT)
     assert out == "True\nTrue\n", errors
+
+
+def test_recording_a_process_without_cupti_warns(stage: Stage) -> None:
+    libraries = stage.folder / "without-cupti"
+    libraries.mkdir()
+    for library in Path(stage.environment["LD_LIBRARY_PATH"]).glob("libcuda.so*"):
+        (libraries / library.name).symlink_to(library)
+    stage.environment["LD_LIBRARY_PATH"] = str(libraries)
+    armed = stage.start(START + "ts.arm()\nprint('armed', flush=True)\nimport time\ntime.sleep(60)\n")
+    assert armed.stdout is not None and armed.stdout.readline() == "armed\n"
+    try:
+        _, errors = stage.run(
+            f"import tracesmith as ts\nts.record({armed.pid}, 'now.sbt', duration='100ms')\n"
+        )
+    finally:
+        armed.kill()
+        armed.communicate(timeout=LIMIT)
+    assert "RuntimeWarning: incomplete: " in errors and "libcupti" in errors, errors
 
 
 def test_ctrl_c_reaches_a_command_once_and_its_trace_is_kept(stage: Stage) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
+from pathlib import Path
 
 import pytest
 from capture_stage import LIMIT, Stage
@@ -737,6 +738,39 @@ print(p._collector.poll())
 """
     )
     assert out == "False False True\nTrue\n"
+
+
+def test_a_window_without_cupti_warns_when_it_closes(stage: Stage) -> None:
+    libraries = stage.folder / "without-cupti"
+    libraries.mkdir()
+    fake = Path(stage.environment["LD_LIBRARY_PATH"])
+    for library in fake.glob("libcuda.so*"):
+        (libraries / library.name).symlink_to(library)
+    stage.environment["LD_LIBRARY_PATH"] = str(libraries)
+    out, errors = stage.run(
+        START
+        + """
+import warnings
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    with ts.profile("a.sbt") as p:
+        gpu.launches(3)
+    said = [(warning.category.__name__, warning.filename == __file__, str(warning.message)) for warning in caught]
+    p.report, p.trace
+print(len(said), len(caught), said)
+plan = ts.schedule(wait=1, active=1)
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    with ts.profile("b.sbt", schedule=plan, on_trace_ready=lambda p: p.report) as p:
+        for step in range(2):
+            gpu.launches(3)
+            p.step()
+print(len(caught), caught[0].filename == __file__)
+"""
+    )
+    assert out.startswith("1 1 [('RuntimeWarning', True, 'the trace is not complete: "), out + errors
+    assert "libcupti" in out
+    assert out.endswith("\n1 True\n"), out
 
 
 def test_an_import_has_no_effects(stage: Stage) -> None:

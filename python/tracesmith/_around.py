@@ -6,6 +6,7 @@ import contextlib
 import os
 import subprocess
 import sys
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
@@ -67,7 +68,9 @@ def record(
     if duration is not None:
         arguments += ["--duration", duration if isinstance(duration, str) else f"{duration}s"]
     try:
-        _command.run(arguments, error=CaptureError)
+        done = _command.run(arguments, error=CaptureError)
+        for warning in _command.find_warnings(done.stderr):
+            warnings.warn(warning, RuntimeWarning, stacklevel=2)
     except KeyboardInterrupt:
         # The end that was asked for. The command has completed the trace.
         if duration is not None or not os.path.exists(out):

@@ -47,6 +47,8 @@ class Collector:
         self._lock = threading.RLock()
         self._unread = b""
         self._is_closed = False
+        #: Why data are missing in the trace, as far as it was known when the window closed.
+        self.missing: tuple[str, ...] = ()
         self._answer: dict[str, Any] | None = None
         self._failure: TracesmithError | None = None
         #: Dumps that were ordered and have not been answered. An answer may come after nobody waits for it.
@@ -176,6 +178,7 @@ class Collector:
                     continue
             if kind == "closed":
                 self._is_closed = True
+                self.missing = tuple(answer["missing"])
             if kind == "done" and event != "done":
                 # The program that is recorded has ended, or the window was closed by its duration.
                 self._answer = answer

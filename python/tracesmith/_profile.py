@@ -144,6 +144,8 @@ class profile:
         self._failure: TracesmithError | None = None
         self._trace: Trace | None = None
         self._report: CaptureReport | None = None
+        #: Why data are missing, of the present window: what a warning has said.
+        self._warned: set[str] = set()
 
     # Life
 
@@ -299,11 +301,7 @@ class profile:
         """What the trace contains. Waits until it is complete."""
         if self._report is None:
             self._report = report_of(self._finished().result())
-            missing = [loss.detail or loss.cause for loss in self._report.losses if loss.missing]
-            if missing:
-                warnings.warn(
-                    f"the trace is not complete: {'; '.join(missing)}", RuntimeWarning, stacklevel=2
-                )
+            self._warn_of_missing(loss.detail or loss.cause for loss in self._report.losses if loss.missing)
         return self._report
 
     @property
@@ -351,6 +349,7 @@ class profile:
             arguments += ["--capture-range", "signal"]
         collector = Collector(os.getpid(), self._next_path(), arguments)
         self._trace = self._report = self._failure = None
+        self._warned = set()
         self._before, self._collector, self._is_open = self._collector, collector, True
         _remember(collector)
 
@@ -358,6 +357,7 @@ class profile:
         if self._collector is not None and self._is_open:
             self._is_open = False
             self._collector.close()
+            self._warn_of_missing(self._collector.missing)
 
     def _drop(self) -> None:
         """Forgets a window that was opened for a cycle which does not come any more."""
@@ -513,6 +513,15 @@ class profile:
         self._trace = self._report = None
         warnings.warn(f"cycle {self._cycle} of the recording failed: {error}", RuntimeWarning, stacklevel=4)
 
+    def _warn_of_missing(self, reasons: Iterable[str]) -> None:
+        """Says once why data are missing in the trace, where the program uses the profile."""
+        new = [reason for reason in reasons if reason not in self._warned]
+        self._warned.update(new)
+        if new:
+            warnings.warn(
+                f"the trace is not complete: {'; '.join(new)}", RuntimeWarning, stacklevel=_level_of_program()
+            )
+
     def _leave_active(self) -> None:
         was_active = self._action in (Action.RECORD, Action.RECORD_AND_SAVE)
         self._leave_step()
@@ -537,6 +546,15 @@ class profile:
         if self._step_range is not None:
             self._step_range.__exit__(None, None, None)
             self._step_range = None
+
+
+def _level_of_program() -> int:
+    """How many calls above the caller the program's own code is: where a warning points to."""
+    package = os.path.dirname(__file__) + os.sep
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(package):
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 def _numbered(path: str, number: int) -> str:

@@ -94,6 +94,16 @@ impl Health {
         found.map(|loss| loss.detail.as_str())
     }
 
+    /// Why data are missing, as far as that is known. Remarks are left out.
+    pub(crate) fn missing(&self) -> Vec<String> {
+        let missing = self.losses.iter().filter(|loss| loss.is_missing_data());
+        let reason = |loss: &Loss| match loss.detail.as_str() {
+            "" => loss.cause.name().unwrap_or("other").to_owned(),
+            detail => detail.to_owned(),
+        };
+        missing.map(reason).collect()
+    }
+
     pub(crate) fn into_losses(self) -> Vec<Loss> {
         self.losses
     }

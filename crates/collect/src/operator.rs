@@ -35,7 +35,10 @@ pub enum Event {
     /// All selected programs are being recorded.
     Open,
     /// The window is closed, and the programs can be recorded again. The trace is not complete yet.
-    Closed,
+    Closed {
+        /// Why data are missing, as far as that is known.
+        missing: Vec<String>,
+    },
     /// The flight recorder was written to this file, or the reason why it was not.
     Dumped(Result<PathBuf, String>),
     /// An order is not known, or does not fit this recording.

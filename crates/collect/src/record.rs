@@ -107,7 +107,9 @@ pub fn record(
     }
     // Names of functions take longer than all of the rest. Meanwhile the programs can be recorded again.
     session.release_targets();
-    notify(Event::Closed);
+    notify(Event::Closed {
+        missing: session.missing(),
+    });
     Ok(session.finish())
 }
 

@@ -258,6 +258,14 @@ impl Session {
         })
     }
 
+    /// Why data are missing in the trace, as far as that is known.
+    pub(crate) fn missing(&self) -> Vec<String> {
+        match &self.store {
+            Store::Stream(trace) => trace.missing(),
+            Store::Flight(_) => Vec::new(),
+        }
+    }
+
     /// Ends the connections to targets that have closed their window, so that another collector can record them. Their
     /// rings can still be read.
     pub(crate) fn release_targets(&mut self) {

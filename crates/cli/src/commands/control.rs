@@ -32,7 +32,7 @@ impl ControlLines {
     pub(crate) fn event(&mut self, event: &Event) {
         match event {
             Event::Open => self.send(&json!({ "event": "open" })),
-            Event::Closed => self.send(&json!({ "event": "closed" })),
+            Event::Closed { missing } => self.send(&json!({ "event": "closed", "missing": missing })),
             Event::Dumped(Ok(path)) => {
                 self.send(&json!({ "event": "dumped", "file": path.display().to_string() }))
             }

@@ -152,6 +152,11 @@ impl TraceRows {
         self.health.first(HealthCause::CONFLICT)
     }
 
+    /// Why data are missing, as far as that is known.
+    pub(crate) fn missing(&self) -> Vec<String> {
+        self.health.missing()
+    }
+
     /// Writes counter samples.
     pub(crate) fn sample(&mut self, sample: &Sample) {
         let track = tables::CounterTrack {
