@@ -327,6 +327,50 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
     assert out == "4\n0\n"
 
 
+def test_a_forked_child_whose_parent_records_is_told_at_once(stage: Stage) -> None:
+    out, errors = stage.run(
+        START
+        + """
+import os, time, warnings
+with ts.profile("a.sbt") as p:
+    gpu.launches(5)
+    child = os.fork()
+    if child == 0:
+        begun = time.monotonic()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            with ts.profile("child.sbt") as of_child:
+                ts.mark("in the child")
+        print(time.monotonic() - begun < 3, of_child.report.rows.markers, [str(one.message) for one in caught], flush=True)
+        os._exit(0)
+    os.waitpid(child, 0)
+    gpu.launches(5)
+print(p.report.rows.kernels, p.lost)
+"""
+    )
+    assert out.startswith('True 1 ["the trace is not complete: '), out + errors
+    assert "fork" in out.splitlines()[0]
+    assert out.endswith("\n10 0\n"), out + errors
+
+
+def test_a_forked_child_can_be_armed_to_be_ready(stage: Stage) -> None:
+    out, _ = stage.run(
+        START
+        + """
+import os
+with ts.profile("a.sbt") as p:
+    gpu.launches(5)
+child = os.fork()
+if child == 0:
+    ts.arm(ready=True)
+    print("armed", flush=True)
+    os._exit(0)
+os.waitpid(child, 0)
+"""
+    )
+    assert out == "armed\n"
+
+
 def test_a_fork_lets_go_of_the_collectors_of_its_parent(stage: Stage) -> None:
     out, errors = stage.run(
         """

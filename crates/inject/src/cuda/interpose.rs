@@ -32,7 +32,7 @@ use super::{
     earlier, flush,
     imports::Redirection,
     in_process_client, injected, lookup,
-    multiplexer::{Client, CuptiMultiplexer, Reason},
+    multiplexer::{self, Client, CuptiMultiplexer, Reason},
     symbols,
     times::{self, Times},
 };
@@ -71,7 +71,7 @@ fn switch(enable: u32) -> Switch {
 fn multiplexer() -> Option<&'static CuptiMultiplexer> {
     // Also for another tool's sake: who asks is told that it is there.
     agent::get_or_start()?;
-    if ASIDE.load(Ordering::Acquire) || injected::other().is_some() {
+    if ASIDE.load(Ordering::Acquire) || injected::other().is_some() || multiplexer::is_of_parent() {
         return None;
     }
     // What is wrong with CUPTI, its own answer tells the program.

@@ -91,6 +91,10 @@ const ASIDE: &str = "the program started a profiler that cannot share CUPTI with
 const NO_LATENCY: &str = "when launches were queued and submitted is not recorded: before CUPTI 13.4 Update 1 asking for it \
                           can stop the program for good";
 
+/// The note in the child of a fork whose parent had opened CUPTI. CUDA of the parent cannot be used there either.
+const FORKED: &str = "this process is a fork of one in which CUPTI was in use, and neither CUDA nor CUPTI works after a fork: \
+                      GPU work is not recorded; start the process with the method 'spawn', or fork before the first recording";
+
 /// The CUDA backend: CUPTI, as this process uses it.
 #[derive(Default)]
 pub(crate) struct Cuda {
@@ -137,7 +141,7 @@ impl Backend for Cuda {
 
     /// CUPTI's first subscription is over before threads of the program can be in the way of it: see [`tables`].
     fn prepare(&self) {
-        if self.aside().is_some() {
+        if self.aside().is_some() || multiplexer::is_of_parent() {
             return;
         }
         // What is wrong is told when a window opens.
@@ -156,6 +160,10 @@ impl Backend for Cuda {
         }
         if !self.loaded.load(Ordering::Acquire) {
             return Ok(());
+        }
+        if multiplexer::is_of_parent() {
+            agent.sink.note(Cause::Unavailable, FORKED);
+            return Err(FORKED.to_owned());
         }
         let mut state = lock(&self.state);
         if state.open {

@@ -54,6 +54,9 @@ use crate::{
 static CURRENT: AtomicPtr<CuptiMultiplexer> = AtomicPtr::new(ptr::null_mut());
 static OPENING: Mutex<()> = Mutex::new(());
 
+/// Whether the process that this one is a fork of has opened CUPTI.
+static IS_OF_PARENT: AtomicBool = AtomicBool::new(false);
+
 /// A user of CUPTI in this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::cuda) enum Client {
@@ -93,7 +96,16 @@ pub(in crate::cuda) fn current() -> Option<&'static CuptiMultiplexer> {
 
 /// In the child of a fork there is none.
 pub(in crate::cuda) fn forget() {
-    CURRENT.store(ptr::null_mut(), Ordering::Release);
+    let parents = CURRENT.swap(ptr::null_mut(), Ordering::AcqRel);
+    if !parents.is_null() {
+        IS_OF_PARENT.store(true, Ordering::Release);
+    }
+}
+
+/// Whether CUPTI is that of the process that this one is a fork of. It must not be opened again: its threads are missing here,
+/// and its functions are found at our interposed ones, which would wait for themselves.
+pub(in crate::cuda) fn is_of_parent() -> bool {
+    IS_OF_PARENT.load(Ordering::Acquire)
 }
 
 impl CuptiMultiplexer {
