@@ -20,7 +20,26 @@ def test_a_trace_knows_what_it_is(train: tracesmith.Trace, fixtures: Path) -> No
     assert train.metadata["command"].startswith("python")
     span = train.span
     assert span is not None and train.duration_ns == span[1] - span[0] > 0
-    assert repr(train) == "Trace(train-h200.sbt: 150 kernels, 17.800 s, health good)"
+    assert repr(train) == "Trace(train-h200.sbt: 150 kernels, 17.800 s, no known loss)"
+
+
+def test_health_is_not_called_good_before_the_file_was_read(fixtures: Path, tmp_path: Path) -> None:
+    content = bytearray((fixtures / "train-h200.sbt").read_bytes())
+    path = tmp_path / "damaged.sbt"
+    # One flipped bit in the data of a block of events is seen when the block is read, and not before.
+    for offset in range(len(content) // 2, len(content), 97):
+        content[offset] ^= 1
+        path.write_bytes(content)
+        content[offset] ^= 1
+        trace = tracesmith.open(path)
+        before = repr(trace)
+        if "data was lost" not in before and not trace.verify().is_good:
+            break
+    else:
+        raise AssertionError("no bit is seen only when it is read")
+    assert "good" not in before and "no known loss" in before
+    assert "data was lost" in repr(trace)
+    assert trace.health.damage
 
 
 def test_files_of_other_tools_open(fixtures: Path, data: Path) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Union
 
 from tracesmith import _native
 from tracesmith._analyses import Analyses, Selection
-from tracesmith._calls import native
+from tracesmith._calls import native, progress
 from tracesmith._files import Files
 from tracesmith._table import Rows, Table, Time, several_of
 from tracesmith._tables import Tables
@@ -126,6 +126,8 @@ class Trace(Tables, Analyses, Files):
     def health(self) -> Health:
         """Whether the trace is whole: what was lost while recording, and what cannot be read.
 
+        A damaged part of the file is in it once that part was read. `verify` reads all.
+
         ```python
         trace.health.is_good, trace.health.problems
         ```
@@ -133,6 +135,17 @@ class Trace(Tables, Analyses, Files):
         from tracesmith._reports import Health, build
 
         return build(Health, self._health())
+
+    def verify(self) -> Health:
+        """Reads the whole file and checks it. Returns the health, which then has all damage.
+
+        ```python
+        assert trace.verify().is_good
+        ```
+        """
+        with native(), progress("checking", self.nbytes) as told:
+            self._native.verify(told)
+        return self.health
 
     @property
     def steps(self) -> Steps:
@@ -222,7 +235,8 @@ class Trace(Tables, Analyses, Files):
         names = ", ".join(path.name for path in self._paths[:3]) or "from memory"
         more = f" and {len(self._paths) - 3} more" if len(self._paths) > 3 else ""
         kernels = self.rows.get("kernels", 0)
-        state = "health good" if self._health()["good"] else "data was lost, see .health"
+        # Blocks that were not read yet may be damaged.
+        state = "no known loss" if self._health()["good"] else "data was lost, see .health"
         return f"Trace({names}{more}: {kernels:,} kernels, {self.duration_ns / 1e9:.3f} s, {state})"
 
 

@@ -88,6 +88,18 @@ impl Trace {
         Ok(answer.to_string())
     }
 
+    /// Reads every block once, so that its damage is in `health`. `progress` is called with the bytes read so far.
+    #[pyo3(signature = (progress=None))]
+    fn verify(&self, py: Python<'_>, progress: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        let trace = Arc::clone(&self.trace);
+        let verified: Result<(), std::convert::Infallible> = job::run(py, progress, move |job| {
+            trace.verify(&job.progress());
+            Ok(())
+        })?;
+        let Ok(()) = verified;
+        Ok(())
+    }
+
     /// Two times of this trace, as users write them, in nanoseconds of its clock.
     fn time_range(&self, start: Option<&str>, end: Option<&str>) -> PyResult<(Option<u64>, Option<u64>)> {
         let time = |text: Option<&str>| -> PyResult<Option<TimeArg>> {

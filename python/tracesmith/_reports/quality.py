@@ -135,7 +135,7 @@ class Health(Report):
 
     @property
     def is_good(self) -> bool:
-        """Whether nothing was lost."""
+        """Whether no loss is known. Damage of the file is known once it was read: see `Trace.verify`."""
         return self.good
 
     @property
@@ -150,4 +150,4 @@ class Health(Report):
         return lines
 
     def _parts(self) -> Iterator[Part]:
-        yield Part("health: " + ("good" if self.good else "incomplete"), remarks=self.problems)
+        yield Part("health: " + ("no known loss" if self.good else "incomplete"), remarks=self.problems)
