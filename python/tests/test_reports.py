@@ -158,7 +158,16 @@ def test_changes_are_predicted(train: tracesmith.Trace) -> None:
     assert slower.changed_ns > same.changed_ns and slower.saved_ns < 0
     assert train.what_if(without_sync=True).left_waits > 0
     assert train.what_if(streams=1).changed_ns >= train.what_if(streams="unlimited").changed_ns
-    assert train.what_if(without_sync="nothing-matches*").left_waits == 0
+    with pytest.warns(
+        RuntimeWarning, match=r"no CPU wait matches without_sync 'nothing-matches\*'; none was removed"
+    ):
+        assert train.what_if(without_sync="nothing-matches*").left_waits == 0
+    with pytest.warns(
+        RuntimeWarning, match=r"no GPU work matches speedup 'tritn\*'; did you mean triton"
+    ) as caught:
+        unchanged = train.what_if(speedup={"tritn*": 2, "triton*": 1})
+    assert unchanged.changed_ns == same.changed_ns
+    assert [warning.filename for warning in caught] == [__file__]
     with pytest.raises(ValueError, match="greater than 0"):
         train.what_if(speedup={"a": 0})
 

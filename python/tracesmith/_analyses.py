@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
 
@@ -201,7 +202,7 @@ class Analyses:
 
         `speedup` has name patterns of GPU work and how many times as fast it is. `streams` is the number of streams on
         each GPU. `without_sync` removes the CPU's waits for the GPU: all of them, or those in functions or code lines
-        that a pattern matches.
+        that a pattern matches. A warning says if a pattern matches nothing.
 
         ```python
         trace.what_if(speedup={"triton*": 2}).changed_ns
@@ -216,7 +217,12 @@ class Analyses:
             "host_waits": _waits(without_sync),
         }
         answer = self._json("what-if", selection, {"what_if": change})
-        return build(WhatIfReport, {**answer["what_if"][0], "doubts": answer["doubts"]})
+        report = build(WhatIfReport, {**answer["what_if"][0], "doubts": answer["doubts"]})
+        with native():
+            unmatched = self._analysis(selection).unmatched_patterns(json.dumps(change), report.left_waits)
+        for target, pattern, suggestion in unmatched:
+            warnings.warn(f"{_UNMATCHED[target].format(pattern)}{suggestion}", RuntimeWarning, stacklevel=2)
+        return report
 
     def _report(
         self, kind: type[R], name: str, selection: Selection, options: Mapping[str, Any] | None = None
@@ -240,6 +246,13 @@ def _with_doubts(answer: dict[str, Any]) -> dict[str, Any]:
         if answer[name] is not None:
             answer[name]["doubts"] = answer["doubts"]
     return answer
+
+
+#: Patterns that match nothing, as the command names them.
+_UNMATCHED = {
+    "work": "no GPU work matches speedup '{}'",
+    "waits": "no CPU wait matches without_sync '{}'; none was removed",
+}
 
 
 def _factor(times: float) -> float:

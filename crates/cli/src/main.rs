@@ -14,7 +14,6 @@ mod narrowed;
 mod output;
 mod progress;
 mod select;
-mod similar;
 mod timeline;
 
 use std::io;

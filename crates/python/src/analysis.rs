@@ -4,7 +4,7 @@ use pyo3::prelude::*;
 use serde::Serialize;
 use tracesmith_trace::analysis::{
     self, AnalysisOptions, Analyzer, CopiesReport, DiffKey, DiffReport, Finding, HostTime, IdleReport,
-    KernelsReport, LaunchesReport, StepsReport, UtilizationReport,
+    KernelsReport, LaunchesReport, PatternTarget, StepsReport, UnmatchedPattern, UtilizationReport, WhatIf,
 };
 use tracesmith_trace::reconstruct::{DataQuality, Window};
 use tracesmith_trace::{Error, Wanted};
@@ -105,6 +105,25 @@ impl Analysis {
             })?)
         })?;
         text.map_err(PyErr::from)
+    }
+
+    /// Patterns of a what-if that match nothing: `work` or `waits`, the pattern, and a suggestion.
+    fn unmatched_patterns(
+        &self,
+        what_if: &str,
+        left_waits: u64,
+    ) -> PyResult<Vec<(&'static str, String, String)>> {
+        let what_if: WhatIf =
+            serde_json::from_str(what_if).map_err(|error| UsageError::new_err(sentence(&error)))?;
+        let unmatched = what_if.unmatched_patterns(&self.analysis, left_waits);
+        let row = |unmatched: UnmatchedPattern| {
+            let target = match unmatched.target {
+                PatternTarget::Work => "work",
+                PatternTarget::Waits => "waits",
+            };
+            (target, unmatched.pattern, unmatched.suggestion)
+        };
+        Ok(unmatched.into_iter().map(row).collect())
     }
 
     /// The result of one analysis, as JSON. `options` are those of the analysis, as JSON.

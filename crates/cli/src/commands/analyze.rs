@@ -5,7 +5,6 @@ mod host;
 mod people;
 mod tables;
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
@@ -13,10 +12,10 @@ use serde::Serialize;
 use serde_json::Value;
 use tracesmith_format::DeviceId;
 use tracesmith_trace::analysis::{
-    Analysis, AnalysisOptions, Analyzer, HostWaits, KernelKey, KernelsReport, Need, Rows, Scale, StreamCount,
-    SummaryReport, WhatIf, WhatIfReport, device_name,
+    Analysis, AnalysisOptions, Analyzer, HostWaits, KernelKey, KernelsReport, Need, PatternTarget, Rows,
+    Scale, StreamCount, SummaryReport, WhatIf, WhatIfReport, device_name,
 };
-use tracesmith_trace::reconstruct::{CallClass, DataQuality, Window};
+use tracesmith_trace::reconstruct::{DataQuality, Window};
 use tracesmith_trace::{NamePattern, Selection, Trace, time_range, units};
 
 use crate::args::{AnalyzeArgs, Format, KernelKeyArg, StreamsArg, TimeRangeArgs};
@@ -24,7 +23,6 @@ use crate::input::{open_trace, repair_hint};
 use crate::output::table::{Align, TextTable};
 use crate::output::{Names, Output};
 use crate::select::selection;
-use crate::similar::did_you_mean;
 
 /// Rows of a table, unless chosen otherwise.
 const ROWS: usize = 10;
@@ -284,14 +282,14 @@ fn note_what_if(
     what_if: &WhatIf,
     output: &mut Output,
 ) {
-    let (trace, activity) = (&analysis.trace, &analysis.activity);
-    let names: BTreeSet<&str> = activity.op_names(trace).collect();
-    for scale in &what_if.scales {
-        if !names.iter().any(|name| scale.name.matches(name)) {
-            let pattern = scale.name.as_str();
-            let similar = did_you_mean(pattern, names.iter().copied());
-            output.warning(&format!("no GPU work matches --scale '{pattern}'{similar}"));
-        }
+    for unmatched in what_if.unmatched_patterns(analysis, report.left_waits) {
+        let (pattern, similar) = (&unmatched.pattern, &unmatched.suggestion);
+        output.warning(&match unmatched.target {
+            PatternTarget::Work => format!("no GPU work matches --scale '{pattern}'{similar}"),
+            PatternTarget::Waits => {
+                format!("no CPU wait matches --without-sync '{pattern}'; none was removed{similar}")
+            }
+        });
     }
     if args.scale.is_empty() && args.streams.is_none() && args.without_sync.is_none() {
         output.note("no change to simulate: use --scale 'name*=0.5', --streams or --without-sync");
@@ -301,17 +299,6 @@ fn note_what_if(
             "this is an upper bound: it assumes that kernels beside each other are as fast as alone, and that none needs \
              the result of the one before it on its stream",
         );
-    }
-    if let Some(Some(pattern)) = &args.without_sync
-        && report.left_waits == 0
-    {
-        let functions = activity.calls.functions.iter();
-        let waits = functions.filter(|(_, class)| *class == CallClass::Sync);
-        let names: BTreeSet<&str> = waits.map(|(name, _)| trace.string(*name)).collect();
-        let similar = did_you_mean(pattern, names.iter().copied());
-        output.warning(&format!(
-            "no CPU wait matches --without-sync '{pattern}'; none was removed{similar}"
-        ));
     }
 }
 

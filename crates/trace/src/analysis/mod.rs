@@ -17,11 +17,13 @@ mod memory;
 mod registry;
 mod short_name;
 mod significance;
+mod similar;
 mod slack;
 mod source_line;
 mod steps;
 mod summary;
 mod totals;
+mod unmatched;
 mod utilization;
 mod what_if;
 
@@ -48,6 +50,7 @@ pub use source_line::source_line;
 pub use steps::{StepDevice, StepRow, StepsReport};
 pub use summary::{Analysis, SummaryReport, Swept};
 pub use totals::{NameTotal, Total, TotalsReport};
+pub use unmatched::{PatternTarget, UnmatchedPattern};
 pub use utilization::{
     Breakdown, DeviceUtilization, LoadPoint, StreamUtilization, UtilizationReport, device_name,
 };

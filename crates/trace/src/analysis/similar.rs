@@ -6,7 +6,7 @@ const SUGGESTED: usize = 3;
 const ALIKE: f64 = 0.8;
 
 /// `; did you mean a, b or c?` with the names that are most like a pattern; empty if none is.
-pub(crate) fn did_you_mean<'n>(pattern: &str, names: impl Iterator<Item = &'n str>) -> String {
+pub(super) fn did_you_mean<'n>(pattern: &str, names: impl Iterator<Item = &'n str>) -> String {
     let names = similar(pattern, names);
     match names.as_slice() {
         [] => String::new(),
@@ -26,7 +26,7 @@ fn similar<'n>(pattern: &str, names: impl Iterator<Item = &'n str>) -> Vec<Strin
     }
     let mut found: Vec<(f64, String)> = names
         .map(|name| {
-            let short = tracesmith_trace::analysis::short_name(name);
+            let short = super::short_name(name);
             (likeness(&wanted, &short.to_lowercase()), short)
         })
         .filter(|(likeness, _)| *likeness >= ALIKE)
