@@ -4,8 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use pyo3::prelude::*;
-use tracesmith_interop::export::{RowCell, RowKind, RowTable};
-use tracesmith_sql::{Error, Limits, Type, ValueRef};
+use tracesmith_sql::{Error, Limits};
 
 use crate::error::{NativeError, UsageError, sentence, trace_error};
 use crate::job;
@@ -49,22 +48,15 @@ impl Database {
         let ran = job::run(py, None, move |_| {
             let mut database = database.lock().unwrap_or_else(PoisonError::into_inner);
             database.set_time_limit(limit);
-            let mut statement = database.prepare(&sql)?;
-            let names = statement.columns.iter().cloned();
-            let kinds = statement.declared.iter().map(|declared| kind_of(*declared));
-            let mut rows = RowTable::new(names.zip(kinds));
-            statement.for_each(|row| {
-                rows.push(row.iter().map(|value| cell_of(*value)));
-                true
-            })?;
-            Ok(rows)
+            database.prepare(&sql)?.into_rows()
         });
         if ran.is_err() {
             (self.stop)();
         }
         let rows = ran?.map_err(|error| of_query(&error))?;
-        let (schema, batches) = rows
-            .into_batches()
+        let (schema, batches) = rows.into_batches();
+        let batches = batches
+            .collect::<Result<_, _>>()
             .map_err(|error| NativeError::new_err(sentence(&error)))?;
         Ok(Batches::new(&schema, batches))
     }
@@ -75,26 +67,5 @@ fn of_query(error: &Error) -> PyErr {
         Error::Query { .. } | Error::NotAllowed => UsageError::new_err(sentence(error)),
         Error::Trace(error) => trace_error(error),
         other => NativeError::new_err(sentence(other)),
-    }
-}
-
-/// The type of a column without values.
-fn kind_of(declared: Option<Type>) -> RowKind {
-    match declared {
-        Some(Type::Integer) => RowKind::Integer,
-        Some(Type::Real) => RowKind::Real,
-        Some(Type::Blob) => RowKind::Bytes,
-        Some(Type::Text | Type::Null) | None => RowKind::Text,
-    }
-}
-
-fn cell_of(value: ValueRef<'_>) -> RowCell<'_> {
-    match value {
-        ValueRef::Null => RowCell::Null,
-        ValueRef::Integer(number) => RowCell::Integer(number),
-        ValueRef::Real(number) => RowCell::Real(number),
-        // SQLite does not check that texts are UTF-8.
-        ValueRef::Text(text) => std::str::from_utf8(text).map_or(RowCell::Bytes(text), RowCell::Text),
-        ValueRef::Blob(bytes) => RowCell::Bytes(bytes),
     }
 }

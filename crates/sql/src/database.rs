@@ -15,6 +15,7 @@ use crate::functions::FUNCTIONS;
 use crate::ids;
 use crate::names::FOREIGN_VIEWS;
 use crate::relation::{NamedTrace, Relation, Shared};
+use crate::result::{RowCell, RowKind, RowTable};
 use crate::table::register;
 
 /// What a query may use.
@@ -255,6 +256,18 @@ fn located(message: &str, sql: &str, offset: i32) -> String {
 }
 
 impl Statement<'_> {
+    /// Reads all rows. Columns get their types from their values.
+    pub fn into_rows(mut self) -> Result<RowTable, Error> {
+        let names = self.columns.iter().cloned();
+        let kinds = self.declared.iter().map(|declared| RowKind::of(*declared));
+        let mut rows = RowTable::new(names.zip(kinds));
+        self.for_each(|row| {
+            rows.push(row.iter().map(|value| RowCell::from(*value)));
+            true
+        })?;
+        Ok(rows)
+    }
+
     /// Calls `f` with every row, until it returns false.
     pub fn for_each(&mut self, mut f: impl FnMut(&[ValueRef<'_>]) -> bool) -> Result<(), Error> {
         let count = self.columns.len();

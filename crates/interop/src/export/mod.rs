@@ -52,7 +52,7 @@ pub use kineto::{KinetoOptions, kineto_processes};
 pub use out::Out;
 pub use owners::processes_with_events;
 pub use perfetto::{GpuForm, OpenFile, Packing as PacketPacking, PerfettoOptions, write_split};
-pub use tables::{RowCell, RowKind, RowTable, can_write_parquet, table_names, write_folder};
+pub use tables::{can_write_parquet, table_names, write_folder, write_parquet};
 
 /// All exporters.
 pub static EXPORTERS: &[Exporter] = &[

@@ -24,7 +24,7 @@ use tracesmith_trace::tables::{Condition, Scalar, Scan, StoredColumn as Column, 
 
 use crate::error::Error;
 use crate::export::{ExportOptions, ExportReport, Exporter, Out, TableFn};
-pub use rows::{RowCell, RowKind, RowTable, can_write_parquet};
+pub use rows::{can_write_parquet, write_parquet};
 
 /// One table as a file of its own.
 struct TableFile {
