@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -53,6 +54,21 @@ def test_several_files_are_one_trace(fixtures: Path) -> None:
     each = [tracesmith.open(fixtures / name).rows["kernels"] for name in ("train-h200.sbt", "demo-h200.sbt")]
     assert both.rows["kernels"] == sum(each) and both.path is None
     assert len(both.hosts.to_dicts()) >= 1
+
+
+def test_a_trace_is_pickled_by_its_paths(
+    fixtures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(fixtures)
+    one = pickle.dumps(tracesmith.open("train-h200.sbt"))
+    both = pickle.dumps(tracesmith.open(["train-h200.sbt", "demo-h200.sbt"]))
+    monkeypatch.chdir(tmp_path)
+    assert len(pickle.loads(one).kernels) == 150
+    assert pickle.loads(one).path == fixtures / "train-h200.sbt"
+    assert len(pickle.loads(both).kernels) > 150
+    in_memory = tracesmith.Trace.from_bytes((fixtures / "train-h200.sbt").read_bytes())
+    with pytest.raises(TypeError, match="cannot be pickled"):
+        pickle.dumps(in_memory)
 
 
 def test_bytes_open(fixtures: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import pickle
 import re
 import subprocess
 import sys
@@ -179,6 +180,31 @@ def test_kernels_are_grouped(train: tracesmith.Trace, by: Any) -> None:
     report = train.kernel_stats(by=by)
     assert sum(row.count for row in report.rows) == 150
     assert len(train.kernel_stats(by=by, limit=1).rows) == 1
+
+
+def test_reports_are_pickled(train: tracesmith.Trace) -> None:
+    reports = [
+        train.analyze(),
+        train.utilization(),
+        train.idle(),
+        train.kernel_stats(),
+        train.memory(),
+        train.critical_path(),
+        train.slack(),
+        train.what_if(),
+        train.findings(),
+        train.health,
+        train.devices,
+        train.steps,
+        train.steps[2],
+        train.kernel_stats().rows,
+        train.events("kernel", limit=2, stacks=True),
+        tracesmith.diff(train, train),
+    ]
+    for report in reports:
+        again = pickle.loads(pickle.dumps(report))
+        assert type(again) is type(report)
+        assert repr(again) == repr(report), type(report)
 
 
 def test_rows_are_made_when_they_are_looked_at(train: tracesmith.Trace) -> None:

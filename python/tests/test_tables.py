@@ -127,6 +127,35 @@ def test_sql_answers_with_types(train: tracesmith.Trace) -> None:
     assert len(train.sql("select 1 where 0")) == 0
 
 
+def test_head_reads_the_first_rows(train: tracesmith.Trace) -> None:
+    every = train.kernels.to_dicts()
+    for count in (0, 1, 10, 149, 150, 1000):
+        assert train.kernels.head(count).to_dicts() == every[:count]
+    assert len(train.kernels.head()) == 10
+    few = train.kernels.select("name", "duration").like(name="*gemm*").head(2)
+    assert few.columns == ["name", "duration"] and len(few) <= 2
+    with pytest.raises(ValueError, match="number of rows"):
+        train.kernels.head(-1)
+
+
+def test_head_does_not_read_the_rest(train: tracesmith.Trace, tmp_path: Path) -> None:
+    with tracesmith.Session(tmp_path / "many.sbt") as session:
+        for number in range(300):
+            session.emit_many("counters", {"name": "n", "time": range(1000), "value": float(number)})
+            session.flush()
+    content = bytearray((tmp_path / "many.sbt").read_bytes())
+    # Damage in the middle of the file.
+    for offset in range(len(content) // 2, len(content) // 2 + 2000):
+        content[offset] ^= 0xFF
+    (tmp_path / "damaged.sbt").write_bytes(content)
+    trace = tracesmith.open(tmp_path / "damaged.sbt")
+    before = len(trace.health.damage)
+    assert len(trace.counters.head(5)) == 5
+    assert len(trace.health.damage) == before
+    trace.verify()
+    assert len(trace.health.damage) > before
+
+
 def test_sql_ends_with_its_time(train: tracesmith.Trace) -> None:
     with pytest.raises(tracesmith.TraceError, match="did not end within"):
         train.sql(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import warnings
 from collections.abc import Mapping, Sequence
@@ -188,7 +189,8 @@ class Analyses:
         from tracesmith._reports import Findings, build
         from tracesmith._reports.findings import Finding
 
-        return Findings(self._json("findings", selection)["findings"], lambda row: build(Finding, row))
+        # No lambda: reports can be pickled.
+        return Findings(self._json("findings", selection)["findings"], functools.partial(build, Finding))
 
     def what_if(
         self,

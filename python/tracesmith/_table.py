@@ -202,6 +202,18 @@ class Table:
                 table = table.filter(column, "like", pattern)
         return Table(self._trace, table)
 
+    def head(self, n: int = 10) -> Rows:
+        """The first `n` rows. Only their part of the file is read.
+
+        ```python
+        trace.kernels.select("name", "duration").head(3).to_dicts()
+        ```
+        """
+        if n < 0:
+            raise ValueError(f"n is a number of rows, not {n}")
+        with native():
+            return Rows(self._table.head(n))
+
     def read(self, columns: Iterable[str] | None = None, range: tuple[Time, Time] | None = None) -> Rows:
         """Reads the rows. All cores work on it, and other threads of Python go on."""
         table = self
@@ -265,7 +277,7 @@ class Table:
         return f"Table({self.name}: {len(self):,} rows, {len(self.columns)} columns)"
 
     def _repr_html_(self) -> str:
-        return _html(self.columns, self.read().to_dicts()[:SHOWN_ROWS], len(self))
+        return _html(self.columns, self.head(SHOWN_ROWS).to_dicts(), len(self))
 
 
 def several_of(value: Any) -> list[Any] | None:

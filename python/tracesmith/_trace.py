@@ -55,6 +55,8 @@ class Trace(Tables, Analyses, Files):
 
     Each table is an attribute: `trace.kernels`, `trace.copies`, `trace.markers`. `Trace.tables`
     lists them.
+
+    A trace can be pickled if it was opened from files: the paths are stored, and the files are opened again.
     """
 
     def __init__(self, trace: _native.Trace, paths: Sequence[Path]) -> None:
@@ -221,6 +223,13 @@ class Trace(Tables, Analyses, Files):
             devices=[str(value) for value in _list(selection.get("device"))],
             streams=_list(selection.get("stream")),
         )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles the paths. A trace that has none cannot be pickled."""
+        if not self._paths:
+            raise TypeError("a trace in memory cannot be pickled: write its bytes to a file, and open that")
+        paths = [os.path.abspath(path) for path in self._paths]
+        return open, (paths[0] if len(paths) == 1 else paths,)
 
     def _repr_html_(self) -> str:
         from tracesmith._preview import preview

@@ -146,6 +146,29 @@ impl Table {
         Ok(Batches::new(&schema, batches))
     }
 
+    /// Reads the first rows, and no blocks after them.
+    fn head(&self, py: Python<'_>, count: usize) -> PyResult<Batches> {
+        let (table, mut scan) = (self.table.clone(), self.scan.clone());
+        let read = job::run(py, None, move |job| {
+            scan.cancel = job.cancel.clone();
+            let batches = table.scan(&scan)?;
+            let schema = batches.schema();
+            let (mut taken, mut left) = (Vec::new(), count);
+            for batch in batches {
+                if left == 0 {
+                    break;
+                }
+                let batch = batch?;
+                let rows = batch.num_rows().min(left);
+                left -= rows;
+                taken.push(batch.slice(0, rows));
+            }
+            Ok((schema, taken))
+        })?;
+        let (schema, batches) = read.map_err(|error: tracesmith_trace::Error| trace_error(&error))?;
+        Ok(Batches::new(&schema, batches))
+    }
+
     /// The rows as a stream of Arrow's C interface, read block by block while they are consumed.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(
