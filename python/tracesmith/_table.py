@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 __all__ = ["Column", "Rows", "Table", "Time", "several_of"]
 
 Time = int | str | None
-"""A time: nanoseconds of the trace's clock, or a text such as `"1.5s"`, `"200ms"` (from the start) or `"25%"`."""
+"""A time: nanoseconds of the trace's clock, or a text. `"1.5s"` and `"200ms"` are after the start of the trace, and `"25%"` is a
+share of the whole trace, from its first moment to its last."""
 
 Value = bool | int | float | str
 
@@ -171,7 +172,8 @@ class Table:
     def between(self, start: Time = None, end: Time = None) -> Table:
         """The rows that reach into a time range. Only their part of the file is read.
 
-        Times are nanoseconds of the trace's clock, or texts such as `"1.5s"` after the start, or `"25%"`.
+        Times are nanoseconds of the trace's clock, or texts. `"1.5s"` is after the start of the trace. `"25%"` is a quarter of
+        the whole trace (`trace.span`), and not of the rows that were selected before.
         """
         return Table(self._trace, self._table.between(*self._trace._times(start, end)))
 
