@@ -127,6 +127,46 @@ def test_sql_answers_with_types(train: tracesmith.Trace) -> None:
     assert len(train.sql("select 1 where 0")) == 0
 
 
+def test_sql_takes_values_for_its_parameters(train: tracesmith.Trace) -> None:
+    name = train.kernels.to_dicts(["name"])[0]["name"]
+    expected = sum(row["name"] == name for row in train.kernels.to_dicts(["name"]))
+    count = "select count(*) as n from kernels where name = "
+    assert train.sql(f"{count}?", [name]).to_dicts() == [{"n": expected}]
+    assert train.sql(f"{count}:name", {"name": name}).to_dicts() == [{"n": expected}]
+    assert train.sql(f"{count}@name and name = $name", {"name": name}).to_dicts() == [{"n": expected}]
+    assert train.sql(f"{count}?", ("'; drop table kernels; --",)).to_dicts() == [{"n": 0}]
+    values = [None, True, 7, -(2**63), 0.5, "ä'", b"\x00\xff"]
+    answer = train.sql("select ? as a, ? as b, ? as c, ? as d, ? as e, ? as f, ? as g", values).to_dicts()
+    assert list(answer[0].values()) == [None, 1, *values[2:]]
+    assert train.sql("select ?1 as a, ?1 as b", [2**64 - 1]).to_dicts() == [{"a": -1, "b": -1}]
+    start = train.kernels.to_dicts(["start"])[75]["start"]
+    later = train.sql("select count(*) as n from kernels where start >= ?", [start]).to_dicts()
+    assert later == train.sql(f"select count(*) as n from kernels where start >= {start}").to_dicts()
+
+
+@pytest.mark.parametrize(
+    ("query", "params", "kind", "message"),
+    [
+        ("select ?", None, ValueError, "without values"),
+        ("select ?", [], ValueError, "1 parameters, and 0 values"),
+        ("select 1", [1], ValueError, "0 parameters, and 1 values"),
+        ("select :a", {}, ValueError, "'a' of the query has no value"),
+        ("select :a", {"a": 1, "b": 2}, ValueError, "no parameter 'b'"),
+        ("select ?", {"a": 1}, ValueError, "no parameter 'a'"),
+        ("select ?, :a", {"a": 1}, ValueError, "number 1 of the query has no value"),
+        ("select ?", "a", TypeError, "not str"),
+        ("select ?", 7, TypeError, "iterable"),
+        ("select ?", [2**64], TypeError, "64 bits"),
+        ("select ?", [object()], TypeError, "a parameter is"),
+    ],
+)
+def test_wrong_parameters_are_errors(
+    train: tracesmith.Trace, query: str, params: Any, kind: type[Exception], message: str
+) -> None:
+    with pytest.raises(kind, match=message):
+        train.sql(query, params)
+
+
 def test_head_reads_the_first_rows(train: tracesmith.Trace) -> None:
     every = train.kernels.to_dicts()
     for count in (0, 1, 10, 149, 150, 1000):

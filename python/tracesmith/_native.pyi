@@ -35,6 +35,8 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 class NativeError(Exception): ...
 class UsageError(Exception): ...
 
+_SqlValue: TypeAlias = None | bool | int | float | str | bytes
+
 _Columns: TypeAlias = list[tuple[str, str, str | None, str]]
 
 def catalog() -> list[tuple[str, str, str, _Columns]]: ...
@@ -103,7 +105,12 @@ class Batches:
 @final
 class Database:
     def __new__(cls, traces: list[tuple[str, Trace]]) -> Database: ...
-    def query(self, sql: str, seconds: float | None) -> Batches: ...
+    def query(
+        self,
+        sql: str,
+        params: list[_SqlValue] | dict[str, _SqlValue] | None,
+        seconds: float | None,
+    ) -> Batches: ...
 
 @final
 class Analysis:

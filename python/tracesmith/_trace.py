@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
 
@@ -27,6 +27,9 @@ __all__ = ["Trace", "open"]
 KEPT_ANALYSES = 4
 
 PathLike = Union[str, "os.PathLike[str]"]
+
+SqlValue = None | bool | int | float | str | bytes
+"""A value of a query's parameter."""
 
 
 def open(path: PathLike | Sequence[PathLike]) -> Trace:
@@ -171,19 +174,36 @@ class Trace(Tables, Analyses, Files):
         with native():
             return Table(self, self._native.table(name))
 
-    def sql(self, query: str, *, timeout: float | None = None) -> Rows:
+    def sql(
+        self,
+        query: str,
+        params: Sequence[SqlValue] | Mapping[str, SqlValue] | None = None,
+        *,
+        timeout: float | None = None,
+    ) -> Rows:
         """The rows of a SQL query over the tables of the trace, as `tracesmith sql` answers it.
 
         ```python
         trace.sql("select name, sum(duration) as ns from kernels group by name order by ns desc limit 10").to_polars()
         ```
 
+        `params` are values for the parameters of the query, so that they need no quotes: a list for `?`, or a dictionary
+        for `:name`.
+
+        ```python
+        trace.sql("select * from kernels where name = ? and duration > ?", ["saxpy", 1000])
+        trace.sql("select count(*) from kernels where stream = :stream", {"stream": 7})
+        ```
+
         `timeout` is in seconds. Queries cannot change anything.
         """
+        if isinstance(params, (str, bytes)):
+            raise TypeError(f"params is a list or a dictionary of values, not {type(params).__name__}")
+        values = dict(params) if isinstance(params, Mapping) else None if params is None else list(params)
         with native():
             if self._database is None:
                 self._database = _native.Database([("trace", self._native)])
-            return Rows(self._database.query(query, timeout))
+            return Rows(self._database.query(query, values, timeout))
 
     def _times(self, start: Time, end: Time) -> tuple[int | None, int | None]:
         """Two times as users write them, in nanoseconds of the trace's clock."""

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
-use rusqlite::types::{Type, ValueRef};
+use rusqlite::types::{Type, Value, ValueRef};
 use rusqlite::{Connection, ErrorCode};
 use tracesmith_trace::Trace;
 use tracesmith_trace::tables::catalog;
@@ -14,6 +14,7 @@ use crate::error::Error;
 use crate::functions::FUNCTIONS;
 use crate::ids;
 use crate::names::FOREIGN_VIEWS;
+use crate::parameters::Parameters;
 use crate::relation::{NamedTrace, Relation, Shared};
 use crate::result::{RowCell, RowKind, RowTable};
 use crate::table::register;
@@ -53,6 +54,7 @@ pub struct Statement<'d> {
     pub declared: Vec<Option<Type>>,
     database: &'d Database,
     statement: rusqlite::Statement<'d>,
+    has_values: bool,
 }
 
 /// SQLite asks after so many of its steps whether to go on.
@@ -138,6 +140,7 @@ impl Database {
                 .map(|column| declared(column.decl_type()))
                 .collect(),
             database: self,
+            has_values: statement.parameter_count() == 0,
             statement,
         })
     }
@@ -256,6 +259,27 @@ fn located(message: &str, sql: &str, offset: i32) -> String {
 }
 
 impl Statement<'_> {
+    /// Gives the parameters of the query their values.
+    pub fn bind(&mut self, parameters: Parameters) -> Result<(), Error> {
+        parameters.bind(self)?;
+        self.has_values = true;
+        Ok(())
+    }
+
+    /// The names of the parameters, without the character before a name. `?` has none.
+    pub(crate) fn parameters(&self) -> Vec<Option<String>> {
+        let name = |index| self.statement.parameter_name(index);
+        (1..=self.statement.parameter_count())
+            .map(|index| name(index).and_then(|name| Some(name.get(1..)?.to_owned())))
+            .collect()
+    }
+
+    /// Gives a parameter its value. The first one is number 1.
+    pub(crate) fn bind_value(&mut self, number: usize, value: Value) -> Result<(), Error> {
+        let bound = self.statement.raw_bind_parameter(number, value);
+        bound.map_err(|error| self.database.explain(error))
+    }
+
     /// Reads all rows. Columns get their types from their values.
     pub fn into_rows(mut self) -> Result<RowTable, Error> {
         let names = self.columns.iter().cloned();
@@ -272,10 +296,12 @@ impl Statement<'_> {
     pub fn for_each(&mut self, mut f: impl FnMut(&[ValueRef<'_>]) -> bool) -> Result<(), Error> {
         let count = self.columns.len();
         let database = self.database;
-        let mut rows = self
-            .statement
-            .query([])
-            .map_err(|error| database.explain(error))?;
+        if !self.has_values {
+            return Err(Error::Query {
+                message: "the query has parameters without values".to_owned(),
+            });
+        }
+        let mut rows = self.statement.raw_query();
         loop {
             let Some(row) = rows.next().map_err(|error| database.explain(error))? else {
                 return Ok(());
