@@ -42,7 +42,7 @@ class XCTraceProfiler:
         return sys.platform == "darwin"
 
     def profile_command(self, command: Sequence[str], duration: float | None = None) -> TraceEvents:
-        """Runs a command to its end, or for some seconds, and returns its events."""
+        """Runs a command to its end, and returns its events. Instruments record for `duration` seconds at most."""
         if not self.is_available():
             raise NotAvailableError(
                 "Instruments run on macOS only",

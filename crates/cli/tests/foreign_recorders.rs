@@ -83,6 +83,7 @@ fn xctrace_records_exports_and_is_imported() {
     let calls = fs::read_to_string(folder.path().join("calls")).unwrap();
     assert!(calls.contains("record --template Mine --output "), "{calls}");
     assert!(calls.contains(" --launch -- ./app -x"), "{calls}");
+    assert!(!calls.contains("--time-limit"), "{calls}");
     assert!(
         calls.contains("table[@schema=\"metal-gpu-intervals\" or "),
         "{calls}"
@@ -90,6 +91,23 @@ fn xctrace_records_exports_and_is_imported() {
     // A trace that is there already is not written over, and the program is not run for nothing.
     let again = profile(&folder, &["--xctrace", "-o", "t.sbt", "--", "./app"]);
     assert_eq!((again.code, again.stdout.as_str()), (Some(2), ""));
+}
+
+#[test]
+fn a_duration_is_a_limit_of_xctrace() {
+    let folder = TempDir::new().unwrap();
+    script(folder.path(), "xcrun", XCRUN);
+    script(folder.path(), "app", "exit 0");
+    let ran = profile(
+        &folder,
+        &["--xctrace", "-d", "1.5s", "-o", "t.sbt", "--", "./app"],
+    );
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let calls = fs::read_to_string(folder.path().join("calls")).unwrap();
+    assert!(
+        calls.contains(" --time-limit 1500ms --launch -- ./app"),
+        "{calls}"
+    );
 }
 
 #[test]

@@ -12,9 +12,9 @@ __all__ = ["BPFTracer", "SimulationProfiler", "StackCapture", "is_bpf_available"
 
 
 class StackCapture:
-    """The Python stack of the caller.
+    """The Python stack of the caller. It has no native frames.
 
-    Native frames and the stacks of launches are recorded: see `tracesmith.profile(stacks=True)`.
+    `tracesmith.profile(stacks=True)` records native and Python frames of each launch.
 
     >>> def work():
     ...     return StackCapture(max_depth=1).capture()

@@ -29,7 +29,8 @@ pub(crate) struct ProfileArgs {
     /// More arguments for 'nsys profile', quoted as in a shell
     #[arg(long, requires = "nsys", value_name = "ARGS", allow_hyphen_values = true)]
     pub(crate) nsys_args: Option<String>,
-    /// Record with Apple's Instruments (macOS) and import its tables; other capture options are ignored
+    /// Record with Apple's Instruments (macOS) and import its tables; other capture options than -o, --force and -d are
+    /// ignored
     #[arg(long, group = "recorder")]
     pub(crate) xctrace: bool,
     /// The Instruments template

@@ -68,6 +68,7 @@ pub(crate) fn run(args: &ProfileArgs, output: &mut Output) -> anyhow::Result<Opt
     } else if args.xctrace {
         &Xctrace {
             template: &args.xctrace_template,
+            duration: args.capture.duration.map(|duration| duration.0),
         }
     } else if args.mctracer {
         &Mctracer

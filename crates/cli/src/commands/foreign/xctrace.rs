@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
 use tracesmith_interop::import::xctrace_tables;
@@ -11,6 +12,8 @@ use super::Recorder;
 pub(super) struct Xctrace<'a> {
     /// The template to record.
     pub(super) template: &'a str,
+    /// How long to record. Without it, until the program ends.
+    pub(super) duration: Option<Duration>,
 }
 
 impl Recorder for Xctrace<'_> {
@@ -40,8 +43,13 @@ impl Recorder for Xctrace<'_> {
         command
             .args(["xctrace", "record", "--template", self.template])
             .arg("--output")
-            .arg(base.with_extension("trace"))
-            .args(["--launch", "--"]);
+            .arg(base.with_extension("trace"));
+        if let Some(duration) = self.duration {
+            command
+                .arg("--time-limit")
+                .arg(format!("{}ms", duration.as_millis().max(1)));
+        }
+        command.args(["--launch", "--"]);
         Ok(command)
     }
 
