@@ -21,6 +21,8 @@ mod analysis_timeline;
 mod analysis_waits;
 mod counters;
 mod forward;
+mod grid;
+mod grid_cases;
 #[path = "support/made.rs"]
 mod made;
 mod model;

@@ -79,7 +79,7 @@ impl Union {
                 if traits.is_work(slice.shape) {
                     sweep.add(Slice {
                         start: slice.start - origin,
-                        end: (slice.end - origin).min(to),
+                        end: slice.end - origin,
                         ..slice
                     });
                 }
