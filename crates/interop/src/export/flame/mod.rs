@@ -4,6 +4,7 @@
 //! within adds what a picture cannot do: a click makes a function as wide as the picture, a search marks functions and says
 //! how much they take together. The program's first function is at the top.
 
+mod data;
 mod svg;
 mod tree;
 
@@ -11,6 +12,7 @@ use crate::error::Error;
 use crate::export::weights::Weights;
 use crate::export::{ExportOptions, ExportReport, Exporter, Out, Way};
 use tracesmith_trace::Trace;
+pub use data::{FlameNode, flame_graph};
 use tree::Tree;
 
 pub(super) const EXPORTER: Exporter = Exporter {
