@@ -24,6 +24,7 @@
 pub mod analysis;
 mod error;
 mod event_stacks;
+pub mod grid;
 mod model;
 mod name_pattern;
 pub mod overview;

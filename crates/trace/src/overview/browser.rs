@@ -99,8 +99,9 @@ impl Browser {
 
     /// The rows with their labels, from top to bottom. Counters that have no value in the time range have no row.
     pub fn rows(&self) -> Vec<LabeledRow> {
-        let labels = Labels::new(&self.trace, &self.summary).with_counters(self.counters());
         let counters = self.counters().rows.iter();
+        let labels =
+            Labels::new(&self.trace, &self.summary).with_counters(counters.clone().map(|row| row.key));
         let with_values = counters.filter(|row| row.window().is_some());
         let mut keys: Vec<RowKey> = self.summary.rows.iter().map(|row| row.key).collect();
         keys.extend(with_values.map(|row| RowKey::Counter(row.key)));

@@ -21,11 +21,11 @@ const MOST_WAITING: usize = 1 << 20;
 
 /// A block of counters with its times on the trace's timeline.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct BlockPlace {
-    pub(super) first: u64,
-    pub(super) last: u64,
+pub(crate) struct BlockPlace {
+    pub(crate) first: u64,
+    pub(crate) last: u64,
     /// Its number among the blocks of the trace.
-    pub(super) number: usize,
+    pub(crate) number: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +37,7 @@ pub(super) struct Tail {
 
 /// The blocks of counters, in the order of their first time. The query's times do not matter: an earlier block can have the
 /// value at the start.
-pub(super) fn places(trace: &Trace, query: &Query) -> Vec<BlockPlace> {
+pub(crate) fn places(trace: &Trace, query: &Query) -> Vec<BlockPlace> {
     let always = Query {
         from: None,
         to: None,
@@ -67,7 +67,7 @@ pub(super) fn places(trace: &Trace, query: &Query) -> Vec<BlockPlace> {
 type LastSamples = Vec<Option<(Position, f64)>>;
 
 /// What is needed of a block.
-pub(super) struct Samples {
+pub(crate) struct Samples {
     /// The distinct counters of the block. `None` for those that the query does not select.
     keys: Vec<Option<CounterKey>>,
     /// Which of them each row has.
@@ -79,7 +79,7 @@ pub(super) struct Samples {
 
 impl Samples {
     /// Reads a block. One that cannot be read is left out, and the trace's health shows it.
-    pub(super) fn read(
+    pub(crate) fn read(
         trace: &Trace,
         query: &Query,
         decoder: &mut Decoder<'_, AnySource>,
@@ -123,8 +123,13 @@ impl Samples {
         })
     }
 
+    /// The distinct counters of the block. `None` for those that the query does not select.
+    pub(crate) fn keys(&self) -> &[Option<CounterKey>] {
+        &self.keys
+    }
+
     /// Rows that have a time and a counter that is selected: its number in the block, its place and its value.
-    fn rows<'a>(&'a self, block: &'a Block) -> impl Iterator<Item = (usize, Position, f64)> + 'a {
+    pub(crate) fn rows<'a>(&'a self, block: &'a Block) -> impl Iterator<Item = (usize, Position, f64)> + 'a {
         let rows = self.times.iter().zip(&self.values).zip(&self.key_of).enumerate();
         rows.map(|(row, ((time, value), key))| {
             let position = Position::of_row(Timestamp(*time), block, row);

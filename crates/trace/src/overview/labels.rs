@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use tracesmith_format::{ContextId, DeviceId, ProcessId};
 
-use super::{CounterKey, CounterOverview, Overview, RowKey, ThreadRole};
+use super::{CounterKey, Overview, RowKey, ThreadRole};
 use crate::model::trace::Trace;
 
 /// Labels that distinguish the rows of one overview, and are no longer than that needs.
@@ -24,14 +24,19 @@ pub struct Labels<'t> {
 impl<'t> Labels<'t> {
     /// Labels for the rows of `overview`.
     pub fn new(trace: &'t Trace, overview: &Overview) -> Self {
+        Self::of_rows(trace, overview.rows.iter().map(|row| row.key))
+    }
+
+    /// Labels for rows.
+    pub(crate) fn of_rows(trace: &'t Trace, rows: impl Iterator<Item = RowKey>) -> Self {
         let mut places: BTreeSet<(DeviceId, ProcessId, ContextId)> = BTreeSet::new();
-        for row in &overview.rows {
+        for row in rows {
             if let RowKey::Stream {
                 device,
                 process,
                 context,
                 ..
-            } = row.key
+            } = row
             {
                 places.insert((device, process, context));
             }
@@ -57,9 +62,9 @@ impl<'t> Labels<'t> {
         }
     }
 
-    /// The same labels, and labels for the rows of `counters`.
-    pub(super) fn with_counters(mut self, counters: &CounterOverview) -> Self {
-        let keys = || counters.rows.iter().map(|row| row.key);
+    /// The same labels, and labels for counters.
+    pub(crate) fn with_counters(mut self, counters: impl Iterator<Item = CounterKey> + Clone) -> Self {
+        let keys = || counters.clone();
         let first_of = |key: CounterKey| CounterKey { instance: 0, ..key };
         let owners: BTreeSet<(DeviceId, ProcessId)> = keys()
             .filter(|key| key.device.is_some() && key.process.is_some())
@@ -172,7 +177,8 @@ impl<'t> Labels<'t> {
         }
     }
 
-    fn user(&self, device: DeviceId, process: ProcessId) -> String {
+    /// Which process uses a device, where several do.
+    pub(crate) fn user(&self, device: DeviceId, process: ProcessId) -> String {
         if !self.shared.contains(&device) {
             return String::new();
         }

@@ -9,13 +9,13 @@ mod axis;
 mod browser;
 mod cells;
 mod counter_index;
-mod counter_scan;
+pub(crate) mod counter_scan;
 mod counters;
 mod find;
 mod labels;
 mod nesting;
-mod pieces;
-mod scan;
+pub(crate) mod pieces;
+pub(crate) mod scan;
 mod sweep;
 mod viewport;
 
@@ -275,7 +275,7 @@ pub const HOST_KINDS: &[EventKind] = &[EventKind::ApiCall, EventKind::Marker, Ev
 pub const VALUE_KINDS: &[EventKind] = &[EventKind::Counter];
 
 /// Whether events of this table last and have a place of their own.
-fn can_be_drawn(table: BlockKind) -> bool {
+pub(crate) fn can_be_drawn(table: BlockKind) -> bool {
     let drawn = DEVICE_KINDS.iter().chain(HOST_KINDS);
     drawn.into_iter().any(|kind| kind.table() == table)
 }

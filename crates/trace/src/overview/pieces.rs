@@ -13,9 +13,9 @@ use crate::query::Query;
 use crate::reconstruct::OpClass;
 
 /// The wanted part of a block.
-pub(super) struct Pieces {
-    pub(super) start: Vec<Timestamp>,
-    pub(super) end: Vec<Timestamp>,
+pub(crate) struct Pieces {
+    pub(crate) start: Vec<Timestamp>,
+    pub(crate) end: Vec<Timestamp>,
     spots: Vec<RowKeys>,
     /// Which spot each row has.
     spot_of: Vec<u32>,
@@ -27,14 +27,14 @@ pub(super) struct Pieces {
 /// Where something happened: the row of the picture for what is the stream's or thread's own, and the one for waits that
 /// are not those of one stream. `None` when the query does not want this place.
 #[derive(Clone, Copy)]
-pub(super) struct RowKeys {
+pub(crate) struct RowKeys {
     own: Option<RowKey>,
     waits: Option<RowKey>,
 }
 
 impl RowKeys {
     /// The row of the picture.
-    pub(super) fn key(&self, whose: RowOwner) -> Option<RowKey> {
+    pub(crate) fn key(&self, whose: RowOwner) -> Option<RowKey> {
         match whose {
             RowOwner::Own => self.own,
             RowOwner::Device => self.waits,
@@ -59,7 +59,7 @@ enum Wanted {
 
 /// RowOwner a row of a table is.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum RowOwner {
+pub(crate) enum RowOwner {
     /// The stream's or thread's.
     Own,
     /// The device's as a whole.
@@ -68,7 +68,7 @@ pub(super) enum RowOwner {
 
 impl Pieces {
     /// Reads what is needed of a block; `None` when its table cannot be drawn.
-    pub(super) fn read<S: Source>(
+    pub(crate) fn read<S: Source>(
         decoder: &mut Decoder<'_, S>,
         block: &Block,
         trace: &Trace,
@@ -111,18 +111,26 @@ impl Pieces {
     }
 
     /// All places of the block.
-    pub(super) fn spots(&self) -> &[RowKeys] {
+    pub(crate) fn spots(&self) -> &[RowKeys] {
         &self.spots
     }
 
     /// Which of them a row has.
     #[inline]
-    pub(super) fn spot_number(&self, row: usize) -> usize {
+    pub(crate) fn spot_number(&self, row: usize) -> usize {
         self.spot_of[row] as usize
     }
 
+    /// All shapes of the block: name, activity and whose row of the picture it is in.
+    pub(crate) fn shapes(&self) -> impl ExactSizeIterator<Item = (EventName, ActivityKind, RowOwner)> {
+        self.shapes
+            .iter()
+            .map(|shape| (shape.name, shape.activity, shape.whose))
+    }
+
+    /// Which of them a row has.
     #[inline]
-    fn shape_number(&self, row: usize) -> usize {
+    pub(crate) fn shape_number(&self, row: usize) -> usize {
         self.shape_of.get(row).map_or(0, |shape| *shape as usize)
     }
 }

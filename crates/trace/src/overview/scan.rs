@@ -19,11 +19,11 @@ const MOST_WAITING: usize = 2 << 20;
 const MOST_CELLS: usize = 4 << 20;
 
 /// First and last time on the trace's timeline, and the block.
-pub(super) type TimedBlock<'t> = (u64, u64, &'t Block);
+pub(crate) type TimedBlock<'t> = (u64, u64, &'t Block);
 
 /// The blocks that a query wants and that can be drawn, in the order of their first time. Those without any times hold
 /// nothing to draw.
-pub(super) fn blocks<'t>(trace: &'t Trace, query: &Query) -> Vec<TimedBlock<'t>> {
+pub(crate) fn blocks<'t>(trace: &'t Trace, query: &Query) -> Vec<TimedBlock<'t>> {
     let mut blocks: Vec<TimedBlock<'t>> = trace
         .blocks()
         .iter()
@@ -40,7 +40,7 @@ pub(super) fn blocks<'t>(trace: &'t Trace, query: &Query) -> Vec<TimedBlock<'t>>
 }
 
 /// What is needed of a block. One that cannot be read is left out, and the trace's health says so.
-pub(super) fn pieces_of(
+pub(crate) fn pieces_of(
     trace: &Trace,
     query: &Query,
     decoder: &mut Decoder<'_, AnySource>,
