@@ -11,8 +11,8 @@ mod tree;
 use crate::error::Error;
 use crate::export::weights::Weights;
 use crate::export::{ExportOptions, ExportReport, Exporter, Out, Way};
-use tracesmith_trace::Trace;
 pub use data::{FlameNode, flame_graph};
+use tracesmith_trace::Trace;
 use tree::Tree;
 
 pub(super) const EXPORTER: Exporter = Exporter {

@@ -1,0 +1,93 @@
+//! The traces that are open: each has a number, and is read in the background.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::events::{Change, Hub};
+use crate::opened::Opened;
+use crate::reply::Failure;
+
+/// The traces that are open.
+#[derive(Debug)]
+pub(crate) struct Library {
+    slots: Mutex<Vec<Slot>>,
+    hub: Hub,
+}
+
+/// A file, and what was read of it last.
+#[derive(Debug)]
+struct Slot {
+    path: PathBuf,
+    current: Arc<Opened>,
+}
+
+impl Library {
+    pub(crate) fn new(hub: Hub) -> Self {
+        Library {
+            slots: Mutex::new(Vec::new()),
+            hub,
+        }
+    }
+
+    /// Opens a file that the user named. What is no file, such as a pipe, is read as it is.
+    pub(crate) fn open_named(&self, path: &Path) -> io::Result<usize> {
+        let real = path.canonicalize()?;
+        // The name of a pipe in /dev/fd leads to no file.
+        let path = if real.exists() { real } else { path.to_owned() };
+        Ok(self.open(path))
+    }
+
+    /// Opens a file, or the one that is open already, again if it has changed. Gives its number.
+    pub(crate) fn open(&self, path: PathBuf) -> usize {
+        let mut slots = self.lock();
+        let known = slots.iter().position(|slot| slot.path == path);
+        let id = known.unwrap_or(slots.len());
+        match known {
+            Some(id) if slots[id].current.has_changed() => {
+                slots[id].current.end();
+                slots[id].current = self.read(id, &path);
+            }
+            Some(_) => {}
+            None => {
+                let current = self.read(id, &path);
+                slots.push(Slot { path, current });
+            }
+        }
+        id
+    }
+
+    /// Reads files again that have changed since they were read.
+    pub(crate) fn refresh(&self) {
+        for (id, slot) in self.lock().iter_mut().enumerate() {
+            if slot.current.has_changed() {
+                slot.current.end();
+                slot.current = self.read(id, &slot.path);
+            }
+        }
+    }
+
+    /// The file with this number, as it was read last.
+    pub(crate) fn get(&self, id: usize) -> Result<Arc<Opened>, Failure> {
+        let found = self.lock().get(id).map(|slot| Arc::clone(&slot.current));
+        found.ok_or_else(|| Failure::missing(format!("no trace with number {id} is open")))
+    }
+
+    /// All of them, in order.
+    pub(crate) fn all(&self) -> Vec<Arc<Opened>> {
+        self.lock().iter().map(|slot| Arc::clone(&slot.current)).collect()
+    }
+
+    /// How all of them are.
+    pub(crate) fn changes(&self) -> Vec<Change> {
+        self.all().iter().map(|opened| opened.change()).collect()
+    }
+
+    fn read(&self, id: usize, path: &Path) -> Arc<Opened> {
+        Opened::begin(id, path.to_owned(), self.hub.clone())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Slot>> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
