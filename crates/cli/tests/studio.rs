@@ -16,8 +16,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::support::{command, root, tracesmith};
@@ -117,7 +116,7 @@ impl Studio {
     /// Sends a signal, and waits for the end: how long it took, the exit code, and what was said.
     fn end_with(mut self, signal: Signal) -> (Duration, Option<i32>, String) {
         let begin = Instant::now();
-        kill(Pid::from_raw(self.child.id().cast_signed()), signal).unwrap();
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
         let status = self.child.wait().unwrap();
         let waited = begin.elapsed();
         let mut talk = String::new();
@@ -220,7 +219,7 @@ fn analyses_are_what_the_command_prints() {
 
 #[test]
 fn ctrl_c_ends_it_at_once_also_with_an_open_stream() {
-    for signal in [Signal::SIGINT, Signal::SIGTERM] {
+    for signal in [Signal::INT, Signal::TERM] {
         let studio = studio(&[TRAIN, "--no-browser"]);
         studio.ready();
         let mut stream = studio.send("/api/v1/events");
@@ -322,7 +321,7 @@ fn the_browser_gets_a_file_that_only_the_user_can_read() {
         );
         thread::sleep(Duration::from_millis(10));
     }
-    assert_eq!(unused.end_with(Signal::SIGINT).1, Some(0));
+    assert_eq!(unused.end_with(Signal::INT).1, Some(0));
     assert_eq!(fs::read_dir(&runtime).unwrap().count(), 0);
 }
 
@@ -336,12 +335,12 @@ fn other_addresses_are_warned_of_and_wrong_arguments_fail() {
         "--allow-host",
         "gpu.example",
     ]);
-    let (_, _, talk) = listening.end_with(Signal::SIGINT);
+    let (_, _, talk) = listening.end_with(Signal::INT);
     assert!(!talk.contains("warning"), "{talk}");
     let mut program = command();
     program.args(["studio", TRAIN, "--no-browser", "--listen", "0.0.0.0"]);
     let open = start(&mut program);
-    let (_, _, talk) = open.end_with(Signal::SIGINT);
+    let (_, _, talk) = open.end_with(Signal::INT);
     assert!(talk.contains("warning: everyone who reaches 0.0.0.0"), "{talk}");
     let held = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = held.local_addr().unwrap().port().to_string();

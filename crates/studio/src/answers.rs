@@ -12,15 +12,17 @@ use crate::payload::Payload;
 use crate::reply::Failure;
 use crate::work::{Length, Work};
 
-/// Memory of all answers that are kept.
+/// Memory of all answers that are kept, unless a test has less.
 const KEPT_BYTES: usize = 64 << 20;
 
 /// The answers, by question.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Answers(Arc<Mutex<Known>>);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Known {
+    /// Memory of all that is kept, at most.
+    room: usize,
     entries: FxHashMap<String, Entry>,
     bytes: usize,
     /// Counts uses, so that the answer that was used least lately goes first.
@@ -59,7 +61,22 @@ impl Drop for Waiter {
     }
 }
 
+impl Default for Answers {
+    fn default() -> Self {
+        Self::with_room(KEPT_BYTES)
+    }
+}
+
 impl Answers {
+    fn with_room(room: usize) -> Self {
+        Answers(Arc::new(Mutex::new(Known {
+            room,
+            entries: FxHashMap::default(),
+            bytes: 0,
+            uses: 0,
+        })))
+    }
+
     /// The answer to a question: a kept one, that of somebody who asked the same before, or a new one.
     pub(crate) async fn get(
         &self,
@@ -118,7 +135,7 @@ impl Answers {
             known.entries.remove(question);
         }
         let Ok(payload) = result else { return };
-        if !is_ours || payload.memory_bytes() > KEPT_BYTES {
+        if !is_ours || payload.memory_bytes() > known.room {
             return;
         }
         known.uses += 1;
@@ -138,7 +155,7 @@ impl Answers {
 
 impl Known {
     fn shrink(&mut self) {
-        while self.bytes > KEPT_BYTES {
+        while self.bytes > self.room {
             let done = self.entries.iter().filter_map(|(question, entry)| match entry {
                 Entry::Done { payload, last_use } => Some((*last_use, question, payload.memory_bytes())),
                 Entry::Running(_) => None,
@@ -193,6 +210,7 @@ mod tests {
     fn runtime() -> tokio::runtime::Runtime {
         tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
+            .enable_time()
             .build()
             .unwrap()
     }
@@ -247,22 +265,28 @@ mod tests {
 
     #[test]
     fn errors_are_not_kept_and_old_answers_go() {
-        let (answers, work) = (Answers::default(), Work::new());
+        let (answers, work) = (Answers::with_room(2_500), Work::new());
         runtime().block_on(async {
             let failed = answers.get(&work, "a".to_owned(), |_| Err(Failure::bad("no")));
             assert_eq!(failed.await.unwrap_err().error(), "no");
-            for at in 0..20_usize {
-                let bytes: Vec<u8> = (0..8_000_000_u32)
-                    .map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8)
-                    .collect();
-                answers
-                    .get(&work, at.to_string(), |_| Ok(Payload::binary(bytes)))
-                    .await
-                    .unwrap();
+            let ask = |name: &str, bytes: usize| {
+                let answer = answers.get(&work, name.to_owned(), move |_| {
+                    Ok(Payload::binary(vec![b'x'; bytes]))
+                });
+                async { answer.await.unwrap() }
+            };
+            for name in ["a", "b", "a", "c"] {
+                ask(name, 1_000).await;
             }
+            ask("too large", 3_000).await;
             let known = answers.lock();
-            assert!(known.bytes <= KEPT_BYTES, "{}", known.bytes);
-            assert!(known.entries.contains_key("19") && !known.entries.contains_key("0"));
+            let mut kept: Vec<&str> = known.entries.keys().map(String::as_str).collect();
+            kept.sort_unstable();
+            assert_eq!(
+                (kept, known.bytes),
+                (vec!["a", "c"], 2_000),
+                "b was used least lately"
+            );
         });
     }
 }

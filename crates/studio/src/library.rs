@@ -12,6 +12,8 @@ use crate::reply::Failure;
 #[derive(Debug)]
 pub(crate) struct Library {
     slots: Mutex<Vec<Slot>>,
+    /// Held while a file is opened: numbers are given one by one.
+    opening: Mutex<()>,
     hub: Hub,
 }
 
@@ -26,6 +28,7 @@ impl Library {
     pub(crate) fn new(hub: Hub) -> Self {
         Library {
             slots: Mutex::new(Vec::new()),
+            opening: Mutex::new(()),
             hub,
         }
     }
@@ -40,30 +43,33 @@ impl Library {
 
     /// Opens a file, or the one that is open already, again if it has changed. Gives its number.
     pub(crate) fn open(&self, path: PathBuf) -> usize {
-        let mut slots = self.lock();
-        let known = slots.iter().position(|slot| slot.path == path);
-        let id = known.unwrap_or(slots.len());
-        match known {
-            Some(id) if slots[id].current.has_changed() => {
-                slots[id].current.end();
-                slots[id].current = self.read(id, &path);
-            }
-            Some(_) => {}
-            None => {
-                let current = self.read(id, &path);
-                slots.push(Slot { path, current });
-            }
+        let _one_by_one = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.lock().iter().position(|slot| slot.path == path);
+        if let Some(id) = known {
+            self.renew(id);
+            return id;
         }
+        let id = self.lock().len();
+        let current = Opened::begin(id, path.clone(), self.hub.clone());
+        self.lock().push(Slot { path, current });
         id
     }
 
     /// Reads files again that have changed since they were read.
     pub(crate) fn refresh(&self) {
-        for (id, slot) in self.lock().iter_mut().enumerate() {
-            if slot.current.has_changed() {
-                slot.current.end();
-                slot.current = self.read(id, &slot.path);
-            }
+        let _one_by_one = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = self.lock().len();
+        (0..count).for_each(|id| self.renew(id));
+    }
+
+    /// Reads a file again if it has changed. The file system, which may be far away, is not asked under the lock that all
+    /// requests need.
+    fn renew(&self, id: usize) {
+        let Ok(current) = self.get(id) else { return };
+        if current.has_changed() {
+            current.end();
+            let again = Opened::begin(id, current.path.clone(), self.hub.clone());
+            self.lock()[id].current = again;
         }
     }
 
@@ -81,10 +87,6 @@ impl Library {
     /// How all of them are.
     pub(crate) fn changes(&self) -> Vec<Change> {
         self.all().iter().map(|opened| opened.change()).collect()
-    }
-
-    fn read(&self, id: usize, path: &Path) -> Arc<Opened> {
-        Opened::begin(id, path.to_owned(), self.hub.clone())
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Slot>> {

@@ -1,5 +1,7 @@
 //! Errors as answers: a status, a sentence, and what to do about it.
 
+use std::time::Duration;
+
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
@@ -7,6 +9,11 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+
+/// Bytes of the body of a request.
+pub(crate) const MOST_BODY_BYTES: usize = 1 << 20;
+/// How long a body may take to come.
+const BODY_TIME: Duration = Duration::from_secs(10);
 
 /// An answer that says why there is no other.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -155,8 +162,20 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Sent<T> {
     type Rejection = Failure;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Failure> {
-        let body = Bytes::from_request(request, state)
+        let announced = request.headers().get(header::CONTENT_LENGTH);
+        let announced = announced.and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
+        if announced.is_some_and(|length| length > MOST_BODY_BYTES) {
+            let text = "the body of the request is longer than 1 MB";
+            return Err(Failure::new(StatusCode::PAYLOAD_TOO_LARGE, text));
+        }
+        let body = tokio::time::timeout(BODY_TIME, Bytes::from_request(request, state))
             .await
+            .map_err(|_| {
+                Failure::new(
+                    StatusCode::REQUEST_TIMEOUT,
+                    "the body of the request did not come",
+                )
+            })?
             .map_err(|refused| Failure::new(refused.status(), refused.body_text()))?;
         serde_json::from_slice(&body)
             .map(Sent)

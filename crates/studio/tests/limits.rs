@@ -59,11 +59,18 @@ fn slow_heads_end_the_connection() {
     let mut reused = server.connect();
     let request = format!("GET / HTTP/1.1\r\n{}\r\n\r\n", server.host());
     reused.write_all(request.as_bytes()).unwrap();
+    // A body that does not come.
+    let mut bodiless = server.connect();
+    let request = server
+        .post_text("open", "{}")
+        .replace("content-length: 2", "content-length: 2000");
+    bodiless.write_all(request.as_bytes()).unwrap();
     for stream in [&mut silent, &mut slow, &mut reused] {
         let mut rest = Vec::new();
         let _ = stream.read_to_end(&mut rest);
         assert!(!String::from_utf8_lossy(&rest).contains(" 200 "));
     }
+    read_answer(&mut bodiless).unwrap().error(408);
     let waited = begin.elapsed();
     assert!(
         waited >= Duration::from_secs(9) && waited < Duration::from_secs(30),

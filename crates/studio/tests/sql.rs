@@ -17,7 +17,7 @@ fn body(query: &str) -> String {
 fn queries_give_columns_with_types_and_rows() {
     let server = start(&[&train()]);
     server.ready(0);
-    let query = "select name, count(*) as n, avg(dur) / 2 as half, null as nothing from kernel group by 1 order by n desc, name";
+    let query = "select name, count(*) as n, avg(dur) / 2 as half, null as empty from kernel group by 1 order by n desc, name";
     let table = server.post("t/0/sql", &body(query)).good();
     let kinds: Vec<&str> = table["columns"]
         .as_array()

@@ -43,7 +43,7 @@ pub(super) async fn analysis(
     Asked(chosen): Asked<Chosen>,
     headers: HeaderMap,
 ) -> Result<Response, Failure> {
-    let subject = Subject::of(&studio, id)?;
+    let subject = Subject::of(&studio, id).await?;
     let question = subject.question(&format!("analysis {name} {}", uri.query().unwrap_or_default()));
     let answer = studio.answers.get(&studio.work, question, move |_| {
         let trace = &subject.ready.trace;

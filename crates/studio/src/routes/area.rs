@@ -45,7 +45,7 @@ pub(super) async fn area(
     Asked(chosen): Asked<Chosen>,
     headers: HeaderMap,
 ) -> Result<Response, Failure> {
-    let subject = Subject::of(&studio, id)?;
+    let subject = Subject::of(&studio, id).await?;
     let answer = studio.work.run(Length::Quick, move |_| {
         let grid = subject.ready.grid();
         let rows = match chosen.rows.as_str() {

@@ -44,7 +44,7 @@ pub(super) async fn cut(
         return Err(Failure::new(StatusCode::FORBIDDEN, "this server only reads")
             .with_hint("start 'tracesmith studio' with --control to let pages write files"));
     }
-    let subject = Subject::of(&studio, id)?;
+    let subject = Subject::of(&studio, id).await?;
     let folder = studio.folder.clone();
     let answer = studio.work.run(Length::Long, move |_| {
         let trace = &subject.ready.trace;

@@ -49,7 +49,7 @@ pub(super) async fn flame(
     Asked(chosen): Asked<Chosen>,
     headers: HeaderMap,
 ) -> Result<Response, Failure> {
-    let subject = Subject::of(&studio, id)?;
+    let subject = Subject::of(&studio, id).await?;
     let question = subject.question(&format!("flame {chosen:?}"));
     let answer = studio.answers.get(&studio.work, question, move |_| {
         let trace = &subject.ready.trace;

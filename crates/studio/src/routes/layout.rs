@@ -192,7 +192,7 @@ pub(super) async fn shapes(
     Asked(First { from }): Asked<First>,
     headers: HeaderMap,
 ) -> Result<Response, Failure> {
-    let subject = Subject::of(&studio, id)?;
+    let subject = Subject::of(&studio, id).await?;
     let answer = studio.work.run(Length::Quick, move |_| {
         let shapes = subject.ready.grid().shapes();
         let row = |shape: &'_ Shape| -> (String, String, &'static str, u8) {

@@ -32,11 +32,9 @@ use crate::access::{guard, with_key};
 use crate::assets::asset;
 use crate::events::Stream;
 use crate::opened::{Opened, Ready};
-use crate::reply::Failure;
+use crate::reply::{Failure, MOST_BODY_BYTES};
 use crate::studio::Studio;
-
-/// Bytes of the body of a request.
-const MOST_BODY_BYTES: usize = 1 << 20;
+use crate::work::Length;
 
 /// Answers everything.
 pub(crate) fn router(studio: &Arc<Studio>) -> Router {
@@ -90,10 +88,14 @@ struct Subject {
 
 impl Subject {
     /// Fails if it is not read yet, or has changed.
-    fn of(studio: &Studio, id: usize) -> Result<Self, Failure> {
+    async fn of(studio: &Studio, id: usize) -> Result<Self, Failure> {
         let opened = studio.library.get(id)?;
-        let ready = opened.ready()?;
-        Ok(Subject { opened, ready })
+        // Asks the file system, which may be far away.
+        let checked = studio.work.run(Length::Quick, move |_| {
+            let ready = opened.ready()?;
+            Ok(Subject { opened, ready })
+        });
+        checked.await
     }
 
     /// A question to this trace, as a key of kept answers.

@@ -45,7 +45,7 @@ pub(super) async fn source(
     Asked(Place { file, line }): Asked<Place>,
     headers: HeaderMap,
 ) -> Result<Response, Failure> {
-    let subject = Subject::of(&studio, id)?;
+    let subject = Subject::of(&studio, id).await?;
     let folder = studio.folder.clone();
     let answer = studio.work.run(Length::Quick, move |_| {
         let Ready { trace, facts, .. } = &subject.ready;

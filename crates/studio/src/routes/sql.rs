@@ -64,7 +64,7 @@ pub(super) async fn sql(
     headers: HeaderMap,
     Sent(Question { query, limit }): Sent<Question>,
 ) -> Result<Response, Failure> {
-    let subject = Subject::of(&studio, id)?;
+    let subject = Subject::of(&studio, id).await?;
     let limit = limit.unwrap_or(ROWS).min(MOST_ROWS);
     let database = studio.work.run(Length::Quick, move |_| {
         let limits = Limits {

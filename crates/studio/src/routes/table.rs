@@ -54,7 +54,7 @@ pub(super) async fn table(
     Asked(chosen): Asked<Chosen>,
     headers: HeaderMap,
 ) -> Result<Response, Failure> {
-    let subject = Subject::of(&studio, id)?;
+    let subject = Subject::of(&studio, id).await?;
     let answer = studio.work.run(Length::Long, move |cancel| {
         let rows = match name.as_str() {
             states::NAME => states::totals(&subject.ready)?,

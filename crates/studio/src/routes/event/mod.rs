@@ -97,7 +97,7 @@ pub(super) async fn event(
     Asked(chosen): Asked<Chosen>,
     headers: HeaderMap,
 ) -> Result<Response, Failure> {
-    let subject = Subject::of(&studio, id)?;
+    let subject = Subject::of(&studio, id).await?;
     let answer = studio.work.run(Length::Quick, move |cancel| {
         Payload::json(&event_of(&subject, &chosen, cancel)?)
     });

@@ -93,8 +93,8 @@ pub(super) async fn search(
     Asked(chosen): Asked<Chosen>,
     headers: HeaderMap,
 ) -> Result<Response, Failure> {
-    let subject = Subject::of(&studio, id)?;
-    let answer = studio.work.run(Length::Long, move |cancel| {
+    let subject = Subject::of(&studio, id).await?;
+    let answer = studio.work.run(Length::Quick, move |cancel| {
         Payload::json(&found(&subject, &chosen, cancel)?)
     });
     Ok(answer.await?.response(&headers, Keep::No))
