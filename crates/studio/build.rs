@@ -46,7 +46,7 @@ fn find(folder: &Path, files: &mut Vec<PathBuf>) {
     for entry in entries.flatten() {
         let path = entry.path();
         // Tests of the pages are no part of them.
-        let is_test = path.file_name().is_some_and(|name| name == "tests");
+        let is_test = path.file_name().is_some_and(|name| name == "test");
         match path.is_dir() {
             true if is_test => {}
             true => find(&path, files),

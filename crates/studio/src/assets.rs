@@ -119,8 +119,8 @@ fn read(folder: &Path, path: &str) -> Option<Payload> {
 fn find_modules(root: &Path, folder: &Path, modules: &mut Vec<String>) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for path in entries.flatten().map(|entry| entry.path()) {
-        let is_tests = path.file_name().is_some_and(|name| name == "tests");
-        if path.is_dir() && !is_tests {
+        let is_test = path.file_name().is_some_and(|name| name == "test");
+        if path.is_dir() && !is_test {
             find_modules(root, &path, modules);
         }
         let inside: Option<PathBuf> = path.strip_prefix(root).ok().map(Path::to_path_buf);
@@ -149,11 +149,11 @@ mod tests {
         let outside = tempfile::tempdir().unwrap();
         let folder = outside.path().join("ui");
         fs::create_dir_all(folder.join("core")).unwrap();
-        fs::create_dir_all(folder.join("tests")).unwrap();
+        fs::create_dir_all(folder.join("test")).unwrap();
         fs::write(outside.path().join("secret.js"), "x").unwrap();
         fs::write(folder.join("index.html"), "<head></head>").unwrap();
         fs::write(folder.join("core/api.js"), "x").unwrap();
-        fs::write(folder.join("tests/a.js"), "x").unwrap();
+        fs::write(folder.join("test/a.js"), "x").unwrap();
         fs::write(folder.join("notes.txt"), "x").unwrap();
         std::os::unix::fs::symlink("../secret.js", folder.join("link.js")).unwrap();
         assert!(read(&folder, "core/api.js").is_some());

@@ -261,6 +261,20 @@ fn searches_find_names_and_functions() {
         (&part["total"], &part["results"][0]["name"]),
         (&1.into(), &"GEMM_big".into())
     );
+    let row = &found["results"][0]["row"];
+    let near = |way: &str| server.json(&format!("t/0/neighbor?row={row}&{way}"));
+    let shape = &found["results"][0]["shape"];
+    assert_eq!(near("time=-1&direction=next")["start"], 0);
+    assert_eq!(near("time=0&direction=next")["start"], 100);
+    assert_eq!(
+        near(&format!("time=0&direction=next&shape={shape}"))["start"],
+        1_000
+    );
+    assert_eq!(
+        near(&format!("time=1000&direction=previous&shape={shape}"))["start"],
+        0
+    );
+    assert!(near("time=1000&direction=next").is_null() && near("time=-1&direction=previous").is_null());
     let by_stack = server.json("t/0/search?q=function_1");
     assert_eq!(
         (&by_stack["total"], &by_stack["results"][0]["where"]),

@@ -19,7 +19,8 @@ pub(super) struct Chosen {
     /// All rows without this.
     #[serde(default)]
     rows: String,
-    from: u64,
+    /// A view may begin before the origin.
+    from: i64,
     to: u64,
 }
 
@@ -52,7 +53,7 @@ pub(super) async fn area(
             "" => (0..grid.rows()).collect(),
             rows => rows_of(rows, grid)?,
         };
-        let totals = grid.totals(&rows, chosen.from, chosen.to);
+        let totals = grid.totals(&rows, chosen.from.max(0).unsigned_abs(), chosen.to);
         let shapes: Vec<Total<'_>> = totals
             .iter()
             .map(|total| Total {

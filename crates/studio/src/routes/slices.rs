@@ -6,11 +6,13 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
 use serde::{Deserialize, Serialize};
+use tracesmith_trace::grid::SliceRef;
 use tracesmith_trace::overview::Direction;
 
 use super::Subject;
 use super::tiles::rows_of;
 use crate::payload::{Keep, Payload};
+use crate::places::slices_at;
 use crate::reply::{Asked, Failure, Named};
 use crate::studio::Studio;
 use crate::work::Length;
@@ -25,7 +27,8 @@ const MORE: u32 = 1;
 #[derive(Debug, Deserialize)]
 pub(super) struct Chosen {
     rows: String,
-    from: u64,
+    /// A view may begin before the origin.
+    from: i64,
     to: u64,
     limit: Option<usize>,
 }
@@ -40,6 +43,7 @@ pub(super) async fn slices(
     let answer = studio.work.run(Length::Quick, move |cancel| {
         let grid = subject.grid_of(&generation)?;
         let rows = rows_of(&chosen.rows, grid)?;
+        let from = chosen.from.max(0).unsigned_abs();
         let limit = chosen.limit.unwrap_or(SLICES).min(MOST_SLICES);
         let mut bytes = Vec::new();
         bytes.extend_from_slice(b"TSSL");
@@ -51,7 +55,7 @@ pub(super) async fn slices(
             if cancel.is_cancelled() {
                 return Err(Failure::cancelled());
             }
-            let found = grid.slices(row, chosen.from, chosen.to, limit);
+            let found = grid.slices(row, from, chosen.to, limit);
             let flags = if found.has_more { MORE } else { 0 };
             for number in [row, found.starts.len() as u32, flags, 0] {
                 bytes.extend_from_slice(&number.to_le_bytes());
@@ -72,7 +76,8 @@ pub(super) async fn slices(
 #[derive(Debug, Deserialize)]
 pub(super) struct Next {
     row: u32,
-    time: u64,
+    /// May lie before the origin: the next slice can start there.
+    time: i64,
     direction: Way,
     shape: Option<u32>,
 }
@@ -103,11 +108,18 @@ pub(super) async fn neighbor(
     let answer = studio.work.run(Length::Quick, move |_| {
         let grid = subject.ready.grid();
         rows_of(&next.row.to_string(), grid)?;
-        let direction = match next.direction {
-            Way::Next => Direction::Forward,
-            Way::Previous => Direction::Back,
+        let time = u64::try_from(next.time);
+        let near = |direction| grid.neighbor(next.row, time.unwrap_or(0), direction, next.shape);
+        let is_meant = |slice: &SliceRef| next.shape.is_none_or(|shape| slice.shape == shape);
+        let found = match (next.direction, time) {
+            (Way::Next, Ok(_)) => near(Direction::Forward),
+            (Way::Next, Err(_)) => {
+                let first = slices_at(grid, next.row, 0).into_iter().find(is_meant);
+                first.or_else(|| near(Direction::Forward))
+            }
+            (Way::Previous, Ok(_)) => near(Direction::Back),
+            (Way::Previous, Err(_)) => None,
         };
-        let found = grid.neighbor(next.row, next.time, direction, next.shape);
         Payload::json(&found.map(|slice| Found {
             row: next.row,
             start: slice.start,

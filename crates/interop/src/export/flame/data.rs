@@ -24,7 +24,6 @@ pub struct FlameNode {
     #[serde(rename = "self")]
     pub own: u64,
     /// What it called.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub children: Vec<FlameNode>,
 }
 
