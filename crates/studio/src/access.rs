@@ -51,7 +51,11 @@ impl Hosts {
     pub(crate) fn new(listen: Option<IpAddr>, allowed: &[String]) -> Self {
         Hosts {
             listen: listen.filter(|address| !address.is_unspecified()),
-            allowed: allowed.iter().map(|name| name.to_ascii_lowercase()).collect(),
+            // Any port will do, so one that is given says nothing.
+            allowed: allowed
+                .iter()
+                .map(|name| name_of(name).unwrap_or(name).to_ascii_lowercase())
+                .collect(),
         }
     }
 
@@ -193,7 +197,7 @@ mod tests {
 
     #[test]
     fn hosts_are_known_with_any_port_and_nothing_else() {
-        let hosts = Hosts::new("10.0.0.7".parse().ok(), &["Proxy.example".to_owned()]);
+        let hosts = Hosts::new("10.0.0.7".parse().ok(), &["Proxy.example:8443".to_owned()]);
         for here in [
             "127.0.0.1",
             "127.0.0.1:1",

@@ -35,9 +35,12 @@ impl Library {
 
     /// Opens a file that the user named. What is no file, such as a pipe, is read as it is.
     pub(crate) fn open_named(&self, path: &Path) -> io::Result<usize> {
-        let real = path.canonicalize()?;
-        // The name of a pipe in /dev/fd leads to no file.
-        let path = if real.exists() { real } else { path.to_owned() };
+        let path = match path.canonicalize() {
+            Ok(real) => real,
+            // A pipe of a shell has a path in /dev/fd that leads to no other.
+            Err(_) if path.metadata().is_ok() => path.to_owned(),
+            Err(error) => return Err(error),
+        };
         Ok(self.open(path))
     }
 
