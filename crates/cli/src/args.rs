@@ -7,6 +7,7 @@ mod replay;
 #[cfg(feature = "sqlite")]
 mod sql;
 mod stacks;
+mod studio;
 mod units;
 
 use std::path::PathBuf;
@@ -31,6 +32,7 @@ pub(crate) use replay::{
 #[cfg(feature = "sqlite")]
 pub(crate) use sql::SqlArgs;
 pub(crate) use stacks::{FlameArgs, SymbolizeArgs};
+pub(crate) use studio::StudioArgs;
 #[cfg(feature = "sqlite")]
 pub(crate) use units::DurationArg;
 
@@ -196,6 +198,17 @@ Example: tracesmith top train.sbt
 
 ? shows the keys. 'tracesmith view --help' describes how to write times.")]
     Top(TopArgs),
+    /// Browse traces in a browser: timeline, search, idle causes, findings, SQL
+    #[command(after_help = "\
+Examples:
+  tracesmith studio train.sbt
+  tracesmith studio before.sbt after.sbt
+  tracesmith studio                          (the page lists the files below the current folder)
+  tracesmith studio train.sbt --no-browser --port 8000
+
+On a remote machine: run the last example there, 'ssh -L 8000:127.0.0.1:8000 MACHINE' here, and open
+the address that it prints. The address has a key; without it, nobody gets anything. Ctrl-C ends it.")]
+    Studio(StudioArgs),
     /// Replay recorded GPU work and compare the resulting memory
     #[command(after_help = "\
 Examples:

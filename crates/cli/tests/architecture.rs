@@ -90,6 +90,11 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
         &["tracesmith-cuda", "tracesmith-wire", "tracesmith-interop", "clap"],
     ),
     (
+        "studio",
+        &["format", "trace", "interop", "sql"],
+        &["tracesmith-cuda", "tracesmith-wire", "tracesmith", "clap"],
+    ),
+    (
         "replay",
         &["format", "cuda"],
         &["tracesmith", "tracesmith-trace", "clap"],
@@ -102,7 +107,7 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
     (
         "cli",
         &[
-            "format", "wire", "collect", "trace", "interop", "sql", "replay", "machine", "symbols",
+            "format", "wire", "collect", "trace", "interop", "sql", "replay", "machine", "studio", "symbols",
         ],
         &["tracesmith-inject", "tracesmith-fake-cuda"],
     ),

@@ -26,6 +26,7 @@ fn help_says_what_can_be_asked() {
         "analyze",
         "sql",
         "states",
+        "studio",
         "report",
         "diff",
         "replay",

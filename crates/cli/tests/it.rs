@@ -65,6 +65,7 @@ mod selections;
 mod sql;
 mod sql_prompt;
 mod stack_commands;
+mod studio;
 mod support;
 mod time_ranges;
 mod timeline;

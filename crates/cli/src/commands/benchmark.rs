@@ -10,7 +10,6 @@ use tracesmith_format::tables::HealthCause;
 use tracesmith_machine::workload::benchmark::KERNEL;
 use tracesmith_trace::{EventKind, NamePattern, Query, Trace, units};
 
-use super::info::health_lines;
 use super::ourselves::{capture, run_bare};
 use crate::args::{BenchmarkArgs, Format};
 use crate::exit::Exit;
@@ -149,7 +148,7 @@ fn recorded_in(file: &Path) -> anyhow::Result<Recorded> {
         records,
         dropped: dropped_of(&trace),
         file_bytes: trace.file_bytes(),
-        problems: health_lines(&trace.health()),
+        problems: trace.health().sentences(),
         stacks,
     })
 }

@@ -324,46 +324,13 @@ fn show_health(
         return Ok(());
     }
     output.line(&format!("{FAINT}health{FAINT:#}     {BAD}incomplete{BAD:#}"))?;
-    for line in health_lines(health) {
+    for line in health.sentences() {
         output.line(&format!("  {line}"))?;
     }
     if !health.damage.is_empty() {
         output.note(&repair_hint(&args.file));
     }
     Ok(())
-}
-
-/// Describes why a trace is incomplete.
-pub(crate) fn health_lines(health: &HealthReport) -> Vec<String> {
-    let mut lines: Vec<String> = health.damage.iter().map(|damage| damage.to_string()).collect();
-    for item in &health.recorded {
-        let mut line = item.cause.name().unwrap_or("other").to_owned();
-        if let Some(table) = item.table {
-            line += &format!(" ({table})");
-        }
-        if item.count > 0 {
-            line += &format!(": {}", units::counted(item.count, "record", "records"));
-        }
-        if item.bytes > 0 {
-            line += &format!(", {}", units::bytes(item.bytes));
-        }
-        if !item.detail.is_empty() {
-            line += &format!(": {}", item.detail);
-        }
-        lines.push(line);
-    }
-    if health.mended_strings > 0 {
-        lines.push(format!(
-            "{} not UTF-8",
-            units::counted(health.mended_strings, "string is", "strings are")
-        ));
-    }
-    for clock in &health.unlinked_clocks {
-        lines.push(format!(
-            "times of {clock} cannot be aligned with the others: no clock pairs link them"
-        ));
-    }
-    lines
 }
 
 fn json_of(
@@ -420,7 +387,7 @@ fn json_of(
         "tables": tables::value(trace, source, kinds, args.columns),
         "recording": recording::report(trace, &args.file).map(|report| report.value()),
         "health": {
-            "good": trace.health().is_good(), "problems": health_lines(&trace.health()),
+            "good": trace.health().is_good(), "problems": trace.health().sentences(),
             "verified": checked != Checked::Partly,
         },
     })

@@ -30,6 +30,7 @@ mod report;
 #[cfg(feature = "sqlite")]
 mod sql;
 mod states;
+mod studio;
 mod symbolize;
 mod top;
 mod version;
@@ -53,6 +54,7 @@ pub(crate) fn run(args: Args, output: &mut Output) -> anyhow::Result<Exit> {
         Command::Devices => return devices::run(output),
         Command::Diff(args) => return diff::run(&args, output),
         Command::Doctor(args) => return doctor::run(&args, output),
+        Command::Studio(args) => return studio::run(&args, output),
         Command::Top(args) => return top::run(&args, output),
         Command::Replay(args) => return replay::run(&args, output),
         Command::Extract(args) => extract::run(&args, output),

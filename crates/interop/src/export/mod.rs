@@ -48,6 +48,7 @@ use tracesmith_trace::{Progress, ProgressFn, Query, TimeRange, Trace};
 
 use crate::error::Error;
 pub use event_json::EventJson;
+pub use flame::{FlameNode, flame_graph};
 pub use kineto::{KinetoOptions, kineto_processes};
 pub use out::Out;
 pub use owners::processes_with_events;

@@ -570,7 +570,7 @@ struct Held {
 }
 
 /// The cause with the largest part in a gap of a device.
-pub(crate) fn main_cause(activity: &Activity, gap: &Gap) -> IdleCause {
+pub fn main_cause(activity: &Activity, gap: &Gap) -> IdleCause {
     let mut nanos = [0; IdleCause::ALL.len()];
     split(activity, *gap, None, &mut |cause, part| {
         nanos[cause as usize] += part

@@ -4,6 +4,8 @@ use serde::{Serialize, Serializer};
 use tracesmith_format::tables::{Health, HealthCause};
 use tracesmith_format::{BlockKind, Damage};
 
+use crate::units;
+
 /// Everything that keeps a trace from being whole.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct HealthReport {
@@ -44,6 +46,39 @@ impl HealthReport {
             && self.damage.is_empty()
             && self.mended_strings == 0
             && self.unlinked_clocks.is_empty()
+    }
+
+    /// What is amiss, in words: one line for each.
+    pub fn sentences(&self) -> Vec<String> {
+        let mut lines: Vec<String> = self.damage.iter().map(|damage| damage.to_string()).collect();
+        for item in &self.recorded {
+            let mut line = item.cause.name().unwrap_or("other").to_owned();
+            if let Some(table) = item.table {
+                line += &format!(" ({table})");
+            }
+            if item.count > 0 {
+                line += &format!(": {}", units::counted(item.count, "record", "records"));
+            }
+            if item.bytes > 0 {
+                line += &format!(", {}", units::bytes(item.bytes));
+            }
+            if !item.detail.is_empty() {
+                line += &format!(": {}", item.detail);
+            }
+            lines.push(line);
+        }
+        if self.mended_strings > 0 {
+            lines.push(format!(
+                "{} not UTF-8",
+                units::counted(self.mended_strings, "string is", "strings are")
+            ));
+        }
+        for clock in &self.unlinked_clocks {
+            lines.push(format!(
+                "times of {clock} cannot be aligned with the others: no clock pairs link them"
+            ));
+        }
+        lines
     }
 
     /// Adds what a recorder noted.

@@ -8,7 +8,6 @@ use tracesmith_machine::DevicesReport;
 use tracesmith_trace::{EventKind, Query, Trace, units};
 
 use crate::args::Format;
-use crate::commands::info::health_lines;
 use crate::commands::ourselves::capture;
 use crate::commands::view;
 use crate::output::{FAINT, HEADING, Output};
@@ -47,7 +46,7 @@ pub(super) fn show(device: &str, trace: &Trace, out: &Path, output: &mut Output)
         ))?;
         output.line("")?;
     }
-    for problem in health_lines(&trace.health()) {
+    for problem in trace.health().sentences() {
         output.warning(&format!("the trace is incomplete: {problem}"));
     }
     view::show_totals(trace, &Query::default(), ROWS, output)?;

@@ -4,12 +4,14 @@
 //! within adds what a picture cannot do: a click makes a function as wide as the picture, a search marks functions and says
 //! how much they take together. The program's first function is at the top.
 
+mod data;
 mod svg;
 mod tree;
 
 use crate::error::Error;
 use crate::export::weights::Weights;
 use crate::export::{ExportOptions, ExportReport, Exporter, Out, Way};
+pub use data::{FlameNode, flame_graph};
 use tracesmith_trace::Trace;
 use tree::Tree;
 

@@ -1,0 +1,358 @@
+//! `tracesmith studio`: the real program, asked through its port.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::tests_outside_test_module,
+    reason = "a test may stop on any error"
+)]
+#![allow(missing_docs, unreachable_pub, reason = "nobody uses a test from outside")]
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::support::{command, root, tracesmith};
+
+const TRAIN: &str = "fixtures/train-h200.sbt";
+
+/// A server that runs. It is killed with the test.
+struct Studio {
+    child: Child,
+    url: String,
+}
+
+impl Drop for Studio {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn studio(args: &[&str]) -> Studio {
+    start(
+        command()
+            .arg("studio")
+            .args(args)
+            .env_remove("DISPLAY")
+            .env_remove("WAYLAND_DISPLAY"),
+    )
+}
+
+fn start(command: &mut Command) -> Studio {
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut url = String::new();
+    BufReader::new(child.stdout.as_mut().unwrap())
+        .read_line(&mut url)
+        .unwrap();
+    let url = url.trim().to_owned();
+    assert!(url.starts_with("http://127.0.0.1:"), "{url}");
+    Studio { child, url }
+}
+
+impl Studio {
+    fn port(&self) -> u16 {
+        let port = self.url.trim_start_matches("http://127.0.0.1:");
+        port.split('/').next().unwrap().parse().unwrap()
+    }
+
+    fn key(&self) -> &str {
+        self.url.split_once("#key=").unwrap().1
+    }
+
+    fn send(&self, path: &str) -> TcpStream {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port())).unwrap();
+        let request = format!(
+            "GET {path} HTTP/1.1\r\nhost: localhost:{}\r\nx-tracesmith-key: {}\r\nconnection: close\r\n\r\n",
+            self.port(),
+            self.key()
+        );
+        stream.write_all(request.as_bytes()).unwrap();
+        stream
+    }
+
+    fn get(&self, path: &str) -> (u16, Vec<u8>) {
+        let mut bytes = Vec::new();
+        self.send(path).read_to_end(&mut bytes).unwrap();
+        let end = bytes.windows(4).position(|four| four == b"\r\n\r\n").unwrap();
+        let head = String::from_utf8_lossy(&bytes[..end]);
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        (status, bytes[end + 4..].to_vec())
+    }
+
+    fn json(&self, path: &str) -> Value {
+        let (status, body) = self.get(&format!("/api/v1/{path}"));
+        assert_eq!(status, 200, "{path}: {}", String::from_utf8_lossy(&body));
+        serde_json::from_slice(&body).unwrap()
+    }
+
+    fn ready(&self) -> Value {
+        let begin = Instant::now();
+        loop {
+            let layout = self.json("t/0/layout");
+            if layout["state"] == "ready" && layout["idle"] != "pending" {
+                return layout;
+            }
+            assert!(
+                layout["state"] != "failed" && begin.elapsed() < Duration::from_secs(120),
+                "{layout}"
+            );
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Sends a signal, and waits for the end: how long it took, the exit code, and what was said.
+    fn end_with(mut self, signal: Signal) -> (Duration, Option<i32>, String) {
+        let begin = Instant::now();
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+        let status = self.child.wait().unwrap();
+        let waited = begin.elapsed();
+        let mut talk = String::new();
+        self.child
+            .stderr
+            .as_mut()
+            .unwrap()
+            .read_to_string(&mut talk)
+            .unwrap();
+        (waited, status.code(), talk)
+    }
+}
+
+#[test]
+fn analyses_are_what_the_command_prints() {
+    let studio = studio(&[TRAIN, "--no-browser"]);
+    let layout = studio.ready();
+    let origin: u64 = layout["origin_ns"].as_str().unwrap().parse().unwrap();
+    let info: Value = serde_json::from_str(&tracesmith(["info", TRAIN, "--format", "json"]).ok()).unwrap();
+    let command = |args: &[&str]| -> Value {
+        let args = ["analyze", TRAIN, "--format", "json"].iter().chain(args);
+        serde_json::from_str(&tracesmith(args).ok()).unwrap()
+    };
+    let names = [
+        "utilization",
+        "streams",
+        "idle",
+        "host",
+        "steps",
+        "kernels",
+        "copies",
+        "launches",
+        "memory",
+        "critical-path",
+        "slack",
+        "what-if",
+        "findings",
+    ];
+    for name in names {
+        assert_eq!(
+            studio.json(&format!("t/0/analysis/{name}")),
+            command(&["--only", name]),
+            "{name}"
+        );
+    }
+    assert_eq!(studio.json("t/0/analysis/summary"), command(&[]));
+    // Times of the page count from the origin, those of the command from the start of the trace.
+    let first = info["span_ns"][0].as_u64().unwrap_or(origin);
+    let (from, to) = (20_000_000_u64, 40_000_000_u64);
+    let offset = |time: u64| format!("{}ns", time + origin - first);
+    let range = ["--from".to_owned(), offset(from), "--to".to_owned(), offset(to)];
+    let range: Vec<&str> = range.iter().map(String::as_str).collect();
+    for name in ["idle", "kernels", "launches", "findings"] {
+        let answer = studio.json(&format!("t/0/analysis/{name}?from={from}&to={to}"));
+        assert_eq!(
+            answer,
+            command(&[&["--only", name], &range[..]].concat()),
+            "{name}"
+        );
+    }
+    let pairs: [(&str, &[&str]); 5] = [
+        (
+            "kernels?by=short&limit=3",
+            &["--only", "kernels", "--by", "short", "--limit", "3"],
+        ),
+        (
+            "kernels?by=line&limit=0",
+            &["--only", "kernels", "--by", "line", "--limit", "0"],
+        ),
+        ("kernels?step=1", &["--only", "kernels", "--step", "1"]),
+        (
+            "utilization?device=0",
+            &["--only", "utilization", "--device", "0"],
+        ),
+        (
+            "what-if?what_if=%7B%22scales%22%3A%5B%7B%22name%22%3A%22*gemm*%22%2C%22factor%22%3A0.5%7D%5D%2C%22host_waits%22%3A%22left%22%7D",
+            &["--only", "what-if", "--scale", "*gemm*=0.5", "--without-sync"],
+        ),
+    ];
+    for (path, args) in pairs {
+        assert_eq!(
+            studio.json(&format!("t/0/analysis/{path}")),
+            command(args),
+            "{path}"
+        );
+    }
+    for (path, status) in [
+        ("absent", 404),
+        ("kernels?by=absent", 400),
+        ("kernels?step=999", 404),
+        ("kernels?device=9", 400),
+        ("idle?stream=7", 400),
+        ("kernels?from=5&to=5", 400),
+        ("what-if?what_if=x", 400),
+    ] {
+        let (answered, body) = studio.get(&format!("/api/v1/t/0/analysis/{path}"));
+        assert_eq!(answered, status, "{path}: {}", String::from_utf8_lossy(&body));
+    }
+}
+
+#[test]
+fn ctrl_c_ends_it_at_once_also_with_an_open_stream() {
+    for signal in [Signal::INT, Signal::TERM] {
+        let studio = studio(&[TRAIN, "--no-browser"]);
+        studio.ready();
+        let mut stream = studio.send("/api/v1/events");
+        let mut head = [0; 64];
+        stream.read_exact(&mut head).unwrap();
+        assert!(head.starts_with(b"HTTP/1.1 200"));
+        let (waited, code, talk) = studio.end_with(signal);
+        assert_eq!(code, Some(0), "{talk}");
+        assert!(waited < Duration::from_secs(1), "{waited:?}");
+        assert!(talk.contains("ssh -L") && talk.contains("Ctrl-C"), "{talk}");
+    }
+}
+
+#[test]
+fn it_starts_without_a_file_and_opens_those_of_the_folder() {
+    let mut program = command();
+    program
+        .arg("studio")
+        .arg("--no-browser")
+        .current_dir(root().join("fixtures"));
+    let studio = start(&mut program);
+    let session = studio.json("session");
+    assert_eq!(
+        (&session["traces"], &session["control"]),
+        (&Value::Array(Vec::new()), &false.into())
+    );
+    assert_eq!(session["version"], env!("CARGO_PKG_VERSION"));
+    let files = studio.json("files");
+    let names: Vec<&str> = files["entries"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|entry| entry["name"].as_str())
+        .collect();
+    assert!(names.contains(&"train-h200.sbt"), "{names:?}");
+    assert_eq!(studio.get("/api/v1/t/0/layout").0, 404);
+}
+
+#[test]
+fn the_browser_gets_a_file_that_only_the_user_can_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let (runtime, bin, seen) = (
+        folder.path().join("run"),
+        folder.path().join("bin"),
+        folder.path().join("seen"),
+    );
+    fs::create_dir(&runtime).unwrap();
+    fs::create_dir(&bin).unwrap();
+    let opener = bin.join("xdg-open");
+    fs::write(
+        &opener,
+        format!(
+            "#!/bin/sh\nprintf %s \"$1\" > {0}.part\nmv {0}.part {0}\n",
+            seen.display()
+        ),
+    )
+    .unwrap();
+    fs::set_permissions(&opener, fs::Permissions::from_mode(0o755)).unwrap();
+    let path = std::env::join_paths(std::iter::once(bin).chain(std::env::split_paths(
+        &std::env::var_os("PATH").unwrap_or_default(),
+    )))
+    .unwrap();
+    let mut program = command();
+    program
+        .args(["studio", TRAIN])
+        .env("DISPLAY", ":99")
+        .env("PATH", path)
+        .env("XDG_RUNTIME_DIR", &runtime);
+    let studio = start(&mut program);
+    let begin = Instant::now();
+    while !seen.exists() {
+        assert!(
+            begin.elapsed() < Duration::from_secs(10),
+            "no browser was started"
+        );
+        thread::sleep(Duration::from_millis(10));
+    }
+    let file = fs::read_to_string(&seen).unwrap();
+    assert!(
+        !file.contains(studio.key()),
+        "the key is in a command line: {file}"
+    );
+    let file = Path::new(&file);
+    assert!(file.starts_with(&runtime));
+    assert_eq!(fs::metadata(file).unwrap().permissions().mode() & 0o777, 0o600);
+    assert!(fs::read_to_string(file).unwrap().contains(&studio.url));
+    // It goes when a page has the key, not when somebody else asks for the page.
+    studio.get("/");
+    assert!(file.exists());
+    studio.json("session");
+    assert!(!file.exists());
+    // A server that was not asked anything leaves no file either.
+    fs::remove_file(&seen).unwrap();
+    let unused = start(&mut program);
+    while !seen.exists() {
+        assert!(
+            begin.elapsed() < Duration::from_secs(20),
+            "no browser was started"
+        );
+        thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(unused.end_with(Signal::INT).1, Some(0));
+    assert_eq!(fs::read_dir(&runtime).unwrap().count(), 0);
+}
+
+#[test]
+fn other_addresses_are_warned_of_and_wrong_arguments_fail() {
+    let listening = studio(&[
+        TRAIN,
+        "--no-browser",
+        "--listen",
+        "127.0.0.1",
+        "--allow-host",
+        "gpu.example",
+    ]);
+    let (_, _, talk) = listening.end_with(Signal::INT);
+    assert!(!talk.contains("warning"), "{talk}");
+    let mut program = command();
+    program.args(["studio", TRAIN, "--no-browser", "--listen", "0.0.0.0"]);
+    let open = start(&mut program);
+    let (_, _, talk) = open.end_with(Signal::INT);
+    assert!(talk.contains("warning: everyone who reaches 0.0.0.0"), "{talk}");
+    let held = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = held.local_addr().unwrap().port().to_string();
+    for (args, words) in [
+        (vec!["absent.sbt"], "cannot open absent.sbt"),
+        (vec!["--port", &port], "cannot listen on 127.0.0.1:"),
+        (vec!["--listen", "nowhere"], "invalid"),
+        (vec!["--format", "csv"], "csv"),
+    ] {
+        let args = ["studio", "--no-browser"].into_iter().chain(args);
+        let run = tracesmith(args);
+        assert_eq!(run.code, Some(2), "{words}");
+        assert!(run.stderr.contains(words), "{}", run.stderr);
+    }
+}

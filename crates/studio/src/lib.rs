@@ -1,0 +1,44 @@
+//! Traces in the browser: a server for the user of this machine alone, and the pages that it serves.
+//!
+//! Every answer is one that a library of this project computes, and that a command prints too. The server adds what a
+//! browser needs: tiles of a timeline, a key, and limits. Nothing is sent to anybody else, and pages load nothing from
+//! elsewhere.
+//!
+//! ```no_run
+//! use tracesmith_studio::{Options, Server};
+//!
+//! let server = Server::bind(Options { files: vec!["train.sbt".into()], ..Options::default() })?;
+//! println!("{}", server.url());
+//! server.run()?;
+//! # Ok::<(), tracesmith_studio::Error>(())
+//! ```
+
+mod access;
+mod answers;
+mod assets;
+mod browser;
+mod connections;
+mod error;
+mod events;
+mod facts;
+mod folder;
+mod headers;
+mod identity;
+mod idle;
+mod key;
+mod library;
+mod opened;
+mod options;
+mod payload;
+mod places;
+mod reply;
+mod routes;
+mod server;
+mod studio;
+mod tabs;
+mod work;
+
+pub use browser::{Browser, has_display};
+pub use error::Error;
+pub use options::{Control, Options};
+pub use server::{Ended, Server};

@@ -1,0 +1,206 @@
+//! What a page needs to draw a trace at all: its rows, their names, and how far it is read.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::Response;
+use serde::{Deserialize, Serialize};
+use tracesmith_trace::grid::{Shape, Track};
+
+use super::Subject;
+use crate::opened::{Idle, Opened, Ready, State as Reading};
+use crate::payload::{Keep, Payload};
+use crate::reply::{Asked, Failure, Named};
+use crate::studio::Studio;
+use crate::work::Length;
+
+#[derive(Serialize)]
+struct Layout<'a> {
+    generation: String,
+    state: &'static str,
+    progress: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<&'a str>,
+    /// Too large for a number of a browser.
+    origin_ns: String,
+    span_ns: u64,
+    name: String,
+    path: String,
+    bytes: u64,
+    health: Health,
+    metadata: BTreeMap<String, String>,
+    idle: Idle,
+    groups: Vec<GroupOf>,
+    tracks: Vec<TrackOf<'a>>,
+}
+
+#[derive(Serialize)]
+struct Health {
+    good: bool,
+    sentences: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct GroupOf {
+    id: String,
+    kind: &'static str,
+    label: String,
+    tracks: Vec<usize>,
+}
+
+#[derive(Serialize)]
+struct TrackOf<'a> {
+    id: usize,
+    key: &'a str,
+    kind: &'static str,
+    label: &'a str,
+    group: String,
+    first_row: u32,
+    rows: u32,
+    slices: u64,
+    categories: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unit: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    min: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max: Option<f64>,
+}
+
+pub(super) async fn layout(
+    State(studio): State<Arc<Studio>>,
+    Named(id): Named<usize>,
+    headers: HeaderMap,
+) -> Result<Response, Failure> {
+    let opened = studio.library.get(id)?;
+    let answer = studio.work.run(Length::Quick, move |_| {
+        opened.unchanged()?;
+        match opened.state() {
+            Reading::Ready(ready) => Payload::json(&of_ready(&opened, &ready)),
+            Reading::Reading => Payload::json(&empty(&opened, None)),
+            Reading::Failed(failure) => Payload::json(&empty(&opened, Some(failure.error()))),
+        }
+    });
+    Ok(answer.await?.response(&headers, Keep::No))
+}
+
+/// The layout of a file that is not read, or cannot be.
+fn empty<'a>(opened: &Opened, error: Option<&'a str>) -> Layout<'a> {
+    let change = opened.change();
+    Layout {
+        generation: change.generation,
+        state: change.state,
+        progress: change.progress,
+        error,
+        origin_ns: "0".to_owned(),
+        span_ns: 1,
+        name: opened.name(),
+        path: opened.path.display().to_string(),
+        bytes: opened.bytes(),
+        health: Health {
+            good: true,
+            sentences: Vec::new(),
+        },
+        metadata: BTreeMap::new(),
+        idle: Idle::Pending,
+        groups: Vec::new(),
+        tracks: Vec::new(),
+    }
+}
+
+fn of_ready<'a>(opened: &Opened, ready: &'a Ready) -> Layout<'a> {
+    let (trace, grid) = (&ready.trace, ready.grid());
+    let health = trace.health();
+    let tracks = grid.tracks();
+    let groups = grid.groups().iter().map(|group| GroupOf {
+        id: group.key.to_string(),
+        kind: group.key.kind(),
+        label: group.label.clone(),
+        tracks: (0..tracks.len())
+            .filter(|at| tracks[*at].group == group.key)
+            .collect(),
+    });
+    let mut sentences = health.sentences();
+    sentences.extend(doubts(&grid.doubtful()));
+    Layout {
+        generation: ready.generation().to_owned(),
+        state: "ready",
+        progress: 1.0,
+        origin_ns: grid.origin().to_string(),
+        span_ns: grid.span(),
+        health: Health {
+            good: sentences.is_empty(),
+            sentences,
+        },
+        metadata: trace.metadata.clone(),
+        idle: ready.idle,
+        groups: groups.collect(),
+        tracks: tracks
+            .iter()
+            .enumerate()
+            .map(|(id, track)| track_of(id, track))
+            .collect(),
+        ..empty(opened, None)
+    }
+}
+
+fn track_of(id: usize, track: &Track) -> TrackOf<'_> {
+    TrackOf {
+        id,
+        key: &track.address,
+        kind: track.kind.name(),
+        label: &track.label,
+        group: track.group.to_string(),
+        first_row: track.first_row,
+        rows: track.rows,
+        slices: track.slices,
+        categories: &track.categories,
+        unit: track.unit.as_deref(),
+        min: track.min,
+        max: track.max,
+    }
+}
+
+/// What the picture cannot show as it is, in words.
+fn doubts(doubtful: &tracesmith_trace::overview::Doubtful) -> Vec<String> {
+    let events = |count: u64, what: &str| {
+        let counted = tracesmith_trace::units::counted(count, "event", "events");
+        (count > 0).then(|| format!("{counted} {what}"))
+    };
+    let sentences = [
+        events(doubtful.without_time, "without a time: left out"),
+        events(doubtful.without_end, "without an end: shown as moments"),
+        events(doubtful.backwards, "that end before they start: shown as moments"),
+    ];
+    let more = "more streams and threads than there are rows: events of the others are left out";
+    let more = doubtful.has_more_rows.then(|| more.to_owned());
+    sentences.into_iter().flatten().chain(more).collect()
+}
+
+#[derive(Deserialize)]
+pub(super) struct First {
+    #[serde(default)]
+    from: usize,
+}
+
+/// The table of shapes, from one of them on.
+pub(super) async fn shapes(
+    State(studio): State<Arc<Studio>>,
+    Named(id): Named<usize>,
+    Asked(First { from }): Asked<First>,
+    headers: HeaderMap,
+) -> Result<Response, Failure> {
+    let subject = Subject::of(&studio, id).await?;
+    let answer = studio.work.run(Length::Quick, move |_| {
+        let shapes = subject.ready.grid().shapes();
+        let row = |shape: &'_ Shape| -> (String, String, &'static str, u8) {
+            let kind = shape.kind.map_or("idle", |kind| kind.name());
+            (shape.name.clone(), shape.short_name.clone(), kind, shape.category)
+        };
+        let rows: Vec<_> = shapes.iter().skip(from).map(row).collect();
+        Payload::json(&rows)
+    });
+    Ok(answer.await?.response(&headers, Keep::No))
+}
