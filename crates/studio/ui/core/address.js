@@ -7,7 +7,7 @@ import { store } from './store.js';
 /** @typedef {import('./store.js').State} State */
 
 const WRITE_AFTER_MS = 150;
-const WRITTEN = /** @type {const} */ (['trace', 'window', 'selection', 'area', 'marks', 'tab', 'rows']);
+const WRITTEN = /** @type {const} */ (['trace', 'window', 'selection', 'area', 'marks', 'tab', 'panel', 'rows']);
 const LISTS = /** @type {const} */ (['pinned', 'hidden', 'folded']);
 const LIST_NAMES = { pinned: 'pin', hidden: 'hide', folded: 'fold' };
 
@@ -110,8 +110,6 @@ export function connectAddress() {
     if (how === 'push') history.pushState(null, '', hash);
     else history.replaceState(null, '', hash);
   };
-  /** @type {Set<keyof State>} */
-  const kept = new Set(['trace', 'window', 'selection', 'area', 'marks', 'tab', 'panel', 'rows']);
   store.subscribe((changed, { history: how = 'replace' }) => {
     if (how === 'none' || !WRITTEN.some((name) => changed.has(name))) return;
     if (how === 'push') write('push');

@@ -55,21 +55,6 @@ const CAUSES = {
   other_stream: 'teal',
   communication: 'orange',
 };
-/** The same causes as the commands word them. @type {Record<string, string>} */
-const CAUSE_WORDS = {
-  'CPU busy between calls': 'host_busy',
-  'CPU waits for the GPU': 'host_sync',
-  'CPU in cudaMalloc/cudaFree': 'host_allocation',
-  'CPU in a memcpy or memset call': 'host_copy',
-  'CPU waits for a lock': 'host_lock',
-  'CPU loads a module': 'host_module',
-  'CPU in another call': 'host_call',
-  'profiler overhead': 'profiler_overhead',
-  'launch (call to GPU start)': 'launch_gap',
-  'launched, not started by the GPU': 'dispatch',
-  'waits for another stream': 'other_stream',
-  'waits for communication': 'communication',
-};
 /** For causes that have no colour of their own, by their place among the causes. @type {Hue[]} */
 const CAUSE_ORDER = ['vermilion', 'yellow', 'sky', 'slate'];
 
@@ -165,7 +150,7 @@ export function luminance(color) {
 /** @param {string} trackKind @param {string} category @param {number} index @returns {Hue} */
 function hueOf(trackKind, category, index) {
   if (trackKind !== 'idle') return CATEGORIES[category] ?? 'slate';
-  return CAUSES[CAUSE_WORDS[category] ?? category] ?? CAUSE_ORDER[Math.min(index, CAUSE_ORDER.length - 1)];
+  return CAUSES[causeOf(category) ?? category] ?? CAUSE_ORDER[Math.min(index, CAUSE_ORDER.length - 1)];
 }
 
 /** @param {Hue} name @param {number} lighter @param {Theme} scheme @returns {Rgb} */
