@@ -9,15 +9,15 @@ const TIME_UNITS = /** @type {const} */ ([
 const BYTE_UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
 
 /**
- * A duration with four significant digits: `1.204 ms`.
+ * A duration as the commands print it: `812 ns`, `3.50 µs`, `12.04 ms`, `1.500 s`.
  * @param {number} ns
  */
 export function duration(ns) {
   if (!Number.isFinite(ns)) return '–';
   const size = Math.abs(ns);
-  if (size < 1000) return `${round(ns, size < 10 && !Number.isInteger(ns) ? 1 : 0)} ns`;
+  if (size < 1000) return `${Math.round(ns)} ns`;
   const [unit, name] = TIME_UNITS.find(([factor]) => size >= factor) ?? TIME_UNITS[3];
-  return `${significant(ns / unit, 4)} ${name}`;
+  return `${(ns / unit).toFixed(name === 's' ? 3 : 2)} ${name}`;
 }
 
 /**
@@ -44,22 +44,20 @@ export function parseTime(text) {
   return Number(match[1]) * units[(match[2] ?? 'ns').toLowerCase()];
 }
 
-/** @param {number} count */
+/** Bytes as the commands print them: `512 B`, `1.5 KiB`, `64.0 MiB`. @param {number} count */
 export function bytes(count) {
   let unit = 0;
   let value = count;
-  while (Math.abs(value) >= 1024 && unit < BYTE_UNITS.length - 1) {
+  while (Math.abs(value) >= (unit === 0 ? 1024 : 1023.95) && unit < BYTE_UNITS.length - 1) {
     value /= 1024;
     unit += 1;
   }
-  return `${unit === 0 ? value : significant(value, 3)} ${BYTE_UNITS[unit]}`;
+  return `${unit === 0 ? value : value.toFixed(1)} ${BYTE_UNITS[unit]}`;
 }
 
-/** A share of 1 in percent. @param {number} share */
+/** A share of 1 in percent, as the commands print it: `27.8 %`. @param {number} share */
 export function percent(share) {
-  if (!Number.isFinite(share)) return '–';
-  const value = share * 100;
-  return `${Math.abs(value) >= 10 || value === 0 ? value.toFixed(0) : value.toFixed(1)} %`;
+  return Number.isFinite(share) ? `${(share * 100).toFixed(1)} %` : '–';
 }
 
 /** A count with thousands separators. @param {number} value */
@@ -72,11 +70,6 @@ export function quantity(value, unit = '') {
   if (!Number.isFinite(value)) return '–';
   if (unit === 'bytes' || unit === 'B') return bytes(value);
   return `${significant(value, 4)}${unit ? ` ${unit}` : ''}`;
-}
-
-/** @param {number} value @param {number} digits */
-function round(value, digits) {
-  return Number(value.toFixed(digits)).toString();
 }
 
 /** @param {number} value @param {number} digits */
