@@ -36,7 +36,10 @@ const ACTIONS = {
   flame: async (command) => {
     await moveTo(command);
     const by = command.options.get('by')?.at(-1) ?? 'gpu-time';
-    if (!['gpu-time', 'launches'].includes(by)) throw new CommandError(`The flame graph in the page has --by gpu-time and --by launches. Run \`tracesmith flame\` for ${by}.`);
+    if (!['gpu-time', 'launches'].includes(by))
+      throw new CommandError(
+        `The flame graph in the page has --by gpu-time and --by launches. Run \`tracesmith flame\` for ${by}.`,
+      );
     choose({ weight: by === 'launches' ? 'count' : '' });
     store.openTab('flame');
   },
@@ -85,9 +88,11 @@ export async function openTrace(path) {
 async function analyze(command) {
   const { options } = command;
   const only = options.get('only')?.at(-1);
-  if (only && !ANALYSES.includes(only)) throw new CommandError(`'${only}' is not an analysis. Analyses are: ${ANALYSES.join(', ')}.`);
+  if (only && !ANALYSES.includes(only))
+    throw new CommandError(`'${only}' is not an analysis. Analyses are: ${ANALYSES.join(', ')}.`);
   const by = options.get('by')?.at(-1);
-  if (by && !KERNEL_KEYS.includes(by)) throw new CommandError(`Kernels cannot be grouped by '${by}'. Keys are: ${KERNEL_KEYS.join(', ')}.`);
+  if (by && !KERNEL_KEYS.includes(by))
+    throw new CommandError(`Kernels cannot be grouped by '${by}'. Keys are: ${KERNEL_KEYS.join(', ')}.`);
   await moveTo(command);
   if (by) choose({ by: by === 'stack' ? 'line' : by === 'name' ? '' : by });
   const changes = changesOf(options);
@@ -102,7 +107,8 @@ function changesOf(options) {
   const sync = options.get('without-sync')?.at(-1);
   const streams = options.get('streams')?.at(-1) ?? '';
   if (scales.length === 0 && sync === undefined && streams === '') return null;
-  if (streams !== '' && streams !== 'unlimited' && !(Number(streams) >= 1)) throw new CommandError("--streams takes a number from 1 on, or 'unlimited'.");
+  if (streams !== '' && streams !== 'unlimited' && !(Number(streams) >= 1))
+    throw new CommandError("--streams takes a number from 1 on, or 'unlimited'.");
   const read = scales.map((text) => {
     const scale = scaleOf(text);
     if (!scale) throw new CommandError(`'${text}' is not a pattern and a factor, such as 'flash*=0.5'.`);
@@ -137,17 +143,22 @@ async function spanOf({ options }) {
 function timeOf(text) {
   const { layout } = store.get();
   const time = layout && momentOf(text, layout);
-  if (time === null) throw new CommandError(`'${text}' is not a time. Write 1.5s, 200ms, 10us, 7ns, 25% or @nanoseconds.`);
+  if (time === null)
+    throw new CommandError(`'${text}' is not a time. Write 1.5s, 200ms, 10us, 7ns, 25% or @nanoseconds.`);
   return time;
 }
 
 /** @param {string} text */
 async function stepSpan(text) {
   const number = Number(text);
-  if (text === '' || !Number.isInteger(number) || number < 0) throw new CommandError(`'${text}' is not a step. Steps are counted from 0.`);
+  if (text === '' || !Number.isInteger(number) || number < 0)
+    throw new CommandError(`'${text}' is not a step. Steps are counted from 0.`);
   /** @type {import('./analysis.d.ts').Steps} */
   const { steps } = await analysis('steps', {}, new AbortController().signal);
   const step = steps[number];
-  if (!step) throw new CommandError(steps.length === 0 ? 'No steps were found in this trace.' : `The trace has steps 0 to ${steps.length - 1}.`);
+  if (!step)
+    throw new CommandError(
+      steps.length === 0 ? 'No steps were found in this trace.' : `The trace has steps 0 to ${steps.length - 1}.`,
+    );
   return { from: step.offset_ns, to: step.offset_ns + Number(BigInt(step.end_ns) - BigInt(step.start_ns)) };
 }

@@ -63,7 +63,16 @@ export interface Idle {
     longest: Gap[];
     by_cause: Gap[];
   }[];
-  streams: { device: number; process: number; context: number; stream: number; span_ns: number; idle_ns: number; gaps: number; causes: CauseTotal[] }[];
+  streams: {
+    device: number;
+    process: number;
+    context: number;
+    stream: number;
+    span_ns: number;
+    idle_ns: number;
+    gaps: number;
+    causes: CauseTotal[];
+  }[];
 }
 
 export interface HostPlaces {
@@ -160,8 +169,24 @@ export interface Launches {
     worst_start_ns: Nanos | null;
     worst_end_ns: Nanos | null;
   } | null;
-  queues: { device: number; name: string; max: number; max_at_ns: Nanos; mean: number; empty_share: number; series: { start_ns: Nanos; mean: number; max: number }[] }[];
-  launch_bound: { device: number; device_name: string; from_ns: Nanos; offset_ns: number; to_ns: Nanos; ops: number; idle_ns: number }[];
+  queues: {
+    device: number;
+    name: string;
+    max: number;
+    max_at_ns: Nanos;
+    mean: number;
+    empty_share: number;
+    series: { start_ns: Nanos; mean: number; max: number }[];
+  }[];
+  launch_bound: {
+    device: number;
+    device_name: string;
+    from_ns: Nanos;
+    offset_ns: number;
+    to_ns: Nanos;
+    ops: number;
+    idle_ns: number;
+  }[];
 }
 
 export interface Holder {

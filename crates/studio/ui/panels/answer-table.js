@@ -15,7 +15,8 @@ export function answerTable(caption, columns, rows, options = {}) {
     rows,
     ...options,
     columns: columns.map((name, i) => {
-      const isNumber = rows.some((row) => isNumeric(row[i])) && rows.every((row) => row[i] === null || isNumeric(row[i]));
+      const isNumber =
+        rows.some((row) => isNumeric(row[i])) && rows.every((row) => row[i] === null || isNumeric(row[i]));
       return {
         key: name,
         title: name,

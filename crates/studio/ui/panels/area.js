@@ -22,14 +22,31 @@ export async function areaDetails(area, signal) {
   /** @type {AreaTotals} */
   const totals = await getJson(`t/${trace}/area`, { rows: rowList(area.rows), ...span }, { signal });
   const length = Math.max(1, span.to - span.from);
-  const words = `${duration(length)} from ${moment(span.from, 1000)} to ${moment(span.to, 1000)}${area.rows.length > 0 ? `, ${counted(area.rows.length, 'row')}` : ', all rows'}`;
-  const head = h('div', { class: 'details-head' }, h('h2', { class: 'name' }, area.rows.length > 0 ? 'Selected area' : 'Selected time'), h('span', { class: 'figure' }, words),
+  const words =
+    `${duration(length)} from ${moment(span.from, 1000)} to ` +
+    `${moment(span.to, 1000)}${area.rows.length > 0 ? `, ${counted(area.rows.length, 'row')}` : ', all rows'}`;
+  const head = h(
+    'div',
+    { class: 'details-head' },
+    h('h2', { class: 'name' }, area.rows.length > 0 ? 'Selected area' : 'Selected time'),
+    h('span', { class: 'figure' }, words),
     h('button', { type: 'button', onclick: () => store.zoomTo(span, { margin: 0 }) }, 'Zoom'),
-    h('button', { type: 'button', onclick: () => store.selectArea(null) }, 'Clear'));
-  return [head, h('div', { class: 'columns' },
-    section(`${duration(totals.busy_ns)} in ${counted(totals.shapes.length, 'name')}`, table(totals)),
-    section('Flame graph', flame(trace, span)),
-    section('The same on the command line', commandLine(`tracesmith analyze ${fileArgument()}${rangeOptions(span)}`), cut(trace, span)))];
+    h('button', { type: 'button', onclick: () => store.selectArea(null) }, 'Clear'),
+  );
+  return [
+    head,
+    h(
+      'div',
+      { class: 'columns' },
+      section(`${duration(totals.busy_ns)} in ${counted(totals.shapes.length, 'name')}`, table(totals)),
+      section('Flame graph', flame(trace, span)),
+      section(
+        'The same on the command line',
+        commandLine(`tracesmith analyze ${fileArgument()}${rangeOptions(span)}`),
+        cut(trace, span),
+      ),
+    ),
+  ];
 }
 
 /** @param {AreaTotals} totals */
@@ -39,13 +56,42 @@ function table({ shapes, busy_ns }) {
     rows: shapes,
     sort: { key: 'busy_ns', descending: true },
     empty: 'Nothing runs here.',
-    open: (row) => /** @type {HTMLElement & {setHighlight?: (choice: {shape: number}) => void}} */ (document.querySelector('ts-timeline'))?.setHighlight?.({ shape: row.shape }),
+    open: (row) =>
+      /** @type {HTMLElement & {setHighlight?: (choice: {shape: number}) => void}} */ (
+        document.querySelector('ts-timeline')
+      )?.setHighlight?.({ shape: row.shape }),
     columns: [
-      { key: 'busy_ns', title: 'Time', align: 'right', value: (row) => row.busy_ns, cell: (row) => shareBar(duration(row.busy_ns), row.busy_ns / Math.max(1, busy_ns)) },
-      { key: 'share', title: 'Share', align: 'right', value: (row) => row.busy_ns / Math.max(1, busy_ns), text: (row) => percent(row.busy_ns / Math.max(1, busy_ns)) },
+      {
+        key: 'busy_ns',
+        title: 'Time',
+        align: 'right',
+        value: (row) => row.busy_ns,
+        cell: (row) => shareBar(duration(row.busy_ns), row.busy_ns / Math.max(1, busy_ns)),
+      },
+      {
+        key: 'share',
+        title: 'Share',
+        align: 'right',
+        value: (row) => row.busy_ns / Math.max(1, busy_ns),
+        text: (row) => percent(row.busy_ns / Math.max(1, busy_ns)),
+      },
       { key: 'count', title: 'Count', align: 'right', value: (row) => row.count, text: (row) => count(row.count) },
-      { key: 'mean_ns', title: 'Mean', align: 'right', value: (row) => row.busy_ns / Math.max(1, row.count), text: (row) => duration(row.busy_ns / Math.max(1, row.count)) },
-      { key: 'name', title: 'Name', value: (row) => row.name, text: (row) => shortName(row.name), hint: (row) => row.name, opens: true, wide: true },
+      {
+        key: 'mean_ns',
+        title: 'Mean',
+        align: 'right',
+        value: (row) => row.busy_ns / Math.max(1, row.count),
+        text: (row) => duration(row.busy_ns / Math.max(1, row.count)),
+      },
+      {
+        key: 'name',
+        title: 'Name',
+        value: (row) => row.name,
+        text: (row) => shortName(row.name),
+        hint: (row) => row.name,
+        opens: true,
+        wide: true,
+      },
     ],
   });
 }
@@ -62,7 +108,14 @@ function flame(trace, span) {
         return;
       }
       const graph = new FlameGraph();
-      place.replaceChildren(h('p', { class: 'faint' }, `GPU time by the code that launched it, ${amount(flame.total, flame.unit)} in all rows.`), graph);
+      place.replaceChildren(
+        h(
+          'p',
+          { class: 'faint' },
+          `GPU time by the code that launched it, ${amount(flame.total, flame.unit)} in all rows.`,
+        ),
+        graph,
+      );
       graph.show(flame);
     } catch (error) {
       place.replaceChildren(failure(error, load));
@@ -75,7 +128,8 @@ function flame(trace, span) {
 /** Cutting writes a file, which needs --control. @param {number} trace @param {import('../core/store.js').Span} span */
 function cut(trace, span) {
   const command = commandLine(`tracesmith cut ${fileArgument()}${rangeOptions(span)} -o part.sbt`);
-  if (!store.get().session?.control) return [command, h('p', { class: 'faint' }, 'Start `tracesmith studio --control` to write files from this page.')];
+  if (!store.get().session?.control)
+    return [command, h('p', { class: 'faint' }, 'Start `tracesmith studio --control` to write files from this page.')];
   const name = h('input', { type: 'text', value: 'part.sbt', 'aria-label': 'File to write' });
   const result = h('span', { role: 'status' });
   const onsubmit = async (/** @type {Event} */ event) => {
@@ -89,7 +143,10 @@ function cut(trace, span) {
       result.replaceChildren(failure(error, () => result.replaceChildren()));
     }
   };
-  return [command, h('form', { class: 'tools', onsubmit }, name, h('button', { type: 'submit' }, 'Cut to file'), result)];
+  return [
+    command,
+    h('form', { class: 'tools', onsubmit }, name, h('button', { type: 'submit' }, 'Cut to file'), result),
+  ];
 }
 
 /** Rows as the server reads them: `0-3,7`. @param {number[]} rows */

@@ -45,9 +45,13 @@ function arrowsOf(event) {
   const end = { row: event.row, time: event.start + event.duration };
   /** @type {Arrow[]} */
   const arrows = [];
-  if (event.launch) arrows.push({ from: { row: event.launch.row, time: event.launch.start }, to: start, kind: 'launch' });
-  for (const op of event.ops.slice(0, MOST)) arrows.push({ from: start, to: { row: op.row, time: op.start }, kind: 'launch' });
-  for (const wait of event.waited_for.slice(0, MOST)) arrows.push({ from: { row: wait.row, time: wait.start + wait.duration }, to: start, kind: 'waited_for' });
-  for (const wait of event.waited_by.slice(0, MOST)) arrows.push({ from: end, to: { row: wait.row, time: wait.start }, kind: 'waited_by' });
+  if (event.launch)
+    arrows.push({ from: { row: event.launch.row, time: event.launch.start }, to: start, kind: 'launch' });
+  for (const op of event.ops.slice(0, MOST))
+    arrows.push({ from: start, to: { row: op.row, time: op.start }, kind: 'launch' });
+  for (const wait of event.waited_for.slice(0, MOST))
+    arrows.push({ from: { row: wait.row, time: wait.start + wait.duration }, to: start, kind: 'waited_for' });
+  for (const wait of event.waited_by.slice(0, MOST))
+    arrows.push({ from: end, to: { row: wait.row, time: wait.start }, kind: 'waited_by' });
   return arrows;
 }

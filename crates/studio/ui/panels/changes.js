@@ -1,4 +1,5 @@
-// The changes that a what-if simulates: as choices in the address, as a part of a request, and as options of the command.
+// The changes that a what-if simulates: as choices in the address, as a part of a request, and as options of the
+// command.
 
 import { choose, chosen } from './choices.js';
 import { quoted } from './scope.js';
@@ -18,9 +19,19 @@ export const COPIES = '/^(?:(?:host|device|array) to (?:host|device|array)|peer 
 
 /** @returns {Changes} */
 export function chosenChanges() {
-  const scales = chosen('scale', '').split('\n').filter(Boolean).map(scaleOf).filter((scale) => scale !== null);
+  const scales = chosen('scale', '')
+    .split('\n')
+    .filter(Boolean)
+    .map(scaleOf)
+    .filter((scale) => scale !== null);
   const sync = chosen('sync', '');
-  return { scales, copiesHidden: chosen('copies', '') === 'hidden', withoutSync: sync !== '', syncPattern: sync === '*' ? '' : sync, streams: chosen('streams', '') };
+  return {
+    scales,
+    copiesHidden: chosen('copies', '') === 'hidden',
+    withoutSync: sync !== '',
+    syncPattern: sync === '*' ? '' : sync,
+    streams: chosen('streams', ''),
+  };
 }
 
 /** @param {Changes} changes */
@@ -62,7 +73,13 @@ export function changesQuery(changes) {
 
 /** The options of `tracesmith analyze`. @param {Changes} changes */
 export function changesOptions(changes) {
-  const scales = allScales(changes).map(({ pattern, factor }) => ` --scale ${quoted(`${pattern}=${factor}`)}`).join('');
-  const sync = !changes.withoutSync ? '' : changes.syncPattern === '' ? ' --without-sync' : ` --without-sync=${quoted(changes.syncPattern)}`;
+  const scales = allScales(changes)
+    .map(({ pattern, factor }) => ` --scale ${quoted(`${pattern}=${factor}`)}`)
+    .join('');
+  const sync = !changes.withoutSync
+    ? ''
+    : changes.syncPattern === ''
+      ? ' --without-sync'
+      : ` --without-sync=${quoted(changes.syncPattern)}`;
   return `${scales}${changes.streams === '' ? '' : ` --streams ${changes.streams}`}${sync}`;
 }

@@ -1,5 +1,5 @@
-// Small pictures in SVG: stacked bars, share bars, histograms and series over time. Each has a text beside it or a label,
-// so that nothing is known from colour alone.
+// Small pictures in SVG: stacked bars, share bars, histograms and series over time. Each has a text beside it or a
+// label, so that nothing is known from colour alone.
 
 import { h } from '../core/dom.js';
 
@@ -14,7 +14,8 @@ const SVG = 'http://www.w3.org/2000/svg';
 export function s(tag, attributes = {}, ...children) {
   const element = /** @type {SVGElement} */ (document.createElementNS(SVG, tag));
   for (const [name, value] of Object.entries(attributes)) {
-    if (typeof value === 'object') for (const [property, text] of Object.entries(value)) element.style.setProperty(property, text);
+    if (typeof value === 'object')
+      for (const [property, text] of Object.entries(value)) element.style.setProperty(property, text);
     else element.setAttribute(name, String(value));
   }
   element.append(...children);
@@ -31,12 +32,21 @@ export function s(tag, attributes = {}, ...children) {
 export function stackedBar(parts, label) {
   let x = 0;
   const boxes = parts.map(({ share, color, text }) => {
-    const box = s('rect', { x: (x * 100).toFixed(3), width: (share * 100).toFixed(3), y: 0, height: 10, style: { fill: color } }, s('title', {}, text));
+    const box = s(
+      'rect',
+      { x: (x * 100).toFixed(3), width: (share * 100).toFixed(3), y: 0, height: 10, style: { fill: color } },
+      s('title', {}, text),
+    );
     x += share;
     return box;
   });
   const ground = s('rect', { x: 0, y: 0, width: 100, height: 10, class: 'ground' });
-  return s('svg', { class: 'stacked-bar', viewBox: '0 0 100 10', preserveAspectRatio: 'none', role: 'img', 'aria-label': label }, ground, ...boxes);
+  return s(
+    'svg',
+    { class: 'stacked-bar', viewBox: '0 0 100 10', preserveAspectRatio: 'none', role: 'img', 'aria-label': label },
+    ground,
+    ...boxes,
+  );
 }
 
 /** A square in a colour, which a text follows. @param {string} color */
@@ -51,7 +61,12 @@ export function swatch(color) {
  */
 export function shareBar(text, share) {
   const width = `${(Math.max(0, Math.min(1, share)) * 100).toFixed(2)}%`;
-  return h('span', { class: 'share-bar' }, h('span', { class: 'share-fill', 'aria-hidden': 'true', style: { width } }), h('span', { class: 'share-text' }, text));
+  return h(
+    'span',
+    { class: 'share-bar' },
+    h('span', { class: 'share-fill', 'aria-hidden': 'true', style: { width } }),
+    h('span', { class: 'share-text' }, text),
+  );
 }
 
 /**
@@ -63,15 +78,33 @@ export function shareBar(text, share) {
 export function histogram(bins, marked, label) {
   const most = Math.max(1, ...bins.map((bin) => bin.count));
   const width = 100 / Math.max(1, bins.length);
-  const here = marked === null ? -1 : bins.findIndex((bin, i) => marked >= bin.from_ns && (marked < bin.to_ns || i === bins.length - 1));
+  const here =
+    marked === null
+      ? -1
+      : bins.findIndex((bin, i) => marked >= bin.from_ns && (marked < bin.to_ns || i === bins.length - 1));
   const boxes = bins.map((bin, i) => {
     // A bin with one run among thousands is still visible.
     const height = bin.count === 0 ? 0 : Math.max(2, (bin.count / most) * 40);
     const name = i === here ? 'bin here' : 'bin';
-    return s('rect', { x: (i * width + 0.3).toFixed(2), width: Math.max(0.5, width - 0.6).toFixed(2), y: (42 - height).toFixed(2), height: height.toFixed(2), class: name }, s('title', {}, `${bin.count}`));
+    return s(
+      'rect',
+      {
+        x: (i * width + 0.3).toFixed(2),
+        width: Math.max(0.5, width - 0.6).toFixed(2),
+        y: (42 - height).toFixed(2),
+        height: height.toFixed(2),
+        class: name,
+      },
+      s('title', {}, `${bin.count}`),
+    );
   });
   const mark = here < 0 ? [] : [s('path', { d: `M${(here + 0.5) * width - 1.5} 48 l1.5 -4 l1.5 4 z`, class: 'mark' })];
-  return s('svg', { class: 'histogram', viewBox: '0 0 100 48', preserveAspectRatio: 'none', role: 'img', 'aria-label': label }, ...boxes, ...mark);
+  return s(
+    'svg',
+    { class: 'histogram', viewBox: '0 0 100 48', preserveAspectRatio: 'none', role: 'img', 'aria-label': label },
+    ...boxes,
+    ...mark,
+  );
 }
 
 /**
@@ -100,5 +133,10 @@ export function series({ points, span, most, label, steps = true, mark = null })
   const end = steps ? '1000' : x(points.at(-1)?.time ?? span.to);
   const filled = path ? `${path}L${end} ${before}L${end} 100Z` : '';
   const line = mark === null ? [] : [s('line', { x1: x(mark), x2: x(mark), y1: 0, y2: 100, class: 'mark' })];
-  return s('svg', { class: 'series', viewBox: '0 0 1000 100', preserveAspectRatio: 'none', role: 'img', 'aria-label': label }, s('path', { d: filled, class: 'area' }), ...line);
+  return s(
+    'svg',
+    { class: 'series', viewBox: '0 0 1000 100', preserveAspectRatio: 'none', role: 'img', 'aria-label': label },
+    s('path', { d: filled, class: 'area' }),
+    ...line,
+  );
 }

@@ -23,7 +23,9 @@ class Dependencies extends Panel {
 
   nothing() {
     const { layout, selection } = store.get();
-    return layout?.state === 'ready' && !selection ? [note('Select an event in the timeline. This tab shows what it waited for, and what waited for it.')] : super.nothing();
+    return layout?.state === 'ready' && !selection
+      ? [note('Select an event in the timeline. This tab shows what it waited for, and what waited for it.')]
+      : super.nothing();
   }
 
   /** @param {AbortSignal} signal */
@@ -31,34 +33,65 @@ class Dependencies extends Panel {
     const { selection } = store.get();
     if (!selection) return this.nothing();
     const event = await eventOf(selection, signal);
-    return [h('div', { class: 'columns' },
-      section(`${event.short_name} waited for`, tree(event.waited_for, 'waited_for', 'Nothing: no dependency of this event is known.')),
-      section(`Waited for ${event.short_name}`, tree(event.waited_by, 'waited_by', 'Nothing waited for this event.')))];
+    return [
+      h(
+        'div',
+        { class: 'columns' },
+        section(
+          `${event.short_name} waited for`,
+          tree(event.waited_for, 'waited_for', 'Nothing: no dependency of this event is known.'),
+        ),
+        section(`Waited for ${event.short_name}`, tree(event.waited_by, 'waited_by', 'Nothing waited for this event.')),
+      ),
+    ];
   }
 }
 
 /** @param {Wait[]} waits @param {Direction} direction @param {string} empty */
 function tree(waits, direction, empty) {
   if (waits.length === 0) return h('p', { class: 'faint' }, empty);
-  return h('ul', { class: 'waits' }, waits.map((wait) => h('li', {}, entry(wait, direction))));
+  return h(
+    'ul',
+    { class: 'waits' },
+    waits.map((wait) => h('li', {}, entry(wait, direction))),
+  );
 }
 
 /** @param {Wait} wait @param {Direction} direction */
 function entry(wait, direction) {
   const place = trackOf(wait.row)?.label ?? '';
-  const text = `${shortName(wait.name)} at ${moment(wait.start, 1000)}, ${duration(wait.duration)}${place ? `, ${place}` : ''}`;
-  const button = h('button', { type: 'button', class: 'link', title: wait.name, onclick: () => selectEvent(wait) }, text);
-  const more = h('details', {}, h('summary', {}, direction === 'waited_for' ? 'what this waited for' : 'what waited for this'));
+  const text =
+    `${shortName(wait.name)} at ${moment(wait.start, 1000)}, ` +
+    `${duration(wait.duration)}${place ? `, ${place}` : ''}`;
+  const button = h(
+    'button',
+    { type: 'button', class: 'link', title: wait.name, onclick: () => selectEvent(wait) },
+    text,
+  );
+  const more = h(
+    'details',
+    {},
+    h('summary', {}, direction === 'waited_for' ? 'what this waited for' : 'what waited for this'),
+  );
   more.addEventListener('toggle', () => open(more, wait, direction), { once: true });
   return [button, h('span', { class: 'faint' }, ` ${wait.why}`), more];
 }
 
-/** Fills an entry with its own dependencies. @param {HTMLElement} more @param {Wait} wait @param {Direction} direction */
+/**
+ * Fills an entry with its own dependencies.
+ * @param {HTMLElement} more
+ * @param {Wait} wait
+ * @param {Direction} direction
+ */
 async function open(more, wait, direction) {
   try {
     const slice = await sliceOf(wait);
     const event = slice && (await eventOf(slice));
-    more.append(event ? tree(event[direction], direction, 'Nothing further is known.') : note('The timeline has no single slice for it.'));
+    more.append(
+      event
+        ? tree(event[direction], direction, 'Nothing further is known.')
+        : note('The timeline has no single slice for it.'),
+    );
   } catch (error) {
     more.append(failure(error, () => open(more, wait, direction)));
   }

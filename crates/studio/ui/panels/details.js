@@ -34,7 +34,12 @@ class Details extends Panel {
   nothing() {
     const { layout } = store.get();
     if (layout?.state !== 'ready') return super.nothing();
-    return [note('Nothing is selected. Click an event or an idle gap in the timeline, drag on the ruler for a time range, or drag in the rows for an area. The key ? lists all keys.')];
+    return [
+      note(
+        'Nothing is selected. Click an event or an idle gap in the timeline, drag on the ' +
+          'ruler for a time range, or drag in the rows for an area. The key ? lists all keys.',
+      ),
+    ];
   }
 
   /** @param {AbortSignal} signal */
@@ -46,13 +51,18 @@ class Details extends Panel {
     if (trackOf(selection.row)?.kind === 'idle') return gapDetails(event, signal);
     return [
       head(event),
-      h('div', { class: 'columns' },
+      h(
+        'div',
+        { class: 'columns' },
         section('Facts', facts(event)),
         origins(event),
         ...stacks(event),
         waits('Waited for', event.waited_for),
         waits('Waited for this', event.waited_by),
-        event.runs && event.runs.count > 1 ? section('Runs of the same name', runsOf(event.runs, event.duration)) : null),
+        event.runs && event.runs.count > 1
+          ? section('Runs of the same name', runsOf(event.runs, event.duration))
+          : null,
+      ),
     ];
   }
 }
@@ -68,12 +78,42 @@ function head(event) {
     if (next) store.select(next, { reveal: true });
     else store.announce(`There is no ${direction} run of this.`);
   };
-  return h('div', { class: 'details-head' }, name, whole,
+  return h(
+    'div',
+    { class: 'details-head' },
+    name,
+    whole,
     h('span', { class: 'figure' }, h('b', {}, duration(event.duration)), ` at ${moment(event.start, 1)}`),
-    h('span', { class: 'group' },
-      h('button', { type: 'button', 'data-focus': 'previous', title: 'Previous run of the same name (P)', onclick: () => go('previous') }, '‹ Previous'),
-      h('button', { type: 'button', 'data-focus': 'next', title: 'Next run of the same name (N)', onclick: () => go('next') }, 'Next ›'),
-      h('button', { type: 'button', title: 'Zoom to this event (F)', onclick: () => store.zoomTo({ from: event.start, to: event.start + Math.max(1, event.duration) }, { margin: 1 }) }, 'Zoom')));
+    h(
+      'span',
+      { class: 'group' },
+      h(
+        'button',
+        {
+          type: 'button',
+          'data-focus': 'previous',
+          title: 'Previous run of the same name (P)',
+          onclick: () => go('previous'),
+        },
+        '‹ Previous',
+      ),
+      h(
+        'button',
+        { type: 'button', 'data-focus': 'next', title: 'Next run of the same name (N)', onclick: () => go('next') },
+        'Next ›',
+      ),
+      h(
+        'button',
+        {
+          type: 'button',
+          title: 'Zoom to this event (F)',
+          onclick: () =>
+            store.zoomTo({ from: event.start, to: event.start + Math.max(1, event.duration) }, { margin: 1 }),
+        },
+        'Zoom',
+      ),
+    ),
+  );
 }
 
 /** A switch between the short and the full name. @param {string} full @param {HTMLElement} place */
@@ -95,7 +135,11 @@ function facts(event) {
   /** @type {[string, string][]} */
   const fields = [...event.fields];
   if (track && !fields.some(([label]) => label.toLowerCase() === 'stream')) fields.unshift(['row', track]);
-  return h('dl', { class: 'facts' }, fields.map(([label, value]) => [h('dt', {}, label), h('dd', {}, value)]));
+  return h(
+    'dl',
+    { class: 'facts' },
+    fields.map(([label, value]) => [h('dt', {}, label), h('dd', {}, value)]),
+  );
 }
 
 /** The call that launched it, or what it launched. @param {EventDetail} event */
@@ -103,8 +147,14 @@ function origins(event) {
   const parts = [];
   if (event.launch) {
     const delay = event.start - (event.launch.start + event.launch.duration);
-    const words = delay >= 0 ? `It started ${duration(delay)} after the call returned.` : `It started ${duration(event.start - event.launch.start)} after the call began.`;
-    parts.push(h('p', {}, eventButton(event.launch), h('span', { class: 'faint' }, ` on ${event.launch.thread}`)), h('p', { class: 'faint' }, words));
+    const words =
+      delay >= 0
+        ? `It started ${duration(delay)} after the call returned.`
+        : `It started ${duration(event.start - event.launch.start)} after the call began.`;
+    parts.push(
+      h('p', {}, eventButton(event.launch), h('span', { class: 'faint' }, ` on ${event.launch.thread}`)),
+      h('p', { class: 'faint' }, words),
+    );
   }
   if (event.forward) parts.push(h('p', {}, `Backward of ${event.forward.name}.`));
   const operations = event.ops.length > 0 ? section('Launched', list(event.ops)) : null;
@@ -123,12 +173,26 @@ function stacks(event) {
 /** @param {string} title @param {(NamedSlice & {why: string})[]} events */
 function waits(title, events) {
   if (events.length === 0) return null;
-  return section(title, list(events), h('p', {}, h('button', { type: 'button', class: 'link', onclick: () => store.openTab('dependencies') }, 'Follow the dependencies')));
+  return section(
+    title,
+    list(events),
+    h(
+      'p',
+      {},
+      h(
+        'button',
+        { type: 'button', class: 'link', onclick: () => store.openTab('dependencies') },
+        'Follow the dependencies',
+      ),
+    ),
+  );
 }
 
 /** @param {(NamedSlice & {why?: string})[]} events */
 function list(events) {
-  const lines = events.slice(0, LISTED).map((event) => h('li', {}, eventButton(event), event.why ? h('span', { class: 'faint' }, ` ${event.why}`) : null));
+  const lines = events
+    .slice(0, LISTED)
+    .map((event) => h('li', {}, eventButton(event), event.why ? h('span', { class: 'faint' }, ` ${event.why}`) : null));
   const hidden = events.length - LISTED;
   return h('ul', { class: 'events' }, lines, hidden > 0 ? h('li', { class: 'faint' }, `and ${hidden} more`) : null);
 }

@@ -9,7 +9,12 @@ import { shortName } from './words.js';
 /** @typedef {import('../core/answers.d.ts').EventDetail} EventDetail */
 /** @typedef {import('../core/answers.d.ts').Slice} Slice */
 
-/** The answer for a slice. @param {Slice} slice @param {AbortSignal} [signal] @returns {Promise<EventDetail & {cause?: string}>} */
+/**
+ * The answer for a slice.
+ * @param {Slice} slice
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<EventDetail & {cause?: string}>}
+ */
 export function eventOf({ row, start, shape }, signal) {
   return getJson(`t/${store.get().trace}/event`, { row, start, shape }, { signal });
 }
@@ -21,7 +26,10 @@ export async function sliceOf({ row, start }) {
   return slice && slice.start === start ? slice : null;
 }
 
-/** Selects an event that an answer names, and moves to it. @param {{row: number, start: number, duration: number, name: string}} event */
+/**
+ * Selects an event that an answer names, and moves to it.
+ * @param {{row: number, start: number, duration: number, name: string}} event
+ */
 export async function selectEvent(event) {
   const slice = await sliceOf(event);
   if (slice) store.select(slice, { reveal: true });
@@ -33,5 +41,9 @@ export async function selectEvent(event) {
 
 /** A button that selects an event. @param {import('../core/answers.d.ts').NamedSlice} event */
 export function eventButton(event) {
-  return h('button', { type: 'button', class: 'link', title: event.name, onclick: () => selectEvent(event) }, `${shortName(event.name)}, ${duration(event.duration)}`);
+  return h(
+    'button',
+    { type: 'button', class: 'link', title: event.name, onclick: () => selectEvent(event) },
+    `${shortName(event.name)}, ${duration(event.duration)}`,
+  );
 }

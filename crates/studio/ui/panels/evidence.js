@@ -31,7 +31,9 @@ export async function showEvidence(evidence) {
   const to = from + Number(BigInt(evidence.end_ns) - BigInt(evidence.start_ns));
   store.zoomTo({ from, to: Math.max(to, from + 1) }, { margin: 0.6 });
   store.announce(`${evidence.what} at ${moment(from, 1000)}, ${duration(to - from)}.`);
-  const slice = evidence.what.startsWith('idle before') ? ((await gapAt(from, to)) ?? (await opAt(evidence, to))) : await opAt(evidence, from);
+  const slice = evidence.what.startsWith('idle before')
+    ? ((await gapAt(from, to)) ?? (await opAt(evidence, to)))
+    : await opAt(evidence, from);
   if (slice) store.select(slice, { reveal: true, history: 'replace' });
   store.openTab('details');
 }

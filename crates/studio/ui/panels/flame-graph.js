@@ -1,5 +1,5 @@
-// A flame graph on a canvas: who launched the GPU work, with the outermost frame at the top. A box opens on click, search
-// marks boxes, arrow keys move between them, and the line below says what a box is.
+// A flame graph on a canvas: who launched the GPU work, with the outermost frame at the top. A box opens on click,
+// search marks boxes, arrow keys move between them, and the line below says what a box is.
 
 import { h } from '../core/dom.js';
 import { css, inkOn, onTheme, sliceColor } from '../core/colors.js';
@@ -14,7 +14,14 @@ const LINE = 18;
 const FAINT_ALPHA = 0.35;
 
 /** The category whose colour frames of a kind have. @type {Record<string, string>} */
-const COLORS = { python: 'launch', native: 'copy', kernel: 'compute', range: 'range', operator: 'operator', call: 'communication' };
+const COLORS = {
+  python: 'launch',
+  native: 'copy',
+  kernel: 'compute',
+  range: 'range',
+  operator: 'operator',
+  call: 'communication',
+};
 
 class FlameGraph extends HTMLElement {
   /** @type {Box|null} */ #root = null;
@@ -30,10 +37,17 @@ class FlameGraph extends HTMLElement {
 
   connectedCallback() {
     if (this.childElementCount === 0) {
-      const search = h('input', { type: 'search', placeholder: 'search, or /regex/', 'aria-label': 'Search the flame graph' });
+      const search = h('input', {
+        type: 'search',
+        placeholder: 'search, or /regex/',
+        'aria-label': 'Search the flame graph',
+      });
       search.addEventListener('input', () => this.#search(search.value));
       const out = h('button', { type: 'button', onclick: () => this.#zoom(this.#root) }, 'Whole graph');
-      this.append(h('div', { class: 'tools' }, search, out, this.#words), h('div', { class: 'flame-scroll' }, this.#canvas));
+      this.append(
+        h('div', { class: 'tools' }, search, out, this.#words),
+        h('div', { class: 'flame-scroll' }, this.#canvas),
+      );
       this.#canvas.addEventListener('pointermove', (event) => this.#pointed(event));
       this.#canvas.addEventListener('pointerleave', () => this.#tell(this.#current));
       this.#canvas.addEventListener('click', (event) => this.#clicked(event));
@@ -70,7 +84,8 @@ class FlameGraph extends HTMLElement {
     if (matches.error) this.#words.textContent = matches.error;
     else if (pattern && this.#root) {
       const found = matchedValue(this.#root, matches.test);
-      this.#words.textContent = `${percent(found / Math.max(1, this.#total))} of everything is below a frame that matches.`;
+      this.#words.textContent =
+        `${percent(found / Math.max(1, this.#total))} ` + 'of everything is below a frame that matches.';
     } else this.#tell(this.#current);
     this.draw();
   }
@@ -140,7 +155,9 @@ class FlameGraph extends HTMLElement {
   #at(event) {
     const { left, top } = this.#canvas.getBoundingClientRect();
     const [x, y] = [event.clientX - left, event.clientY - top];
-    return this.#drawn.find((one) => x >= one.x && x < one.x + one.width && y >= one.y && y < one.y + LINE)?.box ?? null;
+    return (
+      this.#drawn.find((one) => x >= one.x && x < one.x + one.width && y >= one.y && y < one.y + LINE)?.box ?? null
+    );
   }
 
   /** @param {PointerEvent} event */
@@ -162,7 +179,12 @@ class FlameGraph extends HTMLElement {
       const all = box.parent?.children ?? [box];
       return all[all.indexOf(box) + step] ?? box;
     };
-    const moves = { ArrowDown: box.children[0] ?? box, ArrowUp: box.parent ?? box, ArrowRight: beside(1), ArrowLeft: beside(-1) };
+    const moves = {
+      ArrowDown: box.children[0] ?? box,
+      ArrowUp: box.parent ?? box,
+      ArrowRight: beside(1),
+      ArrowLeft: beside(-1),
+    };
     if (event.key === 'Enter') this.#zoom(box);
     else if (event.key === 'Escape') this.#zoom(this.#root);
     else if (event.key in moves) {
@@ -184,7 +206,10 @@ class FlameGraph extends HTMLElement {
     const own = node.self > 0 && node.self < node.value ? `, ${text(node.self)} of it directly` : '';
     const words = `${node.name}: ${text(node.value)} (${share})${own}`;
     this.#words.textContent = words;
-    this.#canvas.setAttribute('aria-label', `Flame graph. ${words}. Arrow keys move, Enter zooms in, Escape shows everything.`);
+    this.#canvas.setAttribute(
+      'aria-label',
+      `Flame graph. ${words}. Arrow keys move, Enter zooms in, Escape shows everything.`,
+    );
   }
 }
 
@@ -211,7 +236,12 @@ function depthOf(box) {
   return box.children.reduce((most, child) => Math.max(most, 1 + depthOf(child)), 0);
 }
 
-/** The value below the outermost frames that match. @param {Box} box @param {(name: string) => boolean} test @returns {number} */
+/**
+ * The value below the outermost frames that match.
+ * @param {Box} box
+ * @param {(name: string) => boolean} test
+ * @returns {number}
+ */
 function matchedValue(box, test) {
   if (test(box.node.name)) return box.node.value;
   return box.children.reduce((sum, child) => sum + matchedValue(child, test), 0);

@@ -21,28 +21,72 @@ export async function gapDetails(gap, signal) {
   const total = await totalOf(gap, cause, signal);
   const next = gap.ops[0];
   const zoom = () => store.zoomTo({ from: gap.start, to: gap.start + gap.duration }, { margin: 0.5 });
-  const head = h('div', { class: 'details-head' }, h('h2', { class: 'name' }, swatch(css(causeColor(cause))), `Idle: ${causeWords(cause)}`),
+  const head = h(
+    'div',
+    { class: 'details-head' },
+    h('h2', { class: 'name' }, swatch(css(causeColor(cause))), `Idle: ${causeWords(cause)}`),
     h('span', { class: 'figure' }, h('b', {}, duration(gap.duration)), ` at ${moment(gap.start, 1)}`),
-    h('button', { type: 'button', onclick: zoom }, 'Zoom'));
-  return [head, h('div', { class: 'columns' },
-    section('Why', h('p', {}, causeExplained(cause)), total, next ? h('p', {}, 'The gap ended with ', eventButton(next), '.') : null),
-    who(gap),
-    gap.stack ? section('Code of the call', stackOf(gap.stack)) : null,
-    gap.fields.length > 0 ? section('Facts', h('dl', { class: 'facts' }, gap.fields.map(([label, value]) => [h('dt', {}, label), h('dd', {}, value)]))) : null)];
+    h('button', { type: 'button', onclick: zoom }, 'Zoom'),
+  );
+  return [
+    head,
+    h(
+      'div',
+      { class: 'columns' },
+      section(
+        'Why',
+        h('p', {}, causeExplained(cause)),
+        total,
+        next ? h('p', {}, 'The gap ended with ', eventButton(next), '.') : null,
+      ),
+      who(gap),
+      gap.stack ? section('Code of the call', stackOf(gap.stack)) : null,
+      gap.fields.length > 0
+        ? section(
+            'Facts',
+            h(
+              'dl',
+              { class: 'facts' },
+              gap.fields.map(([label, value]) => [h('dt', {}, label), h('dd', {}, value)]),
+            ),
+          )
+        : null,
+    ),
+  ];
 }
 
 /** The thread, the call and the line of code. @param {GapDetail} gap */
 function who(gap) {
   const { launch } = gap;
-  if (!launch) return section('Who', h('p', { class: 'faint' }, 'The call that launched the next operation is not in the trace. Record API calls to see it.'));
-  const frame = gap.stack?.frames.find(({ kind, file }) => kind.startsWith('python') && file) ?? gap.stack?.frames.find(({ file }) => file);
+  if (!launch)
+    return section(
+      'Who',
+      h(
+        'p',
+        { class: 'faint' },
+        'The call that launched the next operation is not in the trace. Record API calls to see it.',
+      ),
+    );
+  const frame =
+    gap.stack?.frames.find(({ kind, file }) => kind.startsWith('python') && file) ??
+    gap.stack?.frames.find(({ file }) => file);
   const line = frame ? `${frame.file}${frame.line === null ? '' : `:${frame.line}`}` : null;
-  const before = gap.waited_for.map((event) => h('li', {}, eventButton(event), h('span', { class: 'faint' }, ` ${event.why}`)));
-  return section('Who', h('dl', { class: 'facts' },
-    h('dt', {}, 'thread'), h('dd', {}, launch.thread),
-    h('dt', {}, 'call'), h('dd', {}, eventButton(launch)),
-    line ? [h('dt', {}, 'line of code'), h('dd', {}, line)] : null),
-    before.length > 0 ? [h('p', {}, 'What the thread did in the gap:'), h('ul', { class: 'events' }, before)] : null);
+  const before = gap.waited_for.map((event) =>
+    h('li', {}, eventButton(event), h('span', { class: 'faint' }, ` ${event.why}`)),
+  );
+  return section(
+    'Who',
+    h(
+      'dl',
+      { class: 'facts' },
+      h('dt', {}, 'thread'),
+      h('dd', {}, launch.thread),
+      h('dt', {}, 'call'),
+      h('dd', {}, eventButton(launch)),
+      line ? [h('dt', {}, 'line of code'), h('dd', {}, line)] : null,
+    ),
+    before.length > 0 ? [h('p', {}, 'What the thread did in the gap:'), h('ul', { class: 'events' }, before)] : null,
+  );
 }
 
 /** What the cause costs over the trace. @param {GapDetail} gap @param {string} cause @param {AbortSignal} signal */
@@ -55,6 +99,14 @@ async function totalOf(gap, cause, signal) {
   const total = device?.causes.find((one) => one.cause === cause);
   if (!device || !total) return null;
   const share = percent(gap.duration / Math.max(1, total.total_ns));
-  const text = `Over the whole trace, this cause costs ${duration(total.total_ns)} (${percent(total.share)} of the time of ${device.name}) in ${counted(total.gaps, 'gap')}. This gap is ${share} of that.`;
-  return h('p', {}, text, ' ', h('button', { type: 'button', class: 'link', onclick: () => store.openTab('idle') }, 'All causes'));
+  const text =
+    `Over the whole trace, this cause costs ${duration(total.total_ns)} (${percent(total.share)} of ` +
+    `the time of ${device.name}) in ${counted(total.gaps, 'gap')}. This gap is ${share} of that.`;
+  return h(
+    'p',
+    {},
+    text,
+    ' ',
+    h('button', { type: 'button', class: 'link', onclick: () => store.openTab('idle') }, 'All causes'),
+  );
 }

@@ -10,12 +10,30 @@
  */
 
 const RANGE = ['from=', 'to=', 'step='];
-export const ANALYSES = ['utilization', 'streams', 'idle', 'host', 'steps', 'kernels', 'copies', 'launches', 'memory', 'critical-path', 'slack', 'what-if', 'findings'];
+export const ANALYSES = [
+  'utilization',
+  'streams',
+  'idle',
+  'host',
+  'steps',
+  'kernels',
+  'copies',
+  'launches',
+  'memory',
+  'critical-path',
+  'slack',
+  'what-if',
+  'findings',
+];
 export const KERNEL_KEYS = ['name', 'short', 'shape', 'line', 'stack', 'nvtx', 'operator', 'process', 'rank', 'step'];
 
 /** @type {Word[]} */
 export const WORDS = [
-  { name: 'analyze', meaning: 'open an analysis: analyze --only kernels --by line', options: ['only=', 'by=', 'scale=', 'streams=', 'without-sync', ...RANGE] },
+  {
+    name: 'analyze',
+    meaning: 'open an analysis: analyze --only kernels --by line',
+    options: ['only=', 'by=', 'scale=', 'streams=', 'without-sync', ...RANGE],
+  },
   { name: 'view', meaning: 'find events by name: view --name flash*', options: ['name=', ...RANGE] },
   { name: 'flame', meaning: 'open the flame graph: flame --by launches', options: ['by=', ...RANGE] },
   { name: 'states', meaning: 'open the states of streams and GPUs', options: RANGE },
@@ -45,11 +63,17 @@ export class CommandError extends Error {}
  * @returns {Command}
  */
 export function commandOf(text) {
-  const line = text.trim().replace(/^:/, '').replace(/^tracesmith\s+/, '');
+  const line = text
+    .trim()
+    .replace(/^:/, '')
+    .replace(/^tracesmith\s+/, '');
   const isRange = line.startsWith('--');
   const name = isRange ? 'analyze' : (/^\S*/.exec(line)?.[0] ?? '');
   const word = WORDS.find((one) => one.name === name);
-  if (!word) throw new CommandError(`'${name}' is not a command here. Commands are: ${WORDS.map((one) => one.name).join(', ')}.`);
+  if (!word)
+    throw new CommandError(
+      `'${name}' is not a command here. Commands are: ${WORDS.map((one) => one.name).join(', ')}.`,
+    );
   const rest = isRange ? line : line.slice(name.length).trim();
   if (word.argument) return { name, options: new Map(), rest };
   return { name: isRange ? 'range' : name, ...optionsOf(word, wordsOf(rest)) };
@@ -67,8 +91,13 @@ function optionsOf(word, words) {
     }
     const [, name, value] = /^--([^=]*)(?:=(.*))?$/s.exec(words[i]) ?? [];
     const known = word.options.find((one) => one.replace('=', '') === name);
-    if (!known) throw new CommandError(`${word.name} has no option --${name} here. Options are: ${word.options.map((one) => `--${one.replace('=', '')}`).join(', ') || 'none'}.`);
-    if (known.endsWith('=') && value === undefined && i + 1 >= words.length) throw new CommandError(`--${name} needs a value.`);
+    if (!known)
+      throw new CommandError(
+        `${word.name} has no option --${name} here. Options are: ` +
+          `${word.options.map((one) => `--${one.replace('=', '')}`).join(', ') || 'none'}.`,
+      );
+    if (known.endsWith('=') && value === undefined && i + 1 >= words.length)
+      throw new CommandError(`--${name} needs a value.`);
     const text = known.endsWith('=') && value === undefined ? words[(i += 1)] : (value ?? '');
     options.set(name, [...(options.get(name) ?? []), text]);
   }
@@ -78,7 +107,9 @@ function optionsOf(word, words) {
 /** Splits as a shell does, with quotes. @param {string} text */
 function wordsOf(text) {
   const words = [];
-  for (const [, double, single, plain] of text.matchAll(/((?:[^\s"']*"[^"]*"[^\s"']*)+)|((?:[^\s"']*'[^']*'[^\s"']*)+)|(\S+)/g)) {
+  for (const [, double, single, plain] of text.matchAll(
+    /((?:[^\s"']*"[^"]*"[^\s"']*)+)|((?:[^\s"']*'[^']*'[^\s"']*)+)|(\S+)/g,
+  )) {
     words.push((double ?? single ?? plain).replace(/"([^"]*)"|'([^']*)'/g, (_, a, b) => a ?? b));
   }
   return words;
@@ -93,16 +124,25 @@ export function completions(text) {
   const line = text.replace(/^:\s*/, '');
   const [name, ...others] = line.split(/\s+/);
   if (others.length === 0) {
-    return WORDS.filter((word) => word.name.startsWith(name)).map((word) => ({ line: `:${word.name} `, words: word.argument ? `${word.name} ${word.argument}` : word.name, meaning: word.meaning }));
+    return WORDS.filter((word) => word.name.startsWith(name)).map((word) => ({
+      line: `:${word.name} `,
+      words: word.argument ? `${word.name} ${word.argument}` : word.name,
+      meaning: word.meaning,
+    }));
   }
   const word = WORDS.find((one) => one.name === name);
   const last = others.at(-1) ?? '';
   const before = line.slice(0, line.length - last.length);
   const previous = others.at(-2) ?? '';
   const values = valuesOf(name, previous);
-  if (values) return values.filter((value) => value.startsWith(last)).map((value) => ({ line: `:${before}${value} `, words: value, meaning: '' }));
+  if (values)
+    return values
+      .filter((value) => value.startsWith(last))
+      .map((value) => ({ line: `:${before}${value} `, words: value, meaning: '' }));
   const options = word?.options.map((one) => `--${one.replace('=', '')}`) ?? [];
-  return options.filter((one) => one.startsWith(last)).map((one) => ({ line: `:${before}${one} `, words: one, meaning: '' }));
+  return options
+    .filter((one) => one.startsWith(last))
+    .map((one) => ({ line: `:${before}${one} `, words: one, meaning: '' }));
 }
 
 /** @param {string} command @param {string} option */

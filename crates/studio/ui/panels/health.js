@@ -35,9 +35,20 @@ class Health extends Panel {
     const state = layout.health.good ? 'good' : 'bad';
     const words = layout.health.sentences.length > 0 ? layout.health.sentences : ['no data is known to be missing'];
     return [
-      h('div', { class: 'columns' },
-        section('Health', h('ul', { class: `health ${state}` }, words.map((text) => h('li', {}, sentence(text)))), doubtTable(doubts)),
-        section('The trace', facts(layout))),
+      h(
+        'div',
+        { class: 'columns' },
+        section(
+          'Health',
+          h(
+            'ul',
+            { class: `health ${state}` },
+            words.map((text) => h('li', {}, sentence(text))),
+          ),
+          doubtTable(doubts),
+        ),
+        section('The trace', facts(layout)),
+      ),
       h('div', { class: 'panel-foot' }, commandLine(`tracesmith info ${fileArgument()}`)),
     ];
   }
@@ -46,7 +57,8 @@ class Health extends Panel {
 /** @param {Record<string, number|boolean>} doubts */
 function doubtTable(doubts) {
   const rows = Object.entries(doubts).filter(([, value]) => Number(value) > 0);
-  const text = (/** @type {[string, number|boolean]} */ [name, value]) => (TIMES.has(name) ? duration(Number(value)) : count(Number(value)));
+  const text = (/** @type {[string, number|boolean]} */ [name, value]) =>
+    TIMES.has(name) ? duration(Number(value)) : count(Number(value));
   return dataTable({
     caption: 'Doubts',
     plain: true,
@@ -62,8 +74,14 @@ function doubtTable(doubts) {
 /** @param {import('../core/answers.d.ts').Layout} layout */
 function facts(layout) {
   /** @type {[string, string][]} */
-  const rows = [['file', layout.path], ['size', bytes(layout.bytes)], ['time span', duration(layout.span_ns)], ['first moment', `@${layout.origin_ns}`]];
-  for (const [name, value] of Object.entries(layout.metadata)) rows.push([name, typeof value === 'string' ? value : JSON.stringify(value)]);
+  const rows = [
+    ['file', layout.path],
+    ['size', bytes(layout.bytes)],
+    ['time span', duration(layout.span_ns)],
+    ['first moment', `@${layout.origin_ns}`],
+  ];
+  for (const [name, value] of Object.entries(layout.metadata))
+    rows.push([name, typeof value === 'string' ? value : JSON.stringify(value)]);
   return dataTable({
     caption: 'Facts about the trace',
     plain: true,

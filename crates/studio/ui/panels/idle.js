@@ -23,13 +23,20 @@ class IdleTime extends ScopedPanel {
       /** @type {Promise<import('./analysis.d.ts').Host>} */ (analysis('host', this.range, signal)),
     ]);
     if (idle.devices.length === 0) return [h('p', { class: 'faint' }, 'No GPU work in this time range.')];
-    return [h('div', { class: 'columns' }, ...idle.devices.map(device), ...code(host.idle)), h('div', { class: 'panel-foot' }, analyzeLine(' --only idle'))];
+    return [
+      h('div', { class: 'columns' }, ...idle.devices.map(device), ...code(host.idle)),
+      h('div', { class: 'panel-foot' }, analyzeLine(' --only idle')),
+    ];
   }
 }
 
 /** @param {DeviceIdle} idle */
 function device(idle) {
-  const parts = idle.causes.map((total, i) => ({ share: total.share, color: css(causeColor(total.cause, i)), text: `${causeWords(total.cause)} ${percent(total.share)}` }));
+  const parts = idle.causes.map((total, i) => ({
+    share: total.share,
+    color: css(causeColor(total.cause, i)),
+    text: `${causeWords(total.cause)} ${percent(total.share)}`,
+  }));
   const longest = Math.max(...idle.causes.map((total) => total.share), 1e-9);
   const bar = stackedBar(parts, `Idle time of ${idle.name} by cause: ${parts.map((part) => part.text).join(', ')}`);
   const causes = dataTable({
@@ -39,13 +46,39 @@ function device(idle) {
     sort: { key: 'total_ns', descending: true },
     open: (total) => biggest(idle, total.cause),
     columns: [
-      { key: 'share', title: 'Share', align: 'right', value: (row) => row.share, cell: (row) => shareBar(percent(row.share), row.share / longest) },
-      { key: 'total_ns', title: 'Time', align: 'right', value: (row) => row.total_ns, text: (row) => duration(row.total_ns) },
+      {
+        key: 'share',
+        title: 'Share',
+        align: 'right',
+        value: (row) => row.share,
+        cell: (row) => shareBar(percent(row.share), row.share / longest),
+      },
+      {
+        key: 'total_ns',
+        title: 'Time',
+        align: 'right',
+        value: (row) => row.total_ns,
+        text: (row) => duration(row.total_ns),
+      },
       { key: 'gaps', title: 'Gaps', align: 'right', value: (row) => row.gaps },
-      { key: 'cause', title: 'Cause', value: (row) => causeWords(row.cause), cell: (row) => h('span', {}, swatch(css(causeColor(row.cause, idle.causes.indexOf(row)))), causeWords(row.cause)), opens: true, wide: true },
+      {
+        key: 'cause',
+        title: 'Cause',
+        value: (row) => causeWords(row.cause),
+        cell: (row) =>
+          h('span', {}, swatch(css(causeColor(row.cause, idle.causes.indexOf(row)))), causeWords(row.cause)),
+        opens: true,
+        wide: true,
+      },
     ],
   });
-  return section(`${idle.name}: idle ${duration(idle.idle_ns)} of ${duration(idle.span_ns)}`, bar, causes, h('h4', {}, 'Longest gaps'), gaps(idle));
+  return section(
+    `${idle.name}: idle ${duration(idle.idle_ns)} of ${duration(idle.span_ns)}`,
+    bar,
+    causes,
+    h('h4', {}, 'Longest gaps'),
+    gaps(idle),
+  );
 }
 
 /** @param {DeviceIdle} idle */
@@ -56,11 +89,31 @@ function gaps(idle) {
     rows: idle.longest,
     open: showGap,
     columns: [
-      { key: 'offset_ns', title: 'At', align: 'right', value: (gap) => gap.offset_ns, text: (gap) => moment(gap.offset_ns, 1000) },
+      {
+        key: 'offset_ns',
+        title: 'At',
+        align: 'right',
+        value: (gap) => gap.offset_ns,
+        text: (gap) => moment(gap.offset_ns, 1000),
+      },
       { key: 'length_ns', title: 'Length', align: 'right', value: length, text: (gap) => duration(length(gap)) },
-      { key: 'cause_ns', title: 'Main cause', align: 'right', value: (gap) => gap.cause_ns, text: (gap) => duration(gap.cause_ns) },
+      {
+        key: 'cause_ns',
+        title: 'Main cause',
+        align: 'right',
+        value: (gap) => gap.cause_ns,
+        text: (gap) => duration(gap.cause_ns),
+      },
       { key: 'cause', title: '', value: (gap) => causeWords(gap.cause) },
-      { key: 'next', title: 'Ended by', value: (gap) => gap.next, text: (gap) => shortName(gap.next), hint: (gap) => gap.next, opens: true, wide: true },
+      {
+        key: 'next',
+        title: 'Ended by',
+        value: (gap) => gap.next,
+        text: (gap) => shortName(gap.next),
+        hint: (gap) => gap.next,
+        opens: true,
+        wide: true,
+      },
     ],
   });
 }
@@ -75,7 +128,17 @@ function code(places) {
   ]);
   const filled = lists.filter(([, rows]) => rows.length > 0);
   if (filled.length === 0) {
-    return [section('CPU code that GPUs waited for', h('p', { class: 'faint' }, 'Not known: the trace has no operators, no NVTX ranges and no stacks. Record with `tracesmith profile`, which captures stacks.'))];
+    return [
+      section(
+        'CPU code that GPUs waited for',
+        h(
+          'p',
+          { class: 'faint' },
+          'Not known: the trace has no operators, no NVTX ranges and no ' +
+            'stacks. Record with `tracesmith profile`, which captures stacks.',
+        ),
+      ),
+    ];
   }
   const tables = filled.map(([title, rows]) =>
     dataTable({
@@ -83,8 +146,20 @@ function code(places) {
       plain: true,
       rows,
       columns: [
-        { key: 'share', title: 'Share', align: 'right', value: (row) => row.share, cell: (row) => shareBar(percent(row.share), row.share) },
-        { key: 'total_ns', title: 'Time', align: 'right', value: (row) => row.total_ns, text: (row) => duration(row.total_ns) },
+        {
+          key: 'share',
+          title: 'Share',
+          align: 'right',
+          value: (row) => row.share,
+          cell: (row) => shareBar(percent(row.share), row.share),
+        },
+        {
+          key: 'total_ns',
+          title: 'Time',
+          align: 'right',
+          value: (row) => row.total_ns,
+          text: (row) => duration(row.total_ns),
+        },
         { key: 'name', title, value: (row) => row.name, hint: (row) => row.name, wide: true },
       ],
     }),
@@ -100,7 +175,15 @@ function biggest(idle, cause) {
 
 /** @param {Gap} gap */
 function showGap(gap) {
-  showEvidence({ what: `idle before ${gap.next}`, table: gap.next_table, row: gap.next_row, start_ns: gap.from_ns, offset_ns: gap.offset_ns, end_ns: gap.to_ns, cause_ns: gap.cause_ns });
+  showEvidence({
+    what: `idle before ${gap.next}`,
+    table: gap.next_table,
+    row: gap.next_row,
+    start_ns: gap.from_ns,
+    offset_ns: gap.offset_ns,
+    end_ns: gap.to_ns,
+    cause_ns: gap.cause_ns,
+  });
 }
 
 /** @param {Gap} gap */

@@ -44,8 +44,21 @@ class Kernels extends ScopedPanel {
     const all = `${counted(report.count, 'kernel')} with ${duration(report.total_ns)} of GPU time`;
     return [
       report.places_problem ? note(`Operators and ranges could not be read: ${report.places_problem}.`) : null,
-      dataTable({ caption: 'Kernels', columns: columns(report), rows: report.rows, sort: { key: 'total_ns', descending: true }, open: (row) => this.#open(row), tools, empty: 'No kernels in this time range.' }),
-      h('div', { class: 'panel-foot' }, h('span', { class: 'faint' }, all), analyzeLine(` --only kernels${by === 'name' ? '' : ` --by ${by}`}`)),
+      dataTable({
+        caption: 'Kernels',
+        columns: columns(report),
+        rows: report.rows,
+        sort: { key: 'total_ns', descending: true },
+        open: (row) => this.#open(row),
+        tools,
+        empty: 'No kernels in this time range.',
+      }),
+      h(
+        'div',
+        { class: 'panel-foot' },
+        h('span', { class: 'faint' }, all),
+        analyzeLine(` --only kernels${by === 'name' ? '' : ` --by ${by}`}`),
+      ),
     ];
   }
 
@@ -83,25 +96,45 @@ class Kernels extends ScopedPanel {
   }
 }
 
-/** The timeline's highlight, if the page has a timeline. @returns {(HTMLElement & {setHighlight: (choice: {shape: number}|null) => void})|null} */
+/**
+ * The timeline's highlight, if the page has a timeline.
+ * @returns {(HTMLElement & {setHighlight: (choice: {shape: number}|null) => void})|null}
+ */
 function timeline() {
   return document.querySelector('ts-timeline');
 }
 
 /** @param {string} by */
 function bySelect(by) {
-  const onchange = (/** @type {Event} */ event) => choose({ by: /** @type {HTMLSelectElement} */ (event.target).value });
-  return h('select', { onchange, 'data-focus': 'by' }, KEYS.map(([value, text]) => h('option', { value, selected: value === by }, text)));
+  const onchange = (/** @type {Event} */ event) =>
+    choose({ by: /** @type {HTMLSelectElement} */ (event.target).value });
+  return h(
+    'select',
+    { onchange, 'data-focus': 'by' },
+    KEYS.map(([value, text]) => h('option', { value, selected: value === by }, text)),
+  );
 }
 
 /** @param {import('./analysis.d.ts').Kernels} report @returns {import('./table.js').Column<KernelRow>[]} */
 function columns(report) {
   const longest = Math.max(...report.rows.map((row) => row.share), 1e-9);
   const time = (/** @type {keyof KernelRow & `${string}_ns`} */ key, /** @type {string} */ title) =>
-    /** @type {import('./table.js').Column<KernelRow>} */ ({ key, title, align: 'right', value: (row) => Number(row[key]), text: (row) => duration(Number(row[key])) });
+    /** @type {import('./table.js').Column<KernelRow>} */ ({
+      key,
+      title,
+      align: 'right',
+      value: (row) => Number(row[key]),
+      text: (row) => duration(Number(row[key])),
+    });
   const step = report.steps > 0 ? [stepColumn()] : [];
   return [
-    { key: 'share', title: 'Share', align: 'right', value: (row) => row.share, cell: (row) => shareBar(percent(row.share), row.share / longest) },
+    {
+      key: 'share',
+      title: 'Share',
+      align: 'right',
+      value: (row) => row.share,
+      cell: (row) => shareBar(percent(row.share), row.share / longest),
+    },
     time('total_ns', 'Total'),
     { key: 'count', title: 'Count', align: 'right', value: (row) => row.count, text: (row) => count(row.count) },
     time('mean_ns', 'Mean'),
@@ -111,14 +144,28 @@ function columns(report) {
     time('max_ns', 'Max'),
     ...step,
     { key: 'class', title: 'Class', value: (row) => row.class },
-    { key: 'name', title: report.by === 'name' ? 'Name' : 'Group', value: (row) => row.name, text: (row) => shortName(row.name), hint: (row) => row.name, opens: true, wide: true },
+    {
+      key: 'name',
+      title: report.by === 'name' ? 'Name' : 'Group',
+      value: (row) => row.name,
+      text: (row) => shortName(row.name),
+      hint: (row) => row.name,
+      opens: true,
+      wide: true,
+    },
   ];
 }
 
 /** @returns {import('./table.js').Column<KernelRow>} */
 function stepColumn() {
   const spread = (/** @type {KernelRow} */ row) => (row.step_spread === null ? '' : ` ± ${percent(row.step_spread)}`);
-  return { key: 'step_ns', title: 'Per step', align: 'right', value: (row) => row.step_ns, text: (row) => (row.step_ns === null ? '' : duration(row.step_ns) + spread(row)) };
+  return {
+    key: 'step_ns',
+    title: 'Per step',
+    align: 'right',
+    value: (row) => row.step_ns,
+    text: (row) => (row.step_ns === null ? '' : duration(row.step_ns) + spread(row)),
+  };
 }
 
 customElements.define('ts-kernels', Kernels);

@@ -1,4 +1,5 @@
-// Where rows of tables are on the timeline. Answers name a row and its time; the timeline knows slices by track and start.
+// Where rows of tables are on the timeline. Answers name a row and its time; the timeline knows slices by track and
+// start.
 
 import { getJson } from '../core/api.js';
 import { store } from '../core/store.js';
@@ -14,12 +15,16 @@ const ROWS_AT_ONCE = 64;
 /** The rows of tracks of some kinds. @param {TrackKind[]} kinds */
 export function rowsOf(kinds) {
   const tracks = store.get().layout?.tracks ?? [];
-  return tracks.filter((track) => kinds.includes(track.kind)).flatMap((track) => Array.from({ length: track.rows }, (_, i) => track.first_row + i));
+  return tracks
+    .filter((track) => kinds.includes(track.kind))
+    .flatMap((track) => Array.from({ length: track.rows }, (_, i) => track.first_row + i));
 }
 
 /** The track of a row. @param {number} row */
 export function trackOf(row) {
-  return store.get().layout?.tracks.find((track) => row >= track.first_row && row < track.first_row + track.rows) ?? null;
+  return (
+    store.get().layout?.tracks.find((track) => row >= track.first_row && row < track.first_row + track.rows) ?? null
+  );
 }
 
 /**

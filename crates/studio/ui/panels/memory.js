@@ -21,9 +21,21 @@ class Memory extends ScopedPanel {
     const report = await analysis('memory', this.range, signal);
     const command = h('div', { class: 'panel-foot' }, analyzeLine(' --only memory'));
     if (report.pools.length === 0) {
-      return [note('The trace has no allocations. `tracesmith profile` records them with the kind memory, which is on unless --kinds leaves it out.'), command];
+      return [
+        note(
+          'The trace has no allocations. `tracesmith profile` records them ' +
+            'with the kind memory, which is on unless --kinds leaves it out.',
+        ),
+        command,
+      ];
     }
-    const freed = report.double_frees.length > 0 ? note(`${counted(report.double_frees.length, 'free')} of memory that was already freed: ${report.double_frees.map((free) => free.stack).join(', ')}.`) : null;
+    const freed =
+      report.double_frees.length > 0
+        ? note(
+            `${counted(report.double_frees.length, 'free')} of memory that was already ` +
+              `freed: ${report.double_frees.map((free) => free.stack).join(', ')}.`,
+          )
+        : null;
     return [freed, h('div', { class: 'pools' }, report.pools.map(pool)), command];
   }
 }
@@ -40,19 +52,41 @@ function pool(pool) {
   const label = `Memory of ${title} over time. The peak is ${bytes(pool.peak_bytes)}`;
   const facts = [
     `${count(pool.allocations)} allocations and ${count(pool.frees)} frees of ${bytes(pool.allocated_bytes)}.`,
-    pool.live_bytes > 0 ? `${bytes(pool.live_bytes)} are still in use at the end, ${bytes(pool.kept_bytes)} of them kept on purpose.` : 'Everything was freed.',
+    pool.live_bytes > 0
+      ? `${bytes(pool.live_bytes)} are still in use at the end, ${bytes(pool.kept_bytes)} of them kept on purpose.`
+      : 'Everything was freed.',
     pool.reserved_peak_bytes === null ? '' : `At most ${bytes(pool.reserved_peak_bytes)} were reserved.`,
     pool.fragmentation === null ? '' : `${percent(pool.fragmentation)} of that was unused.`,
   ];
-  const peak = h('button', { type: 'button', class: 'link', disabled: peakAt === null, onclick: () => peakAt !== null && store.zoomTo({ from: peakAt - 1e6, to: peakAt + 1e6 }) },
-    `Peak ${bytes(pool.peak_bytes)}${peakAt === null ? '' : ` at ${moment(peakAt, 1000)}`}`);
-  return section(title,
+  const peak = h(
+    'button',
+    {
+      type: 'button',
+      class: 'link',
+      disabled: peakAt === null,
+      onclick: () => peakAt !== null && store.zoomTo({ from: peakAt - 1e6, to: peakAt + 1e6 }),
+    },
+    `Peak ${bytes(pool.peak_bytes)}${peakAt === null ? '' : ` at ${moment(peakAt, 1000)}`}`,
+  );
+  return section(
+    title,
     series({ points, span, most: pool.peak_bytes, label, mark: peakAt }),
     h('p', {}, peak, ` ${facts.filter(Boolean).join(' ')}`),
-    h('div', { class: 'columns' },
-      h('div', {}, h('h4', {}, 'In use at the peak'), holders(`In use at the peak of ${title}`, pool.holders, pool.peak_bytes)),
+    h(
+      'div',
+      { class: 'columns' },
+      h(
+        'div',
+        {},
+        h('h4', {}, 'In use at the peak'),
+        holders(`In use at the peak of ${title}`, pool.holders, pool.peak_bytes),
+      ),
       h('div', {}, h('h4', {}, 'Never freed'), holders(`Never freed of ${title}`, pool.never_freed, pool.live_bytes)),
-      pool.churn.length > 0 ? h('div', {}, h('h4', {}, 'Allocated and freed again and again'), churn(title, pool)) : null));
+      pool.churn.length > 0
+        ? h('div', {}, h('h4', {}, 'Allocated and freed again and again'), churn(title, pool))
+        : null,
+    ),
+  );
 }
 
 /** @param {string} caption @param {Holder[]} rows @param {number} all */
@@ -69,11 +103,30 @@ function holders(caption, rows, all) {
     open: zoom,
     empty: 'Nothing.',
     columns: [
-      { key: 'bytes', title: 'Bytes', align: 'right', value: (row) => row.bytes, cell: (row) => shareBar(bytes(row.bytes), all > 0 ? row.bytes / all : 0) },
+      {
+        key: 'bytes',
+        title: 'Bytes',
+        align: 'right',
+        value: (row) => row.bytes,
+        cell: (row) => shareBar(bytes(row.bytes), all > 0 ? row.bytes / all : 0),
+      },
       { key: 'count', title: 'Count', align: 'right', value: (row) => row.count },
-      { key: 'late', title: 'Late', align: 'right', value: (row) => row.late, hint: () => 'allocations in the second half of the trace' },
+      {
+        key: 'late',
+        title: 'Late',
+        align: 'right',
+        value: (row) => row.late,
+        hint: () => 'allocations in the second half of the trace',
+      },
       { key: 'kept_by', title: 'Kept by', value: (row) => row.kept_by },
-      { key: 'stack', title: 'Line of code', value: (row) => row.stack, hint: (row) => row.stack, opens: true, wide: true },
+      {
+        key: 'stack',
+        title: 'Line of code',
+        value: (row) => row.stack,
+        hint: (row) => row.stack,
+        opens: true,
+        wide: true,
+      },
     ],
   });
 }
@@ -87,7 +140,13 @@ function churn(title, pool) {
     columns: [
       { key: 'count', title: 'Count', align: 'right', value: (row) => row.count },
       { key: 'bytes', title: 'Bytes', align: 'right', value: (row) => row.bytes, text: (row) => bytes(row.bytes) },
-      { key: 'held_ns', title: 'Time in use', align: 'right', value: (row) => row.held_ns, text: (row) => duration(row.held_ns) },
+      {
+        key: 'held_ns',
+        title: 'Time in use',
+        align: 'right',
+        value: (row) => row.held_ns,
+        text: (row) => duration(row.held_ns),
+      },
       { key: 'stack', title: 'Line of code', value: (row) => row.stack, wide: true },
     ],
   });

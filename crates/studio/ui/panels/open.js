@@ -28,12 +28,35 @@ class Open extends HTMLElement {
     const { session, trace } = store.get();
     if (!session || trace >= 0) return;
     const known = recent();
-    fill(this, h('div', { class: 'open-page' },
-      h('h2', {}, 'Open a trace'),
-      h('p', { class: 'faint' }, `Files below ${session.folder}. \`tracesmith studio FILE…\` opens files at the start.`),
-      this.#problem,
-      known.length > 0 ? h('section', { class: 'block' }, h('h3', {}, 'Opened before'), h('ul', { class: 'recent' }, known.map((path) => h('li', {}, h('button', { type: 'button', class: 'link', onclick: () => this.#open(path) }, path))))) : null,
-      this.#list));
+    fill(
+      this,
+      h(
+        'div',
+        { class: 'open-page' },
+        h('h2', {}, 'Open a trace'),
+        h(
+          'p',
+          { class: 'faint' },
+          `Files below ${session.folder}. \`tracesmith studio FILE…\` opens files at the start.`,
+        ),
+        this.#problem,
+        known.length > 0
+          ? h(
+              'section',
+              { class: 'block' },
+              h('h3', {}, 'Opened before'),
+              h(
+                'ul',
+                { class: 'recent' },
+                known.map((path) =>
+                  h('li', {}, h('button', { type: 'button', class: 'link', onclick: () => this.#open(path) }, path)),
+                ),
+              ),
+            )
+          : null,
+        this.#list,
+      ),
+    );
     if (!this.#asked) this.#folder('');
     this.#asked = true;
   }
@@ -45,11 +68,26 @@ class Open extends HTMLElement {
     try {
       /** @type {import('../core/answers.d.ts').Files} */
       const files = await getJson('files', { path }, { signal: this.#request.signal });
-      fill(this.#list, h('h3', {}, files.path === '' ? 'This folder' : files.path),
-        files.parent === null ? null : h('button', { type: 'button', onclick: () => this.#folder(files.parent ?? '') }, '↑ Parent folder'),
-        dataTable({ caption: `Files in ${files.path || 'the folder'}`, rows: files.entries, columns: columns(), empty: 'The folder is empty.', open: (entry) => this.#entry(files.path, entry) }));
+      fill(
+        this.#list,
+        h('h3', {}, files.path === '' ? 'This folder' : files.path),
+        files.parent === null
+          ? null
+          : h('button', { type: 'button', onclick: () => this.#folder(files.parent ?? '') }, '↑ Parent folder'),
+        dataTable({
+          caption: `Files in ${files.path || 'the folder'}`,
+          rows: files.entries,
+          columns: columns(),
+          empty: 'The folder is empty.',
+          open: (entry) => this.#entry(files.path, entry),
+        }),
+      );
     } catch (error) {
-      if (!isAbort(error)) fill(this.#list, failure(error, () => this.#folder(path)));
+      if (!isAbort(error))
+        fill(
+          this.#list,
+          failure(error, () => this.#folder(path)),
+        );
     }
   }
 
@@ -66,7 +104,10 @@ class Open extends HTMLElement {
     try {
       await openTrace(path);
     } catch (error) {
-      fill(this.#problem, failure(error, () => this.#open(path)));
+      fill(
+        this.#problem,
+        failure(error, () => this.#open(path)),
+      );
     }
   }
 }
@@ -77,10 +118,29 @@ function columns() {
   const words = { folder: 'folder', trace: 'trace', file: 'other file' };
   const date = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'short' });
   return [
-    { key: 'name', title: 'Name', value: (entry) => entry.name, text: (entry) => (entry.kind === 'folder' ? `${entry.name}/` : entry.name), opens: true, wide: true },
+    {
+      key: 'name',
+      title: 'Name',
+      value: (entry) => entry.name,
+      text: (entry) => (entry.kind === 'folder' ? `${entry.name}/` : entry.name),
+      opens: true,
+      wide: true,
+    },
     { key: 'kind', title: 'Kind', value: (entry) => order[entry.kind], text: (entry) => words[entry.kind] },
-    { key: 'bytes', title: 'Size', align: 'right', value: (entry) => entry.bytes, text: (entry) => (entry.kind === 'folder' ? '' : bytes(entry.bytes)) },
-    { key: 'modified', title: 'Changed', align: 'right', value: (entry) => entry.modified, text: (entry) => date.format(new Date(entry.modified * 1000)) },
+    {
+      key: 'bytes',
+      title: 'Size',
+      align: 'right',
+      value: (entry) => entry.bytes,
+      text: (entry) => (entry.kind === 'folder' ? '' : bytes(entry.bytes)),
+    },
+    {
+      key: 'modified',
+      title: 'Changed',
+      align: 'right',
+      value: (entry) => entry.modified,
+      text: (entry) => date.format(new Date(entry.modified * 1000)),
+    },
   ];
 }
 

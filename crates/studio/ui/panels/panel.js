@@ -1,5 +1,5 @@
-// The base of all panels: it asks for an answer when the panel is shown and its question has changed, shows progress and
-// errors, and cancels requests that nobody waits for any more.
+// The base of all panels: it asks for an answer when the panel is shown and its question has changed, shows progress
+// and errors, and cancels requests that nobody waits for any more.
 
 import { ApiError, isAbort } from '../core/api.js';
 import { fill, h } from '../core/dom.js';
@@ -25,7 +25,10 @@ export class Panel extends HTMLElement {
   /** @type {() => void} */
   #leave = () => {};
 
-  /** What is asked: an answer is kept until this text changes. Null if there is nothing to ask. @returns {string|null} */
+  /**
+   * What is asked: an answer is kept until this text changes. Null if there is nothing to ask.
+   * @returns {string|null}
+   */
   question() {
     const { trace, layout } = store.get();
     return layout?.state === 'ready' ? `${trace} ${layout.generation}` : null;
@@ -112,7 +115,10 @@ export class Panel extends HTMLElement {
       this.#replace(content);
     } catch (error) {
       if (isAbort(error) || this.#request !== request) return;
-      fill(this, failure(error, () => this.again()));
+      fill(
+        this,
+        failure(error, () => this.again()),
+      );
     } finally {
       clearTimeout(progress);
       if (this.#request === request) {
@@ -124,7 +130,9 @@ export class Panel extends HTMLElement {
 
   /** Shows new content. The control that has the focus keeps it. @param {import('../core/dom.js').Child[]} content */
   #replace(content) {
-    const name = this.contains(document.activeElement) ? /** @type {HTMLElement} */ (document.activeElement).dataset.focus : undefined;
+    const name = this.contains(document.activeElement)
+      ? /** @type {HTMLElement} */ (document.activeElement).dataset.focus
+      : undefined;
     fill(this, content);
     if (name) /** @type {HTMLElement|null} */ (this.querySelector(`[data-focus="${name}"]`))?.focus();
   }
@@ -145,7 +153,13 @@ export function failure(error, repeat) {
   const hint = error instanceof ApiError ? error.hint : undefined;
   if (!(error instanceof ApiError)) console.error(error);
   const button = h('button', { type: 'button', onclick: repeat }, 'Try again');
-  return h('div', { class: 'problem', role: 'alert' }, h('p', {}, sentence(message)), hint ? h('p', { class: 'faint' }, `Hint: ${hint}`) : null, button);
+  return h(
+    'div',
+    { class: 'problem', role: 'alert' },
+    h('p', {}, sentence(message)),
+    hint ? h('p', { class: 'faint' }, `Hint: ${hint}`) : null,
+    button,
+  );
 }
 
 /** @param {string} text */

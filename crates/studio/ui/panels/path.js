@@ -19,15 +19,29 @@ class CriticalPath extends ScopedPanel {
   async load(signal) {
     /** @type {Report} */
     const report = await analysis('critical-path', this.range, signal);
-    if (report.segments.length === 0) return [note('No critical path: no GPU work and no waiting calls in this time range.')];
-    const doubtful = report.cpu_ahead_ns > 0 ? note('The path is doubtful: most of it is CPU code that ran while launched work had not started.') : null;
-    const contradicted = report.contradicted > 0 ? note(`${counted(report.contradicted, 'dependency contradicts', 'dependencies contradict')} the recorded times and were ignored.`) : null;
+    if (report.segments.length === 0)
+      return [note('No critical path: no GPU work and no waiting calls in this time range.')];
+    const doubtful =
+      report.cpu_ahead_ns > 0
+        ? note('The path is doubtful: most of it is CPU code that ran while launched work had not started.')
+        : null;
+    const contradicted =
+      report.contradicted > 0
+        ? note(
+            `${counted(report.contradicted, 'dependency contradicts', 'dependencies contradict')} ` +
+              'the recorded times and were ignored.',
+          )
+        : null;
     return [
-      doubtful, contradicted,
-      h('div', { class: 'columns' },
+      doubtful,
+      contradicted,
+      h(
+        'div',
+        { class: 'columns' },
         section(`Critical path: ${duration(report.path_ns)} of ${duration(report.span_ns)}`, totals(report)),
         section('Slack: how much later each kernel could end', slack(report)),
-        section('The path in order', segments(report))),
+        section('The path in order', segments(report)),
+      ),
       h('div', { class: 'panel-foot' }, analyzeLine(' --only critical-path')),
     ];
   }
@@ -41,11 +55,30 @@ function totals({ totals: rows }) {
     rows,
     sort: { key: 'total_ns', descending: true },
     columns: [
-      { key: 'share', title: 'Share', align: 'right', value: (row) => row.share, cell: (row) => shareBar(percent(row.share), row.share) },
-      { key: 'total_ns', title: 'Time', align: 'right', value: (row) => row.total_ns, text: (row) => duration(row.total_ns) },
+      {
+        key: 'share',
+        title: 'Share',
+        align: 'right',
+        value: (row) => row.share,
+        cell: (row) => shareBar(percent(row.share), row.share),
+      },
+      {
+        key: 'total_ns',
+        title: 'Time',
+        align: 'right',
+        value: (row) => row.total_ns,
+        text: (row) => duration(row.total_ns),
+      },
       { key: 'count', title: 'Count', align: 'right', value: (row) => row.count },
       { key: 'part', title: 'Kind', value: (row) => partWords(row.part) },
-      { key: 'name', title: 'Name', value: (row) => row.name, text: (row) => shortName(row.name), hint: (row) => row.name, wide: true },
+      {
+        key: 'name',
+        title: 'Name',
+        value: (row) => row.name,
+        text: (row) => shortName(row.name),
+        hint: (row) => row.name,
+        wide: true,
+      },
     ],
   });
 }
@@ -58,11 +91,30 @@ function slack({ slack: rows }) {
     rows,
     empty: 'No kernels.',
     columns: [
-      { key: 'min_slack_ns', title: 'Least', align: 'right', value: (row) => row.min_slack_ns, text: (row) => duration(row.min_slack_ns) },
-      { key: 'mean_slack_ns', title: 'Mean', align: 'right', value: (row) => row.mean_slack_ns, text: (row) => duration(row.mean_slack_ns) },
+      {
+        key: 'min_slack_ns',
+        title: 'Least',
+        align: 'right',
+        value: (row) => row.min_slack_ns,
+        text: (row) => duration(row.min_slack_ns),
+      },
+      {
+        key: 'mean_slack_ns',
+        title: 'Mean',
+        align: 'right',
+        value: (row) => row.mean_slack_ns,
+        text: (row) => duration(row.mean_slack_ns),
+      },
       { key: 'count', title: 'Count', align: 'right', value: (row) => row.count },
       { key: 'on_path', title: 'Without slack', align: 'right', value: (row) => row.on_path },
-      { key: 'name', title: 'Name', value: (row) => row.name, text: (row) => shortName(row.name), hint: (row) => row.name, wide: true },
+      {
+        key: 'name',
+        title: 'Name',
+        value: (row) => row.name,
+        text: (row) => shortName(row.name),
+        hint: (row) => row.name,
+        wide: true,
+      },
     ],
   });
 }
@@ -86,7 +138,14 @@ function segments({ segments: rows }) {
       { key: 'offset_ns', title: 'At', align: 'right', value: start, text: (row) => moment(start(row), 1000) },
       { key: 'length_ns', title: 'Time', align: 'right', value: length, text: (row) => duration(length(row)) },
       { key: 'part', title: 'Kind', value: (row) => partWords(row.part), opens: true },
-      { key: 'name', title: 'Name', value: (row) => row.name, text: (row) => shortName(row.name), hint: (row) => row.name, wide: true },
+      {
+        key: 'name',
+        title: 'Name',
+        value: (row) => row.name,
+        text: (row) => shortName(row.name),
+        hint: (row) => row.name,
+        wide: true,
+      },
     ],
   });
 }

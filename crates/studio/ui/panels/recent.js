@@ -19,6 +19,7 @@ export function recent() {
 export function rememberTraces() {
   store.subscribe((changed) => {
     const path = changed.has('layout') ? store.get().layout?.path : undefined;
-    if (path) localStorage.setItem(NAME, JSON.stringify([path, ...recent().filter((one) => one !== path)].slice(0, KEPT)));
+    if (path)
+      localStorage.setItem(NAME, JSON.stringify([path, ...recent().filter((one) => one !== path)].slice(0, KEPT)));
   });
 }

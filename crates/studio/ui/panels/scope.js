@@ -14,7 +14,10 @@ export function scope() {
   return name === 'window' || name === 'selection' ? name : 'whole';
 }
 
-/** The chosen time range in whole nanoseconds; null for the whole trace. @returns {import('../core/store.js').Span|null} */
+/**
+ * The chosen time range in whole nanoseconds; null for the whole trace.
+ * @returns {import('../core/store.js').Span|null}
+ */
 export function scopeSpan() {
   const { window, layout } = store.get();
   if (!layout || scope() === 'whole') return null;
@@ -75,18 +78,31 @@ export class ScopeSwitch extends HTMLElement {
 
   draw() {
     const current = scope();
-    const names = /** @type {[Scope, string][]} */ ([['whole', 'Whole trace'], ['window', 'Window'], ['selection', 'Selection']]);
+    const names = /** @type {[Scope, string][]} */ ([
+      ['whole', 'Whole trace'],
+      ['window', 'Window'],
+      ['selection', 'Selection'],
+    ]);
     const hadFocus = this.contains(document.activeElement);
     const buttons = names.map(([name, text]) => {
       const missing = name === 'selection' && !selectedSpan();
       const pressed = String(name === current);
       const onclick = () => choose({ scope: name === 'whole' ? '' : name });
-      return h('button', { type: 'button', 'aria-pressed': pressed, disabled: missing && name !== current, onclick }, text);
+      return h(
+        'button',
+        { type: 'button', 'aria-pressed': pressed, disabled: missing && name !== current, onclick },
+        text,
+      );
     });
     const span = scopeSpan();
-    const words = span ? `${moment(span.from, 1000)} to ${moment(span.to, 1000)} (${duration(span.to - span.from)})` : '';
+    const words = span
+      ? `${moment(span.from, 1000)} to ${moment(span.to, 1000)} (${duration(span.to - span.from)})`
+      : '';
     const text = current === 'selection' && !span ? 'nothing is selected: the whole trace' : words;
-    this.replaceChildren(h('div', { class: 'switch', role: 'group', 'aria-label': 'Time range of the tabs' }, buttons), h('span', { class: 'faint' }, text));
+    this.replaceChildren(
+      h('div', { class: 'switch', role: 'group', 'aria-label': 'Time range of the tabs' }, buttons),
+      h('span', { class: 'faint' }, text),
+    );
     if (hadFocus) /** @type {HTMLElement|null} */ (this.querySelector('[aria-pressed=true]'))?.focus();
   }
 }

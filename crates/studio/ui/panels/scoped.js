@@ -36,7 +36,16 @@ export function analyzeLine(options) {
 
 /** A command with a button that copies it. @param {string} command */
 export function commandLine(command) {
-  const button = h('button', { type: 'button', class: 'quiet', title: 'Copy the command that prints the same answer', onclick: () => copyText(command, button) }, 'Copy command');
+  const button = h(
+    'button',
+    {
+      type: 'button',
+      class: 'quiet',
+      title: 'Copy the command that prints the same answer',
+      onclick: () => copyText(command, button),
+    },
+    'Copy command',
+  );
   return h('p', { class: 'command' }, h('code', {}, command), button);
 }
 

@@ -23,7 +23,17 @@ const OF_A_NAME = 4;
 const HISTORY = 30;
 
 class Search extends HTMLElement {
-  #input = h('input', { type: 'text', role: 'combobox', 'aria-expanded': 'false', 'aria-controls': 'search-list', 'aria-autocomplete': 'list', 'aria-label': 'Search or command', placeholder: 'Search names, stacks and markers ( / ) or write a command ( : )', autocomplete: 'off', spellcheck: 'false' });
+  #input = h('input', {
+    type: 'text',
+    role: 'combobox',
+    'aria-expanded': 'false',
+    'aria-controls': 'search-list',
+    'aria-autocomplete': 'list',
+    'aria-label': 'Search or command',
+    placeholder: 'Search names, stacks and markers ( / ) or write a command ( : )',
+    autocomplete: 'off',
+    spellcheck: 'false',
+  });
   #list = h('div', { id: 'search-list', role: 'listbox', 'aria-label': 'Results', class: 'search-list' });
   #words = h('p', { class: 'search-words', role: 'status' });
   #places = new Set(PLACES);
@@ -46,13 +56,24 @@ class Search extends HTMLElement {
       };
       return h('label', {}, h('input', { type: 'checkbox', checked: true, onchange }), ` ${place}`);
     });
-    const close = h('button', { type: 'button', class: 'quiet', 'aria-label': 'Close the search', onclick: () => this.#close() }, '×');
-    fill(this.#box, h('div', { class: 'search-head' }, h('span', { class: 'group' }, places), this.#words, close), this.#list);
+    const close = h(
+      'button',
+      { type: 'button', class: 'quiet', 'aria-label': 'Close the search', onclick: () => this.#close() },
+      '×',
+    );
+    fill(
+      this.#box,
+      h('div', { class: 'search-head' }, h('span', { class: 'group' }, places), this.#words, close),
+      this.#list,
+    );
     fill(this, this.#input, this.#box);
     this.#input.addEventListener('input', () => this.#typed(TYPED_MS));
     this.#input.addEventListener('keydown', (event) => this.#key(event));
     this.#input.addEventListener('focus', () => this.#input.value && this.#typed(0));
-    document.addEventListener('pointerdown', (event) => !this.contains(/** @type {globalThis.Node} */ (event.target)) && this.#close());
+    document.addEventListener(
+      'pointerdown',
+      (event) => !this.contains(/** @type {globalThis.Node} */ (event.target)) && this.#close(),
+    );
   }
 
   /** Puts the cursor into the box, for a search or a command. @param {string} [sign] `/` or `:` */
@@ -83,7 +104,14 @@ class Search extends HTMLElement {
   /** @param {string} text */
   #complete(text) {
     this.#words.textContent = 'Enter runs the command, Tab completes it.';
-    this.#show([{ title: '', options: completions(text).map(({ line, words, meaning }) => this.#option([h('code', {}, words), h('span', { class: 'faint' }, ` ${meaning}`)], () => this.#take(line))) }]);
+    this.#show([
+      {
+        title: '',
+        options: completions(text).map(({ line, words, meaning }) =>
+          this.#option([h('code', {}, words), h('span', { class: 'faint' }, ` ${meaning}`)], () => this.#take(line)),
+        ),
+      },
+    ]);
   }
 
   /** @param {string} line */
@@ -106,7 +134,11 @@ class Search extends HTMLElement {
     this.#words.textContent = 'Searching…';
     try {
       /** @type {SearchResults} */
-      const answer = await getJson(`t/${trace}/search`, { q: text, in: [...this.#places].join(','), limit: LIMIT }, { signal: request.signal });
+      const answer = await getJson(
+        `t/${trace}/search`,
+        { q: text, in: [...this.#places].join(','), limit: LIMIT },
+        { signal: request.signal },
+      );
       if (request.signal.aborted) return;
       this.#found = [...answer.results].sort((a, b) => a.start - b.start || a.row - b.row);
       this.#foundAt = -1;
@@ -120,17 +152,25 @@ class Search extends HTMLElement {
   /** @param {SearchResults} answer */
   #results(answer) {
     const more = answer.truncated ? `, the first ${count(answer.results.length)} are listed` : '';
-    this.#words.textContent = answer.total === 0 ? 'Nothing was found.' : `${counted(answer.total, 'event')}${more}. Enter goes to the next one.`;
+    this.#words.textContent =
+      answer.total === 0
+        ? 'Nothing was found.'
+        : `${counted(answer.total, 'event')}${more}. Enter goes to the next one.`;
     /** @type {Map<string, Found[]>} */
     const groups = new Map();
     for (const found of this.#found) groups.set(found.name, [...(groups.get(found.name) ?? []), found]);
-    this.#show([...groups].map(([name, events]) => {
-      const totals = answer.shapes.find(({ shape }) => shape === events[0].shape);
-      const title = `${name} · ${count(totals?.count ?? events.length)}${totals ? `, ${duration(totals.total_ns)}` : ''}`;
-      const shown = events.slice(0, OF_A_NAME).map((found) => this.#option(line(found), () => this.#goTo(this.#found.indexOf(found))));
-      const hidden = events.length - OF_A_NAME;
-      return { title, options: shown, more: hidden > 0 ? `and ${count(hidden)} more in the list` : '' };
-    }));
+    this.#show(
+      [...groups].map(([name, events]) => {
+        const totals = answer.shapes.find(({ shape }) => shape === events[0].shape);
+        const title =
+          `${name} · ` + `${count(totals?.count ?? events.length)}${totals ? `, ${duration(totals.total_ns)}` : ''}`;
+        const shown = events
+          .slice(0, OF_A_NAME)
+          .map((found) => this.#option(line(found), () => this.#goTo(this.#found.indexOf(found))));
+        const hidden = events.length - OF_A_NAME;
+        return { title, options: shown, more: hidden > 0 ? `and ${count(hidden)} more in the list` : '' };
+      }),
+    );
   }
 
   /** @param {(import('../core/dom.js').Child)[]} content @param {() => void} choose @returns {Option} */
@@ -145,11 +185,20 @@ class Search extends HTMLElement {
     this.#options = groups.flatMap((group) => group.options);
     this.#options.forEach(({ element }, i) => (element.id = `search-option-${i}`));
     this.#mark(-1);
-    fill(this.#list, groups.map(({ title, options, more }) => {
-      const lines = options.map(({ element }) => element);
-      if (!title) return lines;
-      return h('div', { role: 'group', 'aria-label': title }, h('div', { class: 'group-title', role: 'presentation', title }, title), lines, more ? h('div', { class: 'faint more', role: 'presentation' }, more) : null);
-    }));
+    fill(
+      this.#list,
+      groups.map(({ title, options, more }) => {
+        const lines = options.map(({ element }) => element);
+        if (!title) return lines;
+        return h(
+          'div',
+          { role: 'group', 'aria-label': title },
+          h('div', { class: 'group-title', role: 'presentation', title }, title),
+          lines,
+          more ? h('div', { class: 'faint more', role: 'presentation' }, more) : null,
+        );
+      }),
+    );
     this.#list.hidden = this.#options.length === 0;
   }
 
@@ -199,9 +248,13 @@ class Search extends HTMLElement {
   #goTo(at) {
     const found = this.#found[at];
     this.#foundAt = at;
-    store.select({ row: found.row, start: found.start, duration: found.duration, shape: found.shape }, { reveal: true });
+    store.select(
+      { row: found.row, start: found.start, duration: found.duration, shape: found.shape },
+      { reveal: true },
+    );
     highlight({ shape: found.shape });
-    this.#words.textContent = `${count(at + 1)} of ${count(this.#found.length)}: ${found.name} at ${moment(found.start, 1000)}`;
+    this.#words.textContent =
+      `${count(at + 1)} of ${count(this.#found.length)}: ` + `${found.name} at ${moment(found.start, 1000)}`;
   }
 
   /** @param {string} text */
@@ -237,7 +290,9 @@ class Search extends HTMLElement {
 
 /** @param {{shape: number}|null} choice */
 function highlight(choice) {
-  const timeline = /** @type {HTMLElement & {setHighlight?: (choice: {shape: number}|null) => void}|null} */ (document.querySelector('ts-timeline'));
+  const timeline = /** @type {HTMLElement & {setHighlight?: (choice: {shape: number}|null) => void}|null} */ (
+    document.querySelector('ts-timeline')
+  );
   timeline?.setHighlight?.(choice);
 }
 
@@ -245,13 +300,18 @@ function highlight(choice) {
 function line(found) {
   const track = trackOf(found.row);
   const where = found.where && found.where !== 'name' && found.where !== 'names' ? ` in ${found.where}` : '';
-  return [h('span', { class: 'time' }, moment(found.start, 1000)), h('span', { class: 'time' }, duration(found.duration)), h('span', { class: 'faint' }, `${track?.label ?? ''}${where}`)];
+  return [
+    h('span', { class: 'time' }, moment(found.start, 1000)),
+    h('span', { class: 'time' }, duration(found.duration)),
+    h('span', { class: 'faint' }, `${track?.label ?? ''}${where}`),
+  ];
 }
 
 /** @param {unknown} error */
 function wordsOf(error) {
   if (error instanceof CommandError) return error.message;
-  if (error instanceof ApiError) return `${sentence(error.message)}${error.hint ? ` Hint: ${sentence(error.hint)}` : ''}`;
+  if (error instanceof ApiError)
+    return `${sentence(error.message)}${error.hint ? ` Hint: ${sentence(error.hint)}` : ''}`;
   console.error(error);
   return sentence(error instanceof Error ? error.message : String(error));
 }

@@ -17,16 +17,34 @@ const LIMIT = 10000;
 
 /** @type {[string, string][]} */
 const EXAMPLES = [
-  ['Kernels by total time', 'select name, count(*) as runs, sum(duration) as total_ns\nfrom kernels group by name order by total_ns desc limit 20'],
-  ['Longest waits of the CPU', "select name, start, duration from api_calls\nwhere name like '%Synchronize%' order by duration desc limit 20"],
-  ['Bytes copied by direction', 'select direction, count(*) as copies, sum(bytes) as bytes, sum(duration) as total_ns\nfrom copies group by direction'],
+  [
+    'Kernels by total time',
+    'select name, count(*) as runs, sum(duration) as total_ns\nfrom ' +
+      'kernels group by name order by total_ns desc limit 20',
+  ],
+  [
+    'Longest waits of the CPU',
+    "select name, start, duration from api_calls\nwhere name like '%Synchronize%' order by duration desc limit 20",
+  ],
+  [
+    'Bytes copied by direction',
+    'select direction, count(*) as copies, sum(bytes) as bytes, ' +
+      'sum(duration) as total_ns\nfrom copies group by direction',
+  ],
   ['Statistics of kernels', 'select * from kernel_stats() limit 20'],
 ];
 
 class Sql extends Panel {
   /** @type {(keyof import('../core/store.js').State)[]} */
   watched = ['trace', 'layout', 'panel'];
-  #editor = h('textarea', { rows: '4', spellcheck: 'false', 'aria-label': 'SQL query', 'data-focus': 'query', placeholder: 'select name, count(*) from kernels group by name', onkeydown: (/** @type {KeyboardEvent} */ event) => this.#key(event) });
+  #editor = h('textarea', {
+    rows: '4',
+    spellcheck: 'false',
+    'aria-label': 'SQL query',
+    'data-focus': 'query',
+    placeholder: 'select name, count(*) from kernels group by name',
+    onkeydown: (/** @type {KeyboardEvent} */ event) => this.#key(event),
+  });
 
   question() {
     const { trace, layout } = store.get();
@@ -37,12 +55,28 @@ class Sql extends Panel {
   async load(signal) {
     const query = chosen('sql', '');
     if (query) this.#editor.value = query;
-    const head = h('div', { class: 'sql-head' }, this.#editor, h('div', { class: 'sql-tools' },
-      h('button', { type: 'button', class: 'primary', title: 'Ctrl+Enter', onclick: () => this.#run() }, 'Run'),
-      h('button', { type: 'button', onclick: () => this.#stop() }, 'Stop'),
-      choice('Examples', EXAMPLES, ask),
-      choice('History', history().map((text) => /** @type {[string, string]} */ ([text.replace(/\s+/g, ' ').slice(0, 80), text])), ask)));
-    if (!query) return [head, note('Write a query, or choose an example. docs/reference/sql.md lists all tables, views and functions.')];
+    const head = h(
+      'div',
+      { class: 'sql-head' },
+      this.#editor,
+      h(
+        'div',
+        { class: 'sql-tools' },
+        h('button', { type: 'button', class: 'primary', title: 'Ctrl+Enter', onclick: () => this.#run() }, 'Run'),
+        h('button', { type: 'button', onclick: () => this.#stop() }, 'Stop'),
+        choice('Examples', EXAMPLES, ask),
+        choice(
+          'History',
+          history().map((text) => /** @type {[string, string]} */ ([text.replace(/\s+/g, ' ').slice(0, 80), text])),
+          ask,
+        ),
+      ),
+    );
+    if (!query)
+      return [
+        head,
+        note('Write a query, or choose an example. docs/reference/sql.md lists all tables, views and functions.'),
+      ];
     return [head, await answer(query, signal)];
   }
 
@@ -74,12 +108,26 @@ function ask(query) {
 async function answer(query, signal) {
   try {
     /** @type {import('../core/answers.d.ts').SqlResult} */
-    const { columns, rows, truncated, ms } = await postJson(`t/${store.get().trace}/sql`, { query, limit: LIMIT }, { signal });
+    const { columns, rows, truncated, ms } = await postJson(
+      `t/${store.get().trace}/sql`,
+      { query, limit: LIMIT },
+      { signal },
+    );
     const words = `${counted(rows.length, 'row')} in ${ms} ms`;
     return [
       truncated ? note(`Only the first ${count(LIMIT)} rows are shown. The command prints all.`) : null,
-      answerTable('Result of the query', columns.map((column) => column.name), rows, { empty: 'The query has no rows.' }),
-      h('div', { class: 'panel-foot' }, h('span', { class: 'faint', role: 'status' }, words), commandLine(`tracesmith sql ${fileArgument()} ${quoted(query.replace(/\s+/g, ' '))}`)),
+      answerTable(
+        'Result of the query',
+        columns.map((column) => column.name),
+        rows,
+        { empty: 'The query has no rows.' },
+      ),
+      h(
+        'div',
+        { class: 'panel-foot' },
+        h('span', { class: 'faint', role: 'status' }, words),
+        commandLine(`tracesmith sql ${fileArgument()} ${quoted(query.replace(/\s+/g, ' '))}`),
+      ),
     ];
   } catch (error) {
     if (error instanceof ApiError && error.status !== 0) return [wrong(error)];
@@ -89,12 +137,22 @@ async function answer(query, signal) {
 
 /** @param {ApiError} error */
 function wrong(error) {
-  return h('div', { class: 'problem', role: 'alert' }, h('pre', {}, sentence(error.message)), error.hint ? h('p', { class: 'faint' }, `Hint: ${error.hint}`) : null);
+  return h(
+    'div',
+    { class: 'problem', role: 'alert' },
+    h('pre', {}, sentence(error.message)),
+    error.hint ? h('p', { class: 'faint' }, `Hint: ${error.hint}`) : null,
+  );
 }
 
 /** @param {string} title @param {[string, string][]} options @param {(text: string) => void} chosen */
 function choice(title, options, chosen) {
-  const select = h('select', { 'aria-label': title }, h('option', { value: '' }, title), options.map(([words, text]) => h('option', { value: text }, words)));
+  const select = h(
+    'select',
+    { 'aria-label': title },
+    h('option', { value: '' }, title),
+    options.map(([words, text]) => h('option', { value: text }, words)),
+  );
   select.addEventListener('change', () => {
     if (select.value) chosen(select.value);
     select.value = '';
@@ -114,7 +172,10 @@ function history() {
 
 /** @param {string} query */
 function remember(query) {
-  localStorage.setItem(HISTORY, JSON.stringify([query, ...history().filter((text) => text !== query)].slice(0, KEPT_QUERIES)));
+  localStorage.setItem(
+    HISTORY,
+    JSON.stringify([query, ...history().filter((text) => text !== query)].slice(0, KEPT_QUERIES)),
+  );
 }
 
 customElements.define('ts-sql', Sql);

@@ -15,21 +15,37 @@ const SHOWN = 14;
 export function stackOf(stack) {
   const list = h('ol', { class: 'stack' }, stack.frames.slice(0, SHOWN).map(frameLine));
   const hidden = stack.frames.slice(SHOWN);
-  const more = h('button', { type: 'button', class: 'link', hidden: hidden.length === 0 }, `${hidden.length} more frames`);
+  const more = h(
+    'button',
+    { type: 'button', class: 'link', hidden: hidden.length === 0 },
+    `${hidden.length} more frames`,
+  );
   more.addEventListener('click', () => {
     list.append(...hidden.map(frameLine));
     more.remove();
   });
-  const end = stack.end && !/^(complete|whole)$/.test(stack.end) ? h('p', { class: 'faint' }, `The stack ends here: ${stack.end}.`) : null;
+  const end =
+    stack.end && !/^(complete|whole)$/.test(stack.end)
+      ? h('p', { class: 'faint' }, `The stack ends here: ${stack.end}.`)
+      : null;
   return h('div', {}, list, more, end);
 }
 
 /** @param {Frame} frame */
 function frameLine(frame) {
   const isPython = frame.kind.startsWith('python');
-  const name = h('span', { class: 'function', title: frame.function }, isPython ? frame.function : shortName(frame.function));
-  const kind = h('span', { class: `frame-kind ${isPython ? 'python' : 'native'}` }, isPython ? 'py' : frame.kind === 'native' ? 'C++' : frame.kind);
-  if (!frame.file) return h('li', {}, kind, name, frame.image ? h('span', { class: 'faint' }, ` in ${base(frame.image)}`) : null);
+  const name = h(
+    'span',
+    { class: 'function', title: frame.function },
+    isPython ? frame.function : shortName(frame.function),
+  );
+  const kind = h(
+    'span',
+    { class: `frame-kind ${isPython ? 'python' : 'native'}` },
+    isPython ? 'py' : frame.kind === 'native' ? 'C++' : frame.kind,
+  );
+  if (!frame.file)
+    return h('li', {}, kind, name, frame.image ? h('span', { class: 'faint' }, ` in ${base(frame.image)}`) : null);
   const place = `${base(frame.file)}${frame.line === null ? '' : `:${frame.line}`}`;
   const source = h('details', {}, h('summary', { title: frame.file }, place));
   if (frame.line !== null) source.addEventListener('toggle', () => openSource(source, frame), { once: true });
@@ -44,7 +60,11 @@ async function openSource(place, frame) {
     place.append(sourceText(source));
   } catch (error) {
     const isMissing = error instanceof ApiError && error.status === 404;
-    place.append(isMissing ? note(`The source is not on this machine: ${frame.file}.`) : failure(error, () => openSource(place, frame)));
+    place.append(
+      isMissing
+        ? note(`The source is not on this machine: ${frame.file}.`)
+        : failure(error, () => openSource(place, frame)),
+    );
   }
 }
 
@@ -54,7 +74,11 @@ function sourceText({ file, first, lines, line }) {
   const texts = lines.map((text, i) => {
     const number = first + i;
     const isHere = number === line;
-    return h('span', { class: isHere ? 'line here' : 'line', 'aria-current': isHere ? 'true' : null }, `${String(number).padStart(width)}  ${text}\n`);
+    return h(
+      'span',
+      { class: isHere ? 'line here' : 'line', 'aria-current': isHere ? 'true' : null },
+      `${String(number).padStart(width)}  ${text}\n`,
+    );
   });
   return h('pre', { class: 'source', tabindex: '0', 'aria-label': `${file}, line ${line}` }, texts);
 }

@@ -24,11 +24,23 @@ class States extends ScopedPanel {
   /** @param {AbortSignal} signal */
   async load(signal) {
     /** @type {import('../core/answers.d.ts').Table} */
-    const { columns, rows } = await getJson(`t/${store.get().trace}/table/states`, { ...this.range, limit: 0 }, { signal });
+    const { columns, rows } = await getJson(
+      `t/${store.get().trace}/table/states`,
+      { ...this.range, limit: 0 },
+      { signal },
+    );
     const lines = rows.map((row) => /** @type {Line} */ (Object.fromEntries(columns.map((name, i) => [name, row[i]]))));
-    const legend = h('p', { class: 'legend' }, STATES.map(([state, , meaning]) => h('span', { title: meaning }, swatch(color(state)), `${state}: ${meaning} `)));
+    const legend = h(
+      'p',
+      { class: 'legend' },
+      STATES.map(([state, , meaning]) => h('span', { title: meaning }, swatch(color(state)), `${state}: ${meaning} `)),
+    );
     const command = commandLine(`tracesmith states ${fileArgument()}${rangeOptions(scopeSpan())}`);
-    return [legend, dataTable({ caption: 'States', rows: lines, columns: columnsOf(), empty: 'No GPU work in this time range.' }), h('div', { class: 'panel-foot' }, command)];
+    return [
+      legend,
+      dataTable({ caption: 'States', rows: lines, columns: columnsOf(), empty: 'No GPU work in this time range.' }),
+      h('div', { class: 'panel-foot' }, command),
+    ];
   }
 }
 
@@ -36,8 +48,15 @@ class States extends ScopedPanel {
 function columnsOf() {
   const times = STATES.map(([state]) => {
     const value = (/** @type {Line} */ line) => Number(line[`${state}_ns`] ?? 0);
-    const text = (/** @type {Line} */ line) => (value(line) === 0 ? '' : `${duration(value(line))} (${percent(value(line) / total(line))})`);
-    return /** @type {import('./table.js').Column<Line>} */ ({ key: `${state}_ns`, title: state, align: 'right', value, text });
+    const text = (/** @type {Line} */ line) =>
+      value(line) === 0 ? '' : `${duration(value(line))} (${percent(value(line) / total(line))})`;
+    return /** @type {import('./table.js').Column<Line>} */ ({
+      key: `${state}_ns`,
+      title: state,
+      align: 'right',
+      value,
+      text,
+    });
   });
   return [
     { key: 'object', title: 'Object', value: name },
@@ -56,12 +75,22 @@ function name(line) {
 
 /** @param {Line} line */
 function total(line) {
-  return Math.max(1, ['idle', 'pending', 'waiting', 'running', 'finished'].reduce((sum, state) => sum + Number(line[`${state}_ns`] ?? 0), 0));
+  return Math.max(
+    1,
+    ['idle', 'pending', 'waiting', 'running', 'finished'].reduce(
+      (sum, state) => sum + Number(line[`${state}_ns`] ?? 0),
+      0,
+    ),
+  );
 }
 
 /** @param {Line} line */
 function bar(line) {
-  const parts = STATES.map(([state]) => ({ share: Number(line[`${state}_ns`] ?? 0) / total(line), color: color(state), text: state }));
+  const parts = STATES.map(([state]) => ({
+    share: Number(line[`${state}_ns`] ?? 0) / total(line),
+    color: color(state),
+    text: state,
+  }));
   return stackedBar(parts, parts.map((part) => `${part.text} ${percent(part.share)}`).join(', '));
 }
 

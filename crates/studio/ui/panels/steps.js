@@ -25,15 +25,24 @@ class Steps extends Panel {
       return [note('No steps were found. Mark them with NVTX ranges such as "step 3", or use torch.profiler.')];
     }
     const { settled } = report;
-    const words = `${counted(report.steps.length, 'step')} ${sourceWords(report.source)}. Mean ${duration(settled.mean_ns)}, median ${duration(settled.p50_ns)}, shortest ${duration(settled.min_ns)}, longest ${duration(settled.max_ns)}, without warm-up and cut-off steps.`;
-    return [h('p', {}, words), bars(report), table(report), h('div', { class: 'panel-foot' }, commandLine(`tracesmith analyze ${fileArgument()} --only steps`))];
+    const words =
+      `${counted(report.steps.length, 'step')} ${sourceWords(report.source)}. Mean ${duration(settled.mean_ns)}, ` +
+      `median ${duration(settled.p50_ns)}, shortest ${duration(settled.min_ns)}, ` +
+      `longest ${duration(settled.max_ns)}, without warm-up and cut-off steps.`;
+    return [
+      h('p', {}, words),
+      bars(report),
+      table(report),
+      h('div', { class: 'panel-foot' }, commandLine(`tracesmith analyze ${fileArgument()} --only steps`)),
+    ];
   }
 }
 
 /** @param {import('./analysis.d.ts').Steps['source']} source */
-function sourceWords(source) {
-  if (source.kind === 'pattern') return `from a repeating pattern of ${source.kernels} GPU operations, starting with ${source.anchor}`;
-  return source.name ? `from ${source.kind.replaceAll('_', ' ')} "${source.name}"` : `from ${source.kind.replaceAll('_', ' ')}`;
+function sourceWords({ kind, name, anchor, kernels, is_nvtx }) {
+  if (kind === 'pattern') return `from a repeating pattern of ${kernels} GPU operations, starting with ${anchor}`;
+  if (kind === 'markers') return `from ${is_nvtx ? 'NVTX ranges' : 'ranges'} named ${name}`;
+  return `from ${kind === 'data_loader' ? 'the data loader' : 'the optimizer'}${name ? ` ${name}` : ''}`;
 }
 
 /** @param {Step} step */
@@ -57,14 +66,29 @@ function bars({ steps, settled }) {
     const kind = kindOf(step, settled.p50_ns);
     const text = `Step ${i}, ${step.name}: ${duration(length(step))}${kind ? `, ${kind}` : ''}`;
     const name = `step-bar ${kind.replace(' ', '-')}`;
-    const box = s('rect', { x: (i * width + width * 0.08).toFixed(2), width: (width * 0.84).toFixed(2), y: (100 - height).toFixed(2), height: height.toFixed(2), class: name }, s('title', {}, text));
+    const box = s(
+      'rect',
+      {
+        x: (i * width + width * 0.08).toFixed(2),
+        width: (width * 0.84).toFixed(2),
+        y: (100 - height).toFixed(2),
+        height: height.toFixed(2),
+        class: name,
+      },
+      s('title', {}, text),
+    );
     box.addEventListener('click', () => go(step));
     return box;
   });
   const y = (100 - (settled.p50_ns / most) * 96).toFixed(2);
   const median = settled.count > 0 ? [s('line', { x1: 0, x2: 1000, y1: y, y2: y, class: 'median' })] : [];
   const label = `Duration of each step; the line is the median, ${duration(settled.p50_ns)}`;
-  return s('svg', { class: 'step-bars', viewBox: '0 0 1000 100', preserveAspectRatio: 'none', role: 'img', 'aria-label': label }, ...boxes, ...median);
+  return s(
+    'svg',
+    { class: 'step-bars', viewBox: '0 0 1000 100', preserveAspectRatio: 'none', role: 'img', 'aria-label': label },
+    ...boxes,
+    ...median,
+  );
 }
 
 /** @param {import('./analysis.d.ts').Steps} report */
@@ -80,7 +104,13 @@ function table({ steps, settled }) {
     marked: (step) => kindOf(step, settled.p50_ns) === 'odd',
     columns: [
       { key: 'step', title: 'Step', align: 'right', value: (step) => steps.indexOf(step) },
-      { key: 'offset_ns', title: 'At', align: 'right', value: (step) => step.offset_ns, text: (step) => moment(step.offset_ns, 1000) },
+      {
+        key: 'offset_ns',
+        title: 'At',
+        align: 'right',
+        value: (step) => step.offset_ns,
+        text: (step) => moment(step.offset_ns, 1000),
+      },
       { key: 'duration_ns', title: 'Duration', align: 'right', value: length, text: (step) => duration(length(step)) },
       { key: 'busy', title: 'GPU busy', align: 'right', value: busy, text: (step) => percent(busy(step) ?? NaN) },
       { key: 'ops', title: 'Operations', align: 'right', value: (step) => step.ops },

@@ -19,26 +19,45 @@ class FindingsStrip extends Panel {
     /** @type {import('./analysis.d.ts').Findings} */
     const { findings, gpu_bound } = await analysis('findings', {}, signal);
     if (findings.length === 0) {
-      const text = gpu_bound ? `No idle time worth fixing. ${sentence(gpu_bound)}` : 'No findings: no rule found a problem in this trace.';
+      const text = gpu_bound
+        ? `No idle time worth fixing. ${sentence(gpu_bound)}`
+        : 'No findings: no rule found a problem in this trace.';
       return [h('p', { class: 'strip-none' }, text)];
     }
-    const all = h('button', { type: 'button', class: 'all', onclick: () => store.openTab('findings') }, `All ${counted(findings.length, 'finding')}`);
-    return [h('div', { class: 'strip-line' }, findings.slice(0, SHOWN).map((finding, i) => this.#button(finding, i)), all)];
+    const all = h(
+      'button',
+      { type: 'button', class: 'all', onclick: () => store.openTab('findings') },
+      `All ${counted(findings.length, 'finding')}`,
+    );
+    return [
+      h(
+        'div',
+        { class: 'strip-line' },
+        findings.slice(0, SHOWN).map((finding, i) => this.#button(finding, i)),
+        all,
+      ),
+    ];
   }
 
   /** @param {import('./analysis.d.ts').Finding} finding @param {number} place */
   #button(finding, place) {
-    const saves = finding.saves_ns && finding.saves_share !== null ? `saves at most ${duration(finding.saves_ns)} (${percent(finding.saves_share)})` : '';
+    const saves =
+      finding.saves_ns && finding.saves_share !== null
+        ? `saves at most ${duration(finding.saves_ns)} (${percent(finding.saves_share)})`
+        : '';
     const title = `${sentence(finding.sentence)}\n${sentence(finding.advice)}${saves ? `\nA fix ${saves}.` : ''}`;
     const onclick = () => {
       const number = this.#opened.get(finding.rule) ?? 0;
       this.#opened.set(finding.rule, number + 1);
       showFinding(finding, number);
     };
-    return h('button', { type: 'button', class: 'finding', title, onclick },
+    return h(
+      'button',
+      { type: 'button', class: 'finding', title, onclick },
       h('span', { class: 'place', 'aria-hidden': 'true' }, String(place + 1)),
       h('span', { class: 'what' }, finding.sentence),
-      saves ? h('span', { class: 'saves' }, saves) : null);
+      saves ? h('span', { class: 'saves' }, saves) : null,
+    );
   }
 }
 

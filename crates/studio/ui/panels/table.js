@@ -62,7 +62,11 @@ class DataTable {
     this.state = h('span', { class: 'table-state', role: 'status' });
     const caption = h('caption', { class: 'unseen' }, options.caption);
     const table = h('table', { class: 'data' }, caption, this.head, this.body);
-    this.scroller = h('div', { class: 'table-scroll', tabindex: '0', role: 'region', 'aria-label': options.caption }, table);
+    this.scroller = h(
+      'div',
+      { class: 'table-scroll', tabindex: '0', role: 'region', 'aria-label': options.caption },
+      table,
+    );
     this.scroller.addEventListener('scroll', () => this.scrolled(), { passive: true });
     this.body.addEventListener('keydown', (event) => this.moved(event));
     this.body.addEventListener('click', (event) => this.clicked(event));
@@ -99,7 +103,9 @@ class DataTable {
     const { rows, columns } = this.options;
     const matches = matcher(this.filter);
     const texts = columns.filter((column) => column.align !== 'right');
-    const found = matches.error ? [] : rows.filter((row) => texts.some((column) => matches.test(String(column.value(row) ?? ''))));
+    const found = matches.error
+      ? []
+      : rows.filter((row) => texts.some((column) => matches.test(String(column.value(row) ?? ''))));
     this.shown = this.filter ? found : [...rows];
     const sort = this.sort;
     const by = sort && columns.find((column) => column.key === sort.key);
@@ -114,7 +120,8 @@ class DataTable {
     this.focused = 0;
     this.scroller.scrollTop = 0;
     const all = count(rows.length);
-    this.state.textContent = matches.error ?? (this.filter ? `${count(this.shown.length)} of ${all} rows` : `${all} rows`);
+    this.state.textContent =
+      matches.error ?? (this.filter ? `${count(this.shown.length)} of ${all} rows` : `${all} rows`);
     this.draw(0);
   }
 
@@ -138,7 +145,9 @@ class DataTable {
       return;
     }
     const height = Math.max(this.scroller.clientHeight, 400);
-    const last = this.isVirtual ? Math.min(this.shown.length, first + Math.ceil(height / ROW_HEIGHT) + 2 * BEYOND) : this.shown.length;
+    const last = this.isVirtual
+      ? Math.min(this.shown.length, first + Math.ceil(height / ROW_HEIGHT) + 2 * BEYOND)
+      : this.shown.length;
     const lines = this.shown.slice(first, last).map((row, i) => this.line(row, first + i));
     if (this.isVirtual) {
       this.table.setAttribute('aria-rowcount', String(this.shown.length + 1));
@@ -184,7 +193,8 @@ class DataTable {
     if (this.isVirtual) {
       const top = this.focused * ROW_HEIGHT;
       const height = this.scroller.clientHeight - 2 * ROW_HEIGHT;
-      if (top < this.scroller.scrollTop || top > this.scroller.scrollTop + height) this.scroller.scrollTop = Math.max(0, top - height / 2);
+      if (top < this.scroller.scrollTop || top > this.scroller.scrollTop + height)
+        this.scroller.scrollTop = Math.max(0, top - height / 2);
       this.draw(Math.max(0, Math.floor(this.scroller.scrollTop / ROW_HEIGHT) - BEYOND));
     }
     for (const button of this.body.querySelectorAll('.row-button')) button.setAttribute('tabindex', '-1');
@@ -197,8 +207,13 @@ class DataTable {
 
   async copy() {
     const { columns } = this.options;
-    const lines = [columns.map((column) => column.key), ...this.shown.map((row) => columns.map((column) => column.value(row) ?? ''))];
-    const text = lines.map((line) => line.map((value) => String(value).replace(/[\t\r\n]+/g, ' ')).join('\t')).join('\n');
+    const lines = [
+      columns.map((column) => column.key),
+      ...this.shown.map((row) => columns.map((column) => column.value(row) ?? '')),
+    ];
+    const text = lines
+      .map((line) => line.map((value) => String(value).replace(/[\t\r\n]+/g, ' ')).join('\t'))
+      .join('\n');
     try {
       await navigator.clipboard.writeText(text);
       this.state.textContent = `copied ${count(this.shown.length)} rows`;

@@ -26,8 +26,19 @@ export const TABS = [
   { name: 'memory', title: 'Memory', element: 'ts-memory', module: () => import('./memory.js'), scoped: true },
   { name: 'flame', title: 'Flame', element: 'ts-flame', module: () => import('./flame.js'), scoped: true },
   { name: 'states', title: 'States', element: 'ts-states', module: () => import('./states.js'), scoped: true },
-  { name: 'dependencies', title: 'Dependencies', element: 'ts-dependencies', module: () => import('./dependencies.js') },
-  { name: 'critical-path', title: 'Critical path', element: 'ts-critical-path', module: () => import('./path.js'), scoped: true },
+  {
+    name: 'dependencies',
+    title: 'Dependencies',
+    element: 'ts-dependencies',
+    module: () => import('./dependencies.js'),
+  },
+  {
+    name: 'critical-path',
+    title: 'Critical path',
+    element: 'ts-critical-path',
+    module: () => import('./path.js'),
+    scoped: true,
+  },
   { name: 'what-if', title: 'What-if', element: 'ts-what-if', module: () => import('./what-if.js'), scoped: true },
   { name: 'sql', title: 'SQL', element: 'ts-sql', module: () => import('./sql.js') },
   { name: 'health', title: 'Health', element: 'ts-health', module: () => import('./health.js') },
@@ -52,8 +63,28 @@ class Tabs extends HTMLElement {
     const list = h('div', { role: 'tablist', 'aria-label': 'Panels', class: 'tab-list' });
     list.addEventListener('keydown', (event) => this.#moved(event));
     const pages = TABS.map(({ name, title }) => {
-      const button = h('button', { type: 'button', role: 'tab', id: `tab-${name}`, 'aria-controls': `page-${name}`, 'aria-selected': 'false', tabindex: '-1', onclick: () => store.openTab(name) }, title);
-      const page = h('div', { role: 'tabpanel', id: `page-${name}`, 'aria-labelledby': `tab-${name}`, 'data-lazy': true, class: 'tab-page', hidden: true, tabindex: '-1' });
+      const button = h(
+        'button',
+        {
+          type: 'button',
+          role: 'tab',
+          id: `tab-${name}`,
+          'aria-controls': `page-${name}`,
+          'aria-selected': 'false',
+          tabindex: '-1',
+          onclick: () => store.openTab(name),
+        },
+        title,
+      );
+      const page = h('div', {
+        role: 'tabpanel',
+        id: `page-${name}`,
+        'aria-labelledby': `tab-${name}`,
+        'data-lazy': true,
+        class: 'tab-page',
+        hidden: true,
+        tabindex: '-1',
+      });
       list.append(button);
       this.#parts.set(name, { button, page });
       return page;

@@ -17,13 +17,36 @@ class Traces extends HTMLElement {
       fill(this);
       return;
     }
-    const open = h('button', { type: 'button', class: 'quiet', title: 'Open another trace', onclick: () => store.set({ trace: -1, layout: null }, { history: 'none' }) }, 'Open…');
+    const open = h(
+      'button',
+      {
+        type: 'button',
+        class: 'quiet',
+        title: 'Open another trace',
+        onclick: () => store.set({ trace: -1, layout: null }, { history: 'none' }),
+      },
+      'Open…',
+    );
     if (session.traces.length < 2) {
-      fill(this, h('span', { class: 'trace-name', title: layout?.path ?? '' }, layout?.name ?? session.traces[0]?.name ?? ''), open);
+      fill(
+        this,
+        h('span', { class: 'trace-name', title: layout?.path ?? '' }, layout?.name ?? session.traces[0]?.name ?? ''),
+        open,
+      );
       return;
     }
-    const onchange = (/** @type {Event} */ event) => store.set({ trace: Number(/** @type {HTMLSelectElement} */ (event.target).value), selection: null, area: null }, { history: 'push' });
-    const options = session.traces.map(({ id, name, state }) => h('option', { value: String(id), selected: id === trace }, state === 'failed' ? `${name} (cannot be read)` : name));
+    const onchange = (/** @type {Event} */ event) =>
+      store.set(
+        { trace: Number(/** @type {HTMLSelectElement} */ (event.target).value), selection: null, area: null },
+        { history: 'push' },
+      );
+    const options = session.traces.map(({ id, name, state }) =>
+      h(
+        'option',
+        { value: String(id), selected: id === trace },
+        state === 'failed' ? `${name} (cannot be read)` : name,
+      ),
+    );
     fill(this, h('select', { 'aria-label': 'Trace', onchange }, options), open);
   }
 }

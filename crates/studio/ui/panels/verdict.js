@@ -16,6 +16,8 @@ import { counted } from './words.js';
 
 /** Causes that have their share written out. */
 const CAUSES_SHOWN = 3;
+/** A smaller share is not written out. */
+const LEAST_SHARE = 0.001;
 
 class Verdict extends Panel {
   /** @type {(keyof import('../core/store.js').State)[]} */
@@ -33,32 +35,59 @@ class Verdict extends Panel {
       /** @type {Promise<import('./analysis.d.ts').Idle>} */ (analysis('idle', {}, signal)),
       /** @type {Promise<import('./analysis.d.ts').Steps>} */ (analysis('steps', {}, signal)),
     ]);
-    if (use.devices.length === 0) return [h('p', { class: 'faint' }, 'No GPU work: the trace has no kernels, memcpys or memsets.')];
+    if (use.devices.length === 0)
+      return [h('p', { class: 'faint' }, 'No GPU work: the trace has no kernels, memcpys or memsets.')];
     const wanted = Number(chosen('gpu', String(use.devices[0].device)));
     const device = use.devices.find((one) => one.device === wanted) ?? use.devices[0];
     const causes = idle.devices.find((one) => one.device === device.device);
-    return [h('div', { class: 'verdict-line' }, deviceName(use.devices, device), busy(device), idleTime(device, causes), stepTime(steps))];
+    return [
+      h(
+        'div',
+        { class: 'verdict-line' },
+        deviceName(use.devices, device),
+        busy(device),
+        idleTime(device, causes),
+        stepTime(steps),
+      ),
+    ];
   }
 }
 
 /** @param {Device[]} devices @param {Device} device */
 function deviceName(devices, device) {
   if (devices.length === 1) return h('strong', { class: 'device' }, device.name);
-  const options = devices.map((one) => h('option', { value: String(one.device), selected: one === device }, `${one.name}: ${percent(one.utilization)}`));
-  const onchange = (/** @type {Event} */ event) => choose({ gpu: /** @type {HTMLSelectElement} */ (event.target).value });
+  const options = devices.map((one) =>
+    h('option', { value: String(one.device), selected: one === device }, `${one.name}: ${percent(one.utilization)}`),
+  );
+  const onchange = (/** @type {Event} */ event) =>
+    choose({ gpu: /** @type {HTMLSelectElement} */ (event.target).value });
   return h('select', { 'aria-label': 'GPU of the verdict', onchange }, options);
 }
 
 /** @param {Device} device */
 function busy(device) {
   const share = (/** @type {number} */ ns) => percent(ns / Math.max(1, device.span_ns));
-  const parts = [figure('busy', percent(device.utilization), `${duration(device.busy_ns)} of ${duration(device.span_ns)}, from the first to the last GPU operation`)];
+  const parts = [
+    figure(
+      'busy',
+      percent(device.utilization),
+      `${duration(device.busy_ns)} of ${duration(device.span_ns)}, from the first to the last GPU operation`,
+    ),
+  ];
   if (device.communication_ns > 0) {
-    const why = `${duration(device.communication_exposed_ns)} of communication while nothing computes, of ${duration(device.communication_ns)} in all`;
+    const why =
+      `${duration(device.communication_exposed_ns)} of communication while ` +
+      `nothing computes, of ${duration(device.communication_ns)} in all`;
     parts.push(figure('exposed communication', share(device.communication_exposed_ns), why));
   }
-  if (device.copy_exposed_ns > 0) {
-    parts.push(figure('exposed copies', share(device.copy_exposed_ns), `${duration(device.copy_exposed_ns)} of copies and sets while no kernel runs`));
+  if (device.copy_exposed_ns / Math.max(1, device.span_ns) >= LEAST_SHARE) {
+    parts.push(
+      figure(
+        'exposed copies',
+        share(device.copy_exposed_ns),
+        `${duration(device.copy_exposed_ns)} of copies and sets while no kernel runs`,
+      ),
+    );
   }
   return parts;
 }
@@ -66,26 +95,56 @@ function busy(device) {
 /** @param {Device} device @param {DeviceIdle|undefined} idle */
 function idleTime(device, idle) {
   const title = `${duration(device.idle_ns)} without a GPU operation. Opens the causes.`;
-  const button = h('button', { type: 'button', class: 'figure', title, onclick: () => store.openTab('idle') }, h('b', {}, percent(device.idle_ns / Math.max(1, device.span_ns))), ' idle');
+  const button = h(
+    'button',
+    { type: 'button', class: 'figure', title, onclick: () => store.openTab('idle') },
+    h('b', {}, percent(device.idle_ns / Math.max(1, device.span_ns))),
+    ' idle',
+  );
   if (!idle || idle.causes.length === 0) return button;
   const parts = idle.causes.map((total, i) => ({
     share: total.share,
     color: css(causeColor(total.cause, i)),
-    text: `${causeWords(total.cause)}: ${percent(total.share)}, ${duration(total.total_ns)} in ${counted(total.gaps, 'gap')}`,
+    text:
+      `${causeWords(total.cause)}: ${percent(total.share)}, ` +
+      `${duration(total.total_ns)} in ${counted(total.gaps, 'gap')}`,
   }));
   const sentence = `Idle time by cause: ${parts.map((part) => part.text).join('; ')}`;
-  const shown = idle.causes.slice(0, CAUSES_SHOWN).map((total, i) =>
-    h('span', { class: 'cause', title: parts[i].text }, swatch(parts[i].color), `${causeWords(total.cause)} `, h('b', {}, percent(total.share))),
-  );
+  const shown = idle.causes
+    .slice(0, CAUSES_SHOWN)
+    .map((total, i) =>
+      h(
+        'span',
+        { class: 'cause', title: parts[i].text },
+        swatch(parts[i].color),
+        `${causeWords(total.cause)} `,
+        h('b', {}, percent(total.share)),
+      ),
+    );
   const others = idle.causes.slice(CAUSES_SHOWN);
-  const rest = others.length > 0 ? h('span', { class: 'faint', title: parts.slice(CAUSES_SHOWN).map((part) => part.text).join('\n') }, `+ ${counted(others.length, 'other cause')}`) : null;
+  const rest =
+    others.length > 0
+      ? h(
+          'span',
+          {
+            class: 'faint',
+            title: parts
+              .slice(CAUSES_SHOWN)
+              .map((part) => part.text)
+              .join('\n'),
+          },
+          `+ ${counted(others.length, 'other cause')}`,
+        )
+      : null;
   return [button, stackedBar(parts, sentence), h('span', { class: 'causes' }, shown, rest)];
 }
 
 /** @param {import('./analysis.d.ts').Steps} steps */
 function stepTime({ steps, settled }) {
   if (steps.length === 0) return null;
-  const title = `${count(settled.count)} of ${counted(steps.length, 'step')}, without warm-up and steps that are cut off. Shortest ${duration(settled.min_ns)}, longest ${duration(settled.max_ns)}. Opens the steps.`;
+  const title =
+    `${count(settled.count)} of ${counted(steps.length, 'step')}, without warm-up and steps that are cut ` +
+    `off. Shortest ${duration(settled.min_ns)}, longest ${duration(settled.max_ns)}. Opens the steps.`;
   const button = { type: 'button', class: 'figure end', title, onclick: () => store.openTab('steps') };
   return h('button', button, 'step ', h('b', {}, duration(settled.mean_ns)), ` × ${count(steps.length)}`);
 }

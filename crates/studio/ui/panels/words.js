@@ -9,8 +9,10 @@ const EXPLAINED = {
   host_lock: 'The thread that launched the next operation waited for a lock or another thread.',
   host_module: 'The thread that launched the next operation loaded or compiled device code first.',
   host_call: 'The thread that launched the next operation was in another CUDA call.',
-  profiler_overhead: 'The profiler held up the thread that launched the next operation. Without it, the gap would be shorter.',
-  launch_gap: 'The launch call was in progress. The GPU waited from the start of the call to the start of the operation.',
+  profiler_overhead:
+    'The profiler held up the thread that launched the next operation. Without it, the gap would be shorter.',
+  launch_gap:
+    'The launch call was in progress. The GPU waited from the start of the call to the start of the operation.',
   dispatch: 'The operation was launched before the gap began. The GPU had not started it yet.',
   before_recording: 'The first operation of a stream waited for work from before the recording.',
   other_stream: 'The operation waited for work on another stream.',
@@ -40,7 +42,10 @@ export function partWords(part) {
   return PARTS[part] ?? part.replaceAll('_', ' ');
 }
 
-/** Where each table of a trace is on the timeline. @type {Record<string, import('../core/answers.d.ts').TrackKind[]>} */
+/**
+ * Where each table of a trace is on the timeline.
+ * @type {Record<string, import('../core/answers.d.ts').TrackKind[]>}
+ */
 export const TRACKS_OF_TABLE = {
   kernels: ['stream', 'collective'],
   copies: ['stream'],
@@ -71,6 +76,9 @@ export function shortName(name) {
     else if (letter === '>' || letter === ')') depth = Math.max(0, depth - 1);
     else if (depth === 0) out += letter;
   }
-  const short = out.replaceAll('{anonymous}::', '').replace(/ (const)?$/, '').trim();
+  const short = out
+    .replaceAll('{anonymous}::', '')
+    .replace(/ (const)?$/, '')
+    .trim();
   return short.length > 0 && !/operator\s*$/.test(short) ? short : name;
 }
