@@ -6,6 +6,10 @@ import { connectDivider } from './core/divider.js';
 import { fill, find, h } from './core/dom.js';
 import { start } from './core/session.js';
 import { store } from './core/store.js';
+import './timeline/timeline.js';
+import './timeline/minimap.js';
+import './timeline/status.js';
+import './panels/panels.js';
 
 const THEMES = /** @type {const} */ (['auto', 'light', 'dark']);
 
@@ -47,7 +51,16 @@ onTheme(showTheme);
 find('#theme').addEventListener('click', () => {
   chooseTheme(THEMES[(THEMES.indexOf(themeChoice()) + 1) % THEMES.length]);
 });
-connectDivider(find('#divider'), find('#page'));
+const page = find('#page');
+connectDivider(find('#divider'), {
+  name: 'tracesmith-dock',
+  axis: 'y',
+  initial: 34,
+  least: 5,
+  most: 80,
+  value: ({ clientY }) => ((page.getBoundingClientRect().bottom - clientY) / page.clientHeight) * 100,
+  apply: (percent) => page.style.setProperty('--dock', `${percent}%`),
+});
 store.subscribe((changed) => {
   if (PAGE_STATE.some((name) => changed.has(name))) {
     showPage();

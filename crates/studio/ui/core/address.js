@@ -1,13 +1,13 @@
 // The state in the fragment of the page's address, so that reload, Back, Forward and a copied link show the same picture.
 // Rows are named by the key of their track and the number of the lane, which stay the same when rows are added.
 
-import { store } from './store.js';
+import { roundTime, store } from './store.js';
 
 /** @typedef {import('./answers.d.ts').Layout} Layout */
 /** @typedef {import('./store.js').State} State */
 
 const WRITE_AFTER_MS = 150;
-const WRITTEN = /** @type {const} */ (['trace', 'window', 'selection', 'area', 'marks', 'tab', 'panel', 'rows']);
+const WRITTEN = /** @type {const} */ (['trace', 'window', 'selection', 'area', 'marks', 'tab', 'panel', 'rows', 'scroll']);
 const LISTS = /** @type {const} */ (['pinned', 'hidden', 'folded']);
 const LIST_NAMES = { pinned: 'pin', hidden: 'hide', folded: 'fold' };
 
@@ -28,7 +28,7 @@ export function rowOfKey(layout, key) {
 
 /** The fragment that describes a state. @param {Readonly<State>} state */
 export function fragment(state) {
-  const { layout, window, selection, area, marks, tab, rows } = state;
+  const { layout, window, selection, area, marks, tab, rows, scroll } = state;
   const parts = [`trace=${state.trace}`];
   if (layout) {
     parts.push(`from=${number(window.from)}`, `to=${number(window.to)}`);
@@ -43,6 +43,7 @@ export function fragment(state) {
   }
   if (rows.filter) parts.push(`filter=${encode(rows.filter)}`);
   if (rows.grouping !== 'device') parts.push(`group=${rows.grouping}`);
+  if (scroll > 0) parts.push(`y=${Math.round(scroll)}`);
   if (marks.length > 0) parts.push(`mark=${marks.map(number).join(',')}`);
   return parts.join('&');
 }
@@ -76,6 +77,7 @@ export function stateOfAddress(layout) {
   const [from, to] = [Number(parts.get('from') ?? NaN), Number(parts.get('to') ?? NaN)];
   change.window = to > from ? store.clamp({ from, to }) : { from: 0, to: layout.span_ns };
   change.marks = (parts.get('mark') ?? '').split(',').filter(Boolean).map(Number).filter(Number.isFinite);
+  change.scroll = Number(parts.get('y') ?? 0) || 0;
   change.tab = decode(parts.get('tab') ?? 'details');
   const choices = (parts.get('panel') ?? '').split(',').filter(Boolean);
   change.panel = Object.fromEntries(choices.map((choice) => {
@@ -156,7 +158,7 @@ function list(text) {
 
 /** Times are whole ns where that is exact enough. @param {number} ns */
 function number(ns) {
-  return String(Math.round(ns * 1000) / 1000);
+  return String(roundTime(ns));
 }
 
 /** @param {string} text */

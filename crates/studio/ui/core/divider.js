@@ -1,36 +1,43 @@
-// A divider that sets the height of the panel below it, with the mouse and with the arrow keys.
-
-const HEIGHT_NAME = 'tracesmith-dock';
-const DEFAULT_PERCENT = 34;
+// A divider between two parts of the page, moved with the mouse or with the arrow keys. Its place is remembered.
 
 /**
- * @param {HTMLElement} divider a focusable separator
- * @param {HTMLElement} page the grid whose `--dock` is the height of the panel
+ * @typedef {object} DividerOptions
+ * @property {string} name under which the place is remembered
+ * @property {'x' | 'y'} axis `y` for a divider above a part that grows upwards
+ * @property {number} initial
+ * @property {number} least
+ * @property {number} most
+ * @property {(event: PointerEvent) => number} value the place that the pointer asks for
+ * @property {(value: number) => void} apply
  */
-export function connectDivider(divider, page) {
-  let percent = Number(localStorage.getItem(HEIGHT_NAME) ?? DEFAULT_PERCENT);
-  const apply = () => {
-    percent = Math.min(80, Math.max(5, percent));
-    page.style.setProperty('--dock', `${percent}%`);
-    divider.setAttribute('aria-valuenow', String(Math.round(percent)));
-    localStorage.setItem(HEIGHT_NAME, String(percent));
+
+const STEPS = 24;
+
+/** @param {HTMLElement} divider a focusable separator @param {DividerOptions} options */
+export function connectDivider(divider, { name, axis, initial, least, most, value, apply }) {
+  let place = Number(localStorage.getItem(name) ?? initial);
+  const move = (/** @type {number} */ wanted) => {
+    place = Math.min(most, Math.max(least, Number.isFinite(wanted) ? wanted : initial));
+    divider.setAttribute('aria-valuenow', String(Math.round(place)));
+    apply(place);
   };
-  apply();
+  divider.setAttribute('aria-valuemin', String(least));
+  divider.setAttribute('aria-valuemax', String(most));
+  move(place);
+  const keep = () => localStorage.setItem(name, String(place));
   divider.addEventListener('pointerdown', (event) => {
     divider.setPointerCapture(event.pointerId);
     event.preventDefault();
   });
   divider.addEventListener('pointermove', (event) => {
-    if (!divider.hasPointerCapture(event.pointerId)) return;
-    const { bottom, height } = page.getBoundingClientRect();
-    percent = ((bottom - event.clientY) / height) * 100;
-    apply();
+    if (divider.hasPointerCapture(event.pointerId)) move(value(event));
   });
+  divider.addEventListener('pointerup', keep);
   divider.addEventListener('keydown', (event) => {
-    const step = event.key === 'ArrowUp' ? 3 : event.key === 'ArrowDown' ? -3 : 0;
-    if (step === 0) return;
-    percent += step;
-    apply();
+    const [more, less] = axis === 'x' ? ['ArrowRight', 'ArrowLeft'] : ['ArrowUp', 'ArrowDown'];
+    if (event.key !== more && event.key !== less) return;
+    move(place + ((event.key === more ? 1 : -1) * (most - least)) / STEPS);
+    keep();
     event.preventDefault();
     event.stopPropagation();
   });

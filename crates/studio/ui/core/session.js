@@ -3,6 +3,7 @@
 import { connectAddress, stateOfAddress, traceOfAddress } from './address.js';
 import { ApiError, connectionState, getJson, isAbort, onConnection, readEvents } from './api.js';
 import { ShapeTable } from './shapes.js';
+import { loadSteps } from './steps.js';
 import { store } from './store.js';
 
 /** @typedef {import('./answers.d.ts').Layout} Layout */
@@ -58,7 +59,7 @@ async function load() {
   const { signal } = loading;
   const { trace } = store.get();
   if (trace < 0) return;
-  if (store.get().layout) store.set({ layout: null, shapes: new ShapeTable([]), steps: [] }, { history: 'none' });
+  if (store.get().layout) store.set({ layout: null, shapes: new ShapeTable([]), steps: [], stepNames: [] }, { history: 'none' });
   try {
     for (;;) {
       /** @type {Layout} */
@@ -84,6 +85,7 @@ async function show(layout, signal) {
   /** @type {import('./answers.d.ts').Shape[]} */
   const shapes = await getJson(`t/${trace}/shapes`, { from: 0 }, { signal });
   if (signal.aborted) return;
+  void loadSteps(trace, layout, signal);
   if (!isFirst) {
     store.set({ layout, shapes: new ShapeTable(shapes) }, { history: 'none' });
     return;

@@ -29,6 +29,8 @@
  * @property {Readonly<Record<string, string>>} panel choices inside the panels, by short names
  * @property {RowChoices} rows
  * @property {Span[]} steps the trace's steps, when they are known
+ * @property {string[]} stepNames
+ * @property {number} scroll CSS pixels above the first row that is seen
  * @property {{row: number, serial: number} | null} reveal a row to scroll into view
  * @property {import('./api.js').Connection} connection
  * @property {string} announcement last thing that the live region reports
@@ -58,6 +60,8 @@ class Store {
     panel: {},
     rows: { pinned: [], hidden: [], folded: [], filter: '', grouping: 'device' },
     steps: [],
+    stepNames: [],
+    scroll: 0,
     reveal: null,
     connection: 'online',
     announcement: '',
@@ -153,7 +157,7 @@ class Store {
     const length = Math.min(Math.max(to - from, Math.min(MIN_SPAN_NS, whole)), whole);
     const middle = (from + to) / 2;
     const start = Math.min(Math.max(middle - length / 2, 0), whole - length);
-    return { from: start, to: start + length };
+    return { from: roundTime(start), to: roundTime(start + length) };
   }
 
   /** A window that shows `slice` at a readable size. @param {Slice} slice @returns {Span} */
@@ -170,6 +174,11 @@ class Store {
     const room = Math.max(slice.duration * 2, MIN_SPAN_NS);
     return this.clamp({ from: start - room, to: end + room });
   }
+}
+
+/** Times have three digits after the nanosecond, as in the address: what is read from there is what was. @param {number} ns */
+export function roundTime(ns) {
+  return Math.round(ns * 1000) / 1000;
 }
 
 export const store = new Store();
