@@ -105,7 +105,7 @@ export interface Frame {
 
 export interface Stack {
   frames: Frame[];
-  end: string;
+  end: string | null;
 }
 
 export interface Runs {
@@ -127,7 +127,8 @@ export interface EventDetail {
   short_name: string;
   kind: string;
   table: string | null;
-  fields: [label: string, value: string][];
+  cause?: string;
+  fields: [label: string, value: string | number | boolean][];
   launch: (NamedSlice & { thread: string }) | null;
   ops: NamedSlice[];
   stack: Stack | null;

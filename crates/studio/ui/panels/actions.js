@@ -43,10 +43,7 @@ const ACTIONS = {
     choose({ weight: by === 'launches' ? 'count' : '' });
     store.openTab('flame');
   },
-  states: async (command) => {
-    await moveTo(command);
-    store.openTab('states');
-  },
+  states: () => store.openTab('states'),
   sql: ({ rest }) => {
     choose({ sql: rest });
     store.openTab('sql');

@@ -6,7 +6,7 @@ import { duration, moment } from '../core/units.js';
 import { eventOf, selectEvent, sliceOf } from './event.js';
 import { trackOf } from './locate.js';
 import { Panel, failure, note, section } from './panel.js';
-import { shortName } from './words.js';
+import { shortName, whyWords } from './words.js';
 
 /** @typedef {import('../core/answers.d.ts').NamedSlice & {why: string}} Wait */
 /** @typedef {'waited_for'|'waited_by'} Direction */
@@ -74,7 +74,7 @@ function entry(wait, direction) {
     h('summary', {}, direction === 'waited_for' ? 'what this waited for' : 'what waited for this'),
   );
   more.addEventListener('toggle', () => open(more, wait, direction), { once: true });
-  return [button, h('span', { class: 'faint' }, ` ${wait.why}`), more];
+  return [button, h('span', { class: 'faint' }, ` ${whyWords(wait.why)}`), more];
 }
 
 /**

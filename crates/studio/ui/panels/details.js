@@ -7,12 +7,13 @@ import { duration, moment } from '../core/units.js';
 import { areaDetails } from './area.js';
 import { connectArrows } from './arrows.js';
 import { eventButton, eventOf } from './event.js';
+import { factsOf } from './facts.js';
 import { gapDetails } from './gap.js';
 import { otherRun, trackOf } from './locate.js';
 import { Panel, note, section } from './panel.js';
 import { runsOf } from './runs.js';
 import { stackOf } from './stack.js';
-import { shortName } from './words.js';
+import { shortName, whyWords } from './words.js';
 
 /** @typedef {import('../core/answers.d.ts').EventDetail} EventDetail */
 /** @typedef {import('../core/answers.d.ts').NamedSlice} NamedSlice */
@@ -53,8 +54,8 @@ class Details extends Panel {
       head(event),
       h(
         'div',
-        { class: 'columns' },
-        section('Facts', facts(event)),
+        { class: 'details-columns' },
+        section('Facts', ...factsOf(event, trackOf(event.row)?.label)),
         origins(event),
         ...stacks(event),
         waits('Waited for', event.waited_for),
@@ -129,19 +130,6 @@ function fullName(full, place) {
   return button;
 }
 
-/** @param {EventDetail} event */
-function facts(event) {
-  const track = trackOf(event.row)?.label;
-  /** @type {[string, string][]} */
-  const fields = [...event.fields];
-  if (track && !fields.some(([label]) => label.toLowerCase() === 'stream')) fields.unshift(['row', track]);
-  return h(
-    'dl',
-    { class: 'facts' },
-    fields.map(([label, value]) => [h('dt', {}, label), h('dd', {}, value)]),
-  );
-}
-
 /** The call that launched it, or what it launched. @param {EventDetail} event */
 function origins(event) {
   const parts = [];
@@ -164,9 +152,10 @@ function origins(event) {
 /** @param {EventDetail} event */
 function stacks(event) {
   const parts = [];
-  if (event.stack) parts.push(section('Stack', stackOf(event.stack)));
-  if (event.launch_stack) parts.push(section('Stack of the graph launch', stackOf(event.launch_stack)));
-  if (event.forward?.stack) parts.push(section('Stack of the forward operator', stackOf(event.forward.stack)));
+  if (event.stack?.frames.length) parts.push(section('Stack', stackOf(event.stack)));
+  if (event.launch_stack?.frames.length) parts.push(section('Stack of the graph launch', stackOf(event.launch_stack)));
+  if (event.forward?.stack?.frames.length)
+    parts.push(section('Stack of the forward operator', stackOf(event.forward.stack)));
   return parts;
 }
 
@@ -192,7 +181,9 @@ function waits(title, events) {
 function list(events) {
   const lines = events
     .slice(0, LISTED)
-    .map((event) => h('li', {}, eventButton(event), event.why ? h('span', { class: 'faint' }, ` ${event.why}`) : null));
+    .map((event) =>
+      h('li', {}, eventButton(event), event.why ? h('span', { class: 'faint' }, ` ${whyWords(event.why)}`) : null),
+    );
   const hidden = events.length - LISTED;
   return h('ul', { class: 'events' }, lines, hidden > 0 ? h('li', { class: 'faint' }, `and ${hidden} more`) : null);
 }

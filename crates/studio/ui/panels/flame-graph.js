@@ -17,7 +17,8 @@ const FAINT_ALPHA = 0.35;
 const COLORS = {
   python: 'launch',
   native: 'copy',
-  kernel: 'compute',
+  work: 'compute',
+  jit: 'wait',
   range: 'range',
   operator: 'operator',
   call: 'communication',

@@ -11,7 +11,7 @@ import { trackOf } from './locate.js';
 import { section } from './panel.js';
 import { stackOf } from './stack.js';
 import { analysis } from './times.js';
-import { causeExplained, counted } from './words.js';
+import { causeExplained, counted, whyWords } from './words.js';
 
 /** @typedef {import('./event.js').EventDetail & {cause?: string}} GapDetail */
 
@@ -32,7 +32,7 @@ export async function gapDetails(gap, signal) {
     head,
     h(
       'div',
-      { class: 'columns' },
+      { class: 'details-columns' },
       section(
         'Why',
         h('p', {}, causeExplained(cause)),
@@ -40,14 +40,14 @@ export async function gapDetails(gap, signal) {
         next ? h('p', {}, 'The gap ended with ', eventButton(next), '.') : null,
       ),
       who(gap),
-      gap.stack ? section('Code of the call', stackOf(gap.stack)) : null,
+      gap.stack?.frames.length ? section('Code of the call', stackOf(gap.stack)) : null,
       gap.fields.length > 0
         ? section(
             'Facts',
             h(
               'dl',
               { class: 'facts' },
-              gap.fields.map(([label, value]) => [h('dt', {}, label), h('dd', {}, value)]),
+              gap.fields.map(([label, value]) => [h('dt', {}, label), h('dd', {}, String(value))]),
             ),
           )
         : null,
@@ -70,9 +70,9 @@ function who(gap) {
   const frame =
     gap.stack?.frames.find(({ kind, file }) => kind.startsWith('python') && file) ??
     gap.stack?.frames.find(({ file }) => file);
-  const line = frame ? `${frame.file}${frame.line === null ? '' : `:${frame.line}`}` : null;
+  const line = frame ? `${frame.file}${frame.line ? `:${frame.line}` : ''}` : null;
   const before = gap.waited_for.map((event) =>
-    h('li', {}, eventButton(event), h('span', { class: 'faint' }, ` ${event.why}`)),
+    h('li', {}, eventButton(event), h('span', { class: 'faint' }, ` ${whyWords(event.why)}`)),
   );
   return section(
     'Who',

@@ -36,7 +36,7 @@ export const WORDS = [
   },
   { name: 'view', meaning: 'find events by name: view --name flash*', options: ['name=', ...RANGE] },
   { name: 'flame', meaning: 'open the flame graph: flame --by launches', options: ['by=', ...RANGE] },
-  { name: 'states', meaning: 'open the states of streams and GPUs', options: RANGE },
+  { name: 'states', meaning: 'open the states of streams and GPUs', options: [] },
   { name: 'sql', meaning: 'run a query: sql select count(*) from kernels', options: [], argument: 'QUERY' },
   { name: 'cut', meaning: 'select a time range to copy into a new trace', options: RANGE },
   { name: 'info', meaning: 'open the health and the facts of the trace', options: [] },

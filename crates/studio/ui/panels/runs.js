@@ -35,7 +35,13 @@ export function runsOf(runs, length) {
       figures.map(([name, value]) => h('div', {}, h('dt', {}, name), h('dd', {}, value))),
     ),
     histogram(runs.bins, length, label),
-    h('div', { class: 'axis' }, h('span', {}, duration(runs.min_ns)), h('span', {}, duration(runs.max_ns))),
+    h(
+      'div',
+      { class: 'axis' },
+      h('span', {}, duration(runs.min_ns)),
+      h('span', {}, 'duration, logarithmic'),
+      h('span', {}, duration(runs.max_ns)),
+    ),
     h('p', {}, h('span', { class: 'mark-word' }, 'This one: '), `${duration(length)}, ${rank}.`),
   );
 }

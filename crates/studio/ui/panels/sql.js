@@ -113,7 +113,7 @@ async function answer(query, signal) {
       { query, limit: LIMIT },
       { signal },
     );
-    const words = `${counted(rows.length, 'row')} in ${ms} ms`;
+    const words = `${counted(rows.length, 'row')} in ${ms.toFixed(1)} ms`;
     return [
       truncated ? note(`Only the first ${count(LIMIT)} rows are shown. The command prints all.`) : null,
       answerTable(

@@ -25,7 +25,7 @@ export function stackOf(stack) {
     more.remove();
   });
   const end =
-    stack.end && !/^(complete|whole)$/.test(stack.end)
+    stack.end && !/^(root|complete)$/.test(stack.end)
       ? h('p', { class: 'faint' }, `The stack ends here: ${stack.end}.`)
       : null;
   return h('div', {}, list, more, end);
@@ -46,9 +46,9 @@ function frameLine(frame) {
   );
   if (!frame.file)
     return h('li', {}, kind, name, frame.image ? h('span', { class: 'faint' }, ` in ${base(frame.image)}`) : null);
-  const place = `${base(frame.file)}${frame.line === null ? '' : `:${frame.line}`}`;
+  const place = `${base(frame.file)}${frame.line ? `:${frame.line}` : ''}`;
   const source = h('details', {}, h('summary', { title: frame.file }, place));
-  if (frame.line !== null) source.addEventListener('toggle', () => openSource(source, frame), { once: true });
+  if (frame.line) source.addEventListener('toggle', () => openSource(source, frame), { once: true });
   return h('li', {}, kind, name, source);
 }
 

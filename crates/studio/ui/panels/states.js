@@ -6,8 +6,10 @@ import { store } from '../core/store.js';
 import { duration, percent } from '../core/units.js';
 import { categoryColor, css } from '../core/colors.js';
 import { stackedBar, swatch } from './charts.js';
-import { ScopedPanel, commandLine } from './scoped.js';
-import { fileArgument, rangeOptions, scopeSpan } from './scope.js';
+import { Panel } from './panel.js';
+import { commandLine } from './scoped.js';
+import { fileArgument } from './scope.js';
+import { analysis } from './times.js';
 import { dataTable } from './table.js';
 
 /** States in the order in which a context counts them, with the category whose colour they have. */
@@ -16,36 +18,43 @@ const STATES = /** @type {const} */ ([
   ['waiting', 'communication', 'the next operation is launched, and waits for another stream'],
   ['pending', 'wait', 'the next operation is launched and has not started'],
   ['idle', 'call', 'nothing is launched'],
+  ['finished', 'range', 'the last operation has ended'],
 ]);
 
 /** @typedef {Record<string, string|number|null>} Line */
 
-class States extends ScopedPanel {
+class States extends Panel {
   /** @param {AbortSignal} signal */
   async load(signal) {
-    /** @type {import('../core/answers.d.ts').Table} */
-    const { columns, rows } = await getJson(
-      `t/${store.get().trace}/table/states`,
-      { ...this.range, limit: 0 },
-      { signal },
-    );
+    const [{ columns, rows }, { devices }] = await Promise.all([
+      /** @type {Promise<import('../core/answers.d.ts').Table>} */ (
+        getJson(`t/${store.get().trace}/table/states`, {}, { signal })
+      ),
+      /** @type {Promise<import('./analysis.d.ts').Utilization>} */ (analysis('utilization', {}, signal)),
+    ]);
+    const names = new Map(devices.map(({ device, name }) => [device, name]));
     const lines = rows.map((row) => /** @type {Line} */ (Object.fromEntries(columns.map((name, i) => [name, row[i]]))));
     const legend = h(
       'p',
       { class: 'legend' },
       STATES.map(([state, , meaning]) => h('span', { title: meaning }, swatch(color(state)), `${state}: ${meaning} `)),
     );
-    const command = commandLine(`tracesmith states ${fileArgument()}${rangeOptions(scopeSpan())}`);
+    const command = commandLine(`tracesmith states ${fileArgument()}`);
     return [
       legend,
-      dataTable({ caption: 'States', rows: lines, columns: columnsOf(), empty: 'No GPU work in this time range.' }),
+      dataTable({
+        caption: 'States',
+        rows: lines,
+        columns: columnsOf(names),
+        empty: 'No GPU work in this time range.',
+      }),
       h('div', { class: 'panel-foot' }, command),
     ];
   }
 }
 
-/** @returns {import('./table.js').Column<Line>[]} */
-function columnsOf() {
+/** @param {Map<number, string>} names @returns {import('./table.js').Column<Line>[]} */
+function columnsOf(names) {
   const times = STATES.map(([state]) => {
     const value = (/** @type {Line} */ line) => Number(line[`${state}_ns`] ?? 0);
     const text = (/** @type {Line} */ line) =>
@@ -59,16 +68,16 @@ function columnsOf() {
     });
   });
   return [
-    { key: 'object', title: 'Object', value: name },
+    { key: 'object', title: 'Object', value: (line) => objectName(line, names) },
     { key: 'share', title: 'Shares', value: () => '', cell: (line) => bar(line) },
     ...times,
     { key: 'intervals', title: 'Changes', align: 'right', value: (line) => line.intervals ?? null },
   ];
 }
 
-/** @param {Line} line */
-function name(line) {
-  if (line.kind === 'device') return `GPU ${line.device}`;
+/** @param {Line} line @param {Map<number, string>} names of GPUs */
+function objectName(line, names) {
+  if (line.kind === 'device') return names.get(Number(line.device)) ?? `GPU #${line.device}`;
   const of = `process ${line.process}, context ${line.context}`;
   return line.kind === 'stream' ? `stream ${line.stream} of ${of}` : of;
 }
@@ -77,10 +86,7 @@ function name(line) {
 function total(line) {
   return Math.max(
     1,
-    ['idle', 'pending', 'waiting', 'running', 'finished'].reduce(
-      (sum, state) => sum + Number(line[`${state}_ns`] ?? 0),
-      0,
-    ),
+    STATES.reduce((sum, [state]) => sum + Number(line[`${state}_ns`] ?? 0), 0),
   );
 }
 

@@ -25,7 +25,7 @@ export const TABS = [
   { name: 'copies', title: 'Copies', element: 'ts-copies', module: () => import('./copies.js'), scoped: true },
   { name: 'memory', title: 'Memory', element: 'ts-memory', module: () => import('./memory.js'), scoped: true },
   { name: 'flame', title: 'Flame', element: 'ts-flame', module: () => import('./flame.js'), scoped: true },
-  { name: 'states', title: 'States', element: 'ts-states', module: () => import('./states.js'), scoped: true },
+  { name: 'states', title: 'States', element: 'ts-states', module: () => import('./states.js') },
   {
     name: 'dependencies',
     title: 'Dependencies',

@@ -37,6 +37,23 @@ export function causeExplained(cause) {
   return EXPLAINED[cause] ?? 'The cause of this gap is not known.';
 }
 
+/** Why one event waits for another. @type {Record<string, string>} */
+const WHY = {
+  stream_order: 'order of the stream',
+  event: 'event',
+  default_stream: 'default stream',
+  graph: 'edge of a graph',
+  peer_copy: 'copy between GPUs',
+  assumed: 'assumed from the times',
+  host_wait: 'the CPU waits for the GPU',
+  host_busy: 'the longest call in the gap',
+};
+
+/** @param {string} why */
+export function whyWords(why) {
+  return WHY[why] ?? why;
+}
+
 /** @param {string} part */
 export function partWords(part) {
   return PARTS[part] ?? part.replaceAll('_', ' ');
