@@ -9,7 +9,7 @@ import { swatch } from './charts.js';
 import { eventButton } from './event.js';
 import { trackOf } from './locate.js';
 import { section } from './panel.js';
-import { stackOf } from './stack.js';
+import { frameLine, stackOf } from './stack.js';
 import { analysis } from './times.js';
 import { causeExplained, counted, whyWords } from './words.js';
 
@@ -70,7 +70,6 @@ function who(gap) {
   const frame =
     gap.stack?.frames.find(({ kind, file }) => kind.startsWith('python') && file) ??
     gap.stack?.frames.find(({ file }) => file);
-  const line = frame ? `${frame.file}${frame.line ? `:${frame.line}` : ''}` : null;
   const before = gap.waited_for.map((event) =>
     h('li', {}, eventButton(event), h('span', { class: 'faint' }, ` ${whyWords(event.why)}`)),
   );
@@ -83,7 +82,7 @@ function who(gap) {
       h('dd', {}, launch.thread),
       h('dt', {}, 'call'),
       h('dd', {}, eventButton(launch)),
-      line ? [h('dt', {}, 'line of code'), h('dd', {}, line)] : null,
+      frame ? [h('dt', {}, 'line of code'), h('dd', {}, h('ol', { class: 'stack' }, frameLine(frame)))] : null,
     ),
     before.length > 0 ? [h('p', {}, 'What the thread did in the gap:'), h('ul', { class: 'events' }, before)] : null,
   );

@@ -6,7 +6,6 @@ import { count, duration, moment, percent } from '../core/units.js';
 import { series } from './charts.js';
 import { section } from './panel.js';
 import { ScopedPanel, analyzeLine } from './scoped.js';
-import { scopeSpan } from './scope.js';
 import { dataTable } from './table.js';
 import { analysis, sinceOrigin } from './times.js';
 import { counted } from './words.js';
@@ -91,7 +90,9 @@ function queue(one) {
   const { layout } = store.get();
   if (!layout) return null;
   const points = one.series.map((point) => ({ time: sinceOrigin(point.start_ns, layout), value: point.max }));
-  const span = scopeSpan() ?? { from: points[0]?.time ?? 0, to: layout.span_ns };
+  const [first, last] = [points[0]?.time ?? 0, points.at(-1)?.time ?? layout.span_ns];
+  // Each point stands for the same time, also the last one.
+  const span = { from: first, to: last + (last - first) / Math.max(1, points.length - 1) };
   const text =
     `On average ${one.mean.toFixed(1)} GPU operations queued, at most ` +
     `${count(one.max)}. The queue was empty ${percent(one.empty_share)} of the time.`;

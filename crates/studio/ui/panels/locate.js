@@ -3,7 +3,7 @@
 
 import { getJson } from '../core/api.js';
 import { store } from '../core/store.js';
-import { exactly } from './pattern.js';
+import { fetchSlices } from '../timeline/slices.js';
 import { TRACKS_OF_TABLE } from './words.js';
 
 /** @typedef {import('../core/answers.d.ts').Slice} Slice */
@@ -11,6 +11,10 @@ import { TRACKS_OF_TABLE } from './words.js';
 
 /** Rows that are asked for a neighbour at once. */
 const ROWS_AT_ONCE = 64;
+/** Rows of one request for slices. */
+const ROWS_AN_ANSWER = 512;
+/** Slices of one row at one moment: one, and those without a length. */
+const AT_A_MOMENT = 16;
 
 /** The rows of tracks of some kinds. @param {TrackKind[]} kinds */
 export function rowsOf(kinds) {
@@ -32,15 +36,23 @@ export function trackOf(row) {
  * @param {string} table
  * @param {number} start
  * @param {string} name
- * @param {AbortSignal} [signal]
  * @returns {Promise<Slice|null>}
  */
-export async function sliceAt(table, start, name, signal) {
-  const kinds = TRACKS_OF_TABLE[table] ?? ['stream'];
-  const found = await neighbors(rowsOf(kinds), start, 'next', null, signal);
-  const { shapes } = store.get();
-  const exact = found.filter((slice) => slice.start === start);
-  const named = exact.find((slice) => shapes.name(slice.shape) === name || shapes.shortName(slice.shape) === name);
+export async function sliceAt(table, start, name) {
+  const { trace, layout, shapes } = store.get();
+  const rows = rowsOf(TRACKS_OF_TABLE[table] ?? ['stream']);
+  /** @type {Slice[]} */
+  const exact = [];
+  for (let first = 0; first < rows.length; first += ROWS_AN_ANSWER) {
+    const some = rows.slice(first, first + ROWS_AN_ANSWER);
+    const found = await fetchSlices(trace, layout?.generation ?? '', some, start, start + 1, AT_A_MOMENT);
+    for (const [row, slices] of found) {
+      slices.start.forEach((begin, i) => {
+        if (begin === start) exact.push({ row, start, duration: slices.duration[i], shape: slices.shape[i] });
+      });
+    }
+  }
+  const named = exact.find(({ shape }) => shapes.name(shape) === name || shapes.shortName(shape) === name);
   return named ?? (exact.length === 1 ? exact[0] : null);
 }
 
@@ -78,31 +90,19 @@ export function shapeOf(name) {
 }
 
 /**
- * Slices of exactly this name from a moment on.
- * @param {string} name
- * @param {number} limit
- * @param {AbortSignal} [signal]
- * @returns {Promise<import('../core/answers.d.ts').SearchResults>}
- */
-export function slicesNamed(name, limit, signal) {
-  return getJson(`t/${store.get().trace}/search`, { q: exactly(name), in: 'names', limit }, { signal });
-}
-
-/**
  * The neighbour of a moment in each row.
  * @param {number[]} rows
  * @param {number} time
  * @param {'next'|'previous'} direction
- * @param {number|null} shape
- * @param {AbortSignal} [signal]
+ * @param {number} shape
  * @returns {Promise<Slice[]>}
  */
-async function neighbors(rows, time, direction, shape, signal) {
+async function neighbors(rows, time, direction, shape) {
   const { trace } = store.get();
   const found = [];
   for (let first = 0; first < rows.length; first += ROWS_AT_ONCE) {
     const some = rows.slice(first, first + ROWS_AT_ONCE);
-    const answers = some.map((row) => getJson(`t/${trace}/neighbor`, { row, time, direction, shape }, { signal }));
+    const answers = some.map((row) => getJson(`t/${trace}/neighbor`, { row, time, direction, shape }));
     found.push(.../** @type {(Slice|null)[]} */ (await Promise.all(answers)).filter((slice) => slice !== null));
   }
   return found;

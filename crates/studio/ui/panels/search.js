@@ -253,8 +253,7 @@ class Search extends HTMLElement {
       { reveal: true },
     );
     highlight({ shape: found.shape });
-    this.#words.textContent =
-      `${count(at + 1)} of ${count(this.#found.length)}: ` + `${found.name} at ${moment(found.start, 1000)}`;
+    this.#words.textContent = `${count(at + 1)} of ${count(this.#found.length)}, at ${moment(found.start, 1000)}`;
   }
 
   /** @param {string} text */

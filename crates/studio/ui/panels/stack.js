@@ -10,39 +10,60 @@ import { shortName } from './words.js';
 
 /** Frames shown at first; more are behind a button. */
 const SHOWN = 14;
+/** So many native frames in a row become one line, in stacks that also have Python frames. */
+const FOLDED_FROM = 3;
 
 /** @param {import('../core/answers.d.ts').Stack} stack */
 export function stackOf(stack) {
-  const list = h('ol', { class: 'stack' }, stack.frames.slice(0, SHOWN).map(frameLine));
-  const hidden = stack.frames.slice(SHOWN);
-  const more = h(
-    'button',
-    { type: 'button', class: 'link', hidden: hidden.length === 0 },
-    `${hidden.length} more frames`,
-  );
+  const lines = folded(stack.frames);
+  const list = h('ol', { class: 'stack' }, lines.slice(0, SHOWN));
+  const hidden = lines.slice(SHOWN);
+  const more = h('button', { type: 'button', class: 'link', hidden: hidden.length === 0 }, 'More frames');
   more.addEventListener('click', () => {
-    list.append(...hidden.map(frameLine));
+    list.append(...hidden);
     more.remove();
   });
-  const end =
-    stack.end && !/^(root|complete)$/.test(stack.end)
-      ? h('p', { class: 'faint' }, `The stack ends here: ${stack.end}.`)
-      : null;
-  return h('div', {}, list, more, end);
+  const isWhole = !stack.end || stack.end === 'root';
+  return h('div', {}, list, more, isWhole ? null : h('p', { class: 'faint' }, `The stack ends here: ${stack.end}.`));
+}
+
+/** The lines of a stack, with long runs of native frames behind one line. @param {Frame[]} frames */
+function folded(frames) {
+  const hasPython = frames.some(isPython);
+  const lines = [];
+  for (let i = 0; i < frames.length; i += 1) {
+    const first = i;
+    while (hasPython && i + 1 < frames.length && !isPython(frames[first]) && !isPython(frames[i + 1])) i += 1;
+    const run = frames.slice(first, i + 1);
+    if (run.length < FOLDED_FROM) lines.push(...run.map(frameLine));
+    else lines.push(foldedLine(run));
+  }
+  return lines;
+}
+
+/** @param {Frame[]} run */
+function foldedLine(run) {
+  const words = `${run.length} C++ frames, innermost ${shortName(run[0].function)}`;
+  return h('li', {}, h('details', {}, h('summary', {}, words), h('ol', { class: 'stack' }, run.map(frameLine))));
 }
 
 /** @param {Frame} frame */
-function frameLine(frame) {
-  const isPython = frame.kind.startsWith('python');
+function isPython({ kind }) {
+  return kind.startsWith('python');
+}
+
+/** One frame; its file opens the source. @param {Frame} frame */
+export function frameLine(frame) {
+  const python = isPython(frame);
   const name = h(
     'span',
     { class: 'function', title: frame.function },
-    isPython ? frame.function : shortName(frame.function),
+    python ? frame.function : shortName(frame.function),
   );
   const kind = h(
     'span',
-    { class: `frame-kind ${isPython ? 'python' : 'native'}` },
-    isPython ? 'py' : frame.kind === 'native' ? 'C++' : frame.kind,
+    { class: `frame-kind ${python ? 'python' : 'native'}` },
+    python ? 'py' : frame.kind === 'native' ? 'C++' : frame.kind,
   );
   if (!frame.file)
     return h('li', {}, kind, name, frame.image ? h('span', { class: 'faint' }, ` in ${base(frame.image)}`) : null);

@@ -18,6 +18,8 @@ import { counted } from './words.js';
 const CAUSES_SHOWN = 3;
 /** A smaller share is not written out. */
 const LEAST_SHARE = 0.001;
+/** A smaller cause is only counted. */
+const LEAST_CAUSE = 0.01;
 
 class Verdict extends Panel {
   /** @type {(keyof import('../core/store.js').State)[]} */
@@ -110,33 +112,22 @@ function idleTime(device, idle) {
       `${duration(total.total_ns)} in ${counted(total.gaps, 'gap')}`,
   }));
   const sentence = `Idle time by cause: ${parts.map((part) => part.text).join('; ')}`;
-  const shown = idle.causes
-    .slice(0, CAUSES_SHOWN)
-    .map((total, i) =>
-      h(
-        'span',
-        { class: 'cause', title: parts[i].text },
-        swatch(parts[i].color),
-        `${causeWords(total.cause)} `,
-        h('b', {}, percent(total.share)),
-      ),
-    );
-  const others = idle.causes.slice(CAUSES_SHOWN);
+  const shown = idle.causes.slice(0, CAUSES_SHOWN).filter(({ share }, i) => i === 0 || share >= LEAST_CAUSE);
+  const causes = shown.map((total, i) =>
+    h(
+      'span',
+      { class: 'cause', title: parts[i].text },
+      swatch(parts[i].color),
+      `${causeWords(total.cause)} `,
+      h('b', {}, percent(total.share)),
+    ),
+  );
+  const others = parts.slice(shown.length);
   const rest =
     others.length > 0
-      ? h(
-          'span',
-          {
-            class: 'faint',
-            title: parts
-              .slice(CAUSES_SHOWN)
-              .map((part) => part.text)
-              .join('\n'),
-          },
-          `+ ${counted(others.length, 'other cause')}`,
-        )
+      ? h('span', { class: 'faint', title: others.map(({ text }) => text).join('\n') }, `+ ${others.length} more`)
       : null;
-  return [button, stackedBar(parts, sentence), h('span', { class: 'causes' }, shown, rest)];
+  return [button, stackedBar(parts, sentence), h('span', { class: 'causes' }, causes, rest)];
 }
 
 /** @param {import('./analysis.d.ts').Steps} steps */
