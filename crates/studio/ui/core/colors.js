@@ -58,8 +58,8 @@ const CAUSES = {
 /** For causes that have no colour of their own, by their place among the causes. @type {Hue[]} */
 const CAUSE_ORDER = ['vermilion', 'yellow', 'sky', 'slate'];
 
-/** Lightness of the variants of a colour, by the hash of the name. */
-const VARIANTS = [0, -7, 6, -3, 9, 3];
+/** Lightness and hue of the variants of a colour, by the hash of the name. */
+const VARIANTS = /** @type {const} */ ([[0, 0], [-8, 6], [7, -8], [-4, -9], [10, 5], [3, 12]]);
 
 /** @type {Map<string, Rgb>} */
 const colors = new Map();
@@ -105,7 +105,7 @@ export function onTheme(listener) {
  * @returns {Rgb}
  */
 export function categoryColor(trackKind, category, index = 0, scheme = theme()) {
-  return colorOf(hueOf(trackKind, category, index), 0, scheme);
+  return colorOf(hueOf(trackKind, category, index), [0, 0], scheme);
 }
 
 /** Colour of a cause of idle time. @param {string} cause @param {number} [index] @returns {Rgb} */
@@ -124,7 +124,7 @@ export function causeColor(cause, index = 3) {
  */
 export function sliceColor(trackKind, category, index, name, scheme = theme()) {
   const hue = hueOf(trackKind, category, index);
-  if (trackKind === 'idle') return colorOf(hue, 0, scheme);
+  if (trackKind === 'idle') return colorOf(hue, [0, 0], scheme);
   return colorOf(hue, VARIANTS[hash(name) % VARIANTS.length], scheme);
 }
 
@@ -153,13 +153,13 @@ function hueOf(trackKind, category, index) {
   return CAUSES[causeOf(category) ?? category] ?? CAUSE_ORDER[Math.min(index, CAUSE_ORDER.length - 1)];
 }
 
-/** @param {Hue} name @param {number} lighter @param {Theme} scheme @returns {Rgb} */
-function colorOf(name, lighter, scheme) {
+/** @param {Hue} name @param {readonly [lighter: number, turned: number]} variant @param {Theme} scheme @returns {Rgb} */
+function colorOf(name, [lighter, turned], scheme) {
   const key = `${name} ${lighter} ${scheme}`;
   let color = colors.get(key);
   if (!color) {
     const [hue, saturation, light, dark] = HUES[name];
-    color = rgb(hue, saturation, (scheme === 'light' ? light : dark) + lighter);
+    color = rgb(hue + turned, saturation, (scheme === 'light' ? light : dark) + lighter);
     colors.set(key, color);
   }
   return color;

@@ -44,7 +44,12 @@ export function find(selector, root = document) {
 
 /** @param {HTMLElement} element @param {string} name @param {unknown} value */
 function assign(element, name, value) {
-  if (value === null || value === undefined || value === false) return;
+  if (value === null || value === undefined) return;
+  if (name.startsWith('aria-')) {
+    element.setAttribute(name, String(value));
+    return;
+  }
+  if (value === false) return;
   if (typeof value === 'function' && name.startsWith('on')) {
     element.addEventListener(name.slice(2), /** @type {EventListener} */ (value));
   } else if (name === 'style') {

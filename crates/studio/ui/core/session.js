@@ -10,6 +10,8 @@ import { store } from './store.js';
 
 const POLL_MS = 250;
 const STREAM_AGAIN_MS = 2000;
+/** A server that opened a browser ends some minutes after the last request. */
+const KEEP_ALIVE_MS = 60_000;
 const REMEMBERED = 'tracesmith-rows:';
 
 /** Cancels what is being loaded when another trace is opened. */
@@ -91,7 +93,9 @@ async function show(layout, signal) {
     return;
   }
   store.set({ layout, shapes: new ShapeTable(shapes), rows: remembered(layout) }, { history: 'none' });
-  await applyAddress();
+  const named = traceOfAddress();
+  if (named === null || named === trace) await applyAddress();
+  else store.set({ window: { from: 0, to: layout.span_ns }, selection: null, area: null, marks: [], scroll: 0 }, { history: 'push' });
 }
 
 /** Makes the state what the address says. */
@@ -122,11 +126,16 @@ function rowAndTime({ row, start }) {
   return { row, time: start - 1 };
 }
 
-/** Reads the server's events while the tab is visible. */
+/** Reads the server's events while the tab is visible. A hidden tab only shows now and then that it is still there. */
 async function followEvents() {
+  let seen = Date.now();
   for (;;) {
     if (document.hidden || connectionState() !== 'online') {
       await new Promise((resolve) => setTimeout(resolve, STREAM_AGAIN_MS));
+      if (document.hidden && Date.now() - seen > KEEP_ALIVE_MS) {
+        seen = Date.now();
+        await getJson('session').catch(() => undefined);
+      }
       continue;
     }
     const stream = new AbortController();

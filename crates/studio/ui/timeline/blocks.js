@@ -19,7 +19,7 @@ import { isAbort } from '../core/api.js';
  */
 
 const MAX_PENDING = 4;
-const GIVE_UP_AFTER_MS = 250;
+const GIVE_UP_AFTER_MS = 400;
 const RETRY_AFTER_MS = 2000;
 /** Keys are level and index in one number. */
 const LEVELS = 64;
@@ -38,6 +38,8 @@ export class BlockCache {
   #pending = new Set();
   /** @type {Wish[]} */
   #queue = [];
+  /** Counts how often everything was forgotten. */
+  #epoch = 0;
   /** @type {Map<number, number>} */
   #failed = new Map();
 
@@ -58,6 +60,7 @@ export class BlockCache {
   /** Forgets everything: another trace, or another content. */
   clear() {
     for (const { controller } of this.#pending) controller.abort();
+    this.#epoch += 1;
     this.#pending.clear();
     this.#queue = [];
     this.#blocks.clear();
@@ -126,12 +129,14 @@ export class BlockCache {
   /** @param {Wish} wish */
   async #ask(wish) {
     const controller = new AbortController();
+    const epoch = this.#epoch;
     const block = this.#block(wish.index * LEVELS + wish.level);
     const pending = { block, rows: new Set(wish.rows), controller, since: performance.now() };
     this.#pending.add(pending);
     try {
       const entries = await this.#source.fetch(wish, controller.signal);
-      if (controller.signal.aborted) return;
+      // What arrived although it was given up is kept too, unless it is of another trace.
+      if (epoch !== this.#epoch) return;
       this.#put(block, entries);
     } catch (error) {
       if (isAbort(error)) return;

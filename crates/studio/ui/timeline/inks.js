@@ -36,7 +36,7 @@ const SCHEMES = {
 };
 /** A counter's area: as its line, but pale. */
 const AREA_SHARE = 0.72;
-const PATTERN_SHARE = 0.3;
+const PATTERN_SHARE = 0.22;
 const EDGE_SHARE = 0.35;
 const FAINT_SHARE = 0.78;
 

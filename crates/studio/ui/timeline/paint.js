@@ -5,8 +5,8 @@ import { CATEGORIES } from './cells.js';
 
 /** @typedef {import('./cells.js').CellStrip} CellStrip */
 
-/** The opaque colours of a row, as 32-bit pixels. */
 /**
+ * The opaque colours of a row, as 32-bit pixels.
  * @typedef {object} Inks
  * @property {number} paper
  * @property {number} grid for columns that have a grid line

@@ -107,6 +107,7 @@ export class Timeline extends HTMLElement {
 
   /** Whether the picture is complete and does not change by itself. */
   get isSettled() {
+    if (this.#isNew || store.get().layout?.state !== 'ready') return false;
     return this.#request === 0 && !this.view.isMoving && this.tiles.isIdle && this.slices.isIdle && !this.#hasHoles;
   }
 

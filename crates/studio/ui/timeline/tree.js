@@ -88,7 +88,7 @@ export class Tree {
       },
       h('span', { class: 'tl-twisty', 'aria-hidden': 'true' }, canFold ? (isFolded ? '▸' : '▾') : ''),
       h('span', { class: 'tl-name' }, label),
-      fact && item.height >= 34 ? h('span', { class: 'tl-fact', 'aria-hidden': 'true' }, fact) : null,
+      fact && item.height >= 34 ? h('span', { class: 'tl-fact', 'data-fact': fact }) : null,
       h('span', { class: 'tl-actions' }, ...actions),
     );
   }
