@@ -99,12 +99,12 @@ function gaps(idle) {
       { key: 'length_ns', title: 'Length', align: 'right', value: length, text: (gap) => duration(length(gap)) },
       {
         key: 'cause_ns',
-        title: 'Main cause',
+        title: 'Of it',
         align: 'right',
         value: (gap) => gap.cause_ns,
         text: (gap) => duration(gap.cause_ns),
       },
-      { key: 'cause', title: '', value: (gap) => causeWords(gap.cause) },
+      { key: 'cause', title: 'Main cause', value: (gap) => causeWords(gap.cause) },
       {
         key: 'next',
         title: 'Ended by',

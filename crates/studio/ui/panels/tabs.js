@@ -90,7 +90,8 @@ class Tabs extends HTMLElement {
       return page;
     });
     this.#scope.append(document.createElement('ts-scope'));
-    this.replaceChildren(h('div', { class: 'tab-bar' }, list, this.#scope), ...pages);
+    const title = h('h2', { class: 'unseen' }, 'Panels');
+    this.replaceChildren(title, h('div', { class: 'tab-bar' }, list, this.#scope), ...pages);
   }
 
   async #show() {
