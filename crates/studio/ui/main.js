@@ -55,7 +55,7 @@ const page = find('#page');
 connectDivider(find('#divider'), {
   name: 'tracesmith-dock',
   axis: 'y',
-  initial: 34,
+  initial: 30,
   least: 5,
   most: 80,
   value: ({ clientY }) => ((page.getBoundingClientRect().bottom - clientY) / page.clientHeight) * 100,

@@ -177,7 +177,7 @@ export interface FlameNode {
   kind: string;
   value: number;
   self: number;
-  children: FlameNode[];
+  children?: FlameNode[];
 }
 
 export interface Flame {

@@ -56,6 +56,7 @@ async function flight(page, seen) {
     holes: after.holes - before.holes,
     requests,
     repeated,
+    example: [...asked].find(([, count]) => count > 1)?.[0] ?? null,
     aborted: seen.failed.size,
     frameMedianMs: median(flown),
     drawMedianMs: median(drawn),

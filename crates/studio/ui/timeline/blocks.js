@@ -5,7 +5,7 @@
 import { isAbort } from '../core/api.js';
 
 /** @typedef {{level: number, index: number, rows: number[]}} Wish */
-/** @typedef {{block: Block<any>, rows: Set<number>, controller: AbortController, since: number}} Pending */
+/** @typedef {{block: Block<any>, rows: Set<number>, controller: AbortController, since: number, isGivenUp: boolean}} Pending */
 /**
  * @template E
  * @typedef {{key: number, rows: Map<number, E>, bytes: number, isKept: boolean}} Block
@@ -19,7 +19,8 @@ import { isAbort } from '../core/api.js';
  */
 
 const MAX_PENDING = 4;
-const GIVE_UP_AFTER_MS = 400;
+/** Nobody waits for it any more, but what comes soon is cheaper to keep than to ask for again. */
+const GIVE_UP_AFTER_MS = 1500;
 const RETRY_AFTER_MS = 2000;
 /** Keys are level and index in one number. */
 const LEVELS = 64;
@@ -93,8 +94,9 @@ export class BlockCache {
     const keys = new Set(wishes.map(({ level, index }) => index * LEVELS + level));
     for (const pending of this.#pending) {
       if (keys.has(pending.block.key) || pending.block.isKept || now - pending.since < GIVE_UP_AFTER_MS) continue;
+      // It stays pending until it ends: it may have arrived already.
+      pending.isGivenUp = true;
       pending.controller.abort();
-      this.#pending.delete(pending);
     }
     this.#queue = wishes.filter((wish) => this.#missing(wish).length > 0);
     this.#next();
@@ -119,7 +121,8 @@ export class BlockCache {
   }
 
   #next() {
-    while (this.#pending.size < MAX_PENDING && this.#queue.length > 0) {
+    const active = () => [...this.#pending].filter(({ isGivenUp }) => !isGivenUp).length;
+    while (active() < MAX_PENDING && this.#queue.length > 0) {
       const wish = /** @type {Wish} */ (this.#queue.shift());
       const rows = this.#missing(wish);
       if (rows.length > 0) this.#ask({ ...wish, rows });
@@ -131,7 +134,7 @@ export class BlockCache {
     const controller = new AbortController();
     const epoch = this.#epoch;
     const block = this.#block(wish.index * LEVELS + wish.level);
-    const pending = { block, rows: new Set(wish.rows), controller, since: performance.now() };
+    const pending = { block, rows: new Set(wish.rows), controller, since: performance.now(), isGivenUp: false };
     this.#pending.add(pending);
     try {
       const entries = await this.#source.fetch(wish, controller.signal);
@@ -139,9 +142,11 @@ export class BlockCache {
       if (epoch !== this.#epoch) return;
       this.#put(block, entries);
     } catch (error) {
-      if (isAbort(error)) return;
-      this.#failed.set(block.key, performance.now() + RETRY_AFTER_MS);
-      setTimeout(() => this.#source.onArrival(), RETRY_AFTER_MS);
+      if (epoch !== this.#epoch) return;
+      if (!isAbort(error)) {
+        this.#failed.set(block.key, performance.now() + RETRY_AFTER_MS);
+        setTimeout(() => this.#source.onArrival(), RETRY_AFTER_MS);
+      }
     } finally {
       this.#pending.delete(pending);
       this.#next();

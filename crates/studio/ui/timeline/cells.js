@@ -23,6 +23,14 @@ export class CellStrip {
   #start = 0;
   #step = 1;
 
+  #measured = '';
+  /** What a whole cell adds to a pixel. */
+  #whole = 0;
+  #firsts = new Int32Array(0);
+  #lasts = new Int32Array(0);
+  #heads = new Float64Array(0);
+  #tails = new Float64Array(0);
+
   /** Summed shares of each pixel, 0 to 1, category on category. @type {Float32Array[]} */
   tops = [];
   /** @type {Float32Array} */
@@ -57,6 +65,7 @@ export class CellStrip {
 
   /** Sums up the shares of each pixel into `tops`. */
   sumShares() {
+    this.#measure();
     for (let k = 0; k < CATEGORIES; k += 1) {
       const below = k > 0 ? this.tops[k - 1] : null;
       this.#sumPlane(this.#shares[k], this.tops[k], below);
@@ -91,21 +100,32 @@ export class CellStrip {
 
   /** @param {Uint8Array} shares @param {Float32Array} tops @param {Float32Array | null} below */
   #sumPlane(shares, tops, below) {
-    const [start, step, cells] = [this.#start, this.#step, this.#cells];
-    const scale = 1 / (255 * step);
+    const [firsts, lasts, heads, tails] = [this.#firsts, this.#lasts, this.#heads, this.#tails];
     for (let x = 0; x < this.#width; x += 1) {
-      const from = start + x * step;
-      const to = Math.min(from + step, cells);
-      const first = Math.max(0, Math.floor(from));
-      const last = Math.min(Math.floor(to), cells - 1);
-      let sum = 0;
-      if (first >= last) {
-        if (first < cells && to > from) sum = shares[first] * (to - from);
-      } else {
-        sum = shares[first] * (first + 1 - from) + shares[last] * (to - last);
-        for (let cell = first + 1; cell < last; cell += 1) sum += shares[cell];
-      }
-      tops[x] = sum * scale + (below ? below[x] : 0);
+      const [first, last] = [firsts[x], lasts[x]];
+      let sum = shares[first] * heads[x] + shares[last] * tails[x];
+      for (let cell = first + 1; cell < last; cell += 1) sum += shares[cell] * this.#whole;
+      tops[x] = below ? below[x] + sum : sum;
+    }
+  }
+
+  /** Which cells each pixel has a part of, and how much of the pixel the first and the last of them take; the same for all rows. */
+  #measure() {
+    const [start, step, cells] = [this.#start, this.#step, this.#cells];
+    const key = `${start} ${step} ${cells} ${this.#width}`;
+    if (key === this.#measured) return;
+    this.#measured = key;
+    this.#whole = 1 / (255 * step);
+    for (let x = 0; x < this.#width; x += 1) {
+      const from = Math.max(0, start + x * step);
+      const to = Math.min(start + (x + 1) * step, cells);
+      const first = Math.min(Math.floor(from), Math.max(0, cells - 1));
+      const last = Math.min(Math.max(Math.floor(to), first), Math.max(0, cells - 1));
+      this.#firsts[x] = first;
+      this.#lasts[x] = last;
+      const isOne = first === last;
+      this.#heads[x] = Math.max(0, (isOne ? to : first + 1) - from) * this.#whole;
+      this.#tails[x] = isOne ? 0 : (to - last) * this.#whole;
     }
   }
 
@@ -169,6 +189,9 @@ export class CellStrip {
     }
     if (width === this.#width) return;
     this.#width = width;
+    this.#measured = '';
+    [this.#firsts, this.#lasts] = [new Int32Array(width), new Int32Array(width)];
+    [this.#heads, this.#tails] = [new Float64Array(width), new Float64Array(width)];
     this.tops = Array.from({ length: CATEGORIES }, () => new Float32Array(width));
     this.min = new Float32Array(width);
     this.max = new Float32Array(width);

@@ -7,7 +7,7 @@ import { Labels } from './labels.js';
 import { Painter } from './paint.js';
 import { PADDING } from './rows.js';
 import { firstEndingAfter } from './slices.js';
-import { Strips } from './strips.js';
+import { CATEGORY_HEIGHTS, Strips } from './strips.js';
 import { ticks, tickStep } from './ticks.js';
 
 /** @typedef {import('./rows.js').Item} Item */
@@ -31,10 +31,11 @@ import { ticks, tickStep } from './ticks.js';
 /** @typedef {{rows: number[], sliceRows: number[], holes: number}} Drawn what the frame showed and what it lacks */
 
 const LABEL_WIDTH = 30;
+const LABEL_HEIGHT = 11;
 const MAX_LABELS = 2000;
 const LABEL_ROOM = 5;
 /** A row shows slices when they have this many pixels on average, and asks for them a little before. */
-const PIXELS_PER_SLICE = 3;
+const PIXELS_PER_SLICE = 5;
 const ASK_EARLY = 2.5;
 export const TICK_PIXELS = 110;
 const STEP_PIXELS = 40;
@@ -177,15 +178,15 @@ export class Picture {
     const { view, ratio, shapes } = scene;
     this.sliceRows.add(row);
     const least = LABEL_WIDTH * ratio;
-    const hasLabels = height >= 11 * ratio;
-    this.#strips.lane(blocks, view, y, height, inks.slices(track), (x, width, shape, nanos) => {
-      if (!hasLabels || width < least || this.#texts.length >= MAX_LABELS) return;
+    this.#strips.lane(blocks, view, y, height, inks.slices(track), (x, width, shape, nanos, category) => {
+      const own = height * CATEGORY_HEIGHTS[category];
+      if (own < LABEL_HEIGHT * ratio || width < least || this.#texts.length >= MAX_LABELS) return;
       const room = width - 2 * LABEL_ROOM * ratio;
       const name = shapes.shortName(shape);
       const time = duration(nanos);
       const withTime = `${name} · ${time}`;
       const text = this.#labels.width(withTime) <= room ? withTime : name;
-      this.#texts.push({ x, width, y, height, text, ink: inks.textOn(track, shape) });
+      this.#texts.push({ x, width, y: y + height - own, height: own, text, ink: inks.textOn(track, shape) });
     });
   }
 

@@ -16,7 +16,7 @@ import { CATEGORIES } from './cells.js';
 
 /** Images by their height, for one width. */
 export class Painter {
-  /** @type {Map<number, {image: ImageData, pixels: Uint32Array}>} */
+  /** @type {Map<number, {image: ImageData, pixels: Int32Array}>} */
   #images = new Map();
   #width = 0;
   /** Heights of the categories of each column, in pixels from the bottom. */
@@ -42,20 +42,17 @@ export class Painter {
       t1[x] = s1[x] >= all ? top : Math.min(t2[x], Math.round(s1[x] * height));
       t0[x] = s0[x] >= all ? top : Math.min(t1[x], Math.round(s0[x] * height));
     }
-    const [c0, c1, c2, c3] = inks.categories;
-    const [, p1, p2, p3] = inks.patterns;
-    for (let y = 0; y < height; y += 1) {
-      const left = height - y;
-      const base = y * width;
-      for (let x = 0; x < width; x += 1) {
-        let pixel;
-        if (left > t3[x]) pixel = grid[x] ? inks.grid : inks.paper;
-        else if (left <= t0[x]) pixel = c0;
-        else if (left <= t1[x]) pixel = ((x + y) & 7) < 2 ? p1 : c1;
-        else if (left <= t2[x]) pixel = (y & 3) === 0 ? p2 : c2;
-        else pixel = (x & 3) === 0 && (y & 3) === 0 ? p3 : c3;
-        pixels[base + x] = pixel;
-      }
+    this.#clear(pixels, width, height, inks, grid);
+    // Locals as 32-bit integers: a loop over them needs no conversions.
+    const [c0, c1, c2, c3] = inks.categories.map((ink) => ink | 0);
+    const [, p1, p2, p3] = inks.patterns.map((ink) => ink | 0);
+    for (let x = 0; x < width; x += 1) {
+      let y = height - 1;
+      let at = y * width + x;
+      for (const end = height - t0[x]; y >= end; y -= 1, at -= width) pixels[at] = c0;
+      for (const end = height - t1[x]; y >= end; y -= 1, at -= width) pixels[at] = ((x + y) & 7) < 2 ? p1 : c1;
+      for (const end = height - t2[x]; y >= end; y -= 1, at -= width) pixels[at] = (y & 3) === 0 ? p2 : c2;
+      for (const end = height - t3[x]; y >= end; y -= 1, at -= width) pixels[at] = (x & 3) === 0 && (y & 3) === 0 ? p3 : c3;
     }
     return image;
   }
@@ -67,18 +64,28 @@ export class Painter {
    */
   counter(strip, width, height, inks, grid, { min, max, thickness }) {
     const { image, pixels } = this.#image(width, height);
-    const [line, area] = inks.categories;
+    this.#clear(pixels, width, height, inks, grid);
+    const [line, area] = inks.categories.map((ink) => ink | 0);
     const factor = max > min ? (height - thickness) / (max - min) : 0;
     for (let x = 0; x < width; x += 1) {
-      const paper = grid[x] ? inks.grid : inks.paper;
-      const hasValue = !Number.isNaN(strip.max[x]);
-      const top = hasValue ? Math.round(height - thickness - (strip.max[x] - min) * factor) : height;
-      const bottom = hasValue ? Math.round(height - (strip.min[x] - min) * factor) : height;
-      for (let y = 0; y < height; y += 1) {
-        pixels[y * width + x] = !hasValue || y < top ? paper : y < Math.max(bottom, top + thickness) ? line : area;
-      }
+      if (Number.isNaN(strip.max[x])) continue;
+      const top = Math.max(0, Math.round(height - thickness - (strip.max[x] - min) * factor));
+      const bottom = Math.min(height, Math.max(Math.round(height - (strip.min[x] - min) * factor), top + thickness));
+      let at = top * width + x;
+      for (let y = top; y < bottom; y += 1, at += width) pixels[at] = line;
+      for (let y = bottom; y < height; y += 1, at += width) pixels[at] = area;
     }
     return image;
+  }
+
+  /** @param {Int32Array} pixels @param {number} width @param {number} height @param {Inks} inks @param {Uint8Array} grid */
+  #clear(pixels, width, height, inks, grid) {
+    pixels.fill(inks.paper | 0);
+    const line = inks.grid | 0;
+    for (let x = 0; x < width; x += 1) {
+      if (grid[x] === 0) continue;
+      for (let y = 0; y < height; y += 1) pixels[y * width + x] = line;
+    }
   }
 
   /** @param {number} width @param {number} height */
@@ -91,7 +98,7 @@ export class Painter {
     let found = this.#images.get(height);
     if (!found) {
       const image = new ImageData(width, height);
-      found = { image, pixels: new Uint32Array(image.data.buffer) };
+      found = { image, pixels: new Int32Array(image.data.buffer) };
       this.#images.set(height, found);
     }
     return found;

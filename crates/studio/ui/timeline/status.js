@@ -35,7 +35,7 @@ class Status extends HTMLElement {
     fill(
       this,
       health,
-      h('span', {}, `${count(events)} events · ${duration(layout.span_ns)} · ${bytes(layout.bytes)}`),
+      h('span', {}, `${count(events)} ${events === 1 ? 'event' : 'events'} · ${duration(layout.span_ns)} · ${bytes(layout.bytes)}`),
       h('span', { class: 'status-window' }, `${moment(window.from, step)} – ${moment(window.to, step)} (${duration(window.to - window.from)})`),
       area ? h('span', {}, `selected ${duration(area.to - area.from)}`) : null,
       h('span', { class: 'status-connection' }, connection === 'online' ? 'connected' : connection),

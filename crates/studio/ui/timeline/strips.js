@@ -6,15 +6,16 @@ import { firstEndingAfter } from './slices.js';
 /** @typedef {import('./view.js').View} View */
 /** @typedef {import('./slices.js').SliceColumns} SliceColumns */
 /** @typedef {{pixel: number, edge: number, soft: number, category: number}} SliceInk */
-/** @typedef {{x: number, width: number, y: number, height: number, shape: number, duration: number, ink: string}} LabelPlace */
 /** @typedef {{line: number, y: number, height: number}} Stretch */
 
 /** Narrower slices share their pixels with others. */
 export const OWN_PIXELS = 5;
 /** Height of a slice by its category, as a share of the lane: told apart without colours. */
-const CATEGORY_HEIGHTS = [1, 1, 0.76, 0.58];
+export const CATEGORY_HEIGHTS = [1, 1, 0.76, 0.58];
 const BASE_LINE = 3;
 const FIRST_LINES = 64;
+/** What covers little of a pixel is still seen. */
+const FAINTEST = 0.18;
 
 /** The strips of one frame. */
 export class Strips {
@@ -54,7 +55,7 @@ export class Strips {
    * @param {View} view
    * @param {number} y @param {number} height
    * @param {(shape: number) => SliceInk} inkOf
-   * @param {(x: number, width: number, shape: number, duration: number) => void} wide
+   * @param {(x: number, width: number, shape: number, duration: number, category: number) => void} wide
    */
   lane(blocks, view, y, height, inkOf, wide) {
     const { width } = view;
@@ -83,7 +84,7 @@ export class Strips {
           const foot = (lines[CATEGORY_HEIGHTS.length] ??= this.#foot(y, height)) * width;
           this.#pixels.fill(ink.edge, foot + x0, foot + x1);
         }
-        wide(x0, x1 - x0, shape[i], duration[i]);
+        wide(x0, x1 - x0, shape[i], duration[i], ink.category);
       }
     }
     if (hasNarrow) this.#flushNarrow(this.#line(y, height, 0));
@@ -119,7 +120,7 @@ export class Strips {
     for (let x = 0; x < this.#width; x += 1) {
       const color = this.#best[x];
       if (color === 0) continue;
-      const alpha = Math.round(255 * Math.min(1, Math.max(0.3, this.#cover[x])));
+      const alpha = Math.round(255 * Math.min(1, Math.max(FAINTEST, this.#cover[x])));
       this.#pixels[base + x] = ((color & 0xffffff) | (alpha << 24)) >>> 0;
     }
     this.#cover.fill(0);

@@ -69,6 +69,11 @@ export class Tiles {
     return this.#cache.get(level, tile, row);
   }
 
+  /** Whether the coarsest tile of these rows is here. @param {number[]} rows */
+  hasTop(rows) {
+    return rows.every((row) => this.#cache.get(this.#top, 0, row) !== undefined);
+  }
+
   /**
    * Asks for what the view needs: visible tiles, the coarsest tile of all rows, then a tile on either side.
    * @param {View} view @param {number[]} rows in order @param {number} span

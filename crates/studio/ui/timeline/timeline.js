@@ -73,7 +73,7 @@ export class Timeline extends HTMLElement {
     connectDivider(this.#divider, {
       name: 'tracesmith-labels',
       axis: 'x',
-      initial: 220,
+      initial: 230,
       least: 90,
       most: 520,
       value: (event) => event.clientX - this.getBoundingClientRect().left,
@@ -174,7 +174,6 @@ export class Timeline extends HTMLElement {
   /** @param {number} now */
   #frame(now) {
     this.#request = 0;
-    if (store.get().layout?.state === 'ready') this.#isNew = false;
     if (this.view.isMoving) {
       this.view.step(now);
       this.#isPictureOld = true;
@@ -205,6 +204,14 @@ export class Timeline extends HTMLElement {
 
   /** @param {number} span */
   #drawPicture(span) {
+    // New content takes the place of the old picture when its first tile is here.
+    const visible = this.#visibleRows();
+    if (this.stats.frames > 0 && !this.#isNew && !this.tiles.hasTop(visible)) {
+      this.#hasHoles = true;
+      this.tiles.want(this.view, visible, span);
+      return;
+    }
+    this.#isNew = false;
     const began = performance.now();
     const { rows, sliceRows, holes } = this.#picture.draw(this.scene);
     const { stats } = this;
@@ -215,6 +222,18 @@ export class Timeline extends HTMLElement {
     this.#hasHoles = holes > 0;
     this.tiles.want(this.view, rows, span);
     this.slices.want(this.view, sliceRows);
+  }
+
+  /** Rows whose item can be seen. */
+  #visibleRows() {
+    const bottom = this.#body.clientHeight;
+    const rows = new Set();
+    for (const { track, isPinned, y, height } of this.rows.all()) {
+      const top = isPinned ? y : y + this.rows.pinnedHeight - this.scrolled;
+      if (!track || top >= bottom || top + height <= 0) continue;
+      for (let lane = 0; lane < track.rows; lane += 1) rows.add(track.first_row + lane);
+    }
+    return [...rows].sort((a, b) => a - b);
   }
 
   #pause() {

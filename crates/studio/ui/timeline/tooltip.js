@@ -21,7 +21,7 @@ export class Tooltip {
       const { left, top } = timeline.getBoundingClientRect();
       this.#x = event.clientX - left;
       this.#y = event.clientY - top;
-    });
+    }, { capture: true });
   }
 
   hide() {

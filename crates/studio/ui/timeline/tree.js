@@ -88,7 +88,7 @@ export class Tree {
       },
       h('span', { class: 'tl-twisty', 'aria-hidden': 'true' }, canFold ? (isFolded ? '▸' : '▾') : ''),
       h('span', { class: 'tl-name' }, label),
-      fact && item.height >= 34 ? h('span', { class: 'tl-fact', 'data-fact': fact }) : null,
+      fact && item.height >= 34 && !isPinned ? h('span', { class: 'tl-fact', 'data-fact': fact }) : null,
       h('span', { class: 'tl-actions' }, ...actions),
     );
   }
@@ -143,7 +143,8 @@ function trackFact({ track }) {
   if (!track) return '';
   if (track.kind === 'counter' || track.kind === 'memory') return `up to ${quantity(track.max ?? 0, track.unit)}`;
   if (track.slices === 0) return '';
-  return `${count(track.slices)} ${track.kind === 'idle' ? 'gaps' : 'events'}`;
+  const noun = track.kind === 'idle' ? 'gap' : 'event';
+  return `${count(track.slices)} ${noun}${track.slices === 1 ? '' : 's'}`;
 }
 
 /** @param {string} key */
