@@ -5,7 +5,9 @@ import { h } from '../core/dom.js';
 import { store } from '../core/store.js';
 import { bytes, count, duration, moment, percent } from '../core/units.js';
 import { shareBar } from './charts.js';
+import { rowRanges } from '../timeline/blocks.js';
 import { FlameGraph, amount } from './flame-graph.js';
+import { rowsOf } from './locate.js';
 import { failure, section } from './panel.js';
 import { commandLine } from './scoped.js';
 import { fileArgument, rangeOptions } from './scope.js';
@@ -19,8 +21,14 @@ import { counted, shortName } from './words.js';
 export async function areaDetails(area, signal) {
   const { trace } = store.get();
   const span = { from: Math.floor(area.from), to: Math.ceil(area.to) };
+  // A time range of all rows has the work of GPUs: host ranges and gaps would count the same time again.
+  const rows = area.rows.length > 0 ? area.rows : rowsOf(['stream']);
   /** @type {AreaTotals} */
-  const totals = await getJson(`t/${trace}/area`, { rows: rowList(area.rows), ...span }, { signal });
+  const totals = await getJson(
+    `t/${trace}/area`,
+    { rows: rowRanges([...rows].sort((a, b) => a - b)), ...span },
+    { signal },
+  );
   const length = Math.max(1, span.to - span.from);
   const words =
     `${duration(length)} from ${moment(span.from, 1000)} to ` +
@@ -38,7 +46,11 @@ export async function areaDetails(area, signal) {
     h(
       'div',
       { class: 'columns' },
-      section(`${duration(totals.busy_ns)} in ${counted(totals.shapes.length, 'name')}`, table(totals)),
+      section(
+        `${area.rows.length > 0 ? 'Selected rows' : 'GPU work'}: ` +
+          `${duration(totals.busy_ns)} in ${counted(totals.shapes.length, 'name')}`,
+        table(totals),
+      ),
       section('Flame graph', flame(trace, span)),
       section(
         'The same on the command line',
@@ -147,16 +159,4 @@ function cut(trace, span) {
     command,
     h('form', { class: 'tools', onsubmit }, name, h('button', { type: 'submit' }, 'Cut to file'), result),
   ];
-}
-
-/** Rows as the server reads them: `0-3,7`. @param {number[]} rows */
-function rowList(rows) {
-  const sorted = [...rows].sort((a, b) => a - b);
-  const parts = [];
-  for (let i = 0; i < sorted.length; i += 1) {
-    const first = sorted[i];
-    while (sorted[i + 1] === sorted[i] + 1) i += 1;
-    parts.push(sorted[i] > first ? `${first}-${sorted[i]}` : String(first));
-  }
-  return parts.join(',');
 }

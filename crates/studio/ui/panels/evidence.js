@@ -4,6 +4,7 @@ import { store } from '../core/store.js';
 import { duration, moment } from '../core/units.js';
 import { getJson } from '../core/api.js';
 import { rowsOf, sliceAt } from './locate.js';
+import { ALL_ROWS, mark } from './marked.js';
 import { sinceOrigin } from './times.js';
 
 /** @typedef {import('./analysis.d.ts').Evidence} Evidence */
@@ -34,6 +35,7 @@ export async function showEvidence(evidence) {
   const slice = evidence.what.startsWith('idle before')
     ? ((await gapAt(from, to)) ?? (await opAt(evidence, to)))
     : await opAt(evidence, from);
+  mark([{ row: slice?.row ?? ALL_ROWS, from, to, kind: 'evidence' }]);
   if (slice) store.select(slice, { reveal: true, history: 'replace' });
   store.openTab('details');
 }

@@ -2,7 +2,8 @@
 // them.
 
 import { h } from '../core/dom.js';
-import { bytes, count } from '../core/units.js';
+import { bytes } from '../core/units.js';
+import { counted } from './words.js';
 
 /** @typedef {import('../core/answers.d.ts').EventDetail} EventDetail */
 /** @typedef {Map<string, string|number|boolean>} Fields */
@@ -39,8 +40,8 @@ function shape(fields) {
   const [grid, block] = [sizes('grid'), sizes('block')];
   /** @type {[string, string][]} */
   const facts = [
-    ['grid', `${words(grid)} (${count(product(grid))} blocks)`],
-    ['block', `${words(block)} (${count(product(block))} threads)`],
+    ['grid', `${words(grid)} (${counted(product(grid), 'block')})`],
+    ['block', `${words(block)} (${counted(product(block), 'thread')})`],
   ];
   if (Number(fields.get('cluster_x') ?? 0) > 0) facts.push(['cluster', words(sizes('cluster'))]);
   return facts;

@@ -225,7 +225,7 @@ function boxOf(node, parent, depth, from) {
   /** @type {Box} */
   const box = { node, parent, depth, from, children: [] };
   let at = from;
-  for (const child of node.children) {
+  for (const child of node.children ?? []) {
     box.children.push(boxOf(child, box, depth + 1, at));
     at += child.value;
   }

@@ -4,7 +4,9 @@ import { h } from '../core/dom.js';
 import { store } from '../core/store.js';
 import { duration, moment, percent } from '../core/units.js';
 import { shareBar } from './charts.js';
-import { goTo } from './locate.js';
+import { fetchSlices } from '../timeline/slices.js';
+import { goTo, rowsOf } from './locate.js';
+import { mark } from './marked.js';
 import { note, section } from './panel.js';
 import { ScopedPanel, analyzeLine } from './scoped.js';
 import { dataTable } from './table.js';
@@ -13,6 +15,10 @@ import { counted, partWords, shortName } from './words.js';
 
 /** @typedef {import('./analysis.d.ts').CriticalPath} Report */
 /** @typedef {Report['segments'][number]} Segment */
+
+/** Rows of one request for slices, and slices of a row. */
+const MOST_ROWS = 512;
+const MOST_SLICES = 4000;
 
 class CriticalPath extends ScopedPanel {
   /** @param {AbortSignal} signal */
@@ -42,7 +48,7 @@ class CriticalPath extends ScopedPanel {
         section('Slack: how much later each kernel could end', slack(report)),
         section('The path in order', segments(report)),
       ),
-      h('div', { class: 'panel-foot' }, analyzeLine(' --only critical-path')),
+      h('div', { class: 'panel-foot' }, overlay(report), analyzeLine(' --only critical-path')),
     ];
   }
 }
@@ -148,6 +154,43 @@ function segments({ segments: rows }) {
       },
     ],
   });
+}
+
+/**
+ * A switch that outlines the GPU work of the path in the timeline, as far as the window shows it.
+ * @param {Report} report
+ */
+function overlay(report) {
+  const words = h('span', { class: 'faint', role: 'status' });
+  const button = h('button', { type: 'button', 'aria-pressed': 'false' }, 'Show in the timeline');
+  button.addEventListener('click', async () => {
+    const isShown = button.getAttribute('aria-pressed') === 'true';
+    button.setAttribute('aria-pressed', String(!isShown));
+    const spans = isShown ? [] : await pathSpans(report);
+    mark(spans);
+    words.textContent = isShown ? '' : `${counted(spans.length, 'operation')} of the path in this window`;
+  });
+  return h('span', { class: 'group' }, button, words);
+}
+
+/** The slices of the window that are on the path. @param {Report} report */
+async function pathSpans(report) {
+  const { trace, layout, window } = store.get();
+  if (!layout) return [];
+  const starts = new Map(
+    report.segments.filter(({ part }) => part === 'work').map((one) => [sinceOrigin(one.from_ns, layout), one.name]),
+  );
+  const rows = rowsOf(['stream']).slice(0, MOST_ROWS);
+  const found = await fetchSlices(trace, layout.generation, rows, window.from, window.to, MOST_SLICES);
+  const { shapes } = store.get();
+  /** @type {import('./marked.js').MarkedSpan[]} */
+  const spans = [];
+  for (const [row, { start, duration: length, shape }] of found) {
+    start.forEach((from, i) => {
+      if (starts.get(from) === shapes.name(shape[i])) spans.push({ row, from, to: from + length[i], kind: 'critical' });
+    });
+  }
+  return spans;
 }
 
 customElements.define('ts-critical-path', CriticalPath);

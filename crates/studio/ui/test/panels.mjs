@@ -113,7 +113,9 @@ async function findings(page) {
 /** The details of an event are those of its route; a gap names its cause and its cost. */
 async function details(page) {
   await openTab(page, 'kernels');
-  await page.click('ts-kernels tbody tr.row .row-button');
+  await page.focus('ts-kernels .row-button');
+  await page.keyboard.press('Home');
+  await page.keyboard.press('Enter');
   await settle(page);
   await openTab(page, 'details');
   const chosen = await page.evaluate(selection);
@@ -237,7 +239,9 @@ async function area(page) {
   const [from, to] = [Math.floor(layout.span_ns * 0.4), Math.ceil(layout.span_ns * 0.8)];
   await page.evaluate(async (span) => (await import('/core/store.js')).store.selectArea({ rows: [], ...span }), { from, to });
   await openTab(page, 'details');
-  const answer = await ask(page, `area?rows=&from=${from}&to=${to}`);
+  const { tracks } = await ask(page, 'layout');
+  const streams = tracks.filter(({ kind }) => kind === 'stream').flatMap((track) => Array.from({ length: track.rows }, (_, i) => track.first_row + i));
+  const answer = await ask(page, `area?rows=${streams.join(',')}&from=${from}&to=${to}`);
   const read = () => ({
     rows: Number(document.querySelector('ts-details .table-state')?.textContent?.match(/\d+/)?.[0]),
     commands: [...document.querySelectorAll('ts-details code')].map(({ textContent }) => textContent),
