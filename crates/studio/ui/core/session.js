@@ -1,0 +1,196 @@
+// Opens traces: the session, the layout and the shapes of a trace, and changes that the server reports.
+
+import { connectAddress, stateOfAddress, traceOfAddress } from './address.js';
+import { ApiError, connectionState, getJson, isAbort, onConnection, readEvents } from './api.js';
+import { ShapeTable } from './shapes.js';
+import { loadSteps } from './steps.js';
+import { store } from './store.js';
+
+/** @typedef {import('./answers.d.ts').Layout} Layout */
+
+const POLL_MS = 250;
+const STREAM_AGAIN_MS = 2000;
+/** A server that opened a browser ends some minutes after the last request. */
+const KEEP_ALIVE_MS = 60_000;
+const REMEMBERED = 'tracesmith-rows:';
+
+/** Cancels what is being loaded when another trace is opened. */
+let loading = new AbortController();
+
+/** Gets the session, opens the trace that the address names or the first, and follows changes. */
+export async function start() {
+  connectAddress();
+  onConnection((connection) => {
+    store.set({ connection });
+    if (connection === 'online') refresh();
+  });
+  addEventListener('popstate', () => applyAddress());
+  addEventListener('hashchange', () => applyAddress());
+  store.subscribe((changed) => {
+    if (changed.has('trace')) load();
+    if (changed.has('rows')) remember();
+  });
+  await getSession();
+  followEvents();
+}
+
+/** The session, and its first trace unless one is open. */
+async function getSession() {
+  try {
+    /** @type {import('./answers.d.ts').Session} */
+    const session = await getJson('session');
+    const wanted = traceOfAddress();
+    const found = session.traces.find(({ id }) => id === wanted) ?? session.traces[0];
+    store.set({ session });
+    if (store.get().trace < 0 && found) store.set({ trace: found.id }, { history: 'none' });
+  } catch (error) {
+    report(error);
+  }
+}
+
+/** After the server came back: what it holds may have changed. */
+async function refresh() {
+  if (store.get().trace < 0) await getSession();
+  else await load();
+}
+
+/** Loads the layout of the open trace, again and again while it is being read, then its shapes. */
+async function load() {
+  loading.abort();
+  loading = new AbortController();
+  const { signal } = loading;
+  const { trace } = store.get();
+  if (trace < 0) return;
+  if (store.get().layout) store.set({ layout: null, shapes: new ShapeTable([]), steps: [], stepNames: [] }, { history: 'none' });
+  try {
+    for (;;) {
+      /** @type {Layout} */
+      const layout = await getJson(`t/${trace}/layout`, {}, { signal });
+      if (layout.state === 'ready') {
+        await show(layout, signal);
+        return;
+      }
+      store.set({ layout }, { history: 'none' });
+      if (layout.state === 'failed') return;
+      await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+      if (signal.aborted) return;
+    }
+  } catch (error) {
+    if (!isAbort(error)) report(error);
+  }
+}
+
+/** @param {Layout} layout @param {AbortSignal} signal */
+async function show(layout, signal) {
+  const { trace } = store.get();
+  const isFirst = store.get().layout?.state !== 'ready';
+  /** @type {import('./answers.d.ts').Shape[]} */
+  const shapes = await getJson(`t/${trace}/shapes`, { from: 0 }, { signal });
+  if (signal.aborted) return;
+  void loadSteps(trace, layout, signal);
+  if (!isFirst) {
+    store.set({ layout, shapes: new ShapeTable(shapes) }, { history: 'none' });
+    return;
+  }
+  store.set({ layout, shapes: new ShapeTable(shapes), rows: remembered(layout) }, { history: 'none' });
+  const named = traceOfAddress();
+  if (named === null || named === trace) await applyAddress();
+  else store.set({ window: { from: 0, to: layout.span_ns }, selection: null, area: null, marks: [], scroll: 0 }, { history: 'push' });
+}
+
+/** Makes the state what the address says. */
+async function applyAddress() {
+  const { layout, trace } = store.get();
+  const named = traceOfAddress();
+  if (named !== null && named !== trace && store.get().session?.traces.some(({ id }) => id === named)) {
+    store.set({ trace: named }, { history: 'none' });
+    return;
+  }
+  if (layout?.state !== 'ready') return;
+  const { change, pending } = stateOfAddress(layout);
+  const { selection } = store.get();
+  const isSame = selection && pending && selection.row === pending.row && selection.start === pending.start;
+  store.set({ ...change, selection: isSame ? selection : null }, { history: 'none' });
+  if (!pending || isSame) return;
+  try {
+    /** @type {import('./answers.d.ts').Slice | null} */
+    const slice = await getJson(`t/${trace}/neighbor`, { ...rowAndTime(pending), direction: 'next' });
+    if (slice && slice.start === pending.start) store.set({ selection: slice }, { history: 'none' });
+  } catch (error) {
+    report(error);
+  }
+}
+
+/** The neighbour after the moment just before a start is the slice itself. @param {{row: number, start: number}} at */
+function rowAndTime({ row, start }) {
+  return { row, time: start - 1 };
+}
+
+/** Reads the server's events while the tab is visible. A hidden tab only shows now and then that it is still there. */
+async function followEvents() {
+  let seen = Date.now();
+  for (;;) {
+    if (document.hidden || connectionState() !== 'online') {
+      await new Promise((resolve) => setTimeout(resolve, STREAM_AGAIN_MS));
+      if (document.hidden && Date.now() - seen > KEEP_ALIVE_MS) {
+        seen = Date.now();
+        await getJson('session').catch(() => undefined);
+      }
+      continue;
+    }
+    const stream = new AbortController();
+    const onHidden = () => document.hidden && stream.abort();
+    document.addEventListener('visibilitychange', onHidden);
+    try {
+      await readEvents((event) => 'trace' in event && changed(event), stream.signal);
+    } catch (error) {
+      if (error instanceof ApiError && error.status === 404) return;
+    } finally {
+      document.removeEventListener('visibilitychange', onHidden);
+    }
+    await new Promise((resolve) => setTimeout(resolve, STREAM_AGAIN_MS));
+  }
+}
+
+/** @param {{trace: number, generation: string, state: string}} event */
+async function changed({ trace, generation, state }) {
+  const { layout } = store.get();
+  if (trace !== store.get().trace || !layout || layout.state !== 'ready') return;
+  if (layout.generation === generation && layout.state === state) return;
+  try {
+    /** @type {Layout} */
+    const next = await getJson(`t/${trace}/layout`, {}, { signal: loading.signal });
+    if (next.state === 'ready') await show(next, loading.signal);
+    else store.set({ layout: next }, { history: 'none' });
+  } catch (error) {
+    if (!isAbort(error)) report(error);
+  }
+}
+
+/** The choice of rows of that trace, kept by its path and size. @param {Layout} layout */
+function remembered(layout) {
+  const { rows } = store.get();
+  const text = localStorage.getItem(REMEMBERED + traceName(layout));
+  const none = { pinned: [], hidden: [], folded: [], filter: '', grouping: rows.grouping };
+  try {
+    return { ...none, ...(text ? JSON.parse(text) : {}) };
+  } catch {
+    return none;
+  }
+}
+
+function remember() {
+  const { layout, rows } = store.get();
+  if (layout?.state === 'ready') localStorage.setItem(REMEMBERED + traceName(layout), JSON.stringify(rows));
+}
+
+/** @param {Layout} layout */
+function traceName({ path, bytes }) {
+  return `${path}:${bytes}`;
+}
+
+/** @param {unknown} error */
+function report(error) {
+  if (!(error instanceof Error)) throw error;
+  store.announce(error instanceof ApiError && error.hint ? `${error.message}: ${error.hint}` : error.message);
+}

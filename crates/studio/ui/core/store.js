@@ -1,0 +1,184 @@
+// The state of the page. It is the only thing that the timeline and the panels share: both read it, change it and
+// listen to it.
+
+/** @typedef {{from: number, to: number}} Span  ns after the origin */
+/** @typedef {import('./answers.d.ts').Slice} Slice */
+/** @typedef {{rows: number[], from: number, to: number}} Area  `rows` is empty for a time range of all rows */
+/** @typedef {{row: number, time: number, slice: Slice | null}} Hover */
+/** @typedef {'device' | 'process'} Grouping */
+/**
+ * @typedef {object} RowChoices  which rows are shown, and how; tracks and groups by their keys
+ * @property {string[]} pinned
+ * @property {string[]} hidden
+ * @property {string[]} folded groups and tracks of which only the head is shown
+ * @property {string} filter
+ * @property {Grouping} grouping
+ */
+/**
+ * @typedef {object} State
+ * @property {number} trace number of the open trace, -1 without one
+ * @property {import('./answers.d.ts').Session | null} session
+ * @property {import('./answers.d.ts').Layout | null} layout
+ * @property {import('./shapes.js').ShapeTable} shapes
+ * @property {Span} window the time range that the timeline shows, or moves to
+ * @property {Slice | null} selection
+ * @property {Area | null} area
+ * @property {Hover | null} hover
+ * @property {number[]} marks
+ * @property {string} tab
+ * @property {Readonly<Record<string, string>>} panel choices inside the panels, by short names
+ * @property {RowChoices} rows
+ * @property {Span[]} steps the trace's steps, when they are known
+ * @property {string[]} stepNames
+ * @property {number} scroll CSS pixels above the first row that is seen
+ * @property {{row: number, serial: number} | null} reveal a row to scroll into view
+ * @property {import('./api.js').Connection} connection
+ * @property {string} announcement last thing that the live region reports
+ */
+/** @typedef {{history?: 'push' | 'replace' | 'none'}} SetOptions */
+/** @typedef {(changed: Set<keyof State>, options: SetOptions) => void} Listener */
+
+import { ShapeTable } from './shapes.js';
+
+/** The shortest window: 50 ns over the whole width. */
+const MIN_SPAN_NS = 50;
+
+/** One observable state. */
+class Store {
+  /** @type {State} */
+  #state = {
+    trace: -1,
+    session: null,
+    layout: null,
+    shapes: new ShapeTable([]),
+    window: { from: 0, to: 1 },
+    selection: null,
+    area: null,
+    hover: null,
+    marks: [],
+    tab: 'details',
+    panel: {},
+    rows: { pinned: [], hidden: [], folded: [], filter: '', grouping: 'device' },
+    steps: [],
+    stepNames: [],
+    scroll: 0,
+    reveal: null,
+    connection: 'online',
+    announcement: '',
+  };
+  /** @type {Set<Listener>} */
+  #listeners = new Set();
+
+  /** The state; do not change it in place. @returns {Readonly<State>} */
+  get() {
+    return this.#state;
+  }
+
+  /**
+   * Changes parts of the state. `push` makes a step that the Back button undoes, `none` leaves the address alone.
+   * @param {Partial<State>} partial
+   * @param {SetOptions} [options]
+   */
+  set(partial, options = {}) {
+    /** @type {Set<keyof State>} */
+    const changed = new Set();
+    for (const name of /** @type {(keyof State)[]} */ (Object.keys(partial))) {
+      if (!Object.is(this.#state[name], partial[name])) changed.add(name);
+    }
+    if (changed.size === 0) return;
+    this.#state = { ...this.#state, ...partial };
+    for (const listener of [...this.#listeners]) listener(changed, options);
+  }
+
+  /**
+   * Calls `listener` after each change, with the names of what changed.
+   * @param {Listener} listener
+   * @returns {() => void} ends it
+   */
+  subscribe(listener) {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** Length of the open trace in ns. */
+  span() {
+    return Math.max(1, this.#state.layout?.span_ns ?? 1);
+  }
+
+  /**
+   * Moves the window to a time range, with `margin` of its length on both sides.
+   * @param {Span} span
+   * @param {{margin?: number, history?: 'push' | 'replace' | 'none'}} [options]
+   */
+  zoomTo(span, { margin = 0.1, history = 'push' } = {}) {
+    const room = (span.to - span.from) * margin;
+    this.set({ window: this.clamp({ from: span.from - room, to: span.to + room }) }, { history });
+  }
+
+  /**
+   * Selects a slice. `reveal` also moves the window and scrolls, if the slice cannot be seen.
+   * @param {Slice | null} slice
+   * @param {{reveal?: boolean, history?: 'push' | 'replace'}} [options]
+   */
+  select(slice, { reveal = false, history = 'push' } = {}) {
+    /** @type {Partial<State>} */
+    const change = { selection: slice };
+    if (slice) change.area = null;
+    if (slice && reveal) {
+      change.reveal = { row: slice.row, serial: (this.#state.reveal?.serial ?? 0) + 1 };
+      change.window = this.#windowWith(slice);
+    }
+    this.set(change, { history });
+  }
+
+  /** @param {Area | null} area @param {SetOptions} [options] */
+  selectArea(area, options = { history: 'push' }) {
+    this.set({ area, selection: area ? null : this.#state.selection }, options);
+  }
+
+  /** Opens a tab of the panel. @param {string} name */
+  openTab(name) {
+    this.set({ tab: name }, { history: 'replace' });
+  }
+
+  /** Changes the choice of rows. @param {Partial<RowChoices>} choices */
+  chooseRows(choices) {
+    this.set({ rows: { ...this.#state.rows, ...choices } }, { history: 'replace' });
+  }
+
+  /** Reports something in the live region. @param {string} text */
+  announce(text) {
+    this.set({ announcement: text }, { history: 'none' });
+  }
+
+  /** The window nearest to `span` that lies around the trace and is not too short. @param {Span} span @returns {Span} */
+  clamp({ from, to }) {
+    const whole = this.span();
+    const length = Math.min(Math.max(to - from, Math.min(MIN_SPAN_NS, whole)), whole);
+    const middle = (from + to) / 2;
+    const start = Math.min(Math.max(middle - length / 2, 0), whole - length);
+    return { from: roundTime(start), to: roundTime(start + length) };
+  }
+
+  /** A window that shows `slice` at a readable size. @param {Slice} slice @returns {Span} */
+  #windowWith(slice) {
+    const { from, to } = this.#state.window;
+    const [start, end] = [slice.start, slice.start + slice.duration];
+    const share = slice.duration / (to - from);
+    const seen = start >= from && end <= to;
+    if (seen && share > 0.005) return this.#state.window;
+    if (share > 0.005 && share < 0.8) {
+      const half = (to - from) / 2;
+      return this.clamp({ from: (start + end) / 2 - half, to: (start + end) / 2 + half });
+    }
+    const room = Math.max(slice.duration * 2, MIN_SPAN_NS);
+    return this.clamp({ from: start - room, to: end + room });
+  }
+}
+
+/** Times have three digits after the nanosecond, as in the address: what is read from there is what was. @param {number} ns */
+export function roundTime(ns) {
+  return Math.round(ns * 1000) / 1000;
+}
+
+export const store = new Store();

@@ -1,0 +1,162 @@
+// A selected area or time range: totals, kernels, a flame graph, and the commands that print the same or cut it out.
+
+import { getJson, postJson } from '../core/api.js';
+import { h } from '../core/dom.js';
+import { store } from '../core/store.js';
+import { bytes, count, duration, moment, percent } from '../core/units.js';
+import { shareBar } from './charts.js';
+import { rowRanges } from '../timeline/blocks.js';
+import { FlameGraph, amount } from './flame-graph.js';
+import { rowsOf } from './locate.js';
+import { failure, section } from './panel.js';
+import { commandLine } from './scoped.js';
+import { fileArgument, rangeOptions } from './scope.js';
+import { dataTable } from './table.js';
+import { counted, shortName } from './words.js';
+
+/** @typedef {import('../core/store.js').Area} Area */
+/** @typedef {import('../core/answers.d.ts').AreaTotals} AreaTotals */
+
+/** @param {Area} area @param {AbortSignal} signal */
+export async function areaDetails(area, signal) {
+  const { trace } = store.get();
+  const span = { from: Math.floor(area.from), to: Math.ceil(area.to) };
+  // A time range of all rows has the work of GPUs: host ranges and gaps would count the same time again.
+  const rows = area.rows.length > 0 ? area.rows : rowsOf(['stream']);
+  /** @type {AreaTotals} */
+  const totals = await getJson(
+    `t/${trace}/area`,
+    { rows: rowRanges([...rows].sort((a, b) => a - b)), ...span },
+    { signal },
+  );
+  const length = Math.max(1, span.to - span.from);
+  const words =
+    `${duration(length)} from ${moment(span.from, 1000)} to ` +
+    `${moment(span.to, 1000)}${area.rows.length > 0 ? `, ${counted(area.rows.length, 'row')}` : ', all rows'}`;
+  const head = h(
+    'div',
+    { class: 'details-head' },
+    h('h2', { class: 'name' }, area.rows.length > 0 ? 'Selected area' : 'Selected time'),
+    h('span', { class: 'figure' }, words),
+    h('button', { type: 'button', onclick: () => store.zoomTo(span, { margin: 0 }) }, 'Zoom'),
+    h('button', { type: 'button', onclick: () => store.selectArea(null) }, 'Clear'),
+  );
+  return [
+    head,
+    h(
+      'div',
+      { class: 'columns' },
+      section(
+        `${area.rows.length > 0 ? 'Selected rows' : 'GPU work'}: ` +
+          `${duration(totals.busy_ns)} in ${counted(totals.shapes.length, 'name')}`,
+        table(totals),
+      ),
+      section('Flame graph', flame(trace, span)),
+      section(
+        'The same on the command line',
+        commandLine(`tracesmith analyze ${fileArgument()}${rangeOptions(span)}`),
+        cut(trace, span),
+      ),
+    ),
+  ];
+}
+
+/** @param {AreaTotals} totals */
+function table({ shapes, busy_ns }) {
+  return dataTable({
+    caption: 'Names in the selection',
+    rows: shapes,
+    sort: { key: 'busy_ns', descending: true },
+    empty: 'Nothing runs here.',
+    open: (row) =>
+      /** @type {HTMLElement & {setHighlight?: (choice: {shape: number}) => void}} */ (
+        document.querySelector('ts-timeline')
+      )?.setHighlight?.({ shape: row.shape }),
+    columns: [
+      {
+        key: 'busy_ns',
+        title: 'Time',
+        align: 'right',
+        value: (row) => row.busy_ns,
+        cell: (row) => shareBar(duration(row.busy_ns), row.busy_ns / Math.max(1, busy_ns)),
+      },
+      {
+        key: 'share',
+        title: 'Share',
+        align: 'right',
+        value: (row) => row.busy_ns / Math.max(1, busy_ns),
+        text: (row) => percent(row.busy_ns / Math.max(1, busy_ns)),
+      },
+      { key: 'count', title: 'Count', align: 'right', value: (row) => row.count, text: (row) => count(row.count) },
+      {
+        key: 'mean_ns',
+        title: 'Mean',
+        align: 'right',
+        value: (row) => row.busy_ns / Math.max(1, row.count),
+        text: (row) => duration(row.busy_ns / Math.max(1, row.count)),
+      },
+      {
+        key: 'name',
+        title: 'Name',
+        value: (row) => row.name,
+        text: (row) => shortName(row.name),
+        hint: (row) => row.name,
+        opens: true,
+        wide: true,
+      },
+    ],
+  });
+}
+
+/** @param {number} trace @param {import('../core/store.js').Span} span */
+function flame(trace, span) {
+  const place = h('div', {}, h('p', { class: 'faint' }, 'Working…'));
+  const load = async () => {
+    try {
+      /** @type {import('../core/answers.d.ts').Flame} */
+      const flame = await getJson(`t/${trace}/flame`, { ...span, by: 'time' });
+      if (flame.total === 0) {
+        place.replaceChildren(h('p', { class: 'faint' }, 'No launch of GPU work is in this time range.'));
+        return;
+      }
+      const graph = new FlameGraph();
+      place.replaceChildren(
+        h(
+          'p',
+          { class: 'faint' },
+          `GPU time by the code that launched it, ${amount(flame.total, flame.unit)} in all rows.`,
+        ),
+        graph,
+      );
+      graph.show(flame);
+    } catch (error) {
+      place.replaceChildren(failure(error, load));
+    }
+  };
+  load();
+  return place;
+}
+
+/** Cutting writes a file, which needs --control. @param {number} trace @param {import('../core/store.js').Span} span */
+function cut(trace, span) {
+  const command = commandLine(`tracesmith cut ${fileArgument()}${rangeOptions(span)} -o part.sbt`);
+  if (!store.get().session?.control)
+    return [command, h('p', { class: 'faint' }, 'Start `tracesmith studio --control` to write files from this page.')];
+  const name = h('input', { type: 'text', value: 'part.sbt', 'aria-label': 'File to write' });
+  const result = h('span', { role: 'status' });
+  const onsubmit = async (/** @type {Event} */ event) => {
+    event.preventDefault();
+    result.replaceChildren('Writing…');
+    try {
+      /** @type {{path: string, bytes: number}} */
+      const written = await postJson(`t/${trace}/cut`, { ...span, path: name.value });
+      result.replaceChildren(`Wrote ${bytes(written.bytes)} to ${written.path}.`);
+    } catch (error) {
+      result.replaceChildren(failure(error, () => result.replaceChildren()));
+    }
+  };
+  return [
+    command,
+    h('form', { class: 'tools', onsubmit }, name, h('button', { type: 'submit' }, 'Cut to file'), result),
+  ];
+}

@@ -1,0 +1,171 @@
+// The kernels by name, shape, line or range. A row leads to its runs on the timeline.
+
+import { h } from '../core/dom.js';
+import { store } from '../core/store.js';
+import { count, duration, percent } from '../core/units.js';
+import { shareBar } from './charts.js';
+import { choose, chosen } from './choices.js';
+import { otherRun, shapeOf, sliceAt } from './locate.js';
+import { note } from './panel.js';
+import { ScopedPanel, analyzeLine } from './scoped.js';
+import { dataTable } from './table.js';
+import { analysis, sinceOrigin } from './times.js';
+import { counted, shortName } from './words.js';
+
+/** @typedef {import('./analysis.d.ts').KernelRow} KernelRow */
+
+const KEYS = /** @type {const} */ ([
+  ['name', 'name'],
+  ['short', 'short name'],
+  ['shape', 'grid and block'],
+  ['line', 'source line'],
+  ['nvtx', 'NVTX range'],
+  ['operator', 'operator'],
+  ['process', 'process'],
+  ['rank', 'rank'],
+  ['step', 'step'],
+]);
+
+class Kernels extends ScopedPanel {
+  /** @type {HTMLElement} */
+  #runs = h('span', { class: 'runs' });
+
+  choices() {
+    return chosen('by', 'name');
+  }
+
+  /** @param {AbortSignal} signal */
+  async load(signal) {
+    const by = chosen('by', 'name');
+    /** @type {import('./analysis.d.ts').Kernels} */
+    const report = await analysis('kernels', { ...this.range, by }, signal);
+    this.#runs.replaceChildren();
+    const tools = [h('label', {}, 'Group by ', bySelect(by)), this.#runs];
+    const all = `${counted(report.count, 'kernel')} with ${duration(report.total_ns)} of GPU time`;
+    return [
+      report.places_problem ? note(`Operators and ranges could not be read: ${report.places_problem}.`) : null,
+      dataTable({
+        caption: 'Kernels',
+        columns: columns(report),
+        rows: report.rows,
+        sort: { key: 'total_ns', descending: true },
+        open: (row) => this.#open(row),
+        tools,
+        empty: 'No kernels in this time range.',
+      }),
+      h(
+        'div',
+        { class: 'panel-foot' },
+        h('span', { class: 'faint' }, all),
+        analyzeLine(` --only kernels${by === 'name' ? '' : ` --by ${by}`}`),
+      ),
+    ];
+  }
+
+  /** Goes to the longest run of a row, and offers the others. @param {KernelRow} row */
+  async #open(row) {
+    const { layout, shapes } = store.get();
+    if (!layout) return;
+    const start = sinceOrigin(row.longest_start_ns, layout);
+    const slice = await sliceAt('kernels', start, row.name);
+    if (!slice) {
+      store.zoomTo({ from: start, to: start + row.max_ns }, { margin: 1 });
+      this.#runs.replaceChildren('The timeline has no single slice for this row.');
+      return;
+    }
+    store.select(slice, { reveal: true });
+    const shape = shapeOf(row.name) ?? slice.shape;
+    timeline()?.setHighlight({ shape });
+    const go = async (/** @type {'next'|'previous'} */ direction) => {
+      const at = store.get().selection ?? slice;
+      const next = await otherRun(shape, at.row, at.start, direction);
+      if (next) store.select(next, { reveal: true });
+      else store.announce(`There is no ${direction} run of this kernel.`);
+    };
+    this.#runs.replaceChildren(
+      h('button', { type: 'button', onclick: () => go('previous') }, '‹ Previous run'),
+      h('button', { type: 'button', onclick: () => go('next') }, 'Next run ›'),
+      h('button', { type: 'button', onclick: () => this.#clear() }, 'Clear highlight'),
+      h('span', { class: 'faint ellipsis' }, `${shapes.shortName(shape)}: the longest run is selected`),
+    );
+  }
+
+  #clear() {
+    timeline()?.setHighlight(null);
+    this.#runs.replaceChildren();
+  }
+}
+
+/**
+ * The timeline's highlight, if the page has a timeline.
+ * @returns {(HTMLElement & {setHighlight: (choice: {shape: number}|null) => void})|null}
+ */
+function timeline() {
+  return document.querySelector('ts-timeline');
+}
+
+/** @param {string} by */
+function bySelect(by) {
+  const onchange = (/** @type {Event} */ event) =>
+    choose({ by: /** @type {HTMLSelectElement} */ (event.target).value });
+  return h(
+    'select',
+    { onchange, 'data-focus': 'by' },
+    KEYS.map(([value, text]) => h('option', { value, selected: value === by }, text)),
+  );
+}
+
+/** @param {import('./analysis.d.ts').Kernels} report @returns {import('./table.js').Column<KernelRow>[]} */
+function columns(report) {
+  const longest = Math.max(...report.rows.map((row) => row.share), 1e-9);
+  const time = (/** @type {keyof KernelRow & `${string}_ns`} */ key, /** @type {string} */ title) =>
+    /** @type {import('./table.js').Column<KernelRow>} */ ({
+      key,
+      title,
+      align: 'right',
+      value: (row) => Number(row[key]),
+      text: (row) => duration(Number(row[key])),
+    });
+  const step = report.steps > 0 ? [stepColumn()] : [];
+  return [
+    {
+      key: 'share',
+      title: 'Share',
+      align: 'right',
+      value: (row) => row.share,
+      cell: (row) => shareBar(percent(row.share), row.share / longest),
+    },
+    time('total_ns', 'Total'),
+    { key: 'count', title: 'Count', align: 'right', value: (row) => row.count, text: (row) => count(row.count) },
+    time('mean_ns', 'Mean'),
+    time('min_ns', 'Min'),
+    time('p50_ns', 'p50'),
+    time('p95_ns', 'p95'),
+    time('max_ns', 'Max'),
+    ...step,
+    { key: 'class', title: 'Class', value: (row) => row.class },
+    {
+      key: 'name',
+      title: report.by === 'name' ? 'Name' : 'Group',
+      value: (row) => row.name,
+      text: (row) => shortName(row.name),
+      hint: (row) => row.name,
+      opens: true,
+      wide: true,
+    },
+  ];
+}
+
+/** @returns {import('./table.js').Column<KernelRow>} */
+function stepColumn() {
+  const spread = (/** @type {KernelRow} */ row) => (row.step_spread === null ? '' : ` ± ${percent(row.step_spread)}`);
+  return {
+    key: 'step_ns',
+    title: 'Per step',
+    align: 'right',
+    value: (row) => row.step_ns,
+    text: (row) => (row.step_ns === null ? '' : duration(row.step_ns) + spread(row)),
+  };
+}
+
+customElements.define('ts-kernels', Kernels);

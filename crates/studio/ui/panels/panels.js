@@ -1,0 +1,12 @@
+// All elements of the panels. The tabs load their own modules when they are opened.
+
+import './verdict.js';
+import './strip.js';
+import './search.js';
+import './traces.js';
+import './tabs.js';
+import './open.js';
+import './keys.js';
+import { rememberTraces } from './recent.js';
+
+rememberTraces();
