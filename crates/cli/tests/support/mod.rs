@@ -9,6 +9,7 @@ pub mod replay;
 pub mod rows;
 pub mod stacks;
 pub mod stage;
+pub mod studio;
 pub mod terminal;
 
 use std::ffi::OsStr;

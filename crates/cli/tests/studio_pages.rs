@@ -1,0 +1,359 @@
+//! The pages of Studio in a browser. The scripts in `crates/studio/ui/test` look at a page and report what they found; the
+//! tests here say what that has to be.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::tests_outside_test_module,
+    reason = "a test may stop on any error"
+)]
+#![allow(missing_docs, unreachable_pub, reason = "nobody uses a test from outside")]
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tracesmith_format::tables::{ApiCall, ApiShape, Caller, Kernel, KernelShape, Place};
+use tracesmith_format::{ClockId, ProcessId, StreamId, ThreadId, Timestamp, Writer, WriterOptions};
+
+use crate::support::reader::{Browser, answer, node_package};
+use crate::support::root;
+use crate::support::studio::studio;
+
+const TRAIN: &str = "fixtures/train-h200.sbt";
+const DEMO: &str = "fixtures/demo-h200.sbt";
+
+/// What a script reports about the pages of a server; `None` if something that it needs is not at hand.
+fn looked_at(script: &str, files: &[&str], more: &[&str]) -> Option<Value> {
+    let (Some(browser), Some(axe)) = (Browser::find(), node_package("axe-core")) else {
+        tracesmith_skip::without("browser", "no playwright-core, axe-core or Chromium");
+        return None;
+    };
+    let studio = studio(&[files, &["--no-browser"]].concat());
+    studio.ready();
+    let mut command = Command::new("node");
+    command
+        .arg(root().join("crates/studio/ui/test").join(script))
+        .args([&browser.playwright, &browser.chromium])
+        .arg(&studio.url);
+    if more.is_empty() {
+        command.arg(axe.join("axe.min.js"));
+    }
+    command.args(more);
+    answer("browser", &mut command, b"")
+}
+
+/// The number at a place of a report.
+fn number(report: &Value, place: &str) -> f64 {
+    report
+        .pointer(place)
+        .and_then(Value::as_f64)
+        .unwrap_or_else(|| panic!("no number at {place}: {report:#}"))
+}
+
+/// Fails unless a list of a report is empty.
+fn is_empty(report: &Value, place: &str) {
+    let list = report
+        .pointer(place)
+        .unwrap_or_else(|| panic!("nothing at {place}"));
+    assert_eq!(list, &json!([]), "{place}");
+}
+
+#[test]
+fn the_timeline_draws_what_the_routes_answer() {
+    let folder = TempDir::new().unwrap();
+    let odd = folder.path().join("odd.sbt");
+    write_odd_trace(&odd);
+    let Some(report) = looked_at("timeline.mjs", &[TRAIN, DEMO, odd.to_str().unwrap()], &[]) else {
+        return;
+    };
+    assert_eq!(report["first"]["key"], false, "the key stays in the address");
+    assert!(number(&report, "/first/rows") >= 8.0);
+    for part in ["/heights", "/slices", "/darkSlices"] {
+        assert_eq!(
+            number(&report, &format!("{part}/wrong")),
+            0.0,
+            "{:#}",
+            report.pointer(part).unwrap()
+        );
+    }
+    assert!(number(&report, "/heights/checked") >= 1_000.0);
+    assert!(number(&report, "/slices/checked") >= 50.0, "{}", report["slices"]);
+    assert!(number(&report, "/slices/gaps") >= 10.0, "{}", report["slices"]);
+    assert_eq!(report["slices"]["wrongGaps"], 0);
+
+    let keys = &report["keys"];
+    assert!(
+        number(keys, "/zoom") > 1.2 && number(keys, "/pan") > 0.05,
+        "{keys:#}"
+    );
+    for (place, start) in [("live", "Window"), ("selected", "Selected")] {
+        assert!(keys[place].as_str().unwrap().starts_with(start), "{keys:#}");
+    }
+    let address = &keys["address"];
+    assert!(
+        (number(address, "/from") - number(address, "/window/from")).abs() <= 1.0,
+        "{address}"
+    );
+    assert!(
+        (number(address, "/to") - number(address, "/window/to")).abs() <= 1.0,
+        "{address}"
+    );
+    for name in ["same", "focused", "cleared", "whole", "treeFocus"] {
+        assert_eq!(keys[name], true, "{name}: {keys:#}");
+    }
+    assert_eq!(keys["marks"], 1);
+    assert_eq!(
+        (number(keys, "/goTo/from"), number(keys, "/goTo/to")),
+        (1_000.0, 3_000.0)
+    );
+    assert_eq!(keys["folded"], "false");
+
+    let pointer = &report["pointer"];
+    let near = |place: &str, wanted: f64| (number(pointer, place) - wanted).abs() < 0.01;
+    assert!(
+        near("/time/0", 0.25) && near("/time/1", 0.5) && near("/area/0", 0.5) && near("/area/1", 0.75),
+        "{pointer:#}"
+    );
+    assert!(
+        number(pointer, "/area/2") >= 1.0 && pointer["time"][2] == 0,
+        "{pointer:#}"
+    );
+    assert!(
+        number(pointer, "/zoom") > 1.2 && number(pointer, "/drift") < 0.01,
+        "{pointer:#}"
+    );
+    assert_eq!(pointer["cleared"], true);
+
+    assert_eq!(
+        report["restored"],
+        json!({"differ": true, "reload": true, "back": true, "forward": true})
+    );
+    assert!(number(&report, "/table/rows") > 0.0);
+    assert_eq!(
+        (&report["table"]["images"], &report["table"]["closed"]),
+        (&json!(0), &json!(true))
+    );
+    for scheme in ["light", "dark"] {
+        is_empty(&report, &format!("/axe/{scheme}"));
+    }
+    assert_eq!(report["lost"]["after"], true);
+    assert!(!report["lost"]["during"].as_str().unwrap().is_empty());
+    let traces = report["traces"].as_array().unwrap();
+    assert_eq!(traces.len(), 3);
+    for trace in traces {
+        assert_eq!(trace["holes"], 0, "{trace}");
+        assert!(number(trace, "/rows") >= 2.0, "{trace}");
+    }
+    for list in ["/console", "/foreign", "/dialogs"] {
+        is_empty(&report, list);
+    }
+}
+
+#[test]
+fn the_panels_show_what_the_routes_answer() {
+    let Some(report) = looked_at("panels.mjs", &[TRAIN], &[]) else {
+        return;
+    };
+    let tabs = report["tabs"].as_object().unwrap();
+    assert!(tabs["names"].as_array().unwrap().len() >= 14, "{tabs:#?}");
+    for (name, tab) in tabs.iter().filter(|(name, _)| *name != "names") {
+        assert!(tab.is_string(), "{name}: {tab:#}");
+    }
+    for (name, part) in report["numbers"].as_object().unwrap() {
+        assert!(
+            name == "memory" || number(part, "/compared") > 0.0,
+            "{name}: {part}"
+        );
+        assert_eq!(part["missing"], json!([]), "{name}");
+    }
+    let table = &report["table"];
+    assert!(number(table, "/rows") >= 3.0, "{table:#}");
+    assert_eq!(
+        (&table["isReversed"], &table["filtered"]),
+        (&json!(true), &json!(true)),
+        "{table:#}"
+    );
+    assert_eq!(table["sort"], json!(["descending"]), "{table:#}");
+    assert!(!table["wrongPattern"].as_str().unwrap().is_empty());
+    assert!(
+        number(table, "/copied/lines") >= number(table, "/rows"),
+        "{table:#}"
+    );
+    assert_eq!(
+        number(table, "/keys/0") - number(table, "/keys/1"),
+        1.0,
+        "{table:#}"
+    );
+    assert!(table["opened"].is_object(), "{table:#}");
+
+    assert!(number(&report, "/findings/buttons") >= 1.0);
+    assert_eq!(report["findings"]["isInWindow"], true);
+    assert!(report["findings"]["selected"].is_object());
+    for (name, value) in report["details"].as_object().unwrap() {
+        assert!(name == "frames" || value == true, "details, {name}: {value}");
+    }
+    for (name, value) in report["history"].as_object().unwrap() {
+        assert_eq!(value, true, "history, {name}");
+    }
+    let search = &report["search"];
+    for name in ["first", "second", "closed"] {
+        assert_eq!(search[name], true, "{name}: {search:#}");
+    }
+    assert_eq!(search["focused"], "combobox", "{search:#}");
+    let total = search["total"].as_u64().unwrap();
+    assert!(
+        total > 1
+            && search["words"]
+                .as_str()
+                .unwrap()
+                .replace([',', '\u{202f}'], "")
+                .contains(&total.to_string()),
+        "{search:#}"
+    );
+
+    let commands = &report["commands"];
+    assert_eq!(commands["by"], json!(["kernels", "shape"]));
+    assert!(
+        number(commands, "/range/0").abs() <= 1.0 && number(commands, "/range/1").abs() <= 1.0,
+        "{commands:#}"
+    );
+    assert_eq!(
+        (&commands["all"], &commands["step"]),
+        (&json!(true), &json!(true)),
+        "{commands:#}"
+    );
+    assert_eq!(commands["whatIf"][0], "what-if");
+    for name in ["unknown", "unknownOption", "wrongTime"] {
+        assert!(
+            !commands[name].as_str().unwrap().is_empty(),
+            "{name}: {commands:#}"
+        );
+    }
+    assert!(
+        commands["completed"].as_str().unwrap().starts_with(":analyze"),
+        "{commands:#}"
+    );
+    assert_eq!(
+        report["sql"]["count"]
+            .as_str()
+            .map(|count| count.replace([',', '\u{202f}'], "")),
+        report["sql"]["expected"].as_str().map(str::to_owned)
+    );
+    assert!(report["sql"]["wrong"].as_str().unwrap().contains("selec"));
+    assert_eq!(report["area"]["rows"], report["area"]["expected"]);
+    let printed = report["area"]["commands"].as_array().unwrap();
+    assert!(
+        printed.iter().any(|line| line
+            .as_str()
+            .unwrap()
+            .starts_with("tracesmith analyze FILE --from")),
+        "{printed:?}"
+    );
+    assert_eq!(
+        (&report["keysList"]["opened"], &report["keysList"]["closed"]),
+        (&json!(true), &json!(true))
+    );
+    assert_eq!(report["markup"], 0);
+    for scheme in ["light", "dark"] {
+        for (tab, found) in report["axe"][scheme].as_object().unwrap() {
+            assert_eq!(found, &json!([]), "{tab}, {scheme}");
+        }
+    }
+    for list in ["/console", "/foreign", "/dialogs"] {
+        is_empty(&report, list);
+    }
+}
+
+#[test]
+fn a_flight_has_no_holes_and_the_number_of_events_does_not_matter() {
+    let folder = TempDir::new().unwrap();
+    let [few, many] = [5_000, 500_000].map(|kernels| {
+        let path = folder.path().join(format!("{kernels}.sbt"));
+        write_trace(&path, kernels);
+        path
+    });
+    let files = [few.to_str().unwrap(), many.to_str().unwrap()];
+    let Some(report) = looked_at("flight.mjs", &files, &["0", "1"]) else {
+        return;
+    };
+    let flight = &report["flight"];
+    assert!(number(flight, "/frames") >= 400.0, "{flight:#}");
+    assert_eq!(
+        (&flight["holes"], &flight["repeated"]),
+        (&json!(0), &json!(0)),
+        "{flight:#}"
+    );
+    assert!(number(flight, "/requests") <= 300.0, "{flight:#}");
+    // A machine that does other work at the same time cannot draw in equal times.
+    assert!(number(&report, "/draw/ratio") <= 3.0, "{:#}", report["draw"]);
+    is_empty(&report, "/console");
+}
+
+/// Kernels of four streams, and their calls, in ten seconds.
+fn write_trace(path: &Path, kernels: u64) {
+    let mut writer = Writer::new(std::fs::File::create(path).unwrap(), WriterOptions::default()).unwrap();
+    let names: Vec<_> = (0..20)
+        .map(|number| writer.string(&format!("kernel_{number}")).unwrap())
+        .collect();
+    let call = writer.string("cudaLaunchKernel").unwrap();
+    let step = 10_000_000_000 / kernels;
+    for number in 0..kernels {
+        let start = 1_000_000_000 + number * step;
+        let caller = Caller {
+            process: ProcessId(1),
+            thread: ThreadId(1),
+        };
+        let launch = ApiCall {
+            start: Timestamp(start.saturating_sub(step / 3)),
+            end: Timestamp(start),
+            caller,
+            shape: ApiShape {
+                name: call,
+                ..ApiShape::default()
+            },
+            ..ApiCall::default()
+        };
+        let kernel = Kernel {
+            start: Timestamp(start),
+            end: Timestamp(start + step * (1 + number % 3)),
+            place: Place {
+                process: ProcessId(1),
+                stream: StreamId(number % 4),
+                ..Place::default()
+            },
+            shape: KernelShape {
+                name: names[number as usize * 7 % 20],
+                ..KernelShape::default()
+            },
+            ..Kernel::default()
+        };
+        writer.push(ClockId(1), &launch).unwrap();
+        writer.push(ClockId(1), &kernel).unwrap();
+    }
+    writer.finish().unwrap();
+}
+
+/// Names that are markup or very long, two events, and an hour without any.
+fn write_odd_trace(path: &Path) {
+    let mut writer = Writer::new(std::fs::File::create(path).unwrap(), WriterOptions::default()).unwrap();
+    let names = [
+        "<img src=x onerror=alert(1)>".to_owned(),
+        "very_long_".repeat(400),
+    ];
+    for (number, name) in names.iter().enumerate() {
+        let name = writer.string(name).unwrap();
+        let start = 1_000 + number as u64 * 3_600_000_000_000;
+        let kernel = Kernel {
+            start: Timestamp(start),
+            end: Timestamp(start + 500),
+            shape: KernelShape {
+                name,
+                ..KernelShape::default()
+            },
+            ..Kernel::default()
+        };
+        writer.push(ClockId(1), &kernel).unwrap();
+    }
+    writer.finish().unwrap();
+}
