@@ -265,7 +265,8 @@ class Trace(Tables, Analyses, Files):
         more = f" and {len(self._paths) - 3} more" if len(self._paths) > 3 else ""
         kernels = self.rows.get("kernels", 0)
         # Blocks that were not read yet may be damaged.
-        state = "no known loss" if self._health()["good"] else "data was lost, see .health"
+        known = "good" if health["checked"] else "no known loss"
+        state = known if health["good"] else "data was lost, see .health"
         return f"Trace({names}{more}: {kernels:,} kernels, {self.duration_ns / 1e9:.3f} s, {state})"
 
 
