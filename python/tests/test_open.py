@@ -67,9 +67,11 @@ def test_a_trace_is_pickled_by_its_paths(
     fixtures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(fixtures)
-    one = pickle.dumps(tracesmith.open("train-h200.sbt"))
-    both = pickle.dumps(tracesmith.open(["train-h200.sbt", "demo-h200.sbt"]))
+    one_trace = tracesmith.open("train-h200.sbt")
+    both_traces = tracesmith.open(["train-h200.sbt", "demo-h200.sbt"])
+    # The program may change its folder before it pickles them.
     monkeypatch.chdir(tmp_path)
+    one, both = pickle.dumps(one_trace), pickle.dumps(both_traces)
     assert len(pickle.loads(one).kernels) == 150
     assert pickle.loads(one).path == fixtures / "train-h200.sbt"
     assert len(pickle.loads(both).kernels) > 150

@@ -45,8 +45,8 @@ def open(path: PathLike | Sequence[PathLike]) -> Trace:
     """
     if isinstance(path, (str, os.PathLike)):
         with native():
-            return Trace(_native.Trace.open(os.fspath(path)), [Path(path)])
-    paths = [Path(part) for part in path]
+            return Trace(_native.Trace.open(os.fspath(path)), [Path(path).absolute()])
+    paths = [Path(part).absolute() for part in path]
     with native():
         if len(paths) == 1:
             return Trace(_native.Trace.open(os.fspath(paths[0])), paths)
@@ -82,7 +82,7 @@ class Trace(Tables, Analyses, Files):
 
     @property
     def path(self) -> Path | None:
-        """The file; `None` if the trace was made of several files or of bytes."""
+        """The file, as an absolute path; `None` if the trace was made of several files or of bytes."""
         return self._paths[0] if len(self._paths) == 1 else None
 
     @property
@@ -248,7 +248,7 @@ class Trace(Tables, Analyses, Files):
         """Pickles the paths. A trace that has none cannot be pickled."""
         if not self._paths:
             raise TypeError("a trace in memory cannot be pickled: write its bytes to a file, and open that")
-        paths = [os.path.abspath(path) for path in self._paths]
+        paths = [os.fspath(path) for path in self._paths]
         return open, (paths[0] if len(paths) == 1 else paths,)
 
     def _repr_html_(self) -> str:
