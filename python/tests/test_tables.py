@@ -147,7 +147,9 @@ def test_sql_takes_values_for_its_parameters(train: tracesmith.Trace) -> None:
 @pytest.mark.parametrize(
     ("query", "params", "kind", "message"),
     [
-        ("select ?", None, ValueError, "without values"),
+        ("select ?", None, ValueError, r"number 1 of the query has no value; .*pass params"),
+        ("select :a", None, ValueError, "'a' of the query has no value; "),
+        ("select ?", [float("nan")], ValueError, "pass None for null"),
         ("select ?", [], ValueError, "1 parameters, and 0 values"),
         ("select 1", [1], ValueError, "0 parameters, and 1 values"),
         ("select :a", {}, ValueError, "'a' of the query has no value"),

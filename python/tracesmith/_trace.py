@@ -43,6 +43,7 @@ def open(path: PathLike | Sequence[PathLike]) -> Trace:
     job = tracesmith.open(["rank0.sbt", "rank1.sbt"])
     ```
     """
+    # The program may change its folder before the file is read again.
     if isinstance(path, (str, os.PathLike)):
         with native():
             return Trace(_native.Trace.open(os.fspath(path)), [Path(path).absolute()])
@@ -195,6 +196,9 @@ class Trace(Tables, Analyses, Files):
         trace.sql("select count(*) from kernels where stream = :stream", {"stream": 7})
         ```
 
+        SQL has integers of 64 bits with a sign. Numbers from 2**63 on wrap around, in tables and in `params`: they are equal
+        to themselves, and less than 0.
+
         `timeout` is in seconds. Queries cannot change anything.
         """
         if isinstance(params, (str, bytes)):
@@ -264,6 +268,7 @@ class Trace(Tables, Analyses, Files):
         names = ", ".join(path.name for path in self._paths[:3]) or "from memory"
         more = f" and {len(self._paths) - 3} more" if len(self._paths) > 3 else ""
         kernels = self.rows.get("kernels", 0)
+        health = self._health()
         # Blocks that were not read yet may be damaged.
         known = "good" if health["checked"] else "no known loss"
         state = known if health["good"] else "data was lost, see .health"
