@@ -367,6 +367,8 @@ except (ts.CaptureError, KeyboardInterrupt) as error:
     while not (tmp_path / "ready").exists():
         assert time.monotonic() - begun < LIMIT
         time.sleep(0.01)
+    # It may be there before Python knows that the command was started.
+    time.sleep(1)
     process.send_signal(signal.SIGINT)
     return process.communicate(timeout=LIMIT)
 
