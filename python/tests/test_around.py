@@ -339,3 +339,58 @@ except ts.NotAvailableError as error:
 """
     )
     assert words in out
+
+
+def interrupted_record(tmp_path: Path, at_the_end: str) -> tuple[str, str]:
+    """Ends `ts.record` with Ctrl-C, where the command is a script. Returns what is printed."""
+    command = tmp_path / "tracesmith"
+    command.write_text(
+        f"#!/bin/sh\ntrap '{at_the_end}' INT\necho ready > ready\nwhile :; do sleep 0.05; done\n"
+    )
+    command.chmod(0o755)
+    program = """
+import tracesmith as ts
+try:
+    print(ts.record(4711, "a.sbt", overwrite=True).rows["kernels"])
+except (ts.CaptureError, KeyboardInterrupt) as error:
+    print(type(error).__name__, error)
+"""
+    process = subprocess.Popen(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        env={**os.environ, "TRACESMITH_BINARY": str(command)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    begun = time.monotonic()
+    while not (tmp_path / "ready").exists():
+        assert time.monotonic() - begun < LIMIT
+        time.sleep(0.01)
+    # It may be there before Python knows that the command was started.
+    time.sleep(1)
+    process.send_signal(signal.SIGINT)
+    return process.communicate(timeout=LIMIT)
+
+
+def test_warnings_of_a_recording_that_ctrl_c_ends_are_kept(tmp_path: Path, fixtures: Path) -> None:
+    end = f'echo "warning: incomplete: --force" >&2; cp "{fixtures}/train-h200.sbt" a.sbt; exit 0'
+    out, errors = interrupted_record(tmp_path, end)
+    assert out == "150\n", errors
+    assert "RuntimeWarning: incomplete: overwrite=True" in errors
+
+
+@pytest.mark.parametrize(
+    ("end", "message"),
+    [
+        ('echo "error: it was refused" >&2; exit 2', "CaptureError it was refused"),
+        ("exit 0", "CaptureError process 4711 was not recorded into a.sbt"),
+        ("trap - INT; kill -INT $$", "KeyboardInterrupt "),
+    ],
+)
+def test_ctrl_c_does_not_return_an_earlier_trace(
+    tmp_path: Path, fixtures: Path, end: str, message: str
+) -> None:
+    (tmp_path / "a.sbt").write_bytes((fixtures / "train-h200.sbt").read_bytes())
+    out, errors = interrupted_record(tmp_path, end)
+    assert out == f"{message}\n", errors

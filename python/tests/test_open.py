@@ -43,6 +43,13 @@ def test_health_is_not_called_good_before_the_file_was_read(fixtures: Path, tmp_
     assert trace.health.damage
 
 
+def test_health_is_called_good_once_the_file_was_read(fixtures: Path) -> None:
+    trace = tracesmith.open(fixtures / "train-h200.sbt")
+    assert not trace.health.checked and str(trace.health).startswith("health: no known loss")
+    assert trace.verify().checked and str(trace.health).startswith("health: good")
+    assert repr(trace).endswith(", good)")
+
+
 def test_files_of_other_tools_open(fixtures: Path, data: Path) -> None:
     assert tracesmith.open(fixtures / "kineto-training.json").rows["kernels"] > 0
     assert tracesmith.open(data / "nsys" / "nsysai_healthy_1pct.sqlite").rows["kernels"] == 400
@@ -60,9 +67,11 @@ def test_a_trace_is_pickled_by_its_paths(
     fixtures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(fixtures)
-    one = pickle.dumps(tracesmith.open("train-h200.sbt"))
-    both = pickle.dumps(tracesmith.open(["train-h200.sbt", "demo-h200.sbt"]))
+    one_trace = tracesmith.open("train-h200.sbt")
+    both_traces = tracesmith.open(["train-h200.sbt", "demo-h200.sbt"])
+    # The program may change its folder before it pickles them.
     monkeypatch.chdir(tmp_path)
+    one, both = pickle.dumps(one_trace), pickle.dumps(both_traces)
     assert len(pickle.loads(one).kernels) == 150
     assert pickle.loads(one).path == fixtures / "train-h200.sbt"
     assert len(pickle.loads(both).kernels) > 150

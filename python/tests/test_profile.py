@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import time
 from pathlib import Path
 
 import pytest
 from capture_stage import LIMIT, Stage
+
+import tracesmith
+from tracesmith._collector import Collector
 
 START = """
 import gpu, tracesmith as ts
@@ -817,6 +821,47 @@ print(len(caught), caught[0].filename == __file__)
     assert out.endswith("\n1 True\n"), out
 
 
+def test_warnings_that_are_errors_come_when_nothing_is_half_done(stage: Stage) -> None:
+    libraries = stage.folder / "without-cupti"
+    libraries.mkdir()
+    for library in Path(stage.environment["LD_LIBRARY_PATH"]).glob("libcuda.so*"):
+        (libraries / library.name).symlink_to(library)
+    stage.environment["LD_LIBRARY_PATH"] = str(libraries)
+    out, errors = stage.run(
+        START
+        + """
+import warnings
+warnings.simplefilter("error")
+try:
+    with ts.profile("a.sbt"):
+        gpu.launches(3)
+        raise KeyError("of the program")
+except KeyError as error:
+    print(error)
+try:
+    with ts.profile("b.sbt"):
+        gpu.launches(3)
+except RuntimeWarning as warning:
+    print("not complete" in str(warning))
+ready = []
+p = ts.profile("c.sbt", schedule=ts.schedule(wait=0, active=1), on_trace_ready=lambda p: ready.append(p.cycle))
+p.start()
+raised = 0
+for step in range(3):
+    try:
+        p.step()
+    except RuntimeWarning:
+        raised += 1
+print(ready, raised, p.cycle)
+try:
+    p.stop()
+except RuntimeWarning:
+    print(ready)
+"""
+    )
+    assert out == "'of the program'\nTrue\n[1, 2, 3] 3 4\n[1, 2, 3, 4]\n", out + errors
+
+
 def test_an_import_has_no_effects(stage: Stage) -> None:
     out, _ = stage.run(
         """
@@ -878,3 +923,30 @@ for make in (
         "CaptureError",
     ], out
     assert "light, standard, full" in out, out
+
+
+def test_a_command_of_an_earlier_version_closes_without_reasons(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = tmp_path / "tracesmith"
+    command.write_text(
+        """#!/bin/sh
+echo '{"event": "open"}'
+read order
+echo '{"event": "closed"}'
+echo '{"event": "done", "report": {}}'
+"""
+    )
+    command.chmod(0o755)
+    monkeypatch.setenv("TRACESMITH_BINARY", str(command))
+    collector = Collector(os.getpid(), str(tmp_path / "a.sbt"), [])
+    collector.close()
+    assert collector.missing == ()
+    assert collector.result(LIMIT) == {}
+
+
+def test_a_warning_names_arguments_instead_of_options() -> None:
+    p = tracesmith.profile()
+    p._note_missing(["no memory left for rings; raise the limit with --buffer-size"])
+    with pytest.warns(RuntimeWarning, match="raise the limit with buffer_size$"):
+        p._say()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import gc
 import multiprocessing
 import os
@@ -555,6 +556,33 @@ def test_an_export_replaces_the_target_of_a_link(tmp_path: Path) -> None:
         assert ts.open(tmp_path / name).rows["markers"] == 1
         assert before.read() == "earlier", "it was not written into"
         before.close()
+
+
+@pytest.mark.parametrize("name", ["copy.sbt", "trace.json", "trace.sqlite"])
+def test_an_export_keeps_what_belongs_to_the_file_that_it_replaces(tmp_path: Path, name: str) -> None:
+    with Session() as session:
+        session.mark("x")
+    path = tmp_path / name
+    path.write_text("earlier")
+    path.chmod(0o640)
+    session.export(path)
+    assert path.stat().st_mode & 0o777 == 0o640
+    link = tmp_path / f"dangling-{name}"
+    link.symlink_to(f"new-{name}")
+    session.export(link)
+    assert link.is_symlink()
+    assert ts.open(tmp_path / f"new-{name}").rows["markers"] == 1
+    # No longer name has room beside it.
+    long = tmp_path / f"{'n' * (255 - len(name))}{name}"
+    long.write_text("earlier")
+    session.export(long)
+    assert ts.open(long).rows["markers"] == 1
+    before = path.read_bytes()
+    with path.open("rb") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        with pytest.raises(ts.TraceError, match="being written"):
+            session.export(path)
+    assert path.read_bytes() == before
 
 
 @pytest.mark.skipif(COMMAND is None, reason="TRACESMITH_BINARY names the command")

@@ -67,14 +67,13 @@ def record(
     arguments = ["-q", "record", "--pid", str(pid), "-o", out, *options.arguments()]
     if duration is not None:
         arguments += ["--duration", duration if isinstance(duration, str) else f"{duration}s"]
-    try:
-        done = _command.run(arguments, error=CaptureError)
-        for warning in _command.find_warnings(done.stderr):
-            warnings.warn(warning, RuntimeWarning, stacklevel=2)
-    except KeyboardInterrupt:
-        # The end that was asked for. The command has completed the trace.
-        if duration is not None or not os.path.exists(out):
-            raise
+    before = _state(out)
+    # Without a duration Ctrl-C is the usual end.
+    done = _command.run(arguments, error=CaptureError, interrupt="end" if duration is None else "raise")
+    for warning in _command.find_warnings(done.stderr):
+        warnings.warn(warning, RuntimeWarning, stacklevel=2)
+    if _state(out) == before:
+        raise CaptureError(f"process {pid} was not recorded into {out}")
     import tracesmith
 
     return tracesmith.open(out)

@@ -178,7 +178,8 @@ class Collector:
                     continue
             if kind == "closed":
                 self._is_closed = True
-                self.missing = tuple(answer["missing"])
+                # A command of an earlier version, which a variable may name, does not state it.
+                self.missing = tuple(answer.get("missing", ()))
             if kind == "done" and event != "done":
                 # The program that is recorded has ended, or the window was closed by its duration.
                 self._answer = answer

@@ -15,12 +15,14 @@ import subprocess
 import sys
 import sysconfig
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal, TypeVar
 
 from tracesmith._errors import NotAvailableError, TracesmithError
 from tracesmith._words import in_python
 
 __all__ = ["environment", "find", "find_error", "find_warnings", "query", "run", "stop"]
+
+T = TypeVar("T")
 
 #: Names the command, instead of the one that the package brings.
 BINARY_VARIABLE = "TRACESMITH_BINARY"
@@ -110,6 +112,7 @@ def run(
     error: type[TracesmithError] = TracesmithError,
     env: Mapping[str, str] | None = None,
     capture: bool = True,
+    interrupt: Literal["raise", "end"] = "raise",
 ) -> subprocess.CompletedProcess[str]:
     """Runs the command to its end.
 
@@ -118,7 +121,8 @@ def run(
     With `capture=False` the command prints where this process prints.
 
     Ctrl-C stops the command as it does in a terminal, and is raised here when the command has stopped. `record` then
-    completes its trace, which may take long. A second Ctrl-C ends the command by force.
+    completes its trace, which may take long. A second Ctrl-C ends the command by force. With `interrupt="end"` Ctrl-C is the
+    usual end of the command: it is raised only if the command had not begun.
 
     >>> run(["--version"]).stdout.startswith("tracesmith")
     True
@@ -138,6 +142,10 @@ def run(
     ) as process:
         try:
             out, talk = process.communicate()
+        except KeyboardInterrupt:
+            out, talk = stop(process, process.communicate)
+            if interrupt == "raise" or process.returncode == -signal.SIGINT:
+                raise
         except BaseException:
             stop(process, process.communicate)
             raise
@@ -199,15 +207,15 @@ def _failure(done: subprocess.CompletedProcess[str], error: type[TracesmithError
     return error(message, hint=hint)
 
 
-def stop(process: subprocess.Popen[Any], wait: Callable[[], object]) -> None:
+def stop(process: subprocess.Popen[Any], wait: Callable[[], T]) -> T:
     """Stops a command as Ctrl-C in a terminal does, once, and waits for its end; at a second Ctrl-C by force.
 
-    `wait` reads what the command still prints.
+    `wait` reads what the command still prints. Returns what `wait` does.
     """
     try:
         with contextlib.suppress(ProcessLookupError):
             process.send_signal(signal.SIGINT)
-        wait()
+        return wait()
     except BaseException:
         process.kill()
         process.wait()

@@ -29,6 +29,7 @@ from tracesmith._options import Kind, Level, Options, Path, Stacks
 from tracesmith._report import CaptureReport, report_of
 from tracesmith._schedule import Action, Schedule, action_of
 from tracesmith._torch import TorchRanges
+from tracesmith._words import in_python
 
 if TYPE_CHECKING:
     from tracesmith._native import Range
@@ -144,8 +145,10 @@ class profile:
         self._failure: TracesmithError | None = None
         self._trace: Trace | None = None
         self._report: CaptureReport | None = None
-        #: Why data are missing, of the present window: what a warning has said.
+        #: Why data are missing, of the present window: what a warning has said, or will say.
         self._warned: set[str] = set()
+        #: Warnings for when nothing is half done. They may be errors, as pytest can make them.
+        self._unsaid: list[str] = []
 
     # Life
 
@@ -184,6 +187,7 @@ class profile:
             if self._is_open:
                 self._drop()
             raise
+        self._say()
 
     def stop(self) -> None:
         """Stops recording. Comes back when the window is closed; the trace may take longer."""
@@ -195,6 +199,7 @@ class profile:
             self._end()
         finally:
             self._stop_torch()
+        self._say()
 
     def _end(self) -> None:
         if self._end_outer is not None:
@@ -211,6 +216,7 @@ class profile:
         self._close()
         if was_open and self._on_trace_ready is not None and (was_active or not self._has_cycles):
             self._on_trace_ready(self)
+        self._note_missing()
 
     def step(self) -> None:
         """The step has ended, and the next one begins."""
@@ -221,6 +227,7 @@ class profile:
         before = self._action
         self._step += 1
         self._enter_step(before)
+        self._say()
 
     def __enter__(self) -> profile:
         self.start()
@@ -234,8 +241,12 @@ class profile:
         except TracesmithError as failure:
             if error is None:
                 raise
-            # The program's own error counts.
-            warnings.warn(f"the recording failed: {failure}", RuntimeWarning, stacklevel=2)
+            # The program's own error counts, also where warnings are errors.
+            with contextlib.suppress(Warning):
+                warnings.warn(f"the recording failed: {failure}", RuntimeWarning, stacklevel=2)
+        except Warning:
+            if error is None:
+                raise
 
     def __call__(self, function: Function) -> Function:
         """Records each call of the function. The second call writes `step-2.sbt`, and so on.
@@ -301,7 +312,8 @@ class profile:
         """What the trace contains. Waits until it is complete."""
         if self._report is None:
             self._report = report_of(self._finished().result())
-            self._warn_of_missing(loss.detail or loss.cause for loss in self._report.losses if loss.missing)
+            self._note_missing(loss.detail or loss.cause for loss in self._report.losses if loss.missing)
+            self._say()
         return self._report
 
     @property
@@ -357,7 +369,6 @@ class profile:
         if self._collector is not None and self._is_open:
             self._is_open = False
             self._collector.close()
-            self._warn_of_missing(self._collector.missing)
 
     def _drop(self) -> None:
         """Forgets a window that was opened for a cycle which does not come any more."""
@@ -489,6 +500,7 @@ class profile:
             raise
         assert self._on_trace_ready is not None
         self._on_trace_ready(self)
+        self._note_missing()
 
     def _begin(self, action: Action, is_active: bool) -> None:
         if self._has_cycles and action is not Action.NONE and not self._is_open:
@@ -511,16 +523,22 @@ class profile:
     def _warn_of(self, error: TracesmithError) -> None:
         """What fails between two steps does not end the program."""
         self._trace = self._report = None
-        warnings.warn(f"cycle {self._cycle} of the recording failed: {error}", RuntimeWarning, stacklevel=4)
+        self._unsaid.append(f"cycle {self._cycle} of the recording failed: {error}")
 
-    def _warn_of_missing(self, reasons: Iterable[str]) -> None:
-        """Says once why data are missing in the trace, where the program uses the profile."""
-        new = [reason for reason in reasons if reason not in self._warned]
+    def _note_missing(self, reasons: Iterable[str] | None = None) -> None:
+        """Has a warning say why data are missing in the trace, once for each reason: those known at the end of the window."""
+        if reasons is None:
+            reasons = () if self._collector is None else self._collector.missing
+        new = [words for words in map(in_python, reasons) if words not in self._warned]
         self._warned.update(new)
         if new:
-            warnings.warn(
-                f"the trace is not complete: {'; '.join(new)}", RuntimeWarning, stacklevel=_level_of_program()
-            )
+            self._unsaid.append(f"the trace is not complete: {'; '.join(new)}")
+
+    def _say(self) -> None:
+        """Warns where the program uses the profile."""
+        unsaid, self._unsaid = self._unsaid, []
+        for words in unsaid:
+            warnings.warn(words, RuntimeWarning, stacklevel=_level_of_program())
 
     def _leave_active(self) -> None:
         was_active = self._action in (Action.RECORD, Action.RECORD_AND_SAVE)

@@ -5,9 +5,7 @@ from __future__ import annotations
 import atexit
 import functools
 import os
-import shutil
 import sys
-import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from multiprocessing import util
@@ -324,7 +322,8 @@ class Session:
         trace = self.trace
         if format is None and os.fspath(path).endswith(".sbt"):
             if not os.path.exists(path) or not os.path.samefile(path, self.path):
-                _copy(self.path, Path(path))
+                with native():
+                    _native.copy(os.fspath(self.path), os.fspath(path))
             return sum(trace.rows.values())
         with native():
             written, _ = _native.export(trace._native, os.fspath(path), format)
@@ -392,23 +391,6 @@ def _join(path: str, max_bytes: int, counters: bool) -> Session:
     session = Session.__new__(Session)
     session._begin(path, max_bytes, counters, join=True)
     return session
-
-
-def _copy(source: Path, target: Path) -> None:
-    """Copies a file. One that exists is replaced when the copy is complete."""
-    if target.exists() and not target.is_file():
-        # A pipe or a device.
-        shutil.copyfile(source, target)
-        return
-    # Behind a symbolic link.
-    target = Path(os.path.realpath(target))
-    partial = target.with_name(f"{target.name}.partial-{os.getpid()}-{threading.get_ident()}")
-    try:
-        shutil.copyfile(source, partial)
-        os.replace(partial, target)
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        raise
 
 
 def _columns(columns: Any) -> list[tuple[str, Any]]:

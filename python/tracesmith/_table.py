@@ -205,7 +205,7 @@ class Table:
         return Table(self._trace, table)
 
     def head(self, n: int = 10) -> Rows:
-        """The first `n` rows. Only their part of the file is read.
+        """The first `n` rows. Of a recorded table, the part of the file up to about them is read; a view is made of whole tables.
 
         ```python
         trace.kernels.select("name", "duration").head(3).to_dicts()

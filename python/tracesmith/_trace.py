@@ -43,10 +43,11 @@ def open(path: PathLike | Sequence[PathLike]) -> Trace:
     job = tracesmith.open(["rank0.sbt", "rank1.sbt"])
     ```
     """
+    # The program may change its folder before the file is read again.
     if isinstance(path, (str, os.PathLike)):
         with native():
-            return Trace(_native.Trace.open(os.fspath(path)), [Path(path)])
-    paths = [Path(part) for part in path]
+            return Trace(_native.Trace.open(os.fspath(path)), [Path(path).absolute()])
+    paths = [Path(part).absolute() for part in path]
     with native():
         if len(paths) == 1:
             return Trace(_native.Trace.open(os.fspath(paths[0])), paths)
@@ -82,7 +83,7 @@ class Trace(Tables, Analyses, Files):
 
     @property
     def path(self) -> Path | None:
-        """The file; `None` if the trace was made of several files or of bytes."""
+        """The file, as an absolute path; `None` if the trace was made of several files or of bytes."""
         return self._paths[0] if len(self._paths) == 1 else None
 
     @property
@@ -195,6 +196,9 @@ class Trace(Tables, Analyses, Files):
         trace.sql("select count(*) from kernels where stream = :stream", {"stream": 7})
         ```
 
+        SQL has integers of 64 bits with a sign. Numbers from 2**63 on wrap around, in tables and in `params`: they are equal
+        to themselves, and less than 0.
+
         `timeout` is in seconds. Queries cannot change anything.
         """
         if isinstance(params, (str, bytes)):
@@ -248,7 +252,7 @@ class Trace(Tables, Analyses, Files):
         """Pickles the paths. A trace that has none cannot be pickled."""
         if not self._paths:
             raise TypeError("a trace in memory cannot be pickled: write its bytes to a file, and open that")
-        paths = [os.path.abspath(path) for path in self._paths]
+        paths = [os.fspath(path) for path in self._paths]
         return open, (paths[0] if len(paths) == 1 else paths,)
 
     def _repr_html_(self) -> str:
@@ -264,8 +268,10 @@ class Trace(Tables, Analyses, Files):
         names = ", ".join(path.name for path in self._paths[:3]) or "from memory"
         more = f" and {len(self._paths) - 3} more" if len(self._paths) > 3 else ""
         kernels = self.rows.get("kernels", 0)
+        health = self._health()
         # Blocks that were not read yet may be damaged.
-        state = "no known loss" if self._health()["good"] else "data was lost, see .health"
+        known = "good" if health["checked"] else "no known loss"
+        state = known if health["good"] else "data was lost, see .health"
         return f"Trace({names}{more}: {kernels:,} kernels, {self.duration_ns / 1e9:.3f} s, {state})"
 
 

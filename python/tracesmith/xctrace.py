@@ -42,7 +42,7 @@ class XCTraceProfiler:
         return sys.platform == "darwin"
 
     def profile_command(self, command: Sequence[str], duration: float | None = None) -> TraceEvents:
-        """Runs a command to its end, and returns its events. Instruments record for `duration` seconds at most."""
+        """Runs a command, and returns its events. After `duration` seconds, Instruments end the recording and the command."""
         if not self.is_available():
             raise NotAvailableError(
                 "Instruments run on macOS only",

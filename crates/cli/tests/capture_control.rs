@@ -15,9 +15,10 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 use std::time::{Duration, Instant};
 
+use rustix::process::Signal;
 use serde_json::Value;
 use support::rows::{assert_whole, joined_kernels};
-use support::stage::{Place, Talk, ended, kill, run, stage, start};
+use support::stage::{Place, Talk, ended, kill, run, signal, stage, start};
 
 /// A recording that is directed.
 struct Directed {
@@ -266,6 +267,26 @@ fn a_program_that_ends_completes_its_trace() {
         "it was killed within its window: {done}"
     );
     assert_eq!(recorder.end().code, Some(0));
+}
+
+#[test]
+fn a_program_that_dies_while_its_window_opens_leaves_the_earlier_trace() {
+    let Some(stage) = stage() else { return };
+    let place = Place::new(stage);
+    let armed = start(&mut place.armed("", "launcher sleep 60"));
+    place.wait_until_armed(&armed);
+    fs::write(place.path("t.sbt"), "an earlier trace").unwrap();
+    let mut recorder = Directed::start(&place, armed.id(), "-o t.sbt --force --delay 1s");
+    // It is connected by then, and the window opens while the program cannot answer.
+    std::thread::sleep(Duration::from_millis(500));
+    signal(&armed, Signal::STOP);
+    std::thread::sleep(Duration::from_millis(1500));
+    kill(armed);
+    let error = recorder.hear("error");
+    assert_eq!(error["reason"], "refused", "{error}");
+    assert_eq!(recorder.end().code, Some(2));
+    let left = fs::read_to_string(place.path("t.sbt")).unwrap();
+    assert_eq!(left, "an earlier trace");
 }
 
 /// While nothing happens, nothing is done: no thread of the collector turns in circles when its orders have ended.

@@ -198,16 +198,15 @@ fn a_session_that_is_running_keeps_cupti_and_the_trace_says_so() {
     assert_eq!(kernels, [0, 10], "{:?}", windows[1].conflicts);
 }
 
-/// What is enabled cannot be read there, and nobody else is there who may have enabled it.
-#[test]
-fn a_search_for_enabled_kinds_without_a_result_leaves_none_enabled() {
-    let Some(stage) = stage() else { return };
-    let place = Place::new(stage);
+/// Runs a plan with one window where it cannot be read which kinds are enabled, and nobody is linked against CUPTI.
+/// Returns the kinds that are enabled at the end, and the window's kernels and conflicts.
+fn with_hidden_kinds(plan: &str) -> Option<(u64, usize, Vec<String>)> {
+    let place = Place::new(stage()?);
     let libraries = place.other_cupti("-DHIDDEN_KINDS");
     let library = library(&place);
     let mut program = Talk::start(
         place
-            .target("unlinked_guest iIgkgK")
+            .target(&format!("unlinked_guest {plan}"))
             .env("GUEST_LATE", &library)
             .env("LD_LIBRARY_PATH", &libraries),
     );
@@ -221,8 +220,46 @@ fn a_search_for_enabled_kinds_without_a_result_leaves_none_enabled() {
     assert_eq!(record.code, Some(0), "{}", record.stderr);
     program.say();
     let run = program.end();
-    assert_eq!(joined_kernels(&place.trace("t.sbt")).len(), 10);
-    assert!(run.stdout.contains("kinds 0\n"), "{}", run.stdout);
+    let mut lines = run.stdout.lines();
+    let kinds = lines.find_map(|line| line.strip_prefix("kinds ")).unwrap();
+    let trace = place.trace("t.sbt");
+    let conflicts = health(&trace, HealthCause::CONFLICT);
+    Some((
+        kinds.parse().unwrap(),
+        joined_kernels(&trace).len(),
+        conflicts.iter().map(|row| row.detail.to_string()).collect(),
+    ))
+}
+
+#[test]
+fn a_search_for_enabled_kinds_without_a_result_leaves_none_enabled() {
+    let Some(found) = with_hidden_kinds("iIgkgK") else {
+        return;
+    };
+    assert_eq!(found, (0, 10, Vec::new()));
+}
+
+/// The search ends before it would enable external correlations. A client that looked functions up has them.
+#[test]
+fn a_search_for_enabled_kinds_without_a_result_disables_no_kind_of_a_client() {
+    let Some(found) = with_hidden_kinds("ilEIgkgK") else {
+        return;
+    };
+    assert_eq!(found, (1 << 39, 10, Vec::new()));
+}
+
+/// A client that has subscribed may have enabled any kind.
+#[test]
+fn a_search_for_enabled_kinds_disables_nothing_where_another_client_has_subscribed() {
+    let Some((kinds, kernels, conflicts)) = with_hidden_kinds("ilsEIgkgKu") else {
+        return;
+    };
+    const NAME: u64 = 1 << 11;
+    assert_eq!((kinds, kernels), (NAME | 1 << 39, 0));
+    assert!(
+        conflicts[0].contains("another profiler holds CUPTI"),
+        "{conflicts:?}"
+    );
 }
 
 /// A profiler that links CUPTI and also looks functions up calls them where we do not stand between.

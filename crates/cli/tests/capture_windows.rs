@@ -11,13 +11,15 @@
 use crate::support;
 
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::{self, DirEntry};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
+use std::process::Child;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
+use support::Run;
 use support::rows::{assert_whole, health, joined_kernels, rows};
 use support::stage::{Place, Talk, ended, kill, run, stage, start, until};
 use tracesmith_fake_cuda::Options;
@@ -569,4 +571,53 @@ fn a_process_of_an_older_version_is_reported() {
     let words = "another version of TraceSmith (protocol 1, this one uses 2)";
     assert!(recorded.stderr.contains(words), "{recorded:?}");
     assert!(dumped.stderr.contains("protocol version 1"), "{dumped:?}");
+}
+
+/// Until a recorder has its file open.
+fn wait_for_file(recorder: &Child, path: &Path) {
+    let folder = format!("/proc/{}/fd", recorder.id());
+    let is_open = |entry: DirEntry| fs::read_link(entry.path()).is_ok_and(|link| link == path);
+    until(|| fs::read_dir(&folder).is_ok_and(|entries| entries.flatten().any(is_open)));
+}
+
+#[test]
+fn a_forced_recording_that_records_no_process_keeps_the_earlier_trace() {
+    const EARLIER: &str = "an earlier trace";
+    let Some(stage) = stage() else { return };
+    let place = Place::new(stage);
+    let path = place.path("t.sbt");
+    fs::write(&path, EARLIER).unwrap();
+    let assert_kept = |run: &Run, words: &str| {
+        assert_eq!(run.code, Some(2), "{words}: {}", run.stderr);
+        assert!(run.stderr.contains(words), "{}", run.stderr);
+        assert_eq!(fs::read_to_string(&path).unwrap(), EARLIER, "{words}");
+    };
+
+    let nobody = run(&mut place.tracesmith("record -o t.sbt --force -d 100ms"));
+    assert_kept(&nobody, "no process was recorded");
+
+    let armed = start(&mut place.armed("", "launcher forever"));
+    place.wait_until_armed(&armed);
+    let pid = armed.id();
+    let ahead = start(&mut place.record(pid, "--force --delay 60s"));
+    wait_for_file(&ahead, &path);
+    assert_kept(&place.close_window(ahead), "ended before its window was open");
+
+    let mut other = place.tracesmith(&format!("record --pid {pid} -o other.sbt"));
+    let other = place.start_window(&mut other, pid);
+    let busy = run(&mut place.record(pid, "--force -d 60s"));
+    assert_kept(&busy, "cannot record: ");
+    assert_eq!(place.close_window(other).code, Some(0));
+    kill(armed);
+
+    let variables = run(&mut place.tracesmith("--format json env"));
+    let variables: serde_json::Value = serde_json::from_str(&variables.stdout).unwrap();
+    let library = variables["CUDA_INJECTION64_PATH"].as_str().unwrap();
+    let mut program = Talk::start(place.target("guest isokIgckuk").env("GUEST_LATE", library));
+    program.hear("at 10");
+    place.wait_until_armed(program.child());
+    let pid = program.child().id();
+    let conflict = run(&mut place.record(pid, "--force -d 60s"));
+    assert_kept(&conflict, "another profiler");
+    assert_eq!(program.answer_all().code, Some(0));
 }

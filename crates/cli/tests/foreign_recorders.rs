@@ -93,11 +93,12 @@ fn xctrace_records_exports_and_is_imported() {
     assert_eq!((again.code, again.stdout.as_str()), (Some(2), ""));
 }
 
+/// The script exits as xctrace does when the limit has ended the program.
 #[test]
 fn a_duration_is_a_limit_of_xctrace() {
     let folder = TempDir::new().unwrap();
     script(folder.path(), "xcrun", XCRUN);
-    script(folder.path(), "app", "exit 0");
+    script(folder.path(), "app", "exit 54");
     let ran = profile(
         &folder,
         &["--xctrace", "-d", "1.5s", "-o", "t.sbt", "--", "./app"],
@@ -108,6 +109,10 @@ fn a_duration_is_a_limit_of_xctrace() {
         calls.contains(" --time-limit 1500ms --launch -- ./app"),
         "{calls}"
     );
+    assert!(Trace::open(&folder.path().join("t.sbt")).is_ok());
+    // Without a limit it is the program's own code.
+    let ran = profile(&folder, &["--xctrace", "-o", "u.sbt", "--", "./app"]);
+    assert_eq!(ran.code, Some(54), "{}", ran.stderr);
 }
 
 #[test]

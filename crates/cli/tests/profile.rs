@@ -18,7 +18,7 @@ mod target;
 
 use std::fs;
 use std::io::Write;
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -280,6 +280,30 @@ fn a_signal_to_us_goes_to_the_program_and_ends_us_as_it_ended_it() {
         assert_eq!(run.code, Some(-number), "{}", run.stderr);
         place.trace(&name);
     }
+}
+
+/// A group of processes gets from us what a terminal would send to it, and the program gets everything.
+#[test]
+fn only_signals_of_a_terminal_go_to_the_whole_group() {
+    let place = Place::new();
+    let child = "trap 'echo child hang-up; exit' HUP; trap 'echo child user' USR1; touch ready-child; while :; do sleep 0.05; done";
+    let script = format!(
+        "trap 'echo program hang-up; wait; exit 0' HUP; trap 'echo program user; touch caught' USR1; sh -c \"{child}\" & \
+         touch ready; while :; do sleep 0.05; done"
+    );
+    let options = ["--signal-group", "-o", "t.sbt"];
+    let mut command = place.profile(options, &["sh", "-c", &script]);
+    command.process_group(0);
+    let collector = start(command);
+    until(|| place.path("ready").exists() && place.path("ready-child").exists());
+    signal(&collector, Signal::USR1);
+    until(|| place.path("caught").exists());
+    signal(&collector, Signal::HUP);
+    let run = ended(collector);
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    let mut said: Vec<&str> = run.stdout.lines().collect();
+    said.sort_unstable();
+    assert_eq!(said, ["child hang-up", "program hang-up", "program user"]);
 }
 
 /// Until a program is being recorded: it has mapped the rings that a collector gave it.

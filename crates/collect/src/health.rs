@@ -1,5 +1,7 @@
 //! Lost, truncated or doubtful data: rows in the trace, and totals for the report.
 
+use std::collections::BTreeSet;
+
 use tracesmith_format::tables::HealthCause;
 use tracesmith_format::{ProcessId, Timestamp, tables};
 
@@ -12,6 +14,8 @@ const MAX_LOSSES: usize = 200;
 #[derive(Debug, Default)]
 pub(crate) struct Health {
     losses: Vec<Loss>,
+    /// Processes whose GPU work is not recorded, because another profiler uses CUPTI.
+    conflicts: BTreeSet<ProcessId>,
 }
 
 /// A loss or a remark.
@@ -65,6 +69,9 @@ impl Health {
             ..tables::Health::default()
         };
         file.define(&row);
+        if cause == HealthCause::CONFLICT {
+            self.conflicts.insert(process);
+        }
         let detail = if self.losses.len() < MAX_LOSSES {
             detail
         } else {
@@ -92,6 +99,11 @@ impl Health {
     pub(crate) fn first(&self, cause: HealthCause) -> Option<&str> {
         let found = self.losses.iter().find(|loss| loss.cause == cause);
         found.map(|loss| loss.detail.as_str())
+    }
+
+    /// How many processes have another profiler that uses CUPTI.
+    pub(crate) fn conflicts(&self) -> usize {
+        self.conflicts.len()
     }
 
     /// Why data are missing, as far as that is known. Remarks are left out.

@@ -42,8 +42,8 @@ pub struct Launch {
 pub enum Forwarding {
     /// The started program.
     Program,
-    /// All processes of the collector's process group, as if a terminal had sent the signal. The collector must lead a
-    /// group of its own.
+    /// All processes of the collector's process group get the signals that a terminal sends: SIGINT, SIGQUIT and SIGHUP.
+    /// The started program gets the others, and all of them if the collector does not lead its group.
     Group,
 }
 

@@ -6,7 +6,9 @@ use std::{
 };
 
 use nix::sys::signal::Signal as NixSignal;
-use rustix::process::{Pid, PidfdFlags, Signal, kill_current_process_group, kill_process, pidfd_open};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, getpgrp, getpid, kill_current_process_group, kill_process, pidfd_open,
+};
 
 use crate::{
     capture::{Capture, Destination},
@@ -122,10 +124,17 @@ fn pass_on(arrived: Arrived, forwarding: Forwarding, program: Pid, session: &mut
     if let Some(signal) = Signal::from_named_raw(arrived.signal as i32) {
         // The program may have exited already.
         let _ = match forwarding {
-            Forwarding::Program => kill_process(program, signal),
-            Forwarding::Group => kill_current_process_group(signal),
+            Forwarding::Group if is_of_terminal(arrived.signal) && getpgrp() == getpid() => {
+                kill_current_process_group(signal)
+            }
+            Forwarding::Program | Forwarding::Group => kill_process(program, signal),
         };
     }
+}
+
+/// Whether a terminal sends this signal, which then reaches all processes of a group.
+fn is_of_terminal(signal: NixSignal) -> bool {
+    matches!(signal, NixSignal::SIGINT | NixSignal::SIGQUIT | NixSignal::SIGHUP)
 }
 
 /// Runs turns until the last process exits, or until a signal arrives.

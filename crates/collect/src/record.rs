@@ -49,7 +49,8 @@ pub enum Selection {
 /// # Errors
 ///
 /// If the trace cannot be created, or a selected process is not attachable. With an operator also if a process refuses
-/// to be recorded. Without one, the trace and the report contain the reason.
+/// to be recorded. Without one, the trace and the report contain the reason. If no process is recorded, and the trace would
+/// replace an earlier one, that one stays and the reason is an error.
 pub fn record(
     selection: &Selection,
     capture: Capture,
@@ -63,7 +64,7 @@ pub fn record(
         session.abandon();
         return Err(error);
     }
-    let (mut next_look, mut is_opening) = (Instant::now(), true);
+    let (mut next_look, mut is_opening, mut has_begun) = (Instant::now(), true, false);
     let mut connected = Connected::new();
     while !session.is_over() {
         if *selection == Selection::Everyone && Instant::now() >= next_look {
@@ -72,14 +73,19 @@ pub fn record(
         }
         if is_opening && session.is_open() {
             is_opening = false;
-            if operator.is_some()
+            // Other programs may still come if all are wanted.
+            let is_refused = *selection != Selection::Everyone && has_nothing_to_write(&mut session);
+            if (operator.is_some() || is_refused)
                 && let Some(refused) = session.refusal()
             {
                 session.abandon();
                 return Err(refused);
             }
-            session.start_file();
             notify(Event::Open);
+        }
+        if !has_begun && session.is_open() && session.has_recorded() {
+            has_begun = true;
+            session.start_file();
         }
         let orders = operator.as_ref().map_or(signals.as_fd(), AsFd::as_fd);
         let [signalled, ordered] = session.turn([signals.as_fd(), orders])?;
@@ -96,14 +102,20 @@ pub fn record(
             break;
         }
     }
-    let has_begun = !is_opening || session.is_open();
+    let was_open = session.is_open();
     close(&signals, &mut session)?;
-    if !has_begun && operator.is_some() {
-        session.abandon();
-        return Err(Error::Refused {
+    has_begun |= was_open && session.has_recorded() || session.has_rows();
+    if !has_begun && (operator.is_some() || session.keeps_earlier_trace()) {
+        let refused = session.refusal().unwrap_or_else(|| Error::Refused {
             reason: Refusal::Other,
-            words: "the recording ended before its window was open".to_owned(),
+            words: if is_opening {
+                "the recording ended before its window was open".to_owned()
+            } else {
+                "no process was recorded".to_owned()
+            },
         });
+        session.abandon();
+        return Err(refused);
     }
     // Names of functions take longer than all of the rest. Meanwhile the programs can be recorded again.
     session.release_targets();
@@ -111,6 +123,11 @@ pub fn record(
         missing: session.missing(),
     });
     Ok(session.finish())
+}
+
+/// Whether no process is recorded, and the earlier trace is worth more than the reason.
+fn has_nothing_to_write(session: &mut Session) -> bool {
+    !session.has_recorded() && session.keeps_earlier_trace()
 }
 
 /// Whether a recording goes on.

@@ -79,6 +79,8 @@ pub(crate) struct Session {
     in_range: RangeState,
     /// Why the first target that refused to be recorded did so.
     refused: Option<String>,
+    /// How many targets have opened their windows.
+    opened: usize,
     clocks: HostClocks,
     sampler: Option<Sampler>,
     next_flush: Instant,
@@ -161,6 +163,7 @@ impl Session {
             },
             in_range: RangeState::Ended,
             refused: None,
+            opened: 0,
             clocks,
             sampler: None,
             next_flush: now + FLUSH_PERIOD,
@@ -256,6 +259,23 @@ impl Session {
             reason: Refusal::Conflict,
             words: words.to_owned(),
         })
+    }
+
+    /// Whether a target is being recorded, or was. One whose GPU work another profiler keeps does not count.
+    pub(crate) fn has_recorded(&self) -> bool {
+        let conflicts = match &self.store {
+            Store::Stream(trace) => trace.conflicts(),
+            Store::Flight(_) => 0,
+        };
+        self.opened > conflicts
+    }
+
+    /// Whether there are rows of targets, or traces of the flight recorder.
+    pub(crate) fn has_rows(&self) -> bool {
+        match &self.store {
+            Store::Stream(trace) => trace.has_process_rows(),
+            Store::Flight(_) => !self.report.files.is_empty(),
+        }
     }
 
     /// Why data are missing in the trace, as far as that is known.

@@ -12,6 +12,7 @@
 use std::{
     fs::{File, TryLockError},
     io::{self, Seek, SeekFrom, Write},
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
 };
 
@@ -26,12 +27,17 @@ use crate::{
 /// that all programs do.
 const MAX_HELD: usize = 1 << 20;
 
+/// Attempts to open a file that other recordings remove at the same moment.
+const OPEN_ATTEMPTS: u32 = 4;
+
 /// A trace that is being written.
 pub(crate) struct TraceFile {
     path: PathBuf,
     shape: Shape,
     writer: Option<Writer<Sink>>,
     error: Option<tracesmith_format::Error>,
+    /// Whether the file had lost the content that it had before, when the writer was dropped.
+    was_replaced: bool,
 }
 
 /// Whether the header can be rewritten at the end.
@@ -48,6 +54,8 @@ struct Sink {
     file: File,
     /// What is written once the file may lose the content that it has.
     held: Option<Vec<u8>>,
+    /// Whether the file has nothing that it had before.
+    is_replaced: bool,
     position: u64,
     written: u64,
 }
@@ -65,29 +73,18 @@ impl TraceFile {
             Existing::Refuse if !path.exists() => options.create_new(true),
             _ => options.create(true).truncate(false),
         };
-        let file = match options.open(&path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(Error::Exists { path }),
-            Err(source) => return Err(Error::Create { path, source }),
-        };
-        let shape = if file.metadata().is_ok_and(|metadata| metadata.is_file()) {
-            Shape::Plain
-        } else {
-            Shape::Stream
-        };
-        // Some file systems have no locks.
-        if shape == Shape::Plain && matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
-            return Err(Error::BeingWritten { path });
-        }
+        let (file, shape) = open_and_lock(&path, || options.open(&path))?;
         // After locking: another recording may have completed the file meanwhile.
         let has_content = shape == Shape::Plain && file.metadata().is_ok_and(|metadata| metadata.len() > 0);
         Ok(Self::new(path, file, shape, has_content.then(Vec::new)))
     }
 
     fn new(path: PathBuf, file: File, shape: Shape, held: Option<Vec<u8>>) -> Self {
+        let is_replaced = held.is_none();
         let sink = Sink {
             file,
             held,
+            is_replaced,
             position: 0,
             written: 0,
         };
@@ -100,6 +97,7 @@ impl TraceFile {
             shape,
             writer: None,
             error: None,
+            was_replaced: is_replaced,
         };
         file.writer = file.keep_error(Writer::new(sink, options));
         file
@@ -117,15 +115,23 @@ impl TraceFile {
         });
     }
 
+    /// Whether the file still has the content that it had before.
+    pub(crate) fn keeps_earlier_content(&mut self) -> bool {
+        !self.is_replaced()
+    }
+
     /// Ends without a trace. Removes the file, unless it still has the content that it had before.
     pub(crate) fn discard(mut self) {
-        let is_replaced = self
-            .writer
-            .as_mut()
-            .is_none_or(|writer| writer.sink_mut().held.is_none());
-        if self.shape == Shape::Plain && is_replaced {
+        if self.shape == Shape::Plain && self.is_replaced() {
             // A remaining file must not hide the error because of which there is no trace.
             let _ = std::fs::remove_file(&self.path);
+        }
+    }
+
+    fn is_replaced(&mut self) -> bool {
+        match &mut self.writer {
+            Some(writer) => writer.sink_mut().is_replaced,
+            None => self.was_replaced,
         }
     }
 
@@ -189,10 +195,11 @@ impl TraceFile {
         &mut self,
         action: impl FnOnce(&mut Writer<Sink>) -> Result<R, tracesmith_format::Error>,
     ) -> Option<R> {
-        let result = action(self.writer.as_mut()?);
-        match result {
+        let writer = self.writer.as_mut()?;
+        match action(writer) {
             Ok(value) => Some(value),
             Err(error) => {
+                self.was_replaced = writer.sink_mut().is_replaced;
                 self.writer = None;
                 self.error = Some(error);
                 None
@@ -202,6 +209,41 @@ impl TraceFile {
 
     fn keep_error<R>(&mut self, result: Result<R, tracesmith_format::Error>) -> Option<R> {
         result.map_err(|error| self.error = Some(error)).ok()
+    }
+}
+
+/// Opens a file and locks it. Opens it again if it was removed in between: a recording that ends without a trace removes
+/// its file.
+fn open_and_lock(path: &Path, mut open: impl FnMut() -> io::Result<File>) -> Result<(File, Shape), Error> {
+    for attempt in 1.. {
+        let path = path.to_owned();
+        let file = match open() {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(Error::Exists { path }),
+            Err(source) => return Err(Error::Create { path, source }),
+        };
+        if !file.metadata().is_ok_and(|metadata| metadata.is_file()) {
+            return Ok((file, Shape::Stream));
+        }
+        // Some file systems have no locks.
+        if matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
+            return Err(Error::BeingWritten { path });
+        }
+        if !is_removed(&file, &path) || attempt == OPEN_ATTEMPTS {
+            return Ok((file, Shape::Plain));
+        }
+    }
+    unreachable!("the last attempt returns")
+}
+
+/// Whether a path does not lead to an open file any more. Some file systems number a file differently by its path and by its
+/// descriptor, so the file must also have lost its last name.
+fn is_removed(file: &File, path: &Path) -> bool {
+    let number = |metadata: &std::fs::Metadata| (metadata.dev(), metadata.ino());
+    match (file.metadata(), path.metadata()) {
+        (Ok(file), Ok(path)) => number(&file) != number(&path) && file.nlink() == 0,
+        (_, Err(error)) => error.kind() == io::ErrorKind::NotFound,
+        (Err(_), _) => false,
     }
 }
 
@@ -224,10 +266,12 @@ fn random_id() -> [u8; 16] {
 impl Sink {
     /// Writes what is held, in place of what the file has.
     fn replace_content(&mut self) -> io::Result<()> {
-        let Some(held) = self.held.take() else {
+        if self.held.is_none() {
             return Ok(());
-        };
+        }
         self.file.set_len(0)?;
+        self.is_replaced = true;
+        let held = self.held.take().unwrap_or_default();
         self.file.write_all(&held)
     }
 }
@@ -319,6 +363,43 @@ mod tests {
         discarded.start();
         discarded.discard();
         assert!(!path.exists(), "its content was replaced, and it is no trace");
+    }
+
+    #[test]
+    fn a_trace_that_cannot_be_replaced_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("old.sbt");
+        std::fs::write(&path, "an earlier trace").unwrap();
+        // It cannot be truncated.
+        let read_only = File::open(&path).unwrap();
+        let mut file = TraceFile::new(path.clone(), read_only, Shape::Plain, Some(Vec::new()));
+        file.metadata("writer", "new");
+        file.start();
+        assert!(file.error.is_some());
+        assert!(file.keeps_earlier_content());
+        file.discard();
+        assert_eq!(std::fs::read(&path).unwrap(), b"an earlier trace");
+    }
+
+    #[test]
+    fn a_file_that_is_removed_before_it_is_locked_is_created_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("new.sbt");
+        let mut opened = 0;
+        let (file, _) = open_and_lock(&path, || {
+            let file = File::create(&path);
+            opened += 1;
+            if opened == 1 {
+                std::fs::remove_file(&path)?;
+            }
+            file
+        })
+        .unwrap();
+        assert_eq!(opened, 2);
+        assert!(!is_removed(&file, &path));
+        std::fs::write(folder.path().join("other"), "").unwrap();
+        std::fs::rename(folder.path().join("other"), &path).unwrap();
+        assert!(is_removed(&file, &path));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::{
     ptr,
     sync::{
         Mutex, MutexGuard, TryLockError,
-        atomic::{AtomicPtr, AtomicU32, Ordering},
+        atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -75,6 +75,8 @@ pub(crate) struct Agent {
     readies: bool,
     /// Where the process waits for collectors, if not where the environment says.
     runtime_directory: Option<PathBuf>,
+    /// Whether the open window records ordered ranges. Without such a window an order needs no lock, and none is missed.
+    takes_orders: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -199,6 +201,7 @@ fn start() {
         process: std::process::id(),
         readies: matches!(mode, Mode::Collector(_) | Mode::Ready),
         runtime_directory: arming().map(|arming| arming.runtime_directory.clone()),
+        takes_orders: AtomicBool::new(false),
         state: Mutex::default(),
     }));
     CURRENT.store(agent, Ordering::Release);
@@ -265,6 +268,7 @@ impl Agent {
         self.threads.open(&settings);
         self.nvtx.announce(&self.sink);
         let range = Range::new(&settings);
+        self.takes_orders.store(range.takes_orders(), Ordering::Release);
         for backend in self.backends() {
             // The backend reports an error itself, and the rest is recorded.
             let _ = backend.open(self, &settings);
@@ -293,6 +297,7 @@ impl Agent {
         let Some(mut open) = state.window.take() else {
             return;
         };
+        self.takes_orders.store(false, Ordering::Release);
         self.nvtx.unwatch();
         self.end(&mut open);
         for backend in self.backends() {
@@ -328,14 +333,16 @@ impl Agent {
 
     /// The program or the collector begins or ends a range, in a window that records such ranges.
     pub(crate) fn ordered_edge(&self, edge: RangeEdge) {
-        self.apply_edge(edge, Range::takes_orders);
+        if self.takes_orders.load(Ordering::Acquire) {
+            self.apply_edge(edge, Range::takes_orders);
+        }
     }
 
     /// Applies an edge if the range of the open window takes it. Looks at the range and applies the edge under one lock:
     /// between two locks, another window could open.
     fn apply_edge(&self, edge: RangeEdge, takes_edge: impl FnOnce(&Range) -> bool) {
         let Some(mut state) = self.state_soon() else {
-            self.sink.note(Cause::Other, EDGE_WAS_MISSED);
+            self.sink.note(Cause::Unavailable, EDGE_WAS_MISSED);
             return;
         };
         let Some(open) = state.window.as_mut().filter(|open| takes_edge(&open.range)) else {
@@ -507,6 +514,7 @@ impl Agent {
         let mut state = lock(&self.state);
         state.exiting = true;
         if let Some(mut open) = state.window.take() {
+            self.takes_orders.store(false, Ordering::Release);
             self.nvtx.unwatch();
             self.end(&mut open);
             self.threads.close(&self.sink);
@@ -541,6 +549,7 @@ mod tests {
             process: std::process::id(),
             readies: false,
             runtime_directory: None,
+            takes_orders: AtomicBool::new(false),
             state: Mutex::default(),
         }
     }
@@ -586,17 +595,21 @@ mod tests {
                 is_done.recv_timeout(LIMIT).unwrap();
             });
             is_locked.recv_timeout(LIMIT).unwrap();
+            // The window records no ordered ranges: nothing is missed.
+            agent.ordered_edge(RangeEdge::Begin);
+            agent.takes_orders.store(true, Ordering::Release);
             agent.ordered_edge(RangeEdge::Begin);
             done.send(()).unwrap();
         });
         let mut notes = Vec::new();
         for record in definitions.read().unwrap() {
             let record = record.unwrap();
-            if let Some((_, words)) = record::read::<Note>(&record) {
-                notes.push(String::from_utf8_lossy(words).into_owned());
+            if let Some((note, words)) = record::read::<Note>(&record) {
+                notes.push((note.cause, String::from_utf8_lossy(words).into_owned()));
             }
         }
-        assert_eq!(notes, [EDGE_WAS_MISSED]);
+        let is_missing = Cause::Unavailable as u32;
+        assert_eq!(notes, [(is_missing, EDGE_WAS_MISSED.to_owned())]);
         fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -67,8 +67,11 @@ impl Range {
     /// Counts an edge, and returns whether to record from now on. With steps,
     /// recording continues between the ranges, from the first selected one to the
     /// last.
+    ///
+    /// Ordered ranges do not nest: the next edge makes up for one that was missed.
     pub(crate) fn count_edge(&mut self, edge: RangeEdge) -> bool {
         match edge {
+            RangeEdge::Begin if self.takes_orders() && self.begun > self.ended => {}
             RangeEdge::Begin => self.begun += 1,
             // A range that was open before the window is not counted.
             RangeEdge::End => self.ended = (self.ended + 1).min(self.begun),
@@ -85,8 +88,12 @@ mod tests {
     use super::*;
 
     fn range(steps: Option<Steps>) -> Range {
+        range_of(CaptureRange::ProfilerApi, steps)
+    }
+
+    fn range_of(wanted: CaptureRange, steps: Option<Steps>) -> Range {
         Range {
-            wanted: CaptureRange::ProfilerApi,
+            wanted,
             steps,
             begun: 0,
             ended: 0,
@@ -102,6 +109,17 @@ mod tests {
         assert!(range.count_edge(RangeEdge::End));
         assert!(!range.count_edge(RangeEdge::End));
         assert!(range.count_edge(RangeEdge::Begin), "and again");
+    }
+
+    #[test]
+    fn an_ordered_range_ends_although_the_end_of_an_earlier_one_was_missed() {
+        let mut range = range_of(CaptureRange::Order, None);
+        assert!(range.count_edge(RangeEdge::Begin));
+        // Its end is missed.
+        assert!(range.count_edge(RangeEdge::Begin));
+        assert!(!range.count_edge(RangeEdge::End));
+        assert!(!range.count_edge(RangeEdge::End), "its beginning was missed");
+        assert!(range.count_edge(RangeEdge::Begin));
     }
 
     #[test]

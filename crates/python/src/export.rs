@@ -1,11 +1,9 @@
 //! Files of other tools, written from a trace.
-//!
-//! A file is written next to its final path, and renamed when it is complete: an export that fails leaves what was there.
 
 use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use pyo3::prelude::*;
 use tracesmith_interop::export::{
@@ -14,6 +12,7 @@ use tracesmith_interop::export::{
 
 use crate::error::{NativeError, UsageError, sentence};
 use crate::job;
+use crate::replacement::replace;
 use crate::trace::Trace;
 
 /// Writes a trace in the format that is named, or that the ending of the path means. Returns the events that were written
@@ -50,6 +49,20 @@ pub(crate) fn export(
     Ok((report.events, report.left_out + report.without_time))
 }
 
+/// Copies a file.
+#[pyfunction]
+pub(crate) fn copy(py: Python<'_>, source: PathBuf, path: PathBuf) -> PyResult<()> {
+    let shown = path.display().to_string();
+    let copied = job::run(py, None, move |_| {
+        replace(&path, |path| {
+            let copied =
+                File::open(&source).and_then(|mut source| io::copy(&mut source, &mut File::create(path)?));
+            copied.map(drop).map_err(|error| sentence(&error))
+        })
+    })?;
+    copied.map_err(|message| NativeError::new_err(format!("exporting to {shown}: {message}")))
+}
+
 fn write(
     exporter: &'static Exporter,
     trace: &Arc<tracesmith_trace::Trace>,
@@ -58,14 +71,14 @@ fn write(
     let options = ExportOptions::default();
     let failed = |error: tracesmith_interop::Error| sentence(&error);
     match exporter.way {
-        Way::Stream(export) => put_in_place(path, |path| {
+        Way::Stream(export) => replace(path, |path| {
             let mut file = File::create(path).map_err(|error| sentence(&error))?;
             let mut out = Out::new(&mut file);
             let report = export(trace, &options, &mut out).map_err(failed)?;
             out.finish().map_err(failed)?;
             Ok(report)
         }),
-        Way::File(export) => put_in_place(path, |path| export(trace, &options, path).map_err(failed)),
+        Way::File(export) => replace(path, |path| export(trace, &options, path).map_err(failed)),
         Way::Folder(export) => {
             fs::create_dir_all(path).map_err(|error| sentence(&error))?;
             export(trace, &options, path).map_err(failed)
@@ -75,25 +88,4 @@ fn write(
             write_folder(exporter, export, trace, &options, path).map_err(failed)
         }
     }
-}
-
-/// Calls `write` with a temporary path in the same folder, and renames the file when it is complete. A pipe or a device
-/// is written directly.
-fn put_in_place<R>(path: &Path, write: impl FnOnce(&Path) -> Result<R, String>) -> Result<R, String> {
-    static WRITTEN: AtomicU32 = AtomicU32::new(0);
-    if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
-        return write(path);
-    }
-    // Behind a symbolic link, if it leads to a file.
-    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let number = WRITTEN.fetch_add(1, Ordering::Relaxed);
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".partial-{}-{number}", std::process::id()));
-    let partial = path.with_file_name(name);
-    let written = write(&partial).and_then(|written| {
-        fs::rename(&partial, &path).map_err(|error| sentence(&error))?;
-        Ok(written)
-    });
-    // The first error matters more than a file that remains.
-    written.inspect_err(|_| drop(fs::remove_file(&partial)))
 }

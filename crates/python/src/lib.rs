@@ -14,6 +14,7 @@ mod export;
 mod job;
 mod nvtx;
 mod position;
+mod replacement;
 mod session;
 mod sql;
 mod stream;
@@ -30,7 +31,7 @@ mod _native {
     #[pymodule_export]
     use super::error::{NativeError, UsageError};
     #[pymodule_export]
-    use super::export::export;
+    use super::export::{copy, export};
     #[pymodule_export]
     use super::nvtx::{Range, mark, range_end};
     #[pymodule_export]

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyInt};
 use tracesmith_sql::{Error, Limits, Parameters, Value};
@@ -111,6 +111,12 @@ fn value_of(value: &Bound<'_, PyAny>) -> PyResult<Value> {
     if value.cast::<PyInt>().is_err()
         && let Ok(number) = value.extract::<f64>()
     {
+        if number.is_nan() {
+            // SQLite makes it null, which equals nothing.
+            return Err(PyValueError::new_err(
+                "a parameter is nan, which SQL does not have; pass None for null",
+            ));
+        }
         return Ok(Value::Real(number));
     }
     Err(PyTypeError::new_err(format!(

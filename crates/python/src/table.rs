@@ -1,5 +1,6 @@
 //! Tables of a trace: which rows and columns to read, and their rows.
 
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use arrow_array::{RecordBatch, RecordBatchReader};
@@ -146,18 +147,19 @@ impl Table {
         Ok(Batches::new(&schema, batches))
     }
 
-    /// Reads the first rows, and no blocks after them.
+    /// Reads the first rows, and few blocks after them: one block at first, then twice as many each time.
     fn head(&self, py: Python<'_>, count: usize) -> PyResult<Batches> {
         let (table, mut scan) = (self.table.clone(), self.scan.clone());
         let read = job::run(py, None, move |job| {
             scan.cancel = job.cancel.clone();
-            let batches = table.scan(&scan)?;
+            scan.first_blocks = Some(NonZeroUsize::MIN);
+            let mut batches = table.scan(&scan)?;
             let schema = batches.schema();
             let (mut taken, mut left) = (Vec::new(), count);
-            for batch in batches {
-                if left == 0 {
+            while left > 0 {
+                let Some(batch) = batches.next() else {
                     break;
-                }
+                };
                 let batch = batch?;
                 let rows = batch.num_rows().min(left);
                 left -= rows;

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -16,6 +17,17 @@ use crate::table::Table;
 #[pyclass(frozen, module = "tracesmith._native")]
 pub(crate) struct Trace {
     pub(crate) trace: Arc<tracesmith_trace::Trace>,
+    /// Whether every block was read once.
+    is_checked: AtomicBool,
+}
+
+impl From<tracesmith_trace::Trace> for Trace {
+    fn from(trace: tracesmith_trace::Trace) -> Self {
+        Trace {
+            trace: Arc::new(trace),
+            is_checked: AtomicBool::new(false),
+        }
+    }
 }
 
 #[pymethods]
@@ -26,9 +38,7 @@ impl Trace {
         let shown = path.display().to_string();
         let trace = job::run(py, None, move |_| tracesmith_interop::open(&path))?;
         let trace = trace.map_err(|error| open_error(&error, &shown))?;
-        Ok(Trace {
-            trace: Arc::new(trace),
-        })
+        Ok(trace.into())
     }
 
     /// Opens a file that is in memory.
@@ -36,18 +46,14 @@ impl Trace {
     fn from_bytes(py: Python<'_>, bytes: Vec<u8>) -> PyResult<Self> {
         let trace = job::run(py, None, move |_| tracesmith_interop::open_bytes(bytes))?;
         let trace = trace.map_err(|error| open_error(&error, "from memory"))?;
-        Ok(Trace {
-            trace: Arc::new(trace),
-        })
+        Ok(trace.into())
     }
 
     /// Opens several files as one trace, such as the ranks of a job.
     #[staticmethod]
     fn open_merged(py: Python<'_>, paths: Vec<PathBuf>) -> PyResult<Self> {
         let trace = job::run(py, None, move |_| merged(&paths))??;
-        Ok(Trace {
-            trace: Arc::new(trace),
-        })
+        Ok(trace.into())
     }
 
     /// The table or view of this name.
@@ -85,6 +91,7 @@ impl Trace {
         let health = self.trace.health();
         let mut answer = json(&health)?;
         answer["good"] = serde_json::Value::Bool(health.is_good());
+        answer["checked"] = serde_json::Value::Bool(self.is_checked.load(Ordering::Acquire));
         Ok(answer.to_string())
     }
 
@@ -92,11 +99,11 @@ impl Trace {
     #[pyo3(signature = (progress=None))]
     fn verify(&self, py: Python<'_>, progress: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         let trace = Arc::clone(&self.trace);
-        let verified: Result<(), std::convert::Infallible> = job::run(py, progress, move |job| {
-            trace.verify(&job.progress());
-            Ok(())
+        let verified = job::run(py, progress, move |job| {
+            trace.verify(&job.progress(), &job.cancel)
         })?;
-        let Ok(()) = verified;
+        verified.map_err(|error| trace_error(&error))?;
+        self.is_checked.store(true, Ordering::Release);
         Ok(())
     }
 

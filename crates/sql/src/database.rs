@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::functions::FUNCTIONS;
 use crate::ids;
 use crate::names::FOREIGN_VIEWS;
-use crate::parameters::Parameters;
+use crate::parameters::{Parameters, without_value};
 use crate::relation::{NamedTrace, Relation, Shared};
 use crate::result::{RowCell, RowKind, RowTable};
 use crate::table::register;
@@ -297,8 +297,12 @@ impl Statement<'_> {
         let count = self.columns.len();
         let database = self.database;
         if !self.has_values {
+            let first = self.parameters().into_iter().next().flatten();
+            let words = without_value(0, first);
             return Err(Error::Query {
-                message: "the query has parameters without values".to_owned(),
+                message: format!(
+                    "{words}; write the value into the query, or pass params to sql() in Python"
+                ),
             });
         }
         let mut rows = self.statement.raw_query();

@@ -49,10 +49,8 @@ impl Parameters {
                 for (index, name) in wanted.into_iter().enumerate() {
                     let found = values.iter().find(|(given, _)| Some(given) == name.as_ref());
                     let Some((_, value)) = found else {
-                        let shown =
-                            name.map_or_else(|| format!("number {}", index + 1), |name| format!("'{name}'"));
                         return Err(Error::Query {
-                            message: format!("the parameter {shown} of the query has no value"),
+                            message: without_value(index, name),
                         });
                     };
                     statement.bind_value(index + 1, value.clone())?;
@@ -61,4 +59,10 @@ impl Parameters {
         }
         Ok(())
     }
+}
+
+/// What is wrong with a parameter, by its position from 0 and its name.
+pub(crate) fn without_value(index: usize, name: Option<String>) -> String {
+    let shown = name.map_or_else(|| format!("number {}", index + 1), |name| format!("'{name}'"));
+    format!("the parameter {shown} of the query has no value")
 }

@@ -1,14 +1,19 @@
 //! Tables and views, as scans read them.
 
+use std::fs;
+use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, UInt64Type};
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::DataType;
+use tracesmith_format::tables::Counter;
+use tracesmith_format::{ClockId, Timestamp, Writer, WriterOptions};
 use tracesmith_trace::tables::{Cancel, ColumnKind, Condition, Scan, TableKind, catalog};
-use tracesmith_trace::{Error, Query, Trace};
+use tracesmith_trace::{Error, ProgressFn, Query, Trace};
 
 fn fixture(name: &str) -> Arc<Trace> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -198,6 +203,55 @@ fn a_cancelled_scan_ends_with_an_error() {
     cancel.cancel();
     assert!(matches!(batches.next(), Some(Err(Error::Cancelled))));
     assert!(batches.next().is_none());
+}
+
+#[test]
+fn a_scan_of_the_first_rows_reads_one_block_at_first() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("many.sbt");
+    let mut writer = Writer::new(fs::File::create(&path).unwrap(), WriterOptions::default()).unwrap();
+    for number in 0..40 {
+        let counter = Counter {
+            time: Timestamp(number),
+            ..Counter::default()
+        };
+        writer.push(ClockId::NONE, &counter).unwrap();
+        writer.flush().unwrap();
+    }
+    writer.finish().unwrap();
+    let trace = Arc::new(Trace::open(&path).unwrap());
+    let read = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&read);
+    let scan = Scan {
+        first_blocks: NonZeroUsize::new(1),
+        progress: Some(Arc::new(move |_| {
+            counted.fetch_add(1, Ordering::Relaxed);
+        })),
+        ..Scan::default()
+    };
+    let mut batches = trace.table("counters").unwrap().scan(&scan).unwrap();
+    assert_eq!(read.load(Ordering::Relaxed), 0, "nothing is needed yet");
+    assert_eq!(batches.next().unwrap().unwrap().num_rows(), 1);
+    assert_eq!(read.load(Ordering::Relaxed), 1);
+    assert_eq!(batches.next().unwrap().unwrap().num_rows(), 1);
+    assert_eq!(read.load(Ordering::Relaxed), 3);
+    assert_eq!(batches.map(|batch| batch.unwrap().num_rows()).sum::<usize>(), 38);
+}
+
+#[test]
+fn checking_a_trace_can_be_cancelled() {
+    let trace = fixture("demo-h200.sbt");
+    let cancel = Cancel::default();
+    let read = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&read);
+    let progress: ProgressFn = Arc::new(move |_| {
+        counted.fetch_add(1, Ordering::Relaxed);
+    });
+    cancel.cancel();
+    assert!(matches!(trace.verify(&progress, &cancel), Err(Error::Cancelled)));
+    assert_eq!(read.load(Ordering::Relaxed), 0);
+    trace.verify(&progress, &Cancel::default()).unwrap();
+    assert!(read.load(Ordering::Relaxed) > 0);
 }
 
 #[test]

@@ -124,6 +124,8 @@ class Health(Report):
 
     good: bool
     """The same as `is_good`, as JSON names it."""
+    checked: bool
+    """Whether the whole file was read: see `Trace.verify`."""
     recorded: Items[HealthEntry]
     """What the recorder noted."""
     damage: Items[DamagedPart]
@@ -150,4 +152,5 @@ class Health(Report):
         return lines
 
     def _parts(self) -> Iterator[Part]:
-        yield Part("health: " + ("no known loss" if self.good else "incomplete"), remarks=self.problems)
+        state = "incomplete" if not self.good else "good" if self.checked else "no known loss"
+        yield Part(f"health: {state}", remarks=self.problems)

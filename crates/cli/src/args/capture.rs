@@ -20,7 +20,8 @@ pub(crate) struct ProfileArgs {
     /// Stop when the program exits (primary), or when all processes that it started have exited (all)
     #[arg(long, value_enum, default_value = "primary", value_name = "WHOM")]
     pub(crate) wait: WaitArg,
-    /// Pass signals on to all processes of this process group, for programs that start this command in a group of its own
+    /// Pass SIGINT, SIGQUIT and SIGHUP on to all processes of this process group, for programs that start this command in a
+    /// group of its own
     #[arg(long, hide = true)]
     pub(crate) signal_group: bool,
     /// Record with NVIDIA's nsys and import the result; other capture options than -o and --force are ignored

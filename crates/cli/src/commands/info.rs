@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use tracesmith_format::tables::{Device, Process};
 use tracesmith_format::{BlockKind, StringId};
+use tracesmith_trace::tables::Cancel;
 use tracesmith_trace::{HealthReport, Trace, units};
 
 use crate::args::{Format, InfoArgs};
@@ -61,7 +62,8 @@ pub(crate) fn run(args: &InfoArgs, output: &mut Output) -> anyhow::Result<()> {
     ));
     let checked = Checked::of(args, trace.file_bytes());
     if checked != Checked::Partly {
-        trace.verify(&Progress::new("checking", trace.file_bytes(), output.bar()).into_fn());
+        let progress = Progress::new("checking", trace.file_bytes(), output.bar());
+        trace.verify(&progress.into_fn(), &Cancel::default())?;
     }
     let kinds = sizes_by_kind(&trace);
     let source = Source::of(&trace, &args.file);

@@ -152,6 +152,21 @@ impl TraceRows {
         self.health.first(HealthCause::CONFLICT)
     }
 
+    /// In how many processes another profiler keeps GPU work from being recorded.
+    pub(crate) fn conflicts(&self) -> usize {
+        self.health.conflicts()
+    }
+
+    /// Whether there are rows of processes. Counters have rows without any process.
+    pub(crate) fn has_process_rows(&self) -> bool {
+        let counters = self.counts.counters;
+        let of_counters = RowCounts {
+            counters,
+            ..RowCounts::default()
+        };
+        self.counts != of_counters
+    }
+
     /// Why data are missing, as far as that is known.
     pub(crate) fn missing(&self) -> Vec<String> {
         self.health.missing()

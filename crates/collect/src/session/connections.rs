@@ -127,7 +127,11 @@ impl Session {
             Err(reason) => return self.note_failure(position, reason),
         };
         match message {
-            Message::Done => drop(self.targets[position].answered()),
+            Message::Done => {
+                if self.targets[position].answered() == Some(Order::Open) {
+                    self.opened += 1;
+                }
+            }
             Message::Failed(reason) => {
                 let _ = self.targets[position].answered();
                 self.note_failure(position, reason);

@@ -62,6 +62,14 @@ impl Session {
         }
     }
 
+    /// Whether the new trace would replace one, and has not done so yet.
+    pub(crate) fn keeps_earlier_trace(&mut self) -> bool {
+        match &mut self.store {
+            Store::Stream(trace) => trace.file.keeps_earlier_content(),
+            Store::Flight(_) => false,
+        }
+    }
+
     /// Drops the session and deletes the unfinished trace. A trace that would have been replaced stays.
     pub(crate) fn abandon(self) {
         if let Store::Stream(trace) = self.store {

@@ -21,7 +21,7 @@ use crate::model::stacks::{FrameView, Pieces, StackNode, StackTables, StackView}
 use crate::model::strings::Strings;
 use crate::model::table::{TableView, TraceFile};
 use crate::query::{Progress, ProgressFn};
-use crate::tables::{KnownViews, Texts};
+use crate::tables::{Cancel, KnownViews, Texts};
 
 macro_rules! trace {
     ($($field:ident: $row:ident,)*) => {
@@ -165,17 +165,25 @@ impl Trace {
         health
     }
 
-    /// Reads every block once and notes what is damaged. `progress` is told of each.
-    pub fn verify(&self, progress: &ProgressFn) {
-        self.blocks().par_iter().for_each_init(
+    /// Reads every block once and notes what is damaged. Calls `progress` with each block.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Cancelled`], once `cancel` is set.
+    pub fn verify(&self, progress: &ProgressFn, cancel: &Cancel) -> Result<(), Error> {
+        self.blocks().par_iter().try_for_each_init(
             || self.file.reader.decoder(),
             |decoder, block| {
+                if cancel.is_cancelled() {
+                    return Err(Error::Cancelled);
+                }
                 progress(Progress::Read(block.header.total_length()));
                 if let Err(error) = decoder.payload(block) {
                     self.file.note(block, error);
                 }
+                Ok(())
             },
-        );
+        )
     }
 
     /// The bytes that each column of each table takes in the file. Blocks that cannot be read are in [`Trace::health`].

@@ -1,6 +1,7 @@
 //! Reading rows of a table.
 
 use std::collections::VecDeque;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -38,6 +39,10 @@ pub struct Scan {
     /// Ends the scan with [`Error::Cancelled`] once it is set.
     #[serde(skip)]
     pub cancel: Cancel,
+    /// How many blocks to read at first, for a reader that may need only the first rows. Each time more blocks are needed,
+    /// it is twice as many. Without this, all cores read ahead.
+    #[serde(skip)]
+    pub first_blocks: Option<NonZeroUsize>,
 }
 
 /// A switch that ends a scan, from any thread.
@@ -163,6 +168,7 @@ impl Table {
             plan: Arc::new(plan),
             blocks: VecDeque::new(),
             ready: VecDeque::new(),
+            ahead: scan.first_blocks.map_or(usize::MAX, NonZeroUsize::get),
             failed: false,
         };
         match self.source {
@@ -314,6 +320,8 @@ pub struct Batches {
     plan: Arc<Plan>,
     blocks: VecDeque<Block>,
     ready: VecDeque<RecordBatch>,
+    /// How many blocks to read next, at most.
+    ahead: usize,
     failed: bool,
 }
 
@@ -465,7 +473,10 @@ impl Iterator for Batches {
 
     fn next(&mut self) -> Option<Self::Item> {
         while self.ready.is_empty() && !self.blocks.is_empty() && !self.failed {
-            let ahead = (rayon::current_num_threads() * 2).min(self.blocks.len());
+            let ahead = (rayon::current_num_threads() * 2)
+                .min(self.ahead)
+                .min(self.blocks.len());
+            self.ahead = self.ahead.saturating_mul(2);
             let blocks: Vec<Block> = self.blocks.drain(..ahead).collect();
             match self.read_blocks(&blocks) {
                 Ok(batches) => self.ready.extend(batches),

@@ -46,6 +46,11 @@ trait Recorder {
     }
     /// The command that records. The program to record follows.
     fn record(&self, program: &Path, base: &Path) -> anyhow::Result<Command>;
+    /// Whether the recording ended as requested, although the profiler failed with this code. The program's exit code is not
+    /// known then.
+    fn is_end(&self, _code: i32) -> bool {
+        false
+    }
     /// Converts a recording to files that can be imported.
     fn export(&self, program: &Path, base: &Path) -> anyhow::Result<Vec<PathBuf>>;
     /// Extensions of its files, for users who want to keep them.
@@ -91,7 +96,10 @@ fn record(recorder: &dyn Recorder, args: &ProfileArgs, output: &mut Output) -> a
     let mut command = recorder.record(&program, &base)?;
     let status = run_to_end(command.args(&args.command))
         .with_context(|| format!("starting {}", recorder.program()))?;
-    let exit = exit_of(status);
+    let exit = match status.code() {
+        Some(code) if recorder.is_end(code) => Exit::Code(0),
+        _ => exit_of(status),
+    };
     let imported = recorder.export(&program, &base).and_then(|files| {
         import_files(&files, recorder, &out, output)?;
         if args.keep_trace {

@@ -9,6 +9,9 @@ use tracesmith_interop::import::xctrace_tables;
 
 use super::Recorder;
 
+/// The exit code of xctrace if its time limit has ended the program. The recording is complete.
+const LIMIT_REACHED: i32 = 54;
+
 pub(super) struct Xctrace<'a> {
     /// The template to record.
     pub(super) template: &'a str,
@@ -51,6 +54,10 @@ impl Recorder for Xctrace<'_> {
         }
         command.args(["--launch", "--"]);
         Ok(command)
+    }
+
+    fn is_end(&self, code: i32) -> bool {
+        self.duration.is_some() && code == LIMIT_REACHED
     }
 
     fn export(&self, program: &Path, base: &Path) -> anyhow::Result<Vec<PathBuf>> {

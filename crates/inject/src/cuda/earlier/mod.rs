@@ -370,7 +370,7 @@ fn attempt(
     >,
 ) -> Result<(Subscriber, Option<Subscription>), Error> {
     let cupti = multiplexer.cupti();
-    check_that_nothing_is_enabled(cupti)?;
+    let left_on = check_that_nothing_is_enabled(cupti)?;
     let callers = lock(&CALLERS).clone();
     if memory::holds_any(&callers, &interpose::real_addresses()) {
         return Err(refuse(Refusal::LookedUp));
@@ -380,6 +380,10 @@ fn attempt(
         Err(error) if error.code() != Some(i64::from(result::MULTIPLE_SUBSCRIBERS)) => return Err(error),
         Err(_) => (None, Some(subscription_of(cupti, &callers)?)),
     };
+    if let Some(kind) = left_on {
+        // Nobody else has subscribed, so only the search has enabled it. It was on, so it can be off.
+        let _ = cupti.disable(kind);
+    }
     // What CUPTI has in buffers of the client's goes to the client before its functions are replaced. Nothing is enabled, so
     // no others are lent. A failure shows in the client's own flush.
     let _ = cupti.flush(Flush::Forced);
@@ -430,16 +434,13 @@ fn subscription_of(cupti: &Cupti, callers: &[Range<u64>]) -> Result<Subscription
     state::subscription(cupti, callers).ok_or_else(|| refuse(Refusal::Subscribed))
 }
 
-fn check_that_nothing_is_enabled(cupti: &Cupti) -> Result<(), Error> {
+/// Returns the kind that the search for enabled ones has left on, if it has found nothing and nobody seems to be there.
+fn check_that_nothing_is_enabled(cupti: &Cupti) -> Result<Option<u32>, Error> {
     match state::enabled_kinds(cupti) {
-        Some(0) => Ok(()),
-        Some(kinds) => Err(refuse(Refusal::Recording(kinds))),
-        // Nobody seems to be there, so nobody else has enabled what the search left on.
-        None if lock(&CALLERS).is_empty() => {
-            state::disable_searched_kinds(cupti);
-            Ok(())
-        }
-        None => Err(refuse(Refusal::Unknown)),
+        Ok(0) => Ok(None),
+        Ok(kinds) => Err(refuse(Refusal::Recording(kinds))),
+        Err(search) if lock(&CALLERS).is_empty() => Ok(search.left_on),
+        Err(_) => Err(refuse(Refusal::Unknown)),
     }
 }
 

@@ -92,26 +92,23 @@ fn only_element(head: u64, [next, previous]: [u64; 2]) -> Option<u64> {
     (back == head && forth == head && can_be_object(element)).then_some(element)
 }
 
-/// The kinds that are enabled, one bit for each; none if that cannot be found out. What the client has enabled stays so.
-pub(super) fn enabled_kinds(cupti: &Cupti) -> Option<u64> {
+/// Which kinds are enabled was not found.
+pub(super) struct NotFound {
+    /// A kind that the search enabled. It is left on, because a client may have enabled it before.
+    pub(super) left_on: Option<u32>,
+}
+
+/// The kinds that are enabled, one bit for each. What the client has enabled stays so.
+pub(super) fn enabled_kinds(cupti: &Cupti) -> Result<u64, NotFound> {
     let function = cupti.subscribing() as u64;
     let [first, second] = HARMLESS;
     let cells = Cells::read(function).that_follow(cupti, first, || Cells::read(function))?;
     let enabled = cells.union()?;
     if enabled & (1 << second) != 0 {
         // A session of its own has it. To disable it would take records from it.
-        return Some(enabled);
+        return Ok(enabled);
     }
     cells.that_follow(cupti, second, || cells.now())?.union()
-}
-
-/// Disables the kinds that the search enabled. A search without a result leaves a kind on, because a client may have
-/// enabled it before.
-pub(super) fn disable_searched_kinds(cupti: &Cupti) {
-    for number in HARMLESS {
-        // A kind that this CUPTI does not have was never on.
-        let _ = cupti.disable(number);
-    }
 }
 
 /// Words that can be the one with the enabled kinds: variables of the library, and what they point to. Each with its
@@ -132,17 +129,17 @@ impl Cells {
         Self(cells)
     }
 
-    /// Those whose bit is set while a kind is enabled, and only then; `read` reads all that can be such words then. None if
-    /// there are none: then the kind is left on, because it may have been on before.
+    /// Those whose bit is set while a kind is enabled, and only then; `read` reads all that can be such words then. If there
+    /// are none, the kind is left on.
     ///
     /// CUPTI makes its state when the first kind of a process is enabled, so a word may be new. (Seen in CUPTI 13.0, in a
     /// PyTorch program that had never used torch.profiler.)
-    fn that_follow(&self, cupti: &Cupti, number: u32, read: impl FnOnce() -> Self) -> Option<Self> {
+    fn that_follow(&self, cupti: &Cupti, number: u32, read: impl FnOnce() -> Self) -> Result<Self, NotFound> {
         let bit = 1 << number;
-        if self.0.is_empty() {
-            return None;
+        // CUPTI does not have every kind.
+        if self.0.is_empty() || cupti.enable(number).is_err() {
+            return Err(NotFound { left_on: None });
         }
-        cupti.enable(number).ok()?; // a kind that it does not have
         let mut cells = read();
         let is_new_or = |address, is: &dyn Fn(u64) -> bool| self.at(address).is_none_or(is);
         cells
@@ -156,9 +153,11 @@ impl Cells {
             .retain(|(address, word)| word & bit == 0 && is_new_or(*address, &|was| was == *word));
         if cells.0.is_empty() {
             let _ = cupti.enable(number);
-            return None;
+            return Err(NotFound {
+                left_on: Some(number),
+            });
         }
-        Some(cells)
+        Ok(cells)
     }
 
     /// What they are now.
@@ -174,9 +173,10 @@ impl Cells {
     }
 
     /// What all that are left are, together: where several are left, none may have a kind.
-    fn union(&self) -> Option<u64> {
+    fn union(&self) -> Result<u64, NotFound> {
         let values = self.0.iter().map(|cell| cell.1);
-        values.reduce(|all, value| all | value)
+        let union = values.reduce(|all, value| all | value);
+        union.ok_or(NotFound { left_on: None })
     }
 }
 

@@ -21,7 +21,7 @@ use std::{
     ptr,
     sync::{
         Mutex,
-        atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering},
     },
 };
 
@@ -54,7 +54,11 @@ use crate::{
 static CURRENT: AtomicPtr<CuptiMultiplexer> = AtomicPtr::new(ptr::null_mut());
 static OPENING: Mutex<()> = Mutex::new(());
 
-/// Whether the process that this one is a fork of has opened CUPTI.
+/// How many threads of this process are opening CUPTI. They are counted before they lock [`OPENING`]: in the child of a
+/// fork, the lock may be held by a thread that is missing there.
+static OPENERS: AtomicU32 = AtomicU32::new(0);
+
+/// Whether the process that this one is a fork of has opened CUPTI, or was opening it.
 static IS_OF_PARENT: AtomicBool = AtomicBool::new(false);
 
 /// A user of CUPTI in this process.
@@ -97,7 +101,7 @@ pub(in crate::cuda) fn current() -> Option<&'static CuptiMultiplexer> {
 /// In the child of a fork there is none.
 pub(in crate::cuda) fn forget() {
     let parents = CURRENT.swap(ptr::null_mut(), Ordering::AcqRel);
-    if !parents.is_null() {
+    if !parents.is_null() || OPENERS.load(Ordering::Acquire) > 0 {
         IS_OF_PARENT.store(true, Ordering::Release);
     }
 }
@@ -114,6 +118,13 @@ impl CuptiMultiplexer {
         if let Some(multiplexer) = current() {
             return Ok(multiplexer);
         }
+        OPENERS.fetch_add(1, Ordering::AcqRel);
+        let opened = Self::open_once();
+        OPENERS.fetch_sub(1, Ordering::AcqRel);
+        opened
+    }
+
+    fn open_once() -> Result<&'static Self, Error> {
         let _one_at_a_time = lock(&OPENING);
         if let Some(multiplexer) = current() {
             return Ok(multiplexer);
@@ -262,5 +273,35 @@ impl CuptiMultiplexer {
     /// Whether there are such callbacks.
     pub(in crate::cuda) fn is_waiting(&self) -> bool {
         self.switches.is_waiting()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether CUPTI is that of the parent, in the child of a fork.
+    fn is_of_parent_after_fork() -> bool {
+        // SAFETY: the child only uses atomics, and leaves by `_exit`.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            forget();
+            // SAFETY: ends the child.
+            unsafe { libc::_exit(i32::from(is_of_parent())) };
+        }
+        let mut status = 0;
+        // SAFETY: waits for the child, and writes one word.
+        let waited = unsafe { libc::waitpid(child, &raw mut status, 0) };
+        assert_eq!(waited, child);
+        libc::WEXITSTATUS(status) == 1
+    }
+
+    #[test]
+    fn a_fork_while_a_thread_opens_cupti_does_not_wait_for_that_thread() {
+        assert!(!is_of_parent_after_fork());
+        OPENERS.fetch_add(1, Ordering::AcqRel);
+        let is_of_parent = is_of_parent_after_fork();
+        OPENERS.fetch_sub(1, Ordering::AcqRel);
+        assert!(is_of_parent);
     }
 }
