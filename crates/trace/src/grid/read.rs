@@ -199,12 +199,15 @@ fn track_of(key: RowKey, table: BlockKind) -> TrackKey {
 /// The samples of all counters.
 pub(super) type CounterSamples = Vec<(CounterKey, Vec<(u64, f64)>)>;
 
+/// Samples of counters before they are in order.
+type PlacedSamples = Vec<(CounterKey, Vec<(Position, f64)>)>;
+
 /// Reads all samples, in the order of their times.
 pub(super) fn read_counters(trace: &Trace, options: &GridOptions) -> Result<CounterSamples, Error> {
     let query = Query::default();
     let kept = Kept::new(trace.counters.rows(), size_of::<(Position, f64)>());
     trace.file.admit_rows("samples of counters", &[kept])?;
-    let parts: Vec<Vec<(CounterKey, Vec<(Position, f64)>)>> = counter_scan::places(trace, &query)
+    let parts: Vec<PlacedSamples> = counter_scan::places(trace, &query)
         .par_iter()
         .map_init(
             || trace.file.reader.decoder(),
@@ -216,7 +219,7 @@ pub(super) fn read_counters(trace: &Trace, options: &GridOptions) -> Result<Coun
         )
         .collect::<Result<_, Error>>()?;
     let mut known: FxHashMap<CounterKey, usize> = FxHashMap::default();
-    let mut counters: Vec<(CounterKey, Vec<(Position, f64)>)> = Vec::new();
+    let mut counters: PlacedSamples = Vec::new();
     for (key, samples) in parts.into_iter().flatten() {
         let number = *known.entry(key).or_insert_with(|| {
             counters.push((key, Vec::new()));
@@ -239,7 +242,7 @@ fn samples_of(
     query: &Query,
     decoder: &mut Decoder<'_, AnySource>,
     block: &Block,
-) -> Vec<(CounterKey, Vec<(Position, f64)>)> {
+) -> PlacedSamples {
     let Some(samples) = Samples::read(trace, query, decoder, block) else {
         return Vec::new();
     };

@@ -91,7 +91,7 @@ impl Slices {
     }
 
     /// The slices from a number on.
-    pub(super) fn iter_from(&self, number: usize) -> impl Iterator<Item = Slice> {
+    fn iter_from(&self, number: usize) -> impl Iterator<Item = Slice> {
         let after = self.before.partition_point(|before| *before <= number);
         let chunk = after.saturating_sub(1);
         let skipped = number - self.before.get(chunk).copied().unwrap_or(number);
@@ -108,15 +108,10 @@ impl Slices {
         self.iter_from(0)
     }
 
-    /// The slices from the first one on that is not over at a moment.
-    pub(super) fn from_moment(&self, moment: u64) -> impl Iterator<Item = Slice> {
-        self.iter_from(self.first_at(moment))
-    }
-
     /// The slices that overlap a stretch of time, those without length in it among them.
     pub(super) fn within(&self, from: u64, to: u64) -> impl Iterator<Item = Slice> {
         // Nothing starts after the end of all times.
-        self.from_moment(from)
+        self.iter_from(self.first_at(from))
             .take_while(move |slice| slice.start < to || to == u64::MAX)
     }
 
