@@ -11,6 +11,29 @@ export const CATEGORIES = 4;
 /** How many slices a cell's count stands for: the middle of a power of two. */
 const COUNTS = Float64Array.from({ length: 256 }, (_, code) => (code < 2 ? code : 1.5 * 2 ** (code - 1)));
 
+/**
+ * The runs of pixels in which most of the time goes to one shape.
+ * @param {Tiles} tiles @param {View} view @param {number} row @param {number} shape
+ * @returns {{from: number, to: number}[]} from the first pixel to the one after the last
+ */
+export function runsOf(tiles, view, row, shape) {
+  const level = tiles.levelOf(view);
+  const size = 2 ** level;
+  /** @type {{from: number, to: number}[]} */
+  const runs = [];
+  const last = Math.floor(view.to / size);
+  for (let cell = Math.max(0, Math.floor(view.from / size)); cell <= last; cell += 1) {
+    const cells = tiles.get(level, Math.floor(cell / CELLS), row);
+    if (cells?.kind !== 'spans' || cells.shapes[cell % CELLS] !== shape) continue;
+    const from = Math.floor(view.x(cell * size));
+    const to = Math.max(from + 1, Math.ceil(view.x((cell + 1) * size)));
+    const before = runs.at(-1);
+    if (before && from <= before.to) before.to = to;
+    else runs.push({ from, to });
+  }
+  return runs;
+}
+
 /** Buffers that are used again for every row. */
 export class CellStrip {
   /** Shares of 255 of each cell. @type {Uint8Array[]} */

@@ -1,7 +1,7 @@
 // Draws the rows of one frame: cells where slices are too many to be told apart, slices with names where they are not.
 
 import { duration } from '../core/units.js';
-import { CellStrip } from './cells.js';
+import { CellStrip, runsOf } from './cells.js';
 import { InkTable } from './inks.js';
 import { Labels } from './labels.js';
 import { Painter } from './paint.js';
@@ -32,6 +32,8 @@ import { ticks, tickStep } from './ticks.js';
 
 const LABEL_WIDTH = 30;
 const LABEL_HEIGHT = 11;
+/** Of the line under the places of a highlighted shape. */
+const RUN_HEIGHT = 6;
 const MAX_LABELS = 2000;
 const LABEL_ROOM = 5;
 /** A row shows slices when they have this many pixels on average, and asks for them a little before. */
@@ -209,6 +211,14 @@ export class Picture {
       image = this.#painter.heights(strip, view.width, height, inks, this.#grid);
     }
     this.#context.putImageData(image, 0, y);
+    if (scene.highlight !== null && track.slices > 0) this.#drawRuns(scene, row, scene.highlight, y, height);
+  }
+
+  /** Where most of the time of a row of cells goes to the highlighted shape. @param {Scene} scene @param {number} row @param {number} shape @param {number} y @param {number} height */
+  #drawRuns({ tiles, view, ratio }, row, shape, y, height) {
+    this.#context.fillStyle = /** @type {InkTable} */ (this.#inks).css('accent');
+    const part = Math.min(height, Math.round(RUN_HEIGHT * ratio));
+    for (const { from, to } of runsOf(tiles, view, row, shape)) this.#context.fillRect(from, y + height - part, to - from, part);
   }
 
   /** @param {number} ratio */

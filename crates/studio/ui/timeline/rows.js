@@ -53,12 +53,15 @@ export class RowList {
   hiddenTracks = 0;
   /** @type {Map<number, Item>} */
   #byTrack = new Map();
+  /** The groups that tracks are shown in. @type {Map<number, Group>} */
+  #groups = new Map();
   /** @type {Track[]} */
   #tracks;
 
   /** @param {Tracks} layout @param {RowChoices} choices */
   constructor(layout, choices) {
     this.#tracks = layout.tracks;
+    const home = new Map(layout.groups.map((group) => [group.id, group]));
     const [pinned, hidden, folded] = [choices.pinned, choices.hidden, choices.folded].map((keys) => new Set(keys));
     for (const group of grouped(layout, choices)) {
       const key = groupKey(group);
@@ -69,8 +72,10 @@ export class RowList {
       const isFolded = folded.has(key);
       this.#add({ group, key, label: group.label, track: isFolded ? representative(shown) : null, isGroup: true, isFolded });
       for (const track of shown) {
+        this.#groups.set(track.id, group);
         const isTrackFolded = folded.has(track.key);
-        const item = { group, key: track.key, label: track.label, track, isGroup: false, isFolded: isTrackFolded };
+        const label = track.group === group.id ? track.label : `${track.label} · ${home.get(track.group)?.label}`;
+        const item = { group, key: track.key, label, track, isGroup: false, isFolded: isTrackFolded };
         if (pinned.has(track.key)) this.#pin(item);
         if (!isFolded) this.#add(item);
       }
@@ -86,6 +91,12 @@ export class RowList {
   itemOfRow(row) {
     const track = this.trackOfRow(row);
     return track ? this.#byTrack.get(track.id) ?? null : null;
+  }
+
+  /** The head of the group that shows a track, or would if it were not folded. @param {Track} track @returns {Item | null} */
+  headOf(track) {
+    const group = this.#groups.get(track.id);
+    return this.items.find((item) => item.isGroup && item.group === group) ?? null;
   }
 
   /** @param {number} row @returns {Track | null} */
@@ -128,10 +139,25 @@ export function groupKey(group) {
   return `@${group.id}`;
 }
 
-/** @param {Tracks} layout @param {RowChoices} choices */
+/** The groups of the layout, or with what a process does on devices beside what it does on the host. @param {Tracks} layout @param {RowChoices} choices @returns {Group[]} */
 function grouped(layout, choices) {
-  const order = choices.grouping === 'device' ? ['device', 'process', 'counters'] : ['process', 'device', 'counters'];
-  return [...layout.groups].sort((a, b) => order.indexOf(a.kind) - order.indexOf(b.kind));
+  if (choices.grouping === 'device') return layout.groups;
+  const ids = new Set(layout.groups.filter(({ kind }) => kind === 'process').map(({ id }) => id));
+  const ofProcess = (/** @type {number} */ id) => {
+    const process = `process:${processOf(layout.tracks[id])}`;
+    return ids.has(process) ? process : layout.tracks[id].group;
+  };
+  const groups = layout.groups.map((group) => {
+    const tracks = layout.groups.flatMap((other) => other.tracks).filter((id) => ofProcess(id) === group.id);
+    return { ...group, tracks };
+  });
+  return [...groups.filter(({ kind }) => kind === 'process'), ...groups.filter(({ kind }) => kind !== 'process')];
+}
+
+/** The process in the key of a track: `stream:DEVICE.PROCESS…`, `calls:PROCESS…`. @param {Track} track */
+function processOf({ key, kind }) {
+  const [first, second] = key.slice(key.indexOf(':') + 1).split('.');
+  return ['calls', 'host', 'markers'].includes(kind) ? first : second;
 }
 
 /** @param {Track} track @param {Group} group @param {RowChoices} choices */

@@ -135,7 +135,7 @@ export class Timeline extends HTMLElement {
   /** Where the lane of a row is, in CSS pixels from the top of the canvas. @param {number} row @returns {Place | null} */
   place(row) {
     const track = this.rows.trackOfRow(row);
-    const item = this.rows.itemOfRow(row) ?? this.rows.items.find(({ isGroup, group }) => isGroup && group.id === track?.group);
+    const item = this.rows.itemOfRow(row) ?? (track && this.rows.headOf(track));
     if (!item) return null;
     const top = item.isPinned ? item.y : item.y + this.rows.pinnedHeight - this.scrolled;
     if (item.isGroup || !item.track) return { top: top + PADDING, height: item.height - 2 * PADDING };
@@ -306,8 +306,8 @@ export class Timeline extends HTMLElement {
   /** Scrolls to a row. @param {number} row */
   #reveal(row) {
     const track = this.rows.trackOfRow(row);
-    const group = `@${track?.group}`;
     const { folded, hidden } = store.get().rows;
+    const group = (track && this.rows.headOf(track)?.key) ?? `@${track?.group}`;
     if (folded.includes(group) || hidden.includes(track?.key ?? '')) {
       store.chooseRows({ folded: folded.filter((key) => key !== group), hidden: hidden.filter((key) => key !== track?.key) });
     }
