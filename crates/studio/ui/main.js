@@ -28,11 +28,17 @@ function showBanner() {
   const { connection, layout, session } = store.get();
   const banner = find('#banner');
   const text =
-    connection === 'offline' ? 'The server does not answer. The page connects again as soon as it does.'
-    : connection === 'denied' ? 'The server refused the key of this page. Open the address that `tracesmith studio` printed.'
-    : layout?.state === 'failed' ? `Cannot read the trace: ${layout.error ?? 'unknown error'}`
-    : layout?.state === 'reading' ? `Reading the trace: ${Math.round(layout.progress * 100)} %`
-    : session || connection !== 'online' ? '' : 'Connecting…';
+    connection === 'offline'
+      ? 'The server does not answer. The page connects again as soon as it does.'
+      : connection === 'denied'
+        ? 'The server refused the key of this page. Open the address that `tracesmith studio` printed.'
+        : layout?.state === 'failed'
+          ? `Cannot read the trace: ${layout.error ?? 'unknown error'}`
+          : layout?.state === 'reading'
+            ? `Reading the trace: ${Math.round(layout.progress * 100)} %`
+            : session || connection !== 'online'
+              ? ''
+              : 'Connecting…';
   banner.hidden = text === '';
   banner.dataset.kind = layout?.state === 'reading' ? 'progress' : 'problem';
   if (banner.textContent !== text) fill(banner, text ? h('span', {}, text) : null);

@@ -30,7 +30,10 @@ export function takeKey() {
   const found = /(?:^#|&)key=([0-9a-fA-F]+)/.exec(location.hash);
   if (!found) return;
   sessionStorage.setItem(KEY_NAME, found[1]);
-  const rest = location.hash.replace(/^#/, '').split('&').filter((part) => !part.startsWith('key='));
+  const rest = location.hash
+    .replace(/^#/, '')
+    .split('&')
+    .filter((part) => !part.startsWith('key='));
   const hash = rest.filter(Boolean).join('&');
   history.replaceState(history.state, '', hash ? `#${hash}` : location.pathname + location.search);
 }
@@ -49,7 +52,8 @@ export async function getJson(path, query, options = {}) {
 }
 
 /**
- * A JSON answer whose integers are exact: those that a Number cannot hold become bigint, where the browser hands out the
+ * A JSON answer whose integers are exact: those that a Number cannot hold become bigint, where the browser hands out
+ * the
  * source text of numbers.
  * @template T
  * @param {string} path

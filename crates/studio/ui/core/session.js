@@ -61,7 +61,8 @@ async function load() {
   const { signal } = loading;
   const { trace } = store.get();
   if (trace < 0) return;
-  if (store.get().layout) store.set({ layout: null, shapes: new ShapeTable([]), steps: [], stepNames: [] }, { history: 'none' });
+  if (store.get().layout)
+    store.set({ layout: null, shapes: new ShapeTable([]), steps: [], stepNames: [] }, { history: 'none' });
   try {
     for (;;) {
       /** @type {Layout} */
@@ -95,7 +96,11 @@ async function show(layout, signal) {
   store.set({ layout, shapes: new ShapeTable(shapes), rows: remembered(layout) }, { history: 'none' });
   const named = traceOfAddress();
   if (named === null || named === trace) await applyAddress();
-  else store.set({ window: { from: 0, to: layout.span_ns }, selection: null, area: null, marks: [], scroll: 0 }, { history: 'push' });
+  else
+    store.set(
+      { window: { from: 0, to: layout.span_ns }, selection: null, area: null, marks: [], scroll: 0 },
+      { history: 'push' },
+    );
 }
 
 /** Makes the state what the address says. */

@@ -151,7 +151,11 @@ class Store {
     this.set({ announcement: text }, { history: 'none' });
   }
 
-  /** The window nearest to `span` that lies around the trace and is not too short. @param {Span} span @returns {Span} */
+  /**
+   * The window nearest to `span` that lies around the trace and is not too short.
+   * @param {Span} span
+   * @returns {Span}
+   */
   clamp({ from, to }) {
     const whole = this.span();
     const length = Math.min(Math.max(to - from, Math.min(MIN_SPAN_NS, whole)), whole);
@@ -176,7 +180,10 @@ class Store {
   }
 }
 
-/** Times have three digits after the nanosecond, as in the address: what is read from there is what was. @param {number} ns */
+/**
+ * Times have three digits after the nanosecond, as in the address: what is read from there is what was.
+ * @param {number} ns
+ */
 export function roundTime(ns) {
   return Math.round(ns * 1000) / 1000;
 }

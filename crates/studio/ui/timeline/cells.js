@@ -78,7 +78,7 @@ export class CellStrip {
     this.count = 0;
     this.hasHole = false;
     this.isCounter = false;
-    for (let cell = first; cell <= last; ) {
+    for (let cell = first; cell <= last;) {
       const tile = Math.floor(cell / CELLS);
       const end = Math.min(last + 1, (tile + 1) * CELLS);
       this.#copy(tiles, level, row, cell, end, cell - first);
@@ -132,7 +132,10 @@ export class CellStrip {
     }
   }
 
-  /** Which cells each pixel has a part of, and how much of the pixel the first and the last of them take; the same for all rows. */
+  /**
+   * Which cells each pixel has a part of, and how much of the pixel the first and the last of them take; the same for
+   * all rows.
+   */
   #measure() {
     const [start, step, cells] = [this.#start, this.#step, this.#cells];
     const key = `${start} ${step} ${cells} ${this.#width}`;
@@ -154,7 +157,12 @@ export class CellStrip {
 
   /**
    * Copies cells of one tile, or those of the nearest coarser tile that is there.
-   * @param {Tiles} tiles @param {number} level @param {number} row @param {number} from @param {number} to @param {number} at
+   * @param {Tiles} tiles
+   * @param {number} level
+   * @param {number} row
+   * @param {number} from
+   * @param {number} to
+   * @param {number} at
    */
   #copy(tiles, level, row, from, to, at) {
     for (let up = 0; level + up <= tiles.top; up += 1) {
@@ -189,7 +197,7 @@ export class CellStrip {
    * @param {number} factor @param {number} offset
    */
   #copyCoarser(cells, from, to, at, factor, offset) {
-    for (let cell = from; cell < to; ) {
+    for (let cell = from; cell < to;) {
       const source = Math.floor(cell / factor);
       const end = Math.min(to, (source + 1) * factor);
       const [a, b, index] = [at + cell - from, at + end - from, source - offset];

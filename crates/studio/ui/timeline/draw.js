@@ -93,14 +93,24 @@ export class Picture {
     return drawn;
   }
 
-  /** Shares of a pixel column of a row by category, as last gathered for that row. @param {Scene} scene @param {number} row @param {number} x */
+  /**
+   * Shares of a pixel column of a row by category, as last gathered for that row.
+   * @param {Scene} scene
+   * @param {number} row
+   * @param {number} x
+   */
   sharesAt(scene, row, x) {
     this.#strip.gather(scene.tiles, scene.view, row, scene.span);
     this.#strip.sumShares();
     return this.#strip.sharesAt(x);
   }
 
-  /** Least and greatest value of a pixel column of a counter. @param {Scene} scene @param {number} row @param {number} x */
+  /**
+   * Least and greatest value of a pixel column of a counter.
+   * @param {Scene} scene
+   * @param {number} row
+   * @param {number} x
+   */
   valuesAt(scene, row, x) {
     this.#strip.gather(scene.tiles, scene.view, row, scene.span);
     this.#strip.sumValues();
@@ -121,7 +131,13 @@ export class Picture {
     }
   }
 
-  /** @param {Scene} scene @param {Item[]} items @param {number} offset @param {number} least CSS pixels that must be passed @param {Drawn} drawn */
+  /**
+   * @param {Scene} scene
+   * @param {Item[]} items
+   * @param {number} offset
+   * @param {number} least CSS pixels that must be passed
+   * @param {Drawn} drawn
+   */
   #drawItems(scene, items, offset, least, drawn) {
     const { ratio } = scene;
     this.#strips.begin(this.#canvas.width);
@@ -162,7 +178,12 @@ export class Picture {
     });
   }
 
-  /** The slices of all lanes, if they are here and few enough. @param {Scene} scene @param {number[]} lanes @returns {Blocks[] | null} */
+  /**
+   * The slices of all lanes, if they are here and few enough.
+   * @param {Scene} scene
+   * @param {number[]} lanes
+   * @returns {Blocks[] | null}
+   */
   #slicesOf({ view, slices }, lanes) {
     const most = view.width / PIXELS_PER_SLICE;
     const all = [];
@@ -174,7 +195,14 @@ export class Picture {
     return all;
   }
 
-  /** @param {Scene} scene @param {Track} track @param {number} row @param {Blocks} blocks @param {number} y @param {number} height */
+  /**
+   * @param {Scene} scene
+   * @param {Track} track
+   * @param {number} row
+   * @param {Blocks} blocks
+   * @param {number} y
+   * @param {number} height
+   */
   #drawSlices(scene, track, row, blocks, y, height) {
     const inks = /** @type {InkTable} */ (this.#inks);
     const { view, ratio, shapes } = scene;
@@ -192,7 +220,14 @@ export class Picture {
     });
   }
 
-  /** @param {Scene} scene @param {Track} track @param {number} row @param {number} y @param {number} height @param {Drawn} drawn */
+  /**
+   * @param {Scene} scene
+   * @param {Track} track
+   * @param {number} row
+   * @param {number} y
+   * @param {number} height
+   * @param {Drawn} drawn
+   */
   #drawCells(scene, track, row, y, height, drawn) {
     const { view, tiles, span, ratio } = scene;
     const strip = this.#strip;
@@ -214,11 +249,19 @@ export class Picture {
     if (scene.highlight !== null && track.slices > 0) this.#drawRuns(scene, row, scene.highlight, y, height);
   }
 
-  /** Where most of the time of a row of cells goes to the highlighted shape. @param {Scene} scene @param {number} row @param {number} shape @param {number} y @param {number} height */
+  /**
+   * Where most of the time of a row of cells goes to the highlighted shape.
+   * @param {Scene} scene
+   * @param {number} row
+   * @param {number} shape
+   * @param {number} y
+   * @param {number} height
+   */
   #drawRuns({ tiles, view, ratio }, row, shape, y, height) {
     this.#context.fillStyle = /** @type {InkTable} */ (this.#inks).css('accent');
     const part = Math.min(height, Math.round(RUN_HEIGHT * ratio));
-    for (const { from, to } of runsOf(tiles, view, row, shape)) this.#context.fillRect(from, y + height - part, to - from, part);
+    for (const { from, to } of runsOf(tiles, view, row, shape))
+      this.#context.fillRect(from, y + height - part, to - from, part);
   }
 
   /** @param {number} ratio */

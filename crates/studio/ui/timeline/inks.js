@@ -9,7 +9,10 @@ import { mix, pixelOf } from './paint.js';
 /** @typedef {import('./paint.js').Inks} Inks */
 /** @typedef {import('./strips.js').SliceInk} SliceInk */
 
-/** @type {Record<'light' | 'dark', Record<'paper' | 'surface' | 'grid' | 'line' | 'ink' | 'soft' | 'accent' | 'evidence' | 'critical', Rgb>>} */
+/**
+ * @type {Record<'light' | 'dark', Record<'paper' | 'surface' | 'grid' | 'line' | 'ink' | 'soft' | 'accent' | 'evidence'
+ * | 'critical', Rgb>>}
+ */
 const SCHEMES = {
   light: {
     paper: [255, 255, 255],
@@ -51,7 +54,10 @@ export class InkTable {
   /** @type {Map<string, Map<number, SliceInk & {rgb: Rgb}>>} */
   #slices = new Map();
 
-  /** @param {ShapeTable} shapes @param {number | null} highlight a shape that is drawn strongly, and all others faintly */
+  /**
+   * @param {ShapeTable} shapes
+   * @param {number | null} highlight a shape that is drawn strongly, and all others faintly
+   */
   constructor(shapes, highlight) {
     this.#shapes = shapes;
     this.#highlight = highlight;
@@ -117,7 +123,11 @@ export class InkTable {
     return [line, area, area, area];
   }
 
-  /** The colour, or a faint one for what is not the highlighted shape. @param {Rgb} color @param {number | null} shape */
+  /**
+   * The colour, or a faint one for what is not the highlighted shape.
+   * @param {Rgb} color
+   * @param {number | null} shape
+   */
   #faded(color, shape) {
     return this.#highlight === null || this.#highlight === shape ? color : mix(color, this.scheme.paper, FAINT_SHARE);
   }

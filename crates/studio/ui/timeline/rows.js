@@ -1,7 +1,10 @@
 // Which rows are shown, in which order, where, and how high: the layout of the trace and the person's choices of rows
 // make a list of items. An item is the head of a group, or a track with its lanes.
 
-/** @typedef {Pick<import('../core/answers.d.ts').Layout, 'tracks' | 'groups'>} Tracks the part of a layout that rows need */
+/**
+ * @typedef {Pick<import('../core/answers.d.ts').Layout, 'tracks' | 'groups'>} Tracks the part of a layout that rows
+ * need
+ */
 /** @typedef {import('../core/answers.d.ts').Track} Track */
 /** @typedef {import('../core/answers.d.ts').Group} Group */
 /** @typedef {import('../core/store.js').RowChoices} RowChoices */
@@ -66,11 +69,20 @@ export class RowList {
     for (const group of grouped(layout, choices)) {
       const key = groupKey(group);
       const tracks = group.tracks.map((id) => layout.tracks[id]);
-      const shown = tracks.filter((track) => !hidden.has(key) && !hidden.has(track.key) && matches(track, group, choices));
+      const shown = tracks.filter(
+        (track) => !hidden.has(key) && !hidden.has(track.key) && matches(track, group, choices),
+      );
       this.hiddenTracks += tracks.length - shown.length;
       if (shown.length === 0) continue;
       const isFolded = folded.has(key);
-      this.#add({ group, key, label: group.label, track: isFolded ? representative(shown) : null, isGroup: true, isFolded });
+      this.#add({
+        group,
+        key,
+        label: group.label,
+        track: isFolded ? representative(shown) : null,
+        isGroup: true,
+        isFolded,
+      });
       for (const track of shown) {
         this.#groups.set(track.id, group);
         const isTrackFolded = folded.has(track.key);
@@ -90,10 +102,14 @@ export class RowList {
   /** The item that shows a row, also a group's head that stands for it. @param {number} row @returns {Item | null} */
   itemOfRow(row) {
     const track = this.trackOfRow(row);
-    return track ? this.#byTrack.get(track.id) ?? null : null;
+    return track ? (this.#byTrack.get(track.id) ?? null) : null;
   }
 
-  /** The head of the group that shows a track, or would if it were not folded. @param {Track} track @returns {Item | null} */
+  /**
+   * The head of the group that shows a track, or would if it were not folded.
+   * @param {Track} track
+   * @returns {Item | null}
+   */
   headOf(track) {
     const group = this.#groups.get(track.id);
     return this.items.find((item) => item.isGroup && item.group === group) ?? null;
@@ -127,7 +143,12 @@ export class RowList {
   }
 }
 
-/** The lane of an item at a distance from its top. @param {Item} item @param {number} y @returns {number | null} the row */
+/**
+ * The lane of an item at a distance from its top.
+ * @param {Item} item
+ * @param {number} y
+ * @returns {number | null} the row
+ */
 export function rowAt(item, y) {
   if (!item.track) return null;
   const lane = Math.floor((y - PADDING) / item.laneHeight);
@@ -139,7 +160,12 @@ export function groupKey(group) {
   return `@${group.id}`;
 }
 
-/** The groups of the layout, or with what a process does on devices beside what it does on the host. @param {Tracks} layout @param {RowChoices} choices @returns {Group[]} */
+/**
+ * The groups of the layout, or with what a process does on devices beside what it does on the host.
+ * @param {Tracks} layout
+ * @param {RowChoices} choices
+ * @returns {Group[]}
+ */
 function grouped(layout, choices) {
   if (choices.grouping === 'device') return layout.groups;
   const ids = new Set(layout.groups.filter(({ kind }) => kind === 'process').map(({ id }) => id));
