@@ -33,6 +33,7 @@
  * @property {number} scroll CSS pixels above the first row that is seen
  * @property {{row: number, serial: number} | null} reveal a row to scroll into view
  * @property {import('./api.js').Connection} connection
+ * @property {string} problem why the picture may be wrong, or empty
  * @property {string} announcement last thing that the live region reports
  */
 /** @typedef {{history?: 'push' | 'replace' | 'none'}} SetOptions */
@@ -64,6 +65,7 @@ class Store {
     scroll: 0,
     reveal: null,
     connection: 'online',
+    problem: '',
     announcement: '',
   };
   /** @type {Set<Listener>} */

@@ -25,6 +25,7 @@ await run(async (browser) => {
   report.darkSlices = await slices(page, [20, 23, 28]);
   await page.emulateMedia({ colorScheme: 'light' });
   report.lost = await lost(page, context, seen);
+  report.changed = await changed(page, seen);
   report.traces = await everyTrace(page);
   report.console = seen.console;
   report.foreign = seen.foreign;
@@ -332,6 +333,32 @@ async function lost(page, context, seen) {
   // The browser itself writes that requests failed.
   seen.console.splice(errors);
   return { during: during.text, after: after.hidden };
+}
+
+/** A file that changed while it was open is reported, and no old picture goes on. */
+async function changed(page, seen) {
+  const errors = seen.console.length;
+  const refuse = (route) =>
+    route.fulfill({ status: 409, contentType: 'application/json', body: '{"error":"the file changed","hint":"reload"}' });
+  await page.route('**/api/v1/t/*/layout', refuse);
+  await page.route('**/tiles?*', refuse);
+  await page.route('**/slices?*', refuse);
+  const span = await page.evaluate(async () => (await import('/core/store.js')).store.span());
+  await page.evaluate(
+    async (middle) => (await import('/core/store.js')).store.zoomTo({ from: middle, to: middle + 77 }),
+    Math.round(span * 0.777),
+  );
+  const text = await eventually(
+    page,
+    () => document.querySelector('#banner').textContent,
+    (banner) => banner !== '',
+  );
+  await page.unrouteAll({ behavior: 'wait' });
+  await page.reload();
+  await settle(page);
+  const after = await page.evaluate(() => document.querySelector('#banner').hidden);
+  seen.console.splice(errors);
+  return { text, after };
 }
 
 /** Every trace of the session gets a complete picture. */

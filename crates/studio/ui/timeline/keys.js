@@ -111,7 +111,7 @@ function firstRow(timeline, time) {
   const item = timeline.rows
     .all()
     .find(({ track, isGroup }) => !isGroup && track && track.slices > 0 && track.kind !== 'idle');
-  return item?.track ? { row: item.track.first_row, start: time - 1 } : null;
+  return item?.track ? { row: item.track.first_row, start: Math.max(0, Math.floor(time) - 1) } : null;
 }
 
 /** Sets a mark at the pointer, the selection or the middle, or takes the one there away. */
